@@ -1,7 +1,7 @@
-/// leasehold-broker: owns the memory and the truth about every lease. broker/README.md
+/// leasehold-broker: owns the memory and the state of every lease. See broker/README.md.
 #include <chrono>
 
-#include "broker/server/server.hpp"
+#include "broker/server/run_broker.hpp"
 #include "common/fault_point.hpp"
 #include "common/log.hpp"
 #include "common/print_error.hpp"
@@ -9,9 +9,9 @@
 
 namespace {
 
-/// Soon on a core when called, and then long enough there to flip words and see the work on them
-/// end.
-constexpr std::chrono::microseconds kTurn{500};
+/// A short slice lets the kernel schedule the broker soon after it wakes up. It is long enough to
+/// store lease words and observe that the affected units have ended.
+constexpr std::chrono::microseconds kTimeSlice{500};
 
 constexpr std::string_view kProgram = "leasehold-broker";
 
@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   const auto& options = std::get<BrokerOptions>(parsed);
   set_not_dumpable();
   raise_descriptor_limit();
-  request_short_time_slice(kTurn);
+  request_short_time_slice(kTimeSlice);
   set_up_log(kProgram, options.log_level);
   if (const auto armed = arm_fault_points_from_environment(); !armed) {
     return print_error(kProgram, armed.error());

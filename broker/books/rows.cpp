@@ -1,5 +1,7 @@
 #include "broker/books/rows.hpp"
 
+#include "common/checksum.hpp"
+
 namespace leasehold::journal {
 namespace {
 
@@ -28,11 +30,7 @@ void apply(Image& image, const Row& row) {
 }
 
 std::uint64_t digest(std::string_view fingerprint) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char each : fingerprint) {
-    hash = (hash ^ static_cast<unsigned char>(each)) * 0x100000001b3;
-  }
-  return hash;
+  return Checksum::of(fingerprint.data(), fingerprint.size());
 }
 
 }  // namespace leasehold::journal

@@ -22,7 +22,7 @@ Result<Payload> DeviceAllocations::answer(const std::string& method, const Json&
   if (method == wire::AgentObject::kClear) return clear(params);
   if (method == wire::AgentObject::kRelease) return release(params);
   if (method == wire::AgentMemory::kMethod) return memory();
-  return fail(Errc::UnknownMethod, fmt::format("a device agent does not know '{}'", method));
+  return fail(Errc::UnknownMethod, fmt::format("the device agent has no method {}", method));
 }
 
 Result<Payload> DeviceAllocations::card() const {
@@ -35,7 +35,7 @@ Result<Payload> DeviceAllocations::card() const {
 Result<Payload> DeviceAllocations::allocate(const Json& params) {
   const auto ask = TRY(wire::AgentAllocate::from_json(params));
   cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(*context_, ask.size_bytes));
-  TRY(memory.clear());  // somebody had these bytes before
+  TRY(memory.clear());  // the driver does not zero memory of an earlier owner
   UniqueFd fd = TRY(memory.export_fd());
   const wire::AgentAllocated made{.object = next_object_++, .size_bytes = memory.size_bytes()};
   objects_.emplace(made.object, std::move(memory));
@@ -67,7 +67,7 @@ Result<std::map<std::uint64_t, cuda::DeviceMemory>::iterator> DeviceAllocations:
   const auto ask = TRY(wire::AgentObject::from_json(params));
   const auto found = objects_.find(ask.object);
   if (found != objects_.end()) return found;
-  return fail(Errc::UnknownLease, fmt::format("there is no object {}", ask.object));
+  return fail(Errc::UnknownLease, fmt::format("the device agent has no object {}", ask.object));
 }
 
 }  // namespace leasehold

@@ -1,6 +1,6 @@
-/// What a device agent does: allocates on one card, clears, releases, counts.
+/// The device agent's allocations on one card: answers the broker's calls.
 ///
-/// Lifetime: the context outlives it; what it still has allocated goes with it. Threads: one.
+/// Lifetime: the context outlives this object; its allocations end with it. Threads: one.
 #pragma once
 
 #include <map>

@@ -1,7 +1,8 @@
 /// leasehold-device-agent: owns a card's context and allocations for the broker that started it.
 ///
-/// It exists so that the broker needs no driver and survives one. It talks over the socket it finds
-/// as descriptor 3, and ends with the broker: by the kernel's signal, or by the end of that socket.
+/// A separate process, so that the broker does not load the driver and survives its crash. It
+/// serves the socket inherited as descriptor 3. It ends with the broker, by PR_SET_PDEATHSIG or
+/// when that socket closes.
 #include <signal.h>
 #include <sys/prctl.h>
 
@@ -19,16 +20,16 @@ namespace {
 
 constexpr int kBrokerSocket = 3;
 
-/// A card that serves, or why there is none: the broker asks and hears it then.
+/// The opened card, or the error of opening it, which every call then returns.
 class Agent {
  public:
   explicit Agent(int ordinal) {
     const auto opened = open(ordinal);
-    if (!opened) why_ = opened.error();
+    if (!opened) open_error_ = opened.error();
   }
 
   Result<control::Payload> answer(const std::string& method, const control::Json& params) {
-    if (!allocations_) return std::unexpected(why_);
+    if (!allocations_) return std::unexpected(open_error_);
     return allocations_->answer(method, params);
   }
 
@@ -40,7 +41,7 @@ class Agent {
     return {};
   }
 
-  Error why_{Errc::NoDevice, ""};
+  Error open_error_{Errc::NoDevice, ""};
   std::optional<cuda::Context> context_;
   std::optional<DeviceAllocations> allocations_;
 };
@@ -50,7 +51,8 @@ Result<control::Socket> inherited_socket(boost::asio::io_context& io) {
   boost::system::error_code error;
   socket.assign(boost::asio::local::stream_protocol(), kBrokerSocket, error);
   if (!error) return socket;
-  return fail(Errc::BadRequest, "descriptor 3 is no socket: only a broker starts this program");
+  return fail(Errc::BadRequest,
+              "descriptor 3 is not a socket; start leasehold-broker --device cuda:N instead");
 }
 
 Result<void> serve(int ordinal) {
@@ -61,7 +63,7 @@ Result<void> serve(int ordinal) {
   const auto on_call = [&](const std::string& method, const control::Payload& params,
                            control::Responder respond) {
     auto answer = agent.answer(method, params.body);
-    // After a fault the context is of no use; another process begins with a new one.
+    // A fault leaves the context unusable. Exit; the broker starts a new agent.
     const bool broken = !answer && answer.error().code == Errc::DeviceFault;
     respond(std::move(answer));
     if (broken) peer->close();
@@ -82,7 +84,7 @@ Result<void> serve(int ordinal) {
 int main(int argc, char** argv) {
   using namespace leasehold;
   int ordinal = 0;
-  CLI::App app{"Leasehold device agent: allocates on one card for the broker that starts it",
+  CLI::App app{"Leasehold device agent: allocates memory on one card for the broker that starts it",
                "leasehold-device-agent"};
   app.set_version_flag("--version", "leasehold-device-agent " + std::string(version()));
   app.add_option("--device", ordinal, "Number of the card")->check(CLI::Range(0, 255));

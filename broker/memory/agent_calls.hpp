@@ -1,9 +1,8 @@
-/// What memory of a card needs of its agent and of the loop it is answered on, and no more: so the
-/// simulator runs that very code over an agent and a clock of its own.
+/// The calls AgentMemory makes to the device agent and to the event loop.
 ///
-/// Whatever is handed over is called once, later, or never if this object ends first.
-///
-/// Threads: the loop's.
+/// The interface is this small so that the simulator can run AgentMemory over a simulated agent and
+/// clock. A callback runs once and never inside the call that passed it. If this object is
+/// destroyed first, the callback does not run. Threads: the io_context's thread.
 #pragma once
 
 #include <functional>
@@ -20,11 +19,11 @@ class AgentCalls {
 
   virtual ~AgentCalls() = default;
 
-  /// Answered in the order of the calls. Errors: the agent's, ConnectionLost while there is none,
-  /// TimedOut from one that hangs.
+  /// Replies arrive in the order of the calls. Errors: those of the agent, ConnectionLost while no
+  /// agent runs, TimedOut when the agent hangs.
   virtual void call(std::string_view method, control::Json params,
                     control::Peer::ReplyHandler on_reply) = 0;
-  /// Once this turn of the loop is over.
+  /// Runs `then` from the event loop, after the current handler returns.
   virtual void post(Then then) = 0;
   virtual void after(Duration pause, Then then) = 0;
 };

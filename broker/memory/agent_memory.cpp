@@ -8,11 +8,11 @@
 namespace leasehold {
 namespace {
 
-/// How often, and how long apart, the driver is asked whether released memory is back. A process
-/// that has exited may still be taken apart by the driver.
+/// The driver may still be tearing down an exited process, so its counters are polled for a second.
 constexpr int kMaxPolls = 20;
 constexpr auto kMemoryPollInterval = std::chrono::milliseconds(50);
-/// So many are released between two polls: no more can be called kept by mistake.
+/// Extents released between two polls. Another program's allocation can put at most this many in
+/// doubt.
 constexpr std::size_t kReleaseBatchSize = 16;
 
 std::optional<Error> error_of(const Result<control::Payload>& reply) {
@@ -21,7 +21,7 @@ std::optional<Error> error_of(const Result<control::Payload>& reply) {
 
 }  // namespace
 
-/// One answer for many extents, each of which takes its own way.
+/// Collects the results of one `lend`: each extent completes separately, the caller gets one reply.
 struct AgentMemory::Lending {
   std::vector<ExtentId> extents;
   std::size_t size_bytes = 0;
@@ -42,7 +42,7 @@ struct AgentMemory::Lending {
   }
 };
 
-/// Likewise.
+/// Collects the results of one `clear`.
 struct AgentMemory::Clearing {
   ExtentsCleared cleared;
   OnCleared on_cleared;
@@ -53,13 +53,13 @@ struct AgentMemory::Clearing {
   }
 };
 
-/// Releases a few and polls for their memory, until it is back or often enough.
+/// Extents that are released together. Their memory is then polled for, at most `kMaxPolls` times.
 struct AgentMemory::ReleaseBatch {
   std::vector<ExtentId> released;
   std::vector<std::uint64_t> objects;
   std::shared_ptr<OnVerified> on_verified;
   std::uint64_t extent_bytes = 0;
-  std::optional<std::uint64_t> known_before;  ///< Free, and allocated by the agent.
+  std::optional<std::uint64_t> known_before;  ///< Free plus allocated bytes before the release.
   int polls = 0;
 
   void end(std::size_t missing) {
@@ -72,7 +72,8 @@ struct AgentMemory::ReleaseBatch {
   }
 };
 
-/// Nor has what waits to be released an object any more: the next agent counts its own from 1.
+/// Batches that wait for release drop their object ids too: the next agent numbers its objects from
+/// 1, so an old id would name another object.
 void AgentMemory::forget_all() {
   for (const ReleaseBatchPtr& batch : release_batches_) {
     batch->objects.clear();
@@ -107,12 +108,13 @@ void AgentMemory::clear_object(std::uint64_t object, OnDone on_done) {
               });
 }
 
-/// Who is gone has released everything; of anybody else a failure is worth a line.
+/// An agent that has ended has released everything; any other failure is logged.
 void AgentMemory::release_object(std::uint64_t object) {
   agent_.call(wire::AgentObject::kRelease, wire::AgentObject{.object = object}.to_json(),
-              [](const Result<control::Payload>& reply) {
+              [object](const Result<control::Payload>& reply) {
                 if (reply || reply.error().code == Errc::ConnectionLost) return;
-                spdlog::error("device memory was not released detail=\"{}\"", reply.error().detail);
+                spdlog::error("device memory was not released object={} detail=\"{}\"", object,
+                              reply.error().detail);
               });
 }
 
@@ -127,7 +129,7 @@ void AgentMemory::lend(std::vector<ExtentId> extents, std::size_t size_bytes, On
   for (std::size_t i = 0; i < lending->extents.size(); ++i) lend_one(lending, i);
 }
 
-/// Delivered once more to the worker that uses it, memory keeps what is in it.
+/// An extent that its worker still maps keeps its contents; only unmapped ones are cleared.
 void AgentMemory::lend_one(const std::shared_ptr<Lending>& lending, std::size_t index) {
   const ExtentId id = lending->extents[index];
   const auto found = extents_.find(id);
@@ -135,7 +137,7 @@ void AgentMemory::lend_one(const std::shared_ptr<Lending>& lending, std::size_t 
   const std::shared_ptr<UniqueFd> fd =
       std::make_shared<UniqueFd>(found->second.fd.duplicate().value_or(UniqueFd()));
   const auto complete = [lending, index, fd](std::optional<Error> refused) {
-    if (!refused && !*fd) refused = Error{Errc::SystemError, "no descriptor is left"};
+    if (!refused && !*fd) refused = Error{Errc::SystemError, "the descriptor limit is reached"};
     if (refused) return lending->complete(index, std::unexpected(*std::move(refused)));
     lending->complete(index, std::move(*fd));
   };
@@ -154,7 +156,9 @@ void AgentMemory::make_one(const std::shared_ptr<Lending>& lending, std::size_t 
     if (unwanted) {
       if (object) release_object(object->id);
       for (const auto& complete : unwanted.mapped()) complete();
-      return lending->complete(index, fail(Errc::LeaseRevoked, "given up while it was made"));
+      return lending->complete(
+          index, fail(Errc::LeaseRevoked,
+                      fmt::format("extent {} was released while it was allocated", id.value)));
     }
     if (!object) {
       failed_allocations_.insert(id);
@@ -175,8 +179,9 @@ void AgentMemory::clear(std::vector<ExtentId> extents, OnCleared on_cleared) {
   for (std::size_t i = 0; i < extents.size(); ++i) clear_one(clearing, i);
 }
 
-/// A grant leaves with all of its extents or not at all, so nobody has one that is being made. It
-/// counts as free once its release is on the way: what is allocated next comes behind that.
+/// No worker has an extent that is still being allocated, because a grant is sent with all of its
+/// extents or not at all. Such an extent counts as free once its release is sent: the agent works
+/// in order, so a later allocation comes after the release.
 void AgentMemory::clear_one(const std::shared_ptr<Clearing>& clearing, std::size_t index) {
   ExtentsCleared::Entry& entry = clearing->cleared.entries[index];
   const auto complete = [clearing] { clearing->complete(); };
@@ -188,7 +193,7 @@ void AgentMemory::clear_one(const std::shared_ptr<Clearing>& clearing, std::size
   if (found == extents_.end()) {
     entry.never_sent = failed_allocations_.erase(entry.extent) != 0;
     if (!entry.never_sent) {
-      entry.refused = Error{Errc::ConnectionLost, "it went with the agent that had made it"};
+      entry.refused = Error{Errc::ConnectionLost, "the device agent that allocated it has ended"};
     }
     return agent_.post(complete);
   }
@@ -199,12 +204,12 @@ void AgentMemory::clear_one(const std::shared_ptr<Clearing>& clearing, std::size
   });
 }
 
-void AgentMemory::verify(Verification asked, OnVerified on_verified) {
+void AgentMemory::verify(Verification request, OnVerified on_verified) {
   const auto shared = std::make_shared<OnVerified>(std::move(on_verified));
-  ExtentsVerified without;  // an object
+  ExtentsVerified without_object;
   std::vector<ReleaseBatchPtr> batches;
-  for (const ExtentId id : asked.extents) {
-    if (is_being_released(id)) continue;  // and heard of then
+  for (const ExtentId id : request.extents) {
+    if (is_being_released(id)) continue;  // its batch reports it
     if (allocating_.contains(id)) {
       cancelled_[id].push_back([shared, id] { (*shared)(ExtentsVerified{{{id, 0, true}}}); });
       continue;
@@ -212,7 +217,7 @@ void AgentMemory::verify(Verification asked, OnVerified on_verified) {
     failed_allocations_.erase(id);
     const auto found = extents_.find(id);
     if (found == extents_.end()) {
-      without.entries.push_back({id, 0, true});
+      without_object.entries.push_back({id, 0, true});
       continue;
     }
     if (batches.empty() || batches.back()->released.size() == kReleaseBatchSize) {
@@ -225,8 +230,8 @@ void AgentMemory::verify(Verification asked, OnVerified on_verified) {
     batch.objects.push_back(found->second.id);
     extents_.erase(found);
   }
-  if (!without.entries.empty()) {
-    agent_.post([shared, without] { (*shared)(without); });
+  if (!without_object.entries.empty()) {
+    agent_.post([shared, without_object] { (*shared)(without_object); });
   }
   const bool idle = release_batches_.empty();
   release_batches_.insert(release_batches_.end(), batches.begin(), batches.end());
@@ -239,8 +244,8 @@ bool AgentMemory::is_being_released(ExtentId id) const {
   });
 }
 
-/// One batch after the other, so that what is missing is missing of this one. The driver is asked
-/// before and after on one connection, so in this order and by one process.
+/// Releases one batch at a time, so that missing bytes belong to this batch. The agent handles the
+/// calls of one connection in order, so the two polls enclose the releases.
 void AgentMemory::release_next() {
   if (release_batches_.empty()) return;
   const ReleaseBatchPtr batch = release_batches_.front();
@@ -255,8 +260,8 @@ void AgentMemory::poll_memory(const ReleaseBatchPtr& batch) {
       [this, batch](const Result<control::Payload>& reply) { on_memory_polled(batch, reply); });
 }
 
-/// Without an agent nothing is left that it could have kept; what workers have is theirs. Less than
-/// an extent is what others took.
+/// Without an agent nothing can be compared, so nothing counts as missing. Less than one extent is
+/// attributed to other programs.
 void AgentMemory::on_memory_polled(const ReleaseBatchPtr& batch,
                                    const Result<control::Payload>& reply) {
   const auto counted = reply ? wire::AgentMemory::from_json(reply->body)
@@ -267,13 +272,13 @@ void AgentMemory::on_memory_polled(const ReleaseBatchPtr& batch,
     return;
   }
   if (!counted || known >= batch->known_before.value_or(0)) return finish_batch(batch, 0);
-  const std::uint64_t kept = (*batch->known_before - known) / batch->extent_bytes;
-  if (kept == 0 || batch->polls > kMaxPolls) return finish_batch(batch, kept);
+  const std::uint64_t missing = (*batch->known_before - known) / batch->extent_bytes;
+  if (missing == 0 || batch->polls > kMaxPolls) return finish_batch(batch, missing);
   agent_.after(kMemoryPollInterval, [this, batch] { poll_memory(batch); });
 }
 
 void AgentMemory::finish_batch(const ReleaseBatchPtr& batch, std::size_t missing) {
-  release_batches_.pop_front();  // first: what is quarantined may be asked for again
+  release_batches_.pop_front();  // before the callback, which may verify the same extents again
   batch->end(missing);
   release_next();
 }
@@ -295,7 +300,9 @@ void AgentMemory::create_region(RegionId region, std::size_t size_bytes, OnDone 
 
 Result<void> AgentMemory::seal_region(RegionId region) {
   if (regions_.contains(region)) return {};
-  return fail(Errc::DeviceFault, "the region went with the device agent; open it again");
+  return fail(
+      Errc::DeviceFault,
+      fmt::format("weights region {} ended with the device agent; open it again", region.value));
 }
 
 void AgentMemory::scrub_region(RegionId region, OnScrubbed on_scrubbed) {
@@ -314,7 +321,8 @@ void AgentMemory::close_region(RegionId region) {
 Result<UniqueFd> AgentMemory::region_fd(RegionId region, bool) const {
   const auto found = regions_.find(region);
   if (found == regions_.end()) {
-    return fail(Errc::LeaseRevoked, "the region is gone; open it again");
+    return fail(Errc::LeaseRevoked,
+                fmt::format("weights region {} is closed; open it again", region.value));
   }
   return found->second.fd.duplicate();
 }

@@ -1,10 +1,15 @@
-/// Memory of a card, allocated by the device agent.
+/// Device memory, allocated by the device agent.
 ///
-/// Nothing of it outlives the agent here, and what workers imported outlives everything. Sealing is
-/// a no-op: CUDA has no way to forbid an importer to write, so that weights are only read is each
-/// worker's own promise. Whether released memory came back is told by the driver's figures: what is
-/// free and what the agent has allocated, together, must not have become less by an extent or more.
-/// Few are released at a time, so that whoever else allocates in that moment brings few into doubt.
+/// Lifetime: an object ends with the agent process. A worker's imported mapping lives until that
+/// worker unmaps it or exits.
+///
+/// Sealing is a no-op: CUDA cannot forbid an importer to write, so each worker is trusted to only
+/// read weights.
+///
+/// Verification compares the driver's counters: free bytes plus the agent's allocated bytes must
+/// not drop by an extent or more across a release. These counters cover the whole card, so another
+/// program's allocation looks like memory that was not returned. Small release batches limit how
+/// many extents such an allocation can put in doubt.
 #pragma once
 
 #include <deque>
@@ -24,7 +29,7 @@ class AgentMemory final : public LentMemory {
  public:
   explicit AgentMemory(AgentCalls& agent) : agent_(agent) {}
 
-  /// The agent ended: its objects are gone.
+  /// Drops all objects. Called when the agent process has ended.
   void forget_all();
 
   Result<MemoryIdentity> name_extent(ExtentId, std::size_t) override { return MemoryIdentity{}; }
@@ -32,7 +37,7 @@ class AgentMemory final : public LentMemory {
   void punch(std::span<const ExtentId>) override {}
   void after_punches(std::move_only_function<void()> then) override { then(); }
   void clear(std::vector<ExtentId> extents, OnCleared on_cleared) override;
-  void verify(Verification asked, OnVerified on_verified) override;
+  void verify(Verification request, OnVerified on_verified) override;
   void create_region(RegionId region, std::size_t size_bytes, OnDone on_done) override;
   Result<void> seal_region(RegionId region) override;
   void scrub_region(RegionId region, OnScrubbed on_scrubbed) override;
@@ -45,8 +50,7 @@ class AgentMemory final : public LentMemory {
     std::uint64_t id = 0;
     std::uint64_t size_bytes = 0;
     UniqueFd fd;
-    bool unmapped =
-        false;  ///< It was somebody's, and is nobody's: cleared before it is lent again.
+    bool unmapped = false;  ///< A worker used it and unmapped it; clear it before lending it again.
   };
   struct Lending;
   struct Clearing;
@@ -68,13 +72,14 @@ class AgentMemory final : public LentMemory {
   AgentCalls& agent_;
   std::map<ExtentId, Object> extents_;
   std::map<RegionId, Object> regions_;
-  std::set<ExtentId> allocating_;  // asked for, not there yet
-  /// Of those: given up meanwhile, and who waits for that.
+  std::set<ExtentId> allocating_;  // the agent has not replied yet
+  /// Extents of `allocating_` that are no longer wanted, with the callbacks that wait for the
+  /// reply.
   std::map<ExtentId, std::vector<std::function<void()>>> cancelled_;
-  std::set<ExtentId> failed_allocations_;  // asked for in vain
-  std::set<RegionId> allocating_regions_;  // as above
+  std::set<ExtentId> failed_allocations_;
+  std::set<RegionId> allocating_regions_;
   std::set<RegionId> cancelled_regions_;
-  std::deque<ReleaseBatchPtr> release_batches_;  // the first is under way
+  std::deque<ReleaseBatchPtr> release_batches_;  // the first one is in progress
 };
 
 }  // namespace leasehold

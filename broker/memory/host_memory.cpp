@@ -28,7 +28,7 @@ void HostMemory::after_punches(std::move_only_function<void()> then) {
   });
 }
 
-/// What is punched is zero; there is nothing else to do.
+/// Punched pages read as zero, so punching is all it takes.
 void HostMemory::clear(std::vector<ExtentId> extents, OnCleared on_cleared) {
   punch(extents);
   ExtentsCleared cleared;
@@ -38,9 +38,9 @@ void HostMemory::clear(std::vector<ExtentId> extents, OnCleared on_cleared) {
   });
 }
 
-void HostMemory::verify(Verification asked, OnVerified on_verified) {
-  boost::asio::post(scrubber_, [this, held = store_.hold_for_good(asked.extents),
-                                close_anyway = asked.close_anyway,
+void HostMemory::verify(Verification request, OnVerified on_verified) {
+  boost::asio::post(scrubber_, [this, held = store_.hold_and_refuse_redelivery(request.extents),
+                                close_anyway = request.close_anyway,
                                 on_verified = std::move(on_verified)]() mutable {
     boost::asio::post(io_, [this, verified = leasehold::verify(held), close_anyway,
                             on_verified = std::move(on_verified)]() mutable {
@@ -66,7 +66,7 @@ void HostMemory::scrub_region(RegionId region, OnScrubbed on_scrubbed) {
   });
 }
 
-/// The last to close an object frees its pages.
+/// Closing the last descriptor frees the pages, so the scrubber thread closes it.
 void HostMemory::close_region(RegionId region) {
   auto held = store_.hold_region(region);
   store_.close_region(region);

@@ -1,8 +1,8 @@
-/// Memory of the machine, lent as memfds of the MemoryStore.
+/// Host memory, lent as memfds of the MemoryStore.
 ///
-/// What is given back is punched and read on a thread of its own, in the order asked for: to free
-/// 2 MiB that a worker still maps takes the kernel a quarter of a millisecond, weights many, and
-/// nobody's flip should wait for that.
+/// A scrubber thread punches and verifies returned memory in the order of the calls. The kernel
+/// needs about 0.25 ms to free 2 MiB that a worker still maps, and much longer for weights, so this
+/// work must not delay a revocation on the loop.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,7 +16,8 @@ namespace leasehold {
 class HostMemory final : public LentMemory {
  public:
   HostMemory(boost::asio::io_context& io, MemoryStore& store) : io_(io), store_(store) {}
-  /// What was to be given back is given back first: a worker may map it for as long as it lives.
+  /// Finishes all queued punches first, because a worker may keep its mappings after the broker
+  /// ends.
   ~HostMemory() override { scrubber_.join(); }
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
@@ -28,7 +29,7 @@ class HostMemory final : public LentMemory {
   void punch(std::span<const ExtentId> extents) override;
   void after_punches(std::move_only_function<void()> then) override;
   void clear(std::vector<ExtentId> extents, OnCleared on_cleared) override;
-  void verify(Verification asked, OnVerified on_verified) override;
+  void verify(Verification request, OnVerified on_verified) override;
   void create_region(RegionId region, std::size_t size_bytes, OnDone on_done) override;
   Result<void> seal_region(RegionId region) override { return store_.seal_region(region); }
   void scrub_region(RegionId region, OnScrubbed on_scrubbed) override;

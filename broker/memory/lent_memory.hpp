@@ -1,11 +1,11 @@
-/// Where the memory behind extents and weights regions comes from: the machine, or a device.
+/// The memory behind extents and weights regions: host memory or device memory.
 ///
-/// Whatever takes long is answered later, on the loop, in the order asked for about one object.
-/// After the answer to `lend` the memory is zero and nobody else's.
+/// Slow operations reply later, on the loop; replies about one object keep the order of the calls.
+/// Memory that `lend` delivers is zero and belongs to one lease.
 ///
-/// Ownership: every object is here from its first grant until it is proven to be back. Threads: the
-/// loop's. Errors: OutOfMemory, SystemError; of a device also ConnectionLost (its agent is gone)
-/// and what its driver says.
+/// Ownership: holds every object from its first grant until it is proven to be back. Threads: the
+/// io_context's thread. Errors: OutOfMemory, SystemError; for a device also ConnectionLost (its
+/// agent has ended) and errors of its driver.
 #pragma once
 
 #include <cstdint>
@@ -25,41 +25,41 @@ class LentMemory {
   using OnFds = std::move_only_function<void(Result<std::vector<UniqueFd>>)>;
   using OnDone = std::move_only_function<void(std::optional<Error>)>;
   using OnCleared = std::move_only_function<void(ExtentsCleared)>;
-  /// Called once or more often, with each extent once.
+  /// Called one or more times; reports each extent once.
   using OnVerified = std::move_only_function<void(ExtentsVerified)>;
   using OnScrubbed = std::move_only_function<void(std::uint64_t allocated_bytes)>;
 
   struct Verification {
     std::vector<ExtentId> extents;
-    bool close_anyway = false;
+    bool close_anyway = false;  ///< Close the objects even if they are not empty.
   };
 
   virtual ~LentMemory() = default;
 
-  /// What the journal can call the extent's object; all zero where objects have no such name.
+  /// The identity the journal records for the extent's object; all zero for device memory.
   virtual Result<MemoryIdentity> name_extent(ExtentId extent, std::size_t size_bytes) = 0;
 
-  /// A descriptor per extent for its worker; makes what does not exist yet, clears what does and
-  /// was somebody's. All of them or an error.
+  /// Delivers one descriptor per extent. Creates missing objects and clears objects that a worker
+  /// has unmapped. Delivers all descriptors or an error.
   virtual void lend(std::vector<ExtentId> extents, std::size_t size_bytes, OnFds on_fds) = 0;
 
-  /// Gives the pages back, where that can be done beside a mapping.
+  /// Frees the pages while they may still be mapped. A no-op for device memory.
   virtual void punch(std::span<const ExtentId> extents) = 0;
-  /// Calls back when all punches asked for before are done.
+  /// Calls back when all earlier punches are done.
   virtual void after_punches(std::move_only_function<void()> then) = 0;
-  /// Zeros what its worker has unmapped; what no worker ever got is given up.
+  /// Zeros extents that their worker has unmapped; drops extents that no worker ever received.
   virtual void clear(std::vector<ExtentId> extents, OnCleared on_cleared) = 0;
-  /// What is left of each; what is found to be back is closed.
-  virtual void verify(Verification asked, OnVerified on_verified) = 0;
+  /// Reports the bytes still allocated in each extent and closes the objects that are empty.
+  virtual void verify(Verification request, OnVerified on_verified) = 0;
 
   virtual void create_region(RegionId region, std::size_t size_bytes, OnDone on_done) = 0;
-  /// Nobody writes to it from here on, where the memory can be made to see to that.
+  /// Makes the region read-only for all processes. A no-op for device memory.
   virtual Result<void> seal_region(RegionId region) = 0;
-  /// Of a region that was never published.
+  /// Frees a region that was never published, and closes it if it is empty then.
   virtual void scrub_region(RegionId region, OnScrubbed on_scrubbed) = 0;
   virtual void close_region(RegionId region) = 0;
   virtual Result<UniqueFd> region_fd(RegionId region, bool writable) const = 0;
-  /// What may be kept for a broker that comes after this one; nothing where nothing may.
+  /// The descriptor to keep for the next broker; null for memory that does not outlive this one.
   virtual const UniqueFd* keepable_fd(RegionId region) const = 0;
 };
 

@@ -80,7 +80,7 @@ HeldExtents MemoryStore::hold(std::span<const ExtentId> extents) const {
   return held;
 }
 
-HeldExtents MemoryStore::hold_for_good(std::span<const ExtentId> extents) {
+HeldExtents MemoryStore::hold_and_refuse_redelivery(std::span<const ExtentId> extents) {
   for (const ExtentId id : extents) expected_.erase(id);
   return hold(extents);
 }
@@ -95,7 +95,9 @@ void MemoryStore::close(ExtentsVerified& verified, bool close_anyway) {
 Result<UniqueFd> MemoryStore::open_extent(ExtentId extent) const {
   const auto found = extents_.find(extent);
   if (found == extents_.end()) {
-    return fail(Errc::UnknownLease, fmt::format("extent {} belongs to no lease", extent.value));
+    return fail(Errc::UnknownLease,
+                fmt::format("extent {} has no memory; list extents with `brokerctl extents`",
+                            extent.value));
   }
   return found->second->open_read_only();
 }
@@ -111,7 +113,9 @@ Result<void> MemoryStore::adopt(ExtentId extent, UniqueFd fd) {
   const int flags = ::fcntl(fd.get(), F_GETFL);
   if (flags < 0 || (flags & O_ACCMODE) != O_RDWR) {
     return fail(Errc::UntrustedSegment,
-                fmt::format("extent {} came as a descriptor that cannot be written", extent.value));
+                fmt::format("the descriptor delivered for extent {} is not writable; deliver the "
+                            "one that was granted",
+                            extent.value));
   }
   MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
   const MemoryIdentity identity = TRY(object.identity());
@@ -122,7 +126,7 @@ Result<void> MemoryStore::adopt(ExtentId extent, UniqueFd fd) {
   if (expected == expected_.end() || expected->second != identity) {
     return fail(Errc::UntrustedSegment,
                 fmt::format("the object delivered as extent {} (inode {}, {} bytes) is not the one "
-                            "that was lent",
+                            "that was granted",
                             extent.value, identity.inode, identity.size_bytes));
   }
   expected_.erase(expected);
@@ -135,7 +139,8 @@ Result<void> MemoryStore::adopt_region(RegionId region, UniqueFd fd, std::size_t
   MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
   if ((seals & F_SEAL_WRITE) == 0 || object.size_bytes() != size_bytes) {
     return fail(Errc::UntrustedSegment,
-                fmt::format("what was kept as weights region {} is no sealed object of {} bytes",
+                fmt::format("the descriptor kept for weights region {} does not name a sealed "
+                            "object of {} bytes",
                             region.value, size_bytes));
   }
   regions_.emplace(region, shared(std::move(object)));
@@ -157,14 +162,17 @@ Result<void> MemoryStore::create_region(RegionId region, std::size_t size_bytes)
 
 Result<void> MemoryStore::seal_region(RegionId region) {
   const auto found = regions_.find(region);
-  if (found == regions_.end()) return fail(Errc::SystemError, "the region has no memory");
+  if (found == regions_.end()) {
+    return fail(Errc::SystemError, fmt::format("weights region {} has no memory", region.value));
+  }
   return found->second->seal_against_writing();
 }
 
 Result<UniqueFd> MemoryStore::region_fd(RegionId region, bool writable) const {
   const auto found = regions_.find(region);
   if (found == regions_.end()) {
-    return fail(Errc::LeaseRevoked, "the region is gone; open it again");
+    return fail(Errc::LeaseRevoked,
+                fmt::format("weights region {} is closed; open it again", region.value));
   }
   return writable ? found->second->fd().duplicate() : found->second->open_read_only();
 }

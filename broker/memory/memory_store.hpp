@@ -1,7 +1,7 @@
-/// The memory objects behind extents and weights regions.
+/// The memfds behind extents and weights regions.
 ///
-/// Ownership: every object is here from its first grant until it is proven empty; whoever holds one
-/// keeps it open meanwhile. Threads: the loop's, but what works on held objects alone.
+/// Ownership: holds every object from its first grant until it is proven empty. Holds are shared: a
+/// held object stays open. Threads: the io_context's thread; the free functions run on any thread.
 #pragma once
 
 #include <map>
@@ -14,34 +14,36 @@
 
 namespace leasehold {
 
-/// An extent whose memory is being given back. Without an object: it was never made, or is away.
+/// An extent whose memory is being reclaimed. `object` is null when it was never created or was not
+/// redelivered after a restart.
 struct HeldExtent {
   ExtentId id;
   std::shared_ptr<MemoryObject> object;
 };
 using HeldExtents = std::vector<HeldExtent>;
 
-/// Gives the pages back. Any thread.
+/// Frees the pages of every extent; returns the last error.
 Result<void> punch(const HeldExtents& extents);
-/// What is allocated in each; unreadable counts as not empty. Any thread.
+/// Bytes allocated in each extent. An extent that cannot be read counts as not empty.
 ExtentsVerified verify(const HeldExtents& extents);
-/// Punches, and reads what is allocated then; 0 without an object. Any thread.
+/// Punches the region and returns the bytes that are still allocated; 0 without an object.
 std::uint64_t scrub(const std::shared_ptr<MemoryObject>& region);
 
 class MemoryStore {
  public:
-  /// A descriptor per extent for its worker; makes what does not exist yet. When one cannot be
-  /// made, none of the new ones stays. Errors: OutOfMemory, SystemError.
+  /// One descriptor per extent. Creates missing objects; if one cannot be created, none of the new
+  /// ones is kept. Errors: OutOfMemory, SystemError.
   Result<std::vector<UniqueFd>> extents_for_worker(std::span<const ExtentId> extents,
                                                    std::size_t size_bytes);
 
-  /// The extent's object, made if there is none yet. Errors: OutOfMemory, SystemError.
+  /// Identity of the extent's object, which is created if it is missing. Errors: OutOfMemory,
+  /// SystemError.
   Result<MemoryIdentity> make_extent(ExtentId extent, std::size_t size_bytes);
 
   HeldExtents hold(std::span<const ExtentId> extents) const;
-  /// Likewise, and whoever delivers one of them from now on is too late.
-  HeldExtents hold_for_good(std::span<const ExtentId> extents);
-  /// Closes those found empty, with `close_anyway` all, and notes which.
+  /// As `hold`; from now on `adopt` refuses these extents.
+  HeldExtents hold_and_refuse_redelivery(std::span<const ExtentId> extents);
+  /// Closes the extents found empty, or all with `close_anyway`, and marks them `closed`.
   void close(ExtentsVerified& verified, bool close_anyway);
 
   /// A read-only descriptor. Errors: UnknownLease when the extent has no object.
@@ -50,15 +52,15 @@ class MemoryStore {
   /// Inode of the extent's object, 0 when it has none.
   std::uint64_t inode(ExtentId extent) const;
 
-  /// After a restart: the extent exists, its object is in the hands of its worker.
+  /// After a restart: the extent's worker holds the only descriptor of its object.
   void expect(ExtentId extent, const MemoryIdentity& identity) { expected_[extent] = identity; }
-  /// Takes an expected extent from its worker, by what it is and not by what is said of it. Once
-  /// more is fine. Errors: UntrustedSegment for any other object, or one that cannot be punched.
+  /// Takes an expected extent from its worker after comparing the object with the journal's record.
+  /// Idempotent. Errors: UntrustedSegment for any other object, or for a read-only descriptor.
   Result<void> adopt(ExtentId extent, UniqueFd fd);
 
   Result<void> create_region(RegionId region, std::size_t size_bytes);
   Result<void> seal_region(RegionId region);
-  /// A published region that outlived the broker. Errors: UntrustedSegment.
+  /// Takes a published region that the previous broker kept. Errors: UntrustedSegment.
   Result<void> adopt_region(RegionId region, UniqueFd fd, std::size_t size_bytes);
   std::shared_ptr<MemoryObject> hold_region(RegionId region) const;  ///< Null when there is none.
   void close_region(RegionId region) { regions_.erase(region); }

@@ -1,5 +1,5 @@
-/// A timer on the boot-time clock: unlike a steady one it keeps its deadline over a sleep of the
-/// machine. Source: timerfd_create(2).
+/// A timer on CLOCK_BOOTTIME, which also counts while the machine is suspended.
+/// Source: timerfd_create(2).
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -12,14 +12,14 @@
 
 namespace leasehold {
 
-/// Threads: the one of the io_context.
+/// Threads: the io_context's thread.
 class BootTimer {
  public:
   /// Errors: SystemError.
   static Result<std::unique_ptr<BootTimer>> create(boost::asio::io_context& io,
                                                    std::function<void()> on_due);
 
-  /// Fires once at the deadline, at once when it has passed; nothing disarms.
+  /// Fires once at the deadline, immediately if it has passed. `nullopt` disarms the timer.
   void arm(std::optional<TimePoint> deadline);
 
  private:

@@ -8,7 +8,7 @@ void BrokerLoop::begin(const std::vector<Effect>& effects) {
   running_ = true;
   perform_all(effects, performer_);
   running_ = false;
-  (void)pulse_.poll(clock_.now());  // recovery is no standing
+  (void)pulse_.poll(clock_.now());  // recovery time is not a stall
   post(Tick{});
 }
 

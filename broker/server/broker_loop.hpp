@@ -1,6 +1,6 @@
-/// Hands events to `decide`, one at a time, and performs what comes out. Nothing else.
+/// Passes events to `decide` one at a time and performs the resulting effects.
 ///
-/// Effects may lead to further events; those wait their turn. Threads: one.
+/// Events that effects post are queued behind the current one. Threads: one.
 #pragma once
 
 #include <deque>
@@ -18,14 +18,13 @@ class BrokerLoop {
   BrokerLoop(State& state, const Clock& clock, ServerEffects& performer)
       : state_(state), clock_(clock), performer_(performer), pulse_(clock.now()) {}
 
-  /// Performs what recovery decided; decides nothing before all of it is done.
+  /// Performs the effects of recovery. No event is decided before all of them are done.
   void begin(const std::vector<Effect>& effects);
 
-  /// Decides the event and all that follow from it, then calls `on_idle`.
+  /// Decides the event and all events it leads to, then calls `on_idle`.
   void post(Event event);
 
-  /// Called every Pulse::kPollInterval, so that a loop with nothing to do is not taken for one that
-  /// stands.
+  /// Call at least every Pulse::kPollInterval, so that an idle loop does not look stalled.
   void poll();
 
   std::function<void()> on_idle = [] {};

@@ -14,11 +14,11 @@ namespace {
 
 using Watch = boost::asio::posix::stream_descriptor;
 
-/// Out of descriptors: somebody must hang up first.
+/// Wait before accepting again after an error, typically because descriptors ran out.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
-/// The broker hands descriptors out and takes none: whoever sends some is hung up on, and they
-/// never use up what the broker may open.
+/// The broker accepts no descriptors from callers, so that they cannot use up its descriptor limit.
+/// A connection that sends one is closed.
 constexpr control::Limits kTakesNoDescriptors{.max_fds = 0};
 
 }  // namespace
@@ -48,7 +48,7 @@ void Connections::accept_next() {
 }
 
 void Connections::accept_later() {
-  spdlog::warn("cannot accept connections, trying again soon pause_ms={}", kAcceptPause.count());
+  spdlog::warn("could not accept a connection retry_ms={}", kAcceptPause.count());
   accept_timer_.expires_after(kAcceptPause);
   accept_timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) accept_next();
@@ -112,7 +112,9 @@ std::uint64_t Connections::start_ticks(ConnectionId connection) {
 
 Result<void> Connections::watch_holder(ConnectionId connection) {
   const auto found = connections_.find(connection);
-  if (found == connections_.end()) return fail(Errc::ConnectionLost, "the caller is gone");
+  if (found == connections_.end()) {
+    return fail(Errc::ConnectionLost, "the caller has closed its connection");
+  }
   if (found->second.holder_watch) return {};
   UniqueFd pidfd = TRY(open_peer_pidfd(found->second.peer->credentials()));
   Watch& watch = found->second.holder_watch.emplace(io_, pidfd.release());

@@ -1,6 +1,6 @@
-/// Accepted connections, each with its peer, and with a watch on its process once it holds leases.
+/// Accepted connections with their peers, and pidfd watches on the processes that hold leases.
 ///
-/// Threads: the one of the io_context.
+/// Threads: the io_context's thread.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -19,11 +19,12 @@ namespace leasehold {
 
 class Connections {
  public:
-  /// Beyond these a newcomer is hung up on: descriptors are needed for memory, too. The last
-  /// kReserved are for operators and workers, so that no tenant shuts them out.
+  /// A new connection beyond these limits is closed, because memory needs descriptors too. The last
+  /// kReserved connections are reserved for operators and workers, so that tenants cannot lock them
+  /// out.
   static constexpr std::size_t kMax = 1024;
   static constexpr std::size_t kReserved = 64;
-  static constexpr std::size_t kMaxOfOneUser = 256;  ///< Operators excepted.
+  static constexpr std::size_t kMaxOfOneUser = 256;  ///< Does not apply to operators.
 
   struct Handlers {
     std::function<void(ConnectionId, const std::string& method, control::Payload,
@@ -42,16 +43,16 @@ class Connections {
   void start() { accept_next(); }
   void stop_accepting();
 
-  /// Newcomers hung up on since this was last asked.
+  /// Connections refused since the last call.
   std::uint64_t take_refused() { return std::exchange(refused_, 0); }
 
   std::shared_ptr<control::Peer> find(ConnectionId connection) const;
 
-  /// From now on the process at the other end is watched as a holder of leases.
-  /// Errors: ConnectionLost when it is gone, SystemError.
+  /// Watches the peer's process as a lease holder; its exit calls `on_holder_exit`. Idempotent.
+  /// Errors: ConnectionLost when the process is gone, SystemError.
   Result<void> watch_holder(ConnectionId connection);
 
-  /// When the process at the other end started, looked up once; 0 when it is gone.
+  /// Start time of the peer's process in clock ticks, cached; 0 when the process is gone.
   std::uint64_t start_ticks(ConnectionId connection);
 
  private:

@@ -24,12 +24,14 @@ Result<void> Dispatch::check_role(Role role, const control::Credentials& credent
       return {};
     case Role::Operator:
       if (uid == 0 || uid == ::geteuid()) return {};
-      return fail(Errc::PermissionDenied,
-                  fmt::format("user {} is no operator; call as root or the broker's user", uid));
+      return fail(
+          Errc::PermissionDenied,
+          fmt::format("user {} is not an operator; call as root or as the broker's user", uid));
     case Role::Worker:
       if (worker_uids_.contains(uid)) return {};
       return fail(Errc::PermissionDenied,
-                  fmt::format("user {} runs no workers; see --worker-uid", uid));
+                  fmt::format("user {} may not run workers; start the broker with --worker-uid {}",
+                              uid, uid));
   }
   return fail(Errc::PermissionDenied, "unknown role");
 }
@@ -46,11 +48,11 @@ Result<void> Dispatch::post_call(const std::string& method, Incoming& incoming) 
   Caller caller{.connection = incoming.connection,
                 .pid = incoming.credentials.pid,
                 .uid = incoming.credentials.uid};
-  // Only these are looked for again after a restart.
+  // A restarted broker identifies these processes by pid and start time.
   if constexpr (kHolds || std::is_same_v<Message, wire::WorkerAttach>) {
     caller.start_ticks = hooks_.start_ticks(incoming.connection);
   }
-  // An attach is bound to its connection and repeats by itself; its id is not remembered.
+  // An attach is bound to its connection, so its reply is not cached under its request id.
   constexpr bool kAttach = std::is_same_v<Message, wire::WorkerAttach>;
   if constexpr (kAttach) TRY(hooks_.prepare_worker(incoming.connection, message));
   if constexpr (!kAttach && requires { message.request_id; }) {
@@ -66,7 +68,7 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
   using Handler = Result<void> (Dispatch::*)(const std::string&, Incoming&);
   struct Row {
     Role role;
-    Handler handler;  ///< Null: only looks.
+    Handler handler;  ///< Null: a query, answered without an event.
   };
   static const std::map<std::string, Row, std::less<>> kRows = {
       {"tenant.admit", {Role::Operator, &Dispatch::post_call<wire::TenantAdmit>}},
@@ -109,8 +111,7 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
   if (auto handled = handle(); !handled) incoming.respond(std::unexpected(handled.error()));
 }
 
-/// A worker that reports by a call keeps one on its way at a time: nothing piles up between it and
-/// a broker that is busy.
+/// A worker sends one report call at a time, so reports do not pile up in front of a busy broker.
 Result<void> Dispatch::answer_report(const std::string&, Incoming& incoming) {
   TRY(take_report(incoming.connection, incoming.params.body));
   incoming.respond(control::Payload{.body = wire::Empty{}.to_json()});
@@ -120,7 +121,7 @@ Result<void> Dispatch::answer_report(const std::string&, Incoming& incoming) {
 Result<void> Dispatch::take_report(ConnectionId connection, const control::Json& params) {
   const auto report = TRY(wire::EventReport::from_json(params));
   if (report.events.size() > kMaxReportedEvents) {
-    return fail(Errc::BadRequest, fmt::format("{} events at once, {} may be reported",
+    return fail(Errc::BadRequest, fmt::format("the report has {} events; send at most {}",
                                               report.events.size(), kMaxReportedEvents));
   }
   const std::size_t taken = hooks_.admit_events(connection, report.events.size());

@@ -1,8 +1,8 @@
-/// From a method's name to the event it means: who may call it, what its parameters must be.
+/// Maps a method name to its role check, its parameters and the event it posts.
 ///
-/// Roles: operator methods are for root and the broker's own user, worker methods for the users of
-/// `--worker-uid`; everything else is decided by tenant policy and by who holds what.
-/// Threads: the one of the io_context.
+/// Roles: root and the broker's user may call operator methods; the users in `--worker-uid` may
+/// call worker methods. Tenant policy and lease ownership decide about all other methods. Threads:
+/// the io_context's thread.
 #pragma once
 
 #include <functional>
@@ -16,19 +16,19 @@ namespace leasehold {
 
 enum class Role : std::uint8_t { Anyone, Operator, Worker };
 
-/// What a call needs from the server before it can become an event.
+/// Server functions a call needs before it becomes an event.
 struct DispatchHooks {
   std::function<CallId(control::Responder)> wait_for_answer;
   std::function<Result<void>(ConnectionId)> watch_holder;
   std::function<std::uint64_t(ConnectionId)> start_ticks;
   std::function<Result<void>(ConnectionId, const wire::WorkerAttach&)> prepare_worker;
-  /// Takes the memory that came with the message.
+  /// Takes the memory descriptors of the message.
   std::function<Result<void>(ConnectionId, const wire::LeaseRedeliver&, std::vector<UniqueFd>)>
       take_memory;
   std::function<Result<control::Payload>(const std::string& method, const control::Json& params)>
       query;
   std::function<void(Event)> post;
-  /// How many of so many reported events are taken.
+  /// Number of reported events that the rate limit admits.
   std::function<std::size_t(ConnectionId, std::size_t)> admit_events;
 };
 
@@ -42,10 +42,10 @@ class Dispatch {
     control::Payload params;
     control::Responder respond;
   };
-  /// Answers, or posts the event that will lead to an answer.
+  /// Answers the call, or posts the event that leads to its answer.
   void call(const std::string& method, Incoming incoming);
 
-  /// `event.report` from a worker that waits for no answer; anything else is nobody's business.
+  /// Accepts `event.report` from a worker that expects no reply; ignores every other notification.
   void notification(const std::string& method, ConnectionId connection,
                     const control::Credentials& credentials, const control::Payload& params);
 

@@ -1,5 +1,6 @@
 #include "broker/server/effects.hpp"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 
@@ -14,8 +15,7 @@
 namespace leasehold {
 namespace {
 
-/// Longer than a unit on a CPU with an idle core for the broker; short beside writing a log
-/// segment.
+/// Longer than a unit on a CPU when the broker has a core; short compared to a journal write.
 constexpr auto kQuietSpin = std::chrono::microseconds(100);
 
 template <class T>
@@ -23,29 +23,9 @@ std::optional<Error> error_of(const Result<T>& result) {
   return result ? std::nullopt : std::optional(result.error());
 }
 
-struct EventLogger {
-  void operator()(const events::LeaseStateChanged& e) const {
-    spdlog::info("lease is {} now lease={} state={} reason={} tenant={} proof={}", name(e.state),
-                 to_string(e.lease), name(e.state), name(e.reason), e.tenant, e.proof);
-  }
-  void operator()(const events::RegionStateChanged& e) const {
-    spdlog::debug("region is {} now region={} kind={} state={} lease={}", e.state, e.region, e.kind,
-                  e.state, e.lease);
-  }
-  void operator()(const events::OperatorAction& e) const {
-    spdlog::warn("operator acted action={} object={} uid={} done={} reason=\"{}\"", e.action,
-                 e.object, e.uid, e.done, e.reason);
-  }
-  void operator()(const events::WorkerUntrusted&) const {}     // a warning came with it
-  void operator()(const events::WorkerUnresponsive&) const {}  // as with this
-  void operator()(const auto& e) const {
-    spdlog::debug("worker reported event={}", events::name(events::Event(e)));
-  }
-};
-
 }  // namespace
 
-/// Their rows name the objects. One that cannot be made now is refused when it is to be sent.
+/// The rows record the objects' identities. If creation fails here, SendGrant fails later.
 void ServerEffects::make_memory(journal::Batch& batch) {
   for (journal::Row& row : batch.rows) {
     auto* extent = std::get_if<journal::ExtentRow>(&row);
@@ -73,8 +53,8 @@ std::optional<Error> ServerEffects::take_refusal(std::map<Id, Error>& refused, I
   return node.empty() ? std::nullopt : std::optional(node.mapped());
 }
 
-/// Words, proofs and punches of a revocation do not wait for the disk; all of it is performed
-/// before the loop is idle.
+/// A revocation's words, proofs and punches do not wait for the disk: with `when_idle` the batch is
+/// written from the event loop, after the current effects.
 void ServerEffects::perform(const effect::Journal& effect) {
   if (!effect.when_idle) return write(effect.batch);
   boost::asio::post(dependencies_.io, [this, batch = effect.batch] { write(batch); });
@@ -86,7 +66,7 @@ void ServerEffects::write(journal::Batch batch) {
   fault_point(FaultSite::BrokerJournalWritten);
   unwritten_ = error_of(written);
   if (written) return;
-  spdlog::error("a decision was not written down rows={} grants={} error={} detail=\"{}\"",
+  spdlog::error("could not journal a decision rows={} grants={} error={} detail=\"{}\"",
                 batch.rows.size(), batch.grants, name(written.error().code),
                 written.error().detail);
   if (batch.grants) note_refused(batch, written.error());
@@ -103,7 +83,7 @@ void ServerEffects::perform(const effect::StoreWords& effect) {
   for (const auto& flip : effect.flips) flips.push_back({flip.lease, flip.to, flip.reason});
   const bool fences = flips.front().to == LeaseState::Fenced;
   if (fences) fault_point(FaultSite::BrokerFenceDecided);
-  const TimePoint flipped = clock_.now();  // the flip is the store, not what led to it
+  const TimePoint flipped = clock_.now();  // the time of the store, not of the decision
   dependencies_.table.store_words(effect.worker, flips, flipped);
   if (fences) return;
   fault_point(FaultSite::BrokerRevokePublished);
@@ -132,7 +112,7 @@ void ServerEffects::perform(const effect::BindWorker& effect) {
 
 void ServerEffects::perform(const effect::ResumeWorker& effect) {
   dependencies_.links.resume(effect.connection, effect.worker);
-  spdlog::info("worker is back after the restart attachment={}", effect.worker.value);
+  spdlog::info("worker resumed after a broker restart attachment={}", effect.worker.value);
 }
 
 void ServerEffects::perform(const effect::ForgetWorker& effect) {
@@ -156,13 +136,17 @@ void ServerEffects::perform(const effect::SendGrant& effect) {
                             [this, effect](auto fds) { send_grant(effect, std::move(fds)); });
 }
 
-/// Memory of a device takes a while. A lease that was taken back meanwhile gets none: its worker
-/// may have settled and unmapped by now, and would map this afterwards.
+/// Allocating device memory takes time. A lease revoked in the meantime gets no memory: its worker
+/// may already have unmapped the lease and would then map this memory.
 void ServerEffects::send_grant(const effect::SendGrant& effect, Result<std::vector<UniqueFd>> fds) {
   const wire::LeaseGrant& grant = effect.grant;
   const LeaseWord word = dependencies_.table.word(grant.lease.slot);
   const bool live = word.generation() == grant.lease.generation && word.state() == LeaseState::Live;
-  if (fds && !live) fds = fail(Errc::LeaseRevoked, "taken back before its memory was there");
+  if (fds && !live) {
+    fds =
+        fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked before its memory was allocated",
+                                             to_string(grant.lease)));
+  }
   if (!fds) {
     return post_(GrantAnswered{grant.lease, grant.extents, std::move(fds).error(), false});
   }
@@ -180,7 +164,7 @@ void ServerEffects::perform(const effect::SendSettle& effect) {
               });
 }
 
-/// Behind the punch: what its worker writes from here on is found, not wiped away.
+/// Sent after the punch, so that later writes of the worker stay visible to verification.
 void ServerEffects::perform(const effect::SendUnmap& effect) {
   dependencies_.memory.after_punches([this, effect] { send_unmap(effect); });
 }
@@ -192,7 +176,7 @@ void ServerEffects::send_unmap(const effect::SendUnmap& effect) {
       [this, lease = effect.lease](auto reply) { post_(UnmapAnswered{lease, error_of(reply)}); });
 }
 
-/// An error is an answer, too, unless it only says that there was none.
+/// An error reply is a sign of life as well, except ConnectionLost.
 void ServerEffects::perform(const effect::SendPing& effect) {
   const wire::WorkerPing ping;
   call_worker(effect.worker, ping.kMethod, {ping.to_json(), {}},
@@ -216,9 +200,9 @@ void ServerEffects::perform(const effect::SendReclaim& effect) {
 
 void ServerEffects::perform(const effect::BeginQuietWatch& effect) {
   const WorkerLink* link = dependencies_.links.find(effect.worker);
-  if (link == nullptr) return;  // its exit is on the way
+  if (link == nullptr) return;  // its exit event is already queued
   dependencies_.quiet.watch(link->segment, {effect.worker, effect.scope, effect.leases});
-  // Before anything is written down: what is quiet in time for this needs neither wakeup_fd nor
+  // Poll before the journal is written: leases that are quiet by now need no wakeup_fd and no
   // timer.
   std::vector<LaunchQuiet> proofs = dependencies_.quiet.observe_for(kQuietSpin, clock_);
   if (!proofs.empty()) post_(QuietObserved{std::move(proofs), clock_.now()});
@@ -274,7 +258,7 @@ void ServerEffects::perform(const effect::KillWorker& effect) {
   const UniqueFd* pidfd = dependencies_.links.pidfd(effect.worker);
   if (pidfd == nullptr) return;
   if (const auto killed = signal_pidfd(*pidfd, SIGKILL); !killed) {
-    spdlog::error("could not kill worker attachment={} detail=\"{}\"", effect.worker.value,
+    spdlog::error("could not kill a worker attachment={} detail=\"{}\"", effect.worker.value,
                   killed.error().detail);
   }
 }
@@ -287,25 +271,11 @@ void ServerEffects::perform(const effect::ReplyWhenJournaled& effect) {
   post_(JournalWritten{effect.call, effect.answer, unwritten_});
 }
 
-/// One decision about thousands of leases is one story: its first lines and a count.
-bool ServerEffects::should_log(const effect::AppendEvent& effect) {
-  constexpr std::size_t kLogEntriesPerDecision = 64;
-  if (effect.at != logged_at_) {
-    if (logged_ > kLogEntriesPerDecision) {
-      spdlog::info("and more events of the same moment events={}",
-                   logged_ - kLogEntriesPerDecision);
-    }
-    logged_at_ = effect.at;
-    logged_ = 0;
-  }
-  return ++logged_ <= kLogEntriesPerDecision;
-}
-
 void ServerEffects::perform(const effect::AppendEvent& effect) {
-  if (should_log(effect)) std::visit(EventLogger{}, effect.event);
+  logger_.log(effect.event, effect.at);
   dependencies_.log.append(effect.event, effect.at);
   if (const auto lost = dependencies_.log.take_file_error()) {
-    spdlog::error("no more events go into the event log reason=\"{}\"", lost->detail);
+    spdlog::error("stopped writing the event log file reason=\"{}\"", lost->detail);
   }
 }
 
@@ -313,20 +283,21 @@ void ServerEffects::perform(const effect::Warn& effect) {
   spdlog::warn("{}", effect.message);
 }
 
-/// What cannot be kept is lost with the broker; it serves all the same.
+/// A descriptor that cannot be stored is lost at the next restart; the broker serves without it.
 void ServerEffects::keep(const std::string& name, const UniqueFd& fd) {
   const auto kept = dependencies_.fd_store.keep(name, fd);
-  if (!kept)
-    spdlog::warn("not kept for a restart name={} detail=\"{}\"", name, kept.error().detail);
+  if (!kept) {
+    spdlog::warn("could not store a descriptor name={} detail=\"{}\"", name, kept.error().detail);
+  }
 }
 
-/// After the timeout of whoever waits `on_reply` hears TimedOut, and once more when the worker
-/// answers after all: what it did by then must not be lost. For settling, unmaps and pings nobody
-/// waits, their ladder ends the worker.
+/// After `call_timeout`, `on_reply` receives TimedOut. It runs again if the worker replies later,
+/// because that reply may report a change of state. Settle, unmap and ping have no timeout here:
+/// the decisions watch them and kill the worker.
 void ServerEffects::call_worker(AttachmentId worker, std::string_view method,
                                 control::Payload payload, OnReply on_reply) {
   WorkerLink* link = dependencies_.links.find(worker);
-  // Its exit, or its return and what follows from that, settles everything.
+  // Without a connection there is nothing to send; the worker's exit or resume resolves the call.
   if (link == nullptr || link->peer == nullptr) return;
   const auto handler = std::make_shared<OnReply>(std::move(on_reply));
   const auto timeout = std::make_shared<boost::asio::steady_timer>(dependencies_.io);
@@ -336,7 +307,7 @@ void ServerEffects::call_worker(AttachmentId worker, std::string_view method,
   if (!has_core_timeout) {
     timeout->expires_after(dependencies_.call_timeout);
     timeout->async_wait([handler](const boost::system::error_code& error) {
-      if (!error) (*handler)(fail(Errc::TimedOut, "the worker does not answer; see its log"));
+      if (!error) (*handler)(fail(Errc::TimedOut, "the worker does not reply; see its log"));
     });
   }
   link->peer->call(std::string(method), std::move(payload),

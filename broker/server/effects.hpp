@@ -1,6 +1,6 @@
-/// Does what decisions ask for: stores words, makes and sends memory, answers calls.
+/// Performs the effects of decisions: stores lease words, sends memory, answers calls.
 ///
-/// What an effect leads to is posted as an event. Threads: the one of the io_context.
+/// The result of an effect is posted as an event. Threads: the io_context's thread.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -12,6 +12,7 @@
 #include "broker/journal/journal.hpp"
 #include "broker/memory/lent_memory.hpp"
 #include "broker/server/event_log.hpp"
+#include "broker/server/event_logger.hpp"
 #include "broker/server/fd_keeper.hpp"
 #include "broker/server/replies.hpp"
 #include "broker/server/worker_links.hpp"
@@ -20,7 +21,7 @@
 
 namespace leasehold {
 
-/// The server's dependencies that effects act on; all outlive the performer.
+/// What effects act on. All of it outlives ServerEffects.
 struct EffectDependencies {
   boost::asio::io_context& io;
   LeaseTable& table;
@@ -31,7 +32,7 @@ struct EffectDependencies {
   EventLog& log;
   journal::Journal& journal;
   FdKeeper& fd_store;
-  Duration call_timeout;  ///< For a worker's answer that a caller waits for.
+  Duration call_timeout;  ///< For a worker's reply that a caller waits for.
 };
 
 class ServerEffects {
@@ -75,7 +76,7 @@ class ServerEffects {
   void send_grant(const effect::SendGrant& effect, Result<std::vector<UniqueFd>> fds);
   void send_unmap(const effect::SendUnmap& effect);
   void note_refused(const journal::Batch& batch, const Error& why);
-  /// The error under which nothing of this may leave the broker; asked once.
+  /// Removes and returns the journal error that forbids sending `id`.
   template <class Id>
   std::optional<Error> take_refusal(std::map<Id, Error>& refused, Id id);
   void keep(const std::string& name, const UniqueFd& fd);
@@ -84,14 +85,11 @@ class ServerEffects {
                    OnReply on_reply);
 
   EffectDependencies dependencies_;
-  bool should_log(const effect::AppendEvent& effect);
-
   std::function<void(Event)> post_;
-  TimePoint logged_at_;  ///< Of the events told last, and how many there were.
-  std::size_t logged_ = 0;
+  EventLogger logger_;
   std::optional<Error> unwritten_;               ///< Why the last batch is not on disk.
-  std::map<ExtentId, Error> unwritten_extents_;  ///< Lent by a decision that could not be written.
-  std::map<LeaseId, Error> unwritten_weights_;   ///< Likewise engine leases.
+  std::map<ExtentId, Error> unwritten_extents_;  ///< Granted by a decision that is not on disk.
+  std::map<LeaseId, Error> unwritten_weights_;   ///< Engine leases granted by such a decision.
   SystemClock clock_;
 };
 

@@ -1,4 +1,4 @@
-/// The newest events, numbered. Bounded: the oldest make room. Threads: one.
+/// The newest events, numbered. Bounded: a new event evicts the oldest. Threads: one.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class EventLog {
 
   explicit EventLog(std::size_t capacity = kCapacity) : capacity_(capacity) {}
 
-  /// Every later event also goes there. Until a write fails: then nothing more does, and
-  /// `take_file_error` says why, once.
+  /// Also writes every later event to this file. After the first failed write the file is closed,
+  /// and `take_file_error` returns the error once.
   void append_to_file(events::EventFile file) { file_.emplace(std::move(file)); }
   std::optional<Error> take_file_error() { return std::exchange(file_error_, std::nullopt); }
 
@@ -32,7 +32,7 @@ class EventLog {
   /// Up to `limit` events with a sequence above `after`, oldest first.
   std::vector<NumberedEvent> after(std::uint64_t after, std::size_t limit) const;
 
-  /// Sequence numbers of the first and last event that are here; newest = oldest - 1 when none is.
+  /// Sequence numbers of the first and the last stored event; newest = oldest - 1 when empty.
   std::uint64_t oldest() const { return next_ - events_.size(); }
   std::uint64_t newest() const { return next_ - 1; }
 

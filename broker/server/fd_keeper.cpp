@@ -9,7 +9,7 @@
 namespace leasehold {
 namespace {
 
-/// What sd_listen_fds_with_names allocates.
+/// Owns the array that sd_listen_fds_with_names allocates.
 class Names {
  public:
   Names() = default;
@@ -46,7 +46,7 @@ std::string weights(std::uint64_t region) {
 }  // namespace kept
 
 Result<void> ServiceManagerFdKeeper::keep(std::string_view name, const UniqueFd& fd) {
-  // FDPOLL=0: a pidfd polls readable and an eventfd may, and neither is a reason to drop it.
+  // FDPOLL=0: a readable pidfd or eventfd must stay in the store.
   const std::string message = fmt::format("FDSTORE=1\nFDNAME={}\nFDPOLL=0", name);
   const int number = fd.get();
   const int sent = ::sd_pid_notify_with_fds(0, 0, message.c_str(), &number, 1);
@@ -70,22 +70,22 @@ std::unique_ptr<FdKeeper> make_fd_keeper(ServiceManagerFdKeeper::Names kept) {
 }
 
 void notify_service_manager(const std::string& state) {
-  (void)::sd_notify(0, state.c_str());  // a manager that does not listen is no reason to stop
+  (void)::sd_notify(0, state.c_str());  // serve on even if the manager does not listen
 }
 
 Result<KeptDescriptors> KeptDescriptors::from_service_manager() {
   Names names;
   const int count = ::sd_listen_fds_with_names(1, names.slot());
-  if (count < 0) return fail_errno(Errc::SystemError, "the LISTEN_FDS variables", -count);
+  if (count < 0) return fail_errno(Errc::SystemError, "read the LISTEN_FDS variables", -count);
   KeptDescriptors kept;
-  std::set<std::string> twice;
+  std::set<std::string> duplicates;
   for (int i = 0; i < count; ++i) {
     UniqueFd fd(SD_LISTEN_FDS_START + i);
     const std::string name = names.at(i);
-    if (kept.has(name)) twice.insert(name);
+    if (kept.has(name)) duplicates.insert(name);
     kept.add(name, std::move(fd));
   }
-  for (const std::string& name : twice) kept.take(name);
+  for (const std::string& name : duplicates) kept.take(name);
   return kept;
 }
 

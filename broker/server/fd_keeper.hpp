@@ -1,9 +1,9 @@
-/// Keeps descriptors alive while the broker is down: the service manager's store, where there is
-/// one, and what came back from it.
+/// Keeps descriptors open while the broker is down, in the service manager's descriptor store.
 ///
 /// Names: `table`, `socket`, `segment-<attachment>`, `wakeup_fd-<attachment>`,
-/// `pidfd-<attachment>`, `weights-<region>`. Live extents are not kept here; their workers hold and
-/// re-deliver them. Source: sd_notify(3) FDSTORE, FDNAME, FDPOLL, FDSTOREREMOVE; sd_listen_fds(3).
+/// `pidfd-<attachment>`, `weights-<region>`. Live extents are not stored: their workers hold them
+/// and redeliver them. Source: sd_notify(3) FDSTORE, FDNAME, FDPOLL, FDSTOREREMOVE;
+/// sd_listen_fds(3).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace leasehold {
 
-/// The names under which descriptors are kept.
+/// Names of stored descriptors.
 namespace kept {
 inline constexpr std::string_view kTable = "table";
 inline constexpr std::string_view kSocket = "socket";
@@ -27,21 +27,20 @@ std::string pidfd(std::uint64_t attachment);
 std::string weights(std::uint64_t region);
 }  // namespace kept
 
-/// Called where a descriptor becomes worth surviving for, and where it stops being so: table and
-/// socket at start, worker lines at attach and exit, weights at publication and eviction.
-/// Ownership: a kept descriptor is a duplicate. Threads: one.
+/// Table and socket are kept at start, worker segments from attach to exit, weights from
+/// publication to eviction. Ownership: the store holds a duplicate. Threads: one.
 class FdKeeper {
  public:
   virtual ~FdKeeper() = default;
-  /// Precondition: nothing is kept under this name.
-  /// Errors: SystemError when the store cannot be reached; the broker then runs on without.
+  /// Precondition: the name is not in use.
+  /// Errors: SystemError when the store cannot be reached; the broker then serves without it.
   virtual Result<void> keep(std::string_view name, const UniqueFd& fd) = 0;
   virtual void remove(std::string_view name) = 0;
-  /// For a broker that stops for good, or cannot use what was kept.
+  /// Called when the broker stops for good.
   virtual void remove_all() = 0;
 };
 
-/// For a broker that nobody restarts with its descriptors: everything dies with it.
+/// For a broker without a service manager: its descriptors end with it.
 class NoFdKeeper final : public FdKeeper {
  public:
   Result<void> keep(std::string_view, const UniqueFd&) override { return {}; }
@@ -49,14 +48,13 @@ class NoFdKeeper final : public FdKeeper {
   void remove_all() override {}
 };
 
-/// The store of the manager behind $NOTIFY_SOCKET. A manager that stores nothing
-/// (FileDescriptorStoreMax=0) drops what it is sent without a word, so success here promises
-/// nothing: what was kept is what comes back.
+/// The store of the service manager behind $NOTIFY_SOCKET. A manager with FileDescriptorStoreMax=0
+/// silently drops descriptors, so success here does not mean that a descriptor comes back.
 class ServiceManagerFdKeeper final : public FdKeeper {
  public:
   using Names = std::set<std::string, std::less<>>;
 
-  /// `kept`: what is in the store already.
+  /// `kept`: the names already in the store.
   explicit ServiceManagerFdKeeper(Names kept) : names_(std::move(kept)) {}
 
   Result<void> keep(std::string_view name, const UniqueFd& fd) override;
@@ -67,28 +65,28 @@ class ServiceManagerFdKeeper final : public FdKeeper {
   Names names_;
 };
 
-/// The one for this process: by whether a service manager asked to be told things.
+/// Uses the service manager's store if $NOTIFY_SOCKET is set.
 std::unique_ptr<FdKeeper> make_fd_keeper(ServiceManagerFdKeeper::Names kept = {});
 
-/// Tells the service manager, if there is one: "READY=1", "STOPPING=1".
+/// Sends a state such as "READY=1" to the service manager, if there is one.
 void notify_service_manager(const std::string& state);
 
-/// What the service manager handed to this process at its start.
+/// Descriptors that the service manager passed to this process at start.
 class KeptDescriptors {
  public:
   KeptDescriptors() = default;
 
-  /// Takes LISTEN_FDS of this process, once; children will not see the variables. All become
-  /// close-on-exec. A name that came more than once names none of them: which one is meant cannot
-  /// be known, and without it the broker starts as if it had not been kept.
-  /// Errors: SystemError when the variables are damaged.
+  /// Takes the LISTEN_FDS descriptors once and removes the variables from the environment. All
+  /// descriptors become close-on-exec. Descriptors with a duplicate name are closed, because it is
+  /// unknown which one is right; the broker then starts without that name.
+  /// Errors: SystemError when the variables are malformed.
   static Result<KeptDescriptors> from_service_manager();
 
   void add(std::string name, UniqueFd fd);
   bool has(std::string_view name) const { return by_name_.contains(name); }
-  /// The descriptor, which is the caller's from now on; nothing when there is none.
+  /// Moves the descriptor to the caller; empty if there is none with this name.
   UniqueFd take(std::string_view name);
-  /// Of everything that is in the store, also of what was refused or taken.
+  /// Names of everything in the store, including duplicates and descriptors already taken.
   const std::set<std::string, std::less<>>& stored_names() const { return stored_; }
   std::set<std::string, std::less<>> names() const;
 

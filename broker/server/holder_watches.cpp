@@ -11,8 +11,8 @@ void HolderWatches::watch(const ProcessIdentity& process) {
   if (watches_.contains(process)) return;
   auto pidfd = open_pidfd(process);
   if (!pidfd) {
-    const bool over = pidfd.error().code == Errc::ConnectionLost;
-    if (over) boost::asio::post(io_, [this, process] { on_exit_(process); });
+    const bool has_ended = pidfd.error().code == Errc::ConnectionLost;
+    if (has_ended) boost::asio::post(io_, [this, process] { on_exit_(process); });
     return;
   }
   Watch& watch = watches_.emplace(process, Watch(io_, pidfd->release())).first->second;

@@ -1,8 +1,7 @@
-/// Processes that held leases when an earlier broker ended: until they have said `lease.hold` there
-/// is no connection whose process could be watched, so each is watched by what the journal calls
-/// it.
+/// Watches processes that held leases when the previous broker ended.
 ///
-/// Threads: the one of the io_context.
+/// Until such a process calls `lease.hold` it has no connection, so it is found by the pid and
+/// start time in the journal. Threads: the io_context's thread.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -19,8 +18,8 @@ class HolderWatches {
   HolderWatches(boost::asio::io_context& io, OnExit on_exit)
       : io_(io), on_exit_(std::move(on_exit)) {}
 
-  /// `on_exit` is called once when the process ends, soon when it has ended already, and never for
-  /// one that cannot be watched: its leases run to their deadline. Watching twice is watching once.
+  /// Calls `on_exit` once when the process ends, or soon if it has already ended. Never calls it
+  /// for a process that cannot be watched; its leases run to their deadline. Idempotent.
   void watch(const ProcessIdentity& process);
 
  private:

@@ -12,20 +12,21 @@ std::string card_of(const BrokerOptions& options) {
   return options.device == "auto" ? "cuda:0" : options.device;
 }
 
-/// Leases are granted by the books, long before their memory is allocated. Weights are asked for by
-/// name and refused one by one, so room for them is only warned about.
+/// Leases are granted before their memory is allocated, so a capacity beyond the card's memory is
+/// an error. Each weights region is allocated when it is opened and can be refused then, so too
+/// little room for weights is only a warning.
 Result<void> check_capacity(const BrokerOptions& options, const std::string& card,
                             std::uint64_t total_bytes) {
   if (options.capacity_bytes > total_bytes) {
     return fail(Errc::BadRequest,
-                fmt::format("--capacity {} is more than {} has: {} bytes; its weights and kernels "
-                            "need some of them, too",
-                            options.capacity_bytes, card, total_bytes));
+                fmt::format("--capacity {} exceeds the {} bytes of {}; choose less, and leave room "
+                            "for weights and kernels",
+                            options.capacity_bytes, total_bytes, card));
   }
   if (options.weights_capacity_bytes > total_bytes - options.capacity_bytes) {
     spdlog::warn(
-        "capacity and weights capacity are together more than the card has, so both cannot be "
-        "used up capacity_bytes={} weights_capacity_bytes={} total_bytes={}",
+        "capacity plus weights capacity exceeds the card's memory capacity_bytes={} "
+        "weights_capacity_bytes={} total_bytes={}",
         options.capacity_bytes, options.weights_capacity_bytes, total_bytes);
   }
   return {};
@@ -33,22 +34,22 @@ Result<void> check_capacity(const BrokerOptions& options, const std::string& car
 
 }  // namespace
 
-Result<std::unique_ptr<DeviceAgent>> start_agent(boost::asio::io_context& io,
-                                                 const BrokerOptions& options) {
+Result<std::unique_ptr<DeviceAgentLink>> start_agent(boost::asio::io_context& io,
+                                                     const BrokerOptions& options) {
   if (options.device == "cpu") return nullptr;
-  const int ordinal = cuda_ordinal(card_of(options)).value();  // options checked it
-  auto agent = DeviceAgent::start(io, {.program = options.agent, .ordinal = ordinal});
+  const int ordinal = cuda_ordinal(card_of(options)).value();  // parse_options validated it
+  auto agent = DeviceAgentLink::start(io, {.program = options.agent, .ordinal = ordinal});
   if (agent || options.device != "auto") return agent;
-  spdlog::info("no card is used, lending memory of the machine reason=\"{}\"",
+  spdlog::info("lending host memory because no card can be used reason=\"{}\"",
                agent.error().detail);
   return nullptr;
 }
 
-Result<LentDevice> lent_device(const BrokerOptions& options, const DeviceAgent* agent) {
+Result<LentDevice> lent_device(const BrokerOptions& options, const DeviceAgentLink* agent) {
   if (agent == nullptr) return LentDevice{};
   const std::string name = card_of(options);
   TRY(check_capacity(options, name, agent->card().total_bytes));
-  spdlog::info("lending memory of a card device={} uuid={} name=\"{}\" agent_pid={}", name,
+  spdlog::info("lending device memory device={} uuid={} name=\"{}\" agent_pid={}", name,
                agent->card().uuid, agent->card().name, agent->pid());
   return LentDevice{.name = name, .uuid = agent->card().uuid};
 }

@@ -21,7 +21,7 @@ Json items(const std::vector<View>& views) {
   return Json{{"items", std::move(list)}};
 }
 
-/// `views` may hold more than the page takes.
+/// Fills a page; `views` may hold more items than the page takes.
 template <class View>
 Json page_of(const std::vector<View>& views, std::uint64_t limit) {
   Page page(limit);
@@ -32,7 +32,7 @@ Json page_of(const std::vector<View>& views, std::uint64_t limit) {
   return Json{{"items", std::move(page).take()}, {"more", more}};
 }
 
-/// A worker of the broker's own user, or of root, can open the lease table for writing; say so.
+/// A worker that runs as the broker's user or as root can open the lease table for writing.
 std::string isolation(const State& state) {
   bool any = false;
   for (const auto& [id, worker] : state.workers.all()) {
@@ -50,7 +50,7 @@ Json status(const ListSources& sources) {
   return view.to_json();
 }
 
-// Each asks for one view beyond the limit: whether it is there says whether others follow.
+// Each list requests one view beyond the limit; its presence means that another page follows.
 
 Result<Json> tenant_list(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::TenantList::from_json(params));
@@ -87,7 +87,7 @@ Result<std::uint64_t> number(const Json& params, const char* field, std::uint64_
   const auto found = params.find(field);
   if (found == params.end()) return otherwise;
   if (!found->is_number_unsigned() || found->get<std::uint64_t>() > most) {
-    return fail(Errc::BadRequest, fmt::format("{} must be a number up to {}", field, most));
+    return fail(Errc::BadRequest, fmt::format("{} must be an integer from 0 to {}", field, most));
   }
   return found->get<std::uint64_t>();
 }
@@ -106,8 +106,8 @@ Result<Json> event_list(const ListSources& sources, const Json& params) {
               {"newest", sources.log.newest()}};
 }
 
-/// In the order of slots. A lease never changes its slot, so whoever asks page after page meets
-/// each one that stays open meanwhile.
+/// Ordered by slot. A lease never changes its slot, so a caller that reads page after page sees
+/// every lease that stays open.
 Result<Json> lease_list(const ListSources& sources, const Json& params) {
   const bool continues = params.contains("after");
   const std::uint64_t after = TRY(number(params, "after", 0, ~std::uint32_t{0}));
@@ -126,12 +126,12 @@ Result<Json> list_operator_actions(const ListSources& sources, const Json& param
 Result<control::Payload> open_extent(const ListSources& sources, const Json& params) {
   if (!sources.allow_memory_check) {
     return fail(Errc::PermissionDenied,
-                "memory is shown only by a broker that runs with --allow-memory-check");
+                "memory checks are disabled; start the broker with --allow-memory-check");
   }
-  const wire::ExtentOpen ask = TRY(wire::ExtentOpen::from_json(params));
-  spdlog::warn("memory opened for audit extent={}", ask.extent.value);
+  const wire::ExtentOpen request = TRY(wire::ExtentOpen::from_json(params));
+  spdlog::warn("memory opened for a check extent={}", request.extent.value);
   control::Payload payload{.body = wire::Empty{}.to_json()};
-  payload.fds.push_back(TRY(sources.memory.open_extent(ask.extent)));
+  payload.fds.push_back(TRY(sources.memory.open_extent(request.extent)));
   return payload;
 }
 
@@ -144,7 +144,7 @@ Result<Json> list(const ListSources& sources, const std::string& method, const J
   if (method == "worker.list") return workers(sources);
   if (method == "event.list") return event_list(sources, params);
   if (method == "operator_action.list") return list_operator_actions(sources, params);
-  return fail(Errc::UnknownMethod, fmt::format("the broker has no list {}", method));
+  return fail(Errc::UnknownMethod, fmt::format("the broker has no query {}", method));
 }
 
 }  // namespace

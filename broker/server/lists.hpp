@@ -1,4 +1,4 @@
-/// Answers of the methods that only look: status, lists, and one extent's memory.
+/// Answers queries: status, lists, and the memory of one extent.
 #pragma once
 
 #include "broker/books/state.hpp"

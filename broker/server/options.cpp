@@ -24,73 +24,98 @@ const CLI::Validator kOctal(
     [](std::string& text) -> std::string {
       char* end = nullptr;
       const unsigned long mode = std::strtoul(text.c_str(), &end, 8);
-      if (text.empty() || *end != '\0' || mode > 0777) return "expected an octal mode like 0660";
+      if (text.empty() || *end != '\0' || mode > 0777) {
+        return "'" + text + "' is not an octal mode; use one like 0660";
+      }
       text = std::to_string(mode);
       return {};
     },
     "OCTAL");
 
-/// What is lent, and whose.
+void add_socket_options(CLI::App& app, BrokerOptions& options) {
+  app.add_option("--socket", options.socket, "Unix socket to listen on")->capture_default_str();
+  app.add_option("--socket-mode", options.socket_mode, "File mode of the socket, in octal")
+      ->transform(kOctal);
+}
+
 void add_memory_options(CLI::App& app, BrokerOptions& options) {
-  app.add_option("--capacity", options.capacity_bytes, "KV memory to lend, e.g. 256MiB")
+  app.add_option("--capacity", options.capacity_bytes, "KV memory to lend, for example 256MiB")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(2ull << 20, 1ull << 50));
   app.add_option("--weights-capacity", options.weights_capacity_bytes,
-                 "Memory for model weights, e.g. 4GiB")
+                 "Memory for model weights, for example 4GiB")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--device", options.device,
-                 "Whose memory is lent: cpu, cuda:N, or auto (cuda:0 where there is one)")
+                 "Device whose memory is lent: cpu, cuda:N, or auto (cuda:0 if usable, else cpu)")
       ->check(check_device);
   app.add_option("--agent", options.agent,
-                 "Program that allocates on the device (default: the one beside this program)");
+                 "Device agent program (default: leasehold-device-agent beside the broker)");
+}
+
+void add_limit_options(CLI::App& app, BrokerOptions& options) {
+  app.add_option("--slots", options.slots, "Number of slots in the lease table")
+      ->check(CLI::Range(1u, 1u << 20));
+  app.add_option("--max-engine-leases", options.max_engine_leases,
+                 "Maximum engine leases per worker; tensor scope uses one per tensor")
+      ->check(CLI::Range(1u, 1u << 16));
+  app.add_option("--max-extents", options.max_extents,
+                 "Maximum number of extents in the KV memory; more suits many small tenants")
+      ->check(CLI::Range(1u, 16'384u));
+}
+
+struct Timeouts {
+  std::int64_t fence_ms;
+  std::int64_t worker_ms;
+  std::int64_t reattach_grace_ms;
+};
+
+void add_timeout_options(CLI::App& app, Timeouts& timeouts) {
+  app.add_option("--fence-timeout-ms", timeouts.fence_ms,
+                 "Time a worker has to prove a fence before it is killed")
+      ->check(CLI::Range(1, 3'600'000));
+  app.add_option("--worker-timeout-ms", timeouts.worker_ms,
+                 "Time a worker may stay unresponsive before it is killed; 0 disables the timeout")
+      ->check(CLI::Range(0, 3'600'000));
+  app.add_option("--reattach-grace-ms", timeouts.reattach_grace_ms,
+                 "Time a restarted broker waits for the workers of its predecessor")
+      ->check(CLI::Range(0, 3'600'000));
+}
+
+void add_state_options(CLI::App& app, BrokerOptions& options) {
+  app.add_option("--state-dir", options.state_dir,
+                 "Directory for the journal and the token key; without it no state is kept")
+      ->check(not_empty);
+  app.add_flag("--allow-memory-check", options.allow_memory_check,
+               "Let operators read leased memory (extent.open); for demos and tests");
+  app.add_option("--log-level", options.log_level, "Log level: trace, debug, info, warn or error")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
+  app.add_option("--event-log", options.event_log,
+                 "File to append every event to, one JSON object per line")
+      ->check(not_empty);
 }
 
 }  // namespace
 
 std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   BrokerOptions options{.socket = default_socket()};
-  std::int64_t timeout_ms = options.fence_timeout.count();
-  std::int64_t worker_timeout_ms = options.worker_timeout.count();
-  std::int64_t grace_ms = options.reattach_grace.count();
+  Timeouts timeouts{.fence_ms = options.fence_timeout.count(),
+                    .worker_ms = options.worker_timeout.count(),
+                    .reattach_grace_ms = options.reattach_grace.count()};
   std::vector<uid_t> worker_uids;
-  CLI::App app{"Leasehold broker: owns the memory and the truth about every lease",
+  CLI::App app{"Leasehold broker: owns the memory and the state of every lease",
                "leasehold-broker"};
   app.set_version_flag("--version", "leasehold-broker " + std::string(version()));
-  app.add_option("--socket", options.socket, "Unix socket to listen on")->capture_default_str();
-  app.add_option("--socket-mode", options.socket_mode, "Its mode, octal")->transform(kOctal);
+  add_socket_options(app, options);
   add_memory_options(app, options);
-  app.add_option("--slots", options.slots, "Slots of the lease table")
-      ->check(CLI::Range(1u, 1u << 20));
-  app.add_option("--max-engine-leases", options.max_engine_leases,
-                 "Engine leases one worker may hold; tensor scope takes one for each tensor")
-      ->check(CLI::Range(1u, 1u << 16));
-  app.add_option("--max-extents", options.max_extents,
-                 "Extents the KV memory is cut into at most; more for many small tenants")
-      ->check(CLI::Range(1u, 16'384u));
-  app.add_option("--fence-timeout-ms", timeout_ms,
-                 "How long a worker may owe proof before it is killed")
-      ->check(CLI::Range(1, 3'600'000));
-  app.add_option("--worker-timeout-ms", worker_timeout_ms,
-                 "How long a worker may give no sign of life before it is killed; 0: for ever")
-      ->check(CLI::Range(0, 3'600'000));
-  app.add_option("--state-dir", options.state_dir,
-                 "Directory for journal and token key; without it nothing outlives the broker")
-      ->check(not_empty);
-  app.add_option("--reattach-grace-ms", grace_ms,
-                 "How long a started-again broker waits for the workers of the one before")
-      ->check(CLI::Range(0, 3'600'000));
-  app.add_option("--worker-uid", worker_uids, "User that may run workers; may be given often");
-  app.add_flag("--allow-memory-check", options.allow_memory_check,
-               "Let operators read leased memory (extent.open); for demos and tests");
-  app.add_option("--log-level", options.log_level, "trace, debug, info, warn or error")
-      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
-  app.add_option("--event-log", options.event_log,
-                 "Append every event to this file, one JSON object per line")
-      ->check(not_empty);
+  add_limit_options(app, options);
+  add_timeout_options(app, timeouts);
+  app.add_option("--worker-uid", worker_uids,
+                 "User id that may run workers; repeatable (default: the broker's user)");
+  add_state_options(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
-  options.fence_timeout = std::chrono::milliseconds(timeout_ms);
-  options.worker_timeout = std::chrono::milliseconds(worker_timeout_ms);
-  options.reattach_grace = std::chrono::milliseconds(grace_ms);
+  options.fence_timeout = std::chrono::milliseconds(timeouts.fence_ms);
+  options.worker_timeout = std::chrono::milliseconds(timeouts.worker_ms);
+  options.reattach_grace = std::chrono::milliseconds(timeouts.reattach_grace_ms);
   options.worker_uids = {worker_uids.begin(), worker_uids.end()};
   if (options.worker_uids.empty()) options.worker_uids.insert(::geteuid());
   return options;

@@ -17,22 +17,22 @@ struct BrokerOptions {
   std::uint64_t capacity_bytes = 256ull << 20;
   std::uint64_t weights_capacity_bytes = 4ull << 30;
   std::uint32_t slots = 4096;
-  std::uint32_t max_engine_leases = 1024;  ///< Of one worker.
-  std::uint32_t max_extents = 1024;        ///< The pool is cut into at most so many.
+  std::uint32_t max_engine_leases = 1024;  ///< Per worker.
+  std::uint32_t max_extents = 1024;        ///< Upper bound on extents in the KV memory.
   std::chrono::milliseconds fence_timeout{2000};
-  std::chrono::milliseconds worker_timeout{15'000};  ///< Zero: without end.
+  std::chrono::milliseconds worker_timeout{15'000};  ///< Zero: disabled.
   std::chrono::milliseconds reattach_grace{5000};
-  std::string state_dir;       ///< Empty: nothing is kept.
-  std::string device = "cpu";  ///< Whose memory is lent: "cpu", "cuda:0" …, "auto".
-  std::string agent;           ///< The device agent's program; empty: the one beside the broker.
+  std::string state_dir;       ///< Empty: no state is kept.
+  std::string device = "cpu";  ///< Device whose memory is lent: "cpu", "cuda:N" or "auto".
+  std::string agent;           ///< Device agent program; empty: the one beside the broker.
   std::set<uid_t> worker_uids;
-  bool allow_memory_check = false;  ///< Operators may look at leased memory.
+  bool allow_memory_check = false;  ///< Operators may read leased memory.
   std::string log_level = "info";
   std::string event_log;  ///< Empty: none.
 };
 
-/// The options, or the exit code of a program that has said everything already: 0 after --help,
-/// 2 after a sentence on stderr about what was wrong.
+/// The options, or the exit code to end with: 0 after --help or --version, 2 after a usage error,
+/// which is already printed to stderr.
 std::variant<BrokerOptions, int> parse_options(int argc, char** argv);
 
 }  // namespace leasehold

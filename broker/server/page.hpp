@@ -1,8 +1,8 @@
-/// What of a list goes into one answer: as much as fits into a line, and at least one item, for
-/// whoever asks page after page takes an empty page for the end.
+/// One page of a list: as many items as fit into one message, and at least one item, because an
+/// empty page means the end of the list.
 ///
-/// Errors: none. An item that alone is longer than a line makes an answer that cannot be sent; what
-/// the lists show is bounded where it comes in. Threads: one.
+/// Errors: none. A single item longer than a message makes a reply that cannot be sent, so the size
+/// of an item is limited where it enters the broker. Threads: one.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ namespace leasehold {
 class Page {
  public:
   static constexpr std::uint64_t kMaxItems = 1000;
-  static constexpr std::size_t kMaxBytes = 1 << 19;  ///< Half a line, of items beyond the first.
+  static constexpr std::size_t kMaxBytes = 1 << 19;  ///< Half the largest message.
 
   explicit Page(std::uint64_t limit) : limit_(limit) {}
 
-  /// False when the item, and with it what follows, belongs on the next page.
+  /// Returns false when the item belongs on the next page.
   bool add(nlohmann::json item) {
     if (items_.size() >= limit_) return false;
     const std::size_t bytes =

@@ -1,6 +1,6 @@
-/// Notices that the broker itself did not run: stopped, starved, or asleep with its machine.
+/// Detects that the broker itself did not run: stopped, starved of CPU, or suspended.
 ///
-/// It is told the time whenever the loop turns, at least every `kPollInterval`. Threads: one.
+/// The loop calls `poll` on every event and at least every `kPollInterval`. Threads: one.
 #pragma once
 
 #include <optional>
@@ -12,15 +12,15 @@ namespace leasehold {
 
 class Pulse {
  public:
-  /// How often a loop with nothing to do has to turn.
+  /// How often an idle loop must call `poll`.
   static constexpr Duration kPollInterval = std::chrono::milliseconds(50);
-  /// Ten beats missed. Whoever chose a shorter timeout has chosen that a pause of the broker
-  /// counts.
+  /// Ten missed polls. With a timeout shorter than this, a stall of the broker counts as time that
+  /// passed.
   static constexpr Duration kStallThreshold = 10 * kPollInterval;
 
   explicit Pulse(TimePoint now) : ran_at_(now) {}
 
-  /// For how long it stood, when it did since the last poll.
+  /// The time since the last poll, if it was a stall.
   std::optional<Duration> poll(TimePoint now) {
     const Duration gap = now - std::exchange(ran_at_, now);
     return gap > kStallThreshold ? std::optional(gap) : std::nullopt;

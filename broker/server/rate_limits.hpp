@@ -1,9 +1,9 @@
-/// What one user may ask of the broker, so that nobody takes its time from the others.
+/// Rate limits per user, so that one user cannot starve the others.
 ///
-/// Every line of a user's connections counts, a refused one like any other, and all its connections
-/// share one budget: more connections bring no more. Beyond it nothing is answered and nothing
-/// read, the lines wait in the sender's socket. Operators are exempt: they come to end such things.
-/// Threads: the one of the io_context.
+/// All connections of a user share one budget, and every message counts, refused ones too. Beyond
+/// the budget the broker stops reading from that user; further messages wait in the sender's
+/// socket. Operators are exempt, so that they can end such traffic. Threads: the io_context's
+/// thread.
 #pragma once
 
 #include <map>
@@ -16,11 +16,11 @@
 namespace leasehold {
 
 struct RateConfig {
-  Rate lines{.per_second = 2'000, .burst = 1'000};           ///< Weights, of one user.
-  Rate worker_lines{.per_second = 20'000, .burst = 40'000};  ///< It calls for all its tenants.
-  Rate events{.per_second = 20'000, .burst = 40'000};        ///< That a worker reports.
-  std::size_t connection_weight = 16;                        ///< Of making one.
-  Duration max_wait = std::chrono::seconds(2);               ///< Beyond it no connection is taken.
+  Rate lines{.per_second = 2'000, .burst = 1'000};           ///< Message weight of one user.
+  Rate worker_lines{.per_second = 20'000, .burst = 40'000};  ///< A worker calls for its tenants.
+  Rate events{.per_second = 20'000, .burst = 40'000};        ///< Events reported by one worker.
+  std::size_t connection_weight = 16;                        ///< Cost of a new connection.
+  Duration max_wait = std::chrono::seconds(2);  ///< Refuse new connections beyond this backlog.
 };
 
 class RateLimits {
@@ -28,15 +28,15 @@ class RateLimits {
   explicit RateLimits(std::set<uid_t> worker_uids, const RateConfig& config = {})
       : config_(config), worker_uids_(std::move(worker_uids)) {}
 
-  /// Charges a line; how long it must wait before it is looked at.
+  /// Charges a message and returns how long it must wait before it is processed.
   Duration admit_line(uid_t uid, std::size_t weight, TimePoint now);
 
-  /// Charges a new connection, unless its user is far behind with what it asked already.
+  /// Charges a new connection; refuses it if the user's backlog exceeds `max_wait`.
   bool admit_connection(uid_t uid, TimePoint now);
 
-  /// How many of `reported` events are taken; the rest is dropped and counted.
+  /// Number of the `reported` events to accept; the rest is dropped and counted.
   std::size_t admit_events(ConnectionId connection, std::size_t reported, TimePoint now);
-  /// Dropped since this was last asked.
+  /// Events dropped since the last call.
   std::uint64_t take_dropped() { return std::exchange(dropped_, 0); }
 
   void forget(ConnectionId connection) { events_.erase(connection); }
@@ -46,7 +46,7 @@ class RateLimits {
 
   RateConfig config_;
   std::set<uid_t> worker_uids_;
-  std::map<uid_t, TokenBucket> lines_;  ///< Few users there are; none is forgotten.
+  std::map<uid_t, TokenBucket> lines_;  ///< Never shrinks: a machine has few users.
   std::map<ConnectionId, TokenBucket> events_;
   std::uint64_t dropped_ = 0;
 };

@@ -1,5 +1,7 @@
 #include "broker/server/replies.hpp"
 
+#include <fmt/format.h>
+
 namespace leasehold {
 
 CallId Replies::add(control::Responder responder) {
@@ -25,7 +27,11 @@ Result<std::vector<UniqueFd>> Replies::descriptors(const Answer& answer) {
   std::vector<UniqueFd> fds;
   if (const auto* worker = std::get_if<WorkerDescriptors>(&answer.descriptors)) {
     const WorkerLink* link = links_.find(worker->worker);
-    if (link == nullptr) return fail(Errc::ConnectionLost, "this worker has exited");
+    if (link == nullptr) {
+      return fail(Errc::ConnectionLost,
+                  fmt::format("the worker of attachment {} has exited; attach again",
+                              worker->worker.value));
+    }
     fds.push_back(TRY(table_.reader_fd()));
     fds.push_back(TRY(link->segment.writer_fd()));
     fds.push_back(TRY(link->wakeup_fd.duplicate()));

@@ -1,6 +1,6 @@
-/// Calls that wait for their answer, and answers on their way out.
+/// Calls that wait for their reply, and the descriptors that replies carry.
 ///
-/// Threads: the one of the io_context.
+/// Threads: the io_context's thread.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ class Replies {
 
   CallId add(control::Responder responder);
 
-  /// Answers with the descriptors the answer names. A caller that is gone hears nothing.
+  /// Sends the reply with the descriptors it names. Does nothing if the caller has disconnected.
   void answer(CallId call, const Result<Answer>& answer);
 
  private:

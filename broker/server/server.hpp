@@ -1,13 +1,86 @@
-/// The broker as a process: one thread, one io_context, all parts of the room put together.
+/// The broker's event loop: one thread, one io_context, all components connected.
 #pragma once
 
-#include "broker/server/options.hpp"
-#include "common/result.hpp"
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <vector>
+
+#include "broker/server/boot_timer.hpp"
+#include "broker/server/broker_loop.hpp"
+#include "broker/server/connections.hpp"
+#include "broker/server/dispatch.hpp"
+#include "broker/server/effects.hpp"
+#include "broker/server/fd_keeper.hpp"
+#include "broker/server/holder_watches.hpp"
+#include "broker/server/rate_limits.hpp"
+#include "broker/server/startup_state.hpp"
 
 namespace leasehold {
 
-/// Serves until SIGTERM or SIGINT, then takes all leases back and returns.
-/// Errors: those of start-up (socket, state directory, memory).
-Result<void> run_broker(const BrokerOptions& options);
+/// What the server is given. All of it outlives the server.
+struct ServerDependencies {
+  boost::asio::local::stream_protocol::acceptor acceptor;
+  FdKeeper& fd_store;
+  DeviceAgentLink* agent = nullptr;  ///< Null: the broker lends host memory.
+};
+
+/// Lifetime: the io_context outlives the server and does not run after it. Threads: the
+/// io_context's thread.
+class BrokerServer {
+ public:
+  BrokerServer(boost::asio::io_context& io, StartupState startup, ServerDependencies dependencies,
+               const BrokerOptions& options);
+  /// Restores workers and lease words, performs recovery's effects, then accepts connections.
+  /// Errors: SystemError.
+  Result<void> start(KeptDescriptors kept);
+  void write_events_to(events::EventFile file) { log_.append_to_file(std::move(file)); }
+
+ private:
+  Connections::Handlers connection_handlers();
+  WorkerLinks::Handlers worker_handlers();
+  DispatchHooks dispatch_hooks();
+  void restore_workers(KeptDescriptors& kept);
+  void watch_orphan(const Worker& worker);
+  void watch_previous_holders();
+  void after_events();
+  void observe_quiet();
+  void recheck_soon();
+  void guard_table();
+  void guard_soon();
+  std::unique_ptr<LentMemory> make_lent_memory(DeviceAgentLink* agent);
+  void stop(int signal_number);
+  Result<void> prepare_worker(ConnectionId id, const wire::WorkerAttach& attach);
+  Result<void> take_memory(ConnectionId id, const wire::LeaseRedeliver& redeliver,
+                           std::vector<UniqueFd> fds);
+
+  boost::asio::io_context& io_;
+  SystemClock clock_;
+  const TimePoint started_ = clock_.now();
+  StartupState startup_;
+  State& state_ = startup_.recovered.state;
+  LeaseTable& table_ = startup_.table;
+  MemoryStore& memory_ = startup_.memory;
+  std::unique_ptr<LentMemory> lent_;
+  EventLog log_;
+  FdKeeper& fd_store_;
+  QuietObserver quiet_;
+  WorkerLinks links_;
+  Replies replies_;
+  ServerEffects effects_;
+  BrokerLoop loop_;
+  Connections connections_;
+  HolderWatches previous_holders_;
+  RateLimits rates_;
+  Dispatch dispatch_;
+  std::unique_ptr<BootTimer> deadline_timer_;
+  boost::asio::steady_timer quiet_timer_;
+  boost::asio::steady_timer guard_timer_;
+  boost::asio::steady_timer stop_timer_;
+  boost::asio::signal_set signals_;
+  bool recheck_armed_ = false;
+  bool allow_memory_check_;
+};
 
 }  // namespace leasehold

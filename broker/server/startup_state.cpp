@@ -24,7 +24,7 @@ BrokerConfig config_of(const BrokerOptions& options, const LentDevice& device,
           .device_uuid = device.uuid};
 }
 
-/// Nothing is kept: whatever ran before is none of this broker's.
+/// Starts empty: without a state directory nothing of an earlier broker is known.
 Result<StartupState> start_without_state_dir(const BrokerOptions& options,
                                              const LentDevice& device) {
   const BrokerConfig config = config_of(options, device, random_token_key());
@@ -36,14 +36,14 @@ Result<StartupState> start_without_state_dir(const BrokerOptions& options,
                       .memory = {}};
 }
 
-/// The table of the broker before, as far as this boot and a readable journal make sense of it.
+/// The previous broker's table, if it belongs to this boot and is valid.
 std::optional<LeaseTable> take_table(const journal::Image& image, const std::string& boot,
                                      KeptDescriptors& kept) {
   UniqueFd fd = kept.take(kept::kTable);
   if (!fd || image.boot_id != boot) return std::nullopt;
   auto table = LeaseTable::adopt(std::move(fd));
   if (table) return *std::move(table);
-  spdlog::warn("the kept lease table cannot be used, making a new one detail=\"{}\"",
+  spdlog::warn("could not use the kept lease table, creating a new one detail=\"{}\"",
                table.error().detail);
   return std::nullopt;
 }
@@ -62,7 +62,8 @@ std::set<RegionId> take_regions(const journal::Image& image, KeptDescriptors& ke
     if (const auto taken = memory.adopt_region(id, std::move(fd), row.size_bytes)) {
       regions.insert(id);
     } else {
-      spdlog::warn("kept weights cannot be used detail=\"{}\"", taken.error().detail);
+      spdlog::warn("could not use kept weights region={} detail=\"{}\"", id.value,
+                   taken.error().detail);
     }
   }
   return regions;
@@ -84,7 +85,7 @@ void find_exited_processes(const journal::Image& image, Facts& facts) {
 
 void log_startup(const journal::Image& image, const Facts& facts) {
   spdlog::info(
-      "started from the journal tenants={} workers={} workers_exited={} leases={} "
+      "loaded the journal tenants={} workers={} workers_exited={} leases={} "
       "extents={} regions={} table_kept={} same_boot={}",
       image.tenants.size(), image.workers.size(), facts.exited_workers.size(), image.leases.size(),
       image.extents.size(), image.regions.size(), facts.table.has_value(),

@@ -1,5 +1,5 @@
-/// What a broker starts with: its state directory, what its service manager kept, and what became
-/// of the processes it knew.
+/// The state a broker starts with, from its state directory, the kept descriptors and the processes
+/// that are still alive.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@
 namespace leasehold {
 
 struct StartupState {
-  UniqueFd lock;  ///< Of the state directory, while the broker lives.
+  UniqueFd lock;  ///< Locks the state directory while the broker runs.
   std::unique_ptr<journal::Journal> journal;
   Recovered recovered;
   LeaseTable table;
@@ -26,15 +26,15 @@ struct StartupState {
   std::set<AttachmentId> kept_workers;
 };
 
-/// Reads, looks and recovers; acts on nothing but its own files. Takes the table and the weights
-/// out of `kept`, and leaves there what belongs to connections and workers. Memory of a card does
-/// not outlive its broker, so then nothing kept is taken up.
-/// Errors: SocketInUse (another broker works with this directory), FileCorrupt, PermissionDenied,
-/// DiskFull, BadRequest (a capacity too small, no such directory), OutOfMemory, SystemError.
+/// Loads the journal and recovers the state. Changes nothing but the broker's own files. Takes the
+/// table and the weights out of `kept`; the socket and the workers' descriptors stay there. Device
+/// memory does not outlive its broker, so a broker that lends a device takes nothing.
+/// Errors: SocketInUse (another broker uses this directory), FileCorrupt, PermissionDenied,
+/// DiskFull, BadRequest (capacity too small, no such directory), OutOfMemory, SystemError.
 Result<StartupState> load_startup_state(const BrokerOptions& options, const LentDevice& device,
                                         KeptDescriptors& kept, TimePoint now);
 
-/// Names in the service manager's store that this broker goes on with.
+/// Names in the service manager's store that this broker uses.
 std::set<std::string> names_in_use(const StartupState& startup);
 
 }  // namespace leasehold

@@ -1,6 +1,4 @@
-/// How often somebody may do something: a bucket of tokens that fills with time.
-///
-/// Pure: time is an argument. Threads: one.
+/// Token bucket rate limiter. Time is an argument. Threads: one.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +9,14 @@ namespace leasehold {
 
 struct Rate {
   double per_second = 0;
-  double burst = 0;  ///< What may be done at once after a rest.
+  double burst = 0;  ///< Capacity of the bucket.
 };
 
 class TokenBucket {
  public:
   TokenBucket(Rate rate, TimePoint now) : rate_(rate), tokens_(rate.burst), filled_(now) {}
 
-  /// As many of `wanted` as there are whole tokens for.
+  /// Takes up to `wanted` whole tokens and returns how many it took.
   std::size_t take(std::size_t wanted, TimePoint now) {
     fill(now);
     const std::size_t taken = std::min(wanted, static_cast<std::size_t>(std::max(0.0, tokens_)));
@@ -26,15 +24,15 @@ class TokenBucket {
     return taken;
   }
 
-  /// Takes them whether they are there or not; how long until they would have been. Who asks later
-  /// waits behind. Precondition: the rate is not zero.
+  /// Takes `wanted` tokens even if the balance becomes negative, and returns the time until it is
+  /// zero again. Later reservations wait behind this one. Precondition: the rate is not zero.
   Duration reserve(std::size_t wanted, TimePoint now) {
     fill(now);
     tokens_ -= static_cast<double>(wanted);
     return refill_time();
   }
 
-  /// Until all that was reserved is there; zero when it is.
+  /// Time until all reserved tokens are there; zero if they are.
   Duration wait(TimePoint now) {
     fill(now);
     return refill_time();

@@ -13,22 +13,23 @@
 namespace leasehold {
 namespace {
 
-constexpr mode_t kAnybodyElse = 0077;
+constexpr mode_t kGroupAndOthers = 0077;
 constexpr std::size_t kHexDigits = 2 * sizeof(TokenKey);
 
 Result<TokenKey> read_key(const UniqueFd& fd, const std::string& path) {
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0) return fail_errno(Errc::SystemError, path, errno);
-  if ((status.st_mode & kAnybodyElse) != 0 || status.st_uid != ::geteuid()) {
+  if ((status.st_mode & kGroupAndOthers) != 0 || status.st_uid != ::geteuid()) {
     return fail(Errc::PermissionDenied,
-                fmt::format("{} must belong to user {} alone, mode 0600", path, ::geteuid()));
+                fmt::format("{} has mode {:o} and owner {}; set mode 0600 and owner {}", path,
+                            status.st_mode & 0777, status.st_uid, ::geteuid()));
   }
   std::string text(kHexDigits + 1, '\0');
   const ssize_t got = ::read(fd.get(), text.data(), text.size());
   if (got < 0) return fail_errno(Errc::SystemError, path, errno);
   text.resize(static_cast<std::size_t>(got));
   auto key = token_key_from_hex(text);
-  if (!key) return fail(Errc::FileCorrupt, fmt::format("{} holds no key; remove it", path));
+  if (!key) return fail(Errc::FileCorrupt, fmt::format("{} does not hold a key; remove it", path));
   return key;
 }
 
@@ -40,12 +41,12 @@ Result<TokenKey> create_key(const std::string& path) {
 
 }  // namespace
 
-Result<TokenKey> load_or_create_token_key(const std::string& state_dir, bool unused) {
+Result<TokenKey> load_or_create_token_key(const std::string& state_dir, bool replace) {
   const std::string path = state_dir + "/token.key";
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (fd) {
     const TokenKey key = TRY(read_key(fd, path));
-    return unused ? create_key(path) : key;
+    return replace ? create_key(path) : key;
   }
   if (errno != ENOENT) return journal::state_file_error(path, errno);
   return create_key(path);

@@ -1,4 +1,4 @@
-/// The broker's own key, from which each worker's is derived.
+/// The broker's token key, from which each worker's key is derived.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace leasehold {
 
-/// Reads `<state_dir>/token.key`, or makes it (mode 0600) when there is none. `unused`: the books
-/// begin anew, and nothing tells what was signed with a key that lies there. It is replaced, or its
-/// tokens would fit the same numbers again.
-/// Errors: PermissionDenied when others may read it, FileCorrupt; those of write_state_file.
-Result<TokenKey> load_or_create_token_key(const std::string& state_dir, bool unused);
+/// Reads `<state_dir>/token.key`, or creates it with mode 0600. `replace`: the state is new, so its
+/// generations start again; an existing key is replaced, because old tokens could match them.
+/// Errors: PermissionDenied when other users may read the file, FileCorrupt; those of
+/// write_state_file.
+Result<TokenKey> load_or_create_token_key(const std::string& state_dir, bool replace);
 
 }  // namespace leasehold

@@ -108,12 +108,12 @@ std::string why_of(const Quarantine& quarantine) {
   if (quarantine.why == QuarantineReason::NotReturned) {
     return fmt::format("{} bytes did not come back from the device", quarantine.allocated_bytes);
   }
-  return fmt::format("{} bytes were written after it was taken back", quarantine.allocated_bytes);
+  return fmt::format("{} bytes were written after the fence", quarantine.allocated_bytes);
 }
 
 wire::QuarantineView view_of(const std::optional<Quarantine>& quarantine,
                              std::uint64_t size_bytes) {
-  if (!quarantine) return {.size_bytes = size_bytes, .why = "before this broker started"};
+  if (!quarantine) return {.size_bytes = size_bytes, .why = "quarantined by an earlier broker"};
   return {.worker = quarantine->worker_name,
           .since_boottime_ns = quarantine->since.boottime_ns,
           .size_bytes = size_bytes,
@@ -158,7 +158,7 @@ struct Held {
   std::uint32_t blocks = 0;
 };
 
-/// One walk over the leases, however many tenants are shown.
+/// One pass over the leases for all tenants.
 std::map<TenantId, Held> held_by_tenant(const State& state) {
   std::map<TenantId, Held> all;
   state.leases.for_each_open([&](const LeaseRecord& record) {
@@ -191,7 +191,7 @@ std::vector<wire::TenantView> tenant_views(const State& state, const std::option
 
 namespace {
 
-/// A revocation that is not over, and how long it has been so.
+/// Counts a lease that is revoked but not fenced, and its age.
 void count_revoked(wire::StatusView& view, Duration age, Duration timeout) {
   ++view.leases_revoked;
   if (age > timeout) ++view.leases_stuck;
@@ -199,7 +199,7 @@ void count_revoked(wire::StatusView& view, Duration age, Duration timeout) {
       std::max<std::int64_t>(view.oldest_revoked_ms, age / std::chrono::milliseconds(1));
 }
 
-/// What a worker holds that is neither served by it nor proven to be out of its reach.
+/// Memory of Lost workers: they no longer serve, but may still access it.
 std::uint64_t unproven_bytes(const State& state) {
   std::uint64_t bytes = 0;
   state.leases.for_each_open([&](const LeaseRecord& record) {

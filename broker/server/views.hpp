@@ -1,5 +1,5 @@
-/// What operators see of the state. Pure; what only the server knows (counters, inodes, uptime,
-/// users) is filled in by it.
+/// Operators' views of the state. Pure. The server fills in what only it knows: counters, inodes,
+/// uptime and isolation.
 #pragma once
 
 #include <vector>
@@ -9,22 +9,23 @@
 namespace leasehold {
 
 struct LeasePage {
-  std::vector<wire::LeaseView> items;  ///< In the order of slots.
-  bool more = false;                   ///< Others follow in later slots.
+  std::vector<wire::LeaseView> items;  ///< Ordered by slot.
+  bool more = false;                   ///< Later slots hold further leases.
 };
-/// At most `limit` leases from slot `first` on.
+/// At most `limit` leases, starting at slot `first`.
 LeasePage lease_page(const State& state, std::uint64_t first, std::size_t limit);
-/// At most `limit` of those that follow `after`, in the order of their ids; without `inode`.
+/// At most `limit` extents after `after`, ordered by id; without `inode`.
 std::vector<wire::ExtentView> extent_views(const State& state, std::optional<ExtentId> after,
                                            std::size_t limit);
 std::vector<wire::QuarantineView> quarantine_views(const State& state);  ///< Extents, then regions.
 std::vector<wire::WorkerView> worker_views(const State& state);          ///< Without `revocations`.
-/// At most `limit` of those that follow `after`, in the order of their names.
+/// At most `limit` tenants after `after`, ordered by name.
 std::vector<wire::TenantView> tenant_views(const State& state, const std::optional<TenantId>& after,
                                            std::size_t limit);
-wire::StatusView status_view(const State& state, TimePoint now);  ///< Without those of the server.
+/// Without `isolation` and `uptime_ms`.
+wire::StatusView status_view(const State& state, TimePoint now);
 
-/// Leases that are Live or Revoked: what a stopping broker waits for.
+/// Leases that are Live or Revoked; a stopping broker waits until there are none.
 std::size_t leases_not_fenced(const State& state);
 
 }  // namespace leasehold

@@ -18,10 +18,10 @@ namespace {
 namespace asio = boost::asio;
 using Watch = asio::posix::stream_descriptor;
 
-/// In one message of a worker that came back.
-constexpr std::size_t kDescriptorsOfWorker = 64;
+/// Most descriptors in one message of a resumed worker.
+constexpr std::size_t kMaxWorkerDescriptors = 64;
 
-/// Effective user of a running process, as the kernel tells everybody.
+/// Effective user of a running process, from /proc/<pid>/status, which every user may read.
 std::optional<uid_t> effective_user(pid_t pid) {
   std::ifstream status(fmt::format("/proc/{}/status", pid));
   for (std::string word; status >> word;) {
@@ -38,7 +38,7 @@ Result<UniqueFd> make_wakeup_fd() {
   return wakeup_fd;
 }
 
-/// Asio closes what it watches, so it gets a descriptor of its own.
+/// Asio closes the descriptor it watches, so it gets a duplicate.
 Result<Watch> watch_of(asio::io_context& io, const UniqueFd& fd) {
   return Watch(io, TRY(fd.duplicate()).release());
 }
@@ -47,13 +47,14 @@ Result<Watch> watch_of(asio::io_context& io, const UniqueFd& fd) {
 
 Result<UniqueFd> open_peer_pidfd(const control::Credentials& credentials) {
   if (credentials.pid <= 0) {
-    return fail(Errc::PermissionDenied, "the caller's process cannot be seen from here");
+    return fail(Errc::PermissionDenied,
+                "the caller's pid is not visible; run it in the broker's pid namespace");
   }
   UniqueFd pidfd = TRY(open_pidfd(credentials.pid));
   const auto user = effective_user(credentials.pid);
   if (has_exited(pidfd) || user != credentials.uid) {
     return fail(Errc::ConnectionLost,
-                fmt::format("process {} is no longer the one that connected", credentials.pid));
+                fmt::format("process {} is not the one that connected", credentials.pid));
   }
   return pidfd;
 }
@@ -88,7 +89,7 @@ void WorkerLinks::bind(ConnectionId connection, AttachmentId worker) {
 Result<void> WorkerLinks::restore(AttachmentId worker, Kept kept) {
   if (!kept.segment || !kept.wakeup_fd || !kept.pidfd) {
     return fail(Errc::UntrustedSegment,
-                fmt::format("not everything of attachment {} was kept", worker.value));
+                fmt::format("descriptors of attachment {} are missing", worker.value));
   }
   add(worker, TRY(make_link(nullptr, std::move(kept))));
   return {};
@@ -97,9 +98,9 @@ Result<void> WorkerLinks::restore(AttachmentId worker, Kept kept) {
 void WorkerLinks::resume(ConnectionId connection, AttachmentId worker) {
   auto node = returning_.extract(connection);
   WorkerLink* link = find(worker);
-  expects(!node.empty() && link != nullptr, "a resume was prepared, and its link restored");
+  expects(!node.empty() && link != nullptr, "a resume is prepared and its link is restored");
   link->peer = std::move(node.mapped());
-  link->peer->set_max_fds(kDescriptorsOfWorker);
+  link->peer->set_max_fds(kMaxWorkerDescriptors);
 }
 
 void WorkerLinks::add(AttachmentId worker, std::unique_ptr<WorkerLink> link) {
@@ -115,7 +116,7 @@ WorkerLink* WorkerLinks::find(AttachmentId worker) {
 
 void WorkerLinks::watch_orphan(AttachmentId worker, UniqueFd pidfd) {
   auto watch = watch_of(io_, pidfd);
-  if (!watch) return;  // no descriptor left: its memory stays counted
+  if (!watch) return;  // without a watch the worker's memory stays counted as held
   orphans_.emplace(worker, Orphan{std::move(pidfd), *std::move(watch)});
   watch_exit(worker);
 }
@@ -146,7 +147,7 @@ void WorkerLinks::watch_wakeup(AttachmentId worker) {
     const WorkerLink* found = find(worker);
     if (error || found == nullptr) return;
     std::uint64_t wakeups = 0;
-    (void)!::read(found->wakeup_fd.get(), &wakeups, sizeof wakeups);  // how often does not matter
+    (void)!::read(found->wakeup_fd.get(), &wakeups, sizeof wakeups);  // the count is not needed
     handlers_.on_wakeup();
     if (find(worker) != nullptr) watch_wakeup(worker);
   });

@@ -1,8 +1,8 @@
-/// What the broker holds of each worker process: connection, pidfd, worker segment, eventfd.
+/// The broker's link to each worker process: connection, pidfd, worker segment, eventfd.
 ///
-/// A link is prepared when the worker calls `worker.attach` and bound when it was admitted.
-/// Ownership: links own their descriptors; a link stays until its process has exited, whatever
-/// becomes of its connection. Threads: the one of the io_context.
+/// A link is prepared when the worker calls `worker.attach` and bound when the worker is admitted.
+/// Ownership: a link owns its descriptors and lives until its process has exited, even if the
+/// connection closes earlier. Threads: the io_context's thread.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -17,17 +17,17 @@
 namespace leasehold {
 
 struct WorkerLink {
-  std::shared_ptr<control::Peer> peer;  ///< Null until a worker of before the restart is back.
+  std::shared_ptr<control::Peer> peer;  ///< Null after a broker restart until the worker resumes.
   UniqueFd pidfd;
   WorkerSegmentReader segment;
-  UniqueFd wakeup_fd;  ///< eventfd the worker rings after a unit that refused something.
+  UniqueFd wakeup_fd;  ///< The worker signals it after a unit that refused a launch.
   boost::asio::posix::stream_descriptor exit_watch;
   boost::asio::posix::stream_descriptor wakeup_watch;
 };
 
-/// A pidfd for the process at the other end of a connection. The pid may have been reused between
-/// connect and now, so the user is compared once more behind the pidfd.
-/// Errors: ConnectionLost when that process is gone.
+/// A pidfd for the peer's process. The pid may have been reused since the connect, so the user is
+/// checked again after the pidfd is open.
+/// Errors: ConnectionLost when the process is gone, PermissionDenied when its pid is not visible.
 Result<UniqueFd> open_peer_pidfd(const control::Credentials& credentials);
 
 class WorkerLinks {
@@ -43,7 +43,7 @@ class WorkerLinks {
   Result<void> prepare(ConnectionId connection, std::shared_ptr<control::Peer> peer);
   void bind(ConnectionId connection, AttachmentId worker);
 
-  /// A link without a connection, from what was kept while no broker ran.
+  /// Restores a link without a connection from kept descriptors.
   /// Errors: UntrustedSegment, SystemError.
   struct Kept {
     UniqueFd segment;
@@ -51,14 +51,14 @@ class WorkerLinks {
     UniqueFd pidfd;
   };
   Result<void> restore(AttachmentId worker, Kept kept);
-  /// As `prepare` and `bind`, for a worker that comes back to its link. From then on it may send
-  /// descriptors.
+  /// As `prepare` and `bind`, for a worker that resumes its link. After `resume` the worker may
+  /// send descriptors.
   void prepare_resume(ConnectionId connection, std::shared_ptr<control::Peer> peer) {
     returning_[connection] = std::move(peer);
   }
   void resume(ConnectionId connection, AttachmentId worker);
 
-  /// A worker of an earlier broker of which nothing was kept: only its end is waited for.
+  /// Watches for the exit of a worker of an earlier broker whose descriptors were not kept.
   void watch_orphan(AttachmentId worker, UniqueFd pidfd);
 
   void drop_prepared(ConnectionId connection) {
@@ -69,7 +69,7 @@ class WorkerLinks {
     links_.erase(worker);
     orphans_.erase(worker);
   }
-  /// Null when the worker is not watched (any more).
+  /// Null when the worker is not watched.
   const UniqueFd* pidfd(AttachmentId worker) const;
 
   WorkerLink* find(AttachmentId worker);

@@ -1,4 +1,4 @@
-/// The witness of WorkerAck: reads what a worker answered to `lease.settle`.
+/// Creates WorkerAck proofs from replies to `lease.settle`. No other code creates them.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@ namespace leasehold {
 
 class AckObserver {
  public:
-  /// `reply` came over the connection of the lease's own worker, to the question about this very
-  /// lease. An error is no evidence, and neither is something that is no answer to it.
+  /// Precondition: `reply` answers `lease.settle` for `asked` on the connection of that lease's
+  /// worker. Returns nothing for an error or a malformed reply.
   static std::optional<WorkerAck> observe(LeaseId asked, const Result<control::Payload>& reply);
 };
 

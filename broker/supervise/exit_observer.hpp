@@ -1,4 +1,4 @@
-/// The only witness of ProcessExit: a pidfd that polls readable.
+/// Creates ProcessExit proofs from pidfds that poll readable. No other code creates them.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@ namespace leasehold {
 
 class ExitObserver {
  public:
-  /// Nothing while the process behind the pidfd still exists.
+  /// Returns nothing while the process behind the pidfd exists.
   static std::optional<ProcessExit> observe(AttachmentId worker, const UniqueFd& pidfd);
 
-  /// For a process of this boot that another broker watched: nothing while it exists, or while that
-  /// cannot be told.
+  /// For a process of this boot that a previous broker watched. Returns nothing while the process
+  /// exists, or when its state cannot be determined.
   static std::optional<ProcessExit> observe(AttachmentId worker, const ProcessIdentity& process);
 };
 

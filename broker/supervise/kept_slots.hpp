@@ -1,4 +1,4 @@
-/// What recovery is told of a lease table that outlived its broker.
+/// Reads a kept lease table for recovery.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace leasehold {
 
-/// As it stands, slot by slot; whether that is believed is recovery's business.
+/// The contents of every slot, unchecked; recovery validates them.
 std::vector<KeptSlot> kept_slots(const LeaseTable& table);
 
 }  // namespace leasehold

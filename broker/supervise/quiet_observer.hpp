@@ -1,6 +1,7 @@
-/// The only witness of LaunchQuiet: looks at worker lines after words were lowered.
+/// Creates LaunchQuiet proofs: after lease words are stored, reads the worker segment until every
+/// unit announced before the store has ended. No other code creates these proofs.
 ///
-/// Lifetime: a watched segment stays until `forget` of its worker. Threads: one.
+/// Lifetime: a watched segment outlives its watch, until `forget`. Threads: one.
 #pragma once
 
 #include <vector>
@@ -13,8 +14,8 @@ namespace leasehold {
 
 class QuietObserver {
  public:
-  /// Takes the snapshot now. Precondition: the words of these leases are down and the worker's
-  /// counter has moved, in program order before this call (pairs with GateCore::begin_unit).
+  /// Takes the snapshot now. Precondition: the words of these leases say Revoked and the worker's
+  /// counter was incremented, in program order before this call (pairs with GateCore::begin_unit).
   struct Request {
     AttachmentId worker;
     Touches scope = Touches::TenantMemory;
@@ -22,15 +23,15 @@ class QuietObserver {
   };
   void watch(const WorkerSegmentReader& segment, Request request);
 
-  /// Proof for every lease whose units are over now. Never blocks.
+  /// Proofs for all leases whose units have ended. Never blocks.
   std::vector<LaunchQuiet> observe();
 
-  /// Looks again and again until everybody is quiet or `at_most` has passed; all proofs there are
-  /// by then. For right after a flip: a unit on a CPU takes some 15 µs, less than to be called
-  /// again.
+  /// Polls until all watched leases are quiet or `at_most` has passed, and returns the proofs
+  /// found. Used right after a revocation: a unit on a CPU takes about 15 µs, less than a timer
+  /// needs.
   std::vector<LaunchQuiet> observe_for(Duration at_most, const Clock& clock);
 
-  /// The worker is gone; other evidence covers its leases.
+  /// Drops the watches of a worker that has exited; its ProcessExit covers its leases.
   void forget(AttachmentId worker);
 
   bool is_waiting() const { return !watches_.empty(); }

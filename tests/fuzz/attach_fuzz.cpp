@@ -1,5 +1,5 @@
 // Segments of another process: a lease table or a worker segment with any content. Input: one byte
-// of seals and role, eight bytes of a lease, then the segment.
+// for seals and role, eight for a lease, then the segment.
 #include "ipc/table/table_reader.hpp"
 #include "ipc/table/worker_segment.hpp"
 #include "tests/fuzz/memory_file.hpp"
@@ -8,7 +8,7 @@ using namespace leasehold;
 
 namespace {
 
-// Seals that fix the size; two more bits select any other combination.
+// Seals that fix the size, or with two more bits any other set of seals.
 unsigned seals_of(std::uint8_t byte) {
   return (byte & 0x0F) ^ unsigned { F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 }

@@ -1,5 +1,5 @@
-// Chat templates of a model file with messages of a request. Input: the template, a zero byte, then
-// the messages as JSON; without them, three plain messages.
+// Chat templates from model files with messages from requests. Input: the template, a zero byte,
+// then the messages as JSON; default messages if there are none.
 #include <nlohmann/json.hpp>
 
 #include "tests/fuzz/input.hpp"

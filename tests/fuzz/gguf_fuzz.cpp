@@ -1,4 +1,4 @@
-// Model files: all parsing that a worker does before it computes. Input: the file.
+// Model files, read as a worker does before it computes. Input: the file.
 #include "tests/fuzz/memory_file.hpp"
 #include "worker/gguf/gguf.hpp"
 #include "worker/model/config.hpp"

@@ -1,5 +1,5 @@
-// Grammars and JSON schemas as tenants send them. Input: one byte whose lowest bit selects the
-// notation, then the text. A valid grammar is then advanced by some tokens that its mask allows.
+// Grammars and JSON schemas from tenants. Input: one byte whose lowest bit chooses the kind, then
+// the text. If it compiles, the test follows some tokens that the mask allows.
 #include <array>
 
 #include "tests/fuzz/input.hpp"

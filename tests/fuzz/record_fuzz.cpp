@@ -1,5 +1,5 @@
-// Sequence records in memory of another worker. Input: one byte, then the record. When the byte's
-// lowest bit is set, the checksums are made valid first, as a hostile worker would.
+// Sequence records in memory of another worker. Input: one byte, then the record. With the byte's
+// lowest bit, the test first makes the checksums valid, as a malicious worker could.
 #include <algorithm>
 #include <vector>
 

@@ -1,5 +1,5 @@
-/// The bits every CPU, backend and batch must give. They change with the written order of the
-/// arithmetic (kernels/README.md, *Numerics*) or with a model file, and with nothing else.
+/// The bits that every CPU, backend and batch must give. They change only with the order of the
+/// arithmetic (kernels/README.md, *Numerics*) or with a model file.
 #pragma once
 
 #include <string_view>
@@ -48,8 +48,8 @@ inline constexpr ExpectedBits kExpectedBits[] = {
      "fa799f3942a006569683f32ceea048505a8d68a1d9ec463a76252b9376ac87b3"},
 };
 
-/// Of the models in tests/support/generated_model.hpp, which are made with integers and correctly
-/// rounded operations: the same file everywhere.
+/// For the models of tests/support/generated_model.hpp, which are generated with integers and
+/// correctly rounded operations, so the files are the same everywhere.
 inline constexpr ExpectedBits kExpectedFamilyBits[] = {
     {"llama", "d8ea3aa105fb10acf380d838ac181fd09a958f9b7c831b8e48a985acacefbb14",
      "adf2cb0a6bad093f0eb06dd3f9e06bf9a835f604f39d66ef20cb9fd42f5c9d91"},
@@ -75,7 +75,7 @@ inline constexpr ExpectedBits kExpectedFamilyBits[] = {
      "468a7cf756b9fa7b126211ccc75a28c9a4876db6985f686b5cc72e25c2744b71"},
 };
 
-/// Of 300 tokens of our own model, more than one partition of attention, with keys in F16.
+/// For 300 tokens of the bundled model, more than one partition of attention, with keys in F16.
 inline constexpr std::string_view kExpectedLongTextDigest =
     "50a13eea3ebdd80a251a9262c3c2664a86ab9f383ffb11c72a3a94bde202d364";
 

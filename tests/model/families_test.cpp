@@ -1,5 +1,5 @@
-/// Models of every family, made small and at random, against the plain
-/// computation in doubles; and against themselves in other company, bit by bit.
+/// Compares small random models of every family with a plain computation in doubles, and bit by bit
+/// with themselves in other batches.
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
@@ -14,25 +14,25 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr std::uint32_t kTokens = 80;  // beyond the context that yarn stretches, which is 64
+constexpr std::uint32_t kFamilyTokens = 80;  // more than 64, the context before yarn scaling
 
 std::vector<TokenId> text(std::uint64_t seed) {
   std::vector<TokenId> tokens;
-  for (std::uint32_t i = 0; i < kTokens; ++i)
+  for (std::uint32_t i = 0; i < kFamilyTokens; ++i)
     tokens.push_back(static_cast<TokenId>(3 + random_at(seed, i) % 509));
   return tokens;
 }
 
-/// A rig and how many rows a step of it has at most.
-struct Variant {
+/// The settings of a rig.
+struct RigSettings {
   bool reference = false;
   std::uint32_t threads = 1;
   std::uint32_t token_budget = 256;
   std::uint32_t background = 0;
 };
 
-/// The logits after the text, computed that way.
-std::vector<float> logits(const std::string& path, const Variant& way) {
+/// The logits after the text, computed with the settings.
+std::vector<float> logits(const std::string& path, const RigSettings& way) {
   EngineRig rig({.model_path = path,
                  .reference = way.reference,
                  .threads = way.threads,
@@ -50,13 +50,13 @@ std::vector<float> logits(const std::string& path, const Variant& way) {
   return {};
 }
 
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+bool equal_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 }  // namespace
 
-TEST_CASE("model: every family is what doubles say of it") {
+TEST_CASE("model: every family agrees with a computation in doubles") {
   const Family family = GENERATE(from_range(std::begin(kFamilies), std::end(kFamilies)));
   const GeneratedModel model(family);
   PlainModel plain(model.path());
@@ -76,16 +76,16 @@ TEST_CASE("model: every family is what doubles say of it") {
 }
 
 TEST_CASE(
-    "model: every family has the same bits alone and in company, whole "
+    "model: every family has the same bits alone and in batches, whole "
     "and in chunks") {
   const Family family = GENERATE(from_range(std::begin(kFamilies), std::end(kFamilies)));
   const GeneratedModel model(family);
   INFO(family.name);
   const std::vector<float> alone = logits(model.path(), {});
-  CHECK(same_bits(logits(model.path(), {.reference = true}), alone));
-  CHECK(same_bits(logits(model.path(), {.threads = 2, .token_budget = 7}), alone));
-  CHECK(same_bits(logits(model.path(), {.threads = 2, .background = 5}), alone));
-  CHECK(same_bits(logits(model.path(), {.token_budget = 23, .background = 3}), alone));
+  CHECK(equal_bits(logits(model.path(), {.reference = true}), alone));
+  CHECK(equal_bits(logits(model.path(), {.threads = 2, .token_budget = 7}), alone));
+  CHECK(equal_bits(logits(model.path(), {.threads = 2, .background = 5}), alone));
+  CHECK(equal_bits(logits(model.path(), {.token_budget = 23, .background = 3}), alone));
 }
 
 }  // namespace leasehold::testing

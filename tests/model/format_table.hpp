@@ -1,6 +1,6 @@
-/// The oracle files and the tolerance each is held to: at most twice the distance between the
-/// oracle and the fp32 reference on dequantised weights, which the tests measure again every time.
-/// The table with those distances is in kernels/README.md.
+/// The oracle files and their tolerances: at most twice the distance between the oracle and the
+/// fp32 reference on dequantized weights, which the tests measure again. kernels/README.md has the
+/// table.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-/// What the same-bits matrix and its sample have in common.
+/// Shared parts of the same-bits matrix and its sample.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -16,7 +16,7 @@ inline std::string matrix_model(std::string_view name) {
                        : test_data_path("models/" + std::string(name) + ".gguf");
 }
 
-/// Any tokens will do: they are the same ones everywhere. All models here have 512.
+/// Arbitrary but fixed tokens. All models here have 512 tokens.
 inline std::vector<TokenId> matrix_text(std::uint32_t n) {
   std::vector<TokenId> tokens{1};
   for (std::uint32_t i = 1; i < n; ++i)
@@ -29,7 +29,7 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-/// Our own model's bits, serial, once per kv type.
+/// The bits of the bundled model, serial, once per kv type.
 inline const std::vector<float>& serial_bits(KvType kv_type) {
   static const std::vector<float> kBits[2] = {
       compute_logits(bundled_model_path(), matrix_text(kMatrixTokens),

@@ -1,5 +1,4 @@
-/// The pins must be able to fail: each of these small damages to a loaded model has to be seen by
-/// the comparison that the formats are held to.
+/// The comparison of formats must detect each of these small damages to a model.
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <iterator>
@@ -23,7 +22,7 @@ std::string bytes_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Ours of one model against oracle and plain computation of another.
+/// Compares our results of one model with the oracle and the plain computation of another.
 Agreement judge(const std::string& name, const std::string& model_path,
                 std::function<void(ModelConfig&)> modify_config = {}) {
   PlainModel reference(path_of(name));
@@ -48,7 +47,8 @@ std::string damaged(const std::string& name, std::size_t offset, Change&& change
   return bytes;
 }
 
-/// By file: where the first block of kTensor has the upper byte of its scale, and a byte of quants.
+/// Per file: offsets of the upper byte of the scale and of a byte of quants in the first block of
+/// kTensor.
 struct FlipOffsets {
   std::string name;
   std::size_t scale_sign;

@@ -1,5 +1,5 @@
-/// What another program, or a computation that shares no code with ours, says of a model; and how
-/// far ours is from it along the same tokens.
+/// Reference results of a model by another program or an independent computation, and the distance
+/// of our results along the same tokens.
 #pragma once
 
 #include <functional>
@@ -23,21 +23,21 @@ struct OracleCase {
   std::vector<TokenId> prompt;
   std::vector<OracleStep> steps;
 
-  /// Everything that is read before the last step's answer.
+  /// All tokens before the last step's result.
   std::vector<TokenId> teacher_forced_tokens() const;
 };
 
-/// NAME.json beside NAME.gguf.
+/// Reads NAME.json next to NAME.gguf.
 std::vector<OracleCase> read_oracle(const std::string& model_path);
 
 using Logits = std::vector<double>;  // [n_vocab]
 
-/// Ours, in one forward pass, with keys and values in F32: one entry per step of the case.
+/// Our logits from one forward pass with keys and values in F32; one entry per step of the case.
 std::vector<Logits> teacher_forced_logits(const std::string& model_path, const OracleCase& one,
                                           std::function<void(ModelConfig&)> modify_config = {});
 std::vector<Logits> teacher_forced_logits(PlainModel& model, const OracleCase& one);
 
-/// Over all of an oracle's steps.
+/// Agreement over all steps of an oracle.
 struct Agreement {
   double worst_top = 0;    ///< Largest difference among the oracle's five logits.
   int decided = 0;         ///< Steps whose margin exceeds the tolerance.
@@ -48,10 +48,10 @@ struct Agreement {
   void compare_exactly(const std::vector<Logits>& plain, const std::vector<Logits>& ours);
 };
 
-/// Sums and roundings of ours against doubles; measured at most a quarter of it.
+/// Tolerance of our sums against doubles; the measured distance is at most a quarter of it.
 inline constexpr double kExactTolerance = 1e-4;
 
-/// The pin: right by the oracle's tolerance, and by the plain computation's much smaller one.
+/// Checks the oracle's tolerance and the much smaller one of the plain computation.
 inline bool holds(const Agreement& agreement, double tolerance) {
   return agreement.wrong == 0 && agreement.decided > 0 && agreement.worst_top <= tolerance &&
          agreement.worst_exact <= kExactTolerance;

@@ -1,5 +1,5 @@
-/// Whole models against computations that share no code with ours, teacher-forced along the
-/// oracle's own tokens, so that one near tie does not end the comparison.
+/// Compares whole models with independent computations, teacher-forced along the oracle's tokens,
+/// so that a near tie does not end the comparison.
 #include "tests/model/oracle.hpp"
 
 #include <catch2/catch.hpp>
@@ -29,7 +29,7 @@ Measured measure(const std::string& model_path, double tolerance) {
   return measured;
 }
 
-/// Free-running greedy text.
+/// Greedy text without teacher forcing.
 std::vector<TokenId> generate_greedy(const std::string& model, const OracleCase& one) {
   EngineRig rig({.model_path = model, .kv_type = KvType::F32});
   const LeaseId lease = rig.grant("oracle", 4);

@@ -1,5 +1,5 @@
-/// How far our probabilities are from those of the fp32 reference on the same weights, over a fixed
-/// text, with keys and values as the worker keeps them.
+/// The distance of our probabilities from the fp32 reference on the same weights, over a fixed
+/// text, with keys and values in the worker's format.
 #include "tools/checks/perplexity/perplexity.hpp"
 
 #include <catch2/catch.hpp>
@@ -14,7 +14,7 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr std::size_t kTokens = 256;
+constexpr std::size_t kStoryTokens = 256;
 
 std::string story() {
   std::ifstream file(source_dir() + "/tests/data/texts/story.txt");
@@ -28,7 +28,7 @@ std::string trained_model(const std::string& name) {
 std::vector<TokenId> tokens_of(const std::string& model_path) {
   const auto file = GgufFile::open(model_path);
   auto tokens = *Tokenizer::from_metadata(*file)->encode(story());
-  tokens.resize(std::min(tokens.size(), kTokens));
+  tokens.resize(std::min(tokens.size(), kStoryTokens));
   return tokens;
 }
 
@@ -45,7 +45,7 @@ struct Quality {
 Quality against_reference(const std::string& model_path, KvType kv_type) {
   const std::vector<TokenId> tokens = tokens_of(model_path);
   auto model =
-      LocalModel::load({.model_path = model_path, .kv_type = kv_type, .positions = kTokens});
+      LocalModel::load({.model_path = model_path, .kv_type = kv_type, .positions = kStoryTokens});
   REQUIRE(model.has_value());
   PlainModel reference(model_path);
   TextScore score;
@@ -81,11 +81,11 @@ TEST_CASE("model: mean KL from the fp32 reference is below 1e-3 on the trained m
   CHECK(quality.mean_divergence <= 1e-3);
   CHECK(quality.mean_divergence >= 0);
   CHECK(quality.perplexity == Approx(quality.reference_perplexity).epsilon(1e-3));
-  // Of 512 tokens. Ours was trained on texts of another kind.
+  // Perplexities over 512 tokens. The bundled model was trained on other texts.
   CHECK(quality.perplexity < (name == "own" ? 200 : 5));
 }
 
-TEST_CASE("perplexity: a model is no distance from itself, and some from a coarser one") {
+TEST_CASE("perplexity: the distance of a model to itself is zero, to a coarser one positive") {
   PerplexityConfig config = config_for("stories260K-q4_0");
   config.reference_path = config.model_path;
   const auto itself = measure_perplexity(config, {});
@@ -119,7 +119,7 @@ TEST_CASE("perplexity: windows are read from an empty cache, and all but their f
   CHECK(measure_perplexity(config, {})->perplexity() < cut->perplexity());
 }
 
-TEST_CASE("perplexity: what cannot be measured is refused with what is wrong") {
+TEST_CASE("perplexity: invalid input is refused with its cause") {
   PerplexityConfig config = config_for("own");
   config.window = 1;
   CHECK(measure_perplexity(config, {}).error().code == Errc::BadRequest);

@@ -35,7 +35,7 @@ std::uint32_t chunk_of(Chunking chunking, std::uint32_t left, SeededRandom& rand
   return left;
 }
 
-/// Others in the batch: rows of their own as long as they have room, then none.
+/// The other sequences of the batch; each adds rows while it has room.
 class BackgroundSequences {
  public:
   BackgroundSequences(std::uint32_t n_sequences, std::uint32_t room, std::uint32_t n_vocab,

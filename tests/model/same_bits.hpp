@@ -1,5 +1,5 @@
-/// One sequence's logits, computed in whatever company and by whatever path: a *variant*. All
-/// variants give the same bits, and those bits are committed (expected_bits.hpp).
+/// The logits of one sequence, computed in any batch and by any path: a *variant*. All variants
+/// give the same committed bits (expected_bits.hpp).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace leasehold::testing {
 
-/// How a prompt is cut into steps.
+/// How a prompt is divided into steps.
 enum class Chunking : std::uint8_t { OneByOne, Whole, Sixteens, Random };
 
 struct Variant {
@@ -27,12 +27,12 @@ struct Variant {
 
 std::string describe(const Variant& variant);
 
-/// The logits after every token, [tokens, n_vocab]. The background read other texts, at other
-/// positions, with chunks of their own.
+/// The logits after every token, [tokens, n_vocab]. The other sequences have other texts, positions
+/// and chunks.
 std::vector<float> compute_logits(const std::string& model_path, const std::vector<TokenId>& tokens,
                                   const Variant& variant);
 
-/// SHA-256 of the numbers' bits, little-endian, in hex.
+/// SHA-256 of the numbers' little-endian bits, in hex.
 std::string bits_digest(const std::vector<float>& numbers);
 
 }  // namespace leasehold::testing

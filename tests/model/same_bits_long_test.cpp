@@ -1,6 +1,6 @@
 /// The same-bits matrix: every batch from 1 to 64 with its first, middle and last batch_index,
-/// every variant to cut the prompt, threads, path, block placement and kv type. About half an hour
-/// of one core; label long.
+/// every chunking of the prompt, thread count, path, block placement and kv type. About half an
+/// hour on one core; label long.
 #include <set>
 
 #include "tests/model/matrix.hpp"
@@ -11,7 +11,7 @@ namespace {
 constexpr Chunking kChunkings[] = {Chunking::OneByOne, Chunking::Whole, Chunking::Sixteens,
                                    Chunking::Random};
 
-/// Everything that can vary at one batch size but path and threads.
+/// All variants of one batch size, path and thread count.
 std::vector<Variant> variants_of(std::uint32_t batch) {
   std::vector<Variant> variants;
   for (const std::uint32_t batch_index : std::set{0u, batch / 2, batch - 1})
@@ -27,7 +27,7 @@ std::vector<Variant> variants_of(std::uint32_t batch) {
   return variants;
 }
 
-/// On a CPU without the path there is nothing to check.
+/// Skipped on CPUs without the path.
 void check_every_batch(SimdPath path, std::uint32_t threads) {
   if (!cpu_has(path)) {
     WARN("this CPU has no " << name(path));
@@ -41,7 +41,7 @@ void check_every_batch(SimdPath path, std::uint32_t threads) {
     }
 }
 
-/// Plain loops take a hundred times as long, so not every batch.
+/// Plain loops take a hundred times as long, so only some batch sizes.
 void check_some_batches(bool reference) {
   for (const std::uint32_t batch : {1u, 2u, 3u, 4u, 5u, 8u, 13u, 33u, 64u})
     for (Variant variant : variants_of(batch)) {
@@ -53,29 +53,29 @@ void check_some_batches(bool reference) {
 
 }  // namespace
 
-// A case for each path and number of threads, so that they can run side by side.
-TEST_CASE("same bits, all of it: AVX2, one thread") {
+// One case per path and thread count, so that they can run in parallel.
+TEST_CASE("same bits, whole matrix: AVX2, one thread") {
   check_every_batch(SimdPath::Avx2, 1);
 }
-TEST_CASE("same bits, all of it: AVX2, two threads") {
+TEST_CASE("same bits, whole matrix: AVX2, two threads") {
   check_every_batch(SimdPath::Avx2, 2);
 }
-TEST_CASE("same bits, all of it: AVX2, three threads") {
+TEST_CASE("same bits, whole matrix: AVX2, three threads") {
   check_every_batch(SimdPath::Avx2, 3);
 }
-TEST_CASE("same bits, all of it: AVX-512, one thread") {
+TEST_CASE("same bits, whole matrix: AVX-512, one thread") {
   check_every_batch(SimdPath::Avx512, 1);
 }
-TEST_CASE("same bits, all of it: AVX-512, two threads") {
+TEST_CASE("same bits, whole matrix: AVX-512, two threads") {
   check_every_batch(SimdPath::Avx512, 2);
 }
-TEST_CASE("same bits, all of it: AVX-512, three threads") {
+TEST_CASE("same bits, whole matrix: AVX-512, three threads") {
   check_every_batch(SimdPath::Avx512, 3);
 }
-TEST_CASE("same bits, all of it: plain C++ in tiles") {
+TEST_CASE("same bits, whole matrix: plain C++ in tiles") {
   check_some_batches(false);
 }
-TEST_CASE("same bits, all of it: the reference backend") {
+TEST_CASE("same bits, whole matrix: the reference backend") {
   check_some_batches(true);
 }
 

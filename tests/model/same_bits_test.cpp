@@ -22,7 +22,7 @@ Variant random_variant(std::uint64_t seed) {
   while (!cpu_has(variant.simd));
   variant.threads = static_cast<std::uint32_t>(1 + random.below(3));
   variant.kv_type = random.below(2) == 0 ? KvType::F16 : KvType::F32;
-  // Plain loops are slow; what they do for a row does not depend on how many there are.
+  // Plain loops are slow, and their result for a row does not depend on the batch size.
   const bool is_slow = variant.reference || variant.simd == SimdPath::Scalar;
   variant.batch = static_cast<std::uint32_t>(1 + random.below(is_slow ? 6 : 64));
   variant.batch_index = static_cast<std::uint32_t>(random.below(variant.batch));
@@ -31,7 +31,7 @@ Variant random_variant(std::uint64_t seed) {
   return variant;
 }
 
-/// By both backends.
+/// Checks both backends.
 void check_expected(const ExpectedBits& row, const std::string& model_path) {
   for (const bool reference : {false, true}) {
     const auto digest = [&](KvType kv_type) {
@@ -65,7 +65,7 @@ TEST_CASE("same bits: every family, with experts or without, gives the committed
   check_expected(*row, model.path());
 }
 
-TEST_CASE("same bits: a text longer than a partition of attention, in chunks and in company") {
+TEST_CASE("same bits: a text longer than a partition of attention, in chunks and in batches") {
   const auto text = matrix_text(300);
   for (const Variant& variant :
        {Variant{.chunking = Chunking::Whole},
@@ -81,7 +81,7 @@ TEST_CASE("same bits: a text longer than a partition of attention, in chunks and
   }
 }
 
-TEST_CASE("same bits: the comparison sees one bit of one logit") {
+TEST_CASE("same bits: the comparison detects one flipped bit of one logit") {
   std::vector<float> bits = serial_bits(KvType::F16);
   std::uint32_t word;
   std::memcpy(&word, &bits[bits.size() / 2], sizeof word);

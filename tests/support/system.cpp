@@ -2,35 +2,33 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <stdexcept>
 
-#include "tools/local_system/fd_store.hpp"
-
 namespace leasehold::testing {
 namespace {
 
-constexpr int kPatience_ms = 60'000;
+constexpr int kTimeout_ms = 60'000;
+constexpr Duration kTimeout = std::chrono::milliseconds(kTimeout_ms);
 
 template <class T>
 T must(Result<T> result) {
   if (!result) throw std::runtime_error(result.error().detail);
-  return *std::move(result);
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
-/// Waits for a readable descriptor; with none, just for a moment.
+/// Waits for a readable descriptor.
 void wait(int fd, int at_most_ms) {
   pollfd entry{fd, POLLIN, 0};
-  ::poll(&entry, fd < 0 ? 0 : 1, at_most_ms);
+  ::poll(&entry, 1, at_most_ms);
 }
 
-std::filesystem::path fresh_directory() {
-  std::string pattern = std::filesystem::temp_directory_path() / "leasehold-test-XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp " + pattern);
-  return pattern;
+StartOptions options_of(std::vector<std::string> arguments, const std::string& fault) {
+  StartOptions options{.arguments = std::move(arguments)};
+  if (!fault.empty()) options.environment.push_back("LEASEHOLD_FAULT=" + fault);
+  return options;
 }
 
 }  // namespace
@@ -38,24 +36,14 @@ std::filesystem::path fresh_directory() {
 // ----------------------------------------------------------------------------------------- Tenant
 
 bool Tenant::read() {
-  char bytes[4096];
-  while (true) {
-    const ssize_t n = ::read(child_.output().get(), bytes, sizeof(bytes));
-    if (n == 0) return true;
-    if (n < 0) return false;
-    lines_.append({bytes, static_cast<std::size_t>(n)});
-    while (const auto line = lines_.next()) {
-      const Result<void> noted = demo::note(record_, *line);
-      if (!noted) throw std::runtime_error(noted.error().detail);
-    }
-  }
+  return must(demo::read_available(child_.output(), lines_, record_));
 }
 
 bool Tenant::read_until(const std::function<bool(const demo::TenantRecord&)>& holds) {
-  for (int rounds = 0; rounds < kPatience_ms / 100; ++rounds) {
-    const bool over = read();
+  for (int rounds = 0; rounds < kTimeout_ms / 100; ++rounds) {
+    const bool ended = read();
     if (holds(record_)) return true;
-    if (over) return false;
+    if (ended) return false;
     wait(child_.output().get(), 100);
   }
   return false;
@@ -67,7 +55,7 @@ bool Tenant::read_tokens(std::size_t count) {
 
 int Tenant::finish() {
   if (read_until([](const auto&) { return false; }); !read()) {
-    throw std::runtime_error("a tenant does not end");
+    throw std::runtime_error("a tenant does not end within a minute");
   }
   std::optional<int> status;
   eventually([&] { return (status = child_.status()).has_value(); });
@@ -76,7 +64,10 @@ int Tenant::finish() {
 
 // ----------------------------------------------------------------------------------------- System
 
-System::System(SystemSpec spec) : spec_(std::move(spec)), directory_(fresh_directory()) {
+System::System(SystemSpec spec)
+    : spec_(std::move(spec)),
+      local_(must(
+          LocalSystem::create({.name = "test", .bin_dir = program_dir(), .store = spec_.store}))) {
   if (!start_broker(spec_.broker_fault)) throw std::runtime_error("the broker does not listen");
   if (!spec_.start_worker) return;
   start_worker("w1", spec_.worker_fault);
@@ -86,63 +77,29 @@ System::System(SystemSpec spec) : spec_(std::move(spec)), directory_(fresh_direc
 }
 
 bool System::start_broker(const std::string& fault) {
-  view_.reset();
-  broker_.reset();
-  std::vector<std::string> arguments{"--socket", broker_socket(), "--capacity", "64MiB",
-                                     "--allow-memory-check"};
   ++brokers_;
-  const auto history = event_log_arguments("broker");
-  arguments.insert(arguments.end(), history.begin(), history.end());
   const auto& more = spec_.broker_arguments;
+  std::vector<std::string> arguments{"--capacity", "64MiB", "--allow-memory-check", "--event-log",
+                                     add_event_log("broker")};
   arguments.insert(arguments.end(), more.begin(), more.end());
   const bool use_default_timeout = std::ranges::find(more, "--fence-timeout-ms") == more.end();
   if (use_default_timeout) arguments.insert(arguments.end(), {"--fence-timeout-ms", "600000"});
-  broker_.emplace(start("leasehold-broker", arguments, fault, false));
-  return eventually([this] {
-    auto connected = demo::BrokerView::connect(broker_socket());
-    if (!connected) return false;
-    view_.emplace(*std::move(connected));
-    return true;
-  });
+  return local_->start_broker(options_of(std::move(arguments), fault), kTimeout).has_value();
 }
 
-System::~System() {
-  workers_.clear();
-  broker_.reset();
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
-}
-
-Child System::start(const std::string& program, std::vector<std::string> arguments,
-                    const std::string& fault, bool read_output) {
-  std::vector<std::string> argv;
-  if (!fault.empty()) argv = {"/usr/bin/env", "LEASEHOLD_FAULT=" + fault};
-  argv.push_back(program_path(program));
-  argv.insert(argv.end(), arguments.begin(), arguments.end());
-  last_log_ = directory_ / (program + "-" + std::to_string(++programs_) + ".log");
-  ChildConfig config{.argv = std::move(argv), .log_path = last_log_, .read_output = read_output};
-  const bool is_kept = spec_.store != nullptr && program == "leasehold-broker";
-  return must(is_kept ? spec_.store->start(std::move(config)) : Child::start(config));
-}
-
-std::vector<std::string> System::event_log_arguments(const std::string& name) {
+std::string System::add_event_log(const std::string& name) {
   const std::string file = name + "-" + std::to_string(event_logs_.size()) + ".jsonl";
-  event_logs_.push_back({name, brokers_ - 1, directory_ / file});
-  return {"--event-log", event_logs_.back().path};
+  event_logs_.push_back({name, brokers_ - 1, directory() / file});
+  return event_logs_.back().path;
 }
 
 void System::start_worker(const std::string& name, const std::string& fault) {
   const std::string model =
-      spec_.model_name.empty() ? bundled_model_path() : (directory_ / spec_.model_name).string();
+      spec_.model_name.empty() ? bundled_model_path() : (directory() / spec_.model_name).string();
   if (!std::filesystem::exists(model)) std::filesystem::copy_file(bundled_model_path(), model);
-  std::vector<std::string> arguments{"--broker", broker_socket(), "--name",   name,
-                                     "--model",  model,           "--listen", worker_socket(name)};
-  arguments.insert(arguments.end(), spec_.worker_arguments.begin(), spec_.worker_arguments.end());
-  const auto history = event_log_arguments(name);
-  arguments.insert(arguments.end(), history.begin(), history.end());
-  workers_.erase(name);
-  workers_.emplace(name, start("leasehold-worker", arguments, fault, false));
-  worker_logs_[name] = last_log_;
+  std::vector<std::string> arguments = spec_.worker_arguments;
+  arguments.insert(arguments.end(), {"--event-log", add_event_log(name)});
+  must(local_->start_worker(name, model, options_of(std::move(arguments), fault)));
 }
 
 bool System::worker_reports_ready(const std::string& name) const {
@@ -150,23 +107,12 @@ bool System::worker_reports_ready(const std::string& name) const {
 }
 
 std::string System::worker_log(const std::string& name) const {
-  std::ifstream file(worker_logs_.at(name));
+  std::ifstream file(local_->programs().log_path("worker-" + name));
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-bool System::worker_is_ready(const std::string& name) {
-  const auto workers = must(view_->workers());
-  return std::ranges::any_of(workers, [&](const wire::WorkerView& worker) {
-    return worker.worker == name && worker.state == "ready";
-  });
-}
-
-void System::remove_worker(const std::string& name) {
-  workers_.erase(name);
-}
-
 void System::admit(const std::string& tenant, std::vector<std::string> more) {
-  std::vector<std::string> arguments{"admit", tenant, "--max-concurrent", "8"};
+  std::vector<std::string> arguments{"tenants", "admit", tenant, "--max-concurrent", "8"};
   if (std::ranges::find(more, "--max-blocks") == more.end()) {
     more.insert(more.end(), {"--max-blocks", "2000"});
   }
@@ -175,14 +121,12 @@ void System::admit(const std::string& tenant, std::vector<std::string> more) {
 }
 
 std::unique_ptr<Tenant> System::start_tenant(const TenantSpec& spec) {
-  std::vector<std::string> arguments{
-      "--socket", broker_socket(), "--tenant",     spec.tenant,
-      "--prompt", spec.prompt,     "--max-tokens", std::to_string(spec.max_tokens),
-      "-o",       "json"};
+  std::vector<std::string> arguments{"--max-tokens", std::to_string(spec.max_tokens)};
   if (spec.ignore_eos) arguments.push_back("--ignore-eos");
   if (spec.rebind) arguments.push_back("--rebind");
   arguments.insert(arguments.end(), spec.more.begin(), spec.more.end());
-  return std::make_unique<Tenant>(start("leasehold-tenant", arguments, spec.fault, true));
+  return std::make_unique<Tenant>(must(local_->programs().start_tenant(
+      spec.tenant, spec.prompt, options_of(std::move(arguments), spec.fault))));
 }
 
 std::vector<std::int32_t> System::undisturbed(const TenantSpec& spec) {
@@ -196,15 +140,15 @@ void System::while_worker_stopped(const std::function<void()>& action) {
   if (!worker().signal(SIGSTOP) || !eventually([pid] { return is_stopped(pid); }))
     throw std::runtime_error("the worker does not stop");
   action();
-  if (!worker().signal(SIGCONT)) throw std::runtime_error("the worker does not go on");
+  if (!worker().signal(SIGCONT)) throw std::runtime_error("the worker does not resume");
 }
 
 void System::revoke_mid_request(const std::string& tenant) {
   while_worker_stopped([&] {
-    // Nothing to revoke is no error of brokerctl's.
+    // brokerctl succeeds when there is nothing to revoke.
     const auto is_live = [](const auto& lease) { return lease.state == LeaseState::Live; };
     if (std::ranges::none_of(leases_of(tenant), is_live))
-      throw std::runtime_error("the text of " + tenant + " was over before");
+      throw std::runtime_error("the request of " + tenant + " ended before the revocation");
     if (brokerctl({"revoke", "--tenant", tenant}) != 0)
       throw std::runtime_error("the lease of " + tenant + " was not revoked");
   });
@@ -219,7 +163,7 @@ void System::revoke_mid_request(LeaseId lease) {
 
 Child System::start_brokerctl(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"--socket", broker_socket()});
-  return start("brokerctl", arguments, {}, false);
+  return must(local_->programs().start("brokerctl", options_of(std::move(arguments), {})));
 }
 
 int System::brokerctl(std::vector<std::string> arguments) {
@@ -230,24 +174,24 @@ int System::brokerctl(std::vector<std::string> arguments) {
 }
 
 wire::StatusView System::status() {
-  return must(view_->status());
+  return must(view().status());
 }
 
 wire::LeaseView System::lease(LeaseId lease) {
-  for (wire::LeaseView& view : must(view_->leases())) {
+  for (wire::LeaseView& view : must(view().leases())) {
     if (view.lease == lease) return view;
   }
   throw std::runtime_error("no lease " + to_string(lease));
 }
 
 std::vector<wire::LeaseView> System::leases_of(const std::string& tenant) {
-  auto leases = must(view_->leases());
+  auto leases = must(view().leases());
   std::erase_if(leases, [&](const wire::LeaseView& lease) { return lease.tenant != tenant; });
   return leases;
 }
 
 std::vector<wire::LeaseView> System::engine_leases() {
-  auto leases = must(view_->leases());
+  auto leases = must(view().leases());
   std::erase_if(
       leases, [](const wire::LeaseView& lease) { return lease.scope != wire::LeaseScope::Engine; });
   return leases;

@@ -1,38 +1,33 @@
-/// A real broker, real workers and real tenants, each a process, in a directory of their own.
+/// A broker, workers and tenants as real processes, for tests.
 ///
-/// Waiting is bounded and by condition; no test asserts on how long anything took.
+/// Every wait has a condition and a timeout; no test asserts on a duration. Failures that a test
+/// does not expect are exceptions.
 #pragma once
 
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "common/child_process.hpp"
 #include "tests/support/test_paths.hpp"
 #include "tools/checks/demo/memory_check.hpp"
 #include "tools/checks/demo/tenant_record.hpp"
-#include "tools/client/broker_view.hpp"
-
-namespace leasehold {
-class FdStore;
-}
+#include "tools/local_system/local_system.hpp"
 
 namespace leasehold::testing {
 
-/// One leasehold-tenant, and what it told so far.
+/// One leasehold-tenant process and what it has printed.
 class Tenant {
  public:
   explicit Tenant(Child child) : child_(std::move(child)) {}
 
-  /// Reads what is there; true once its output has ended.
+  /// Reads what can be read now. True at the end of the output.
   bool read();
   /// Reads until `holds`; false when the output ends or a minute passes first.
   bool read_until(const std::function<bool(const demo::TenantRecord&)>& holds);
   bool read_tokens(std::size_t count);
-  /// Reads to the end and reaps. Its exit code, or 128 + signal.
+  /// Reads to the end and reaps. Returns the exit code, or 128 + signal.
   int finish();
   const demo::TenantRecord& record() const { return record_; }
   Child& child() { return child_; }
@@ -48,98 +43,89 @@ struct TenantSpec {
   std::string prompt = "Once upon a time";
   std::uint32_t max_tokens = 120;
   bool rebind = false;
-  bool ignore_eos = true;  ///< Which a grammar cannot have.
+  bool ignore_eos = true;  ///< False for a request with a grammar.
   std::vector<std::string> more;
-  std::string fault;  ///< LEASEHOLD_FAULT of its process; empty for none.
+  std::string fault;  ///< LEASEHOLD_FAULT of its process; empty: none.
 };
 
 struct SystemSpec {
   std::vector<std::string> broker_arguments;
   std::vector<std::string> worker_arguments = {"--slow-motion-us", "30"};
-  std::string broker_fault;  ///< LEASEHOLD_FAULT of the first broker; empty for none.
-  std::string worker_fault;  ///< LEASEHOLD_FAULT of the first worker; empty for none.
+  std::string broker_fault;  ///< LEASEHOLD_FAULT of the first broker; empty: none.
+  std::string worker_fault;  ///< LEASEHOLD_FAULT of the first worker; empty: none.
   bool start_worker = true;
-  std::string model_name;    ///< A copy of the model in the directory; empty: the one in the tree.
-  FdStore* store = nullptr;  ///< The broker's, should it be started again; outlives the system.
+  std::string model_name;    ///< Copies the model to this name in the directory; empty: no copy.
+  FdStore* store = nullptr;  ///< Keeps the broker's descriptors; outlives the system.
 };
 
-/// Where a program wrote what happened (--event-log), and which broker that was under.
+/// The --event-log of one process.
 struct EventLogFile {
-  std::string name;  ///< Of the worker; "broker" for the broker's own.
-  std::size_t broker = 0;
+  std::string name;        ///< The worker's name, or "broker".
+  std::size_t broker = 0;  ///< Number of the broker that ran at its start, from 0.
   std::string path;
 };
 
 class System {
  public:
   explicit System(SystemSpec spec = {});
-  ~System();
-  System(const System&) = delete;
-  System& operator=(const System&) = delete;
+  std::string broker_socket() const { return local_->programs().broker_socket(); }
+  std::string worker_socket(const std::string& name) const {
+    return local_->programs().worker_socket(name);
+  }
+  const std::filesystem::path& directory() const { return local_->programs().directory(); }
 
-  std::string broker_socket() const { return directory_ / "broker.sock"; }
-  std::string worker_socket(const std::string& name) const { return directory_ / (name + ".sock"); }
-  const std::filesystem::path& directory() const { return directory_; }
-
-  Child& broker() { return *broker_; }
-  /// Takes the place of one that has ended, or ends it first. False when it does not listen.
+  Child& broker() { return local_->broker(); }
+  /// Replaces the broker; kills it first if it still runs. False when the new one does not listen.
   bool start_broker(const std::string& fault = {});
-  Child& worker(const std::string& name = "w1") { return workers_.at(name); }
+  Child& worker(const std::string& name = "w1") { return local_->worker(name); }
   void start_worker(const std::string& name, const std::string& fault = {});
-  bool worker_is_ready(const std::string& name = "w1");
-  /// As it says itself: for when the broker cannot be asked.
+  /// According to the broker.
+  bool worker_is_ready(const std::string& name = "w1") {
+    return local_->worker_is_ready(name).value();
+  }
+  /// According to the worker's log, for when the broker cannot be asked.
   bool worker_reports_ready(const std::string& name = "w1") const;
-  /// What it wrote to stderr until now.
+  /// The stderr of all workers with this name.
   std::string worker_log(const std::string& name = "w1") const;
-  /// Kills it and forgets it.
-  void remove_worker(const std::string& name);
+  void remove_worker(const std::string& name) { local_->kill_worker(name); }
 
   void admit(const std::string& tenant, std::vector<std::string> more = {});
   std::unique_ptr<Tenant> start_tenant(const TenantSpec& spec);
-  /// What the tenant says when nobody disturbs it.
+  /// The tokens of the request when it runs without a fault. Throws if it fails.
   std::vector<std::int32_t> undisturbed(const TenantSpec& spec);
-  /// Does it while w1 stands still, so that everybody is in the middle of whatever he was seen to
-  /// do.
+  /// Runs `action` while w1 is stopped by SIGSTOP, so that requests stay in the middle of a step.
   void while_worker_stopped(const std::function<void()>& action);
-  /// Takes the tenant's live lease back in that way.
+  /// Revokes the tenant's live lease while w1 is stopped.
   void revoke_mid_request(const std::string& tenant);
   void revoke_mid_request(LeaseId lease);
-  /// Exit code of brokerctl with these arguments.
+  /// Returns the exit code of brokerctl.
   int brokerctl(std::vector<std::string> arguments);
   Child start_brokerctl(std::vector<std::string> arguments);
-  /// Of every broker and worker that was started, in that order.
+  /// Of every broker and worker, in the order of their starts.
   const std::vector<EventLogFile>& event_logs() const { return event_logs_; }
 
-  demo::BrokerView& view() { return *view_; }
+  BrokerView& view() { return local_->view(); }
   wire::StatusView status();
   wire::LeaseView lease(LeaseId lease);
   std::vector<wire::LeaseView> leases_of(const std::string& tenant);
   std::vector<wire::LeaseView> engine_leases();
   bool eventually_fenced(LeaseId lease);
-  /// All KV memory is free again, and no byte is missing.
+  /// Waits until all KV memory is free.
   bool pool_is_fully_free();
 
  private:
-  Child start(const std::string& program, std::vector<std::string> arguments,
-              const std::string& fault, bool read_output);
-  std::vector<std::string> event_log_arguments(const std::string& name);
+  std::string add_event_log(const std::string& name);
 
   SystemSpec spec_;
-  std::filesystem::path directory_;
-  int programs_ = 0;
-  std::string last_log_;
+  std::unique_ptr<LocalSystem> local_;
   std::size_t brokers_ = 0;
   std::vector<EventLogFile> event_logs_;
-  std::map<std::string, Child> workers_;
-  std::map<std::string, std::string> worker_logs_;
-  std::optional<Child> broker_;
-  std::optional<demo::BrokerView> view_;
 };
 
-/// What was told is the beginning of what would have been told.
+/// True when `whole` starts with `part`.
 bool is_prefix(const std::vector<std::int32_t>& part, const std::vector<std::int32_t>& whole);
 
-/// Every kept extent reads as zero and has no memory behind it.
+/// True when every extent reads as zero and has no memory allocated.
 bool all_zero_and_free(const std::vector<demo::OpenedExtent>& extents);
 
 }  // namespace leasehold::testing

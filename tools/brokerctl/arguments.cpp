@@ -9,13 +9,13 @@
 
 #include "common/random.hpp"
 #include "common/version.hpp"
-#include "tools/cli/suggest.hpp"
+#include "tools/brokerctl/unknown_command.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
 
-/// The words as typed; `parse_verb` turns those of the chosen verb into a Verb.
-struct Typed {
+/// What CLI11 stores; `parse_verb` turns the values of the chosen command into a Verb.
+struct OptionValues {
   std::string socket, output = "table", request_id;
   std::string lease, tenant, part, worker, state, tier = "standard", memory, reason;
   std::uint64_t after = 0;
@@ -29,106 +29,143 @@ struct Typed {
 };
 
 struct CommandLine {
-  CLI::App app{"Shows and steers a Leasehold broker.", "brokerctl"};
-  Typed typed;
+  CLI::App app{"Query and control a Leasehold broker", "brokerctl"};
+  OptionValues values;
   CLI::Option* uid = nullptr;
   CLI::Option* max_lifetime = nullptr;
   CLI::Option* watch_after = nullptr;
 };
 
-struct Targets {
+constexpr const char* kNouns = "Nouns (a noun alone lists)";
+constexpr const char* kVerbs = "Verbs";
+
+CLI::App* add_verb(CommandLine& line, const std::string& name, const std::string& help) {
+  return line.app.add_subcommand(name, help)->group(kVerbs);
+}
+
+/// Without a group of its own, the verb would be listed under that of its noun.
+CLI::App* add_verb_of(CLI::App* noun, const std::string& name, const std::string& help) {
+  return noun->add_subcommand(name, help)->group(kVerbs);
+}
+
+struct Noun {
+  CLI::App* app;
+  CLI::App* list;
+};
+
+Noun add_noun(CommandLine& line, const std::string& name, const std::string& help) {
+  CLI::App* noun = line.app.add_subcommand(name, help)->group(kNouns);
+  noun->require_subcommand(0, 1);
+  return {noun, add_verb_of(noun, "list", help)};
+}
+
+/// A repeated call with the same id has the same effect as one call.
+void add_request_id(CLI::App* verb, OptionValues& values) {
+  verb->add_option("--request-id", values.request_id,
+                   "Id that makes a repeated call harmless; default: a new one");
+}
+
+void add_lists(CommandLine& line) {
+  OptionValues& values = line.values;
+  const Noun leases = add_noun(line, "leases", "Leases with state, memory and clocks");
+  for (CLI::App* app : {leases.app, leases.list}) {
+    app->add_option("--tenant", values.tenant, "List the leases of this tenant only");
+    app->add_option("--state", values.state, "List the leases in this state only")
+        ->check(CLI::IsMember({"Live", "Revoked", "Fenced"}, CLI::ignore_case));
+  }
+  add_noun(line, "extents", "Extents of memory with state and lease");
+  add_noun(line, "workers", "Workers with state, model and address");
+  const Noun actions = add_noun(line, "actions", "Operator actions, newest first");
+  for (CLI::App* app : {actions.app, actions.list}) {
+    app->add_option("--limit", values.actions.limit, "List at most this number of actions")
+        ->check(CLI::Range(1, 1000));
+  }
+}
+
+void add_tenants(CommandLine& line) {
+  OptionValues& values = line.values;
+  const Noun tenants = add_noun(line, "tenants", "Tenants with limits and usage");
+  auto* admit = add_verb_of(tenants.app, "admit", "Create a tenant, or change its limits");
+  admit->add_option("tenant", values.tenant, "Name of the tenant")->required();
+  admit
+      ->add_option("--max-concurrent", values.admit.max_concurrent,
+                   "Requests that may run at the same time")
+      ->check(CLI::Range(1, 64));
+  admit->add_option("--max-blocks", values.admit.max_blocks, "KV blocks over all leases")
+      ->check(CLI::Range(1, 1 << 20));
+  admit->add_option("--weight", values.admit.weight, "Share of the worker's time")
+      ->check(CLI::Range(1, 1000));
+  admit->add_option("--tier", values.tier, "Tier; scavenger loses its leases first under pressure")
+      ->check(CLI::IsMember({"guaranteed", "standard", "scavenger"}));
+  admit->add_option("--ttl-ms", values.admit.ttl_ms, "Lifetime of a lease without renewal")
+      ->check(CLI::Range(100, 86'400'000));
+  line.max_lifetime = admit->add_option("--max-lifetime-ms", values.max_lifetime_ms,
+                                        "Longest lifetime with renewals; default: no limit");
+  line.max_lifetime->check(CLI::Range(std::int64_t{100}, std::int64_t{1'000'000'000'000}));
+  line.uid =
+      admit->add_option("--uid", values.uid, "User id that may act for the tenant; default: any");
+  add_request_id(admit, values);
+}
+
+void add_quarantine(CommandLine& line) {
+  OptionValues& values = line.values;
+  const Noun quarantine = add_noun(line, "quarantine", "Memory whose teardown is unproven");
+  auto* release =
+      add_verb_of(quarantine.app, "release", "Clear quarantined memory and make it free");
+  release->add_option("memory", values.memory, "Memory as listed, e.g. extent:5 or region:3")
+      ->required();
+  release->add_option("--reason", values.reason, "Reason for the record, 1 to 200 bytes")
+      ->required();
+  add_request_id(release, values);
+}
+
+struct LeaseOrTenant {
   CLI::Option* lease;
   CLI::Option* tenant;
 };
 
-Targets add_lease_or_tenant(CLI::App* verb, Typed& typed) {
-  auto* lease = verb->add_option("lease", typed.lease, "One lease, e.g. 17.4");
-  auto* tenant = verb->add_option("--tenant", typed.tenant, "All leases of this tenant");
+LeaseOrTenant add_lease_or_tenant(CLI::App* verb, OptionValues& values) {
+  auto* lease = verb->add_option("lease", values.lease, "One lease, e.g. 17.4");
+  auto* tenant = verb->add_option("--tenant", values.tenant, "All leases of this tenant");
   return {lease, tenant->excludes(lease)};
 }
 
-void add_revoke(CLI::App* revoke, Typed& typed) {
-  const Targets others = add_lease_or_tenant(revoke, typed);
-  auto* part = revoke->add_option("--part", typed.part,
-                                  "Weights: a tensor, or a layer and all in it, e.g. blk.1; "
-                                  "`brokerctl leases` shows the parts there are");
-  part->excludes(others.lease)->excludes(others.tenant);
-  revoke->add_option("--worker", typed.worker, "With --part: on this worker only")->needs(part);
-  revoke->add_flag("--wait", typed.wait, "Wait until fenced and show the four clocks");
-  revoke->add_option("--timeout-ms", typed.timeout_ms, "With --wait: for how long at most")
+void add_revoke_and_drain(CommandLine& line) {
+  OptionValues& values = line.values;
+  auto* revoke = add_verb(line, "revoke", "Revoke leases now");
+  const LeaseOrTenant target = add_lease_or_tenant(revoke, values);
+  auto* part = revoke->add_option("--part", values.part,
+                                  "Weights: a tensor, or a layer such as blk.1; "
+                                  "`brokerctl leases` lists the parts");
+  part->excludes(target.lease)->excludes(target.tenant);
+  revoke->add_option("--worker", values.worker, "With --part: on this worker only")->needs(part);
+  revoke->add_flag("--wait", values.wait, "Wait until fenced and print the four clocks");
+  revoke->add_option("--timeout-ms", values.timeout_ms, "With --wait: longest time to wait")
       ->check(CLI::Range(1, 86'400'000));
-}
+  add_request_id(revoke, values);
 
-void add_lists(CommandLine& line) {
-  Typed& typed = line.typed;
-  line.app.add_subcommand("status", "Memory by state, numbers of leases, workers and tenants");
-  line.app.add_subcommand("tenants", "Who may hold leases, and how much");
-  line.app.add_subcommand("extents", "Every piece of memory, its state and its lease");
-  line.app.add_subcommand("workers", "Who serves");
-  auto* leases = line.app.add_subcommand("leases", "Every lease, its state and its clocks");
-  leases->add_option("--tenant", typed.tenant, "Only this tenant's");
-  leases->add_option("--state", typed.state, "Only these")
-      ->check(CLI::IsMember({"Live", "Revoked", "Fenced"}, CLI::ignore_case));
-  line.app.add_subcommand("fences", "Memory that was touched after it was taken back");
-  auto* audit = line.app.add_subcommand("audit", "What operators did, newest first");
-  audit->add_option("--limit", typed.actions.limit, "So many at most")->check(CLI::Range(1, 1000));
-  auto* timeline = line.app.add_subcommand("timeline", "One revocation, step by step, with clocks");
-  timeline->add_option("lease", typed.lease, "Which lease, e.g. 17.4")->required();
+  auto* drain = add_verb(line, "drain", "Admit no new work, and revoke after a grace period");
+  add_lease_or_tenant(drain, values);
+  drain->add_option("--grace-ms", values.grace_ms, "Time for running work to finish")
+      ->check(CLI::Range(0, 86'400'000));
+  add_request_id(drain, values);
 }
 
 void add_events(CommandLine& line) {
-  Typed& typed = line.typed;
-  auto* events = line.app.add_subcommand("events", "What happened, oldest first");
-  events->add_option("--after", typed.after, "Only events with a larger sequence number");
-  events->add_flag("--follow", typed.events.follow, "Go on showing new ones until interrupted");
-  auto* watch = line.app.add_subcommand("watch", "What happens, as it happens, until interrupted");
-  line.watch_after = watch->add_option("--after", typed.after, "Begin after this event, not now");
+  OptionValues& values = line.values;
+  auto* timeline = add_verb(line, "timeline", "Steps of one revocation, with clocks");
+  timeline->add_option("lease", values.lease, "Lease, e.g. 17.4")->required();
+  auto* events = add_verb(line, "events", "Past events, oldest first");
+  events->add_option("--after", values.after, "Only events with a larger sequence number");
+  events->add_flag("--follow", values.events.follow, "Continue with new events until interrupted");
+  auto* watch = add_verb(line, "watch", "New events until interrupted");
+  line.watch_after =
+      watch->add_option("--after", values.after, "Start after this sequence number, not now");
   for (auto* verb : {events, watch}) {
-    verb->add_option("--limit", typed.events.limit, "End after so many events")
+    verb->add_option("--limit", values.events.limit, "Stop after this number of events")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32));
-    verb->add_option("--lease", typed.lease, "Only events that name this lease");
-    verb->add_option("--tenant", typed.tenant, "Only events that name this tenant");
-  }
-}
-
-void add_commands(CommandLine& line) {
-  Typed& typed = line.typed;
-  auto* admit = line.app.add_subcommand("admit", "Create a tenant, or change its limits");
-  admit->add_option("tenant", typed.tenant, "Its name")->required();
-  admit->add_option("--max-concurrent", typed.admit.max_concurrent, "Requests running at once")
-      ->check(CLI::Range(1, 64));
-  admit->add_option("--max-blocks", typed.admit.max_blocks, "KV blocks over all its leases")
-      ->check(CLI::Range(1, 1 << 20));
-  admit->add_option("--weight", typed.admit.weight, "Its share of the worker's time")
-      ->check(CLI::Range(1, 1000));
-  admit->add_option("--tier", typed.tier, "Who is a victim first when memory is short")
-      ->check(CLI::IsMember({"guaranteed", "standard", "scavenger"}));
-  admit->add_option("--ttl-ms", typed.admit.ttl_ms, "How long a lease lives without renewal")
-      ->check(CLI::Range(100, 86'400'000));
-  line.max_lifetime = admit->add_option("--max-lifetime-ms", typed.max_lifetime_ms,
-                                        "No renewal keeps a lease longer; default: no end");
-  line.max_lifetime->check(CLI::Range(std::int64_t{100}, std::int64_t{1'000'000'000'000}));
-  line.uid = admit->add_option("--uid", typed.uid, "Only this user may act for it");
-
-  auto* revoke = line.app.add_subcommand("revoke", "Take leases back, now");
-  add_revoke(revoke, typed);
-
-  auto* drain = line.app.add_subcommand("drain", "No new work; take leases back after a grace");
-  add_lease_or_tenant(drain, typed);
-  drain->add_option("--grace-ms", typed.grace_ms, "How long running work may go on")
-      ->check(CLI::Range(0, 86'400'000));
-
-  auto* quarantine_release =
-      line.app.add_subcommand("quarantine_release", "Give quarantined memory back");
-  quarantine_release
-      ->add_option("memory", typed.memory, "extent:5 or region:3, see `brokerctl quarantine list`")
-      ->required();
-  quarantine_release->add_option("--reason", typed.reason, "Why, for the record; 1 to 200 bytes")
-      ->required();
-
-  for (auto* verb : {admit, revoke, drain, quarantine_release}) {
-    verb->add_option("--request-id", typed.request_id,
-                     "The same id gives the same answer; minted when not given");
+    verb->add_option("--lease", values.lease, "Only events that name this lease");
+    verb->add_option("--tenant", values.tenant, "Only events that name this tenant");
   }
 }
 
@@ -136,11 +173,20 @@ void add_common(CommandLine& line) {
   line.app.require_subcommand(1);
   line.app.fallthrough();
   line.app.set_version_flag("--version", "brokerctl " + std::string(version()));
-  line.app.add_option("--socket", line.typed.socket,
-                      "The broker's socket; default: LEASEHOLD_BROKER, else "
+  line.app.add_option("--socket", line.values.socket,
+                      "Broker socket; default: $LEASEHOLD_BROKER, else "
                       "$XDG_RUNTIME_DIR/leasehold/broker.sock, else /run/leasehold/broker.sock");
-  line.app.add_option("-o,--output", line.typed.output, "table for people, json for programs")
+  line.app.add_option("-o,--output", line.values.output, "Format: table, or json for programs")
       ->check(CLI::IsMember({"table", "json"}));
+}
+
+void add_commands(CommandLine& line) {
+  add_verb(line, "status", "Memory by state, and numbers of leases, workers and tenants");
+  add_revoke_and_drain(line);
+  add_events(line);
+  add_lists(line);
+  add_tenants(line);
+  add_quarantine(line);
 }
 
 template <class Id>
@@ -149,34 +195,34 @@ Result<std::optional<Id>> parse_optional(const std::string& text) {
   return TRY(Id::parse(text));
 }
 
-Result<RequestId> request_id(const Typed& typed) {
-  return RequestId::parse(typed.request_id.empty() ? mint_request_id() : typed.request_id);
+Result<RequestId> request_id(const OptionValues& values) {
+  return RequestId::parse(values.request_id.empty() ? mint_request_id() : values.request_id);
 }
 
-/// Fills the three members that revoke and drain share.
+/// Fills the members that revoke and drain share.
 template <class Message>
-Result<Message> set_target(const Typed& typed, Message message) {
-  message.lease = TRY(parse_optional<LeaseId>(typed.lease));
-  message.tenant = TRY(parse_optional<TenantId>(typed.tenant));
-  message.request_id = TRY(request_id(typed));
+Result<Message> set_target(const OptionValues& values, Message message) {
+  message.lease = TRY(parse_optional<LeaseId>(values.lease));
+  message.tenant = TRY(parse_optional<TenantId>(values.tenant));
+  message.request_id = TRY(request_id(values));
   if (!message.lease && !message.tenant) {
-    return fail(Errc::BadRequest, "name one lease, or all of a tenant with --tenant");
+    return fail(Errc::BadRequest, "no lease is named; name one, or all of a tenant with --tenant");
   }
   return message;
 }
 
-Result<wire::LeaseRevoke> parse_revoke(const Typed& typed) {
-  if (typed.part.empty()) return set_target(typed, wire::LeaseRevoke{});
-  wire::LeaseRevoke revoke{.part = typed.part};
-  revoke.request_id = TRY(request_id(typed));
-  if (!typed.worker.empty()) revoke.worker = typed.worker;
-  return wire::LeaseRevoke::from_json(revoke.to_json());  // the names' rules are the message's
+Result<wire::LeaseRevoke> parse_revoke(const OptionValues& values) {
+  if (values.part.empty()) return set_target(values, wire::LeaseRevoke{});
+  wire::LeaseRevoke revoke{.part = values.part};
+  revoke.request_id = TRY(request_id(values));
+  if (!values.worker.empty()) revoke.worker = values.worker;
+  return wire::LeaseRevoke::from_json(revoke.to_json());  // checks the names
 }
 
-Result<ListLeases> parse_leases(const Typed& typed) {
-  ListLeases list{.tenant = TRY(parse_optional<TenantId>(typed.tenant))};
+Result<ListLeases> parse_leases(const OptionValues& values) {
+  ListLeases list{.tenant = TRY(parse_optional<TenantId>(values.tenant))};
   for (const LeaseState state : {LeaseState::Live, LeaseState::Revoked, LeaseState::Fenced}) {
-    if (CLI::detail::to_lower(std::string(name(state))) == CLI::detail::to_lower(typed.state)) {
+    if (CLI::detail::to_lower(std::string(name(state))) == CLI::detail::to_lower(values.state)) {
       list.state = state;
     }
   }
@@ -184,69 +230,80 @@ Result<ListLeases> parse_leases(const Typed& typed) {
 }
 
 Result<wire::TenantAdmit> parse_admit(const CommandLine& line) {
-  wire::TenantAdmit admit = line.typed.admit;
-  admit.tenant = TRY(TenantId::parse(line.typed.tenant));
+  wire::TenantAdmit admit = line.values.admit;
+  admit.tenant = TRY(TenantId::parse(line.values.tenant));
   for (const auto tier : {wire::Tier::Guaranteed, wire::Tier::Standard, wire::Tier::Scavenger}) {
-    if (wire::name(tier) == line.typed.tier) admit.tier = tier;
+    if (wire::name(tier) == line.values.tier) admit.tier = tier;
   }
-  if (line.uid->count() > 0) admit.uid = line.typed.uid;
-  if (line.max_lifetime->count() > 0) admit.max_lifetime_ms = line.typed.max_lifetime_ms;
-  admit.request_id = TRY(request_id(line.typed));
+  if (line.uid->count() > 0) admit.uid = line.values.uid;
+  if (line.max_lifetime->count() > 0) admit.max_lifetime_ms = line.values.max_lifetime_ms;
+  admit.request_id = TRY(request_id(line.values));
   return admit;
 }
 
-/// "extent:5", "region:3"; a bare number is an extent.
-Result<wire::QuarantineRelease> parse_quarantine_release(const Typed& typed) {
-  const auto colon = typed.memory.find(':');
-  const std::string kind = colon == std::string::npos ? "extent" : typed.memory.substr(0, colon);
-  const std::string digits = typed.memory.substr(colon == std::string::npos ? 0 : colon + 1);
+/// Accepts "extent:5" and "region:3"; a bare number is an extent.
+Result<wire::QuarantineRelease> parse_quarantine_release(const OptionValues& values) {
+  const auto colon = values.memory.find(':');
+  const std::string kind = colon == std::string::npos ? "extent" : values.memory.substr(0, colon);
+  const std::string digits = values.memory.substr(colon == std::string::npos ? 0 : colon + 1);
   std::uint64_t id = 0;
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), id);
   const bool whole = read.ec == std::errc() && read.ptr == digits.data() + digits.size();
   if (!whole || (kind != "extent" && kind != "region")) {
     return fail(Errc::BadRequest,
-                fmt::format("'{}' names no memory; write extent:5 or region:3", typed.memory));
+                fmt::format("'{}' is not a memory id; write extent:5 or region:3", values.memory));
   }
-  wire::QuarantineRelease clear{.reason = typed.reason};
-  clear.request_id = TRY(request_id(typed));
-  if (kind == "extent") clear.extent = ExtentId{id};
-  if (kind == "region") clear.region = RegionId{id};
-  return wire::QuarantineRelease::from_json(clear.to_json());  // the reason's rule is the message's
+  wire::QuarantineRelease release{.reason = values.reason};
+  release.request_id = TRY(request_id(values));
+  if (kind == "extent") release.extent = ExtentId{id};
+  if (kind == "region") release.region = RegionId{id};
+  return wire::QuarantineRelease::from_json(release.to_json());  // checks the reason
 }
 
 Result<ListEvents> parse_events(const CommandLine& line, bool watch) {
-  ListEvents list = line.typed.events;
-  list.after = line.typed.after;
+  ListEvents list = line.values.events;
+  list.after = line.values.after;
   if (watch && line.watch_after->count() == 0) list.after.reset();
   list.follow = list.follow || watch;
-  list.lease = TRY(parse_optional<LeaseId>(line.typed.lease));
-  list.tenant = TRY(parse_optional<TenantId>(line.typed.tenant));
+  list.lease = TRY(parse_optional<LeaseId>(line.values.lease));
+  list.tenant = TRY(parse_optional<TenantId>(line.values.tenant));
   return list;
 }
 
-Result<Verb> parse_verb(const CommandLine& line) {
-  const std::string verb = line.app.get_subcommands().front()->get_name();
-  if (verb == "status") return ShowStatus{};
-  if (verb == "tenants") return ListTenants{};
-  if (verb == "extents") return ListExtents{};
-  if (verb == "workers") return ListWorkers{};
-  if (verb == "fences") return ListQuarantine{};
-  if (verb == "audit") return line.typed.actions;
-  if (verb == "events" || verb == "watch") return TRY(parse_events(line, verb == "watch"));
-  if (verb == "timeline") return ShowTimeline{TRY(LeaseId::parse(line.typed.lease))};
-  if (verb == "quarantine_release") return TRY(parse_quarantine_release(line.typed));
-  if (verb == "leases") return TRY(parse_leases(line.typed));
-  if (verb == "admit") return TRY(parse_admit(line));
-  if (verb == "drain") {
-    return TRY(set_target(line.typed, wire::LeaseDrain{.grace_ms = line.typed.grace_ms}));
-  }
-  return Revoke{.message = TRY(parse_revoke(line.typed)),
-                .wait = line.typed.wait,
-                .timeout_ms = line.typed.timeout_ms};
+Result<Verb> parse_quarantine(const std::string& verb, const OptionValues& values) {
+  if (verb == "release") return TRY(parse_quarantine_release(values));
+  return ListQuarantine{};
 }
 
-/// Also when the rest cannot be understood: a program that reads JSON gets JSON.
-Output asked_output(std::span<const std::string> words) {
+Result<Verb> parse_tenants(const std::string& verb, const CommandLine& line) {
+  if (verb == "admit") return TRY(parse_admit(line));
+  return ListTenants{};
+}
+
+Result<Verb> parse_verb(const CommandLine& line) {
+  const CLI::App* command = line.app.get_subcommands().front();
+  const auto verbs = command->get_subcommands();
+  const std::string verb = verbs.empty() ? "list" : verbs.front()->get_name();
+  const std::string name = command->get_name();
+  const OptionValues& values = line.values;
+  if (name == "status") return ShowStatus{};
+  if (name == "leases") return TRY(parse_leases(values));
+  if (name == "extents") return ListExtents{};
+  if (name == "workers") return ListWorkers{};
+  if (name == "actions") return values.actions;
+  if (name == "tenants") return parse_tenants(verb, line);
+  if (name == "quarantine") return parse_quarantine(verb, values);
+  if (name == "events" || name == "watch") return TRY(parse_events(line, name == "watch"));
+  if (name == "timeline") return ShowTimeline{TRY(LeaseId::parse(values.lease))};
+  if (name == "drain") {
+    return TRY(set_target(values, wire::LeaseDrain{.grace_ms = values.grace_ms}));
+  }
+  return Revoke{
+      .message = TRY(parse_revoke(values)), .wait = values.wait, .timeout_ms = values.timeout_ms};
+}
+
+/// Looks for -o json without a parse: errors of the command line itself use this format too.
+Output requested_output(std::span<const std::string> words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const bool value_follows = words[i] == "-o" || words[i] == "--output";
     if (value_follows && i + 1 < words.size() && words[i + 1] == "json") return Output::Json;
@@ -255,39 +312,14 @@ Output asked_output(std::span<const std::string> words) {
   return Output::Table;
 }
 
-/// The first word that stands where a verb should; empty when there is none.
-std::string typed_verb(std::span<const std::string> words) {
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "-o" || words[i] == "--output" || words[i] == "--socket") {
-      ++i;
-    } else if (!words[i].starts_with('-')) {
-      return words[i];
-    }
-  }
-  return "";
-}
-
-/// A verb that does not exist deserves better than "argument not expected".
-std::optional<std::string> unknown_verb(const CLI::App& app, std::span<const std::string> words) {
-  const std::string typed = typed_verb(words);
-  std::vector<std::string> verbs;
-  for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
-  if (typed.empty() || std::ranges::find(verbs, typed) != verbs.end()) return std::nullopt;
-  const std::string near = cli::nearest(typed, verbs);
-  const std::string hint = near.empty() ? "" : fmt::format(" Did you mean '{}'?", near);
-  return fmt::format("there is no verb '{}'.{} Verbs: {}", typed, hint, fmt::join(verbs, ", "));
-}
-
 }  // namespace
 
 std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::string> arguments) {
   CommandLine line;
   add_common(line);
-  add_lists(line);
-  add_events(line);
   add_commands(line);
-  const Output output = asked_output(arguments);
-  if (auto text = unknown_verb(line.app, arguments)) {
+  const Output output = requested_output(arguments);
+  if (auto text = unknown_command(line.app, arguments)) {
     return std::unexpected(UsageWithOutput{{.text = *std::move(text)}, output});
   }
   if (auto usage = parse_cli_arguments(line.app, arguments)) {
@@ -297,9 +329,9 @@ std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::s
   if (!verb) {
     return std::unexpected(UsageWithOutput{{.text = std::move(verb).error().detail}, output});
   }
-  Arguments parsed{.output = line.typed.output == "json" ? Output::Json : Output::Table,
+  Arguments parsed{.output = line.values.output == "json" ? Output::Json : Output::Table,
                    .verb = *std::move(verb)};
-  if (!line.typed.socket.empty()) parsed.socket = line.typed.socket;
+  if (!line.values.socket.empty()) parsed.socket = line.values.socket;
   return parsed;
 }
 

@@ -1,4 +1,7 @@
-/// What an operator typed, understood. Wrong usage never reaches the broker.
+/// The command line of brokerctl as one typed verb. Wrong usage never reaches the broker.
+///
+/// Grammar: `brokerctl NOUN [VERB]` for commands on one kind of object, where a noun alone lists;
+/// `brokerctl VERB` for commands on leases or on the whole broker.
 #pragma once
 
 #include <cstdint>
@@ -23,22 +26,22 @@ struct ListExtents {};
 struct ListWorkers {};
 struct ListQuarantine {};
 struct ListOperatorActions {
-  std::uint64_t limit = 100;  ///< The newest; 1 … 1000.
+  std::uint64_t limit = 100;  ///< 1 … 1000, newest first.
 };
-/// `events`, and with `follow` `watch`.
+/// `events`; with `follow` set, `watch`.
 struct ListEvents {
-  std::optional<std::uint64_t> after = 0;  ///< Last event already seen; none: begin with the next.
-  std::uint64_t limit = 0;                 ///< 0: all there are.
+  std::optional<std::uint64_t> after = 0;  ///< Sequence number; none: start with the next event.
+  std::uint64_t limit = 0;                 ///< 0: no limit.
   bool follow = false;
-  std::optional<LeaseId> lease{};    ///< Only events that name it,
-  std::optional<TenantId> tenant{};  ///< … or this tenant.
+  std::optional<LeaseId> lease{};    ///< Only events that name this lease.
+  std::optional<TenantId> tenant{};  ///< Only events that name this tenant.
 };
 struct ShowTimeline {
   LeaseId lease;
 };
 struct Revoke {
   wire::LeaseRevoke message;
-  bool wait = false;  ///< Until fenced, then show the four clocks.
+  bool wait = false;  ///< Wait until fenced, then print the four clocks.
   std::int64_t timeout_ms = 30'000;
 };
 
@@ -54,13 +57,13 @@ struct Arguments {
   Verb verb;
 };
 
-/// Help that was asked for, or what is wrong, and in which form to say the latter.
+/// Requested help, or what is wrong with the command line, and the format for the latter.
 struct UsageWithOutput : Usage {
-  Output output = Output::Table;  ///< What was asked for, as far as it could be understood.
+  Output output = Output::Table;
 };
 
-/// `arguments` without the program's name. Mints a request id for a verb that changes something
-/// unless `--request-id` gives one.
+/// `arguments` excludes the program's name. A verb that changes state gets a new request id unless
+/// `--request-id` gives one.
 std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::string> arguments);
 
 }  // namespace leasehold::brokerctl

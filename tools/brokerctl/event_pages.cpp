@@ -14,11 +14,11 @@ namespace {
 using wire::Json;
 
 constexpr std::uint64_t kPageItems = 1000;
-constexpr Duration kPollInterval = std::chrono::milliseconds(100);
+constexpr Duration kEventPollInterval = std::chrono::milliseconds(100);
 
 struct Page {
   std::vector<Json> items;
-  std::uint64_t oldest = 0;  ///< The first event the broker still has.
+  std::uint64_t oldest = 0;  ///< The first event that the broker still has.
   std::uint64_t newest = 0;
 };
 
@@ -33,7 +33,7 @@ Result<std::uint64_t> number(const Json& object, const char* field) {
 Result<Page> read_page(const Json& reply) {
   const auto items = reply.find("items");
   if (items == reply.end() || !items->is_array()) {
-    return fail(Errc::MalformedMessage, "the broker's answer has no list of events");
+    return fail(Errc::MalformedMessage, "the broker's reply has no list of events");
   }
   Page page;
   page.oldest = TRY(number(reply, "oldest"));
@@ -50,21 +50,22 @@ std::string one_line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-class Reader {
+class EventReader {
  public:
-  Reader(const ListEvents& query, Output output, const Dependencies& dependencies)
-      : query_(query), output_(output), dependencies_(dependencies) {}
+  EventReader(const ListEvents& request, Output output, const Dependencies& dependencies)
+      : request_(request), output_(output), dependencies_(dependencies) {}
 
   Result<void> read() {
-    after_ = query_.after ? *query_.after : TRY(ask(0, 0)).newest;
-    std::optional<std::uint64_t> last_sequence;  // busy brokers write on while we read
+    after_ = request_.after ? *request_.after : TRY(query(0, 0)).newest;
+    std::optional<std::uint64_t>
+        last_sequence;  // without --follow, new events do not extend the list
     while (true) {
-      const Page page = TRY(ask(after_, std::min(kPageItems, left())));
-      last_sequence = query_.follow ? page.newest : last_sequence.value_or(page.newest);
+      const Page page = TRY(query(after_, std::min(kPageItems, left())));
+      last_sequence = request_.follow ? page.newest : last_sequence.value_or(page.newest);
       take(page);
       if (left() == 0) break;
       const bool caught_up = page.items.empty() || after_ >= *last_sequence;
-      if (caught_up && (!query_.follow || !dependencies_.wait(kPollInterval))) break;
+      if (caught_up && (!request_.follow || !dependencies_.wait(kEventPollInterval))) break;
     }
     if (is_document()) {
       *dependencies_.out << Json{{"items", std::move(document_)}, {"missed", missed_}}.dump(
@@ -76,15 +77,15 @@ class Reader {
   }
 
  private:
-  Result<Page> ask(std::uint64_t after, std::uint64_t limit) {
+  Result<Page> query(std::uint64_t after, std::uint64_t limit) {
     return read_page(TRY(dependencies_.call("event.list", {{"after", after}, {"limit", limit}})));
   }
 
   std::uint64_t left() const {
-    return query_.limit == 0 ? kPageItems : query_.limit - std::min(query_.limit, shown_);
+    return request_.limit == 0 ? kPageItems : request_.limit - std::min(request_.limit, shown_);
   }
 
-  bool is_document() const { return output_ == Output::Json && !query_.follow; }
+  bool is_document() const { return output_ == Output::Json && !request_.follow; }
 
   void take(const Page& page) {
     if (page.oldest > after_ + 1) report_missed(page.oldest);
@@ -100,9 +101,11 @@ class Reader {
     missed_ += missed;
     if (output_ == Output::Table) {
       *dependencies_.out << fmt::format(
-          "… {} events after {} are gone: the broker keeps the newest only; going on at {}\n",
+          "… {} events after {} are missing, because the broker keeps only the newest; continuing "
+          "at "
+          "{}\n",
           missed, after_, oldest);
-    } else if (query_.follow) {
+    } else if (request_.follow) {
       *dependencies_.out << one_line({{"event", "events_missed"},
                                       {"after", after_},
                                       {"oldest", oldest},
@@ -117,9 +120,9 @@ class Reader {
       const auto found = event.find(field);
       return found != event.end() && *found == text;
     };
-    if (query_.tenant && !field_equals("tenant", query_.tenant->value)) return false;
-    if (!query_.lease) return true;
-    const std::string lease = to_string(*query_.lease);
+    if (request_.tenant && !field_equals("tenant", request_.tenant->value)) return false;
+    if (!request_.lease) return true;
+    const std::string lease = to_string(*request_.lease);
     return field_equals("lease", lease) || field_equals("old_lease", lease) ||
            field_equals("new_lease", lease);
   }
@@ -133,7 +136,7 @@ class Reader {
     }
   }
 
-  const ListEvents& query_;
+  const ListEvents& request_;
   Output output_;
   const Dependencies& dependencies_;
   std::uint64_t after_ = 0;
@@ -144,8 +147,9 @@ class Reader {
 
 }  // namespace
 
-Result<void> show_events(const ListEvents& query, Output output, const Dependencies& dependencies) {
-  return Reader(query, output, dependencies).read();
+Result<void> show_events(const ListEvents& request, Output output,
+                         const Dependencies& dependencies) {
+  return EventReader(request, output, dependencies).read();
 }
 
 }  // namespace leasehold::brokerctl

@@ -1,14 +1,14 @@
-/// The broker's events, page after page, and those that come while somebody looks.
+/// Prints the broker's events: the past ones page by page, then new ones as they come.
 #pragma once
 
 #include "tools/brokerctl/run.hpp"
 
 namespace leasehold::brokerctl {
 
-/// Writes the events that were asked for: lines for people; with Json one document, or one object
-/// per line while following. Events that the broker no longer had are told as one notice
-/// ("events_missed"), never left out silently: its memory is bounded, and a reader that is too slow
-/// meets that bound.
+/// Writes the selected events to `out`: one line each for people; with Json one document, or one
+/// object per line when following. The broker keeps only the newest events. Events that it dropped
+/// before they were read are reported as one notice ("events_missed").
+/// Returns when the list ends, the limit is reached, or the user interrupts.
 /// Errors: those of the call; MalformedMessage.
 Result<void> show_events(const ListEvents& query, Output output, const Dependencies& dependencies);
 

@@ -1,4 +1,4 @@
-/// brokerctl: the operator's hand.
+/// brokerctl: queries and controls a broker. Exit codes: tools/README.md.
 #include <signal.h>
 #include <time.h>
 
@@ -17,7 +17,7 @@ constexpr std::string_view kProgram = "brokerctl";
 
 volatile sig_atomic_t stop_requested = 0;
 
-/// Interrupts a wait instead of ending the program, so that an answer is never cut in half.
+/// Interrupts a wait instead of ending the program, so that output is never cut short.
 void stop_on_signal() {
   struct sigaction action{};
   action.sa_handler = [](int) { stop_requested = 1; };
@@ -33,7 +33,7 @@ bool wait_unless_stopped(Duration duration) {
   return stop_requested == 0;
 }
 
-Result<void> ask_broker(const brokerctl::Arguments& arguments) {
+Result<void> run_verb(const brokerctl::Arguments& arguments) {
   const std::string path = cli::broker_address(arguments.socket, cli::read_environment());
   auto client = TRY(control::Client::connect(path));
   const SystemClock clock;
@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   const auto arguments = brokerctl::parse_arguments(words);
   if (!arguments) return print_error(arguments.error());
   stop_on_signal();
-  if (const auto done = ask_broker(*arguments); !done) {
+  if (const auto done = run_verb(*arguments); !done) {
     return print_error(done.error(), arguments->output);
   }
   if (const auto flushed = flush_stdout(); !flushed) {

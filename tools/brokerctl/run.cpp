@@ -9,16 +9,16 @@
 #include "tools/brokerctl/timeline.hpp"
 #include "tools/brokerctl/views.hpp"
 #include "tools/brokerctl/wait_fenced.hpp"
-#include "tools/cli/all_pages.hpp"
-#include "tools/cli/answer.hpp"
 #include "tools/cli/table.hpp"
+#include "tools/client/all_pages.hpp"
+#include "tools/client/parse_message.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
 
 using wire::Json;
 
-/// One visit per verb; each either prints a table or the document the table was made from.
+/// Each overload runs one verb and prints a table, or the JSON document behind it.
 class Runner {
  public:
   Runner(Output output, const Dependencies& dependencies)
@@ -26,31 +26,31 @@ class Runner {
 
   Result<void> operator()(const ShowStatus&) {
     const Json reply = TRY(dependencies_.call("status", Json::object()));
-    print(reply, status_table(TRY(cli::read_answer<wire::StatusView>(reply))));
+    print(reply, status_table(TRY(client::parse_message<wire::StatusView>(reply))));
     return {};
   }
   Result<void> operator()(const ListTenants&) { return list(tenants_table); }
   Result<void> operator()(const ListExtents&) { return list(extents_table); }
   Result<void> operator()(const ListWorkers&) {
     const Json reply = TRY(dependencies_.call("worker.list", Json::object()));
-    print(reply, workers_table(TRY(items_of<wire::WorkerView>(reply))));
+    print(reply, workers_table(TRY(client::parse_items<wire::WorkerView>(reply))));
     return {};
   }
 
   Result<void> operator()(const ListQuarantine&) { return list(quarantine_table); }
 
-  Result<void> operator()(const ListOperatorActions& wanted) {
+  Result<void> operator()(const ListOperatorActions& query) {
     const Json reply =
-        TRY(dependencies_.call("operator_action.list", Json{{"limit", wanted.limit}}));
-    print(reply, operator_actions_table(TRY(items_of<wire::OperatorActionView>(reply))));
+        TRY(dependencies_.call("operator_action.list", Json{{"limit", query.limit}}));
+    print(reply, operator_actions_table(TRY(client::parse_items<wire::OperatorActionView>(reply))));
     return {};
   }
 
-  Result<void> operator()(const ListLeases& wanted) {
-    auto leases = TRY(cli::all_pages<wire::LeaseView>(dependencies_.call));
+  Result<void> operator()(const ListLeases& query) {
+    auto leases = TRY(client::all_pages<wire::LeaseView>(dependencies_.call));
     std::erase_if(leases, [&](const wire::LeaseView& lease) {
-      return (wanted.tenant && lease.tenant != wanted.tenant->value) ||
-             (wanted.state && lease.state != *wanted.state);
+      return (query.tenant && lease.tenant != query.tenant->value) ||
+             (query.state && lease.state != *query.state);
     });
     print_items(leases, leases_table);
     return {};
@@ -59,8 +59,8 @@ class Runner {
   Result<void> operator()(const ListEvents& query) {
     return show_events(query, output_, dependencies_);
   }
-  Result<void> operator()(const ShowTimeline& wanted) {
-    const wire::LeaseView lease = TRY(find_lease(wanted.lease));
+  Result<void> operator()(const ShowTimeline& query) {
+    const wire::LeaseView lease = TRY(find_lease(query.lease));
     const auto steps = timeline_of(lease);
     print(timeline_json(lease, steps), timeline_table(steps));
     return {};
@@ -69,7 +69,7 @@ class Runner {
   Result<void> operator()(const Revoke& revoke) {
     const Json reply =
         TRY(dependencies_.call(wire::LeaseRevoke::kMethod, revoke.message.to_json()));
-    const auto touched = TRY(cli::read_answer<wire::LeasesTouched>(reply));
+    const auto touched = TRY(client::parse_message<wire::LeasesTouched>(reply));
     if (!revoke.wait) return print_touched(reply, touched);
     const auto leases = TRY(wait_until_fenced(
         touched.leases, std::chrono::milliseconds(revoke.timeout_ms), dependencies_));
@@ -78,13 +78,13 @@ class Runner {
   }
   Result<void> operator()(const wire::LeaseDrain& drain) {
     const Json reply = TRY(dependencies_.call(wire::LeaseDrain::kMethod, drain.to_json()));
-    return print_touched(reply, TRY(cli::read_answer<wire::LeasesTouched>(reply)));
+    return print_touched(reply, TRY(client::parse_message<wire::LeasesTouched>(reply)));
   }
-  Result<void> operator()(const wire::QuarantineRelease& clear) {
-    const Json reply = TRY(dependencies_.call(wire::QuarantineRelease::kMethod, clear.to_json()));
-    const auto cleared = TRY(cli::read_answer<wire::QuarantineReleased>(reply));
+  Result<void> operator()(const wire::QuarantineRelease& release) {
+    const Json reply = TRY(dependencies_.call(wire::QuarantineRelease::kMethod, release.to_json()));
+    const auto released = TRY(client::parse_message<wire::QuarantineReleased>(reply));
     print(reply,
-          {.columns = {{"FREE AGAIN", true}}, .rows = {{cli::bytes_text(cleared.size_bytes)}}});
+          {.columns = {{"RELEASED", true}}, .rows = {{cli::bytes_text(released.size_bytes)}}});
     return {};
   }
   Result<void> operator()(const wire::TenantAdmit& admit) {
@@ -96,7 +96,7 @@ class Runner {
  private:
   template <class View>
   Result<void> list(cli::Table (*table)(const std::vector<View>&)) {
-    print_items(TRY(cli::all_pages<View>(dependencies_.call)), table);
+    print_items(TRY(client::all_pages<View>(dependencies_.call)), table);
     return {};
   }
 
@@ -123,22 +123,21 @@ class Runner {
     return {};
   }
 
-  /// A lease never changes its slot, so one entry of the list is enough.
-  Result<wire::LeaseView> find_lease(LeaseId wanted) {
+  /// Reads one entry of the list: a lease never changes its slot.
+  Result<wire::LeaseView> find_lease(LeaseId query) {
     Json params{{"limit", 1}};
-    if (wanted.slot > 0) params["after"] = wanted.slot - 1;
+    if (query.slot > 0) params["after"] = query.slot - 1;
     const Json reply = TRY(dependencies_.call("lease.list", params));
-    const auto found = TRY(items_of<wire::LeaseView>(reply));
-    const bool here = !found.empty() && found.front().lease.slot == wanted.slot;
-    if (!here || found.front().lease.generation < wanted.generation) {
-      return fail(Errc::UnknownLease, fmt::format("lease {} was never granted", to_string(wanted)));
+    const auto found = TRY(client::parse_items<wire::LeaseView>(reply));
+    const bool is_in_use = !found.empty() && found.front().lease.slot == query.slot;
+    if (!is_in_use || found.front().lease.generation < query.generation) {
+      return fail(Errc::UnknownLease, fmt::format("lease {} was never granted", to_string(query)));
     }
-    if (found.front().lease != wanted) {
-      return fail(
-          Errc::StaleGeneration,
-          fmt::format("lease {} is long over, its slot holds {} now; what is still known of "
-                      "it: brokerctl events --lease {}",
-                      to_string(wanted), to_string(found.front().lease), to_string(wanted)));
+    if (found.front().lease != query) {
+      return fail(Errc::StaleGeneration,
+                  fmt::format("lease {} is over and lease {} uses its slot; "
+                              "see: brokerctl events --lease {}",
+                              to_string(query), to_string(found.front().lease), to_string(query)));
     }
     return found.front();
   }

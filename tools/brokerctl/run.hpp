@@ -1,4 +1,4 @@
-/// Does what one verb asks, over a call that may be a socket or a test's fake.
+/// Runs one verb over a call that is a socket, or a fake in tests.
 #pragma once
 
 #include <functional>
@@ -11,20 +11,21 @@
 
 namespace leasehold::brokerctl {
 
-/// What a verb can reach. Threads: all of it on the caller's.
+/// What a verb uses. Threads: the caller's.
 struct Dependencies {
-  /// One call to the broker; errors are the broker's own or those of the connection.
+  /// Makes one call to the broker. Errors: the broker's refusal, or those of the connection.
   std::function<Result<wire::Json>(std::string_view method, const wire::Json& params)> call;
-  /// Waits so long, or shorter: false when the user asked to stop.
+  /// Waits at most this long. Returns false when the user interrupts.
   std::function<bool(Duration)> wait;
   const Clock* clock = nullptr;
   std::ostream* out = nullptr;
 };
 
-/// Runs the verb and writes its answer to `out`: a table or lines, or one JSON document
+/// Runs the verb and writes the result to `out`: a table or lines, or one JSON document
 /// (`watch` and `events --follow` with -o json: one object per line).
-/// Errors: those of the call; MalformedMessage for an answer that does not fit; TimedOut and
-/// UnknownLease from `revoke --wait`; UnknownLease and StaleGeneration from `timeline`.
+/// Errors: those of the call; MalformedMessage for a reply that does not fit; TimedOut,
+/// UnknownLease and StillWritable from `revoke --wait`; UnknownLease and StaleGeneration from
+/// `timeline`.
 Result<void> run(const Arguments& arguments, const Dependencies& dependencies);
 
 }  // namespace leasehold::brokerctl

@@ -14,7 +14,7 @@ using wire::LeaseView;
 
 constexpr const char* kNotRevoked = "not revoked yet";
 
-/// 0 stands for "not (yet)" in times, -1 for "not (yet) known" in clocks.
+/// A time of 0 has not happened yet; a clock of -1 is not known yet.
 std::optional<TimePoint> time(std::int64_t boottime_ns) {
   if (boottime_ns == 0) return std::nullopt;
   return TimePoint{boottime_ns};
@@ -29,10 +29,9 @@ bool live(const LeaseView& lease) {
   return lease.state == LeaseState::Live;
 }
 
-/// How long before the flip its worker stopped it, at the deadline it knew.
 std::string stopped_early(const LeaseView& lease) {
   const auto early = lease.times.revoked_boottime_ns - lease.times.worker_stopped_boottime_ns;
-  return fmt::format("told {} before the flip: its worker stopped it at the deadline it knew",
+  return fmt::format("the worker stopped the lease {} before the flip, at its deadline",
                      cli::nanoseconds_text(std::max<std::int64_t>(0, early)));
 }
 
@@ -43,13 +42,13 @@ bool was_stopped_early(const LeaseView& lease) {
 TimelineStep refused(const LeaseView& lease) {
   TimelineStep step{.name = "refused", .at = after_revoke(lease, lease.clocks.refuse_ns)};
   if (step.at) {
-    step.note = "the first poll that said no";
+    step.note = "first poll of the gate that refused";
   } else if (live(lease)) {
     step.note = kNotRevoked;
   } else if (was_stopped_early(lease)) {
-    step.note = "no unit of it ran at the flip any more";
+    step.note = "no unit of it ran at the flip";
   } else if (lease.state == LeaseState::Fenced) {
-    step.note = "no unit polled it after the flip, or its worker ended before it reported one";
+    step.note = "no unit polled it after the flip, or its worker ended before it reported the poll";
   } else {
     step.note = "no unit polled it yet, or its worker has not reported it";
   }
@@ -59,13 +58,13 @@ TimelineStep refused(const LeaseView& lease) {
 TimelineStep error(const LeaseView& lease) {
   TimelineStep step{.name = "error", .at = after_revoke(lease, lease.clocks.error_ns)};
   if (step.at) {
-    step.note = "the typed end was handed to the holder's stream";
+    step.note = "the worker handed the typed error to the holder's socket";
   } else if (live(lease)) {
     step.note = kNotRevoked;
   } else if (was_stopped_early(lease)) {
     step.note = stopped_early(lease);
   } else {
-    step.note = "no request ran under it, or its worker did not report the end";
+    step.note = "no request ran under it, or its worker did not report the error";
   }
   return step;
 }
@@ -73,13 +72,13 @@ TimelineStep error(const LeaseView& lease) {
 TimelineStep quiet(const LeaseView& lease) {
   TimelineStep step{.name = "quiet", .at = after_revoke(lease, lease.clocks.quiet_ns)};
   if (step.at) {
-    step.note = "the last unit that could touch it was over";
+    step.note = "the last unit that could use its memory ended";
   } else if (live(lease)) {
     step.note = kNotRevoked;
   } else if (lease.state == LeaseState::Revoked) {
-    step.note = "a unit that stood at the flip is not over";
+    step.note = "a unit that ran at the flip has not ended";
   } else {
-    step.note = fmt::format("nobody waited for it: {} was the proof", lease.proof);
+    step.note = fmt::format("not needed: the proof is {}", lease.proof);
   }
   return step;
 }
@@ -97,19 +96,19 @@ TimelineStep fenced(const LeaseView& lease) {
 TimelineStep reusable(const LeaseView& lease) {
   TimelineStep step{.name = "reusable", .at = after_revoke(lease, lease.clocks.reuse_ns)};
   if (step.at) {
-    step.note = "its memory was verified empty";
+    step.note = "its memory was verified to be empty";
   } else if (live(lease)) {
     step.note = kNotRevoked;
   } else if (lease.state == LeaseState::Revoked) {
     step.note = "not fenced yet";
   } else if (lease.quarantined_extents > 0) {
     step.note = fmt::format(
-        "{} of its extents were written to after they were taken back and are "
-        "quarantined; see `brokerctl quarantine list`",
+        "{} of its extents were written to after the revocation and are quarantined; see "
+        "`brokerctl quarantine list`",
         lease.quarantined_extents);
   } else {
     step.note =
-        fmt::format("its worker has not unmapped {} extents; see `brokerctl quarantine list` too",
+        fmt::format("its worker has not unmapped {} extents; see also `brokerctl quarantine list`",
                     lease.extents);
   }
   return step;
@@ -118,11 +117,11 @@ TimelineStep reusable(const LeaseView& lease) {
 TimelineStep rebound(const LeaseView& lease) {
   TimelineStep step{.name = "rebound", .at = time(lease.times.rebound_boottime_ns)};
   if (step.at) {
-    step.note = "a request of it went on under another lease";
+    step.note = "a request continued under another lease";
   } else if (live(lease)) {
     step.note = kNotRevoked;
   } else {
-    step.note = "no request of it was submitted again under another lease";
+    step.note = "no request was submitted again under another lease";
   }
   if (lease.replaced_by) step.note += ", replaced_by=" + to_string(*lease.replaced_by);
   return step;
@@ -131,8 +130,8 @@ TimelineStep rebound(const LeaseView& lease) {
 TimelineStep drained(const LeaseView& lease) {
   return {.name = "drain end",
           .at = time(lease.drain_deadline_boottime_ns),
-          .note = live(lease) ? "no new work under it any more; it is taken back then"
-                              : "no new work was let in; it was to be taken back then"};
+          .note = live(lease) ? "no new work is admitted; the broker revokes it at this time"
+                              : "no new work was admitted; it was due to be revoked at this time"};
 }
 
 TimelineStep flip(const LeaseView& lease) {
@@ -149,7 +148,7 @@ const TimelineStep* find(const std::vector<TimelineStep>& steps, std::string_vie
   return nullptr;
 }
 
-/// Signed: what was before the flip.
+/// Negative for a step before the flip.
 std::string signed_text(Duration duration) {
   const std::int64_t ns = duration.count();
   return ns < 0 ? "-" + cli::nanoseconds_text(-ns) : cli::nanoseconds_text(ns);
@@ -164,8 +163,7 @@ std::vector<TimelineStep> timeline_of(const LeaseView& lease) {
   for (const auto step : {flip, refused, error, quiet, fenced, reusable, rebound}) {
     steps.push_back(step(lease));
   }
-  // Witnesses see the end of the last unit before its thread's refusal has reached the holder, and
-  // at one moment the order above is the one of causes.
+  // A stable sort: steps at the same time keep the order above, which is that of causes.
   std::ranges::stable_sort(steps, [](const TimelineStep& a, const TimelineStep& b) {
     return a.at && (!b.at || *a.at < *b.at);
   });

@@ -1,4 +1,4 @@
-/// One revocation, step by step: what happened when, and why what is missing is missing.
+/// The steps of one revocation: when each happened, or why it has no time.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -15,14 +15,14 @@ namespace leasehold::brokerctl {
 struct TimelineStep {
   std::string name;  ///< "granted", "flip", "refused", "error", "quiet", "fenced", …
   std::optional<TimePoint> at;
-  std::string note;  ///< What happened; without `at`: why nothing did, or why nobody knows.
+  std::string note;  ///< What happened; without `at`, why the step did not happen or is unknown.
 };
 
-/// flip, refused, error, quiet, fenced, reusable, rebound, with the grant before, and of a drained
-/// lease until when it may finish. In the order of time, whatever has none last. Pure.
+/// granted, flip, refused, error, quiet, fenced, reusable, rebound; and "drain end" for a drained
+/// lease. Ordered by time; steps without one come last. Pure.
 std::vector<TimelineStep> timeline_of(const wire::LeaseView& lease);
 
-/// Boot time, since the flip, since the step before that is known.
+/// Columns: boot time, time since the flip, time since the previous step that has a time.
 cli::Table timeline_table(const std::vector<TimelineStep>& steps);
 
 /// {"lease", "tenant", "worker", "state", "steps": [{"step", "at_boottime_ns", "since_flip_ns",

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "common/print_error.hpp"
-#include "tools/cli/answer.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -27,7 +26,7 @@ std::string state_text(const wire::LeaseView& lease) {
   return draining ? "Live, draining" : std::string(name(lease.state));
 }
 
-/// A clock of a holder that knew before the flip does not run from there.
+/// A worker that stopped the lease before the flip leaves no clock that starts at the flip.
 std::string clock_text(const wire::LeaseView& lease, std::int64_t clock_ns) {
   const bool before_flip = clock_ns < 0 && lease.times.worker_stopped_boottime_ns != 0;
   return before_flip ? "before flip" : nanoseconds_text(clock_ns);
@@ -38,21 +37,6 @@ std::string value_text(const wire::Json& value) {
 }
 
 }  // namespace
-
-template <class View>
-Result<std::vector<View>> items_of(const wire::Json& reply) {
-  const auto items = reply.find("items");
-  if (items == reply.end() || !items->is_array()) {
-    return fail(Errc::MalformedMessage, "the broker's answer has no list of items");
-  }
-  std::vector<View> views;
-  for (const wire::Json& item : *items) views.push_back(TRY(cli::read_answer<View>(item)));
-  return views;
-}
-
-template Result<std::vector<wire::WorkerView>> items_of(const wire::Json&);
-template Result<std::vector<wire::LeaseView>> items_of(const wire::Json&);
-template Result<std::vector<wire::OperatorActionView>> items_of(const wire::Json&);
 
 cli::Table status_table(const wire::StatusView& status) {
   cli::Table table{.columns = {{"WHAT"}, {"VALUE", true}}};
@@ -66,23 +50,23 @@ cli::Table status_table(const wire::StatusView& status) {
   add("  scrubbing", bytes_text(status.scrubbing_bytes));
   add("  retained", bytes_text(status.retained_bytes));
   add("  quarantined", bytes_text(status.quarantined_bytes));
-  add("  held for the workers that had it", bytes_text(status.held_bytes));
-  add("held by lost workers (of the above)", bytes_text(status.unproven_bytes));
+  add("  held for returning workers", bytes_text(status.held_bytes));
+  add("held by lost workers (included above)", bytes_text(status.unproven_bytes));
   add("leases live", number(status.leases_live));
-  add("leases revoked, not fenced yet", number(status.leases_revoked));
-  add("  stuck (longer than the fence patience)", number(status.leases_stuck));
+  add("leases revoked, not yet fenced", number(status.leases_revoked));
+  add("  stuck (longer than --fence-timeout-ms)", number(status.leases_stuck));
   add("  age of the oldest",
       status.leases_revoked == 0 ? "-" : nanoseconds_text(status.oldest_revoked_ms * 1'000'000));
-  add("leases fenced ever", number(status.leases_fenced));
+  add("leases fenced in all", number(status.leases_fenced));
   add("workers", number(status.workers));
   add("workers lost (may still run)", number(status.workers_lost));
   add("tenants", number(status.tenants));
   add("isolation", or_dash(printable(status.isolation)));
-  add("table lines changed by others", number(status.tampered));
+  add("table slots changed by others", number(status.tampered));
   add("device", printable(status.device));
   add("  card", or_dash(printable(status.device_uuid)));
   add("  state", printable(status.device_state));
-  add("  agents that ended", number(status.device_losses));
+  add("  device agents lost", number(status.device_losses));
   add("uptime", nanoseconds_text(status.uptime_ms * 1'000'000));
   return table;
 }
@@ -167,7 +151,8 @@ cli::Table quarantine_table(const std::vector<wire::QuarantineView>& quarantined
 
 cli::Table operator_actions_table(const std::vector<wire::OperatorActionView>& actions) {
   cli::Table table{
-      .columns = {{"UNIX TIME", true}, {"UID", true}, {"DEED"}, {"OBJECT"}, {"DONE"}, {"REASON"}}};
+      .columns = {
+          {"UNIX TIME", true}, {"UID", true}, {"ACTION"}, {"OBJECT"}, {"DONE"}, {"REASON"}}};
   for (const wire::OperatorActionView& view : actions) {
     table.rows.push_back({fmt::format("{}", view.at_unix_s), number(view.uid),
                           printable(view.action), printable(view.object),

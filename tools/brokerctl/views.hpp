@@ -1,4 +1,4 @@
-/// The broker's answers as tables. Every answer is input: what does not fit is MalformedMessage.
+/// The broker's replies as tables for people. Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -9,10 +9,6 @@
 
 namespace leasehold::brokerctl {
 
-/// The views of an answer `{"items": [...]}`. MalformedMessage when it is something else.
-template <class View>
-Result<std::vector<View>> items_of(const wire::Json& reply);
-
 cli::Table status_table(const wire::StatusView& status);
 cli::Table tenants_table(const std::vector<wire::TenantView>& tenants);
 cli::Table leases_table(const std::vector<wire::LeaseView>& leases);
@@ -21,8 +17,8 @@ cli::Table quarantine_table(const std::vector<wire::QuarantineView>& quarantined
 cli::Table operator_actions_table(const std::vector<wire::OperatorActionView>& actions);
 cli::Table workers_table(const std::vector<wire::WorkerView>& workers);
 
-/// One event of `event.list` in one line: sequence, seconds since boot, name, then the rest as
-/// logfmt. Shows fields it does not know as well.
+/// One event of `event.list` as one line: sequence number, seconds since boot, name, then all other
+/// fields as logfmt, known or not.
 std::string event_line(const wire::Json& event);
 
 }  // namespace leasehold::brokerctl

@@ -5,17 +5,17 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/cli/all_pages.hpp"
+#include "tools/client/all_pages.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
 
-constexpr Duration kPollInterval = std::chrono::milliseconds(10);
+constexpr Duration kFencePollInterval = std::chrono::milliseconds(10);
 constexpr Duration kReuseGrace = std::chrono::milliseconds(500);
 
 Result<std::vector<wire::LeaseView>> query_leases(const std::vector<LeaseId>& leases,
                                                   const Dependencies& dependencies) {
-  const auto all = TRY(cli::all_pages<wire::LeaseView>(dependencies.call));
+  const auto all = TRY(client::all_pages<wire::LeaseView>(dependencies.call));
   std::vector<wire::LeaseView> found;
   for (const LeaseId lease : leases) {
     const auto view = std::ranges::find(all, lease, &wire::LeaseView::lease);
@@ -29,12 +29,12 @@ Result<std::vector<wire::LeaseView>> query_leases(const std::vector<LeaseId>& le
   return found;
 }
 
-bool fenced(const wire::LeaseView& lease) {
+bool is_fenced(const wire::LeaseView& lease) {
   return lease.state == LeaseState::Fenced;
 }
 
-/// Nothing more will happen to its memory by itself.
-bool settled(const wire::LeaseView& lease) {
+/// Its memory is free again, or needs an operator.
+bool is_settled(const wire::LeaseView& lease) {
   return lease.clocks.reuse_ns >= 0 || lease.quarantined_extents > 0;
 }
 
@@ -48,17 +48,18 @@ Result<std::vector<wire::LeaseView>> wait_until_fenced(const std::vector<LeaseId
   while (true) {
     auto views = TRY(query_leases(leases, dependencies));
     const TimePoint now = dependencies.clock->now();
-    if (std::ranges::all_of(views, fenced)) {
+    if (std::ranges::all_of(views, is_fenced)) {
       if (!reuse_until) reuse_until = now + kReuseGrace;
-      if (std::ranges::all_of(views, settled) || now >= *reuse_until) return views;
+      if (std::ranges::all_of(views, is_settled) || now >= *reuse_until) return views;
     } else if (now >= deadline) {
-      const auto open = std::ranges::find_if_not(views, fenced);
+      const auto open = std::ranges::find_if_not(views, is_fenced);
       return fail(Errc::TimedOut,
-                  fmt::format("lease {} is {} and not fenced after {} ms", to_string(open->lease),
+                  fmt::format("lease {} is {}, not Fenced, after {} ms", to_string(open->lease),
                               name(open->state), timeout / std::chrono::milliseconds(1)));
     }
-    if (!dependencies.wait(kPollInterval)) {
-      return fail(Errc::TimedOut, "interrupted while waiting for the fence; the revocation stands");
+    if (!dependencies.wait(kFencePollInterval)) {
+      return fail(Errc::TimedOut,
+                  "interrupted while waiting for the fence; the leases stay revoked");
     }
   }
 }
@@ -67,8 +68,8 @@ Result<void> check_none_quarantined(const std::vector<wire::LeaseView>& leases) 
   for (const wire::LeaseView& lease : leases) {
     if (lease.quarantined_extents == 0) continue;
     return fail(Errc::StillWritable,
-                fmt::format("lease {} is fenced, but {} of its extents were written to after they "
-                            "were taken back; nobody gets them, see `brokerctl quarantine list`",
+                fmt::format("lease {} is fenced, but {} of its extents were written to after the "
+                            "revocation and are quarantined; see `brokerctl quarantine list`",
                             to_string(lease.lease), lease.quarantined_extents));
   }
   return {};

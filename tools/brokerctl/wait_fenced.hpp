@@ -1,4 +1,4 @@
-/// Waiting for a revocation to be over.
+/// Waits for the end of a revocation.
 #pragma once
 
 #include <vector>
@@ -7,17 +7,16 @@
 
 namespace leasehold::brokerctl {
 
-/// Asks until every one of `leases` is Fenced and, a little longer, until its memory can be leased
-/// again, because that is the last of the four clocks. A lease whose memory stays away
-/// (quarantined, or published weights) is answered with that clock unknown.
-/// Errors: TimedOut naming the lease that is not fenced; UnknownLease when the broker no longer
-/// lists one; those of the call.
+/// Polls until all `leases` are Fenced, then up to 500 ms more until their memory is reusable,
+/// which is the last of the four clocks. That clock stays unknown (-1) for memory that is
+/// quarantined or holds published weights. Returns the leases in the given order. Errors: TimedOut
+/// naming a lease that is not fenced after `timeout`, or when the user interrupts; UnknownLease
+/// when the broker no longer lists one; those of the call.
 Result<std::vector<wire::LeaseView>> wait_until_fenced(const std::vector<LeaseId>& leases,
                                                        Duration timeout,
                                                        const Dependencies& dependencies);
 
-/// What was waited for, but for memory that does not come back: StillWritable naming the first
-/// lease that has some in quarantine.
+/// Errors: StillWritable naming the first lease with quarantined memory.
 Result<void> check_none_quarantined(const std::vector<wire::LeaseView>& leases);
 
 }  // namespace leasehold::brokerctl

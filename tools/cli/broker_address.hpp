@@ -1,4 +1,4 @@
-/// Where the broker listens; the same answer in every program.
+/// Finds the broker's socket, the same way in every program.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 
 namespace leasehold::cli {
 
-/// What the environment says; empty text counts as unset.
+/// The environment variables that name the broker; an empty value counts as unset.
 struct Environment {
   std::string broker;       ///< LEASEHOLD_BROKER
   std::string runtime_dir;  ///< XDG_RUNTIME_DIR
@@ -14,7 +14,7 @@ struct Environment {
 
 Environment read_environment();
 
-/// `--socket` if given, else LEASEHOLD_BROKER, else $XDG_RUNTIME_DIR/leasehold/broker.sock, else
+/// `given` (--socket), else LEASEHOLD_BROKER, else $XDG_RUNTIME_DIR/leasehold/broker.sock, else
 /// /run/leasehold/broker.sock. Pure.
 std::string broker_address(const std::optional<std::string>& given, const Environment& environment);
 

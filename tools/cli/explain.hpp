@@ -1,4 +1,4 @@
-/// Errors as lines of JSON, for programs that read ours; for people: common/print_error.hpp.
+/// Formats errors as JSON for programs. For people: common/print_error.hpp. Pure.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace leasehold::cli {
 
-/// As one line: {"error": {"code", "detail", "next", "exit_code", "retryable"}}.
+/// One line: {"error": {"code", "detail", "next", "exit_code", "retryable"}}.
 std::string explain_json(const Error& error);
 
-/// Wrong usage as JSON; exit code 2 belongs to no code of the list, "BadRequest" says what it is.
+/// The same for wrong usage, with the code "BadRequest" and exit code 2.
 std::string usage_json(std::string_view text);
 
 }  // namespace leasehold::cli

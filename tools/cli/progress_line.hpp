@@ -1,4 +1,4 @@
-/// A progress line on stderr for work that takes more than a second, when a person is looking.
+/// A progress bar on stderr for work of more than a second, if stderr is a terminal.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 
 namespace leasehold::cli {
 
-/// Threads: one. Ends its line when destroyed.
+/// Threads: one at a time. Ends its line when destroyed.
 class ProgressLine {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -16,7 +16,7 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
   ~ProgressLine();
 
-  /// Draws when a second has passed since the start, then ten times a second.
+  /// Draws `done` of `total`: first after one second, then at most ten times a second.
   void update(std::uint64_t done, std::uint64_t total, TimePoint now);
 
  private:

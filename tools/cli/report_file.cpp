@@ -8,14 +8,14 @@
 namespace leasehold::cli {
 
 Result<ReportFile> ReportFile::open(std::string path) {
-  constexpr mode_t kMode = 0666;  // less what the umask takes
+  constexpr mode_t kMode = 0666;  // reduced by the umask
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kMode));
   if (!fd) return fail_file("opening " + path, errno);
   return ReportFile(std::move(path), std::move(fd));
 }
 
 Result<void> ReportFile::write(std::string_view text) const {
-  // A pipe or a terminal has no length.
+  // EINVAL: a pipe or a terminal cannot be truncated.
   if (::ftruncate(fd_.get(), 0) != 0 && errno != EINVAL)
     return fail_file("emptying " + path_, errno);
   while (!text.empty()) {

@@ -1,7 +1,7 @@
-/// A file that a program writes when it is done: opened when it begins, so that nobody works for
-/// minutes and then cannot keep what was seen.
+/// A file that a program writes at its end, but opens at its start: a wrong path then fails before
+/// minutes of work.
 ///
-/// Threads: one at a time.
+/// Lifetime: owns the descriptor. Threads: one at a time.
 #pragma once
 
 #include <string>
@@ -13,11 +13,11 @@ namespace leasehold::cli {
 
 class ReportFile {
  public:
-  /// What is in the file stays until `write`; nobody else's file is made empty for nothing.
+  /// Opens or creates the file. Its old contents stay until write().
   /// Errors: FileNotFound (no such folder), PermissionDenied, DiskFull, SystemError.
   static Result<ReportFile> open(std::string path);
 
-  /// This, and nothing of what was there. Errors: DiskFull, SystemError.
+  /// Replaces the contents. Errors: DiskFull, SystemError.
   Result<void> write(std::string_view text) const;
 
  private:

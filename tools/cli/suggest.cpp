@@ -6,7 +6,7 @@
 namespace leasehold::cli {
 
 std::size_t edit_distance(std::string_view from, std::string_view to) {
-  // distance[i][j]: between the first i letters of `from` and the first j of `to`.
+  // distance[i][j] is between the first i letters of `from` and the first j of `to`.
   std::vector<std::vector<std::size_t>> distance(from.size() + 1,
                                                  std::vector<std::size_t>(to.size() + 1));
   for (std::size_t i = 0; i <= from.size(); ++i) distance[i][0] = i;

@@ -1,4 +1,4 @@
-/// Mistyped words.
+/// Suggests a known word for a mistyped one. Pure.
 #pragma once
 
 #include <span>
@@ -7,12 +7,11 @@
 
 namespace leasehold::cli {
 
-/// How many letters must be added, removed, changed or swapped with their neighbour to get from one
-/// word to the other.
+/// Edit distance with insertions, deletions, substitutions and swaps of neighbours, in letters.
+/// Source: optimal string alignment distance (Damerau, Levenshtein).
 std::size_t edit_distance(std::string_view from, std::string_view to);
 
-/// The known word that is nearest, or nothing when none is near: at most a third of its letters
-/// differ.
+/// The nearest known word; empty when more than a third of its letters differ.
 std::string nearest(std::string_view typed, std::span<const std::string> known);
 
 }  // namespace leasehold::cli

@@ -35,7 +35,7 @@ void append_line(std::string& out, const std::string& line) {
 }  // namespace
 
 std::size_t display_width(std::string_view text) {
-  // Continuation bytes of UTF-8 take no place of their own.
+  // Counts all bytes except UTF-8 continuation bytes.
   return static_cast<std::size_t>(std::ranges::count_if(
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }

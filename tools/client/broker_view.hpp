@@ -1,4 +1,4 @@
-/// The broker's truth, asked for over its control socket.
+/// Queries a broker over its control socket, as brokerctl does: for tests, demos and monitors.
 #pragma once
 
 #include <string>
@@ -10,39 +10,44 @@
 #include "ipc/control/events.hpp"
 #include "ipc/control/messages.hpp"
 
-namespace leasehold::demo {
+namespace leasehold::client {
 
-/// Errors of every call: what the broker answered, ConnectionLost, MalformedMessage.
-/// Threads: one.
+/// One connection; each call waits for its reply. Queries change nothing.
+///
+/// Lifetime: owns the connection, which closes with it. Threads: one at a time.
+/// Errors of every call: the broker's refusal with its own code; ConnectionLost; TimedOut;
+/// MalformedMessage for a reply that does not fit. After ConnectionLost, connect again.
 class BrokerView {
  public:
+  /// Connects to the socket at `path`. Errors: FileNotFound, ConnectionRefused, PermissionDenied.
   static Result<BrokerView> connect(const std::string& path);
 
+  /// Memory by state and numbers of leases, workers and tenants.
   Result<wire::StatusView> status();
+  /// Every lease slot that was ever used, ordered by slot.
   Result<std::vector<wire::LeaseView>> leases();
+  /// Every extent, ordered by id.
   Result<std::vector<wire::ExtentView>> extents();
+  /// Every worker the broker knows.
   Result<std::vector<wire::WorkerView>> workers();
-  /// All events there are, oldest first.
+  /// The events that the broker still has, oldest first. The broker keeps only the newest.
   Result<std::vector<events::StampedEvent>> events();
-  /// A read-only descriptor of one extent's memory; the broker gives it only with
-  /// --allow-memory-check.
+  /// A read-only descriptor of one extent's memory, owned by the caller. Refused unless the broker
+  /// runs with --allow-memory-check.
   Result<UniqueFd> open_extent(ExtentId extent);
-  /// An operator's deed: tenant.admit, lease.revoke, lease.drain; the request id is minted.
+  /// Sends an operator action (tenant.admit, lease.revoke, lease.drain) with a new request id.
   template <class Message>
   Result<void> command(Message message) {
     message.request_id = {mint_request_id()};
-    TRY(ask(std::string(Message::kMethod), message.to_json()));
+    TRY(call(std::string(Message::kMethod), message.to_json()));
     return {};
   }
 
  private:
   explicit BrokerView(control::Client client) : client_(std::move(client)) {}
-  Result<wire::Json> ask(const std::string& method);
-  Result<wire::Json> ask(const std::string& method, wire::Json params);
-  template <class View>
-  Result<std::vector<View>> list(const std::string& method);
+  Result<wire::Json> call(const std::string& method, wire::Json params);
 
   control::Client client_;
 };
 
-}  // namespace leasehold::demo
+}  // namespace leasehold::client

@@ -5,17 +5,17 @@
 #include <algorithm>
 
 #include "common/random.hpp"
-#include "tools/cli/answer.hpp"
+#include "tools/client/parse_message.hpp"
 
-namespace leasehold::tenant {
+namespace leasehold::client {
 namespace {
 
-/// A grant waits for the worker to map and prefault memory, so it may take its time.
+/// A grant waits for the worker to map and prefault memory.
 constexpr Duration kAcquireTimeout = std::chrono::seconds(30);
 constexpr Duration kCallTimeout = std::chrono::seconds(10);
 constexpr Duration kFirstReconnectDelay = std::chrono::milliseconds(20);
 constexpr Duration kMaxReconnectDelay = std::chrono::milliseconds(500);
-/// A service manager has a broker back in less; together about eight seconds.
+/// About eight seconds in all; a service manager restarts a broker faster.
 constexpr int kMaxResends = 20;
 
 Duration reconnect_delay(int attempt) {
@@ -63,7 +63,7 @@ void LeaseHolder::stop_renewing() {
   reconnect_timer_.reset();
 }
 
-// ---------------------------------------------------------------- a lease
+// ---------------------------------------------------------------- acquire
 
 void LeaseHolder::acquire(const wire::LeaseAcquire& wanted, AcquireHandler done) {
   stop_renewing();
@@ -84,7 +84,7 @@ void LeaseHolder::send_acquire() {
       kAcquireTimeout);
 }
 
-/// The lost call had its lease, which came to nothing before anybody here heard of it.
+/// The broker granted the lost call a lease, which ended before the resend.
 bool LeaseHolder::lost_lease_of_resend(Errc code) const {
   return pending_acquire_->resends > 0 &&
          (code == Errc::LeaseRevoked || code == Errc::LeaseFenced || code == Errc::StaleGeneration);
@@ -93,32 +93,32 @@ bool LeaseHolder::lost_lease_of_resend(Errc code) const {
 void LeaseHolder::granted(Result<control::Payload> reply) {
   if (!reply) {
     const Errc code = reply.error().code;
-    // What a broker says that has just been started again may be different in a moment.
+    // A broker that has just restarted may refuse what it grants a moment later.
     const bool again =
         code == Errc::ConnectionLost || code == Errc::BrokerLost || lost_lease_of_resend(code) ||
         (pending_acquire_->resends > 0 && is_retryable(code) && code != Errc::TimedOut);
     if (lost_lease_of_resend(code)) pending_acquire_->message.request_id = fresh_request_id();
     if (again && pending_acquire_->resends < kMaxResends) return resend();
-    // An answer that comes too late would leave a lease nobody knows of; the broker takes it back
-    // when its holder's connection goes.
+    // A late grant would leave a lease without a holder; closing the connection makes the broker
+    // revoke it.
     if (code == Errc::TimedOut) disconnect();
     return std::exchange(pending_acquire_, {})->done(std::unexpected(std::move(reply).error()));
   }
-  const auto acquired = cli::read_answer<wire::LeaseAcquired>(reply->body);
+  const auto acquired = parse_message<wire::LeaseAcquired>(reply->body);
   if (!acquired)
     return std::exchange(pending_acquire_, {})->done(std::unexpected(acquired.error()));
   take(*acquired);
 }
 
 void LeaseHolder::take(const wire::LeaseAcquired& acquired) {
-  // Its successor is there; the broker may know long since that it is over, and says so.
+  // The broker may refuse, because the old lease may already be over.
   if (lease_) release_lease(lease_->lease, ignore_reply());
   lease_ = acquired;
   lease_is_live_ = true;
   reconnect_attempts_ = 0;
   renew_later();
   if (pending_acquire_->resends == 0) return std::exchange(pending_acquire_, {})->done(acquired);
-  // The grant may be the one of the first call, and that connection is gone.
+  // The grant may be that of the first call, whose connection is closed: hold it on this one.
   hold([this, acquired](const Result<void>& held) {
     if (!pending_acquire_) return;
     if (held) return std::exchange(pending_acquire_, {})->done(acquired);
@@ -137,7 +137,7 @@ void LeaseHolder::resend() {
   });
 }
 
-// ---------------------------------------------------------------- a broker that comes back
+// ---------------------------------------------------------------- reconnect
 
 void LeaseHolder::broker_disconnected(const Error& why) {
   Timer resend_timer = std::exchange(reconnect_timer_, nullptr);
@@ -146,20 +146,21 @@ void LeaseHolder::broker_disconnected(const Error& why) {
   if (on_released_) return std::exchange(on_released_, nullptr)();
   if (!lease_ || !lease_is_live_) return;
   reconnect_attempts_ = 0;
-  on_lost_({Errc::BrokerLost, fmt::format("the broker at {} is gone: {}", path_, why.detail)});
+  on_lost_({Errc::BrokerLost,
+            fmt::format("the connection to the broker at {} closed: {}", path_, why.detail)});
   reconnect();
 }
 
 void LeaseHolder::reconnect() {
-  if (TimePoint{lease_->deadline_boottime_ns} <= timers_.now()) return lease_ended();
+  if (TimePoint{lease_->deadline_boottime_ns} <= timers_.now()) return stop_renewing();
   reconnect_timer_ = timers_.after(reconnect_delay(reconnect_attempts_++), [this] {
     if (!connect()) return reconnect();
     hold([this](const Result<void>& held) {
       if (!lease_is_live_) return;
       if (held) return renew();
       const Errc code = held.error().code;
-      if (code == Errc::ConnectionLost) return;  // its end is reported, and looked at, by itself
-      if (!is_retryable(code)) return lease_ended();
+      if (code == Errc::ConnectionLost) return;  // broker_disconnected() handles it
+      if (!is_retryable(code)) return stop_renewing();
       disconnect();
       reconnect();
     });
@@ -180,12 +181,7 @@ void LeaseHolder::hold(std::move_only_function<void(Result<void>)> done) {
       kCallTimeout);
 }
 
-/// The worker tells the stream, with the reason and the tokens.
-void LeaseHolder::lease_ended() {
-  stop_renewing();
-}
-
-// ---------------------------------------------------------------- keeping it
+// ---------------------------------------------------------------- renew and release
 
 void LeaseHolder::renew_later() {
   const auto ttl = std::chrono::milliseconds(lease_->ttl_ms);
@@ -200,10 +196,10 @@ void LeaseHolder::renew() {
       [weak = weak_from_this(), lease = lease_->lease](Result<control::Payload> reply) {
         const auto self = weak.lock();
         if (!self || !self->broker_ || !self->lease_ || self->lease_->lease != lease) return;
-        const auto renewed = reply ? cli::read_answer<wire::LeaseRenewed>(reply->body)
-                                   : std::unexpected(reply.error());
+        const auto renewed =
+            reply ? parse_message<wire::LeaseRenewed>(reply->body) : std::unexpected(reply.error());
         if (renewed) self->lease_->deadline_boottime_ns = renewed->deadline_boottime_ns;
-        if (!renewed && !is_retryable(renewed.error().code)) self->lease_ended();
+        if (!renewed && !is_retryable(renewed.error().code)) self->stop_renewing();
       },
       kCallTimeout);
   renew_later();
@@ -234,4 +230,4 @@ void LeaseHolder::release(Duration timeout, std::move_only_function<void()> done
   release_lease(lease_->lease, [finish](Result<control::Payload>) { finish(); });
 }
 
-}  // namespace leasehold::tenant
+}  // namespace leasehold::client

@@ -1,11 +1,13 @@
-/// The broker's side of a tenant: acquires one lease at a time, keeps it alive, gives it back.
+/// Holds one lease for a tenant: acquires, renews, replaces and releases it at the broker.
 ///
-/// The connection stays open as long as the object: to the broker it is the holder's life line.
-/// When the broker goes away it is looked for until the lease is over; one that was started again
-/// is reported who the holder is (`lease.hold`), and renewing goes on. A call for a lease that was
-/// under way is made again under the same request id, so that it is granted once.
+/// The broker revokes the lease when its holder's connection closes, so the connection stays open
+/// until release(). When the connection breaks while a lease is live, the holder reconnects until
+/// the lease's deadline, sends `lease.hold` to identify itself to a restarted broker, and continues
+/// to renew. An acquisition that was in flight is sent again with the same request id, so that the
+/// broker grants it once.
 ///
-/// Lifetime: shared; `io` and `timers` outlive it. Threads: the one that runs `io`.
+/// Lifetime: shared; `io` and `timers` outlive it; no handler is called after it is destroyed.
+/// Threads: only the thread that runs `io`. Errors: passed to the handlers.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -18,28 +20,34 @@
 #include "ipc/control/peer.hpp"
 #include "tools/client/timers.hpp"
 
-namespace leasehold::tenant {
+namespace leasehold::client {
 
 class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
  public:
   using AcquireHandler = std::move_only_function<void(Result<wire::LeaseAcquired>)>;
-  /// Called when the connection goes while a lease is held; BrokerLost.
+  /// Called with BrokerLost when the connection breaks while a lease is held. May be called once
+  /// per connection; the holder reconnects by itself.
   using LostHandler = std::function<void(const Error&)>;
 
+  /// Does not connect yet. `broker_path` is the broker's control socket.
   static std::shared_ptr<LeaseHolder> create(boost::asio::io_context& io, Timers& timers,
                                              std::string broker_path, LostHandler on_lost);
 
-  /// Connects if need be and acquires. The lease held before, if any, is no longer renewed, and is
-  /// released once its successor is there. One acquisition at a time.
-  /// Errors: the broker's own, those of connect_to, ConnectionLost, TimedOut.
+  /// Connects if necessary and acquires a lease; calls `done` once. A lease held before is no
+  /// longer renewed, and is released after the new one is granted. At most one acquisition at a
+  /// time. `done` may be called from within this call when the connection fails.
+  /// Errors: the broker's refusal; FileNotFound, ConnectionRefused, PermissionDenied from the
+  /// connection; ConnectionLost after 20 resends; TimedOut after 30 s; MalformedMessage.
   void acquire(const wire::LeaseAcquire& wanted, AcquireHandler done);
 
-  /// The lease is over: stop renewing it. Nothing when none is held.
+  /// Stops renewing a lease that is over. Does nothing when none is held.
   void stop_renewing();
 
-  /// Gives the lease back and closes. `done` is called once, at the latest when `timeout` is over.
+  /// Releases the lease and closes the connection. Calls `done` once, at the latest after
+  /// `timeout`, even when the broker does not reply. Drops an acquisition in flight.
   void release(Duration timeout, std::move_only_function<void()> done);
 
+  /// The lease granted last, live or over; nothing before the first grant.
   const std::optional<wire::LeaseAcquired>& lease() const { return lease_; }
 
  private:
@@ -47,7 +55,7 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
       : io_(io), timers_(timers), path_(std::move(path)), on_lost_(std::move(on_lost)) {}
   Result<void> connect();
   void disconnect();
-  /// A call for a lease, from the first time it is made to its answer.
+  /// An acquisition from its first send to its reply.
   struct PendingAcquire {
     wire::LeaseAcquire message;
     AcquireHandler done;
@@ -61,7 +69,6 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   void broker_disconnected(const Error& why);
   void reconnect();
   void hold(std::move_only_function<void(Result<void>)> done);
-  void lease_ended();
   void renew_later();
   void renew();
   void release_lease(LeaseId lease, control::Peer::ReplyHandler on_reply);
@@ -71,15 +78,15 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   std::string path_;
   LostHandler on_lost_;
   std::shared_ptr<control::Peer> broker_;
-  int connection_ = 0;  ///< Counts them: the end of an earlier one may be reported late.
+  int connection_ = 0;  ///< Numbers the connections, to ignore a late end of an earlier one.
   std::optional<PendingAcquire> pending_acquire_;
   std::optional<wire::LeaseAcquired> lease_;
-  bool lease_is_live_ = false;  ///< As far as anybody reported; then it is worth coming back for.
-  int reconnect_attempts_ = 0;  ///< For the broker, in a row.
+  bool lease_is_live_ = false;  ///< No end is known, so a reconnect is worth while.
+  int reconnect_attempts_ = 0;  ///< In a row.
   Timer renew_timer_;
   Timer reconnect_timer_;
   Timer release_timer_;
   std::move_only_function<void()> on_released_;
 };
 
-}  // namespace leasehold::tenant
+}  // namespace leasehold::client

@@ -7,11 +7,11 @@
 
 #include "common/lease_ended.hpp"
 
-namespace leasehold::tenant {
+namespace leasehold::client {
 namespace {
 
 std::string revocation_text(const wire::RequestCompleted& completed) {
-  return fmt::format("lease {} ({} scope) was taken back ({}) after {} tokens were delivered{}{}",
+  return fmt::format("lease {} ({} scope) was revoked ({}) after {} tokens{}{}",
                      completed.lease ? to_string(*completed.lease) : "?",
                      completed.scope.empty() ? "tenant" : completed.scope,
                      completed.revoke_reason.empty() ? "fenced" : completed.revoke_reason,
@@ -25,15 +25,16 @@ std::string other_text(const wire::RequestCompleted& completed) {
                      completed.detail);
 }
 
-/// Codes after which the worker still serves the lease it was shown: it only refused for now.
+/// Temporary refusals by the worker, after which the lease is still good.
 bool lease_survives(Errc code) {
   return code == Errc::QuotaConcurrent || code == Errc::QueueFull || code == Errc::PoolExhausted ||
          code == Errc::OutOfBlocks || code == Errc::RebindRateLimited || code == Errc::BrokerLost;
 }
 
-/// A broker that was never there is a wrong address, not a passing trouble.
+/// A broker that was never reached has a wrong address, so the error is final.
 bool is_transient(const Error& error, Stage stage, const RetryContext& retry_context) {
-  if (is_lease_ended(error.code)) return true;  // at the broker's, too: its worker went meanwhile
+  if (is_lease_ended(error.code))
+    return true;  // also from the broker, when the worker ended before the grant
   const bool is_unreachable =
       error.code == Errc::ConnectionRefused || error.code == Errc::FileNotFound;
   if (!is_unreachable) return is_retryable(error.code);
@@ -46,7 +47,7 @@ RetryDecision retry_or_give_up(const Error& error, bool fresh_lease,
     return GiveUp{{error.code, fmt::format("{} (given up after {} attempts in a row)", error.detail,
                                            retry_context.failures + 1)}};
   }
-  // A lease that was taken back is replaced at once; only a second failure in a row has to wait.
+  // The first replacement of a lease needs no delay; only a second failure in a row backs off.
   const bool at_once = is_lease_ended(error.code) && retry_context.failures == 0;
   return Retry{.delay = at_once ? Duration::zero() : backoff(policy, retry_context.failures),
                .fresh_lease = fresh_lease};
@@ -55,7 +56,7 @@ RetryDecision retry_or_give_up(const Error& error, bool fresh_lease,
 }  // namespace
 
 Duration backoff(const RetryPolicy& policy, int failures) {
-  // 2^20 first delays are far beyond any cap worth having, and far from overflow.
+  // The clamp at 2^20 prevents overflow and is above any useful cap.
   const Duration delay = policy.first_delay * (std::int64_t{1} << std::clamp(failures, 0, 20));
   return std::min(delay, policy.max_delay);
 }
@@ -71,7 +72,7 @@ std::optional<Error> error_of(const wire::RequestCompleted& completed) {
   if (reason == "DeadlineExceeded") return Error{Errc::TimedOut, other_text(completed)};
   if (reason == "Preempted") return Error{Errc::OutOfBlocks, other_text(completed)};
   if (reason == "EngineError") return Error{Errc::EngineDecodeFailed, other_text(completed)};
-  // A request that was queued and then refused ends with the refusal's own code.
+  // A request that was queued and then refused ends with the code of the refusal.
   return Error{errc_from_name(reason).value_or(Errc::MalformedMessage), other_text(completed)};
 }
 
@@ -79,7 +80,7 @@ RetryDecision after_completed(const wire::RequestCompleted& completed,
                               const RetryContext& retry_context, const RetryPolicy& policy) {
   const auto error = error_of(completed);
   if (!error) return Finish{};
-  // A deadline that has passed does not come back, whatever is_retryable says of a call.
+  // is_retryable(TimedOut) is about calls; the deadline of a request that has passed is final.
   const bool resumable =
       is_lease_ended(error->code) || (is_retryable(error->code) && error->code != Errc::TimedOut);
   if (!retry_context.rebind || !resumable) return GiveUp{*error};
@@ -88,8 +89,7 @@ RetryDecision after_completed(const wire::RequestCompleted& completed,
 
 RetryDecision after_failure(const Error& error, Stage stage, const RetryContext& retry_context,
                             const RetryPolicy& policy) {
-  // A worker that is without its broker for a moment takes nobody new; the lease is as good as
-  // ever.
+  // A worker that lost its broker accepts no new request until it reconnects; the lease is good.
   const bool broker_unavailable = stage == Stage::Worker && error.code == Errc::BrokerLost;
   const bool may_try = retry_context.rebind || broker_unavailable;
   if (!may_try || !is_transient(error, stage, retry_context)) return GiveUp{error};
@@ -97,4 +97,4 @@ RetryDecision after_failure(const Error& error, Stage stage, const RetryContext&
   return retry_or_give_up(error, fresh, retry_context, policy);
 }
 
-}  // namespace leasehold::tenant
+}  // namespace leasehold::client

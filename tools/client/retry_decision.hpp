@@ -1,4 +1,4 @@
-/// What a tenant does about each thing that can end a stream. Pure: no socket, no clock.
+/// Decides what a session does when a stream ends or a call fails. Pure: no socket, no clock.
 #pragma once
 
 #include <variant>
@@ -6,9 +6,9 @@
 #include "common/clock.hpp"
 #include "ipc/control/messages.hpp"
 
-namespace leasehold::tenant {
+namespace leasehold::client {
 
-/// How long to go on without getting a single token further.
+/// Limits on retries that bring no token. A token resets the count.
 struct RetryPolicy {
   int max_attempts = 8;
   Duration first_delay = std::chrono::milliseconds(50);
@@ -18,17 +18,18 @@ struct RetryPolicy {
 /// first_delay · 2^failures, at most max_delay.
 Duration backoff(const RetryPolicy& policy, int failures);
 
-/// Whom the failing call went to.
+/// The process that the failed call went to.
 enum class Stage { Broker, Worker };
 
 struct RetryContext {
-  bool rebind = false;     ///< The caller wants the stream kept alive across leases.
-  bool had_lease = false;  ///< A lease was granted before; the broker was there then.
+  bool rebind = false;     ///< The caller wants the stream to continue under other leases.
+  bool had_lease = false;  ///< A lease was granted before, so the broker address was right.
   int failures = 0;        ///< In a row, since the last token or the start.
 };
 
-/// The request is answered.
+/// The request is complete.
 struct Finish {};
+/// The session ends with this error.
 struct GiveUp {
   Error error;
 };
@@ -38,15 +39,17 @@ struct Retry {
 };
 using RetryDecision = std::variant<Finish, GiveUp, Retry>;
 
-/// The error a completion stands for; nothing when it is an answer.
+/// The error that a completion means; nothing for a normal end. An unknown reason is
+/// MalformedMessage.
 std::optional<Error> error_of(const wire::RequestCompleted& completed);
 
-/// A stream ended with `completed`.
+/// Decides after the worker ended a stream with `completed`. Retries need `rebind`; a revoked lease
+/// is replaced without delay the first time.
 RetryDecision after_completed(const wire::RequestCompleted& completed,
                               const RetryContext& retry_context, const RetryPolicy& policy);
 
-/// A call or a connection failed.
+/// Decides after a call or a connection to `stage` failed with `error`.
 RetryDecision after_failure(const Error& error, Stage stage, const RetryContext& retry_context,
                             const RetryPolicy& policy);
 
-}  // namespace leasehold::tenant
+}  // namespace leasehold::client

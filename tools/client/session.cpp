@@ -8,7 +8,7 @@
 #include "common/fault_point.hpp"
 #include "common/random.hpp"
 
-namespace leasehold::tenant {
+namespace leasehold::client {
 namespace {
 
 constexpr Duration kTimeout = std::chrono::seconds(2);
@@ -53,7 +53,7 @@ void TenantSession::acquire() {
 }
 
 void TenantSession::acquired(Result<wire::LeaseAcquired> result) {
-  // A broker that was started anew has never heard of that lease: there is nothing to replace.
+  // A restarted broker may not know the old lease; acquire one that replaces none.
   const bool is_unknown_lease = !result && result.error().code == Errc::UnknownLease;
   if (is_unknown_lease && std::exchange(replaceable_, std::nullopt)) return acquire();
   if (!result) return failed(result.error(), Stage::Broker);
@@ -81,7 +81,7 @@ void TenantSession::submit() {
 }
 
 WorkerStream::Handlers TenantSession::stream_handlers() {
-  // A session that is giving its lease back has closed its stream, so none of these comes then.
+  // finish() closes the stream, so none of these is called while the lease is released.
   const auto weak = weak_from_this();
   return {.on_generating =
               [weak](const wire::Generating& message) {
@@ -124,7 +124,7 @@ void TenantSession::take(const wire::TokenEmitted& token) {
 void TenantSession::completed(wire::RequestCompleted completed) {
   if (completed.emitted_tokens > ledger_.size()) {
     return finish({.error = Error{Errc::MalformedMessage,
-                                  fmt::format("the worker counts {} tokens, only {} arrived",
+                                  fmt::format("the worker counted {} tokens, but {} arrived",
                                               completed.emitted_tokens, ledger_.size())}});
   }
   completed.emitted_tokens = ledger_.size();
@@ -136,7 +136,7 @@ void TenantSession::completed(wire::RequestCompleted completed) {
     holder_->stop_renewing();
     observer_(Interrupted{.completed = completed, .delivered_tokens = ledger_.size()});
   }
-  // The very last token may be out when its lease is taken back.
+  // The last token may have been sent before the lease was revoked.
   if (ledger_.size() >= config_.request.max_emitted_tokens) {
     return finish({.reason = "MaxTokensReached"});
   }
@@ -197,4 +197,4 @@ void TenantSession::finish(Ended ended) {
   });
 }
 
-}  // namespace leasehold::tenant
+}  // namespace leasehold::client

@@ -1,15 +1,17 @@
-/// One request of one tenant, over as many leases as it takes.
+/// Runs one request of one tenant, over as many leases as it needs.
 ///
 ///   Idle ─start─► Acquiring ─granted─► Connecting ─accepted─► Streaming ─completed─► Releasing
 ///                    ▲                     │                     │                      │
 ///                    └──── Rebinding ◄─────┴─── lease over ──────┘                    Done
 ///
-/// What to do when something ends is decided in retry_decision.hpp; here it is only done. A rebind
-/// submits the prompt and the tokens already delivered under a fresh lease with the same request
-/// id, so the stream has no gap and no repetition; TokenLedger checks that.
+/// retry_decision.hpp decides what happens when a stream ends or a call fails; this class carries
+/// it out. A rebind submits the prompt and the delivered tokens under a new lease with the same
+/// request id, so the stream has no gap and no repetition; TokenLedger checks that.
 ///
-/// Lifetime: shared; alive while an operation is pending; `io` and `timers` outlive it.
-/// Threads: the one that runs `io`. Errors: reported once, as `Ended`.
+/// Lifetime: shared; keep the pointer until `Ended`: a dropped session reports nothing more and
+/// leaves its connections to `io`. `io` and `timers` outlive it.
+/// Threads: only the thread that runs `io`; the observer is called there, too.
+/// Errors: reported once, in `Ended`.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -24,35 +26,40 @@
 #include "tools/client/token_ledger.hpp"
 #include "tools/client/worker_stream.hpp"
 
-namespace leasehold::tenant {
+namespace leasehold::client {
 
 struct SessionConfig {
-  std::string broker_path;
-  TenantId tenant;
-  std::optional<std::string> worker;  ///< By name; none: any that is ready.
-  std::uint32_t blocks = 0;           ///< 0: one extent's worth.
-  bool rebind = false;
+  std::string broker_path;            ///< The broker's control socket.
+  TenantId tenant;                    ///< Must be admitted at the broker.
+  std::optional<std::string> worker;  ///< Name of the worker; none: any that is ready.
+  std::uint32_t blocks = 0;           ///< KV blocks; 0: one extent's worth.
+  bool rebind = false;                ///< Continue under a new lease when one is revoked.
   RetryPolicy retry;
-  /// `token`, `emitted` and `rebound_from` are the session's to fill.
+  /// The session fills in `token`, `emitted` and `rebound_from`.
   wire::Generate request;
 };
 
 class TenantSession : public std::enable_shared_from_this<TenantSession> {
  public:
   enum class State { Idle, Acquiring, Connecting, Streaming, Rebinding, Releasing, Done };
+  /// Called for every event, in order. `Ended` is the last. It must not call
+  /// start() or cancel().
   using Observer = std::function<void(const SessionEvent&)>;
 
+  /// Does not connect yet.
   static std::shared_ptr<TenantSession> create(boost::asio::io_context& io, Timers& timers,
                                                SessionConfig config, Observer observer);
 
-  /// Once.
+  /// Begins to acquire a lease. Call once.
   void start();
 
-  /// Ends the request as soon as the worker says so, at the latest after two seconds; then gives
-  /// the lease back. May be called at any time.
+  /// Cancels the request at the worker, waits up to two seconds for its end, and releases the
+  /// lease. `Ended` then has the reason "Cancelled" and no error. May be called at any time
+  /// after start().
   void cancel();
 
   State state() const { return state_; }
+  /// The ids of all tokens delivered so far.
   const std::vector<std::int32_t>& tokens() const { return ledger_.tokens(); }
 
  private:
@@ -67,7 +74,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   void completed(wire::RequestCompleted completed);
   void failed(const Error& error, Stage stage);
   RetryContext retry_context() const;
-  /// Whether the observer knows that a lease is over before it hears what is done about it.
+  /// Whether the observer already got an event about the end of the lease.
   enum class Reported { NotYet, Already };
   void act(const RetryDecision& decision, const Error& error, Reported reported);
   void schedule_retry(const Retry& again, const Error& error, Reported reported);
@@ -82,13 +89,13 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   std::shared_ptr<LeaseHolder> holder_;
   std::shared_ptr<WorkerStream> stream_;
   TokenLedger ledger_;
-  std::optional<LeaseId> last_lease_;      ///< The one held last.
-  std::optional<LeaseId> replaceable_;     ///< The same, as long as the broker knows it.
-  std::optional<LeaseId> streamed_under_;  ///< The one a worker last accepted the request under.
+  std::optional<LeaseId> last_lease_;      ///< Granted last.
+  std::optional<LeaseId> replaceable_;     ///< The same, unless the broker does not know it.
+  std::optional<LeaseId> streamed_under_;  ///< A worker last accepted the request under this one.
   int failures_ = 0;                       ///< In a row, without a token.
   bool cancelled_ = false;
   Timer retry_timer_;
   Timer cancel_timer_;
 };
 
-}  // namespace leasehold::tenant
+}  // namespace leasehold::client

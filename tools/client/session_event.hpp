@@ -1,4 +1,4 @@
-/// What a session tells whoever watches it. None of it holds a lease token.
+/// Events that a session reports to its observer. None of them holds a lease token.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,9 @@
 
 #include "ipc/control/messages.hpp"
 
-namespace leasehold::tenant {
+namespace leasehold::client {
 
+/// The broker granted a lease.
 struct Acquired {
   LeaseId lease;
   std::string worker;
@@ -18,7 +19,7 @@ struct Acquired {
   std::optional<LeaseId> replaces;
 };
 
-/// The worker took the request.
+/// The worker accepted the request.
 struct Submitted {
   LeaseId lease;
   std::uint32_t prompt_tokens = 0;
@@ -29,40 +30,41 @@ struct TokenArrived {
   wire::TokenEmitted token;
 };
 
-/// A lease ended the stream; `Rebound` follows, or `Ended`.
+/// The end of a lease ended the stream. `Rebound` or `Ended` follows.
 struct Interrupted {
   wire::RequestCompleted completed;
   std::uint32_t delivered_tokens = 0;
 };
 
-/// The stream goes on under another lease.
+/// The stream continues under another lease.
 struct Rebound {
   LeaseId old_lease;
   LeaseId new_lease;
   std::uint32_t delivered_tokens = 0;
 };
 
+/// The session tries again after `delay`.
 struct Retrying {
   Error error;
   Duration delay{};
-  int attempt = 0;  ///< 1 is the first repetition.
+  int attempt = 0;  ///< 1 is the first retry.
 };
 
-/// The broker's connection is gone. The stream goes on until the worker ends it.
+/// The connection to the broker broke. The stream continues until the worker ends it.
 struct BrokerDisconnected {
   Error error;
 };
 
-/// The one end. Reported once, after the lease was given back.
+/// The last event; reported once, after the lease was released.
 struct Ended {
-  std::optional<Error> error;  ///< None: the request was answered, or cancelled as asked.
-  std::string reason;          ///< The worker's word, e.g. "MaxTokensReached"; empty with `error`.
+  std::optional<Error> error;  ///< None: the request completed, or was cancelled by the caller.
+  std::string reason;          ///< From the worker, e.g. "MaxTokensReached"; empty with `error`.
   std::uint32_t delivered_tokens = 0;
-  std::string note;  ///< What else the worker said about an end that is no error.
-  std::string text;  ///< The end of the text, held back until nothing could follow.
+  std::string note;  ///< The worker's remark on a normal end, e.g. that the context is full.
+  std::string text;  ///< The last text, which the worker held back until the end was known.
 };
 
 using SessionEvent = std::variant<Acquired, Submitted, TokenArrived, Interrupted, Rebound, Retrying,
                                   BrokerDisconnected, Ended>;
 
-}  // namespace leasehold::tenant
+}  // namespace leasehold::client

@@ -2,13 +2,13 @@
 
 #include <boost/asio/steady_timer.hpp>
 
-namespace leasehold::tenant {
+namespace leasehold::client {
 namespace {
 
 struct AsioTimer final : TimerHandle {
   explicit AsioTimer(boost::asio::io_context& io) : timer(io) {}
   boost::asio::steady_timer timer;
-  // A handler that is already queued when the handle goes must still do nothing.
+  // The completion handler may already be queued when the handle is destroyed.
   std::shared_ptr<bool> wanted = std::make_shared<bool>(true);
   ~AsioTimer() override { *wanted = false; }
 };
@@ -25,4 +25,4 @@ Timer AsioTimers::after(Duration delay, std::move_only_function<void()> action) 
   return handle;
 }
 
-}  // namespace leasehold::tenant
+}  // namespace leasehold::client

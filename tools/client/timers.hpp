@@ -1,4 +1,4 @@
-/// Time for a session: what it is now, and being called later. Tests pass their own.
+/// Clock and timers of a session. Tests pass their own.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -7,7 +7,7 @@
 
 #include "common/clock.hpp"
 
-namespace leasehold::tenant {
+namespace leasehold::client {
 
 /// A pending call; destroying it cancels the call. May be destroyed from within the call.
 class TimerHandle {
@@ -16,16 +16,17 @@ class TimerHandle {
 };
 using Timer = std::unique_ptr<TimerHandle>;
 
-/// Threads: the one that runs the session.
+/// Threads: only the thread that runs the session. Errors: none.
 class Timers {
  public:
   virtual ~Timers() = default;
   virtual TimePoint now() const = 0;
-  /// Calls `action` once, `delay` from now, never from within this call.
+  /// Calls `action` once, `delay` from now, unless the returned handle is destroyed first. Never
+  /// calls it from within this call.
   virtual Timer after(Duration delay, std::move_only_function<void()> action) = 0;
 };
 
-/// On the event loop. Lifetime: `io` outlives it and its timers.
+/// Timers on an io_context, with boot time. Lifetime: `io` outlives it and its timers.
 class AsioTimers final : public Timers {
  public:
   explicit AsioTimers(boost::asio::io_context& io) : io_(io) {}
@@ -37,4 +38,4 @@ class AsioTimers final : public Timers {
   SystemClock clock_;
 };
 
-}  // namespace leasehold::tenant
+}  // namespace leasehold::client

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace leasehold::tenant {
+namespace leasehold::client {
 
 Result<void> TokenLedger::take(const wire::TokenEmitted& token) {
   if (token.position != size()) {
@@ -16,4 +16,4 @@ Result<void> TokenLedger::take(const wire::TokenEmitted& token) {
   return {};
 }
 
-}  // namespace leasehold::tenant
+}  // namespace leasehold::client

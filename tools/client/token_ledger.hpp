@@ -1,4 +1,4 @@
-/// The tokens of one request as they were delivered: each position once, none left out.
+/// The tokens delivered for one request: each position once, without gaps.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,16 @@
 
 #include "ipc/control/messages.hpp"
 
-namespace leasehold::tenant {
+namespace leasehold::client {
 
+/// Threads: one at a time.
 class TokenLedger {
  public:
-  /// MalformedMessage when the position is not the next one; nothing is noted then.
+  /// Appends the token. Errors: MalformedMessage when its position is not the next one; the ledger
+  /// is unchanged then.
   Result<void> take(const wire::TokenEmitted& token);
 
+  /// Token ids, one per position from 0.
   const std::vector<std::int32_t>& tokens() const { return tokens_; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(tokens_.size()); }
 
@@ -20,4 +23,4 @@ class TokenLedger {
   std::vector<std::int32_t> tokens_;
 };
 
-}  // namespace leasehold::tenant
+}  // namespace leasehold::client

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "tools/cli/answer.hpp"
+#include "tools/client/parse_message.hpp"
 
-namespace leasehold::tenant {
+namespace leasehold::client {
 namespace {
 
-/// The engine answers between two steps, and one of a large model takes minutes on a small machine.
+/// The engine replies between two steps, and a step of a large model may take minutes.
 constexpr Duration kSubmitTimeout = std::chrono::minutes(10);
 
 }  // namespace
@@ -25,7 +25,8 @@ Result<std::shared_ptr<WorkerStream>> WorkerStream::open(boost::asio::io_context
   };
   on.on_closed = [weak = std::weak_ptr(self)](const Error& why) {
     const auto stream = weak.lock();
-    if (stream) stream->failed({Errc::ConnectionLost, "the worker is gone: " + why.detail});
+    if (stream)
+      stream->failed({Errc::ConnectionLost, "the connection to the worker closed: " + why.detail});
   };
   self->peer_ = control::Peer::create(std::move(socket), std::move(on));
   self->peer_->start();
@@ -39,8 +40,8 @@ void WorkerStream::submit(const wire::Generate& generate) {
       [weak = weak_from_this()](Result<control::Payload> reply) {
         const auto self = weak.lock();
         if (!self || !self->peer_) return;
-        const auto generating = reply ? cli::read_answer<wire::Generating>(reply->body)
-                                      : std::unexpected(reply.error());
+        const auto generating =
+            reply ? parse_message<wire::Generating>(reply->body) : std::unexpected(reply.error());
         if (!generating) return self->failed(generating.error());
         if (self->is_ours(generating->request)) self->handlers_.on_generating(*generating);
       },
@@ -50,11 +51,11 @@ void WorkerStream::submit(const wire::Generate& generate) {
 void WorkerStream::take_notification(const std::string& method, const control::Json& body) {
   if (!peer_) return;
   if (method == wire::TokenEmitted::kMethod) {
-    const auto token = cli::read_answer<wire::TokenEmitted>(body);
+    const auto token = parse_message<wire::TokenEmitted>(body);
     if (!token) return failed(token.error());
     if (is_ours(token->request)) handlers_.on_token(*token);
   } else if (method == wire::RequestCompleted::kMethod) {
-    const auto completed = cli::read_answer<wire::RequestCompleted>(body);
+    const auto completed = parse_message<wire::RequestCompleted>(body);
     if (!completed) return failed(completed.error());
     if (is_ours(completed->request)) complete(*completed);
   }
@@ -62,8 +63,9 @@ void WorkerStream::take_notification(const std::string& method, const control::J
 
 bool WorkerStream::is_ours(const RequestId& request) {
   if (request == request_) return true;
-  failed({Errc::MalformedMessage, fmt::format("the worker speaks of request {}, expected {}",
-                                              request.value, request_.value)});
+  failed({Errc::MalformedMessage,
+          fmt::format("the worker sent a message about request {}, expected {}", request.value,
+                      request_.value)});
   return false;
 }
 
@@ -81,7 +83,7 @@ void WorkerStream::failed(const Error& error) {
 void WorkerStream::cancel() {
   if (!peer_) return;
   const wire::RequestCancel message{.request_id = request_};
-  // The answer adds nothing: `completed` follows, or the request is over already.
+  // The reply is not needed: `completed` follows, or the request is already over.
   peer_->call(std::string(wire::RequestCancel::kMethod), {.body = message.to_json()},
               [](Result<control::Payload>) {});
 }
@@ -90,4 +92,4 @@ void WorkerStream::close() {
   if (const auto peer = std::exchange(peer_, nullptr)) peer->close();
 }
 
-}  // namespace leasehold::tenant
+}  // namespace leasehold::client

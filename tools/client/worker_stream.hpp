@@ -1,6 +1,9 @@
-/// The worker's side of a tenant: one `generate` on one connection, until it completes or fails.
+/// One request to a worker on one connection, until it completes or fails.
 ///
-/// Lifetime: shared; `io` outlives it. Threads: the one that runs `io`.
+/// Lifetime: shared; `io` outlives it. Call close() before dropping it: the connection lives on in
+/// `io` otherwise. The worker cancels the request when the connection closes.
+/// Threads: only the thread that runs `io`. Errors: `open` returns those of the connection; all
+/// later ones go to `on_failed`.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -11,28 +14,31 @@
 #include "ipc/control/messages.hpp"
 #include "ipc/control/peer.hpp"
 
-namespace leasehold::tenant {
+namespace leasehold::client {
 
 class WorkerStream : public std::enable_shared_from_this<WorkerStream> {
  public:
-  /// Called in the order things arrive; `on_completed` or `on_failed` is the last, called once.
-  /// None is called after `close()`, and none from within `open()`.
+  /// Called in the order of arrival. Exactly one of `on_completed` and `on_failed` is called, once
+  /// and last. None is called after `close()` or from within `open()`.
   struct Handlers {
     std::function<void(const wire::Generating&)> on_generating;
     std::function<void(const wire::TokenEmitted&)> on_token;
     std::function<void(const wire::RequestCompleted&)> on_completed;
-    /// The worker's refusal, MalformedMessage, TimedOut, or ConnectionLost.
+    /// The worker's refusal; MalformedMessage; TimedOut when the worker does not accept the request
+    /// within 10 minutes; ConnectionLost.
     std::function<void(const Error&)> on_failed;
   };
 
-  /// Connects and submits. Errors: those of connect_to.
+  /// Connects to the worker's socket at `address` and submits `generate`, which carries the lease
+  /// token. Errors: FileNotFound, ConnectionRefused, PermissionDenied.
   static Result<std::shared_ptr<WorkerStream>> open(boost::asio::io_context& io,
                                                     const std::string& address,
                                                     const wire::Generate& generate,
                                                     Handlers handlers);
 
-  /// Asks the worker to end the request; `on_completed` follows.
+  /// Asks the worker to end the request; `on_completed` follows. Does nothing when it is over.
   void cancel();
+  /// Closes the connection. No handler is called any more.
   void close();
 
  private:
@@ -42,12 +48,12 @@ class WorkerStream : public std::enable_shared_from_this<WorkerStream> {
   void take_notification(const std::string& method, const control::Json& body);
   void complete(const wire::RequestCompleted& completed);
   void failed(const Error& error);
-  /// False for a message about some other request, which is a fault of the worker.
+  /// Fails the stream and returns false for a message about another request.
   bool is_ours(const RequestId& request);
 
   Handlers handlers_;
   RequestId request_;
-  std::shared_ptr<control::Peer> peer_;  ///< Nothing once closed.
+  std::shared_ptr<control::Peer> peer_;  ///< Null once closed.
 };
 
-}  // namespace leasehold::tenant
+}  // namespace leasehold::client

@@ -1,10 +1,9 @@
-# What there is of CUDA. A machine without any builds everything else.
-#   LEASEHOLD_HAVE_CUDA_HEADERS   cuda.h is there: whatever calls the driver is built, and tested on a
-#                                 fake one (target leasehold::cuda_headers)
-#   LEASEHOLD_HAVE_CUDA           nvcc is there and wanted (LEASEHOLD_CUDA): kernels for cards are
-#                                 built, too
+# Finds CUDA. A machine without it builds everything else.
+#   LEASEHOLD_HAVE_CUDA_HEADERS   cuda.h was found: build the code that calls the driver, and test it
+#                                 on the fake driver (target leasehold::cuda_headers)
+#   LEASEHOLD_HAVE_CUDA           nvcc was found and LEASEHOLD_CUDA is set: build the CUDA kernels
 #
-#   leasehold_cuda_settings(target)   C++20, our include root, warnings by way of the host compiler
+#   leasehold_cuda_settings(target)   Set C++20, the include root, and host compiler warnings
 set(LEASEHOLD_HAVE_CUDA OFF)
 set(LEASEHOLD_HAVE_CUDA_HEADERS OFF)
 find_path(LEASEHOLD_CUDA_INCLUDE cuda.h HINTS /usr/local/cuda/include ENV CUDA_HOME
@@ -21,8 +20,8 @@ if(LEASEHOLD_CUDA AND LEASEHOLD_HAVE_CUDA_HEADERS)
     set(CMAKE_CUDA_COMPILER "${LEASEHOLD_NVCC}")
     set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90a-real 90-virtual)
     enable_language(CUDA)
-    # CMake 3.25 knows no C++20 for nvcc 13, which has it, and would hand it CXX's -std=c++23. This
-    # teaches it the one dialect our kernels use.
+    # CMake 3.25 does not know that nvcc 13 supports C++20, and would pass -std=c++23 of CXX. Declare
+    # the one dialect that our kernels use.
     if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
       set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
@@ -37,7 +36,7 @@ message(STATUS "CUDA headers: ${LEASEHOLD_HAVE_CUDA_HEADERS}, kernels: ${LEASEHO
 
 function(leasehold_cuda_settings target)
   target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}")
-  # -Wpedantic is left out: nvcc's own generated host code has line markers it objects to.
+  # Without -Wpedantic, which warns about line markers in nvcc's generated host code.
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow,-ffp-contract=off>)
   if(LEASEHOLD_WARNINGS_AS_ERRORS)

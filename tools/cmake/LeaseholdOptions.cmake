@@ -1,4 +1,4 @@
-# What a builder may choose. Presets set these; nothing else does.
+# Build options. Only presets set them.
 option(LEASEHOLD_BUILD_TESTS "Build the test programs" ON)
 option(LEASEHOLD_WARNINGS_AS_ERRORS "Treat every compiler warning as an error" OFF)
 option(LEASEHOLD_CUDA "Build the CUDA backend when nvcc is found" ON)

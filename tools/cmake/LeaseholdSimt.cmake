@@ -1,14 +1,14 @@
-# Kernels compiled by the host's compiler, for the runner of tests/support/simt.
+# Compiles CUDA kernels with the host compiler, for the runner in tests/support/simt.
 #
-#   leasehold_simt_kernels(NAME SOURCES a.cu …)   object library leasehold_NAME, alias leasehold::NAME;
-#                                                 who links it has the kernels in simt::find;
-#                                                 the fake driver has them all
-#   LEASEHOLD_HAVE_SIMT                           whether that runner is built: not for ThreadSanitizer,
-#                                                 which is not told of fibers
+#   leasehold_simt_kernels(NAME SOURCES a.cu …)   Object library leasehold_NAME, alias leasehold::NAME.
+#                                                 A program that links it finds its kernels with
+#                                                 simt::find. The fake driver links all of them.
+#   LEASEHOLD_HAVE_SIMT                           Whether the runner is built. Not with
+#                                                 ThreadSanitizer, which does not support its fibers.
 #   LEASEHOLD_HAVE_FAKE_CUDA, LEASEHOLD_FAKE_CUDA_DIR
-#                                                 whether a fake driver is built, and where to
+#                                                 Whether the fake driver is built, and its folder
 #
-# A .cu file is CUDA in another target, so a line of C++ that includes it is what is compiled.
+# A .cu file is CUDA in another target, so each one is included in a generated C++ file.
 set(LEASEHOLD_HAVE_SIMT OFF)
 if(LEASEHOLD_BUILD_TESTS AND NOT LEASEHOLD_SANITIZE MATCHES "thread")
   set(LEASEHOLD_HAVE_SIMT ON)
@@ -33,7 +33,7 @@ function(leasehold_simt_kernels name)
   add_library(leasehold_${name} OBJECT ${wrappers})
   add_library(leasehold::${name} ALIAS leasehold_${name})
   leasehold_settings(leasehold_${name})
-  # Each is a program of its own: names that one file keeps to itself may be another's, too.
+  # No unity build: different kernels use the same local names.
   set_target_properties(leasehold_${name} PROPERTIES UNITY_BUILD OFF)
   target_compile_options(leasehold_${name} PRIVATE
     -include "${CMAKE_SOURCE_DIR}/tests/support/simt/simt.hpp"

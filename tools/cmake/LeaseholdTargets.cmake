@@ -1,25 +1,21 @@
-# One target per room. Everything a room needs is a property of its target.
+# One target per room. Every build setting is a property of a target.
 #
 #   leasehold_library(NAME SOURCES … LINKS … [ALONE …])
-#                                                 static library, alias leasehold::NAME. Some builds
-#                                                 compile several sources together
-#                                                 (CMAKE_UNITY_BUILD), but those ALONE, whose names
-#                                                 others of the library use
-#   leasehold_program(NAME SOURCES … LINKS …)     executable, lands in <build>/bin
+#       Static library, alias leasehold::NAME. A unity build (CMAKE_UNITY_BUILD) compiles several
+#       sources together, except those listed in ALONE.
+#   leasehold_program(NAME SOURCES … LINKS …)
+#       Program in <build>/bin.
 #   leasehold_test(NAME LABEL … SOURCES … LINKS … [ALONE …] [TIMEOUT seconds] [FAKE_CUDA]
 #                  [ENVIRONMENT NAME=value …])
-#                                                 Catch2 program, one ctest case per TEST_CASE; the
-#                                                 target tests_LABEL builds all of that label.
-#                                                 Sources are compiled several together always.
-#                                                 FAKE_CUDA: under ctest, it and what it starts find
-#                                                 the fake driver as libcuda.so.1; who pulls its
-#                                                 strings links leasehold::fake_cuda too
+#       Catch2 program with one ctest case per TEST_CASE. Always a unity build. The target tests_LABEL
+#       builds all tests with that label. With FAKE_CUDA the test and its child processes load the
+#       fake driver as libcuda.so.1; a test that controls the driver links leasehold::fake_cuda.
 
 function(leasehold_settings target)
   target_compile_features(${target} PUBLIC cxx_std_23)
   target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}")
-  # -ffp-contract=off: the order and rounding of every float operation is the one written down.
-  # For C++ only: nvcc has its own way of handing flags on (leasehold_cuda_settings).
+  # -ffp-contract=off: float operations round one by one, in the order of the source.
+  # C++ only: nvcc passes flags on in another way (leasehold_cuda_settings).
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion
     -Wno-sign-conversion -Wno-missing-field-initializers -Wnon-virtual-dtor -ffp-contract=off>)
@@ -27,7 +23,7 @@ function(leasehold_settings target)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
   endif()
   if(LEASEHOLD_SANITIZE)
-    # What UBSan finds ends the program: a line on stderr would pass unseen.
+    # A UBSan finding ends the program; a message on stderr alone would not fail the test.
     target_compile_options(${target} PRIVATE -fsanitize=${LEASEHOLD_SANITIZE}
                            -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_link_options(${target} PRIVATE -fsanitize=${LEASEHOLD_SANITIZE})
@@ -62,12 +58,12 @@ function(leasehold_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
-  if(LEASEHOLD_SANITIZE)  # arithmetic takes ten times as long under one
+  if(LEASEHOLD_SANITIZE)  # arithmetic is about ten times slower with a sanitizer
     math(EXPR arg_TIMEOUT "${arg_TIMEOUT} * 5")
   endif()
   add_executable(${name} ${arg_SOURCES})
   leasehold_settings(${name})
-  # A test waits for its compiler, not for itself, unless it computes much or a sanitizer watches.
+  # Compile time dominates, except for tests that compute much and for sanitizers.
   set(optimise -O0)
   if(LEASEHOLD_SANITIZE OR arg_LABEL MATCHES "^(contract|long|model|property|tsan)$")
     set(optimise -O1)
@@ -93,8 +89,8 @@ function(leasehold_test name)
   leasehold_discover_tests(${name} "${arg_LABEL}" ${arg_TIMEOUT} "${environment}")
 endfunction()
 
-# One ctest case per TEST_CASE. Catch's own script breaks names that hold a semicolon in two, and the
-# halves, which name no test, pass.
+# One ctest case per TEST_CASE. Catch's own script splits names at a semicolon, and the halves, which
+# match no test, pass.
 function(leasehold_discover_tests name label timeout environment)
   set(listing "${CMAKE_CURRENT_BINARY_DIR}/${name}_cases.cmake")
   add_custom_command(TARGET ${name} POST_BUILD BYPRODUCTS "${listing}" VERBATIM

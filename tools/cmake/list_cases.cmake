@@ -1,5 +1,5 @@
-# Writes LISTING: an add_test line for every case of PROGRAM, whatever its name is made of.
-# A case whose filter matches nothing fails (-w NoTests).
+# Writes LISTING: one add_test line for every case of PROGRAM, with any characters in its name.
+# A case whose filter matches no test fails (-w NoTests).
 set(ENV{ASAN_OPTIONS} "detect_leaks=0")
 execute_process(COMMAND "${PROGRAM}" --list-test-names-only OUTPUT_VARIABLE names
                 RESULT_VARIABLE count ERROR_VARIABLE errors)

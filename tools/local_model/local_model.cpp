@@ -23,7 +23,7 @@ namespace leasehold {
 namespace {
 
 constexpr LeaseId kEngineLease{.slot = 0, .generation = 1};
-/// All blocks are kept under this one; whether a sequence may be worked for is said by its own.
+/// Owns all blocks. Each sequence also has a lease of its own, which the gate checks.
 constexpr LeaseId kTenantLease{.slot = 1, .generation = 1};
 constexpr std::uint32_t kFirstSequenceSlot = 1;
 constexpr std::uint32_t kSlots = kFirstSequenceSlot + kMaxStepSequences;
@@ -114,7 +114,7 @@ Result<void> LocalModel::Impl::fill(const GgufFile& file, const LeasedMapping& r
   return copy_weights(file, plan.parts.front().layout, region, gates, *backend, {});
 }
 
-/// In a memory object that is read-only once it is filled.
+/// Fills a memory object and maps it read-only.
 Result<LeasedMapping> LocalModel::Impl::load_weights_to_host(const GgufFile& file) {
   const std::size_t size_bytes = plan.parts.front().layout.size_bytes;
   const MemoryObject object = TRY(MemoryObject::create(
@@ -208,9 +208,10 @@ const ModelConfig& LocalModel::config() const {
 Result<void> LocalModel::Impl::check_capacity(std::span<const LocalRow> rows) const {
   std::vector<std::uint32_t> after = positions;
   for (const LocalRow& row : rows) {
-    expects(row.sequence < after.size(), "a row is of one of the model's sequences");
+    expects(row.sequence < after.size(), "the row belongs to a sequence of the model");
     if (++after[row.sequence] > options.positions)
-      return fail(Errc::PoolExhausted, "a sequence has no room for another position");
+      return fail(Errc::PoolExhausted,
+                  "a sequence has no free position; load the model with more positions");
   }
   return {};
 }
@@ -258,7 +259,7 @@ SequenceMask LocalModel::live() const {
 }
 
 void LocalModel::restart(std::uint32_t sequence, std::uint32_t position) {
-  expects(position < impl_->options.positions, "there is room behind it");
+  expects(position < impl_->options.positions, "the position is within the sequence");
   impl_->positions[sequence] = position;
 }
 

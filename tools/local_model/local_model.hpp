@@ -1,5 +1,5 @@
-/// A worker's forward pass without a worker: table, segment, gates, weights and KV cache in this
-/// process. The caller decides what a step consists of; there is no scheduler and no sampling.
+/// A worker's forward pass in this process: lease table, segment, gates, weights and KV cache, but
+/// no scheduler and no sampling. The caller chooses the rows of each step.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +21,22 @@
 
 namespace leasehold {
 
-/// For gate sets that null_listener takes anything from.
+/// Ignores refusals.
 class NullRefusalListener final : public RefusalListener {
  public:
   void refused(const GateRefusal&) noexcept override {}
   void quiet_progress() noexcept override {}
 };
 
-/// Where a local model computes and keeps what it has, when that is not the machine itself.
+/// Backend and memory of a local model on a device other than the CPU.
 class LocalPlacement {
  public:
   virtual ~LocalPlacement() = default;
   virtual Result<std::unique_ptr<Backend>> make_backend(const BackendLimits& limits,
                                                         const ThreadGate& gate) = 0;
-  /// Writable, with whatever stands in it.
+  /// Writable memory with undefined content.
   virtual Result<LeasedMapping> allocate(std::size_t size_bytes) = 0;
-  /// Weights that are made up in their placement. Nothing: they are allocated, and read from the
-  /// file.
+  /// Weights generated on the device. Nothing: the model allocates them and reads the file.
   virtual Result<std::optional<LeasedMapping>> make_weights(const WeightsLayout&) {
     return std::nullopt;
   }
@@ -45,31 +44,30 @@ class LocalPlacement {
 
 struct LocalOptions {
   std::string model_path;
-  LocalPlacement* placement =
-      nullptr;             ///< None: this machine, with the backend named below. Outlives it.
-  bool reference = false;  ///< Else the CPU backend with `threads`.
+  LocalPlacement* placement = nullptr;  ///< Null: the CPU. Outlives the model.
+  bool reference = false;               ///< The reference backend instead of the CPU backend.
   SimdPath simd = best_simd_path();
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
-  std::uint32_t max_rows = 1;   ///< Of one step.
+  std::uint32_t max_rows = 1;   ///< Per step.
   std::uint32_t sequences = 1;  ///< At most kMaxStepSequences.
   std::uint32_t positions = 256;
-  /// Blocks of all sequences in an order of chance; 0: one after the other.
+  /// Seed for a random order of the KV blocks; 0: in order.
   std::uint64_t scatter_seed = 0;
-  /// Changes the model's numbers after they were read, for tests that want a wrong model.
+  /// Changes the configuration after it was read, for tests that need a wrong model.
   std::function<void(ModelConfig&)> modify_config;
-  RefusalListener* listener = nullptr;  ///< None: null_listener is on_quiet. Outlives the model.
+  RefusalListener* listener = nullptr;  ///< Null: refusals are ignored. Outlives the model.
   GateProbe* probe = nullptr;
 };
 
-/// One position of a sequence: the next one it has not had.
+/// The next position of a sequence.
 struct LocalRow {
   std::uint32_t sequence = 0;
   TokenId token = 0;
   bool wants_logits = true;
 };
 
-/// Threads: one, which computes with the backend's own.
+/// Threads: one, unless a function says otherwise; the backend has its own.
 class LocalModel {
  public:
   /// Errors: those of reading the model; OutOfMemory; SystemError for a path the CPU lacks.
@@ -78,35 +76,34 @@ class LocalModel {
 
   const ModelConfig& config() const;
 
-  /// One step. Rows of one sequence are neighbours; sequences stand in the batch as they come.
-  /// Errors: PoolExhausted when a sequence has outgrown its room, and then nothing has moved.
+  /// Computes one step. Rows of one sequence must be adjacent; sequences keep the order of `rows`.
+  /// Errors: PoolExhausted when a sequence exceeds `positions`; then nothing has changed.
   Result<void> forward(std::span<const LocalRow> rows);
 
-  /// Of the i-th row of the last step that wanted logits.
+  /// Logits of the i-th row of the last step with `wants_logits`.
   std::span<const float> logits(std::uint32_t i) const;  // [n_vocab]
 
-  /// What a device knows of that row already.
+  /// The highest logits of that row, if the device computed them.
   std::optional<TopLogits> top_logits(std::uint32_t i) const;
-  /// For whom the last step was until its end: bit i for the i-th sequence in it.
+  /// Sequences that the last step completed: bit i for the i-th sequence in it.
   SequenceMask live() const;
 
-  /// The sequence begins anew, at its first position or behind `position` others, of which keys and
-  /// values are whatever stands there.
+  /// Sets the next position of the sequence. Keys and values before it stay as they are.
   void restart(std::uint32_t sequence, std::uint32_t position = 0);
 
-  /// Takes the lease of a sequence away, under which no row is computed from then on; another
-  /// thread may do it during a step.
+  /// Revokes the lease of a sequence; no row of it is computed any more. Any thread, also during a
+  /// step.
   void revoke(std::uint32_t sequence);
-  /// Tells once nothing runs any more that was begun before this call: waits for the unit at the
-  /// gate, then leaves the rest to the backend. From another thread than the one that computes.
+  /// Waits until the current unit has passed the gate, then calls `on_quiet` when the backend has
+  /// finished all earlier work. Not from the thread that computes.
   void when_drained(std::move_only_function<void()> on_quiet);
-  /// Grants it a new one. Between steps.
+  /// Fences the lease and grants a new one. Between steps.
   void regrant(std::uint32_t sequence);
 
   Backend& backend();
   std::uint64_t weights_bytes() const;
 
-  /// Run by all threads since `load`.
+  /// Units run by all threads since `load`.
   std::uint64_t units() const;
 
  private:

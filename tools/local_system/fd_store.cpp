@@ -64,7 +64,7 @@ std::optional<Datagram> receive(int socket) {
   return datagram;
 }
 
-/// As the real manager: the very same open file is kept once.
+/// systemd also stores an open file description only once.
 bool same_file(const UniqueFd& a, const UniqueFd& b) {
   return ::syscall(SYS_kcmp, ::getpid(), ::getpid(), KCMP_FILE, a.get(), b.get()) == 0;
 }

@@ -1,9 +1,8 @@
-/// A service manager as far as descriptors go: starts a program, keeps what it asks to have kept,
-/// and starts it again with that.
+/// A descriptor store as a service manager has it: starts a program, keeps the descriptors that the
+/// program stores, and passes them to its next start.
 ///
-/// Speaks the manager's side of sd_notify(3) and sd_listen_fds(3), so a program cannot tell it from
-/// the real one. Threads: `start`, `names` and the like from one; a thread of its own collects, as
-/// a program that stores much must not wait for the test.
+/// Implements the manager's side of sd_notify(3) and sd_listen_fds(3). Threads: one calls the
+/// functions; another receives, so that a program that stores many descriptors does not block.
 #pragma once
 
 #include <mutex>
@@ -22,19 +21,19 @@ class FdStore {
   FdStore(const FdStore&) = delete;
   FdStore& operator=(const FdStore&) = delete;
 
-  /// Starts the program with this store and everything in it. The one before has exited, or what it
-  /// sent last may be missing.
+  /// Starts the program with every stored descriptor. The previous one must have exited, or its
+  /// last descriptors may be missing.
   Result<Child> start(ChildConfig config);
 
-  /// Names of what is kept, in the order it came; one may occur more than once.
+  /// Names of the stored descriptors in order of arrival; a name may repeat.
   std::vector<std::string> names();
-  /// A duplicate of the first one under this name; nothing when there is none.
+  /// A duplicate of the first descriptor with this name; empty if there is none.
   UniqueFd copy(const std::string& name);
-  /// As if the program had never asked, or asked for this.
+  /// Change the store from outside.
   void drop(const std::string& name);
   void drop_all();
   void put(const std::string& name, UniqueFd fd);
-  /// Whether anybody said READY=1 since the last start.
+  /// True once the program has sent READY=1 since the last start.
   bool is_ready();
 
  private:

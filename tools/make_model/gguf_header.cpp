@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view kMagic = "GGUF";
 constexpr std::uint32_t kVersion = 3;
 
-/// GGUF's numbers for kinds of values.
+/// Value types of GGUF.
 enum class ValueKind : std::uint32_t {
   Uint32 = 4,
   Int32 = 5,
@@ -26,7 +26,7 @@ enum class ValueKind : std::uint32_t {
   Array = 9,
 };
 
-/// Bytes in the order of the file.
+/// Appends bytes in file order.
 class ByteSink {
  public:
   template <class Number>
@@ -50,7 +50,7 @@ class ByteSink {
   std::vector<std::byte> bytes_;
 };
 
-/// Key and value pairs, counted.
+/// The key and value pairs, with their count.
 class Metadata {
  public:
   void add(std::string_view key, std::string_view text) {
@@ -69,7 +69,7 @@ class Metadata {
     begin(key, ValueKind::Bool);
     sink_.number(static_cast<std::uint8_t>(value));
   }
-  /// `put(sink, i)` for every token, or merge, of the vocabulary.
+  /// Calls `put(sink, i)` for each of `count` elements.
   template <class Put>
   void add_list(std::string_view key, ValueKind kind, std::uint32_t count, Put put) {
     begin(key, ValueKind::Array);
@@ -92,7 +92,7 @@ class Metadata {
   std::uint64_t count_ = 0;
 };
 
-/// GGUF's number for "mostly this type".
+/// The value of general.file_type.
 std::uint32_t file_type(TensorType type) {
   switch (type) {
     case TensorType::F32:
@@ -191,7 +191,7 @@ void add_byte_level_vocabulary(Metadata& metadata, std::uint32_t vocab) {
   metadata.add("tokenizer.ggml.add_bos_token", false);
 }
 
-/// Dimensions go fastest first: columns, then rows, then matrices; a vector has one.
+/// Dimensions, fastest first: columns, then rows, then matrices. A vector has only the first.
 void describe(ByteSink& sink, const PlannedTensor& tensor) {
   std::vector<std::uint64_t> dimensions{tensor.columns};
   if (tensor.fill == Fill::Matrix) dimensions.push_back(tensor.rows / tensor.matrices);

@@ -11,15 +11,15 @@
 
 namespace leasehold::make_model {
 
-/// Which file of a model this is.
+/// Position of one file among the files of a model.
 struct PartNumber {
   std::uint32_t number = 0;
   std::uint32_t n_parts = 1;
   std::uint64_t n_tensors = 0;  ///< In all parts.
 };
 
-/// `plan` is this part's. Only the first part describes the model. Ends on a multiple of
-/// kAlignment: the tensor data follows at once. A few megabytes for the largest vocabulary.
+/// The header of one part, padded to kAlignment; the tensor data follows. `plan` holds the tensors
+/// of this part. Only the first part has the model's metadata. Up to a few megabytes.
 std::vector<std::byte> gguf_header(const ModelRequest& request,
                                    const std::vector<PlannedTensor>& plan,
                                    const PartNumber& part = {});

@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kProgram = "make_model";
 
-/// The command line as typed; a size that is not given keeps what the shape says.
+/// The command line. A size that is not given keeps the value of the shape.
 struct Options {
   std::string shape = "tiny";
   std::string type = "q8_0";
@@ -38,35 +38,39 @@ struct Options {
 
 void declare(CLI::App& app, Options& options) {
   app.set_version_flag("--version", "make_model " + std::string(version()));
-  app.add_option("--shape", options.shape, "tiny, demo, 0.5b, 1b, 7b or custom")
+  app.add_option("--shape", options.shape, "Shape: tiny, demo, 0.5b, 1b, 7b or custom")
       ->capture_default_str();
-  app.add_option("--type", options.type, "f32, f16, q8_0 or q4_0")->capture_default_str();
-  app.add_option("--arch", options.architecture, "llama, qwen2, qwen3, qwen2moe or qwen3moe")
+  app.add_option("--type", options.type, "Weight type: f32, f16, q8_0 or q4_0")
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "same seed and arguments, same bytes")
+  app.add_option("--arch", options.architecture,
+                 "Architecture: llama, qwen2, qwen3, qwen2moe or qwen3moe")
       ->capture_default_str();
-  app.add_option("--out", options.out, "file to write")->required();
-  app.add_option("--rope", options.rope, "plain, linear, yarn or divisors")->capture_default_str();
-  app.add_option("--vocabulary", options.vocabulary, "sentencepiece or byte-level")
+  app.add_option("--seed", options.seed, "Seed; the same seed and arguments give the same bytes")
       ->capture_default_str();
-  app.add_option("--parts", options.parts, "files to write: NAME-00001-of-0000N.gguf …")
+  app.add_option("--out", options.out, "File to write")->required();
+  app.add_option("--rope", options.rope, "Position scaling: plain, linear, yarn or divisors")
       ->capture_default_str();
-  const std::string group = "Sizes (all of them for custom; elsewhere they change the shape)";
-  app.add_option("--layers", options.layers)->group(group);
-  app.add_option("--embd", options.embd)->group(group);
-  app.add_option("--heads", options.heads)->group(group);
-  app.add_option("--kv-heads", options.kv_heads)->group(group);
-  app.add_option("--head-dim", options.head_dim)->group(group);
-  app.add_option("--ffn", options.ffn)->group(group);
-  app.add_option("--experts", options.experts)->group(group);
-  app.add_option("--experts-used", options.experts_used)->group(group);
-  app.add_option("--expert-ffn", options.expert_ffn)->group(group);
-  app.add_option("--vocab", options.vocab)->group(group);
-  app.add_option("--context", options.context)->group(group);
-  app.add_option("--window", options.window, "how far back attention looks, as in Mistral")
+  app.add_option("--vocabulary", options.vocabulary, "Vocabulary: sentencepiece or byte-level")
+      ->capture_default_str();
+  app.add_option("--parts", options.parts, "Number of files, named NAME-00001-of-0000N.gguf")
+      ->capture_default_str();
+  const std::string group = "Sizes (required for custom; otherwise they change the shape)";
+  app.add_option("--layers", options.layers, "Number of layers")->group(group);
+  app.add_option("--embd", options.embd, "Embedding width")->group(group);
+  app.add_option("--heads", options.heads, "Attention heads")->group(group);
+  app.add_option("--kv-heads", options.kv_heads, "Key and value heads")->group(group);
+  app.add_option("--head-dim", options.head_dim,
+                 "Width of one head; default: embedding width / heads")
       ->group(group);
-  app.add_flag("--tied", options.tied, "no output.weight: the embedding table serves as output")
+  app.add_option("--ffn", options.ffn, "Feed-forward width")->group(group);
+  app.add_option("--experts", options.experts, "Experts per layer; 0: none")->group(group);
+  app.add_option("--experts-used", options.experts_used, "Experts used per token")->group(group);
+  app.add_option("--expert-ffn", options.expert_ffn, "Feed-forward width of one expert")
       ->group(group);
+  app.add_option("--vocab", options.vocab, "Vocabulary size")->group(group);
+  app.add_option("--context", options.context, "Context length in tokens")->group(group);
+  app.add_option("--window", options.window, "Sliding window of attention in tokens")->group(group);
+  app.add_flag("--tied", options.tied, "Use the embedding table as the output layer")->group(group);
 }
 
 ModelShape with_changes(ModelShape shape, const Options& options) {
@@ -117,11 +121,11 @@ int report(const Options& options, const Result<std::uint64_t>& written) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Writes a GGUF model of a named shape with seeded weights.", kProgram);
+  CLI::App app("Write a GGUF model of a named shape with seeded weights", kProgram);
   Options options;
   declare(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
-  // A file size limit then is a failed write, which cleans up, and not a signal, which would not.
+  // Turns a file size limit into a failed write, which cleans up; the signal would not.
   std::signal(SIGXFSZ, SIG_IGN);
   return report(options, write(options));
 }

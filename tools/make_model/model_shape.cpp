@@ -76,7 +76,7 @@ constexpr std::array<std::pair<std::string_view, TensorType>, 4> kTypes{
      {"q8_0", TensorType::Q8_0},
      {"q4_0", TensorType::Q4_0}}};
 
-// Three control tokens and 256 bytes come before any piece; vocabulary.cpp can spell a million.
+// Minimum: 3 control tokens and 256 bytes. vocabulary.cpp has distinct texts for a million tokens.
 constexpr std::uint32_t kMinVocab = 259;
 constexpr std::uint32_t kMaxVocab = 1'000'000;
 constexpr std::uint32_t kMaxWidth = 1u << 18;
@@ -92,8 +92,8 @@ auto look_up(const Table& table, std::string_view what, std::string_view name)
   if (row != table.end()) return row->second;
   std::array<std::string_view, std::tuple_size_v<Table>> known;
   std::ranges::transform(table, known.begin(), [](const auto& entry) { return entry.first; });
-  return fail(Errc::BadRequest,
-              fmt::format("{} '{}' is not one of {}", what, name, fmt::join(known, ", ")));
+  return fail(Errc::BadRequest, fmt::format("{} '{}' is unknown; choose one of {}", what, name,
+                                            fmt::join(known, ", ")));
 }
 
 template <class Table, class Value>
@@ -105,7 +105,7 @@ Result<void> within(std::string_view option, std::uint32_t value, std::uint32_t 
                     std::uint32_t most) {
   if (value >= least && value <= most) return {};
   return fail(Errc::BadRequest,
-              fmt::format("{} is {}, choose {} to {}", option, value, least, most));
+              fmt::format("{} is {}; choose {} to {}", option, value, least, most));
 }
 
 Result<void> check_ranges(const ModelShape& shape) {
@@ -124,7 +124,7 @@ Result<void> check_experts(const ModelRequest& request) {
                           request.architecture == Architecture::Qwen3Moe;
   if (shape.experts == 0 && !needs_them) return {};
   if (!needs_them && request.architecture != Architecture::Llama)
-    return fail(Errc::BadRequest, "--experts goes with --arch llama, qwen2moe and qwen3moe");
+    return fail(Errc::BadRequest, "--experts needs --arch llama, qwen2moe or qwen3moe");
   TRY(within("--experts", shape.experts, 1, kMaxExperts));
   TRY(within("--experts-used", shape.experts_used, 1, shape.experts));
   return within("--expert-ffn", shape.expert_width(), 1, kMaxWidth);
@@ -178,7 +178,7 @@ Result<void> check(const ModelRequest& request) {
   TRY(check_heads(shape));
   TRY(check_experts(request));
   TRY(within("--parts", request.parts, 1, kMaxParts));
-  // Weights are made in pairs, so even an unpacked row has an even length.
+  // Weights are made in pairs, so a row has an even length in any type.
   const std::uint32_t block = std::max(2u, block_shape(request.type).elements);
   const std::pair<std::string_view, std::uint32_t> rows[] = {
       {"--embd", shape.embd},
@@ -188,9 +188,8 @@ Result<void> check(const ModelRequest& request) {
   for (const auto& [option, length] : rows) {
     if (length % block != 0)
       return fail(Errc::BadRequest,
-                  fmt::format("--type {} writes {} weights at a time: {} is {} and must be a "
-                              "multiple of it",
-                              name(request.type), block, option, length));
+                  fmt::format("{} is {}; choose a multiple of {}, the block size of --type {}",
+                              option, length, block, name(request.type)));
   }
   return {};
 }

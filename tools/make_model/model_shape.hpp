@@ -1,7 +1,6 @@
-/// What model to write: its architecture, sizes and weight type, from the words of the command
-/// line.
+/// The model to write: architecture, sizes and weight type. Pure.
 ///
-/// Errors: BadRequest, with the option to change.
+/// Errors: BadRequest with the option to change.
 #pragma once
 
 #include <array>
@@ -15,11 +14,11 @@ namespace leasehold::make_model {
 
 enum class Architecture : std::uint8_t { Llama, Qwen2, Qwen3, Qwen2Moe, Qwen3Moe };
 
-/// How positions are stretched: not; by 4, linearly or by YaRN; by a divisor for each frequency, as
-/// a tensor.
+/// Scaling of positions: none; by 4, linearly or with YaRN; or by a tensor with one divisor per
+/// frequency.
 enum class Rope : std::uint8_t { Plain, Linear, Yarn, Divisors };
 
-/// How text becomes tokens: by score, or by rank of merges.
+/// Kind of tokenizer: merges by score, or byte-level merges by rank.
 enum class Vocabulary : std::uint8_t { SentencePiece, ByteLevel };
 
 /// Sizes of a transformer, in elements. `tied`: the embedding table is also the output layer.
@@ -34,9 +33,9 @@ struct ModelShape {
   bool tied = false;
   std::uint32_t head_width = 0;    ///< 0: embd / heads.
   std::uint32_t experts = 0;       ///< 0: none.
-  std::uint32_t experts_used = 0;  ///< By each token.
+  std::uint32_t experts_used = 0;  ///< Per token.
   std::uint32_t expert_ffn = 0;    ///< 0: ffn.
-  std::uint32_t window = 0;        ///< How far back attention looks; 0: all the way.
+  std::uint32_t window = 0;        ///< Sliding window of attention in tokens; 0: no window.
 
   std::uint32_t head_dim() const { return head_width != 0 ? head_width : embd / heads; }
   std::uint32_t query_width() const { return head_dim() * heads; }
@@ -45,14 +44,14 @@ struct ModelShape {
   bool operator==(const ModelShape&) const = default;
 };
 
-/// Everything that decides the bytes of the file.
+/// Everything that determines the bytes of the file.
 struct ModelRequest {
   Architecture architecture = Architecture::Llama;
   ModelShape shape;
   TensorType type = TensorType::F32;
   std::uint64_t seed = 0;
   Rope rope = Rope::Plain;
-  std::uint32_t parts = 1;  ///< Files it is written to.
+  std::uint32_t parts = 1;  ///< Number of files.
   Vocabulary vocabulary = Vocabulary::SentencePiece;
 };
 
@@ -61,17 +60,17 @@ inline constexpr float kRopeFactor = 4.0f;
 inline constexpr std::array<std::string_view, 6> kShapeNames{"tiny", "demo", "0.5b",
                                                              "1b",   "7b",   "custom"};
 
-/// The sizes behind a name; all zero for "custom".
+/// The sizes of a named shape; all zero for "custom".
 Result<ModelShape> named_shape(std::string_view name);
 Result<Architecture> architecture_from(std::string_view name);
 Result<TensorType> weight_type_from(std::string_view name);
 Result<Rope> rope_from(std::string_view name);
 Result<Vocabulary> vocabulary_from(std::string_view name);
 
-/// As GGUF spells it, which is also the prefix of its keys.
+/// The name in GGUF, which is also the prefix of the keys.
 std::string_view name(Architecture architecture);
 
-/// Whether a file of this shape and type can exist.
+/// Checks that a file of this shape and type is possible.
 Result<void> check(const ModelRequest& request);
 
 }  // namespace leasehold::make_model

@@ -13,11 +13,11 @@ namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
-std::unexpected<Error> failed(const char* deed, const std::string& path, int error_number) {
-  return fail_file(std::string(deed) + " " + path, error_number);
+std::unexpected<Error> failed(const char* operation, const std::string& path, int error_number) {
+  return fail_file(std::string(operation) + " " + path, error_number);
 }
 
-/// A rename is durable once its folder is.
+/// A rename is durable only after a sync of its folder.
 Result<void> sync_folder_of(const std::string& path) {
   const auto folder = std::filesystem::path(path).parent_path();
   const std::string name = folder.empty() ? "." : folder.string();
@@ -41,8 +41,8 @@ Result<PartialFile> PartialFile::create(std::string path, std::uint64_t size_byt
   std::error_code ignored;
   const auto target = std::filesystem::status(path, ignored);
   if (std::filesystem::exists(target) && !std::filesystem::is_regular_file(target)) {
-    // The rename at the end would put a file in the place of a device.
-    return fail(Errc::BadRequest, path + " exists and is no regular file; name another");
+    // The final rename would replace a device by a file.
+    return fail(Errc::BadRequest, path + " exists and is not a regular file; choose another path");
   }
   const std::string partial = path + ".partial";
   UniqueFd fd(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
@@ -54,10 +54,10 @@ Result<PartialFile> PartialFile::create(std::string path, std::uint64_t size_byt
 
 Result<void> PartialFile::reserve(std::uint64_t size_bytes) {
   const int done = ::fallocate(fd_.get(), 0, 0, static_cast<off_t>(size_bytes));
-  // A file system that cannot set space aside says so; then a full disk shows while writing.
+  // Some file systems cannot reserve space; a full disk is then an error of a later write.
   if (done == 0 || errno == EOPNOTSUPP || errno == ENOSYS) return {};
-  const std::string deed = "reserving " + std::to_string(size_bytes) + " bytes for";
-  return failed(deed.c_str(), partial_path_, errno);
+  const std::string operation = "reserving " + std::to_string(size_bytes) + " bytes for";
+  return failed(operation.c_str(), partial_path_, errno);
 }
 
 Result<void> PartialFile::append(std::span<const std::byte> bytes) {

@@ -1,11 +1,10 @@
-/// A file that appears under its name only when it is complete.
+/// A file that gets its name only when it is complete.
 ///
-/// Bytes go to FILE.partial; finish() makes them durable and renames. Without finish() the partial
-/// file is removed. A run killed from outside may leave FILE.partial, which the next run
-/// overwrites.
+/// Bytes go to FILE.partial; finish() makes them durable and renames the file. Without finish() the
+/// destructor removes FILE.partial. A killed run may leave it, and the next run overwrites it.
 ///
 /// Lifetime: owns the descriptor and the partial file. Threads: one.
-/// Errors: DiskFull, PermissionDenied, FileNotFound (no such folder), SystemError.
+/// Errors: DiskFull, PermissionDenied, FileNotFound (missing folder), SystemError.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +20,8 @@ namespace leasehold::make_model {
 
 class PartialFile {
  public:
-  /// Opens `path`.partial and sets `size_bytes` aside, so that a full disk is known at the start.
+  /// Opens `path`.partial and reserves `size_bytes`, so that a full disk is an error at the start.
+  /// Errors: also BadRequest when `path` exists and is not a regular file.
   static Result<PartialFile> create(std::string path, std::uint64_t size_bytes);
 
   PartialFile(PartialFile&&) noexcept = default;

@@ -7,7 +7,7 @@
 namespace leasehold::make_model {
 namespace {
 
-/// Collects tensors and hands out their offsets.
+/// Collects tensors and assigns their offsets.
 class Planner {
  public:
   explicit Planner(TensorType matrix_type) : matrix_type_(matrix_type) {}

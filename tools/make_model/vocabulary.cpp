@@ -9,7 +9,7 @@ namespace leasehold::make_model {
 namespace {
 
 // Order of ids: three control tokens, 256 bytes, the space mark and the printable characters, then
-// words of one, two, three syllables. Two and one syllable words come with and without a space.
+// words of one, two and three syllables. Words of one and two come with and without a space.
 constexpr std::uint32_t kFirstByte = 3;
 constexpr std::uint32_t kFirstPiece = kFirstByte + 256;
 constexpr std::string_view kSpace = "\u2581";
@@ -48,8 +48,8 @@ std::string spell_piece(std::uint32_t index) {
   return spell_word(index - kPrintable - 1);
 }
 
-/// The letter that stands for a byte: itself where it is visible in Latin-1, else the next from
-/// U+0100 on. As UTF-8.
+/// The letter for a byte, as UTF-8: the byte itself if it is visible in Latin-1, else the next
+/// unused code point from U+0100.
 std::string letter_of(std::uint32_t byte) {
   const auto is_visible = [](std::uint32_t b) {
     return (b >= '!' && b <= '~') || (b >= 0xa1 && b != 0xad && b <= 0xff);
@@ -90,7 +90,7 @@ std::string byte_level_text(std::uint32_t token) {
   return word;
 }
 
-/// A word grows by its last syllable; a syllable by its vowel.
+/// Splits off the last syllable of a word, or the vowel of a single syllable.
 std::string byte_level_merge(std::uint32_t token) {
   std::string word = byte_level_text(token);
   word.insert(word.size() == 2 ? 1 : word.size() - 2, " ");

@@ -13,9 +13,9 @@
 namespace leasehold::make_model {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the file is written as memory holds it");
+static_assert(std::endian::native == std::endian::little, "values are written in memory order");
 
-/// The sum of four bytes: close to a normal distribution and exact. Mean 510, variance 21845.
+/// The sum of four bytes is nearly normal and exact. Mean 510, variance 21845.
 int sum_of_bytes(std::uint32_t word) {
   const std::uint32_t pairs = (word & 0x00FF'00FF) + (word >> 8 & 0x00FF'00FF);
   return static_cast<int>((pairs & 0xFFFF) + (pairs >> 16));
@@ -32,7 +32,7 @@ struct Distribution {
 
 Distribution distribution_of(const PlannedTensor& tensor) {
   const float unit =
-      1.0f / std::sqrt(kSumVariance);  // sqrt and division round correctly everywhere
+      1.0f / std::sqrt(kSumVariance);  // sqrt and division are correctly rounded everywhere
   switch (tensor.fill) {
     case Fill::Matrix:
       return {0.0f, unit / std::sqrt(static_cast<float>(tensor.columns))};
@@ -53,7 +53,7 @@ float sample(const Distribution& distribution, std::uint32_t word) {
   return distribution.centre + distribution.scale * step;
 }
 
-/// To the nearest whole number, halves away from zero.
+/// Rounds to the nearest integer, halves away from zero.
 int round_to_int(float value) {
   return static_cast<int>(value + (value < 0.0f ? -0.5f : 0.5f));
 }
@@ -83,7 +83,7 @@ std::byte* pack_q8_0_block(const float* weights, std::byte* out) {
   return out;
 }
 
-/// 0 to 15, where 8 stands for zero.
+/// A Q4_0 code, 0 to 15; 8 means zero.
 std::uint8_t nibble(float scaled) {
   return static_cast<std::uint8_t>(std::clamp(static_cast<int>(scaled + 8.5f), 0, 15));
 }
@@ -138,7 +138,7 @@ void pack_weights(TensorType type, std::span<const float> weights, std::span<std
     case TensorType::Q8_0:
       return pack_blocks(weights, out.data(), pack_q8_0_block);
     default:
-      expects(false, "a request names one of the types that can be made");
+      expects(false, "the weight type of a request can be written");
   }
 }
 

@@ -18,11 +18,11 @@
 namespace leasehold::make_model {
 namespace {
 
-/// Weights made at once: whole rows, at least one, about a megabyte. Rows have an even length, so
-/// every batch begins at an even element.
+/// Weights per batch: whole rows, at least one, about a megabyte. Rows have an even length, so
+/// every batch starts at an even element.
 constexpr std::uint64_t kBatchWeights = std::uint64_t{1} << 18;
 
-/// What one batch needs, kept from batch to batch.
+/// Buffers that are reused for every batch.
 struct Workspace {
   std::vector<float> weights;
   std::vector<std::byte> packed;
@@ -40,7 +40,7 @@ Result<void> append_padding(PartialFile& file) {
 
 class ModelWriter {
  public:
-  /// Writes one of several files, of which `before_bytes` are written.
+  /// Writes one of several files; earlier ones have `before_bytes` in all.
   ModelWriter(PartialFile& file, std::uint64_t before_bytes, std::uint64_t total_bytes,
               const OnProgress& on_progress)
       : file_(file),
@@ -75,7 +75,7 @@ class ModelWriter {
   Workspace work_;
 };
 
-/// A file of the model, but for its bytes.
+/// One file of the model, without its tensor data.
 struct Part {
   std::string path;
   std::vector<std::byte> header;

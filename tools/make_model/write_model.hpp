@@ -1,5 +1,4 @@
-/// Writes the whole file, a batch of rows at a time: memory does not grow with the model, except
-/// for its vocabulary.
+/// Writes a model file, one batch of rows at a time. Memory grows with the vocabulary only.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +13,12 @@ namespace leasehold::make_model {
 /// Called after every batch.
 using OnProgress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
 
-/// Of part `number` of a model that was asked for as `path`: "m.gguf" is that itself, or
-/// "m-00001-of-00003.gguf" and so on.
+/// The path of part `number`, from 0: `path` itself for one part, else "m-00001-of-00003.gguf" for
+/// "m.gguf".
 std::string part_path(const std::string& path, std::uint32_t number, std::uint32_t n_parts);
 
-/// The size of the file, or of all parts, in bytes. Each holds what it should or is as it was
-/// before.
-/// Errors: BadRequest for a shape that cannot be, and those of PartialFile.
+/// Writes all parts and returns their total size in bytes. A part is complete or unchanged.
+/// Threads: any. Errors: BadRequest for an invalid request, and those of PartialFile.
 Result<std::uint64_t> write_model(const ModelRequest& request, const std::string& path,
                                   const OnProgress& on_progress);
 

@@ -14,7 +14,7 @@ namespace leasehold::tenant {
 namespace {
 
 struct CommandLine {
-  CLI::App app{"Runs one prompt under a lease and streams the answer.", "leasehold-tenant"};
+  CLI::App app{"Run one prompt under a lease and stream the answer", "leasehold-tenant"};
   std::string socket, tenant, worker, request_id, output = "text", prompt, system;
   std::string schema_file, grammar_file;
   std::vector<std::string> biases;
@@ -22,64 +22,77 @@ struct CommandLine {
   CLI::Option* system_option = nullptr;
   CLI::Option* prompt_option = nullptr;
   CLI::Option* logprobs_option = nullptr;
-  SessionConfig config;
+  client::SessionConfig config;
 };
 
-Result<std::string> read_some_text(const std::string& path) {
+Result<std::string> read_nonempty_text(const std::string& path) {
   std::string text = TRY(read_text_file(path, kMaxTextBytes));
   if (text.empty()) return fail(Errc::BadRequest, path + " is empty");
   return text;
 }
 
-void describe_lease(CommandLine& line) {
+void add_lease(CommandLine& line) {
   line.app.set_version_flag("--version", "leasehold-tenant " + std::string(version()));
-  line.app.add_option("--tenant", line.tenant, "Who asks")->required();
+  line.app.add_option("--tenant", line.tenant, "Name of the tenant")->required();
   line.app.add_option("--socket", line.socket,
-                      "The broker's socket; default: LEASEHOLD_BROKER, else "
+                      "Broker socket; default: $LEASEHOLD_BROKER, else "
                       "$XDG_RUNTIME_DIR/leasehold/broker.sock, else /run/leasehold/broker.sock");
-  line.app.add_option("--worker", line.worker, "Only this worker");
-  line.app.add_option("--blocks", line.config.blocks, "KV blocks wanted from the start")
+  line.app.add_option("--worker", line.worker, "Name of the worker; default: any that is ready");
+  line.app.add_option("--blocks", line.config.blocks, "KV blocks to acquire at the start")
       ->check(CLI::Range(0, 1 << 20));
   line.app.add_flag("--rebind", line.config.rebind,
-                    "When the lease is taken back, go on under a fresh one");
+                    "Continue under a new lease when the lease is revoked");
 }
 
-void describe_sampling(CommandLine& line) {
+void add_sampling(CommandLine& line) {
   wire::Sampling& sampling = line.config.request.sampling;
   const auto add = [&line](const char* name, auto& value, const char* what, double low,
                            double high) {
     line.app.add_option(name, value, what)->check(CLI::Range(low, high));
   };
-  add("--top-k", sampling.top_k, "Only the so many most likely tokens; 0: all", 0, 1 << 30);
-  add("--top-p", sampling.top_p, "Only the most likely tokens up to this share", 0, 1);
-  add("--min-p", sampling.min_p, "Only tokens this likely, against the most likely one", 0, 1);
-  add("--typical-p", sampling.typical_p, "Only the most typical tokens up to this share", 0, 1);
-  add("--repetition-penalty", sampling.repetition_penalty, "1 is none", 0.01, 100);
-  add("--presence-penalty", sampling.presence_penalty, "Off the logit of what was emitted", -2, 2);
-  add("--frequency-penalty", sampling.frequency_penalty, "The same, each time it was", -2, 2);
-  add("--penalty-window", sampling.penalty_window, "Penalties look back so far; 0: at all", 0,
+  add("--top-k", sampling.top_k, "Sample from this number of most likely tokens; 0: all", 0,
       1 << 30);
-  line.app.add_option("--stop", sampling.stop.all, "End before this text; may be repeated")
+  add("--top-p", sampling.top_p, "Sample from the most likely tokens up to this probability mass",
+      0, 1);
+  add("--min-p", sampling.min_p, "Smallest probability relative to the most likely token", 0, 1);
+  add("--typical-p", sampling.typical_p,
+      "Sample from the most typical tokens up to this probability mass", 0, 1);
+  add("--repetition-penalty", sampling.repetition_penalty,
+      "Divisor for the logit of every token already seen; 1: none", 0.01, 100);
+  add("--presence-penalty", sampling.presence_penalty,
+      "Subtracted from the logit of every token already generated", -2, 2);
+  add("--frequency-penalty", sampling.frequency_penalty,
+      "Subtracted from the logit once per earlier occurrence", -2, 2);
+  add("--penalty-window", sampling.penalty_window,
+      "Number of recent tokens that penalties consider; 0: all", 0, 1 << 30);
+  line.app.add_option("--stop", sampling.stop.all, "Text that ends the answer; repeatable")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  line.app.add_option("--stop-token", sampling.stop_token_ids, "The same, by token id")
+  line.app
+      .add_option("--stop-token", sampling.stop_token_ids,
+                  "Token id that ends the answer; repeatable")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  line.app.add_option("--logit-bias", line.biases, "TOKEN=BIAS, -100 to 100; may be repeated")
+  line.app
+      .add_option("--logit-bias", line.biases,
+                  "Bias of a token's logit as TOKEN=BIAS, -100 to 100; repeatable")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  line.logprobs_option = line.app
-                             .add_option("--logprobs", sampling.top_logprobs,
-                                         "Log probabilities (-o json), and of so many other tokens")
-                             ->check(CLI::Range(0, 20));
-  auto* shape = line.app.add_option_group("shape", "What the text must be");
-  shape->add_flag("--json", line.json, "A JSON object");
-  shape->add_option("--json-schema", line.schema_file, "JSON valid under the schema in this file");
-  shape->add_option("--grammar", line.grammar_file, "What the GBNF grammar in this file says");
+  line.logprobs_option =
+      line.app
+          .add_option("--logprobs", sampling.top_logprobs,
+                      "With -o json: log probability of each token and of this many others")
+          ->check(CLI::Range(0, 20));
+  auto* shape = line.app.add_option_group("shape", "Constrain the answer");
+  shape->add_flag("--json", line.json, "Answer with a JSON object");
+  shape->add_option("--json-schema", line.schema_file,
+                    "Answer with JSON that is valid under the schema in this file");
+  shape->add_option("--grammar", line.grammar_file,
+                    "Answer with text that matches the GBNF grammar in this file");
   shape->require_option(0, 1);
 }
 
-/// "17=-2.5". The worker checks the range.
+/// Parses "17=-2.5". The worker checks the range.
 Result<void> add_bias(const std::string& text, wire::TokenBiases& biases) {
   std::int32_t token = 0;
   float bias = 0.0f;
@@ -93,57 +106,61 @@ Result<void> add_bias(const std::string& text, wire::TokenBiases& biases) {
   return {};
 }
 
-/// What the command line names by file, or by the number of times it says something.
+/// Adds the sampling options that need a file or their own parser.
 Result<void> complete_sampling(const CommandLine& line, wire::Sampling& sampling) {
   sampling.logprobs = line.logprobs_option->count() > 0;
   for (const std::string& text : line.biases) TRY(add_bias(text, sampling.logit_bias));
   if (line.json) sampling.response_format.type = "json_object";
-  if (!line.grammar_file.empty()) sampling.grammar = TRY(read_some_text(line.grammar_file));
+  if (!line.grammar_file.empty()) sampling.grammar = TRY(read_nonempty_text(line.grammar_file));
   if (line.schema_file.empty()) return {};
   sampling.response_format.type = "json_schema";
-  sampling.response_format.schema = TRY(read_some_text(line.schema_file));
+  sampling.response_format.schema = TRY(read_nonempty_text(line.schema_file));
   return {};
 }
 
-void describe_request(CommandLine& line) {
+void add_request(CommandLine& line) {
   wire::Generate& request = line.config.request;
-  line.prompt_option = line.app.add_option("--prompt", line.prompt, "Default: read from stdin");
+  line.prompt_option =
+      line.app.add_option("--prompt", line.prompt, "Prompt; default: read from stdin");
   line.app.add_flag("--chat", line.chat,
-                    "The prompt is a user's message; the model's chat template frames it");
-  line.system_option = line.app.add_option("--system", line.system, "The system message of a chat");
-  line.app.add_option("--max-tokens", request.max_emitted_tokens, "At most so many tokens")
+                    "Send the prompt as a user message through the model's chat template");
+  line.system_option = line.app.add_option("--system", line.system, "System message; needs --chat");
+  line.app.add_option("--max-tokens", request.max_emitted_tokens, "Most tokens to generate")
       ->check(CLI::Range(1, 1 << 20));
-  line.app.add_option("--temperature", request.sampling.temperature, "0 is greedy")
+  line.app
+      .add_option("--temperature", request.sampling.temperature, "Sampling temperature; 0: greedy")
       ->check(CLI::Range(0.0, 100.0));
   line.app.add_option("--seed", request.sampling.seed,
-                      "Chance depends on it and the position only");
-  line.app.add_flag("--ignore-eos", request.ignore_eos, "Go on to --max-tokens");
-  describe_sampling(line);
-  line.app.add_option("--request-id", line.request_id, "Minted when not given");
-  line.app.add_option("-o,--output", line.output, "text, or json: one object per line")
+                      "Seed; the same seed and position give the same choice");
+  line.app.add_flag("--ignore-eos", request.ignore_eos,
+                    "Continue to --max-tokens after the end of sequence");
+  add_sampling(line);
+  line.app.add_option("--request-id", line.request_id, "Request id; default: a new one");
+  line.app.add_option("-o,--output", line.output, "Format: text, or json with one object per line")
       ->check(CLI::IsMember({"text", "json"}));
 }
 
-Result<Arguments> understand(const CommandLine& line) {
+Result<Arguments> to_arguments(const CommandLine& line) {
   Arguments arguments{.output = line.output == "json" ? Output::Json : Output::Text,
                       .prompt = line.prompt,
                       .prompt_from_stdin = line.prompt_option->count() == 0,
                       .is_chat = line.chat,
                       .config = line.config};
-  SessionConfig& config = arguments.config;
+  client::SessionConfig& config = arguments.config;
   config.tenant = TRY(TenantId::parse(line.tenant));
   config.request.request_id =
       TRY(RequestId::parse(line.request_id.empty() ? mint_request_id() : line.request_id));
   if (line.system_option->count() > 0) arguments.system = line.system;
   if (arguments.system && !line.chat) {
-    return fail(Errc::BadRequest, "--system is a chat's: add --chat");
+    return fail(Errc::BadRequest, "--system needs a chat; add --chat");
   }
   const wire::Sampling& sampling = config.request.sampling;
-  // A range check lets "nan" through, for it is on neither side of a bound.
+  // CLI11's range check accepts "nan".
   for (const float value :
        {sampling.temperature, sampling.top_p, sampling.min_p, sampling.typical_p,
         sampling.repetition_penalty, sampling.presence_penalty, sampling.frequency_penalty}) {
-    if (!std::isfinite(value)) return fail(Errc::BadRequest, "\"nan\" is no number to sample by");
+    if (!std::isfinite(value))
+      return fail(Errc::BadRequest, "a sampling option is not a finite number; give a number");
   }
   TRY(complete_sampling(line, config.request.sampling));
   if (!line.worker.empty()) config.worker = TRY(TenantId::parse(line.worker)).value;
@@ -167,13 +184,13 @@ void set_prompt(Arguments& arguments, std::string prompt, std::int64_t now_unix_
 
 std::expected<Arguments, Usage> parse_arguments(std::span<const std::string> arguments) {
   CommandLine line;
-  describe_lease(line);
-  describe_request(line);
+  add_lease(line);
+  add_request(line);
   if (auto usage = parse_cli_arguments(line.app, arguments))
     return std::unexpected(*std::move(usage));
-  auto understood = understand(line);
-  if (understood) return *std::move(understood);
-  return std::unexpected(Usage{.text = std::move(understood).error().detail});
+  auto parsed = to_arguments(line);
+  if (parsed) return *std::move(parsed);
+  return std::unexpected(Usage{.text = std::move(parsed).error().detail});
 }
 
 }  // namespace leasehold::tenant

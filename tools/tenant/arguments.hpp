@@ -1,4 +1,4 @@
-/// What somebody asked leasehold-tenant to do.
+/// The command line of leasehold-tenant.
 #pragma once
 
 #include <expected>
@@ -11,7 +11,7 @@
 
 namespace leasehold::tenant {
 
-/// As long as a message may be: a longer text no worker would take.
+/// Longest prompt, grammar or schema: a worker accepts no longer message.
 inline constexpr std::size_t kMaxTextBytes = 1 << 20;
 
 enum class Output { Text, Json };
@@ -19,18 +19,20 @@ enum class Output { Text, Json };
 struct Arguments {
   std::optional<std::string> socket;
   Output output = Output::Text;
-  std::string prompt;  ///< Unless it comes from stdin.
+  std::string prompt;  ///< Empty when it comes from stdin.
   bool prompt_from_stdin = false;
   bool is_chat = false;
-  std::optional<std::string> system;  ///< The system's turn of a chat.
-  /// Complete but for `broker_path` and the prompt.
-  SessionConfig config;
+  std::optional<std::string> system;  ///< The system message of a chat.
+  /// Complete except for `broker_path` and the prompt.
+  client::SessionConfig config;
 };
 
-/// Puts the prompt where it belongs: plain, or in the user's turn behind the system's.
+/// Stores the prompt in the request: as plain text, or as the user's message after the system's.
+/// A chat also stores `now_unix_s`, so that a rebind renders the same chat template.
 void set_prompt(Arguments& arguments, std::string prompt, std::int64_t now_unix_s);
 
-/// `arguments` without the program's name. Mints a request id unless one is given.
+/// `arguments` excludes the program's name. The request gets a new id unless --request-id gives
+/// one. Reads the files of --json-schema and --grammar.
 std::expected<Arguments, Usage> parse_arguments(std::span<const std::string> arguments);
 
 }  // namespace leasehold::tenant

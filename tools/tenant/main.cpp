@@ -1,4 +1,5 @@
-/// leasehold-tenant: one prompt under a lease, streamed.
+/// leasehold-tenant: runs one prompt under a lease and streams the answer. Exit codes:
+/// tools/README.md.
 #include <unistd.h>
 
 #include <boost/asio/signal_set.hpp>
@@ -19,37 +20,38 @@ using namespace leasehold;
 
 constexpr std::string_view kProgram = "leasehold-tenant";
 
-/// The prompt as typed or piped, without the newline that ends it.
+/// Reads the prompt from stdin, without its last newline.
 Result<std::string> read_prompt() {
-  if (isatty(STDIN_FILENO)) std::cerr << "Type the prompt, end it with Ctrl-D.\n";
+  if (isatty(STDIN_FILENO)) std::cerr << "Type the prompt and end it with Ctrl-D.\n";
   std::string text = TRY(read_text_stdin(tenant::kMaxTextBytes));
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }
 
-void print(const tenant::SessionEvent& event, tenant::Output output, TimePoint now) {
-  if (output == tenant::Output::Text) return print_text(event, std::cout, std::cerr);
-  std::cout << to_json(event, now).dump(-1, ' ', false, wire::Json::error_handler_t::replace)
-            << std::endl;
+void print(const client::SessionEvent& event, tenant::Output output, TimePoint now) {
+  if (output == tenant::Output::Text) return tenant::print_text(event, std::cout, std::cerr);
+  std::cout
+      << tenant::to_json(event, now).dump(-1, ' ', false, wire::Json::error_handler_t::replace)
+      << std::endl;
 }
 
 int run(tenant::Arguments arguments) {
   boost::asio::io_context io;
-  tenant::AsioTimers timers(io);
+  client::AsioTimers timers(io);
   int status = 1;
   boost::asio::signal_set signals(io, SIGINT, SIGTERM);
-  const auto session = tenant::TenantSession::create(
-      io, timers, std::move(arguments.config), [&](const tenant::SessionEvent& event) {
+  const auto session = client::TenantSession::create(
+      io, timers, std::move(arguments.config), [&](const client::SessionEvent& event) {
         print(event, arguments.output, timers.now());
-        const auto* ended = std::get_if<tenant::Ended>(&event);
+        const auto* ended = std::get_if<client::Ended>(&event);
         if (ended == nullptr) return;
         status = ended->error ? exit_code(ended->error->code) : kExitOk;
-        signals.cancel();  // Or the loop would wait for a signal for ever.
+        signals.cancel();  // The event loop ends only without a pending wait.
       });
   signals.async_wait([&](const boost::system::error_code& error, int) {
     if (error) return;
     session->cancel();
-    signals.clear();  // A second signal ends the program at once.
+    signals.clear();  // A second signal kills the program.
   });
   session->start();
   request_short_time_slice();

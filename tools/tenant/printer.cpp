@@ -10,6 +10,8 @@
 namespace leasehold::tenant {
 namespace {
 
+using namespace client;
+
 using wire::Json;
 
 constexpr std::string_view kProgram = "leasehold-tenant";
@@ -90,7 +92,7 @@ struct AsText {
   void operator()(const TokenArrived& event) const { out << event.token.text << std::flush; }
   void operator()(const Interrupted&) const {}
   void operator()(const Rebound& event) const {
-    remark(fmt::format("lease {} was taken back after {} tokens; going on under lease {}",
+    remark(fmt::format("lease {} was revoked after {} tokens; continuing under lease {}",
                        to_string(event.old_lease), event.delivered_tokens,
                        to_string(event.new_lease)));
   }
@@ -99,11 +101,10 @@ struct AsText {
         event.delay == Duration::zero()
             ? "at once"
             : fmt::format("in {} ms", event.delay / std::chrono::milliseconds(1));
-    remark(
-        fmt::format("{} ({}); trying again {}", event.error.detail, name(event.error.code), when));
+    remark(fmt::format("{} ({}); retrying {}", event.error.detail, name(event.error.code), when));
   }
   void operator()(const BrokerDisconnected& event) const {
-    remark(fmt::format("{} (BrokerLost); the stream goes on until the lease runs out",
+    remark(fmt::format("{} (BrokerLost); the stream continues until the lease expires",
                        event.error.detail));
   }
   void operator()(const Ended& event) const {

@@ -1,4 +1,4 @@
-/// Session events for people (text on one stream, remarks on another) and for programs.
+/// Prints session events: text and remarks for people, JSON for programs. Threads: one at a time.
 #pragma once
 
 #include <iosfwd>
@@ -10,10 +10,11 @@
 namespace leasehold::tenant {
 
 /// One JSON object: {"event": name, "at_boottime_ns": t, …}. Names: acquired, submitted, token,
-/// revoked, rebound, retry, broker_lost; last comes completed, or failed with the error's code.
-wire::Json to_json(const SessionEvent& event, TimePoint at);
+/// revoked, rebound, retry, broker_lost. The last event is completed, or failed with the error
+/// code.
+wire::Json to_json(const client::SessionEvent& event, TimePoint at);
 
-/// The tokens' text to `out` as it comes; everything else as remarks to `notes`.
-void print_text(const SessionEvent& event, std::ostream& out, std::ostream& notes);
+/// Writes the tokens' text to `out` as it arrives, and remarks and errors to `notes`.
+void print_text(const client::SessionEvent& event, std::ostream& out, std::ostream& notes);
 
 }  // namespace leasehold::tenant

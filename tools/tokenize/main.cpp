@@ -1,6 +1,6 @@
-/// leasehold-tokenize: text to the token ids of a model, and back.
+/// leasehold-tokenize: converts text to the token ids of a model, and back.
 ///
-/// Exit codes: 0 answered, 2 wrong usage, otherwise the code of the error (common/errc.hpp).
+/// Exit codes: 0 done, 2 wrong usage, otherwise the code of the error (common/errc.hpp).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,19 +29,21 @@ struct Options {
 
 void declare(CLI::App& app, Options& options) {
   app.set_version_flag("--version", "leasehold-tokenize " + std::string(version()));
-  app.add_option("--model", options.model, "GGUF file")->required();
-  app.add_flag("--decode", options.decode, "token ids to text");
+  app.add_option("--model", options.model, "Model file (GGUF)")->required();
+  app.add_flag("--decode", options.decode, "Convert token ids to text");
   app.add_flag("--special", options.special,
-               "control tokens: read as tokens; with --decode, shown by name");
-  app.add_option("input", options.input, "text, or ids separated by spaces; else from stdin");
+               "Read names of control tokens as tokens; with --decode, print them");
+  app.add_option("input", options.input,
+                 "Text, or token ids separated by spaces; default: read from stdin");
 }
 
 Result<TokenId> token_from(const Tokenizer& tokenizer, std::string_view word) {
   TokenId token = -1;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), token);
   if (error != std::errc{} || end != word.data() + word.size() || !tokenizer.contains(token))
-    return fail(Errc::BadRequest, fmt::format("\"{}\" is no token id; they go from 0 to {}",
-                                              printable(word), tokenizer.n_vocab() - 1));
+    return fail(Errc::BadRequest,
+                fmt::format("\"{}\" is not a token id; give a number from 0 to {}", printable(word),
+                            tokenizer.n_vocab() - 1));
   return token;
 }
 
@@ -61,7 +63,7 @@ Result<std::string> decoded(const Tokenizer& tokenizer, std::string_view ids, bo
   }
 }
 
-Result<std::string> answer(const Options& options) {
+Result<std::string> convert(const Options& options) {
   const GgufFile file = TRY(GgufFile::open(options.model));
   const Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
   const std::string input = options.input ? *options.input : TRY(read_text_stdin(kMaxInputBytes));
@@ -71,11 +73,11 @@ Result<std::string> answer(const Options& options) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Text to the token ids of a model, and back.", "leasehold-tokenize");
+  CLI::App app("Convert text to the token ids of a model, and back", "leasehold-tokenize");
   Options options;
   declare(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
-  const Result<std::string> text = answer(options);
+  const Result<std::string> text = convert(options);
   if (!text) return print_error(app.get_name(), text.error());
   std::cout << *text;
   return finish_program(app.get_name(), kExitOk);

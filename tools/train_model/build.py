@@ -1,4 +1,4 @@
-"""Writes the stories, trains vocabulary and model, and writes the GGUF file: the whole recipe in one command."""
+"""Write stories, train vocabulary and model, and write the GGUF file"""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ VOCABULARY_STORIES = 20000
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parses the command line."""
     recipe = Recipe()
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="GGUF file to write")
+    parser.add_argument("--out", type=Path, required=True, help="File to write (GGUF)")
     parser.add_argument("--checkpoint", type=Path, required=True,
-                        help="trained weights: written after training, or read instead of training when it exists")
-    parser.add_argument("--steps", type=int, default=recipe.steps)
-    parser.add_argument("--seed", type=int, default=recipe.seed)
-    parser.add_argument("--threads", type=int, default=recipe.threads)
+                        help="Trained weights; read instead of training when the file exists, else written")
+    parser.add_argument("--steps", type=int, default=recipe.steps, help="Number of training steps")
+    parser.add_argument("--seed", type=int, default=recipe.seed, help="Seed of weights and stories")
+    parser.add_argument("--threads", type=int, default=recipe.threads, help="Number of CPU threads")
     return parser.parse_args()
 
 
 def trained(arguments: argparse.Namespace, processor: sentencepiece.SentencePieceProcessor) -> StoryModel:
-    """The model from the checkpoint, or from training, which leaves a checkpoint."""
+    """Loads the model from the checkpoint, or trains it and writes the checkpoint."""
     if arguments.checkpoint.exists():
         model = StoryModel(Shape())
         model.load_state_dict(torch.load(arguments.checkpoint, weights_only=True))
@@ -47,7 +47,7 @@ def trained(arguments: argparse.Namespace, processor: sentencepiece.SentencePiec
 
 
 def main() -> None:
-    """Corpus, vocabulary, model, file."""
+    """Runs the recipe."""
     arguments = parse_arguments()
     processor = train_vocabulary(write_corpus(VOCABULARY_SEED, VOCABULARY_STORIES))
     model = trained(arguments, processor)

@@ -1,4 +1,4 @@
-"""Reads a model file back and recomputes one case of the answers beside it. Needs numpy only."""
+"""Recompute one case of the expected output beside a model file, and compare"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOGIT_TOLERANCE = 1e-4
 
 
 def differences(expected: dict, found: dict) -> list[str]:
-    """Every step at which the recomputed case says something else."""
+    """Lists the steps at which the recomputed case differs."""
     wrong = [] if expected["prompt"] == found["prompt"] else ["the prompt has other tokens"]
     for i, (want, have) in enumerate(zip(expected["steps"], found["steps"], strict=True)):
         gap = max(abs(a[1] - b[1]) for a, b in zip(want["top"], have["top"], strict=True))
@@ -23,10 +23,10 @@ def differences(expected: dict, found: dict) -> list[str]:
 
 
 def main() -> int:
-    """0 when the file and its answers agree, 1 otherwise."""
+    """Returns 0 when the case agrees, else 1."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--case", type=int, default=0)
+    parser.add_argument("model", type=Path, help="Model file; the cases are in the .json beside it")
+    parser.add_argument("--case", type=int, default=0, help="Number of the case")
     arguments = parser.parse_args()
     expected = json.loads(arguments.model.with_suffix(".json").read_text())["cases"][arguments.case]
     oracle = Oracle(arguments.model)

@@ -1,6 +1,6 @@
 """Writes stories: a seeded walk through the grammar of words.py, openings.py and plots.py.
 
-The same seed gives the same stories. Nothing here is copied text: every sentence is a template of ours.
+The same seed gives the same stories. Every sentence is a template of our own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Slots = dict[str, str]
 
 
 def pronouns(female: bool, prefix: str) -> Slots:
-    """The pronoun slots of one character: he/him/his, or with prefix "f" fe/fim/fis, and capitalised."""
+    """The pronoun slots of one character: he/him/his, or fe/fim/fis with prefix "f"; also capitalised."""
     he, him, his = ("she", "her", "her") if female else ("he", "him", "his")
     stem = {"he": he, "him": him, "his": his}
     names = {"he": "fe", "him": "fim", "his": "fis"} if prefix else {k: k for k in stem}
@@ -38,8 +38,8 @@ def pick_kind(rng: random.Random, female: bool) -> tuple[str, str]:
     return rng.choice(sorted(source.items()))
 
 
-def cast(rng: random.Random) -> Slots:
-    """Hero and friend: two different names, two different kinds."""
+def characters(rng: random.Random) -> Slots:
+    """Hero and friend, with different names and kinds."""
     female, friend_female = rng.random() < 0.5, rng.random() < 0.5
     name = rng.choice(words.SHE_NAMES if female else words.HE_NAMES)
     friend = rng.choice([n for n in (words.SHE_NAMES if friend_female else words.HE_NAMES) if n != name])
@@ -54,7 +54,7 @@ def cast(rng: random.Random) -> Slots:
 
 
 def props(rng: random.Random) -> Slots:
-    """Place and things of one story, fixed from its first line to its last."""
+    """Place and things of one story."""
     in_place, to_place, place = rng.choice(words.PLACES)
     adj, fadj = rng.sample(sorted(set(words.ADJECTIVES)), 2)
     if rng.random() < 0.3:
@@ -75,11 +75,11 @@ def props(rng: random.Random) -> Slots:
 
 
 class Story:
-    """One story under construction: its slots, its source of chance, and whether the friend was introduced."""
+    """One story under construction: its slots, its random generator, and whether the friend was introduced."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
-        self.slots = cast(rng) | props(rng)
+        self.slots = characters(rng) | props(rng)
         self.friend_known = False
 
     def reference(self, name: str, kind: str, known: bool) -> str:
@@ -87,7 +87,7 @@ class Story:
         return name if not known or self.rng.random() < BY_NAME_SHARE else f"the {kind}"
 
     def value(self, slot: str) -> str:
-        """What a slot stands for here."""
+        """The text for a slot."""
         if slot == "h":
             return self.reference(self.slots["H"], self.slots["kind"], True)
         if slot == "f":
@@ -106,7 +106,7 @@ class Story:
         return self.rng.choice((named, named, "{F} the {fkind}", "{his} friend {F} the {fkind}"))
 
     def expand(self, template: str) -> str:
-        """Chooses every `[a|b]`, fills every `{slot}`, until none is left."""
+        """Replaces every `[a|b]` and `{slot}`."""
         while CHOICE.search(template) or SLOT.search(template):
             template = CHOICE.sub(lambda m: self.rng.choice(m.group(1).split("|")), template, count=1)
             template = SLOT.sub(lambda m: self.value(m.group(1)), template, count=1)
@@ -114,14 +114,14 @@ class Story:
 
 
 def polish(text: str) -> str:
-    """Single spaces, a~ becomes a or an, and every sentence begins with a capital."""
+    """Makes spaces single, a~ into a or an, and the first letter of a sentence a capital."""
     text = re.sub(" +", " ", text).strip()
     text = ARTICLE.sub(lambda m: f"{m.group(1)}{'n' if m.group(2) in 'aeiou' else ''} {m.group(2)}", text)
     return SENTENCE_START.sub(lambda m: m.group(1) + m.group(2).upper(), text)
 
 
 def choose_plot(rng: random.Random) -> tuple[plots.Plot, str, str]:
-    """A plot, an opening that suits its sky, and the words that lead from one into the other."""
+    """A plot, an opening that fits its hour and weather, and the words between them."""
     plot = rng.choice(plots.DAY_PLOTS + plots.NIGHT_OR_WEATHER)
     if plot in plots.NIGHT_OR_WEATHER or rng.random() < 0.5:
         when = rng.choice(("One day, ", "One day, ", "One [sunny|cool|quiet|bright|windy] [morning|day|afternoon], "))
@@ -130,7 +130,7 @@ def choose_plot(rng: random.Random) -> tuple[plots.Plot, str, str]:
 
 
 def choose_lines(rng: random.Random, plot: plots.Plot) -> list[str]:
-    """One way to say each beat; the story ends with the plot's last beat, with a general ending, or with both."""
+    """One sentence per beat. A story ends with the last beat, a general ending, or both."""
     lines = [rng.choice(beat) for beat in plot] + [rng.choice(openings.ENDINGS)]
     close = rng.random()
     if close < 0.45:
@@ -139,7 +139,7 @@ def choose_lines(rng: random.Random, plot: plots.Plot) -> list[str]:
 
 
 def write_story(rng: random.Random) -> str:
-    """One story of about seven to ten sentences."""
+    """Returns one story of about seven to ten sentences."""
     story = Story(rng)
     plot, opening, story.slots["when"] = choose_plot(rng)
     text = " ".join(story.expand(line) for line in (opening, *choose_lines(rng, plot)) if line)
@@ -149,7 +149,7 @@ def write_story(rng: random.Random) -> str:
 
 
 def write_corpus(seed: int, count: int) -> list[str]:
-    """`count` stories from one seed."""
+    """Returns `count` stories."""
     rng = random.Random(seed)
     return [write_story(rng) for _ in range(count)]
 

@@ -1,4 +1,4 @@
-"""Turns the trained model and its vocabulary into a GGUF file."""
+"""Writes the trained model and its vocabulary as a GGUF file."""
 
 from __future__ import annotations
 
@@ -7,56 +7,72 @@ from pathlib import Path
 import numpy
 import sentencepiece
 
-from gguf_writer import (ALIGNMENT, TYPE_F32, TYPE_Q8_0, VALUE_BOOL, VALUE_FLOAT32, VALUE_INT32, VALUE_STRING,
-                         VALUE_UINT32, FileTensor, Metadata, quantise_q8_0, write_gguf)
+from gguf import GGMLQuantizationType, GGUFWriter, LlamaFileType
+from gguf.quants import quantize
+
 from model import Shape, StoryModel, tensors_for_file
-from vocabulary import BOS_ID, EOS_ID, UNKNOWN_ID, describe
+from vocabulary import BOS_ID, EOS_ID, UNKNOWN_ID, Vocabulary, describe
 
+ARCHITECTURE = "llama"
 MODEL_NAME = "Leasehold Stories"
-FILE_TYPE_Q8_0 = 7
+ALIGNMENT = 32
 
 
-def model_metadata(metadata: Metadata, shape: Shape) -> None:
-    """What a loader needs to build the graph."""
-    metadata.add("general.architecture", VALUE_STRING, "llama")
-    metadata.add("general.name", VALUE_STRING, MODEL_NAME)
-    metadata.add("general.alignment", VALUE_UINT32, ALIGNMENT)
-    metadata.add("general.file_type", VALUE_UINT32, FILE_TYPE_Q8_0)
-    counts = {"context_length": shape.context, "embedding_length": shape.embd, "block_count": shape.layers,
-              "feed_forward_length": shape.ffn, "attention.head_count": shape.heads,
-              "attention.head_count_kv": shape.kv_heads, "rope.dimension_count": shape.head_dim,
-              "vocab_size": shape.vocab}
-    for key, count in counts.items():
-        metadata.add(f"llama.{key}", VALUE_UINT32, count)
-    metadata.add("llama.attention.layer_norm_rms_epsilon", VALUE_FLOAT32, shape.norm_epsilon)
-    metadata.add("llama.rope.freq_base", VALUE_FLOAT32, shape.rope_base)
+def add_model_metadata(writer: GGUFWriter, shape: Shape) -> None:
+    """The keys from which a loader builds the graph."""
+    writer.add_name(MODEL_NAME)
+    writer.add_custom_alignment(ALIGNMENT)
+    writer.add_file_type(LlamaFileType.MOSTLY_Q8_0)
+    writer.add_context_length(shape.context)
+    writer.add_embedding_length(shape.embd)
+    writer.add_block_count(shape.layers)
+    writer.add_feed_forward_length(shape.ffn)
+    writer.add_head_count(shape.heads)
+    writer.add_head_count_kv(shape.kv_heads)
+    writer.add_rope_dimension_count(shape.head_dim)
+    writer.add_vocab_size(shape.vocab)
+    writer.add_layer_norm_rms_eps(shape.norm_epsilon)
+    writer.add_rope_freq_base(shape.rope_base)
 
 
-def vocabulary_metadata(metadata: Metadata, processor: sentencepiece.SentencePieceProcessor) -> None:
-    """What a loader needs to turn text into tokens and back."""
-    vocabulary = describe(processor)
-    metadata.add("tokenizer.ggml.model", VALUE_STRING, "llama")
-    metadata.add_array("tokenizer.ggml.tokens", VALUE_STRING, vocabulary.pieces)
-    metadata.add_array("tokenizer.ggml.scores", VALUE_FLOAT32, vocabulary.scores)
-    metadata.add_array("tokenizer.ggml.token_type", VALUE_INT32, vocabulary.types)
-    metadata.add("tokenizer.ggml.bos_token_id", VALUE_UINT32, BOS_ID)
-    metadata.add("tokenizer.ggml.eos_token_id", VALUE_UINT32, EOS_ID)
-    metadata.add("tokenizer.ggml.unknown_token_id", VALUE_UINT32, UNKNOWN_ID)
-    metadata.add("tokenizer.ggml.add_bos_token", VALUE_BOOL, True)
-    metadata.add("tokenizer.ggml.add_eos_token", VALUE_BOOL, False)
-    metadata.add("tokenizer.ggml.add_space_prefix", VALUE_BOOL, True)
+def add_vocabulary_metadata(writer: GGUFWriter, vocabulary: Vocabulary) -> None:
+    """The keys from which a loader builds the tokenizer."""
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(vocabulary.pieces)
+    writer.add_token_scores(vocabulary.scores)
+    writer.add_token_types(vocabulary.types)
+    writer.add_bos_token_id(BOS_ID)
+    writer.add_eos_token_id(EOS_ID)
+    writer.add_unk_token_id(UNKNOWN_ID)
+    writer.add_add_bos_token(True)
+    writer.add_add_eos_token(False)
+    writer.add_add_space_prefix(True)
 
 
-def file_tensor(name: str, weights: numpy.ndarray) -> FileTensor:
-    """Matrices as Q8_0, norms as they are."""
+def add_weights(writer: GGUFWriter, name: str, weights: numpy.ndarray) -> None:
+    """Adds a matrix as Q8_0, and a norm as F32."""
+    weights = weights.astype(numpy.float32)
     if weights.ndim == 1:
-        return FileTensor(name, weights.shape, TYPE_F32, weights.astype("<f4").tobytes())
-    return FileTensor(name, weights.shape, TYPE_Q8_0, quantise_q8_0(weights))
+        writer.add_tensor(name, weights)
+    else:
+        kind = GGMLQuantizationType.Q8_0
+        writer.add_tensor(name, quantize(weights, kind), raw_dtype=kind)
+
+
+def write_file(path: Path, shape: Shape, vocabulary: Vocabulary, weights: dict[str, numpy.ndarray]) -> None:
+    """Writes the file; `weights` is in file order."""
+    writer = GGUFWriter(path, ARCHITECTURE)
+    add_model_metadata(writer, shape)
+    add_vocabulary_metadata(writer, vocabulary)
+    for name, tensor in weights.items():
+        add_weights(writer, name, tensor)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
 
 
 def export_model(model: StoryModel, processor: sentencepiece.SentencePieceProcessor, path: Path) -> None:
-    """Writes the file."""
-    metadata = Metadata()
-    model_metadata(metadata, model.shape)
-    vocabulary_metadata(metadata, processor)
-    write_gguf(path, metadata, [file_tensor(name, w.numpy()) for name, w in tensors_for_file(model).items()])
+    """Writes the trained model and its vocabulary."""
+    weights = {name: tensor.numpy() for name, tensor in tensors_for_file(model).items()}
+    write_file(path, model.shape, describe(processor), weights)

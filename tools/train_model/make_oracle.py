@@ -1,4 +1,4 @@
-"""Writes the expected greedy answers of a model file, computed by oracle.py."""
+"""Write the expected greedy output of a model file, computed by oracle.py"""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ STEPS = 48
 
 
 def main() -> None:
-    """One case per prompt, one line per case so that a difference is easy to see."""
+    """Writes one line per case, so that a diff is readable."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("model", type=Path, help="Model file")
+    parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     arguments = parser.parse_args()
     oracle = Oracle(arguments.model)
     cases = [json.dumps(greedy_case(oracle, prompt, STEPS)) for prompt in PROMPTS]

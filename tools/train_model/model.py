@@ -1,4 +1,4 @@
-"""The transformer that is trained: Llama's block, with the interleaved rotary pairing of GGUF `llama` files."""
+"""The transformer: Llama's block with the interleaved rotary pairs of GGUF `llama` files."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def rope_tables(shape: Shape) -> tuple[Tensor, Tensor]:
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turns each pair (x[2i], x[2i + 1]) of x [batch, heads, time, head_dim] by the angle of its position."""
+    """Rotates each pair (x[2i], x[2i + 1]) of x [batch, heads, time, head_dim] by the angle of its position."""
     even, odd = x[..., 0::2], x[..., 1::2]
     return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2)
 
 
 class Attention(nn.Module):
-    """Causal attention in which several query heads share one key and value head."""
+    """Causal grouped-query attention."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """Norm, attention, norm, gated feed-forward; both halves add to the stream."""
+    """Norm, attention, norm, gated feed-forward, with residual connections."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class StoryModel(nn.Module):
         self.apply(self.initialise)
 
     def initialise(self, module: nn.Module) -> None:
-        """Small normal weights; what writes into the stream starts smaller with depth."""
+        """Small normal weights; layers that add to the residual stream start smaller with depth."""
         if isinstance(module, (nn.Linear, nn.Embedding)):
             nn.init.normal_(module.weight, std=0.04)
         if isinstance(module, Block):
@@ -121,7 +121,7 @@ class StoryModel(nn.Module):
 
 
 def tensors_for_file(model: StoryModel) -> dict[str, Tensor]:
-    """The weights under the names GGUF gives them, each [rows, columns] as stored."""
+    """The weights by GGUF name, each [rows, columns] as stored."""
     named = {"token_embd.weight": model.embed.weight, "output_norm.weight": model.norm.weight,
              "output.weight": model.head.weight}
     for i, block in enumerate(model.blocks):

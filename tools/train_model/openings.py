@@ -1,8 +1,8 @@
-"""How a story begins and ends. `[a|b]` is a choice made anew each time, `{slot}` is fixed per story."""
+"""Openings and endings. `[a|b]` is chosen each time, `{slot}` once per story."""
 
 from __future__ import annotations
 
-# Openings that name no hour and no weather: any plot may follow them.
+# Openings without an hour or weather, which fit every plot.
 TIMELESS = (
     "Once upon a time, there was a~ {adj} {kind} named {H}. {trait}",
     "Once upon a time, there was a~ {adj} {kind} named {H}. {lived}",
@@ -26,7 +26,7 @@ TIMELESS = (
     "This is the story of {H}, a~ {adj} {kind}. {lived}",
 )
 
-# Openings in the middle of a fine day: plots that bring their own weather or night do not use them.
+# Openings on a fine day, which do not fit plots with their own weather or night.
 DAYTIME = (
     "One [sunny|bright|warm|cool|quiet|fine] morning, a~ {adj} {kind} named {H} went for a walk {in_place}.",
     "One morning, a~ {adj} {kind} named {H} woke up early. {He} [washed|stretched|smiled] and went {to_place}.",

@@ -1,7 +1,7 @@
-"""An independent judge of the model file: tokenizer and forward pass in float64, from the file alone.
+"""An independent reference for the model file: tokenizer and forward pass in float64, from the file alone.
 
-Nothing is shared with the training code. The forward pass handles one token at a time and keeps the keys and
-values of earlier positions, written for reading and not for speed.
+It shares no code with the training. The forward pass handles one token at a time and keeps the keys and values of
+earlier positions; it is written to be read, not to be fast.
 """
 
 from __future__ import annotations
@@ -11,10 +11,20 @@ from pathlib import Path
 
 import numpy
 
-from gguf_reader import read_gguf
+from gguf import GGUFReader
+from gguf.quants import dequantize
 
 SPACE = "\u2581"
 BYTE_TYPE = 6
+
+
+def read_gguf(path: Path) -> tuple[dict[str, object], dict[str, numpy.ndarray]]:
+    """Metadata by key, and tensors by name as float64 [rows, columns]."""
+    reader = GGUFReader(path)
+    metadata = {key: field.contents() for key, field in reader.fields.items()}
+    weights = {tensor.name: dequantize(tensor.data, tensor.tensor_type).astype(numpy.float64)
+               for tensor in reader.tensors}
+    return metadata, weights
 
 
 class Tokenizer:
@@ -29,12 +39,12 @@ class Tokenizer:
         self.ids = {piece: i for i, piece in enumerate(self.pieces)}
 
     def best_pair(self, parts: list[str]) -> int | None:
-        """Where the best join starts; the leftmost of equals."""
+        """Index of the pair with the best score; the leftmost of equals."""
         joined = [(self.scores[self.ids[a + b]], -i) for i, (a, b) in enumerate(zip(parts, parts[1:])) if a + b in self.ids]
         return -max(joined)[1] if joined else None
 
     def encode(self, text: str) -> list[int]:
-        """BOS and the ids of the text; a text that is not empty is taken to start with a space."""
+        """BOS and the ids of the text. A space is put before a text that is not empty."""
         parts = list((" " + text if text else "").replace(" ", SPACE))
         while (at := self.best_pair(parts)) is not None:
             parts[at:at + 2] = [parts[at] + parts[at + 1]]
@@ -44,7 +54,7 @@ class Tokenizer:
         return ids
 
     def decode(self, ids: list[int]) -> str:
-        """The text of the ids; BOS and EOS say nothing, and the first space is dropped."""
+        """The text of the ids, without BOS, EOS and the first space."""
         raw = b""
         for token in ids:
             if self.types[token] == BYTE_TYPE:
@@ -63,7 +73,7 @@ class LayerCache:
 
 
 class Oracle:
-    """The model as its file describes it. A sequence is a list of LayerCache, one per layer."""
+    """The model of a file. A sequence is a list of LayerCache, one per layer."""
 
     def __init__(self, path: Path) -> None:
         self.metadata, self.weights = read_gguf(path)
@@ -79,7 +89,7 @@ class Oracle:
         return int(self.metadata[f"llama.{key}"])
 
     def project(self, x: numpy.ndarray, layer: int, part: str, heads: int) -> numpy.ndarray:
-        """One of the attention's input products, as [heads, head_dim]."""
+        """One of the input projections of the attention, as [heads, head_dim]."""
         return (self.weights[f"blk.{layer}.attn_{part}.weight"] @ x).reshape(heads, self.head_dim)
 
     def new_sequence(self) -> list[LayerCache]:
@@ -118,7 +128,7 @@ class Oracle:
         return self.weights[f"blk.{layer}.ffn_down.weight"] @ (gate / (1 + numpy.exp(-gate)) * up)
 
     def logits_after(self, token: int, sequence: list[LayerCache]) -> numpy.ndarray:
-        """Appends a token to the sequence; the logits for the next one."""
+        """Appends a token to the sequence; returns the logits of the next one."""
         x = self.weights["token_embd.weight"][token]
         for layer, cache in enumerate(sequence):
             x = x + self.attend(self.normalise(x, f"blk.{layer}.attn_norm.weight"), layer, cache)
@@ -132,7 +142,7 @@ def largest(logits: numpy.ndarray, count: int = 5) -> list[list]:
 
 
 def greedy_case(oracle: Oracle, prompt_text: str, steps: int) -> dict:
-    """Prompt, then `steps` tokens, each the best one, with the five largest logits it was chosen from."""
+    """The prompt and `steps` greedy tokens, each with the five largest logits."""
     prompt = oracle.tokenizer.encode(prompt_text)
     sequence = oracle.new_sequence()
     for token in prompt:

@@ -1,14 +1,14 @@
-"""What can happen in a story: each plot is a row of beats, each beat a set of ways to say it.
+"""The plots. A plot is a sequence of beats, and a beat is a set of alternative sentences.
 
 `{when}` opens the first beat ("One day, " after a timeless opening, "Soon, " in the middle of a day).
 `{h}` and `{f}` are the hero and the friend, by name or by kind; `{friend}` introduces the friend.
-A plot in NIGHT_OR_WEATHER brings its own sky and follows a timeless opening only.
+A plot in NIGHT_OR_WEATHER names its own hour or weather and follows a timeless opening only.
 """
 
 from __future__ import annotations
 
 Plot = tuple[tuple[str, ...], ...]
-SKIP = ""  # a beat the story can do without
+SKIP = ""  # an optional beat
 
 LOST: Plot = (
     ("{when}{h} could not find {his} {color} {thing}.", "{when}{h} lost {his} {color} {thing}.",

@@ -1,4 +1,4 @@
-"""Writes stories with a model file, by the slow and plain oracle: greedy, or at a temperature with a seed."""
+"""Print stories of a model file, computed by oracle.py: greedy, or sampled at a temperature"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oracle import Oracle
 
 
 def choose(logits: numpy.ndarray, temperature: float, rng: numpy.random.Generator) -> int:
-    """The best token at temperature 0, else one drawn by its probability."""
+    """Returns the best token at temperature 0, else a sampled one."""
     if temperature == 0:
         return int(numpy.argmax(logits))
     weights = numpy.exp((logits - logits.max()) / temperature)
@@ -19,7 +19,7 @@ def choose(logits: numpy.ndarray, temperature: float, rng: numpy.random.Generato
 
 
 def continue_text(oracle: Oracle, prompt: str, temperature: float, rng: numpy.random.Generator) -> tuple[str, int]:
-    """The prompt and what follows it up to EOS or the end of the context, and the number of new tokens."""
+    """Returns the prompt with its continuation up to EOS or the end of the context, and the number of new tokens."""
     tokens = oracle.tokenizer.encode(prompt)
     prompt_length, sequence = len(tokens), oracle.new_sequence()
     for token in tokens:
@@ -33,12 +33,12 @@ def continue_text(oracle: Oracle, prompt: str, temperature: float, rng: numpy.ra
 
 
 def main() -> None:
-    """One story per prompt."""
+    """Prints one story per prompt."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", type=Path)
-    parser.add_argument("prompts", nargs="+")
-    parser.add_argument("--temperature", type=float, default=0.0)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("model", type=Path, help="Model file")
+    parser.add_argument("prompts", nargs="+", help="Beginnings of stories")
+    parser.add_argument("--temperature", type=float, default=0.0, help="Sampling temperature; 0: greedy")
+    parser.add_argument("--seed", type=int, default=1, help="Seed of the sampling")
     arguments = parser.parse_args()
     oracle, rng = Oracle(arguments.model), numpy.random.default_rng(arguments.seed)
     for prompt in arguments.prompts:

@@ -20,7 +20,7 @@ from vocabulary import BOS_ID, EOS_ID
 
 @dataclass(frozen=True)
 class Recipe:
-    """How long and how fast. Two recipes that differ in nothing give the same weights on one machine."""
+    """Training parameters. Equal recipes give equal weights on one machine."""
 
     seed: int = 20
     steps: int = 1100
@@ -33,13 +33,13 @@ class Recipe:
 
 
 def story_tokens(processor: sentencepiece.SentencePieceProcessor, rng: random.Random) -> Iterator[int]:
-    """An endless stream: BOS story EOS BOS story EOS, every story new."""
+    """Yields BOS story EOS BOS story EOS … without end; no story repeats."""
     while True:
         yield from (BOS_ID, *processor.encode(write_story(rng)), EOS_ID)
 
 
 def packed_rows(processor: sentencepiece.SentencePieceProcessor, shape: Shape, recipe: Recipe) -> Iterator[torch.Tensor]:
-    """Batches [batch, context + 1]; each row begins with the beginning of a story and holds as many as fit."""
+    """Yields batches [batch, context + 1]; each row starts with a new story and is filled with more."""
     rng = random.Random(recipe.seed)
     while True:
         rows = []
@@ -50,7 +50,7 @@ def packed_rows(processor: sentencepiece.SentencePieceProcessor, shape: Shape, r
 
 
 def rate_at(step: int, recipe: Recipe) -> float:
-    """Linear up, cosine down to a share of the peak."""
+    """Learning rate: linear warm-up, then cosine decay to a share of the peak."""
     if step < recipe.warmup:
         return recipe.peak_rate * (step + 1) / recipe.warmup
     done = (step - recipe.warmup) / max(1, recipe.steps - recipe.warmup)
@@ -59,7 +59,7 @@ def rate_at(step: int, recipe: Recipe) -> float:
 
 
 def make_optimisers(model: StoryModel, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices inside the blocks, AdamW for the tables and the norms; norms do not decay."""
+    """Muon for the matrices of the blocks, AdamW for the tables and the norms; norms have no weight decay."""
     inner = [p for p in model.blocks.parameters() if p.ndim == 2]
     tables = [model.embed.weight, model.head.weight]
     norms = [p for p in model.parameters() if p.ndim == 1]
@@ -70,7 +70,7 @@ def make_optimisers(model: StoryModel, recipe: Recipe) -> list[torch.optim.Optim
 
 
 def train_step(model: StoryModel, optimisers: list[torch.optim.Optimizer], rows: torch.Tensor, rate: float) -> float:
-    """One update; returns the loss before it, in nats per token."""
+    """Makes one update; returns the loss before it, in nats per token."""
     logits = model(rows[:, :-1])
     loss = functional.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten())
     model.zero_grad(set_to_none=True)
@@ -84,7 +84,7 @@ def train_step(model: StoryModel, optimisers: list[torch.optim.Optimizer], rows:
 
 
 def train(processor: sentencepiece.SentencePieceProcessor, shape: Shape, recipe: Recipe) -> tuple[StoryModel, float]:
-    """The trained model and the mean loss of its last hundred steps, on stories it had never seen before."""
+    """Returns the trained model and the mean loss of the last 100 steps, all on new stories."""
     torch.manual_seed(recipe.seed)
     torch.set_num_threads(recipe.threads)
     model = StoryModel(shape)
@@ -99,6 +99,6 @@ def train(processor: sentencepiece.SentencePieceProcessor, shape: Shape, recipe:
 
 
 def report(step: int, losses: list[float], began: float) -> None:
-    """One line of progress for whoever waits."""
+    """Prints one line of progress to stderr."""
     recent = sum(losses[-100:]) / len(losses[-100:])
     print(f"training step={step} loss={recent:.4f} seconds={time.monotonic() - began:.0f}", file=sys.stderr, flush=True)

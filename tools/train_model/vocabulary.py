@@ -14,7 +14,7 @@ TYPE_NORMAL, TYPE_UNKNOWN, TYPE_CONTROL, TYPE_BYTE = 1, 2, 3, 6
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What a GGUF file stores about a SentencePiece model, in id order."""
+    """The tables of a SentencePiece model in a GGUF file, in id order."""
 
     pieces: list[str]
     scores: list[float]
@@ -22,7 +22,7 @@ class Vocabulary:
 
 
 def train_vocabulary(stories: list[str]) -> sentencepiece.SentencePieceProcessor:
-    """Learns the merges. One thread, no sampling: the same stories give the same pieces."""
+    """Learns the merges with one thread and no sampling, so the same stories give the same pieces."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(stories), model_writer=model, model_type="bpe", vocab_size=VOCAB_SIZE,
@@ -34,7 +34,7 @@ def train_vocabulary(stories: list[str]) -> sentencepiece.SentencePieceProcessor
 
 
 def token_type(processor: sentencepiece.SentencePieceProcessor, token: int) -> int:
-    """The GGUF type number of one token."""
+    """Returns the GGUF type number of one token."""
     if processor.is_unknown(token):
         return TYPE_UNKNOWN
     if processor.is_control(token):
@@ -43,7 +43,7 @@ def token_type(processor: sentencepiece.SentencePieceProcessor, token: int) -> i
 
 
 def describe(processor: sentencepiece.SentencePieceProcessor) -> Vocabulary:
-    """The tables for the file."""
+    """Returns the tables for the file."""
     ids = range(processor.get_piece_size())
     return Vocabulary(pieces=[processor.id_to_piece(i) for i in ids],
                       scores=[float(processor.get_score(i)) for i in ids],

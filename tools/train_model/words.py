@@ -1,16 +1,16 @@
-"""The words of the story grammar: who a story can be about, where it can happen, and with what.
+"""The words of the story grammar: characters, places and things.
 
-Everything here is plain data. A template (see plots.py) names a slot in braces; corpus.py fills it
-from these lists once per story, so that the hero keeps one name from the first line to the last.
+A template (see plots.py) names a slot in braces. corpus.py fills it from these lists once per story, so
+that the hero keeps one name.
 """
 
 from __future__ import annotations
 
-# Few and short, so that each becomes one token: a small model then keeps its characters apart.
+# Few and short names become single tokens, which a small model can keep apart.
 HE_NAMES = ("Max", "Tom", "Sam", "Ben", "Leo", "Bo")
 SHE_NAMES = ("Mia", "Lily", "Nina", "Zoe", "Luna", "Ida")
 
-# kind -> where one of that kind lives
+# kind -> its home
 ANIMALS = {
     "fox": "a warm den", "rabbit": "a soft burrow", "bear": "a big cave", "mouse": "a tiny hole",
     "duck": "a nest of reeds", "owl": "a hollow tree", "frog": "a house of leaves", "cat": "a red house",

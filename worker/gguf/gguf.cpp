@@ -18,7 +18,7 @@ Result<UniqueFd> open_for_reading(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd) return fd;
   if (errno == ENOENT || errno == ENOTDIR)
-    return fail(Errc::FileNotFound, fmt::format("{}: there is no such model file", path));
+    return fail(Errc::FileNotFound, fmt::format("{}: no such model file; check the path", path));
   return fail_errno(errno == EACCES ? Errc::PermissionDenied : Errc::SystemError,
                     fmt::format("open {}", path), errno);
 }
@@ -88,7 +88,7 @@ std::span<const std::byte> GgufFile::data(const GgufTensor& tensor) const {
 
 Result<void> GgufFile::read(const GgufTensor& tensor, std::uint64_t from,
                             std::span<std::byte> destination) const {
-  expects(from + destination.size() <= tensor.size_bytes, "what is read is the tensor's");
+  expects(from + destination.size() <= tensor.size_bytes, "the range lies in the tensor");
   const GgufFile& file = part(tensor.part);
   std::uint64_t done = 0;
   while (done < destination.size()) {
@@ -98,8 +98,8 @@ Result<void> GgufFile::read(const GgufTensor& tensor, std::uint64_t from,
     if (n < 0) return fail_errno(Errc::SystemError, fmt::format("pread {}", file.path_), errno);
     if (n == 0)
       return fail(Errc::FileCorrupt,
-                  fmt::format("{}: tensor {} ends after {} of {} bytes: the file was cut short "
-                              "since it was opened",
+                  fmt::format("{}: tensor {} ends after {} of {} bytes: the file was "
+                              "truncated after it was opened",
                               file.path_, tensor.name, from + done, tensor.size_bytes));
     done += static_cast<std::uint64_t>(n);
   }
@@ -110,8 +110,8 @@ Result<void> GgufFile::check_unchanged() const {
   const FileIdentity now = TRY(identify(fd_, path_));
   if (now != mapped_)
     return fail(Errc::FileCorrupt,
-                fmt::format("{}: was written to while it was read ({} bytes then, {} now): load "
-                            "it again once it is whole",
+                fmt::format("{}: changed while it was read ({} bytes then, {} now); load "
+                            "it again when it is complete",
                             path_, mapped_.size_bytes, now.size_bytes));
   for (const GgufFile& other : other_parts_) TRY(other.check_unchanged());
   return {};

@@ -1,20 +1,19 @@
-/// A GGUF model file, open for reading; or several that together hold one model.
+/// A GGUF model file open for reading, or several files that together contain one model.
 ///
-/// A split model's files say so in their metadata (split.count, split.no) and are named
-/// "NAME-00001-of-0000N.gguf"; whichever is opened finds the others beside it. The first holds the
-/// metadata, each of them tensors, and to a reader they are one file.
+/// The files of a split model have metadata split.count and split.no and are named
+/// "NAME-00001-of-0000N.gguf". Opening any of them finds the others in the same folder. The first
+/// file has the metadata, each file has tensors, and readers see one file.
 ///
-/// Each file is mapped read-only; its directory is checked once, in `open`. Its size is looked at
-/// only then: a file that somebody truncates afterwards kills whoever touches the missing pages of
-/// the mapping (SIGBUS). So tensors are loaded with `read`, which copies by pread and meets a
-/// shorter file as an error; `data` is for tools and tests. Metadata is decoded from the mapping,
-/// right after opening.
+/// `open` maps each file read-only and checks its directory and size. If the file is truncated
+/// later, access to the missing pages of the mapping raises SIGBUS. Loaders therefore use `read`,
+/// which copies with pread and returns an error for a shorter file; `data` is for tools and tests.
+/// Metadata is decoded from the mapping right after opening.
 ///
 /// Lifetime: spans and pointers live as long as the GgufFile. It can be moved, not copied.
 /// Threads: any number may read.
-/// Errors: FileNotFound, PermissionDenied, SystemError for the file as such; FileCorrupt for a file
-/// that breaks the format or contradicts itself; UnsupportedModel for one that is well-formed but
-/// nothing this build computes with.
+/// Errors: FileNotFound, PermissionDenied, SystemError for the file itself; FileCorrupt for a file
+/// that breaks the format or is inconsistent; UnsupportedModel for a well-formed file that this
+/// build cannot compute with.
 #pragma once
 
 #include <cstddef>
@@ -31,17 +30,17 @@
 
 namespace leasehold {
 
-/// The same values mean the same bytes, as long as nobody rewrites a file and sets its time back.
-/// Of a split model: device and size of all files, and in the place of inode and time a hash of all
-/// files' inodes, sizes and times.
+/// Equal values mean equal bytes, unless a file is rewritten and its time is set back. For a split
+/// model: the device, the total size, and a hash of all files' inodes, sizes and times in place of
+/// inode and time.
 struct FileIdentity {
   std::uint64_t device;
   std::uint64_t inode;
   std::uint64_t size_bytes;
   std::int64_t mtime_ns;
 
-  /// Of the file under this path now. Errors: FileNotFound, SystemError, FileCorrupt for what is
-  /// no regular file.
+  /// The identity of the file at this path now. Errors: FileNotFound, SystemError; FileCorrupt if
+  /// it is not a regular file.
   static Result<FileIdentity> of_path(const std::string& path);
 
   bool operator==(const FileIdentity&) const = default;
@@ -51,43 +50,42 @@ class GgufFile {
  public:
   static Result<GgufFile> open(const std::string& path);
 
-  /// Of a split model: the first file's.
+  /// For a split model, the first file.
   const std::string& path() const { return path_; }
   const FileIdentity& identity() const { return identity_; }
-  /// Of what lies under the same paths now.
+  /// The identity of the files at the same paths now.
   Result<FileIdentity> identity_now() const;
 
   /// In file order.
   std::span<const GgufTensor> tensors() const { return directory_.tensors; }
 
-  /// Null when there is no tensor of that name.
+  /// Returns null if there is no such tensor.
   const GgufTensor* find(std::string_view name) const;
 
   /// The tensor's bytes in the mapping.
   std::span<const std::byte> data(const GgufTensor& tensor) const;
 
-  /// Copies the tensor's bytes from byte `from` on; it has as many as `destination` takes.
-  /// Errors: FileCorrupt when the file has become shorter; SystemError when it cannot be read.
+  /// Fills `destination` with the tensor's bytes from byte `from`; the tensor has enough bytes.
+  /// Errors: FileCorrupt if the file became shorter; SystemError if it cannot be read.
   Result<void> read(const GgufTensor& tensor, std::uint64_t from,
                     std::span<std::byte> destination) const;
 
-  /// FileCorrupt when the file is no longer the one that was opened: what was read since is
-  /// worth nothing.
+  /// Errors: FileCorrupt if the file changed since `open`; data read since then is invalid.
   Result<void> check_unchanged() const;
 
   bool has(std::string_view key) const;
 
-  /// Elements of a metadata array, without decoding it.
-  /// Errors: FileCorrupt when there is no such key; UnsupportedModel when it is no array.
+  /// The length of a metadata array, without decoding it.
+  /// Errors: FileCorrupt if the key is missing; UnsupportedModel if it is not an array.
   Result<std::uint64_t> length(std::string_view key) const;
 
   /// A metadata value. T: uint32_t, uint64_t (any integer in range), float, bool, string,
   /// vector<string>, vector<float>, vector<int32_t>.
-  /// Errors: FileCorrupt when there is no such key; UnsupportedModel when it has another type.
+  /// Errors: FileCorrupt if the key is missing; UnsupportedModel if it has another type.
   template <class T>
   Result<T> get(std::string_view key) const;
 
-  /// The same, with `fallback` for a key that is not there.
+  /// The same; returns `fallback` if the key is missing.
   template <class T>
   Result<T> get_or(std::string_view key, T fallback) const {
     if (!has(key)) return fallback;

@@ -1,4 +1,4 @@
-/// Reads little-endian values from untrusted bytes, never past their end.
+/// Reads little-endian values from untrusted bytes, with bounds checks.
 ///
 /// Errors: FileCorrupt naming the file, the byte offset, and what was expected there.
 #pragma once
@@ -18,7 +18,7 @@
 namespace leasehold {
 
 static_assert(std::endian::native == std::endian::little,
-              "GGUF values are little-endian and are copied as they lie");
+              "GGUF values are little-endian and are copied unchanged");
 
 class GgufCursor {
  public:
@@ -47,7 +47,7 @@ class GgufCursor {
     return std::string_view(text, size);
   }
 
-  /// `count` elements of `element_size_bytes`, of which at least that many bytes must be left.
+  /// Checks that `count` elements of at least `element_size_bytes` fit in the remaining bytes.
   Result<void> check_remaining(std::uint64_t count, std::uint64_t element_size_bytes,
                                std::string_view what) const {
     if (count > remaining() / element_size_bytes)

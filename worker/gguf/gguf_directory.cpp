@@ -21,12 +21,12 @@ constexpr std::size_t kMaxKeyBytes = 65535;
 constexpr std::size_t kMaxTensorNameBytes = 64;
 constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 48;
 
-// The least a metadata entry (length, one letter, type, value) and a tensor entry (length, one
-// letter, dimension count, one dimension, type, offset) can take: counts above that are lies.
+// The minimum size of a metadata entry (length, one letter, type, value) and of a tensor entry
+// (length, one letter, dimension count, one dimension, type, offset). They bound the counts.
 constexpr std::uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;
 constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
-/// Zero for the types without a fixed size.
+/// Returns 0 for types without a fixed size.
 constexpr std::uint64_t fixed_size_bytes(GgufType type) {
   switch (type) {
     case GgufType::Uint8:
@@ -51,7 +51,7 @@ constexpr std::uint64_t fixed_size_bytes(GgufType type) {
   return 0;
 }
 
-/// Names go into messages and logs, so only visible ASCII is let in.
+/// Names appear in messages and logs, so only visible ASCII is accepted.
 Result<std::string> take_name(GgufCursor& in, std::size_t max_bytes, std::string_view what) {
   const std::uint64_t at = in.position();
   const std::string_view text = TRY(in.take_string(what));
@@ -67,11 +67,11 @@ Result<GgufType> take_type(GgufCursor& in) {
   const std::uint64_t at = in.position();
   const auto number = TRY(in.take<std::uint32_t>("value type"));
   if (number > std::to_underlying(GgufType::Float64))
-    return in.corrupt(at, fmt::format("{} is no metadata type", number));
+    return in.corrupt(at, fmt::format("{} is not a metadata type", number));
   return static_cast<GgufType>(number);
 }
 
-/// Steps over `count` values of one type.
+/// Skips `count` values of one type.
 Result<void> skip_values(GgufCursor& in, GgufType type, std::uint64_t count, std::string_view key) {
   if (type != GgufType::String) return in.skip(count, fixed_size_bytes(type), key);
   TRY(in.check_remaining(count, sizeof(std::uint64_t), key));
@@ -124,7 +124,7 @@ Result<std::vector<std::uint64_t>> take_shape(GgufCursor& in, std::string_view t
   return shape;
 }
 
-/// "F32, F16 …", as the table has them.
+/// "F32, F16, …", in table order.
 std::string supported_types() {
   std::vector<std::string_view> names;
   for (const TensorTypeRow& row : kTensorTypeRows)
@@ -147,7 +147,7 @@ Result<TensorType> take_tensor_type(GgufCursor& in, std::string_view tensor,
                   supported_types()));
 }
 
-/// The offset is still relative to the start of the tensor data, which nobody knows yet.
+/// The offset is relative to the tensor data, whose start is not known yet.
 Result<GgufTensor> take_tensor(GgufCursor& in, std::string_view path) {
   GgufTensor tensor{};
   tensor.name = TRY(take_name(in, kMaxTensorNameBytes, "tensor name"));
@@ -205,7 +205,7 @@ Result<void> set_tensor_offsets(const GgufCursor& in, std::uint64_t file_size_by
     if (tensor.offset > data_size || tensor.size_bytes > data_size - tensor.offset)
       return in.corrupt(file_size_bytes,
                         fmt::format("tensor {} takes {} bytes from {} of the {} bytes of data: the "
-                                    "file is cut short, fetch it again",
+                                    "file is truncated; fetch it again",
                                     tensor.name, tensor.size_bytes, tensor.offset, data_size));
     tensor.offset += data_start;
   }

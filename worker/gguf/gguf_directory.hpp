@@ -1,4 +1,4 @@
-/// What a GGUF file says it holds: metadata and tensors, checked, before any number is used.
+/// The directory of a GGUF file: metadata and tensors, checked before any value is used.
 ///
 /// Source: the GGUF specification (ggml, docs/gguf.md), versions 2 and 3, little-endian. Version 2
 /// differs from 3 only in that 3 allows big-endian files, which are refused here.
@@ -37,8 +37,8 @@ enum class GgufType : std::uint32_t {
 
 std::string_view name(GgufType type);
 
-/// Where one metadata value lies in the file. Only its extent is kept, so that a directory costs
-/// memory in proportion to its number of keys, whatever a corrupt count claims.
+/// The extent of one metadata value in the file. Values are not stored, so the memory of a
+/// directory is proportional to its number of keys, whatever a corrupt count claims.
 struct GgufValue {
   GgufType type;
   GgufType element_type;  ///< Of an array; otherwise the same as `type`.
@@ -53,7 +53,7 @@ struct GgufTensor {
   std::vector<std::uint64_t> shape;  ///< [columns, …], one to four dimensions, none of them 0.
   std::uint64_t offset;              ///< Byte in the file where the data starts.
   std::uint64_t size_bytes;
-  std::uint32_t part = 0;  ///< Of a split file: where the data is.
+  std::uint32_t part = 0;  ///< Of a split model: the file with the data.
 
   std::uint64_t columns() const { return shape.front(); }
   std::uint64_t rows() const;
@@ -66,9 +66,9 @@ struct GgufDirectory {
   std::vector<GgufTensor> tensors;  ///< In file order.
 };
 
-/// Reads and checks everything in front of the tensor data: every count, length, name, type,
-/// dimension and offset, and that the data of each tensor lies inside the file, aligned, and over
-/// no other tensor's. `file` is the whole file; `path` is for messages.
+/// Reads and checks everything before the tensor data: every count, length, name, type, dimension
+/// and offset. Checks that the data of each tensor is aligned, inside the file, and does not
+/// overlap another tensor. `file` is the whole file; `path` is for messages.
 /// Errors: FileCorrupt for bytes that break the format, with their offset; UnsupportedModel for a
 /// well-formed file with a version, tensor type or metadata this build does not compute with.
 Result<GgufDirectory> read_gguf_directory(std::span<const std::byte> file, std::string_view path);

@@ -1,4 +1,4 @@
-/// A model in several files: finding them, checking that they belong together, reading as one.
+/// A model in several files: finds them, checks that they belong together, reads them as one.
 ///
 /// Source: the GGUF naming convention ("NAME-00001-of-00003.gguf") and the split.* metadata that
 /// gguf-split writes: split.count, split.no from 0, split.tensors.count over all files.
@@ -20,21 +20,21 @@ std::string part_suffix(std::uint32_t number, std::uint32_t n_parts) {
   return fmt::format("-{:05}-of-{:05}.gguf", number + 1, n_parts);
 }
 
-/// What stands before "-00001-of-0000N.gguf".
+/// The path without "-00001-of-0000N.gguf".
 Result<std::string> split_stem(const std::string& path, std::uint32_t number,
                                std::uint32_t n_parts) {
   const std::string suffix = part_suffix(number, n_parts);
   if (path.ends_with(suffix)) return path.substr(0, path.size() - suffix.size());
   return fail(Errc::FileCorrupt,
-              fmt::format("{}: is part {} of {} of a split model, so its name must end with {}: "
-                          "give the files the names they were published with",
+              fmt::format("{}: is part {} of {} of a split model, so its name must end with {}; "
+                          "restore the published file names",
                           path, number + 1, n_parts, suffix));
 }
 
 std::uint64_t first_bytes(const unsigned char* hash) {
   std::uint64_t number;
   std::memcpy(&number, hash, sizeof number);
-  return number >> 1;  // databases count in signed numbers
+  return number >> 1;  // fits a signed 64-bit column
 }
 
 FileIdentity combined_identity(std::span<const FileIdentity> parts) {
@@ -53,11 +53,11 @@ FileIdentity combined_identity(std::span<const FileIdentity> parts) {
   return all;
 }
 
-/// A part that is not there is not "the model": say which, and of what.
+/// Adds the part number to a FileNotFound error.
 Result<GgufFile> with_part_context(Result<GgufFile> part, std::uint32_t number,
                                    std::uint32_t n_parts) {
   if (part || part.error().code != Errc::FileNotFound) return part;
-  return fail(Errc::FileNotFound, fmt::format("{} (part {} of {}; all parts lie in one folder)",
+  return fail(Errc::FileNotFound, fmt::format("{} (part {} of {}; put all parts in one folder)",
                                               part.error().detail, number + 1, n_parts));
 }
 
@@ -65,7 +65,7 @@ Result<void> check_part(const GgufFile& part, std::uint32_t number, std::uint32_
   const auto count = TRY(part.get_or<std::uint32_t>("split.count", 1));
   const auto says = TRY(part.get_or<std::uint32_t>("split.no", 0));
   if (count == n_parts && says == number) return {};
-  return fail(Errc::FileCorrupt, fmt::format("{}: says it is part {} of {}, not {} of {}",
+  return fail(Errc::FileCorrupt, fmt::format("{}: is part {} of {}, expected part {} of {}",
                                              part.path(), says + 1, count, number + 1, n_parts));
 }
 
@@ -109,7 +109,7 @@ Result<void> GgufFile::add_part(GgufFile part) {
         directory_.tensor_index.emplace(tensor.name, directory_.tensors.size());
     if (!is_new)
       return fail(Errc::FileCorrupt,
-                  fmt::format("{}: tensor {} is in {} too", part.path_, tensor.name, path_));
+                  fmt::format("{}: tensor {} is also in {}", part.path_, tensor.name, path_));
     directory_.tensors.push_back(std::move(tensor));
   }
   part.directory_.tensors.clear();

@@ -1,5 +1,5 @@
-// GgufFile::length and get: metadata values decoded from the mapping. Extents were checked when the
-// directory was read, so what can still go wrong is a type or a value, not a bound.
+// GgufFile::length and get decode metadata from the mapping. The directory reader checked all
+// extents, so only types and values can be wrong here.
 #include <fmt/format.h>
 
 #include <type_traits>
@@ -19,7 +19,7 @@ std::unexpected<Error> wrong_type(std::string_view path, std::string_view key,
                           is_array ? "an array of " : "", name(value.element_type), wanted));
 }
 
-/// An integer of any width as 64 bits with its sign told apart.
+/// An integer of any width as a sign and 64 bits.
 struct WideInteger {
   bool is_negative;
   std::uint64_t magnitude;
@@ -76,7 +76,7 @@ Result<std::vector<T>> take_array(GgufCursor& in, std::string_view path, std::st
   if (value.type != GgufType::Array || value.element_type != type_of<T>())
     return wrong_type(path, key, value, fmt::format("an array of {}", name(type_of<T>())));
   std::vector<T> elements;
-  elements.reserve(value.count);  // each takes at least four bytes of the file: checked
+  elements.reserve(value.count);  // bounded: each element takes at least four bytes of the file
   for (std::uint64_t i = 0; i < value.count; ++i) {
     if constexpr (std::is_same_v<T, std::string>)
       elements.emplace_back(TRY(in.take_string(key)));

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "common/checksum.hpp"
 #include "ipc/segment/segment_layout.hpp"
 #include "kernels/op_args.hpp"
-#include "worker/kv/checksum.hpp"
 
 namespace leasehold {
 

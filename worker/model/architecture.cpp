@@ -6,7 +6,7 @@
 namespace leasehold {
 namespace {
 
-// The order is that of use in the forward pass, so that a layer is read front to back.
+// In the order of use in the forward pass, so that a layer is read front to back.
 constexpr TensorSpec kLlamaAttention[] = {
     {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
@@ -71,8 +71,8 @@ constexpr TensorSpec kExpertsAndShared[] = {
     {"ffn_down_shexp.weight", TensorDim::FeedForward, TensorDim::Embedding},
 };
 
-// GGUF converters permute llama's query and key rows so that rotated pairs are neighbours; those of
-// the others stay as they were trained.
+// GGUF converters permute llama's query and key rows so that rotated pairs are neighbours. Rows of
+// the other architectures keep their trained order.
 constexpr Architecture kArchitectures[] = {
     {.name = "llama",
      .rope_style = RopeStyle::Interleaved,

@@ -1,5 +1,5 @@
-/// The model architectures this build computes, one table row each. A new one is a row here and,
-/// when it has tensors of its own, a list of them.
+/// The supported model architectures, one table row each. A new architecture is a row and, if it
+/// has additional tensors, a list of them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace leasehold {
 
-/// Lengths that a ModelConfig gives.
+/// Lengths taken from a ModelConfig.
 enum class TensorDim : std::uint8_t {
   One,
   Embedding,          ///< n_embd
@@ -24,34 +24,34 @@ enum class TensorDim : std::uint8_t {
   Vocabulary,         ///< n_vocab
 };
 
-/// How many of a tensor there are in a layer, and whether a file may leave it out.
+/// The number of copies of a tensor in a layer, and whether it may be absent.
 enum class Presence : std::uint8_t {
   Required,
-  Optional,   ///< Used where a file has it.
-  PerExpert,  ///< Required; one matrix for each expert, one after the other in one tensor.
+  Optional,   ///< Used if the file has it.
+  PerExpert,  ///< Required; one matrix per expert, concatenated in one tensor.
 };
 
 /// A tensor of a model. Vectors (one row) are always F32.
 struct TensorSpec {
-  std::string_view name;  ///< Of a block's tensor: what follows "blk.N.".
+  std::string_view name;  ///< For tensors of a block: the part after "blk.N.".
   TensorDim columns;
   TensorDim rows;
   Presence presence = Presence::Required;
 };
 
-/// A layer is its attention's tensors and then its feed-forward's, in layout order. A model whose
-/// metadata counts experts has those of `experts` instead of `feed_forward`.
+/// A layer has the tensors of `attention`, then of `feed_forward`, in layout order. Models with
+/// experts have `experts` instead of `feed_forward`.
 struct Architecture {
-  std::string_view name;  ///< As general.architecture says it, and the prefix of its metadata keys.
+  std::string_view name;  ///< Value of general.architecture, and prefix of the metadata keys.
   RopeStyle rope_style;
   std::span<const TensorSpec> attention;
-  std::span<const TensorSpec> feed_forward;  ///< Empty: only with experts.
-  std::span<const TensorSpec> experts;       ///< Empty: never with experts.
-  bool has_shared_expert = false;            ///< One that every row goes through, behind a gate.
-  bool normalize_expert_weights = false;     ///< Of the experts a row was sent to.
+  std::span<const TensorSpec> feed_forward;  ///< Empty: models without experts are not supported.
+  std::span<const TensorSpec> experts;       ///< Empty: models with experts are not supported.
+  bool has_shared_expert = false;            ///< An expert that computes every row, behind a gate.
+  bool normalize_expert_weights = false;     ///< Over the chosen experts of a row.
 };
 
-/// Null for an architecture this build does not compute.
+/// Returns null for an unsupported architecture.
 const Architecture* find_architecture(std::string_view name);
 
 /// "llama, qwen2, …", for messages.

@@ -1,11 +1,12 @@
-/// Reads the metadata keys of one file's architecture: `keys.count("block_count", …)` reads
-/// "llama.block_count" of a llama. Errors carry the whole key.
+/// Reads metadata keys of one file's architecture: for a llama, `keys.count("block_count", …)`
+/// reads "llama.block_count". Errors contain the whole key.
 ///
 /// Lifetime: the file outlives it.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,15 @@
 #include "worker/gguf/gguf.hpp"
 
 namespace leasehold {
+
+/// Longer contexts are refused: the angles of rope must stay within the range of sin_cos.
+inline constexpr std::uint32_t kMaxContext = 1u << 24;
+
+/// A key that this build ignores if it has its neutral value, and refuses otherwise.
+struct UnsupportedKey {
+  std::string_view suffix;
+  float neutral_value;
+};
 
 class ArchitectureKeys {
  public:
@@ -24,16 +34,16 @@ class ArchitectureKeys {
   }
   bool has(std::string_view suffix) const { return file_.has(key(suffix)); }
 
-  /// 1 … max.
+  /// A number from 1 to `max`.
   Result<std::uint32_t> count(std::string_view suffix, std::uint32_t max) const {
     const auto number = TRY(file_.get<std::uint32_t>(key(suffix)));
     if (number == 0) return corrupt("{} is 0", key(suffix));
     if (number > max)
-      return unsupported("{} is {}; this build is made for {} at most", key(suffix), number, max);
+      return unsupported("{} is {}; this build supports at most {}", key(suffix), number, max);
     return number;
   }
 
-  /// The same, with `fallback` where the key is not there.
+  /// The same; returns `fallback` if the key is missing.
   Result<std::uint32_t> count_or(std::string_view suffix, std::uint32_t max,
                                  std::uint32_t fallback) const {
     if (!has(suffix)) return fallback;
@@ -45,7 +55,7 @@ class ArchitectureKeys {
     return file_.get_or<T>(key(suffix), std::move(fallback));
   }
 
-  /// Strictly between the two.
+  /// Returns `value` if it is strictly between `low` and `high`.
   Result<float> between(std::string_view suffix, float low, float high, float value) const {
     if (value > low && value < high) return value;
     return corrupt("{} is {}, not between {} and {}", key(suffix), value, low, high);

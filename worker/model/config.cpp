@@ -12,23 +12,18 @@
 namespace leasehold {
 namespace {
 
-// Far above any model of these architectures, far below where a product of two overflows 32 bits
-// or a corrupt number asks for absurd memory.
+// Far above any model of these architectures, and far below values whose products overflow 32 bits
+// or whose buffers exhaust memory.
 constexpr std::uint32_t kMaxLayers = 1024;
 constexpr std::uint32_t kMaxWidth = 1u << 20;
 constexpr std::uint32_t kMaxHeads = 1024;
 constexpr std::uint32_t kMaxHeadDim = 1024;
 constexpr std::uint32_t kMaxExperts = 1024;
 constexpr std::uint32_t kMaxVocab = 1u << 22;
-constexpr std::uint32_t kMaxContext = 1u << 24;
-constexpr std::size_t kMaxNameBytes = 256;  // what the broker takes: TextRule::Label
+constexpr std::size_t kMaxNameBytes = 256;  // limit of the broker: TextRule::Label
 
-/// Metadata that would change what is computed, and the value that says nothing. Computing such a
-/// model without it would be silently wrong.
-struct UnsupportedKey {
-  std::string_view suffix;
-  float neutral_value;
-};
+/// Metadata that would change the result. Computing such a model without it would be silently
+/// wrong.
 constexpr UnsupportedKey kUnsupportedKeys[] = {
     {"attention.scale", 0.0f},          {"attention.clamp_kqv", 0.0f},
     {"attention.max_alibi_bias", 0.0f}, {"attn_logit_softcapping", 0.0f},
@@ -37,7 +32,7 @@ constexpr UnsupportedKey kUnsupportedKeys[] = {
     {"expert_weights_scale", 1.0f},
 };
 
-/// The name goes to clients and logs: text only.
+/// The name appears in clients and logs, so it must be text.
 Result<std::string> read_name(const GgufFile& file, std::string_view architecture) {
   std::string name = TRY(file.get_or<std::string>("general.name", std::string(architecture)));
   const bool has_controls =
@@ -61,7 +56,7 @@ Result<void> read_attention(const ArchitectureKeys& keys, ModelConfig& config) {
   const std::uint32_t default_head_dim = config.n_embd / config.n_heads;
   config.head_dim = TRY(keys.count_or("attention.key_length", kMaxHeadDim, default_head_dim));
   if (config.head_dim > kMaxHeadDim)
-    return keys.unsupported("heads are {} wide; this build is made for {} at most", config.head_dim,
+    return keys.unsupported("heads are {} wide; this build supports at most {}", config.head_dim,
                             kMaxHeadDim);
   const auto value_dim = TRY(keys.count_or("attention.value_length", kMaxHeadDim, config.head_dim));
   if (value_dim != config.head_dim)
@@ -70,7 +65,7 @@ Result<void> read_attention(const ArchitectureKeys& keys, ModelConfig& config) {
   return {};
 }
 
-/// Zero is how some converters write "none".
+/// Some converters write zero for "none".
 Result<void> reject_unsupported_keys(const ArchitectureKeys& keys) {
   for (const UnsupportedKey& unsupported_key : kUnsupportedKeys) {
     const float value = TRY(keys.get_or<float>(unsupported_key.suffix, 0.0f));
@@ -79,13 +74,12 @@ Result<void> reject_unsupported_keys(const ArchitectureKeys& keys) {
                               keys.key(unsupported_key.suffix), value);
   }
   if (!TRY(keys.get_or<bool>("attention.causal", true)))
-    return keys.unsupported("{} is false; this build attends to what came before only",
+    return keys.unsupported("{} is false; this build supports causal attention only",
                             keys.key("attention.causal"));
   return {};
 }
 
-/// A sliding window hides what is further back than it is wide. Up to its width it hides nothing,
-/// so that is how far a text may go.
+/// A text no longer than the sliding window is computed exactly, so the window limits the context.
 Result<void> read_context(const ArchitectureKeys& keys, ModelConfig& config) {
   const auto n_context = TRY(keys.count("context_length", kMaxContext));
   const auto window = TRY(keys.get_or<std::uint32_t>("attention.sliding_window", 0));
@@ -124,7 +118,7 @@ Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architectu
   return experts;
 }
 
-/// The feed-forward that every row goes through.
+/// The feed-forward that computes every row.
 Result<std::uint32_t> read_common_width(const ArchitectureKeys& keys,
                                         const Architecture& architecture,
                                         const ExpertConfig& experts, std::uint32_t n_ff) {
@@ -143,7 +137,7 @@ Result<std::uint32_t> read_vocabulary_size(const GgufFile& file, const Architect
   if (n_rows != n_tokens)
     return keys.corrupt("token_embd.weight has {} rows for {} tokens", n_rows, n_tokens);
   if (n_rows > kMaxVocab)
-    return keys.unsupported("{} tokens; this build is made for {} at most", n_rows, kMaxVocab);
+    return keys.unsupported("{} tokens; this build supports at most {}", n_rows, kMaxVocab);
   const auto n_vocab = static_cast<std::uint32_t>(n_rows);
   if (TRY(keys.get_or<std::uint32_t>("vocab_size", n_vocab)) != n_vocab)
     return keys.corrupt("{} is not {}, the rows of token_embd.weight", keys.key("vocab_size"),

@@ -10,30 +10,24 @@
 namespace leasehold {
 namespace {
 
-constexpr std::uint32_t kMaxContext = 1u << 24;
 constexpr std::uint32_t kMaxDim = 1024;
 
-// The longest context's angles must stay within what sin_cos reduces: 2^24 · 64 = 2^30.
+// The angles of the longest context must stay in the range of sin_cos: 2^24 · 64 = 2^30.
 constexpr float kMinFreqFactor = 1.0f / 64;
 
-/// What a file may say about its way of scaling beyond what is computed here, and the value that
-/// says nothing.
-struct UnsupportedKey {
-  std::string_view suffix;
-  float neutral_value;
-};
+/// Metadata of yarn scaling that this build does not compute.
 constexpr UnsupportedKey kUnsupportedYarnKeys[] = {
     {"rope.scaling.attn_factor", 1.0f},     {"rope.scaling.yarn_log_multiplier", 0.0f},
     {"rope.scaling.yarn_ext_factor", 1.0f}, {"rope.scaling.yarn_attn_factor", 1.0f},
     {"rope.scaling.yarn_beta_fast", 32.0f}, {"rope.scaling.yarn_beta_slow", 1.0f},
 };
 
-/// A file without a type but with a factor means linear: that is how it was before there were
-/// types. `scale_linear` is the factor's older name.
+/// A file with a factor and without a type is linear; older files have no type. `scale_linear` is
+/// the older name of the factor.
 Result<void> read_scaling(const RopeMetadata& from, RopeConfig& config) {
   const ArchitectureKeys& keys = from.keys;
   const auto type = TRY(keys.get_or<std::string>("rope.scaling.type", "linear"));
-  if (type == "none") return {};  // the factor means nothing then
+  if (type == "none") return {};  // the factor is unused then
   if (type != "linear" && type != "yarn")
     return keys.unsupported("{} is {}; this build scales positions by \"linear\" and \"yarn\"",
                             keys.key("rope.scaling.type"), printable_excerpt(type));
@@ -56,8 +50,8 @@ Result<void> read_scaling(const RopeMetadata& from, RopeConfig& config) {
   return {};
 }
 
-/// Llama 3.x's way: a divisor for each frequency, as a tensor. It is no weight of the forward pass,
-/// so it is read here, once.
+/// Llama 3.x has a tensor with one divisor per frequency. The forward pass does not use it as a
+/// weight, so it is read once, here.
 Result<std::vector<float>> read_freq_factors(const RopeMetadata& from, const RopeConfig& config) {
   const GgufTensor* tensor = from.file.find(kRopeFreqFactors);
   if (tensor == nullptr) return std::vector<float>{};
@@ -71,7 +65,7 @@ Result<std::vector<float>> read_freq_factors(const RopeMetadata& from, const Rop
   TRY(from.file.read(*tensor, 0, std::as_writable_bytes(std::span(freq_factors))));
   if (std::ranges::all_of(freq_factors, [](float d) { return d >= kMinFreqFactor && d < 1e12f; }))
     return freq_factors;
-  return from.keys.corrupt("tensor {} has a number that divides no frequency", kRopeFreqFactors);
+  return from.keys.corrupt("tensor {} has a value that is not a valid divisor", kRopeFreqFactors);
 }
 
 }  // namespace
@@ -82,7 +76,7 @@ Result<RopeConfig> read_rope(const RopeMetadata& from) {
   config.dim = TRY(keys.count_or("rope.dimension_count", kMaxDim, from.head_dim));
   const auto base = TRY(keys.get_or<float>("rope.freq_base", 10000.0f));
   if (config.dim % 2 != 0 || config.dim > from.head_dim)
-    return keys.corrupt("{} is {}; an even number up to the head's {} is needed",
+    return keys.corrupt("{} is {}; it must be even and at most {}, the width of a head",
                         keys.key("rope.dimension_count"), config.dim, from.head_dim);
   config.base = TRY(keys.between("rope.freq_base", 1.0f, 1e12f, base));
   TRY(read_scaling(from, config));

@@ -1,4 +1,4 @@
-/// How a model rotates its queries and keys by their position.
+/// The rotary position embedding of a model.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace leasehold {
 class ArchitectureKeys;
 class GgufFile;
 
-/// The tensor whose numbers divide the frequencies.
+/// The tensor whose values divide the frequencies.
 inline constexpr std::string_view kRopeFreqFactors = "rope_freqs.weight";
 
-/// What stretches the positions a model was trained for.
+/// How positions beyond the training context are scaled.
 enum class RopeScaling : std::uint8_t {
   None,
   Linear,  ///< Positions are divided by `factor`.
@@ -28,9 +28,9 @@ struct RopeConfig {
   float base;
   RopeStyle style;
   RopeScaling scaling = RopeScaling::None;
-  float factor = 1.0f;                   ///< Of the scaling; above 1.
-  std::uint32_t original_context = 0;    ///< Of Yarn: positions before they were stretched.
-  std::vector<float> freq_factors = {};  ///< rope_freqs.weight: one for each pair, or none at all.
+  float factor = 1.0f;                   ///< Scaling factor, above 1.
+  std::uint32_t original_context = 0;    ///< For Yarn: the context before scaling.
+  std::vector<float> freq_factors = {};  ///< rope_freqs.weight: one per pair, or empty.
 
   bool operator==(const RopeConfig&) const = default;
 };

@@ -73,7 +73,7 @@ BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limit
           .scratch_bytes = scratch_bytes};
 }
 
-/// Logits have rows of their own; everything else has one for each row of a step.
+/// Logits have one row per logit row; all other buffers have one per row of the step.
 std::size_t Transformer::rows_of(const Scratch& scratch, const Limits& limits,
                                  const void* pointer) {
   return pointer == &scratch.logits ? limits.max_logit_rows : limits.max_rows;
@@ -97,7 +97,7 @@ Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limit
   });
 }
 
-/// One forward pass: launches in order, and remembers whether anybody is left to launch for.
+/// One forward pass. Runs the launches in order and stops when no sequence is live.
 class Transformer::Pass {
  public:
   Pass(Transformer& model, const Weights& weights, const ForwardInput& input)
@@ -119,7 +119,7 @@ class Transformer::Pass {
   }
 
  private:
-  /// Runs one launch unless nobody is left.
+  /// Runs one launch unless no sequence is live.
   template <class Launch>
   void launch(Launch&& one) {
     if (live_ != 0) live_ &= one(*model_.backend_).live;
@@ -210,7 +210,7 @@ class Transformer::Pass {
     if (model_.config_.n_ff > 0) shared_expert(layer);
   }
 
-  /// Of the normed rows, added to `out` or stored there.
+  /// Computes the feed-forward of the normed rows; adds it to `out` or stores it there.
   void feed_forward(const LayerWeights& layer, float* out, bool accumulate) {
     matmul({LaunchSite::FfnGate, layer.ffn_gate, s().normed, s().gate});
     matmul({LaunchSite::FfnUp, layer.ffn_up, s().normed, s().up});
@@ -271,7 +271,7 @@ class Transformer::Pass {
     return static_cast<std::uint32_t>(context_.rows.size()) * model_.config_.experts.n_used;
   }
 
-  /// Not when a row may not have been chosen for.
+  /// Skipped if a row may have no chosen experts.
   void expert_matmul(const ExpertMatmulArgs& args) {
     launch([&](Backend& b) { return b.expert_matmul(context_, args); });
   }
@@ -309,7 +309,7 @@ class Transformer::Pass {
 LaunchStatus Transformer::forward(const Weights& weights, const ForwardInput& input) {
   expects(input.rows.size() <= limits_.max_rows && input.tokens.size() == input.rows.size() &&
               input.logit_rows.size() <= limits_.max_logit_rows,
-          "a step fits the scratch it was sized for");
+          "a step fits the limits of its scratch memory");
   used_rows_ = std::max(used_rows_, input.rows.size());
   used_logit_rows_ = std::max(used_logit_rows_, input.logit_rows.size());
   fill_rope_cos_sin(input.rows, angles_, cos_sin_.data());

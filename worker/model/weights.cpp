@@ -9,7 +9,7 @@
 namespace leasehold {
 namespace {
 
-// Enough for a disk to be read at its speed; what a load needs beside the weights themselves.
+// Large enough for full disk speed. The only memory of a load besides the weights.
 constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
 
 /// Finds weights by name and turns them into handles.
@@ -53,8 +53,7 @@ LeaseId id_of(const LeaseDependency& lease) {
   return {.slot = lease.slot, .generation = lease.granted.generation()};
 }
 
-/// Whether a layer has to have a weight was settled when its place was planned (architecture.hpp);
-/// here it is only found.
+/// Finds a layer's weights. The layout has already checked that required weights are present.
 Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
                                 std::uint32_t layer) {
   const auto part = [layer](const char* what) { return fmt::format("blk.{}.{}", layer, what); };
@@ -88,7 +87,7 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
 
 Result<Weights> Weights::bind(const WeightsPlan& plan, const ModelConfig& config,
                               std::vector<MappedPart> mapped_parts) {
-  expects(mapped_parts.size() == plan.parts.size(), "every part of the plan is held");
+  expects(mapped_parts.size() == plan.parts.size(), "there is one mapping per part of the plan");
   Weights weights(plan, config);
   weights.bases_.resize(mapped_parts.size());
   weights.leases_.resize(mapped_parts.size());
@@ -124,7 +123,7 @@ Result<void> Weights::restore(std::size_t part, MappedPart fresh) {
 bool Weights::unmap(LeaseId lease) {
   std::unique_lock lock(mapped_->mutex);
   const auto unmapped = mapped_->by_lease.extract(lease);
-  lock.unlock();  // to unmap them is long
+  lock.unlock();  // unmapping takes long
   return !unmapped.empty();
 }
 
@@ -164,8 +163,8 @@ Result<void> copy_weights(const GgufFile& file, const WeightsLayout& layout,
          .size_bytes = chunk.size()});
     if (const auto fault = backend.fault()) return std::unexpected(*fault);
     if (!status.none_live()) return {};
-    return fail(Errc::EngineLeaseFenced, fmt::format("the engine lease was taken away while "
-                                                     "loading {}; load again under a new one",
+    return fail(Errc::EngineLeaseFenced, fmt::format("the engine lease was revoked while "
+                                                     "loading {}; load again under a new lease",
                                                      slot.name));
   };
   for (const WeightTensor& slot : layout.weights) {

@@ -1,7 +1,7 @@
-/// A model's weights as they lie in broker-owned memory, ready for the operators.
+/// A model's weights in broker-owned memory, as operands.
 ///
-/// Lifetime: matrices are handles into the mappings this object owns; it must outlive every step
-/// that uses them, and no part is restored during one. Threads: the engine's, but for `unmap`.
+/// Lifetime: matrices are handles into mappings that this object owns. It outlives every step that
+/// uses them, and no part is restored during a step. Threads: the engine's, except `unmap`.
 #pragma once
 
 #include <functional>
@@ -20,7 +20,7 @@
 
 namespace leasehold {
 
-/// Handles of what a model does not have are empty.
+/// Handles of absent weights are empty.
 struct LayerWeights {
   Leased<const float> attention_norm;         ///< [n_embd]
   WeightMatrix query;                         ///< [n_heads · head_dim, n_embd]
@@ -35,7 +35,7 @@ struct LayerWeights {
   Leased<const float> attention_output_bias;  ///< [n_embd]
   Leased<const float> ffn_norm;               ///< [n_embd]
 
-  // What every row goes through: the layer's own, or beside experts the one shared by all.
+  // The feed-forward of every row: the layer's own, or the shared expert.
   WeightMatrix ffn_gate;  ///< [n_ff, n_embd]
   WeightMatrix ffn_up;    ///< [n_ff, n_embd]
   WeightMatrix ffn_down;  ///< [n_embd, n_ff]
@@ -49,29 +49,29 @@ struct LayerWeights {
 
 class Weights {
  public:
-  /// Where one part lies, read-only, and the engine lease that covers it.
+  /// The read-only mapping of one part and its engine lease.
   struct MappedPart {
     LeasedMapping mapping;
     LeaseDependency lease;
   };
 
-  /// `mapped_parts` go with the plan's parts, one each, filled by `copy_weights`. The plan outlives
-  /// this. Errors: UntrustedSegment for a region that is too small; MissingWeight.
+  /// `mapped_parts` has one mapping per part of the plan, filled by `copy_weights`. The plan
+  /// outlives this object. Errors: UntrustedSegment for a region that is too small; MissingWeight.
   static Result<Weights> bind(const WeightsPlan& plan, const ModelConfig& config,
                               std::vector<MappedPart> mapped_parts);
 
   const WeightsPlan& plan() const { return *plan_; }
-  /// One for each part, in the plan's order.
+  /// One per part, in plan order.
   std::span<const LeaseDependency> leases() const { return leases_; }
-  /// The first part whose lease says no, by its place in the plan; reads the words now.
+  /// Reads the lease words and returns the index of the first part whose lease is not live.
   std::optional<std::size_t> first_revoked_part() const;
 
-  /// Puts a part under a fresh lease, elsewhere. Matrices had from here before are of no use then.
-  /// Errors: UntrustedSegment; then nothing has changed.
+  /// Replaces the mapping and the lease of a part. Matrices returned before are invalid then.
+  /// Errors: UntrustedSegment; nothing changes in that case.
   Result<void> restore(std::size_t part, MappedPart fresh);
 
-  /// Unmaps what lies under this lease, which is fenced: no unit touches it any more. Any thread.
-  /// False when nothing does.
+  /// Unmaps the part under this lease, which is fenced, so no unit uses it. Any thread. Returns
+  /// false if no part has this lease.
   bool unmap(LeaseId lease);
 
   const WeightMatrix& token_embedding() const { return token_embedding_; }
@@ -101,11 +101,11 @@ class Weights {
   WeightMatrix output_;
 };
 
-/// Told how far loading is, in bytes.
+/// Receives the progress of loading, in bytes.
 using LoadProgress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
 
 /// Copies every tensor of the layout from the file into `region` through the launch door.
-/// Errors: what reading the file gives; EngineLeaseFenced when the lease was taken away meanwhile.
+/// Errors: those of reading the file; EngineLeaseFenced if the lease was revoked meanwhile.
 Result<void> copy_weights(const GgufFile& file, const WeightsLayout& layout,
                           const LeasedMapping& region, const GateSet& gates, Backend& backend,
                           const LoadProgress& progress);

@@ -42,13 +42,13 @@ std::uint32_t dim_of(TensorDim width, const ModelConfig& config) {
   return 0;
 }
 
-/// A tensor a model needs, under the name it has in the file.
+/// A tensor that a model needs, with its name in the file.
 struct RequiredTensor {
   std::string name;
   TensorSpec rule;
 };
 
-/// Adds those of a layer that the file must have or has.
+/// Adds the required tensors of a layer and the optional ones that the file has.
 void add_layer(const GgufFile& file, std::uint32_t layer, std::span<const TensorSpec> rules,
                std::vector<RequiredTensor>& needs) {
   for (const TensorSpec& rule : rules) {
@@ -97,7 +97,7 @@ Result<WeightTensor> weight_for(const GgufFile& file, const ModelConfig& config,
                       .size_bytes = tensor->size_bytes};
 }
 
-/// The divisors of rope's frequencies are part of the config (rope_config.hpp).
+/// The frequency divisors of rope belong to the config (rope_config.hpp).
 bool belongs_to_config(const GgufTensor& tensor) {
   return tensor.name == kRopeFreqFactors;
 }
@@ -107,13 +107,12 @@ Result<void> reject_unused_tensors(const GgufFile& file, const std::vector<Requi
     if (belongs_to_config(tensor)) continue;
     if (std::ranges::find(needs, tensor.name, &RequiredTensor::name) == needs.end())
       return fail(Errc::UnsupportedModel,
-                  fmt::format("{}: tensor {} has no part in what this build computes", file.path(),
-                              tensor.name));
+                  fmt::format("{}: tensor {} is not used by this build", file.path(), tensor.name));
   }
   return {};
 }
 
-/// Feeds values to the hash in one written form: little-endian numbers, lengths before text.
+/// Serializes values for the hash: little-endian numbers, lengths before text.
 class LayoutHash {
  public:
   LayoutHash() { crypto_hash_sha256_init(&state_); }

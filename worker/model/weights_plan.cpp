@@ -10,8 +10,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kScopeNames = {"model", "layer", "tensor"};
 
-/// "blk.3.attn_q.weight" → "blk.3"; what stands before the layers and what comes after them are
-/// parts of their own.
+/// "blk.3.attn_q.weight" → "blk.3". The tensors before and after the layers are separate parts.
 std::string layer_of(std::string_view tensor) {
   if (!tensor.starts_with("blk.")) {
     return std::string(tensor.starts_with("token_embd") ? "token_embd" : "output");
@@ -76,8 +75,8 @@ Result<void> check_compatible(const GgufFile& file, const WeightsPart& part) {
     if (fits) continue;
     return fail(Errc::MissingWeight,
                 fmt::format("{}: was replaced by a file whose {} is {} with {} rows of {}; this "
-                            "worker runs on {} with {} rows of {}: put such a file there, or start "
-                            "the worker again",
+                            "worker runs on {} with {} rows of {}: restore such a file or "
+                            "restart the worker",
                             file.path(), weight.name, name(tensor->type), tensor->rows(),
                             tensor->columns(), name(weight.type), weight.rows, weight.columns));
   }

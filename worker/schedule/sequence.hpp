@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/checksum.hpp"
 #include "worker/kv/block_table.hpp"
 #include "worker/kv/sequence_record.hpp"
 #include "worker/schedule/request.hpp"

@@ -1,4 +1,4 @@
-/// A real leasehold-broker on a socket of its own, and the words to ask it.
+/// Runs leasehold-broker as a process on its own socket, with helpers to call it.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ namespace leasehold {
 
 class BrokerProcess {
  public:
-  /// Starts it and waits until it serves. Patience is long unless the arguments say otherwise, so
-  /// that a slow machine kills no worker.
+  /// Starts the broker and waits until it serves. The default fence timeout is one hour, so that no
+  /// worker is killed on a slow machine.
   explicit BrokerProcess(std::vector<std::string> more_arguments = {});
   ~BrokerProcess();
   BrokerProcess(const BrokerProcess&) = delete;
@@ -25,14 +25,15 @@ class BrokerProcess {
   const std::string& socket() const { return socket_; }
   pid_t pid() const { return child_->pid(); }
   void signal(int signal_number);
-  /// SIGKILL, then `between`, then a new one with the same arguments; waits until it serves.
+  /// Kills the broker, runs `between`, starts a broker with the same arguments and waits until it
+  /// serves.
   void kill_and_restart(const std::function<void()>& between = [] {});
-  /// Waits for its end; the exit code, or 128 + signal.
+  /// Waits until the broker ends; returns the exit code, or 128 + signal.
   int wait();
 
   control::Client connect() const;
   void admit(control::Client& client, const std::string& tenant) const;
-  /// `blocks`: 0 for one extent's worth.
+  /// `blocks` 0 requests one extent.
   Result<wire::LeaseAcquired> acquire(control::Client& client, const std::string& tenant,
                                       std::uint32_t blocks = 0) const;
   Result<control::Payload> revoke(control::Client& client, LeaseId lease) const;

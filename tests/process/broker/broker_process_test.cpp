@@ -31,7 +31,7 @@ bool is_zero(const Mapping& mapping) {
 
 }  // namespace
 
-TEST_CASE("broker: a revoked lease is fenced when the announced unit is over, and zero after") {
+TEST_CASE("broker: a revoked lease is fenced when its unit ends, and its memory is then zero") {
   BrokerProcess broker;
   FakeWorker worker(broker.socket(), "w0");
   control::Client client = broker.connect();
@@ -63,7 +63,7 @@ TEST_CASE("broker: a revoked lease is fenced when the announced unit is over, an
   CHECK(is_zero(Mapping::map(kept.fd(), kept.size_bytes(), MapAccess::ReadOnly).value()));
 }
 
-TEST_CASE("broker: a token is good for the worker it names") {
+TEST_CASE("broker: a token verifies only with the key of its own worker") {
   BrokerProcess broker;
   FakeWorker worker(broker.socket(), "w0");
   FakeWorker other(broker.socket(), "w1");
@@ -92,7 +92,7 @@ TEST_CASE("broker: memory touched after its fence is never lent again") {
   CHECK(broker.status(client).free_bytes == 62u << 20);
 }
 
-TEST_CASE("broker: one that stops has scrubbed what it took back, whoever keeps it") {
+TEST_CASE("broker: a stopping broker scrubs revoked memory even if other processes hold it") {
   BrokerProcess broker;
   FakeWorker worker(broker.socket(), "w0");
   control::Client client = broker.connect();
@@ -114,7 +114,7 @@ TEST_CASE("broker: one that stops has scrubbed what it took back, whoever keeps 
   }
 }
 
-TEST_CASE("broker: a killed worker is proof by its exit, in the middle of a unit") {
+TEST_CASE("broker: the exit of a worker killed inside a unit is proof of the fence") {
   BrokerProcess broker;
   const pid_t worker = start_stuck_worker(broker.socket());
   control::Client client = broker.connect();
@@ -132,7 +132,7 @@ TEST_CASE("broker: a killed worker is proof by its exit, in the middle of a unit
   CHECK(eventually([&] { return broker.status(client).free_bytes == 64u << 20; }));
 }
 
-TEST_CASE("broker: a worker that owes proof too long is killed") {
+TEST_CASE("broker: a worker that gives no proof within the fence timeout is killed") {
   BrokerProcess broker({"--fence-timeout-ms", "300"});
   const pid_t worker = start_stuck_worker(broker.socket());
   control::Client client = broker.connect();
@@ -148,7 +148,7 @@ TEST_CASE("broker: a worker that owes proof too long is killed") {
   CHECK(eventually([&] { return broker.view(client, lease).proof == "ProcessExit"; }));
 }
 
-TEST_CASE("broker: a stopped worker keeps no acquire waiting") {
+TEST_CASE("broker: an acquire on a stopped worker ends with TimedOut") {
   BrokerProcess broker({"--fence-timeout-ms", "300"});
   const pid_t worker = start_stuck_worker(broker.socket());
   control::Client client = broker.connect();
@@ -167,7 +167,7 @@ TEST_CASE("broker: a stopped worker keeps no acquire waiting") {
   CHECK(eventually([&] { return broker.status(client).free_bytes == 64u << 20; }));
 }
 
-TEST_CASE("broker: the stored key makes other tokens at each start") {
+TEST_CASE("broker: each start derives a different worker key from the stored key") {
   const auto key_of_worker = [](const std::string& state_dir) {
     BrokerProcess broker({"--state-dir", state_dir});
     return FakeWorker(broker.socket(), "w0").token_key();
@@ -179,7 +179,7 @@ TEST_CASE("broker: the stored key makes other tokens at each start") {
   std::filesystem::remove_all(state_dir);
 }
 
-TEST_CASE("broker: who sends descriptors is hung up on, and nobody else") {
+TEST_CASE("broker: a connection that sends descriptors is closed, and no other connection is") {
   BrokerProcess broker;
   control::Client client = broker.connect();
   control::Client sender = broker.connect();
@@ -193,7 +193,7 @@ TEST_CASE("broker: who sends descriptors is hung up on, and nobody else") {
   CHECK(broker.status(client).isolation == "no-worker");
 }
 
-TEST_CASE("broker: a worker that shuts its socket and keeps decoding is not proof") {
+TEST_CASE("broker: a closed socket of a worker that keeps decoding is not proof of a fence") {
   BrokerProcess broker;
   FakeWorker worker(broker.socket(), "w0");
   control::Client client = broker.connect();
@@ -211,10 +211,10 @@ TEST_CASE("broker: a worker that shuts its socket and keeps decoding is not proo
   worker.end_unit();
   REQUIRE(eventually([&] { return broker.view(client, lease).state == LeaseState::Fenced; }));
   CHECK(broker.view(client, lease).proof == "LaunchQuiet");
-  CHECK(broker.status(client).scrubbing_bytes > 0);  // it may map the memory still
+  CHECK(broker.status(client).scrubbing_bytes > 0);  // the worker may still map the memory
 }
 
-TEST_CASE("broker: a holder that is gone loses its lease") {
+TEST_CASE("broker: a holder that disconnects loses its lease") {
   BrokerProcess broker;
   FakeWorker worker(broker.socket(), "w0");
   control::Client operator_client = broker.connect();
@@ -229,7 +229,7 @@ TEST_CASE("broker: a holder that is gone loses its lease") {
   CHECK(broker.view(operator_client, lease).reason == RevokeReason::HolderGone);
 }
 
-TEST_CASE("broker: killed, its callers hear ConnectionLost") {
+TEST_CASE("broker: callers of a killed broker receive ConnectionLost") {
   BrokerProcess broker;
   control::Client client = broker.connect();
   broker.signal(SIGKILL);
@@ -239,7 +239,7 @@ TEST_CASE("broker: killed, its callers hear ConnectionLost") {
   CHECK(answer.error().code == Errc::ConnectionLost);
 }
 
-TEST_CASE("broker: asked to stop, it takes everything back and exits with 0") {
+TEST_CASE("broker: SIGTERM fences all leases and ends the broker with exit code 0") {
   BrokerProcess broker;
   FakeWorker worker(broker.socket(), "w0");
   control::Client client = broker.connect();
@@ -253,12 +253,12 @@ TEST_CASE("broker: asked to stop, it takes everything back and exits with 0") {
   CHECK(worker.word_of(lease).reason() == RevokeReason::Operator);
 }
 
-TEST_CASE("broker: what it cannot do it says, and serves on") {
+TEST_CASE("broker: a refused call has a typed error and the broker keeps serving") {
   BrokerProcess broker;
   control::Client client = broker.connect();
   CHECK(client.call("lease.conjure", {}).error().code == Errc::UnknownMethod);
   CHECK(client.call("lease.renew", {}).error().code == Errc::BadRequest);
-  CHECK(broker.acquire(client, "nobody").error().code == Errc::UnknownTenant);
+  CHECK(broker.acquire(client, "unknown").error().code == Errc::UnknownTenant);
   const wire::WeightsOpen open{.file_size_bytes = 1,
                                .layout_digest = std::string(64, 'a'),
                                .size_bytes = 1,
@@ -267,9 +267,9 @@ TEST_CASE("broker: what it cannot do it says, and serves on") {
   CHECK(broker.status(client).isolation == "no-worker");
 }
 
-TEST_CASE("broker: another user is neither operator nor worker") {
+TEST_CASE("broker: another user may call neither operator nor worker methods") {
   if (::geteuid() != 0) {
-    WARN("needs root to become another user; nothing was checked");
+    WARN("skipped: needs root to run a process as another user");
     return;
   }
   BrokerProcess broker;
@@ -293,7 +293,7 @@ TEST_CASE("broker: another user is neither operator nor worker") {
 
 TEST_CASE("broker: one user cannot take every connection") {
   if (::geteuid() != 0) {
-    WARN("needs root to become another user; nothing was checked");
+    WARN("skipped: needs root to run a process as another user");
     return;
   }
   BrokerProcess broker;
@@ -318,7 +318,7 @@ TEST_CASE("broker: one user cannot take every connection") {
   CHECK(WEXITSTATUS(status) == 0);
 }
 
-TEST_CASE("broker: a wrong command line ends with 2") {
+TEST_CASE("broker: a usage error ends with exit code 2") {
   CHECK(run_broker_once({"--capacity", "plenty"}) == 2);
   CHECK(run_broker_once({"--no-such-option"}) == 2);
 }

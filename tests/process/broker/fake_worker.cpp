@@ -109,7 +109,7 @@ void FakeWorker::answer(const std::string& method, control::Payload params,
     const auto grant = wire::LeaseGrant::from_json(params.body).value();
     extents_[grant.lease] = grant.extents;
     granted_[grant.lease] = std::move(params.fds);
-  } else if (method == "lease.settle" && settles_by_hand_) {
+  } else if (method == "lease.settle" && defers_settle_replies_) {
     return settling_.push_back(std::move(respond));
   } else if (method == "lease.unmap") {
     const LeaseId lease = wire::LeaseUnmap::from_json(params.body).value().lease;
@@ -128,7 +128,7 @@ std::size_t FakeWorker::settling() {
   return settling_.size();
 }
 
-void FakeWorker::say_settled() {
+void FakeWorker::send_settle_replies() {
   boost::asio::post(io_, [this] {
     const std::lock_guard lock(mutex_);
     for (control::Responder& respond : std::exchange(settling_, {})) respond(control::Payload{});
@@ -196,19 +196,21 @@ namespace {
 pid_t start_worker(const std::string& socket, bool stuck) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
-  const UniqueFd has_begun(ends[0]);
-  UniqueFd tell(ends[1]);
+  const UniqueFd ready_reader(ends[0]);
+  UniqueFd ready_writer(ends[1]);
   const pid_t child = ::fork();
   if (child != 0) {
-    tell.reset();
+    ready_writer.reset();
     char byte = 0;
-    if (::read(has_begun.get(), &byte, 1) != 1) throw std::runtime_error("the worker died early");
+    if (::read(ready_reader.get(), &byte, 1) != 1) {
+      throw std::runtime_error("the worker ended before it was ready");
+    }
     return child;
   }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a failing test leaves nothing behind
   FakeWorker worker(socket, stuck ? "stuck" : "other");
   if (stuck) worker.begin_unit();
-  if (::write(tell.get(), "b", 1) != 1) ::_exit(1);
+  if (::write(ready_writer.get(), "r", 1) != 1) ::_exit(1);
   for (;;) ::pause();
 }
 

@@ -1,6 +1,6 @@
-/// A worker without a model: attaches, maps what it is granted, announces what the test wants.
+/// A worker without a model: attaches, maps its grants, and announces units as the test requests.
 ///
-/// Its connection runs on a thread of its own, as in a real worker.
+/// Its connection runs on its own thread, as in a real worker.
 #pragma once
 
 #include <sys/types.h>
@@ -26,48 +26,48 @@ class FakeWorker {
   FakeWorker(const FakeWorker&) = delete;
   FakeWorker& operator=(const FakeWorker&) = delete;
 
-  /// Thread 0 begins a unit that can reach tenant memory, or ends it.
+  /// Announces that thread 0 begins or ends a unit that can access tenant memory.
   void begin_unit();
   void end_unit();
   void signal_wakeup_fd();
-  /// Any value at all, as a lying worker would store.
+  /// Stores an arbitrary value, as a malicious worker would.
   void announce(std::uint32_t thread, std::uint64_t value) {
     segment_->announce(thread).store(value);
   }
 
-  /// A second descriptor of the lease's first extent, as a careless worker would keep.
+  /// A duplicate descriptor of the lease's first extent, as a faulty worker would keep.
   UniqueFd keep_extent(LeaseId lease);
   LeaseWord word_of(LeaseId lease) const { return table_->word_of(lease); }
   TokenKey token_key() const { return token_key_; }
 
-  /// From now on writes into what it must unmap, once it was told to.
+  /// From now on, writes to an extent before it confirms the unmap.
   void write_before_unmap() { writes_before_unmap_ = true; }
 
-  /// The weights of one file, always the same. Errors: the broker's.
+  /// Opens the weights of one fixed file. Errors: the broker's.
   Result<wire::WeightsOpened> open_weights();
   Result<void> publish_weights(RegionId region);
 
-  /// From now on what it is asked to settle waits for `say_settled`.
-  void settle_by_hand() { settles_by_hand_ = true; }
-  /// Leases it was asked to settle and has not answered for.
+  /// From now on, replies to `lease.settle` wait for `send_settle_replies`.
+  void defer_settle_replies() { defers_settle_replies_ = true; }
+  /// Number of deferred replies.
   std::size_t settling();
-  void say_settled();
+  void send_settle_replies();
 
-  /// By a call, so that the broker has seen it when this returns.
+  /// Reports events with a call, so that the broker has processed them when this returns.
   void report(const wire::EventReport& events);
 
-  /// How many leases it holds memory of.
+  /// Number of leases it holds memory for.
   std::size_t granted();
-  /// What it was granted, in the order it came, and second descriptors of it.
+  /// The lease's extents in the order of the grant, and duplicates of their descriptors.
   std::vector<ExtentId> extents_of(LeaseId lease);
   std::vector<UniqueFd> copies_of(LeaseId lease);
 
-  /// Attaches to a broker that was started again, as the one it was.
+  /// Resumes its attachment on a restarted broker.
   Result<void> reconnect(const std::string& socket);
   Result<void> redeliver(LeaseId lease, std::vector<ExtentId> extents, std::vector<UniqueFd> fds);
   Result<void> send_ready();
 
-  /// Closes the connection; the process and its line live on.
+  /// Closes the connection; the process and its worker segment stay.
   void disconnect();
 
  private:
@@ -89,15 +89,15 @@ class FakeWorker {
   TokenKey token_key_{};
   std::uint64_t seq_ = 0;
   std::atomic<bool> writes_before_unmap_ = false;
-  std::atomic<bool> settles_by_hand_ = false;
+  std::atomic<bool> defers_settle_replies_ = false;
   std::vector<control::Responder> settling_;
   std::jthread thread_;
 };
 
-/// A worker in a process of its own, ready once this returns. It dies with the calling thread.
+/// Starts a worker process and waits until it is ready. It ends with the calling thread.
 pid_t start_worker_process(const std::string& socket);
 
-/// Likewise, in the middle of a unit that never ends.
+/// As above; the worker is inside a unit that never ends.
 pid_t start_stuck_worker(const std::string& socket);
 
 }  // namespace leasehold

@@ -1,5 +1,4 @@
-/// A broker that is killed and started again with its state directory and without anybody who kept
-/// its descriptors.
+/// A broker that is killed and restarted with its state directory, but without kept descriptors.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -37,22 +36,22 @@ class StateFolder {
   std::string path_;
 };
 
-/// The broker cannot write down which numbers it uses up, so its journal refuses the first grant.
+/// The broker cannot write its high-water marks, so its journal refuses the first grant.
 class HighWaterMarksUnwritable {
  public:
   explicit HighWaterMarksUnwritable(const StateFolder& state)
-      : in_the_way_(state.path() + "/high_water_marks.new") {
-    std::filesystem::create_directories(in_the_way_ + "/full");
+      : obstacle_(state.path() + "/high_water_marks.new") {
+    std::filesystem::create_directories(obstacle_ + "/full");
   }
-  ~HighWaterMarksUnwritable() { std::filesystem::remove_all(in_the_way_); }
+  ~HighWaterMarksUnwritable() { std::filesystem::remove_all(obstacle_); }
   HighWaterMarksUnwritable(const HighWaterMarksUnwritable&) = delete;
   HighWaterMarksUnwritable& operator=(const HighWaterMarksUnwritable&) = delete;
 
  private:
-  std::string in_the_way_;
+  std::string obstacle_;
 };
 
-/// No file of this process grows any more: to it the disk is full.
+/// Simulates a full disk: the broker's files cannot grow beyond the journal's current size.
 void fill_disk_of(const BrokerProcess& broker, const StateFolder& state) {
   rlimit limit{};
   REQUIRE(::prlimit(broker.pid(), RLIMIT_FSIZE, nullptr, &limit) == 0);
@@ -67,7 +66,7 @@ void end_process(pid_t child) {
 
 }  // namespace
 
-TEST_CASE("broker: killed and started again it knows its tenants, and a lost answer") {
+TEST_CASE("broker: a restarted broker knows its tenants and repeats the reply to an acquire") {
   const StateFolder state;
   BrokerProcess broker(state.arguments());
   const wire::LeaseAcquire acquire{.tenant = {"a"}, .request_id = {"only-once"}};
@@ -83,14 +82,14 @@ TEST_CASE("broker: killed and started again it knows its tenants, and a lost ans
 
   control::Client client = broker.connect();
   CHECK(broker.status(client).tenants == 1);
-  // The same lease, not a second one; and that one went with the table.
+  // The reply names the same lease, which was revoked because the table was lost.
   const auto again = client.call("lease.acquire", {acquire.to_json(), {}});
   REQUIRE_FALSE(again);
   CHECK(again.error().code == Errc::LeaseRevoked);
   end_process(worker);
 }
 
-TEST_CASE("broker: without a store capacity is held until the old worker is gone, then free") {
+TEST_CASE("broker: without kept descriptors memory is free only after the old worker exits") {
   const StateFolder state;
   BrokerProcess broker(state.arguments());
   const pid_t worker = start_stuck_worker(broker.socket());
@@ -113,7 +112,7 @@ TEST_CASE("broker: without a store capacity is held until the old worker is gone
   CHECK(broker.view(client, lease).proof == "ProcessExit");
 }
 
-TEST_CASE("broker: no generation and no worker key comes back, however often it dies") {
+TEST_CASE("broker: repeated restarts never reuse a generation or a worker key") {
   const StateFolder state;
   BrokerProcess broker(state.arguments());
   std::uint64_t newest = 0;
@@ -135,7 +134,7 @@ TEST_CASE("broker: no generation and no worker key comes back, however often it 
   }
 }
 
-TEST_CASE("broker: with its journal moved away it lends no lease and signs no token twice") {
+TEST_CASE("broker: without its journal it reuses no generation and no token") {
   const StateFolder state;
   BrokerProcess broker(state.arguments());
   const auto granted = [&] {
@@ -159,14 +158,14 @@ TEST_CASE("broker: with its journal moved away it lends no lease and signs no to
   if (!with_high_water_marks) CHECK(after.lease.generation > before.lease.generation);
 }
 
-TEST_CASE("broker: a state directory has one broker at a time") {
+TEST_CASE("broker: only one broker can use a state directory") {
   const StateFolder state;
   const BrokerProcess broker(state.arguments());
   CHECK(run_broker_once({"--socket", broker.socket() + "2", "--state-dir", state.path()}) ==
         exit_code(Errc::SocketInUse));
 }
 
-TEST_CASE("broker: a damaged journal is refused by name and not overwritten") {
+TEST_CASE("broker: a damaged journal is refused and not overwritten") {
   const StateFolder state;
   const std::string journal = state.path() + "/journal.db";
   std::ofstream(journal) << std::string(9000, 'x');
@@ -175,7 +174,7 @@ TEST_CASE("broker: a damaged journal is refused by name and not overwritten") {
   CHECK(std::filesystem::file_size(journal) == 9000);
 }
 
-TEST_CASE("broker: memory whose grant is not written down never leaves it") {
+TEST_CASE("broker: memory is not sent while its grant cannot be journaled") {
   const StateFolder state;
   const BrokerProcess broker(state.arguments());
   FakeWorker worker(broker.socket(), "w0");
@@ -195,7 +194,7 @@ TEST_CASE("broker: memory whose grant is not written down never leaves it") {
   CHECK(worker.granted() == 1);
 }
 
-TEST_CASE("broker: weights whose engine lease is not written down are not opened") {
+TEST_CASE("broker: weights are not opened while their engine lease cannot be journaled") {
   const StateFolder state;
   const BrokerProcess broker(state.arguments());
   FakeWorker worker(broker.socket(), "w0");
@@ -208,8 +207,8 @@ TEST_CASE("broker: weights whose engine lease is not written down are not opened
   CHECK(worker.open_weights().has_value());
 }
 
-TEST_CASE("broker: on a full disk published weights are shared with nobody, and nothing is lost") {
-  ::signal(SIGXFSZ, SIG_IGN);  // the broker inherits it: a write that is too long fails
+TEST_CASE("broker: on a full disk opening published weights fails with DiskFull") {
+  ::signal(SIGXFSZ, SIG_IGN);  // inherited by the broker, whose writes beyond the limit then fail
   const StateFolder state;
   BrokerProcess broker(state.arguments());
   FakeWorker loader(broker.socket(), "w0");

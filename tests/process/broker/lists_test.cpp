@@ -8,7 +8,7 @@
 
 using namespace leasehold;
 
-TEST_CASE("broker: leases are listed page after page, none left out") {
+TEST_CASE("broker: lease.list pages contain every lease") {
   BrokerProcess broker;
   FakeWorker worker(broker.socket(), "w0");
   control::Client client = broker.connect();
@@ -31,7 +31,7 @@ TEST_CASE("broker: leases are listed page after page, none left out") {
   CHECK(refused.error().code == Errc::BadRequest);
 }
 
-TEST_CASE("broker: more tenants than a page holds are listed page after page") {
+TEST_CASE("broker: tenant.list pages contain more tenants than one page holds") {
   BrokerProcess broker;
   control::Client client = broker.connect();
   for (int i = 0; i < 1003; ++i) broker.admit(client, fmt::format("tenant-{:04}", i));
@@ -50,12 +50,12 @@ TEST_CASE("broker: more tenants than a page holds are listed page after page") {
   CHECK(second.at("more") == false);
 }
 
-TEST_CASE("broker: extents, and those nobody gets, are listed page after page") {
+TEST_CASE("broker: extent.list and quarantine.list pages contain every extent") {
   BrokerProcess broker;
   FakeWorker worker(broker.socket(), "w0");
   control::Client client = broker.connect();
   broker.admit(client, "a");
-  // One lease for all: the first late touch ends every lease of its worker, untouched ones too.
+  // One lease for all extents: the first late write revokes every lease of the worker.
   constexpr std::uint32_t kBlocksOfThreeExtents = 24;
   const LeaseId lease = broker.acquire(client, "a", kBlocksOfThreeExtents).value().lease;
   const auto page = [&](const char* method, control::Json params) {
@@ -88,7 +88,7 @@ TEST_CASE("broker: extents, and those nobody gets, are listed page after page") 
   CHECK(client.call("quarantine.list", {both, {}}).error().code == Errc::BadRequest);
 }
 
-TEST_CASE("broker: an event no step can be is not kept, and hides none that come after") {
+TEST_CASE("broker: an event with too many sequences is dropped, later events are kept") {
   BrokerProcess broker;
   FakeWorker worker(broker.socket(), "w0");
   control::Client client = broker.connect();

@@ -1,6 +1,6 @@
-/// Broker, device agent, worker and tenants over a card: what holds on the CPU holds there.
+/// The system tests of the CPU, repeated over a card: broker, device agent, worker and tenants.
 ///
-/// The card is a fake one whose kernels run on the CPU (tests/support/fake_cuda).
+/// The card is a fake whose kernels run on the CPU (tests/support/fake_cuda).
 #include <signal.h>
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@ const TenantSpec kAnn{.tenant = "ann", .prompt = "Once upon a time", .max_tokens
 const TenantSpec kBob{.tenant = "bob", .prompt = "The little fox", .max_tokens = 24};
 const TenantSpec kCat{.tenant = "cat", .prompt = "One morning", .max_tokens = 160};
 
-/// The card's memory is shared by the processes of this test; its driver reads the place once.
+/// All processes of this test share the card; the fake driver reads its path once per process.
 void use_shared_card() {
   static const CardState card;
   ::setenv("FAKE_CUDA_STATE", card.path().c_str(), 1);
@@ -41,8 +41,8 @@ bool no_memory_lent(System& system) {
 }  // namespace
 
 TEST_CASE(
-    "on a card: a tenant revoked mid-decode ends typed, by the card's own word; the others' texts "
-    "stay") {
+    "on a card: a tenant revoked mid-decode ends with a typed error and the others' texts are "
+    "unchanged") {
   const std::string graphs = GENERATE("gated", "none");
   System system(on_card({"--graphs", graphs}));
   CAPTURE(graphs);
@@ -69,9 +69,7 @@ TEST_CASE(
   CHECK(eventually([&] { return no_memory_lent(system); }));
 }
 
-TEST_CASE(
-    "on a card: a tenant comes back on a fresh lease, and its text goes on as if nothing had "
-    "been") {
+TEST_CASE("on a card: a revoked tenant rebinds and its text is unchanged") {
   System system(on_card());
   admit_all(system);
   TenantSpec spec = kCat;
@@ -89,8 +87,7 @@ TEST_CASE(
   CHECK_FALSE(has_exited(system.worker().pidfd()));
 }
 
-TEST_CASE(
-    "on a card: weights taken back mid-decode come back under a fresh lease; every text stays") {
+TEST_CASE("on a card: weights revoked mid-decode are leased again and every text is unchanged") {
   System system(on_card());
   admit_all(system);
   const auto ann_alone = system.undisturbed(kAnn);
@@ -107,9 +104,7 @@ TEST_CASE(
   CHECK(system.engine_leases().size() == 2);
 }
 
-TEST_CASE(
-    "on a card: a worker killed mid-decode gives everything back, and another one takes its "
-    "place") {
+TEST_CASE("on a card: all memory of a worker killed mid-decode is free for another worker") {
   System system(on_card());
   admit_all(system);
   const auto ann_alone = system.undisturbed(kAnn);
@@ -128,12 +123,12 @@ TEST_CASE(
   CHECK(system.undisturbed(kAnn) == ann_alone);
 }
 
-TEST_CASE("on a card: a worker that insists on the processor is told why not, and what to do") {
+TEST_CASE("on a card: a worker that requests the CPU fails with a hint") {
   struct RejectedOptions {
     std::vector<std::string> arguments;
-    std::string told;
+    std::string hint;
   };
-  const auto [arguments, told] =
+  const auto [arguments, hint] =
       GENERATE(RejectedOptions{{"--device", "cpu"}, "--device auto"},
                RejectedOptions{{"--backend", "cpu"}, "leave --backend out"},
                RejectedOptions{{"--backend", "reference"}, "--backend out"});
@@ -145,7 +140,7 @@ TEST_CASE("on a card: a worker that insists on the processor is told why not, an
   std::optional<int> status;
   CHECK(eventually([&] { return (status = system.worker().status()).has_value(); }));
   CHECK(status == exit_code(Errc::BadRequest));
-  CHECK(system.worker_log().find(told) != std::string::npos);
+  CHECK(system.worker_log().find(hint) != std::string::npos);
 }
 
 }  // namespace leasehold::testing

@@ -1,5 +1,4 @@
-// Memory of a card, lent for real: broker, its device agent, workers, and a card that several
-// processes share.
+// Device memory lent by real processes: broker, device agent and workers over a shared fake card.
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -26,7 +25,7 @@ namespace {
 constexpr std::uint64_t kCapacity_bytes = 64u << 20;
 constexpr std::size_t kExtent_bytes = 2u << 20;
 
-/// One card for all cases of this process; its driver reads the place once.
+/// One card for all test cases: the fake driver reads its path once per process.
 void use_shared_card() {
   static const testing::CardState card;
   ::setenv("FAKE_CUDA_STATE", card.path().c_str(), 1);
@@ -38,7 +37,7 @@ std::vector<std::string> on_card(std::vector<std::string> more = {}) {
   return arguments;
 }
 
-/// What a worker does with a descriptor it was sent.
+/// Imports memory descriptors as a worker does.
 class Importer {
  public:
   Importer() : context_(required(cuda::Context::retain(*required(cuda::load_driver()), 0))) {}
@@ -76,7 +75,7 @@ void end_process(pid_t child) {
   REQUIRE(::waitpid(child, nullptr, 0) == child);
 }
 
-/// The broker's one child.
+/// Pid of the device agent, the broker's only child.
 pid_t agent_of(const BrokerProcess& broker) {
   const std::string pid = std::to_string(broker.pid());
   std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
@@ -85,8 +84,8 @@ pid_t agent_of(const BrokerProcess& broker) {
   return agent;
 }
 
-/// A worker that, once it has memory, leaves a copy of its descriptors with a process that lives
-/// until `keep` is closed.
+/// A worker that leaks its memory: its child keeps copies of the descriptors until the write end of
+/// `keep_alive` is closed.
 pid_t start_leaking_worker(const std::string& socket, int keep_alive, int to_close) {
   const pid_t child = ::fork();
   if (child != 0) return child;
@@ -103,12 +102,13 @@ pid_t start_leaking_worker(const std::string& socket, int keep_alive, int to_clo
 
 }  // namespace
 
-TEST_CASE("device: an extent is lent clean, settled, held, and lent clean again to its worker") {
+TEST_CASE(
+    "device: an extent is zero when granted, held after settle, and zero when granted again") {
   use_shared_card();
   BrokerProcess broker(on_card());
   const Importer importer;
   FakeWorker worker(broker.socket(), "w0");
-  worker.settle_by_hand();
+  worker.defer_settle_replies();
   control::Client client = broker.connect();
   broker.admit(client, "a");
   const LeaseId lease = broker.acquire(client, "a").value().lease;
@@ -122,10 +122,10 @@ TEST_CASE("device: an extent is lent clean, settled, held, and lent clean again 
   broker.revoke(client, lease).value();
 
   REQUIRE(eventually([&] { return worker.settling() == 1; }));
-  for (int asked = 0; asked < 20; ++asked) {  // a quiet line is not enough
+  for (int asked = 0; asked < 20; ++asked) {  // a quiet worker segment is not proof for a device
     REQUIRE(broker.view(client, lease).state == LeaseState::Revoked);
   }
-  worker.say_settled();
+  worker.send_settle_replies();
   REQUIRE(eventually([&] { return broker.status(client).held_bytes == kExtent_bytes; }));
   CHECK(broker.view(client, lease).proof == "WorkerAck");
   CHECK(broker.status(client).free_bytes == kCapacity_bytes - kExtent_bytes);
@@ -136,7 +136,7 @@ TEST_CASE("device: an extent is lent clean, settled, held, and lent clean again 
   CHECK(broker.status(client).held_bytes == 0);
 }
 
-TEST_CASE("device: what a worker held is free on the card once it was killed") {
+TEST_CASE("device: memory of a killed worker is free on the card") {
   use_shared_card();
   BrokerProcess broker(on_card());
   const Importer importer;
@@ -145,7 +145,7 @@ TEST_CASE("device: what a worker held is free on the card once it was killed") {
   control::Client client = broker.connect();
   broker.admit(client, "a");
   const LeaseId lease = broker.acquire(client, "a").value().lease;
-  broker.acquire(client, "a").value();  // live to the end
+  broker.acquire(client, "a").value();  // stays live until the worker is killed
   broker.revoke(client, lease).value();
   REQUIRE(eventually([&] { return broker.status(client).held_bytes == kExtent_bytes; }));
   CHECK(importer.free_bytes() == all_free - 2 * kExtent_bytes);
@@ -156,7 +156,7 @@ TEST_CASE("device: what a worker held is free on the card once it was killed") {
   CHECK(importer.free_bytes() == all_free);
 }
 
-TEST_CASE("device: memory that somebody still has after its worker's end is quarantined") {
+TEST_CASE("device: memory still imported after its worker's exit is quarantined") {
   use_shared_card();
   BrokerProcess broker(on_card());
   control::Client client = broker.connect();
@@ -178,11 +178,12 @@ TEST_CASE("device: memory that somebody still has after its worker's end is quar
   end_process(worker);
 
   REQUIRE(eventually([&] { return broker.status(client).quarantined_bytes == kExtent_bytes; }));
-  const auto fences = client.call("quarantine.list", {}).value().body.at("items");
-  CHECK(fences.at(0).at("why").get<std::string>().find("did not come back") != std::string::npos);
+  const auto quarantined = client.call("quarantine.list", {}).value().body.at("items");
+  CHECK(quarantined.at(0).at("why").get<std::string>().find("did not come back") !=
+        std::string::npos);
 }
 
-TEST_CASE("device: memory still being made when its lease is over is free again, and on the card") {
+TEST_CASE("device: memory still being allocated when its lease is revoked becomes free") {
   use_shared_card();
   BrokerProcess broker(on_card());
   const Importer importer;
@@ -207,7 +208,7 @@ TEST_CASE("device: memory still being made when its lease is over is free again,
   growing.join();
   CHECK_FALSE(grown);
   REQUIRE(eventually([&] { return worker.granted() == 0; }));
-  worker.send_ready().value();  // behind its answer: the broker knows that it let go
+  worker.send_ready().value();  // sent after the unmap reply, so the broker has processed that
   REQUIRE(::kill(agent, SIGCONT) == 0);
 
   CHECK(eventually(
@@ -216,7 +217,7 @@ TEST_CASE("device: memory still being made when its lease is over is free again,
   CHECK(broker.status(client).device_losses == 0);
 }
 
-TEST_CASE("device: the broker outlives its agent, and lends again through another") {
+TEST_CASE("device: the broker outlives its agent and lends again through a new one") {
   use_shared_card();
   BrokerProcess broker(on_card());
   FakeWorker worker(broker.socket(), "w0");
@@ -238,7 +239,7 @@ TEST_CASE("device: the broker outlives its agent, and lends again through anothe
   CHECK(worker.extents_of(again->lease) != worker.extents_of(lease));
 }
 
-TEST_CASE("device: the agent ends with its broker, however that ends") {
+TEST_CASE("device: the agent ends when its broker is killed or stopped") {
   use_shared_card();
   BrokerProcess broker(on_card());
   const UniqueFd agent = required(open_pidfd(agent_of(broker)));
@@ -248,7 +249,7 @@ TEST_CASE("device: the agent ends with its broker, however that ends") {
   CHECK(eventually([&] { return has_exited(agent); }));
 }
 
-TEST_CASE("device: without a driver a card is refused, and auto lends the machine's memory") {
+TEST_CASE("device: without a driver cuda:0 is refused and auto lends host memory") {
   const char* const before = ::getenv("LD_LIBRARY_PATH");
   const std::string kept = before != nullptr ? before : "";
   ::setenv("LD_LIBRARY_PATH", "", 1);
@@ -260,7 +261,7 @@ TEST_CASE("device: without a driver a card is refused, and auto lends the machin
   CHECK(broker.status(client).device == "cpu");
 }
 
-TEST_CASE("device: auto takes the card where there is one, and says which") {
+TEST_CASE("device: auto lends the card's memory and status names the card") {
   use_shared_card();
   BrokerProcess broker({"--device", "auto", "--fence-timeout-ms", "3600000"});
   control::Client client = broker.connect();
@@ -269,7 +270,7 @@ TEST_CASE("device: auto takes the card where there is one, and says which") {
   CHECK(status.device_uuid.starts_with("GPU-"));
 }
 
-TEST_CASE("device: a card that is not there, or an agent that is not, is said so") {
+TEST_CASE("device: a missing card or a missing agent program has a typed error") {
   use_shared_card();
   const std::vector<std::string> socket{"--socket", "/tmp/leasehold-no-card.sock"};
   const auto run = [&](std::vector<std::string> more) {
@@ -282,7 +283,7 @@ TEST_CASE("device: a card that is not there, or an agent that is not, is said so
   CHECK(run({"--device", "gpu"}) == 2);
 }
 
-TEST_CASE("device: no more is lent than the card has") {
+TEST_CASE("device: a capacity beyond the card's memory is refused") {
   use_shared_card();
   CHECK(run_broker_once({"--socket", "/tmp/leasehold-large.sock", "--device", "cuda:0",
                          "--capacity", "257MiB"}) == exit_code(Errc::BadRequest));

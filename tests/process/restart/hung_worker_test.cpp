@@ -1,5 +1,5 @@
-/// A worker that stands although nothing was taken back from it: nobody waits for it for ever, and
-/// one that goes on in time has lost nothing.
+/// A worker that hangs while none of its leases is revoked: after the worker timeout it is killed,
+/// and before that it can continue without loss.
 #include <signal.h>
 
 #include <catch2/catch.hpp>
@@ -28,7 +28,7 @@ bool ends_by_sigkill(System& system, const std::string& worker) {
   return ended && status == 128 + SIGKILL;
 }
 
-/// The broker has said that it misses a sign of life.
+/// True when the broker has emitted `worker_unresponsive`.
 bool has_warned(const System& system) {
   std::ifstream log(system.event_logs().front().path);
   for (std::string line; std::getline(log, line);) {
@@ -44,7 +44,7 @@ void start_other(System& system) {
 
 }  // namespace
 
-TEST_CASE("standing worker: its tenant goes on on another one, with nothing lost") {
+TEST_CASE("hung worker: its tenant rebinds to another worker without losing a token") {
   const auto alone = undisturbed(kEndless);
   System system({.broker_arguments = {"--worker-timeout-ms", "2000"}});
   system.admit("cat", {"--ttl-ms", "60000"});
@@ -63,7 +63,7 @@ TEST_CASE("standing worker: its tenant goes on on another one, with nothing lost
   CHECK(system.pool_is_fully_free());
 }
 
-TEST_CASE("standing worker: one that goes on when it was warned of has lost nothing") {
+TEST_CASE("hung worker: a worker that continues after the warning loses nothing") {
   const auto alone = undisturbed(kCat);
   System system({.broker_arguments = {"--worker-timeout-ms", "6000"}});
   system.admit("cat", {"--ttl-ms", "60000"});
@@ -80,30 +80,30 @@ TEST_CASE("standing worker: one that goes on when it was warned of has lost noth
   CHECK_FALSE(system.worker().status());
 }
 
-TEST_CASE("standing worker: on its way back to a broker it is killed, and its tenant goes on") {
+TEST_CASE("hung worker: a worker that hangs while it resumes is killed and its tenant rebinds") {
   const auto alone = undisturbed(kCat);
   for (const char* fault : {"worker.resumed:stop", "worker.redelivered:stop"}) {
     CAPTURE(fault);
-    Restartable world({}, {"--reattach-grace-ms", "60000", "--worker-timeout-ms", "2000"});
-    world.system.remove_worker("w1");
-    world.system.start_worker("w3", fault);
-    REQUIRE(eventually([&] { return world.system.worker_is_ready("w3"); }));
-    const auto cat = world.system.start_tenant(rebinding(kCat));
+    Restartable fixture({}, {"--reattach-grace-ms", "60000", "--worker-timeout-ms", "2000"});
+    fixture.system.remove_worker("w1");
+    fixture.system.start_worker("w3", fault);
+    REQUIRE(eventually([&] { return fixture.system.worker_is_ready("w3"); }));
+    const auto cat = fixture.system.start_tenant(rebinding(kCat));
     REQUIRE(cat->read_tokens(3));
     const LeaseId lease = cat->record().leases.back();
 
-    world.restart_broker();
-    start_other(world.system);
+    fixture.restart_broker();
+    start_other(fixture.system);
 
-    CHECK(ends_by_sigkill(world.system, "w3"));
+    CHECK(ends_by_sigkill(fixture.system, "w3"));
     CHECK(cat->finish() == 0);
     CHECK((cat->record().tokens == alone));
-    CHECK(world.system.eventually_fenced(lease));
-    CHECK(world.system.pool_is_fully_free());
+    CHECK(fixture.system.eventually_fenced(lease));
+    CHECK(fixture.system.pool_is_fully_free());
   }
 }
 
-TEST_CASE("standing worker: one that stands while it attaches is killed, its name free again") {
+TEST_CASE("hung worker: a worker that hangs while it attaches is killed and its name is free") {
   System system({.broker_arguments = {"--worker-timeout-ms", "2000"}, .start_worker = false});
   system.start_worker("w1", "worker.attached:stop");
 

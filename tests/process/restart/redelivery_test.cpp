@@ -1,5 +1,4 @@
-/// What a worker says about its memory after a restart is believed only as far as it can be
-/// checked.
+/// After a restart the broker checks every memory object that a worker redelivers.
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -14,8 +13,8 @@
 namespace leasehold::testing {
 namespace {
 
-/// A broker with a store, a worker without a model and one lease of two extents.
-struct Bench {
+/// A broker with a descriptor store, a worker without a model and one lease of two extents.
+struct RedeliveryFixture {
   StateDirectory state;
   FdStore store;
   std::optional<Child> child;
@@ -24,7 +23,7 @@ struct Bench {
   LeaseId lease;
   std::vector<ExtentId> extents;
 
-  Bench() {
+  RedeliveryFixture() {
     start();
     worker.emplace(socket, "w0");
     holder.emplace(control::Client::connect(socket).value());
@@ -89,32 +88,32 @@ Errc code_of(const Result<T>& result) {
 
 }  // namespace
 
-TEST_CASE("redelivery: the very memory that was lent is taken back into the books") {
-  Bench bench;
-  bench.restart();
-  REQUIRE(bench.worker->reconnect(bench.socket));
+TEST_CASE("redelivery: the granted memory is accepted and the lease stays live") {
+  RedeliveryFixture fixture;
+  fixture.restart();
+  REQUIRE(fixture.worker->reconnect(fixture.socket));
 
-  REQUIRE(
-      bench.worker->redeliver(bench.lease, bench.extents, bench.worker->copies_of(bench.lease)));
-  REQUIRE(bench.worker->send_ready());
+  REQUIRE(fixture.worker->redeliver(fixture.lease, fixture.extents,
+                                    fixture.worker->copies_of(fixture.lease)));
+  REQUIRE(fixture.worker->send_ready());
 
-  CHECK(bench.lease_state() == LeaseState::Live);
-  CHECK(bench.status().free_bytes == 60u << 20);
-  bench.ask("lease.revoke", wire::LeaseRevoke{.lease = bench.lease}.to_json());
-  CHECK(eventually([&] { return bench.status().free_bytes == 64u << 20; }));
-  CHECK(bench.status().quarantined_bytes == 0);
+  CHECK(fixture.lease_state() == LeaseState::Live);
+  CHECK(fixture.status().free_bytes == 60u << 20);
+  fixture.ask("lease.revoke", wire::LeaseRevoke{.lease = fixture.lease}.to_json());
+  CHECK(eventually([&] { return fixture.status().free_bytes == 64u << 20; }));
+  CHECK(fixture.status().quarantined_bytes == 0);
 }
 
-TEST_CASE("redelivery: other memory under a lent extent's name is refused") {
-  Bench bench;
-  bench.restart();
-  REQUIRE(bench.worker->reconnect(bench.socket));
+TEST_CASE("redelivery: other memory with the id of a granted extent is refused") {
+  RedeliveryFixture fixture;
+  fixture.restart();
+  REQUIRE(fixture.worker->reconnect(fixture.socket));
   const auto offer = [&](UniqueFd fd) {
-    return bench.worker->redeliver(bench.lease, {bench.extents[0]}, one(std::move(fd)));
+    return fixture.worker->redeliver(fixture.lease, {fixture.extents[0]}, one(std::move(fd)));
   };
   const MemoryObject made_up =
-      MemoryObject::create({.name = "lie", .size_bytes = 2u << 20}).value();
-  auto copies = bench.worker->copies_of(bench.lease);
+      MemoryObject::create({.name = "forged", .size_bytes = 2u << 20}).value();
+  auto copies = fixture.worker->copies_of(fixture.lease);
   const std::string read_only_path = "/proc/self/fd/" + std::to_string(copies[0].get());
 
   CHECK(code_of(offer(made_up.fd().duplicate().value())) == Errc::UntrustedSegment);
@@ -123,25 +122,26 @@ TEST_CASE("redelivery: other memory under a lent extent's name is refused") {
         Errc::UntrustedSegment);
   CHECK(code_of(offer(UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC)))) ==
         Errc::UntrustedSegment);
-  CHECK(code_of(bench.worker->redeliver(bench.lease, {bench.extents[0]}, {})) == Errc::BadRequest);
-  CHECK(code_of(bench.worker->redeliver(bench.lease, {ExtentId{999}},
-                                        one(made_up.fd().duplicate().value()))) ==
+  CHECK(code_of(fixture.worker->redeliver(fixture.lease, {fixture.extents[0]}, {})) ==
+        Errc::BadRequest);
+  CHECK(code_of(fixture.worker->redeliver(fixture.lease, {ExtentId{999}},
+                                          one(made_up.fd().duplicate().value()))) ==
         Errc::UnknownLease);
 
-  // With nothing true delivered it has nothing: the lease ends, the bytes are free, none is lost.
-  REQUIRE(bench.worker->send_ready());
-  CHECK(eventually([&] { return bench.status().free_bytes == 64u << 20; }));
-  CHECK(bench.lease_state() == LeaseState::Fenced);
+  // Nothing valid was delivered, so the lease ends and all its memory is free.
+  REQUIRE(fixture.worker->send_ready());
+  CHECK(eventually([&] { return fixture.status().free_bytes == 64u << 20; }));
+  CHECK(fixture.lease_state() == LeaseState::Fenced);
 }
 
-TEST_CASE("redelivery: only a worker that came back may send descriptors") {
-  Bench bench;
-  bench.restart();
-  FakeWorker newcomer(bench.socket, "w1");
+TEST_CASE("redelivery: only a resumed worker may send descriptors") {
+  RedeliveryFixture fixture;
+  fixture.restart();
+  FakeWorker newcomer(fixture.socket, "w1");
   const auto refused =
-      newcomer.redeliver(bench.lease, bench.extents, bench.worker->copies_of(bench.lease));
-  CHECK(code_of(refused) == Errc::ConnectionLost);  // hung up on
-  CHECK(bench.lease_state() == LeaseState::Live);
+      newcomer.redeliver(fixture.lease, fixture.extents, fixture.worker->copies_of(fixture.lease));
+  CHECK(code_of(refused) == Errc::ConnectionLost);  // the broker closed the connection
+  CHECK(fixture.lease_state() == LeaseState::Live);
 }
 
 }  // namespace leasehold::testing

@@ -43,16 +43,17 @@ Restartable::Restartable(const std::string& broker_fault, std::vector<std::strin
 }
 
 void Restartable::restart_broker(const std::function<void()>& meanwhile) {
-  must(system.broker().signal(SIGKILL).has_value(), "the broker is killed");
-  must(eventually([this] { return system.broker().status().has_value(); }), "it dies");
+  must(system.broker().signal(SIGKILL).has_value(), "could not kill the broker");
+  must(eventually([this] { return system.broker().status().has_value(); }),
+       "the broker did not exit");
   meanwhile();
-  must(system.start_broker(), "the broker serves again");
+  must(system.start_broker(), "the restarted broker does not serve");
 }
 
 void Restartable::restart_when_dead() {
   must(eventually([this] { return has_exited(system.broker().pidfd()); }),
-       "the broker reaches its fault point");
-  must(system.start_broker(), "the broker serves again");
+       "the broker did not reach its fault point");
+  must(system.start_broker(), "the restarted broker does not serve");
 }
 
 }  // namespace leasehold::testing

@@ -1,4 +1,4 @@
-/// A system whose broker can die and be started again, as a service manager would do it.
+/// A system whose broker can be killed and restarted as a service manager would restart it.
 #pragma once
 
 #include "tests/support/system.hpp"
@@ -6,7 +6,7 @@
 
 namespace leasehold::testing {
 
-/// A state directory that goes with the object.
+/// A temporary state directory, removed by the destructor.
 class StateDirectory {
  public:
   StateDirectory();
@@ -22,18 +22,18 @@ class StateDirectory {
 inline const TenantSpec kAnn{.tenant = "ann", .prompt = "Once upon a time"};
 inline const TenantSpec kBob{.tenant = "bob", .prompt = "The little fox"};
 inline const TenantSpec kCat{.tenant = "cat", .prompt = "One morning", .max_tokens = 200};
-/// Whose text lasts longer than a restart.
+/// A text that takes longer than a restart.
 inline const TenantSpec kEndless{.tenant = "cat", .prompt = "One morning", .max_tokens = 480};
 
-/// Store, state directory and system; leases and grace last longer than a slow machine needs for a
-/// restart. The tenants ann, bob and cat are admitted.
+/// Descriptor store, state directory and system. Leases and grace outlast a restart on a slow
+/// machine. The tenants ann, bob and cat are admitted.
 struct Restartable {
   explicit Restartable(const std::string& broker_fault = {},
                        std::vector<std::string> more_of_broker = {});
 
-  /// SIGKILL, then whatever `meanwhile` does, then a new broker.
+  /// Kills the broker, runs `meanwhile`, starts a new broker.
   void restart_broker(const std::function<void()>& meanwhile = [] {});
-  /// Waits until a broker that was armed to die has died, and starts it again without the fault.
+  /// Waits until the broker has died at its fault point and starts it again without the fault.
   void restart_when_dead();
 
   StateDirectory state;

@@ -1,18 +1,18 @@
 #!/bin/bash
-# Under a real systemd: the broker is killed with SIGKILL while a tenant decodes, systemd starts it
-# again with what it kept, and the tenant's text is the undisturbed one.
+# Tests a broker restart under systemd: kills the broker while a tenant decodes. systemd restarts it
+# with its stored descriptors, and the tenant's text is the same as without the kill.
 #
 #   tests/process/restart/systemd_restart.sh BIN_DIR
 #
-# Needs root, systemd-nspawn, and a script that boots a systemd on an overlay of this machine's root
+# Needs root, systemd-nspawn, and a script that boots systemd on an overlay of the root file system
 # (LEASEHOLD_BOOT_SYSTEMD, default ../shared/scripts/boot-systemd: start|exec|stop DIR). Not part of
-# the test suite; without these it says so and exits with 77.
+# the test suite; exits with 77 if a requirement is missing.
 set -euo pipefail
 tree=$(cd "$(dirname "$0")/../../.." && pwd)
 bin=${1:-$tree/build/quick/bin}
 boot=${LEASEHOLD_BOOT_SYSTEMD:-$tree/../shared/scripts/boot-systemd}
 
-skip() { echo "not checked: $1" >&2; exit 77; }
+skip() { echo "skipped: $1" >&2; exit 77; }
 [ "$(id -u)" = 0 ] || skip "needs root"
 command -v systemd-nspawn >/dev/null || skip "needs systemd-nspawn (package systemd-container)"
 [ -x "$boot" ] || skip "needs $boot"
@@ -24,10 +24,10 @@ stop() {
     --no-pager -n 60 >&2 || true
   "$boot" stop "$container" >/dev/null 2>&1 || true
   rmdir "$container" 2>/dev/null || true
-  rm -f "$container".{calm,killed,told}
+  rm -f "$container".{calm,killed,errors}
 }
 trap stop EXIT
-"$boot" start "$container" || skip "systemd-nspawn cannot boot here"
+"$boot" start "$container" || skip "systemd-nspawn cannot boot a container"
 inside() { "$boot" exec "$container" "$@"; }
 
 root=$container/root
@@ -43,7 +43,7 @@ LEASEHOLD_WORKER_ARGS=--slow-motion-us 200' >"$root/etc/leasehold/worker-w1.env"
 control() { inside brokerctl --socket /run/leasehold/broker.sock "$@"; }
 wait_for() { for _ in $(seq 300); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done; return 1; }
 ready() { control workers | grep -q ' ready'; }
-tell() {
+decode() {
   inside leasehold-tenant --socket /run/leasehold/broker.sock --tenant ann \
     --prompt "Once upon a time" --max-tokens 200 --ignore-eos
 }
@@ -53,20 +53,20 @@ inside systemctl daemon-reload
 inside systemctl start leasehold-broker leasehold-worker@w1
 wait_for ready || { echo "the worker is not ready" >&2; exit 1; }
 control admit ann --ttl-ms 60000 --max-blocks 2000 --max-concurrent 8 >/dev/null
-tell >"$container.calm"
+decode >"$container.calm"
 broker=$(main_pid leasehold-broker)
 worker=$(main_pid leasehold-worker@w1)
 
-tell >"$container.killed" 2>"$container.told" &
+decode >"$container.killed" 2>"$container.errors" &
 tenant=$!
-wait_for grep -q . "$container.killed" || { echo "no token came" >&2; exit 1; }
+wait_for grep -q . "$container.killed" || { echo "the tenant received no token" >&2; exit 1; }
 kept=$(inside systemctl show -p NFileDescriptorStore --value leasehold-broker)
 inside systemctl kill -s KILL leasehold-broker
-wait "$tenant" || { echo "the tenant failed:"; cat "$container.told"; exit 1; }
+wait "$tenant" || { echo "the tenant failed:" >&2; cat "$container.errors" >&2; exit 1; }
 
-wait_for ready || { echo "the worker did not come back" >&2; exit 1; }
-cmp "$container.calm" "$container.killed" || { echo "the text is another one" >&2; exit 1; }
-[ "$(main_pid leasehold-broker)" != "$broker" ] || { echo "the broker did not die" >&2; exit 1; }
-[ "$(main_pid leasehold-worker@w1)" = "$worker" ] || { echo "the worker died too" >&2; exit 1; }
+wait_for ready || { echo "the worker did not resume" >&2; exit 1; }
+cmp "$container.calm" "$container.killed" || { echo "the text changed" >&2; exit 1; }
+[ "$(main_pid leasehold-broker)" != "$broker" ] || { echo "the broker was not killed" >&2; exit 1; }
+[ "$(main_pid leasehold-worker@w1)" = "$worker" ] || { echo "the worker restarted" >&2; exit 1; }
 control status
-echo "the broker was killed and came back with $kept kept descriptors; $(wc -c <"$container.killed") bytes of text, all the same"
+echo "the broker restarted with $kept kept descriptors; $(wc -c <"$container.killed") bytes of text are unchanged"

@@ -34,7 +34,7 @@ int map_writable(int fd, std::size_t size_bytes) {
   return 0;
 }
 
-/// Maps as a worker may, then does something to the mapping that needs the right to write.
+/// Maps the table read-only, as a worker may, then tries an operation that needs write access.
 template <class Action>
 int with_read_only_map(const Target& target, Action action) {
   void* at = ::mmap(nullptr, target.size_bytes, PROT_READ, MAP_SHARED, target.table, 0);
@@ -49,7 +49,7 @@ int open_for_writing(const std::string& path) {
   return fd ? 0 : errno;
 }
 
-/// The broker's own descriptors, one of which is the table.
+/// Finds the table among the broker's own descriptors.
 int open_brokers_descriptors(pid_t broker) {
   const std::string folder = fmt::format("/proc/{}/fd", broker);
   DIR* listing = ::opendir(folder.c_str());
@@ -82,7 +82,7 @@ int write_into_broker(pid_t broker) {
   const iovec local{&byte, 1};
   const iovec remote{std::bit_cast<void*>(std::uintptr_t{kPage}), 1};
   const int error = error_of(::process_vm_writev(broker, &local, 1, &remote, 1, 0));
-  return error == EFAULT ? 0 : error;  // allowed, had the address been right
+  return error == EFAULT ? 0 : error;  // EFAULT: permitted, only the address is invalid
 }
 
 int trace(pid_t broker) {

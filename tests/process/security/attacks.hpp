@@ -1,4 +1,4 @@
-/// Every way we know to write to a lease table that was handed out for reading.
+/// All known ways to write to a lease table that was received read-only.
 #pragma once
 
 #include <sys/types.h>
@@ -17,12 +17,12 @@ struct Target {
   pid_t broker = 0;
 };
 
-/// Tries them all; the name of each with the errno it failed with, 0 for one that got through.
-/// Nothing is written even by one that does: opening for writing is proof enough.
+/// Tries every attack; returns each attack's name with its errno, 0 if it succeeded. A successful
+/// attack writes nothing: write access alone is the finding.
 std::map<std::string, int> attack(const Target& target);
 
-/// A writable descriptor of the table, as a process of its owner's user gets one; nothing when that
-/// is refused.
+/// A writable descriptor of the table, which a process of the owner's user can get; empty if
+/// refused.
 UniqueFd reopen_for_writing(int table);
 
 std::string to_text(const std::map<std::string, int>& outcomes);

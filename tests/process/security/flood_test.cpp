@@ -1,4 +1,4 @@
-// One user who sends without end over many connections. Nobody else waits for it.
+// A user who floods the broker over many connections does not delay other users.
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -30,7 +30,8 @@ UniqueFd connect_raw(const std::string& path) {
   return fd;
 }
 
-/// Sends all the socket takes and reads all there is; lines read, nothing when it is hung up on.
+/// Sends until the socket is full and reads what has arrived. Returns the number of reply lines, or
+/// nothing when the connection is closed.
 std::optional<std::uint64_t> send_and_receive(int fd, const std::string& lines) {
   ::send(fd, lines.data(), lines.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   char bytes[1 << 16];
@@ -43,18 +44,18 @@ void flood(const std::string& path, const std::string& lines,
            std::atomic<std::uint64_t>& answered) {
   std::vector<UniqueFd> fds(kConnections);
   for (;;) {
-    std::vector<pollfd> heard;
+    std::vector<pollfd> polled;
     for (UniqueFd& fd : fds) {
       const auto replies_received = send_and_receive(fd.get(), lines);
       if (!replies_received) fd = connect_raw(path);
       answered += replies_received.value_or(0);
-      heard.push_back({fd.get(), POLLIN, 0});
+      polled.push_back({fd.get(), POLLIN, 0});
     }
-    ::poll(heard.data(), heard.size(), 1);
+    ::poll(polled.data(), polled.size(), 1);
   }
 }
 
-/// Another user's process that floods, and how many lines it was answered.
+/// A process of another user that floods the broker; counts the replies it receives.
 class Flood {
  public:
   Flood(const std::string& socket, const std::string& line)
@@ -69,13 +70,13 @@ class Flood {
   std::uint64_t answered() const { return answered_; }
 
  private:
-  void* shared_;  ///< Stays mapped: the test is a short process.
+  void* shared_;  ///< Never unmapped; the test process is short.
   std::atomic<std::uint64_t>& answered_;
   ForeignUserProcess foreign_user_process_;
 };
 
-/// Without a rate the broker answers some hundred thousand lines a second; the user's budget would
-/// need most of a minute for as many.
+/// Without a rate limit the broker answers some hundred thousand messages per second. The user's
+/// budget needs almost a minute for that number.
 constexpr std::uint64_t kMany = 100'000;
 
 void check_operator_is_served_during(const std::string& line) {
@@ -101,7 +102,7 @@ TEST_CASE("security: operators and workers are served while another user sends g
   check_operator_is_served_during("x\n");
 }
 
-TEST_CASE("security: operators and workers are served while another user calls without end") {
+TEST_CASE("security: operators and workers are served while another user floods with calls") {
   check_operator_is_served_during(R"({"jsonrpc":"2.0","method":"a"})"
                                   "\n"
                                   R"({"jsonrpc":"2.0","id":1,"method":"a"})"

@@ -1,4 +1,5 @@
-// Worker lines that lie. A lie may cost its own worker the life, and nobody else anything.
+// Worker segments with false announcements. The broker may kill the lying worker; other workers are
+// not affected.
 #include <signal.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ LeaseId acquire_on(control::Client& client, const std::string& worker) {
   return wire::LeaseAcquired::from_json(reply.body).value().lease;
 }
 
-/// Everything there is, whatever became of the liar.
+/// All bytes are accounted for.
 void check_conserved(const wire::StatusView& status) {
   CHECK(status.capacity_bytes == status.free_bytes + status.owned_bytes + status.draining_bytes +
                                      status.scrubbing_bytes + status.retained_bytes +
@@ -41,7 +42,7 @@ void check_conserved(const wire::StatusView& status) {
 
 }  // namespace
 
-TEST_CASE("security: a line that never moves costs its worker the life and no other a lease") {
+TEST_CASE("security: a worker whose unit never ends is killed and other leases stay live") {
   BrokerProcess broker({"--fence-timeout-ms", "300"});
   ForeignUserProcess liar(::geteuid(), [&] {
     static FakeWorker worker(broker.socket(), "liar");
@@ -63,7 +64,7 @@ TEST_CASE("security: a line that never moves costs its worker the life and no ot
   check_conserved(broker.status(client));
 }
 
-TEST_CASE("security: announcements of all ones are a unit like any other") {
+TEST_CASE("security: an announcement of all ones counts as a running unit") {
   BrokerProcess broker;
   FakeWorker liar(broker.socket(), "liar");
   FakeWorker honest(broker.socket(), "honest");
@@ -84,7 +85,7 @@ TEST_CASE("security: announcements of all ones are a unit like any other") {
   CHECK(honest.word_of(kept).state() == LeaseState::Live);
 }
 
-TEST_CASE("security: random announcements end in a fence or a wait, never in the broker's end") {
+TEST_CASE("security: random announcements do not crash the broker or prevent a fence") {
   BrokerProcess broker;
   FakeWorker liar(broker.socket(), "liar");
   FakeWorker honest(broker.socket(), "honest");

@@ -1,5 +1,5 @@
-// Tenants that send what no tenant should. Each hears a typed error or is hung up on; a lease that
-// somebody else holds stays live and the broker answers on.
+// Hostile tenants receive a typed error or lose their connection. Another tenant's lease stays live
+// and the broker keeps serving.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kTimeout_ms = 60'000;
 
-/// A connection without any of our code on this side.
+/// A raw socket connection that does not use the project's client code.
 class RawPeer {
  public:
   explicit RawPeer(const std::string& path)
@@ -31,7 +31,7 @@ class RawPeer {
   }
   bool is_connected() const { return connected_; }
 
-  /// False when the other end takes no more, for now or for ever.
+  /// Returns false when the socket is full or closed.
   bool send(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t sent =
@@ -42,7 +42,7 @@ class RawPeer {
     return true;
   }
 
-  /// The next line; empty when the connection is over.
+  /// The next line; empty when the connection is closed.
   std::string line() {
     while (true) {
       const auto end = pending_.find('\n');
@@ -53,7 +53,7 @@ class RawPeer {
       }
       pollfd entry{fd_.get(), POLLIN, 0};
       char bytes[4096];
-      if (::poll(&entry, 1, kTimeout_ms) <= 0) return "no answer";
+      if (::poll(&entry, 1, kTimeout_ms) <= 0) return "no reply";
       const ssize_t got = ::recv(fd_.get(), bytes, sizeof bytes, 0);
       if (got <= 0) return "";
       pending_.append(bytes, static_cast<std::size_t>(got));
@@ -78,7 +78,7 @@ class RawPeer {
   std::string pending_;
 };
 
-/// A broker with a tenant that does everything right and must never notice the others.
+/// A broker with a well-behaved tenant whose lease the hostile tenants must not affect.
 struct BrokerFixture {
   BrokerProcess broker;
   FakeWorker worker{broker.socket(), "w0"};
@@ -101,7 +101,7 @@ std::string call_line(const std::string& method, const std::string& params) {
 
 }  // namespace
 
-TEST_CASE("security: garbage is answered with a typed error, line after line") {
+TEST_CASE("security: every garbage line is answered with a typed error") {
   BrokerFixture fixture;
   RawPeer peer(fixture.broker.socket());
   const std::vector<std::string> garbage = {"garbage",
@@ -132,7 +132,7 @@ TEST_CASE("security: garbage is answered with a typed error, line after line") {
   fixture.check_unharmed();
 }
 
-TEST_CASE("security: parameters of every wrong kind are BadRequest") {
+TEST_CASE("security: malformed parameters are refused") {
   BrokerFixture fixture;
   RawPeer peer(fixture.broker.socket());
   const std::vector<std::string> wrong = {
@@ -155,7 +155,7 @@ TEST_CASE("security: parameters of every wrong kind are BadRequest") {
   fixture.check_unharmed();
 }
 
-TEST_CASE("security: half a message keeps nobody waiting") {
+TEST_CASE("security: incomplete messages do not block other callers") {
   BrokerFixture fixture;
   std::vector<RawPeer> slow;
   for (int i = 0; i < 50; ++i) {
@@ -164,11 +164,11 @@ TEST_CASE("security: half a message keeps nobody waiting") {
     slow.back().send(R"({"jsonrpc":"2.0","id":1,"meth)");
   }
   fixture.check_unharmed();
-  slow.clear();  // and half a message may be the last of it
+  slow.clear();  // closes the connections in the middle of a message
   fixture.check_unharmed();
 }
 
-TEST_CASE("security: a line without end is refused at its limit and hung up on") {
+TEST_CASE("security: a line beyond the size limit is refused and its connection closed") {
   BrokerFixture fixture;
   RawPeer peer(fixture.broker.socket());
   const std::string much(1 << 16, 'x');
@@ -180,7 +180,7 @@ TEST_CASE("security: a line without end is refused at its limit and hung up on")
   fixture.check_unharmed();
 }
 
-TEST_CASE("security: JSON nested too deep is refused and the connection goes on") {
+TEST_CASE("security: JSON nested too deep is refused and the connection stays open") {
   BrokerFixture fixture;
   RawPeer peer(fixture.broker.socket());
   const std::string deep = std::string(5'000, '[') + std::string(5'000, ']');
@@ -191,7 +191,7 @@ TEST_CASE("security: JSON nested too deep is refused and the connection goes on"
   fixture.check_unharmed();
 }
 
-TEST_CASE("security: a wrong number of descriptors is answered, and the connection ends") {
+TEST_CASE("security: a wrong number of descriptors is answered with a typed error") {
   BrokerFixture fixture;
   for (const char* fds : {"-1", "1", "64", "1e9", "\"two\""}) {
     INFO(fds);
@@ -203,7 +203,7 @@ TEST_CASE("security: a wrong number of descriptors is answered, and the connecti
   fixture.check_unharmed();
 }
 
-TEST_CASE("security: descriptors that nobody asked for end their connection alone") {
+TEST_CASE("security: unexpected descriptors close only the connection that sent them") {
   BrokerFixture fixture;
   RawPeer bystander(fixture.broker.socket());
   control::Client sender = fixture.broker.connect();
@@ -219,7 +219,7 @@ TEST_CASE("security: descriptors that nobody asked for end their connection alon
   fixture.check_unharmed();
 }
 
-TEST_CASE("security: a tenant that asks without end and reads nothing is dropped") {
+TEST_CASE("security: a tenant that floods the broker and reads no replies is disconnected") {
   BrokerFixture fixture;
   RawPeer peer(fixture.broker.socket());
   const std::string call = call_line("lease.renew", R"({"lease":"1.1","request_id":"r"})");

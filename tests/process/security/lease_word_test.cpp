@@ -1,5 +1,5 @@
-// Who can write a lease word: nobody but the broker, and where the kernel cannot forbid it, the
-// broker notices.
+// Only the broker can write a lease word. Where the kernel cannot prevent a write, the broker
+// detects and repairs it.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -37,7 +37,7 @@ std::map<std::string, int> attack_as_worker(const BrokerProcess& broker, const s
                  .broker = broker.pid()});
 }
 
-/// Writes into the table through a descriptor of its own, as a worker of the broker's user can.
+/// Writes to the table through a reopened descriptor, as a worker of the broker's user can.
 class Intruder {
  public:
   explicit Intruder(const BrokerProcess& broker) : attached_(attach(broker.socket(), "intruder")) {
@@ -64,7 +64,7 @@ std::vector<control::Json> events_named(control::Client& client, const std::stri
 
 }  // namespace
 
-TEST_CASE("security: a worker of another user fails in every way to write a lease word") {
+TEST_CASE("security: a worker of another user cannot write a lease word in any known way") {
   if (!can_change_user()) return;
   BrokerProcess broker({"--worker-uid", std::to_string(kNobody), "--worker-uid", "0",
                         "--fence-timeout-ms", "3600000"});
@@ -86,7 +86,7 @@ TEST_CASE("security: a worker of another user fails in every way to write a leas
   CHECK(broker.view(client, lease).state == LeaseState::Live);
 }
 
-TEST_CASE("security: a broker whose workers are other users says so") {
+TEST_CASE("security: status reports separate users when workers run as another user") {
   if (!can_change_user()) return;
   BrokerProcess broker({"--worker-uid", std::to_string(kNobody), "--fence-timeout-ms", "3600000"});
 
@@ -98,8 +98,7 @@ TEST_CASE("security: a broker whose workers are other users says so") {
   CHECK(broker.status(client).isolation == "separate-users");
 }
 
-TEST_CASE(
-    "security: what a worker of the same user writes is undone, reported and ends the lease") {
+TEST_CASE("security: a table write by a worker of the same user is repaired and ends the lease") {
   BrokerProcess broker;
   FakeWorker worker(broker.socket(), "w0");
   control::Client client = broker.connect();
@@ -107,7 +106,7 @@ TEST_CASE(
   const LeaseId revoked = broker.acquire(client, "a").value().lease;
   const LeaseId live = broker.acquire(client, "a").value().lease;
   const LeaseId bystander = broker.acquire(client, "a").value().lease;
-  worker.begin_unit();  // keeps it Revoked
+  worker.begin_unit();  // keeps the lease in state Revoked
   broker.revoke(client, revoked).value();
   const Intruder intruder(broker);
 
@@ -125,7 +124,7 @@ TEST_CASE(
   CHECK(events_named(client, "worker_untrusted").at(0).at("worker") == "w0");
 }
 
-TEST_CASE("security: no word, counter or header in the table ends the broker") {
+TEST_CASE("security: a corrupted word, counter or header does not crash the broker") {
   BrokerProcess broker;
   FakeWorker worker(broker.socket(), "w0");
   control::Client client = broker.connect();
@@ -136,8 +135,8 @@ TEST_CASE("security: no word, counter or header in the table ends the broker") {
   for (std::uint32_t slot = 0; slot < 8; ++slot) intruder.table().slot(slot).word = ~0ull;
   intruder.table().counter(0).revocations = 0;
   intruder.table().header().slot_count = ~0u;
-  (void)broker.revoke(client,
-                      lease);  // granted or refused; the broker may have found it out before
+  // Succeeds or fails: the broker may already have detected the tampering and revoked the lease.
+  (void)broker.revoke(client, lease);
 
   REQUIRE(eventually([&] { return broker.view(client, lease).state == LeaseState::Fenced; }));
   REQUIRE(eventually([&] { return broker.status(client).tampered >= 3; }));
@@ -147,14 +146,14 @@ TEST_CASE("security: no word, counter or header in the table ends the broker") {
   CHECK(intruder.table().counter(0).revocations > 1);
 }
 
-TEST_CASE("security: which doors stand open to the same user is known") {
+TEST_CASE("security: the attacks open to a process of the same user are known") {
   BrokerProcess broker;
 
   const auto outcomes = attack_as_worker(broker, "insider");
 
   for (const auto& [name, error] : outcomes) {
     INFO(name);
-    // Root passes by the modes; any user passes by those of what is its own.
+    // Root bypasses file modes, and the owner can change them.
     const bool open_to_owner = name == "fchmod" || name == "fchmod, then reopen";
     const bool open_to_root = name == "reopen own descriptor" ||
                               name == "open the broker's descriptors" || name == "pidfd_getfd" ||

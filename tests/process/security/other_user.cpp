@@ -49,7 +49,7 @@ std::string read_all(const UniqueFd& fd) {
 
 bool can_change_user() {
   if (::geteuid() == 0) return true;
-  WARN("needs root to change_user another user; nothing was checked");
+  WARN("skipped: needs root to run a process as another user");
   return false;
 }
 
@@ -75,16 +75,16 @@ ForeignUserProcess::ForeignUserProcess(uid_t uid, const std::function<void()>& a
   std::array<int, 2> ends{};
   REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
   const UniqueFd done(ends[0]);
-  UniqueFd tell(ends[1]);
+  UniqueFd done_writer(ends[1]);
   pid_ = ::fork();
   REQUIRE(pid_ >= 0);
   if (pid_ == 0) {
     change_user(uid);
-    action();  // does not return when it is to go on
-    if (::write(tell.get(), "d", 1) != 1) ::_exit(1);
+    action();
+    if (::write(done_writer.get(), "d", 1) != 1) ::_exit(1);
     for (;;) ::pause();
   }
-  tell.reset();
+  done_writer.reset();
   char byte = 0;
   REQUIRE(::read(done.get(), &byte, 1) == 1);
 }

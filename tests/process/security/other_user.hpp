@@ -1,4 +1,4 @@
-/// A part of a test that runs as somebody else.
+/// Runs part of a test as another user.
 #pragma once
 
 #include <sys/types.h>
@@ -8,17 +8,17 @@
 
 namespace leasehold {
 
-/// A user that owns nothing here.
+/// An unprivileged uid that owns no files of the test.
 inline constexpr uid_t kNobody = 65534;
 
-/// True when this process may change_user another user; says what is left out otherwise.
+/// True when this process may change its user; otherwise warns that the test is skipped.
 bool can_change_user();
 
-/// Runs `action` in a child as that user and returns what it wrote; fails the test when the child
-/// could not change its user, or died.
+/// Runs `action` in a child process as that user and returns its output. Fails the test if the
+/// child cannot change its user or exits with an error.
 std::string as_user(uid_t uid, const std::function<std::string()>& action);
 
-/// A child that did something as that user and then only stays. Ended with this object.
+/// A child process that runs `action` as that user and then waits. The destructor kills it.
 class ForeignUserProcess {
  public:
   ForeignUserProcess(uid_t uid, const std::function<void()>& action);
@@ -27,7 +27,7 @@ class ForeignUserProcess {
   ForeignUserProcess& operator=(const ForeignUserProcess&) = delete;
 
   pid_t pid() const { return pid_; }
-  /// Waits for its end; the signal that killed it, 0 when it exited.
+  /// Waits until the child ends; returns the signal that killed it, 0 if it exited.
   int wait();
 
  private:

@@ -1,4 +1,4 @@
-/// Whatever comes in, the answer is typed and everything else goes on.
+/// Broker and worker answer invalid input with a typed error and keep serving others.
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -22,7 +22,7 @@ Errc code_of(const Result<control::Payload>& reply) {
   return reply.error().code;
 }
 
-/// A lease, and the connection that holds it.
+/// A lease and the connection of its holder.
 struct Holder {
   Client broker;
   wire::LeaseAcquired lease;
@@ -47,7 +47,7 @@ Json generate(const Holder& holder) {
       .to_json();
 }
 
-/// Sends raw bytes and reads one answer line, or nothing when the other end hangs up.
+/// Sends raw bytes and reads one line of reply; empty when the peer closes the connection.
 std::string ask_raw(const std::string& socket_path, const std::string& bytes) {
   const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
@@ -75,12 +75,12 @@ void check_still_serves(System& system) {
 
 }  // namespace
 
-TEST_CASE("bad input: lines that are no calls get a typed answer from broker and worker") {
+TEST_CASE("bad input: broker and worker answer malformed lines with a typed error") {
   System system;
   system.admit("ann");
   for (const std::string& socket : {system.broker_socket(), system.worker_socket("w1")}) {
     CAPTURE(socket);
-    CHECK(raw_code(ask_raw(socket, "this is no JSON\n")) == "MalformedMessage");
+    CHECK(raw_code(ask_raw(socket, "this is not JSON\n")) == "MalformedMessage");
     CHECK(raw_code(ask_raw(socket, std::string(20'000, '[') + "\n")) == "MalformedMessage");
     CHECK(raw_code(ask_raw(socket, std::string(10 << 20, 'x') + "\n")) == "MessageTooLarge");
     CHECK(raw_code(ask_raw(socket, R"({"jsonrpc":"2.0","id":1,"method":"no.such"})"
@@ -89,7 +89,7 @@ TEST_CASE("bad input: lines that are no calls get a typed answer from broker and
   check_still_serves(system);
 }
 
-TEST_CASE("bad input: requests a worker cannot serve are refused, each with its reason") {
+TEST_CASE("bad input: the worker refuses requests it cannot serve, each with its reason") {
   System system;
   system.admit("ann");
   Holder holder = hold(system, "ann");
@@ -123,7 +123,7 @@ TEST_CASE("bad input: requests a worker cannot serve are refused, each with its 
   check_still_serves(system);
 }
 
-TEST_CASE("bad input: what cannot be sampled by is refused, and the field is named") {
+TEST_CASE("bad input: the error names the sampling field that is invalid") {
   System system;
   system.admit("ann");
   Holder holder = hold(system, "ann");
@@ -185,7 +185,7 @@ TEST_CASE("bad input: what cannot be sampled by is refused, and the field is nam
   check_still_serves(system);
 }
 
-TEST_CASE("bad input: leases that are gone, old or somebody else's") {
+TEST_CASE("bad input: ended, old and foreign leases are refused") {
   System system;
   system.admit("ann");
   system.admit("small", {"--max-blocks", "102"});
@@ -204,7 +204,7 @@ TEST_CASE("bad input: leases that are gone, old or somebody else's") {
   const LeaseId older{holder.lease.lease.slot, holder.lease.lease.generation};
   CHECK(system.brokerctl({"revoke", "4000.1"}) == exit_code(Errc::UnknownLease));
   CHECK(system.brokerctl({"revoke", "nonsense"}) != 0);
-  // The slot is used again: the old generation is known to be old.
+  // The slot is in use again, so the old generation is refused.
   for (int i = 0; i < 8; ++i) {
     Holder again = hold(system, "ann");
     if (again.lease.lease.slot != older.slot) continue;
@@ -215,13 +215,14 @@ TEST_CASE("bad input: leases that are gone, old or somebody else's") {
   const wire::LeaseGrow grow{
       .lease = small.lease.lease, .extents = 4, .request_id = {mint_request_id()}};
   CHECK(code_of(small.broker.call("lease.grow", {.body = grow.to_json()})) == Errc::QuotaBlocks);
-  const wire::LeaseAcquire stranger{.tenant = {"nobody"}, .request_id = {mint_request_id()}};
+  const wire::LeaseAcquire stranger{.tenant = {"unknown"}, .request_id = {mint_request_id()}};
   CHECK(code_of(small.broker.call("lease.acquire", {.body = stranger.to_json()})) ==
         Errc::UnknownTenant);
   check_still_serves(system);
 }
 
-TEST_CASE("bad input: the same request id gives the same answer, with other wishes a conflict") {
+TEST_CASE(
+    "bad input: a repeated request id gives the same answer, or a conflict for other parameters") {
   System system;
   system.admit("ann");
   Client broker = Client::connect(system.broker_socket()).value();
@@ -236,7 +237,7 @@ TEST_CASE("bad input: the same request id gives the same answer, with other wish
   CHECK(code_of(broker.call("lease.acquire", {.body = ask.to_json()})) == Errc::RequestIdConflict);
 }
 
-TEST_CASE("bad input: a socket in use, a model that is none, a broker that is not there") {
+TEST_CASE("bad input: a socket in use, an invalid model and a missing broker are errors") {
   System system;
   const auto run = [&](std::vector<std::string> argv) {
     argv.front() = program_path(argv.front());

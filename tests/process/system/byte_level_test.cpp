@@ -1,5 +1,4 @@
-/// A model with byte-level tokens, from prompt to text: characters come whole, though most of them
-/// are spread over several tokens.
+/// A model with byte-level tokens: text arrives in whole characters of several tokens each.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -10,7 +9,7 @@
 namespace leasehold::testing {
 namespace {
 
-/// A system whose worker has the family's model, and which knows how to force a text.
+/// A system whose worker has a byte-level model; it can force a text by grammar.
 class ByteLevelSystem : public System {
  public:
   explicit ByteLevelSystem(const char* slow_motion_us = "0")
@@ -24,7 +23,7 @@ class ByteLevelSystem : public System {
     admit("ann");
   }
 
-  /// A request that can only be answered with `text`.
+  /// A request whose only possible answer is `text`.
   TenantSpec forced(const std::string& text) const {
     const std::string path = directory() / "text.gbnf";
     std::ofstream(path) << "root ::= \"" << text << "\"\n";
@@ -44,7 +43,7 @@ std::string repeated(const std::string& text, int times) {
 
 }  // namespace
 
-TEST_CASE("byte-level: a text comes in whole characters, however many tokens each of them takes") {
+TEST_CASE("byte-level: text arrives in whole characters, even of several tokens each") {
   ByteLevelSystem system;
   const std::string text = "Größe, 日本語 été 🦊!";
   const auto tenant = system.start_tenant(system.forced(text));
@@ -52,11 +51,11 @@ TEST_CASE("byte-level: a text comes in whole characters, however many tokens eac
   INFO(tenant->record().failed.value_or("did not fail"));
   CHECK(tenant->record().text == text);
   CHECK(tenant->record().completed == "EndOfSequence");
-  // Tokens are what is told, bytes what they are made of: 3 times 3, 1 times 4 …
+  // Each token is one byte: 3 times 3, 1 times 4 …
   CHECK(tenant->record().tokens.size() > 20);
 }
 
-TEST_CASE("byte-level: a text that is interrupted within characters goes on within them") {
+TEST_CASE("byte-level: a rebind in the middle of a character continues that character") {
   ByteLevelSystem system("1000");
   const std::string text = repeated("🦊", 40);  // four tokens each
   TenantSpec asked = system.forced(text);
@@ -77,14 +76,14 @@ TEST_CASE("byte-level: a text that is interrupted within characters goes on with
   CHECK(tenant->record().revocations.size() == 3);
 }
 
-TEST_CASE("byte-level: bytes that make no character are U+FFFD, and the text is the same again") {
+TEST_CASE("byte-level: invalid bytes become U+FFFD, the same in every run") {
   ByteLevelSystem system;
   const TenantSpec asked{.tenant = "ann", .prompt = "baba été", .max_tokens = 100};
   const auto tenant = system.start_tenant(asked);
   CHECK(tenant->finish() == 0);
   INFO(tenant->record().failed.value_or("did not fail"));
   CHECK(tenant->record().tokens.size() == 100);
-  // Random weights say random bytes.
+  // Random weights generate random bytes.
   CHECK(tenant->record().text.find("\uFFFD") != std::string::npos);
   CHECK(system.undisturbed(asked) == tenant->record().tokens);
 }

@@ -1,4 +1,4 @@
-/// A chat through every process: the tenant sends messages, the worker frames them.
+/// Chat requests: the tenant sends messages, the worker frames them with the chat template.
 #include <catch2/catch.hpp>
 #include <fstream>
 
@@ -10,10 +10,10 @@ namespace {
 
 using Catch::Matchers::Contains;
 
-constexpr std::size_t kGrid = 4096;  // a multiple of any alignment a file could have
+constexpr std::size_t kGrid = 4096;  // a multiple of every alignment that a file may have
 
-/// The model in the tree with a chat template as its first entry. A comment fills the entry up to
-/// the grid, so that everything behind it stays aligned.
+/// Copies the bundled model with a chat template as its first entry. A template comment pads the
+/// entry to the grid, so that the rest of the file stays aligned.
 std::string model_with_template(const std::string& text) {
   std::ifstream file(bundled_model_path(), std::ios::binary);
   std::string model{std::istreambuf_iterator<char>(file), {}};
@@ -48,7 +48,7 @@ TenantSpec chat(const std::string& prompt, std::uint32_t max_tokens) {
           .more = {"--chat", "--system", "Be brief."}};
 }
 
-/// Its exit code, and what it said of the failure.
+/// Exit code and error text of a failed request.
 std::pair<int, std::string> failure_of(System& system, const TenantSpec& spec) {
   const auto tenant = system.start_tenant(spec);
   const int code = tenant->finish();
@@ -61,7 +61,7 @@ TEST_CASE("chat: a model without a template gets ChatML") {
   System system;
   system.admit("ann");
   const auto framed = system.undisturbed(chat("Hi", 12));
-  // It has no tokens for ChatML's marks either, so they are text here and there.
+  // The model has no tokens for ChatML's marks, so they are plain text in both prompts.
   const auto spelt_out = system.undisturbed(
       {.tenant = "ann",
        .prompt = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
@@ -72,11 +72,11 @@ TEST_CASE("chat: a model without a template gets ChatML") {
   CHECK(framed != system.undisturbed({.tenant = "ann", .prompt = "Hi", .max_tokens = 12}));
 }
 
-TEST_CASE("chat: the model's own template frames the messages, and a rebind goes on in the text") {
+TEST_CASE("chat: the model's template frames the messages, and a rebind continues the text") {
   ChatSystem system(kBracketed);
   const auto alone = system.start_tenant(chat("Tell me of a fox", 160));
   REQUIRE(alone->finish() == 0);
-  // The beginning the template writes is the one a plain prompt gets.
+  // The template writes the same first token as a plain prompt gets.
   CHECK(alone->record().tokens ==
         system.undisturbed({.tenant = "ann",
                             .prompt = "[system] Be brief.\n[user] Tell me of a fox\n[assistant]",
@@ -93,7 +93,7 @@ TEST_CASE("chat: the model's own template frames the messages, and a rebind goes
   CHECK(cut->record().text == alone->record().text);
 }
 
-TEST_CASE("chat: a template that cannot be read costs only those who send messages") {
+TEST_CASE("chat: a malformed template fails only requests with messages") {
   ChatSystem system("{{ bos_token }}\n{% include 'other' %}");
   const auto [code, why] = failure_of(system, chat("Hi", 4));
   CHECK(code == exit_code(Errc::UnsupportedModel));
@@ -101,7 +101,7 @@ TEST_CASE("chat: a template that cannot be read costs only those who send messag
   CHECK(system.undisturbed({.tenant = "ann", .max_tokens = 4}).size() == 4);
 }
 
-TEST_CASE("chat: what a template says no to, or needs and we lack, is told by its own words") {
+TEST_CASE("chat: the error of a template is in the message of the request error") {
   ChatSystem system(
       "{% set asked = messages[-1].content %}{% if asked == 'never' %}"
       "{{ raise_exception('not that one') }}{% elif asked == 'odd' %}{{ asked | pprint }}"
@@ -115,7 +115,7 @@ TEST_CASE("chat: what a template says no to, or needs and we lack, is told by it
   CHECK(failure_of(system, chat(std::string(100'000, 'x'), 4)).first ==
         exit_code(Errc::PromptTooLong));
   CHECK(system.undisturbed(chat("else", 4)).size() == 4);
-  // A model that puts a token at every beginning has a prompt even then.
+  // This model adds a first token, so the prompt is not empty even then.
   CHECK(system.undisturbed(chat("nothing", 4)).size() == 4);
 }
 

@@ -1,4 +1,4 @@
-/// How tokens are chosen and where a text ends, through every process and over a rebind.
+/// Sampling options, stop conditions and grammars, also over a rebind.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
@@ -36,7 +36,7 @@ struct Bench {
     spec.more = std::move(more);
     return finish(*system.start_tenant(spec));
   }
-  /// The same, with its lease taken away in the middle.
+  /// The same, with its lease revoked in the middle.
   Answer ask_and_revoke(std::vector<std::string> more, TenantSpec spec = {}) {
     spec.tenant = "ann";
     spec.rebind = true;
@@ -56,7 +56,7 @@ struct Bench {
   System system;
 };
 
-/// So many bytes from the first place at or after `from` where they stand for the first time.
+/// The first `n` bytes at or after `from` that do not occur earlier in the text.
 std::string first_seen(const std::string& text, std::size_t from, std::size_t n) {
   while (text.find(text.substr(from, n)) < from) ++from;
   return text.substr(from, n);
@@ -64,12 +64,12 @@ std::string first_seen(const std::string& text, std::size_t from, std::size_t n)
 
 }  // namespace
 
-TEST_CASE("chosen text: a stop string ends the text before it, however often it is interrupted") {
+TEST_CASE("chosen text: a stop string ends the text before it, also over rebinds") {
   Bench bench;
   const Answer whole = bench.ask({});
   REQUIRE(whole.text.size() > 200);
   const std::string stop = first_seen(whole.text, whole.text.size() * 3 / 4, 12);
-  // Held back for as long as it might become the stop string, then handed on.
+  // The worker holds text back while it may become the stop string, then sends it.
   const std::string never = whole.text.substr(20, 60) + "\x01";
   const std::vector<std::string> stops{"--stop", never, "--stop", stop};
 
@@ -82,7 +82,7 @@ TEST_CASE("chosen text: a stop string ends the text before it, however often it 
   CHECK(bench.ask_and_revoke(stops) == stopped);
 }
 
-TEST_CASE("chosen text: what was held back comes with the end when nothing follows") {
+TEST_CASE("chosen text: held-back text arrives with the end") {
   Bench bench;
   const Answer whole = bench.ask({});
   const std::vector<std::string> stops{"--stop",
@@ -91,7 +91,7 @@ TEST_CASE("chosen text: what was held back comes with the end when nothing follo
   CHECK(bench.ask_and_revoke(stops) == whole);
 }
 
-TEST_CASE("chosen text: a stop token ends the text and is no part of it") {
+TEST_CASE("chosen text: a stop token ends the text and is not part of it") {
   Bench bench;
   const Answer whole = bench.ask({});
   const std::int32_t stop = whole.tokens[whole.tokens.size() * 3 / 4];
@@ -101,7 +101,7 @@ TEST_CASE("chosen text: a stop token ends the text and is no part of it") {
   CHECK(stopped.tokens == std::vector<std::int32_t>(whole.tokens.begin(), first));
 }
 
-TEST_CASE("chosen text: every way to choose has its effect, and seeds repeat") {
+TEST_CASE("chosen text: every sampling option has an effect, and a seed repeats it") {
   Bench bench;
   const TenantSpec spec{.max_tokens = 40};
   const Answer greedy = bench.ask({}, spec);
@@ -126,7 +126,7 @@ TEST_CASE("chosen text: every way to choose has its effect, and seeds repeat") {
   CHECK(std::ranges::find(without.tokens, banned) == without.tokens.end());
 }
 
-TEST_CASE("chosen text: a draw with everything at once goes on after a rebind as it would have") {
+TEST_CASE("chosen text: sampling with every option continues unchanged after a rebind") {
   Bench bench;
   const std::vector<std::string> all{"--temperature",
                                      "0.9",
@@ -155,7 +155,7 @@ TEST_CASE("chosen text: a draw with everything at once goes on after a rebind as
   CHECK(bench.ask_and_revoke(all) == undisturbed);
 }
 
-TEST_CASE("chosen text: a text of a schema, or of a grammar, stays one over a rebind") {
+TEST_CASE("chosen text: text under a schema or grammar stays valid over a rebind") {
   Bench bench;
   const std::string schema = bench.write("schema.json", R"({
     "type": "object", "required": ["name", "tags"],
@@ -189,7 +189,7 @@ TEST_CASE("chosen text: a text of a schema, or of a grammar, stays one over a re
   CHECK((any.reason == "MaxTokensReached" || Json::parse(any.text, nullptr, false).is_object()));
 }
 
-TEST_CASE("chosen text: each token comes with its log probabilities, the same ones over a rebind") {
+TEST_CASE("chosen text: log probabilities are the same over a rebind") {
   Bench bench;
   const auto run = [&](bool with_revocation) {
     std::vector<std::string> arguments{"--socket",     bench.system.broker_socket(),
@@ -228,7 +228,7 @@ TEST_CASE("chosen text: each token comes with its log probabilities, the same on
     const Json& top = token.at("top_logprobs");
     REQUIRE(top.size() == 3);
     REQUIRE(token.at("logprob") <= 0.0);
-    // Greedy: the most likely token is the one that was taken.
+    // Greedy: the most likely token is chosen.
     REQUIRE(top[0].at("token") == token.at("token"));
     REQUIRE(top[0].at("logprob") == token.at("logprob"));
     REQUIRE(top[1].at("logprob") >= top[2].at("logprob"));

@@ -1,4 +1,4 @@
-/// What happens when one of the processes dies or stops.
+/// Death or stop of one of the processes.
 #include <signal.h>
 
 #include <catch2/catch.hpp>
@@ -62,7 +62,8 @@ TEST_CASE("a worker killed mid-decode leaves no lease live and no byte lost") {
   REQUIRE(system.worker().signal(SIGKILL));
 
   REQUIRE(system.eventually_fenced(lease));
-  // Its holder sees the worker's socket close and lets go; whoever is first gives the reason.
+  // The holder releases the lease when the worker's socket closes, which may be before the broker
+  // revokes it.
   const RevokeReason reason = system.lease(lease).reason;
   CHECK((reason == RevokeReason::WorkerGone || reason == RevokeReason::Released));
   CHECK(eventually([&] { return system.status().leases_live == 0; }));
@@ -76,7 +77,7 @@ TEST_CASE("a worker killed mid-decode leaves no lease live and no byte lost") {
   CHECK(system.undisturbed(kAnn) == ann_alone);
 }
 
-TEST_CASE("a tenant that rebinds goes on on another worker when its own is killed") {
+TEST_CASE("a tenant with --rebind continues on another worker when its own is killed") {
   System system;
   admit_all(system);
   const auto alone = system.undisturbed(kCat);
@@ -88,7 +89,7 @@ TEST_CASE("a tenant that rebinds goes on on another worker when its own is kille
   const auto held = system.start_tenant(spec);
   REQUIRE(held->read_tokens(20));
 
-  // Fenced by the broker's operator, the tenant asks for w1 again and gets it.
+  // After a revocation by the operator the tenant asks for w1 again and gets it.
   system.revoke_mid_request("cat");
 
   CHECK(held->finish() == 0);
@@ -123,8 +124,8 @@ TEST_CASE("a worker stopped between poll and launch, continued after the fence, 
 
     REQUIRE(system.brokerctl({"revoke", to_string(lease)}) == 0);
 
-    // Quiet is proven by what the threads announced; a unit that could touch the lease is not over
-    // before the worker runs again, so the answer cannot change while it stands.
+    // The announcements prove that the lease is quiet. A unit that could touch the lease cannot end
+    // while the worker is stopped, so the state cannot change until it resumes.
     const auto first_look = system.lease(lease).state;
     const bool fenced =
         first_look == LeaseState::Fenced ||
@@ -156,7 +157,7 @@ TEST_CASE("a worker that stays stopped is killed, and everything it held is fenc
 
   REQUIRE(system.brokerctl({"revoke", to_string(lease)}) == 0);
 
-  // Quiet or not, it owes the unmapping of what was fenced, and never delivers.
+  // A stopped worker never unmaps the fenced memory.
   std::optional<int> status;
   CHECK(eventually([&] { return (status = system.worker().status()).has_value(); }));
   CHECK(status == 128 + SIGKILL);
@@ -165,7 +166,7 @@ TEST_CASE("a worker that stays stopped is killed, and everything it held is fenc
   CHECK(system.pool_is_fully_free());
 }
 
-TEST_CASE("without a broker a lease runs to its deadline and no further") {
+TEST_CASE("without a broker a lease ends at its deadline") {
   std::vector<std::int32_t> alone;
   {
     System quick({.worker_arguments = {}});
@@ -182,13 +183,13 @@ TEST_CASE("without a broker a lease runs to its deadline and no further") {
   CHECK(cat->finish() != 0);
   CHECK(cat->record().tokens.size() < alone.size());
   CHECK(is_prefix(cat->record().tokens, alone));
-  // With its last lease over, the worker ends and says why.
+  // The worker exits after its last lease ended, and logs the reason.
   std::optional<int> status;
   CHECK(eventually([&] { return (status = slow.worker().status()).has_value(); }));
   CHECK(status == exit_code(Errc::BrokerLost));
 }
 
-TEST_CASE("a broker that is asked to stop takes leases back, and every tenant hears it") {
+TEST_CASE("a broker that stops on SIGTERM revokes all leases and every tenant is notified") {
   System system;
   admit_all(system);
   const auto cat = system.start_tenant(kCat);

@@ -1,4 +1,4 @@
-/// Leases that change while requests run: weights taken back, memory grown and given back, TTL.
+/// Leases that change while requests run: revoked weights, growth, return of memory, TTL.
 #include <signal.h>
 
 #include <boost/asio/io_context.hpp>
@@ -24,8 +24,8 @@ RequestId fresh_id() {
 
 using Texts = std::map<std::string, std::vector<std::int32_t>>;
 
-/// The tokens of so many requests for one text, by request. The worker stands until all have been
-/// sent: they run together however slowly we send.
+/// Runs several requests for one text together; returns their tokens by request. The worker is
+/// stopped until all are sent.
 Texts decode_together(System& system, const wire::LeaseAcquired& lease, const TenantSpec& spec,
                       int requests) {
   boost::asio::io_context io;
@@ -64,7 +64,7 @@ Texts decode_together(System& system, const wire::LeaseAcquired& lease, const Te
 
 }  // namespace
 
-TEST_CASE("weights taken back mid-decode come back under a fresh lease; every text is unchanged") {
+TEST_CASE("weights revoked mid-decode return under a new lease; every text is unchanged") {
   System system;
   for (const char* tenant : {"ann", "bob"}) system.admit(tenant);
   const TenantSpec ann_spec{.tenant = "ann", .prompt = "Once upon a time", .max_tokens = 100};
@@ -144,7 +144,7 @@ TEST_CASE("a lease grows when its requests need more than it holds, and gives ex
 TEST_CASE("a holder that does not renew loses its lease at the deadline; one that does keeps it") {
   System system({.worker_arguments = {"--slow-motion-us", "300"}});
   system.admit("ann", {"--ttl-ms", "4000"});
-  // leasehold-tenant renews, and its text would take several times as long.
+  // leasehold-tenant renews its lease, so this text may take several TTLs.
   const auto kept = system.start_tenant({.tenant = "ann", .max_tokens = 480});
   REQUIRE(kept->read_tokens(1));
   auto client = connect(system);
@@ -160,7 +160,7 @@ TEST_CASE("a holder that does not renew loses its lease at the deadline; one tha
   CHECK(system.lease(kept->record().leases.front()).reason == RevokeReason::Released);
 }
 
-TEST_CASE("a draining lease takes no new work and is taken back at its deadline") {
+TEST_CASE("a draining lease takes no new requests and is revoked at its deadline") {
   System system;
   system.admit("ann");
   const auto ann = system.start_tenant({.tenant = "ann", .max_tokens = 480});

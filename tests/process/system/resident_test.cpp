@@ -1,5 +1,5 @@
-/// What a worker takes up: the weights as they are in the file, once for all
-/// workers, and little beside them.
+/// Memory of a worker: the weights in the format of the file, shared by all workers,
+/// and little else.
 #include <catch2/catch.hpp>
 #include <fstream>
 
@@ -12,8 +12,7 @@ namespace {
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint32_t kSequences = 2;
 
-/// The number behind `field` in a file of /proc that has one "Field: number" a
-/// line.
+/// The number after `field` in a /proc file with lines "Field: number".
 std::uint64_t field(pid_t pid, const std::string& file, const std::string& field) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/" + file);
   for (std::string line; std::getline(in, line);)
@@ -26,9 +25,8 @@ std::uint64_t resident_bytes(pid_t pid) {
   return field(pid, "status", "VmRSS") * 1024;
 }
 
-/// 94 MB in Q4_0: in floats it would be 670 MB, and even a second copy as it is
-/// would be more than what a worker may have beside the weights. Half of it is
-/// a vocabulary of a usual size today.
+/// 94 MB in Q4_0, 670 MB in floats. Even a second copy in Q4_0 exceeds what a
+/// worker may use besides the weights. Half of it is a vocabulary of common size.
 make_model::ModelRequest wide_vocabulary() {
   return {.shape = {.layers = 5,
                     .embd = 768,
@@ -72,8 +70,7 @@ TEST_CASE(
   INFO("file " << file_bytes << " resident " << resident);
   CHECK(resident <= allowed + kSequences * 4 * kMiB);
 
-  // Metadata is read through a mapping, so what read() brought is what was
-  // loaded.
+  // Metadata is read through a mapping, so read() counts only loaded weights.
   system.start_worker("w2");
   REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
   CHECK(field(system.worker("w2").pid(), "io", "rchar") < 4 * kMiB);

@@ -1,4 +1,4 @@
-/// One text, whatever the worker computes with.
+/// The text does not depend on the backend, the SIMD path or the number of threads.
 #include <catch2/catch.hpp>
 
 #include "kernels/cpu/row_kernels.hpp"
@@ -10,7 +10,7 @@ namespace {
 const TenantSpec kAsked{
     .tenant = "ann", .max_tokens = 60, .more = {"--temperature", "0.9", "--seed", "5"}};
 
-/// What a worker started with these arguments writes.
+/// The tokens from a worker with these arguments.
 std::vector<std::int32_t> tokens_by(std::vector<std::string> arguments) {
   System system({.worker_arguments = std::move(arguments)});
   system.admit("ann");
@@ -31,7 +31,7 @@ TEST_CASE("same text: by plain loops, and by every SIMD path with any number of 
   }
 }
 
-TEST_CASE("same text: a worker computes by the path it was told to, and says so") {
+TEST_CASE("same text: a worker uses the SIMD path of its options and logs it") {
   for (const SimdPath path : kSimdPaths) {
     if (!cpu_has(path)) continue;
     System system({.worker_arguments = {"--simd", std::string(name(path))}});

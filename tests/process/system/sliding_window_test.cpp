@@ -1,4 +1,4 @@
-/// A model that attends only so far back serves texts up to there, and says why not further.
+/// A model with a sliding window serves texts up to its width and refuses longer ones.
 #include <catch2/catch.hpp>
 
 #include "common/errc.hpp"
@@ -7,7 +7,7 @@
 
 namespace leasehold::testing {
 
-TEST_CASE("sliding window: a text longer than it is wide is refused by that name") {
+TEST_CASE("sliding window: a request longer than the window is refused") {
   System system({.worker_arguments = {}, .start_worker = false, .model_name = "window.gguf"});
   const make_model::ModelRequest window{.shape = {.layers = 2,
                                                   .embd = 64,

@@ -1,4 +1,4 @@
-/// Weights in parts: one tensor or layer is taken back from a running worker and comes back alone.
+/// Weights in parts: one tensor or layer is revoked from a running worker and returns alone.
 #include <catch2/catch.hpp>
 #include <fstream>
 
@@ -15,7 +15,7 @@ SystemSpec scoped(const std::string& scope) {
   return {.worker_arguments = {"--slow-motion-us", "30", "--weights-scope", scope}};
 }
 
-/// How often weights were read from a file, and engine leases granted, since the broker started.
+/// Weights read from a file and engine leases granted since the start of the broker.
 struct Counts {
   int loads = 0;
   int leases = 0;
@@ -55,10 +55,10 @@ LeaseId lease_of_part(System& system, const std::string& part) {
 
 void copy_model(const std::string& to) {
   fs::copy_file(bundled_model_path(), to + ".new", fs::copy_options::overwrite_existing);
-  fs::rename(to + ".new", to);  // another file under the same path, as an operator would do it
+  fs::rename(to + ".new", to);  // replaces the file, as an operator would
 }
 
-/// The model, but for one tensor that has another name.
+/// A copy of the model with one tensor renamed.
 void write_model_without(const std::string& tensor, const std::string& to) {
   std::ifstream in(bundled_model_path(), std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(in), {}};
@@ -69,7 +69,7 @@ void write_model_without(const std::string& tensor, const std::string& to) {
   fs::rename(to + ".new", to);
 }
 
-/// Starts brokerctl while the worker stands; once it has revoked the lease the worker goes on.
+/// Starts brokerctl while the worker is stopped; the worker resumes once the lease is revoked.
 Child start_revoking(System& system, LeaseId lease, std::vector<std::string> arguments) {
   std::optional<Child> revoking;
   system.while_worker_stopped([&] {
@@ -79,8 +79,8 @@ Child start_revoking(System& system, LeaseId lease, std::vector<std::string> arg
   return *std::move(revoking);
 }
 
-/// Two tenants decode, the lease of `part` is taken back by id or by name, and it shows in neither
-/// text.
+/// Revokes the lease of `part`, by id or by name, while two tenants decode; both texts must stay
+/// the same.
 void revoke_part(System& system, const std::string& part, bool by_name) {
   for (const char* tenant : {"ann", "bob"}) system.admit(tenant);
   const TenantSpec ann_spec{.tenant = "ann", .prompt = "Once upon a time", .max_tokens = 100};
@@ -108,7 +108,7 @@ void revoke_part(System& system, const std::string& part, bool by_name) {
   CHECK(bob->finish() == 0);
   CHECK((ann->record().tokens == ann_alone));
   CHECK((bob->record().tokens == bob_alone));
-  // Nothing was read again, and one lease is new: every other is the one it was.
+  // No weights are read again, and only one lease is new.
   CHECK(counts(system) == Counts{counted.loads, counted.leases + 1});
   CHECK(live(system.engine_leases()).size() == before.size());
   CHECK(lease_of_part(system, part) != lease);
@@ -120,12 +120,12 @@ void revoke_part(System& system, const std::string& part, bool by_name) {
 
 }  // namespace
 
-TEST_CASE("one tensor taken back mid-decode comes back alone; every text is unchanged") {
+TEST_CASE("one tensor revoked mid-decode returns alone; every text is unchanged") {
   System system(scoped("tensor"));
   revoke_part(system, "blk.1.ffn_up.weight", false);
 }
 
-TEST_CASE("one layer taken back mid-decode comes back alone; every text is unchanged") {
+TEST_CASE("one layer revoked mid-decode returns alone; every text is unchanged") {
   System system(scoped("layer"));
   revoke_part(system, "blk.1", true);
 }
@@ -153,7 +153,7 @@ TEST_CASE("two workers that load one model at the same time load each part once"
   CHECK(both.leases == 2 * both.loads);
 }
 
-TEST_CASE("a part comes from the file that is under the model's path by then, if it fits") {
+TEST_CASE("a part is read again from the model's path, if the file still fits") {
   const std::string part = "blk.0.attn_q.weight";
   SystemSpec spec = scoped("tensor");
   spec.model_name = "model.gguf";
@@ -184,7 +184,7 @@ TEST_CASE("a part comes from the file that is under the model's path by then, if
     CHECK(counts(system) == counted);
 
     copy_model(model);
-    // Who comes before the part is back is refused.
+    // A request is refused until the part is loaded again.
     REQUIRE(eventually([&] { return system.start_tenant(ann_spec)->finish() == 0; }));
     CHECK((system.undisturbed(ann_spec) == alone));
     CHECK(counts(system) == Counts{counted.loads + 1, counted.leases + 1});

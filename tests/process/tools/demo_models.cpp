@@ -11,7 +11,7 @@ void check_demo(const std::string& model_path) {
   const int code = run.finish([] {}, kTimeout);
   INFO(model_path << '\n' << run.output << run.errors());
   CHECK(code == 0);
-  CHECK(run.output.find("All promises kept.") != std::string::npos);
+  CHECK(run.output.find("All checks passed.") != std::string::npos);
 }
 
 }  // namespace leasehold::testing

@@ -1,4 +1,4 @@
-/// The demo on every oracle file and on every family of models; label long.
+/// The demo on every oracle file and every family of models. Label: long.
 #include <catch2/catch.hpp>
 #include <filesystem>
 

@@ -1,5 +1,5 @@
-/// The demo on other models than ours: one of each architecture and each kind of tokenizer. Every
-/// file there is: demo_models_long_test.
+/// The demo on one model of each architecture and each kind of tokenizer. demo_models_long_test
+/// uses every file.
 #include <catch2/catch.hpp>
 
 #include "tests/process/tools/demo_models.hpp"
@@ -8,7 +8,7 @@
 
 namespace leasehold::testing {
 
-TEST_CASE("demo: every promise is kept on a file of each architecture there is an oracle for") {
+TEST_CASE("demo: every promise is kept on one oracle file of each architecture") {
   for (const char* name :
        {"stories260K-q4_0", "kq-llama-q3_k_m", "kq-qwen2-q4_k_m", "kq-qwen3-q4_k_m"})
     check_demo(test_data_path("models/" + std::string(name) + ".gguf"));

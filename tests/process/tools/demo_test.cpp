@@ -16,7 +16,7 @@ namespace {
 const std::string kModel = bundled_model_path();
 constexpr auto kTimeout = std::chrono::minutes(20);
 
-/// Programs started while it stands make their temporary files in a directory that goes with it.
+/// A directory for the temporary files of programs that are started while this object lives.
 struct TemporaryFiles {
   std::filesystem::path directory = std::filesystem::temp_directory_path() /
                                     ("leasehold-demo-test-" + std::to_string(::getpid()));
@@ -28,7 +28,7 @@ struct TemporaryFiles {
     ::unsetenv("TMPDIR");
     std::filesystem::remove_all(directory);
   }
-  /// Directories the demo made and did not take away.
+  /// Number of directories that the demo created and did not remove.
   auto left_behind() const {
     return std::ranges::count_if(std::filesystem::directory_iterator(directory),
                                  [](const auto& entry) { return entry.is_directory(); });
@@ -37,16 +37,16 @@ struct TemporaryFiles {
 
 }  // namespace
 
-TEST_CASE("demo: with a model that is none it ends with what the worker printed") {
+TEST_CASE("demo: a missing model ends the demo with the worker's error") {
   TemporaryFiles files;
   ProgramRun run("leasehold-demo", {"--bin-dir", program_dir(), "--model", "/nowhere.gguf"});
   CHECK(run.finish([] {}, kTimeout) == exit_code(Errc::FileNotFound));
   CHECK(run.errors().find("the worker ended with") != std::string::npos);
 }
 
-TEST_CASE("demo: a report that cannot be written is known before anything is started") {
+TEST_CASE("demo: a report that cannot be written fails before any program starts") {
   ProgramRun run("leasehold-demo",
-                 {"--bin-dir", "/nowhere", "--model", kModel, "--report", "/nowhere/report"});
+                 {"--bin-dir", "/nowhere", "--model", kModel, "--out", "/nowhere/report"});
   CHECK(run.finish([] {}, kTimeout) == exit_code(Errc::FileNotFound));
   CHECK(run.errors().find("/nowhere/report") != std::string::npos);
 }
@@ -59,7 +59,7 @@ TEST_CASE("demo: every promise is kept") {
 
   INFO(run.output << run.errors());
   CHECK(code == 0);
-  CHECK(run.output.find("All promises kept.") != std::string::npos);
+  CHECK(run.output.find("All checks passed.") != std::string::npos);
   CHECK(run.output.find("FAILED") == std::string::npos);
 }
 
@@ -74,15 +74,15 @@ TEST_CASE("demo: a worker that cannot start is named, with the end of its log") 
   CHECK(files.left_behind() == 1);
 }
 
-TEST_CASE("demo: Ctrl-C ends everything it started and leaves nothing behind") {
+TEST_CASE("demo: Ctrl-C ends all its programs and removes its files") {
   const TemporaryFiles files;
   ProgramRun run("leasehold-demo", {"--bin-dir", program_dir(), "--model", kModel, "--plain"});
-  bool asked = false;
+  bool interrupted = false;
 
   const int code = run.finish(
       [&] {
         const bool is_running = run.output.find("Side by side") != std::string::npos;
-        if (is_running && !asked) asked = run.child.signal(SIGINT).has_value();
+        if (is_running && !interrupted) interrupted = run.child.signal(SIGINT).has_value();
       },
       kTimeout);
 

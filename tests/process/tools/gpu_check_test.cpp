@@ -1,5 +1,4 @@
-// leasehold-gpu-check on a driver that computes on the CPU: what it finds, and that it does not
-// overlook what goes wrong.
+// leasehold-gpu-check on the fake driver: its findings on a good card and on faulty ones.
 #include <stdlib.h>
 
 #include <catch2/catch.hpp>
@@ -20,7 +19,7 @@ using Json = nlohmann::json;
 
 constexpr auto kTimeout = std::chrono::minutes(20);
 
-/// Set for programs started while it stands.
+/// An environment variable for programs that are started while this object lives.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -43,7 +42,7 @@ class Variable {
   std::optional<std::string> before_;
 };
 
-/// A folder for a report, and one with the smallest model.
+/// A folder for the report, and one with the smallest model.
 struct Folders {
   fs::path root = fs::temp_directory_path() / ("leasehold-gpu-check-" + std::to_string(::getpid()));
   Folders() {
@@ -70,13 +69,13 @@ Json numbers_of(const Json& report, const std::string& stage) {
 
 }  // namespace
 
-TEST_CASE("gpu-check: a stage that is none is wrong usage") {
+TEST_CASE("gpu-check: an unknown stage is wrong usage") {
   ProgramRun check("leasehold-gpu-check", {"--only", "probe,frob"});
   CHECK(check.finish([] {}) == 2);
   CHECK(check.errors().find("no stage frob") != std::string::npos);
 }
 
-TEST_CASE("gpu-check: a card that does what it should is found right, in every stage") {
+TEST_CASE("gpu-check: a good card is right in every stage") {
   const Folders folders;
   const testing::CardState card;
   const Variable state("FAKE_CUDA_STATE", card.path());
@@ -101,7 +100,7 @@ TEST_CASE("gpu-check: a card that does what it should is found right, in every s
   CHECK(run.output.find("t_refuse") != std::string::npos);
 }
 
-TEST_CASE("gpu-check: processes that cannot share a card's memory are told, and threads stand in") {
+TEST_CASE("gpu-check: without shared card memory, threads replace processes") {
   const Folders folders;
   const testing::CardState card;
   const Variable state("FAKE_CUDA_STATE", card.path());
@@ -115,7 +114,7 @@ TEST_CASE("gpu-check: processes that cannot share a card's memory are told, and 
   CHECK(run.output.find("[as threads of one process]") != std::string::npos);
 }
 
-TEST_CASE("gpu-check: without a card it says so, and what to do") {
+TEST_CASE("gpu-check: without a card it exits with NoDevice and advice") {
   const Folders folders;
   const Variable none("FAKE_CUDA_DEVICES", "0");
   ProgramRun run("leasehold-gpu-check", folders.arguments("probe,bench"));
@@ -129,11 +128,12 @@ TEST_CASE("gpu-check: without a card it says so, and what to do") {
   CHECK(folders.report().at("all_right") == false);
 }
 
-TEST_CASE("gpu-check: a stage that fails is in the report and in the exit code, and others go on") {
+TEST_CASE("gpu-check: a failed stage is in the report and the exit code, and later stages run") {
   const Folders folders;
   const testing::CardState card;
   const Variable state("FAKE_CUDA_STATE", card.path());
-  const Variable full("FAKE_CUDA_MEMORY_MIB", "4");  // the probe's 16 MiB are not to be had
+  const Variable full("FAKE_CUDA_MEMORY_MIB",
+                      "4");  // less than the 16 MiB that the probe allocates
   ProgramRun run("leasehold-gpu-check", folders.arguments("probe,memcheck"));
 
   const int code = run.finish([] {}, kTimeout);

@@ -1,4 +1,4 @@
-// Programs whose words nobody takes, and whose input has no end.
+// Programs whose output cannot be written, and whose input is endless.
 #include <sys/wait.h>
 
 #include <catch2/catch.hpp>
@@ -11,7 +11,7 @@ using namespace leasehold;
 
 namespace {
 
-/// The exit code of a program, as a shell starts it; 128 and more for one that a signal ended.
+/// The exit code of a program started by a shell; 128 plus the signal for a killed one.
 int shell(const std::string& program, const std::string& rest) {
   const int status = std::system(("'" + program_path(program) + "' " + rest).c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -31,7 +31,7 @@ int tenant(const std::string& rest) {
 
 }  // namespace
 
-TEST_CASE("output_error: an answer that stdout does not take is DiskFull, not done") {
+TEST_CASE("output_error: output that stdout does not accept is DiskFull") {
   const int lost = exit_code(Errc::DiskFull);
   CHECK(tokenize("hi >/dev/full 2>/dev/null") == lost);
   CHECK(tokenize("hi >/dev/full 2>/dev/full") == lost);
@@ -40,7 +40,7 @@ TEST_CASE("output_error: an answer that stdout does not take is DiskFull, not do
   CHECK(tokenize("hi >/dev/null 2>/dev/full") == kExitOk);
 }
 
-TEST_CASE("output_error: help and version are answers too") {
+TEST_CASE("output_error: help and version count as output") {
   for (const char* program :
        {"brokerctl", "leasehold-tenant", "leasehold-demo", "leasehold-broker", "leasehold-worker",
         "leasehold-tokenize", "leasehold-perplexity", "leasehold-bench"}) {
@@ -51,7 +51,7 @@ TEST_CASE("output_error: help and version are answers too") {
   CHECK(shell("leasehold-worker", "--version >/dev/full 2>&1") == exit_code(Errc::DiskFull));
 }
 
-TEST_CASE("output_error: an error that stderr does not take ends with its code all the same") {
+TEST_CASE("output_error: an error that stderr does not accept keeps its exit code") {
   const int not_found = exit_code(Errc::FileNotFound);
   CHECK(shell("leasehold-broker", "--socket /nowhere/b.sock 2>/dev/full") == not_found);
   CHECK(shell("leasehold-worker",
@@ -63,7 +63,7 @@ TEST_CASE("output_error: an error that stderr does not take ends with its code a
   CHECK(shell("leasehold-worker", "--no-such-option 2>/dev/full") == kExitUsage);
 }
 
-TEST_CASE("output_error: a path with control characters does not reach the terminal as it is") {
+TEST_CASE("output_error: control characters in a path are escaped on the terminal") {
   const std::string path = "/nowhere/\x1b[2J\nmodel.gguf";
   for (const char* program : {"leasehold-worker", "leasehold-tokenize", "leasehold-perplexity"}) {
     CAPTURE(program);
@@ -77,7 +77,7 @@ TEST_CASE("output_error: a path with control characters does not reach the termi
   }
 }
 
-TEST_CASE("output_error: a text without an end, or that cannot be read, is an error of its kind") {
+TEST_CASE("output_error: endless and unreadable input are typed errors") {
   CHECK(perplexity("--text / 2>/dev/null") == exit_code(Errc::BadRequest));
   CHECK(perplexity("--text /dev/zero 2>/dev/null") == exit_code(Errc::BadRequest));
   CHECK(tokenize("</ 2>/dev/null") == exit_code(Errc::SystemError));

@@ -1,4 +1,4 @@
-/// A program of ours, run to its end by a test.
+/// Runs one of our programs to its end.
 #pragma once
 
 #include <poll.h>
@@ -28,7 +28,8 @@ struct ProgramRun {
       : child(start(program, std::move(arguments))) {}
   ~ProgramRun() { std::filesystem::remove(errors_path); }
 
-  /// Calls `meanwhile` until the program ends; its exit code. Fails the test after `timeout`.
+  /// Calls `meanwhile` until the program ends, then returns its exit code. Fails the test after
+  /// `timeout`.
   int finish(const std::function<void()>& meanwhile,
              std::chrono::seconds timeout = std::chrono::minutes(2)) {
     const auto deadline = std::chrono::steady_clock::now() + timeout;

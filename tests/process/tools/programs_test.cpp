@@ -1,14 +1,16 @@
-// brokerctl and leasehold-tenant: exit codes, what goes to stdout, what goes to stderr.
+// Exit codes, stdout and stderr of the programs.
 #include <signal.h>
 
 #include <catch2/catch.hpp>
+#include <cctype>
+#include <sstream>
 
 #include "common/version.hpp"
 #include "tests/process/tools/program_run.hpp"
 #include "tests/unit/tools/tenant/fake_world.hpp"
 
 using namespace leasehold;
-using namespace leasehold::tenant;
+using namespace leasehold::client;
 
 namespace {
 
@@ -26,9 +28,18 @@ std::vector<std::string> tenant_arguments(const World& world) {
 
 void nothing() {}
 
+/// The description in one line of a program's help; empty for other lines. CLI11 indents names by
+/// two blanks, and descriptions by 30 where they do not fit beside the name.
+std::string help_description(const std::string& line) {
+  if (!line.starts_with("  ")) return "";
+  const auto gap = line.starts_with(std::string(30, ' ')) ? 0 : line.find("  ", 2);
+  const auto begin = gap == std::string::npos ? gap : line.find_first_not_of(' ', gap);
+  return begin == std::string::npos ? "" : line.substr(begin);
+}
+
 }  // namespace
 
-TEST_CASE("programs: without a broker each says so, with the error's exit code, and ends") {
+TEST_CASE("programs: without a broker each ends with the exit code of the error") {
   const std::string path = "/nowhere/broker.sock";
   ProgramRun brokerctl("brokerctl", {"--socket", path, "status"});
   CHECK(brokerctl.finish(nothing) == exit_code(Errc::FileNotFound));
@@ -41,8 +52,7 @@ TEST_CASE("programs: without a broker each says so, with the error's exit code, 
   CHECK(tenant.errors().find("start leasehold-broker") != std::string::npos);
 }
 
-TEST_CASE(
-    "programs: wrong usage ends with 2, leaves stdout empty, names the program and the word") {
+TEST_CASE("programs: wrong usage exits with 2, leaves stdout empty, and names the program") {
   for (const std::string program :
        {"brokerctl", "leasehold-tenant", "leasehold-demo", "leasehold-broker", "leasehold-worker",
         "leasehold-device-agent"}) {
@@ -55,7 +65,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("programs: an option with nothing in it is no option left out") {
+TEST_CASE("programs: an empty option value is wrong usage") {
   for (const std::string option : {"--state-dir", "--event-log"}) {
     CAPTURE(option);
     ProgramRun run("leasehold-broker", {option, ""});
@@ -64,14 +74,14 @@ TEST_CASE("programs: an option with nothing in it is no option left out") {
   }
 }
 
-TEST_CASE("programs: a name that cannot be is wrong usage, printed before anything is asked") {
+TEST_CASE("programs: an invalid worker name is wrong usage") {
   ProgramRun worker("leasehold-worker", {"--broker", "/none", "--model", "/none", "--listen",
                                          "/none", "--name", "w 9"});
   CHECK(worker.finish(nothing) == 2);
   CHECK(worker.errors().find("--name: ") != std::string::npos);
 }
 
-TEST_CASE("programs: help goes to stdout and names the program, not where it lies") {
+TEST_CASE("programs: help goes to stdout and names the program without its path") {
   for (const std::string program : {"brokerctl", "leasehold-broker", "leasehold-worker"}) {
     CAPTURE(program);
     ProgramRun run(program, {"--help"});
@@ -81,7 +91,30 @@ TEST_CASE("programs: help goes to stdout and names the program, not where it lie
   }
 }
 
-TEST_CASE("programs: each says its version") {
+TEST_CASE("programs: every line of help starts with a capital and has no full stop") {
+  const std::vector<std::vector<std::string>> commands{
+      {"brokerctl"},           {"brokerctl", "revoke"},           {"brokerctl", "drain"},
+      {"brokerctl", "leases"}, {"brokerctl", "tenants", "admit"}, {"brokerctl", "quarantine"},
+      {"brokerctl", "events"}, {"brokerctl", "actions"},          {"leasehold-tenant"}};
+  for (std::vector<std::string> command : commands) {
+    command.push_back("--help");
+    ProgramRun run(command.front(), {command.begin() + 1, command.end()});
+    CHECK(run.finish(nothing) == 0);
+    std::istringstream lines(run.output);
+    int checked = 0;
+    for (std::string line; std::getline(lines, line);) {
+      const std::string text = help_description(line);
+      if (text.empty()) continue;
+      CAPTURE(line);
+      CHECK_FALSE(std::islower(static_cast<unsigned char>(text.front())));
+      CHECK(text.back() != '.');
+      ++checked;
+    }
+    CHECK(checked > 2);
+  }
+}
+
+TEST_CASE("programs: --version prints the version") {
   for (const char* program : {"brokerctl", "leasehold-tenant", "leasehold-demo", "leasehold-broker",
                               "leasehold-worker"}) {
     ProgramRun run(program, {"--version"});
@@ -103,7 +136,7 @@ TEST_CASE("programs: with -o json an error is JSON on stderr, with the same exit
   CHECK(wire::Json::parse(mistyped.errors()).at("error").at("exit_code") == 2);
 }
 
-TEST_CASE("programs: broker and worker say what was wrong and what to do next") {
+TEST_CASE("programs: broker and worker print what is wrong and what to do next") {
   ProgramRun broker("leasehold-broker", {"--socket", "/nowhere/at/all.sock"});
   CHECK(broker.finish(nothing) == exit_code(Errc::FileNotFound));
   CHECK(broker.errors().find("(FileNotFound); next: ") != std::string::npos);
@@ -114,7 +147,7 @@ TEST_CASE("programs: broker and worker say what was wrong and what to do next") 
   CHECK(worker.errors().find("; next: ") != std::string::npos);
 }
 
-TEST_CASE("programs: a revoked tenant keeps its text and ends with the code of LeaseRevoked") {
+TEST_CASE("programs: a revoked tenant prints its text and exits with LeaseRevoked") {
   World world;
   world.worker.after_answer = [&](const std::string& method, const wire::Json&) {
     if (method != "request.submit") return;
@@ -126,7 +159,7 @@ TEST_CASE("programs: a revoked tenant keeps its text and ends with the code of L
 
   CHECK(run.finish(serving(world)) == exit_code(Errc::LeaseRevoked));
   CHECK(run.output == "t0 t1 \n");
-  CHECK(run.errors().find("lease 1.1 (tenant scope) was taken back (operator) after 2 tokens") !=
+  CHECK(run.errors().find("lease 1.1 (tenant scope) was revoked (operator) after 2 tokens") !=
         std::string::npos);
   CHECK(world.broker.calls("lease.release").size() == 1);
 }
@@ -153,7 +186,7 @@ TEST_CASE("programs: a tenant that rebinds prints one text and never its lease t
   CHECK(run.errors().find("secret") == std::string::npos);
 }
 
-TEST_CASE("programs: SIGTERM cancels, gives the lease back and ends cleanly") {
+TEST_CASE("programs: SIGTERM cancels, releases the lease and exits with 0") {
   World world;
   bool streaming = false;
   world.worker.after_answer = [&](const std::string& method, const wire::Json&) {

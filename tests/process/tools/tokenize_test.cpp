@@ -1,4 +1,4 @@
-// leasehold-tokenize as somebody at a terminal meets it.
+// leasehold-tokenize on real model files.
 #include <catch2/catch.hpp>
 
 #include "common/errc.hpp"
@@ -24,7 +24,7 @@ Ended tokenize(std::vector<std::string> arguments) {
 
 }  // namespace
 
-TEST_CASE("leasehold-tokenize: the ids of a text are that text again") {
+TEST_CASE("leasehold-tokenize: the ids of a text decode to the same text") {
   const std::string text = "Once upon a time, Zoë had\nan 🦙.";
   const Ended ids = tokenize({"--model", bundled_model_path(), text});
   CHECK(ids.code == 0);
@@ -33,8 +33,7 @@ TEST_CASE("leasehold-tokenize: the ids of a text are that text again") {
   CHECK(back.output == text);
 }
 
-TEST_CASE(
-    "leasehold-tokenize: a byte-level vocabulary merges words and spells what it has no word for") {
+TEST_CASE("leasehold-tokenize: a byte-level vocabulary merges words and spells the rest in bytes") {
   const testing::GeneratedModel model(testing::family_named("qwen2"));
   const std::string text = "ba baba Zoë 🦙\n";
   const Ended ids = tokenize({"--model", model.path(), text});
@@ -42,14 +41,14 @@ TEST_CASE(
   CHECK(tokenize({"--model", model.path(), "--decode", ids.output}).output == text);
 }
 
-TEST_CASE("leasehold-tokenize: names of control tokens are those tokens when asked for") {
+TEST_CASE("leasehold-tokenize: --special reads and prints control tokens by name") {
   CHECK(tokenize({"--model", bundled_model_path(), "--special", "</s>"}).output == "1 2\n");
   CHECK(tokenize({"--model", bundled_model_path(), "</s>"}).output != "1 2\n");
   CHECK(tokenize({"--model", bundled_model_path(), "--special", "--decode", "1 2"}).output ==
         "<s></s>");
 }
 
-TEST_CASE("leasehold-tokenize: what is wrong is on stderr, with the code's own exit code") {
+TEST_CASE("leasehold-tokenize: an error goes to stderr and sets the exit code") {
   CHECK(tokenize({"text"}).code == 2);
   CHECK(tokenize({"--model", "/nowhere.gguf", "x"}).code == exit_code(Errc::FileNotFound));
   const Ended ended = tokenize({"--model", bundled_model_path(), "--decode", "1 99999999"});

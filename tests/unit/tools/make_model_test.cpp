@@ -26,7 +26,7 @@ using namespace leasehold::make_model;
 
 namespace {
 
-/// A folder of its own for a test, removed with everything in it.
+/// A temporary folder, removed at the end.
 class ScratchFolder {
  public:
   ScratchFolder()
@@ -56,7 +56,7 @@ std::string written(const ScratchFolder& folder, const ModelRequest& request) {
   return bytes_of(path);
 }
 
-/// Block by block, from the format's description alone.
+/// Unpacks block by block, written from the format description.
 std::vector<float> unpacked(TensorType type, const std::vector<std::byte>& packed) {
   std::vector<float> out;
   const std::size_t block_bytes = block_shape(type).size_bytes;
@@ -82,14 +82,14 @@ PlannedTensor matrix(std::uint64_t rows, std::uint64_t columns) {
 
 }  // namespace
 
-TEST_CASE("make_model: the same arguments give the same bytes, another seed gives others") {
+TEST_CASE("make_model: the same arguments give the same bytes, another seed gives different ones") {
   const ScratchFolder folder;
   const std::string first = written(folder, tiny(TensorType::Q4_0));
   CHECK(first == written(folder, tiny(TensorType::Q4_0)));
   CHECK(first != written(folder, tiny(TensorType::Q4_0, 2)));
 }
 
-TEST_CASE("make_model: a file is exactly as long as its header and its tensors") {
+TEST_CASE("make_model: a file has the size of its header and tensors") {
   const ScratchFolder folder;
   for (const TensorType type :
        {TensorType::F32, TensorType::F16, TensorType::Q8_0, TensorType::Q4_0}) {
@@ -101,7 +101,7 @@ TEST_CASE("make_model: a file is exactly as long as its header and its tensors")
   }
 }
 
-TEST_CASE("make_model: every tensor begins on the alignment and after the one before it") {
+TEST_CASE("make_model: every tensor is aligned and starts after the previous one") {
   ModelRequest request = tiny(TensorType::Q8_0);
   request.architecture = Architecture::Qwen2;
   std::uint64_t end = 0;
@@ -112,7 +112,7 @@ TEST_CASE("make_model: every tensor begins on the alignment and after the one be
   }
 }
 
-TEST_CASE("make_model: a tied model has no output layer, others have one") {
+TEST_CASE("make_model: only a tied model has no output layer") {
   const auto has_output = [](std::string_view shape) {
     for (const auto& tensor : plan_tensors({.shape = *named_shape(shape)})) {
       if (tensor.name == "output.weight") return true;
@@ -123,7 +123,7 @@ TEST_CASE("make_model: a tied model has no output layer, others have one") {
   CHECK(has_output("1b"));
 }
 
-TEST_CASE("make_model: a model in parts has the same tensors, each in one file, at its own place") {
+TEST_CASE("make_model: a model in parts has the same tensors, each in one file") {
   ModelRequest request = tiny(TensorType::Q8_0);
   const auto whole = plan_tensors(request);
   const auto parts = cut_plan(whole, 4);
@@ -153,7 +153,7 @@ TEST_CASE("make_model: a model in parts has the same tensors, each in one file, 
   CHECK(part_path("m.gguf", 0, 1) == "m.gguf");
 }
 
-TEST_CASE("make_model: experts have a router, and matrices one after the other") {
+TEST_CASE("make_model: a model with experts has a router and stacked matrices") {
   ModelRequest request = tiny(TensorType::F32);
   request.architecture = Architecture::Qwen2Moe;
   request.shape.experts = 8;
@@ -172,7 +172,7 @@ TEST_CASE("make_model: experts have a router, and matrices one after the other")
   CHECK_FALSE(has_dense);
 }
 
-TEST_CASE("make_model: weights do not depend on how rows are batched") {
+TEST_CASE("make_model: weights do not depend on the batch size") {
   const PlannedTensor tensor = matrix(4, 64);
   std::vector<float> whole(256);
   std::vector<float> parts(256);
@@ -197,7 +197,7 @@ TEST_CASE("make_model: a matrix has mean 0 and deviation 1 / sqrt(columns)") {
   CHECK(std::sqrt(squares / count) * 8.0 == Approx(1.0).epsilon(0.02));
 }
 
-TEST_CASE("make_model: a packed weight is no further than a step from the weight it stands for") {
+TEST_CASE("make_model: a packed weight differs by at most one step from the weight") {
   std::vector<float> weights(64 * 8);
   fill_weights(matrix(8, 64), 5, 0, weights);
   for (const TensorType type : {TensorType::Q8_0, TensorType::Q4_0}) {
@@ -209,8 +209,8 @@ TEST_CASE("make_model: a packed weight is no further than a step from the weight
       float largest = 0;
       for (std::size_t i = block; i < block + 32; ++i)
         largest = std::max(largest, std::fabs(weights[i]));
-      // Q8_0 is off by half a step and by what its half-precision scale rounds, 127 times 2^-11.
-      // Q4_0 has no +8: the far end of the side without the extreme is a whole step away.
+      // Q8_0 rounds by half a step, plus the rounding of its half-precision scale, 127 times 2^-11.
+      // Q4_0 has no +8, so the side opposite to the extreme can be a whole step off.
       const float step = type == TensorType::Q8_0 ? 0.57f * largest / 127 : 1.01f * largest / 8;
       for (std::size_t i = block; i < block + 32; ++i)
         CHECK(std::fabs(back[i] - weights[i]) <= step);
@@ -227,9 +227,7 @@ TEST_CASE("make_model: a block of zeros packs to zeros") {
   }
 }
 
-TEST_CASE(
-    "make_model: no two tokens have the same text, and every word can be joined from smaller "
-    "ones") {
+TEST_CASE("make_model: every token has its own text, and every word joins from smaller ones") {
   std::set<std::string> texts;
   constexpr std::uint32_t kVocab = 60'000;
   for (std::uint32_t token = 0; token < kVocab; ++token) {
@@ -243,7 +241,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("make_model: in a byte-level vocabulary each merge makes its own token of earlier ones") {
+TEST_CASE("make_model: each byte-level merge joins earlier tokens into a new one") {
   std::set<std::string> texts;
   for (std::uint32_t token = 0; token < 40'000; ++token) {
     const std::string text = byte_level_text(token);
@@ -253,7 +251,7 @@ TEST_CASE("make_model: in a byte-level vocabulary each merge makes its own token
     const auto space = merge.find(' ');
     const std::string left = merge.substr(0, space), right = merge.substr(space + 1);
     CHECK(left + right == text);
-    // "Ġba" comes before "ba": what matters is that the loop of merges has "ba" by then.
+    // "Ġba" comes before "ba", but the merge loop has "ba" by then.
     CHECK(texts.contains(left));
     CHECK((texts.contains(right) || byte_level_text(token + 100) == right));
   }
@@ -263,7 +261,7 @@ TEST_CASE("make_model: in a byte-level vocabulary each merge makes its own token
   CHECK(byte_level_text(0xff) == "\u00ff");
 }
 
-TEST_CASE("make_model: a shape that cannot be is refused with the option to change") {
+TEST_CASE("make_model: an invalid shape is refused with the option to change") {
   ModelRequest request = tiny(TensorType::Q8_0);
   SECTION("heads that do not divide the width") {
     request.shape.heads = 5;
@@ -271,30 +269,30 @@ TEST_CASE("make_model: a shape that cannot be is refused with the option to chan
   SECTION("key heads that do not divide the heads") {
     request.shape.kv_heads = 3;
   }
-  SECTION("a row that is no whole number of blocks") {
+  SECTION("a row that is not a whole number of blocks") {
     request.shape.ffn = 161;
   }
   SECTION("a vocabulary without room for the bytes") {
     request.shape.vocab = 258;
   }
-  SECTION("experts where an architecture has none") {
+  SECTION("experts in an architecture without them") {
     request.architecture = Architecture::Qwen2;
     request.shape.experts = 4;
   }
-  SECTION("an architecture of experts without any") {
+  SECTION("an architecture that needs experts, without any") {
     request.architecture = Architecture::Qwen3Moe;
   }
-  SECTION("more experts used than there are") {
+  SECTION("more experts used than exist") {
     request.shape.experts = 4;
     request.shape.experts_used = 5;
   }
   SECTION("heads of an odd width") {
     request.shape.head_width = 15;
   }
-  SECTION("no part at all") {
+  SECTION("zero parts") {
     request.parts = 0;
   }
-  SECTION("sizes left out") {
+  SECTION("missing sizes") {
     request.shape = *named_shape("custom");
   }
   const Result<void> checked = check(request);
@@ -303,7 +301,7 @@ TEST_CASE("make_model: a shape that cannot be is refused with the option to chan
   CHECK(checked.error().detail.find("--") != std::string::npos);
 }
 
-TEST_CASE("make_model: an unwritable path is an error and leaves nothing behind") {
+TEST_CASE("make_model: an unwritable path is an error and leaves no file") {
   const ScratchFolder folder;
   const auto missing =
       write_model(tiny(TensorType::F32), folder.file("no/such/model.gguf"), [](auto, auto) {});

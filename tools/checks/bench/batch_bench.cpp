@@ -10,9 +10,9 @@
 namespace leasehold::bench {
 namespace {
 
-constexpr std::uint32_t kPromptTokens = 8;
+constexpr std::uint32_t kBatchPromptTokens = 8;
 
-/// One row for each of some sequences.
+/// One row for each of `count` sequences.
 std::vector<LocalRow> rows_of(std::uint32_t first, std::uint32_t count) {
   std::vector<LocalRow> rows;
   for (std::uint32_t s = first; s < first + count; ++s)
@@ -20,11 +20,11 @@ std::vector<LocalRow> rows_of(std::uint32_t first, std::uint32_t count) {
   return rows;
 }
 
-/// Decodes `tokens` of every sequence, `together` of them to a step. Returns tokens per second.
+/// Decodes every sequence, `together` sequences per step. Returns tokens per second.
 Result<double> decode(LocalModel& model, const BatchConfig& config, std::uint32_t together) {
   for (std::uint32_t s = 0; s < config.sequences; ++s) {
     model.restart(s);
-    for (std::uint32_t i = 0; i < kPromptTokens; ++i) TRY(model.forward(rows_of(s, 1)));
+    for (std::uint32_t i = 0; i < kBatchPromptTokens; ++i) TRY(model.forward(rows_of(s, 1)));
   }
   const double begin_ns = thread_time_ns();
   for (std::uint32_t i = 0; i < config.tokens; ++i)
@@ -40,7 +40,7 @@ Result<nlohmann::json> measure_batch(const BatchConfig& config) {
   const auto model = TRY(LocalModel::load({.model_path = config.model_path,
                                            .max_rows = config.sequences,
                                            .sequences = config.sequences,
-                                           .positions = kPromptTokens + config.tokens}));
+                                           .positions = kBatchPromptTokens + config.tokens}));
   std::vector<double> serial;
   std::vector<double> batched;
   std::vector<double> ratios;

@@ -1,5 +1,5 @@
-/// What a batch gains: tokens per second of several sequences decoded in one step, against the same
-/// sequences decoded one after the other.
+/// What batching gains: tokens per second of several sequences decoded in one step, compared with
+/// one sequence per step.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace leasehold::bench {
 struct BatchConfig {
   std::string model_path;
   std::uint32_t sequences = 4;
-  std::uint32_t tokens = 4;  ///< Of each sequence and round.
-  std::uint32_t rounds = 7;  ///< Serial and batched in turn, so that both meet the same noise.
+  std::uint32_t tokens = 4;  ///< Per sequence and round.
+  std::uint32_t rounds = 7;  ///< Each serial and batched, so that both have the same noise.
 };
 
-/// {"batch": {"model", "sequences", "serial_tokens_per_s", "batched_tokens_per_s", "ratio"}}, by
-/// the CPU time of the one thread that computes; medians over the rounds. Errors: those of loading.
+/// {"batch": {"model", "sequences", "serial_tokens_per_s", "batched_tokens_per_s", "ratio"}},
+/// medians over the rounds. Times are CPU time of the compute thread. Errors: those of loading.
 Result<nlohmann::json> measure_batch(const BatchConfig& config);
 
 }  // namespace leasehold::bench

@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "common/clock.hpp"
-#include "common/random.hpp"
 #include "tools/checks/bench/holders.hpp"
 #include "tools/checks/bench/light_worker.hpp"
 #include "tools/checks/bench/system.hpp"
@@ -18,13 +17,13 @@ constexpr const char* kTenant = "bench";
 constexpr std::uint64_t kExtentBytes = 2 << 20;
 constexpr std::uint32_t kMaxExtentsByDefault = 1024;
 constexpr std::uint32_t kAcquiresInFlight = 64;
-constexpr Duration kTimeout = std::chrono::seconds(120);
+constexpr Duration kFreeTimeout = std::chrono::seconds(120);
 
 double ms(Duration duration) {
   return static_cast<double>(duration.count()) / 1e6;
 }
 
-/// Looks at the words from a thread of its own, as a worker sees them.
+/// Polls the lease words in a thread of its own, as a worker does.
 class WordWatch {
  public:
   WordWatch(const TableReader& table, std::vector<LeaseId> leases)
@@ -40,7 +39,7 @@ class WordWatch {
     }
   }
   void watch() {
-    await(leases_.front(), LeaseState::Revoked);  // one command takes words in the order of slots
+    await(leases_.front(), LeaseState::Revoked);  // one command stores words in slot order
     first_revoked = clock_.now();
     for (const LeaseId lease : leases_) await(lease, LeaseState::Revoked);
     last_revoked = clock_.now();
@@ -56,16 +55,16 @@ class WordWatch {
 
 Result<void> await_all_free(System& system) {
   const SystemClock clock;
-  for (const TimePoint deadline = clock.now() + kTimeout; clock.now() < deadline;) {
-    const wire::StatusView status = TRY(system.status());
+  for (const TimePoint deadline = clock.now() + kFreeTimeout; clock.now() < deadline;) {
+    const wire::StatusView status = TRY(system.broker().status());
     if (status.free_bytes == status.capacity_bytes) return {};
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
-  return fail(Errc::TimedOut, "memory does not come back");
+  return fail(Errc::TimedOut, "the memory is not free after 2 minutes");
 }
 
 SystemConfig broker_only(const std::string& bin_dir, std::uint32_t extents, bool journal) {
-  // One tenant slot more than extents: the table must not be what runs out.
+  // More slots than extents: the extents must be the limit.
   std::vector<std::string> options = {"--slots", std::to_string(extents + 64), "--log-level",
                                       "warn"};
   if (extents > kMaxExtentsByDefault) {
@@ -83,8 +82,7 @@ Result<MassRound> revoke_all(System& system, const LightWorker& worker,
   const SystemClock clock;
   WordWatch watch(worker.table(), leases);
   const TimePoint called = clock.now();
-  const wire::LeaseRevoke command{.tenant = TenantId{kTenant}, .request_id = {mint_request_id()}};
-  TRY(system.ask(std::string(command.kMethod), command.to_json()));
+  TRY(system.broker().command(wire::LeaseRevoke{.tenant = TenantId{kTenant}}));
   const TimePoint answered = clock.now();
   watch.join();
   TRY(await_all_free(system));

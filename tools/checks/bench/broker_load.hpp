@@ -1,4 +1,4 @@
-/// How much the broker bears: many leases taken by one command, and leases per second.
+/// Load on the broker alone: many leases revoked by one command, and leases per second.
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@ struct MassConfig {
   std::uint32_t rounds = 3;
 };
 
-/// Seen from outside: a thread watches the words in the lease table.
+/// Observed by a thread that polls the words in the lease table.
 struct MassRound {
-  double flips_us = 0;   ///< First word down → last word down.
-  double fenced_ms = 0;  ///< First word down → last word Fenced.
-  double free_ms = 0;    ///< First word down → all memory scrubbed and leasable.
-  double answer_ms = 0;  ///< The operator's call → its answer.
+  double flips_us = 0;   ///< First word Revoked → last word Revoked.
+  double fenced_ms = 0;  ///< First word Revoked → last word Fenced.
+  double free_ms = 0;    ///< First word Revoked → all memory scrubbed and free.
+  double answer_ms = 0;  ///< The operator's call → its reply.
 };
 Result<std::vector<MassRound>> measure_mass_revocation(const MassConfig& config);
 
@@ -30,8 +30,8 @@ struct CycleConfig {
   bool journal = true;
 };
 
-/// acquire → release → fence → scrub → free, with one extent of 2 MiB each; the last one is free
-/// again when the clock stops.
+/// acquire → release → fence → scrub → free, one extent of 2 MiB per lease. The time ends when all
+/// memory is free.
 Result<double> measure_cycles_per_second(const CycleConfig& config);
 
 }  // namespace leasehold::bench

@@ -15,32 +15,33 @@ namespace {
 constexpr Duration kPoolTimeout = std::chrono::seconds(120);
 constexpr Duration kEndTimeout = std::chrono::seconds(30);
 constexpr Duration kFenceTimeout = std::chrono::seconds(10);
-/// The longest pause between two flips; no step takes a multiple of it, so phases are random.
 constexpr std::uint32_t kTokensOfOneRequest = 200;
+/// Longest pause before a flip. Steps are not a multiple of it, so the phases are random.
 constexpr std::uint64_t kMaxPauseUs = 3000;
 
 double us(std::int64_t ns) {
   return ns < 0 ? -1 : static_cast<double>(ns) / 1e3;
 }
 
-/// As many as make the batch what it is said to be, while some are on their way back.
+/// Enough for a batch of about the nominal size while revoked tenants acquire again.
 std::size_t min_running(std::uint32_t tenants) {
   return std::max<std::size_t>(1, tenants * 3 / 4);
 }
 
-/// One flip at a random moment, and the holder's side of it.
+/// Revokes a random lease at a random time and waits for its holder's typed end.
 Result<ClockSample> flip_one(System& system, const TenantPool& tenant_pool, SeededRandom& random) {
   const auto running = tenant_pool.running();
-  if (running.empty()) return fail(Errc::TimedOut, "nobody runs");
+  if (running.empty()) return fail(Errc::TimedOut, "no tenant is running");
   const LeaseId lease = running[random.below(running.size())].lease;
   std::this_thread::sleep_for(std::chrono::microseconds(random.below(kMaxPauseUs)));
   const pid_t engine = system.worker_pid();  // the engine runs on the process's first thread
   const RunQueue before = run_queue_of_thread(engine, engine);
   TRY(system.revoke(lease));
   const auto end = tenant_pool.await_end(lease, kEndTimeout);
-  if (!end) return fail(Errc::TimedOut, "no typed end for lease " + to_string(lease));
+  if (!end)
+    return fail(Errc::TimedOut, "the holder of lease " + to_string(lease) + " got no typed end");
   const RunQueue after = run_queue_of_thread(engine, engine);
-  // Between two requests there was no stream that could end: the next call was refused.
+  // Between two requests no stream can end; the next call is refused instead.
   const bool streamed = end->reason == "Revoked";
   return ClockSample{.lease = lease,
                      .ended = streamed ? end->at : TimePoint{},
@@ -50,7 +51,7 @@ Result<ClockSample> flip_one(System& system, const TenantPool& tenant_pool, Seed
 
 using BySample = std::map<LeaseId, ClockSample*>;
 
-/// The refusing thread's stamp.
+/// t_refuse, stamped by the worker thread that refused.
 void read_events(const std::vector<events::StampedEvent>& seen, const BySample& samples) {
   for (const auto& [event, at] : seen) {
     const auto* refused = std::get_if<events::ForwardRevoked>(&event);
@@ -62,7 +63,7 @@ void read_events(const std::vector<events::StampedEvent>& seen, const BySample& 
   }
 }
 
-/// The broker's clocks, and from its flip the holder's.
+/// The broker's clocks, and the holder's clock from the broker's flip.
 void read_lease(const wire::LeaseView& view, ClockSample& sample) {
   sample.handed_us = us(view.clocks.error_ns);
   sample.quiet_us = us(view.clocks.quiet_ns);
@@ -71,13 +72,13 @@ void read_lease(const wire::LeaseView& view, ClockSample& sample) {
   sample.error_us = us(sample.ended.boottime_ns - view.times.revoked_boottime_ns);
 }
 
-/// What the broker knows, once every lease that was flipped is fenced and its memory is back.
+/// Waits until every flipped lease is fenced and its memory is free, then reads the clocks.
 Result<void> read_leases(System& system, const BySample& samples) {
   const SystemClock clock;
   const TimePoint deadline = clock.now() + kFenceTimeout;
   while (true) {
     std::size_t open = samples.size();
-    for (const wire::LeaseView& view : TRY(system.leases())) {
+    for (const wire::LeaseView& view : TRY(system.broker().leases())) {
       const auto found = samples.find(view.lease);
       if (found == samples.end()) continue;
       read_lease(view, *found->second);
@@ -85,7 +86,8 @@ Result<void> read_leases(System& system, const BySample& samples) {
     }
     if (open == 0) return {};
     if (clock.now() > deadline) {
-      return fail(Errc::TimedOut, fmt::format("{} leases are not free again", open));
+      return fail(Errc::TimedOut,
+                  fmt::format("the memory of {} leases is not free after 10 s", open));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -107,8 +109,6 @@ Result<ClockRun> measure_clocks(const ClockSetup& setup) {
   TRY(tenant_pool.await_running(setup.tenants, kPoolTimeout));
   ClockRun run{.setup = setup};
   SeededRandom random(setup.seed);
-  std::uint64_t events_seen = 0;
-  TRY(system->events_since(events_seen));
   const RunQueue worker = run_queue_of_process(system->worker_pid());
   const RunQueue broker = run_queue_of_process(system->broker_pid());
   const SystemClock clock;
@@ -125,7 +125,7 @@ Result<ClockRun> measure_clocks(const ClockSetup& setup) {
   BySample by_lease;
   for (ClockSample& sample : run.samples) by_lease[sample.lease] = &sample;
   TRY(read_leases(*system, by_lease));
-  read_events(TRY(system->events_since(events_seen)), by_lease);
+  read_events(TRY(system->broker().events()), by_lease);
   return run;
 }
 

@@ -14,11 +14,11 @@
 namespace leasehold::bench {
 namespace {
 
-constexpr Duration kTimeout = std::chrono::seconds(120);
-constexpr auto kPollInterval = std::chrono::milliseconds(1);
+constexpr Duration kRecoveryTimeout = std::chrono::seconds(120);
+constexpr auto kMemoryPollInterval = std::chrono::milliseconds(1);
 constexpr int kRebinds = 20;
 constexpr auto kCalm = std::chrono::milliseconds(500);
-/// For each tenant; more than one request has, so that each tells its end.
+/// Per tenant; longer than one request, so that each tenant sees a request end.
 constexpr std::uint64_t kTokensAfter = 150;
 
 double ms_since(TimePoint begin) {
@@ -47,26 +47,26 @@ Result<Scenario> start_scenario(const DeathsConfig& config, bool with_store = fa
   TRY(admit_all(*scenario.system, config));
   scenario.tenant_pool = std::make_unique<TenantPool>(TenantPoolConfig{
       .broker_socket = scenario.system->broker_socket(), .clients = config.tenants});
-  TRY(scenario.tenant_pool->await_running(config.tenants, kTimeout));
+  TRY(scenario.tenant_pool->await_running(config.tenants, kRecoveryTimeout));
   return scenario;
 }
 
-/// What follows a death: `restart` brings the processes back, the tenants come by themselves.
+/// Restarts the processes with `restart`; the tenants reconnect by themselves.
 Result<DeathTimes> measure_recovery(Scenario& scenario, const DeathsConfig& config, TimePoint died,
                                     const std::function<Result<void>()>& restart) {
   TRY(restart());
-  scenario.tenant_pool->clear_running();  // tokens that were still on their way are no service
+  scenario.tenant_pool->clear_running();  // tokens sent before the death do not count
   DeathTimes times;
-  TRY(scenario.tenant_pool->await_running(1, kTimeout));
+  TRY(scenario.tenant_pool->await_running(1, kRecoveryTimeout));
   times.first_token_ms = ms_since(died);
   const auto running = scenario.tenant_pool->running();
-  if (running.empty()) return fail(Errc::TimedOut, "the tenant that came back is gone again");
+  if (running.empty()) return fail(Errc::TimedOut, "no tenant is running after the restart");
   TRY(scenario.system->revoke(running.front().lease));
-  if (!scenario.tenant_pool->await_end(running.front().lease, kTimeout)) {
-    return fail(Errc::TimedOut, "no typed end of the first revoke");
+  if (!scenario.tenant_pool->await_end(running.front().lease, kRecoveryTimeout)) {
+    return fail(Errc::TimedOut, "the first revoked tenant got no typed end");
   }
   times.first_revoke_ms = ms_since(died);
-  TRY(scenario.tenant_pool->await_running(config.tenants, kTimeout));
+  TRY(scenario.tenant_pool->await_running(config.tenants, kRecoveryTimeout));
   times.all_tenants_ms = ms_since(died);
   return times;
 }
@@ -87,21 +87,22 @@ Result<BrokerDeath> measure_broker_death(const DeathsConfig& config) {
   std::this_thread::sleep_for(kCalm);
   result.calm_gap_ms = longest_ms(tenant_pool.take_gaps());
   const TimePoint died = SystemClock().now();
-  TRY(scenario.system->kill_broker());
+  scenario.system->kill_broker();
   TRY(scenario.system->start_broker());
-  TRY(scenario.system->status());
+  TRY(scenario.system->broker().status());
   result.answers_ms = ms_since(died);
   const auto taken = tenant_pool.running().at(0);
   TRY(scenario.system->revoke(taken.lease));
-  const auto end = tenant_pool.await_end(taken.lease, kTimeout);
-  if (!end) return fail(Errc::TimedOut, "no typed end of the first revoke");
+  const auto end = tenant_pool.await_end(taken.lease, kRecoveryTimeout);
+  if (!end) return fail(Errc::TimedOut, "the first revoked tenant got no typed end");
   result.first_revoke_ms = ms_since(died);
-  if (!tenant_pool.await_token(taken.client, end->at, kTimeout)) {
-    return fail(Errc::TimedOut, "no token under a fresh lease");
+  if (!tenant_pool.await_token(taken.client, end->at, kRecoveryTimeout)) {
+    return fail(Errc::TimedOut, "no token under a new lease");
   }
   result.first_grant_ms = ms_since(died);
   result.longest_gap_ms = longest_ms(tenant_pool.take_gaps());
-  TRY(tenant_pool.await_tokens(tenant_pool.tokens() + kTokensAfter * config.tenants, kTimeout));
+  TRY(tenant_pool.await_tokens(tenant_pool.tokens() + kTokensAfter * config.tenants,
+                               kRecoveryTimeout));
   result.tokens_lost = tenant_pool.losses().tokens;
   result.streams_broken = tenant_pool.losses().streams;
   return result;
@@ -110,15 +111,15 @@ Result<BrokerDeath> measure_broker_death(const DeathsConfig& config) {
 Result<DeathTimes> measure_worker_death(const DeathsConfig& config) {
   Scenario scenario = TRY(start_scenario(config));
   const TimePoint died = SystemClock().now();
-  TRY(scenario.system->kill_worker());
+  scenario.system->kill_worker();
   return measure_recovery(scenario, config, died, [&] { return scenario.system->start_worker(); });
 }
 
 Result<DeathTimes> measure_cold_restart(const DeathsConfig& config) {
   Scenario scenario = TRY(start_scenario(config));
   const TimePoint died = SystemClock().now();
-  TRY(scenario.system->kill_worker());
-  TRY(scenario.system->kill_broker());
+  scenario.system->kill_worker();
+  scenario.system->kill_broker();
   return measure_recovery(scenario, config, died, [&]() -> Result<void> {
     TRY(scenario.system->start_broker());
     TRY(admit_all(*scenario.system, config));
@@ -130,22 +131,22 @@ Result<double> measure_tenant_death_ms(const DeathsConfig& config) {
   auto system = TRY(System::start(
       {.bin_dir = config.bin_dir, .model_path = config.model_path, .threads = config.threads}));
   TRY(system->admit("bench-0"));
-  const std::uint64_t capacity = TRY(system->status()).capacity_bytes;
+  const std::uint64_t capacity = TRY(system->broker().status()).capacity_bytes;
   auto tenant =
       TRY(Child::start({.argv = {config.bin_dir + "/leasehold-tenant", "--socket",
                                  system->broker_socket(), "--tenant", "bench-0", "--prompt", "Once",
                                  "--max-tokens", "100000", "--ignore-eos"},
                         .log_path = "/dev/null"}));
-  const TimePoint deadline = SystemClock().now() + kTimeout;
+  const TimePoint deadline = SystemClock().now() + kRecoveryTimeout;
   const auto await_memory = [&](auto&& condition) -> Result<void> {
     while (SystemClock().now() < deadline) {
-      if (condition(TRY(system->status()).free_bytes)) return {};
-      std::this_thread::sleep_for(kPollInterval);
+      if (condition(TRY(system->broker().status()).free_bytes)) return {};
+      std::this_thread::sleep_for(kMemoryPollInterval);
     }
-    return fail(Errc::TimedOut, "the tenant's memory does not move");
+    return fail(Errc::TimedOut, "the amount of free memory does not change");
   };
   TRY(await_memory([&](std::uint64_t free) { return free < capacity; }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // somewhere in the stream
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the stream is running
   const TimePoint died = SystemClock().now();
   TRY(tenant.signal(SIGKILL));
   TRY(await_memory([&](std::uint64_t free) { return free == capacity; }));
@@ -156,14 +157,14 @@ Result<double> measure_rebind_ms(const DeathsConfig& config) {
   Scenario scenario = TRY(start_scenario(config));
   std::vector<double> times;
   for (int i = 0; i < kRebinds; ++i) {
-    TRY(scenario.tenant_pool->await_running(config.tenants, kTimeout));
+    TRY(scenario.tenant_pool->await_running(config.tenants, kRecoveryTimeout));
     const auto taken =
         scenario.tenant_pool->running().at(static_cast<std::size_t>(i) % config.tenants);
     const TimePoint begin = SystemClock().now();
     TRY(scenario.system->revoke(taken.lease));
-    const auto end = scenario.tenant_pool->await_end(taken.lease, kTimeout);
-    if (!end) return fail(Errc::TimedOut, "no typed end");
-    const auto token = scenario.tenant_pool->await_token(taken.client, end->at, kTimeout);
+    const auto end = scenario.tenant_pool->await_end(taken.lease, kRecoveryTimeout);
+    if (!end) return fail(Errc::TimedOut, "the revoked tenant got no typed end");
+    const auto token = scenario.tenant_pool->await_token(taken.client, end->at, kRecoveryTimeout);
     if (!token) return fail(Errc::TimedOut, "no token after the rebind");
     times.push_back(static_cast<double>((*token - begin).count()) / 1e6);
   }

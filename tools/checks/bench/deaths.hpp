@@ -1,6 +1,7 @@
-/// How long until there is service again after a SIGKILL, and until a revoke works again. Beside
-/// them what a revocation costs the one tenant it takes, and what people do today instead: kill the
-/// whole server and start it cold.
+/// Time from a SIGKILL until service and revocation work again.
+///
+/// For comparison: the cost of a revocation for the revoked tenant, and the cost without leases,
+/// where the whole server is killed and started cold.
 #pragma once
 
 #include <string>
@@ -16,37 +17,37 @@ struct DeathsConfig {
   std::uint32_t tenants = 8;
 };
 
-/// From the SIGKILL (or the call of revoke), in ms; -1: not measured.
+/// In ms from the SIGKILL. -1: not measured.
 struct DeathTimes {
-  double first_token_ms = -1;   ///< The first tenant hears a token again.
-  double all_tenants_ms = -1;   ///< All of them do.
-  double first_revoke_ms = -1;  ///< A revoke was called and its typed end read by the holder.
+  double first_token_ms = -1;   ///< The first tenant reads a token.
+  double all_tenants_ms = -1;   ///< Every tenant has read a token.
+  double first_revoke_ms = -1;  ///< A revoke was called and its holder read the typed end.
 };
 
-/// What a dead broker costs when its service manager keeps its descriptors.
+/// Cost of a broker's death when a service manager keeps its descriptors. In ms from the SIGKILL.
 struct BrokerDeath {
-  double answers_ms = -1;       ///< SIGKILL → the next broker answers.
-  double first_revoke_ms = -1;  ///< … → a revoke was called and its typed end read by the holder.
-  double first_grant_ms = -1;   ///< … → that tenant reads a token under a fresh lease.
-  double calm_gap_ms = -1;      ///< The longest pause of a stream before,
-  double longest_gap_ms = -1;   ///< and from the SIGKILL to the first grant.
+  double answers_ms = -1;       ///< The next broker answers.
+  double first_revoke_ms = -1;  ///< A revoke was called and its holder read the typed end.
+  double first_grant_ms = -1;   ///< That tenant reads a token under a new lease.
+  double calm_gap_ms = -1;      ///< Longest gap between tokens before the SIGKILL.
+  double longest_gap_ms = -1;   ///< Longest gap from the SIGKILL to the first grant.
   std::uint64_t tokens_lost = 0;
   std::uint64_t streams_broken = 0;
 };
 
-/// The broker dies amid the streams and is started again at once; nobody asks the tenants to stop.
+/// The broker dies while tenants stream, and is started again at once.
 Result<BrokerDeath> measure_broker_death(const DeathsConfig& config);
 
-/// The worker dies; its service manager (here: the benchmark) starts it again at once.
+/// The worker dies, and is started again at once.
 Result<DeathTimes> measure_worker_death(const DeathsConfig& config);
 
-/// Broker and worker die and start cold: what a server without leases must do to take memory back.
+/// Broker and worker die and start cold, as a server without leases must to reclaim memory.
 Result<DeathTimes> measure_cold_restart(const DeathsConfig& config);
 
-/// A tenant's process dies; its memory is leasable again after this many ms.
+/// Time in ms from the death of a tenant's process until its memory is free.
 Result<double> measure_tenant_death_ms(const DeathsConfig& config);
 
-/// One tenant of several is revoked and acquires again: until its next token. The others stream on.
+/// Time in ms from the revocation of one tenant of several until its next token.
 Result<double> measure_rebind_ms(const DeathsConfig& config);
 
 }  // namespace leasehold::bench

@@ -10,7 +10,7 @@
 namespace leasehold::bench {
 namespace {
 
-/// Runs on the caller's thread: its io_context turns only inside `run`.
+/// Runs on the caller's thread, inside `run`.
 class Holder {
  public:
   explicit Holder(const HolderConfig& config) : config_(config) {}
@@ -25,7 +25,7 @@ class Holder {
     return holder;
   }
 
-  /// `release`: each lease is given back before the next one is acquired.
+  /// `release`: release each lease before the next one is acquired.
   Result<void> run(bool release) {
     to_start_ = config_.count;
     to_finish_ = config_.count;

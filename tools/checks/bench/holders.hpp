@@ -1,4 +1,4 @@
-/// One holder process with many calls under way: acquires and releases as fast as it is answered.
+/// One connection that acquires and releases leases with many calls in flight.
 #pragma once
 
 #include <functional>
@@ -10,22 +10,22 @@
 
 namespace leasehold::bench {
 
-/// What is done while leases are held; they come in the order of their slots.
+/// Called while the leases are held; they are in slot order.
 using OnLeasesHeld = std::function<Result<void>(const std::vector<LeaseId>& leases)>;
 
 struct HolderConfig {
   std::string broker_socket;
   std::string tenant;
-  std::uint32_t count = 1;      ///< Leases, of one extent each.
-  std::uint32_t in_flight = 1;  ///< Calls under way at once.
+  std::uint32_t count = 1;      ///< Number of leases, one extent each.
+  std::uint32_t in_flight = 1;  ///< Concurrent calls.
 };
 
-/// Acquires them all on one connection and calls `on_held` while they are held; the connection's
-/// end gives them back. Errors: the broker's first refusal, ConnectionLost, what `on_held` gave.
+/// Acquires all leases and calls `on_held`. Closing the connection releases them.
+/// Errors: the broker's first refusal, ConnectionLost, those of `on_held`.
 Result<void> hold_leases(const HolderConfig& config, const OnLeasesHeld& on_held);
 
-/// Acquires a lease and releases it, `count` times, in `in_flight` chains at once. Errors: as
-/// above.
+/// Acquires and releases a lease `count` times, with `in_flight` concurrent chains. Errors: the
+/// broker's first refusal, ConnectionLost.
 Result<void> cycle_leases(const HolderConfig& config);
 
 }  // namespace leasehold::bench

@@ -10,7 +10,7 @@ namespace {
 
 using control::Json;
 
-/// The error of a refused call, as the worker named it.
+/// The worker's error for a refused call.
 Error error_of(const Json& message) {
   const Json& error = message["error"];
   const std::string detail = error.value("message", std::string("no message"));
@@ -22,8 +22,8 @@ Error error_of(const Json& message) {
 }  // namespace
 
 LineKind kind_of(std::string_view line) {
-  // {"jsonrpc":"2.0","method":"token.emitted","params":{… : text that a model wrote comes after the
-  // method.
+  // {"jsonrpc":"2.0","method":"token.emitted","params":{… : text of the model comes after "params",
+  // so it cannot imitate a method.
   const std::string_view head = line.substr(0, line.find("\"params\""));
   if (head.find("\"method\":\"token.emitted\"") != std::string_view::npos) return LineKind::Token;
   if (head.find("\"method\":\"request.completed\"") != std::string_view::npos)
@@ -80,7 +80,8 @@ void LightStream::read_line(std::string_view line) {
   const LineKind kind = kind_of(line);
   if (kind == LineKind::Token) return handlers_.on_token();
   const Json message = Json::parse(line, nullptr, false);
-  if (!message.is_object()) return end(fail(Errc::MalformedMessage, "a line is no JSON object"));
+  if (!message.is_object())
+    return end(fail(Errc::MalformedMessage, "a line from the worker must be a JSON object"));
   if (kind == LineKind::Completed) {
     return end(wire::RequestCompleted::from_json(message.value("params", Json::object())));
   }

@@ -1,8 +1,8 @@
-/// One `generate` on one connection, read as cheaply as can be.
+/// One `generate` request on one connection, read at little cost.
 ///
-/// A small model makes tens of thousands of tokens a second. A client that parses each of them
-/// falls behind, and then its own backlog is what is measured. Here a token is recognised by its
-/// method and counted; only the reply and the end are parsed.
+/// A small model generates tens of thousands of tokens per second. A client that parses each of
+/// them falls behind and measures its own backlog. This one recognises a token by its method name
+/// and parses only the reply and the end.
 ///
 /// Lifetime: shared, alive while it reads; `io` outlives it. Threads: the one that runs `io`.
 #pragma once
@@ -21,12 +21,12 @@ namespace leasehold::bench {
 
 enum class LineKind { Token, Completed, Other };
 
-/// What a line from a worker is. Only its beginning is looked at: the worker writes keys in order.
+/// Reads only the start of the line: the worker writes keys in a fixed order.
 LineKind kind_of(std::string_view line);
 
 class LightStream : public std::enable_shared_from_this<LightStream> {
  public:
-  /// `on_end` is the last, called once: how the request ended, or why it could not go on.
+  /// `on_end` is called once, last: how the request ended, or why it failed.
   struct Handlers {
     std::function<void()> on_token;
     std::function<void(Result<wire::RequestCompleted>)> on_end;
@@ -50,7 +50,7 @@ class LightStream : public std::enable_shared_from_this<LightStream> {
   control::Socket socket_;
   Handlers handlers_;
   std::array<char, 65536> chunk_{};
-  std::string unread_;  ///< Less than a line.
+  std::string unread_;  ///< An incomplete line.
   bool over_ = false;
 };
 

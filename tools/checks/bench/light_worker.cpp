@@ -22,7 +22,8 @@ Result<std::unique_ptr<LightWorker>> LightWorker::attach(const std::string& brok
 
 Result<void> LightWorker::start(const std::string& broker_socket) {
   const auto take = [](const std::string&, control::Payload, control::Responder respond) {
-    respond(control::Payload{.body = wire::Empty{}.to_json()});  // descriptors close by themselves
+    respond(
+        control::Payload{.body = wire::Empty{}.to_json()});  // the payload closes its descriptors
   };
   peer_ = control::Peer::create(TRY(control::connect_to(io_, broker_socket)),
                                 {.on_call = take, .on_notification = {}, .on_closed = {}});

@@ -1,7 +1,7 @@
-/// A worker without a model, inside this process: takes every grant, keeps nothing, unmaps at once.
+/// A worker without a model, inside this process: accepts every grant, maps nothing, and is always
+/// quiet.
 ///
-/// For figures of the broker alone. A worker that maps prefaults 2 MiB per extent, and that, not
-/// the broker, would be measured.
+/// It measures the broker alone; a real worker prefaults 2 MiB per extent, which takes longer.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,10 +16,10 @@
 
 namespace leasehold::bench {
 
-/// Threads: its connection runs on a thread of its own; the table may be read from any.
+/// Threads: the connection has its own; any thread may read the table.
 class LightWorker {
  public:
-  /// Errors: those of connect_to, the broker's.
+  /// Errors: those of connect_to and of the broker.
   static Result<std::unique_ptr<LightWorker>> attach(const std::string& broker_socket);
   ~LightWorker();
 
@@ -34,7 +34,7 @@ class LightWorker {
   boost::asio::io_context io_;
   std::shared_ptr<control::Peer> peer_;
   std::optional<TableReader> table_;
-  UniqueFd segment_;  ///< Stays idle: every scope is quiet at the first look.
+  UniqueFd segment_;  ///< Idle: every scope is quiet when the broker first reads it.
   UniqueFd wakeup_fd_;
   WorkerId index_;
   std::jthread thread_;

@@ -49,7 +49,7 @@ std::optional<double> value_at(const Json& report, const std::string& name) {
 Result<std::vector<Limit>> parse_limits(const std::string& text) {
   const Json file = Json::parse(text, nullptr, false);
   if (!file.is_object() || !file.contains("limits") || !file["limits"].is_array()) {
-    return fail(Errc::BadRequest, R"(a limits file is {"limits": [...]})");
+    return fail(Errc::BadRequest, R"(a limits file must be {"limits": [...]})");
   }
   std::vector<Limit> limits;
   for (const Json& entry : file["limits"]) limits.push_back(TRY(parse_limit(entry)));

@@ -1,7 +1,7 @@
-/// Limits a report is held against.
+/// Checks a report against limits. Pure.
 ///
 /// A limits file is one JSON object: {"limits": [{"name": "t_refuse_us.p99", "max": 25}, …]}. A
-/// name is a path of keys through the report, joined by dots; "max", "min" or both. Pure.
+/// name is a path of keys in the report, joined by dots. An entry has "max", "min" or both.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -19,12 +19,12 @@ struct Limit {
   std::optional<double> min;
 };
 
-/// Errors: BadRequest saying which entry cannot be understood.
+/// Errors: BadRequest with the entry that is wrong.
 Result<std::vector<Limit>> parse_limits(const std::string& text);
 
 struct LimitCheck {
   Limit limit;
-  std::optional<double> value;  ///< None: the report does not have it, which is not ok either.
+  std::optional<double> value;  ///< Missing from the report: none, and not ok.
   bool ok = false;
 };
 

@@ -1,11 +1,10 @@
-/// leasehold-bench: measures revocation on real processes, and what a batch gains.
+/// leasehold-bench: measures revocation on real processes, and what batching gains.
 ///
-/// Exit codes: 0 done (and within the limits), 1 a limit was not held, 2 wrong usage, otherwise the
-/// code of the error (common/errc.hpp).
+/// Exit codes: 0 done (and within the limits), 1 a limit is exceeded or was not measured, 2 wrong
+/// usage, otherwise the code of the error (common/errc.hpp).
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 
@@ -17,7 +16,7 @@
 #include "tools/checks/bench/poll_cost.hpp"
 #include "tools/checks/bench/report.hpp"
 #include "tools/checks/bench/revoke_bench.hpp"
-#include "tools/cli/report_file.hpp"
+#include "tools/cli/report_directory.hpp"
 
 namespace {
 
@@ -30,139 +29,155 @@ constexpr std::size_t kMaxLimitsBytes = 1 << 20;
 struct Options {
   RevokeConfig revoke;
   std::vector<std::string> only;
-  std::string json_path, plot_path, limits_path;
+  std::string out_dir, limits_path;
   StepConfig step;
   BatchConfig batch;
   std::uint64_t gate_units = 0;
 };
 
-/// Files that are written in the end.
-struct Reports {
-  std::optional<cli::ReportFile> json;
-  std::optional<cli::ReportFile> plot;
+/// What a subcommand measured.
+struct Report {
+  nlohmann::json json;
+  std::string text;
+  std::string svg;  ///< Empty: the subcommand has no plot.
 };
 
-Result<Reports> open_reports(const Options& options) {
-  Reports reports;
-  if (!options.json_path.empty() && options.json_path != "-")
-    reports.json = TRY(cli::ReportFile::open(options.json_path));
-  if (!options.plot_path.empty()) reports.plot = TRY(cli::ReportFile::open(options.plot_path));
-  return reports;
+Result<Report> revoke(const Options& options) {
+  const auto progress = [](const std::string& what) { std::cerr << "bench: " << what << '\n'; };
+  RevokeReport report = TRY(run_revoke_bench(options.revoke, progress));
+  std::string text = report_text(report.json);
+  return Report{std::move(report.json), std::move(text),
+                percentile_svg(clock_panels(report.clocks))};
 }
 
-/// Those of the limits file that are for this command: "batch.…" for `batch`, the others for
-/// `revoke`. Read before the long part: a file that cannot be read shall not cost ten minutes.
-Result<std::vector<Limit>> read_limits(const Options& options, bool of_batch) {
+Result<Report> batch(const Options& options) {
+  nlohmann::json json = TRY(measure_batch(options.batch));
+  std::string text = json.dump(2) + "\n";
+  return Report{std::move(json), std::move(text), {}};
+}
+
+Result<Report> step(const Options& options) {
+  const StepCost cost = TRY(measure_step(options.step));
+  return Report{
+      {{"units_per_step", cost.units}, {"step_us", cost.step_us}, {"steps", options.step.steps}},
+      fmt::format("units_per_step={} step_us={:.1f} steps={}\n", cost.units, cost.step_us,
+                  options.step.steps),
+      {}};
+}
+
+Result<Report> gate(const Options& options) {
+  const double gate_ns = TRY(measure_gate_ns(options.gate_units));
+  return Report{{{"gate_ns", gate_ns}, {"units", options.gate_units}},
+                fmt::format("gate_ns={:.2f} units={}\n", gate_ns, options.gate_units),
+                {}};
+}
+
+void describe_revoke(CLI::App& app, Options& options) {
+  app.add_option("--bin-dir", options.revoke.bin_dir, "Directory of the programs")->required();
+  app.add_option("--demo-model", options.revoke.demo_model, "Small GGUF model")->required();
+  app.add_option("--large-model", options.revoke.large_model,
+                 "GGUF model of the 0.5B shape; default: measure the small model only");
+  app.add_flag("--quick", options.revoke.quick, "Take a minute instead of ten: fewer samples");
+  app.add_option("--only", options.only, "Run only this measurement; repeatable")
+      ->check(
+          CLI::IsMember(std::set<std::string>(std::begin(kMeasurements), std::end(kMeasurements))));
+  app.add_option("--tenants", options.revoke.tenants,
+                 "Number of tenants in a run of the clocks; repeatable")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--flips", options.revoke.flips, "Revocations in each run of the clocks")
+      ->check(CLI::Range(1, 4'000));
+  app.add_option("--leases", options.revoke.mass_leases, "Leases of the mass revocation")
+      ->check(CLI::Range(1, 16'000))
+      ->capture_default_str();
+  app.add_option("--seed", options.revoke.seed, "Seed for the revocation times")
+      ->capture_default_str();
+}
+
+void describe_batch(CLI::App& app, Options& options) {
+  app.add_option("--model", options.batch.model_path, "GGUF model")->required();
+  app.add_option("--sequences", options.batch.sequences, "Sequences in one step")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--rounds", options.batch.rounds, "Rounds, each serial and batched")
+      ->check(CLI::Range(1, 1'000))
+      ->capture_default_str();
+}
+
+void describe_step(CLI::App& app, Options& options) {
+  app.add_option("--model", options.step.model_path, "GGUF model")->required();
+  app.add_option("--steps", options.step.steps, "Number of steps")->check(CLI::Range(1, 200));
+}
+
+void describe_gate(CLI::App& app, Options& options) {
+  app.add_option("--units", options.gate_units, "Number of units")
+      ->required()
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+}
+
+struct Command {
+  const char* name;
+  const char* description;
+  void (*describe)(CLI::App& app, Options& options);
+  Result<Report> (*measure)(const Options& options);
+  bool has_plot = false;
+};
+constexpr Command kCommands[] = {
+    {"revoke", "Measure revocation and what it costs", describe_revoke, revoke, true},
+    {"batch", "Measure tokens per second, batched and serial", describe_batch, batch},
+    {"step", "Run decode steps alone, to count instructions", describe_step, step},
+    {"gate", "Run the gate alone, to count instructions", describe_gate, gate},
+};
+
+/// The limits for this command: "batch.…" for `batch`, all others for `revoke`.
+Result<std::vector<Limit>> read_limits(const Options& options, std::string_view command) {
   std::vector<Limit> limits;
   if (options.limits_path.empty()) return limits;
   const std::string text = TRY(read_text_file(options.limits_path, kMaxLimitsBytes));
   limits = TRY(parse_limits(text));
-  std::erase_if(limits, [of_batch](const Limit& limit) {
-    return limit.name.starts_with("batch.") != of_batch;
+  std::erase_if(limits, [&](const Limit& limit) {
+    return limit.name.starts_with("batch.") != (command == "batch");
   });
   return limits;
 }
 
-int judge(const nlohmann::json& report, const std::vector<Limit>& limits) {
-  const std::vector<LimitCheck> checks = check_limits(report, limits);
-  if (!checks.empty()) std::cerr << limit_checks_text(checks);
+/// Returns the exit code. Limits and files are opened first: a wrong path must not cost ten
+/// minutes.
+Result<int> run(const Command& command, const Options& options) {
+  const std::vector<Limit> limits = TRY(read_limits(options, command.name));
+  std::vector<std::string> suffixes = {"json", "txt"};
+  if (command.has_plot) suffixes.push_back("svg");
+  const auto files = TRY(cli::ReportDirectory::open(options.out_dir, command.name, suffixes));
+  const Report report = TRY(command.measure(options));
+  const std::vector<LimitCheck> checks = check_limits(report.json, limits);
+  const std::string checks_text = checks.empty() ? "" : limit_checks_text(checks);
+  std::cout << report.text;
+  std::cerr << checks_text;
+  TRY(files.write("json", report.json.dump(2) + "\n"));
+  TRY(files.write("txt", report.text + checks_text));
+  if (command.has_plot) TRY(files.write("svg", report.svg));
   return std::ranges::all_of(checks, &LimitCheck::ok) ? kExitOk : kOverLimit;
-}
-
-/// The exit code.
-Result<int> revoke(const Options& options) {
-  const std::vector<Limit> limits = TRY(read_limits(options, false));
-  const Reports reports = TRY(open_reports(options));
-  const auto progress = [](const std::string& what) { std::cerr << "bench: " << what << '\n'; };
-  const RevokeReport report = TRY(run_revoke_bench(options.revoke, progress));
-  std::cout << (options.json_path == "-" ? report.json.dump(2) + "\n" : report_text(report.json));
-  if (reports.json) TRY(reports.json->write(report.json.dump(2) + "\n"));
-  if (reports.plot) TRY(reports.plot->write(percentile_svg(clock_panels(report.clocks))));
-  return judge(report.json, limits);
-}
-
-Result<int> batch(const Options& options) {
-  const std::vector<Limit> limits = TRY(read_limits(options, true));
-  const Reports reports = TRY(open_reports(options));
-  const nlohmann::json report = TRY(measure_batch(options.batch));
-  const std::string text = report.dump(2) + "\n";
-  std::cout << text;
-  if (reports.json) TRY(reports.json->write(text));
-  return judge(report, limits);
-}
-
-Result<int> step(const Options& options) {
-  const StepCost cost = TRY(measure_step(options.step));
-  std::cout << fmt::format("units_per_step={} step_us={:.1f} steps={}\n", cost.units, cost.step_us,
-                           options.step.steps);
-  return kExitOk;
-}
-
-Result<int> gate(const Options& options) {
-  const double gate_ns = TRY(measure_gate_ns(options.gate_units));
-  std::cout << fmt::format("gate_ns={:.2f} units={}\n", gate_ns, options.gate_units);
-  return kExitOk;
-}
-
-void describe_revoke(CLI::App& app, Options& options) {
-  app.add_option("--bin-dir", options.revoke.bin_dir, "Where the programs are")->required();
-  app.add_option("--demo-model", options.revoke.demo_model, "A small GGUF model")->required();
-  app.add_option("--large-model", options.revoke.large_model,
-                 "A GGUF model of the 0.5B shape; without it only the small one is measured");
-  app.add_flag("--quick", options.revoke.quick, "A minute instead of ten: fewer runs and flips");
-  app.add_option("--only", options.only, "Only these measurements; may be given often")
-      ->check(
-          CLI::IsMember(std::set<std::string>(std::begin(kMeasurements), std::end(kMeasurements))));
-  app.add_option("--tenants", options.revoke.tenants, "Runs of the clocks; may be given often")
-      ->check(CLI::Range(1, 64));
-  app.add_option("--flips", options.revoke.flips, "In each run of the clocks")
-      ->check(CLI::Range(1, 4'000));
-  app.add_option("--leases", options.revoke.mass_leases, "Of the mass revocation")
-      ->check(CLI::Range(1, 16'000))
-      ->capture_default_str();
-  app.add_option("--seed", options.revoke.seed, "Of the moments at which is flipped")
-      ->capture_default_str();
-  app.add_option("--json", options.json_path, "Write the report there; - for stdout");
-  app.add_option("--plot", options.plot_path, "Write the clocks' percentiles there, as SVG");
-  app.add_option("--check", options.limits_path, "Exit with 1 unless within this file's limits");
-}
-
-void describe_batch(CLI::App& app, Options& options) {
-  app.add_option("--model", options.batch.model_path, "A GGUF model")->required();
-  app.add_option("--sequences", options.batch.sequences, "In one step")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  app.add_option("--rounds", options.batch.rounds, "Serial and batched in turn")
-      ->check(CLI::Range(1, 1'000))
-      ->capture_default_str();
-  app.add_option("--json", options.json_path, "Write the report there too");
-  app.add_option("--check", options.limits_path, "Exit with 1 unless within this file's limits");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app{"Measures revocation on real processes, and what a batch gains.", "leasehold-bench"};
+  CLI::App app{"Measure revocation on real processes, and what batching gains", "leasehold-bench"};
   app.set_version_flag("--version", "leasehold-bench " + std::string(version()));
   app.require_subcommand(1);
-  CLI::App& revoke_command = *app.add_subcommand("revoke", "Everything about revocation");
-  describe_revoke(revoke_command, options);
-  CLI::App& batch_command = *app.add_subcommand("batch", "Tokens a second, batched and serial");
-  describe_batch(batch_command, options);
-  CLI::App& step_command = *app.add_subcommand("step", "Decode steps alone, to count instructions");
-  step_command.add_option("--model", options.step.model_path, "A GGUF model")->required();
-  step_command.add_option("--steps", options.step.steps, "How many")->check(CLI::Range(1, 200));
-  CLI::App& gate_command = *app.add_subcommand("gate", "The gate alone, to count instructions");
-  gate_command.add_option("--units", options.gate_units, "How many")
-      ->required()
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
+  for (const Command& command : kCommands) {
+    CLI::App& described = *app.add_subcommand(command.name, command.description);
+    command.describe(described, options);
+    described.add_option("--out", options.out_dir,
+                         "Directory for the report as JSON, text and, for revoke, SVG");
+    described.add_option("--check", options.limits_path,
+                         "Exit with 1 unless the figures are within the limits of this file");
+  }
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   if (!options.only.empty())
     options.revoke.measurements = {options.only.begin(), options.only.end()};
-  const Result<int> done = revoke_command  ? revoke(options)
-                           : batch_command ? batch(options)
-                           : step_command  ? step(options)
-                                           : gate(options);
+  const auto* const command = std::ranges::find_if(
+      kCommands, [&](const Command& each) { return app.got_subcommand(each.name); });
+  const Result<int> done = run(*command, options);
   return done ? finish_program(app.get_name(), *done) : print_error(app.get_name(), done.error());
 }

@@ -18,7 +18,7 @@ constexpr double kSmallestUs = 1;
 constexpr double kLargestUs = 100'000;
 constexpr std::array kColours = {"#1b6ca8", "#d9a441", "#c8553d", "#2a9d5c", "#7b4fa3"};
 
-/// Where a share of all values stands on the axis of nines: 0.9 → 1, 0.99 → 2.
+/// Number of nines of a share: 0.9 → 1, 0.99 → 2.
 double nines(double share) {
   return std::min(-std::log10(1 - share), kNines);
 }
@@ -82,7 +82,7 @@ std::string grid(double top) {
   return lines + "</g>\n" + words;
 }
 
-/// One point per measured value: the share of values up to it.
+/// One point per value, at the share of values below it.
 std::string curve_line(double top, const Curve& curve, const char* colour) {
   std::vector<double> sorted = curve.values_us;
   std::ranges::sort(sorted);

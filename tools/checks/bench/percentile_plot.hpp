@@ -1,7 +1,7 @@
-/// Latency by percentile as one SVG: both axes logarithmic, so that the tail is as wide as the
-/// rest.
+/// Draws latency by percentile as SVG. Pure.
 ///
-/// x: 0, 50, 90, 99, 99.9 … percent, each nine the same width; y: µs. Pure.
+/// Both axes are logarithmic: x is 0, 50, 90, 99, 99.9 … percent with the same width for each nine,
+/// y is µs.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@ namespace leasehold::bench {
 
 struct Curve {
   std::string name;
-  std::vector<double> values_us;  ///< Any order; an empty curve is only named.
-  double target_us = 0;           ///< Drawn as a mark at the 99th percentile; 0: none.
+  std::vector<double> values_us;  ///< Any order; an empty curve has only a legend.
+  double target_us = 0;           ///< A mark at the 99th percentile; 0: none.
 };
 
 struct Panel {
   std::string title;
-  std::vector<Curve> curves;  ///< At most five: more cannot be told apart.
+  std::vector<Curve> curves;  ///< At most five, the number of colours.
 };
 
-/// Panels one below the other.
+/// Panels from top to bottom.
 std::string percentile_svg(const std::vector<Panel>& panels);
 
 }  // namespace leasehold::bench

@@ -1,4 +1,4 @@
-/// What the gate costs: nanoseconds of one announce + poll + clear, and how many a step needs.
+/// Cost of the gate: nanoseconds of one announce + poll + clear, and their number per step.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,24 @@
 
 namespace leasehold::bench {
 
-/// Passes `units` empty units through a gate wired as a worker's, over a real table and line.
-/// Returns the time of one beyond that of the same loop without the gate: the median of several
+/// Passes `units` empty units through a gate like a worker's, with a real table and segment.
+/// Returns the extra ns per unit compared with the same loop without the gate, the median of
 /// interleaved rounds. Errors: OutOfMemory.
 Result<double> measure_gate_ns(std::uint64_t units);
 
 struct StepCost {
-  double units = 0;    ///< Polls of one step.
-  double step_us = 0;  ///< Median of the time the thread ran.
+  double units = 0;    ///< Polls per step.
+  double step_us = 0;  ///< Median CPU time of the thread.
 };
 
 struct StepConfig {
   std::string model_path;
-  std::uint32_t steps = 10;  ///< After one that warms up.
+  std::uint32_t steps = 10;  ///< Measured, after one step to warm up.
 };
 
-/// Decode steps of one sequence on one thread of this process, with the worker's own forward pass
-/// and gates. Run under `valgrind --tool=callgrind` it counts instructions; two runs differ by
-/// their steps alone. Errors: those of reading the model.
+/// Runs decode steps of one sequence on this thread, with the worker's forward pass and gates. To
+/// count instructions, run it under `valgrind --tool=callgrind`; two runs differ only by their
+/// steps. Errors: those of reading the model.
 Result<StepCost> measure_step(const StepConfig& config);
 
 }  // namespace leasehold::bench

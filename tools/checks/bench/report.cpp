@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 struct ClockText {
   ClockName clock;
   const char* key;
-  double target_us;  ///< At p99; what the design asks for. 0: nothing.
+  double target_us;  ///< Design target at p99; 0: none.
 };
 constexpr ClockText kClocks[] = {{ClockName::Refuse, "t_refuse_us", 25},
                                  {ClockName::Handed, "t_handed_us", 0},
@@ -36,7 +36,7 @@ Json four_clocks(const std::vector<const ClockRun*>& runs, bool undisturbed) {
   return json;
 }
 
-/// Share of its life that a process's threads stood ready without a core.
+/// Share of the time in which threads were ready but had no core.
 double waiting_share(const RunQueue& seen) {
   const double all = static_cast<double>(seen.ran_ns + seen.waited_ns);
   return all > 0 ? static_cast<double>(seen.waited_ns) / all : 0;
@@ -155,8 +155,8 @@ std::string report_text(const Json& report) {
                                             run.value("tenants", 0), run.value("threads", 0));
       add_clock_rows(table, where, run);
     }
-    add_clock_rows(table, "a core left free", report);
-    add_clock_rows(table, "… and undisturbed", report.at("undisturbed"));
+    add_clock_rows(table, "one core free", report);
+    add_clock_rows(table, "… undisturbed", report.at("undisturbed"));
     text += cli::render(table) + "µs from the flip.\n\n";
   }
   Json rest = report;

@@ -1,4 +1,4 @@
-/// Measured values as JSON, as tables, as a plot. Pure.
+/// Formats the measured values as JSON, tables and plots. Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -16,8 +16,8 @@ namespace leasehold::bench {
 
 nlohmann::json to_json(const Distribution& distribution);
 
-/// "t_refuse_us" … over all runs with that many compute threads, once over every sample and once
-/// ("undisturbed") over those in which the engine's thread had its core; and each run by itself.
+/// "t_refuse_us" … over all runs with `headline_threads` compute threads, the same in "undisturbed"
+/// over samples in which the engine's thread always had a core, and every run in "runs".
 nlohmann::json clocks_json(const std::vector<ClockRun>& runs, std::uint32_t headline_threads);
 nlohmann::json storm_json(const StormResult& storm);
 nlohmann::json mass_json(const std::vector<MassRound>& rounds, std::uint32_t leases);

@@ -26,7 +26,7 @@ std::uint32_t threads_leaving_a_core() {
   return std::max(1u, cores() - 1);
 }
 
-/// One measurement of the benchmark: runs and writes its keys.
+/// Each function runs one measurement and adds its keys to the report.
 class Bench {
  public:
   Bench(const RevokeConfig& config, const Progress& progress)
@@ -108,7 +108,7 @@ Result<void> Bench::poll() {
 }
 
 Result<void> Bench::storm() {
-  progress_("storm: calm and stormy seconds in turn");
+  progress_("storm: alternating seconds with and without revocations");
   const StormResult storm = TRY(measure_storm({.bin_dir = config_.bin_dir,
                                                .model_path = config_.demo_model,
                                                .threads = threads_leaving_a_core(),
@@ -143,7 +143,7 @@ Result<Json> Bench::deaths_of(const std::string& model, const std::string& path)
   json["broker_killed"] = death_json(TRY(measure_broker_death(config)));
   progress_(fmt::format("deaths: model {}, the worker", model));
   json["worker_killed"] = death_json(TRY(measure_worker_death(config)));
-  progress_(fmt::format("deaths: model {}, everything, as people do today", model));
+  progress_(fmt::format("deaths: model {}, broker and worker together", model));
   json["cold_restart"] = death_json(TRY(measure_cold_restart(config)));
   return json;
 }

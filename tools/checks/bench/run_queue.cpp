@@ -26,7 +26,7 @@ Result<RunQueue> parse_schedstat(std::string_view text) {
   std::uint64_t slices = 0;
   if (words >> seen.ran_ns >> seen.waited_ns >> slices) return seen;
   return fail(Errc::MalformedMessage,
-              fmt::format("three numbers expected in schedstat, found \"{}\"", text));
+              fmt::format("schedstat must have three numbers, but is \"{}\"", text));
 }
 
 RunQueue run_queue_of_thread(pid_t process, pid_t thread) {

@@ -1,4 +1,4 @@
-/// How long threads stood ready without a core: the noise under every figure on a shared machine.
+/// How long threads were ready but had no core: the noise in every figure on a shared machine.
 ///
 /// Source: Linux Documentation/scheduler/sched-stats.rst, /proc/<pid>/schedstat.
 #pragma once
@@ -20,14 +20,14 @@ struct RunQueue {
 /// "ran waited slices" as the kernel writes it. Errors: MalformedMessage.
 Result<RunQueue> parse_schedstat(std::string_view text);
 
-/// Of one thread, and of all threads of a process that are there now; nothing for one that is gone.
+/// Of one thread, and summed over the threads that a process has now. Zero for one that has ended.
 RunQueue run_queue_of_thread(pid_t process, pid_t thread);
 RunQueue run_queue_of_process(pid_t process);
 
-/// The kernel's one-minute average of threads that want a core; -1 when it cannot be read.
+/// The one-minute load average; -1 when it cannot be read.
 double load_average();
 
-/// Time the host gave this machine's cores to somebody else, in clock ticks since boot, summed.
+/// Steal time: the host ran other machines on these cores. In clock ticks since boot, all cores.
 /// Errors: MalformedMessage when there is no such column.
 Result<std::uint64_t> parse_steal_ticks(std::string_view proc_stat);
 

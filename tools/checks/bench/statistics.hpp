@@ -1,4 +1,4 @@
-/// What a set of measured values says. Pure.
+/// Quantiles of measured values. Pure.
 #pragma once
 
 #include <cstddef>
@@ -6,10 +6,10 @@
 
 namespace leasehold::bench {
 
-/// Quantiles are values that were measured (nearest rank), never interpolated: with fewer than 1000
-/// values p99.9 is the largest.
+/// Nearest-rank quantiles: always a measured value. With fewer than 1000 values p99.9 is the
+/// maximum.
 struct Distribution {
-  std::size_t count = 0;  ///< 0: the rest is 0 and says nothing.
+  std::size_t count = 0;  ///< 0: all others are 0.
   double p50 = 0;
   double p90 = 0;
   double p99 = 0;
@@ -17,13 +17,13 @@ struct Distribution {
   double max = 0;
 };
 
-/// The smallest value that at least `share` of all are not above. Precondition: sorted, not empty,
-/// 0 < share <= 1.
+/// Nearest-rank quantile: the smallest value with at least `share` of the samples at or below it.
+/// Precondition: sorted, not empty, 0 < share <= 1.
 double quantile(const std::vector<double>& sorted, double share);
 
 Distribution distribution_of(std::vector<double> values);
 
-/// 0 for none.
+/// 0 if empty.
 double median_of(std::vector<double> values);
 
 }  // namespace leasehold::bench

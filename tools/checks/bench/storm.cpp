@@ -14,20 +14,20 @@ namespace {
 
 constexpr Duration kWindow = std::chrono::seconds(1);
 constexpr Duration kSettle = std::chrono::milliseconds(200);
-constexpr Duration kTimeout = std::chrono::seconds(60);
+constexpr Duration kRunTimeout = std::chrono::seconds(60);
 constexpr const char* kVictim = "victim";
 
 void add_gaps(TenantPool& tenant_pool, std::vector<double>& gaps_us) {
   for (const TokenGap& gap : tenant_pool.take_gaps()) gaps_us.push_back(gap.gap_us);
 }
 
-/// Until the absolute moment, so that late calls do not slow the rate.
+/// Sleeps until an absolute time, so that late calls do not lower the rate.
 void sleep_until(TimePoint moment) {
   const Duration left = moment - SystemClock().now();
   if (left > Duration::zero()) std::this_thread::sleep_for(left);
 }
 
-/// Returns how long it took.
+/// Spreads the revocations over one window. Returns the time it took.
 Result<Duration> revoke_steadily(System& system, const std::vector<LeaseId>& leases) {
   const TimePoint begin = SystemClock().now();
   const Duration pace = kWindow / static_cast<int>(leases.size());
@@ -49,7 +49,7 @@ Result<StormResult> measure_storm(const StormConfig& config) {
   }
   TRY(system->admit(kVictim));
   TenantPool tenant_pool({.broker_socket = system->broker_socket(), .clients = config.survivors});
-  TRY(tenant_pool.await_running(config.survivors, kTimeout));
+  TRY(tenant_pool.await_running(config.survivors, kRunTimeout));
   StormResult result;
   Duration stormy{};
   const auto one_pair = [&](const std::vector<LeaseId>& leases) -> Result<void> {

@@ -1,80 +1,62 @@
-/// A broker and a worker of the benchmark's own, as real processes on sockets in a fresh directory.
+/// The benchmark's broker and worker, with cores of their own.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "common/child_process.hpp"
 #include "common/cpu_set.hpp"
-#include "ipc/control/client.hpp"
-#include "ipc/control/events.hpp"
-#include "ipc/control/messages.hpp"
 #include "tools/local_system/fd_store.hpp"
+#include "tools/local_system/local_system.hpp"
 
 namespace leasehold::bench {
 
 struct SystemConfig {
-  std::string bin_dir;     ///< Where leasehold-broker and leasehold-worker are.
-  std::string model_path;  ///< Empty: no worker of our own is started.
-  /// Fewer than cores: they get the last cores to themselves, and broker, worker and this thread
-  /// with all it starts share the others. As many: the kernel's choice.
+  std::string bin_dir;     ///< Directory of leasehold-broker and leasehold-worker.
+  std::string model_path;  ///< Empty: no worker is started.
+  /// Compute threads. If fewer than cores, they get the last cores to themselves, and the broker,
+  /// the worker's other threads and this thread share the rest. Otherwise the kernel decides.
   std::uint32_t threads = 1;
   std::string capacity = "512MiB";
   std::vector<std::string> broker_options;
   bool journal = false;           ///< Give the broker a state directory.
-  bool keep_descriptors = false;  ///< … and a service manager that keeps them over its death.
+  bool keep_descriptors = false;  ///< Keep the broker's descriptors over its death.
 };
 
-/// Lifetime: children end with it, and the directory goes. Threads: one.
+/// Lifetime: as LocalSystem. Threads: one.
 class System {
  public:
-  /// Starts both and waits until the broker calls the worker ready.
-  /// Errors: FileNotFound, TimedOut, ConnectionLost with the place of the logs.
+  /// Starts both and waits until the worker is ready.
+  /// Errors: those of LocalSystem, with the place of the logs.
   static Result<std::unique_ptr<System>> start(const SystemConfig& config);
-  ~System();
-  System(const System&) = delete;
-  System& operator=(const System&) = delete;
 
-  std::string broker_socket() const { return directory_ / "broker.sock"; }
-  pid_t broker_pid() const { return broker_->pid(); }
-  pid_t worker_pid() const { return worker_->pid(); }
+  std::string broker_socket() const { return local_->programs().broker_socket(); }
+  pid_t broker_pid() const { return local_->broker().pid(); }
+  pid_t worker_pid() const { return local_->worker(kWorker).pid(); }
 
-  /// One call to the broker, as an operator. Errors: the broker's, ConnectionLost, TimedOut.
-  Result<wire::Json> ask(const std::string& method, wire::Json params = wire::Json::object());
-  Result<void> admit(const std::string& tenant, std::uint32_t max_blocks = 1u << 20);
-  Result<void> revoke(LeaseId lease);
-  Result<wire::StatusView> status();
-  Result<std::vector<wire::LeaseView>> leases();
-  /// Events after sequence number `after`, which moves along.
-  Result<std::vector<events::StampedEvent>> events_since(std::uint64_t& after);
-  /// Errors: NoModelLoaded when no worker of ours is listed.
-  Result<wire::WorkerView> worker_view();
+  BrokerView& broker() { return local_->view(); }
+  Result<void> admit(const std::string& tenant);
+  Result<void> revoke(LeaseId lease) { return broker().command(wire::LeaseRevoke{.lease = lease}); }
 
   /// SIGKILL, and waits until the process is gone.
-  Result<void> kill_broker();
-  Result<void> kill_worker();
+  void kill_broker() { local_->kill_broker(); }
+  void kill_worker() { local_->kill_worker(kWorker); }
   Result<void> start_broker();
   Result<void> start_worker();
 
  private:
-  System(SystemConfig config, std::filesystem::path directory)
-      : config_(std::move(config)), directory_(std::move(directory)) {}
+  static constexpr const char* kWorker = "bench";
+
+  explicit System(SystemConfig config) : config_(std::move(config)) {}
   void partition_cores();
-  Result<void> connect();
-  Result<void> await_worker();
+  Result<void> start_processes();
 
   SystemConfig config_;
-  std::filesystem::path directory_;
-  std::string compute_cpus_;  ///< Empty: anywhere.
+  std::string compute_cpus_;  ///< Empty: any.
   std::optional<ScopedCpuAffinity> other_cpus_;
   std::optional<FdStore> store_;
-  std::optional<Child> broker_;
-  std::optional<Child> worker_;  ///< Ends before the broker.
-  std::optional<control::Client> client_;
-  bool keep_logs_ = false;
+  std::unique_ptr<LocalSystem> local_;
 };
 
 }  // namespace leasehold::bench

@@ -20,16 +20,16 @@ namespace {
 
 constexpr Duration kRetryDelay = std::chrono::milliseconds(5);
 constexpr Duration kReleaseTimeout = std::chrono::seconds(1);
-constexpr auto kPollInterval = std::chrono::milliseconds(2);
+constexpr auto kTokenPollInterval = std::chrono::milliseconds(2);
 constexpr std::uint32_t kPromptTokens = 4;
-constexpr std::uint32_t kFirstPromptToken = 300;  // words, in every vocabulary we use
+constexpr std::uint32_t kFirstPromptToken = 300;  // words in the vocabulary of every bundled model
 
 }  // namespace
 
-/// What the clients tell, under one lock.
+/// Results of all clients, under one lock.
 struct PoolResults {
   struct TenantClient {
-    std::optional<LeaseId> lease;  ///< Under which a token came last.
+    std::optional<LeaseId> lease;  ///< The lease of the last token.
     TimePoint token_at;
   };
   mutable std::mutex mutex;
@@ -42,10 +42,10 @@ struct PoolResults {
   std::string last_error = "no client met an error";
 };
 
-/// One tenant. Threads: the tenant_pool's.
+/// One tenant. Threads: the pool's.
 class TenantClient : public std::enable_shared_from_this<TenantClient> {
  public:
-  TenantClient(boost::asio::io_context& io, tenant::Timers& timers, const TenantPoolConfig& config,
+  TenantClient(boost::asio::io_context& io, client::Timers& timers, const TenantPoolConfig& config,
                PoolResults& results, std::uint32_t index)
       : io_(io), timers_(timers), config_(config), results_(results), index_(index) {}
 
@@ -63,21 +63,21 @@ class TenantClient : public std::enable_shared_from_this<TenantClient> {
   void lease_ended(const std::string& reason);
 
   boost::asio::io_context& io_;
-  tenant::Timers& timers_;
+  client::Timers& timers_;
   const TenantPoolConfig& config_;
   PoolResults& results_;
   std::uint32_t index_;
-  std::shared_ptr<tenant::LeaseHolder> holder_;
+  std::shared_ptr<client::LeaseHolder> holder_;
   std::shared_ptr<LightStream> stream_;
   std::optional<wire::LeaseAcquired> lease_;
   std::optional<TimePoint> last_token_;
-  std::uint64_t tokens_read_ = 0;  ///< Of this request.
-  tenant::Timer retry_;
+  std::uint64_t tokens_read_ = 0;  ///< In this request.
+  client::Timer retry_;
 };
 
 void TenantClient::acquire() {
   if (!holder_) {
-    holder_ = tenant::LeaseHolder::create(io_, timers_, config_.broker_socket, [](const Error&) {});
+    holder_ = client::LeaseHolder::create(io_, timers_, config_.broker_socket, [](const Error&) {});
   }
   const wire::LeaseAcquire wanted{.tenant = {fmt::format("bench-{}", index_)},
                                   .request_id = {mint_request_id()}};
@@ -153,15 +153,15 @@ void TenantClient::lease_ended(const std::string& reason) {
   if (config_.refill) acquire();
 }
 
-/// Refused or cut off: from the beginning, soon. While the broker is away a lease goes on, and only
-/// new requests are refused.
+/// Acquires again after a delay. While the broker is down the lease stays valid and only new
+/// requests are refused, so then the client submits again.
 void TenantClient::failed(const Error& error) {
   if (error.code == Errc::BrokerLost && lease_) {
     retry_ = timers_.after(kRetryDelay, [this] { submit(); });
     return;
   }
   if (error.code == Errc::LeaseRevoked || error.code == Errc::LeaseFenced) {
-    return lease_ended(std::string(name(error.code)));  // taken between two requests
+    return lease_ended(std::string(name(error.code)));  // revoked between two requests
   }
   {
     const std::lock_guard lock(results_.mutex);
@@ -170,7 +170,7 @@ void TenantClient::failed(const Error& error) {
     results_.clients[index_].lease.reset();
   }
   if (const auto holder = std::exchange(holder_, nullptr)) {
-    holder->release(kReleaseTimeout, [holder] {});  // kept until it has said goodbye
+    holder->release(kReleaseTimeout, [holder] {});  // kept alive until the release is answered
   }
   if (!config_.refill) return;
   retry_ = timers_.after(kRetryDelay, [this] { acquire(); });
@@ -196,7 +196,7 @@ struct TenantPool::State {
   TenantPoolConfig config;
   boost::asio::io_context io;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{io.get_executor()};
-  tenant::AsioTimers timers{io};
+  client::AsioTimers timers{io};
   PoolResults results;
   std::vector<std::shared_ptr<TenantClient>> clients;
   std::thread thread;
@@ -224,8 +224,8 @@ Result<void> TenantPool::await_running(std::size_t clients, Duration at_most) co
            }) >= static_cast<std::ptrdiff_t>(clients);
   };
   if (results.changed.wait_for(lock, at_most, enough)) return {};
-  return fail(Errc::TimedOut,
-              fmt::format("{} tenants do not all run; last: {}", clients, results.last_error));
+  return fail(Errc::TimedOut, fmt::format("fewer than {} tenants run; last error: {}", clients,
+                                          results.last_error));
 }
 
 void TenantPool::clear_running() {
@@ -268,12 +268,12 @@ TenantPool::Losses TenantPool::losses() const {
 }
 
 Result<void> TenantPool::await_tokens(std::uint64_t tokens, Duration at_most) const {
-  const tenant::Timers& clock = state_->timers;
+  const client::Timers& clock = state_->timers;
   for (const TimePoint deadline = clock.now() + at_most; clock.now() < deadline;) {
     if (this->tokens() >= tokens) return {};
-    std::this_thread::sleep_for(kPollInterval);
+    std::this_thread::sleep_for(kTokenPollInterval);
   }
-  return fail(Errc::TimedOut, fmt::format("{} tokens do not come", tokens));
+  return fail(Errc::TimedOut, fmt::format("fewer than {} tokens arrived", tokens));
 }
 
 }  // namespace leasehold::bench

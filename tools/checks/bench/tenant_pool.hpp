@@ -1,9 +1,7 @@
-/// Many tenants in one process: each a real holder with a socket to the broker and one to the
-/// worker, all on one thread, so that the tenant_pool itself takes little of a small machine.
+/// Many tenants in one process, each with its own sockets to broker and worker, on one thread.
 ///
-/// A client acquires, submits, and goes on for ever: a request that is answered is followed by
-/// another under the same lease; a lease that was taken back is followed by a fresh one (`refill`).
-/// Threads: any; each call takes a lock.
+/// A client acquires a lease and submits requests one after another until it is destroyed. After a
+/// revocation it acquires a new lease (`refill`). Threads: any; each call takes a lock.
 #pragma once
 
 #include <memory>
@@ -19,19 +17,19 @@ namespace leasehold::bench {
 
 struct TenantPoolConfig {
   std::string broker_socket;
-  std::uint32_t clients = 1;       ///< Tenant i is called "bench-<i>", and admitted before.
-  std::uint32_t max_tokens = 100;  ///< Of one request.
-  bool refill = true;              ///< False: a client whose lease was taken back stays empty.
+  std::uint32_t clients = 1;       ///< Client i is tenant "bench-<i>"; the caller admits it.
+  std::uint32_t max_tokens = 100;  ///< Per request.
+  bool refill = true;              ///< False: a revoked client does not acquire again.
 };
 
-/// What a client saw of the end of one lease.
+/// The end of one lease, as its client saw it.
 struct LeaseEnd {
   LeaseId lease;
-  TimePoint at;        ///< The typed end was read from the socket and understood.
+  TimePoint at;        ///< The typed end was read and parsed.
   std::string reason;  ///< "Revoked" …
 };
 
-/// Between two tokens that reached one client in one request.
+/// Time between two tokens of one request.
 struct TokenGap {
   std::uint32_t client = 0;
   double gap_us = 0;
@@ -44,36 +42,36 @@ class TenantPool {
   TenantPool(const TenantPool&) = delete;
   TenantPool& operator=(const TenantPool&) = delete;
 
-  /// Leases with at least one token under them, by client; clients without one are left out.
+  /// A client that has read a token under its lease.
   struct Running {
     std::uint32_t client = 0;
     LeaseId lease;
   };
   std::vector<Running> running() const;
 
-  /// Waits until that many clients run. Errors: TimedOut with the last error a client met.
+  /// Waits until that many clients run. Errors: TimedOut with the last error of a client.
   Result<void> await_running(std::size_t clients, Duration at_most) const;
 
-  /// Nobody counts as running until its next token.
+  /// No client counts as running until its next token.
   void clear_running();
 
-  /// Waits for the typed end of a lease. Nothing when none came.
+  /// Waits for the typed end of a lease. Nothing on timeout.
   std::optional<LeaseEnd> await_end(LeaseId lease, Duration at_most) const;
 
-  /// Waits for a token at this client later than `after`; when it came.
+  /// Waits for a token of this client later than `after`; returns its time.
   std::optional<TimePoint> await_token(std::uint32_t client, TimePoint after,
                                        Duration at_most) const;
 
-  /// All gaps since the last call.
+  /// Returns and clears the gaps recorded since the last call.
   std::vector<TokenGap> take_gaps();
   std::uint64_t tokens() const;
-  /// What should not happen, since the beginning.
+  /// Losses since the start; both should be 0.
   struct Losses {
-    std::uint64_t tokens = 0;   ///< Emitted, as the request's end said, and never read.
-    std::uint64_t streams = 0;  ///< Ended without a typed end.
+    std::uint64_t tokens = 0;   ///< Emitted according to the end of the request, but never read.
+    std::uint64_t streams = 0;  ///< Closed without a typed end.
   };
   Losses losses() const;
-  /// Waits until `tokens()` has reached a number. Errors: TimedOut.
+  /// Waits until `tokens()` reaches this number. Errors: TimedOut.
   Result<void> await_tokens(std::uint64_t tokens, Duration at_most) const;
 
  private:

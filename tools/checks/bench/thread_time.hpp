@@ -1,4 +1,4 @@
-/// Time the calling thread ran, so that a core it had to share does not count.
+/// CPU time of the calling thread, so that other threads on its core do not count.
 #pragma once
 
 #include <time.h>

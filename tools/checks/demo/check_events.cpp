@@ -29,7 +29,8 @@ const events::StampedEvent* refusal(const Observation& seen, LeaseId lease) {
   return find<events::ForwardRevoked>(seen, [&](const auto& e) { return e.lease == lease; });
 }
 
-/// An extent of the lease got into this state. By the extent, for free memory is nobody's.
+/// An extent of the lease entered this state. Matches by extent, because a free extent has no
+/// lease.
 const events::StampedEvent* memory_transition(const Observation& seen, LeaseId lease,
                                               std::string_view state) {
   return find<events::RegionStateChanged>(seen, [&](const auto& e) {
@@ -41,7 +42,7 @@ const events::StampedEvent* memory_transition(const Observation& seen, LeaseId l
 }
 
 Check refused(const Observation& seen, LeaseId lease) {
-  Check check{.promise = "the worker refused a launch under B's old lease, and says which",
+  Check check{.promise = "the worker refused a launch under B's first lease",
               .seen = "no forward_revoked event"};
   const auto* stamped = refusal(seen, lease);
   if (stamped == nullptr) return check;
@@ -58,7 +59,7 @@ Check rebound(const Observation& seen, const TenantRecord& observed) {
   const auto* event = find<events::Rebind>(seen, [&](const auto& e) {
     return e.old_lease == observed.leases[0] && e.new_lease == observed.leases[1];
   });
-  return {.promise = "the rebind from B's old lease to its new one is on record",
+  return {.promise = "the broker recorded the rebind from B's first lease to its second",
           .ok = event != nullptr,
           .seen = event == nullptr ? "no rebind event"
                                    : fmt::format("{} → {}", to_string(observed.leases[0]),
@@ -70,7 +71,7 @@ struct Moment {
   const events::StampedEvent* event = nullptr;
 };
 
-/// Every moment is there, and none is stamped before the one ahead of it.
+/// Every event exists, and none has an earlier time than the one before it.
 Check in_order(std::string promise, const std::vector<Moment>& moments) {
   Check check{.promise = std::move(promise), .ok = true};
   const events::StampedEvent* before = nullptr;
@@ -85,10 +86,10 @@ Check in_order(std::string promise, const std::vector<Moment>& moments) {
   return check;
 }
 
-/// Where the refusal stands is not fixed: a worker that was between two units is quiet, and its
-/// lease fenced, before it asks again.
+/// The refusal has no fixed place in this order: a worker between two units is quiet, so its lease
+/// is fenced before the worker polls again.
 Check order(const Observation& seen, LeaseId lease, const std::string& whose) {
-  return in_order("what happened to " + whose + " is on record in order",
+  return in_order(whose + " was granted, revoked, fenced, scrubbed and freed in this order",
                   {{"granted", transition(seen, lease, LeaseState::Live)},
                    {"revoked", transition(seen, lease, LeaseState::Revoked)},
                    {"fenced", transition(seen, lease, LeaseState::Fenced)},
@@ -104,7 +105,7 @@ void check_events(const Observation& seen, std::vector<Check>& checks) {
   if (revoked.leases.size() == 2) {
     checks.push_back(refused(seen, revoked.leases[0]));
     checks.push_back(rebound(seen, revoked));
-    checks.push_back(order(seen, revoked.leases[0], "B's old lease"));
+    checks.push_back(order(seen, revoked.leases[0], "B's first lease"));
   }
   if (killed.leases.size() == 1) {
     checks.push_back(order(seen, killed.leases[0], "C's lease"));

@@ -1,23 +1,23 @@
-/// The groups of checks; `judge` runs them all. Each appends to `checks`.
+/// The groups of checks that `judge` runs. Each appends to `checks`.
 #pragma once
 
 #include "tools/checks/demo/checks.hpp"
 
 namespace leasehold::demo {
 
-/// Tokens and text: survivors as if nothing had happened, the rebound stream whole.
+/// Tokens and texts: equal to the undisturbed run, also for the tenant that rebinds.
 void check_texts(const Observation& seen, std::vector<Check>& checks);
 
-/// Lease histories, proofs and clocks.
+/// States, reasons, proofs and clocks of the leases.
 void check_leases(const Observation& seen, std::vector<Check>& checks);
 
-/// The refusing launch site, the rebind, and the order in which things happened.
+/// Events: the refused launch, the rebind, and the order of the states.
 void check_events(const Observation& seen, std::vector<Check>& checks);
 
-/// Bytes: zero where a lease was, and none lost or won in the pool.
+/// Memory: zero after the lease, and a constant sum of bytes.
 void check_memory(const Observation& seen, std::vector<Check>& checks);
 
-/// Every byte of the pool is in one of these states.
+/// Sum of the bytes in every state; equals the capacity.
 std::uint64_t sum_of_states(const wire::StatusView& status);
 
 }  // namespace leasehold::demo

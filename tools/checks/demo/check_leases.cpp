@@ -12,14 +12,15 @@ namespace {
 using cli::nanoseconds_text;
 
 std::string history(const wire::LeaseView* lease) {
-  if (lease == nullptr) return "the broker does not list it";
+  if (lease == nullptr) return "the broker does not list the lease";
   return fmt::format("lease {} {} {} by {}", to_string(lease->lease), name(lease->state),
                      name(lease->reason), cli::or_dash(lease->proof));
 }
 
-/// A lease that ended for `reason` and was fenced by some proof.
+/// The lease ended with `reason` and has a fence proof.
 Check ended(const wire::LeaseView* lease, RevokeReason reason, const std::string& whose) {
-  return {.promise = fmt::format("{} ended as {} and was fenced by proof", whose, name(reason)),
+  return {.promise = fmt::format("{} ended with reason {} and was fenced with a proof", whose,
+                                 name(reason)),
           .ok = lease != nullptr && lease->state == LeaseState::Fenced && lease->reason == reason &&
                 !lease->proof.empty(),
           .seen = history(lease)};
@@ -31,12 +32,10 @@ std::string clocks_text(const wire::RevokeClocks& clocks) {
                      nanoseconds_text(clocks.quiet_ns), nanoseconds_text(clocks.reuse_ns));
 }
 
-/// Nobody is left to hand an error to when the holder is dead, so t_error is asked for only of a
-/// living one.
+/// A dead holder cannot receive an error, so only a live holder needs t_refuse and t_error.
 Check clocks(const wire::LeaseView* lease, bool holder_lives, const std::string& whose) {
-  const std::string_view which =
-      holder_lives ? "all four clocks" : "the clocks for quiet and reuse";
-  Check check{.promise = fmt::format("{} of {} were stopped, reuse last", which, whose),
+  const std::string_view which = holder_lives ? "all four clocks" : "t_quiet and t_reuse";
+  Check check{.promise = fmt::format("{} of {} are measured, t_reuse last", which, whose),
               .seen = history(lease)};
   if (lease == nullptr) return check;
   const wire::RevokeClocks& at = lease->clocks;
@@ -50,7 +49,7 @@ void check_survivor(const Observation& seen, const TenantResult& result,
                     std::vector<Check>& checks) {
   const auto& leases = result.observed.leases;
   if (leases.size() != 1) {
-    checks.push_back({.promise = fmt::format("{} needed one lease", result.spec.name),
+    checks.push_back({.promise = fmt::format("{} has exactly one lease", result.spec.name),
                       .seen = fmt::format("{} leases", leases.size())});
     return;
   }
@@ -61,12 +60,13 @@ void check_survivor(const Observation& seen, const TenantResult& result,
 void check_rebound(const Observation& seen, const TenantResult& result,
                    std::vector<Check>& checks) {
   const auto& observed = result.observed;
-  checks.push_back({.promise = "B was notified that the operator took its lease, then got another",
-                    .ok = observed.leases.size() == 2 && observed.revocations.size() == 1 &&
-                          observed.revocations[0].reason == "operator" &&
-                          observed.revocations[0].lease == observed.leases[0],
-                    .seen = fmt::format("{} leases, {} revocations observed",
-                                        observed.leases.size(), observed.revocations.size())});
+  checks.push_back(
+      {.promise = "B was notified that the operator revoked its lease, then got another",
+       .ok = observed.leases.size() == 2 && observed.revocations.size() == 1 &&
+             observed.revocations[0].reason == "operator" &&
+             observed.revocations[0].lease == observed.leases[0],
+       .seen = fmt::format("{} leases, {} revocations observed", observed.leases.size(),
+                           observed.revocations.size())});
   if (observed.leases.size() != 2) return;
   const auto* first = seen.lease(observed.leases[0]);
   checks.push_back(ended(first, RevokeReason::Operator, "B's first lease"));

@@ -22,11 +22,12 @@ Check scrubbed(const Observation& seen, LeaseId lease, const std::string& whose)
   }
   const MemoryReading was = sum(before);
   const MemoryReading is = sum(after);
-  return {.promise = fmt::format("the memory of {} held data, and is all zero and free", whose),
-          .ok = was.nonzero_bytes > 0 && is.nonzero_bytes == 0 && is.allocated_bytes == 0 && !held,
-          .seen = fmt::format("{} extents: {} bytes not zero before, {} after; {} allocated, {}",
-                              after.size(), was.nonzero_bytes, is.nonzero_bytes,
-                              bytes_text(is.allocated_bytes), held ? "still held" : "not held")};
+  return {
+      .promise = fmt::format("the memory of {} held data before, and is zero and free now", whose),
+      .ok = was.nonzero_bytes > 0 && is.nonzero_bytes == 0 && is.allocated_bytes == 0 && !held,
+      .seen = fmt::format("{} extents: {} bytes not zero before, {} after; {} allocated, {}",
+                          after.size(), was.nonzero_bytes, is.nonzero_bytes,
+                          bytes_text(is.allocated_bytes), held ? "still held" : "not held")};
 }
 
 Check conserved(const Observation& seen) {
@@ -52,12 +53,12 @@ void check_memory(const Observation& seen, std::vector<Check>& checks) {
   const auto& revoked = seen.result(seen.revoked).observed.leases;
   const auto& killed = seen.result(seen.killed).observed.leases;
   if (!revoked.empty() && seen.reads_memory)
-    checks.push_back(scrubbed(seen, revoked[0], "B's old lease"));
+    checks.push_back(scrubbed(seen, revoked[0], "B's first lease"));
   if (!killed.empty() && seen.reads_memory)
     checks.push_back(scrubbed(seen, killed[0], "C's lease"));
   checks.push_back(conserved(seen));
   checks.push_back(
-      {.promise = "in the end all memory is free again",
+      {.promise = "all memory is free at the end",
        .ok = seen.last.capacity_bytes > 0 && seen.last.free_bytes == seen.last.capacity_bytes,
        .seen = fmt::format("{} of {} free", bytes_text(seen.last.free_bytes),
                            bytes_text(seen.last.capacity_bytes))});

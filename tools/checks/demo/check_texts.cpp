@@ -8,13 +8,13 @@
 namespace leasehold::demo {
 namespace {
 
-/// Past the revocation and the kill: what comes after them is what is judged.
+/// Enough to include tokens after the revocation and the kill.
 constexpr std::size_t kEnoughTokens = 64;
 
 std::string comparison(const TenantRecord& observed, const TenantRecord& undisturbed) {
   const auto differ = std::ranges::mismatch(observed.tokens, undisturbed.tokens);
   const auto same = differ.in1 - observed.tokens.begin();
-  return fmt::format("{} tokens, {} undisturbed, the first {} the same", observed.tokens.size(),
+  return fmt::format("{} tokens, {} undisturbed, the first {} are equal", observed.tokens.size(),
                      undisturbed.tokens.size(), same);
 }
 
@@ -29,8 +29,9 @@ Check same_text(const TenantResult& result, const std::string& promise) {
 Check cut_short(const TenantResult& result) {
   const auto& observed = result.observed.tokens;
   const auto differ = std::ranges::mismatch(observed, result.undisturbed.tokens);
-  return {.promise = fmt::format("{} was killed in the middle, and was right until then",
-                                 result.spec.name),
+  return {.promise = fmt::format(
+              "{} was killed in the middle; its tokens until then are those of the undisturbed run",
+              result.spec.name),
           .ok = !observed.empty() && observed.size() < result.undisturbed.tokens.size() &&
                 differ.in1 == observed.end(),
           .seen = comparison(result.observed, result.undisturbed)};
@@ -38,7 +39,7 @@ Check cut_short(const TenantResult& result) {
 
 std::string ending(const TenantRecord& observed) {
   if (observed.failed) return *observed.failed;
-  return observed.completed.value_or("no ending at all");
+  return observed.completed.value_or("no end");
 }
 
 }  // namespace
@@ -52,9 +53,9 @@ void check_texts(const Observation& seen, std::vector<Check>& checks) {
     }
     checks.push_back(same_text(
         result, name == seen.revoked
-                    ? fmt::format("{}'s text across two leases is its undisturbed text", name)
+                    ? fmt::format("{}'s text under two leases is that of the undisturbed run", name)
                     : fmt::format("{}'s tokens are those of the undisturbed run", name)));
-    checks.push_back({.promise = fmt::format("{} ended with an answer", name),
+    checks.push_back({.promise = fmt::format("{} completed its request", name),
                       .ok = result.observed.completed.has_value(),
                       .seen = ending(result.observed)});
   }

@@ -1,4 +1,4 @@
-/// What the demo promises, each promise checked against what was seen. Pure.
+/// Checks every promise of the demo against the observation. Pure.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace leasehold::demo {
 struct Check {
   std::string promise;
   bool ok = false;
-  std::string seen;  ///< The values that decided it.
+  std::string seen;  ///< The values that decide.
 };
 
-/// In the order in which they are told.
+/// In report order.
 std::vector<Check> judge(const Observation& seen);
 
 bool all_ok(const std::vector<Check>& checks);

@@ -17,7 +17,7 @@ constexpr std::string_view kBetween = " │ ";
 std::string fit(std::string text, std::size_t width) {
   while (cli::display_width(text) > width) {
     text.pop_back();
-    // Never half a character.
+    // Do not cut a UTF-8 character in two.
     while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0xC0) {
       text.pop_back();
     }
@@ -29,8 +29,8 @@ std::string_view state(const TenantRecord& record) {
   if (record.failed) return "failed";
   if (record.completed) return "done";
   if (record.gone) return "gone";
-  if (record.leases.empty()) return "waits";
-  return record.revocations.size() < record.leases.size() ? "streams" : "rebinds";
+  if (record.leases.empty()) return "waiting";
+  return record.revocations.size() < record.leases.size() ? "streaming" : "rebinding";
 }
 
 std::string heading(const TenantRecord& record) {
@@ -95,7 +95,7 @@ void PlainDisplay::advance(const std::vector<TenantRecord>& records, std::size_t
     show_text(record, shown, news ? 1 : at_least);
     for (; shown.revocations < record.revocations.size(); ++shown.revocations) {
       const Revocation& revocation = record.revocations[shown.revocations];
-      out_ << fmt::format("{} | -- lease {} taken back ({}) after {} tokens\n", record.name,
+      out_ << fmt::format("{} | -- lease {} revoked ({}) after {} tokens\n", record.name,
                           to_string(revocation.lease), printable(revocation.reason),
                           revocation.after_tokens);
     }

@@ -1,4 +1,4 @@
-/// Four streams side by side on a terminal, or line by line in a log.
+/// Shows the streams side by side on a terminal, or line by line in a log.
 #pragma once
 
 #include <iosfwd>
@@ -11,23 +11,23 @@
 
 namespace leasehold::demo {
 
-/// The last `height` lines of `text`, wrapped at words to `width` places. Pure.
+/// The last `height` lines of `text`, wrapped at words to `width` columns. Pure.
 std::vector<std::string> wrap(std::string_view text, std::size_t width, std::size_t height);
 
-/// One frame of columns, `width` places in all: a heading per tenant, then its text. Pure.
+/// One frame, `width` columns in all: a heading per tenant, then its text. Pure.
 std::vector<std::string> columns(const std::vector<TenantRecord>& records, std::size_t width,
                                  std::size_t height);
 
-/// Shows what has changed since it was last called. Threads: one.
+/// Shows what changed since the last call. Threads: one.
 class Display {
  public:
   virtual ~Display() = default;
   virtual void show(const std::vector<TenantRecord>& records) = 0;
-  /// Nothing more comes.
+  /// The last call.
   virtual void finish(const std::vector<TenantRecord>& records) = 0;
 };
 
-/// Redraws columns in place with plain ANSI sequences.
+/// Redraws columns in place with ANSI sequences.
 class ColumnDisplay final : public Display {
  public:
   ColumnDisplay(std::ostream& out, std::size_t width) : out_(out), width_(width) {}
@@ -40,7 +40,7 @@ class ColumnDisplay final : public Display {
   std::size_t lines_drawn_ = 0;
 };
 
-/// A line per 60 characters and tenant, with the tenant's name in front.
+/// Prints a line for every 60 characters of a tenant, after its name.
 class PlainDisplay final : public Display {
  public:
   explicit PlainDisplay(std::ostream& out) : out_(out) {}

@@ -1,11 +1,10 @@
-/// leasehold-demo: four tenants, one revocation in the middle of a token, one death, and the proof
-/// that nobody else noticed.
+/// leasehold-demo: four tenants, one lease revoked in the middle of a token, one tenant killed, and
+/// a check that the others are not affected.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,7 +14,7 @@
 #include "common/version.hpp"
 #include "tools/checks/demo/report.hpp"
 #include "tools/checks/demo/run_scenario.hpp"
-#include "tools/cli/report_file.hpp"
+#include "tools/cli/report_directory.hpp"
 
 namespace {
 
@@ -23,10 +22,10 @@ using namespace leasehold;
 using namespace leasehold::demo;
 
 constexpr int kChecksFailed = 1;
-/// Up to here a model is so quick that nobody could follow.
+/// Models up to this size run too fast for people to follow.
 constexpr std::uintmax_t kSmallModelBytes = 32u << 20;
 constexpr std::uint32_t kSlowMotion_us = 100;
-constexpr int kInterrupted = 130;  // As a shell calls the end by SIGINT.
+constexpr int kInterrupted = 130;  // as a shell reports SIGINT
 
 std::unique_ptr<Display> make_display(bool plain) {
   winsize size{};
@@ -39,10 +38,9 @@ std::string json_text(const wire::Json& json) {
   return json.dump(2, ' ', false, wire::Json::error_handler_t::replace) + "\n";
 }
 
-/// True when every promise was kept.
+/// True when every check passed.
 Result<bool> run_demo(const Settings& settings, const Poller& poller) {
-  std::optional<cli::ReportFile> report;
-  if (settings.report_path) report = TRY(cli::ReportFile::open(*settings.report_path));
+  const auto reports = TRY(cli::ReportDirectory::open(settings.out_dir, "demo", {"json", "txt"}));
   std::cout << "Loading " << settings.model_path << std::endl;
   const auto system = TRY(System::start(settings, poller));
   const auto display = make_display(settings.plain);
@@ -50,35 +48,36 @@ Result<bool> run_demo(const Settings& settings, const Poller& poller) {
   const auto checks = seen ? judge(*seen) : std::vector<Check>{};
   if (!all_ok(checks) && !poller.interrupted()) {
     system->keep_logs();
-    std::cerr << "Logs: " << system->directory().string() << "/*.log\n";
+    std::cerr << "Logs: " << system->programs().directory().string() << "/*.log\n";
   }
   if (!seen) return std::unexpected(std::move(seen).error());
-  std::cout << report_text(*seen, checks, settings);
-  std::cout << (all_ok(checks) ? "\nAll promises kept.\n" : "\nNOT all promises were kept.\n");
-  if (report) TRY(report->write(json_text(report_json(*seen, checks, settings))));
+  const std::string text = report_text(*seen, checks, settings) +
+                           (all_ok(checks) ? "\nAll checks passed.\n" : "\nSome checks FAILED.\n");
+  std::cout << text;
+  TRY(reports.write("json", json_text(report_json(*seen, checks, settings))));
+  TRY(reports.write("txt", text));
   return all_ok(checks);
 }
 
 std::uint32_t slow_motion_for(const std::string& model_path) {
-  std::error_code ignored;  // the worker says what is wrong with the file
+  std::error_code ignored;  // the worker reports the error
   return std::filesystem::file_size(model_path, ignored) <= kSmallModelBytes ? kSlowMotion_us : 0;
 }
 
 void describe(CLI::App& app, Settings& settings, std::optional<std::uint32_t>& slow_motion_us) {
   app.set_version_flag("--version", "leasehold-demo " + std::string(version()));
-  app.add_option("--bin-dir", settings.bin_dir, "Where the programs are")->required();
-  app.add_option("--model", settings.model_path, "A GGUF model")->required();
+  app.add_option("--bin-dir", settings.bin_dir, "Directory of the programs")->required();
+  app.add_option("--model", settings.model_path, "GGUF model")->required();
   app.add_option("--device", settings.device,
-                 "Whose memory is lent and computed in: cpu, cuda:N; default: what there is")
+                 "Device that holds and computes: cpu, cuda:N; default: the broker's choice")
       ->check(check_device);
-  app.add_option("--report", settings.report_path, "Write the judgement there, as JSON");
-  app.add_flag("--plain", settings.plain, "Lines instead of columns");
-  app.add_option("--max-tokens", settings.max_tokens, "How long each stream is")
+  app.add_option("--out", settings.out_dir, "Directory for demo.json and demo.txt");
+  app.add_flag("--plain", settings.plain, "Print lines instead of columns");
+  app.add_option("--max-tokens", settings.max_tokens, "Length of each stream in tokens")
       ->check(CLI::Range(120, 1 << 20));
-  app.add_option(
-         "--slow-motion-us", slow_motion_us,
-         "Pause after each unit of work, so that people can watch; default: 100 for a small "
-         "model, 0 for others")
+  app.add_option("--slow-motion-us", slow_motion_us,
+                 "Pause after each unit of work, so that people can follow; default: 100 for a "
+                 "small model, 0 for others")
       ->check(CLI::Range(0, 1'000'000));
 }
 
@@ -86,7 +85,7 @@ void describe(CLI::App& app, Settings& settings, std::optional<std::uint32_t>& s
 
 int main(int argc, char** argv) {
   Settings settings;
-  CLI::App app{"Shows leases taken back in the middle of a token, and checks every claim.",
+  CLI::App app{"Revoke a lease in the middle of a token, kill a tenant, and check the result",
                "leasehold-demo"};
   std::optional<std::uint32_t> slow_motion_us;
   describe(app, settings, slow_motion_us);
@@ -96,7 +95,7 @@ int main(int argc, char** argv) {
   if (!poller) return print_error(app.get_name(), poller.error());
   const auto all_passed = run_demo(settings, *poller);
   if (poller->interrupted()) {
-    std::cerr << "leasehold-demo: interrupted; everything it started has ended\n";
+    std::cerr << "leasehold-demo: interrupted; all its processes have ended\n";
     return kInterrupted;
   }
   if (!all_passed) return print_error(app.get_name(), all_passed.error());

@@ -9,7 +9,7 @@
 namespace leasehold::demo {
 namespace {
 
-constexpr std::uint64_t kStatBlockBytes = 512;  // What st_blocks counts, whatever st_blksize says.
+constexpr std::uint64_t kStatBlockBytes = 512;  // unit of st_blocks, independent of st_blksize
 constexpr std::size_t kChunkBytes = 256 * 1024;
 
 }  // namespace
@@ -32,7 +32,7 @@ Result<MemoryReading> read_memory(const UniqueFd& object) {
   }
 }
 
-Result<std::vector<OpenedExtent>> open_extents(BrokerView& broker, LeaseId lease) {
+Result<std::vector<OpenedExtent>> open_extents(client::BrokerView& broker, LeaseId lease) {
   std::vector<OpenedExtent> opened;
   for (const wire::ExtentView& view : TRY(broker.extents())) {
     if (view.lease != lease) continue;

@@ -1,4 +1,4 @@
-/// Looking at leased memory from outside, by descriptors kept from before the lease was taken back.
+/// Reads leased memory through descriptors that were opened before the revocation.
 #pragma once
 
 #include <vector>
@@ -7,14 +7,14 @@
 
 namespace leasehold::demo {
 
-/// What one reading of a memory object found.
+/// One reading of a memory object.
 struct MemoryReading {
   std::uint64_t allocated_bytes = 0;
   std::uint64_t nonzero_bytes = 0;
 };
 
-/// Reads the whole object with pread: unlike a mapping that never brings a page back.
-/// Errors: SystemError.
+/// Reads the whole object with pread, which allocates no page; reading a mapping of punched memory
+/// would. Errors: SystemError.
 Result<MemoryReading> read_memory(const UniqueFd& object);
 
 struct OpenedExtent {
@@ -24,10 +24,10 @@ struct OpenedExtent {
   MemoryReading before;  ///< While the lease was live.
 };
 
-/// Descriptors of all memory the lease holds now, each read once.
-Result<std::vector<OpenedExtent>> open_extents(BrokerView& broker, LeaseId lease);
+/// Opens and reads every extent that the lease holds now. Errors: those of BrokerView, SystemError.
+Result<std::vector<OpenedExtent>> open_extents(client::BrokerView& broker, LeaseId lease);
 
-/// What all readings together found.
+/// Sum of all readings.
 MemoryReading sum(const std::vector<MemoryReading>& readings);
 
 }  // namespace leasehold::demo

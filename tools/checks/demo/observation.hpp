@@ -1,4 +1,4 @@
-/// Everything the demo saw, gathered before anything is judged.
+/// Everything the demo observed; the checks read nothing else.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace leasehold::demo {
 
-/// One tenant of the scenario. A and D are left alone, B's lease is revoked, C's process is killed.
+/// One tenant of the scenario. B's lease is revoked, C's process is killed, A and D run through.
 struct TenantSpec {
   std::string name;
   std::string prompt;
@@ -22,16 +22,16 @@ struct TenantSpec {
 
 struct TenantResult {
   TenantSpec spec;
-  TenantRecord undisturbed;  ///< The same request, alone and before.
-  TenantRecord observed;     ///< With three others, a revocation and a death beside it.
+  TenantRecord undisturbed;  ///< The same request, run alone before.
+  TenantRecord observed;     ///< With the other tenants, the revocation and the kill.
 };
 
 struct CheckedExtent {
   ExtentId extent;
   LeaseId lease;
   MemoryReading before;     ///< While the lease was live.
-  MemoryReading after;      ///< Once the broker called its memory reusable.
-  bool still_held = false;  ///< The broker still lists it under that lease.
+  MemoryReading after;      ///< After the broker reported all memory free.
+  bool still_held = false;  ///< The broker lists the extent as not free.
 };
 
 struct Observation {
@@ -40,14 +40,14 @@ struct Observation {
   std::string killed = "C";
   std::vector<wire::LeaseView> leases;
   std::vector<events::StampedEvent> events;
-  bool reads_memory = true;  ///< False of a card's: nobody reads that through a descriptor.
+  bool reads_memory = true;  ///< False on a GPU: its memory has no readable descriptor.
   std::vector<CheckedExtent> extents;
-  std::vector<wire::StatusView> samples;  ///< Taken all through the run.
-  wire::StatusView last;                  ///< After everybody was done.
+  std::vector<wire::StatusView> samples;  ///< Taken during the whole run.
+  wire::StatusView last;                  ///< After all requests ended.
 
-  /// Precondition: there is one with this name.
+  /// Precondition: a tenant has this name.
   const TenantResult& result(const std::string& name) const;
-  /// Nothing when the broker does not list it.
+  /// Null when the broker does not list it.
   const wire::LeaseView* lease(LeaseId id) const;
 };
 

@@ -1,4 +1,4 @@
-/// Waiting for descriptors, never for longer than agreed, and never past Ctrl-C.
+/// Waits for descriptors with a timeout, and stops on Ctrl-C.
 #pragma once
 
 #include <span>
@@ -9,13 +9,13 @@
 
 namespace leasehold::demo {
 
-/// SIGINT and SIGTERM become readable here instead of ending the process, so that everything that
-/// was started is taken down again. One per process, made before anything else.
+/// Reads SIGINT and SIGTERM from a descriptor, so that they do not end this process before it has
+/// ended its children. Create one per process, before any thread or child.
 class Poller {
  public:
   static Result<Poller> create();
 
-  /// The descriptors that became readable (or were closed) within `at_most`; none when none did.
+  /// Returns the descriptors that became readable or were closed within `at_most`.
   /// Errors: TimedOut after a signal; `interrupted` is true from then on.
   Result<std::vector<int>> wait(std::span<const int> descriptors, Duration at_most) const;
 

@@ -56,7 +56,8 @@ std::string report_text(const Observation& seen, const std::vector<Check>& check
                         const Settings& settings) {
   std::string text = "\n" + cli::render(lease_table(seen));
   text += fmt::format(
-      "Clocks run from the flip of the lease word. Slow motion: {} µs after each unit of work.\n\n",
+      "Clocks start when the broker stores the lease word. Slow motion: {} µs after each unit of "
+      "work.\n\n",
       settings.slow_motion_us);
   for (const Check& check : checks) {
     text += fmt::format("{}  {}: {}\n", check.ok ? "ok    " : "FAILED", check.promise, check.seen);

@@ -1,4 +1,4 @@
-/// What was seen and what it was judged to be, for people and for programs. Pure.
+/// The observation and its checks as text and as JSON. Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -11,11 +11,11 @@
 namespace leasehold::demo {
 namespace {
 
-/// Far enough in that there is something to lose, and something left to say.
+/// In the middle of a stream of 120 tokens or more.
 constexpr std::size_t kKeepMemoryAfter = 20;
 constexpr std::size_t kRevokeAfter = 40;
 constexpr std::size_t kKillAfter = 60;
-/// Of a slow machine: it ends with the last extent.
+/// For a slow machine; the wait ends when all memory is free.
 constexpr Duration kSettleTimeout = std::chrono::minutes(2);
 
 std::vector<TenantSpec> tenant_specs() {
@@ -48,15 +48,14 @@ class Scenario {
   Result<void> admit() {
     out_ << "Four tenants are admitted.\n";
     for (const TenantSpec& spec : tenant_specs()) {
-      TRY(system_.run_to_end("brokerctl",
-                             {"--socket", system_.broker_socket(), "admit", spec.name}));
+      TRY(system_.brokerctl({"tenants", "admit", spec.name}));
       seen_.results.push_back({.spec = spec});
     }
     return {};
   }
 
   Result<void> run_undisturbed() {
-    out_ << "Undisturbed: one after the other, to know what each would say." << std::endl;
+    out_ << "Undisturbed run: each tenant alone, for comparison." << std::endl;
     for (TenantResult& result : seen_.results) {
       TenantProcesses alone;
       alone.push_back(TRY(TenantProcess::start(system_, result.spec)));
@@ -64,8 +63,8 @@ class Scenario {
       result.undisturbed = alone[0]->record();
       if (!result.undisturbed.completed) {
         return fail(Errc::SystemError,
-                    fmt::format("tenant {} alone did not end well: {}", result.spec.name,
-                                result.undisturbed.failed.value_or("no last line")));
+                    fmt::format("tenant {} failed in the undisturbed run: {}", result.spec.name,
+                                result.undisturbed.failed.value_or("its output ended early")));
       }
     }
     return {};
@@ -93,8 +92,7 @@ class Scenario {
     TRY(open_memory(tenant(seen_.killed), opened_killed_));
     if (!revoked_ && tenant(seen_.revoked).record().tokens.size() >= kRevokeAfter) {
       revoked_ = true;
-      TRY(system_.run_to_end(
-          "brokerctl", {"--socket", system_.broker_socket(), "revoke", "--tenant", seen_.revoked}));
+      TRY(system_.brokerctl({"revoke", "--tenant", seen_.revoked}));
     }
     if (!killed_ && tenant(seen_.killed).record().tokens.size() >= kKillAfter) {
       killed_ = true;
@@ -104,7 +102,7 @@ class Scenario {
     return sample();
   }
 
-  /// Before anything happens to the lease: its memory, from outside.
+  /// Opens the memory of the lease before its revocation.
   Result<void> open_memory(const TenantProcess& tenant, bool& done) {
     const bool is_early = tenant.record().tokens.size() < kKeepMemoryAfter;
     if (done || is_early || !seen_.reads_memory) return {};
@@ -121,7 +119,7 @@ class Scenario {
     return {};
   }
 
-  /// Until no memory is on its way back any more; what does not come is for the judge.
+  /// Waits until all memory is free; on timeout the checks report what is missing.
   Result<void> settle() {
     const SystemClock clock;
     const TimePoint deadline = clock.now() + kSettleTimeout;

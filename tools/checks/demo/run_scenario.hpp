@@ -1,5 +1,5 @@
-/// The demo from first to last: four requests undisturbed, the same four side by side with a
-/// revocation and a death among them, then a look at everything that is left.
+/// The scenario of the demo: four requests alone, the same four side by side with one revocation
+/// and one kill, then a query of all leases, events and memory.
 #pragma once
 
 #include <iosfwd>
@@ -10,8 +10,8 @@
 
 namespace leasehold::demo {
 
-/// `out` gets a sentence per act; `display` the streams.
-/// Errors: whatever kept the demo from being played to its end. What was seen is judged elsewhere.
+/// Prints a sentence per part to `out` and the streams to `display`.
+/// Errors: those that end the scenario early. `judge` checks the observation.
 Result<Observation> run_scenario(System& system, Display& display, std::ostream& out);
 
 }  // namespace leasehold::demo

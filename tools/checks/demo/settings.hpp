@@ -1,18 +1,17 @@
-/// What the demo was asked to do.
+/// Command-line settings of the demo.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 namespace leasehold::demo {
 
 struct Settings {
-  std::string bin_dir;  ///< Where leasehold-broker, -worker, -tenant and brokerctl are.
+  std::string bin_dir;  ///< Directory of leasehold-broker, -worker, -tenant and brokerctl.
   std::string model_path;
-  std::string device;  ///< Whose memory the broker lends, as it calls it; empty: as it chooses.
-  std::optional<std::string> report_path;
-  bool plain = false;  ///< Lines, not columns.
+  std::string device;   ///< The broker's --device; empty: its default.
+  std::string out_dir;  ///< For the reports; empty: none are written.
+  bool plain = false;   ///< Lines instead of columns.
   std::uint32_t max_tokens = 160;
   std::uint32_t slow_motion_us = 0;
 };

@@ -1,57 +1,42 @@
-/// A broker and a worker of the demo's own, on sockets in a fresh directory only this user can
-/// open.
+/// The demo's broker and worker, and what every part of the demo uses.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 
-#include "common/child_process.hpp"
 #include "tools/checks/demo/poller.hpp"
 #include "tools/checks/demo/settings.hpp"
-#include "tools/client/broker_view.hpp"
+#include "tools/local_system/local_system.hpp"
 
 namespace leasehold::demo {
 
-/// Lifetime: children end with it. The directory goes too, unless `keep_logs` was called.
+/// Lifetime: `settings` and `poller` outlive it. The logs go with it unless `keep_logs` was called.
 class System {
  public:
-  /// Starts both and waits until the broker calls the worker ready.
-  /// Errors: FileNotFound, TimedOut, ConnectionLost (with the end of the log) when one died.
+  /// Starts both and waits until the worker is ready. Errors: those of LocalSystem, with the place
+  /// of the logs; TimedOut after Ctrl-C.
   static Result<std::unique_ptr<System>> start(const Settings& settings, const Poller& poller);
-  ~System();
-  System(const System&) = delete;
-  System& operator=(const System&) = delete;
 
-  BrokerView& broker() { return *broker_view_; }
-  const std::filesystem::path& directory() const { return directory_; }
-  std::string broker_socket() const { return directory_ / "broker.sock"; }
-  std::string program(const std::string& name) const { return settings_.bin_dir + "/" + name; }
+  BrokerView& broker() { return local_->view(); }
+  const ProgramStarter& programs() const { return local_->programs(); }
   const Settings& settings() const { return settings_; }
   const Poller& poller() const { return poller_; }
-  void keep_logs() { keep_logs_ = true; }
+  void keep_logs() { local_->keep_directory(); }
 
-  /// Runs a program to its end. Errors: TimedOut; SystemError when it did not exit with 0, with
-  /// the end of its log.
-  Result<void> run_to_end(const std::string& name, std::vector<std::string> arguments);
+  /// Runs brokerctl with these arguments. Errors: TimedOut; SystemError with the end of its log
+  /// when it does not exit with 0.
+  Result<void> brokerctl(std::vector<std::string> arguments);
 
-  /// ConnectionLost with the end of its log when broker or worker has ended.
-  Result<void> check_alive();
+  /// The error of the broker or worker that has exited.
+  Result<void> check_alive() { return local_->check_alive(); }
 
  private:
-  System(Settings settings, const Poller& poller, std::filesystem::path directory)
-      : settings_(std::move(settings)), poller_(poller), directory_(std::move(directory)) {}
-  Result<void> start_broker();
-  Result<void> start_worker();
-  std::string end_of_log(const std::string& name) const;
-  std::unexpected<Error> ended(const std::string& name, Child& child) const;
+  System(const Settings& settings, const Poller& poller, std::unique_ptr<LocalSystem> local)
+      : settings_(settings), poller_(poller), local_(std::move(local)) {}
+  Result<void> start_processes();
 
-  Settings settings_;
+  const Settings& settings_;
   const Poller& poller_;
-  std::filesystem::path directory_;
-  std::optional<Child> broker_;
-  std::optional<Child> worker_;  ///< Ends before the broker.
-  std::optional<BrokerView> broker_view_;
-  bool keep_logs_ = false;
+  std::unique_ptr<LocalSystem> local_;
 };
 
 }  // namespace leasehold::demo

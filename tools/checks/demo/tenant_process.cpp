@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 
 namespace leasehold::demo {
 namespace {
@@ -18,37 +15,18 @@ constexpr Duration kIdleTimeout = std::chrono::minutes(5);  // four prompts on a
 
 Result<std::unique_ptr<TenantProcess>> TenantProcess::start(const System& system,
                                                             const TenantSpec& spec) {
-  std::vector<std::string> argv{system.program("leasehold-tenant"),
-                                "--socket",
-                                system.broker_socket(),
-                                "--tenant",
-                                spec.name,
-                                "--prompt",
-                                spec.prompt,
-                                "--temperature",
-                                spec.temperature,
-                                "--seed",
-                                std::to_string(spec.seed),
-                                "--max-tokens",
-                                std::to_string(system.settings().max_tokens),
-                                "--ignore-eos",
-                                "-o",
-                                "json"};
-  if (spec.rebind) argv.push_back("--rebind");
-  auto child = TRY(Child::start({.argv = std::move(argv),
-                                 .log_path = system.directory() / ("tenant-" + spec.name + ".log"),
-                                 .read_output = true}));
+  std::vector<std::string> arguments{"--temperature", spec.temperature,
+                                     "--seed",        std::to_string(spec.seed),
+                                     "--max-tokens",  std::to_string(system.settings().max_tokens),
+                                     "--ignore-eos"};
+  if (spec.rebind) arguments.push_back("--rebind");
+  auto child = TRY(
+      system.programs().start_tenant(spec.name, spec.prompt, {.arguments = std::move(arguments)}));
   return std::unique_ptr<TenantProcess>(new TenantProcess(spec, std::move(child)));
 }
 
 Result<void> TenantProcess::read() {
-  std::array<char, 16 * 1024> bytes;
-  const ssize_t got = ::read(child_.output().get(), bytes.data(), bytes.size());
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return {};
-  if (got < 0) return fail_errno(Errc::SystemError, "read", errno);
-  if (got == 0) record_.gone = true;
-  lines_.append({bytes.data(), static_cast<std::size_t>(got)});
-  while (const auto line = lines_.next()) TRY(note(record_, *line));
+  record_.gone = TRY(read_available(child_.output(), lines_, record_));
   return {};
 }
 
@@ -74,7 +52,8 @@ Result<void> read_all(System& system, const TenantProcesses& tenants,
     TRY(system.check_alive());
     if (!ready.empty()) last_output = clock.now();
     if (clock.now() - last_output > kIdleTimeout) {
-      return fail(Errc::TimedOut, "no tenant has told anything for 5 min");
+      return fail(Errc::TimedOut,
+                  "no tenant has printed anything for 5 min; see the logs of the worker");
     }
   }
 }

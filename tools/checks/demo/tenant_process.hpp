@@ -1,4 +1,4 @@
-/// Tenants at work: their processes, and what they tell while they run.
+/// The tenants' processes and their output.
 #pragma once
 
 #include <functional>
@@ -19,11 +19,11 @@ class TenantProcess {
 
   const TenantSpec& spec() const { return spec_; }
   const TenantRecord& record() const { return record_; }
-  /// Its output has ended: it exited or was killed.
+  /// Its output has ended, because it exited or was killed.
   bool is_over() const { return record_.gone; }
   int output() const { return child_.output().get(); }
 
-  /// Takes in what can be read now. Errors: MalformedMessage.
+  /// Reads what is available. Errors: MalformedMessage, SystemError.
   Result<void> read();
 
   Result<void> kill();
@@ -41,9 +41,9 @@ class TenantProcess {
 
 using TenantProcesses = std::vector<std::unique_ptr<TenantProcess>>;
 
-/// Listens to all of them until all are over, and calls `on_progress` whenever something was
-/// told, and at least every 20 ms.
-/// Errors: those of the call, of check_alive; TimedOut when nobody tells anything for 5 minutes.
+/// Reads all tenants until all are over, and calls `on_progress` after each output and at least
+/// every 20 ms.
+/// Errors: those of `on_progress` and check_alive; TimedOut after 5 minutes without output.
 Result<void> read_all(System& system, const TenantProcesses& tenants,
                       const std::function<Result<void>()>& on_progress);
 

@@ -1,7 +1,10 @@
 #include "tools/checks/demo/tenant_record.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 
 namespace leasehold::demo {
@@ -57,8 +60,9 @@ Result<void> note(TenantRecord& record, std::string_view line) {
   try {
     return note_event(record, Json::parse(line));
   } catch (const Json::exception& error) {
-    return fail(Errc::MalformedMessage, fmt::format("tenant {} reported what cannot be read: {}",
-                                                    record.name, error.what()));
+    return fail(Errc::MalformedMessage,
+                fmt::format("tenant {} printed a line that cannot be parsed: {}", record.name,
+                            error.what()));
   }
 }
 
@@ -68,6 +72,19 @@ std::optional<std::string> LineBuffer::next() {
   std::string line = rest_.substr(0, end);
   rest_.erase(0, end + 1);
   return line;
+}
+
+Result<bool> read_available(const UniqueFd& output, LineBuffer& lines, TenantRecord& record) {
+  std::array<char, 16 * 1024> bytes;
+  while (true) {
+    const ssize_t got = ::read(output.get(), bytes.data(), bytes.size());
+    if (got == 0) return true;
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) return false;
+    if (got < 0) return fail_errno(Errc::SystemError, "read", errno);
+    lines.append({bytes.data(), static_cast<std::size_t>(got)});
+    while (const auto line = lines.next()) TRY(note(record, *line));
+  }
 }
 
 }  // namespace leasehold::demo

@@ -1,4 +1,4 @@
-/// What one leasehold-tenant process reported on its stdout, understood line by line.
+/// Parses what one leasehold-tenant process prints with -o json, line by line.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "common/clock.hpp"
 #include "common/ids.hpp"
+#include "common/unique_fd.hpp"
 
 namespace leasehold::demo {
 
@@ -24,7 +25,7 @@ struct TenantEvent {
   TimePoint at;
   std::optional<LeaseId> lease;
   std::string why;     ///< Reason or error code.
-  std::string detail;  ///< In words; may be empty.
+  std::string detail;  ///< For people; may be empty.
 };
 
 struct TenantRecord {
@@ -39,18 +40,22 @@ struct TenantRecord {
   bool gone = false;                     ///< Its output has ended.
 };
 
-/// One line of JSON. Errors: MalformedMessage, also for a position that is not the next one.
+/// Adds one line of JSON. Errors: MalformedMessage, also for a position that is not the next one.
 Result<void> note(TenantRecord& record, std::string_view line);
 
-/// Cuts bytes into whole lines.
+/// Splits a byte stream into lines.
 class LineBuffer {
  public:
   void append(std::string_view bytes) { rest_ += bytes; }
-  /// The next whole line without its newline; nothing when there is none.
+  /// The next complete line without its newline; nothing when there is none.
   std::optional<std::string> next();
 
  private:
   std::string rest_;
 };
+
+/// Adds every complete line that can be read from the non-blocking `output` now. True at the end of
+/// the output. Errors: MalformedMessage, SystemError.
+Result<bool> read_available(const UniqueFd& output, LineBuffer& lines, TenantRecord& record);
 
 }  // namespace leasehold::demo

@@ -1,4 +1,4 @@
-// How fast: what the card does at best, then models of real shapes against that.
+// The bench stage: best rates of the GPU, then models of real shapes.
 #include <fmt/format.h>
 
 #include "tools/checks/gpu_check/bench_cases.hpp"
@@ -7,7 +7,7 @@
 namespace leasehold::gpu_check {
 namespace {
 
-/// Rows of whole super-blocks, and nothing else of any size.
+/// Small; rows are whole super-blocks.
 constexpr make_model::ModelShape kTiny{
     .layers = 2, .embd = 256, .heads = 4, .kv_heads = 2, .ffn = 512, .vocab = 320, .context = 512};
 
@@ -28,7 +28,7 @@ Result<BenchCase> make_case(const Settings& settings, const char* shape, Mix mix
   return one;
 }
 
-/// A part that has no room or no code is named, and the next one begins.
+/// Reports a part without memory or kernels as unknown and continues.
 void report_failure(StageReport& report, const std::string& what, const Result<void>& done) {
   if (done) return;
   if (done.error().code == Errc::OutOfMemory) {
@@ -43,7 +43,7 @@ struct CaseName {
   Mix mix;
 };
 
-/// What has targets first, for time may run out.
+/// Shapes with targets come first, because the time may run out.
 constexpr CaseName kCases[] = {
     {"7b", Mix::Q4KM}, {"7b", Mix::F16}, {"0.5b", Mix::Q8}, {"0.5b", Mix::F16}, {"7b", Mix::Q8}};
 

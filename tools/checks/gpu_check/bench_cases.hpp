@@ -1,5 +1,4 @@
-/// The parts of the bench. Each adds its lines as it has them; what a later one needs of an earlier
-/// one is an argument.
+/// The parts of the bench stage. Each adds lines to the report.
 #pragma once
 
 #include "tools/checks/gpu_check/bench_model.hpp"
@@ -8,22 +7,22 @@
 
 namespace leasehold::gpu_check {
 
-/// What card and host do at best, measured.
+/// Measured best rates of the GPU and the host.
 struct Rates {
-  double copy_bytes_per_s = 0;     ///< Read and written together.
-  double multiply_flop_per_s = 0;  ///< Halves, sums in float.
-  double host_gate_s = 0;          ///< Announcing and polling, for one launch.
-  double card_gate_s = 0;          ///< A kernel's look at the mirror, waited for.
+  double copy_bytes_per_s = 0;     ///< Bytes read plus bytes written.
+  double multiply_flop_per_s = 0;  ///< f16 inputs, f32 sums.
+  double host_gate_s = 0;          ///< Announce and poll, per launch.
+  double card_gate_s = 0;          ///< One poll of the mirror by a kernel.
 };
 Result<Rates> measure_rates(const Settings& settings, StageReport& report, Card& card);
 
-/// A shape, its file, and how it is measured.
+/// A model shape, its file and its repeats.
 struct BenchCase {
   BenchShape shape;
   ShapeFile file;
   std::vector<std::uint32_t> batches;
   std::uint32_t context = 512;
-  bool has_targets = false;  ///< The 7B shapes have.
+  bool has_targets = false;  ///< True for the 7B shapes.
   Repeats repeats;
 };
 
@@ -39,13 +38,13 @@ constexpr std::string_view name(cuda::GraphUse use) {
   return "unknown";
 }
 
-/// Tokens a second with and without graphs and gates, and what gates cost.
+/// Tokens per second with and without graphs and gates, and the cost of gates.
 Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one,
                           const Rates& rates);
 Result<void> bench_prefill(const Settings& settings, StageReport& report, Card& card,
                            const BenchCase& one, const Rates& rates);
 
-/// From a flip to the refusal, and to all being over that could touch the lease.
+/// Time from a flip to the refusal, and until no unit can touch the lease.
 Result<void> bench_revoke(const Settings& settings, StageReport& report, Card& card,
                           const BenchCase& one);
 

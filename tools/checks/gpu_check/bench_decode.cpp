@@ -1,4 +1,4 @@
-// What the card does at best, and decoding and prefill against that.
+// Best rates of the GPU; decode and prefill compared with them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,20 +48,20 @@ Result<double> measure_multiply(const Settings& settings, Card& card) {
   return products * 2 * 64 * 16 * MmaRateParams::kColumns / seconds;
 }
 
-/// Bytes that a decoding step reads at least: the weights, and what its sequences have owner.
+/// Minimum number of bytes that a decode step reads: the weights and the KV of its sequences.
 double floor_bytes(const BenchCase& one, std::uint32_t batch) {
   const double kept_each = 2.0 * sizeof(std::uint16_t) * one.shape.shape.kv_width() *
                            one.shape.shape.layers * one.context;
   return static_cast<double>(one.file.read_each_step_bytes) + batch * kept_each;
 }
 
-/// Empty units through a gate wired as a worker's.
+/// Passes empty units through a gate like a worker's.
 Result<double> measure_host_gate(const Settings& settings) {
   const double ns = TRY(bench::measure_gate_ns(settings.tiny ? 100 : 100'000));
   return ns * 1e-9;
 }
 
-/// By the difference of two kernels, of which one looks more often.
+/// The difference of two kernels with different numbers of polls.
 Result<double> measure_card_gate(const Settings& settings, Card& card) {
   const std::uint32_t few = settings.tiny ? 1 : 2'000;
   const cuda::DeviceBuffer seen = TRY(cuda::DeviceBuffer::allocate(card.context(), 256));
@@ -73,7 +73,7 @@ Result<double> measure_card_gate(const Settings& settings, Card& card) {
     TRY(card.fetch(std::as_writable_bytes(std::span(&n_seen, 1)),
                    cuda::device_address(seen.data())));
     if (n_seen == n_polls) return seconds;
-    return fail(Errc::DeviceFault, "a kernel did not look at its gate as often as it was told to");
+    return fail(Errc::DeviceFault, "a kernel polled its gate less often than requested");
   };
   const double short_s = TRY(time(few));
   const double long_s = TRY(time(3 * few));
@@ -82,13 +82,13 @@ Result<double> measure_card_gate(const Settings& settings, Card& card) {
 
 struct StepTime {
   double seconds = 0;
-  double units = 0;  ///< Passed by the gate: launches, where they are not a graph's.
+  double units = 0;  ///< Units that passed the gate: launches outside of graphs.
 };
 
-/// Steps of one model, by batch.
+/// Measures decode steps of one model by batch size.
 using StepTimes = std::map<std::uint32_t, StepTime>;
 
-/// A replay is one.
+/// True when the step is a graph replay.
 constexpr double kMaxUnitsOfGraph = 4;
 
 Result<StepTime> time_step(const BenchCase& one, BenchModel& model, cuda::GraphUse graphs,
@@ -96,10 +96,10 @@ Result<StepTime> time_step(const BenchCase& one, BenchModel& model, cuda::GraphU
   const double seconds =
       TRY(median_seconds(one.repeats, [&] { return model.decode(batch, one.context); }));
   const std::uint64_t before = model.model().units();
-  TRY(model.decode(batch, one.context));  // one more: no graph is made in it
+  TRY(model.decode(batch, one.context));  // one more step, which does not build a graph
   const auto units = static_cast<double>(model.model().units() - before);
   if (graphs != cuda::GraphUse::None && units > kMaxUnitsOfGraph)
-    return fail(Errc::DeviceUnsupported, "this driver made no graph of a step");
+    return fail(Errc::DeviceUnsupported, "the driver did not build a graph of the step");
   return StepTime{seconds, units};
 }
 
@@ -137,8 +137,8 @@ void report_step(StageReport& report, const BenchCase& one, const Rates& rates,
   }
 }
 
-/// What each launch pays for its gate, and a gated graph for the gates between its segments. An
-/// estimate: one look and one announcement for each launch, as they are when nothing else goes on.
+/// Estimates the cost of gates per launch, and between the segments of a gated graph: one poll and
+/// one announcement per launch, measured on an idle machine.
 void report_gate_cost(StageReport& report, const BenchCase& one, const Rates& rates,
                       const std::map<cuda::GraphUse, StepTimes>& times) {
   using cuda::GraphUse;

@@ -1,7 +1,6 @@
-/// A model of some shape on the card, and how long its steps take.
+/// A model with random weights of a given shape on the GPU.
 ///
-/// Lifetime: the card outlives it. Threads: one. Errors: OutOfMemory when the card has no capacity;
-/// what a local model's are.
+/// Lifetime: the card outlives it. Threads: one. Errors: OutOfMemory; those of LocalModel.
 #pragma once
 
 #include <chrono>
@@ -33,7 +32,7 @@ struct BenchListeners {
 
 class BenchModel {
  public:
-  /// `file` is of that shape.
+  /// `file` has the same shape.
   static Result<std::unique_ptr<BenchModel>> load(Card& card, const ShapeFile& file,
                                                   cuda::CudaOptions options,
                                                   const BenchCapacity& capacity,
@@ -41,9 +40,9 @@ class BenchModel {
 
   LocalModel& model() { return *model_; }
 
-  /// One token of each of the first `batch` sequences, which have `context` positions afterwards.
+  /// Decodes one token of each of the first `batch` sequences, at position `context` - 1.
   Result<void> decode(std::uint32_t batch, std::uint32_t context);
-  /// `count` rows of the first sequence, from `from` on.
+  /// Prefills `count` rows of the first sequence, starting at `from`.
   Result<void> prefill(std::uint32_t from, std::uint32_t count);
 
  private:
@@ -54,14 +53,14 @@ class BenchModel {
   std::unique_ptr<LocalModel> model_;
 };
 
-/// How often something is done to be timed: first some for nothing, then so many, or for so long.
+/// Repeats of a timed action: warm-up runs, then a number of runs or a duration.
 struct Repeats {
   int warm = 4;
   int count = 40;
   std::chrono::milliseconds max_duration{1500};
 };
 
-/// The median of what `once` takes, in seconds.
+/// Median duration of `once` in seconds.
 Result<double> median_seconds(const Repeats& repeats, const std::function<Result<void>()>& once);
 
 }  // namespace leasehold::gpu_check

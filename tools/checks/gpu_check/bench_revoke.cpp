@@ -1,5 +1,5 @@
-// From a flip to the refusal, and to quiet: words flipped by another thread at moments of chance,
-// while this one decodes without a pause.
+// Time from a flip to the refusal and to quiet: another thread flips words at random times while
+// this thread decodes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::int64_t now_ns() {
   return SteadyClock::now().time_since_epoch().count();
 }
 
-/// Set once by whoever sees the thing happen; 0 before.
+/// Time of an event, stored once; 0 before.
 using Moment = std::atomic<std::int64_t>;
 
 void note(Moment& moment) {
@@ -34,7 +34,7 @@ void note(Moment& moment) {
   moment.compare_exchange_strong(none, now_ns());
 }
 
-/// What the two threads share. Threads: `victim_refused` and `quiet` are stored by the engine's.
+/// Shared by both threads. The engine thread stores `victim_refused` and `quiet`.
 struct Flips final : RefusalListener {
   void refused(const GateRefusal& refusal) noexcept override {
     if (refusal.sequence == 0) note(victim_refused);
@@ -55,7 +55,7 @@ struct FlipPlan {
   std::uint32_t batch = 8;
 };
 
-/// One flip, until it was refused and all was quiet. False when the steps ended before.
+/// Flips one word and waits for refusal and quiet. False when the steps ended before.
 bool flip_once(Flips& flips, LocalModel& model) {
   flips.victim_refused = 0;
   flips.quiet = 0;
@@ -87,7 +87,7 @@ void flip_at_random(Flips& flips, LocalModel& model, const FlipPlan& plan, doubl
 struct FlipResult {
   std::vector<double> refuse_us;
   std::vector<double> quiet_us;
-  int dips = 0;  ///< Steps in which somebody else was not worked for.
+  int dips = 0;  ///< Steps that did not complete another sequence.
   int steps = 0;
   double step_us = 0;
 };
@@ -109,7 +109,7 @@ Result<void> decode_through(Flips& flips, BenchModel& model, const BenchCase& on
 
 Result<FlipResult> measure_flips(Card& card, const BenchCase& one, const FlipPlan& plan,
                                  cuda::CudaOptions options) {
-  Flips flips;  // outlives the model, which tells it
+  Flips flips;  // outlives the model, which notifies it
   const auto model = TRY(BenchModel::load(
       card, one.file, options,
       {.max_rows = plan.batch, .sequences = plan.batch, .positions = one.context + 16},
@@ -127,8 +127,8 @@ Result<FlipResult> measure_flips(Card& card, const BenchCase& one, const FlipPla
   return result;
 }
 
-/// Stamps units as they pass the gate. With one launch at a time in the stream, what lies between
-/// two stamps is the first one's launch and run.
+/// Stamps units as they pass the gate. With one launch at a time in the stream, the time between
+/// two stamps is the launch and run of the first.
 class UnitStamps final : public GateProbe {
  public:
   void unit_polled(std::uint32_t, LaunchSite, std::uint16_t layer, SequenceMask) override {
@@ -138,7 +138,7 @@ class UnitStamps final : public GateProbe {
     at_.clear();
     at_.reserve(1 << 14);
   }
-  /// The shortest of all steps for each unit.
+  /// Minimum over all steps, per unit.
   void end() {
     at_.push_back({now_ns(), 0});
     std::vector<Unit> units;
@@ -157,7 +157,7 @@ class UnitStamps final : public GateProbe {
     for (const Unit& unit : shortest_) longest = std::max(longest, unit.us);
     return longest;
   }
-  /// Of all units' time, what the longest segment has.
+  /// Share of the total time in the longest segment.
   double longest_segment_share() const {
     std::map<std::uint32_t, double> segments;
     double all = 0;

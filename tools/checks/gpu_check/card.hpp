@@ -1,9 +1,9 @@
-/// One card as the stages use it beside a backend: our kernels by name, copies, and what it is.
+/// One GPU, used by the stages without a backend: kernels by name, copies and properties.
 ///
-/// Every call waits until the card is done, so a fault is told by the call that brought it. After
-/// one the context is of no use: a stage that provokes one does so in a process of its own.
+/// Every call waits for the GPU, so the call that causes a fault returns it. The context is
+/// unusable after a fault, so a stage that provokes one does so in a process of its own.
 ///
-/// Lifetime: whatever was made with the context ends before it. Threads: the one that opened it.
+/// Lifetime: outlives everything made with its context. Threads: the one that opened it.
 /// Errors: those of cuda::load_driver and cuda::check.
 #pragma once
 
@@ -27,19 +27,18 @@ class Card {
   const cuda::Context& context() const { return *context_; }
   cuda::KernelLibrary& library() { return library_; }
 
-  /// For the parameters of a launch. `is_stopped`: of a gate that lets nothing through.
+  /// A gate for launch parameters. `is_stopped`: the gate refuses every unit.
   device::KernelGate gate(bool is_stopped = false) const;
 
   Result<void> run(cuda::KernelLaunch launch);
   Result<void> run(const cuda::StepGraph& graph);
-  /// In the card's memory, `times` one after the other.
+  /// Copies device memory `times` times in sequence.
   Result<void> copy(CUdeviceptr to, CUdeviceptr from, std::size_t size_bytes, int times = 1);
   Result<void> clear(CUdeviceptr at, std::size_t size_bytes);
   Result<void> fetch(std::span<std::byte> to, CUdeviceptr from);
   Result<void> store(CUdeviceptr to, std::span<const std::byte> from);
 
-  /// Random words of which only the bits in `keep` stay, with the bits in `set` added; whole words
-  /// of 8 bytes.
+  /// Random words of 8 bytes, masked with `keep` and or-ed with `set`.
   struct Filling {
     std::uint64_t keep;
     std::uint64_t set;
@@ -47,10 +46,10 @@ class Card {
   };
   Result<void> fill(CUdeviceptr to, std::size_t size_bytes, const Filling& filling);
 
-  /// Products of [64 × 16] by [16 × 128] in that many blocks; `sums` has room for 128 floats each.
+  /// Multiplies [64 × 16] by [16 × 128] in each block; `sums` has 128 floats per block.
   Result<void> multiply(CUdeviceptr sums, std::uint32_t blocks, std::uint32_t rounds);
 
-  /// One thread's looks at an open gate, one after the other; `seen` has room for 4 bytes.
+  /// One thread polls an open gate `n_polls` times; `seen` has 4 bytes.
   Result<void> poll_gate(CUdeviceptr seen, std::uint32_t n_polls);
 
   Result<int> attribute(CUdevice_attribute which) const;

@@ -1,7 +1,7 @@
-/// A local model on a card: memory as a broker's device agent makes it, the CUDA backend, and
-/// weights made up in their placement when nobody needs them to mean anything.
+/// Places a local model on a GPU: memory as the device agent makes it, the CUDA backend, and
+/// optionally random weights.
 ///
-/// Lifetime: the card outlives it, and it every model. Threads: the card's.
+/// Lifetime: the card outlives it; it outlives every model. Threads: the card's.
 #pragma once
 
 #include "kernels/cuda/cuda_backend.hpp"
@@ -18,10 +18,10 @@ class CardPlacement final : public LocalPlacement {
 
   Result<std::unique_ptr<Backend>> make_backend(const BackendLimits& limits,
                                                 const ThreadGate& gate) override;
-  /// Full of small halves.
+  /// Filled with small f16 values.
   Result<LeasedMapping> allocate(std::size_t size_bytes) override;
-  /// Random bytes of which scales are small numbers, whatever the format: products stay finite, and
-  /// reading them costs what real ones cost.
+  /// Random bytes with small scales in every format: products stay finite, and reads cost the same
+  /// as for real weights.
   Result<std::optional<LeasedMapping>> make_weights(const WeightsLayout& layout) override;
 
  private:

@@ -1,5 +1,5 @@
-// Whether what a card computes is right: small models along their oracles' tokens, beside the CPU,
-// and a row's bits whichever way it came; and the test programs of the bundle.
+// The correctness stage: compares small models with their oracles and with the CPU, checks that one
+// step and single tokens give the same bits, and runs the test programs of the bundle.
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -20,15 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The CPU multiplies floats, a card halves of 11 bits: logits of these models, about 10, differ by
-/// less than a hundredth of that.
+/// The CPU multiplies f32, the GPU f16 with 11 bits: logits of about 10 differ by less than 0.1.
 constexpr double kMaxFromCpu = 0.1;
-/// The oracle rounds activations to 8 bits, so near ties may fall the other way there.
+/// The oracle rounds activations to 8 bits, so its choice may differ on near ties.
 constexpr double kDecided = 1.0;
 
 using Logits = std::vector<float>;  // [n_vocab]
 
-/// Reads `tokens`, all in one step or each in one of its own; logits of the last `n_wanted`.
+/// Prefills `tokens` in one step or one per step; returns the logits of the last `n_wanted`.
 Result<std::vector<Logits>> run_tokens(const LocalOptions& options, std::span<const TokenId> tokens,
                                        std::size_t n_wanted, bool one_by_one) {
   const std::unique_ptr<LocalModel> model = TRY(LocalModel::load(options));
@@ -38,7 +37,7 @@ Result<std::vector<Logits>> run_tokens(const LocalOptions& options, std::span<co
     std::vector<LocalRow> rows;
     std::uint32_t n_logits = 0;
     for (std::size_t i = from; i < from + n_each; ++i) {
-      // A step of one row that wants its logits is a decoding step, which becomes a graph.
+      // A step of one row with logits is a decode step, which becomes a graph.
       const bool wants = one_by_one || i + n_wanted >= tokens.size();
       rows.push_back({.token = tokens[i], .wants_logits = wants});
       n_logits += wants ? 1 : 0;
@@ -71,7 +70,7 @@ bool same_bits(const std::vector<Logits>& a, const std::vector<Logits>& b) {
   return a.size() == b.size();
 }
 
-/// Over all of an oracle's answers.
+/// Over all answers of an oracle.
 struct Found {
   double from_cpu = 0;
   int decided = 0;
@@ -100,7 +99,7 @@ LocalOptions options_for(const std::string& model, std::size_t n_tokens,
   return {.model_path = model, .placement = placement, .max_rows = n_rows, .positions = n_rows};
 }
 
-/// One case, three ways: on the CPU, on the card in one step, on the card token by token.
+/// Runs one case on the CPU, on the GPU in one step, and on the GPU token by token.
 Result<void> check_case(Card& card, const std::string& model, const OracleCase& one, Found& found) {
   CardPlacement placement(card, {.graphs = cuda::GraphUse::Gated},
                           CardPlacement::WeightsSource::File);
@@ -142,7 +141,7 @@ Result<void> check_model(StageReport& report, Card& card, const std::string& mod
 
 std::vector<std::string> models_in(const std::string& directory) {
   std::vector<std::string> models;
-  std::error_code ignored;  // no folder: no models
+  std::error_code ignored;  // a missing directory has no models
   for (const auto& entry : fs::directory_iterator(directory, ignored)) {
     fs::path oracle = entry.path();
     if (entry.path().extension() == ".gguf" && fs::exists(oracle.replace_extension(".json")))
@@ -154,7 +153,7 @@ std::vector<std::string> models_in(const std::string& directory) {
 
 constexpr const char* kTestPrograms[] = {"backend_contract_test", "device_region_test"};
 
-/// What stands at the end of its log: Catch's own sum.
+/// The last line of the log: Catch's summary.
 std::string last_line(const std::string& path) {
   std::ifstream file(path);
   std::string last;
@@ -163,7 +162,7 @@ std::string last_line(const std::string& path) {
   return last;
 }
 
-/// A test program of the bundle, which takes the card by itself.
+/// Runs a test program of the bundle, which opens the GPU itself.
 void run_tests(const Settings& settings, StageReport& report, const std::string& program) {
   const std::string path = settings.bin_dir + "/" + program;
   if (!fs::exists(path)) return report.unknown(program, "not in this bundle");
@@ -172,7 +171,7 @@ void run_tests(const Settings& settings, StageReport& report, const std::string&
   auto child = Child::start({.argv = std::move(argv), .log_path = log});
   if (!child) return report.failed(program, child.error());
   pollfd gone{child->pidfd().get(), POLLIN, 0};
-  ::poll(&gone, 1, -1);  // whoever started this stage ends it in time
+  ::poll(&gone, 1, -1);  // the orchestrator enforces the time limit
   const int status = child->status().value_or(-1);
   report.require(program, status == 0, fmt::format("{} (exit code {})", last_line(log), status));
 }
@@ -183,7 +182,7 @@ Result<void> check_correctness(const Settings& settings, StageReport& report) {
   {
     const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
     std::vector<std::string> models = models_in(settings.model_dir);
-    // The stories are the smallest, and last.
+    // The stories models are the smallest and come last.
     if (settings.tiny && !models.empty()) models.erase(models.begin(), models.end() - 1);
     if (models.empty()) report.unknown("models", "none with an oracle in " + settings.model_dir);
     for (const std::string& model : models) {
@@ -193,7 +192,7 @@ Result<void> check_correctness(const Settings& settings, StageReport& report) {
       if (!checked && checked.error().code == Errc::DeviceFault) return checked;
     }
   }
-  if (settings.tiny) return {};  // they are run by themselves where a card is only played
+  if (settings.tiny) return {};  // ctest runs them on the fake driver
   for (const char* program : kTestPrograms) run_tests(settings, report, program);
   return {};
 }

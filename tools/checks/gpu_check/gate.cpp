@@ -1,5 +1,4 @@
-// The gate with real processes: the demo on the card, where one tenant of four is revoked in the
-// middle of decoding and one is killed. Where processes may not share a card's memory, threads.
+// The gate stage: runs the demo on the GPU, or threads where processes cannot share GPU memory.
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -26,18 +25,18 @@ void add_checks(StageReport& report, const Json& judged) {
 }
 
 Result<void> run_demo(const Settings& settings, StageReport& report) {
-  const std::string written = settings.out_dir + "/gate-demo.json";
-  const std::string log = settings.out_dir + "/gate-demo.log";
+  const std::string demo_dir = settings.out_dir + "/gate-demo";
+  const std::string log = demo_dir + ".log";
   Child child =
       TRY(Child::start({.argv = {settings.bin_dir + "/leasehold-demo", "--bin-dir",
                                  settings.bin_dir, "--model", settings.model_dir + "/" + kModel,
                                  "--device", fmt::format("cuda:{}", settings.ordinal), "--plain",
-                                 "--max-tokens", "120", "--report", written},
+                                 "--max-tokens", "120", "--out", demo_dir},
                         .log_path = log}));
   pollfd gone{child.pidfd().get(), POLLIN, 0};
-  ::poll(&gone, 1, -1);  // whoever started this stage ends it in time
+  ::poll(&gone, 1, -1);  // the orchestrator enforces the time limit
   const int status = child.status().value_or(-1);
-  std::ifstream file(written);
+  std::ifstream file(demo_dir + "/demo.json");
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const Json judged = Json::parse(text, nullptr, false);
   if (judged.is_object()) add_checks(report, judged);
@@ -52,7 +51,7 @@ Result<void> check_gate(const Settings& settings, StageReport& report) {
   TRY(check_gate_as_threads(settings, report));
   if (!processes_share_memory(settings)) {
     report.unknown("demo: broker, worker and four tenants on the card",
-                   "processes may not share the card's memory here; see the lines above");
+                   "processes cannot share GPU memory here; see the lines above");
     return {};
   }
   const bool has_programs = fs::exists(settings.bin_dir + "/leasehold-demo") &&

@@ -1,5 +1,5 @@
-// The gate in one process: the lease of one of four is taken away by another thread while they are
-// decoded together. Who is left says what it says undisturbed.
+// The gate in one process: another thread revokes the lease of one of four sequences while they are
+// decoded together. The others must generate their undisturbed texts.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ TokenId best_token(LocalModel& model, std::uint32_t row) {
 struct RunPlan {
   std::string model;
   int steps;
-  int flip_at;  ///< Of a step; none when negative.
+  int flip_at;  ///< Step of the flip; negative: none.
   cuda::GraphUse graphs;
 };
 
@@ -84,7 +84,7 @@ Result<Run> run_plan(Card& card, const RunPlan& plan) {
 
 std::string smallest_model(const std::string& directory) {
   std::string smallest;
-  std::error_code ignored;  // no folder: no model
+  std::error_code ignored;  // a missing directory has no model
   for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
     const bool is_less =
         smallest.empty() || entry.file_size() < std::filesystem::file_size(smallest);

@@ -15,7 +15,7 @@ void say(ImportResult what) {
   (void)!::write(kImporterSocket, &byte, 1);
 }
 
-/// Until the other end is closed, or this process is killed.
+/// Returns when the other end is closed.
 void wait_for_the_end() {
   char byte = 0;
   while (::read(kImporterSocket, &byte, 1) > 0) {

@@ -1,7 +1,7 @@
-/// The other process of the probe: gets a card's memory as a descriptor and does one thing with it.
+/// The second process of the probe: imports GPU memory from a descriptor and uses it once.
 ///
-/// Started by the probe with two descriptors: 3, a socket it reports on, and 4, the memory. It ends
-/// when it is killed, or the socket is closed.
+/// The probe passes descriptors 3, a socket for the result, and 4, the memory. The process ends
+/// when it is killed or the socket is closed.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 namespace leasehold::gpu_check {
 
 enum class ImportMode : std::uint8_t {
-  Share,          ///< Looks for kMagicWord, writes kReplyWord behind it.
-  WriteReadOnly,  ///< Maps it read-only and writes all the same.
+  Share,          ///< Expects kMagicWord and writes kReplyWord after it.
+  WriteReadOnly,  ///< Maps the memory read-only and tries to write.
 };
 
 inline constexpr int kImporterSocket = 3;
@@ -20,7 +20,7 @@ inline constexpr int kImporterMemory = 4;
 inline constexpr std::uint32_t kMagicWord = 0x1ea5e401;
 inline constexpr std::uint32_t kReplyWord = 0x1ea5e402;
 
-/// What it says on the socket: one byte.
+/// The result, one byte on the socket.
 enum class ImportResult : char {
   Done = 'd',
   CannotImport = 'i',
@@ -28,7 +28,7 @@ enum class ImportResult : char {
   Refused = 'r'
 };
 
-/// Its exit code.
+/// Returns the exit code.
 int run_importer(ImportMode what, int ordinal, std::size_t size_bytes);
 
 }  // namespace leasehold::gpu_check

@@ -1,5 +1,4 @@
-/// leasehold-gpu-check: what a machine with a card allows, whether all is right on it, and how
-/// fast.
+/// leasehold-gpu-check: checks support, correctness and speed on a machine with a GPU.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -18,7 +17,7 @@ using namespace leasehold::gpu_check;
 
 constexpr const char* kProgram = "leasehold-gpu-check";
 
-/// What only this program asks of itself.
+/// Options that the program passes to its own child processes.
 struct InternalOptions {
   std::string stage;
   std::size_t import_bytes = 0;
@@ -27,17 +26,17 @@ struct InternalOptions {
 
 void describe(CLI::App& app, Settings& settings, InternalOptions& internal) {
   app.set_version_flag("--version", "leasehold-gpu-check " + std::string(version()));
-  app.add_option("--bin-dir", settings.bin_dir, "Where the programs are");
-  app.add_option("--model-dir", settings.model_dir, "Models with their oracles' answers");
-  app.add_option("--out", settings.out_dir, "Where the report goes");
+  app.add_option("--bin-dir", settings.bin_dir, "Directory of the programs");
+  app.add_option("--model-dir", settings.model_dir, "Directory of models and their oracle files");
+  app.add_option("--out", settings.out_dir, "Directory for the report");
   app.add_option("--only", settings.only,
-                 "Stages, with commas between: probe, correctness, gate, bench, memcheck, "
+                 "Comma-separated stages: probe, correctness, gate, bench, memcheck, "
                  "racecheck; default: all")
       ->check(check_stages);
-  app.add_option("--minutes", settings.minutes, "How long all of it may take")
+  app.add_option("--minutes", settings.minutes, "Time limit for all stages")
       ->check(CLI::Range(0.1, 1440.0));
-  app.add_option("--ordinal", settings.ordinal, "Which card")->check(CLI::Range(0, 255));
-  app.add_flag("--tiny", settings.tiny, "Small shapes, for a driver that computes on the CPU");
+  app.add_option("--ordinal", settings.ordinal, "Ordinal of the GPU")->check(CLI::Range(0, 255));
+  app.add_flag("--tiny", settings.tiny, "Use small shapes, for a driver that computes on the CPU");
   app.add_option("--stage", internal.stage)->group("");
   app.add_option("--import", internal.import_bytes)->group("");
   app.add_option("--import-read-only", internal.import_read_only_bytes)->group("");
@@ -65,7 +64,7 @@ int main(int argc, char** argv) {
   Settings settings;
   settings.out_dir = "gpu-check";
   InternalOptions internal;
-  CLI::App app{"Checks Leasehold on a machine with a card.", kProgram};
+  CLI::App app{"Check Leasehold on a machine with a GPU", kProgram};
   describe(app, settings, internal);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   return run(settings, internal);

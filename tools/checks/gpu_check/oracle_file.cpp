@@ -14,7 +14,7 @@ std::vector<TokenId> OracleCase::tokens() const {
 Result<std::vector<OracleCase>> read_oracle(const std::string& model_path) try {
   const std::string path = model_path.substr(0, model_path.rfind(".gguf")) + ".json";
   std::ifstream file(path);
-  if (!file) return fail(Errc::FileNotFound, "no " + path + "; make the bundle again");
+  if (!file) return fail(Errc::FileNotFound, "there is no " + path + "; make the bundle again");
   const nlohmann::json json = nlohmann::json::parse(file);
   std::vector<OracleCase> cases;
   for (const nlohmann::json& from : json.at("cases")) {
@@ -28,7 +28,7 @@ Result<std::vector<OracleCase>> read_oracle(const std::string& model_path) try {
   }
   return cases;
 } catch (const nlohmann::json::exception& error) {
-  return fail(Errc::FileCorrupt, model_path + "'s oracle: " + error.what());
+  return fail(Errc::FileCorrupt, "the oracle of " + model_path + " is malformed: " + error.what());
 }
 
 }  // namespace leasehold::gpu_check

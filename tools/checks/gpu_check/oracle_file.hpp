@@ -1,4 +1,4 @@
-/// What another program answered for a model: NAME.json beside NAME.gguf.
+/// Expected answers of a model from another program: NAME.json beside NAME.gguf.
 ///
 /// Errors: FileNotFound, FileCorrupt.
 #pragma once
@@ -14,9 +14,9 @@ namespace leasehold::gpu_check {
 struct OracleCase {
   std::vector<TokenId> prompt;
   std::vector<TokenId> answers;
-  std::vector<double> margins;  ///< Of each answer: how far its logit is above the next.
+  std::vector<double> margins;  ///< Per answer: difference to the second highest logit.
 
-  /// All that is read before the last answer.
+  /// The prompt and all answers but the last.
   std::vector<TokenId> tokens() const;
 };
 

@@ -35,7 +35,7 @@ constexpr std::array<StageRow, 6> kStages{{{"probe", probe, 0.10},
                                            {"memcheck", run_memcheck, 0.08},
                                            {"racecheck", run_racecheck, 0.07}}};
 
-/// What the sanitizers start.
+/// The program that the sanitizers run.
 constexpr StageRow kShort{"short", run_short, 0};
 
 std::string text_of_file(const std::string& path) {
@@ -69,7 +69,7 @@ std::vector<std::string> arguments_of(const Settings& settings, const std::strin
   return arguments;
 }
 
-/// How a stage went, beside what stands in its part of the report.
+/// How a stage ended.
 struct Ending {
   std::string state = "ended";  ///< "ended", "failed", "cut off"
   std::string why;
@@ -93,7 +93,7 @@ class StageRun {
     return ending;
   }
 
-  /// What the stage wrote, as far as it came.
+  /// The stage's own report, possibly incomplete.
   Json part() const {
     Json part = Json::parse(text_of_file(part_path(settings_, stage_)), nullptr, false);
     return part.is_object() ? part : Json{{"stage", stage_}, {"lines", Json::array()}};
@@ -102,7 +102,7 @@ class StageRun {
  private:
   Ending watch(SteadyClock::time_point begun, Seconds budget) {
     const std::string log = settings_.out_dir + "/" + stage_ + ".log";
-    std::remove(log.c_str());  // children append to theirs
+    std::remove(log.c_str());  // children append to their logs
     auto child = Child::start({.argv = arguments_of(settings_, stage_), .log_path = log});
     if (!child) return {.state = "failed", .why = child.error().detail, .exit_code = {}};
     std::optional<int> status;
@@ -152,7 +152,7 @@ bool is_no_card(std::optional<Errc> code) {
   return code == Errc::NoDevice || code == Errc::DeviceUnsupported;
 }
 
-/// Why no other stage needs to be tried.
+/// The error that prevents every other stage.
 std::optional<Errc> no_card(const Ending& ending) {
   if (!ending.exit_code) return std::nullopt;
   const std::optional<Errc> code = errc_from_exit_code(*ending.exit_code);

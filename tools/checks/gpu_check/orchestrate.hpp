@@ -1,7 +1,7 @@
-/// Stage after stage, each a process of its own with a share of the time, and one report of all.
+/// Runs each stage as a process with a share of the time, and writes one report.
 ///
-/// Lines are printed as the stages find them, and the report stands on the disk after every stage.
-/// A stage that fails, dies or does not end in its time is named as such; the others go on.
+/// Prints lines as they arrive and writes the report after every stage. The report names a stage
+/// that fails, dies or exceeds its time; the others still run.
 #pragma once
 
 #include <iosfwd>
@@ -14,14 +14,14 @@ namespace leasehold::gpu_check {
 
 inline constexpr int kChecksFailed = 1;
 
-/// What is wrong with these names, commas between them; nothing when all are stages'.
+/// Error text for comma-separated names that include an unknown stage; empty when all are known.
 std::string check_stages(const std::string& names);
 
-/// The exit code: 0 when all that ran was right, kChecksFailed, or that of the error (NoDevice …)
-/// for which nothing could run. Errors: SystemError when no report can be written.
+/// Returns the exit code: 0, kChecksFailed, or that of the error (NoDevice …) that prevents every
+/// stage. Errors: SystemError when the report cannot be written.
 Result<int> orchestrate(const Settings& settings, std::ostream& out);
 
-/// One stage in this process; its exit code.
+/// Runs one stage in this process and returns the exit code.
 int run_stage(const Settings& settings, const std::string& stage);
 
 }  // namespace leasehold::gpu_check

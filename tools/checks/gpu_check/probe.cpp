@@ -1,4 +1,4 @@
-// What the machine and the card allow: asked first, because later stages go by it.
+// The probe stage: what the machine and the GPU support. Later stages depend on it.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kMib = 1 << 20;
 
-/// A memfd that nobody can write any more, as weights on a CPU are.
+/// A memfd sealed against writes, as for weights on a CPU.
 Result<void> seal_one() {
   MemoryObject object =
       TRY(MemoryObject::create({.name = "gpu-check", .size_bytes = 1 << 16, .final_seals = false}));

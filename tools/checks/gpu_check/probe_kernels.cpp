@@ -1,5 +1,4 @@
-// Two questions that only running kernels answer: do graphs obey conditions, and does wgmma add as
-// mma.sync does.
+// Probes that need kernels: whether graphs obey conditions, and whether wgmma rounds like mma.sync.
 #include <array>
 #include <cstring>
 #include <vector>
@@ -12,7 +11,7 @@
 namespace leasehold::gpu_check {
 namespace {
 
-/// What a graph of one gated segment writes and who decides whether it does.
+/// A graph of one gated segment.
 struct TinyGraph {
   device::KernelGate gate;
   std::uint64_t* seen;
@@ -29,8 +28,8 @@ cuda::KernelLaunch gate_launch(const void* context, std::uint32_t segment,
           .params = cuda::KernelParams(params)};
 }
 
-/// The word a graph leaves behind whose segment writes 1. The segment's own kernel would always
-/// run: it is the condition alone that can keep it from that.
+/// Runs the graph and returns the word that its segment sets to 1. The kernel of the segment has no
+/// gate of its own, so only the condition can prevent the write.
 Result<std::uint32_t> word_after(Card& card, bool is_stopped) {
   const cuda::DeviceBuffer word = TRY(cuda::DeviceBuffer::allocate(card.context(), 256));
   const cuda::PinnedBuffer seen = TRY(cuda::PinnedBuffer::allocate(card.context(), 256));
@@ -80,7 +79,7 @@ Result<void> probe_conditional_nodes(StageReport& report, Card& card) {
   constexpr const char* kWhat = "graphs: conditional nodes obey their gate";
   report.numbers()["conditional_nodes"] = false;
   if (!card.context().driver().has_conditional_nodes()) {
-    report.unknown(kWhat, "this driver has none: segments run empty instead");
+    report.unknown(kWhat, "the driver has no conditional nodes; segments run empty instead");
     return {};
   }
   const std::uint32_t when_live = TRY(word_after(card, false));

@@ -1,4 +1,4 @@
-// May processes share a card's memory, and when is it free once one of them was killed?
+// Probes whether processes can share GPU memory, and when it is free after the death of its holder.
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kTimeout{60};
 constexpr int kDeaths = 5;
 
-/// One importer, and what it said.
+/// One importer process and its result.
 struct Importer {
   Child child;
   UniqueFd socket;
@@ -50,7 +50,7 @@ Result<Importer> start_importer(const Settings& settings, ImportMode what, const
   return Importer{.child = std::move(child), .socket = std::move(ours), .said = std::nullopt};
 }
 
-/// Until it has said what became of it, or is gone.
+/// Waits for the result or the exit of the process.
 void hear(Importer& importer) {
   pollfd wait{importer.socket.get(), POLLIN, 0};
   char byte = 0;
@@ -85,7 +85,7 @@ std::string sentence(const std::optional<ImportResult>& said) {
   return "something else";
 }
 
-/// True when another process could write what this one reads.
+/// True when this process reads what another process wrote.
 Result<bool> share_once(const Settings& settings, StageReport& report, Card& card) {
   constexpr std::size_t kSize = 2 << 20;
   const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), kSize));
@@ -110,7 +110,7 @@ Result<bool> share_once(const Settings& settings, StageReport& report, Card& car
   return shared;
 }
 
-/// Not a promise of ours: the driver's answer decides whether read-only weights are one.
+/// The result is not a promise; it decides whether weights can be read-only on this driver.
 Result<void> ask_read_only(const Settings& settings, StageReport& report, Card& card) {
   constexpr std::size_t kSize = 2 << 20;
   const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), kSize));
@@ -129,12 +129,12 @@ Result<void> ask_read_only(const Settings& settings, StageReport& report, Card& 
 }
 
 struct Death {
-  double free_us = 0;      ///< From the pidfd's word until the figure is back.
-  double missing_mib = 0;  ///< At the pidfd's word.
+  double free_us = 0;      ///< From the pidfd's event until the free memory is back.
+  double missing_mib = 0;  ///< Missing at the pidfd's event.
   bool came_back = false;
 };
 
-/// The importer is the last to have the memory, and is killed.
+/// Kills the importer while it is the last holder of the memory.
 Result<Death> kill_holder(const Settings& settings, Card& card, std::size_t size_bytes) {
   const std::uint64_t before = TRY(card.context().memory()).free_bytes;
   const auto start_holding = [&]() -> Result<Importer> {
@@ -178,7 +178,7 @@ Result<void> measure_deaths(const Settings& settings, StageReport& report, Card&
   report.numbers()["freed_after_pidfd_us"] = free_us;
   report.numbers()["missing_at_pidfd_mib"] = missing_mib;
   report.require("memory: comes back when its last holder is killed", all_back);
-  report.add({.what = "memory: free after the pidfd told, worst of 5",
+  report.add({.what = "memory: free after the pidfd event, worst of 5",
               .measured = fmt::format("{:.0f} us, {:.1f} MiB missing at that moment",
                                       *std::ranges::max_element(free_us), missing_mib),
               .target = {}});

@@ -1,4 +1,4 @@
-// NVIDIA's compute-sanitizer over a short run, where it is there and starts.
+// Runs NVIDIA's compute-sanitizer over a short run, if it is installed and starts.
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kFoundSomething = 99;  // no program of ours ends with it
+constexpr int kFoundSomething = 99;  // not an exit code of our programs
 
 std::optional<std::string> find_sanitizer() {
   const char* const path = std::getenv("PATH");
@@ -39,8 +39,8 @@ std::string end_of(const std::string& path) {
   return text.substr(text.size() > 300 ? text.size() - 300 : 0);
 }
 
-/// Of memcheck: calls of the driver that fail are no finding. Ours asks image after image for a
-/// kernel, and every such answer would be one; what must not fail is checked where it is called.
+/// memcheck must not report failed driver calls: the search for a kernel tries image after image,
+/// and every other call is checked by its caller.
 std::vector<std::string> options_of(const std::string& tool) {
   std::vector<std::string> options{"--tool", tool, "--error-exitcode",
                                    std::to_string(kFoundSomething)};
@@ -55,7 +55,7 @@ Result<void> watch(const Settings& settings, StageReport& report, const std::str
     return {};
   }
   const std::string internal = settings.out_dir + "/" + tool + "-run";
-  std::error_code ignored;  // the stage itself says when it cannot write there
+  std::error_code ignored;  // the stage reports a directory that it cannot write
   fs::create_directories(internal, ignored);
   const std::string log = settings.out_dir + "/" + tool + "-output.log";
   std::vector<std::string> argv{*sanitizer};
@@ -68,7 +68,7 @@ Result<void> watch(const Settings& settings, StageReport& report, const std::str
   Child child =
       TRY(Child::start({.argv = std::move(argv), .log_path = log, .share_process_group = true}));
   pollfd gone{child.pidfd().get(), POLLIN, 0};
-  ::poll(&gone, 1, -1);  // whoever started this stage ends it in time, and the short run with it
+  ::poll(&gone, 1, -1);  // the orchestrator enforces the time limit
   const int status = child.status().value_or(-1);
   if (status == 0 || status == kFoundSomething || status == kChecksFailed) {
     report.require(tool + " over a short run", status == 0,

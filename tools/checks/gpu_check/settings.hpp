@@ -1,4 +1,4 @@
-/// What leasehold-gpu-check was asked to do.
+/// Command-line settings of leasehold-gpu-check.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 namespace leasehold::gpu_check {
 
 struct Settings {
-  std::string bin_dir;    ///< Broker, worker, tenant and the test programs.
-  std::string model_dir;  ///< Models with what an oracle says of them beside (NAME.json).
-  std::string out_dir;    ///< Of the report and of what stages leave.
-  std::string only;       ///< Names of stages, with commas between; empty: all.
+  std::string bin_dir;    ///< Directory of the programs and the test programs.
+  std::string model_dir;  ///< Models with their oracle files (NAME.json).
+  std::string out_dir;    ///< For the report and the logs of the stages.
+  std::string only;       ///< Comma-separated stages; empty: all.
   double minutes = 9;
-  int ordinal = 0;    ///< Of the card.
+  int ordinal = 0;    ///< Of the GPU.
   bool tiny = false;  ///< Shapes for a driver that computes on the CPU.
 };
 

@@ -60,7 +60,7 @@ std::optional<ReportEntry> entry_from(const Json& json) {
 
 void StageReport::add(ReportEntry line) {
   lines_.push_back(std::move(line));
-  (void)write(false);  // finish() tells
+  (void)write(false);  // finish() returns the error
 }
 
 void StageReport::require(std::string what, bool holds, std::string measured) {

@@ -1,8 +1,8 @@
-/// What a stage found, as it finds it: lines for people, numbers for programs, one file.
+/// The report of one stage: lines for people and numbers for programs, in one file.
 ///
-/// A stage is a process of its own. It writes the whole file anew with every line, so whoever ends
-/// it too early still has what it knew by then.
-/// Threads: one. Errors: a file that cannot be written is told once, by `finish`.
+/// A stage rewrites its file with every line, so the file is complete up to the time when the stage
+/// is killed. Threads: one. Errors: only `finish` returns the error of a file that cannot be
+/// written.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,8 +16,8 @@ namespace leasehold::gpu_check {
 
 using Json = nlohmann::json;
 
-/// Pass and Fail are about promises, Reached and Missed about speed. Unknown: the card or the
-/// machine does not allow it, or it was not got to.
+/// Pass and Fail judge promises, Reached and Missed judge speed. Unknown: the machine does not
+/// allow the check, or it did not run.
 enum class Verdict : std::uint8_t { Pass, Fail, Reached, Missed, Measured, Unknown };
 
 std::string_view name(Verdict verdict);
@@ -28,7 +28,7 @@ struct ReportEntry {
   std::string measured;
   std::string target;  ///< Empty: none.
   Verdict verdict = Verdict::Measured;
-  bool as_threads = false;  ///< What is meant for processes ran as threads of one.
+  bool as_threads = false;  ///< Ran as threads of one process instead of processes.
 
   bool operator==(const ReportEntry&) const = default;
 };
@@ -37,7 +37,7 @@ struct ReportEntry {
 std::string text_of(const ReportEntry& line);
 
 Json to_json(const ReportEntry& line);
-/// Nothing for what is no line.
+/// Nothing for JSON that is not an entry.
 std::optional<ReportEntry> entry_from(const Json& json);
 
 class StageReport {
@@ -46,11 +46,11 @@ class StageReport {
       : stage_(std::move(stage)), path_(std::move(path)) {}
 
   void add(ReportEntry line);
-  /// A yes that has to be one.
+  /// A promise; fails unless `holds`.
   void require(std::string what, bool holds, std::string measured = {});
-  /// What could not be found out, and why.
+  /// A check that could not run, and why.
   void unknown(std::string what, std::string why);
-  /// Something that went wrong instead of an answer.
+  /// A check that ended with an error.
   void failed(std::string what, const Error& error);
 
   Json& numbers() { return numbers_; }
@@ -68,7 +68,7 @@ class StageReport {
   Json numbers_ = Json::object();
 };
 
-/// The file appears whole or not at all. Errors: SystemError.
+/// Replaces the file atomically. Errors: SystemError.
 Result<void> replace_file(const std::string& path, const std::string& text);
 
 }  // namespace leasehold::gpu_check

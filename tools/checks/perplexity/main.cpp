@@ -1,4 +1,4 @@
-/// leasehold-perplexity: how well a model predicts a text, and how far it is from another model.
+/// leasehold-perplexity: measures how well a model predicts a text and how it differs from another.
 ///
 /// Exit codes: 0 done, 2 wrong usage, otherwise the code of the error (common/errc.hpp).
 #include <fmt/format.h>
@@ -40,18 +40,18 @@ Result<TextScore> measure(Options& options) {
 void declare(CLI::App& app, Options& options) {
   app.set_version_flag("--version", "leasehold-perplexity " + std::string(version()));
   app.add_option("--model", options.measure.model_path, "GGUF model file")->required();
-  app.add_option("--text", options.text_path, "What it is to predict, UTF-8")->required();
+  app.add_option("--text", options.text_path, "Text to predict, UTF-8")->required();
   app.add_option("--reference", options.measure.reference_path,
-                 "A model of the same vocabulary, to compare every prediction with");
+                 "GGUF model with the same vocabulary, to compare every prediction with");
   app.add_option("--window", options.measure.window,
-                 "Tokens read from an empty cache; default: the model's context, at most 512");
+                 "Tokens per window; default: the model's context, at most 512");
   app.add_option("--threads", options.measure.threads, "Compute threads")
       ->check(CLI::Range(1u, kMaxGateThreads - 1))
       ->capture_default_str();
-  app.add_option("--kv-type", options.kv_type, "How keys and values are kept")
+  app.add_option("--kv-type", options.kv_type, "Format of keys and values")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
-  app.add_option("--backend", options.backend, "reference: plain loops")
+  app.add_option("--backend", options.backend, "Compute backend")
       ->check(CLI::IsMember({"cpu", "reference"}))
       ->capture_default_str();
 }
@@ -60,7 +60,7 @@ void declare(CLI::App& app, Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app{"How well a model predicts a text.", "leasehold-perplexity"};
+  CLI::App app{"Measure how well a model predicts a text", "leasehold-perplexity"};
   declare(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   const Result<TextScore> score = measure(options);

@@ -15,7 +15,7 @@ constexpr std::uint32_t kUsualWindow = 512;
 
 struct Subject {
   std::unique_ptr<LocalModel> model;
-  std::vector<TokenId> tokens;  // the text as this model reads it
+  std::vector<TokenId> tokens;  // the text in tokens of this model
 };
 
 Result<std::uint32_t> window_of(const PerplexityConfig& config, const GgufFile& file) {
@@ -23,7 +23,7 @@ Result<std::uint32_t> window_of(const PerplexityConfig& config, const GgufFile& 
   const std::uint32_t window =
       config.window != 0 ? config.window : std::min(n_context, kUsualWindow);
   if (window >= 2 && window <= n_context) return window;
-  return fail(Errc::BadRequest, fmt::format("a window of {} tokens: {} was made for 2 to {}",
+  return fail(Errc::BadRequest, fmt::format("a window of {} tokens does not fit {}; choose 2 to {}",
                                             window, file.path(), n_context));
 }
 
@@ -47,7 +47,7 @@ Result<void> forward(LocalModel& model, std::span<const TokenId> tokens) {
   return model.forward(rows);
 }
 
-/// Scores the predictions made at positions [first, first + n) of a window.
+/// Scores the predictions at positions [first, first + n) of a window.
 void score_step(const Subject& subject, const Subject* reference, std::span<const TokenId> targets,
                 TextScore& score) {
   for (std::uint32_t i = 0; i < targets.size(); ++i) {
@@ -83,16 +83,17 @@ Result<TextScore> measure_perplexity(const PerplexityConfig& config, const Token
   const std::span<const TokenId> tokens = subject.tokens;
   if (tokens.size() < 2)
     return fail(Errc::BadRequest,
-                fmt::format("the text has {} tokens: there is nothing to predict", tokens.size()));
+                fmt::format("the text has {} tokens; at least 2 are needed", tokens.size()));
   std::optional<Subject> reference;
   if (!config.reference_path.empty()) {
     reference = TRY(load(config, config.reference_path, window));
     if (reference->tokens != subject.tokens ||
         reference->model->config().n_vocab != subject.model->config().n_vocab)
-      return fail(Errc::BadRequest,
-                  fmt::format("{} reads text as other tokens than {}: only models "
-                              "with one vocabulary can be compared",
-                              config.reference_path, config.model_path));
+      return fail(
+          Errc::BadRequest,
+          fmt::format("{} tokenizes the text differently than {}; choose a reference with the "
+                      "same vocabulary",
+                      config.reference_path, config.model_path));
   }
   TextScore score;
   for (std::size_t at = 0; at < tokens.size(); at += window) {

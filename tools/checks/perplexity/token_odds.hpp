@@ -1,4 +1,4 @@
-/// Logits as probabilities. Pure; in doubles, for these are measurements and no result of a model.
+/// Probabilities from logits, in doubles, for measurements. Pure.
 #pragma once
 
 #include <cmath>
@@ -11,15 +11,14 @@ namespace leasehold {
 /// ln softmax(logits).
 std::vector<double> log_probabilities(std::span<const float> logits);  // [n_vocab]
 
-/// Kullback-Leibler divergence of `model` from `reference`, in nats: what is lost by predicting
-/// with one what the other knows. Both are log probabilities.
+/// Kullback-Leibler divergence of `model` from `reference` in nats. Both are log probabilities.
 double divergence(std::span<const double> reference, std::span<const double> model);
 
-/// What a text came to.
+/// Sums over the scored tokens of a text.
 struct TextScore {
   std::size_t scored = 0;     ///< Tokens predicted.
   double surprise_nats = 0;   ///< Sum of -ln p(token).
-  double divergence_sum = 0;  ///< Of all scored positions; 0 without a reference.
+  double divergence_sum = 0;  ///< Over all scored positions; 0 without a reference.
   double worst_divergence = 0;
 
   double perplexity() const { return std::exp(surprise_nats / count()); }

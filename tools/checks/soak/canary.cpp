@@ -19,7 +19,7 @@ constexpr int kLettersPerWord = 6;
 
 using Owners = std::map<LeaseId, std::string>;
 
-Result<Owners> owners_of(demo::BrokerView& broker) {
+Result<Owners> owners_of(client::BrokerView& broker) {
   Owners owners;
   for (const wire::LeaseView& lease : TRY(broker.leases())) {
     if (!lease.tenant.empty()) owners[lease.lease] = lease.tenant;
@@ -42,7 +42,7 @@ Result<std::vector<std::byte>> read_whole(const UniqueFd& object, std::uint64_t 
   return bytes;
 }
 
-/// What is in the memory of an extent that its list calls `owner`'s.
+/// Searches the memory of one extent of `owner` for every canary.
 void judge_bytes(std::span<const std::byte> bytes, const std::string& owner,
                  std::span<const Canary> canaries, CanaryReport& report) {
   ++report.extents_read;
@@ -51,7 +51,8 @@ void judge_bytes(std::span<const std::byte> bytes, const std::string& owner,
     if (canary.tenant == owner) {
       ++report.own_found;
     } else {
-      report.foreign.push_back(fmt::format("{}'s in the memory of {}", canary.tenant, owner));
+      report.foreign.push_back(
+          fmt::format("the canary of {} is in the memory of {}", canary.tenant, owner));
     }
   }
 }
@@ -79,7 +80,7 @@ bool holds(std::span<const std::int32_t> stream, const Canary& canary) {
   return !std::ranges::search(stream, canary.tokens).empty();
 }
 
-Result<void> find_canaries(demo::BrokerView& broker, std::span<const Canary> canaries,
+Result<void> find_canaries(client::BrokerView& broker, std::span<const Canary> canaries,
                            CanaryReport& report) {
   const Owners owners = TRY(owners_of(broker));
   for (const wire::ExtentView& view : TRY(broker.extents())) {
@@ -99,7 +100,8 @@ void find_canaries(const std::string& tenant, std::span<const std::int32_t> stre
                    std::span<const Canary> canaries, CanaryReport& report) {
   for (const Canary& canary : canaries) {
     if (canary.tenant == tenant || !holds(stream, canary)) continue;
-    report.foreign.push_back(fmt::format("{}'s in what {} was sent", canary.tenant, tenant));
+    report.foreign.push_back(
+        fmt::format("the canary of {} is in the stream of {}", canary.tenant, tenant));
   }
 }
 

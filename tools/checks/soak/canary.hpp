@@ -1,5 +1,7 @@
-/// A canary is a row of tokens only one tenant's prompt has. Sequence records keep prompts in the
-/// tenant's leased memory, so whoever reads another's memory, or text, would meet it.
+/// A canary is a run of tokens in the prompt of exactly one tenant.
+///
+/// Sequence records keep prompts in the tenant's leased memory, so a canary in the memory or text
+/// of another tenant shows a leak.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +19,19 @@ struct Canary {
   std::vector<std::int32_t> tokens;
 };
 
-/// Letters no text is likely to have, named by seed and number: what the prompt begins with.
+/// Random words for the start of a prompt, determined by seed and number.
 std::string canary_words(std::uint64_t seed, std::uint64_t number);
 
-/// Its tokens lie there one after another, as a sequence record keeps them.
+/// True when the tokens of the canary are there in order, as in a sequence record.
 bool holds(std::span<const std::byte> memory, const Canary& canary);
 bool holds(std::span<const std::int32_t> stream, const Canary& canary);
 
-/// Reads all memory that tenants lease now. What changes hands meanwhile is left out.
-/// Errors: those of the broker's calls; SystemError.
-Result<void> find_canaries(demo::BrokerView& broker, std::span<const Canary> canaries,
+/// Searches all memory that tenants lease now; skips extents that are freed meanwhile.
+/// Errors: those of BrokerView, SystemError.
+Result<void> find_canaries(client::BrokerView& broker, std::span<const Canary> canaries,
                            CanaryReport& report);
 
-/// The same for what a tenant was reported.
+/// Searches the tokens that a tenant received.
 void find_canaries(const std::string& tenant, std::span<const std::int32_t> stream,
                    std::span<const Canary> canaries, CanaryReport& report);
 

@@ -11,7 +11,7 @@ struct Share {
   std::uint64_t weight;
 };
 
-// In the plan of the enum. Tenants come and go; workers cost a start each, brokers everybody's.
+// In the order of the enum. A killed worker costs one start, a killed broker costs every tenant.
 constexpr std::array<Share, kScriptActionKindCount> kShares{{{"kill tenant", 45},
                                                              {"kill worker", 10},
                                                              {"kill broker", 3},

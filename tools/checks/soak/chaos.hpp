@@ -1,4 +1,4 @@
-/// What is done to whom next, and after how many more tokens. Chance from a seed, nothing else.
+/// Chooses the next action, its target and its time at random from a seed. Pure.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ bool is_kill(ScriptActionKind kind);
 
 struct ScriptAction {
   ScriptActionKind kind{};
-  std::uint64_t which = 0;         ///< Any number; of n there are, the one at `which % n`.
-  std::uint64_t after_tokens = 0;  ///< TenantEvent by all tenants together since the action before.
-  std::uint64_t stop_actions = 1;  ///< With Stop: so many actions later it goes on.
+  std::uint64_t which = 0;         ///< Random; selects target `which % n` of n.
+  std::uint64_t after_tokens = 0;  ///< Tokens of all tenants since the last action.
+  std::uint64_t stop_actions = 1;  ///< For Stop: resume after this many actions.
 };
 
 class Chaos {

@@ -1,4 +1,4 @@
-/// What was done in a round, and what came of it.
+/// Counts the actions of a round and their effects.
 #pragma once
 
 #include <array>
@@ -12,9 +12,9 @@ namespace leasehold::soak {
 
 struct Counters {
   std::array<std::uint64_t, kScriptActionKindCount> actions{};
-  std::uint64_t brokers = 0, workers = 0, tenants = 0;  ///< Processes.
-  std::uint64_t answered = 0;                           ///< Tenants, in full.
-  std::map<std::string, std::uint64_t> gave_up;         ///< Tenants, by the error they ended with.
+  std::uint64_t brokers = 0, workers = 0, tenants = 0;  ///< Processes started.
+  std::uint64_t answered = 0;                           ///< Tenants with a complete answer.
+  std::map<std::string, std::uint64_t> gave_up;         ///< Failed tenants, by error code.
   std::uint64_t leases = 0, revoked_leases = 0, tokens = 0, extents_read = 0;
 
   std::uint64_t kills() const;

@@ -1,5 +1,5 @@
-/// Everything a disturbed run left behind: what each broker, worker and tenant process wrote while
-/// it lived, and what was seen from outside. The judge decides by nothing else.
+/// The history of a round: the event logs of brokers and workers, the output of tenants, and what
+/// the soak observed. The judge reads nothing else.
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@
 
 namespace leasehold::soak {
 
-/// One span in which lease ids name one lease each: a broker's instance, or several of a broker
-/// that takes up where the one before it ended.
+/// One broker process, or several if each continued the state of the one before. A lease id names
+/// one lease within it.
 struct BrokerInstance {
   std::vector<events::StampedEvent> events;
-  std::vector<wire::StatusView> samples;  ///< Taken all through its instance.
-  std::vector<TimePoint> restarts;        ///< When it took up again after a death.
-  bool ended_early = false;               ///< Killed for good: leases may be left as they were.
+  std::vector<wire::StatusView> samples;  ///< Taken while it ran.
+  std::vector<TimePoint> restarts;        ///< Start times of its later processes.
+  bool ended_early = false;               ///< Killed and not continued: leases may be open.
 
-  /// A death lay between: what happened at its moment may not have been written down.
+  /// True when the broker was restarted in between, so that events may be missing.
   bool restarted_between(TimePoint from, TimePoint to) const;
 };
 
@@ -34,30 +34,31 @@ struct WorkerInstance {
 struct TenantInstance {
   std::string tenant;
   demo::TenantRecord record;
-  std::vector<std::int32_t> undisturbed;  ///< What it says when nobody disturbs it.
+  std::vector<std::int32_t> undisturbed;  ///< Tokens of the undisturbed run.
   bool was_killed = false;
 };
 
-/// What a look into leased memory and at the streams found; see canary.hpp.
+/// Result of the search for canaries in memory and streams (canary.hpp).
 struct CanaryReport {
   std::uint64_t extents_read = 0;
-  std::uint64_t own_found = 0;  ///< Tenants' own canaries in their own memory: the look can see.
+  std::uint64_t own_found =
+      0;  ///< Canaries found with their owner, which shows that the search works.
   std::vector<std::string> foreign;
 };
 
-/// How a process ended that nobody killed: its exit code, or 128 + signal.
+/// The exit of a process that the soak did not kill: its exit code, or 128 + signal.
 struct ExitRecord {
   std::string program;
   int status = 0;
 };
 
 struct History {
-  std::vector<BrokerInstance> brokers;  ///< In the plan in which they lived.
+  std::vector<BrokerInstance> brokers;  ///< In the order of their starts.
   std::vector<WorkerInstance> workers;
   std::vector<TenantInstance> tenants;
   std::vector<ExitRecord> ends;
-  std::optional<CanaryReport> canaries;  ///< Nothing when nobody checked for any.
-  std::optional<wire::StatusView> last;  ///< After everybody was done.
+  std::optional<CanaryReport> canaries;  ///< Nothing without a search.
+  std::optional<wire::StatusView> last;  ///< After all requests ended.
 };
 
 }  // namespace leasehold::soak

@@ -15,7 +15,7 @@ demo::Check Finding::check(std::uint64_t at_least) const {
                     .ok = wrong_ == 0 && checked_ >= at_least,
                     .seen = fmt::format("{} {}", checked_, unit_)};
   if (wrong_ > 0) check.seen += fmt::format("; {} wrong, the first: {}", wrong_, first_);
-  if (checked_ < at_least) check.seen += ", too few to tell";
+  if (checked_ < at_least) check.seen += ", too few to check";
   return check;
 }
 

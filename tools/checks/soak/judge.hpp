@@ -1,6 +1,6 @@
-/// What must hold whatever was killed, stopped or taken back, checked against a history. Pure.
+/// Checks a history for what must hold under every kill, stop and revocation. Pure.
 ///
-/// A promise that nothing was held against is not kept: a judge who saw nothing proves nothing.
+/// A check without samples fails, because it proves nothing.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-/// The groups of checks; `judge` is_running them all.
+/// The groups of checks that `judge` runs.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace leasehold::soak {
 
-/// Counts what a promise was held against, and keeps what was wrong.
+/// Counts the samples of one check and keeps its first violation.
 class Finding {
  public:
-  /// `unit`: what is counted, in the plural.
+  /// `unit`: plural noun for the samples.
   Finding(std::string promise, std::string unit)
       : promise_(std::move(promise)), unit_(std::move(unit)) {}
 
   void checked(std::uint64_t count = 1) { checked_ += count; }
   void wrong(std::string what);
-  /// `at_least` so many must have been checked at.
+  /// Fails with fewer than `at_least` samples.
   demo::Check check(std::uint64_t at_least = 1) const;
 
  private:
@@ -25,19 +25,19 @@ class Finding {
   std::uint64_t checked_ = 0, wrong_ = 0;
 };
 
-/// A history, and what follows from its brokers' events.
+/// A history and the lease traces of its brokers.
 struct Case {
   const History& history;
   std::vector<LeaseTraces> instances;  ///< One per broker.
 };
 
-/// Live → Revoked → Fenced by proof, and no row of a step under a lease that was fenced before.
+/// Leases go Live → Revoked → Fenced with proof; no row of a step runs under a fenced lease.
 void judge_leases(const Case& all, std::vector<demo::Check>& checks);
 
-/// One typed error per live holder and revoke, one end per process, and the texts.
+/// Live holders get one typed error per revocation; processes end once; texts are correct.
 void judge_holders(const Case& all, std::vector<demo::Check>& checks);
 
-/// Extents, bytes, canaries.
+/// Extents, sums of bytes, canaries.
 void judge_memory(const Case& all, std::vector<demo::Check>& checks);
 
 }  // namespace leasehold::soak

@@ -38,7 +38,7 @@ std::vector<LeaseEvents> split_by_lease(const std::vector<demo::TenantEvent>& re
   return all;
 }
 
-/// Somebody other than its holder ended it.
+/// The lease was not ended by its holder.
 bool was_revoked_by_other(const LeaseTrace& trace) {
   return trace.revoked && trace.reason != RevokeReason::Released &&
          trace.reason != RevokeReason::HolderGone;
@@ -49,7 +49,7 @@ bool is_lease_over_code(std::string_view code) {
   return known && is_lease_ended(*known);
 }
 
-/// The lease that these words name, if they name one.
+/// The first lease id in the text.
 std::optional<LeaseId> lease_in(std::string_view detail) {
   constexpr std::string_view kBefore = "lease ";
   for (auto at = detail.find(kBefore); at != detail.npos; at = detail.find(kBefore, at + 1)) {
@@ -60,17 +60,16 @@ std::optional<LeaseId> lease_in(std::string_view detail) {
   return std::nullopt;
 }
 
-/// A refusal or a failure because the lease is over: this one, unless the words name another.
+/// A retry or failure because this lease ended. An error that names another lease does not count.
 bool names_as_cause(const demo::TenantEvent& reported, LeaseId lease) {
   const bool in_words = is(reported, "retry") || is(reported, "failed");
   return in_words && is_lease_over_code(reported.why) &&
          lease_in(reported.detail).value_or(lease) == lease;
 }
 
-/// How often the holder was notified that this lease is over. The end of the stream is reported by
-/// one line, and the next says what the tenant does about it: that is no second telling. An answer
-/// to `renew` or `release` has no line, for it tells nothing unasked: an operation on a lease that
-/// is over is refused as often as it is tried.
+/// How often the holder was notified that this lease ended. The line after the end of the stream
+/// says what the tenant does next, so it is not a second notification. Refusals of `renew` and
+/// `release` are not printed: they answer a call.
 std::size_t notifications(LeaseEvents lease_events, LeaseId lease) {
   std::size_t notifications = 0;
   bool was_end = false;
@@ -82,7 +81,7 @@ std::size_t notifications(LeaseEvents lease_events, LeaseId lease) {
   return notifications;
 }
 
-/// What is wrong with what the holder was notified of this lease; empty when nothing is.
+/// Describes a wrong notification about this lease; empty when all are right.
 std::string notification_error(LeaseEvents lease_events, const LeaseTrace* trace, bool was_killed) {
   const LeaseId lease = *lease_events.front().lease;
   const std::size_t times = notifications(lease_events, lease);
@@ -91,11 +90,11 @@ std::string notification_error(LeaseEvents lease_events, const LeaseTrace* trace
     return is(reported, "revoked") && reported.lease != lease;
   });
   if (foreign) return fmt::format("was notified of another lease under {}", to_string(lease));
-  // Who never submitted heard it as the refusal of the attempt; who was killed may not have read.
+  // A holder that never submitted got a refusal instead; a killed one may not have read it.
   const bool must_be_notified = trace != nullptr && was_revoked_by_other(*trace) && !was_killed &&
                                 count(lease_events, "submitted") > 0 &&
                                 count(lease_events, "completed") == 0;
-  // Whose worker or connection died heard that instead, as a retry or a failure.
+  // A holder whose worker or connection died got a retry or a failure instead.
   const bool heard = times > 0 || count(lease_events, "retry") + count(lease_events, "failed") > 0;
   if (must_be_notified && !heard)
     return fmt::format("was never notified of lease {}", to_string(lease));
@@ -110,7 +109,7 @@ const LeaseTrace* trace_of(const Case& all, const TenantInstance& tenant,
 }
 
 demo::Check notified_once(const Case& all) {
-  Finding finding("every live holder heard exactly once of each lease that was taken from it",
+  Finding finding("every live holder was notified exactly once of each revoked lease",
                   "leases held");
   for (const TenantInstance& tenant : all.history.tenants) {
     for (const LeaseEvents lease_events : split_by_lease(tenant.record.reported)) {
@@ -123,9 +122,9 @@ demo::Check notified_once(const Case& all) {
   return finding.check();
 }
 
-/// What the holder's program wrote is one side; this is what was handed to its socket.
+/// The same on the worker's side: what it wrote to the holder's socket.
 demo::Check sent_once(const Case& all) {
-  Finding finding("no stream was sent the end of its lease twice", "ends of leases sent");
+  Finding finding("no stream got the end of its lease twice", "ends of leases sent");
   for (const BrokerInstance& instance : all.history.brokers) {
     std::set<std::pair<std::string, LeaseId>> sent;
     for (const events::StampedEvent& stamped : instance.events) {
@@ -141,7 +140,7 @@ demo::Check sent_once(const Case& all) {
 }
 
 demo::Check ended_once(const Case& all) {
-  Finding finding("every tenant that was not killed ended once, and with a reason", "tenants");
+  Finding finding("every tenant that was not killed ended once, with a reason", "tenants");
   for (const TenantInstance& tenant : all.history.tenants) {
     finding.checked();
     const auto& reported = tenant.record.reported;
@@ -150,14 +149,15 @@ demo::Check ended_once(const Case& all) {
     const bool last = ends == 0 || is_end(reported.back());
     if (once && last) continue;
     finding.wrong(fmt::format("{} ended {} times{}", tenant.tenant, ends,
-                              last ? "" : " and went on afterwards"));
+                              last ? "" : " and printed more afterwards"));
   }
   return finding.check();
 }
 
-/// SIGKILL is the ladder's; 1 is the exit code of what nobody foresaw.
+/// The broker may SIGKILL a worker that misses its fence timeout. Exit code 1 is an unhandled
+/// error.
 demo::Check no_crash(const Case& all) {
-  Finding finding("no process ended by a crash", "ends that nobody caused");
+  Finding finding("no process crashed", "exits that the soak did not cause");
   for (const ExitRecord& end : all.history.ends) {
     finding.checked();
     const bool by_signal = end.status > 128 && end.status != 128 + SIGKILL;
@@ -167,9 +167,9 @@ demo::Check no_crash(const Case& all) {
   return finding.check(0);
 }
 
-/// Whole when it was answered, a beginning otherwise.
+/// Complete when the request completed, otherwise a prefix.
 demo::Check same_texts(const Case& all) {
-  Finding finding("every text is the undisturbed one, or its beginning when it was cut off",
+  Finding finding("every text is the undisturbed one, or a prefix of it when it was cut off",
                   "tokens");
   for (const TenantInstance& tenant : all.history.tenants) {
     const auto& tokens = tenant.record.tokens;

@@ -8,8 +8,7 @@ namespace {
 constexpr TimePoint kLastMoment{INT64_MAX};
 
 demo::Check one_way(const Case& all) {
-  Finding finding("every lease went Live → Revoked → Fenced and never back, fenced by proof",
-                  "leases");
+  Finding finding("every lease went Live → Revoked → Fenced, with proof, and never back", "leases");
   for (const LeaseTraces& instance : all.instances) {
     finding.checked(instance.leases.size());
     for (const std::string& wrong : instance.wrong) finding.wrong(wrong);
@@ -17,11 +16,10 @@ demo::Check one_way(const Case& all) {
   return finding.check();
 }
 
-/// A broker that was killed leaves leases as they were; engine leases outlive a round. A fence at
-/// the very moment of a death may not have been reported; that its memory is free is another
-/// promise.
+/// Skips brokers that were killed for good and engine leases, which outlive a round. A fence during
+/// the death of the broker may be missing from the log; another check covers its memory.
 demo::Check all_fenced(const Case& all) {
-  Finding finding("every lease of a tenant was fenced in the end", "leases");
+  Finding finding("every lease of a tenant is fenced at the end", "leases");
   for (std::size_t i = 0; i < all.instances.size(); ++i) {
     const BrokerInstance& broker = all.history.brokers[i];
     if (broker.ended_early) continue;
@@ -37,8 +35,8 @@ demo::Check all_fenced(const Case& all) {
   return finding.check();
 }
 
-/// Steps are stamped before their commit reads the words, so a stamp after the fence is a row that
-/// ran on memory which was given back.
+/// The worker stamps a step before its commit reads the lease words, so a stamp after the fence is
+/// a row that ran on returned memory.
 void judge_step(const events::BatchedDecodeStep& step, TimePoint at, const LeaseTraces& instance,
                 Finding& finding) {
   for (const LeaseId id : step.per_seq_leases) {
@@ -65,15 +63,15 @@ demo::Check no_unit_after_fence(const Case& all) {
   return finding.check();
 }
 
-/// A worker that refuses says so of leases that were taken back, and not before they were; but it
-/// knows their deadlines as well as the broker does.
+/// A worker refuses only after the revocation, except for an expired TTL, which the worker sees as
+/// early as the broker.
 bool has_cause(const LeaseTrace& trace, TimePoint refused_at) {
   if (!trace.revoked) return false;
   return *trace.revoked <= refused_at || trace.reason == RevokeReason::TtlExpired;
 }
 
 demo::Check refusals_have_cause(const Case& all) {
-  Finding finding("no launch was refused without its lease having been taken back", "refusals");
+  Finding finding("no launch was refused under a live lease", "refusals");
   for (std::size_t i = 0; i < all.instances.size(); ++i) {
     for (const events::StampedEvent& stamped : all.history.brokers[i].events) {
       const auto* refused = std::get_if<events::ForwardRevoked>(&stamped.event);

@@ -8,7 +8,7 @@
 namespace leasehold::soak {
 namespace {
 
-/// Extent numbers are never used twice, so each has one lease and one way.
+/// An extent id is never reused, so it has one lease and one sequence of states.
 struct ExtentTrace {
   std::string state = "Free";
   std::string lease;
@@ -22,7 +22,8 @@ bool may_follow(std::string_view before, std::string_view after) {
   return after == "Free" && before == "Scrubbing";
 }
 
-/// What is wrong with this transition; empty when nothing is. After a death turns may be missing.
+/// Describes a wrong transition; empty when it is right. After a broker death events may be
+/// missing.
 std::string transition(ExtentTrace& trace, const events::RegionStateChanged& event,
                        bool after_death) {
   const std::string before = std::exchange(trace.state, event.state);
@@ -70,15 +71,15 @@ demo::Check conserved(const Case& all) {
 
 demo::Check all_free(const Case& all) {
   const auto& last = all.history.last;
-  return {.promise = "in the end all memory is free again",
+  return {.promise = "all memory is free at the end",
           .ok = last && last->capacity_bytes > 0 && last->free_bytes == last->capacity_bytes,
           .seen = last ? fmt::format("{} of {} bytes", last->free_bytes, last->capacity_bytes)
-                       : "nobody was left to ask"};
+                       : "no broker answered"};
 }
 
 demo::Check no_foreign_canary(const Case& all) {
   const CanaryReport& report = *all.history.canaries;
-  Finding finding("no tenant's canary was seen in another's memory or stream", "extents read");
+  Finding finding("no canary is in the memory or stream of another tenant", "extents read");
   finding.checked(report.extents_read);
   for (const std::string& foreign : report.foreign) finding.wrong(foreign);
   demo::Check check = finding.check();

@@ -19,15 +19,15 @@ struct Transition {
   bool after_death = false;
 };
 
-/// What is wrong with this transition; empty when nothing is. After a death the one before it may
-/// be missing or reported again, but nothing goes back.
+/// Describes a wrong transition; empty when it is right. After a broker death the previous one may
+/// be missing or repeated, but a state never goes back.
 std::string take(LeaseTrace& trace, const Transition& transition) {
   const auto& event = transition.event;
   switch (event.state) {
     case LeaseState::Closed:
-      return "was closed, which is no transition";
+      return "was reported as Closed, which no event may do";
     case LeaseState::Live:
-      if (trace.revoked || trace.fenced) return "was granted after it was over";
+      if (trace.revoked || trace.fenced) return "was granted after its end";
       if (trace.granted && !transition.after_death) return "was granted twice";
       trace.granted = trace.granted.value_or(transition.at);
       trace.tenant = event.tenant;
@@ -49,7 +49,7 @@ std::string take(LeaseTrace& trace, const Transition& transition) {
       return std::ranges::find(kProofs, event.proof) == kProofs.end() ? "was fenced without proof"
                                                                       : "";
   }
-  return "took a transition nobody knows";
+  return "has an unknown state";
 }
 
 TimePoint last_transition(const LeaseTrace& trace) {

@@ -1,4 +1,4 @@
-/// What a broker's events say of each lease, put together. Pure.
+/// Builds the trace of each lease from a broker's events. Pure.
 #pragma once
 
 #include <map>
@@ -18,13 +18,13 @@ struct LeaseTrace {
 
 struct LeaseTraces {
   std::map<LeaseId, LeaseTrace> leases;
-  std::vector<std::string> wrong;  ///< Turns no lease may take, in words.
+  std::vector<std::string> wrong;  ///< Descriptions of impossible transitions.
 };
 
 LeaseTraces lease_traces(const BrokerInstance& instance);
 
-/// The instance in which the tenant got this lease at that time: the latest that tells of it.
-/// Nothing when none does.
+/// Index of the latest instance that granted this lease to the tenant before `acquired_at`; nothing
+/// when there is none.
 std::optional<std::size_t> instance_of(const std::vector<LeaseTraces>& instances, LeaseId lease,
                                        const std::string& tenant, TimePoint acquired_at);
 

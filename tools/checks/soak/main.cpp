@@ -1,7 +1,6 @@
-/// leasehold-soak: kills, stops and takes back at random for a long time, and judges what is left.
+/// leasehold-soak: kills and stops processes and revokes leases at random for a long time, then
+/// checks the histories that they wrote.
 #include <CLI/CLI.hpp>
-#include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -9,7 +8,8 @@
 #include "common/version.hpp"
 #include "tools/checks/soak/report.hpp"
 #include "tools/checks/soak/round.hpp"
-#include "tools/cli/report_file.hpp"
+#include "tools/cli/report_directory.hpp"
+#include "tools/local_system/temporary_directory.hpp"
 
 namespace {
 
@@ -17,30 +17,12 @@ using namespace leasehold;
 using namespace leasehold::soak;
 
 constexpr int kChecksFailed = 1;
-constexpr int kInterrupted = 130;  // As a shell calls the end by SIGINT.
+constexpr int kInterrupted = 130;  // as a shell reports SIGINT
 
 namespace fs = std::filesystem;
 
-Result<fs::path> fresh_directory() {
-  std::string pattern = fs::temp_directory_path() / "leasehold-soak-XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr) {
-    return fail_errno(Errc::SystemError, "mkdtemp " + pattern, errno);
-  }
-  return fs::path(pattern);
-}
-
-/// Removed when all was kept; what was not kept is checked into there.
-struct Directory {
-  fs::path path;
-  bool keep = true;
-  ~Directory() {
-    std::error_code ignored;
-    if (!keep) fs::remove_all(path, ignored);
-  }
-};
-
-/// Each round's seed is one more than the last one's, so a round that failed is repeated by
-/// --seed S --kills (one round's).
+/// The seed of each round is one more than that of the round before, so `--seed S --kills N` with N
+/// kills per round repeats a failed round.
 Result<void> run_rounds(const Settings& settings, const demo::Poller& poller,
                         const fs::path& directory, Summary& summary) {
   Workload workload = TRY(make_workload(settings));
@@ -63,55 +45,58 @@ Result<void> run_rounds(const Settings& settings, const demo::Poller& poller,
   return {};
 }
 
+/// True when every check passed. The histories stay on disk otherwise.
 Result<bool> run(const Settings& settings, const demo::Poller& poller) {
-  std::optional<cli::ReportFile> report;
-  if (settings.report_path) report = TRY(cli::ReportFile::open(*settings.report_path));
-  Directory directory{.path = TRY(fresh_directory())};
+  const auto reports = TRY(cli::ReportDirectory::open(settings.out_dir, "soak", {"json", "txt"}));
+  auto directory = TRY(TemporaryDirectory::create("soak"));
   std::cout << "seed " << settings.seed << std::endl;
   Summary summary(settings);
-  const auto done = run_rounds(settings, poller, directory.path, summary);
-  directory.keep = !done || !summary.all_passed();
-  if (directory.keep) std::cerr << "Histories and logs: " << directory.path.string() << '\n';
+  const auto done = run_rounds(settings, poller, directory.path(), summary);
+  if (!done || !summary.all_passed()) {
+    directory.keep();
+    std::cerr << "Histories and logs: " << directory.path().string() << '\n';
+  }
   std::cout << '\n' << summary.text();
-  const auto written = report ? report->write(summary.json().dump(2) + "\n") : Result<void>{};
-  if (!done) return std::unexpected(done.error());
-  std::cout << (summary.all_passed() ? "\nAll promises kept.\n"
-                                     : "\nNOT all promises were kept.\n");
-  TRY(written);
+  TRY(reports.write("json", summary.json().dump(2) + "\n"));
+  TRY(reports.write("txt", summary.text()));
+  TRY(done);
+  std::cout << (summary.all_passed() ? "\nAll checks passed.\n" : "\nSome checks FAILED.\n");
   return summary.all_passed();
 }
 
 void describe(CLI::App& app, Settings& settings) {
   app.set_version_flag("--version", "leasehold-soak " + std::string(version()));
-  app.add_option("--bin-dir", settings.bin_dir, "Where the programs are")->required();
-  app.add_option("--model", settings.model_path, "A GGUF model")->required();
-  app.add_option("--seed", settings.seed, "Names everything that is left to chance")
+  app.add_option("--bin-dir", settings.bin_dir, "Directory of the programs")->required();
+  app.add_option("--model", settings.model_path, "GGUF model")->required();
+  app.add_option("--seed", settings.seed, "Seed of the actions, their targets and their times")
       ->capture_default_str();
-  app.add_option("--kills", settings.kills, "End after so many SIGKILLs")
+  app.add_option("--kills", settings.kills, "Stop after this many SIGKILLs")
       ->check(CLI::Range(1u, 1'000'000u))
       ->capture_default_str();
-  app.add_option("--max-minutes", settings.max_minutes, "Or after so long")
+  app.add_option("--max-minutes", settings.max_minutes, "Stop after this many minutes")
       ->check(CLI::Range(1u, 10'000u))
       ->capture_default_str();
-  app.add_option("--kills-per-round", settings.kills_per_round, "Judge after so many")
+  app.add_option("--kills-per-round", settings.kills_per_round,
+                 "SIGKILLs in one round; its history is checked at its end")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--tenants", settings.tenants, "Side by side")
+  app.add_option("--tenants", settings.tenants, "Number of tenants that run at a time")
       ->check(CLI::Range(1, 32))
       ->capture_default_str();
-  app.add_option("--max-tokens", settings.max_tokens, "How long each text is")
+  app.add_option("--max-tokens", settings.max_tokens, "Length of each text in tokens")
       ->check(CLI::Range(10, 400))
       ->capture_default_str();
   app.add_flag("!--no-store", settings.store,
-               "Nobody keeps the broker's descriptors, and it keeps no journal: each starts anew");
-  app.add_option("--report", settings.report_path, "Write the summary there, as JSON");
+               "Run brokers without descriptor store and journal, so that each starts empty");
+  app.add_option("--out", settings.out_dir, "Directory for soak.json and soak.txt");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Settings settings;
-  CLI::App app{"Kills, stops and takes back at random, and judges what is left.", "leasehold-soak"};
+  CLI::App app{"Kill and stop processes and revoke leases at random, then check the histories",
+               "leasehold-soak"};
   describe(app, settings);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   const auto poller = demo::Poller::create();

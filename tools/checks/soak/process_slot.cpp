@@ -6,13 +6,8 @@
 
 namespace leasehold::soak {
 
-Result<void> ProcessSlot::start(const ChildConfig& config) {
-  adopt(TRY(Child::start(config)));
-  return {};
-}
-
 void ProcessSlot::adopt(Child child) {
-  expects(!child_, "the end of the last process was taken");
+  expects(!child_, "the exit status of the last process was taken");
   child_.emplace(std::move(child));
   stop_actions_ = 0;
   was_killed_ = false;

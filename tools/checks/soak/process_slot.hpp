@@ -1,8 +1,7 @@
-/// A place that is has_process with one process after another.
+/// Runs one process after another, and stops and kills them.
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "common/child_process.hpp"
 
@@ -11,23 +10,22 @@ namespace leasehold::soak {
 /// Threads: one.
 class ProcessSlot {
  public:
-  /// Not while it is has_process, nor `adopt`. Errors: those of Child::start.
-  Result<void> start(const ChildConfig& config);
+  /// Precondition: no process, so no exit status is lost.
   void adopt(Child child);
 
-  /// Until the end of the process was taken, so that none is lost.
+  /// True until the exit status of the process is taken.
   bool has_process() const { return child_.has_value(); }
-  bool is_running();  ///< At this moment; stopped ones do.
+  bool is_running();  ///< Also true for a stopped process.
   bool is_stopped() const { return stop_actions_ > 0; }
-  /// How the last one ended, reported once; nothing while it is_running.
+  /// The exit status of the last process, returned once; nothing while it runs.
   std::optional<int> take_exit_status();
-  /// This very process was killed by `kill`.
+  /// The current or last process was killed by `kill`.
   bool was_killed() const { return was_killed_; }
 
   void kill();
+  /// SIGSTOP, until `count_action` was called this many times.
   void stop(std::uint64_t for_actions);
   void resume();
-  /// One more action was done: counts down, and lets it go on when its time is over.
   void count_action();
 
   const UniqueFd& output() const { return child_->output(); }

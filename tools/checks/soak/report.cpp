@@ -62,7 +62,7 @@ std::string Summary::text() const {
     const bool ok = summary.passed == summary.rounds;
     text += fmt::format("{}  {} ({} of {} rounds; {}: {})\n", ok ? "ok    " : "FAILED",
                         summary.promise, summary.passed, summary.rounds,
-                        ok ? "the last" : "the first that broke it", summary.seen);
+                        ok ? "the last" : "the first failure", summary.seen);
   }
   return text;
 }

@@ -1,4 +1,4 @@
-/// All rounds together, for people and for programs. Pure.
+/// Sums up all rounds as text and as JSON. Pure.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,11 +10,11 @@
 
 namespace leasehold::soak {
 
-/// One promise over all rounds.
+/// One check over all rounds.
 struct CheckSummary {
   std::string promise;
   std::uint32_t rounds = 0, passed = 0;
-  std::string seen;  ///< Of the first round that broke it, else of the last.
+  std::string seen;  ///< From the first round that failed, else from the last.
 };
 
 class Summary {
@@ -34,7 +34,7 @@ class Summary {
   std::vector<CheckSummary> summaries_;
 };
 
-/// One line while it goes on.
+/// One line of progress.
 std::string round_text(std::uint64_t seed, const RoundResult& round);
 
 }  // namespace leasehold::soak

@@ -12,9 +12,9 @@
 namespace leasehold::soak {
 namespace {
 
-/// Nobody is disturbed any more: whoever is not done by then timed_out.
+/// After the last action, for all requests to end.
 constexpr Duration kSettleTimeout = std::chrono::minutes(3);
-/// When nobody tells anything, a action is done all the same.
+/// Without new tokens, the next action runs after this time.
 constexpr Duration kIdleTimeout = std::chrono::milliseconds(500);
 constexpr std::uint64_t kActionsPerScan = 3;
 
@@ -39,7 +39,7 @@ class Round {
   }
 
  private:
-  /// Until the tenants have reported as much as the action asks for, then does it.
+  /// Waits for the tokens that the action asks for, then runs it.
   Result<void> wait_for(const ScriptAction& action) {
     const std::uint64_t wanted = supervisor_.tokens_received() + action.after_tokens;
     const TimePoint enough = clock_.now() + kIdleTimeout;
@@ -53,7 +53,7 @@ class Round {
     return {};
   }
 
-  /// False when there is nobody to do it to.
+  /// False when there is no target.
   bool act(const ScriptAction& action) {
     switch (action.kind) {
       case ScriptActionKind::KillTenant:
@@ -90,7 +90,7 @@ class Round {
     return inject(slots[action.which % slots.size()].process, fault);
   }
 
-  /// Not while a worker is on its way: which broker it met would be a guess.
+  /// Only when all workers are ready: a worker that starts may attach to either broker.
   bool to_broker(const Fault& fault) {
     return supervisor_.all_workers_ready() && inject(supervisor_.broker(), fault);
   }
@@ -102,7 +102,7 @@ class Round {
   }
 
   bool to_lease(const ScriptAction& action, wire::LeaseScope scope, bool drain) {
-    demo::BrokerView* broker = supervisor_.view();
+    BrokerView* broker = supervisor_.view();
     auto leases = broker ? broker->leases() : fail(Errc::BrokerLost, "");
     if (!leases) return false;
     std::erase_if(*leases, [&](const wire::LeaseView& lease) {
@@ -117,14 +117,14 @@ class Round {
     return broker->command(wire::LeaseRevoke{.lease = lease}).has_value();
   }
 
-  /// A look that fails because the broker went away is made up for by the next.
+  /// A search that fails because the broker died is repeated after later actions.
   void scan() {
-    if (demo::BrokerView* broker = supervisor_.view()) {
+    if (BrokerView* broker = supervisor_.view()) {
       (void)find_canaries(*broker, workload_.canaries, *supervisor_.history().canaries);
     }
   }
 
-  /// Left alone, everybody is answered again.
+  /// Without further actions every tenant gets a complete answer.
   Result<void> serve_all_tenants() {
     supervisor_.resume_all();
     const auto& instances = supervisor_.history().tenants;
@@ -136,7 +136,7 @@ class Round {
       for (; next < instances.size(); ++next) {
         if (instances[next].record.completed) answered.insert(instances[next].tenant);
       }
-      if (clock_.now() > deadline) return timed_out("somebody is never answered");
+      if (clock_.now() > deadline) return timed_out("a tenant got no complete answer");
     }
     return {};
   }
@@ -151,22 +151,22 @@ class Round {
       TRY(supervisor_.poll(false));
       if (!unsettled()) return {};
     }
-    return timed_out(unsettled().value_or("it took too long until all was quiet"));
+    return timed_out(unsettled().value_or("the system was not quiet in time"));
   }
 
-  /// What is still going on when nobody is disturbed; nothing when all is quiet and given back, and
-  /// then the status that said so is kept for the judge.
+  /// Describes what has not ended yet. Nothing once all is quiet and free; the status that shows it
+  /// is kept for the judge.
   std::optional<std::string> unsettled() {
     for (const TenantSlot& slot : supervisor_.tenants())
       if (slot.process.has_process()) return slot.spec->name + " never ended";
-    demo::BrokerView* broker = supervisor_.view();
-    if (broker == nullptr) return "no broker is reached";
+    BrokerView* broker = supervisor_.view();
+    if (broker == nullptr) return "the broker cannot be reached";
     for (const WorkerSlot& slot : supervisor_.workers())
-      if (!slot.ready) return slot.name + " never got ready";
+      if (!slot.ready) return slot.name + " never became ready";
     const auto status = broker->status();
     if (!status) return "the broker does not answer: " + status.error().detail;
     if (status->free_bytes != status->capacity_bytes) {
-      return fmt::format("{} of {} bytes never got free",
+      return fmt::format("{} of {} bytes never became free",
                          status->capacity_bytes - status->free_bytes, status->capacity_bytes);
     }
     supervisor_.history().last = *status;
@@ -222,7 +222,7 @@ Result<void> run_undisturbed(const Settings& settings, Workload& workload,
   };
   while (!all_answered()) {
     TRY(supervisor.poll(true));
-    if (clock.now() > deadline) return fail(Errc::TimedOut, "the calm run does not end");
+    if (clock.now() > deadline) return fail(Errc::TimedOut, "the undisturbed run does not end");
   }
   for (TenantSpec& spec : workload.tenants) spec.undisturbed = text_of(spec)->record.tokens;
   return {};

@@ -1,5 +1,5 @@
-/// One round: a fresh broker and workers, tenants in a loop, actions until enough were killed, then
-/// calm until everybody is done, then judgement.
+/// One round: starts a broker, workers and tenants, runs actions until enough processes are killed,
+/// waits until all requests end, and judges the history.
 #pragma once
 
 #include <filesystem>
@@ -14,15 +14,15 @@ namespace leasehold::soak {
 struct RoundPlan {
   std::uint64_t seed = 0;
   std::uint32_t kills = 0;
-  TimePoint until;                  ///< No more actions from then on.
-  std::filesystem::path directory;  ///< Its own, and there.
+  TimePoint until;                  ///< No actions after this time.
+  std::filesystem::path directory;  ///< Exists and is empty.
 };
 
-/// Errors: TimedOut (interrupted, or somebody never ended), those of starting programs.
+/// Errors: TimedOut (interrupted, or a process did not end), those of starting programs.
 Result<RoundResult> run_round(const Settings& settings, const Workload& workload,
                               const demo::Poller& poller, const RoundPlan& plan);
 
-/// Each spec's text when nobody disturbs it. Errors: as above.
+/// Fills in each tenant's undisturbed text. Errors: as run_round.
 Result<void> run_undisturbed(const Settings& settings, Workload& workload,
                              const demo::Poller& poller, const std::filesystem::path& directory);
 

@@ -1,14 +1,13 @@
-/// What the soak was asked to do.
+/// Command-line settings of the soak.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 namespace leasehold::soak {
 
 struct Settings {
-  std::string bin_dir;  ///< Where leasehold-broker, -worker and -tenant are.
+  std::string bin_dir;  ///< Directory of leasehold-broker, -worker and -tenant.
   std::string model_path;
   std::uint64_t seed = 1;
   std::uint32_t kills = 1000;
@@ -18,8 +17,8 @@ struct Settings {
   std::uint32_t tenants = 6;
   std::uint32_t max_tokens = 120;
   std::uint32_t slow_motion_us = 20;
-  bool store = true;  ///< A service manager keeps descriptors, and the broker has a journal.
-  std::optional<std::string> report_path;
+  bool store = true;    ///< Keep the broker's descriptors, and give it a journal.
+  std::string out_dir;  ///< For the reports; empty: none are written.
 };
 
 }  // namespace leasehold::soak

@@ -1,11 +1,8 @@
 #include "tools/checks/soak/supervisor.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <iterator>
 
 #include "ipc/control/event_file.hpp"
@@ -21,9 +18,12 @@ constexpr const char* kFenceTimeout_ms = "1500";
 
 Supervisor::Supervisor(const Settings& settings, const Workload& workload,
                        const demo::Poller& poller, std::filesystem::path directory)
-    : settings_(settings), workload_(workload), poller_(poller), directory_(std::move(directory)) {
+    : settings_(settings),
+      workload_(workload),
+      poller_(poller),
+      store_(settings.store ? std::make_unique<FdStore>() : nullptr),
+      programs_(settings.bin_dir, std::move(directory), store_.get()) {
   history_.canaries.emplace();
-  if (settings.store) store_ = std::make_unique<FdStore>();
   for (std::uint32_t i = 0; i < settings.workers; ++i) {
     workers_.push_back({.process = {}, .name = fmt::format("w{}", i)});
   }
@@ -45,26 +45,18 @@ Result<void> Supervisor::poll(bool tenants) {
   return {};
 }
 
-demo::BrokerView* Supervisor::view() {
+BrokerView* Supervisor::view() {
   return view_ && broker_.is_running() && !broker_.is_stopped() ? &*view_ : nullptr;
 }
 
-// ------------------------------------------------------------------------------------------- ends
+// ------------------------------------------------------------------------------------------ exits
 
 Result<void> Supervisor::read(TenantSlot& slot) {
   if (!slot.process.has_process()) return {};
-  std::array<char, 16 * 1024> bytes;
-  while (true) {
-    const ssize_t got = ::read(slot.process.output().get(), bytes.data(), bytes.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return {};  // nothing more now, or ever
-    slot.lines.append({bytes.data(), static_cast<std::size_t>(got)});
-    while (const auto line = slot.lines.next()) {
-      const std::size_t before = slot.record.tokens.size();
-      TRY(demo::note(slot.record, *line));
-      tokens_received_ += slot.record.tokens.size() - before;
-    }
-  }
+  const std::size_t before = slot.record.tokens.size();
+  TRY(demo::read_available(slot.process.output(), slot.lines, slot.record));
+  tokens_received_ += slot.record.tokens.size() - before;
+  return {};
 }
 
 Result<void> Supervisor::collect_exits() {
@@ -75,7 +67,7 @@ Result<void> Supervisor::collect_exits() {
     note_end("broker", broker_, *status);
     history_.brokers.back().ended_early = store_ == nullptr;
     view_.reset();
-    for (WorkerSlot& slot : workers_) slot.ready = false;  // the next broker knows none of them
+    for (WorkerSlot& slot : workers_) slot.ready = false;  // workers must attach to the next broker
   }
   for (WorkerSlot& slot : workers_) {
     if (const auto status = slot.process.take_exit_status())
@@ -83,7 +75,7 @@ Result<void> Supervisor::collect_exits() {
   }
   for (TenantSlot& slot : tenants_) {
     if (!slot.process.has_process() || slot.process.is_running()) continue;
-    TRY(read(slot));  // what it wrote before it ended
+    TRY(read(slot));  // its last output
     const auto status = slot.process.take_exit_status();
     note_end(slot.spec->name, slot.process, status.value_or(0));
     TRY(record_tenant(slot));
@@ -116,7 +108,7 @@ Result<void> Supervisor::start_missing(bool tenants) {
   return {};
 }
 
-/// With a store the next broker takes up where the last one ended, and lease ids go on.
+/// With a store, the new broker continues the state of the one before and its lease ids.
 Result<void> Supervisor::start_broker() {
   const bool resumes = store_ && !history_.brokers.empty();
   if (resumes) {
@@ -126,27 +118,29 @@ Result<void> Supervisor::start_broker() {
   }
   const std::string name = fmt::format("broker-{}", broker_instances_.size());
   broker_instances_.push_back(history_.brokers.size() - 1);
-  ChildConfig config{.argv = {program("leasehold-broker"), "--socket", socket(), "--capacity",
-                              "64MiB", "--allow-memory-check", "--fence-timeout-ms",
-                              kFenceTimeout_ms, "--event-log", directory_ / (name + ".jsonl")},
-                     .log_path = log(name)};
-  if (!store_) return broker_.start(config);
-  const std::filesystem::path state = directory_ / "state";
-  std::error_code ignored;  // the broker says what is wrong with it
-  std::filesystem::create_directory(state, ignored);
-  config.argv.insert(config.argv.end(), {"--state-dir", state});
-  broker_.adopt(TRY(store_->start(config)));
+  StartOptions options{
+      .arguments = {"--capacity", "64MiB", "--allow-memory-check", "--fence-timeout-ms",
+                    kFenceTimeout_ms, "--event-log", event_log(name)},
+      .environment = {},
+      .log_name = name};
+  if (store_) {
+    const std::filesystem::path state = programs_.directory() / "state";
+    std::error_code ignored;  // the broker reports it
+    std::filesystem::create_directory(state, ignored);
+    options.arguments.insert(options.arguments.end(), {"--state-dir", state});
+  }
+  broker_.adopt(TRY(programs_.start_broker(std::move(options))));
   return {};
 }
 
-/// Tries once; a broker that has just been started takes a moment.
+/// Tries once: a new broker needs time to listen.
 Result<void> Supervisor::connect_broker() {
-  auto connected = demo::BrokerView::connect(socket());
+  auto connected = BrokerView::connect(programs_.broker_socket());
   if (!connected) return {};
   for (const TenantSpec& spec : workload_.tenants) {
     const auto admitted = connected->command(wire::TenantAdmit{
         .tenant = {spec.name}, .max_concurrent = 4, .max_blocks = 1000, .ttl_ms = kTtl_ms});
-    if (!admitted) return {};  // it went away again
+    if (!admitted) return {};  // it died
   }
   view_.emplace(*std::move(connected));
   return {};
@@ -157,27 +151,27 @@ Result<void> Supervisor::start_worker(WorkerSlot& slot) {
   slot.ready = false;
   history_.workers.push_back({.name = slot.name, .broker = history_.brokers.size() - 1});
   const std::string file = fmt::format("worker-{}", slot.instance);
-  return slot.process.start(
-      {.argv = {program("leasehold-worker"), "--broker", socket(), "--name", slot.name, "--model",
-                settings_.model_path, "--listen", directory_ / (slot.name + ".sock"), "--threads",
-                "1", "--slow-motion-us", std::to_string(settings_.slow_motion_us), "--event-log",
-                directory_ / (file + ".jsonl")},
-       .log_path = log(file)});
+  slot.process.adopt(TRY(programs_.start_worker(
+      slot.name, settings_.model_path,
+      {.arguments = {"--threads", "1", "--slow-motion-us", std::to_string(settings_.slow_motion_us),
+                     "--event-log", event_log(file)},
+       .environment = {},
+       .log_name = file})));
+  return {};
 }
 
 Result<void> Supervisor::start_tenant(TenantSlot& slot) {
   slot.lines = {};
   slot.record = {.name = slot.spec->name};
-  return slot.process.start(
-      {.argv = {program("leasehold-tenant"), "--socket", socket(), "--tenant", slot.spec->name,
-                "--prompt", slot.spec->prompt, "--temperature", "0.8", "--seed",
-                std::to_string(slot.spec->seed), "--max-tokens",
-                std::to_string(settings_.max_tokens), "--ignore-eos", "--rebind", "-o", "json"},
-       .log_path = log("tenant-" + slot.spec->name),
-       .read_output = true});
+  slot.process.adopt(TRY(programs_.start_tenant(
+      slot.spec->name, slot.spec->prompt,
+      {.arguments = {"--temperature", "0.8", "--seed", std::to_string(slot.spec->seed),
+                     "--max-tokens", std::to_string(settings_.max_tokens), "--ignore-eos",
+                     "--rebind"}})));
+  return {};
 }
 
-// ------------------------------------------------------------------------------------------ looks
+// ---------------------------------------------------------------------------------------- status
 
 bool Supervisor::all_workers_ready() const {
   return std::ranges::all_of(workers_, &WorkerSlot::ready);
@@ -186,7 +180,7 @@ bool Supervisor::all_workers_ready() const {
 void Supervisor::refresh_workers() {
   const bool known = std::ranges::all_of(
       workers_, [](WorkerSlot& slot) { return slot.ready && slot.process.is_running(); });
-  demo::BrokerView* broker = known ? nullptr : view();
+  BrokerView* broker = known ? nullptr : view();
   if (broker == nullptr) return;
   const auto listed = broker->workers();
   if (!listed) return;
@@ -200,7 +194,7 @@ void Supervisor::refresh_workers() {
 }
 
 void Supervisor::sample_status() {
-  demo::BrokerView* broker = view();
+  BrokerView* broker = view();
   if (broker == nullptr) return;
   if (const auto status = broker->status()) history_.brokers.back().samples.push_back(*status);
 }
@@ -219,14 +213,14 @@ void Supervisor::count_action() {
 
 Result<void> Supervisor::collect_event_logs() {
   for (std::size_t i = 0; i < broker_instances_.size(); ++i) {
-    auto reported = TRY(events::read_event_file(directory_ / fmt::format("broker-{}.jsonl", i)));
+    auto reported = TRY(events::read_event_file(event_log(fmt::format("broker-{}", i))));
     auto& events = history_.brokers[broker_instances_[i]].events;
     events.insert(events.end(), std::make_move_iterator(reported.begin()),
                   std::make_move_iterator(reported.end()));
   }
   for (std::size_t i = 0; i < history_.workers.size(); ++i) {
-    // A worker that ended before it could begin wrote nothing.
-    auto steps = events::read_event_file(directory_ / fmt::format("worker-{}.jsonl", i));
+    // A worker that ended during its start has no event log.
+    auto steps = events::read_event_file(event_log(fmt::format("worker-{}", i)));
     if (steps)
       history_.workers[i].steps = *std::move(steps);
     else if (steps.error().code != Errc::FileNotFound)

@@ -1,4 +1,4 @@
-/// One broker, some workers and tenants, each started again when it ends, and all that they wrote.
+/// Keeps a broker, workers and tenants running, and collects their history.
 #pragma once
 
 #include <filesystem>
@@ -10,6 +10,7 @@
 #include "tools/checks/soak/process_slot.hpp"
 #include "tools/checks/soak/workload.hpp"
 #include "tools/local_system/fd_store.hpp"
+#include "tools/local_system/local_system.hpp"
 
 namespace leasehold::soak {
 
@@ -27,24 +28,24 @@ struct TenantSlot {
   demo::TenantRecord record;
 };
 
-/// Lifetime: children end with it. `workload` and `poller` must outlive it. Threads: one.
+/// Lifetime: processes end with it; `settings`, `workload` and `poller` outlive it. Threads: one.
 class Supervisor {
  public:
   Supervisor(const Settings& settings, const Workload& workload, const demo::Poller& poller,
              std::filesystem::path directory);
 
-  /// Waits for a word of anybody, reads it, takes in who has ended, starts who is missing, and
-  /// counts bytes. Tenants are started only while `tenants` says so.
-  /// Errors: TimedOut after Ctrl-C; FileNotFound without programs; MalformedMessage.
+  /// Waits for output, reads it, records exits, restarts processes and samples the status. Starts
+  /// tenants only if `tenants`.
+  /// Errors: TimedOut after Ctrl-C; FileNotFound for a missing program; MalformedMessage.
   Result<void> poll(bool tenants);
 
-  /// Let all that stand go on.
+  /// Resumes every stopped process.
   void resume_all();
-  /// To every process that is_stopped.
+  /// Counts one action for every stopped process.
   void count_action();
 
-  /// Asked of the broker; nothing while it does not answer, which may be so the next moment.
-  demo::BrokerView* view();
+  /// Null while the broker does not answer.
+  BrokerView* view();
 
   ProcessSlot& broker() { return broker_; }
   std::vector<WorkerSlot>& workers() { return workers_; }
@@ -52,7 +53,7 @@ class Supervisor {
   bool all_workers_ready() const;
   std::uint64_t tokens_received() const { return tokens_received_; }
   History& history() { return history_; }
-  /// What broker and workers wrote to their files joins the rest.
+  /// Adds the event logs of brokers and workers to the history.
   Result<void> collect_event_logs();
 
  private:
@@ -66,20 +67,19 @@ class Supervisor {
   Result<void> connect_broker();
   void refresh_workers();
   void sample_status();
-  std::string program(const std::string& name) const { return settings_.bin_dir + "/" + name; }
-  std::string log(const std::string& name) const { return directory_ / (name + ".log"); }
-  std::string socket() const { return directory_ / "broker.sock"; }
+  std::string event_log(const std::string& name) const {
+    return programs_.directory() / (name + ".jsonl");
+  }
 
   const Settings& settings_;
   const Workload& workload_;
   const demo::Poller& poller_;
-  std::filesystem::path directory_;
   SystemClock clock_;
-  std::unique_ptr<FdStore> store_;  ///< Nothing without one.
-  std::vector<std::size_t>
-      broker_instances_;  ///< Of each broker process: its index in the history.
+  std::unique_ptr<FdStore> store_;  ///< Null without --store.
+  ProgramStarter programs_;
+  std::vector<std::size_t> broker_instances_;  ///< Index in the history, by broker process.
   ProcessSlot broker_;
-  std::optional<demo::BrokerView> view_;
+  std::optional<BrokerView> view_;
   std::vector<WorkerSlot> workers_;
   std::vector<TenantSlot> tenants_;
   std::uint64_t tokens_received_ = 0;

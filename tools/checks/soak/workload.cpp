@@ -7,14 +7,15 @@
 namespace leasehold::soak {
 namespace {
 
-/// Long enough that no text has them by chance; the first is what every prompt begins with.
+/// Long enough not to occur by chance. The first token, which all prompts share, is not included.
 constexpr std::size_t kCanaryTokens = 10;
 
 Result<Canary> canary_of(const TenantSpec& spec, const Tokenizer& tokenizer) {
   const auto tokens = TRY(tokenizer.encode(spec.prompt));
   if (tokens.size() <= kCanaryTokens) {
-    return fail(Errc::UnsupportedModel, fmt::format("\"{}\" is only {} tokens; a canary needs more",
-                                                    spec.prompt, tokens.size()));
+    return fail(Errc::UnsupportedModel,
+                fmt::format("the prompt \"{}\" has only {} tokens; a canary needs more than 10",
+                            spec.prompt, tokens.size()));
   }
   return Canary{spec.name, {tokens.begin() + 1, tokens.begin() + 1 + kCanaryTokens}};
 }

@@ -1,4 +1,4 @@
-/// Who takes spec: tenants, each with a prompt that begins with a canary of its own.
+/// The tenants of the soak; each prompt starts with a canary of its own.
 #pragma once
 
 #include <vector>
@@ -11,13 +11,13 @@ namespace leasehold::soak {
 struct TenantSpec {
   std::string name;
   std::string prompt;
-  std::uint64_t seed = 0;                 ///< Of its sampling.
-  std::vector<std::int32_t> undisturbed;  ///< Filled in by a calm run.
+  std::uint64_t seed = 0;                 ///< Seed for sampling.
+  std::vector<std::int32_t> undisturbed;  ///< Filled in by run_undisturbed.
 };
 
 struct Workload {
   std::vector<TenantSpec> tenants;
-  std::vector<Canary> canaries;  ///< Of the spec with the same index.
+  std::vector<Canary> canaries;  ///< Of the tenant with the same index.
 };
 
 /// Errors: those of opening the model and reading its vocabulary.

@@ -13,7 +13,7 @@ using jinja::Value;
 constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
 constexpr std::string_view kTokensKey = "tokenizer.ggml.tokens";
 
-/// What most models since 2023 understand.
+/// ChatML, which most models since 2023 understand.
 constexpr std::string_view kChatMl =
     "{% for message in messages %}"
     "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
@@ -28,7 +28,7 @@ Result<std::optional<std::string>> special_text(const GgufFile& file,
   if (!file.has(key)) return std::nullopt;
   const auto id = TRY(file.get<std::uint32_t>(key));
   if (id < tokens.size()) return tokens[id];
-  return fail(Errc::FileCorrupt, fmt::format("{}: {} is {}, the vocabulary has {} tokens",
+  return fail(Errc::FileCorrupt, fmt::format("{}: {} is {}; the vocabulary has {} tokens",
                                              file.path(), key, id, tokens.size()));
 }
 

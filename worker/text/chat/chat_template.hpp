@@ -1,12 +1,11 @@
-/// Messages made into the prompt a model was trained on, by the model file's own template.
+/// Renders messages to a prompt with the chat template of a model file.
 ///
 ///   ChatTemplate chat = TRY(ChatTemplate::from_metadata(file));
 ///   std::string prompt = TRY(chat.render({.messages = messages_value(messages), .now_unix_s =
 ///   t}));
 ///
-/// The prompt spells out the model's control tokens ("<|im_start|>"), the one at its beginning too
-/// where the template has one. Its text is to be encoded with those read as tokens, and without a
-/// second one at the beginning.
+/// The prompt contains control tokens by name ("<|im_start|>"), including BOS if the template
+/// writes it. Encode it with SpecialTokens::AsTokens, which adds no second BOS.
 ///
 /// Source: Hugging Face, "Templates for chat models"; metadata key `tokenizer.chat_template` of the
 /// GGUF specification.
@@ -28,10 +27,10 @@ struct ChatMessage {
   std::string content;
 };
 
-/// As a template sees them.
+/// The messages as a template value.
 jinja::Value messages_value(std::span<const ChatMessage> messages);
 
-/// The control tokens templates may name, as the vocabulary writes them; none where it has none.
+/// The texts of the control tokens that templates can use; empty if the vocabulary has none.
 struct SpecialTexts {
   std::optional<std::string> bos, eos, unknown, padding;
 };
@@ -39,28 +38,28 @@ struct SpecialTexts {
 struct ChatRequest {
   jinja::Value messages;
   jinja::Value tools = jinja::Value(jinja::None{});
-  /// Ends with what the assistant's turn begins with.
+  /// Ends the prompt with the beginning of the assistant's turn.
   bool add_generation_prompt = true;
-  /// What else the template asks for, such as `enable_thinking`.
+  /// Further variables of the template, such as `enable_thinking`.
   jinja::Template::Variables extra;
-  /// The time the template is told.
+  /// The time that strftime_now prints.
   std::int64_t now_unix_s = 0;
 };
 
 class ChatTemplate {
  public:
-  /// The file's own; ChatML when it has none.
-  /// Errors: UnsupportedModel naming the construct and its line; FileCorrupt for ids that are no
-  /// tokens; those of GgufFile::get.
+  /// Parses the file's template, or ChatML if it has none.
+  /// Errors: UnsupportedModel naming the construct and its line; FileCorrupt for ids outside the
+  /// vocabulary; those of GgufFile::get.
   static Result<ChatTemplate> from_metadata(const GgufFile& file);
 
   static Result<ChatTemplate> parse(std::string_view source, SpecialTexts special);
 
-  /// Errors: BadRequest for messages the template refuses (raise_exception, with its text) or does
-  /// not suit; UnsupportedModel for a construct we lack; PromptTooLong beyond a limit.
+  /// Errors: BadRequest if the template raises an exception, with the text of raise_exception;
+  /// UnsupportedModel for an unsupported construct; PromptTooLong beyond a limit.
   Result<std::string> render(const ChatRequest& request, const jinja::Limits& limits = {}) const;
 
-  /// True when the file had no template.
+  /// True if the file has no template.
   bool is_fallback() const { return is_fallback_; }
 
  private:

@@ -11,7 +11,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using jinja::Value;
 
-constexpr std::uint32_t kMaxDepth = jinja::Limits{}.value_depth - 10;  // the template adds its own
+constexpr std::uint32_t kMaxDepth =
+    jinja::Limits{}.value_depth - 10;  // leaves room for values that wrap it
 
 Result<Value> convert(const Json& json, std::uint32_t depth);
 

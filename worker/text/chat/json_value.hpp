@@ -1,4 +1,4 @@
-/// JSON as a template sees it.
+/// JSON as template values.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,8 +8,8 @@
 
 namespace leasehold {
 
-/// Objects keep their order, which templates print. A whole number beyond 64 bits becomes a float.
-/// Errors: BadRequest for values that nest deeper than jinja::Limits allow.
+/// Objects keep the order of their keys, which templates print. Integers beyond 64 bits become
+/// floats. Errors: BadRequest for values nested deeper than jinja::Limits allow.
 Result<jinja::Value> value_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace leasehold

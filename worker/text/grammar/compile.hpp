@@ -1,4 +1,4 @@
-/// From what a tenant wrote to a grammar.
+/// Compiles the grammar of a request.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace leasehold {
 
-/// Nothing for GrammarKind::None. Errors: BadRequest saying where and what. Takes milliseconds,
-/// some tens of them for a text made to be slow: it and what becomes of it are bounded.
+/// Returns null for GrammarKind::None. Errors: BadRequest naming the place and the cause. Takes
+/// milliseconds, tens of them for hostile input; the size of input and result is bounded.
 Result<std::shared_ptr<const Grammar>> compile_grammar(const GrammarSource& source);
 
 }  // namespace leasehold

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "worker/text/grammar/code_point.hpp"
+#include "common/utf8.hpp"
 #include "worker/text/grammar/gbnf_scanner.hpp"
 
 namespace leasehold {
@@ -75,7 +75,7 @@ class GbnfParser {
   }
 
   std::unexpected<Error> too_large() const {
-    return text_.error(fmt::format("up to here the grammar has more than {} symbols",
+    return text_.error(fmt::format("the grammar has more than {} symbols up to here",
                                    GrammarBuilder::kMaxSymbols));
   }
 
@@ -95,7 +95,7 @@ class GbnfParser {
   Result<Symbols> parse_group(int nesting) {
     const std::size_t at = text_.position() - 1;
     std::vector<Symbols> alternatives = TRY(parse_alternatives(nesting + 1));
-    if (!text_.take(")")) return text_.error_at(at, "this '(' is not closed");
+    if (!text_.take(")")) return text_.error_at(at, "'(' is not closed; add ')'");
     return builder_.choice(std::move(alternatives));
   }
 
@@ -172,7 +172,8 @@ Result<Grammar> parse_gbnf(std::string_view text) {
   const std::map<std::string, RuleId> rules = TRY(add_gbnf_rules(text, builder));
   const auto root = rules.find("root");
   if (root == rules.end())
-    return fail(Errc::BadRequest, "the grammar has no rule named 'root'; the text begins there");
+    return fail(Errc::BadRequest,
+                "the grammar has no rule named 'root'; add one, matching begins there");
   return builder.finish(root->second);
 }
 

@@ -5,10 +5,9 @@
 ///   item   ::= "text\n" | [a-zA-Z_] [^"\\\x00-\x1F]* | . | number
 ///   number ::= [0-9]+
 ///
-/// A rule is `name ::= alternatives`, up to the end of its line; it goes on in the next one after
-/// `::=`, after `|` and within parentheses. Repetitions: * + ? {m} {m,} {m,n}. Escapes, each a code
-/// point: \\ \n \r \t \" \[ \] \- and in hex \xHH \uHHHH \UHHHHHHHH. The text is UTF-8. The whole
-/// must be `root`.
+/// A rule is `name ::= alternatives` and ends with its line, except after `::=`, after `|` and
+/// within parentheses. Repetitions: * + ? {m} {m,} {m,n}. Escapes, each a code point: \\ \n \r \t
+/// \" \[ \] \- and in hex \xHH \uHHHH \UHHHHHHHH. The text is UTF-8. Matching begins at `root`.
 #pragma once
 
 #include <map>

@@ -6,7 +6,6 @@
 #include <charconv>
 
 #include "common/utf8.hpp"
-#include "worker/text/grammar/code_point.hpp"
 
 namespace leasehold {
 namespace {
@@ -63,7 +62,7 @@ Result<std::uint32_t> GbnfScanner::take_escape() {
   const std::size_t begin = at_ - 1;
   const auto* escape = std::ranges::find_if(
       kEscapes, [this](const Escape& candidate) { return starts_with(candidate.letter); });
-  if (escape == std::end(kEscapes)) return error_at(begin, "this escape is not known");
+  if (escape == std::end(kEscapes)) return error_at(begin, "unknown escape");
   ++at_;
   if (escape->digits == 0) return escape->value;
   std::uint32_t value = 0;
@@ -125,10 +124,8 @@ std::unexpected<Error> GbnfScanner::error_at(std::size_t position, const std::st
   const std::string_view before = text_.substr(0, position);
   const auto line = std::ranges::count(before, '\n') + 1;
   const std::string_view in_line = before.substr(before.rfind('\n') + 1);
-  const auto column = std::ranges::count_if(
-      in_line, [](char c) { return (static_cast<std::uint8_t>(c) & 0xC0) != 0x80; });
-  return fail(Errc::BadRequest,
-              fmt::format("grammar, line {} column {}: {}", line, column + 1, what));
+  return fail(Errc::BadRequest, fmt::format("grammar, line {} column {}: {}", line,
+                                            count_characters(in_line) + 1, what));
 }
 
 }  // namespace leasehold

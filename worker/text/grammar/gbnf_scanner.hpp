@@ -1,4 +1,4 @@
-/// The text of a grammar as its reader goes through it: blanks, names, characters, places.
+/// Scans the text of a grammar: blanks, names, characters, positions.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace leasehold {
 
 struct Repetition {
   std::uint32_t min = 0;
-  std::optional<std::uint32_t> max;  ///< Nothing: any number.
+  std::optional<std::uint32_t> max;  ///< Empty: unlimited.
 };
 
-/// BadRequest naming the place of the first byte that is not UTF-8.
+/// Errors: BadRequest with the position of the first byte that is not UTF-8.
 Result<void> check_utf8(std::string_view text);
 
-/// Over whole UTF-8. Lifetime: the text outlives it.
+/// The text is UTF-8. Lifetime: the text outlives the scanner.
 class GbnfScanner {
  public:
   explicit GbnfScanner(std::string_view text) : text_(text) {}
@@ -29,21 +29,21 @@ class GbnfScanner {
   bool starts_with(char c) const { return !at_end() && text_[at_] == c; }
   bool starts_with(std::string_view what) const { return rest().starts_with(what); }
 
-  /// True when it was there.
+  /// Skips the text if it comes next; returns whether it did.
   bool take(std::string_view what);
-  /// Letters, digits, '-' and '_'; empty when there is none.
+  /// Letters, digits, '-' and '_'; may be empty.
   std::string_view take_name();
-  /// One character or one escape. Not at the end.
+  /// One character or one escape. The scanner is not at the end.
   Result<std::uint32_t> take_character();
-  /// What follows a '{', with the '}'.
+  /// The rest of a repetition after its '{', including the '}'.
   Result<Repetition> take_repetition();
 
   void skip_blanks();
-  /// Blanks and comments, and newlines too if `newlines`.
+  /// Skips blanks and comments, and newlines if `newlines`.
   void skip(bool newlines);
 
   std::unexpected<Error> error(const std::string& what) const { return error_at(at_, what); }
-  /// "grammar, line 2 column 5: …", columns in characters.
+  /// "grammar, line 2 column 5: …"; columns count characters.
   std::unexpected<Error> error_at(std::size_t position, const std::string& what) const;
 
  private:

@@ -1,14 +1,13 @@
 /// A context-free grammar over bytes, ready to be matched.
 ///
-/// A *rule* is a list of alternatives, an *alternative* a run of symbols in one flat array, closed
-/// by an End. A symbol is a set of bytes (one of which comes next) or a rule. Characters beyond
-/// ASCII are spelled out as UTF-8 when the grammar is built, so matching knows nothing of them and
-/// a character may be spread over any number of tokens. Repetitions have become rules that call
-/// themselves in the last place, which costs a matcher no stack.
+/// A *rule* is a list of alternatives. An *alternative* is a run of symbols in one flat array,
+/// ended by an End. A symbol is a set of bytes or a rule. The builder turns characters beyond ASCII
+/// into UTF-8, so a character may span any number of tokens. Repetitions are rules that call
+/// themselves as the last symbol, which costs the matcher no stack.
 ///
-/// What GrammarBuilder::finish promises: every rule can be completed by some text, and no rule
-/// comes back to itself without consuming a byte but in the last place of an alternative. So a
-/// matcher terminates, and whatever it let through can be finished.
+/// GrammarBuilder::finish guarantees: some text completes each rule, and a rule that calls itself
+/// without consuming a byte does so as the last symbol only. So a matcher terminates, and every
+/// accepted prefix can be completed.
 ///
 /// Lifetime: a value. Threads: immutable once built.
 #pragma once
@@ -43,8 +42,8 @@ struct GrammarSymbol {
 };
 
 struct GrammarRule {
-  std::string name;                         ///< As the author calls it, or what it stands for.
-  std::vector<std::uint32_t> alternatives;  ///< Where each begins in `symbols`.
+  std::string name;  ///< From the grammar's text, or of the construct that made the rule.
+  std::vector<std::uint32_t> alternatives;  ///< Index of each one's first symbol in `symbols`.
 };
 
 struct Grammar {

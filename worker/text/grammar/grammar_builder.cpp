@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kLastCodePoint = 0x10FFFF;
 
-/// In order, none touching another.
+/// Sorted and merged; no two ranges touch.
 void normalise(CharacterClass& characters) {
   std::ranges::sort(characters);
   CharacterClass merged;
@@ -116,7 +116,7 @@ Symbols GrammarBuilder::choice(std::vector<Symbols> alternatives) {
 
 Symbols GrammarBuilder::repeat(const Symbols& what, std::uint32_t min,
                                std::optional<std::uint32_t> max) {
-  // Copies of a longer run are copies of one rule.
+  // Repetitions of more than one symbol repeat a rule.
   const bool many = min > 1 || (max && *max > 1);
   const Symbols one = many && what.size() > 1 ? as_rule({}, what) : what;
   Symbols symbols;
@@ -128,7 +128,7 @@ Symbols GrammarBuilder::repeat(const Symbols& what, std::uint32_t min,
     define(loop, {join(one, rule(loop)), {}});
     return join(std::move(symbols), rule(loop));
   }
-  // x{0,3} is (x (x (x)?)?)?, from the inside out.
+  // x{0,3} becomes (x (x (x)?)?)?, built from the inside.
   Symbols optional;
   for (std::uint32_t i = min; i < *max && !is_full(); ++i)
     optional = rule(make({}, {join(one, optional), {}}));
@@ -138,8 +138,8 @@ Symbols GrammarBuilder::repeat(const Symbols& what, std::uint32_t min,
 Result<Grammar> GrammarBuilder::finish(RuleId root) {
   if (is_full()) {
     return fail(Errc::BadRequest,
-                fmt::format("the grammar has more than {} symbols once repetitions and character "
-                            "classes are spelled out; use smaller ones",
+                fmt::format("the grammar has more than {} symbols after expanding repetitions "
+                            "and character classes; use smaller ones",
                             kMaxSymbols));
   }
   for (RuleId rule = 0; rule < rules_.size(); ++rule) {

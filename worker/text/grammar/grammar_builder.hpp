@@ -1,4 +1,4 @@
-/// Puts a grammar together. What GBNF and JSON schema have in common ends here.
+/// Builds grammars, for GBNF and for JSON schema.
 ///
 ///   GrammarBuilder b;
 ///   const RuleId list = b.declare("list");
@@ -20,7 +20,7 @@ namespace leasehold {
 using RuleId = std::uint32_t;
 using Symbols = std::vector<GrammarSymbol>;
 
-/// Unicode scalar values, both ends included.
+/// Unicode scalar values, including both ends.
 struct CodePoints {
   std::uint32_t low;
   std::uint32_t high;
@@ -28,7 +28,7 @@ struct CodePoints {
 };
 using CharacterClass = std::vector<CodePoints>;
 
-/// Everything but `characters`.
+/// All scalar values except `characters`.
 CharacterClass complement_of(CharacterClass characters);
 
 class GrammarBuilder {
@@ -40,13 +40,13 @@ class GrammarBuilder {
   bool is_defined(RuleId rule) const { return defined_[rule]; }
 
   static Symbols rule(RuleId rule) { return {{GrammarSymbol::Kind::Rule, rule}}; }
-  /// `what` as a rule of its own: copies of it then cost one symbol each.
+  /// Makes `what` a rule, so that each copy costs one symbol.
   Symbols as_rule(std::string name, const Symbols& what);
   Symbols text(std::string_view bytes);
-  /// One character of the class, as UTF-8.
+  /// One character of the class, in UTF-8.
   Symbols character(CharacterClass characters);
   Symbols choice(std::vector<Symbols> alternatives);
-  /// At min `min` times, at max `max` times; no `max`: as often as one likes.
+  /// Between `min` and `max` times; without `max`, any number of times from `min`.
   Symbols repeat(const Symbols& what, std::uint32_t min, std::optional<std::uint32_t> max);
 
   template <class... More>
@@ -55,14 +55,13 @@ class GrammarBuilder {
     return first;
   }
 
-  /// True once the grammar is larger than allowed: `finish` will say so, and there is no use in
-  /// adding to it.
+  /// True once the grammar exceeds its limit. `finish` will fail, so callers can stop early.
   bool is_full() const {
     return too_large_ || symbols_.size() > kMaxSymbols || rules_.size() > kMaxSymbols;
   }
 
-  /// Errors, all BadRequest: a rule that was declared and not defined, one that no text can
-  /// complete, left recursion, each by the rule's name; a grammar that is too large.
+  /// Errors: BadRequest for a rule that is declared but not defined, that no text can complete, or
+  /// that is left recursive, with its name; and for a grammar that is too large.
   Result<Grammar> finish(RuleId root);
 
  private:

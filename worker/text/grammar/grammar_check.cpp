@@ -19,8 +19,8 @@ std::span<const GrammarSymbol> alternative_at(const Grammar& grammar, std::uint3
   return std::span(grammar.symbols).subspan(begin, end - begin);
 }
 
-/// The rules one of whose alternatives consists of symbols that `holds` for, rules among them
-/// included: the least such set, found by going round until nothing is added.
+/// The least set of rules with an alternative whose symbols all satisfy `holds` or are in the set;
+/// computed to a fixpoint.
 Flags closure(const Grammar& grammar, const std::function<bool(const GrammarSymbol&)>& holds) {
   Flags in(grammar.rules.size());
   const auto symbol_is_in = [&](const GrammarSymbol& symbol) {
@@ -28,7 +28,7 @@ Flags closure(const Grammar& grammar, const std::function<bool(const GrammarSymb
   };
   for (bool added = true; added;) {
     added = false;
-    // Generated rules follow the ones they are made for, so backwards is the short way.
+    // Generated rules follow their parents, so the backward order needs fewer rounds.
     for (std::size_t rule = grammar.rules.size(); rule-- > 0;) {
       if (in[rule]) continue;
       in[rule] = std::ranges::any_of(grammar.rules[rule].alternatives, [&](std::uint32_t begin) {
@@ -40,7 +40,7 @@ Flags closure(const Grammar& grammar, const std::function<bool(const GrammarSymb
   return in;
 }
 
-/// A rule that has `rule` in one of its alternatives, other than itself.
+/// Another rule that has `rule` in one of its alternatives.
 std::optional<std::uint32_t> caller_of(const Grammar& grammar, std::uint32_t rule) {
   for (std::uint32_t other = 0; other < grammar.rules.size(); ++other) {
     if (other == rule) continue;
@@ -51,7 +51,7 @@ std::optional<std::uint32_t> caller_of(const Grammar& grammar, std::uint32_t rul
   return std::nullopt;
 }
 
-/// The rule itself when its author named it, else the one that it was made for.
+/// The rule if it has a name in the source, else the named rule that it was generated for.
 std::string named(const Grammar& grammar, std::uint32_t rule) {
   for (std::size_t steps = 0; grammar.rules[rule].name.empty(); ++steps) {
     const auto caller = caller_of(grammar, rule);
@@ -61,7 +61,7 @@ std::string named(const Grammar& grammar, std::uint32_t rule) {
   return grammar.rules[rule].name;
 }
 
-/// The rules that `rule` may begin with, but for the harmless ones.
+/// The rules that `rule` may begin with, except harmless ones.
 std::vector<std::uint32_t> left_ends(const Grammar& grammar, const Flags& nullable,
                                      std::uint32_t rule) {
   std::vector<std::uint32_t> ends;
@@ -77,13 +77,13 @@ std::vector<std::uint32_t> left_ends(const Grammar& grammar, const Flags& nullab
   return ends;
 }
 
-/// Depth first over left ends, with a stack of its own: grammars may be deep.
+/// Depth-first search over left ends with an explicit stack, because grammars may be deep.
 class LeftRecursion {
  public:
   LeftRecursion(const Grammar& grammar, const Flags& nullable)
       : grammar_(grammar), nullable_(nullable), states_(grammar.rules.size(), State::New) {}
 
-  /// A rule that can come back to itself.
+  /// Returns a rule that reaches itself.
   std::optional<std::uint32_t> find() {
     for (std::uint32_t rule = 0; rule < grammar_.rules.size(); ++rule) {
       if (const auto found = visit_from(rule)) return found;
@@ -132,8 +132,8 @@ Result<void> check_grammar(const Grammar& grammar) {
   const Flags nullable = closure(grammar, [](const GrammarSymbol&) { return false; });
   if (const auto rule = LeftRecursion(grammar, nullable).find()) {
     return fail(Errc::BadRequest,
-                fmt::format("rule '{}' is left recursive; begin its alternatives with something "
-                            "else, or write a repetition",
+                fmt::format("rule '{}' is left recursive; begin its alternatives with another "
+                            "symbol, or use a repetition",
                             named(grammar, *rule)));
   }
   const Flags productive = closure(grammar, [&](const GrammarSymbol& symbol) {
@@ -141,9 +141,10 @@ Result<void> check_grammar(const Grammar& grammar) {
   });
   const auto unproductive = std::ranges::find(productive, false) - productive.begin();
   if (static_cast<std::size_t>(unproductive) < productive.size()) {
-    return fail(Errc::BadRequest,
-                fmt::format("rule '{}' can never be completed by any text",
-                            named(grammar, static_cast<std::uint32_t>(unproductive))));
+    return fail(
+        Errc::BadRequest,
+        fmt::format("rule '{}' cannot be completed by any text; add an alternative that ends",
+                    named(grammar, static_cast<std::uint32_t>(unproductive))));
   }
   return {};
 }

@@ -1,4 +1,4 @@
-/// What a matcher relies on, checked before there is one.
+/// Checks the guarantees that a matcher relies on.
 #pragma once
 
 #include "common/result.hpp"
@@ -6,10 +6,9 @@
 
 namespace leasehold {
 
-/// BadRequest naming a rule that no text can complete, or one that comes back to itself at its left
-/// end. A loop through the last place of an alternative, behind parts that may be empty, is
-/// harmless
-/// (`(x*)*`) and allowed.
+/// Errors: BadRequest naming a rule that no text can complete, or a left-recursive rule. A loop
+/// through the last symbol of an alternative after parts that may be empty, as in `(x*)*`, is
+/// allowed.
 Result<void> check_grammar(const Grammar& grammar);
 
 }  // namespace leasehold

@@ -46,7 +46,7 @@ GrammarMatcher::State GrammarMatcher::find_next(State state, std::uint8_t byte) 
   return next;
 }
 
-/// Adds to found_ the stacks that lead from here to a byte, or to the end.
+/// Adds to found_ the stacks whose next symbol is a byte or the end.
 void GrammarMatcher::expand(std::uint32_t symbol, std::uint32_t below) {
   pending_.assign(1, {symbol, below});
   while (!pending_.empty() && !overflowed_) {
@@ -75,7 +75,8 @@ void GrammarMatcher::leave_rule(std::uint32_t below) {
   }
 }
 
-/// A rule in the last place goes on where its caller would: loops need no stack.
+/// Tail call: a rule that is the last symbol returns to its caller's caller, so loops need no
+/// stack.
 void GrammarMatcher::enter_rule(std::uint32_t symbol, std::uint32_t below) {
   const bool is_last = grammar_->symbols[symbol + 1].kind == Kind::End;
   const std::uint32_t back = is_last ? below : entry(symbol + 1, below);
@@ -86,7 +87,7 @@ void GrammarMatcher::enter_rule(std::uint32_t symbol, std::uint32_t below) {
   }
 }
 
-/// kBottom when it would be too deep, or one too many.
+/// Returns kBottom beyond the depth limit or the entry limit.
 std::uint32_t GrammarMatcher::entry(std::uint32_t symbol, std::uint32_t below) {
   const std::uint64_t key = std::uint64_t{symbol} << 32 | below;
   const auto known = entry_index_.find(key);
@@ -117,7 +118,8 @@ GrammarMatcher::State GrammarMatcher::state_of(Stacks stacks) {
 }
 
 bool GrammarMatcher::may_end(State state) const {
-  return !states_[state]->empty() && states_[state]->back() == kEnded;  // the largest, so the last
+  return !states_[state]->empty() &&
+         states_[state]->back() == kEnded;  // the largest value, so it is last
 }
 
 bool GrammarMatcher::must_end(State state) const {
@@ -125,7 +127,7 @@ bool GrammarMatcher::must_end(State state) const {
 }
 
 std::pair<GrammarMatcher::State, bool> GrammarMatcher::retain(State state) {
-  if (state == kDead) return {kDead, false};  // perhaps because of an overflow: that stays known
+  if (state == kDead) return {kDead, false};  // keeps `overflowed`
   const bool has_space = states_.size() < kMaxStates / 2 && entries_.size() < kMaxEntries / 2;
   if (has_space && !overflowed_) return {state, false};
   const std::vector<Entry> entries = entries_;
@@ -133,7 +135,7 @@ std::pair<GrammarMatcher::State, bool> GrammarMatcher::retain(State state) {
   reset();
   Stacks kept;
   for (const std::uint32_t stack : stacks) {
-    std::vector<std::uint32_t> path;  // of entries, from the top
+    std::vector<std::uint32_t> path;  // entries, from the top
     for (std::uint32_t at = stack; at != kBottom; at = entries[at].below) path.push_back(at);
     std::uint32_t below = kBottom;
     for (; !path.empty(); path.pop_back()) below = entry(entries[path.back()].symbol, below);

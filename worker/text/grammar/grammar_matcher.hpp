@@ -1,13 +1,13 @@
 /// Follows a grammar byte by byte.
 ///
-/// A *stack* says where one reading of the text so far stands: the symbol that comes next and,
-/// below it, where each rule that was entered goes on. All stacks a text can have are a *state*.
-/// States, and what each byte makes of them, are found when first asked for and then remembered, so
-/// a grammar turns into a finite automaton as far as it is used.
+/// A *stack* is the position of one reading of the text: the next symbol and, below it, the return
+/// position of each entered rule. A *state* is the set of all stacks of a text. States and their
+/// transitions are computed on first use and kept, so the part of a grammar in use becomes a finite
+/// automaton.
 ///
-/// Bounds: a text may be nested kMaxDepth deep, deeper is not allowed; a text with more than
-/// kMaxStacks readings at a time, or a walk over more states or stack entries than are kept, makes
-/// `overflowed` true, and what was answered since `retain` is then not to be relied on.
+/// Limits: a text nests at most kMaxDepth rules; deeper continuations are rejected. More than
+/// kMaxStacks readings, or more states or stack entries than fit, set `overflowed`; results since
+/// the last `retain` are then unreliable.
 ///
 /// Lifetime: the grammar is shared. Threads: one.
 #pragma once
@@ -25,7 +25,7 @@ namespace leasehold {
 class GrammarMatcher {
  public:
   using State = std::uint16_t;
-  static constexpr State kDead = 0;  ///< No reading is left.
+  static constexpr State kDead = 0;  ///< The text cannot be continued.
   static constexpr std::uint32_t kMaxDepth = 1024;
   static constexpr std::size_t kMaxStacks = 512;
   static constexpr std::size_t kMaxStates = 1024;
@@ -33,7 +33,7 @@ class GrammarMatcher {
 
   explicit GrammarMatcher(std::shared_ptr<const Grammar> grammar);
 
-  /// Of the empty text. Valid until `retain`.
+  /// The state of the empty text. Valid until `retain`.
   State start();
 
   State next(State state, std::uint8_t byte) {
@@ -46,23 +46,24 @@ class GrammarMatcher {
   /// The text may end here and nothing can follow.
   bool must_end(State state) const;
 
-  /// Makes room when much of it is used: forgets all states but `state`, whose new name it returns.
-  /// True in `.second` when it did, and every other state's name then means nothing any more.
+  /// If memory runs low, drops all states but `state`. Returns the new id of `state`, and true if
+  /// states were dropped; all other ids are then invalid.
   std::pair<State, bool> retain(State state);
 
   bool overflowed() const { return overflowed_; }
 
  private:
   static constexpr State kUnknown = 0xFFFF;
-  static constexpr std::uint32_t kBottom = UINT32_MAX;  ///< Below the root's own entry.
-  static constexpr std::uint32_t kEnded = kBottom;  ///< The reading with nothing left: complete.
+  static constexpr std::uint32_t kBottom =
+      UINT32_MAX;  ///< Marks the end of a stack, below the entry of the root.
+  static constexpr std::uint32_t kEnded = kBottom;  ///< The stack of a complete text.
 
-  /// The next symbol and the entry below; as the top of a stack it is that stack's name.
+  /// The next symbol and the entry below. The index of the top entry identifies the stack.
   struct Entry {
     std::uint32_t symbol;
     std::uint32_t below;
     std::uint32_t depth;
-    std::uint32_t visited;  ///< The expansion that last came by.
+    std::uint32_t visited;  ///< Number of the expansion that visited it last.
   };
   using Stacks = std::vector<std::uint32_t>;
   using Row = std::array<State, 256>;

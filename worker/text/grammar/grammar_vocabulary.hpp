@@ -1,4 +1,4 @@
-/// What masks need to know of a model's vocabulary.
+/// The vocabulary of a model in the form that masks need.
 #pragma once
 
 #include <memory>
@@ -9,15 +9,15 @@
 
 namespace leasehold {
 
-/// Made once per model: sorting the pieces takes a while. Threads: immutable.
+/// Built once per model, because sorting the pieces is slow. Threads: immutable.
 struct GrammarVocabulary {
-  PieceTrie pieces;                 ///< Of tokens that do not end a text.
-  std::vector<TokenId> end_tokens;  ///< The others.
+  PieceTrie pieces;                 ///< All tokens but the end tokens.
+  std::vector<TokenId> end_tokens;  ///< Tokens that end a text.
 
   explicit GrammarVocabulary(const Tokenizer& tokenizer);
 };
 
-/// What a request's text must be, ready to be followed. Empty: anything.
+/// The compiled grammar of a request and its vocabulary. Empty: no restriction.
 struct TextConstraint {
   std::shared_ptr<const Grammar> grammar;
   std::shared_ptr<const GrammarVocabulary> vocabulary;

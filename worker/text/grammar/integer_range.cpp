@@ -16,7 +16,7 @@ bool is_all(Text digits, char c) {
   return digits.find_first_not_of(c) == Text::npos;
 }
 
-/// Numbers of as many digits as `low` and `high` have, between them.
+/// Numbers between `low` and `high`, which have the same number of digits.
 Symbols between(GrammarBuilder& builder, Text low, Text high) {
   const auto n = static_cast<std::uint32_t>(low.size());
   if (n == 0) return {};

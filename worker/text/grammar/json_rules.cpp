@@ -44,7 +44,7 @@ uuid      ::= hex{8} "-" hex{4} "-" hex{4} "-" hex{4} "-" hex{12}
 
 JsonRules::JsonRules(GrammarBuilder& builder) {
   auto rules = add_gbnf_rules(kJson, builder);
-  ensures(rules.has_value(), "our own grammar is one");
+  ensures(rules.has_value(), "the built-in grammar compiles");
   rules_ = *std::move(rules);
 }
 

@@ -19,7 +19,7 @@ bool nests_deeper_than(int levels, const OrderedJson& json) {
       json, [levels](const OrderedJson& part) { return nests_deeper_than(levels - 1, part); });
 }
 
-/// Depth is looked at afterwards: the library's callback takes time with the square of the text.
+/// Checks depth after parsing: the library's callback takes quadratic time.
 Result<OrderedJson> parse(std::string_view text) {
   try {
     OrderedJson document = OrderedJson::parse(text);
@@ -47,7 +47,7 @@ Grammar json_object_grammar() {
   const RuleId root = builder.declare("json object");
   builder.define(root, {json["object"]});
   auto grammar = builder.finish(root);
-  ensures(grammar.has_value(), "our own grammar is one");
+  ensures(grammar.has_value(), "the built-in grammar compiles");
   return *std::move(grammar);
 }
 

@@ -25,7 +25,7 @@ PieceTrie::PieceTrie(std::span<const std::string_view> pieces) : n_vocab_(pieces
   nodes_.push_back({end, static_cast<std::uint32_t>(tokens_.size()), 0, 0});
 }
 
-/// Nodes for the bytes of `piece` that have none yet; the token is the last one's.
+/// Adds nodes for the bytes of `piece`; the last node gets the token.
 void PieceTrie::add(std::string_view piece, std::uint32_t token) {
   while (open_.size() < piece.size()) {
     const std::size_t depth = open_.size() + 1;
@@ -36,7 +36,7 @@ void PieceTrie::add(std::string_view piece, std::uint32_t token) {
   }
 }
 
-/// Nodes deeper than `depth` get no more below them.
+/// Closes the subtrees of nodes deeper than `depth`.
 void PieceTrie::close(std::size_t depth) {
   for (; open_.size() > depth; open_.pop_back())
     nodes_[open_.back()].skip = static_cast<std::uint32_t>(nodes_.size());

@@ -1,11 +1,9 @@
-/// All pieces of a vocabulary as one tree of bytes, so that whoever asks about each of them asks
-/// about a common beginning once.
+/// All pieces of a vocabulary as one tree of bytes, so that common prefixes are checked once.
 ///
-/// Nodes lie in the order in which a walk meets them, each with the place where the walk goes on
-/// when nothing below it is of interest: the walk is one pass over an array.
+/// Nodes are stored in depth-first order, each with the index after its subtree, so a walk is one
+/// pass over an array that skips dead subtrees.
 ///
-/// Lifetime: independent of the vocabulary it was made from; 12 bytes per node, made once per
-/// model. Threads: immutable.
+/// Size: 12 bytes per node. Lifetime: independent of the vocabulary. Threads: immutable.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +17,15 @@ namespace leasehold {
 
 class PieceTrie {
  public:
-  /// pieces[token]; empty ones (control tokens) and those over kMaxPieceBytes are left out.
+  /// Indexed by token. Empty pieces (control tokens) and those over kMaxPieceBytes are left out.
   explicit PieceTrie(std::span<const std::string_view> pieces);
   static constexpr std::size_t kMaxPieceBytes = 1024;
 
   std::size_t n_vocab() const { return n_vocab_; }
   std::size_t node_count() const { return nodes_.size() - 1; }
 
-  /// Adds to `found` every token whose bytes lead from `start` through `next` to something other
-  /// than `dead`. `State next(State, std::uint8_t byte)`.
+  /// Adds to `found` every token whose bytes lead from `start` to a state other than `dead`.
+  /// Signature of `next`: `State next(State, std::uint8_t byte)`.
   template <class State, class Next>
   void walk(State start, State dead, Next next, TokenMask& found) const {
     std::vector<State> path(max_depth_ + 1u, start);
@@ -48,7 +46,7 @@ class PieceTrie {
 
  private:
   struct Node {
-    std::uint32_t skip;         ///< The first node that is not below this one.
+    std::uint32_t skip;         ///< Index of the first node after this subtree.
     std::uint32_t first_token;  ///< Its tokens end where those of the next node begin.
     std::uint16_t depth;        ///< From 1.
     std::uint8_t byte;
@@ -58,8 +56,8 @@ class PieceTrie {
   void close(std::size_t depth);
 
   std::size_t n_vocab_;
-  std::vector<TokenId> tokens_;  ///< In the order of the walk.
-  std::vector<Node> nodes_;      ///< And one more, to end the last.
+  std::vector<TokenId> tokens_;  ///< In node order.
+  std::vector<Node> nodes_;      ///< Plus a sentinel at the end.
   std::vector<std::uint32_t> open_;
   std::uint16_t max_depth_ = 0;
 };

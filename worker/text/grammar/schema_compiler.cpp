@@ -7,7 +7,7 @@
 namespace leasehold {
 namespace {
 
-/// The keywords that speak of one type.
+/// The keywords that apply to one type.
 const std::map<std::string, std::set<std::string>>& keywords_by_type() {
   static const std::map<std::string, std::set<std::string>> kKeywords{
       {"object", {"properties", "required", "additionalProperties"}},
@@ -20,7 +20,7 @@ const std::map<std::string, std::set<std::string>>& keywords_by_type() {
   return kKeywords;
 }
 
-/// What speaks of a schema and not of its texts, and where other schemas are kept.
+/// Annotations, and containers of definitions.
 bool is_annotation(const std::string& keyword) {
   static const std::set<std::string> kAnnotations{
       "$id",         "$schema", "$comment", "$anchor",    "$defs",    "definitions", "title",
@@ -85,7 +85,7 @@ Result<RuleId> SchemaCompiler::read() {
   return root;
 }
 
-/// Written later: a schema may refer to one that is being read.
+/// Compiled later, because a schema may refer to one that is being compiled.
 RuleId SchemaCompiler::rule_for(const std::string& pointer) {
   const auto [known, is_new] = by_pointer_.emplace(pointer, RuleId{});
   if (is_new) {
@@ -118,9 +118,10 @@ Result<Symbols> SchemaCompiler::reference(const SchemaNode& node) {
 Result<Symbols> SchemaCompiler::value(const SchemaNode& node) {
   const OrderedJson& schema = node.schema;
   if (schema.is_boolean() && schema.get<bool>()) return json_["value"];
-  if (schema.is_boolean()) return schema_error(node, "'false' allows nothing");
+  if (schema.is_boolean()) return schema_error(node, "'false' allows no text");
   if (!schema.is_object()) return schema_error(node, "expected a schema: an object, true or false");
-  if (builder_.is_full()) return schema_error(node, "the schema is too large up to here");
+  if (builder_.is_full())
+    return schema_error(node, "the schema is too large up to here; make it smaller");
   if (schema.contains("$ref")) return reference(node);
   if (schema.contains("const") || schema.contains("enum")) return literals(node);
   for (const char* keyword : {"anyOf", "oneOf"})
@@ -140,7 +141,7 @@ Result<Symbols> SchemaCompiler::alternatives(const SchemaNode& node, const char*
   return builder_.choice(std::move(all));
 }
 
-/// Objects are merged member by member; what two of them both say cannot be.
+/// Merges objects member by member; a member described twice is refused.
 Result<Symbols> SchemaCompiler::all_of(const SchemaNode& node) {
   TRY(check_keywords(node.schema, node.path, {"allOf"}));
   const SchemaNode list = node.at("allOf");
@@ -160,7 +161,7 @@ Result<Symbols> SchemaCompiler::all_of(const SchemaNode& node) {
     if (!properties.is_object()) return schema_error(part.at("properties"), "expected an object");
     for (const auto& [name, schema] : properties.items()) {
       if (merged["properties"].contains(name))
-        return schema_error(part, fmt::format("property '{}' was described before", name));
+        return schema_error(part, fmt::format("property '{}' is described twice", name));
       merged["properties"][name] = schema;
     }
     const OrderedJson required = part.schema.value("required", OrderedJson::array());

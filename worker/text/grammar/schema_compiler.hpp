@@ -1,5 +1,5 @@
-/// Turns schemas into symbols, keyword by keyword. Internal to worker/text/grammar: it drags in all
-/// of nlohmann/json. What is covered: json_schema.hpp.
+/// Compiles schemas to symbols, keyword by keyword; json_schema.hpp lists what is covered. Internal
+/// to worker/text/grammar, because it includes all of nlohmann/json.
 #pragma once
 
 #include <deque>
@@ -12,7 +12,7 @@
 
 namespace leasehold {
 
-/// Keeps the members of an object in the order they were written in.
+/// Members keep their order.
 using OrderedJson = nlohmann::ordered_json;
 
 /// Lifetime: document and builder outlive it. Threads: one.
@@ -24,7 +24,7 @@ class SchemaCompiler {
   Result<RuleId> read();
 
  private:
-  /// A part of the document and where it stands: "#/properties/a".
+  /// A part of the document and its path: "#/properties/a".
   struct SchemaNode {
     const OrderedJson& schema;
     std::string path;
@@ -72,13 +72,13 @@ class SchemaCompiler {
   GrammarBuilder& builder_;
   JsonRules json_;
   std::map<std::string, RuleId> by_pointer_;
-  std::deque<std::string> pending_;  ///< References whose rule is not written yet.
+  std::deque<std::string> pending_;  ///< References whose rule is not yet compiled.
 };
 
-/// `type` as a list; what the keywords speak of when there is none; empty: any type.
+/// `type` as a list. Without `type`, the types that the other keywords apply to. Empty: any type.
 Result<std::vector<std::string>> types_of(const OrderedJson& schema, const std::string& path);
 
-/// BadRequest for the first keyword that is neither one of these nor an annotation.
+/// Errors: BadRequest for the first keyword that is neither in the list nor an annotation.
 Result<void> check_keywords(const OrderedJson& schema, const std::string& path,
                             const std::set<std::string>& known);
 

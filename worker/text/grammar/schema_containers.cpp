@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <ranges>
 
-#include "worker/text/grammar/code_point.hpp"
+#include "common/utf8.hpp"
 #include "worker/text/grammar/schema_compiler.hpp"
 
 namespace leasehold {
 namespace {
 
-/// Longer names would make a deep tree of what other names may be.
+/// Longer names would make the tree of other names too deep.
 constexpr std::size_t kMaxNameBytes = 256;
 
 std::u32string code_points(std::string_view text) {
@@ -37,7 +37,7 @@ Result<Symbols> SchemaCompiler::object(const SchemaNode& node) {
                               builder_.text("}"));
 }
 
-/// What `properties` describes, then what is only `required`.
+/// Members in `properties`, then members in `required` only.
 Result<std::vector<SchemaCompiler::Member>> SchemaCompiler::members(const SchemaNode& node) {
   static const OrderedJson kNothing = OrderedJson::object();
   const bool has_properties = node.schema.contains("properties");
@@ -63,7 +63,7 @@ Result<std::vector<SchemaCompiler::Member>> SchemaCompiler::members(const Schema
     if (properties.contains(name)) {
       what = TRY(value({properties.at(name), node.path + "/properties/" + name}));
     } else if (other != node.schema.end()) {
-      what = TRY(value(node.at("additionalProperties")));  // `false` is refused there
+      what = TRY(value(node.at("additionalProperties")));  // `false` is refused by value()
     }
     const Symbols key = builder_.text(OrderedJson(name).dump() + ":");
     const Symbols text = GrammarBuilder::join(key, json_["ws"], what, json_["ws"]);
@@ -73,7 +73,7 @@ Result<std::vector<SchemaCompiler::Member>> SchemaCompiler::members(const Schema
   return all;
 }
 
-/// A member that is not described, where there may be one.
+/// An additional member, if allowed.
 Result<std::optional<Symbols>> SchemaCompiler::extra_member(const SchemaNode& node) {
   const bool has_properties = node.schema.contains("properties");
   const auto other = node.schema.find("additionalProperties");
@@ -103,7 +103,7 @@ Result<std::optional<Symbols>> SchemaCompiler::extra_member(const SchemaNode& no
       GrammarBuilder::join(key, builder_.text(":"), json_["ws"], what, json_["ws"]));
 }
 
-/// The rest of a name that is none of these rests, and the closing quote.
+/// The rest of a name that differs from all `names`, and the closing quote.
 Symbols SchemaCompiler::key_other_than(const std::vector<std::u32string>& names) {
   std::map<char32_t, std::vector<std::u32string>> by_first;
   bool may_end = true;
@@ -117,7 +117,7 @@ Symbols SchemaCompiler::key_other_than(const std::vector<std::u32string>& names)
   CharacterClass taken{{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
   std::vector<Symbols> alternatives;
   for (const auto& [first, rests] : by_first) {
-    if (needs_escape(first)) continue;  // names without escapes never get there
+    if (needs_escape(first)) continue;  // names without escapes cannot contain it
     taken.push_back({first, first});
     alternatives.push_back(
         GrammarBuilder::join(builder_.character({{first, first}}), key_other_than(rests)));
@@ -130,8 +130,8 @@ Symbols SchemaCompiler::key_other_than(const std::vector<std::u32string>& names)
   return builder_.choice(std::move(alternatives));
 }
 
-/// From the last member to the first: what may follow when something stands before it (`after`),
-/// and when nothing does (`first`).
+/// Built from the last member to the first: the rest of the object after another member (`after`),
+/// and without one before it (`first`).
 Symbols SchemaCompiler::member_list(const std::vector<Member>& members,
                                     const std::optional<Symbols>& extra) {
   Symbols after;
@@ -171,11 +171,11 @@ Result<Symbols> SchemaCompiler::element_list(const SchemaNode& node, const Bound
   const auto items = node.schema.find("items");
   const bool is_closed = items != node.schema.end() && *items == OrderedJson(false);
   if (is_closed && count.min > n_fixed)
-    return schema_error(node, "minItems is above what may be there");
+    return schema_error(node, "minItems is above the number of allowed items");
   const bool has_more = !is_closed && count.max.value_or(UINT32_MAX) > n_fixed;
   if (fixed.empty() && !has_more) return Symbols{};
 
-  Symbols rest;  // everything after the elements so far, from the back
+  Symbols rest;  // all later elements
   std::uint32_t at_front = n_fixed;
   if (has_more) {
     const Symbols what = items == node.schema.end() ? json_["value"] : TRY(value(node.at("items")));

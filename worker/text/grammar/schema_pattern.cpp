@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "worker/text/grammar/code_point.hpp"
+#include "common/utf8.hpp"
 
 namespace leasehold {
 namespace {
@@ -22,7 +22,7 @@ const CharacterClass kSpaces{{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},  
                              {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
 const CharacterClass kLineEnds{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 
-/// A class of the text, or one of its characters.
+/// A class, or one character.
 CharacterClass class_of_letter(char letter) {
   switch (letter) {
     case 'd':
@@ -69,10 +69,10 @@ class PatternParser {
     const bool to_end = rest_.ends_with('$') && !rest_.ends_with("\\$");
     if (to_end) rest_.remove_suffix(1);
     std::vector<Symbols> alternatives = TRY(parse_alternatives(0));
-    if (!rest_.empty()) return error("this ')' closes nothing");
-    // In ^a|b$ each anchor would belong to one alternative.
+    if (!rest_.empty()) return error("')' without '('");
+    // In ^a|b$ each anchor belongs to one alternative.
     if (alternatives.size() > 1 && (from_front || to_end))
-      return error("put alternatives beside '^' or '$' into a group");
+      return error("put alternatives next to '^' or '$' into a group");
     Symbols inside = builder_.choice(std::move(alternatives));
     const Symbols anything =
         builder_.repeat(json_character(builder_, complement_of({})), 0, std::nullopt);
@@ -109,7 +109,7 @@ class PatternParser {
       atom = TRY(parse_quantifier(std::move(atom)));
       sequence = GrammarBuilder::join(std::move(sequence), atom);
       if (builder_.is_full() || sequence.size() > GrammarBuilder::kMaxSymbols)
-        return error("the pattern is too large up to here");
+        return error("the pattern is too large up to here; make it smaller");
     }
     return sequence;
   }
@@ -144,13 +144,13 @@ class PatternParser {
       const CharacterClass high = TRY(parse_member());
       const bool is_range = low.size() == 1 && low[0].low == low[0].high && high.size() == 1 &&
                             high[0].low == high[0].high && low[0].low <= high[0].low;
-      if (!is_range) return error("this is no range of characters");
+      if (!is_range) return error("expected a range of characters");
       characters.push_back({low[0].low, high[0].low});
     }
     return json_character(builder_, inverted ? complement_of(characters) : characters);
   }
 
-  /// A character, or an escape that stands for one or for a class.
+  /// A character, or an escape of a character or a class.
   Result<CharacterClass> parse_member() {
     if (!take('\\')) {
       const std::uint32_t c = take_code_point(rest_);
@@ -203,11 +203,11 @@ class PatternParser {
       } else if (!starts_with('}')) {
         max = TRY(parse_number());
       }
-      if (!take('}') || (max && *max < min)) return error("this is no repetition");
+      if (!take('}') || (max && *max < min)) return error("expected a repetition such as {2,5}");
     } else if (!take('*')) {
       return atom;
     }
-    (void)take('?');  // lazy: which of the same texts is found first
+    (void)take('?');  // lazy: matches the same texts
     return builder_.repeat(atom, min, max);
   }
 
@@ -225,7 +225,7 @@ class PatternParser {
   GrammarBuilder& builder_;
 };
 
-/// How JSON writes a character that cannot stand for itself.
+/// The JSON escape of a character that needs one.
 std::string json_escape(std::uint32_t c) {
   if (c == '"' || c == '\\') return {'\\', static_cast<char>(c)};
   constexpr std::string_view kControls = "\b\f\n\r\t";
@@ -238,7 +238,7 @@ std::string json_escape(std::uint32_t c) {
 }  // namespace
 
 Symbols json_character(GrammarBuilder& builder, const CharacterClass& characters) {
-  // What both `characters` and the rest of the alphabet leave out, by De Morgan.
+  // The complement of `characters` within the alphabet, by De Morgan.
   CharacterClass others = complement_of(characters);
   others.insert(others.end(), {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}});
   const CharacterClass plain = complement_of(std::move(others));
@@ -249,7 +249,7 @@ Symbols json_character(GrammarBuilder& builder, const CharacterClass& characters
       if (c < 0x20 || c == '"' || c == '\\') alternatives.push_back(builder.text(json_escape(c)));
     }
   }
-  if (alternatives.empty()) return builder.character({});  // an empty class: nothing fits
+  if (alternatives.empty()) return builder.character({});  // an empty class matches nothing
   return builder.choice(std::move(alternatives));
 }
 

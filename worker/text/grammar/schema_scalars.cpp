@@ -19,11 +19,11 @@ bool is_of_type(const OrderedJson& value, const std::string& type) {
   if (type == "boolean") return value.is_boolean();
   if (type == "null") return value.is_null();
   if (type == "number") return value.is_number();
-  // In JSON schema 1.0 is an integer too.
+  // In JSON schema, 1.0 is an integer.
   return value.is_number() && value.get<double>() == std::floor(value.get<double>());
 }
 
-/// What a bound leaves of the integers: the one nearest to it, on the allowed side.
+/// The integer nearest to the bound on the allowed side.
 std::int64_t nearest_integer(const OrderedJson& bound, bool upper) {
   const double exact = bound.get<double>();
   const auto max = static_cast<double>(kMaxSafeInteger);
@@ -52,7 +52,7 @@ Result<Symbols> SchemaCompiler::literals(const SchemaNode& node) {
     if (types.empty() || std::ranges::any_of(types, fits))
       all.push_back(builder_.text(value.dump()));
   }
-  if (all.empty()) return schema_error(list, "no value is of the type");
+  if (all.empty()) return schema_error(list, "no value has the type");
   return builder_.choice(std::move(all));
 }
 
@@ -82,8 +82,7 @@ Result<Symbols> SchemaCompiler::string(const SchemaNode& node) {
   if (static_cast<int>(has_length) + static_cast<int>(schema.contains("pattern")) +
           static_cast<int>(schema.contains("format")) >
       1)
-    return schema_error(node,
-                        "of lengths, 'pattern' and 'format' only one can be kept to at a time");
+    return schema_error(node, "use only one of minLength/maxLength, 'pattern' and 'format'");
   if (has_length) {
     const Bounds length = TRY(bounds(node, "minLength", "maxLength"));
     return quoted(builder_.repeat(json_["character"], length.min, length.max));

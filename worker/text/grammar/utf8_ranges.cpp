@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+
+#include "common/utf8.hpp"
 
 namespace leasehold {
 namespace {
@@ -11,28 +14,21 @@ struct Span {
   std::uint32_t high;
 };
 
-/// Characters of one length that are characters. Source: Unicode 15, table 3-6 and D92.
+/// Scalar values by the length of their UTF-8. Source: Unicode 15, table 3-6 and D92.
 constexpr std::array<Span, 5> kLengths{
     {{0, 0x7F}, {0x80, 0x7FF}, {0x800, 0xD7FF}, {0xE000, 0xFFFF}, {0x10000, 0x10FFFF}}};
 
-std::vector<std::uint8_t> encoded(std::uint32_t c) {
-  const auto tail = [c](int shift) {
-    return static_cast<std::uint8_t>(0x80 | (c >> shift & 0x3F));
-  };
-  const auto head = [c](std::uint32_t mark, int shift) {
-    return static_cast<std::uint8_t>(mark | c >> shift);
-  };
-  if (c < 0x80) return {head(0, 0)};
-  if (c < 0x800) return {head(0xC0, 6), tail(0)};
-  if (c < 0x10000) return {head(0xE0, 12), tail(6), tail(0)};
-  return {head(0xF0, 18), tail(12), tail(6), tail(0)};
+std::vector<std::uint8_t> utf8_bytes(std::uint32_t code_point) {
+  std::string bytes;
+  append_utf8(bytes, code_point);
+  return {bytes.begin(), bytes.end()};
 }
 
-/// Cuts the span until all but the bytes in front are free to be anything.
+/// Splits the span until each part varies in a full range of trailing bytes.
 void split_range(Span span, std::vector<Utf8Sequence>& sequences) {
   for (const std::uint32_t free_bits : {6u, 12u, 18u}) {
     const std::uint32_t free = (1u << free_bits) - 1;
-    if ((span.low & ~free) == (span.high & ~free)) break;  // they differ in the free bits alone
+    if ((span.low & ~free) == (span.high & ~free)) break;  // they differ in the free bits only
     if ((span.low & free) != 0) {
       split_range({span.low, span.low | free}, sequences);
       return split_range({(span.low | free) + 1, span.high}, sequences);
@@ -42,8 +38,8 @@ void split_range(Span span, std::vector<Utf8Sequence>& sequences) {
       return split_range({span.high & ~free, span.high}, sequences);
     }
   }
-  const std::vector<std::uint8_t> low = encoded(span.low);
-  const std::vector<std::uint8_t> high = encoded(span.high);
+  const std::vector<std::uint8_t> low = utf8_bytes(span.low);
+  const std::vector<std::uint8_t> high = utf8_bytes(span.high);
   Utf8Sequence ranges;
   for (std::size_t i = 0; i < low.size(); ++i) ranges.push_back({low[i], high[i]});
   sequences.push_back(std::move(ranges));

@@ -11,11 +11,11 @@ struct ByteRange {
   std::uint8_t high;
 };
 
-/// One way to spell some of the characters: a byte of each range, in turn; 1 to 4 of them.
+/// A set of UTF-8 sequences: one byte from each range, 1 to 4 ranges.
 using Utf8Sequence = std::vector<ByteRange>;
 
-/// Spellings that together are exactly the UTF-8 of the characters from `low` to `high`. Surrogates
-/// (U+D800 to U+DFFF) are no characters and are left out. `high` is at most 0x10FFFF.
+/// Sequences that together match exactly the UTF-8 of the characters from `low` to `high`, without
+/// surrogates (U+D800 to U+DFFF). `high` is at most 0x10FFFF.
 std::vector<Utf8Sequence> utf8_ranges(std::uint32_t low, std::uint32_t high);
 
 }  // namespace leasehold

@@ -14,7 +14,7 @@ struct Range {
   float high;
 };
 
-/// A NaN is on neither side of a bound, so the question is whether the value is inside.
+/// Tests for "inside", so that a NaN fails.
 Result<void> check_range(const Range& range) {
   if (range.value >= range.low && range.value <= range.high) return {};
   return fail(Errc::BadRequest, fmt::format("{} must be a number from {} to {}, not {}",
@@ -58,8 +58,8 @@ Result<void> check_grammar(const SamplingParams& params) {
   }
   if (grammar.kind == GrammarKind::None || !params.ignore_eos) return {};
   return fail(Errc::BadRequest,
-              "ignore_eos cannot be had together with a grammar: where the grammar ends, so does "
-              "the text");
+              "ignore_eos cannot be combined with a grammar, which decides where the text ends; "
+              "remove one of them");
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::size_t kLanes = 16;
 
-/// x - x is 0 for numbers and NaN for the rest; lanes, so that it is done several at a time.
+/// x - x is 0 for finite numbers and NaN otherwise. Lanes let the compiler vectorize the loop.
 bool all_finite(std::span<const float> values) {
   float lanes[kLanes] = {};
   std::size_t i = 0;
@@ -52,7 +52,7 @@ bool has_penalties(const SamplingParams& params) {
          params.frequency_penalty != 0.0f;
 }
 
-/// Calls `visit(token, count)` for each token of `tokens` once. `counts` is zeros, before and
+/// Calls `visit(token, count)` once for each distinct token. `counts` is all zeros before and
 /// after.
 template <class Visit>
 void for_each_count(std::span<const TokenId> tokens, std::vector<std::uint32_t>& counts,
@@ -92,7 +92,7 @@ void apply_mask(const TokenMask& allowed, std::vector<float>& logits) {
   }
 }
 
-/// The logits that tokens are chosen by; the model's own where nothing changes them.
+/// The logits after biases and penalties; the model's own if there are none.
 Result<std::span<const float>> adjusted_logits(const SampleInput& input, SamplerScratch& scratch) {
   const SamplingParams& params = *input.params;
   if (params.logit_bias.empty() && !has_penalties(params) && !input.allowed) return input.logits;
@@ -114,7 +114,7 @@ std::uint64_t random_below(std::uint64_t bound, const SampleInput& input) {
   return static_cast<std::uint64_t>(Wide{random} * bound >> 64);
 }
 
-/// Walks up the ids until the weights passed exceed what was drawn.
+/// Walks the ids in ascending order until the sum of weights exceeds the random number.
 TokenId draw_from_all(std::span<const std::uint32_t> weights, const SampleInput& input) {
   std::uint64_t total = 0;
   for (const std::uint32_t weight : weights) total += weight;
@@ -185,8 +185,8 @@ std::uint32_t top_logits_needed(const SamplingParams& params) {
   return params.temperature == 0.0f ? 1 : params.top_k;
 }
 
-/// Every filter looks at weights and ids in their order, and what is not among the first top_k
-/// weighs nothing: so the few, in order of their ids, are a vocabulary with the same outcome.
+/// Filters depend on weights and on the order of ids only, and tokens beyond top_k weigh nothing.
+/// So the largest logits, in order of their ids, give the same result as the whole row.
 Result<SampledToken> sample_from_top(std::span<const CandidateToken> largest,
                                      const SampleInput& input, SamplerScratch& scratch) {
   scratch.rated.assign(largest.begin(), largest.end());
@@ -206,7 +206,8 @@ Result<SampledToken> sample(const SampleInput& input, SamplerScratch& scratch) {
   const std::span<const float> logits = TRY(adjusted_logits(input, scratch));
   const float highest = highest_of(logits);
   if (highest == -kInfinity) {
-    return fail(Errc::BadRequest, "the grammar allows no token of this model's vocabulary here");
+    return fail(Errc::BadRequest,
+                "the grammar allows no token of this model's vocabulary here; use a wider grammar");
   }
   SampledToken sampled;
   if (input.params->temperature == 0.0f) {

@@ -1,25 +1,25 @@
-/// Draws the next token from one row of logits. What is done to them, in this order:
+/// Draws the next token from one row of logits, in this order:
 ///
 ///   1. logit_bias            added to each named token's logit
-///   2. repetition_penalty    once for each token of the history: a logit above 0 is divided by it,
-///                            others are multiplied (Keskar et al. 2019)
+///   2. repetition_penalty    once for each token of the history: a positive logit is divided by
+///   it,
+///                            other logits are multiplied (Keskar et al. 2019)
 ///   3. presence, frequency   logit - frequency_penalty · n - presence_penalty, for each token
-///                            emitted n > 0 times: the prompt does not count (OpenAI's formula)
-///   4. the mask              tokens a grammar does not allow are out
-///   5. temperature           logits are divided by it; 0 takes the largest, lowest id first,
-///                            and ends here
+///                            generated n > 0 times; the prompt does not count (OpenAI)
+///   4. the mask              removes the tokens that the grammar forbids
+///   5. temperature           logits are divided by it; 0 picks the largest logit, at ties the
+///                            lowest id, and skips 6 and 7
 ///   6. top-k, typical, top-p, min-p    worker/text/sampling/truncation.hpp
-///   7. the draw              one of what is left, in proportion to e^logit
+///   7. the draw              one of the remaining tokens, in proportion to e^logit
 ///
-/// The penalties look at the last penalty_window tokens of prompt and emitted ones.
+/// Penalties consider the last penalty_window tokens of prompt and generated text.
 ///
-/// Log probabilities are those of the model's own logits, before 1: what the model thought,
-/// whatever was then asked of it. So they mean the same in every request, and a bias cannot be read
-/// off them.
+/// Log probabilities are those of the model's logits before step 1, so they can be compared between
+/// requests and a bias cannot be read from them.
 ///
-/// Pure: the number drawn depends on (seed, position), everything else is in the arguments; no
-/// libm, sums of weights are whole numbers. So a request gives the same text whatever else runs, on
-/// every machine, and after a rebind, whose history is the same.
+/// Pure: the random number depends on (seed, position), everything else on the arguments. No libm;
+/// sums of weights are integers. A request therefore gives the same text in any batch, on every
+/// machine, and after a rebind.
 #pragma once
 
 #include <span>
@@ -43,25 +43,25 @@ struct Logprobs {
 
 struct SampledToken {
   TokenId token = 0;
-  std::optional<Logprobs> logprobs;  ///< When asked for.
+  std::optional<Logprobs> logprobs;  ///< If requested.
   bool operator==(const SampledToken&) const = default;
 };
 
 struct SampleInput {
   std::span<const float> logits;  // [n_vocab]
   const SamplingParams* params = nullptr;
-  std::span<const TokenId> history;    ///< Prompt and emitted tokens, all of this vocabulary.
-  std::uint32_t position = 0;          ///< How many of the history were emitted.
-  const TokenMask* allowed = nullptr;  ///< Nothing: all.
+  std::span<const TokenId> history;    ///< Prompt and generated tokens, all of this vocabulary.
+  std::uint32_t position = 0;          ///< Number of generated tokens in the history.
+  const TokenMask* allowed = nullptr;  ///< Null: all tokens.
 };
 
-/// A token and its logit, as the model gave it.
+/// A token and the model's logit of it.
 struct CandidateToken {
   TokenId token = 0;
   float logit = 0.0f;
 };
 
-/// What a thread keeps from one draw to the next, so that none allocates by the vocabulary.
+/// Buffers of one thread, reused so that a draw does not allocate vocabulary-sized memory.
 struct SamplerScratch {
   std::vector<float> logits;
   std::vector<std::uint32_t> weights;
@@ -72,13 +72,13 @@ struct SamplerScratch {
   std::vector<float> candidate_logits;
 };
 
-/// How many of the largest logits decide the draw, when all tokens are allowed; 0: all of them, or
-/// something else than logits, too.
+/// The number of largest logits that decide the draw if all tokens are allowed. 0: the draw needs
+/// all logits, or more than logits.
 std::uint32_t top_logits_needed(const SamplingParams& params);
 
-/// What `sample` draws from the whole row, drawn from the largest logits alone: at least
-/// `top_logits_needed` of them, largest first, of equal ones the lower token. All of the row are
-/// finite. Errors: none that `sample` has besides.
+/// Returns what `sample` returns for the whole row, from its largest logits alone: at least
+/// `top_logits_needed` of them, largest first, at ties the lower token. All logits of the row are
+/// finite. Errors: those of `sample`.
 Result<SampledToken> sample_from_top(std::span<const CandidateToken> largest,
                                      const SampleInput& input, SamplerScratch& scratch);
 

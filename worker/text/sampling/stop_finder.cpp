@@ -34,7 +34,7 @@ std::size_t StopFinder::first_stop() const {
   return begin;
 }
 
-/// The longest end of the text that is the beginning of a stop string.
+/// The length of the longest suffix of the text that is a prefix of a stop string.
 std::size_t StopFinder::partial_stop_start() const {
   std::size_t longest = 0;
   for (const std::string& stop : stops_) {

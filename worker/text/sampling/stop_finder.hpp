@@ -1,11 +1,11 @@
-/// Finds stop strings in a text that comes piece by piece.
+/// Finds stop strings in a text that arrives in pieces.
 ///
-/// The text ends at the first stop string to become complete, byte by byte, however the pieces are
-/// cut; of several that end at the same byte the longest counts. What comes before it is handed on,
-/// it itself is not, and the end of a text that may still become one is held back. Nothing longer
-/// than the longest stop string ever is.
+/// The text ends at the first byte that completes a stop string; of several that end there the
+/// longest counts. The finder passes on the text before the stop string, but not the stop string.
+/// It holds back an end of the text that may become a stop string, at most the length of the
+/// longest one.
 ///
-/// Lifetime: independent of everything. Threads: one.
+/// Lifetime: a value. Threads: one.
 #pragma once
 
 #include <string>
@@ -20,16 +20,16 @@ class StopFinder {
   /// None of `stops` is empty.
   explicit StopFinder(std::vector<std::string> stops) : stops_(std::move(stops)) {}
 
-  /// The text that is certain now. Nothing more comes once a stop string was found.
+  /// Returns the text that is certain now. Returns nothing after a stop string was found.
   std::string push(std::string_view text);
 
-  /// What was held back, for when the text is over; nothing when a stop string ended it.
+  /// Returns the text held back, for the end of the text; empty after a stop string was found.
   std::string finish();
 
   bool found() const { return found_; }
 
  private:
-  /// Where the first stop string to become complete begins; npos: there is none.
+  /// Returns the start of the first completed stop string; npos if there is none.
   std::size_t first_stop() const;
   std::size_t partial_stop_start() const;
 

@@ -1,4 +1,4 @@
-/// A set of tokens, one bit each.
+/// A set of tokens, one bit per token.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,7 @@ class TokenMask {
   TokenMask() = default;
   explicit TokenMask(std::size_t n_vocab) : size_(n_vocab), words_((n_vocab + 63) / 64) {}
 
-  /// Of the vocabulary, not of the set.
+  /// The size of the vocabulary.
   std::size_t size() const { return size_; }
 
   void clear() { words_.assign(words_.size(), 0); }
@@ -25,7 +25,7 @@ class TokenMask {
   bool contains(TokenId token) const {
     return (word(static_cast<std::size_t>(token) / 64) >> token % 64 & 1) != 0;
   }
-  /// Tokens 64·i and on, the lowest bit first; none beyond the vocabulary.
+  /// Tokens 64·i to 64·i + 63, lowest bit first. Bits beyond the vocabulary are 0.
   std::uint64_t word(std::size_t i) const { return i < words_.size() ? words_[i] : 0; }
   bool empty() const {
     for (const std::uint64_t word : words_)
@@ -34,7 +34,7 @@ class TokenMask {
   }
   bool operator==(const TokenMask&) const = default;
 
-  /// Calls `visit(token)` in ascending order, until it returns false.
+  /// Calls `visit(token)` in ascending order until it returns false.
   template <class Visit>
   void for_each(Visit visit) const {
     for (std::size_t i = 0; i < words_.size(); ++i) {

@@ -58,7 +58,7 @@ void compute_weights(ExpBlock exp_of, std::span<const float> logits, Scale scale
   for (std::size_t from = 0; from < logits.size(); from += kBlock) {
     const std::size_t n = std::min(kBlock, logits.size() - from);
     exp_of(logits.data() + from, n, scale, exps.data());
-    // Through int32: that conversion has an instruction everywhere.
+    // Through int32: every instruction set has that conversion.
     for (std::size_t i = 0; i < n; ++i) {
       weights[from + i] =
           static_cast<std::uint32_t>(static_cast<std::int32_t>(exps[i] * kTopWeight));

@@ -8,7 +8,7 @@
 namespace leasehold {
 namespace {
 
-// Sums of weight times ln p leave 64 bits behind.
+// Sums of weight times ln p need more than 64 bits.
 __extension__ using Wide = __int128;
 
 using Ranked = std::vector<RankedToken>;
@@ -23,8 +23,7 @@ std::uint64_t mass_of(std::span<const RankedToken> ranked) {
   return mass;
 }
 
-/// The weight that makes up `fraction` of `mass`, at least 1. The product is one double's, rounded
-/// once: mass is below 2^53.
+/// `fraction` of `mass`, at least 1. `mass` is below 2^53, so the product is rounded only once.
 std::uint64_t mass_fraction(std::uint64_t mass, float fraction) {
   const double part = std::ceil(static_cast<double>(mass) * static_cast<double>(fraction));
   return std::max(std::uint64_t{1}, static_cast<std::uint64_t>(part));
@@ -35,7 +34,7 @@ struct CountAndMass {
   std::uint64_t mass = 0;
 };
 
-/// The tokens that weigh at least `threshold`.
+/// The total weight of tokens that weigh at least `threshold`.
 CountAndMass above(std::span<const std::uint32_t> weights, std::uint32_t threshold) {
   CountAndMass found;
   for (const std::uint32_t weight : weights) {
@@ -45,8 +44,8 @@ CountAndMass above(std::span<const std::uint32_t> weights, std::uint32_t thresho
   return found;
 }
 
-/// A weight with `enough` at or above it, so that what is below cannot matter. Tried in steps of
-/// 16: a look costs less than a histogram, and few are needed.
+/// A threshold such that tokens at or above it weigh at least `enough` together; lighter tokens
+/// cannot matter. Tries steps of factor 16, which is cheaper than a histogram.
 template <class Enough>
 std::uint32_t threshold_for(std::span<const std::uint32_t> weights, Enough enough) {
   for (std::uint32_t threshold = 1u << 28; threshold > 1; threshold >>= 4)
@@ -54,7 +53,7 @@ std::uint32_t threshold_for(std::span<const std::uint32_t> weights, Enough enoug
   return 1;
 }
 
-/// Tokens of at least `threshold`, most likely first in key, in ascending id.
+/// Tokens that weigh at least `threshold`, in ascending id; the key orders the most likely first.
 void collect_candidates(const TokenScores& scores, std::uint32_t threshold, Ranked& ranked) {
   ranked.clear();
   for (std::size_t i = 0; i < scores.weights.size(); ++i) {
@@ -64,10 +63,10 @@ void collect_candidates(const TokenScores& scores, std::uint32_t threshold, Rank
   }
 }
 
-/// Keeps the first tokens in order whose weight together is at least `enough`; all when it is not.
-/// Halves what is in question, so the time is linear and nothing is sorted.
+/// Keeps the shortest prefix in key order that weighs at least `enough`, or everything. Partitions
+/// around a median and continues in one half: linear time, no sort.
 void keep_mass(Ranked& ranked, std::uint64_t enough) {
-  std::size_t kept = 0;  // these stay, whatever comes
+  std::size_t kept = 0;  // certain to be kept
   std::size_t end = ranked.size();
   const auto at = [&](std::size_t i) { return ranked.begin() + static_cast<std::ptrdiff_t>(i); };
   while (end - kept > 1) {
@@ -91,7 +90,7 @@ void keep_top_k(Ranked& ranked, std::uint32_t k) {
   ranked.erase(end, ranked.end());
 }
 
-/// ln p but for a constant, as a whole number of 2^-32: exact sums again.
+/// ln p minus a constant, in units of 2^-32, so that sums are exact.
 std::int64_t log_probability(const TokenScores& scores, TokenId token, float temperature) {
   const float below = scores.logits[static_cast<std::size_t>(token)] - scores.highest;
   return static_cast<std::int64_t>(static_cast<double>(below / temperature) * 0x1p32);
@@ -122,11 +121,11 @@ void keep_min_p(Ranked& ranked, float min_p) {
 }
 
 struct Prefilter {
-  std::uint32_t threshold = 1;  ///< Tokens below it cannot stay.
-  std::uint64_t mass = 0;       ///< Of all tokens; for a top-p that comes first.
+  std::uint32_t threshold = 1;  ///< Lighter tokens are never kept.
+  std::uint64_t mass = 0;       ///< Weight of all tokens, for a top-p without an earlier filter.
 };
 
-/// Only tokens that can matter to the first filter are to be looked at one by one.
+/// Restricts the work to tokens that can pass the first filter.
 Prefilter prefilter(std::span<const std::uint32_t> weights, const SamplingParams& params) {
   if (params.top_k > 0)
     return {threshold_for(weights,

@@ -1,14 +1,12 @@
-/// Which tokens stay in the running: top-k, typical, top-p, min-p, in that order, each over what
-/// the one before has left.
+/// The filters top-k, typical, top-p and min-p. Each filters what the previous one kept.
 ///
 ///   top-k      the k most likely (Fan et al. 2018)
-///   typical    least surprisingly informative first, until their share is typical_p (Meister et
-///              al. 2022): by |entropy + ln p|, which is |ln p - mean of ln p|
+///   typical    by ascending |entropy + ln p|, until their share is typical_p (Meister et al.
+///              2022); that is |ln p - mean of ln p|
 ///   top-p      most likely first, until their share is top_p (Holtzman et al. 2020)
 ///   min-p      those at least min_p times as likely as the most likely one (Nguyen et al. 2024)
 ///
-/// Ties go to the lower token id, every filter leaves at least one token, and a filter that keeps
-/// everything changes nothing.
+/// Ties go to the lower token id. Every filter keeps at least one token.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +20,7 @@ namespace leasehold {
 
 bool truncates(const SamplingParams& params);
 
-/// A token in the order of one filter: smaller keys first.
+/// A token with its sort key; smaller keys come first.
 struct RankedToken {
   double key;
   TokenId token;
@@ -31,12 +29,12 @@ struct RankedToken {
 
 struct TokenScores {
   std::span<const float> logits;
-  std::span<const std::uint32_t> weights;  ///< Of compute_token_weights; at least one is not 0.
-  float highest = 0.0f;                    ///< Of the logits.
+  std::span<const std::uint32_t> weights;  ///< From compute_token_weights; at least one is not 0.
+  float highest = 0.0f;                    ///< The highest logit.
 };
 
-/// Adds the tokens that stay to `kept`, which is empty, and returns their weight together.
-/// `ranked` is scratch.
+/// Appends the kept tokens to `kept`, which is empty, and returns the sum of their weights.
+/// `ranked` is scratch memory.
 std::uint64_t truncate_tokens(const TokenScores& scores, const SamplingParams& params,
                               std::vector<RankedToken>& ranked, TokenMask& kept);
 

@@ -11,16 +11,18 @@ namespace leasehold {
 namespace {
 
 constexpr std::string_view kPre = "tokenizer.ggml.pre";
+constexpr std::string_view kNfc = "tokenizer.ggml.normalizer.nfc";
 constexpr std::string_view kMerges = "tokenizer.ggml.merges";
-constexpr std::size_t kMaxMerges = std::size_t{1} << 24;  // ranks are exact as floats up to there
+constexpr std::size_t kMaxMerges = std::size_t{1}
+                                   << 24;  // a float represents ranks exactly up to 2^24
 constexpr TokenId kNoToken = SymbolMerger::kNoToken;
 
 constexpr std::uint64_t pair_of(TokenId left, TokenId right) {
   return std::uint64_t{static_cast<std::uint32_t>(left)} << 32 | static_cast<std::uint32_t>(right);
 }
 
-/// A token that is not written in the alphabet stands for its own text, as other readers have it.
-std::string piece_of(std::string_view text, TokenKind kind) {
+/// The bytes of a token. A token outside the byte alphabet is its own text, as in other readers.
+std::string byte_level_piece(std::string_view text, TokenKind kind) {
   const auto bytes = kind == TokenKind::Normal ? decode_byte_alphabet(text) : std::nullopt;
   return bytes.value_or(std::string(text));
 }
@@ -38,7 +40,7 @@ Result<const PreTokenizerRow*> BpeEncoder::pre_tokenizer_of(const GgufFile& file
 }
 
 VocabularyTraits BpeEncoder::traits(const PreTokenizerRow& row) {
-  return {.piece_of = piece_of,
+  return {.piece_of = byte_level_piece,
           .needs_types = false,
           .unknown = kNoTokenId,
           .bos = kNoTokenId,
@@ -54,6 +56,7 @@ Result<std::unique_ptr<BpeEncoder>> BpeEncoder::create(
   std::unique_ptr<BpeEncoder> encoder(new BpeEncoder(std::move(pre_tokenizer)));
   encoder->vocabulary_ = std::move(vocabulary);
   encoder->ignores_merges_ = row.ignores_merges;
+  encoder->normalizes_nfc_ = TRY(file.get_or<bool>(kNfc, row.normalizes_nfc));
   encoder->index_tokens();
   TRY(encoder->read_merges(file));
   return encoder;
@@ -74,7 +77,7 @@ void BpeEncoder::index_tokens() {
 }
 
 std::optional<TokenId> BpeEncoder::find_token(std::string_view text) const {
-  const auto found = by_bytes_.find(piece_of(text, TokenKind::Normal));
+  const auto found = by_bytes_.find(byte_level_piece(text, TokenKind::Normal));
   if (found == by_bytes_.end()) return std::nullopt;
   return found->second;
 }
@@ -102,6 +105,8 @@ Result<void> BpeEncoder::read_merges(const GgufFile& file) {
 }
 
 Result<void> BpeEncoder::append(std::string_view text, std::vector<TokenId>& tokens) const {
+  std::string normalized;
+  if (normalizes_nfc_) text = normalized = to_nfc(text);
   const auto has_token = [this](char c) {
     return by_byte_[static_cast<std::uint8_t>(c)] != kNoToken;
   };

@@ -1,7 +1,8 @@
-/// Byte-level BPE: words of bytes, in which neighbours merge, lowest rank first.
+/// Byte-level BPE: neighbouring bytes of a word merge, lowest rank first.
 ///
-/// The text is cut into words, each word into its bytes; every byte is a token. Of all neighbours
-/// the pair that stands first in the model's list of merges becomes one, until none is listed.
+/// The pre-tokenizer splits the text into words. Each byte of a word begins as a token. The
+/// neighbouring pair that comes first in the model's list of merges becomes one token, until no
+/// pair is listed.
 /// Source: GPT-2's encoder (Radford et al. 2019); metadata keys `tokenizer.ggml.*` of the GGUF
 /// specification.
 #pragma once
@@ -22,18 +23,17 @@ namespace leasehold {
 
 class BpeEncoder : public TextEncoder {
  public:
-  /// How the file's model cuts text into words.
-  /// Errors: UnsupportedModel for a way that is not in the table, by its name.
+  /// The pre-tokenizer that the file names. Errors: UnsupportedModel for a name not in the table.
   static Result<const PreTokenizerRow*> pre_tokenizer_of(const GgufFile& file);
 
   static VocabularyTraits traits(const PreTokenizerRow& row);
 
-  /// Errors: FileCorrupt for merges that are no pairs of tokens.
+  /// Errors: FileCorrupt for merges that do not join two tokens to a third.
   static Result<std::unique_ptr<BpeEncoder>> create(const GgufFile& file,
                                                     const PreTokenizerRow& row,
                                                     std::shared_ptr<const Vocabulary> vocabulary);
 
-  /// A byte that has no token becomes the unknown token, or BadRequest where there is none.
+  /// A byte without a token becomes the unknown token; without an unknown token it is a BadRequest.
   Result<void> append(std::string_view text, std::vector<TokenId>& tokens) const override;
 
  private:
@@ -49,10 +49,11 @@ class BpeEncoder : public TextEncoder {
   PreTokenizer pre_tokenizer_;
   std::shared_ptr<const Vocabulary> vocabulary_;
   bool ignores_merges_ = false;
+  bool normalizes_nfc_ = false;
   std::array<TokenId, 256> by_byte_{};
-  /// Normal tokens by their bytes, which are pieces of vocabulary_.
+  /// Normal tokens by their bytes; the keys are views of pieces of vocabulary_.
   boost::unordered_flat_map<std::string_view, TokenId> by_bytes_;
-  boost::unordered_flat_map<std::uint64_t, Merge> merges_;  ///< By the two tokens' ids.
+  boost::unordered_flat_map<std::uint64_t, Merge> merges_;  ///< Keyed by pair_of the two token ids.
 };
 
 }  // namespace leasehold

@@ -3,17 +3,19 @@
 #include <array>
 #include <cstdint>
 
+#include "common/utf8.hpp"
+
 namespace leasehold {
 namespace {
 
-constexpr std::uint32_t kLetters = 0x100 + 68;  // 68 bytes are invisible
+constexpr std::uint32_t kLetters = 0x100 + 68;  // 68 bytes are not visible
 constexpr std::int16_t kNoByte = -1;
 
 constexpr bool is_visible(std::uint32_t byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
-/// By code point: the byte it stands for.
+/// Maps code points to bytes.
 constexpr std::array<std::int16_t, kLetters> kByteOf = [] {
   std::array<std::int16_t, kLetters> byte_of{};
   byte_of.fill(kNoByte);
@@ -27,13 +29,9 @@ constexpr std::array<std::int16_t, kLetters> kByteOf = [] {
 
 std::optional<std::string> decode_byte_alphabet(std::string_view text) {
   std::string bytes;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const auto lead = static_cast<std::uint8_t>(text[at]);
-    std::uint32_t letter = lead;
-    if (lead >= 0x80) {  // all letters have one byte or two
-      if ((lead & 0xE0) != 0xC0 || at + 1 == text.size()) return std::nullopt;
-      letter = (lead & 0x1Fu) << 6 | (static_cast<std::uint8_t>(text[++at]) & 0x3Fu);
-    }
+  while (!text.empty()) {
+    if (next_utf8(text).kind != Utf8Kind::Character) return std::nullopt;
+    const std::uint32_t letter = take_code_point(text);
     if (letter >= kLetters || kByteOf[letter] == kNoByte) return std::nullopt;
     bytes += static_cast<char>(kByteOf[letter]);
   }

@@ -12,8 +12,8 @@
 namespace leasehold {
 namespace {
 
-/// PCRE2 counts U+180E among the spaces, as Unicode did before 6.3; the libraries for which the
-/// expressions were written ask for the property White_Space.
+/// Replaces \s and \S by the property White_Space, their meaning in the libraries that the
+/// expressions were written for. PCRE2 also counts U+180E, as Unicode did before 6.3.
 std::string with_unicode_spaces(std::string_view expression) {
   std::string result;
   for (std::size_t at = 0; at < expression.size(); ++at) {
@@ -37,7 +37,7 @@ std::string pcre2_message(int code) {
   return reinterpret_cast<const char*>(text.data());
 }
 
-/// The length of the run of whole characters at the beginning, or of that of other bytes.
+/// The length of the leading run of whole characters, or of other bytes.
 std::size_t utf8_run_size(std::string_view text, bool characters) {
   std::size_t end = 0;
   while (end < text.size()) {
@@ -48,7 +48,7 @@ std::size_t utf8_run_size(std::string_view text, bool characters) {
   return end;
 }
 
-/// More steps than any expression of ours takes for a text this long.
+/// More steps than any expression in the table needs for a text of this length.
 std::uint32_t match_limit(std::size_t size_bytes) {
   return static_cast<std::uint32_t>(
       std::min<std::size_t>(1000 + 16 * size_bytes, std::uint32_t{UINT32_MAX}));
@@ -88,7 +88,7 @@ Result<PreTokenizer> PreTokenizer::create(std::string name,
       return fail(Errc::UnsupportedModel,
                   fmt::format("pre-tokenizer {}: \"{}\" at {}: {}", result.name_, pattern, offset,
                               pcre2_message(error)));
-    // Without machine code (a system may forbid making any) the same matches come more slowly.
+    // A system may forbid machine code; PCRE2 then interprets the expression.
     (void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
     result.stages_.emplace_back(code);
   }
@@ -98,7 +98,7 @@ Result<PreTokenizer> PreTokenizer::create(std::string name,
 Result<void> PreTokenizer::for_each_word(std::string_view text, const Sink& sink) const {
   Matcher matcher(sink, text.size());
   if (!matcher.data || !matcher.context)
-    return fail(Errc::OutOfMemory, "no memory left to split a text into words");
+    return fail(Errc::OutOfMemory, "out of memory while splitting a text into words");
   while (!text.empty()) {
     const std::size_t characters = utf8_run_size(text, true);
     if (characters > 0) TRY(split(text.substr(0, characters), 0, matcher));
@@ -116,7 +116,7 @@ Result<void> PreTokenizer::split(std::string_view text, std::size_t stage, Match
     return {};
   }
   while (!text.empty()) {
-    // The text was checked: PCRE2 would check all that follows anew for every word.
+    // Without this flag PCRE2 would validate the rest of the text again for every word.
     const int count =
         pcre2_match(stages_[stage].get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), 0,
                     PCRE2_NO_UTF_CHECK, matcher.data.get(), matcher.context.get());
@@ -128,7 +128,7 @@ Result<void> PreTokenizer::split(std::string_view text, std::size_t stage, Match
     const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(matcher.data.get());
     const std::size_t start = bounds[0];
     const std::size_t end = bounds[1];
-    ensures(end > start, "an expression of a pre-tokenizer matches something");
+    ensures(end > start, "an expression of a pre-tokenizer matches at least one byte");
     if (start > 0) TRY(split(text.substr(0, start), stage + 1, matcher));
     TRY(split(text.substr(start, end - start), stage + 1, matcher));
     text.remove_prefix(end);

@@ -1,10 +1,10 @@
-/// Cuts text into the words within which byte pairs may merge.
+/// Splits text into words; byte pairs merge within a word only.
 ///
-/// Every model names its way of cutting (`tokenizer.ggml.pre`): a sequence of regular expressions,
-/// used as their makers published them. The first cuts the text into what it matches and what lies
-/// between, the next one each of these pieces by itself, and so on. PCRE2 matches, compiled to
-/// machine code where the system allows that.
-/// Lifetime: independent. Threads: any number may use one.
+/// A model names its pre-tokenizer (`tokenizer.ggml.pre`): a sequence of regular expressions, used
+/// as published. The first splits the text into its matches and the text between them; each
+/// further expression splits every piece in the same way. PCRE2 compiles them to machine code if
+/// the system allows it.
+/// Lifetime: a value. Threads: any number may use one.
 #pragma once
 
 #include <functional>
@@ -22,15 +22,14 @@ namespace leasehold {
 
 class PreTokenizer {
  public:
-  /// Errors: UnsupportedModel for an expression that PCRE2 does not take.
+  /// Errors: UnsupportedModel for an expression that PCRE2 rejects.
   static Result<PreTokenizer> create(std::string name, std::span<const char* const> expressions);
 
   using Sink = std::function<void(std::string_view word)>;
 
-  /// The words in order; together they are the text. Any bytes: a run of those that are not UTF-8
-  /// is a word.
-  /// Errors: BadRequest where a match steps back more often than a multiple of the text's length;
-  /// OutOfMemory.
+  /// Calls `sink` for each word in order. The words together are the text, which may be any bytes:
+  /// a run of bytes that are not UTF-8 is a word. Errors: BadRequest if a match backtracks more
+  /// than a multiple of the text's length; OutOfMemory.
   Result<void> for_each_word(std::string_view text, const Sink& sink) const;
 
  private:

@@ -6,16 +6,16 @@
 namespace leasehold {
 namespace {
 
-// Each expression is the one its makers published with the model (tokenizer.json, tiktoken's
-// pattern strings), split over lines and with characters outside ASCII written as numbers.
+// Each expression is the published one (tokenizer.json, tiktoken's pattern strings), split over
+// lines and with characters outside ASCII written as numbers.
 
-// GPT-2's encoder (Radford et al. 2019), which the ByteLevel pre-tokenizer took over.
+// GPT-2's encoder (Radford et al. 2019); the ByteLevel pre-tokenizer of Hugging Face.
 constexpr const char* kGpt2Words =
     R"re('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)re";
 
 constexpr const char* kGpt2[] = {kGpt2Words};
 
-// tiktoken's cl100k_base; Llama 3 took it over.
+// tiktoken's cl100k_base; also Llama 3.
 constexpr const char* kLlama3[] = {
     R"re((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|)re"
     R"re( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)re"};
@@ -27,7 +27,7 @@ constexpr const char* kQwen2[] = {
 // Digits one by one, then GPT-2's words.
 constexpr const char* kDigitByDigit[] = {R"re(\p{N})re", kGpt2Words};
 
-// What converters wrote before they knew the models' own ways.
+// Written by converters before they knew the models' own expressions.
 constexpr const char* kDefault[] = {R"re([\p{P}\$\+<=>\^~\|]+)re", kGpt2Words, R"re(\p{N}+)re",
                                     R"re([0-9][0-9][0-9])re"};
 
@@ -38,7 +38,7 @@ constexpr const char* kFalcon[] = {R"re([\p{P}\$\+<=>\^~\|`]+)re", kGpt2Words,
 constexpr const char* kDeepSeekIdeographs =
     R"re([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)re";
 
-// With letters that have cases, listed one range at a time.
+// Letters with case, one range at a time.
 constexpr const char* kDeepSeekLetters =
     R"re(\s?[)re"
     R"re(A-Za-z\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF})re"
@@ -64,7 +64,7 @@ constexpr const char* kDeepSeekLetters =
 constexpr const char* kDeepSeekLlm[] = {
     R"re([\r\n])re", kDeepSeekLetters,
     R"re(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)re",
-    // Published as \s+$. This matches the same, and not in quadratic time where PCRE2 interprets.
+    // Published as \s+$. This matches the same text in linear time when PCRE2 interprets.
     R"re((?<!\s)\s++$)re", kDeepSeekIdeographs, R"re(\p{N}+)re"};
 
 constexpr const char* kDeepSeekCoder[] = {R"re([\r\n])re", R"re(\s?\p{L}+)re", R"re(\s?\p{P}+)re",
@@ -89,32 +89,32 @@ constexpr const char* kTekken[] = {
     R"re(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)re"};
 
 constexpr PreTokenizerRow kRows[] = {
-    {"default", kDefault, false, false},
-    {"gpt-2", kGpt2, false, false},
-    {"phi-2", kGpt2, false, false},
-    {"mpt", kGpt2, false, false},
-    {"olmo", kGpt2, false, false},
-    {"jais", kGpt2, false, false},
-    {"llama-bpe", kLlama3, true, true},
-    {"llama3", kLlama3, true, true},
-    {"llama-v3", kLlama3, true, true},
-    {"dbrx", kLlama3, false, false},
-    {"smaug-bpe", kLlama3, false, false},
-    {"qwen2", kQwen2, false, false},
-    {"deepseek-r1-qwen", kQwen2, false, false},
-    {"stablelm2", kQwen2, false, false},
-    {"smollm", kDigitByDigit, false, false},
-    {"starcoder", kDigitByDigit, false, false},
-    {"refact", kDigitByDigit, false, false},
-    {"command-r", kDigitByDigit, false, false},
-    {"codeshell", kDigitByDigit, false, false},
-    {"falcon", kFalcon, false, false},
-    {"deepseek-llm", kDeepSeekLlm, false, false},
-    {"deepseek-coder", kDeepSeekCoder, false, false},
-    {"deepseek-v3", kDeepSeekV3, false, false},
-    {"gpt-4o", kGpt4o, false, false},
-    {"llama4", kGpt4o, false, false},
-    {"tekken", kTekken, true, true},
+    {.name = "default", .expressions = kDefault},
+    {.name = "gpt-2", .expressions = kGpt2},
+    {.name = "phi-2", .expressions = kGpt2},
+    {.name = "mpt", .expressions = kGpt2, .normalizes_nfc = true},
+    {.name = "olmo", .expressions = kGpt2, .normalizes_nfc = true},
+    {.name = "jais", .expressions = kGpt2},
+    {.name = "llama-bpe", .expressions = kLlama3, .ignores_merges = true, .adds_bos = true},
+    {.name = "llama3", .expressions = kLlama3, .ignores_merges = true, .adds_bos = true},
+    {.name = "llama-v3", .expressions = kLlama3, .ignores_merges = true, .adds_bos = true},
+    {.name = "dbrx", .expressions = kLlama3},
+    {.name = "smaug-bpe", .expressions = kLlama3},
+    {.name = "qwen2", .expressions = kQwen2, .normalizes_nfc = true},
+    {.name = "deepseek-r1-qwen", .expressions = kQwen2, .normalizes_nfc = true},
+    {.name = "stablelm2", .expressions = kQwen2, .normalizes_nfc = true},
+    {.name = "smollm", .expressions = kDigitByDigit},
+    {.name = "starcoder", .expressions = kDigitByDigit},
+    {.name = "refact", .expressions = kDigitByDigit},
+    {.name = "command-r", .expressions = kDigitByDigit, .normalizes_nfc = true},
+    {.name = "codeshell", .expressions = kDigitByDigit},
+    {.name = "falcon", .expressions = kFalcon},
+    {.name = "deepseek-llm", .expressions = kDeepSeekLlm},
+    {.name = "deepseek-coder", .expressions = kDeepSeekCoder},
+    {.name = "deepseek-v3", .expressions = kDeepSeekV3},
+    {.name = "gpt-4o", .expressions = kGpt4o},
+    {.name = "llama4", .expressions = kGpt4o},
+    {.name = "tekken", .expressions = kTekken, .ignores_merges = true, .adds_bos = true},
 };
 
 }  // namespace

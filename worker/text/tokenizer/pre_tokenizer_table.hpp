@@ -1,4 +1,4 @@
-/// The ways of cutting text into words that models name in `tokenizer.ggml.pre`.
+/// The pre-tokenizers that `tokenizer.ggml.pre` can name.
 #pragma once
 
 #include <span>
@@ -9,15 +9,16 @@ namespace leasehold {
 
 struct PreTokenizerRow {
   std::string_view name;
-  std::span<const char* const> expressions;
-  bool ignores_merges;  ///< A word that is a token is that token, whatever its merges make.
-  bool adds_bos;        ///< Where the file does not say.
+  std::span<const char* const> expressions;  ///< Each splits the pieces of the one before.
+  bool ignores_merges = false;  ///< A word that is a token stays whole; its merges are skipped.
+  bool adds_bos = false;        ///< Default for files without `tokenizer.ggml.add_bos_token`.
+  bool normalizes_nfc = false;  ///< Default for files without `tokenizer.ggml.normalizer.nfc`.
 };
 
-/// Null for a name that is not in the table.
+/// Returns null for an unknown name.
 const PreTokenizerRow* find_pre_tokenizer(std::string_view name);
 
-/// All names, for messages.
+/// All names with commas between them, for error messages.
 std::string known_pre_tokenizers();
 
 }  // namespace leasehold

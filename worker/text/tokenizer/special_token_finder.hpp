@@ -1,7 +1,7 @@
-/// Finds tokens that stand in a text as they are: `<|im_end|>` and the like.
+/// Finds tokens that occur in a text by name, such as `<|im_end|>`.
 ///
-/// The leftmost place counts, and there the longest token. A trie over their texts: a search costs
-/// at most the text's length times that of the longest token, however many tokens there are.
+/// The leftmost match wins; at one position, the longest token. The texts form a trie, so a search
+/// costs at most the length of the text times that of the longest token.
 /// Threads: any number may search.
 #pragma once
 
@@ -23,10 +23,10 @@ class SpecialTokenFinder {
     TokenId token;
   };
 
-  /// `text` is not empty. Of two tokens with one text the first one counts.
+  /// `text` is not empty. Of two tokens with the same text the first one is kept.
   void add(std::string_view text, TokenId token);
 
-  /// The first one in `text`.
+  /// Returns the first match in `text`.
   std::optional<Match> next(std::string_view text) const;
 
  private:
@@ -37,9 +37,9 @@ class SpecialTokenFinder {
   std::optional<Match> longest_match_at(std::string_view text, std::size_t start) const;
   Node step(Node from, char byte) const;
 
-  std::array<Node, 256> first_{};  ///< By the first byte; most bytes begin no token.
+  std::array<Node, 256> first_{};  ///< By first byte; most bytes do not begin a token.
   boost::unordered_flat_map<std::uint64_t, Node> edges_;
-  std::vector<TokenId> tokens_{kNoToken};  ///< By node: the token that ends there.
+  std::vector<TokenId> tokens_{kNoToken};  ///< By node: the token that ends at the node.
 };
 
 }  // namespace leasehold

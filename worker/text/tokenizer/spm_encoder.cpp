@@ -11,7 +11,8 @@ namespace leasehold {
 namespace {
 
 constexpr std::string_view kScores = "tokenizer.ggml.scores";
-constexpr std::string_view kSpaceMark = "\xe2\x96\x81";  // U+2581, a space in vocabularies
+constexpr std::string_view kSpaceMark =
+    "\xe2\x96\x81";  // U+2581, written for a space in vocabularies
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
   std::string result;
@@ -25,7 +26,7 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
   return result;
 }
 
-/// No space in front, none at the end, one wherever there were several.
+/// Removes leading and trailing spaces and merges runs of spaces.
 std::string without_extra_spaces(std::string_view text) {
   std::string result;
   for (const char c : text)
@@ -34,20 +35,20 @@ std::string without_extra_spaces(std::string_view text) {
   return result;
 }
 
-/// Where the space marks at the beginning of `text` end.
+/// The size of the leading run of space marks.
 std::size_t skip_space_marks(std::string_view text) {
   std::size_t end = 0;
   while (text.substr(end).starts_with(kSpaceMark)) end += kSpaceMark.size();
   return end;
 }
 
-std::string piece_of(std::string_view text, TokenKind /*kind*/) {
+std::string sentencepiece_piece(std::string_view text, TokenKind /*kind*/) {
   return replaced(text, kSpaceMark, " ");
 }
 
 }  // namespace
 
-const VocabularyTraits SpmEncoder::kTraits = {.piece_of = piece_of,
+const VocabularyTraits SpmEncoder::kTraits = {.piece_of = sentencepiece_piece,
                                               .needs_types = true,
                                               .unknown = 0,
                                               .bos = 1,
@@ -73,13 +74,13 @@ Result<void> SpmEncoder::index_tokens(const GgufFile& file) {
     return corrupt_vocabulary(
         file, fmt::format("{} tokens have {} scores", texts.size(), scores_.size()));
   for (std::size_t token = 0; token < texts.size(); ++token) {
-    // NaN has no place in an order of merges.
+    // NaN would break the order of merges.
     if (std::isnan(scores_[token]))
       return corrupt_vocabulary(file, fmt::format("the score of token {} is not a number", token));
     const auto id = static_cast<TokenId>(token);
     const TokenKind kind = vocabulary_->kinds[token];
     if (kind == TokenKind::Normal) {
-      by_text_[texts[token]] = id;  // of two alike the later counts
+      by_text_[texts[token]] = id;  // of equal texts the later token wins
       const std::size_t next_space = texts[token].find(kSpaceMark, skip_space_marks(texts[token]));
       merges_respect_words_ = merges_respect_words_ && next_space == std::string::npos;
     }
@@ -101,8 +102,7 @@ TokenId SpmEncoder::token_of(std::string_view text) const {
   return found == by_text_.end() ? SymbolMerger::kNoToken : found->second;
 }
 
-/// Where no merge can cross the border of a word, a word is merged by itself: the result is the
-/// same, and the heap of pairs stays small.
+/// If no merge can cross a word boundary, words are merged one by one: same result, smaller heap.
 std::string_view SpmEncoder::next_word(std::string_view text) const {
   if (!merges_respect_words_) return text;
   return text.substr(0, text.find(kSpaceMark, skip_space_marks(text)));

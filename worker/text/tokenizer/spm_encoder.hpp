@@ -1,8 +1,8 @@
-/// SentencePiece's BPE: spaces become U+2581, one more goes in front, and neighbours merge, best
-/// score first, as long as their union is a token.
+/// SentencePiece BPE: spaces become U+2581, one more is put in front, and neighbours merge, best
+/// score first, while their union is a token.
 ///
-/// What remains without a token is written as its bytes, `<0xE2>` and so on, or as the unknown
-/// token where the vocabulary lacks those. Only normal and byte tokens arise.
+/// A character without a token becomes its byte tokens, such as `<0xE2>`, or the unknown token if
+/// the vocabulary has no byte tokens. Produces normal, byte and unknown tokens only.
 /// Source: SentencePiece (Kudo & Richardson 2018, bpe_model.cc, normalizer.cc).
 #pragma once
 
@@ -41,10 +41,10 @@ class SpmEncoder : public TextEncoder {
   std::shared_ptr<const Vocabulary> vocabulary_;
   std::vector<float> scores_;
   boost::unordered_flat_map<std::string_view, TokenId>
-      by_text_;  ///< Normal tokens, texts of vocabulary_.
+      by_text_;  ///< Normal tokens; the keys are views of vocabulary_.
   std::array<std::optional<TokenId>, 256> by_byte_;
   bool removes_extra_spaces_ = false;
-  bool merges_respect_words_ = true;  ///< No token has a space behind anything but spaces.
+  bool merges_respect_words_ = true;  ///< In no token does a space follow a non-space.
 };
 
 }  // namespace leasehold

@@ -1,9 +1,9 @@
-/// Tokens to text, as they come.
+/// Decodes tokens to text as they arrive.
 ///
-/// What comes out is UTF-8 at every moment: a character spread over several tokens appears with
-/// the last of them, and bytes that can become no character appear as U+FFFD, one for each maximal
-/// run (Unicode 15, section 3.9). The one space that encoding puts in front of a text is taken off
-/// again after a BOS token; a continuation, which has none, keeps its leading space.
+/// The output is always UTF-8. A character that spans several tokens appears with the last of them.
+/// Invalid bytes appear as U+FFFD, one per maximal subpart (Unicode 15, section 3.9). The space
+/// that encoding puts in front of a text is removed after a BOS token; a continuation has no BOS
+/// and keeps its leading space.
 ///
 /// Lifetime: the tokenizer outlives it. Threads: one.
 #pragma once
@@ -18,17 +18,17 @@ class StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
 
-  /// The text that is certain now; often empty. `token` is of the tokenizer's vocabulary.
+  /// Returns the new complete characters; often empty. `token` is in the vocabulary.
   std::string push(TokenId token);
 
-  /// What was held back; the decoder is as new afterwards.
+  /// Returns U+FFFD if an incomplete character was held back. Resets the decoder.
   std::string finish();
 
  private:
   std::string take_complete_characters();
 
   const Tokenizer* tokenizer_;
-  std::string held_;  ///< The beginning of a character, once push returns.
+  std::string held_;  ///< The incomplete character after push.
   bool after_bos_ = false;
 };
 

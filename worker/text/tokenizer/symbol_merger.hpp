@@ -1,8 +1,8 @@
-/// Neighbouring symbols of a text become one, best pair first, leftmost first among equals, as long
-/// as a union exists: the loop at the heart of both kinds of BPE.
+/// The merge loop of both kinds of BPE: the best pair of neighbouring symbols becomes one, at ties
+/// the leftmost, until no pair has a union.
 ///
-/// A doubly linked list of slices and a heap of the pairs that could merge. Each merge adds at most
-/// two pairs, so n symbols cost O(n log n). Made to be used again: `clear` keeps the memory.
+/// A doubly linked list of slices and a heap of candidate pairs. Each merge adds at most two pairs,
+/// so n symbols cost O(n log n). `clear` keeps the memory for reuse.
 /// Threads: one.
 #pragma once
 
@@ -21,13 +21,13 @@ class SymbolMerger {
 
   struct Symbol {
     std::uint32_t start;
-    std::uint32_t size_bytes;  ///< 0 once it was merged into its left neighbour.
+    std::uint32_t size_bytes;  ///< 0 after it merged into its left neighbour.
     std::int32_t previous;
     std::int32_t next;
-    TokenId token;  ///< kNoToken where the vocabulary has none for this slice.
+    TokenId token;  ///< kNoToken if the vocabulary has no token for this slice.
   };
 
-  /// What two neighbours become, and how good that is: the greatest goes first.
+  /// The union of two neighbours. The greatest score merges first.
   struct Merge {
     float score;
     TokenId token;
@@ -38,7 +38,7 @@ class SymbolMerger {
     pairs_.clear();
   }
 
-  /// The next slice of the text; `size_bytes` > 0.
+  /// Appends the next slice of the text; `size_bytes` > 0.
   void add(std::uint32_t size_bytes, TokenId token) {
     const auto index = static_cast<std::int32_t>(symbols_.size());
     if (index > 0) symbols_.back().next = index;
@@ -46,7 +46,7 @@ class SymbolMerger {
     symbols_.push_back({start, size_bytes, index - 1, kNone, token});
   }
 
-  /// `find_merge(left, right)` gives an optional Merge.
+  /// `find_merge(left, right)` returns an optional Merge.
   template <class FindMerge>
   void merge(FindMerge find_merge) {
     for (std::int32_t i = 1; i < std::ssize(symbols_); ++i) push_pair(i - 1, i, find_merge);
@@ -61,7 +61,7 @@ class SymbolMerger {
     }
   }
 
-  /// The symbols that are left, in the order of the text.
+  /// Visits the remaining symbols in text order.
   template <class Visit>
   void for_each(Visit visit) const {
     if (symbols_.empty()) return;
@@ -75,7 +75,7 @@ class SymbolMerger {
     float score;
     std::int32_t left;
     std::int32_t right;
-    std::uint32_t size_bytes;  ///< Of both together.
+    std::uint32_t size_bytes;  ///< Of both symbols.
     TokenId token;
 
     static bool lower_priority(const Pair& a, const Pair& b) {
@@ -94,8 +94,7 @@ class SymbolMerger {
     std::ranges::push_heap(pairs_, Pair::lower_priority);
   }
 
-  /// Symbols only grow or vanish, so a pair in which either has merged otherwise shows in the
-  /// sizes.
+  /// Symbols only grow or vanish, so their sizes show whether one of them merged with another.
   bool is_stale(const Pair& pair) const {
     const Symbol& left = symbols_[pair.left];
     const Symbol& right = symbols_[pair.right];
@@ -114,7 +113,7 @@ class SymbolMerger {
   }
 
   std::vector<Symbol> symbols_;
-  std::vector<Pair> pairs_;  ///< A heap, the best in front.
+  std::vector<Pair> pairs_;  ///< A heap with the best pair in front.
 };
 
 }  // namespace leasehold

@@ -1,4 +1,4 @@
-/// How text in which no special token stands becomes tokens. One for each kind of tokenizer.
+/// Encodes text without special tokens. One implementation per kind of tokenizer.
 ///
 /// Threads: any number may use one.
 #pragma once
@@ -18,8 +18,8 @@ class TextEncoder {
   TextEncoder& operator=(const TextEncoder&) = delete;
   virtual ~TextEncoder() = default;
 
-  /// `text` is a whole text, or what lies between two special tokens, and never empty. Any bytes.
-  /// Errors: BadRequest for text that cannot be written in this vocabulary.
+  /// Appends the tokens of `text`: a whole text, or the text between two special tokens. Not empty,
+  /// any bytes. Errors: BadRequest for text that the vocabulary cannot express.
   virtual Result<void> append(std::string_view text, std::vector<TokenId>& tokens) const = 0;
 };
 

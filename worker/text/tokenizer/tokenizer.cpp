@@ -12,7 +12,7 @@
 namespace leasehold {
 namespace {
 
-/// What a kind of tokenizer that we lack is called elsewhere.
+/// The common name of an unsupported kind of tokenizer.
 std::string_view described(std::string_view model) {
   if (model == "t5") return " (SentencePiece unigram)";
   if (model == "bert") return " (WordPiece)";

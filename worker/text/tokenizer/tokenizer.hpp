@@ -1,6 +1,6 @@
-/// Text to tokens and back, as the model file says: the one door to this room.
+/// Text to tokens and back, as the model file defines. The entry point of this room.
 ///
-/// Lifetime: independent of the file it was made from; copies share what they hold.
+/// Lifetime: independent of the file; copies share their data.
 /// Threads: any number may use one.
 #pragma once
 
@@ -18,39 +18,39 @@
 
 namespace leasehold {
 
-/// What "<s>" in a text is. Whatever a user typed is text; only who wrote the text himself, like a
-/// chat template, may mean the token.
+/// How `encode` reads "<s>" in a text. User input is AsText; only trusted text, such as the output
+/// of a chat template, is AsTokens.
 enum class SpecialTokens : std::uint8_t { AsText, AsTokens };
 
 class Tokenizer {
  public:
-  /// Errors: UnsupportedModel for another kind of tokenizer or another way of cutting text into
-  /// words, by its name; FileCorrupt for metadata that is missing or contradicts itself.
+  /// Errors: UnsupportedModel with the name of an unknown tokenizer or pre-tokenizer; FileCorrupt
+  /// for metadata that is missing or inconsistent.
   static Result<Tokenizer> from_metadata(const GgufFile& file);
 
-  /// Any bytes. Begins with the BOS token where the model wants one; empty text gives that alone,
-  /// and `AsTokens` text that begins with BOS itself gets no second. User-defined tokens are cut
-  /// out of every text. Errors: PromptTooLong for text beyond kMaxTextBytes; BadRequest for text
-  /// that cannot be written in the vocabulary.
+  /// Encodes any bytes. The result begins with BOS if the model asks for it; `AsTokens` text that
+  /// begins with BOS does not get a second one. User-defined tokens are recognized in every text.
+  /// Errors: PromptTooLong for text beyond kMaxTextBytes; BadRequest for text that the vocabulary
+  /// cannot express.
   Result<std::vector<TokenId>> encode(std::string_view text,
                                       SpecialTokens special = SpecialTokens::AsText) const;
   static constexpr std::size_t kMaxTextBytes = std::size_t{1} << 28;
 
   std::uint32_t n_vocab() const { return vocabulary_->size(); }
-  /// For ids that come from outside; the functions below take only those for which this holds.
+  /// Checks ids from outside. The functions below require it.
   bool contains(TokenId token) const { return token >= 0 && token < static_cast<int>(n_vocab()); }
 
-  /// The bytes the token stands for in text: part of a character, perhaps; none for control and
-  /// unknown tokens.
+  /// The bytes of the token in text, possibly part of a character; empty for control and unknown
+  /// tokens.
   std::string_view piece(TokenId token) const;
 
-  /// The token's name in the file: what `AsTokens` text writes for a control token.
+  /// The token's name in the file, as in `AsTokens` text.
   std::string_view text(TokenId token) const;
 
-  /// True for the tokens with which a model says that it is done: end of text, of turn, of message.
+  /// True for the tokens that end the output: end of text, of turn, of message.
   bool is_end_token(TokenId token) const;
 
-  /// No token stands for more bytes of text than this.
+  /// The size of the longest piece.
   std::size_t longest_piece_bytes() const { return vocabulary_->longest_piece_bytes; }
 
   std::optional<TokenId> bos() const { return vocabulary_->bos; }

@@ -14,8 +14,8 @@ constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
 constexpr std::size_t kMaxTokens = std::size_t{1} << 22;
 
-/// Many files name one end and use another: a base model's EOS, and at the end of each turn one of
-/// these. Whoever runs such a file elsewhere sees it stop there.
+/// Many files name only the base model's EOS but end each turn with one of these, and other
+/// programs stop there.
 constexpr std::string_view kEndTokenTexts[] = {
     "<|eot_id|>",    "<|eom_id|>",    "<|end_of_text|>", "<|im_end|>", "<|end|>",
     "<|endoftext|>", "<end_of_turn>", "<|EOT|>",         "<EOT>",      "<｜end▁of▁sentence｜>"};
@@ -29,7 +29,7 @@ std::optional<std::uint8_t> parse_byte_token(std::string_view text) {
   return byte;
 }
 
-/// Nothing when the file has no such id, or says that there is none.
+/// Returns nothing if the file has no such id or marks it as absent.
 Result<std::optional<TokenId>> special_id(const GgufFile& file, std::string_view name,
                                           std::uint32_t fallback, std::uint32_t n_vocab) {
   const std::string key = fmt::format("tokenizer.ggml.{}_token_id", name);
@@ -85,11 +85,12 @@ Result<void> Vocabulary::read_special_ids(const GgufFile& file, const Vocabulary
   const auto eom = TRY(special_id(file, "eom", kNoTokenId, size()));
   for (const auto& end : {eos, eot, eom})
     if (end) end_tokens.push_back(*end);
-  // A token with such a task is none of text's, even where a converter forgot to say so.
+  // These tokens are not text, even if a converter marked them as normal.
   for (const auto& id : {bos, eos, eot, eom})
     if (id && kinds[*id] == TokenKind::Normal) kinds[*id] = TokenKind::Control;
   adds_bos = TRY(file.get_or<bool>("tokenizer.ggml.add_bos_token", traits.adds_bos && bos));
-  if (adds_bos && !bos) return corrupt_vocabulary(file, "a BOS token is wanted and there is none");
+  if (adds_bos && !bos)
+    return corrupt_vocabulary(file, "add_bos_token is set, but there is no BOS token");
   if (traits.can_add_space_prefix)
     adds_space_prefix = TRY(file.get_or<bool>("tokenizer.ggml.add_space_prefix", true));
   return {};
@@ -101,7 +102,7 @@ void Vocabulary::find_end_tokens_by_text() {
         kinds[token] == TokenKind::Control || kinds[token] == TokenKind::UserDefined;
     if (!is_special || std::ranges::find(kEndTokenTexts, texts[token]) == std::end(kEndTokenTexts))
       continue;
-    kinds[token] = TokenKind::Control;  // as a user-defined one it would arise from a user's text
+    kinds[token] = TokenKind::Control;  // as a user-defined token, user input could produce it
     if (std::ranges::find(end_tokens, token) == end_tokens.end()) end_tokens.push_back(token);
   }
 }

@@ -1,4 +1,4 @@
-/// The tokens of a model, as its file lists them, whatever kind of tokenizer uses them.
+/// The tokens of a model as its file lists them, for both kinds of tokenizer.
 ///
 /// Source: metadata keys `tokenizer.ggml.*` of the GGUF specification.
 #pragma once
@@ -16,41 +16,41 @@
 
 namespace leasehold {
 
-/// GGUF's types 1 … 6.
+/// GGUF's token types 1 … 6, in order.
 enum class TokenKind : std::uint8_t { Normal, Unknown, Control, UserDefined, Unused, Byte };
 
-/// How converters write "there is none".
+/// Converters write this id for an absent token.
 inline constexpr std::uint32_t kNoTokenId = UINT32_MAX;
 
-/// What kinds of tokenizers do not have in common.
+/// The differences between the kinds of tokenizer.
 struct VocabularyTraits {
-  /// The bytes that a token of this text stands for, unless its kind says otherwise.
+  /// The bytes of a token with this text, for kinds that occur in plain text.
   std::string (*piece_of)(std::string_view text, TokenKind kind);
-  bool needs_types;  ///< Without types all tokens are normal.
-  /// Where the file does not say; kNoTokenId where there is no such convention.
+  bool needs_types;  ///< If false, all tokens of a file without types are normal.
+  /// Defaults for ids that the file does not set; kNoTokenId: no default.
   std::uint32_t unknown, bos, eos;
   bool adds_bos;
   bool can_add_space_prefix;
 };
 
 struct Vocabulary {
-  /// Errors: FileCorrupt for metadata that is missing or contradicts itself.
+  /// Errors: FileCorrupt for metadata that is missing or inconsistent.
   static Result<Vocabulary> read(const GgufFile& file, const VocabularyTraits& traits);
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(texts.size()); }
 
   std::vector<std::string> texts;  ///< As in the file.
   std::vector<TokenKind> kinds;
-  std::vector<std::string> pieces;      ///< Bytes of text; none for control and unknown tokens.
-  std::size_t longest_piece_bytes = 4;  ///< An unknown token may stand for a whole character.
+  std::vector<std::string> pieces;      ///< Bytes in text; empty for control and unknown tokens.
+  std::size_t longest_piece_bytes = 4;  ///< An unknown token may replace a whole character.
 
   std::optional<TokenId> unknown, bos, eos;
-  std::vector<TokenId> end_tokens;  ///< With these a model says that it is done.
+  std::vector<TokenId> end_tokens;  ///< Tokens that end the output.
   bool adds_bos = false;
   bool adds_space_prefix = false;
 
-  SpecialTokenFinder user_defined;  ///< These are cut out of every text,
-  SpecialTokenFinder special;  ///< these, which include them, only out of text that may hold them.
+  SpecialTokenFinder user_defined;  ///< Recognized in every text.
+  SpecialTokenFinder special;       ///< Recognized in AsTokens text; includes user_defined.
 
  private:
   Result<void> read_tokens(const GgufFile& file, bool needs_types);
@@ -60,7 +60,7 @@ struct Vocabulary {
   void index_special(TokenId token);
 };
 
-/// FileCorrupt, with the file's path in front.
+/// A FileCorrupt error that begins with the file's path.
 std::unexpected<Error> corrupt_vocabulary(const GgufFile& file, const std::string& what);
 
 }  // namespace leasehold

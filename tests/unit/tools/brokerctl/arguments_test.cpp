@@ -25,10 +25,33 @@ int exit_code_of(const std::vector<std::string>& words) {
 
 }  // namespace
 
-TEST_CASE("brokerctl arguments: admit carries every limit") {
+TEST_CASE("brokerctl arguments: a noun lists, with and without its verb list") {
+  const auto lists = []<class List>(const std::string& noun, List) {
+    CAPTURE(noun);
+    CHECK(std::holds_alternative<List>(parsed({noun}).verb));
+    CHECK(std::holds_alternative<List>(parsed({noun, "list"}).verb));
+  };
+  lists("leases", ListLeases{});
+  lists("extents", ListExtents{});
+  lists("workers", ListWorkers{});
+  lists("tenants", ListTenants{});
+  lists("quarantine", ListQuarantine{});
+  lists("actions", ListOperatorActions{});
+}
+
+TEST_CASE("brokerctl arguments: an option of a list may come before or after its verb") {
+  CHECK(std::get<ListOperatorActions>(parsed({"actions", "--limit", "7"}).verb).limit == 7);
+  CHECK(std::get<ListOperatorActions>(parsed({"actions", "list", "--limit", "7"}).verb).limit == 7);
+  CHECK(std::get<ListOperatorActions>(parsed({"actions", "--limit", "7", "list"}).verb).limit == 7);
+  CHECK(parsed({"leases", "list", "-o", "json"}).output == Output::Json);
+  CHECK(exit_code_of({"actions", "--limit", "1001"}) == 2);
+  CHECK(exit_code_of({"workers", "--limit", "7"}) == 2);
+}
+
+TEST_CASE("brokerctl arguments: tenants admit carries every limit") {
   const auto arguments =
-      parsed({"admit", "A", "--max-concurrent", "4", "--max-blocks", "99", "--weight", "7",
-              "--tier", "guaranteed", "--ttl-ms", "500", "--uid", "0", "--request-id", "r1"});
+      parsed({"tenants", "admit", "A", "--max-concurrent", "4", "--max-blocks", "99", "--weight",
+              "7", "--tier", "guaranteed", "--ttl-ms", "500", "--uid", "0", "--request-id", "r1"});
 
   const auto& admit = std::get<wire::TenantAdmit>(arguments.verb);
   CHECK(admit.tenant.value == "A");
@@ -41,7 +64,7 @@ TEST_CASE("brokerctl arguments: admit carries every limit") {
   CHECK(admit.request_id.value == "r1");
 }
 
-TEST_CASE("brokerctl arguments: a action without a request id gets a fresh one") {
+TEST_CASE("brokerctl arguments: an operator action without a request id gets a new one") {
   const auto first = std::get<Revoke>(parsed({"revoke", "17.4"}).verb);
   const auto second = std::get<Revoke>(parsed({"revoke", "17.4"}).verb);
 
@@ -49,7 +72,7 @@ TEST_CASE("brokerctl arguments: a action without a request id gets a fresh one")
   CHECK(first.message.request_id != second.message.request_id);
 }
 
-TEST_CASE("brokerctl arguments: a revocation aims at a part of the weights, on one worker or all") {
+TEST_CASE("brokerctl arguments: revoke --part names weights on one worker or on all") {
   const auto everywhere = std::get<Revoke>(parsed({"revoke", "--part", "blk.1"}).verb);
   const auto there = std::get<Revoke>(parsed({"revoke", "--part", "blk.1", "--worker", "w0"}).verb);
 
@@ -63,14 +86,14 @@ TEST_CASE("brokerctl arguments: a revocation aims at a part of the weights, on o
   CHECK(exit_code_of({"revoke", "--part", "two\nlines"}) == 2);
 }
 
-TEST_CASE("brokerctl arguments: an option may stand before or after the verb") {
+TEST_CASE("brokerctl arguments: an option may come before or after the verb") {
   CHECK(parsed({"-o", "json", "status"}).output == Output::Json);
   CHECK(parsed({"status", "-o", "json"}).output == Output::Json);
   CHECK(parsed({"--socket", "/x", "status"}).socket == "/x");
   CHECK_FALSE(parsed({"status"}).socket);
 }
 
-TEST_CASE("brokerctl arguments: leases can be narrowed down") {
+TEST_CASE("brokerctl arguments: leases are filtered by tenant and state") {
   const auto list =
       std::get<ListLeases>(parsed({"leases", "--tenant", "B", "--state", "fenced"}).verb);
 
@@ -78,7 +101,7 @@ TEST_CASE("brokerctl arguments: leases can be narrowed down") {
   CHECK(list.state == LeaseState::Fenced);
 }
 
-TEST_CASE("brokerctl arguments: drain aims at a lease or a tenant") {
+TEST_CASE("brokerctl arguments: drain names a lease or a tenant") {
   const auto drain =
       std::get<wire::LeaseDrain>(parsed({"drain", "--tenant", "B", "--grace-ms", "0"}).verb);
 
@@ -87,22 +110,22 @@ TEST_CASE("brokerctl arguments: drain aims at a lease or a tenant") {
   CHECK(drain.grace_ms == 0);
 }
 
-TEST_CASE("brokerctl arguments: wrong usage ends with 2 and says why") {
+TEST_CASE("brokerctl arguments: wrong usage exits with 2 and an explanation") {
   CHECK(exit_code_of({}) == 2);
   CHECK(exit_code_of({"dance"}) == 2);
   CHECK(exit_code_of({"revoke"}) == 2);
   CHECK(exit_code_of({"revoke", "not-a-lease"}) == 2);
   CHECK(exit_code_of({"revoke", "1.1", "--tenant", "A"}) == 2);
-  CHECK(exit_code_of({"admit"}) == 2);
-  CHECK(exit_code_of({"admit", "A B"}) == 2);
-  CHECK(exit_code_of({"admit", "A", "--weight", "0"}) == 2);
+  CHECK(exit_code_of({"tenants", "admit"}) == 2);
+  CHECK(exit_code_of({"tenants", "admit", "A B"}) == 2);
+  CHECK(exit_code_of({"tenants", "admit", "A", "--weight", "0"}) == 2);
   CHECK(exit_code_of({"events", "--limit", "0"}) == 2);
   CHECK(exit_code_of({"timeline"}) == 2);
   CHECK(exit_code_of({"timeline", "x"}) == 2);
   CHECK(exit_code_of({"status", "-o", "xml"}) == 2);
 }
 
-TEST_CASE("brokerctl arguments: a count is made of digits and fits") {
+TEST_CASE("brokerctl arguments: a count has digits only and fits 64 bits") {
   const auto count = GENERATE("-1", "+1", "1.5", "0x10", "", "18446744073709551616");
 
   CHECK(exit_code_of({"events", "--after", count}) == 2);
@@ -110,24 +133,21 @@ TEST_CASE("brokerctl arguments: a count is made of digits and fits") {
       parsed({"events", "--after", "18446744073709551615"}).verb));
 }
 
-TEST_CASE("brokerctl arguments: help is an answer") {
+TEST_CASE("brokerctl arguments: help exits with 0") {
   CHECK(exit_code_of({"--help"}) == 0);
   CHECK(exit_code_of({"revoke", "--help"}) == 0);
+  CHECK(exit_code_of({"tenants", "--help"}) == 0);
+  CHECK(exit_code_of({"tenants", "admit", "--help"}) == 0);
 }
 
-TEST_CASE("brokerctl arguments: a mistyped verb is named, with the nearest one") {
-  const auto usage = parse_arguments(std::vector<std::string>{"--socket", "/x", "revok", "1.1"});
-
-  REQUIRE_FALSE(usage);
-  CHECK(usage.error().exit_code == 2);
-  CHECK(usage.error().text.find("no verb 'revok'") != std::string::npos);
-  CHECK(usage.error().text.find("Did you mean 'revoke'?") != std::string::npos);
-  CHECK(usage.error().text.find("timeline") != std::string::npos);
-  CHECK(parse_arguments(std::vector<std::string>{"zzz"}).error().text.find("mean") ==
-        std::string::npos);
+TEST_CASE("brokerctl arguments: the help of a noun lists its verbs") {
+  const auto help = parse_arguments(std::vector<std::string>{"tenants", "--help"});
+  REQUIRE_FALSE(help);
+  CHECK(help.error().text.find("Verbs:\n  list ") != std::string::npos);
+  CHECK(help.error().text.find("\n  admit ") != std::string::npos);
 }
 
-TEST_CASE("brokerctl arguments: wrong usage knows that JSON was asked for") {
+TEST_CASE("brokerctl arguments: wrong usage keeps the requested format") {
   const std::vector<std::string> words{"-o", "json", "revok"};
   CHECK(parse_arguments(words).error().output == Output::Json);
   CHECK(parse_arguments(std::vector<std::string>{"revoke", "--output=json"}).error().output ==
@@ -135,32 +155,32 @@ TEST_CASE("brokerctl arguments: wrong usage knows that JSON was asked for") {
   CHECK(parse_arguments(std::vector<std::string>{"revok"}).error().output == Output::Table);
 }
 
-TEST_CASE("brokerctl arguments: the version is an answer") {
+TEST_CASE("brokerctl arguments: the version exits with 0") {
   CHECK(exit_code_of({"--version"}) == 0);
   CHECK(parse_arguments(std::vector<std::string>{"--version"}).error().text.find("brokerctl 0.") ==
         0);
 }
 
-TEST_CASE("brokerctl arguments: unfence takes an extent or a region, and a reason") {
-  const auto clear = [](const std::string& memory) {
+TEST_CASE("brokerctl arguments: quarantine release takes an extent or a region, and a reason") {
+  const auto release = [](const std::string& memory) {
     return std::get<wire::QuarantineRelease>(
-        parsed({"unfence", memory, "--reason", "looked at"}).verb);
+        parsed({"quarantine", "release", memory, "--reason", "inspected"}).verb);
   };
 
-  CHECK(clear("extent:5").extent == ExtentId{5});
-  CHECK(clear("5").extent == ExtentId{5});
-  CHECK(clear("region:3").region == RegionId{3});
-  CHECK_FALSE(clear("region:3").extent);
-  CHECK(clear("5").reason == "looked at");
-  CHECK_FALSE(clear("5").request_id.value.empty());
-  CHECK(exit_code_of({"unfence", "5"}) == 2);
-  CHECK(exit_code_of({"unfence", "5", "--reason", ""}) == 2);
-  CHECK(exit_code_of({"unfence", "5", "--reason", std::string(201, 'r')}) == 2);
-  CHECK(exit_code_of({"unfence", "page:5", "--reason", "r"}) == 2);
-  CHECK(exit_code_of({"unfence", "extent:5x", "--reason", "r"}) == 2);
+  CHECK(release("extent:5").extent == ExtentId{5});
+  CHECK(release("5").extent == ExtentId{5});
+  CHECK(release("region:3").region == RegionId{3});
+  CHECK_FALSE(release("region:3").extent);
+  CHECK(release("5").reason == "inspected");
+  CHECK_FALSE(release("5").request_id.value.empty());
+  CHECK(exit_code_of({"quarantine", "release", "5"}) == 2);
+  CHECK(exit_code_of({"quarantine", "release", "5", "--reason", ""}) == 2);
+  CHECK(exit_code_of({"quarantine", "release", "5", "--reason", std::string(201, 'r')}) == 2);
+  CHECK(exit_code_of({"quarantine", "release", "page:5", "--reason", "r"}) == 2);
+  CHECK(exit_code_of({"quarantine", "release", "extent:5x", "--reason", "r"}) == 2);
 }
 
-TEST_CASE("brokerctl arguments: watch begins now, events at the beginning") {
+TEST_CASE("brokerctl arguments: watch starts now, events at the oldest") {
   const auto watch = std::get<ListEvents>(parsed({"watch", "--lease", "17.4"}).verb);
   CHECK(watch.follow);
   CHECK_FALSE(watch.after);
@@ -173,10 +193,10 @@ TEST_CASE("brokerctl arguments: watch begins now, events at the beginning") {
   CHECK(events.tenant == TenantId{"A"});
 }
 
-TEST_CASE("brokerctl arguments: a tenant's leases may have a longest life") {
-  const auto admit =
-      std::get<wire::TenantAdmit>(parsed({"admit", "A", "--max-lifetime-ms", "60000"}).verb);
+TEST_CASE("brokerctl arguments: a tenant's leases may have a longest lifetime") {
+  const auto admit = std::get<wire::TenantAdmit>(
+      parsed({"tenants", "admit", "A", "--max-lifetime-ms", "60000"}).verb);
   CHECK(admit.max_lifetime_ms == 60'000);
-  CHECK_FALSE(std::get<wire::TenantAdmit>(parsed({"admit", "A"}).verb).max_lifetime_ms);
-  CHECK(exit_code_of({"admit", "A", "--max-lifetime-ms", "99"}) == 2);
+  CHECK_FALSE(std::get<wire::TenantAdmit>(parsed({"tenants", "admit", "A"}).verb).max_lifetime_ms);
+  CHECK(exit_code_of({"tenants", "admit", "A", "--max-lifetime-ms", "99"}) == 2);
 }

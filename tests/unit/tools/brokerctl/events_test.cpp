@@ -7,7 +7,7 @@ using namespace leasehold::brokerctl;
 
 namespace {
 
-Result<void> show(FakeBroker& broker, ListEvents query, Output output = Output::Table) {
+Result<void> show_events(FakeBroker& broker, ListEvents query, Output output = Output::Table) {
   return run({.output = output, .verb = std::move(query)}, broker.dependencies());
 }
 
@@ -19,8 +19,8 @@ wire::Json event(std::uint64_t sequence, const std::string& lease = "1.1") {
           {"lease", lease}};
 }
 
-/// One answer of a broker that has the events `oldest` to `newest`.
-wire::Json page(std::vector<wire::Json> items, std::uint64_t oldest, std::uint64_t newest) {
+/// One reply of a broker that still has the events `oldest` to `newest`.
+wire::Json event_page(std::vector<wire::Json> items, std::uint64_t oldest, std::uint64_t newest) {
   return {{"items", std::move(items)}, {"oldest", oldest}, {"newest", newest}};
 }
 
@@ -33,16 +33,16 @@ std::vector<wire::Json> lines(const FakeBroker& broker) {
 
 }  // namespace
 
-TEST_CASE("brokerctl events: pages go on to the event that was the newest at the beginning") {
+TEST_CASE("brokerctl events: the list ends at the newest event of the first page") {
   FakeBroker broker;
-  broker.answers["event.list"] = {page({event(1), event(2)}, 1, 3),
-                                  page({event(3), event(4)}, 1, 9)};
+  broker.replies["event.list"] = {event_page({event(1), event(2)}, 1, 3),
+                                  event_page({event(3), event(4)}, 1, 9)};
 
-  REQUIRE(show(broker, {}));
+  REQUIRE(show_events(broker, {}));
 
-  REQUIRE(broker.asked.size() == 2);
-  CHECK(broker.asked[0].second == wire::Json{{"after", 0}, {"limit", 1000}});
-  CHECK(broker.asked[1].second == wire::Json{{"after", 2}, {"limit", 1000}});
+  REQUIRE(broker.calls.size() == 2);
+  CHECK(broker.calls[0].second == wire::Json{{"after", 0}, {"limit", 1000}});
+  CHECK(broker.calls[1].second == wire::Json{{"after", 2}, {"limit", 1000}});
   CHECK(broker.waits.empty());
   CHECK(broker.out.str().find("1.500000  lease_state") != std::string::npos);
   CHECK(broker.out.str().find("lease=1.1") != std::string::npos);
@@ -50,40 +50,42 @@ TEST_CASE("brokerctl events: pages go on to the event that was the newest at the
 
 TEST_CASE("brokerctl events: --limit ends the list") {
   FakeBroker broker;
-  broker.answers["event.list"] = {page({event(4), event(5)}, 1, 9)};
+  broker.replies["event.list"] = {event_page({event(4), event(5)}, 1, 9)};
 
-  REQUIRE(show(broker, {.after = 3, .limit = 2}, Output::Json));
+  REQUIRE(show_events(broker, {.after = 3, .limit = 2}, Output::Json));
 
-  REQUIRE(broker.asked.size() == 1);
-  CHECK(broker.asked[0].second == wire::Json{{"after", 3}, {"limit", 2}});
+  REQUIRE(broker.calls.size() == 1);
+  CHECK(broker.calls[0].second == wire::Json{{"after", 3}, {"limit", 2}});
   const auto document = wire::Json::parse(broker.out.str());
   CHECK(document.at("items").size() == 2);
   CHECK(document.at("missed") == 0);
 }
 
-TEST_CASE("brokerctl events: --lease and --tenant show what names them") {
+TEST_CASE("brokerctl events: --lease and --tenant select the events that name them") {
   FakeBroker broker;
   wire::Json rebind = event(3);
   rebind["old_lease"] = "2.1";
-  broker.answers["event.list"] = {page({event(1), event(2, "2.1"), rebind}, 1, 3)};
+  broker.replies["event.list"] = {event_page({event(1), event(2, "2.1"), rebind}, 1, 3)};
 
-  REQUIRE(show(broker, {.lease = LeaseId{2, 1}, .tenant = TenantId{"A"}}, Output::Json));
+  REQUIRE(show_events(broker, {.lease = LeaseId{2, 1}, .tenant = TenantId{"A"}}, Output::Json));
 
   const auto document = wire::Json::parse(broker.out.str());
   REQUIRE(document.at("items").size() == 2);
   CHECK(document.at("items").at(0).at("sequence") == 2);
 }
 
-TEST_CASE("brokerctl watch: it begins with the next event and looks every 100 ms until stopped") {
+TEST_CASE(
+    "brokerctl watch: it starts with the next event and polls every 100 ms until interrupted") {
   FakeBroker broker;
   broker.waits_left = 1;
-  broker.answers["event.list"] = {page({}, 1, 7), page({}, 1, 7), page({event(8), event(9)}, 1, 9)};
+  broker.replies["event.list"] = {event_page({}, 1, 7), event_page({}, 1, 7),
+                                  event_page({event(8), event(9)}, 1, 9)};
 
-  REQUIRE(show(broker, {.after = std::nullopt, .follow = true}, Output::Json));
+  REQUIRE(show_events(broker, {.after = std::nullopt, .follow = true}, Output::Json));
 
-  REQUIRE(broker.asked.size() == 3);
-  CHECK(broker.asked[0].second.at("limit") == 0);
-  CHECK(broker.asked[1].second.at("after") == 7);
+  REQUIRE(broker.calls.size() == 3);
+  CHECK(broker.calls[0].second.at("limit") == 0);
+  CHECK(broker.calls[1].second.at("after") == 7);
   CHECK(broker.waits == std::vector<Duration>(2, std::chrono::milliseconds(100)));
   const auto shown = lines(broker);
   REQUIRE(shown.size() == 2);
@@ -91,23 +93,24 @@ TEST_CASE("brokerctl watch: it begins with the next event and looks every 100 ms
   CHECK(shown[1].at("sequence") == 9);
 }
 
-TEST_CASE("brokerctl watch: a full page is followed by the next at once") {
+TEST_CASE("brokerctl watch: a full page is followed by the next without a wait") {
   FakeBroker broker;
   broker.waits_left = 0;
-  broker.answers["event.list"] = {page({event(1), event(2)}, 1, 3), page({event(3)}, 1, 3)};
+  broker.replies["event.list"] = {event_page({event(1), event(2)}, 1, 3),
+                                  event_page({event(3)}, 1, 3)};
 
-  REQUIRE(show(broker, {.follow = true}, Output::Json));
+  REQUIRE(show_events(broker, {.follow = true}, Output::Json));
 
-  CHECK(broker.asked.size() == 2);
+  CHECK(broker.calls.size() == 2);
   CHECK(broker.waits.size() == 1);
 }
 
-TEST_CASE("brokerctl watch: a reader slower than the broker's memory is told what it missed") {
+TEST_CASE("brokerctl watch: events that the broker dropped are reported as missed") {
   FakeBroker broker;
   broker.waits_left = 1;
-  broker.answers["event.list"] = {page({event(1)}, 1, 1), page({event(10)}, 10, 10)};
+  broker.replies["event.list"] = {event_page({event(1)}, 1, 1), event_page({event(10)}, 10, 10)};
 
-  REQUIRE(show(broker, {.follow = true}, Output::Json));
+  REQUIRE(show_events(broker, {.follow = true}, Output::Json));
 
   const auto shown = lines(broker);
   REQUIRE(shown.size() == 3);
@@ -116,14 +119,14 @@ TEST_CASE("brokerctl watch: a reader slower than the broker's memory is told wha
   CHECK(shown[2].at("sequence") == 10);
 }
 
-TEST_CASE("brokerctl events: what is gone is said in a table and counted in a document") {
+TEST_CASE("brokerctl events: dropped events are reported in a table and counted in JSON") {
   FakeBroker broker;
-  broker.answers["event.list"] = {page({event(10)}, 10, 10)};
+  broker.replies["event.list"] = {event_page({event(10)}, 10, 10)};
 
-  REQUIRE(show(broker, {}));
-  CHECK(broker.out.str().find("9 events after 0 are gone") != std::string::npos);
+  REQUIRE(show_events(broker, {}));
+  CHECK(broker.out.str().find("9 events after 0 are missing") != std::string::npos);
 
   broker.out.str("");
-  REQUIRE(show(broker, {}, Output::Json));
+  REQUIRE(show_events(broker, {}, Output::Json));
   CHECK(wire::Json::parse(broker.out.str()).at("missed") == 9);
 }

@@ -1,4 +1,4 @@
-/// A broker made of prepared answers, and what was asked of it.
+/// A broker with prepared replies that records the calls.
 #pragma once
 
 #include <deque>
@@ -13,32 +13,31 @@
 namespace leasehold::brokerctl {
 
 struct FakeBroker {
-  /// The last answer of a method is given again and again.
-  std::map<std::string, std::deque<Result<wire::Json>>> answers;
-  std::vector<std::pair<std::string, wire::Json>> asked;
+  /// Replies by method, in order; the last one repeats.
+  std::map<std::string, std::deque<Result<wire::Json>>> replies;
+  std::vector<std::pair<std::string, wire::Json>> calls;
   std::vector<Duration> waits;
-  int waits_left = 1000;  ///< Then the user asks to stop.
+  int waits_left = 1000;  ///< Then the user interrupts.
   ManualClock clock;
   std::ostringstream out;
 
   Dependencies dependencies() {
-    return {
-        .call = [this](std::string_view method,
-                       const wire::Json& params) { return answer(std::string(method), params); },
-        .wait =
-            [this](Duration duration) {
-              waits.push_back(duration);
-              clock.advance(duration);
-              return waits_left-- > 0;
-            },
-        .clock = &clock,
-        .out = &out};
+    return {.call = [this](std::string_view method,
+                           const wire::Json& params) { return reply(std::string(method), params); },
+            .wait =
+                [this](Duration duration) {
+                  waits.push_back(duration);
+                  clock.advance(duration);
+                  return waits_left-- > 0;
+                },
+            .clock = &clock,
+            .out = &out};
   }
 
  private:
-  Result<wire::Json> answer(const std::string& method, const wire::Json& params) {
-    asked.emplace_back(method, params);
-    auto& prepared = answers[method];
+  Result<wire::Json> reply(const std::string& method, const wire::Json& params) {
+    calls.emplace_back(method, params);
+    auto& prepared = replies[method];
     if (prepared.empty()) return fail(Errc::UnknownMethod, method);
     auto result = prepared.front();
     if (prepared.size() > 1) prepared.pop_front();

@@ -15,11 +15,11 @@ Result<void> run_verb(FakeBroker& broker, Verb verb, Output output = Output::Tab
 
 }  // namespace
 
-TEST_CASE("brokerctl: status shows memory in units for people") {
+TEST_CASE("brokerctl: status prints memory in readable units") {
   FakeBroker broker;
   const wire::StatusView status{
       .capacity_bytes = 256u << 20, .free_bytes = 256u << 20, .isolation = "same-user"};
-  broker.answers["status"] = {status.to_json()};
+  broker.replies["status"] = {status.to_json()};
 
   REQUIRE(run_verb(broker, ShowStatus{}));
 
@@ -27,9 +27,9 @@ TEST_CASE("brokerctl: status shows memory in units for people") {
   CHECK(broker.out.str().find("same-user") != std::string::npos);
 }
 
-TEST_CASE("brokerctl: json is one document that can be read back") {
+TEST_CASE("brokerctl: -o json prints one document that parses") {
   FakeBroker broker;
-  broker.answers["lease.list"] = {items({lease_view({1, 1}, LeaseState::Live)})};
+  broker.replies["lease.list"] = {items({lease_view({1, 1}, LeaseState::Live)})};
 
   REQUIRE(run_verb(broker, ListLeases{}, Output::Json));
 
@@ -38,19 +38,18 @@ TEST_CASE("brokerctl: json is one document that can be read back") {
   CHECK(wire::LeaseView::from_json(document.at("items").at(0))->lease == LeaseId{1, 1});
 }
 
-TEST_CASE(
-    "brokerctl: all pages of leases are one list, and a list that does not get on is refused") {
+TEST_CASE("brokerctl: leases are read in pages, and a page that does not advance is an error") {
   FakeBroker broker;
   wire::Json first = items({lease_view({1, 1}, LeaseState::Live)});
   first["more"] = true;
-  broker.answers["lease.list"] = {first, items({lease_view({7, 3}, LeaseState::Live)})};
+  broker.replies["lease.list"] = {first, items({lease_view({7, 3}, LeaseState::Live)})};
 
   REQUIRE(run_verb(broker, ListLeases{}));
 
   CHECK(broker.out.str().find("1.1") != std::string::npos);
   CHECK(broker.out.str().find("7.3") != std::string::npos);
-  CHECK(broker.asked.at(1).second == wire::Json{{"after", 1}});
-  broker.answers["lease.list"] = {first};
+  CHECK(broker.calls.at(1).second == wire::Json{{"after", 1}});
+  broker.replies["lease.list"] = {first};
   CHECK(run_verb(broker, ListLeases{}).error().code == Errc::MalformedMessage);
 }
 
@@ -63,16 +62,16 @@ wire::Json page(const View& view, bool more) {
 
 }  // namespace
 
-TEST_CASE("brokerctl: tenants, extents and fences are read page after page too") {
+TEST_CASE("brokerctl: tenants, extents and quarantine are read in pages too") {
   FakeBroker broker;
   const auto tenant = [](const char* name) {
     return wire::TenantView{.policy = {.tenant = {name}}};
   };
-  broker.answers["tenant.list"] = {page(tenant("acme"), true), page(tenant("zoo"), false)};
-  broker.answers["extent.list"] = {
+  broker.replies["tenant.list"] = {page(tenant("acme"), true), page(tenant("zoo"), false)};
+  broker.replies["extent.list"] = {
       page(wire::ExtentView{.extent = ExtentId{5}, .state = "Owned"}, true),
       page(wire::ExtentView{.extent = ExtentId{17}, .state = "Owned"}, false)};
-  broker.answers["quarantine.list"] = {
+  broker.replies["quarantine.list"] = {
       page(wire::QuarantineView{.extent = ExtentId{9}, .why = "touched"}, true),
       page(wire::QuarantineView{.region = RegionId{3}, .why = "touched"}, true),
       page(wire::QuarantineView{.region = RegionId{4}, .why = "touched"}, false)};
@@ -84,18 +83,18 @@ TEST_CASE("brokerctl: tenants, extents and fences are read page after page too")
   for (const char* word : {"acme", "zoo", " 5 ", " 17 ", "extent:9", "region:3", "region:4"}) {
     CHECK(broker.out.str().find(word) != std::string::npos);
   }
-  CHECK(broker.asked.at(1).second == wire::Json{{"after", "acme"}});
-  CHECK(broker.asked.at(3).second == wire::Json{{"after", "5"}});
-  CHECK(broker.asked.at(5).second == wire::Json{{"after_extent", "9"}});
-  CHECK(broker.asked.at(6).second == wire::Json{{"after_region", "3"}});
-  broker.answers["extent.list"] = {
+  CHECK(broker.calls.at(1).second == wire::Json{{"after", "acme"}});
+  CHECK(broker.calls.at(3).second == wire::Json{{"after", "5"}});
+  CHECK(broker.calls.at(5).second == wire::Json{{"after_extent", "9"}});
+  CHECK(broker.calls.at(6).second == wire::Json{{"after_region", "3"}});
+  broker.replies["extent.list"] = {
       page(wire::ExtentView{.extent = ExtentId{5}, .state = "Owned"}, true)};
   CHECK(run_verb(broker, ListExtents{}).error().code == Errc::MalformedMessage);
 }
 
-TEST_CASE("brokerctl: leases are narrowed down by tenant and state") {
+TEST_CASE("brokerctl: leases are filtered by tenant and state") {
   FakeBroker broker;
-  broker.answers["lease.list"] = {
+  broker.replies["lease.list"] = {
       items({lease_view({1, 1}, LeaseState::Live, "A"), lease_view({2, 1}, LeaseState::Fenced, "A"),
              lease_view({3, 1}, LeaseState::Fenced, "B")})};
 
@@ -106,9 +105,9 @@ TEST_CASE("brokerctl: leases are narrowed down by tenant and state") {
   CHECK(broker.out.str().find("3.1") == std::string::npos);
 }
 
-TEST_CASE("brokerctl: the broker's refusal comes through with its code") {
+TEST_CASE("brokerctl: a refusal by the broker keeps its code") {
   FakeBroker broker;
-  broker.answers["lease.revoke"] = {fail(Errc::UnknownLease, "no lease 9.9")};
+  broker.replies["lease.revoke"] = {fail(Errc::UnknownLease, "no lease 9.9")};
 
   const auto done = run_verb(broker, Revoke{.message = {.lease = LeaseId{9, 9}}});
 
@@ -117,37 +116,38 @@ TEST_CASE("brokerctl: the broker's refusal comes through with its code") {
   CHECK(broker.out.str().empty());
 }
 
-TEST_CASE("brokerctl: an answer that does not fit is malformed, not the user's fault") {
+TEST_CASE("brokerctl: a reply that does not fit is MalformedMessage") {
   FakeBroker broker;
-  broker.answers["status"] = {wire::Json{{"capacity_bytes", "much"}}};
-  broker.answers["worker.list"] = {wire::Json::array()};
-  broker.answers["event.list"] = {wire::Json{{"items", {1, 2}}, {"oldest", 1}, {"newest", 2}}};
+  broker.replies["status"] = {wire::Json{{"capacity_bytes", "much"}}};
+  broker.replies["worker.list"] = {wire::Json::array()};
+  broker.replies["event.list"] = {wire::Json{{"items", {1, 2}}, {"oldest", 1}, {"newest", 2}}};
 
   CHECK(run_verb(broker, ShowStatus{}).error().code == Errc::MalformedMessage);
   CHECK(run_verb(broker, ListWorkers{}).error().code == Errc::MalformedMessage);
   CHECK(run_verb(broker, ListEvents{}).error().code == Errc::MalformedMessage);
 }
 
-TEST_CASE("brokerctl: admit sends what was typed") {
+TEST_CASE("brokerctl: tenants admit sends its arguments") {
   FakeBroker broker;
-  broker.answers["tenant.admit"] = {wire::Json::object()};
+  broker.replies["tenant.admit"] = {wire::Json::object()};
 
   REQUIRE(run_verb(broker, wire::TenantAdmit{.tenant = {"A"}, .request_id = {"r1"}}));
 
-  REQUIRE(broker.asked.size() == 1);
-  CHECK(broker.asked[0].second.at("tenant") == "A");
-  CHECK(broker.asked[0].second.at("request_id") == "r1");
+  REQUIRE(broker.calls.size() == 1);
+  CHECK(broker.calls[0].second.at("tenant") == "A");
+  CHECK(broker.calls[0].second.at("request_id") == "r1");
 }
 
-TEST_CASE("brokerctl: fences are listed with why nobody gets them") {
+TEST_CASE("brokerctl: quarantined memory is listed with the reason") {
   FakeBroker broker;
-  const wire::QuarantineView fence{.extent = ExtentId{5},
-                                   .lease = LeaseId{17, 4},
-                                   .worker = "w0",
-                                   .since_boottime_ns = 1'500'000'000,
-                                   .size_bytes = 2u << 20,
-                                   .why = "4096 bytes were written after it was taken back"};
-  broker.answers["quarantine.list"] = {wire::Json{{"items", wire::Json::array({fence.to_json()})}}};
+  const wire::QuarantineView quarantined{.extent = ExtentId{5},
+                                         .lease = LeaseId{17, 4},
+                                         .worker = "w0",
+                                         .since_boottime_ns = 1'500'000'000,
+                                         .size_bytes = 2u << 20,
+                                         .why = "4096 bytes were written after the revocation"};
+  broker.replies["quarantine.list"] = {
+      wire::Json{{"items", wire::Json::array({quarantined.to_json()})}}};
 
   REQUIRE(run_verb(broker, ListQuarantine{}));
 
@@ -156,37 +156,37 @@ TEST_CASE("brokerctl: fences are listed with why nobody gets them") {
   }
 }
 
-TEST_CASE("brokerctl: release_quarantine sends the reason and shows what is free again") {
+TEST_CASE("brokerctl: quarantine release sends the reason and prints the released size") {
   FakeBroker broker;
-  broker.answers["quarantine.release"] = {
+  broker.replies["quarantine.release"] = {
       wire::QuarantineReleased{.size_bytes = 2u << 20}.to_json()};
 
   REQUIRE(run_verb(broker, wire::QuarantineRelease{
-                               .extent = ExtentId{5}, .reason = "looked at", .request_id = {"r"}}));
+                               .extent = ExtentId{5}, .reason = "inspected", .request_id = {"r"}}));
 
-  CHECK(broker.asked.at(0).second.at("reason") == "looked at");
+  CHECK(broker.calls.at(0).second.at("reason") == "inspected");
   CHECK(broker.out.str().find("2 MiB") != std::string::npos);
 }
 
-TEST_CASE("brokerctl: what lost workers hold is told beside the sum") {
+TEST_CASE("brokerctl: status shows the memory of lost workers") {
   FakeBroker broker;
   const wire::StatusView status{
       .capacity_bytes = 256u << 20, .unproven_bytes = 9u << 20, .isolation = "same-user"};
-  broker.answers["status"] = {status.to_json()};
+  broker.replies["status"] = {status.to_json()};
 
   REQUIRE(run_verb(broker, ShowStatus{}));
 
   CHECK(broker.out.str().find("9 MiB") != std::string::npos);
 }
 
-TEST_CASE("brokerctl: leases say that they drain, and that a holder was told before the flip") {
+TEST_CASE("brokerctl: leases show a drain, and a worker that stopped before the flip") {
   FakeBroker broker;
   wire::LeaseView draining = lease_view({1, 1}, LeaseState::Live);
   draining.drain_deadline_boottime_ns = 5;
-  wire::LeaseView told = lease_view({2, 1}, LeaseState::Revoked);
-  told.clocks = {};
-  told.times.worker_stopped_boottime_ns = 7;
-  broker.answers["lease.list"] = {items({draining, told})};
+  wire::LeaseView stopped_early = lease_view({2, 1}, LeaseState::Revoked);
+  stopped_early.clocks = {};
+  stopped_early.times.worker_stopped_boottime_ns = 7;
+  broker.replies["lease.list"] = {items({draining, stopped_early})};
 
   REQUIRE(run_verb(broker, ListLeases{}));
 
@@ -194,21 +194,21 @@ TEST_CASE("brokerctl: leases say that they drain, and that a holder was told bef
   CHECK(broker.out.str().find("before flip") != std::string::npos);
 }
 
-TEST_CASE("brokerctl: the audit shows who did what, and what was refused") {
+TEST_CASE("brokerctl: actions show the user, the action and the refusals") {
   FakeBroker broker;
   wire::OperatorActionView done{
       .at_unix_s = 1'700'000'000, .uid = 7, .action = "drain", .object = "lease:1.1"};
   done.done = true;
   wire::OperatorActionView refused{
-      .uid = 8, .action = "quarantine_release", .object = "extent:5", .reason = "looked at"};
+      .uid = 8, .action = "quarantine_release", .object = "extent:5", .reason = "inspected"};
   refused.done = false;
-  broker.answers["operator_action.list"] = {
+  broker.replies["operator_action.list"] = {
       wire::Json{{"items", wire::Json::array({done.to_json(), refused.to_json()})}}};
 
   REQUIRE(run_verb(broker, ListOperatorActions{.limit = 2}));
 
-  CHECK(broker.asked.at(0).second == wire::Json{{"limit", 2}});
-  for (const char* word : {"1700000000", "lease:1.1", "yes", "extent:5", "refused", "looked at"}) {
+  CHECK(broker.calls.at(0).second == wire::Json{{"limit", 2}});
+  for (const char* word : {"1700000000", "lease:1.1", "yes", "extent:5", "refused", "inspected"}) {
     CHECK(broker.out.str().find(word) != std::string::npos);
   }
 }

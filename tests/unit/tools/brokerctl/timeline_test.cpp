@@ -14,7 +14,8 @@ constexpr LeaseId kLease{1, 1};
 constexpr std::int64_t kGranted = 1'000'000'000;
 constexpr std::int64_t kFlipped = 2'000'000'000;
 
-wire::LeaseView whole() {
+/// A revoked lease that has every time and clock.
+wire::LeaseView complete_lease() {
   auto lease = lease_view(kLease, LeaseState::Fenced);
   lease.clocks = {.refuse_ns = 1'000, .error_ns = 2'000, .quiet_ns = 3'000, .reuse_ns = 9'000};
   lease.times = {.granted_boottime_ns = kGranted,
@@ -29,17 +30,17 @@ const TimelineStep& step(const std::vector<TimelineStep>& steps, const std::stri
   return *std::ranges::find(steps, name, &TimelineStep::name);
 }
 
-Result<void> show(FakeBroker& broker, LeaseId lease, Output output = Output::Table) {
+Result<void> show_timeline(FakeBroker& broker, LeaseId lease, Output output = Output::Table) {
   return run({.output = output, .verb = ShowTimeline{lease}}, broker.dependencies());
 }
 
 }  // namespace
 
-TEST_CASE("timeline: the steps of a whole revocation in their order, with both deltas") {
+TEST_CASE("timeline: a complete revocation has all steps in order, with both deltas") {
   FakeBroker broker;
-  broker.answers["lease.list"] = {items({whole()})};
+  broker.replies["lease.list"] = {items({complete_lease()})};
 
-  REQUIRE(show(broker, kLease, Output::Json));
+  REQUIRE(show_timeline(broker, kLease, Output::Json));
 
   const auto document = wire::Json::parse(broker.out.str());
   std::vector<std::string> names;
@@ -50,17 +51,17 @@ TEST_CASE("timeline: the steps of a whole revocation in their order, with both d
   CHECK(fenced.at("at_boottime_ns") == kFlipped + 4'000);
   CHECK(fenced.at("since_flip_ns") == 4'000);
   CHECK(fenced.at("since_previous_ns") == 1'000);
-  CHECK(broker.asked.at(0).second == wire::Json{{"limit", 1}, {"after", 0}});
+  CHECK(broker.calls.at(0).second == wire::Json{{"limit", 1}, {"after", 0}});
 }
 
-TEST_CASE("timeline: steps stand in the order of time, those without one last") {
-  auto lease = whole();
+TEST_CASE("timeline: steps are ordered by time, and those without one come last") {
+  auto lease = complete_lease();
   lease.clocks = {.refuse_ns = 5'000, .error_ns = 8'000, .quiet_ns = 3'000, .reuse_ns = -1};
   lease.drain_deadline_boottime_ns = kFlipped + 30'000;
   FakeBroker broker;
-  broker.answers["lease.list"] = {items({lease})};
+  broker.replies["lease.list"] = {items({lease})};
 
-  REQUIRE(show(broker, kLease, Output::Json));
+  REQUIRE(show_timeline(broker, kLease, Output::Json));
 
   const auto document = wire::Json::parse(broker.out.str());
   std::vector<std::string> names;
@@ -74,11 +75,11 @@ TEST_CASE("timeline: steps stand in the order of time, those without one last") 
   CHECK(document.at("steps").back().contains("missing"));
 }
 
-TEST_CASE("timeline: a table shows the deltas and what each step was") {
+TEST_CASE("timeline: the table shows the deltas and the notes") {
   FakeBroker broker;
-  broker.answers["lease.list"] = {items({whole()})};
+  broker.replies["lease.list"] = {items({complete_lease()})};
 
-  REQUIRE(show(broker, kLease));
+  REQUIRE(show_timeline(broker, kLease));
 
   for (const char* word :
        {"reason=operator", "4.0 µs", "11.0 µs", "2.000003", "LaunchQuiet", "2.1"}) {
@@ -86,7 +87,7 @@ TEST_CASE("timeline: a table shows the deltas and what each step was") {
   }
 }
 
-TEST_CASE("timeline: what is missing says why") {
+TEST_CASE("timeline: a step without a time says why") {
   auto lease = lease_view(kLease, LeaseState::Fenced);
   lease.proof = "ProcessExit";
   lease.times = {.revoked_boottime_ns = kFlipped, .fenced_boottime_ns = kFlipped + 4'000};
@@ -94,7 +95,7 @@ TEST_CASE("timeline: what is missing says why") {
 
   CHECK(step(steps, "refused").note.find("no unit polled it") != std::string::npos);
   CHECK(step(steps, "error").note.find("no request ran under it") != std::string::npos);
-  CHECK(step(steps, "quiet").note.find("ProcessExit was the proof") != std::string::npos);
+  CHECK(step(steps, "quiet").note.find("the proof is ProcessExit") != std::string::npos);
   CHECK(step(steps, "reusable").note.find("not unmapped") != std::string::npos);
   CHECK(step(steps, "rebound").note.find("no request") != std::string::npos);
   for (const char* name : {"refused", "error", "quiet", "reusable", "rebound"}) {
@@ -103,7 +104,7 @@ TEST_CASE("timeline: what is missing says why") {
 }
 
 TEST_CASE("timeline: quarantined memory is not reusable") {
-  auto lease = whole();
+  auto lease = complete_lease();
   lease.clocks.reuse_ns = -1;
   lease.quarantined_extents = 2;
   const auto steps = timeline_of(lease);
@@ -111,7 +112,7 @@ TEST_CASE("timeline: quarantined memory is not reusable") {
   CHECK(step(steps, "reusable").note.find("2 of its extents") != std::string::npos);
 }
 
-TEST_CASE("timeline: a draining lease shows until when it may finish") {
+TEST_CASE("timeline: a draining lease shows its deadline") {
   auto lease = lease_view(kLease, LeaseState::Live);
   lease.drain_deadline_boottime_ns = kFlipped;
   const auto steps = timeline_of(lease);
@@ -119,34 +120,36 @@ TEST_CASE("timeline: a draining lease shows until when it may finish") {
   CHECK(step(steps, "drain end").note.find("no new work") != std::string::npos);
 }
 
-TEST_CASE("timeline: a holder that was told before the flip was told, and says how long before") {
-  auto lease = whole();
+TEST_CASE("timeline: a worker that stopped before the flip is reported with the time before it") {
+  auto lease = complete_lease();
   lease.clocks.refuse_ns = lease.clocks.error_ns = -1;
   lease.times.worker_stopped_boottime_ns = kFlipped - 2'800'000'000;
   lease.times.granted_boottime_ns = kFlipped - 6'000'000'000;
   const auto steps = timeline_of(lease);
-  CHECK(step(steps, "error").note.find("told 2.8 s before the flip") != std::string::npos);
+  CHECK(step(steps, "error").note.find("stopped the lease 2.8 s before the flip") !=
+        std::string::npos);
   CHECK(step(steps, "refused").note.find("at the flip") != std::string::npos);
 }
 
-TEST_CASE("timeline: a live lease has no flip, and a revoked one waits for its unit") {
+TEST_CASE("timeline: a live lease has no flip, and a revoked one shows the unit it waits for") {
   const auto live = timeline_of(lease_view(kLease, LeaseState::Live));
   for (const auto& each : live | std::views::drop(1)) CHECK(each.note == "not revoked yet");
 
   auto lease = lease_view(kLease, LeaseState::Revoked);
   lease.times.revoked_boottime_ns = kFlipped;
-  CHECK(step(timeline_of(lease), "quiet").note.find("is not over") != std::string::npos);
+  CHECK(step(timeline_of(lease), "quiet").note.find("has not ended") != std::string::npos);
   CHECK(step(timeline_of(lease), "reusable").note == "not fenced yet");
 }
 
-TEST_CASE("timeline: a slot that moved on and a lease that never was are told apart") {
+TEST_CASE("timeline: a reused slot and a lease that was never granted are different errors") {
   FakeBroker broker;
-  broker.answers["lease.list"] = {items({lease_view({1, 5}, LeaseState::Live)})};
+  broker.replies["lease.list"] = {items({lease_view({1, 5}, LeaseState::Live)})};
 
-  CHECK(show(broker, {1, 4}).error().code == Errc::StaleGeneration);
-  CHECK(show(broker, {1, 4}).error().detail.find("events --lease 1.4") != std::string::npos);
-  CHECK(show(broker, {1, 6}).error().code == Errc::UnknownLease);
-  CHECK(show(broker, {9, 1}).error().code == Errc::UnknownLease);
-  broker.answers["lease.list"] = {items({})};
-  CHECK(show(broker, {1, 1}).error().code == Errc::UnknownLease);
+  CHECK(show_timeline(broker, {1, 4}).error().code == Errc::StaleGeneration);
+  CHECK(show_timeline(broker, {1, 4}).error().detail.find("events --lease 1.4") !=
+        std::string::npos);
+  CHECK(show_timeline(broker, {1, 6}).error().code == Errc::UnknownLease);
+  CHECK(show_timeline(broker, {9, 1}).error().code == Errc::UnknownLease);
+  broker.replies["lease.list"] = {items({})};
+  CHECK(show_timeline(broker, {1, 1}).error().code == Errc::UnknownLease);
 }

@@ -9,26 +9,26 @@ using namespace leasehold::brokerctl;
 
 namespace {
 
-constexpr LeaseId kLease{1, 1};
+constexpr LeaseId kRevokedLease{1, 1};
 
 wire::LeaseView fenced_with_clocks() {
-  auto view = lease_view(kLease, LeaseState::Fenced);
+  auto view = lease_view(kRevokedLease, LeaseState::Fenced);
   view.clocks = {.refuse_ns = 1'000, .error_ns = 2'000, .quiet_ns = 3'000, .reuse_ns = 4'000};
   return view;
 }
 
 Result<void> revoke_and_wait(FakeBroker& broker) {
-  broker.answers["lease.revoke"] = {wire::LeasesTouched{.leases = {kLease}}.to_json()};
-  return run({.verb = Revoke{.message = {.lease = kLease}, .wait = true, .timeout_ms = 100}},
+  broker.replies["lease.revoke"] = {wire::LeasesTouched{.leases = {kRevokedLease}}.to_json()};
+  return run({.verb = Revoke{.message = {.lease = kRevokedLease}, .wait = true, .timeout_ms = 100}},
              broker.dependencies());
 }
 
 }  // namespace
 
-TEST_CASE("revoke --wait: polls until fenced and shows the four clocks") {
+TEST_CASE("revoke --wait: polls until fenced and prints the four clocks") {
   FakeBroker broker;
-  broker.answers["lease.list"] = {items({lease_view(kLease, LeaseState::Revoked)}),
-                                  items({lease_view(kLease, LeaseState::Fenced)}),
+  broker.replies["lease.list"] = {items({lease_view(kRevokedLease, LeaseState::Revoked)}),
+                                  items({lease_view(kRevokedLease, LeaseState::Fenced)}),
                                   items({fenced_with_clocks()})};
 
   REQUIRE(revoke_and_wait(broker));
@@ -39,9 +39,9 @@ TEST_CASE("revoke --wait: polls until fenced and shows the four clocks") {
   }
 }
 
-TEST_CASE("revoke --wait: a lease that is never fenced is named when time is up") {
+TEST_CASE("revoke --wait: a lease that is not fenced in time is named") {
   FakeBroker broker;
-  broker.answers["lease.list"] = {items({lease_view(kLease, LeaseState::Revoked)})};
+  broker.replies["lease.list"] = {items({lease_view(kRevokedLease, LeaseState::Revoked)})};
 
   const auto done = revoke_and_wait(broker);
 
@@ -50,12 +50,12 @@ TEST_CASE("revoke --wait: a lease that is never fenced is named when time is up"
   CHECK(done.error().detail.find("1.1 is Revoked") != std::string::npos);
 }
 
-TEST_CASE("revoke --wait: memory that went to quarantine is shown, and is an error") {
+TEST_CASE("revoke --wait: quarantined memory is an error after the table") {
   FakeBroker broker;
   auto view = fenced_with_clocks();
   view.clocks.reuse_ns = -1;
   view.quarantined_extents = 1;
-  broker.answers["lease.list"] = {items({view})};
+  broker.replies["lease.list"] = {items({view})};
 
   const auto done = revoke_and_wait(broker);
 
@@ -66,26 +66,26 @@ TEST_CASE("revoke --wait: memory that went to quarantine is shown, and is an err
   CHECK(broker.waits.empty());
 }
 
-TEST_CASE("revoke --wait: memory that does not come back is not waited for without end") {
+TEST_CASE("revoke --wait: the wait for reusable memory is bounded") {
   FakeBroker broker;
-  broker.answers["lease.list"] = {items({lease_view(kLease, LeaseState::Fenced)})};
+  broker.replies["lease.list"] = {items({lease_view(kRevokedLease, LeaseState::Fenced)})};
 
   REQUIRE(revoke_and_wait(broker));
 
   CHECK(broker.waits.size() == 50);
 }
 
-TEST_CASE("revoke --wait: an interrupt says that the revocation stands") {
+TEST_CASE("revoke --wait: an interrupt reports that the leases stay revoked") {
   FakeBroker broker;
   broker.waits_left = 0;
-  broker.answers["lease.list"] = {items({lease_view(kLease, LeaseState::Revoked)})};
+  broker.replies["lease.list"] = {items({lease_view(kRevokedLease, LeaseState::Revoked)})};
 
-  CHECK(revoke_and_wait(broker).error().detail.find("stands") != std::string::npos);
+  CHECK(revoke_and_wait(broker).error().detail.find("stay revoked") != std::string::npos);
 }
 
-TEST_CASE("revoke --wait: a lease the broker no longer lists is an error, not success") {
+TEST_CASE("revoke --wait: a lease that the broker no longer lists is an error") {
   FakeBroker broker;
-  broker.answers["lease.list"] = {items({})};
+  broker.replies["lease.list"] = {items({})};
 
   CHECK(revoke_and_wait(broker).error().code == Errc::UnknownLease);
 }

@@ -4,7 +4,7 @@
 
 using namespace leasehold::cli;
 
-TEST_CASE("broker address: what was typed wins over everything") {
+TEST_CASE("broker address: --socket wins over the environment") {
   CHECK(broker_address("/a/b.sock", {.broker = "/c", .runtime_dir = "/d"}) == "/a/b.sock");
 }
 

@@ -5,7 +5,7 @@
 
 using namespace leasehold;
 
-TEST_CASE("explain: an error as JSON carries code, detail, next step and exit code") {
+TEST_CASE("explain: an error as JSON has code, detail, next step and exit code") {
   const auto line =
       nlohmann::json::parse(cli::explain_json({Errc::UnknownLease, "lease 9.9 \"gone\""}));
 

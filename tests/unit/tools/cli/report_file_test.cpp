@@ -12,7 +12,7 @@ using cli::ReportFile;
 
 namespace {
 
-/// A folder of this test's own.
+/// A temporary folder, removed at the end.
 class Folder {
  public:
   Folder() {
@@ -37,30 +37,30 @@ std::string text_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("report file: what was there stays until there is something to write") {
+TEST_CASE("report file: the old contents stay until the first write") {
   const Folder folder;
   const std::string path = folder.file("report");
-  std::ofstream(path) << "a long report of before";
+  std::ofstream(path) << "a long old report";
   const auto report = ReportFile::open(path);
   REQUIRE(report);
-  CHECK(text_of(path) == "a long report of before");
+  CHECK(text_of(path) == "a long old report");
   CHECK(report->write("short"));
   CHECK(text_of(path) == "short");
 }
 
-TEST_CASE("report file: one that cannot be opened is known before the work is done") {
+TEST_CASE("report file: a path that cannot be opened fails at once") {
   const Folder folder;
   CHECK(ReportFile::open(folder.file("none/report")).error().code == Errc::FileNotFound);
-  CHECK_FALSE(ReportFile::open(folder.file("")));  // the folder itself
+  CHECK_FALSE(ReportFile::open(folder.file("")));  // the folder
 }
 
-TEST_CASE("report file: a full disk is said so") {
+TEST_CASE("report file: a full disk is DiskFull") {
   const auto report = ReportFile::open("/dev/full");
   REQUIRE(report);
   CHECK(report->write("x").error().code == Errc::DiskFull);
 }
 
-TEST_CASE("report file: what has no length is written to all the same") {
+TEST_CASE("report file: a device without a length can be written") {
   const auto report = ReportFile::open("/dev/null");
   REQUIRE(report);
   CHECK(report->write("x"));

@@ -5,7 +5,7 @@
 
 using namespace leasehold::cli;
 
-TEST_CASE("suggest: letters added, removed, changed and swapped count as one each") {
+TEST_CASE("suggest: an inserted, deleted, changed or swapped letter counts as one") {
   CHECK(edit_distance("revoke", "revoke") == 0);
   CHECK(edit_distance("revok", "revoke") == 1);
   CHECK(edit_distance("revokee", "revoke") == 1);
@@ -14,7 +14,7 @@ TEST_CASE("suggest: letters added, removed, changed and swapped count as one eac
   CHECK(edit_distance("", "drain") == 5);
 }
 
-TEST_CASE("suggest: the nearest word is offered, a far one is not") {
+TEST_CASE("suggest: the nearest word is suggested unless it is too far") {
   const std::vector<std::string> verbs{"status", "revoke", "drain", "watch"};
   CHECK(nearest("statsu", verbs) == "status");
   CHECK(nearest("wach", verbs) == "watch");

@@ -4,7 +4,7 @@
 
 using namespace leasehold::cli;
 
-TEST_CASE("table: words stand left, numbers right, no line ends in blanks") {
+TEST_CASE("table: text is left-aligned, numbers right-aligned, without trailing blanks") {
   const Table table{.columns = {{"NAME"}, {"N", true}, {"X"}},
                     .rows = {{"a", "1", "-"}, {"longer", "100", ""}}};
 
@@ -14,13 +14,13 @@ TEST_CASE("table: words stand left, numbers right, no line ends in blanks") {
         "longer  100\n");
 }
 
-TEST_CASE("table: a micro sign takes one place") {
+TEST_CASE("table: a micro sign is one column wide") {
   const Table table{.columns = {{"T", true}}, .rows = {{"1.0 µs"}, {"10.0 ms"}}};
 
   CHECK(render(table) == "      T\n 1.0 µs\n10.0 ms\n");
 }
 
-TEST_CASE("table: bytes and times in the unit a person would choose") {
+TEST_CASE("table: bytes and times use a readable unit") {
   CHECK(bytes_text(0) == "0 B");
   CHECK(bytes_text(256u << 20) == "256 MiB");
   CHECK(bytes_text(1536) == "1.5 KiB");

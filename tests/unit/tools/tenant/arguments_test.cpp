@@ -7,11 +7,12 @@
 #include <nlohmann/json.hpp>
 
 using namespace leasehold;
+using namespace leasehold::client;
 using namespace leasehold::tenant;
 
 namespace {
 
-/// A file that is gone with its variable.
+/// A temporary file, removed at the end.
 class TemporaryText {
  public:
   explicit TemporaryText(std::string_view text) {
@@ -38,7 +39,7 @@ int exit_code_of(const std::vector<std::string>& words) {
 
 }  // namespace
 
-TEST_CASE("tenant arguments: everything that can be asked for arrives in the request") {
+TEST_CASE("tenant arguments: every option arrives in the request") {
   const std::vector<std::string> words{
       "--tenant", "A",    "--prompt",     "Once",     "--max-tokens", "9", "--temperature", "0.5",
       "--seed",   "11",   "--ignore-eos", "--rebind", "--blocks",     "8", "--worker",      "w",
@@ -62,7 +63,7 @@ TEST_CASE("tenant arguments: everything that can be asked for arrives in the req
   CHECK(arguments->socket == "/x");
 }
 
-TEST_CASE("tenant arguments: how tokens are chosen arrives in the request") {
+TEST_CASE("tenant arguments: every sampling option arrives in the request") {
   const std::vector<std::string> words{"--tenant",
                                        "A",
                                        "--top-k",
@@ -115,7 +116,7 @@ TEST_CASE("tenant arguments: how tokens are chosen arrives in the request") {
   CHECK(sampling.response_format.type == "json_object");
 }
 
-TEST_CASE("tenant arguments: a grammar or a schema comes from a file, and only one of them") {
+TEST_CASE("tenant arguments: at most one of grammar and schema is read from a file") {
   const TemporaryText file("root ::= \"x\"");
   const auto grammar =
       parse_arguments(std::vector<std::string>{"--tenant", "A", "--grammar", file.path()});
@@ -130,7 +131,7 @@ TEST_CASE("tenant arguments: a grammar or a schema comes from a file, and only o
   CHECK(exit_code_of({"--tenant", "A", "--grammar", "/nowhere/at/all"}) == 2);
 }
 
-TEST_CASE("tenant arguments: an empty prompt is a prompt; none means stdin") {
+TEST_CASE("tenant arguments: an empty prompt is valid, and a missing one means stdin") {
   const auto empty = parse_arguments(std::vector<std::string>{"--tenant", "A", "--prompt", ""});
   const auto none = parse_arguments(std::vector<std::string>{"--tenant", "A"});
 
@@ -141,7 +142,7 @@ TEST_CASE("tenant arguments: an empty prompt is a prompt; none means stdin") {
   CHECK(none->prompt_from_stdin);
 }
 
-TEST_CASE("tenant arguments: a chat has turns and a time, anything else a prompt") {
+TEST_CASE("tenant arguments: a chat has messages and a time, other requests a prompt") {
   auto plain = parse_arguments(std::vector<std::string>{"--tenant", "A"});
   auto chat =
       parse_arguments(std::vector<std::string>{"--tenant", "A", "--chat", "--system", "Be brief."});
@@ -162,7 +163,7 @@ TEST_CASE("tenant arguments: a chat has turns and a time, anything else a prompt
   CHECK(chat->config.request.asked_at_unix_s == 7);
 }
 
-TEST_CASE("tenant arguments: wrong usage ends with 2 and says why") {
+TEST_CASE("tenant arguments: wrong usage exits with 2 and an explanation") {
   CHECK(exit_code_of({}) == 2);
   CHECK(exit_code_of({"--tenant", "A B"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--max-tokens", "0"}) == 2);

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-namespace leasehold::tenant {
+namespace leasehold::client {
 namespace {
 
 constexpr auto kLongTime = std::chrono::seconds(20);
@@ -64,7 +64,7 @@ Result<control::Payload> FakeServer::answer(const std::string& method, const wir
   auto reply = prepared.front();
   if (prepared.size() > 1) prepared.pop_front();
   if (!reply) return std::unexpected(reply.error());
-  // A worker answers with the id it was asked under.
+  // The reply of a worker has the request id of the call.
   if (reply->contains("request")) (*reply)["request"] = params.at("request_id");
   return control::Payload{.body = *reply};
 }
@@ -130,15 +130,14 @@ std::shared_ptr<TenantSession> World::start(bool rebind) {
 void World::run_until(const std::function<bool()>& wanted) {
   io.restart();
   while (!wanted()) {
-    // The servers listen, so the loop always has work; silence means that what is wanted never
-    // comes.
-    if (io.run_one_for(kLongTime) == 0) FAIL("nothing happens any more");
+    // The servers listen, so the loop always has work and returns only on a timeout.
+    if (io.run_one_for(kLongTime) == 0) FAIL("no event within 20 s");
   }
 }
 
 void World::settle() {
   io.restart();
-  // Unix sockets deliver at once: when nothing is ready any more, all that was sent has arrived.
+  // Unix sockets deliver at once: when no handler is ready, everything sent has arrived.
   io.poll();
 }
 
@@ -176,4 +175,4 @@ Ended World::end() {
   return reported<Ended>().front();
 }
 
-}  // namespace leasehold::tenant
+}  // namespace leasehold::client

@@ -1,4 +1,4 @@
-/// A broker and a worker in the test's own process, on real sockets, doing what a script says.
+/// A scripted broker and worker in the test process, on real sockets.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -14,23 +14,23 @@
 #include "tests/unit/tools/tenant/manual_timers.hpp"
 #include "tools/client/session.hpp"
 
-namespace leasehold::tenant {
+namespace leasehold::client {
 
-/// Listens, answers each call with what was prepared for its method, and remembers the calls.
+/// Listens, answers each call with the prepared reply of its method, and records the calls.
 class FakeServer {
  public:
   FakeServer(boost::asio::io_context& io, std::string path);
 
-  /// The answers of a method in order; the last is given again and again.
+  /// Replies by method, in order; the last one repeats.
   std::map<std::string, std::deque<Result<wire::Json>>> answers;
-  /// Called after a call was answered.
+  /// Called after each reply.
   std::function<void(const std::string& method, const wire::Json& params)> after_answer;
 
   std::vector<wire::Json> calls(const std::string& method) const;
   void notify(const std::string& method, const wire::Json& params);
-  /// Closes every connection; goes on listening.
+  /// Closes every connection, but keeps listening.
   void drop_connections();
-  /// Stops listening as well.
+  /// Closes every connection and stops listening.
   void vanish();
 
  private:
@@ -44,23 +44,22 @@ class FakeServer {
   std::vector<std::pair<std::string, wire::Json>> calls_;
 };
 
-/// Both servers, a session between them, and everything it reported.
+/// Both servers, a session that uses them, and the events it reported.
 ///
-/// Unless a test says otherwise the broker grants leases 1.1, 1.2 … of 3 s and the worker accepts
-/// what it is sent.
+/// By default the broker grants leases 1.1, 1.2 … of 3 s, and the worker accepts every request.
 struct World {
   World();
   ~World();
 
   std::shared_ptr<TenantSession> start(bool rebind = false);
-  /// Runs the loop until `wanted`; fails the test when nothing happens for long.
+  /// Runs the loop until `wanted`; fails the test after 20 s without an event.
   void run_until(const std::function<bool()>& wanted);
-  /// Runs what is ready now.
+  /// Runs the handlers that are ready.
   void settle();
 
   void emit(std::uint32_t first_position, int count);
   void complete(const std::string& reason);
-  /// The worker's word that this lease was revoked by the operator.
+  /// Ends the request at the worker: the operator revoked `lease`.
   void complete_revoked(LeaseId lease);
 
   template <class Kind>
@@ -71,20 +70,20 @@ struct World {
     }
     return found;
   }
-  /// Waits for the session's end.
+  /// Waits for the end of the session.
   Ended end();
 
   std::filesystem::path directory;
   boost::asio::io_context io{1};
   ManualTimers timers;
   FakeServer broker, worker;
-  wire::Generate request;  ///< What the session asks for.
+  wire::Generate request;  ///< The request of the session.
   std::vector<SessionEvent> events;
   std::shared_ptr<TenantSession> session;
   std::uint32_t sent = 0;  ///< Tokens the worker sent.
 };
 
-/// What the worker's model would say at a position.
+/// The token that the worker sends at a position.
 std::int32_t token_at(std::uint32_t position);
 
-}  // namespace leasehold::tenant
+}  // namespace leasehold::client

@@ -4,7 +4,7 @@
 
 #include "common/expects.hpp"
 
-namespace leasehold::tenant {
+namespace leasehold::client {
 namespace {
 
 struct Handle final : TimerHandle {
@@ -51,4 +51,4 @@ Duration ManualTimers::next() const {
   return first - clock_.now();
 }
 
-}  // namespace leasehold::tenant
+}  // namespace leasehold::client

@@ -1,23 +1,23 @@
-/// Time that moves when a test says so.
+/// Timers on a clock that the test advances.
 #pragma once
 
 #include <vector>
 
 #include "tools/client/timers.hpp"
 
-namespace leasehold::tenant {
+namespace leasehold::client {
 
 class ManualTimers final : public Timers {
  public:
   TimePoint now() const override { return clock_.now(); }
   Timer after(Duration delay, std::move_only_function<void()> action) override;
 
-  /// Calls what is due within `by`, in order of time.
+  /// Advances the clock and makes the calls that are due, in order.
   void advance(Duration by);
 
-  /// How many calls are pending.
+  /// Number of pending calls.
   std::size_t pending() const;
-  /// When the next one is due, from now.
+  /// Time until the next call.
   Duration next() const;
 
  private:
@@ -26,11 +26,11 @@ class ManualTimers final : public Timers {
     std::move_only_function<void()> action;
     std::shared_ptr<bool> wanted;
   };
-  /// The earliest wanted entry, or the end.
+  /// The earliest entry that is not cancelled, or the end.
   std::vector<Entry>::iterator earliest();
 
   ManualClock clock_;
   std::vector<Entry> entries_;
 };
 
-}  // namespace leasehold::tenant
+}  // namespace leasehold::client

@@ -5,9 +5,10 @@
 #include <sstream>
 
 using namespace leasehold;
+using namespace leasehold::client;
 using namespace leasehold::tenant;
 
-TEST_CASE("tenant printer: each event is one object with its name and a boot-time stamp") {
+TEST_CASE("tenant printer: each event is one JSON object with name and boot time") {
   const auto json = to_json(
       TokenArrived{.lease = {1, 2}, .token = {.token = 7, .position = 3, .text = " fox"}}, {42});
 
@@ -19,7 +20,7 @@ TEST_CASE("tenant printer: each event is one object with its name and a boot-tim
                            {"text", " fox"}});
 }
 
-TEST_CASE("tenant printer: the names of what happens are the ones other programs wait for") {
+TEST_CASE("tenant printer: the event names are fixed") {
   const wire::RequestCompleted completed{.reason = "Revoked", .lease = LeaseId{1, 1}};
 
   CHECK(to_json(Acquired{}, {})["event"] == "acquired");
@@ -42,7 +43,7 @@ TEST_CASE("tenant printer: partial text stays on stdout, the reason goes to stde
   CHECK(notes.str().starts_with("leasehold-tenant: lease 1.1 is over (LeaseRevoked); next: "));
 }
 
-TEST_CASE("printer: a stream that the context cut short says so, in both outputs") {
+TEST_CASE("tenant printer: both formats show that the context is full") {
   const Ended ended{.reason = "MaxTokensReached",
                     .delivered_tokens = 3,
                     .note = "the model's context of 8 tokens is full"};

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 using namespace leasehold;
-using namespace leasehold::tenant;
+using namespace leasehold::client;
 using namespace std::chrono_literals;
 
 namespace {
@@ -27,7 +27,7 @@ Retry retry_of(const RetryDecision& decision) {
 
 }  // namespace
 
-TEST_CASE("outcome: an answer finishes, whatever was asked for") {
+TEST_CASE("retry decision: a normal end finishes the request") {
   const auto reason = GENERATE("EndOfSequence", "MaxTokensReached", "StopSequence", "Cancelled");
   const bool rebind = GENERATE(true, false);
 
@@ -36,7 +36,7 @@ TEST_CASE("outcome: an answer finishes, whatever was asked for") {
   CHECK(std::holds_alternative<Finish>(decision));
 }
 
-TEST_CASE("outcome: without rebind every other end is final and typed") {
+TEST_CASE("retry decision: without rebind every other end is final and typed") {
   const auto [reason, code] =
       GENERATE(table<std::string, Errc>({{"Revoked", Errc::LeaseRevoked},
                                          {"LeaseFenced", Errc::LeaseFenced},
@@ -49,7 +49,7 @@ TEST_CASE("outcome: without rebind every other end is final and typed") {
   CHECK(code_of(after_completed(ended_with(reason), {}, kPolicy)) == code);
 }
 
-TEST_CASE("outcome: a lease taken back is replaced at once") {
+TEST_CASE("retry decision: a revoked lease is replaced without delay") {
   const auto reason = GENERATE("Revoked", "LeaseFenced");
 
   const auto again =
@@ -59,19 +59,19 @@ TEST_CASE("outcome: a lease taken back is replaced at once") {
   CHECK(again.fresh_lease);
 }
 
-TEST_CASE("outcome: a lease taken back twice without a token in between has to wait") {
+TEST_CASE("retry decision: a second revocation without a token in between backs off") {
   const auto again =
       retry_of(after_completed(ended_with("Revoked"), {.rebind = true, .failures = 1}, kPolicy));
 
   CHECK(again.delay == 100ms);
 }
 
-TEST_CASE("outcome: a deadline that has passed is not tried again") {
+TEST_CASE("retry decision: a passed deadline is not retried") {
   CHECK(code_of(after_completed(ended_with("DeadlineExceeded"), {.rebind = true}, kPolicy)) ==
         Errc::TimedOut);
 }
 
-TEST_CASE("outcome: what may pass is tried again only for those who asked for it") {
+TEST_CASE("retry decision: temporary errors are retried only with rebind") {
   const auto code = GENERATE(Errc::PoolExhausted, Errc::QuotaConcurrent, Errc::ConnectionLost,
                              Errc::RebindRateLimited, Errc::NoModelLoaded);
   const Error error{code, ""};
@@ -80,21 +80,21 @@ TEST_CASE("outcome: what may pass is tried again only for those who asked for it
   CHECK(retry_of(after_failure(error, Stage::Broker, {.rebind = true}, kPolicy)).delay == 50ms);
 }
 
-TEST_CASE("outcome: a lease whose worker went before it was granted is asked for once more") {
+TEST_CASE("retry decision: a lease whose worker ended before the grant is acquired again") {
   const Error error{Errc::LeaseRevoked, "worker_gone"};
 
   CHECK(code_of(after_failure(error, Stage::Broker, {}, kPolicy)) == Errc::LeaseRevoked);
   CHECK(retry_of(after_failure(error, Stage::Broker, {.rebind = true}, kPolicy)).fresh_lease);
 }
 
-TEST_CASE("outcome: what is final is final with rebind as well") {
+TEST_CASE("retry decision: final errors are final with rebind too") {
   const auto code = GENERATE(Errc::UnknownTenant, Errc::BadRequest, Errc::PermissionDenied,
                              Errc::PromptTooLong, Errc::QuotaBlocks);
 
   CHECK(code_of(after_failure({code, ""}, Stage::Worker, {.rebind = true}, kPolicy)) == code);
 }
 
-TEST_CASE("outcome: a broker that was never there is not waited for") {
+TEST_CASE("retry decision: a broker that was never reached is not retried") {
   const auto code = GENERATE(Errc::ConnectionRefused, Errc::FileNotFound);
 
   CHECK(code_of(after_failure({code, ""}, Stage::Broker, {.rebind = true}, kPolicy)) == code);
@@ -102,7 +102,7 @@ TEST_CASE("outcome: a broker that was never there is not waited for") {
   retry_of(after_failure({code, ""}, Stage::Worker, {.rebind = true}, kPolicy));
 }
 
-TEST_CASE("outcome: a refusal for now keeps the lease, a lost worker does not") {
+TEST_CASE("retry decision: a temporary refusal keeps the lease, a lost worker does not") {
   const RetryContext retry_context{.rebind = true, .had_lease = true};
 
   CHECK_FALSE(
@@ -114,7 +114,7 @@ TEST_CASE("outcome: a refusal for now keeps the lease, a lost worker does not") 
             .fresh_lease);
 }
 
-TEST_CASE("outcome: attempts are bounded and the last error is the one reported") {
+TEST_CASE("retry decision: attempts are bounded and the last error is reported") {
   const Error error{Errc::PoolExhausted, "0 free"};
 
   retry_of(after_failure(error, Stage::Broker, {.rebind = true, .failures = 7}, kPolicy));
@@ -124,7 +124,7 @@ TEST_CASE("outcome: attempts are bounded and the last error is the one reported"
   CHECK(std::get<GiveUp>(last).error.detail.starts_with("0 free"));
 }
 
-TEST_CASE("outcome: delays double up to a cap, and no count overflows them") {
+TEST_CASE("retry decision: delays double up to a limit and do not overflow") {
   CHECK(backoff(kPolicy, 0) == 50ms);
   CHECK(backoff(kPolicy, 3) == 400ms);
   CHECK(backoff(kPolicy, 6) == 2s);

@@ -1,10 +1,10 @@
-// A session whose worker or broker goes away in the middle.
+// A session that loses its worker or broker in mid-stream.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/tools/tenant/fake_world.hpp"
 
 using namespace leasehold;
-using namespace leasehold::tenant;
+using namespace leasehold::client;
 using namespace std::chrono_literals;
 
 namespace {
@@ -30,7 +30,7 @@ TEST_CASE("loss: without rebind a lost worker ends the stream with ConnectionLos
   CHECK(world.broker.calls("lease.release").size() == 1);
 }
 
-TEST_CASE("loss: with rebind a worker that comes back is given what was delivered") {
+TEST_CASE("loss: with rebind a returning worker gets the delivered tokens") {
   World world;
   stream(world, true);
   world.worker.drop_connections();
@@ -45,7 +45,7 @@ TEST_CASE("loss: with rebind a worker that comes back is given what was delivere
   CHECK(world.worker.calls("request.submit").at(1).at("emitted") == wire::Json{100, 101});
 }
 
-TEST_CASE("loss: with rebind a worker that stays away is given up with the last error") {
+TEST_CASE("loss: with rebind a worker that stays away ends with the last error") {
   World world;
   stream(world, true);
   world.worker.vanish();
@@ -61,7 +61,7 @@ TEST_CASE("loss: with rebind a worker that stays away is given up with the last 
   CHECK(ended.delivered_tokens == 2);
 }
 
-TEST_CASE("loss: without a broker the stream goes on until the worker ends it") {
+TEST_CASE("loss: without a broker the stream continues until the worker ends it") {
   World world;
   stream(world, false);
   world.broker.vanish();
@@ -77,7 +77,7 @@ TEST_CASE("loss: without a broker the stream goes on until the worker ends it") 
   CHECK(world.timers.pending() == 0);
 }
 
-TEST_CASE("loss: a broker that comes back is asked for the next lease") {
+TEST_CASE("loss: a returning broker grants the next lease") {
   World world;
   stream(world, true);
   world.broker.drop_connections();
@@ -90,7 +90,7 @@ TEST_CASE("loss: a broker that comes back is asked for the next lease") {
   CHECK(world.reported<Rebound>().size() == 1);
 }
 
-TEST_CASE("loss: a broker that comes back is reported who holds the lease, and renewing goes on") {
+TEST_CASE("loss: the holder identifies itself to a returning broker and renews again") {
   World world;
   stream(world, false);
   world.broker.drop_connections();
@@ -109,12 +109,12 @@ TEST_CASE("loss: a broker that comes back is reported who holds the lease, and r
   CHECK(world.timers.pending() == 0);
 }
 
-TEST_CASE("loss: a broker is looked for until the lease is over, and no longer") {
+TEST_CASE("loss: the holder reconnects until the lease expires, and no longer") {
   World world;
   stream(world, false);
   world.broker.vanish();
   world.run_until([&] { return world.reported<BrokerDisconnected>().size() == 1; });
-  for (int looks = 0; looks < 100 && world.timers.pending() > 0; ++looks) {
+  for (int attempt = 0; attempt < 100 && world.timers.pending() > 0; ++attempt) {
     world.timers.advance(500ms);
     world.settle();
   }
@@ -122,7 +122,7 @@ TEST_CASE("loss: a broker is looked for until the lease is over, and no longer")
   CHECK(world.timers.now() >= TimePoint{5'000'000'000});
 }
 
-TEST_CASE("loss: a broker that knows nothing of the lease is left alone") {
+TEST_CASE("loss: a broker that does not know the lease is not called again") {
   World world;
   world.broker.answers["lease.hold"] = {fail(Errc::UnknownLease, "never granted")};
   stream(world, false);
@@ -136,7 +136,7 @@ TEST_CASE("loss: a broker that knows nothing of the lease is left alone") {
   CHECK(world.session->state() == TenantSession::State::Streaming);
 }
 
-TEST_CASE("loss: a lease asked for when the broker died is asked for again as the same call") {
+TEST_CASE("loss: an acquisition lost with the broker is sent again with the same request id") {
   World world;
   world.start();
   world.broker.vanish();
@@ -156,7 +156,7 @@ TEST_CASE("loss: a lease asked for when the broker died is asked for again as th
   CHECK(again.calls("lease.hold").size() == 1);
 }
 
-TEST_CASE("loss: a broker that does not come back while a lease is being asked for is an error") {
+TEST_CASE("loss: an acquisition fails when the broker does not return") {
   World world;
   world.start();
   world.broker.vanish();
@@ -168,7 +168,7 @@ TEST_CASE("loss: a broker that does not come back while a lease is being asked f
   CHECK(world.end().error->code == Errc::ConnectionLost);
 }
 
-TEST_CASE("loss: a worker that speaks of somebody else's request is not believed") {
+TEST_CASE("loss: a message about another request is an error") {
   World world;
   stream(world, false);
   world.worker.notify("token.emitted",
@@ -177,7 +177,7 @@ TEST_CASE("loss: a worker that speaks of somebody else's request is not believed
   CHECK(world.end().error->code == Errc::MalformedMessage);
 }
 
-TEST_CASE("loss: a worker that sends rubbish is not believed") {
+TEST_CASE("loss: a malformed message is an error") {
   World world;
   stream(world, false);
   world.worker.notify("token.emitted", {{"request", 5}});

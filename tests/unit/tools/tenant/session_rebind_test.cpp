@@ -1,15 +1,15 @@
-// A session whose lease is taken back and that goes on: no token lost, none twice.
+// A session that continues after its lease is revoked: no token is lost or repeated.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/tools/tenant/fake_world.hpp"
 
 using namespace leasehold;
-using namespace leasehold::tenant;
+using namespace leasehold::client;
 using namespace std::chrono_literals;
 
 namespace {
 
-/// Streams `count` tokens under the first lease and takes it back.
+/// Streams `count` tokens under the first lease, then revokes it.
 void stream_then_revoke(World& world, int count) {
   world.start(true);
   world.run_until([&] { return world.session->state() == TenantSession::State::Streaming; });
@@ -18,7 +18,7 @@ void stream_then_revoke(World& world, int count) {
   world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
 }
 
-/// Lets pending delays pass until the worker has seen so many submissions.
+/// Runs due timers, then the loop until the worker has accepted `submissions` requests.
 void run_until_submitted(World& world, std::size_t submissions) {
   world.timers.advance(0ns);
   world.run_until([&] { return world.reported<Submitted>().size() == submissions; });
@@ -26,7 +26,7 @@ void run_until_submitted(World& world, std::size_t submissions) {
 
 }  // namespace
 
-TEST_CASE("rebind: the stream goes on after the last token, under the same request id") {
+TEST_CASE("rebind: the stream continues after the last token with the same request id") {
   World world;
   stream_then_revoke(world, 5);
   run_until_submitted(world, 2);
@@ -46,7 +46,7 @@ TEST_CASE("rebind: the stream goes on after the last token, under the same reque
   CHECK(again.at("rebound_from") == "1.1");
 }
 
-TEST_CASE("rebind: a chat is asked again as it was, with the time it was first asked at") {
+TEST_CASE("rebind: a chat is submitted again unchanged, with the time of the first submission") {
   World world;
   world.request.prompt.reset();
   world.request.messages.emplace().push_back({"user", "Hi"});
@@ -59,7 +59,7 @@ TEST_CASE("rebind: a chat is asked again as it was, with the time it was first a
   CHECK_FALSE(again.contains("prompt"));
 }
 
-TEST_CASE("rebind: the fresh lease names the one it replaces, and the old one is let go") {
+TEST_CASE("rebind: the new lease names the old one, which is released") {
   World world;
   stream_then_revoke(world, 1);
   run_until_submitted(world, 2);
@@ -72,10 +72,10 @@ TEST_CASE("rebind: the fresh lease names the one it replaces, and the old one is
   REQUIRE(world.reported<Rebound>().size() == 1);
   CHECK(world.reported<Rebound>()[0].old_lease == LeaseId{1, 1});
   CHECK(world.reported<Rebound>()[0].new_lease == LeaseId{1, 2});
-  CHECK(world.reported<Retrying>().empty());  // the end of the stream has said it
+  CHECK(world.reported<Retrying>().empty());  // Interrupted already reported it
 }
 
-TEST_CASE("rebind: only the fresh lease is renewed") {
+TEST_CASE("rebind: only the new lease is renewed") {
   World world;
   stream_then_revoke(world, 1);
   run_until_submitted(world, 2);
@@ -99,7 +99,8 @@ TEST_CASE("rebind: a fenced lease is replaced like a revoked one") {
   CHECK(world.reported<Retrying>()[0].error.code == Errc::LeaseFenced);
 }
 
-TEST_CASE("rebind: a lease that went while the request waited is reported, and replaced at once") {
+TEST_CASE(
+    "rebind: a lease revoked while the request waits is reported and replaced without delay") {
   World world;
   world.start(true);
   run_until_submitted(world, 1);
@@ -113,7 +114,7 @@ TEST_CASE("rebind: a lease that went while the request waited is reported, and r
   CHECK(world.broker.calls("lease.acquire").size() == 2);
 }
 
-TEST_CASE("rebind: the second revocation is survived like the first") {
+TEST_CASE("rebind: the stream continues after a second revocation") {
   World world;
   stream_then_revoke(world, 2);
   run_until_submitted(world, 2);
@@ -128,7 +129,7 @@ TEST_CASE("rebind: the second revocation is survived like the first") {
   CHECK(world.worker.calls("request.submit").at(2).at("rebound_from") == "1.2");
 }
 
-TEST_CASE("rebind: a full pool is asked again, each time a little later, then given up") {
+TEST_CASE("rebind: a full pool is retried with growing delays, then an error") {
   World world;
   world.broker.answers["lease.acquire"].resize(1);
   world.broker.answers["lease.acquire"].push_back(fail(Errc::PoolExhausted, "0 of 8 free"));
@@ -149,7 +150,7 @@ TEST_CASE("rebind: a full pool is asked again, each time a little later, then gi
   CHECK(ended.delivered_tokens == 2);
 }
 
-TEST_CASE("rebind: a quota that is full for the moment is asked again under the same lease") {
+TEST_CASE("rebind: a full quota is retried under the same lease") {
   World world;
   world.worker.answers["request.submit"].push_front(fail(Errc::QuotaConcurrent, "1 of 1 running"));
   world.start(true);
@@ -161,7 +162,7 @@ TEST_CASE("rebind: a quota that is full for the moment is asked again under the 
   CHECK(world.worker.calls("request.submit").size() == 2);
 }
 
-TEST_CASE("rebind: a last token that got out makes the request complete, not revoked") {
+TEST_CASE("rebind: a revocation after the last token completes the request") {
   World world;
   world.start(true);
   world.run_until([&] { return world.session->state() == TenantSession::State::Streaming; });
@@ -175,7 +176,7 @@ TEST_CASE("rebind: a last token that got out makes the request complete, not rev
   CHECK(world.broker.calls("lease.acquire").size() == 1);
 }
 
-TEST_CASE("rebind: cancelling between two leases ends it") {
+TEST_CASE("rebind: cancelling between two leases ends the session") {
   World world;
   stream_then_revoke(world, 2);
   world.session->cancel();
@@ -184,7 +185,7 @@ TEST_CASE("rebind: cancelling between two leases ends it") {
   CHECK(world.broker.calls("lease.acquire").size() == 1);
 }
 
-TEST_CASE("rebind: a broker that has never heard of the old lease grants one that replaces none") {
+TEST_CASE("rebind: a broker that does not know the old lease grants one that replaces none") {
   World world;
   auto& grants = world.broker.answers["lease.acquire"];
   grants.insert(std::next(grants.begin()), fail(Errc::UnknownLease, "lease 1.1 was never granted"));

@@ -1,4 +1,4 @@
-// A session from start to end: tokens in order, renewals in time, refusals as they are.
+// A session from start to end: tokens, renewals, refusals, cancelling.
 #include "tools/client/session.hpp"
 
 #include <catch2/catch.hpp>
@@ -6,7 +6,7 @@
 #include "tests/unit/tools/tenant/fake_world.hpp"
 
 using namespace leasehold;
-using namespace leasehold::tenant;
+using namespace leasehold::client;
 using namespace std::chrono_literals;
 
 namespace {
@@ -19,7 +19,7 @@ void stream(World& world) {
 
 }  // namespace
 
-TEST_CASE("tenant session: acquires, streams every token, gives the lease back") {
+TEST_CASE("tenant session: acquires, streams every token, releases the lease") {
   World world;
   stream(world);
   world.emit(0, 3);
@@ -36,7 +36,7 @@ TEST_CASE("tenant session: acquires, streams every token, gives the lease back")
   CHECK(world.broker.calls("lease.release")[0].at("lease") == "1.1");
 }
 
-TEST_CASE("tenant session: the worker sees the broker's token and the tenant's prompt") {
+TEST_CASE("tenant session: the worker gets the lease token and the prompt") {
   World world;
   stream(world);
 
@@ -47,7 +47,7 @@ TEST_CASE("tenant session: the worker sees the broker's token and the tenant's p
   CHECK(generate.at("request_id") == "req-1");
 }
 
-TEST_CASE("tenant session: the lease is renewed at a third of its time, again and again") {
+TEST_CASE("tenant session: the lease is renewed after each third of its TTL") {
   World world;
   stream(world);
 
@@ -64,7 +64,7 @@ TEST_CASE("tenant session: the lease is renewed at a third of its time, again an
         world.broker.calls("lease.renew")[1].at("request_id"));
 }
 
-TEST_CASE("tenant session: a renewal refused for good is not repeated") {
+TEST_CASE("tenant session: a renewal with a final refusal is not repeated") {
   World world;
   world.broker.answers["lease.renew"] = {fail(Errc::LeaseRevoked, "lease 1.1 is over")};
   stream(world);
@@ -77,7 +77,7 @@ TEST_CASE("tenant session: a renewal refused for good is not repeated") {
   CHECK(world.broker.calls("lease.renew").size() == 1);
 }
 
-TEST_CASE("tenant session: what the broker refuses ends it with the broker's own code") {
+TEST_CASE("tenant session: a refusal by the broker ends the session with the broker's code") {
   const auto code = GENERATE(Errc::UnknownTenant, Errc::PermissionDenied, Errc::QuotaConcurrent,
                              Errc::QuotaBlocks, Errc::PoolExhausted, Errc::UnknownWorker,
                              Errc::NoModelLoaded, Errc::RequestIdConflict);
@@ -91,7 +91,7 @@ TEST_CASE("tenant session: what the broker refuses ends it with the broker's own
   CHECK(world.broker.calls("lease.acquire").size() == 1);
 }
 
-TEST_CASE("tenant session: a prompt the worker refuses is shown as the worker said it") {
+TEST_CASE("tenant session: a refusal by the worker ends the session with the worker's error") {
   World world;
   world.worker.answers["request.submit"] = {fail(Errc::BadRequest, "prompt: must not be empty")};
   world.start();
@@ -100,7 +100,7 @@ TEST_CASE("tenant session: a prompt the worker refuses is shown as the worker sa
   CHECK(world.broker.calls("lease.release").size() == 1);
 }
 
-TEST_CASE("tenant session: no broker at all is said at once, even with rebind") {
+TEST_CASE("tenant session: a missing broker is an error at once, even with rebind") {
   World world;
   world.broker.vanish();
   world.start(true);
@@ -108,7 +108,7 @@ TEST_CASE("tenant session: no broker at all is said at once, even with rebind") 
   CHECK(world.end().error->code == Errc::FileNotFound);
 }
 
-TEST_CASE("tenant session: a revocation says which lease, scope, reason, and how far it came") {
+TEST_CASE("tenant session: a revocation error names lease, scope, reason and tokens") {
   World world;
   stream(world);
   world.emit(0, 5);
@@ -125,7 +125,7 @@ TEST_CASE("tenant session: a revocation says which lease, scope, reason, and how
   CHECK(world.reported<TokenArrived>().size() == 5);
 }
 
-TEST_CASE("tenant session: a repeated position is an error, not a second delivery") {
+TEST_CASE("tenant session: a repeated position is an error") {
   World world;
   stream(world);
   world.emit(0, 2);
@@ -138,7 +138,7 @@ TEST_CASE("tenant session: a repeated position is an error, not a second deliver
   CHECK(ended.delivered_tokens == 2);
 }
 
-TEST_CASE("tenant session: a gap is an error, not a shorter answer") {
+TEST_CASE("tenant session: a gap in the positions is an error") {
   World world;
   stream(world);
   world.emit(0, 1);
@@ -147,17 +147,17 @@ TEST_CASE("tenant session: a gap is an error, not a shorter answer") {
   CHECK(world.end().error->detail.find("position 2 too early, expected 1") != std::string::npos);
 }
 
-TEST_CASE("tenant session: a lost last token is noticed at the end") {
+TEST_CASE("tenant session: a lost last token is an error at the end") {
   World world;
   stream(world);
   world.emit(0, 2);
   world.sent = 3;
   world.complete("MaxTokensReached");
 
-  CHECK(world.end().error->detail == "the worker counts 3 tokens, only 2 arrived");
+  CHECK(world.end().error->detail == "the worker counted 3 tokens, but 2 arrived");
 }
 
-TEST_CASE("tenant session: cancelling asks the worker and then gives the lease back") {
+TEST_CASE("tenant session: cancelling ends the request at the worker, then releases the lease") {
   World world;
   stream(world);
   world.emit(0, 2);
@@ -174,7 +174,7 @@ TEST_CASE("tenant session: cancelling asks the worker and then gives the lease b
   CHECK(world.broker.calls("lease.release").size() == 1);
 }
 
-TEST_CASE("tenant session: a worker that does not answer a cancel is not waited for") {
+TEST_CASE("tenant session: the wait for a cancelled request is bounded") {
   World world;
   stream(world);
   world.session->cancel();
@@ -185,7 +185,7 @@ TEST_CASE("tenant session: a worker that does not answer a cancel is not waited 
   CHECK(world.end().reason == "Cancelled");
 }
 
-TEST_CASE("tenant session: cancelling before the grant needs no worker") {
+TEST_CASE("tenant session: cancelling before the grant does not call a worker") {
   World world;
   world.start();
   world.session->cancel();

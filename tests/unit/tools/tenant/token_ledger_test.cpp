@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 using namespace leasehold;
-using leasehold::tenant::TokenLedger;
+using leasehold::client::TokenLedger;
 
-TEST_CASE("token ledger: takes positions in order") {
+TEST_CASE("token ledger: it accepts positions in order") {
   TokenLedger ledger;
 
   CHECK(ledger.take({.token = 7, .position = 0}));
@@ -15,7 +15,7 @@ TEST_CASE("token ledger: takes positions in order") {
   CHECK(ledger.tokens() == std::vector<std::int32_t>{7, 8});
 }
 
-TEST_CASE("token ledger: refuses a repetition and a gap, and keeps what it had") {
+TEST_CASE("token ledger: a repetition or a gap is an error and changes nothing") {
   TokenLedger ledger;
   CHECK(ledger.take({.token = 7, .position = 0}));
 

@@ -1,4 +1,4 @@
-// Damaged model files: whatever is wrong with them, the answer is a typed error or a usable model.
+// Damaged model files give a typed error or a usable model.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <span>
@@ -20,7 +20,7 @@ std::uint64_t seed() {
   return text ? std::strtoull(text, nullptr, 10) : 20261120;
 }
 
-/// Everything a worker does with a model file before it computes.
+/// Reads a model file as a worker does before it computes.
 Result<void> load(const std::string& path) {
   const GgufFile file = TRY(GgufFile::open(path));
   const ModelConfig config = TRY(read_config(file));
@@ -50,7 +50,7 @@ std::uint64_t error_offset(const Error& error) {
   return std::stoull(error.detail.substr(at + kMark.size()));
 }
 
-/// Bytes in front of the tensor data, near enough.
+/// The approximate size of the data before the tensors.
 std::size_t directory_size(const std::string& bytes) {
   const std::size_t last_name = bytes.rfind("blk.1.ffn_down.weight");
   return last_name + 64;
@@ -75,7 +75,8 @@ void damage(std::string& bytes, SeededRandom& random) {
 
 }  // namespace
 
-TEST_CASE("damaged model: a file cut anywhere in its directory is corrupt, at a byte it has") {
+TEST_CASE(
+    "damaged model: a file truncated in its directory is corrupt, with an offset in the file") {
   const std::string bytes = tiny_llama().bytes();
   const std::size_t end = directory_size(bytes);
   for (std::size_t size = 0; size < end; ++size) {
@@ -87,7 +88,7 @@ TEST_CASE("damaged model: a file cut anywhere in its directory is corrupt, at a 
   }
 }
 
-TEST_CASE("damaged model: a file cut anywhere in its tensors is corrupt") {
+TEST_CASE("damaged model: a file truncated in its tensors is corrupt") {
   const std::string bytes = tiny_llama().bytes();
   const TemporaryFile file(bytes);
   for (std::size_t size = directory_size(bytes); size < bytes.size(); size += 509) {

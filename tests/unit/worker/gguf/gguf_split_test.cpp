@@ -1,4 +1,4 @@
-/// A model in several files reads as one; parts that are missing or of another model are named.
+/// A model in several files is read as one. Errors name parts that are missing or do not belong.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ GgufBuilder part(std::uint32_t number) {
   return builder;
 }
 
-/// A folder with the parts, under the published names; gone at the end.
+/// A temporary folder with the parts under their published names.
 class SplitModel {
  public:
   SplitModel() {
@@ -80,7 +80,7 @@ void check_refused(const SplitModel& model, Errc code, const std::string& says) 
 
 }  // namespace
 
-TEST_CASE("gguf split: whichever part is opened, all tensors and the metadata are there") {
+TEST_CASE("gguf split: opening any part gives all tensors and the metadata") {
   const SplitModel model;
   for (const std::uint32_t from : {0u, 1u, 2u}) {
     CAPTURE(from);
@@ -113,7 +113,7 @@ TEST_CASE("gguf split: the identity covers every part") {
   CHECK_FALSE(GgufFile::open(model.path(0))->identity() == before->identity());
 }
 
-TEST_CASE("gguf split: a part cut short or rewritten after opening is found") {
+TEST_CASE("gguf split: a part truncated or rewritten after opening is detected") {
   const SplitModel model;
   const auto file = GgufFile::open(model.path(0));
   REQUIRE(file.has_value());
@@ -128,7 +128,7 @@ TEST_CASE("gguf split: a part cut short or rewritten after opening is found") {
 TEST_CASE("gguf split: a missing part is an error that names it") {
   const SplitModel model;
   std::filesystem::remove(model.path(1));
-  check_refused(model, Errc::FileNotFound, model.path(1) + ": there is no such model file");
+  check_refused(model, Errc::FileNotFound, model.path(1) + ": no such model file");
   check_refused(model, Errc::FileNotFound, "part 2 of 3");
 }
 
@@ -137,12 +137,12 @@ TEST_CASE("gguf split: a part of another model is an error that names it") {
   SECTION("of another number of parts") {
     SplitModel::write(model.path(1), part(1).set("split.count", 4u));
     CHECK_THAT(why_refused(model.path(0)),
-               Contains(model.path(1) + ": says it is part 2 of 4, not 2 of 3"));
+               Contains(model.path(1) + ": is part 2 of 4, expected part 2 of 3"));
   }
   SECTION("out of order") {
     SplitModel::write(model.path(1), part(2));
     CHECK_THAT(why_refused(model.path(0)),
-               Contains(model.path(1) + ": says it is part 3 of 3, not 2 of 3"));
+               Contains(model.path(1) + ": is part 3 of 3, expected part 2 of 3"));
   }
   SECTION("no part of anything") {
     SplitModel::write(model.path(2), tiny_llama());
@@ -158,7 +158,7 @@ TEST_CASE("gguf split: a part of another model is an error that names it") {
   }
 }
 
-TEST_CASE("gguf split: a part under a name that does not lead to the others is refused") {
+TEST_CASE("gguf split: a part with an unexpected file name is refused") {
   const SplitModel model;
   SplitModel::write(model.other("mine.gguf"), part(1));
   CHECK_THAT(why_refused(model.other("mine.gguf")), Contains("must end with -00002-of-00003.gguf"));

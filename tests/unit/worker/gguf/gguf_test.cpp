@@ -30,7 +30,7 @@ GgufBuilder two_tensors() {
   return builder;
 }
 
-/// One way to break a file, and what the refusal must say.
+/// A broken file and the expected error.
 struct CorruptCase {
   const char* what;
   std::string bytes;
@@ -48,7 +48,7 @@ void check_refused(const std::vector<CorruptCase>& cases) {
   }
 }
 
-/// The bytes of a file with these metadata entries, written out, and no tensors.
+/// The bytes of a file with these encoded metadata entries and no tensors.
 std::string with_metadata(std::uint64_t count, const std::string& entries) {
   return "GGUF" + raw(3u) + raw(std::uint64_t{0}) + raw(count) + entries;
 }
@@ -63,7 +63,7 @@ std::string with_tensor(const std::string& name, std::uint32_t n_dimensions,
 
 }  // namespace
 
-TEST_CASE("gguf: tensors lie where the file says, with their shapes and bytes") {
+TEST_CASE("gguf: tensors have the shapes and bytes of the file") {
   const std::string bytes = two_tensors().bytes();
   const auto file = open_bytes(bytes);
   REQUIRE(file.has_value());
@@ -78,11 +78,11 @@ TEST_CASE("gguf: tensors lie where the file says, with their shapes and bytes") 
   CHECK(two->offset % 32 == 0);
   CHECK(two->offset + two->size_bytes <= bytes.size());
   CHECK(file->data(*two)[1] ==
-        std::byte{33});  // the builder counts up; "one" takes 32 with padding
+        std::byte{33});  // the builder numbers bytes; "one" takes 32 with padding
   CHECK(file->find("three") == nullptr);
 }
 
-TEST_CASE("gguf: read copies the same bytes the mapping shows") {
+TEST_CASE("gguf: read copies the same bytes as the mapping") {
   const auto file = open_bytes(two_tensors().bytes());
   const GgufTensor& tensor = file->tensors()[1];
   std::vector<std::byte> copy(tensor.size_bytes);
@@ -90,7 +90,7 @@ TEST_CASE("gguf: read copies the same bytes the mapping shows") {
   CHECK(std::ranges::equal(copy, file->data(tensor)));
 }
 
-TEST_CASE("gguf: a number that the bytes end inside of is not read") {
+TEST_CASE("gguf: a truncated number is not read") {
   const std::array<std::byte, 8> bytes{};
   GgufCursor in{std::span<const std::byte>(bytes.data(), 3), "file"};
   CHECK(in.take<std::uint32_t>("number").error().code == Errc::FileCorrupt);
@@ -99,7 +99,7 @@ TEST_CASE("gguf: a number that the bytes end inside of is not read") {
   CHECK_FALSE(in.take<std::uint16_t>("number").has_value());
 }
 
-TEST_CASE("gguf: version 2 is read, versions 1 and 4 and big-endian files are refused by name") {
+TEST_CASE("gguf: version 2 is read; versions 1 and 4 and big-endian files are refused") {
   GgufBuilder builder = two_tensors();
   builder.version = 2;
   CHECK(open_bytes(builder.bytes()).has_value());
@@ -123,7 +123,7 @@ TEST_CASE("gguf: a general.alignment moves the data section") {
   CHECK(file->data(*file->find("two"))[0] == std::byte{256 % 251});
 }
 
-TEST_CASE("gguf: metadata comes back as it was written") {
+TEST_CASE("gguf: metadata values are decoded") {
   GgufBuilder builder = two_tensors();
   builder.set("a", 7u).set("b", 0.5f).set("c", true).set("d", "text");
   builder.set("e", std::vector<std::string>{"x", "", "▁yz"});
@@ -165,7 +165,7 @@ TEST_CASE("gguf: a metadata value of another type, sign or size is an error that
   CHECK_THAT(file->get<float>("absent").error().detail, Contains("absent"));
 }
 
-TEST_CASE("gguf: what is no model file says so") {
+TEST_CASE("gguf: a file of another format is refused") {
   CHECK(GgufFile::open("/nowhere/model.gguf").error().code == Errc::FileNotFound);
   CHECK(GgufFile::open("/").error().code == Errc::FileCorrupt);
   check_refused({{"empty", "", Errc::FileCorrupt, "empty"},
@@ -173,7 +173,7 @@ TEST_CASE("gguf: what is no model file says so") {
                  {"magic", "GGML" + std::string(64, '\0'), Errc::FileCorrupt, "GGUF"}});
 }
 
-TEST_CASE("gguf: broken metadata is refused with the byte where it breaks") {
+TEST_CASE("gguf: invalid metadata is refused with its offset") {
   const std::string u32 = raw(std::to_underlying(GgufType::Uint32));
   const std::string array = raw(std::to_underlying(GgufType::Array));
   const std::string strings = raw(std::to_underlying(GgufType::String));
@@ -189,7 +189,7 @@ TEST_CASE("gguf: broken metadata is refused with the byte where it breaks") {
       {"empty key", with_metadata(1, raw_string("") + padding), Errc::FileCorrupt, "0 bytes"},
       {"key bytes", with_metadata(1, raw_string("a\nb") + padding), Errc::FileCorrupt, "ASCII"},
       {"type", with_metadata(1, raw_string("k") + raw(13u) + padding), Errc::FileCorrupt,
-       "13 is no metadata type"},
+       "13 is not a metadata type"},
       {"value", with_metadata(1, raw_string("kkkkkk") + u32), Errc::FileCorrupt, "kkkkkk"},
       {"string", with_metadata(1, raw_string("k") + strings + huge), Errc::FileCorrupt, "needs"},
       {"array count", with_metadata(1, raw_string("k") + array + u32 + huge), Errc::FileCorrupt,
@@ -206,7 +206,7 @@ TEST_CASE("gguf: broken metadata is refused with the byte where it breaks") {
   });
 }
 
-TEST_CASE("gguf: an alignment that is no power of two from 8 is refused") {
+TEST_CASE("gguf: an alignment other than a power of two from 8 is refused") {
   for (const std::uint32_t alignment : {0u, 1u, 4u, 24u, 33u}) {
     INFO(alignment);
     const auto file = open_bytes(two_tensors().set("general.alignment", alignment).bytes());
@@ -216,14 +216,14 @@ TEST_CASE("gguf: an alignment that is no power of two from 8 is refused") {
   CHECK_FALSE(open_bytes(two_tensors().set("general.alignment", "32").bytes()).has_value());
 }
 
-TEST_CASE("gguf: broken tensor entries are refused, naming the tensor") {
+TEST_CASE("gguf: invalid tensor entries are refused with the tensor's name") {
   check_refused({
       {"no dimensions", with_tensor("t", 0, {}), Errc::FileCorrupt, "0 dimensions"},
       {"five", with_tensor("t", 5, {1, 1, 1, 1, 1}), Errc::FileCorrupt, "5 dimensions"},
       {"zero", with_tensor("t", 2, {4, 0}), Errc::FileCorrupt, "dimension 1 of 0"},
       {"product", with_tensor("t", 2, {1ull << 40, 1ull << 40}), Errc::FileCorrupt, "dimension 1"},
       {"wraps to 0", with_tensor("t", 2, {1ull << 32, 1ull << 32}), Errc::FileCorrupt, "dimension"},
-      {"too big", with_tensor("t", 1, {4096}), Errc::FileCorrupt, "cut short"},
+      {"too big", with_tensor("t", 1, {4096}), Errc::FileCorrupt, "file is truncated"},
       {"long name", with_tensor(std::string(65, 'x'), 1, {4}), Errc::FileCorrupt, "65 bytes"},
       {"duplicate", two_tensors().add_duplicate_tensor("one", TensorType::F32, {4}).bytes(),
        Errc::FileCorrupt, "tensor one occurs twice"},
@@ -231,7 +231,7 @@ TEST_CASE("gguf: broken tensor entries are refused, naming the tensor") {
        "tensor two has type IQ2_XXS"},
       {"Q8_1", two_tensors().override_type("two", 9).bytes(), Errc::UnsupportedModel,
        "tensor two has type Q8_1"},
-      {"a type taken back", two_tensors().override_type("two", 4).bytes(), Errc::UnsupportedModel,
+      {"a removed type", two_tensors().override_type("two", 4).bytes(), Errc::UnsupportedModel,
        "tensor two has type number 4"},
       {"a type of no format", two_tensors().override_type("two", 4711).bytes(),
        Errc::UnsupportedModel, "tensor two has type number 4711"},
@@ -248,7 +248,7 @@ TEST_CASE("gguf: broken tensor entries are refused, naming the tensor") {
   });
 }
 
-TEST_CASE("gguf: a file cut short after opening is an error of read, not a crash") {
+TEST_CASE("gguf: reading a file truncated after opening is an error, not a crash") {
   const TemporaryFile temporary(two_tensors().bytes());
   const auto file = GgufFile::open(temporary.path());
   REQUIRE(file.has_value());
@@ -260,7 +260,7 @@ TEST_CASE("gguf: a file cut short after opening is an error of read, not a crash
   CHECK(file->check_unchanged().error().code == Errc::FileCorrupt);
 }
 
-TEST_CASE("gguf: two opens of one file have one identity, another file has another") {
+TEST_CASE("gguf: the identity is stable for one file and differs between files") {
   const TemporaryFile first(two_tensors().bytes());
   const TemporaryFile second(two_tensors().bytes());
   const auto a = GgufFile::open(first.path());

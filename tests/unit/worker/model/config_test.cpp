@@ -19,7 +19,7 @@ Result<ModelConfig> config_of(const GgufBuilder& builder) {
   return read_config(*gguf);
 }
 
-/// One change to a good model, and what the refusal must say.
+/// A change to a valid model and the expected error.
 struct Change {
   GgufBuilder builder;
   Errc code;
@@ -40,7 +40,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 }  // namespace
 
-TEST_CASE("config: a llama's metadata becomes its numbers") {
+TEST_CASE("config: a llama's metadata is read") {
   const auto config = config_of(tiny_llama());
   REQUIRE(config.has_value());
   CHECK(*config ==
@@ -60,7 +60,7 @@ TEST_CASE("config: a llama's metadata becomes its numbers") {
                     .tied_embeddings = false});
 }
 
-TEST_CASE("config: what a file leaves out has the value the format gives it") {
+TEST_CASE("config: missing keys have the defaults of the format") {
   const auto config = config_of(tiny_llama()
                                     .remove("general.name")
                                     .remove("llama.attention.head_count_kv")
@@ -73,7 +73,7 @@ TEST_CASE("config: what a file leaves out has the value the format gives it") {
   CHECK(config->tied_embeddings);
 }
 
-TEST_CASE("config: heads may be wider together than the model") {
+TEST_CASE("config: heads together may be wider than the model") {
   const auto config = config_of(
       tiny_llama().set("llama.attention.key_length", 16u).set("llama.rope.freq_base", 5e5f));
   REQUIRE(config.has_value());
@@ -82,7 +82,7 @@ TEST_CASE("config: heads may be wider together than the model") {
   CHECK(config->rope.base == 5e5f);
 }
 
-TEST_CASE("config: an unknown architecture is refused by its name, made safe to print") {
+TEST_CASE("config: an unknown architecture is refused by its printable name") {
   check_refused({
       {tiny_llama().set("general.architecture", "gemma"), Errc::UnsupportedModel, "\"gemma\""},
       {tiny_llama().set("general.architecture", "a\nb\xff"), Errc::UnsupportedModel, "\"a?b?\""},
@@ -90,7 +90,7 @@ TEST_CASE("config: an unknown architecture is refused by its name, made safe to 
   });
 }
 
-TEST_CASE("config: each number that is missing, zero or absurd is refused by its key") {
+TEST_CASE("config: a missing, zero or excessive number is refused by its key") {
   for (const std::string key : {"block_count", "embedding_length", "feed_forward_length",
                                 "context_length", "attention.head_count"}) {
     INFO(key);
@@ -103,14 +103,14 @@ TEST_CASE("config: each number that is missing, zero or absurd is refused by its
   }
 }
 
-TEST_CASE("config: numbers that contradict each other are refused") {
+TEST_CASE("config: inconsistent numbers are refused") {
   check_refused({
       {tiny_llama().set("llama.attention.head_count_kv", 3u), Errc::FileCorrupt, "evenly"},
       {tiny_llama().set("llama.attention.head_count_kv", 8u), Errc::FileCorrupt, "evenly"},
       {tiny_llama().set("llama.attention.head_count", 6u), Errc::FileCorrupt, "does not divide"},
       {tiny_llama().set("llama.attention.value_length", 16u), Errc::UnsupportedModel, "equal"},
-      {tiny_llama().set("llama.rope.dimension_count", 7u), Errc::FileCorrupt, "even number"},
-      {tiny_llama().set("llama.rope.dimension_count", 10u), Errc::FileCorrupt, "even number"},
+      {tiny_llama().set("llama.rope.dimension_count", 7u), Errc::FileCorrupt, "must be even"},
+      {tiny_llama().set("llama.rope.dimension_count", 10u), Errc::FileCorrupt, "must be even"},
       {tiny_llama().set("llama.rope.freq_base", kNan), Errc::FileCorrupt, "freq_base"},
       {tiny_llama().set("llama.rope.freq_base", 0.0f), Errc::FileCorrupt, "freq_base"},
       {tiny_llama().set("llama.attention.layer_norm_rms_epsilon", kNan), Errc::FileCorrupt,
@@ -126,7 +126,7 @@ TEST_CASE("config: numbers that contradict each other are refused") {
   });
 }
 
-TEST_CASE("config: positions are scaled as the metadata says, by its old keys too") {
+TEST_CASE("config: position scaling is read, also from its old keys") {
   const auto linear = config_of(tiny_llama().set("llama.rope.scaling.factor", 4.0f));
   REQUIRE(linear.has_value());
   CHECK(linear->rope.scaling == RopeScaling::Linear);
@@ -149,7 +149,7 @@ TEST_CASE("config: positions are scaled as the metadata says, by its old keys to
   CHECK(none->rope == config_of(tiny_llama())->rope);
 }
 
-TEST_CASE("config: freq_factors of frequencies come from their tensor, and only good ones") {
+TEST_CASE("config: frequency divisors come from their tensor and are checked") {
   const auto with = [](const std::vector<float>& freq_factors) {
     return tiny_llama().vector("rope_freqs.weight", freq_factors);
   };
@@ -160,13 +160,13 @@ TEST_CASE("config: freq_factors of frequencies come from their tensor, and only 
   check_refused({
       {halves, Errc::UnsupportedModel, "rope_freqs.weight is F16"},
       {with({1, 1, 1, 1, 1, 1, 1, 1}), Errc::FileCorrupt, "rope_freqs.weight has 1 rows of 8"},
-      {with({1, 0, 1, 1}), Errc::FileCorrupt, "divides no frequency"},
-      {with({1, -2, 1, 1}), Errc::FileCorrupt, "divides no frequency"},
-      {with({1, kNan, 1, 1}), Errc::FileCorrupt, "divides no frequency"},
+      {with({1, 0, 1, 1}), Errc::FileCorrupt, "not a valid divisor"},
+      {with({1, -2, 1, 1}), Errc::FileCorrupt, "not a valid divisor"},
+      {with({1, kNan, 1, 1}), Errc::FileCorrupt, "not a valid divisor"},
   });
 }
 
-TEST_CASE("config: a way of scaling that we do not compute is refused by its key") {
+TEST_CASE("config: unsupported position scaling is refused by its key") {
   const auto yarn = [] {
     return tiny_llama()
         .set("llama.rope.scaling.type", "yarn")
@@ -188,7 +188,7 @@ TEST_CASE("config: a way of scaling that we do not compute is refused by its key
   });
 }
 
-TEST_CASE("config: whatever else would change the computation is refused by its key") {
+TEST_CASE("config: other unsupported metadata is refused by its key") {
   for (const std::string key :
        {"attention.scale", "attention.clamp_kqv", "attention.max_alibi_bias",
         "attn_logit_softcapping", "final_logit_softcapping", "logit_scale", "embedding_scale",
@@ -200,7 +200,7 @@ TEST_CASE("config: whatever else would change the computation is refused by its 
       {{tiny_llama().set("llama.attention.causal", false), Errc::UnsupportedModel, "causal"}});
 }
 
-TEST_CASE("config: a text may be as long as a sliding window is wide, and no longer") {
+TEST_CASE("config: a sliding window limits the context") {
   const auto with_window = [](std::uint32_t width) {
     return *config_of(tiny_llama().set("llama.attention.sliding_window", width));
   };
@@ -212,7 +212,7 @@ TEST_CASE("config: a text may be as long as a sliding window is wide, and no lon
   }
 }
 
-TEST_CASE("config: a llama with experts is a Mixtral, whose experts are as wide as it says") {
+TEST_CASE("config: a llama with experts is a Mixtral with the width of its experts") {
   const auto experts = [] {
     return tiny_llama().set("llama.expert_count", 8u).set("llama.expert_used_count", 2u);
   };
@@ -234,7 +234,7 @@ TEST_CASE("config: a llama with experts is a Mixtral, whose experts are as wide 
   });
 }
 
-TEST_CASE("config: each family has its own rotation, and experts only where it can") {
+TEST_CASE("config: each family has its rotation, and experts if it supports them") {
   const auto as = [](const std::string& name) { return tiny_model(name); };
   CHECK(config_of(as("qwen2"))->rope.style == RopeStyle::Halves);
   CHECK(config_of(as("qwen3"))->rope.style == RopeStyle::Halves);
@@ -253,7 +253,7 @@ TEST_CASE("config: each family has its own rotation, and experts only where it c
   });
 }
 
-TEST_CASE("config: the real small models have the numbers they were trained with") {
+TEST_CASE("config: the small trained models have their known dimensions") {
   for (const char* type : {"f32", "f16", "q8_0", "q4_0"}) {
     const std::string path = test_data(std::string("models/stories260K-") + type + ".gguf");
     if (path.empty()) return;
@@ -280,7 +280,7 @@ TEST_CASE("config: the real small models have the numbers they were trained with
   }
 }
 
-TEST_CASE("config: a real file in an architecture we do not compute is refused by name") {
+TEST_CASE("config: a real file of an unsupported architecture is refused by name") {
   check_refused({{tiny_model("gemma2"), Errc::UnsupportedModel,
                   "this build computes llama, qwen2, qwen3, qwen2moe, qwen3moe"}});
 }

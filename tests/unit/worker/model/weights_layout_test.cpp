@@ -29,7 +29,7 @@ void check_refused(const GgufBuilder& builder, Errc code, const std::string& exp
 
 }  // namespace
 
-TEST_CASE("layout: every weight has its place, in order, on cache lines, none over another") {
+TEST_CASE("layout: weights are in order, on cache lines, without overlap") {
   const auto layout = layout_of(tiny_llama());
   REQUIRE(layout.has_value());
   REQUIRE(layout->weights.size() == 1 + 2 * 9 + 2);
@@ -49,7 +49,7 @@ TEST_CASE("layout: every weight has its place, in order, on cache lines, none ov
   CHECK(layout->size_bytes >= end);
 }
 
-TEST_CASE("layout: a matrix keeps the type and shape it has in the file") {
+TEST_CASE("layout: a matrix keeps its type and shape") {
   const auto layout = layout_of(tiny_llama());
   REQUIRE(layout.has_value());
   const WeightTensor* key = layout->find("blk.1.attn_k.weight");
@@ -67,7 +67,7 @@ TEST_CASE("layout: tied embeddings need no output matrix") {
   CHECK(layout->find("output.weight") == nullptr);
 }
 
-TEST_CASE("layout: wide heads widen the query and output matrices only") {
+TEST_CASE("layout: wide heads widen only the query and output matrices") {
   GgufBuilder builder = tiny_llama().set("llama.attention.key_length", 16u);
   for (const std::string block : {"blk.0.", "blk.1."})
     builder.tensor(block + "attn_q.weight", TensorType::F32, {32, 64})
@@ -80,7 +80,7 @@ TEST_CASE("layout: wide heads widen the query and output matrices only") {
   CHECK(layout->find("blk.0.attn_output.weight")->columns == 64);
 }
 
-TEST_CASE("layout: any one weight missing is an error that names it") {
+TEST_CASE("layout: a missing weight is an error that names it") {
   const auto whole = layout_of(tiny_llama());
   REQUIRE(whole.has_value());
   for (const WeightTensor& weight : whole->weights) {
@@ -100,14 +100,15 @@ TEST_CASE("layout: a weight of another shape or a norm of another type is refuse
                 Errc::UnsupportedModel, "blk.0.ffn_norm.weight is F16");
 }
 
-TEST_CASE("layout: a model with more parts than we compute is refused, naming the part") {
+TEST_CASE("layout: a model with an unused tensor is refused with its name") {
   check_refused(tiny_llama().tensor("blk.0.attn_q_norm.weight", TensorType::F32, {8}),
                 Errc::UnsupportedModel, "blk.0.attn_q_norm.weight");
   check_refused(tiny_llama().tensor("blk.1.ffn_gate_inp.weight", TensorType::F32, {32, 4}),
                 Errc::UnsupportedModel, "blk.1.ffn_gate_inp.weight");
 }
 
-TEST_CASE("layout: a llama may have biases, a qwen2 must, and divisors of rope are no weights") {
+TEST_CASE(
+    "layout: biases are optional for llama and required for qwen2; rope divisors are not weights") {
   const auto plain = layout_of(tiny_llama());
   const auto biased = layout_of(tiny_llama()
                                     .tensor("blk.1.attn_v.bias", TensorType::F32, {16})
@@ -125,7 +126,7 @@ TEST_CASE("layout: a llama may have biases, a qwen2 must, and divisors of rope a
   check_refused(tiny_model("qwen3"), Errc::MissingWeight, "blk.0.attn_q_norm.weight");
 }
 
-TEST_CASE("layout: the experts of a layer lie in one tensor, one matrix after the other") {
+TEST_CASE("layout: the experts of a layer are one tensor of consecutive matrices") {
   const auto experts = [] {
     GgufBuilder builder =
         tiny_llama().set("llama.expert_count", 4u).set("llama.expert_used_count", 2u);
@@ -167,9 +168,9 @@ TEST_CASE("layout: the digest depends on types and shapes, not on the order in t
   CHECK_FALSE(layout_of(retyped)->digest == layout->digest);
 }
 
-TEST_CASE("layout: the digest of version 1 stays what it is") {
-  // Workers of two builds share a region only when they agree on this; a change of the layout
-  // needs a new kWeightsLayoutVersion, and this line with it.
+TEST_CASE("layout: the digest of version 1 does not change") {
+  // Workers of two builds share a region only with equal digests. A change of the layout needs a
+  // new kWeightsLayoutVersion and a new value here.
   const auto layout = layout_of(tiny_llama());
   REQUIRE(layout.has_value());
   CHECK(kWeightsLayoutVersion == 1);
@@ -177,7 +178,7 @@ TEST_CASE("layout: the digest of version 1 stays what it is") {
         "ab950badb118eb02805e636f8dad2f83d1ff0e1b96805e6a807f404a4b0cf59b");
 }
 
-TEST_CASE("layout: the real small models have a layout of nearly their file's size") {
+TEST_CASE("layout: the small trained models have layouts of nearly their file's size") {
   for (const char* type : {"f32", "f16", "q8_0", "q4_0"}) {
     const std::string path = test_data(std::string("models/stories260K-") + type + ".gguf");
     if (path.empty()) return;

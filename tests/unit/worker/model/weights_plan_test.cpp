@@ -38,7 +38,7 @@ const WeightsPart& part_named(const WeightsPlan& plan, std::string_view name) {
 
 }  // namespace
 
-TEST_CASE("plan: the model in one part is the whole layout, digest and all") {
+TEST_CASE("plan: a model in one part has the whole layout and its digest") {
   const Planned model(tiny_llama());
   const WeightsPlan plan = make_weights_plan(model.whole, WeightsScope::Model);
   REQUIRE(names(plan) == std::vector<std::string>{"model"});
@@ -47,7 +47,7 @@ TEST_CASE("plan: the model in one part is the whole layout, digest and all") {
   CHECK(plan.size_bytes() == model.whole.size_bytes);
 }
 
-TEST_CASE("plan: a layer is a part; so is what stands before the layers, and what after") {
+TEST_CASE("plan: the layers and the tensors before and after them are parts") {
   const Planned model(tiny_llama());
   CHECK(names(make_weights_plan(model.whole, WeightsScope::Layer)) ==
         std::vector<std::string>{"token_embd", "blk.0", "blk.1", "output"});
@@ -58,7 +58,7 @@ TEST_CASE("plan: a layer is a part; so is what stands before the layers, and wha
   CHECK(part_named(plan, "output").layout.weights[0].name == "output_norm.weight");
 }
 
-TEST_CASE("plan: every weight is in exactly one part, and parts start at their region's start") {
+TEST_CASE("plan: every weight is in exactly one part, and offsets start at 0") {
   const Planned model(tiny_llama());
   for (const WeightsScope scope :
        {WeightsScope::Model, WeightsScope::Layer, WeightsScope::Tensor}) {
@@ -86,7 +86,7 @@ TEST_CASE("plan: every weight is in exactly one part, and parts start at their r
   CHECK_FALSE(weights_scope_from_name("block"));
 }
 
-TEST_CASE("plan: the same tensors are the same region, whatever the scope that put them there") {
+TEST_CASE("plan: the same tensors share a region in every scope") {
   const Planned model(tiny_llama());
   const WeightsPlan layers = make_weights_plan(model.whole, WeightsScope::Layer);
   const WeightsPlan tensors = make_weights_plan(model.whole, WeightsScope::Tensor);
@@ -94,7 +94,7 @@ TEST_CASE("plan: the same tensors are the same region, whatever the scope that p
         part_named(tensors, "token_embd.weight").layout.digest);
 }
 
-TEST_CASE("plan: another file stands in for a part when types and shapes are the same") {
+TEST_CASE("plan: a file with the same types and shapes can replace a part") {
   const Planned model(tiny_llama());
   const WeightsPlan plan = make_weights_plan(model.whole, WeightsScope::Tensor);
   const WeightsPart& up = part_named(plan, "blk.0.ffn_up.weight");
@@ -116,7 +116,7 @@ TEST_CASE("plan: another file stands in for a part when types and shapes are the
   refused(tiny_llama().remove_tensor("blk.0.ffn_up.weight"), "without");
 }
 
-TEST_CASE("plan: a file under a path is another one once it was replaced or written to") {
+TEST_CASE("plan: a replaced or rewritten file has another identity") {
   const TemporaryFile file(tiny_llama().bytes());
   const auto opened = GgufFile::open(file.path());
   REQUIRE(opened);

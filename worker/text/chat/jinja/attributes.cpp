@@ -51,7 +51,7 @@ Result<Value> list_index(Runtime& runtime, const Value& self, const Arguments& g
   const std::vector<Value>& items = self.as_list()->items;
   for (std::size_t i = 0; i < items.size(); ++i)
     if (TRY(are_equal(runtime, items[i], wanted))) return Value(static_cast<std::int64_t>(i));
-  return runtime.bad_request("index() finds no such element");
+  return runtime.bad_request("index() did not find the element");
 }
 
 Method find_method(const Value& value, std::string_view name) {
@@ -89,7 +89,7 @@ Result<Value> loop_attribute(Runtime& runtime, const LoopRef& loop, std::string_
   if (name == "length") return number(size);
   if (name == "revindex") return number(size - index0);
   if (name == "revindex0") return number(size - index0 - 1);
-  // Only recursive loops would count, and there are none.
+  // Recursive loops are not supported.
   if (name == "depth") return number(1);
   if (name == "depth0") return number(0);
   if (name == "previtem" && index0 > 0) return items[index0 - 1];
@@ -97,7 +97,7 @@ Result<Value> loop_attribute(Runtime& runtime, const LoopRef& loop, std::string_
   if (name == "nextitem" && index0 + 1 < size) return items[index0 + 1];
   if (name == "nextitem") return Value::undefined("there is no next item");
   if (name == "cycle") return cycle(runtime, loop);
-  return runtime.unsupported(fmt::format("'loop.{}'", printable_excerpt(name)));
+  return runtime.unsupported(fmt::format("'loop.{}' is not supported", printable_excerpt(name)));
 }
 
 }  // namespace
@@ -155,8 +155,12 @@ Result<Value> element_of(Runtime& runtime, const Value& value, const Value& inde
   return runtime.text(std::string(rest.substr(0, next_utf8(rest).size_bytes)));
 }
 
-Result<Value> element_by_path(Runtime& runtime, const Value& value, const Value& path) {
-  if (!path.is_text()) return element_of(runtime, value, path);
+Result<Value> element_by_path(Runtime& runtime, const Value& value, const Value& path,
+                              const Value& fallback) {
+  const auto or_fallback = [&fallback](Value found) {
+    return found.is_undefined() && !fallback.is_none() ? fallback : found;
+  };
+  if (!path.is_text()) return or_fallback(TRY(element_of(runtime, value, path)));
   TRY(runtime.charge_for(path));
   Value at = value;
   std::string_view rest = *path.as_text();
@@ -164,9 +168,9 @@ Result<Value> element_by_path(Runtime& runtime, const Value& value, const Value&
     const std::string_view part = rest.substr(0, rest.find('.'));
     const bool is_number = !part.empty() && part.size() < 10 &&
                            std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
-    at = TRY(element_of(runtime, at,
-                        is_number ? Value(static_cast<std::int64_t>(std::stol(std::string(part))))
-                                  : Value::text(std::string(part))));
+    const Value index = is_number ? Value(static_cast<std::int64_t>(std::stol(std::string(part))))
+                                  : Value::text(std::string(part));
+    at = or_fallback(TRY(element_of(runtime, at, index)));
     if (part.size() == rest.size()) return at;
     rest.remove_prefix(part.size() + 1);
   }

@@ -1,8 +1,7 @@
-/// What templates find there: filters, tests, methods of values, global functions. README.md lists
-/// them.
+/// The built-in filters, tests, methods and global functions; README.md lists them.
 ///
-/// A name is looked up when it is used: a template that mentions an unknown filter in a branch
-/// nobody takes works.
+/// Names are looked up when they are used, so an unknown filter in a branch that is not taken is
+/// not an error.
 #pragma once
 
 #include <optional>
@@ -14,34 +13,48 @@ namespace leasehold::jinja {
 
 using Filter = Result<Value> (*)(Runtime&, const Value& subject, const Arguments&);
 using Test = Result<bool> (*)(Runtime&, const Value& subject, const Arguments&);
+struct NamedFilter {
+  std::string_view name;
+  Filter filter;
+};
+struct NamedTest {
+  std::string_view name;
+  Test test;
+};
 
-/// Errors: UnsupportedModel for a name that is not known, and those of the filter or test.
+/// Errors: UnsupportedModel for an unknown name; those of the filter or test.
 Result<Value> apply_filter(Runtime& runtime, std::string_view name, const Value& subject,
                            const Arguments& arguments);
 Result<bool> apply_test(Runtime& runtime, std::string_view name, const Value& subject,
                         const Arguments& arguments);
 
-/// Null for a name not in the table.
+/// Return null for an unknown name.
 Filter find_text_filter(std::string_view name);
 Filter find_list_filter(std::string_view name);
 Filter find_number_filter(std::string_view name);
 
-/// `value.name` where that is a method of text, dict or list; undefined where it is none.
+/// The method `value.name` of a text, dict or list; undefined if there is none.
 Result<Value> method_of(Runtime& runtime, const Value& value, std::string_view name);
 
-/// A method called: str.strip and so on. Nothing when there is no such method.
+/// A method of text such as str.strip; null for an unknown name.
 using Method = Result<Value> (*)(Runtime&, const Value& self, const Arguments&);
+struct NamedMethod {
+  std::string_view name;
+  Method method;
+};
 Method find_text_method(std::string_view name);
 
-/// `value.name`: a method, or else an entry of a dict, an attribute of a namespace or of `loop`.
+/// `value.name`: a method, else an entry of a dict, or an attribute of a namespace or of `loop`.
 Result<Value> attribute_of(Runtime& runtime, const Value& value, std::string_view name);
-/// `value[index]`: an element or entry, or else an attribute.
+/// `value[index]`: an element or entry, else an attribute.
 Result<Value> element_of(Runtime& runtime, const Value& value, const Value& index);
-/// `a.b.0` as the filters map, sort and so on read it.
-Result<Value> element_by_path(Runtime& runtime, const Value& value, const Value& path);
+/// The path `a.b.0` of filters such as map and sort. A `fallback` other than none replaces the
+/// result of each undefined step.
+Result<Value> element_by_path(Runtime& runtime, const Value& value, const Value& path,
+                              const Value& fallback = Value(None{}));
 
-/// range, dict, namespace, raise_exception, strftime_now; undefined for another name.
-/// `now_unix_s` is what strftime_now tells, in UTC.
+/// range, dict, namespace, raise_exception, strftime_now; undefined for other names. `now_unix_s`
+/// is the time that strftime_now prints, in UTC.
 Result<Value> global_function(Runtime& runtime, std::string_view name, std::int64_t now_unix_s);
 
 }  // namespace leasehold::jinja

@@ -1,4 +1,4 @@
-// Which values are equal, less, or inside one another.
+// Equality, order and containment of values.
 #include <algorithm>
 #include <cmath>
 #include <compare>
@@ -9,7 +9,7 @@
 namespace leasehold::jinja {
 namespace {
 
-/// Exact also where a double cannot hold the whole number.
+/// Exact, also for integers that a double cannot represent.
 std::partial_ordering compare_numbers(const Value& left, const Value& right) {
   if (left.is_integer() && right.is_integer()) return left.integer() <=> right.integer();
   if (!left.is_integer() && !right.is_integer()) return left.number() <=> right.number();
@@ -84,7 +84,7 @@ Result<bool> is_less(Runtime& runtime, const Value& left, const Value& right) {
     return lists_less(runtime, *one, *other);
   }
   return runtime.bad_request(
-      fmt::format("'{}' and '{}' have no order", left.type_name(), right.type_name()));
+      fmt::format("'{}' and '{}' cannot be ordered", left.type_name(), right.type_name()));
 }
 
 Result<bool> contains(Runtime& runtime, const Value& container, const Value& wanted) {
@@ -92,7 +92,7 @@ Result<bool> contains(Runtime& runtime, const Value& container, const Value& wan
   if (const std::string* text = container.as_text()) {
     const std::string* part = wanted.as_text();
     if (part == nullptr) {
-      return runtime.bad_request(fmt::format("a '{}' cannot be in a text", wanted.type_name()));
+      return runtime.bad_request(fmt::format("a '{}' cannot be in a string", wanted.type_name()));
     }
     return find_text(*text, *part) != std::string_view::npos;
   }
@@ -107,7 +107,7 @@ Result<bool> contains(Runtime& runtime, const Value& container, const Value& wan
     return false;
   }
   if (container.is_undefined()) return false;
-  return runtime.bad_request(fmt::format("nothing is in a '{}'", container.type_name()));
+  return runtime.bad_request(fmt::format("'{}' is not a container", container.type_name()));
 }
 
 Result<bool> compare(Runtime& runtime, std::string_view operation, const Value& left,
@@ -118,7 +118,7 @@ Result<bool> compare(Runtime& runtime, std::string_view operation, const Value& 
   if (operation == "not in") return !TRY(contains(runtime, right, left));
   if (operation == "<") return is_less(runtime, left, right);
   if (operation == ">") return is_less(runtime, right, left);
-  // Not the negation of the opposite: NaN is neither.
+  // Not the negation of the opposite comparison, because of NaN.
   const bool less =
       operation == "<=" ? TRY(is_less(runtime, left, right)) : TRY(is_less(runtime, right, left));
   return less || TRY(are_equal(runtime, left, right));

@@ -73,7 +73,7 @@ Result<Flow> Interpreter::perform(const For& loop) {
   const Value items = TRY(loop_items(loop));
   const ListRef& list = *items.get<ListRef>();
   const auto state = std::make_shared<Loop>(Loop{.items = list});
-  // As in Jinja, `else` comes unless some round has run to its end.
+  // As in Jinja, `else` runs unless an iteration reached its end.
   bool has_finished_one = false;
   Flow flow = Flow::Next;
   for (std::size_t i = 0; i < list->items.size() && flow != Flow::Break; ++i) {
@@ -99,7 +99,7 @@ Result<void> Interpreter::assign(const Target& target, Value value) {
     const Value object = TRY(value_of(Name{target.names.front()}));
     const auto* space = object.get<NamespaceRef>();
     if (space == nullptr) {
-      return runtime_.bad_request(fmt::format("'{}' is no namespace, so '{}' cannot be set in it",
+      return runtime_.bad_request(fmt::format("'{}' is not a namespace; cannot set '{}'",
                                               target.names.front(), target.attribute));
     }
     (*space)->attributes[target.attribute] = std::move(value);
@@ -112,7 +112,7 @@ Result<void> Interpreter::assign(const Target& target, Value value) {
   const std::vector<Value> parts = TRY(runtime_.elements(value));
   if (parts.size() != target.names.size()) {
     return runtime_.bad_request(
-        fmt::format("{} values cannot be unpacked into {}", parts.size(), target.names.size()));
+        fmt::format("cannot unpack {} values into {}", parts.size(), target.names.size()));
   }
   for (std::size_t i = 0; i < parts.size(); ++i) define(target.names[i], parts[i]);
   return {};
@@ -183,7 +183,7 @@ Result<Flow> Interpreter::perform(const std::shared_ptr<const Macro>& macro) {
   return Flow::Next;
 }
 
-/// The scope is held weakly: it holds the macro, and they would keep each other for ever.
+/// Holds the scope weakly, because the scope holds the macro.
 Result<Value> Interpreter::callable_of(std::shared_ptr<const Macro> macro) {
   std::string name = macro->name;
   return runtime_.callable(

@@ -7,7 +7,7 @@
 namespace leasehold::jinja {
 namespace {
 
-/// Operations of one strength; what comes later binds tighter.
+/// Operators of one precedence; later levels bind tighter.
 struct Level {
   std::array<std::string_view, 4> operations;
 };

@@ -1,7 +1,7 @@
-/// The parser behind parse_expression and its kin (worker/text/chat/jinja/parser.hpp).
+/// The class behind parse_expression, parse_tuple and parse_arguments (parser.hpp).
 ///
-/// Operators are in expression_parser.cpp; values and what follows them (attributes, subscripts,
-/// calls, filters, tests) in value_parser.cpp.
+/// expression_parser.cpp has operators; value_parser.cpp has values, attributes, subscripts, calls,
+/// filters and tests.
 #pragma once
 
 #include <charconv>
@@ -12,7 +12,7 @@ namespace leasehold::jinja {
 
 class ExpressionParser {
  public:
-  /// Lifetime: `tokens` outlives it.
+  /// Lifetime: `tokens` outlives the parser.
   explicit ExpressionParser(TokenStream& tokens) : tokens_(tokens) {}
 
   Result<ExpressionPtr> expression(ExpressionForm allowed);
@@ -35,11 +35,11 @@ class ExpressionParser {
   Result<ExpressionPtr> logical(bool is_and, ExpressionPtr left, ExpressionPtr right, int line);
   Result<ExpressionPtr> negation();
 
-  /// Empty when no comparison comes.
+  /// Takes a comparison operator; empty if none comes next.
   std::string comparison_operator();
   Result<ExpressionPtr> comparison();
 
-  /// Of the level's operations, the one that comes next; empty when none does.
+  /// The operator of the level that comes next; empty if none does.
   std::string_view operation_of(std::size_t level) const;
   Result<ExpressionPtr> arithmetic(std::size_t level);
   Result<ExpressionPtr> concatenation(ExpressionPtr first, std::size_t level);
@@ -55,13 +55,13 @@ class ExpressionParser {
   Result<ExpressionPtr> filter(ExpressionPtr subject);
   Result<ExpressionPtr> test(ExpressionPtr subject);
 
-  /// `x is divisibleby 3`: a test may have one argument without brackets.
+  /// A test may have one argument without brackets: `x is divisibleby 3`.
   bool at_bare_argument() const;
   Result<ExpressionPtr> primary();
   Result<ExpressionPtr> name();
   Result<ExpressionPtr> literal(Value value, int line);
 
-  /// Texts in a row are one.
+  /// Concatenates adjacent strings.
   Result<ExpressionPtr> text();
 
   template <class Number>
@@ -82,7 +82,7 @@ class ExpressionParser {
   TokenStream& tokens_;
 };
 
-/// 0 for an expression that is left out.
+/// 0 for an omitted expression.
 std::uint32_t height_of(const ExpressionPtr& expression);
 std::uint32_t height_of(const ArgumentExpressions& arguments);
 

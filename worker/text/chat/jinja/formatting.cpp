@@ -9,16 +9,6 @@
 namespace leasehold::jinja {
 namespace {
 
-/// Characters that repr() writes as an escape; those beyond Latin-1 only where texts hold them.
-bool is_printable(std::uint32_t code_point) {
-  const auto within = [code_point](std::uint32_t low, std::uint32_t high) {
-    return code_point >= low && code_point <= high;
-  };
-  return !(code_point < 0x20 || within(0x7F, 0xA0) || code_point == 0xAD ||
-           within(0x2000, 0x200F) || within(0x2028, 0x202F) || within(0x205F, 0x206F) ||
-           code_point == 0x3000 || within(0xD800, 0xF8FF) || code_point == 0xFEFF);
-}
-
 std::string escaped_number(std::uint32_t code_point) {
   if (code_point < 0x100) return fmt::format("\\x{:02x}", code_point);
   if (code_point < 0x10000) return fmt::format("\\u{:04x}", code_point);
@@ -44,7 +34,7 @@ std::string quoted(std::string_view text) {
   return out + quote;
 }
 
-/// repr of containers, piece by piece into one text.
+/// Writes the repr of nested values to one text.
 class ReprWriter {
  public:
   explicit ReprWriter(Runtime& runtime) : runtime_(runtime) {}
@@ -67,7 +57,7 @@ class ReprWriter {
  private:
   Result<void> fits() const {
     if (out_.size() <= runtime_.limits().output_bytes) return {};
-    return runtime_.too_long("a list or dict is too long to be written");
+    return runtime_.too_long("a list or dict is too long to print");
   }
 
   Result<void> write_list(const List& list) {

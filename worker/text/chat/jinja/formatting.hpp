@@ -1,4 +1,4 @@
-/// Values as text, the way Python writes them.
+/// Values as text, in Python's formats.
 #pragma once
 
 #include <string>
@@ -7,25 +7,24 @@
 
 namespace leasehold::jinja {
 
-/// str(): what `{{ value }}` prints. Undefined is empty.
+/// str(): the output of `{{ value }}`. Undefined is empty.
 Result<std::string> to_text(Runtime& runtime, const Value& value);
 
-/// repr(): how a value stands inside a printed list.
+/// repr(): the form of a value in a printed list.
 Result<std::string> to_repr(Runtime& runtime, const Value& value);
 
-/// float.__repr__: the shortest digits that read back as the same number, with ".0" for a whole
-/// one.
+/// float.__repr__: the shortest digits that parse to the same number, with ".0" for integers.
 std::string float_text(double number);
 
 struct JsonStyle {
-  std::optional<std::string> indent;  ///< One level's worth; none: all on one line.
+  std::optional<std::string> indent;  ///< Indentation per level; empty: one line.
   std::string item_separator = ", ";
   std::string key_separator = ": ";
   bool ascii_only = false;
   bool sort_keys = false;
 };
 
-/// json.dumps. Errors: BadRequest for what JSON has no word for, such as an undefined value.
+/// json.dumps. Errors: BadRequest for values that JSON cannot represent, such as undefined.
 Result<std::string> to_json(Runtime& runtime, const Value& value, const JsonStyle& style);
 
 }  // namespace leasehold::jinja

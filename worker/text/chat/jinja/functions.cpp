@@ -1,4 +1,4 @@
-// Functions every template finds: range, dict, namespace, raise_exception, strftime_now.
+// Global functions: range, dict, namespace, raise_exception, strftime_now.
 #include <algorithm>
 #include <ctime>
 
@@ -26,8 +26,8 @@ Result<Value> range(Runtime& runtime, const Arguments& given) {
   std::vector<Value> items;
   for (std::int64_t i = start; step > 0 ? i < stop : i > stop;) {
     if (std::cmp_greater_equal(items.size(), runtime.limits().range_items)) {
-      return runtime.unsupported(
-          fmt::format("a range of more than {} numbers", runtime.limits().range_items));
+      return runtime.unsupported(fmt::format("range() of more than {} numbers is not supported",
+                                             runtime.limits().range_items));
     }
     items.emplace_back(i);
     if (__builtin_add_overflow(i, step, &i)) break;
@@ -35,13 +35,15 @@ Result<Value> range(Runtime& runtime, const Arguments& given) {
   return runtime.list(std::move(items));
 }
 
-/// dict(…) and namespace(…): what a mapping holds, if one is given, then the named arguments.
+/// The entries of dict(…) and namespace(…): those of the mapping argument, then named arguments.
 Result<std::vector<Dict::Entry>> entries_given(Runtime& runtime, const Arguments& given) {
   std::vector<Dict::Entry> entries;
-  if (given.positional.size() > 1) return runtime.bad_request("more than one mapping was given");
+  if (given.positional.size() > 1)
+    return runtime.bad_request("dict and namespace take one mapping");
   if (!given.positional.empty()) {
     const Dict* dict = given.positional[0].as_dict();
-    if (dict == nullptr) return runtime.unsupported("a mapping made of something that is none");
+    if (dict == nullptr)
+      return runtime.unsupported("dict() of a value that is not a mapping is not supported");
     TRY(runtime.charge(dict->entries.size()));
     entries = dict->entries;
   }
@@ -86,7 +88,7 @@ Result<Value> strftime_now(Runtime& runtime, const Arguments& given, std::int64_
   std::tm date{};
   if (::gmtime_r(&now, &date) == nullptr) return runtime.bad_request("the clock is out of range");
   char text[kMaxDateBytes];
-  // One character more, because an empty result and one that is too long look the same.
+  // The added dot distinguishes an empty result from one that is too long.
   const std::size_t size = std::strftime(text, sizeof(text), (format + ".").c_str(), &date);
   if (size == 0) return runtime.bad_request("the date is longer than 1023 bytes");
   return runtime.text(std::string(text, size - 1));
@@ -95,8 +97,8 @@ Result<Value> strftime_now(Runtime& runtime, const Arguments& given, std::int64_
 }  // namespace
 
 Result<Value> global_function(Runtime& runtime, std::string_view name, std::int64_t now_unix_s) {
-  using Call = std::function<Result<Value>(const Arguments&)>;
-  Call call;
+  using NativeFunction = std::function<Result<Value>(const Arguments&)>;
+  NativeFunction call;
   if (name == "range") call = [&runtime](const Arguments& given) { return range(runtime, given); };
   if (name == "namespace")
     call = [&runtime](const Arguments& given) { return make_namespace(runtime, given); };

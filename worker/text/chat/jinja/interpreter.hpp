@@ -1,9 +1,9 @@
-/// One rendering of a template: evaluates its tree and writes what it prints.
+/// One rendering of a template: evaluates its tree and collects the output.
 ///
 /// Expressions are in evaluation.cpp, statements in execution.cpp.
-/// Scopes are Jinja's: an `if` has none of its own; each round of a `for` has one, so what is set
-/// there is gone in the next; macros see what is around their definition, not their call.
-/// Lifetime: the tree outlives it. Threads: one.
+/// Scopes are Jinja's: an `if` has no scope; each iteration of a `for` has its own; a macro sees
+/// the scope of its definition, not of its call. Lifetime: the tree outlives the interpreter.
+/// Threads: one.
 #pragma once
 
 #include <memory>
@@ -62,7 +62,7 @@ class Interpreter {
   Result<Value> value_of(const Conditional& conditional);
   Result<Value> optional_value(const ExpressionPtr& expression);
   Result<Arguments> arguments_of(const ArgumentExpressions& given);
-  /// `caller`: what a call block hands to the macro; else null.
+  /// `caller`: the body of a call block for the macro; null for other calls.
   Result<Value> call_with(const Call& call, const Value* caller);
 
   // Statements.
@@ -101,7 +101,7 @@ class Interpreter {
   std::uint32_t depth_ = 0;
 };
 
-/// Counts how deep evaluation is within itself.
+/// Counts the depth of evaluation.
 class Interpreter::Nesting {
  public:
   explicit Nesting(Interpreter& interpreter) : interpreter_(interpreter) { ++interpreter_.depth_; }
@@ -115,7 +115,7 @@ class Interpreter::Nesting {
   Interpreter& interpreter_;
 };
 
-/// A scope within `parent`, until it is destroyed.
+/// Makes a scope within `parent` current for its lifetime.
 class Interpreter::InnerScope {
  public:
   InnerScope(Interpreter& interpreter, ScopeRef parent)

@@ -1,4 +1,4 @@
-// json.dumps, as templates see it through the filter tojson.
+// json.dumps, for the filter tojson.
 #include <algorithm>
 #include <cmath>
 
@@ -65,7 +65,7 @@ class JsonWriter {
   Result<void> write(const Value& value) {
     TRY(runtime_.charge_for(value));
     if (out_.size() > runtime_.limits().output_bytes) {
-      return runtime_.too_long("tojson makes more text than a prompt may have");
+      return runtime_.too_long("the output of tojson exceeds the size of a prompt");
     }
     if (const List* list = value.as_list()) return write_list(*list);
     if (const Dict* dict = value.as_dict()) return write_dict(*dict);
@@ -82,7 +82,7 @@ class JsonWriter {
     if (const bool* truth = value.get<bool>()) return std::string(*truth ? "true" : "false");
     if (value.is_integer()) return std::to_string(value.integer());
     if (!value.is_number()) {
-      return runtime_.bad_request(fmt::format("JSON has no word for '{}'", value.type_name()));
+      return runtime_.bad_request(fmt::format("'{}' is not JSON serializable", value.type_name()));
     }
     const double number = value.number();
     if (std::isnan(number)) return std::string("NaN");
@@ -135,7 +135,8 @@ class JsonWriter {
   Result<void> sort(std::vector<Dict::Entry>& entries) {
     const auto is_text = [](const Dict::Entry& entry) { return entry.first.is_text(); };
     if (!std::ranges::all_of(entries, is_text)) {
-      return runtime_.unsupported("tojson with sort_keys for keys that are not text");
+      return runtime_.unsupported(
+          "tojson with sort_keys is not supported for keys that are not text");
     }
     std::ranges::stable_sort(entries, {}, [](const Dict::Entry& entry) -> const std::string& {
       return *entry.first.as_text();

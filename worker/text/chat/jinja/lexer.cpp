@@ -17,11 +17,8 @@ constexpr std::string_view kOperators[] = {"//", "**", "==", "!=", ">=", "<=", "
                                            "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
                                            ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 bool begins_name(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  return is_ascii_letter(c) || c == '_';
 }
 
 std::string normalize_newlines(std::string_view source) {
@@ -61,7 +58,7 @@ class Lexer {
     if (!text.empty()) add(TokenKind::Data, std::string(text));
   }
 
-  /// Where the next "{%", "{{" or "{#" is; the end when there is none.
+  /// The position of the next "{%", "{{" or "{#", or the end.
   std::size_t next_tag() const {
     for (std::size_t at = rest().find('{'); at != std::string_view::npos;
          at = rest().find('{', at + 1)) {
@@ -71,8 +68,8 @@ class Lexer {
     return rest().size();
   }
 
-  /// What is left of the text before a tag, by the tag's sign and, for blocks and comments, by
-  /// lstrip_blocks: spaces between the start of the line and the tag go.
+  /// The text before a tag after whitespace control: a '-' removes all trailing space; for blocks
+  /// and comments, lstrip_blocks removes spaces between the start of the line and the tag.
   std::string_view before_tag(std::string_view text, char sign, bool is_print) const {
     if (sign == '-') return text.substr(0, text.size() - trailing_space(text));
     if (sign == '+' || is_print) return text;
@@ -106,21 +103,21 @@ class Lexer {
 
   Result<void> comment() {
     const std::size_t end = rest().find("#}");
-    if (end == std::string_view::npos) return syntax_error(line_, "a comment that does not end");
+    if (end == std::string_view::npos) return syntax_error(line_, "a comment has no '#}'");
     const char sign = end > 0 ? rest()[end - 1] : '\0';
     skip(end);
     end_tag(2, sign);
     return {};
   }
 
-  /// Skips the end of a block or comment, and what its sign or trim_blocks takes with it.
+  /// Skips the end of a block or comment, and the space that its sign or trim_blocks removes.
   void end_tag(std::size_t bytes, char sign) {
     skip(bytes);
     if (sign == '-') skip(leading_space(rest()));
     if (sign != '-' && sign != '+' && rest().starts_with('\n')) skip(1);
   }
 
-  /// How long "raw %}" is, when that comes next.
+  /// The size of "raw %}" if it comes next, else 0.
   std::size_t raw_tag_size() const {
     std::string_view text = rest();
     text.remove_prefix(leading_space(text));
@@ -182,27 +179,28 @@ class Lexer {
 
   Result<void> token() {
     const char first = rest()[0];
-    if (is_digit(first)) return number();
+    if (is_ascii_digit(first)) return number();
     if (begins_name(first)) return take(TokenKind::Name, name_size(rest()));
     if (first == '\'' || first == '"') return literal();
     for (const std::string_view candidate : kOperators)
       if (rest().starts_with(candidate)) return operation(candidate);
-    return syntax_error(line_, fmt::format("the character '{}' has no meaning here",
-                                           printable_excerpt(rest().substr(0, 1))));
+    return syntax_error(
+        line_, fmt::format("unexpected character '{}'", printable_excerpt(rest().substr(0, 1))));
   }
 
   static std::size_t name_size(std::string_view text) {
     std::size_t size = 0;
-    while (size < text.size() && (begins_name(text[size]) || is_digit(text[size]))) ++size;
+    while (size < text.size() && (begins_name(text[size]) || is_ascii_digit(text[size]))) ++size;
     return size;
   }
 
-  /// Digits, with single underscores between them.
+  /// The size of digits with single underscores between them.
   static std::size_t digits_size(std::string_view text) {
     std::size_t size = 0;
-    while (size < text.size() && is_digit(text[size])) {
+    while (size < text.size() && is_ascii_digit(text[size])) {
       ++size;
-      const bool goes_on = size + 1 < text.size() && text[size] == '_' && is_digit(text[size + 1]);
+      const bool goes_on =
+          size + 1 < text.size() && text[size] == '_' && is_ascii_digit(text[size + 1]);
       if (goes_on) ++size;
     }
     return size;
@@ -212,6 +210,9 @@ class Lexer {
     const std::string_view text = rest();
     std::size_t size = digits_size(text);
     bool is_float = false;
+    // `pairs.0.1` is two subscripts, not a float.
+    const bool is_subscript = position_ > 0 && source_[position_ - 1] == '.';
+    if (is_subscript) return take_number(TokenKind::Integer, size);
     if (size < text.size() && text[size] == '.') {
       const std::size_t fraction = digits_size(text.substr(size + 1));
       is_float = fraction > 0;
@@ -224,7 +225,11 @@ class Lexer {
       is_float = is_float || exponent > 0;
       size += exponent > 0 ? 1 + sign + exponent : 0;
     }
-    TRY(take(is_float ? TokenKind::Float : TokenKind::Integer, size));
+    return take_number(is_float ? TokenKind::Float : TokenKind::Integer, size);
+  }
+
+  Result<void> take_number(TokenKind kind, std::size_t size) {
+    TRY(take(kind, size));
     std::erase(tokens_.back().text, '_');
     return {};
   }
@@ -237,7 +242,7 @@ class Lexer {
 
   Result<void> literal() {
     const std::size_t size = literal_size(rest());
-    if (size == 0) return syntax_error(line_, "a text that does not end");
+    if (size == 0) return syntax_error(line_, "a string has no closing quote");
     const auto text = unescape_literal(rest().substr(1, size - 2));
     if (!text) return syntax_error(line_, text.error().detail);
     add(TokenKind::TextLiteral, *text);
@@ -250,7 +255,7 @@ class Lexer {
     if (kOpening.contains(text[0])) brackets_ += kClosing[kOpening.find(text[0])];
     if (kClosing.contains(text[0])) {
       if (!brackets_.ends_with(text[0])) {
-        return syntax_error(line_, fmt::format("'{}' closes nothing", text));
+        return syntax_error(line_, fmt::format("'{}' has no opening bracket", text));
       }
       brackets_.pop_back();
     }
@@ -261,7 +266,7 @@ class Lexer {
   std::size_t position_ = 0;
   int line_ = 1;
   bool at_line_start_ = true;
-  std::string brackets_;  // what has to close, innermost last
+  std::string brackets_;  // expected closing brackets, innermost last
   std::vector<Token> tokens_;
 };
 
@@ -270,8 +275,8 @@ class Lexer {
 Result<std::vector<Token>> tokenize(std::string_view source) {
   if (source.size() > kMaxTemplateBytes) {
     return fail(Errc::UnsupportedModel,
-                fmt::format("the chat template has {} bytes, at most {} are read", source.size(),
-                            kMaxTemplateBytes));
+                fmt::format("the chat template has {} bytes; at most {} are supported",
+                            source.size(), kMaxTemplateBytes));
   }
   return Lexer(source).run();
 }

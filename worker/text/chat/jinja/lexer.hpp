@@ -1,5 +1,5 @@
-/// A template's text cut into tokens, with the whitespace control that chat templates are written
-/// for: `trim_blocks` and `lstrip_blocks` are on, one newline at the very end is dropped.
+/// Splits a template into tokens, with the whitespace control that chat templates expect:
+/// `trim_blocks` and `lstrip_blocks` are on, and one newline at the end is dropped.
 ///
 /// Source: Jinja 3.1, "Template Designer Documentation", sections Whitespace Control and Escaping;
 /// Hugging Face "Templates for chat models" for the two settings.
@@ -15,7 +15,7 @@
 namespace leasehold::jinja {
 
 enum class TokenKind : std::uint8_t {
-  Data,  ///< Text outside of tags.
+  Data,  ///< Text outside tags.
   BlockBegin,
   BlockEnd,
   PrintBegin,
@@ -38,10 +38,10 @@ struct Token {
   }
 };
 
-/// Ends with a token of kind End. Errors: UnsupportedModel, with the line.
+/// The last token has kind End. Errors: UnsupportedModel with the line.
 Result<std::vector<Token>> tokenize(std::string_view source);
 
-/// An error of reading a template.
+/// A syntax error in a template.
 inline std::unexpected<Error> syntax_error(int line, std::string_view detail) {
   return fail(Errc::UnsupportedModel,
               "the chat template, line " + std::to_string(line) + ": " + std::string(detail));

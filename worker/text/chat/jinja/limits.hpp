@@ -1,5 +1,5 @@
-/// What one rendering may cost. A template comes with a model file and messages come from a client;
-/// neither may hold the worker up.
+/// Limits of one rendering. Templates come from model files and messages from clients; neither may
+/// block the worker.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,14 @@ namespace leasehold::jinja {
 
 struct Limits {
   std::size_t output_bytes = std::size_t{16} << 20;
-  /// Of evaluation; one for each node, and one for each 64 bytes of text that are looked at or
-  /// made.
+  /// Evaluation steps: one per node, and one per 64 bytes of text read or written.
   std::uint64_t steps = 2'000'000;
-  std::uint32_t call_depth = 400;  ///< Of expressions, statements and macros within each other.
+  std::uint32_t call_depth = 400;  ///< Nesting of expressions, statements and macros.
   std::uint32_t value_depth = 100;
   std::int64_t range_items = 100'000;
 };
 
 inline constexpr std::size_t kMaxTemplateBytes = std::size_t{1} << 20;
-inline constexpr std::uint32_t kMaxNesting = 200;  ///< Of a template's text.
+inline constexpr std::uint32_t kMaxNesting = 200;  ///< In the template's text.
 
 }  // namespace leasehold::jinja

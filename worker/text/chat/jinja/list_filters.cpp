@@ -1,4 +1,4 @@
-// Filters over lists, dicts and what else has elements.
+// Filters over lists, dicts and other iterable values.
 #include <algorithm>
 
 #include "worker/text/chat/jinja/builtins.hpp"
@@ -9,8 +9,8 @@
 namespace leasehold::jinja {
 namespace {
 
-/// What an element is sorted or compared by: itself or a part of it, texts in lower case unless
-/// told.
+/// The sort key of an element: the element or a part of it; texts in lower case unless
+/// case_sensitive.
 struct Key {
   Value path = Value(None{});
   bool case_sensitive = false;
@@ -37,7 +37,7 @@ Result<std::vector<Keyed>> keyed(Runtime& runtime, const Value& subject, const K
   return out;
 }
 
-/// Merges by hand: a comparison may fail, which std::sort has no way to say.
+/// A merge sort of our own, because a comparison may fail, which std::sort cannot report.
 Result<void> sort_keyed(Runtime& runtime, std::vector<Keyed>& items, bool reverse) {
   std::vector<Keyed> merged(items.size());
   for (std::size_t width = 1; width < items.size(); width *= 2) {
@@ -81,7 +81,7 @@ Result<Value> pairs_of(Runtime& runtime, const Value& subject) {
   if (subject.is_undefined()) return runtime.list({});
   const Dict* dict = subject.as_dict();
   if (dict == nullptr) {
-    return runtime.bad_request(fmt::format("a mapping is needed, not '{}'", subject.type_name()));
+    return runtime.bad_request(fmt::format("expected a mapping, got '{}'", subject.type_name()));
   }
   std::vector<Value> pairs;
   for (const auto& [key, value] : dict->entries) pairs.push_back(TRY(runtime.tuple({key, value})));
@@ -99,9 +99,10 @@ Result<Value> dictsort(Runtime& runtime, const Value& subject, const Arguments& 
   const Value by = parameters.next("by", Value::text("key"));
   const bool reverse = parameters.next("reverse", Value(false)).is_truthy();
   TRY(parameters.done(runtime));
-  const std::string what = TRY(require_text(runtime, "what dictsort goes by", by));
+  if (subject.is_undefined()) return attribute_of(runtime, subject, "items");  // an error
+  const std::string what = TRY(require_text(runtime, "the argument `by` of dictsort", by));
   if (what != "key" && what != "value")
-    return runtime.bad_request("dictsort goes by key or by value");
+    return runtime.bad_request("dictsort sorts by 'key' or 'value'");
   const Key key{.path = Value(std::int64_t{what == "key" ? 0 : 1}),
                 .case_sensitive = case_sensitive};
   return sorted(runtime, TRY(pairs_of(runtime, subject)), key, reverse);
@@ -138,7 +139,7 @@ Result<Value> min_or_max(Runtime& runtime, const Value& subject, const Arguments
                                           : TRY(is_less(runtime, item.key, best->key)));
     if (better) best = std::move(item);
   }
-  return best ? best->element : Value::undefined("the least or greatest of nothing is undefined");
+  return best ? best->element : Value::undefined("min and max of an empty sequence are undefined");
 }
 
 Result<Value> sum(Runtime& runtime, const Value& subject, const Arguments& given) {
@@ -168,7 +169,7 @@ template <bool first>
 Result<Value> first_or_last(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("first or last", given).done(runtime));
   const std::vector<Value> elements = TRY(runtime.elements(subject));
-  if (elements.empty()) return Value::undefined("there is no element, the sequence is empty");
+  if (elements.empty()) return Value::undefined("the sequence is empty");
   return first ? elements.front() : elements.back();
 }
 
@@ -186,7 +187,7 @@ Result<Value> reverse(Runtime& runtime, const Value& subject, const Arguments& g
   return slice(runtime, elements, backwards);
 }
 
-/// What is left of the arguments behind the first `count`.
+/// The arguments without the first `count` positional ones.
 Arguments arguments_after(const Arguments& given, std::size_t count) {
   Arguments rest = given;
   const std::size_t taken = std::min(count, rest.positional.size());
@@ -196,17 +197,15 @@ Arguments arguments_after(const Arguments& given, std::size_t count) {
 }
 
 Result<Value> map(Runtime& runtime, const Value& subject, const Arguments& given) {
+  if (!subject.is_truthy()) return runtime.list({});  // as Jinja does: `none | map(...)` is empty
   std::vector<Value> out = TRY(runtime.elements(subject));
   if (given.positional.empty()) {
     Parameters parameters("map", given);
     const Value path = parameters.next("attribute");
     const Value fallback = parameters.next("default");
     TRY(parameters.done(runtime));
-    if (path.is_none()) return runtime.bad_request("map wants a filter or an attribute");
-    for (Value& element : out) {
-      element = TRY(element_by_path(runtime, element, path));
-      if (element.is_undefined() && !fallback.is_none()) element = fallback;
-    }
+    if (path.is_none()) return runtime.bad_request("map needs a filter or an attribute");
+    for (Value& element : out) element = TRY(element_by_path(runtime, element, path, fallback));
     return runtime.list(std::move(out));
   }
   const std::string filter = TRY(require_text(runtime, "map", given.positional.front()));
@@ -215,11 +214,13 @@ Result<Value> map(Runtime& runtime, const Value& subject, const Arguments& given
   return runtime.list(std::move(out));
 }
 
-/// select, reject, and the same by a part of the element. Without a test, is_truthy decides.
+/// select, reject, selectattr, rejectattr. Without a test, truth decides.
 template <bool by_attribute, bool wanted>
 Result<Value> select_items(Runtime& runtime, const Value& subject, const Arguments& given) {
   constexpr std::size_t kTestIndex = by_attribute ? 1 : 0;
-  if (given.positional.size() < kTestIndex) return runtime.bad_request("an attribute is missing");
+  if (!subject.is_truthy()) return runtime.list({});  // as Jinja does, also for none
+  if (given.positional.size() < kTestIndex)
+    return runtime.bad_request("the name of an attribute is missing");
   std::string test;
   if (given.positional.size() > kTestIndex) {
     test = TRY(require_text(runtime, "the name of a test", given.positional[kTestIndex]));
@@ -237,12 +238,7 @@ Result<Value> select_items(Runtime& runtime, const Value& subject, const Argumen
   return runtime.list(std::move(out));
 }
 
-struct Row {
-  std::string_view name;
-  Filter filter;
-};
-
-constexpr Row kFilters[] = {
+constexpr NamedFilter kListFilters[] = {
     {"count", length},
     {"dictsort", dictsort},
     {"first", first_or_last<true>},
@@ -266,8 +262,8 @@ constexpr Row kFilters[] = {
 }  // namespace
 
 Filter find_list_filter(std::string_view name) {
-  const auto row = std::ranges::find(kFilters, name, &Row::name);
-  return row == std::end(kFilters) ? nullptr : row->filter;
+  const auto row = std::ranges::find(kListFilters, name, &NamedFilter::name);
+  return row == std::end(kListFilters) ? nullptr : row->filter;
 }
 
 }  // namespace leasehold::jinja

@@ -13,14 +13,14 @@ namespace {
 
 constexpr double kLargestInteger = 9223372036854774784.0;  // the last double below 2^63
 
-std::string_view trim(std::string_view text) {
+std::string_view without_outer_space(std::string_view text) {
   text.remove_prefix(leading_space(text));
   text.remove_suffix(trailing_space(text));
   return text;
 }
 
 std::optional<double> read_float(std::string_view text) {
-  text = trim(text);
+  text = without_outer_space(text);
   if (text.starts_with('+')) text.remove_prefix(1);
   double number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -31,7 +31,7 @@ std::optional<double> read_float(std::string_view text) {
 }
 
 std::optional<std::int64_t> read_integer(std::string_view text, std::int64_t base) {
-  text = trim(text);
+  text = without_outer_space(text);
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
   const std::string_view prefix = base == 16 ? "0x" : base == 8 ? "0o" : base == 2 ? "0b" : "";
@@ -51,6 +51,7 @@ Result<Value> to_int(Runtime& runtime, const Value& subject, const Arguments& gi
   TRY(parameters.done(runtime));
   const std::int64_t base = TRY(require_integer(runtime, "the base of int", base_value));
   if (base < 2 || base > 36) return runtime.bad_request("the base of int is from 2 to 36");
+  if (subject.is_undefined()) return attribute_of(runtime, subject, "int");  // an error
   if (subject.is_integer()) return Value(subject.integer());
   std::optional<double> number;
   if (const std::string* text = subject.as_text()) {
@@ -66,6 +67,7 @@ Result<Value> to_float(Runtime& runtime, const Value& subject, const Arguments& 
   Parameters parameters("float", given);
   const Value fallback = parameters.next("default", Value(0.0));
   TRY(parameters.done(runtime));
+  if (subject.is_undefined()) return attribute_of(runtime, subject, "float");  // an error
   if (subject.is_number()) return Value(subject.number());
   const std::string* text = subject.as_text();
   const auto number = text != nullptr ? read_float(*text) : std::nullopt;
@@ -78,8 +80,7 @@ Result<Value> absolute(Runtime& runtime, const Value& subject, const Arguments& 
   return apply_sign(runtime, "-", subject);
 }
 
-/// Rounded in decimal, as Python does: the digits that stand for the number decide, ties go to the
-/// even one.
+/// Rounds in decimal as Python does: by the exact value of the double, ties to even.
 double rounded(double number, int digits) {
   char text[400];
   const auto end =
@@ -96,7 +97,7 @@ Result<Value> round(Runtime& runtime, const Value& subject, const Arguments& giv
   TRY(parameters.done(runtime));
   const std::string method = TRY(require_text(runtime, "the method of round", method_value));
   const std::int64_t digits = TRY(require_integer(runtime, "the precision of round", precision));
-  if (digits < 0 || digits > 15) return runtime.unsupported("round to other than 0 to 15 digits");
+  if (digits < 0 || digits > 15) return runtime.unsupported("round supports 0 to 15 digits");
   if (!subject.is_number()) {
     return runtime.bad_request(fmt::format("'{}' cannot be rounded", subject.type_name()));
   }
@@ -118,12 +119,7 @@ Result<Value> default_value(Runtime& runtime, const Value& subject, const Argume
   return wanted ? fallback : subject;
 }
 
-struct Row {
-  std::string_view name;
-  Filter filter;
-};
-
-constexpr Row kFilters[] = {
+constexpr NamedFilter kNumberFilters[] = {
     {"abs", absolute},   {"d", default_value}, {"default", default_value},
     {"float", to_float}, {"int", to_int},      {"round", round},
 };
@@ -131,8 +127,8 @@ constexpr Row kFilters[] = {
 }  // namespace
 
 Filter find_number_filter(std::string_view name) {
-  const auto row = std::ranges::find(kFilters, name, &Row::name);
-  return row == std::end(kFilters) ? nullptr : row->filter;
+  const auto row = std::ranges::find(kNumberFilters, name, &NamedFilter::name);
+  return row == std::end(kNumberFilters) ? nullptr : row->filter;
 }
 
 }  // namespace leasehold::jinja

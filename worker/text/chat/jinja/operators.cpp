@@ -16,16 +16,16 @@ std::unexpected<Error> unsupported_operands(Runtime& runtime, std::string_view o
   };
   for (const Value* value : {&left, &right})
     if (const std::string what = detail_of(*value); !what.empty()) return runtime.bad_request(what);
-  return runtime.bad_request(fmt::format("'{}' does not work between '{}' and '{}'", operation,
+  return runtime.bad_request(fmt::format("'{}' is not supported between '{}' and '{}'", operation,
                                          left.type_name(), right.type_name()));
 }
 
 Result<Value> number(Runtime& runtime, double value) {
   if (!std::isinf(value)) return Value(value);
-  return runtime.bad_request("a number has become too large");
+  return runtime.bad_request("a float overflows");
 }
 
-/// Python rounds towards minus infinity, so that the remainder has the sign of the divisor.
+/// Python rounds towards minus infinity; the remainder has the sign of the divisor.
 std::int64_t floor_division(std::int64_t left, std::int64_t right) {
   const std::int64_t quotient = left / right;
   const bool rounded_up = left % right != 0 && (left < 0) != (right < 0);
@@ -45,10 +45,10 @@ double float_floor_division(double left, double right) {
   return quotient - floor > 0.5 ? floor + 1 : floor;
 }
 
-/// Empty on overflow.
+/// Returns nothing on overflow.
 std::optional<std::int64_t> power(std::int64_t base, std::int64_t exponent) {
   std::int64_t result = 1;
-  // Every factor but 0, 1 and -1 ends this within 63 rounds.
+  // Bases other than 0, 1 and -1 overflow within 63 rounds.
   if (base == 0 || base == 1) return exponent == 0 ? 1 : base;
   if (base == -1) return exponent % 2 == 0 ? 1 : -1;
   for (; exponent > 0; --exponent)
@@ -77,7 +77,7 @@ Result<Value> integer_arithmetic(Runtime& runtime, std::string_view operation, s
   } else {
     result = left - floor_division(left, right) * right;
   }
-  if (overflow) return runtime.bad_request("a whole number has become too large");
+  if (overflow) return runtime.bad_request("an integer overflows 64 bits");
   return Value(result);
 }
 
@@ -91,7 +91,7 @@ Result<Value> float_arithmetic(Runtime& runtime, std::string_view operation, dou
   if (operation == "%") return number(runtime, float_remainder(left, right));
   const double result = std::pow(left, right);
   if (std::isnan(result) && !std::isnan(left) && !std::isnan(right)) {
-    return runtime.unsupported("complex numbers");
+    return runtime.unsupported("complex numbers are not supported");
   }
   return number(runtime, result);
 }
@@ -115,7 +115,7 @@ Result<Value> repeat(Runtime& runtime, const Value& value, std::int64_t times) {
   const std::string* text = value.as_text();
   const std::uint64_t size = text != nullptr ? text->size() : value.as_list()->items.size();
   const std::uint64_t most = runtime.limits().output_bytes;
-  if (size > 0 && count > most / size) return runtime.too_long("repeats something too often");
+  if (size > 0 && count > most / size) return runtime.too_long("the repetition is too long");
   TRY(runtime.charge(size * count / (text != nullptr ? 64 : 1)));
   if (text != nullptr) {
     std::string whole;
@@ -149,13 +149,13 @@ Result<Value> concatenate(Runtime& runtime, const Value& left, const Value& righ
   return first->is_tuple ? runtime.tuple(std::move(items)) : runtime.list(std::move(items));
 }
 
-/// Which of `length` elements a slice takes, in its order.
+/// The indices that a slice selects of `length` elements, in order.
 Result<std::vector<std::size_t>> slice_indices(Runtime& runtime, std::size_t length,
                                                const SliceBounds& bounds) {
   for (const Value* bound : {&bounds.start, &bounds.stop, &bounds.step}) {
     if (bound->is_none() || bound->is_integer()) continue;
     return runtime.bad_request(
-        fmt::format("a slice wants whole numbers, not '{}'", bound->type_name()));
+        fmt::format("slice bounds must be integers, not '{}'", bound->type_name()));
   }
   const std::int64_t step = bounds.step.is_none() ? 1 : bounds.step.integer();
   if (step == 0) return runtime.bad_request("the step of a slice is zero");
@@ -190,14 +190,15 @@ Result<Value> arithmetic(Runtime& runtime, std::string_view operation, const Val
   if (operation == "*" && is_sequence(right) && left.is_integer()) {
     return repeat(runtime, right, left.integer());
   }
-  if (operation == "%" && left.is_text()) return runtime.unsupported("formatting text with '%'");
+  if (operation == "%" && left.is_text())
+    return runtime.unsupported("formatting text with '%' is not supported");
   return unsupported_operands(runtime, operation, left, right);
 }
 
 Result<Value> apply_sign(Runtime& runtime, std::string_view sign, const Value& operand) {
   if (!operand.is_number()) {
     return runtime.bad_request(
-        fmt::format("'{}' does not work on '{}'", sign, operand.type_name()));
+        fmt::format("'{}' is not supported for '{}'", sign, operand.type_name()));
   }
   const Value factor(std::int64_t{sign == "-" ? -1 : 1});
   return arithmetic(runtime, "*", operand, factor);

@@ -1,5 +1,5 @@
-/// Python's operators. Errors: BadRequest for operands Python would raise a TypeError for, for a
-/// division by zero and for whole numbers beyond 64 bits.
+/// Python's operators. Errors: BadRequest where Python raises a TypeError, for a division by zero,
+/// and for integers beyond 64 bits.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace leasehold::jinja {
 /// + - * / // % **
 Result<Value> arithmetic(Runtime& runtime, std::string_view operation, const Value& left,
                          const Value& right);
-/// `-` and `+` in front of a number.
+/// Unary `-` and `+`.
 Result<Value> apply_sign(Runtime& runtime, std::string_view sign, const Value& operand);
 
 /// == != < <= > >= in, not in
@@ -20,12 +20,12 @@ Result<bool> compare(Runtime& runtime, std::string_view operation, const Value& 
                      const Value& right);
 
 Result<bool> are_equal(Runtime& runtime, const Value& left, const Value& right);
-/// `left < right`, as sorting wants it.
+/// `left < right`.
 Result<bool> is_less(Runtime& runtime, const Value& left, const Value& right);
 Result<bool> contains(Runtime& runtime, const Value& container, const Value& wanted);
 
 struct SliceBounds {
-  Value start, stop, step;  ///< None where they are left out.
+  Value start, stop, step;  ///< None if omitted.
 };
 Result<Value> slice(Runtime& runtime, const Value& value, const SliceBounds& bounds);
 

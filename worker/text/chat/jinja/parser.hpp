@@ -1,9 +1,9 @@
-/// From a template's text to its tree.
+/// Parses a template to its tree.
 ///
 /// Source: Jinja 3.1, "Template Designer Documentation"; the loop controls extension; Hugging Face
 /// "Templates for chat models" for `generation`.
-/// Errors: UnsupportedModel naming the construct and its line, for what is wrong as for what we
-/// lack.
+/// Errors: UnsupportedModel naming the construct and its line, for syntax errors and for
+/// unsupported constructs.
 #pragma once
 
 #include "worker/text/chat/jinja/syntax.hpp"
@@ -13,23 +13,23 @@ namespace leasehold::jinja {
 
 Result<Body> parse_template(std::string_view source);
 
-/// Where an expression stands decides what may belong to it.
+/// Which forms an expression may have at its position.
 enum class ExpressionForm : std::uint8_t {
-  Conditional,  ///< `a if b else c` may come.
-  Plain,        ///< An `if` belongs to somebody else: a loop's filter.
+  Conditional,  ///< `a if b else c` is allowed.
+  Plain,        ///< A following `if` is the filter of a loop.
 };
 
 Result<ExpressionPtr> parse_expression(TokenStream& tokens,
                                        ExpressionForm allowed = ExpressionForm::Conditional);
 
-/// One expression, or several with commas, which make a tuple.
+/// One expression, or a tuple of several separated by commas.
 Result<ExpressionPtr> parse_tuple(TokenStream& tokens,
                                   ExpressionForm allowed = ExpressionForm::Conditional);
 
-/// What stands between the brackets of a call, both included.
+/// The arguments of a call, including both brackets.
 Result<ArgumentExpressions> parse_arguments(TokenStream& tokens);
 
-/// `name`, `name(arguments)`, and what follows after further bars.
+/// `name` or `name(arguments)`, and more of them after `|`.
 Result<std::vector<FilterCall>> parse_filters(TokenStream& tokens);
 
 }  // namespace leasehold::jinja

@@ -6,7 +6,7 @@
 
 namespace leasehold::jinja {
 
-/// A namespace may hold itself; nothing would ever let go of it.
+/// Breaks reference cycles: a namespace may contain itself.
 Runtime::~Runtime() {
   for (const NamespaceRef& space : namespaces_) space->attributes.clear();
 }
@@ -136,7 +136,7 @@ Value Parameters::next(std::string_view name, Value fallback) {
 
 Result<void> Parameters::done(const Runtime& runtime) const {
   if (position_ == given_.positional.size() && taken_by_name_ == given_.named.size()) return {};
-  return runtime.bad_request(fmt::format("'{}' was given an argument it does not take", callee_));
+  return runtime.bad_request(fmt::format("'{}' does not take this argument", callee_));
 }
 
 }  // namespace leasehold::jinja

@@ -1,10 +1,9 @@
-/// What one rendering may still spend, where it is, and the making of values within its limits.
-/// Filters, tests, methods and operators get nothing else.
+/// The remaining limits of one rendering, its current line, and the creation of values within the
+/// limits. Passed to all filters, tests, methods and operators.
 ///
-/// Errors: BadRequest for what Python would raise (the messages do not suit the template);
-/// UnsupportedModel for what we lack; PromptTooLong for a rendering that takes too many steps or
-/// bytes. All name the line.
-/// Threads: one. Lifetime: values made here may be used after it, but namespaces are empty by then.
+/// Errors: BadRequest where Python raises an exception; UnsupportedModel for unsupported
+/// constructs; PromptTooLong for too many steps or bytes. All name the line. Threads: one.
+/// Lifetime: values outlive the runtime, but its namespaces are empty then.
 #pragma once
 
 #include <fmt/format.h>
@@ -27,13 +26,13 @@ class Runtime {
 
   const Limits& limits() const { return limits_; }
 
-  /// The line of the template that is being evaluated, from 1.
+  /// The current line of the template, from 1.
   int line() const { return line_; }
   void set_line(int line) { line_ = line; }
 
   Result<void> charge(std::uint64_t steps);
   Result<void> charge_bytes(std::uint64_t bytes) { return charge(1 + bytes / 64); }
-  /// For looking at all of a text, a list or a dict; not at what is in its elements.
+  /// Charges for reading all of a text, list or dict, without the content of its elements.
   Result<void> charge_for(const Value& value);
 
   Result<Value> text(std::string text);
@@ -44,13 +43,13 @@ class Runtime {
                          std::function<Result<Value>(const Arguments&)> call);
   Value make_namespace();
 
-  /// `detail` is what went wrong, with the values; where it was is added.
+  /// `detail` describes the failure with its values; the line is added.
   std::unexpected<Error> bad_request(std::string_view detail) const;
   std::unexpected<Error> unsupported(std::string_view detail) const;
   std::unexpected<Error> too_long(std::string_view detail) const;
 
-  /// The elements of what can be iterated: list, tuple, keys of a dict, characters of a text; none
-  /// of what is undefined.
+  /// The elements of a list, tuple or text, or the keys of a dict; none for undefined.
+  /// Errors: BadRequest for other values.
   Result<std::vector<Value>> elements(const Value& value);
 
  private:
@@ -63,23 +62,23 @@ class Runtime {
   std::vector<NamespaceRef> namespaces_;
 };
 
-/// `value["name"]`, `value.name` without methods: the entry or attribute, or undefined.
+/// The entry or attribute `name`, without methods; undefined if there is none.
 Value member(const Value& value, std::string_view name);
 
-/// What a call gave, taken in the order of the callee's parameters.
+/// Binds the arguments of a call in the order of the callee's parameters.
 class Parameters {
  public:
   Parameters(std::string callee, const Arguments& given)
       : callee_(std::move(callee)), given_(given) {}
 
-  /// The next parameter, by place or else by name; null when it was not given.
+  /// The next argument by position, else by name; null if it is missing.
   const Value* given(std::string_view name);
-  /// The same, with what it is when it was not given.
+  /// The same, with a default.
   Value next(std::string_view name, Value fallback = Value(None{}));
-  /// By name alone.
+  /// By name only.
   const Value* named(std::string_view name);
 
-  /// BadRequest when more was given than was taken.
+  /// Errors: BadRequest for arguments that were not taken.
   Result<void> done(const Runtime& runtime) const;
 
  private:

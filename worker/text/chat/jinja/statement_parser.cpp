@@ -1,4 +1,4 @@
-// Statements: what stands between {% and %}, and the text around them.
+// Statements between {% and %}, and the text around them.
 #include <algorithm>
 #include <span>
 
@@ -16,8 +16,8 @@ class StatementParser {
   Result<Body> whole() { return body({}); }
 
  private:
-  /// Everything up to a tag whose name is one of `ends`, which comes next then; to the very end
-  /// when there are none.
+  /// Parses up to a tag with a name in `ends`, whose name is the next token; to the end of the
+  /// template if `ends` is empty.
   Result<Body> body(Words ends) {
     const TokenStream::Nesting nesting(tokens_);
     TRY(tokens_.check_nesting());
@@ -150,7 +150,7 @@ class StatementParser {
     return list;
   }
 
-  /// A body that runs on its own: no break in it reaches a loop outside.
+  /// A body in which `break` cannot reach a loop outside.
   Result<Body> parse_macro_body(std::string_view end) {
     const int loops_outside = std::exchange(loops_, 0);
     Body inner = TRY(body_until(end));
@@ -172,7 +172,7 @@ class StatementParser {
     const int line = tokens_.line();
     ExpressionPtr call = TRY(parse_expression(tokens_));
     if (!std::holds_alternative<Call>(call->kind)) {
-      return syntax_error(line, "'call' wants a call of a macro");
+      return syntax_error(line, "'call' needs a call of a macro");
     }
     caller.body = TRY(parse_macro_body("endcall"));
     return CallBlock{std::move(call), std::make_shared<const Macro>(std::move(caller))};
@@ -184,7 +184,7 @@ class StatementParser {
     return block;
   }
 
-  /// Marks the text that training would count; when rendering it is only a scope.
+  /// Training marks the text of the assistant with it; in rendering it is only a scope.
   Result<Statement::Kind> generation_block() {
     ScopeBlock block;
     block.body = TRY(parse_macro_body("endgeneration"));

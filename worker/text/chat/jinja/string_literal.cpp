@@ -14,7 +14,7 @@ constexpr std::string_view kEscapeLetters = "\\'\"abfnrtv";
 constexpr std::string_view kEscapeValues = "\\'\"\a\b\f\n\r\t\v";
 
 struct NumericEscape {
-  std::size_t skipped = 0;  ///< Bytes in front of the digits.
+  std::size_t skipped = 0;  ///< Bytes before the digits.
   std::size_t max_digits = 0;
   bool all_digits = true;  ///< Fewer than `max_digits` are an error.
   int base = 16;
@@ -28,13 +28,13 @@ NumericEscape numeric_escape(char letter) {
   return {};
 }
 
-/// Appends what the escape behind the backslash means; gives how many bytes it takes.
+/// Appends the character of the escape after the backslash; returns the size of the escape.
 Result<std::size_t> read_escape(std::string_view escape, std::string& out) {
   if (const auto at = kEscapeLetters.find(escape[0]); at != std::string_view::npos) {
     out += kEscapeValues[at];
     return 1;
   }
-  if (escape[0] == '\n') return 1;  // the line goes on
+  if (escape[0] == '\n') return 1;  // line continuation
   if (escape[0] == 'N') {
     return fail(Errc::UnsupportedModel, "characters by name, \\N{…}, are not supported");
   }
@@ -47,12 +47,11 @@ Result<std::size_t> read_escape(std::string_view escape, std::string& out) {
   std::uint32_t number = 0;
   const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), number, form.base);
   const auto used = static_cast<std::size_t>(end.ptr - digits.data());
-  const auto character = encoded_character(number);
-  if (!character || used == 0 || (form.all_digits && used != form.max_digits)) {
-    return fail(Errc::UnsupportedModel, fmt::format("the escape '\\{}' is no character",
+  if (!is_scalar_value(number) || used == 0 || (form.all_digits && used != form.max_digits)) {
+    return fail(Errc::UnsupportedModel, fmt::format("the escape '\\{}' is not a character",
                                                     printable_excerpt(escape.substr(0, 9))));
   }
-  out += *character;
+  append_utf8(out, number);
   return form.skipped + used;
 }
 

@@ -1,4 +1,4 @@
-/// Text as it is written in a template, between quotes and with Python's escapes.
+/// String literals with Python's escapes.
 #pragma once
 
 #include <string>
@@ -8,12 +8,11 @@
 
 namespace leasehold::jinja {
 
-/// How many bytes the literal that `text` begins with takes, quotes and all; 0 when it does not
-/// end.
+/// The size of the literal at the start of `text`, with its quotes; 0 without a closing quote.
 std::size_t literal_size(std::string_view text);
 
-/// What stands between the quotes, read. An escape Python does not know stays as it is.
-/// Errors: UnsupportedModel, without a line, for an escape that names no character.
+/// Resolves the escapes between the quotes. Escapes that Python does not define are kept.
+/// Errors: UnsupportedModel, without a line, for an escape that is not a character.
 Result<std::string> unescape_literal(std::string_view between_quotes);
 
 }  // namespace leasehold::jinja

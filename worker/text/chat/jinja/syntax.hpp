@@ -1,4 +1,4 @@
-/// A template as a tree. Never changes once it is parsed, so any number of threads may evaluate it.
+/// The syntax tree of a template. Immutable, so any number of threads may evaluate it.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 namespace leasehold::jinja {
 
 struct Expression;
-/// Null where the template may leave something out.
+/// Null for omitted parts.
 using ExpressionPtr = std::unique_ptr<const Expression>;
 
 struct ArgumentExpressions {
@@ -49,7 +49,7 @@ struct Call {
   ArgumentExpressions arguments;
 };
 struct FilterCall {
-  ExpressionPtr subject;  ///< Null for the filters of a block, whose subject is its text.
+  ExpressionPtr subject;  ///< Null for filters of a block; their subject is its text.
   std::string name;
   ArgumentExpressions arguments;
 };
@@ -73,7 +73,7 @@ struct Binary {
 struct Concat {
   std::vector<ExpressionPtr> parts;
 };
-/// a < b <= c: each pair of neighbours is compared. Operations: == != < <= > >= in, not in.
+/// a < b <= c compares each pair of neighbours. Operations: == != < <= > >= in, not in.
 struct Comparison {
   ExpressionPtr first;
   std::vector<std::pair<std::string, ExpressionPtr>> rest;
@@ -92,13 +92,13 @@ struct Expression {
                    FilterCall, TestCall, Unary, Binary, Concat, Comparison, Logical, Conditional>;
   Kind kind;
   int line = 1;
-  std::uint32_t height = 1;  ///< Of the tree; at most kMaxNesting.
+  std::uint32_t height = 1;  ///< Height of the tree; at most kMaxNesting.
 };
 
 struct Statement;
 using Body = std::vector<Statement>;
 
-/// One name, names to unpack into, or an attribute of a namespace.
+/// The target of an assignment: one name, several names, or an attribute of a namespace.
 struct Target {
   std::vector<std::string> names;
   std::string attribute;  ///< Empty unless it is `names[0].attribute`.
@@ -142,7 +142,7 @@ struct Macro {
   std::vector<Parameter> parameters;
   Body body;
 };
-/// `{% call(parameters) callee(arguments) %}`: the body is what the macro's `caller()` gives.
+/// `{% call(parameters) callee(arguments) %}`: the macro gets the body as `caller()`.
 struct CallBlock {
   ExpressionPtr call;
   std::shared_ptr<const Macro> caller;
@@ -151,7 +151,7 @@ struct FilterBlock {
   std::vector<FilterCall> filters;
   Body body;
 };
-/// `with` and `generation`: a scope of its own.
+/// `with` and `generation`: a body with its own scope.
 struct ScopeBlock {
   std::vector<std::pair<std::string, ExpressionPtr>> variables;
   Body body;

@@ -1,4 +1,4 @@
-/// A template, parsed once and rendered any number of times.
+/// A template: parse once, render many times.
 ///
 ///   Template t = TRY(Template::parse("{{ bos_token }}{% for m in messages %}…{% endfor %}"));
 ///   std::string prompt = TRY(t.render(variables, now_unix_s));
@@ -23,7 +23,7 @@ class Template {
   static Result<Template> parse(std::string_view source);
 
   using Variables = std::vector<std::pair<std::string, Value>>;
-  /// `now_unix_s`: what strftime_now tells.
+  /// `now_unix_s`: the time that strftime_now prints.
   Result<std::string> render(const Variables& variables, std::int64_t now_unix_s,
                              const Limits& limits = {}) const;
 

@@ -17,44 +17,51 @@ Result<Value> string(Runtime& runtime, const Value& subject, const Arguments& gi
 }
 
 template <Case wanted>
-Result<Value> to_case(Runtime& runtime, const Value& subject, const Arguments& given) {
+Result<Value> case_filter(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("a change of case", given).done(runtime));
   return convert_case(runtime, TRY(to_text(runtime, subject)), wanted);
 }
 
-/// The first letter of each word large, the others small. Other than str.title, an apostrophe ends
-/// no word.
+/// Upper-cases the first letter of each word. Unlike str.title, an apostrophe does not end a word.
 Result<Value> title(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("title", given).done(runtime));
   const std::string given_text = TRY(to_text(runtime, subject));
-  const Value low = TRY(convert_case(runtime, given_text, Case::Lower));
-  std::string text = *low.as_text();
+  const Value lower = TRY(convert_case(runtime, given_text, Case::Lower));
+  const Value upper = TRY(convert_case(runtime, given_text, Case::Upper));
+  const auto lower_characters = characters_of(*lower.as_text());
+  const auto upper_characters = characters_of(*upper.as_text());
+  std::string text;
   bool at_start = true;
-  for (char& c : text) {
-    if (at_start && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-    at_start = space_at({&c, 1}) > 0 || std::string_view("-({[<").contains(c);
+  for (std::size_t i = 0; i < lower_characters.size(); ++i) {
+    const std::string_view character = (at_start ? upper_characters : lower_characters)[i];
+    text += character;
+    at_start = space_at(character) > 0 || std::string_view("-({[<").contains(character);
   }
   return runtime.text(std::move(text));
 }
 
-Result<Value> trim(Runtime& runtime, const Value& subject, const Arguments& given) {
+Result<Value> trim_filter(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("trim", given);
   const Value strip_chars = parameters.next("chars");
   TRY(parameters.done(runtime));
   return strip_text(runtime, TRY(to_text(runtime, subject)), strip_chars, {});
 }
 
-Result<Value> replace(Runtime& runtime, const Value& subject, const Arguments& given) {
+Result<Value> replace_filter(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("replace", given);
-  const std::string from = TRY(to_text(runtime, parameters.next("old")));
-  const std::string to = TRY(to_text(runtime, parameters.next("new")));
+  const Value* const old_part = parameters.given("old");
+  const Value* const new_part = parameters.given("new");
   const Value count = parameters.next("count");
   TRY(parameters.done(runtime));
+  if (old_part == nullptr || new_part == nullptr)
+    return runtime.bad_request("replace needs the old text and the new one");
+  const std::string from = TRY(to_text(runtime, *old_part));
+  const std::string to = TRY(to_text(runtime, *new_part));
   const std::int64_t most = count.is_none() ? -1 : TRY(require_integer(runtime, "replace", count));
   return replace_text(runtime, TRY(to_text(runtime, subject)), from, to, most);
 }
 
-Result<Value> join(Runtime& runtime, const Value& subject, const Arguments& given) {
+Result<Value> join_filter(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("join", given);
   const std::string separator = TRY(to_text(runtime, parameters.next("d", Value::text(""))));
   const Value path = parameters.next("attribute");
@@ -77,11 +84,11 @@ Result<Value> indent(Runtime& runtime, const Value& subject, const Arguments& gi
     margin = *width.as_text();
   } else {
     const std::int64_t columns = TRY(require_integer(runtime, "indent", width));
-    if (columns > kMaxIndent) return runtime.unsupported("an indent of more than 1000 columns");
+    if (columns > kMaxIndent) return runtime.unsupported("indent supports at most 1000 columns");
     margin.assign(static_cast<std::size_t>(std::max<std::int64_t>(columns, 0)), ' ');
   }
-  // A newline is added first, so that text which ends with one keeps it, as in Jinja.
-  const std::string text = TRY(to_text(runtime, subject)) + "\n";
+  // As in Jinja, an added newline keeps a newline at the end of the text.
+  const std::string text = TRY(require_text(runtime, "indent", subject)) + "\n";
   std::string out;
   bool is_first = true;
   for (const std::string_view line : lines_of(text)) {
@@ -121,19 +128,18 @@ Result<Value> escape(Runtime& runtime, const Value& subject, const Arguments& gi
   return runtime.text(std::move(out));
 }
 
-/// The item separator and the key separator, as json.dumps takes them.
+/// The argument `separators` of json.dumps: item separator and key separator.
 Result<void> read_separators(Runtime& runtime, const Value& pair, JsonStyle& style) {
   const List* list = pair.as_list();
   if (list == nullptr || list->items.size() != 2) {
-    return runtime.bad_request("the separators of tojson are two texts");
+    return runtime.bad_request("the separators of tojson must be two strings");
   }
   style.item_separator = TRY(require_text(runtime, "separators", list->items[0]));
   style.key_separator = TRY(require_text(runtime, "separators", list->items[1]));
   return {};
 }
 
-/// With the defaults Hugging Face's chat templates are written for, not those of Jinja: nothing is
-/// escaped for HTML, keys stay in their order.
+/// With Hugging Face's defaults instead of Jinja's: no HTML escapes, keys keep their order.
 Result<Value> tojson(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("tojson", given);
   JsonStyle style;
@@ -147,7 +153,7 @@ Result<Value> tojson(Runtime& runtime, const Value& subject, const Arguments& gi
     const bool by_text = indent_by.is_text();
     const std::int64_t columns =
         by_text ? 0 : TRY(require_integer(runtime, "the indent of tojson", indent_by));
-    if (columns > kMaxIndent) return runtime.unsupported("an indent of more than 1000 columns");
+    if (columns > kMaxIndent) return runtime.unsupported("indent supports at most 1000 columns");
     style.indent =
         by_text ? *indent_by.as_text()
                 : std::string(static_cast<std::size_t>(std::max<std::int64_t>(columns, 0)), ' ');
@@ -156,32 +162,27 @@ Result<Value> tojson(Runtime& runtime, const Value& subject, const Arguments& gi
   return runtime.text(TRY(to_json(runtime, subject, style)));
 }
 
-struct Row {
-  std::string_view name;
-  Filter filter;
-};
-
-constexpr Row kFilters[] = {
-    {"capitalize", to_case<Case::Capital>},
+constexpr NamedFilter kTextFilters[] = {
+    {"capitalize", case_filter<Case::Capital>},
     {"e", escape},
     {"escape", escape},
     {"indent", indent},
-    {"join", join},
-    {"lower", to_case<Case::Lower>},
-    {"replace", replace},
+    {"join", join_filter},
+    {"lower", case_filter<Case::Lower>},
+    {"replace", replace_filter},
     {"safe", string},
     {"string", string},
     {"title", title},
     {"tojson", tojson},
-    {"trim", trim},
-    {"upper", to_case<Case::Upper>},
+    {"trim", trim_filter},
+    {"upper", case_filter<Case::Upper>},
 };
 
 }  // namespace
 
 Filter find_text_filter(std::string_view name) {
-  const auto row = std::ranges::find(kFilters, name, &Row::name);
-  return row == std::end(kFilters) ? nullptr : row->filter;
+  const auto row = std::ranges::find(kTextFilters, name, &NamedFilter::name);
+  return row == std::end(kTextFilters) ? nullptr : row->filter;
 }
 
 }  // namespace leasehold::jinja

@@ -1,4 +1,4 @@
-// Methods of text: str.strip and the others templates call.
+// Methods of text, such as str.strip.
 #include <algorithm>
 
 #include "common/utf8.hpp"
@@ -15,7 +15,7 @@ const std::string& self_text(const Value& self) {
 }
 
 template <Case wanted>
-Result<Value> to_case(Runtime& runtime, const Value& self, const Arguments& given) {
+Result<Value> case_method(Runtime& runtime, const Value& self, const Arguments& given) {
   TRY(Parameters("a change of case", given).done(runtime));
   return convert_case(runtime, self_text(self), wanted);
 }
@@ -28,7 +28,7 @@ Result<Value> strip(Runtime& runtime, const Value& self, const Arguments& given)
   return strip_text(runtime, self_text(self), strip_chars, {.left = left, .right = right});
 }
 
-/// One text, or any of a tuple of them.
+/// The argument is a text or a tuple of texts.
 template <bool at_end>
 Result<Value> begins_or_ends(Runtime& runtime, const Value& self, const Arguments& given) {
   Parameters parameters(at_end ? "endswith" : "startswith", given);
@@ -55,7 +55,7 @@ Result<Value> without_affix(Runtime& runtime, const Value& self, const Arguments
       std::string(text.substr(at_end ? 0 : affix.size(), text.size() - affix.size())));
 }
 
-/// Parts between runs of space; none of them is empty.
+/// The parts between runs of white space; none is empty.
 std::vector<std::string> words_of(std::string_view text, std::int64_t most) {
   std::vector<std::string> words;
   text.remove_prefix(leading_space(text));
@@ -86,7 +86,7 @@ std::vector<std::string> parts_of(std::string_view text, std::string_view separa
   return parts;
 }
 
-/// With a limit the right-most separators count; they may overlap others, so they are sought there.
+/// Splits from the right: with a limit, the rightmost separators count.
 std::vector<std::string> parts_from_right(std::string_view text, std::string_view separator,
                                           std::int64_t most) {
   std::vector<std::string> parts;
@@ -112,7 +112,8 @@ Result<Value> split(Runtime& runtime, const Value& self, const Arguments& given)
   TRY(runtime.charge(text.size() / 4));
   std::vector<std::string> parts;
   if (separator.is_none()) {
-    if (from_right && most >= 0) return runtime.unsupported("rsplit at spaces with a limit");
+    if (from_right && most >= 0)
+      return runtime.unsupported("rsplit at white space with a limit is not supported");
     parts = words_of(text, most);
   } else {
     const std::string between = TRY(require_text(runtime, "the separator", separator));
@@ -129,14 +130,14 @@ Result<Value> splitlines(Runtime& runtime, const Value& self, const Arguments& g
   Parameters parameters("splitlines", given);
   const Value keepends = parameters.next("keepends", Value(false));
   TRY(parameters.done(runtime));
-  if (keepends.is_truthy()) return runtime.unsupported("splitlines with keepends");
+  if (keepends.is_truthy()) return runtime.unsupported("splitlines with keepends is not supported");
   std::vector<Value> items;
   for (const std::string_view line : lines_of(self_text(self)))
     items.push_back(Value::text(std::string(line)));
   return runtime.list(std::move(items));
 }
 
-Result<Value> replace(Runtime& runtime, const Value& self, const Arguments& given) {
+Result<Value> replace_method(Runtime& runtime, const Value& self, const Arguments& given) {
   Parameters parameters("replace", given);
   const std::string from = TRY(require_text(runtime, "replace", parameters.next("old")));
   const std::string to = TRY(require_text(runtime, "replace", parameters.next("new")));
@@ -167,16 +168,16 @@ Result<Value> count(Runtime& runtime, const Value& self, const Arguments& given)
   return Value(static_cast<std::int64_t>(parts_of(text, wanted, -1).size() - 1));
 }
 
-Result<Value> join(Runtime& runtime, const Value& self, const Arguments& given) {
+Result<Value> join_method(Runtime& runtime, const Value& self, const Arguments& given) {
   Parameters parameters("join", given);
   const auto parts = TRY(runtime.elements(parameters.next("iterable")));
   TRY(parameters.done(runtime));
   const auto is_text = [](const Value& part) { return part.is_text(); };
-  if (!std::ranges::all_of(parts, is_text)) return runtime.bad_request("join wants texts alone");
+  if (!std::ranges::all_of(parts, is_text)) return runtime.bad_request("join() needs strings");
   return join_text(runtime, self_text(self), parts);
 }
 
-/// `{}`, `{0}` and `{name}`; not their conversions and format specifications.
+/// Supports `{}`, `{0}` and `{name}`, without conversions and format specifications.
 Result<Value> format(Runtime& runtime, const Value& self, const Arguments& given) {
   std::string_view rest = self_text(self);
   std::string out;
@@ -194,11 +195,11 @@ Result<Value> format(Runtime& runtime, const Value& self, const Arguments& given
     const std::size_t end = rest.find('}');
     const std::string field(rest.substr(0, std::min(end, rest.size())).substr(1));
     if (rest[0] == '}' || end == std::string_view::npos) {
-      return runtime.bad_request("a bracket in format() stands alone");
+      return runtime.bad_request("unbalanced bracket in format()");
     }
     rest.remove_prefix(end + 1);
     if (field.find_first_of("{!:.[") != std::string::npos) {
-      return runtime.unsupported("format() with more than a position or a name in brackets");
+      return runtime.unsupported("format() supports only a position or a name in brackets");
     }
     const Value* value = nullptr;
     for (const auto& [name, candidate] : given.named)
@@ -208,7 +209,7 @@ Result<Value> format(Runtime& runtime, const Value& self, const Arguments& given
       const std::size_t index = field.empty() ? position++ : std::stoul(field);
       if (index < given.positional.size()) value = &given.positional[index];
     }
-    if (value == nullptr) return runtime.bad_request("format() was given too few values");
+    if (value == nullptr) return runtime.bad_request("format() has too few arguments");
     out += TRY(to_text(runtime, *value));
   }
   return runtime.text(std::move(out));
@@ -216,46 +217,36 @@ Result<Value> format(Runtime& runtime, const Value& self, const Arguments& given
 
 template <bool (*holds)(char)>
 Result<Value> all_characters(Runtime& runtime, const Value& self, const Arguments& given) {
-  TRY(Parameters("a question about text", given).done(runtime));
+  TRY(Parameters("a test of text", given).done(runtime));
   const std::string& text = self_text(self);
-  if (!is_ascii(text)) return runtime.unsupported("kinds of letters beyond ASCII");
+  if (!is_ascii(text))
+    return runtime.unsupported("tests of letters beyond ASCII are not supported");
   return Value(!text.empty() && std::ranges::all_of(text, holds));
 }
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
+bool is_ascii_alphanumeric(char c) {
+  return is_ascii_digit(c) || is_ascii_letter(c);
 }
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-bool is_alphanumeric(char c) {
-  return is_digit(c) || is_letter(c);
-}
-bool is_space(char c) {
+bool is_ascii_space_character(char c) {
   return space_at({&c, 1}) > 0;
 }
 
-struct Row {
-  std::string_view name;
-  Method method;
-};
-
-constexpr Row kMethods[] = {
-    {"capitalize", to_case<Case::Capital>},
+constexpr NamedMethod kTextMethods[] = {
+    {"capitalize", case_method<Case::Capital>},
     {"count", count},
     {"endswith", begins_or_ends<true>},
     {"find", find<false>},
     {"format", format},
-    {"isalnum", all_characters<is_alphanumeric>},
-    {"isalpha", all_characters<is_letter>},
-    {"isdigit", all_characters<is_digit>},
-    {"isspace", all_characters<is_space>},
-    {"join", join},
-    {"lower", to_case<Case::Lower>},
+    {"isalnum", all_characters<is_ascii_alphanumeric>},
+    {"isalpha", all_characters<is_ascii_letter>},
+    {"isdigit", all_characters<is_ascii_digit>},
+    {"isspace", all_characters<is_ascii_space_character>},
+    {"join", join_method},
+    {"lower", case_method<Case::Lower>},
     {"lstrip", strip<true, false>},
     {"removeprefix", without_affix<false>},
     {"removesuffix", without_affix<true>},
-    {"replace", replace},
+    {"replace", replace_method},
     {"rfind", find<true>},
     {"rsplit", split<true>},
     {"rstrip", strip<false, true>},
@@ -263,15 +254,15 @@ constexpr Row kMethods[] = {
     {"splitlines", splitlines},
     {"startswith", begins_or_ends<false>},
     {"strip", strip<true, true>},
-    {"title", to_case<Case::Title>},
-    {"upper", to_case<Case::Upper>},
+    {"title", case_method<Case::Title>},
+    {"upper", case_method<Case::Upper>},
 };
 
 }  // namespace
 
 Method find_text_method(std::string_view name) {
-  const auto row = std::ranges::find(kMethods, name, &Row::name);
-  return row == std::end(kMethods) ? nullptr : row->method;
+  const auto row = std::ranges::find(kTextMethods, name, &NamedMethod::name);
+  return row == std::end(kTextMethods) ? nullptr : row->method;
 }
 
 }  // namespace leasehold::jinja

@@ -8,29 +8,28 @@
 namespace leasehold::jinja {
 namespace {
 
-bool is_upper(char c) {
-  return c >= 'A' && c <= 'Z';
-}
-bool is_lower(char c) {
-  return c >= 'a' && c <= 'z';
-}
-char upper(char c) {
-  return is_lower(c) ? static_cast<char>(c - 'a' + 'A') : c;
-}
-char lower(char c) {
-  return is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
+/// str.title() starts a word after every character without case. ASCII only.
+std::string ascii_title(std::string_view text) {
+  std::string out(text);
+  bool follows_letter = false;
+  for (char& c : out) {
+    const auto code_point = static_cast<std::uint32_t>(c);
+    c = static_cast<char>(follows_letter ? to_lower(code_point) : to_upper(code_point));
+    follows_letter = is_ascii_letter(c);
+  }
+  return out;
 }
 
-char convert_case(char c, Case wanted, bool is_first, bool follows_letter) {
+std::uint32_t convert_code_point(std::uint32_t code_point, Case wanted, bool is_first) {
   switch (wanted) {
     case Case::Upper:
-      return upper(c);
+      return to_upper(code_point);
     case Case::Lower:
-      return lower(c);
-    case Case::Title:
-      return follows_letter ? lower(c) : upper(c);
+      return to_lower(code_point);
     case Case::Capital:
-      return is_first ? upper(c) : lower(c);
+      return is_first ? to_title(code_point) : to_lower(code_point);
+    case Case::Title:
+      break;
   }
   std::unreachable();
 }
@@ -55,14 +54,24 @@ std::string_view without(std::string_view text, const std::vector<std::string_vi
 }  // namespace
 
 Result<Value> convert_case(Runtime& runtime, std::string_view text, Case wanted) {
-  if (!is_ascii(text)) {
-    return runtime.unsupported("upper and lower case of letters beyond ASCII");
+  if (wanted == Case::Title) {
+    if (!is_ascii(text))
+      return runtime.unsupported("title case of letters beyond ASCII is not supported");
+    return runtime.text(ascii_title(text));
   }
-  std::string out(text);
-  bool follows_letter = false;
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = convert_case(out[i], wanted, i == 0, follows_letter);
-    follows_letter = is_upper(out[i]) || is_lower(out[i]);
+  TRY(runtime.charge(text.size() / 8));
+  std::string out;
+  for (const std::string_view character : characters_of(text)) {
+    if (next_utf8(character).kind != Utf8Kind::Character) {
+      out += character;
+      continue;
+    }
+    const std::uint32_t code_point = code_point_of(character);
+    if (has_special_case(code_point)) {
+      return runtime.unsupported(
+          fmt::format("the case mapping of '{}' is not supported", character));
+    }
+    append_utf8(out, convert_code_point(code_point, wanted, out.empty()));
   }
   return runtime.text(std::move(out));
 }
@@ -85,7 +94,7 @@ Result<Value> replace_text(Runtime& runtime, std::string_view text, std::string_
   std::size_t position = 0;
   for (std::int64_t done = 0; most < 0 || done < most; ++done) {
     std::size_t at = find_text(text, from, position);
-    // Nothing stands in front of each character, and at the end.
+    // The empty text matches before each character and at the end.
     if (from.empty() && done > 0) {
       if (position == text.size()) break;
       at = position + characters_of(text.substr(position, 4)).front().size();
@@ -94,7 +103,7 @@ Result<Value> replace_text(Runtime& runtime, std::string_view text, std::string_
     out.append(text.substr(position, at - position)).append(to);
     TRY(runtime.charge_bytes(to.size() + at - position + from.size()));
     if (out.size() > runtime.limits().output_bytes) {
-      return runtime.too_long("replace makes more text than a prompt may have");
+      return runtime.too_long("the output of replace exceeds the size of a prompt");
     }
     position = at + from.size();
   }
@@ -124,7 +133,7 @@ Result<std::string> require_text(Runtime& runtime, std::string_view what, const 
 Result<std::int64_t> require_integer(Runtime& runtime, std::string_view what, const Value& value) {
   if (value.is_integer()) return value.integer();
   return runtime.bad_request(
-      fmt::format("{}: expected a whole number, got '{}'", what, value.type_name()));
+      fmt::format("{}: expected an integer, got '{}'", what, value.type_name()));
 }
 
 }  // namespace leasehold::jinja

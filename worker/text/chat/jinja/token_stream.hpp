@@ -1,4 +1,4 @@
-/// The tokens of a template, read from the front by the parsers of expressions and of statements.
+/// The tokens of a template, read by the parsers of expressions and statements.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace leasehold::jinja {
 
 class TokenStream {
  public:
-  /// `tokens` ends with End, as tokenize gives it.
+  /// `tokens` ends with End, as from tokenize.
   explicit TokenStream(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
   const Token& current() const { return tokens_[position_]; }
@@ -55,7 +55,7 @@ class TokenStream {
     return syntax_error(line(), fmt::format("expected {}, got {}", wanted, describe_current()));
   }
 
-  /// Counts how deep the parsers are within each other.
+  /// Counts the nesting of the parsers.
   class Nesting {
    public:
     explicit Nesting(TokenStream& stream) : stream_(stream) { ++stream_.nesting_; }

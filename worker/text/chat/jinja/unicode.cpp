@@ -4,8 +4,6 @@
 #include <array>
 #include <cstring>
 
-#include "common/utf8.hpp"
-
 namespace leasehold::jinja {
 namespace {
 
@@ -21,7 +19,7 @@ bool is_ascii_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r') || (c >= '\x1c' && c <= '\x1f');
 }
 
-/// Of what str.splitlines() takes for an end of line.
+/// The size of the line end at the start of `text`, as in str.splitlines(); 0 if there is none.
 std::size_t line_end_at(std::string_view text) {
   if (text.starts_with("\r\n")) return 2;
   const char c = text[0];
@@ -32,12 +30,6 @@ std::size_t line_end_at(std::string_view text) {
 }
 
 }  // namespace
-
-std::size_t count_characters(std::string_view text) {
-  std::size_t count = 0;
-  for (; !text.empty(); ++count) text.remove_prefix(next_utf8(text).size_bytes);
-  return count;
-}
 
 std::vector<std::string_view> characters_of(std::string_view text) {
   std::vector<std::string_view> characters;
@@ -97,32 +89,10 @@ std::size_t find_text(std::string_view text, std::string_view wanted, std::size_
   if (from > text.size()) return std::string_view::npos;
   if (wanted.empty()) return from;
   const std::string_view rest = text.substr(from);
-  // glibc's is linear in both; std::string_view's is their product.
+  // memmem of glibc is linear; std::string_view::find is quadratic.
   const void* found = ::memmem(rest.data(), rest.size(), wanted.data(), wanted.size());
   if (found == nullptr) return std::string_view::npos;
   return static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
-}
-
-std::optional<std::string> encoded_character(std::uint32_t code_point) {
-  const auto tail = [&](int shift) {
-    return static_cast<char>(0x80 | ((code_point >> shift) & 0x3F));
-  };
-  if (code_point < 0x80) return std::string(1, static_cast<char>(code_point));
-  if (code_point < 0x800) return std::string{static_cast<char>(0xC0 | (code_point >> 6)), tail(0)};
-  if (code_point >= 0xD800 && code_point <= 0xDFFF) return std::nullopt;
-  if (code_point < 0x10000) {
-    return std::string{static_cast<char>(0xE0 | (code_point >> 12)), tail(6), tail(0)};
-  }
-  if (code_point > 0x10FFFF) return std::nullopt;
-  return std::string{static_cast<char>(0xF0 | (code_point >> 18)), tail(12), tail(6), tail(0)};
-}
-
-std::uint32_t code_point_of(std::string_view character) {
-  const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(character[i]); };
-  if (character.size() == 1) return byte(0);
-  std::uint32_t number = byte(0) & (0xFFu >> (character.size() + 1));
-  for (std::size_t i = 1; i < character.size(); ++i) number = number << 6 | (byte(i) & 0x3Fu);
-  return number;
 }
 
 }  // namespace leasehold::jinja

@@ -1,43 +1,41 @@
-/// Text as Python sees it: a row of characters, in UTF-8 here. Bytes that are no UTF-8 count as
-/// characters too.
+/// Text as a sequence of characters, as in Python. Bytes that are not UTF-8 count as characters.
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace leasehold::jinja {
+#include "common/utf8.hpp"
 
-std::size_t count_characters(std::string_view text);
+namespace leasehold::jinja {
 
 /// One view per character, into `text`.
 std::vector<std::string_view> characters_of(std::string_view text);
 
-/// What str.isspace() calls space, when `text` begins with it: how many bytes it takes, else 0.
+/// The size of the white space character (str.isspace) at the start of `text`; 0 if there is none.
 std::size_t space_at(std::string_view text);
 
-/// How many bytes of space `text` begins and ends with.
+/// The size of the leading and trailing white space.
 std::size_t leading_space(std::string_view text);
 std::size_t trailing_space(std::string_view text);
 
-/// Lines as str.splitlines() finds them.
+/// Lines as from str.splitlines().
 std::vector<std::string_view> lines_of(std::string_view text);
 
-/// Linear time whatever is searched; npos when it is not there.
+/// Finds `wanted` in linear time; npos if it does not occur.
 std::size_t find_text(std::string_view text, std::string_view wanted, std::size_t from = 0);
 
+inline bool is_ascii_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+inline bool is_ascii_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 inline bool is_ascii(std::string_view text) {
   for (const char c : text)
     if (static_cast<unsigned char>(c) >= 0x80) return false;
   return true;
 }
-
-/// The character in UTF-8; nothing for a number that is none.
-std::optional<std::string> encoded_character(std::uint32_t code_point);
-
-/// The number of the character that `character` is; meaningless for what is no UTF-8.
-std::uint32_t code_point_of(std::string_view character);
 
 }  // namespace leasehold::jinja

@@ -1,9 +1,8 @@
-/// The values a template computes with: Python's, as far as templates use them.
+/// The values of templates: the part of Python's types that templates use.
 ///
-/// Cheap to copy: text, lists and dicts are shared and never change. A namespace does change, and
-/// can so come to hold itself; whoever makes namespaces empties them in the end (Runtime does).
-/// Nothing nests deeper than Limits::value_depth, which Runtime sees to, so that walking a value or
-/// letting it go cannot exhaust the stack.
+/// Cheap to copy: text, lists and dicts are shared and immutable. A namespace is mutable and may
+/// contain itself; Runtime empties all namespaces in the end. Runtime limits the depth of values to
+/// Limits::value_depth, so that recursion over a value cannot overflow the stack.
 ///
 /// Threads: values without namespaces, loops and callables may be shared.
 #pragma once
@@ -22,8 +21,8 @@
 
 namespace leasehold::jinja {
 
-/// A name, attribute or element that is not there. Prints as nothing, is false, has no elements;
-/// computing with it is an error.
+/// A missing name, attribute or element. Prints as nothing, is false, has no elements; computing
+/// with it is an error.
 struct Undefined {
   std::shared_ptr<const std::string> what;  ///< "'x' is undefined"; may be null.
 };
@@ -76,22 +75,22 @@ class Value {
   bool is_integer() const { return is<bool>() || is<std::int64_t>(); }
   bool is_number() const { return is_integer() || is<double>(); }
 
-  /// Null unless it is one.
+  /// Null for other types.
   const std::string* as_text() const { return is<Text>() ? get<Text>()->get() : nullptr; }
   const List* as_list() const { return is<ListRef>() ? get<ListRef>()->get() : nullptr; }
   const Dict* as_dict() const { return is<DictRef>() ? get<DictRef>()->get() : nullptr; }
 
-  /// For `is_integer()` and `is_number()` alone.
+  /// Only for `is_integer()` or `is_number()`.
   std::int64_t integer() const { return is<bool>() ? *get<bool>() : *get<std::int64_t>(); }
   double number() const { return is<double>() ? *get<double>() : static_cast<double>(integer()); }
 
-  /// Python's is_truthy: false for what is empty, zero, None or undefined.
+  /// Python's bool(): false for empty, zero, None and undefined values.
   bool is_truthy() const;
 
-  /// How deep containers nest in it; 0 for a plain value.
+  /// The nesting depth of containers; 0 for a plain value.
   std::uint32_t depth() const;
 
-  /// As Python calls it: "str", "dict".
+  /// Python's name of the type: "str", "dict".
   std::string_view type_name() const;
 
  private:
@@ -104,13 +103,13 @@ struct List {
   std::uint32_t depth = 1;
 };
 
-/// In the order of insertion.
+/// Entries are in insertion order.
 struct Dict {
   using Entry = std::pair<Value, Value>;
   std::vector<Entry> entries;
   std::uint32_t depth = 1;
 
-  /// Null when the key is not there.
+  /// Returns null for a missing key.
   const Value* find(std::string_view key) const;
 };
 
@@ -118,7 +117,7 @@ struct Namespace {
   std::unordered_map<std::string, Value> attributes;
 };
 
-/// What `loop` is inside a `for`.
+/// The variable `loop` inside a `for`.
 struct Loop {
   ListRef items;
   std::size_t index0 = 0;
@@ -133,7 +132,7 @@ struct Arguments {
 struct Callable {
   std::string name;
   std::function<Result<Value>(const Arguments&)> call;
-  std::uint32_t depth = 1;  ///< One more than that of what `call` holds.
+  std::uint32_t depth = 1;  ///< One more than the depth of the values that `call` holds.
 };
 
 }  // namespace leasehold::jinja

@@ -91,7 +91,7 @@ Result<ExpressionPtr> ExpressionParser::call(ExpressionPtr callee) {
 
 Result<void> ExpressionParser::argument(ArgumentExpressions& given) {
   if (tokens_.at_operator("*") || tokens_.at_operator("**")) {
-    return syntax_error(tokens_.line(), "arguments unpacked by '*' are not supported");
+    return syntax_error(tokens_.line(), "'*' arguments are not supported");
   }
   const bool is_named =
       tokens_.at(TokenKind::Name) && tokens_.following().is(TokenKind::Operator, "=");

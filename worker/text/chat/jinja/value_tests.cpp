@@ -1,4 +1,4 @@
-// Tests: what may stand behind `is`; and filters and tests by their names.
+// Tests (after `is`), and the lookup of filters and tests by name.
 #include <algorithm>
 
 #include "common/utf8.hpp"
@@ -6,11 +6,12 @@
 #include "worker/text/chat/jinja/formatting.hpp"
 #include "worker/text/chat/jinja/operators.hpp"
 #include "worker/text/chat/jinja/text_operations.hpp"
+#include "worker/text/chat/jinja/unicode.hpp"
 
 namespace leasehold::jinja {
 namespace {
 
-/// A test of the value alone.
+/// A test without arguments.
 template <bool (*holds)(const Value&)>
 Result<bool> plain(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("a test", given).done(runtime));
@@ -50,7 +51,7 @@ bool is_string(const Value& value) {
 bool is_mapping(const Value& value) {
   return value.as_dict() != nullptr;
 }
-/// As Jinja has it, an undefined value counts: it has no elements, but can be asked for them.
+/// As in Jinja, undefined is iterable: it has no elements.
 bool is_iterable(const Value& value) {
   return value.is_text() || value.as_list() != nullptr || is_mapping(value) || value.is_undefined();
 }
@@ -73,7 +74,7 @@ Result<bool> divisibleby(Runtime& runtime, const Value& subject, const Arguments
                    Value(std::int64_t{0}));
 }
 
-/// A comparison under a name: `is eq 3`.
+/// A named comparison: `is eq 3`.
 template <char first, char second = '\0'>
 Result<bool> comparison(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("a comparison", given);
@@ -87,17 +88,13 @@ template <Case wanted>
 Result<bool> in_its_case(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("lower or upper", given).done(runtime));
   const std::string text = TRY(to_text(runtime, subject));
-  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  if (!is_ascii(text))
+    return runtime.unsupported("lower and upper are not supported for letters beyond ASCII");
   const Value changed = TRY(convert_case(runtime, text, wanted));
-  return *changed.as_text() == text && std::ranges::any_of(text, is_letter);
+  return *changed.as_text() == text && std::ranges::any_of(text, is_ascii_letter);
 }
 
-struct Row {
-  std::string_view name;
-  Test test;
-};
-
-constexpr Row kTests[] = {
+constexpr NamedTest kTests[] = {
     {"!=", comparison<'!', '='>},
     {"<", comparison<'<'>},
     {"<=", comparison<'<', '='>},
@@ -149,7 +146,7 @@ Result<Value> apply_filter(Runtime& runtime, std::string_view name, const Value&
 Result<bool> apply_test(Runtime& runtime, std::string_view name, const Value& subject,
                         const Arguments& arguments) {
   TRY(runtime.charge(1));
-  const auto row = std::ranges::find(kTests, name, &Row::name);
+  const auto row = std::ranges::find(kTests, name, &NamedTest::name);
   if (row != std::end(kTests)) return row->test(runtime, subject, arguments);
   return runtime.unsupported(
       fmt::format("the test '{}' is not supported", printable_excerpt(name)));

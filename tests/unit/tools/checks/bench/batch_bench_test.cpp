@@ -8,7 +8,7 @@
 
 namespace leasehold::bench {
 
-TEST_CASE("batch bench: reports both speeds and their ratio, under the name its limit has") {
+TEST_CASE("batch bench: reports both speeds and the ratio that the limits file names") {
   const auto report =
       measure_batch({.model_path = bundled_model_path(), .sequences = 3, .tokens = 2, .rounds = 3});
   REQUIRE(report.has_value());
@@ -22,7 +22,7 @@ TEST_CASE("batch bench: reports both speeds and their ratio, under the name its 
   CHECK(checks[0].ok);
 }
 
-TEST_CASE("batch bench: a model that is not there is an error") {
+TEST_CASE("batch bench: a missing model is an error") {
   CHECK(measure_batch({.model_path = "/nowhere.gguf"}).error().code == Errc::FileNotFound);
 }
 

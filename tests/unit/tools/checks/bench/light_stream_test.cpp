@@ -4,7 +4,7 @@
 
 using namespace leasehold::bench;
 
-TEST_CASE("bench: a line is known by its method, whatever text the model wrote") {
+TEST_CASE("bench: a line is classified by its method, not by text of the model") {
   CHECK(kind_of(R"({"jsonrpc":"2.0","method":"token.emitted","params":{"text":"a"}})") ==
         LineKind::Token);
   CHECK(kind_of(R"({"jsonrpc":"2.0","method":"request.completed","params":{"detail":""}})") ==

@@ -23,21 +23,21 @@ LimitCheck judge(const std::string& limit) {
 
 }  // namespace
 
-TEST_CASE("bench: a limit is held from its own side, the limit included") {
+TEST_CASE("bench: a value equal to a limit is within it") {
   CHECK(judge(R"({"name":"t_refuse_us.p99","max":24})").ok);
   CHECK_FALSE(judge(R"({"name":"t_refuse_us.p99","max":23.9})").ok);
   CHECK(judge(R"({"name":"cycles_per_s","min":5100})").ok);
   CHECK_FALSE(judge(R"({"name":"cycles_per_s","min":5101})").ok);
 }
 
-TEST_CASE("bench: what was not measured is not within its limit") {
+TEST_CASE("bench: a missing value is not within its limit") {
   const LimitCheck missing = judge(R"({"name":"t_quiet_us.p99","max":1000000})");
   CHECK_FALSE(missing.ok);
   CHECK_FALSE(missing.value);
   CHECK_FALSE(judge(R"({"name":"t_refuse_us","max":1000000})").ok);
 }
 
-TEST_CASE("bench: a limits file with something else in it is refused, with the entry") {
+TEST_CASE("bench: a malformed limits file is rejected with its entry") {
   for (const std::string text :
        {"", "[]", "{}", R"({"limits":1})", R"({"limits":[1]})", R"({"limits":[{"max":1}]})",
         R"({"limits":[{"name":"a"}]})", R"({"limits":[{"name":"a","max":"1"}]})",
@@ -49,7 +49,7 @@ TEST_CASE("bench: a limits file with something else in it is refused, with the e
   }
 }
 
-TEST_CASE("bench: the limits in the tree can be read, and name each clock") {
+TEST_CASE("bench: the limits file in the tree parses and names each clock") {
   std::ifstream file(source_dir() + "/tools/bench_limits.json");
   const auto limits = parse_limits({std::istreambuf_iterator<char>(file), {}});
   REQUIRE(limits);

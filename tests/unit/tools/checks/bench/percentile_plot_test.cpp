@@ -5,7 +5,7 @@
 using namespace leasehold::bench;
 using Catch::Matchers::Contains;
 
-TEST_CASE("bench: the plot has a line for a curve with values, and a name for one without") {
+TEST_CASE("bench: the plot has a line for a curve with values and only a name for one without") {
   const std::string svg = percentile_svg(
       {{.title = "a & b", .curves = {{"t_refuse", {3, 1, 2}, 25}, {"t_error", {}, 0}}}});
   CHECK_THAT(svg, Contains("a &amp; b"));
@@ -15,7 +15,7 @@ TEST_CASE("bench: the plot has a line for a curve with values, and a name for on
   CHECK(svg.find("<polyline") != std::string::npos);
 }
 
-TEST_CASE("bench: a slower value stands higher, and none leaves the picture") {
+TEST_CASE("bench: the plot draws slower values higher, and all inside the picture") {
   const auto y_of = [](double us) {
     const std::string svg = percentile_svg({{.title = "", .curves = {{"x", {us}, 0}}}});
     const auto comma = svg.find(',', svg.find("points=\""));

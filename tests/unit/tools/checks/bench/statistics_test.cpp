@@ -15,7 +15,7 @@ std::vector<double> one_to(int last) {
 
 }  // namespace
 
-TEST_CASE("bench: a quantile is a value that was measured, by nearest rank") {
+TEST_CASE("bench: a quantile is a measured value, by nearest rank") {
   const auto values = one_to(10);
   CHECK(quantile(values, 0.5) == 5);
   CHECK(quantile(values, 0.51) == 6);
@@ -24,14 +24,14 @@ TEST_CASE("bench: a quantile is a value that was measured, by nearest rank") {
   CHECK(quantile(values, 1) == 10);
 }
 
-TEST_CASE("bench: a share that is exact in decimals takes no rank too many") {
+TEST_CASE("bench: rounding does not raise the rank of an exact share") {
   const auto values = one_to(1000);
   CHECK(quantile(values, 0.9) == 900);
   CHECK(quantile(values, 0.99) == 990);
   CHECK(quantile(values, 0.999) == 999);
 }
 
-TEST_CASE("bench: a distribution sorts by itself and keeps its outlier") {
+TEST_CASE("bench: a distribution sorts its values and keeps the outlier") {
   const Distribution seen = distribution_of({5, 1, 4, 2, 1000, 3});
   CHECK(seen.count == 6);
   CHECK(seen.p50 == 3);
@@ -39,7 +39,7 @@ TEST_CASE("bench: a distribution sorts by itself and keeps its outlier") {
   CHECK(seen.max == 1000);
 }
 
-TEST_CASE("bench: of nothing there is a distribution that says so") {
+TEST_CASE("bench: the distribution of no values is empty") {
   CHECK(distribution_of({}).count == 0);
   CHECK(median_of({}) == 0);
 }

@@ -79,7 +79,7 @@ events::StampedEvent& event_of(Observation& seen, std::size_t index) {
 
 }  // namespace
 
-TEST_CASE("demo judge: a perfect run keeps every promise") {
+TEST_CASE("demo judge: a correct run passes every check") {
   for (const Check& check : judge(perfect())) {
     INFO(check.promise << ": " << check.seen);
     CHECK(check.ok);
@@ -87,23 +87,23 @@ TEST_CASE("demo judge: a perfect run keeps every promise") {
   CHECK(all_ok(judge(perfect())));
 }
 
-TEST_CASE("demo judge: nothing checked is nothing promised") {
+TEST_CASE("demo judge: no checks do not count as passed") {
   CHECK_FALSE(all_ok({}));
 }
 
-TEST_CASE("demo judge: one wrong token of a survivor is found") {
+TEST_CASE("demo judge: finds one wrong token of a survivor") {
   auto seen = perfect();
   seen.results[3].observed.tokens[77] += 1;
   CHECK(broken(seen) == 1);
 }
 
-TEST_CASE("demo judge: a survivor's text that differs is found even when its tokens agree") {
+TEST_CASE("demo judge: finds a different text of a survivor with equal tokens") {
   auto seen = perfect();
   seen.results[0].observed.text += "!";
   CHECK(broken(seen) == 1);
 }
 
-TEST_CASE("demo judge: a token lost or doubled across B's leases is found") {
+TEST_CASE("demo judge: finds a token lost or repeated between B's leases") {
   auto lost = perfect();
   lost.results[1].observed.tokens.erase(lost.results[1].observed.tokens.begin() + 40);
   CHECK(broken(lost) == 1);
@@ -112,21 +112,21 @@ TEST_CASE("demo judge: a token lost or doubled across B's leases is found") {
   CHECK(broken(doubled) == 1);
 }
 
-TEST_CASE("demo judge: streams too short to prove anything do not count") {
+TEST_CASE("demo judge: rejects streams that end before the revocation") {
   auto seen = perfect();
   for (auto* side : {&seen.results[0].undisturbed, &seen.results[0].observed})
     side->tokens.resize(50);
   CHECK(broken(seen) == 1);
 }
 
-TEST_CASE("demo judge: a C that came to its end was not killed in the middle") {
+TEST_CASE("demo judge: rejects a C that completed its request") {
   auto seen = perfect();
   seen.results[2].observed = seen.results[2].undisturbed;
   seen.results[2].observed.leases = {kC};
   CHECK(broken(seen) == 1);
 }
 
-TEST_CASE("demo judge: a lease without proof, in another state or for another reason is found") {
+TEST_CASE("demo judge: finds a lease without proof, or with a wrong state or reason") {
   for (std::size_t i = 0; i < 5; ++i) {
     auto no_proof = perfect();
     no_proof.leases[i].proof.clear();
@@ -140,13 +140,13 @@ TEST_CASE("demo judge: a lease without proof, in another state or for another re
   }
 }
 
-TEST_CASE("demo judge: a survivor that needed two leases did notice") {
+TEST_CASE("demo judge: finds a survivor with two leases") {
   auto seen = perfect();
   seen.results[0].observed.leases.push_back({9, 9});
   CHECK(broken(seen) == 1);
 }
 
-TEST_CASE("demo judge: a clock that never stopped is found") {
+TEST_CASE("demo judge: finds a clock without a value") {
   for (auto clock : {&wire::RevokeClocks::refuse_ns, &wire::RevokeClocks::error_ns,
                      &wire::RevokeClocks::quiet_ns, &wire::RevokeClocks::reuse_ns}) {
     auto seen = perfect();
@@ -155,20 +155,20 @@ TEST_CASE("demo judge: a clock that never stopped is found") {
   }
 }
 
-TEST_CASE("demo judge: nobody is left to tell a dead tenant") {
+TEST_CASE("demo judge: a killed tenant needs no t_error") {
   auto seen = perfect();
   seen.leases[2].clocks.error_ns = -1;
   seen.leases[2].clocks.refuse_ns = -1;
   CHECK(broken(seen) == 0);
 }
 
-TEST_CASE("demo judge: memory reused before it was quiet is found") {
+TEST_CASE("demo judge: finds memory reused before it was quiet") {
   auto seen = perfect();
   seen.leases[1].clocks.reuse_ns = 12;
   CHECK(broken(seen) == 1);
 }
 
-TEST_CASE("demo judge: a missing refusal or rebind is found") {
+TEST_CASE("demo judge: finds a missing refusal or rebind") {
   auto no_refusal = perfect();
   no_refusal.events.erase(no_refusal.events.begin() + 2);
   CHECK(broken(no_refusal) == 1);
@@ -177,19 +177,19 @@ TEST_CASE("demo judge: a missing refusal or rebind is found") {
   CHECK(broken(no_rebind) == 1);
 }
 
-TEST_CASE("demo judge: a refusal before the flip cannot be") {
+TEST_CASE("demo judge: finds a refusal before the flip") {
   auto seen = perfect();
   event_of(seen, 2).at = {105};
   CHECK(broken(seen) == 1);
 }
 
-TEST_CASE("demo judge: memory scrubbed before the fence is found") {
+TEST_CASE("demo judge: finds memory scrubbed before the fence") {
   auto seen = perfect();
   event_of(seen, 4).at = {125};
   CHECK(broken(seen) == 1);
 }
 
-TEST_CASE("demo judge: memory that is not zero, still allocated, still held, or never used") {
+TEST_CASE("demo judge: finds memory that is not zero, allocated, held, or never used") {
   auto dirty = perfect();
   dirty.extents[0].after.nonzero_bytes = 1;
   CHECK(broken(dirty) == 1);
@@ -204,7 +204,7 @@ TEST_CASE("demo judge: memory that is not zero, still allocated, still held, or 
   CHECK(broken(never_used) == 1);
 }
 
-TEST_CASE("demo judge: a byte lost from the pool at any moment is found") {
+TEST_CASE("demo judge: finds a byte lost from the pool in any sample") {
   auto seen = perfect();
   seen.samples.push_back({.capacity_bytes = 100, .free_bytes = 60, .owned_bytes = 39});
   CHECK(broken(seen) == 1);
@@ -212,7 +212,7 @@ TEST_CASE("demo judge: a byte lost from the pool at any moment is found") {
   CHECK(broken(seen) == 1);
 }
 
-TEST_CASE("demo judge: memory that is not free in the end is found") {
+TEST_CASE("demo judge: finds memory that is not free at the end") {
   auto seen = perfect();
   seen.last.free_bytes = 98;
   CHECK(broken(seen) == 1);

@@ -8,12 +8,12 @@
 using namespace leasehold;
 using namespace leasehold::demo;
 
-TEST_CASE("display: text is wrapped at words and only its end is shown") {
+TEST_CASE("display: wraps text at words and shows its last lines") {
   CHECK(wrap("one two three", 7, 5) == std::vector<std::string>{"one two", "three"});
   CHECK(wrap("one two three", 7, 1) == std::vector<std::string>{"three"});
 }
 
-TEST_CASE("display: every line of columns is as wide as the others") {
+TEST_CASE("display: all lines of the columns have the same width") {
   const std::vector<TenantRecord> records{{.name = "A", .text = "grün und blau, äöü, äöü"},
                                           {.name = "B"},
                                           {.name = "C", .text = "Donaudampfschifffahrt"}};
@@ -25,7 +25,7 @@ TEST_CASE("display: every line of columns is as wide as the others") {
   CHECK(lines[0].starts_with("A lease - 0"));
 }
 
-TEST_CASE("display: a log gets a line per tenant and one for every change of lease") {
+TEST_CASE("display: a log has a line per tenant and one per change of lease") {
   std::ostringstream out;
   PlainDisplay display(out);
   TenantRecord record{.name = "B", .leases = {{1, 1}}, .text = "Once upon"};
@@ -40,11 +40,11 @@ TEST_CASE("display: a log gets a line per tenant and one for every change of lea
         "B | Once upon\n"
         "B | -- lease 1.1 acquired\n"
         "B |  a time\n"
-        "B | -- lease 1.1 taken back (operator) after 4 tokens\n"
+        "B | -- lease 1.1 revoked (operator) after 4 tokens\n"
         "B | -- lease 2.1 acquired\n");
 }
 
-TEST_CASE("display: a tenant's text cannot drive the terminal") {
+TEST_CASE("display: control characters in a tenant's text are not printed") {
   std::ostringstream out;
   PlainDisplay display(out);
   display.finish({{.name = "A", .text = "\x1b[2Jboo\n"}});

@@ -12,7 +12,7 @@ using namespace leasehold::demo;
 namespace {
 
 UniqueFd memory_object(off_t size_bytes) {
-  UniqueFd object(::memfd_create("audit", MFD_CLOEXEC));
+  UniqueFd object(::memfd_create("memory-check", MFD_CLOEXEC));
   REQUIRE(object);
   REQUIRE(::ftruncate(object.get(), size_bytes) == 0);
   return object;
@@ -20,7 +20,7 @@ UniqueFd memory_object(off_t size_bytes) {
 
 }  // namespace
 
-TEST_CASE("memory audit: one stray byte is found, and goes with a punch") {
+TEST_CASE("memory check: finds one nonzero byte, and none after a punch") {
   const UniqueFd object = memory_object(1 << 20);
   REQUIRE(::pwrite(object.get(), "x", 1, 700'000) == 1);
   CHECK(read_memory(object)->nonzero_bytes == 1);
@@ -32,7 +32,7 @@ TEST_CASE("memory audit: one stray byte is found, and goes with a punch") {
   CHECK(read_memory(object)->allocated_bytes == 0);
 }
 
-TEST_CASE("memory audit: looking at empty memory leaves it empty") {
+TEST_CASE("memory check: reading empty memory allocates nothing") {
   const UniqueFd object = memory_object(1 << 20);
   (void)read_memory(object);
 

@@ -5,7 +5,7 @@
 using namespace leasehold;
 using namespace leasehold::demo;
 
-TEST_CASE("tenant record: a whole result is understood") {
+TEST_CASE("tenant record: parses a complete output") {
   TenantRecord record{.name = "B"};
   for (const char* line :
        {R"({"event":"acquired","lease":"1.1","at_boottime_ns":1})",
@@ -26,7 +26,7 @@ TEST_CASE("tenant record: a whole result is understood") {
   CHECK_FALSE(record.failed);
 }
 
-TEST_CASE("tenant record: what cannot be read is an error, not a crash") {
+TEST_CASE("tenant record: a malformed line is an error") {
   TenantRecord record{.name = "A"};
 
   for (const char* line : {"", "{", "[]", "7", R"({"event":7})", R"({"event":"token"})",
@@ -37,14 +37,14 @@ TEST_CASE("tenant record: what cannot be read is an error, not a crash") {
   }
 }
 
-TEST_CASE("tenant record: a position reported twice is an error") {
+TEST_CASE("tenant record: a repeated position is an error") {
   TenantRecord record{.name = "A"};
   REQUIRE(note(record, R"({"event":"token","position":0,"token":7,"text":"a"})"));
 
   CHECK_FALSE(note(record, R"({"event":"token","position":0,"token":7,"text":"a"})"));
 }
 
-TEST_CASE("line buffer: lines come out whole however the bytes went in") {
+TEST_CASE("line buffer: returns complete lines for any split of the bytes") {
   LineBuffer lines;
   lines.append("ab");
   CHECK_FALSE(lines.next());

@@ -22,7 +22,7 @@ std::vector<std::byte> memory_with(const Canary& canary, std::size_t offset) {
 
 }  // namespace
 
-TEST_CASE("canary: found wherever it lies, and only it") {
+TEST_CASE("canary: found at every offset, and nothing else is") {
   for (const std::size_t offset : {0u, 1u, 2000u, 4080u}) {
     CAPTURE(offset);
     const auto memory = memory_with(kAnn, offset);
@@ -32,7 +32,7 @@ TEST_CASE("canary: found wherever it lies, and only it") {
   CHECK_FALSE(holds(std::vector<std::byte>(4096), kAnn));
 }
 
-TEST_CASE("canary: a stream that tells another tenant's is reported, its own is not") {
+TEST_CASE("canary: reports another tenant's canary in a stream, but not the tenant's own") {
   CanaryReport report;
   const std::vector<std::int32_t> stream{1, 2, 900, 17, 4, 33, 5};
   find_canaries("ann", stream, std::vector{kAnn, kBob}, report);
@@ -42,7 +42,7 @@ TEST_CASE("canary: a stream that tells another tenant's is reported, its own is 
   CHECK(report.foreign.front() == "ann's in what bob was sent");
 }
 
-TEST_CASE("canary: words depend on seed and number only, and no two are the same") {
+TEST_CASE("canary: words depend on seed and number only, and are unique") {
   std::vector<std::string> words;
   for (std::uint64_t number = 0; number < 32; ++number) {
     words.push_back(canary_words(5, number));

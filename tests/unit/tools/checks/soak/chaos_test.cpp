@@ -5,7 +5,7 @@
 
 using namespace leasehold::soak;
 
-TEST_CASE("soak chaos: one seed names one row of actions, another seed another") {
+TEST_CASE("soak chaos: a seed determines the sequence of actions") {
   Chaos first(7), again(7), other(8);
   int same = 0, different = 0;
   for (int i = 0; i < 100; ++i) {
@@ -19,7 +19,7 @@ TEST_CASE("soak chaos: one seed names one row of actions, another seed another")
   CHECK(different > 90);
 }
 
-TEST_CASE("soak chaos: every kind of action comes up, and more than half of them kill") {
+TEST_CASE("soak chaos: every kind of action occurs, and more than half are kills") {
   Chaos chaos(1);
   std::set<ScriptActionKind> kinds;
   int kills = 0;

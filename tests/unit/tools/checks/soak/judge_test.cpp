@@ -1,4 +1,4 @@
-// A judge that finds nothing in a doctored history would find nothing in a real one either.
+// The judge must find the violation in each manipulated history.
 #include "tools/checks/soak/judge.hpp"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ demo::TenantEvent reported(std::int64_t ns, const std::string& event, LeaseId id
   return {.event = event, .at = TimePoint{ns}, .lease = id, .why = "operator"};
 }
 
-/// ann held a lease, was notified that it was taken, went on under the next and was answered.
+/// ann's lease was revoked; she was notified, rebound and got a complete answer.
 History good() {
   BrokerInstance broker;
   broker.events = {lease(10, LeaseState::Live),
@@ -69,7 +69,7 @@ History good() {
           .last = wire::StatusView{.capacity_bytes = 8, .free_bytes = 8}};
 }
 
-/// The promises that were not kept, after `spoil` has changed the good history.
+/// The checks that fail after `spoil` has changed the good history.
 std::vector<std::string> broken(const std::function<void(History&)>& spoil) {
   History history = good();
   spoil(history);
@@ -80,7 +80,7 @@ std::vector<std::string> broken(const std::function<void(History&)>& spoil) {
   return promises;
 }
 
-/// Exactly one promise is broken, and it speaks of this.
+/// Exactly one check fails, and its promise contains `about`.
 void check_finds(const std::string& about, const std::function<void(History&)>& spoil) {
   CAPTURE(about);
   const auto promises = broken(spoil);
@@ -96,13 +96,13 @@ demo::TenantRecord& ann(History& history) {
   return history.tenants.front().record;
 }
 
-/// ann's broker or worker refuses something, or her program gives up.
+/// The broker or worker refuses a call of ann, or her program fails.
 demo::TenantEvent refusal(const std::string& event, const std::string& words,
                           const std::string& code = "LeaseRevoked") {
   return {.event = event, .at = TimePoint{24}, .lease = {}, .why = code, .detail = words};
 }
 
-/// Puts lines in; by default after the one by which she heard that her lease is over.
+/// Inserts events; by default after the one that notifies ann of the end of her lease.
 void add_events(History& history, const std::vector<demo::TenantEvent>& lines,
                 std::ptrdiff_t after = 3) {
   auto& all = ann(history).reported;
@@ -116,11 +116,11 @@ void remove_reported(History& history, std::string_view event) {
 
 }  // namespace
 
-TEST_CASE("soak judge: a history in which all was kept passes every check") {
+TEST_CASE("soak judge: a correct history passes every check") {
   CHECK(broken([](History&) {}).empty());
 }
 
-TEST_CASE("soak judge: a row committed after the fence is found") {
+TEST_CASE("soak judge: finds a row committed after the fence") {
   check_finds("under a lease that was fenced", [](History& history) {
     history.workers.front().steps.push_back(
         at(31, events::BatchedDecodeStep{.step = 3, .per_seq_leases = {kNext, kLease}}));
@@ -131,11 +131,12 @@ TEST_CASE("soak judge: a row committed after the fence is found") {
   });
 }
 
-TEST_CASE("soak judge: steps that nobody wrote down prove nothing") {
+TEST_CASE("soak judge: a history without steps fails") {
   check_finds("under a lease that was fenced", [](History& history) { history.workers.clear(); });
 }
 
-TEST_CASE("soak judge: a lease that comes back, or is fenced without proof or revoke, is found") {
+TEST_CASE(
+    "soak judge: finds a lease that becomes Live again, or is fenced without proof or revocation") {
   check_finds("never back", [](History& history) {
     events_of(history).push_back(lease(70, LeaseState::Live, kNext));
   });
@@ -150,9 +151,9 @@ TEST_CASE("soak judge: a lease that comes back, or is fenced without proof or re
   });
 }
 
-TEST_CASE("soak judge: a lease that is never fenced is found, unless its broker was killed") {
+TEST_CASE("soak judge: finds a lease that is never fenced, unless its broker was killed") {
   const auto leave_open = [](History& history) { events_of(history).pop_back(); };
-  check_finds("was fenced in the end", leave_open);
+  check_finds("fenced at the end", leave_open);
   CHECK(broken([&](History& history) {
           leave_open(history);
           history.brokers.front().ended_early = true;
@@ -160,49 +161,51 @@ TEST_CASE("soak judge: a lease that is never fenced is found, unless its broker 
         }).empty());
 }
 
-TEST_CASE("soak judge: a refusal before the revoke is found, unless its deadline had come") {
+TEST_CASE("soak judge: finds a refusal before the revocation, unless the TTL expired") {
   CHECK(broken([](History& history) {
           std::get<events::LeaseStateChanged>(events_of(history)[2].event).reason =
               RevokeReason::TtlExpired;
           events_of(history).push_back(at(19, events::ForwardRevoked{.lease = kLease}));
         }).empty());
-  check_finds("refused without", [](History& history) {
+  check_finds("no launch was refused", [](History& history) {
     events_of(history).push_back(at(19, events::ForwardRevoked{.lease = kLease}));
   });
 }
 
-TEST_CASE("soak judge: a holder that hears nothing, twice, or of another's lease is found") {
-  check_finds("heard exactly once", [](History& history) { remove_reported(history, "revoked"); });
-  check_finds("heard exactly once", [](History& history) {
+TEST_CASE("soak judge: finds a holder notified never, twice, or of another lease") {
+  check_finds("notified exactly once",
+              [](History& history) { remove_reported(history, "revoked"); });
+  check_finds("notified exactly once", [](History& history) {
     ann(history).reported.insert(ann(history).reported.begin() + 3, reported(24, "revoked"));
   });
-  check_finds("heard exactly once", [](History& history) {
+  check_finds("notified exactly once", [](History& history) {
     ann(history).reported.insert(ann(history).reported.begin() + 5, reported(43, "revoked"));
   });
 }
 
-TEST_CASE("soak judge: a second telling is found in whatever words it comes") {
+TEST_CASE("soak judge: finds a second notification in every form") {
   const auto words = GENERATE(as<std::string>{}, "lease 5.3 was revoked (operator)",
                               "lease 5.3 is fenced; acquire a fresh one", "lease ? is over");
   const auto code = GENERATE(as<std::string>{}, "LeaseRevoked", "LeaseFenced", "EngineLeaseFenced",
                              "StaleGeneration");
   CAPTURE(words, code);
   const demo::TenantEvent said = refusal("retry", words, code);
-  check_finds("heard exactly once", [&](History& history) { add_events(history, {said, said}); });
-  check_finds("heard exactly once", [&](History& history) { add_events(history, {said}, 2); });
-  check_finds("heard exactly once", [&](History& history) {
+  check_finds("notified exactly once",
+              [&](History& history) { add_events(history, {said, said}); });
+  check_finds("notified exactly once", [&](History& history) { add_events(history, {said}, 2); });
+  check_finds("notified exactly once", [&](History& history) {
     remove_reported(history, "revoked");
     add_events(history, {said, said}, 2);
   });
-  check_finds("heard exactly once", [&](History& history) {
+  check_finds("notified exactly once", [&](History& history) {
     ann(history).reported.resize(3);
     ann(history).completed.reset();
     add_events(history, {said, refusal("failed", words, code)});
   });
 }
 
-TEST_CASE("soak judge: what a tenant does about the end of its stream is no second telling") {
-  const std::string words = "lease 5.3 (tenant scope) was taken back (operator) after 3 tokens";
+TEST_CASE("soak judge: the line after the end of a stream is not a second notification") {
+  const std::string words = "lease 5.3 (tenant scope) was revoked (operator) after 3 tokens";
   CHECK(broken([&](History& history) { add_events(history, {refusal("retry", words)}); }).empty());
   CHECK(broken([&](History& history) {
           ann(history).reported.resize(3);
@@ -211,15 +214,15 @@ TEST_CASE("soak judge: what a tenant does about the end of its stream is no seco
         }).empty());
 }
 
-TEST_CASE("soak judge: a refusal that names another lease, or has another cause, tells nothing") {
+TEST_CASE("soak judge: a refusal that names another lease or cause is not a notification") {
   CHECK(broken([](History& history) {
-          const demo::TenantEvent other = refusal("retry", "lease 5.30 was taken back (operator)");
+          const demo::TenantEvent other = refusal("retry", "lease 5.30 was revoked (operator)");
           const demo::TenantEvent away = refusal("retry", "the broker is gone", "BrokerLost");
-          add_events(history, {refusal("retry", "lease 5.3 was taken back"), other, away, other});
+          add_events(history, {refusal("retry", "lease 5.3 was revoked"), other, away, other});
         }).empty());
 }
 
-TEST_CASE("soak judge: a stream that is sent the end of its lease twice is found") {
+TEST_CASE("soak judge: finds a stream that got the end of its lease twice") {
   const auto send = [](History& history, LeaseId id, const std::string& reason) {
     events_of(history).push_back(
         at(24, events::RequestCompletedEvent{
@@ -232,14 +235,15 @@ TEST_CASE("soak judge: a stream that is sent the end of its lease twice is found
           send(history, kNext, "Revoked");
         }).empty());
   for (const std::string again : {"Revoked", "LeaseFenced"}) {
-    check_finds("sent the end of its lease twice", [&](History& history) {
+    check_finds("got the end of its lease twice", [&](History& history) {
       send(history, kLease, "Revoked");
       send(history, kLease, again);
     });
   }
 }
 
-TEST_CASE("soak judge: a refusal or failure is a hearing too, and the dead need none") {
+TEST_CASE(
+    "soak judge: a refusal or failure counts as a notification, and a killed tenant needs none") {
   CHECK(broken([](History& history) { ann(history).reported[2].event = "retry"; }).empty());
   CHECK(broken([](History& history) {
           remove_reported(history, "revoked");
@@ -248,7 +252,7 @@ TEST_CASE("soak judge: a refusal or failure is a hearing too, and the dead need 
         }).empty());
 }
 
-TEST_CASE("soak judge: a tenant without an end, with two, or with more after it is found") {
+TEST_CASE("soak judge: finds a tenant with no end, two ends, or output after its end") {
   check_finds("ended once", [](History& history) { remove_reported(history, "completed"); });
   check_finds("ended once", [](History& history) {
     ann(history).reported.push_back(reported(50, "failed", kNext));
@@ -258,7 +262,7 @@ TEST_CASE("soak judge: a tenant without an end, with two, or with more after it 
   });
 }
 
-TEST_CASE("soak judge: a changed or short text is found, a beginning is enough when cut off") {
+TEST_CASE("soak judge: finds a changed or short text; a prefix is enough when it was cut off") {
   check_finds("undisturbed", [](History& history) { ann(history).tokens[1] = 7; });
   check_finds("undisturbed", [](History& history) { ann(history).tokens.pop_back(); });
   CHECK(broken([](History& history) {
@@ -267,7 +271,7 @@ TEST_CASE("soak judge: a changed or short text is found, a beginning is enough w
         }).empty());
 }
 
-TEST_CASE("soak judge: an extent that changes hands, or is free unscrubbed, is found") {
+TEST_CASE("soak judge: finds an extent with two owners, or free without a scrub") {
   check_finds("two owners", [](History& history) {
     std::get<events::RegionStateChanged>(events_of(history)[3].event).lease = to_string(kNext);
   });
@@ -279,21 +283,21 @@ TEST_CASE("soak judge: an extent that changes hands, or is free unscrubbed, is f
   });
 }
 
-TEST_CASE("soak judge: a lost byte, and memory that is not free in the end, are found") {
+TEST_CASE("soak judge: finds a lost byte, and memory that is not free at the end") {
   check_finds("no byte",
               [](History& history) { history.brokers.front().samples[0].free_bytes = 4; });
-  check_finds("free again", [](History& history) { history.last->free_bytes = 7; });
-  check_finds("free again", [](History& history) { history.last.reset(); });
+  check_finds("all memory is free", [](History& history) { history.last->free_bytes = 7; });
+  check_finds("all memory is free", [](History& history) { history.last.reset(); });
 }
 
-TEST_CASE(
-    "soak judge: a foreign canary is found, and a look that never saw the owner's is no look") {
-  check_finds("canary",
-              [](History& history) { history.canaries->foreign = {"bob's in memory of ann"}; });
+TEST_CASE("soak judge: finds a foreign canary, and fails without the owner's canary") {
+  check_finds("canary", [](History& history) {
+    history.canaries->foreign = {"the canary of bob is in the memory of ann"};
+  });
   check_finds("canary", [](History& history) { history.canaries->own_found = 0; });
 }
 
-TEST_CASE("soak judge: a death may swallow or repeat a transition, but turns nothing back") {
+TEST_CASE("soak judge: a broker death may lose or repeat a transition, but not reverse one") {
   const auto restart_at = [](History& history, std::int64_t ns) {
     history.brokers.front().restarts = {TimePoint{ns}};
   };
@@ -323,13 +327,13 @@ TEST_CASE("soak judge: a death may swallow or repeat a transition, but turns not
   });
 }
 
-TEST_CASE("soak judge: a crash is found, a typed end and the ladder's kill are none") {
-  check_finds("crash", [](History& history) { history.ends = {{"w1", 139}}; });
-  check_finds("crash", [](History& history) { history.ends = {{"broker", 1}}; });
+TEST_CASE("soak judge: finds a crash; an error exit and a kill by the broker are not crashes") {
+  check_finds("crashed", [](History& history) { history.ends = {{"w1", 139}}; });
+  check_finds("crashed", [](History& history) { history.ends = {{"broker", 1}}; });
   CHECK(broken([](History& history) { history.ends = {{"w1", 137}, {"w2", 35}}; }).empty());
 }
 
-TEST_CASE("soak judge: a lease number that comes back after a restart is another lease") {
+TEST_CASE("soak judge: a lease id that is reused after a restart is another lease") {
   CHECK(broken([](History& history) {
           History again = good();
           for (auto& event : again.brokers.front().events) event.at.boottime_ns += 1000;

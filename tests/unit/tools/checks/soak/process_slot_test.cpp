@@ -12,19 +12,23 @@ namespace {
 /// A pidfd is readable once its process has ended.
 void wait_for_end(ProcessSlot& slot) {
   pollfd end{.fd = slot.pidfd().get(), .events = POLLIN, .revents = 0};
-  constexpr int kPatience_ms = 60'000;
-  REQUIRE(::poll(&end, 1, kPatience_ms) == 1);
+  constexpr int kTimeout_ms = 60'000;
+  REQUIRE(::poll(&end, 1, kTimeout_ms) == 1);
+}
+
+Child start_shell(const char* command) {
+  return Child::start({.argv = {"/bin/sh", "-c", command}, .log_path = "/dev/null"}).value();
 }
 
 ProcessSlot slot_of(const char* command) {
   ProcessSlot slot;
-  REQUIRE(slot.start({.argv = {"/bin/sh", "-c", command}, .log_path = "/dev/null"}));
+  slot.adopt(start_shell(command));
   return slot;
 }
 
 }  // namespace
 
-TEST_CASE("soak slot: it stays has_process until the end of its process was taken") {
+TEST_CASE("soak slot: has a process until its exit status is taken") {
   ProcessSlot slot = slot_of("exit 7");
   wait_for_end(slot);
   CHECK_FALSE(slot.is_running());
@@ -34,12 +38,12 @@ TEST_CASE("soak slot: it stays has_process until the end of its process was take
   CHECK_FALSE(slot.take_exit_status());
 }
 
-TEST_CASE("soak slot: who was killed is known until the slot is has_process again") {
+TEST_CASE("soak slot: was_killed holds until the next process starts") {
   ProcessSlot slot = slot_of("exec sleep 600");
   slot.kill();
   wait_for_end(slot);
   CHECK(slot.take_exit_status() == 128 + 9);
   CHECK(slot.was_killed());
-  REQUIRE(slot.start({.argv = {"/bin/sh", "-c", "exit 0"}, .log_path = "/dev/null"}));
+  slot.adopt(start_shell("exit 0"));
   CHECK_FALSE(slot.was_killed());
 }

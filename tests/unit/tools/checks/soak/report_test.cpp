@@ -19,7 +19,7 @@ RoundResult round_with(bool passed, const std::string& seen) {
 
 }  // namespace
 
-TEST_CASE("soak summary: adds rounds up, and counts only kills as kills") {
+TEST_CASE("soak summary: adds up rounds, and counts only kills as kills") {
   Settings settings;
   Summary summary(settings);
   CHECK_FALSE(summary.all_passed());  // nothing was judged
@@ -31,7 +31,7 @@ TEST_CASE("soak summary: adds rounds up, and counts only kills as kills") {
   CHECK(summary.json()["checks"][0]["seen"] == "2");
 }
 
-TEST_CASE("soak summary: one broken promise in one round breaks all, and its values stay") {
+TEST_CASE("soak summary: one failed check in one round fails all, and its values are kept") {
   Settings settings;
   Summary summary(settings);
   summary.add(round_with(true, "fine"));

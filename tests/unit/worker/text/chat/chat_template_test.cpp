@@ -59,7 +59,7 @@ TEST_CASE("chat: a control token that is not in the vocabulary is a corrupt file
   CHECK_THAT(chat.error().detail, Contains("bos_token_id is 1, the vocabulary has 1 tokens"));
 }
 
-TEST_CASE("chat: a template we cannot read is refused with the construct and its line") {
+TEST_CASE("chat: an unsupported template is refused with the construct and its line") {
   const auto chat = template_of(GgufBuilder().set("tokenizer.chat_template", "\n{% import 'a' %}"));
   REQUIRE_FALSE(chat.has_value());
   CHECK(chat.error().code == Errc::UnsupportedModel);

@@ -5,12 +5,6 @@
 using namespace leasehold;
 using namespace leasehold::testing;
 
-namespace {
-
-const std::vector<std::string> kNone;
-
-}  // namespace
-
 TEST_CASE("jinja: methods of text") {
   CHECK(
       mismatches(
@@ -31,14 +25,14 @@ TEST_CASE("jinja: methods of text") {
            {"{{ 'abc'.removeprefix('a') }}{{ 'abc'.removesuffix('c') }}{{ '12'.isdigit() }}",
             "bcabTrue"},
            {"{{ '{} {} {k} {{}}'.format(1, 2, k=3) }}{{ '{1}{0}'.format(1, 2) }}",
-            "1 2 3 {}21"}}) == kNone);
+            "1 2 3 {}21"}}) == kNoMismatch);
 }
 
 TEST_CASE("jinja: methods of dicts and lists") {
   CHECK(mismatches({{"{{ dict.get('a') }}{{ dict.get('q') }}{{ dict.get('q', 5) }}", "xNone5"},
                     {"{{ dict.keys() | list }}{{ dict.values() | list }}", "['b', 'a'][1, 'x']"},
                     {"{{ {'items': 1}['items'] }}", "1"},
-                    {"{{ list.index(1) }}{{ [1, 1].count(1) }}", "12"}}) == kNone);
+                    {"{{ list.index(1) }}{{ [1, 1].count(1) }}", "12"}}) == kNoMismatch);
 }
 
 TEST_CASE("jinja: filters of text") {
@@ -52,7 +46,7 @@ TEST_CASE("jinja: filters of text") {
                     {"{{ '<a & \"b\">' | e }}{{ '<' | safe }}", "&lt;a &amp; &#34;b&#34;&gt;<"},
                     {"{{ [1, none, 'a'] | join('-') }}{{ messages | join(',', attribute='role') }}",
                      "1-None-asystem,user,assistant"},
-                    {"{{ 1.0 | string }}{{ nothing | string }}", "1.0None"}}) == kNone);
+                    {"{{ 1.0 | string }}{{ nothing | string }}", "1.0None"}}) == kNoMismatch);
 }
 
 TEST_CASE("jinja: tojson writes what json.dumps writes") {
@@ -65,7 +59,7 @@ TEST_CASE("jinja: tojson writes what json.dumps writes") {
                     {"{{ 'é😀' | tojson(ensure_ascii=true) }}", "\"\\u00e9\\ud83d\\ude00\""},
                     {"{{ dict | tojson(separators=(',', ':')) }}", R"({"b":1,"a":"x"})"},
                     {"{{ dict | tojson(sort_keys=true) }}", R"({"a": "x", "b": 1})"},
-                    {"{{ {1: 2, none: 3} | tojson }}", R"({"1": 2, "null": 3})"}}) == kNone);
+                    {"{{ {1: 2, none: 3} | tojson }}", R"({"1": 2, "null": 3})"}}) == kNoMismatch);
 }
 
 TEST_CASE("jinja: filters of lists") {
@@ -88,7 +82,7 @@ TEST_CASE("jinja: filters of lists") {
             "[('a', 'x'), ('b', 1)][('b', 1), ('a', 2)]"},
            {"{{ dict | items | list }}{{ missing | items | list }}", "[('b', 1), ('a', 'x')][]"},
            {"{{ list | max }}{{ list | min }}{{ list | sum }}{{ names | max }}", "316c"},
-           {"{{ deep | sum(attribute='x.y') }}", "3"}}) == kNone);
+           {"{{ deep | sum(attribute='x.y') }}", "3"}}) == kNoMismatch);
 }
 
 TEST_CASE("jinja: filters that apply filters and tests") {
@@ -106,7 +100,19 @@ TEST_CASE("jinja: filters that apply filters and tests") {
              {"{{ messages | rejectattr('role', 'in', ['user', 'system']) | map(attribute='role') "
               "| list }}",
               "['assistant']"},
-             {"{{ messages | selectattr('note') | list | count }}", "1"}}) == kNone);
+             {"{{ messages | selectattr('note') | list | count }}", "1"}}) == kNoMismatch);
+}
+
+TEST_CASE("jinja: map, select and reject of none and of other false values are empty") {
+  CHECK(mismatches({{"{{ none | selectattr('x') | list }}{{ none | select | list }}", "[][]"},
+                    {"{{ none | map('upper') | list }}{{ none | rejectattr('x') | list }}", "[][]"},
+                    {"{{ missing | reject('odd') | list }}{{ 0 | select | list }}", "[][]"}}) ==
+        kNoMismatch);
+}
+
+TEST_CASE("jinja: letters beyond ASCII change case") {
+  CHECK(mismatches({{"{{ accent | upper }}{{ 'ÉA' | lower }}{{ 'éA' | capitalize }}", "NAÏVEéaÉa"},
+                    {"{{ 'éa àB' | title }}", "Éa Àb"}}) == kNoMismatch);
 }
 
 TEST_CASE("jinja: filters of numbers, and default") {
@@ -117,7 +123,7 @@ TEST_CASE("jinja: filters of numbers, and default") {
                      "32.042.67"},
                     {"{{ 42.55 | round(1, 'floor') }}{{ 42.1 | round(0, 'ceil') }}", "42.543.0"},
                     {"{{ missing | default('d') }}{{ '' | default('d') }}{{ '' | d('e', true) }}",
-                     "de"}}) == kNone);
+                     "de"}}) == kNoMismatch);
 }
 
 TEST_CASE("jinja: tests") {
@@ -135,7 +141,7 @@ TEST_CASE("jinja: tests") {
            {"{{ n is equalto 7 }}{{ n is eq(8) }}{{ 3 is in list }}{{ n is not none }}",
             "TrueFalseTrueTrue"},
            {"{{ 'a' is lower }}{{ 'A' is upper }}{{ n is gt 3 }}{{ range is callable }}",
-            "TrueTrueTrueTrue"}}) == kNone);
+            "TrueTrueTrueTrue"}}) == kNoMismatch);
 }
 
 TEST_CASE("jinja: functions") {
@@ -144,5 +150,5 @@ TEST_CASE("jinja: functions") {
                     {"{{ dict | length }}", "2"},
                     {"{% set d = namespace(f=1) %}{{ d.f }}", "1"},
                     {"{{ strftime_now('%d %b %Y') }}[{{ strftime_now('') }}]", "20 Nov 2024[]"}}) ==
-        kNone);
+        kNoMismatch);
 }

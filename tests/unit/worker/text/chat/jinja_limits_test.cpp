@@ -24,72 +24,73 @@ std::string repeated(std::string_view text, int times) {
 
 }  // namespace
 
-TEST_CASE("jinja: a construct we lack is named with its line") {
+TEST_CASE("jinja: an unsupported construct is named with its line") {
   for (const auto& [source, what] : std::vector<std::pair<std::string, std::string>>{
            {"a\n{% include 'x' %}", "line 2: the tag 'include' is not supported"},
            {"\n\n{{ n | groupby('x') }}", "line 3: the filter 'groupby' is not supported"},
            {"{{ n is sameas 3 }}", "line 1: the test 'sameas' is not supported"},
            {"{{ list.append(1) }}", "line 1: the method 'append' is not supported"},
            {"{{ lipsum() }}", "line 1: the function 'lipsum' is not supported"},
-           {"{{ range(*list) }}", "line 1: arguments unpacked by '*' are not supported"},
+           {"{{ range(*list) }}", "line 1: '*' arguments are not supported"},
            {"{{ '%s' % n }}", "line 1: formatting text with '%'"},
-           {"{{ accent | upper }}", "line 1: upper and lower case of letters beyond ASCII"},
+           {"{{ 'ß' | upper }}", "line 1: the case mapping of 'ß'"},
+           {"{{ accent.title() }}", "line 1: title case of letters beyond ASCII"},
            {"{% for i in list recursive %}{% endfor %}", "line 1: recursive loops"}}) {
     CHECK_THAT(rendered(source), StartsWith("UnsupportedModel") && Contains(what));
   }
 }
 
-TEST_CASE("jinja: an unknown filter in a branch nobody takes does no harm") {
+TEST_CASE("jinja: an unknown filter in a branch that is not taken is ignored") {
   CHECK(rendered("{% if not yes %}{{ n | groupby('x') }}{% endif %}a") == "a");
 }
 
-TEST_CASE("jinja: a template that is wrong says where and what was expected") {
+TEST_CASE("jinja: a syntax error names its line and the expected token") {
   for (const auto& [source, what] : std::vector<std::pair<std::string, std::string>>{
            {"{% if n %}a", "line 1: expected 'endif', got the end of the template"},
            {"{{ n", "line 1: '}}' is missing"},
            {"{% for i list %}", "expected 'in', got 'list'"},
            {"{{ n + }}", "expected an expression, got '}}'"},
-           {"\n{{ 'a }}", "line 2: a text that does not end"},
-           {"{# a", "a comment that does not end"},
+           {"\n{{ 'a }}", "line 2: a string has no closing quote"},
+           {"{# a", "a comment has no '#}'"},
            {"{% raw %}a", "'raw' without 'endraw'"},
-           {"{{ (n] }}", "']' closes nothing"},
+           {"{{ (n] }}", "']' has no opening bracket"},
            {"{% break %}", "'break' outside a loop"},
            {"{% for i in list %}{% macro m() %}{% break %}{% endmacro %}{% endfor %}",
             "'break' outside a loop"},
-           {"{{ n ? 1 : 2 }}", "the character '?' has no meaning here"},
+           {"{{ n ? 1 : 2 }}", "unexpected character '?'"},
            {"{{ 99999999999999999999 }}", "is too large"},
-           {"{{ '\\ud800' }}", "is no character"}}) {
+           {"{{ '\\ud800' }}", "is not a character"}}) {
     CHECK_THAT(rendered(source), StartsWith("UnsupportedModel") && Contains(what));
   }
 }
 
-TEST_CASE("jinja: what Python would not compute is a bad request, with its line") {
+TEST_CASE("jinja: an exception of Python is a bad request with its line") {
   for (const auto& [source, what] : std::vector<std::pair<std::string, std::string>>{
            {"\n{{ missing.x }}", "line 2: 'missing' is undefined"},
            {"{{ dict.zzz.x }}", "'dict' has no 'zzz'"},
            {"{{ missing + 1 }}", "'missing' is undefined"},
-           {"{{ 'a' + 1 }}", "'+' does not work between 'str' and 'int'"},
+           {"{{ 'a' + 1 }}", "'+' is not supported between 'str' and 'int'"},
            {"{{ 1 / 0 }}", "division by zero"},
-           {"{{ 'a' < 1 }}", "have no order"},
-           {"{{ 1 in 2 }}", "nothing is in a 'int'"},
+           {"{{ 'a' < 1 }}", "cannot be ordered"},
+           {"{{ 1 in 2 }}", "'int' is not a container"},
            {"{% for i in n %}{% endfor %}", "'int' cannot be iterated"},
-           {"{% set a, b = list %}", "3 values cannot be unpacked into 2"},
-           {"{% set dict.a = 1 %}", "'dict' is no namespace"},
-           {"{{ 9223372036854775807 + 1 }}", "a whole number has become too large"},
+           {"{% set a, b = list %}", "cannot unpack 3 values into 2"},
+           {"{% set dict.a = 1 %}", "'dict' is not a namespace"},
+           {"{{ 9223372036854775807 + 1 }}", "an integer overflows 64 bits"},
            {"{{ n() }}", "'int' cannot be called"},
-           {"{{ word.upper(1) }}", "an argument it does not take"},
-           {"{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}", "'m' was given an argument"},
-           {"{{ missing | tojson }}", "JSON has no word for 'undefined'"}}) {
+           {"{{ word.upper(1) }}", "does not take this argument"},
+           {"{% macro m(a) %}{% endmacro %}{{ m(1, 2) }}", "'m' does not take this argument"},
+           {"{{ missing | tojson }}", "'undefined' is not JSON serializable"}}) {
     CHECK_THAT(rendered(source), StartsWith("BadRequest") && Contains(what));
   }
 }
 
-TEST_CASE("jinja: raise_exception ends the rendering with the template's own words") {
+TEST_CASE("jinja: raise_exception ends the rendering with the template's text") {
   CHECK(rendered("a{{ raise_exception('Only ' ~ n) }}") ==
         "BadRequest: the model's chat template refuses these messages: Only 7");
 }
 
-TEST_CASE("jinja: no template makes more text than it may") {
+TEST_CASE("jinja: the output of a template is bounded") {
   const jinja::Limits small{.output_bytes = 1000};
   CHECK(code_of("{% for i in range(1001) %}a{% endfor %}", small) == Errc::PromptTooLong);
   CHECK(code_of("{{ 'a' * 1001 }}", small) == Errc::PromptTooLong);
@@ -98,7 +99,7 @@ TEST_CASE("jinja: no template makes more text than it may") {
   CHECK(render("{% for i in range(1000) %}a{% endfor %}", small)->size() == 1000);
 }
 
-TEST_CASE("jinja: no template runs for ever") {
+TEST_CASE("jinja: the steps of a template are bounded") {
   const std::string thousand = "{% for i in range(1000) %}";
   const std::string end = "{% endfor %}";
   CHECK(code_of(thousand + thousand + thousand + end + end + end) == Errc::PromptTooLong);
@@ -112,15 +113,15 @@ TEST_CASE("jinja: no template runs for ever") {
   CHECK(code_of("{{ range(0, 9223372036854775807) }}") == Errc::UnsupportedModel);
 }
 
-TEST_CASE("jinja: searching costs no more than the text is long") {
-  // A search that starts anew at each place would take some 10^10 steps here.
+TEST_CASE("jinja: searches take linear time") {
+  // A naive search takes about 10^10 steps here.
   const std::string source =
       "{% set hay = 'a' * 200000 %}{% set needle = 'a' * 100000 ~ 'b' %}"
       "{{ hay.find(needle) }}{{ needle in hay }}{{ hay.split(needle) | length }}";
   CHECK(rendered(source) == "-1False1");
 }
 
-TEST_CASE("jinja: nothing nests deeper than the stack has room for") {
+TEST_CASE("jinja: the nesting of templates, macros and values is bounded") {
   CHECK(code_of("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}") == Errc::UnsupportedModel);
   CHECK(code_of("{{ " + repeated("(", 5000) + repeated(")", 5000) + " }}") ==
         Errc::UnsupportedModel);
@@ -134,8 +135,8 @@ TEST_CASE("jinja: nothing nests deeper than the stack has room for") {
   CHECK(rendered("{{ 1" + repeated(" ~ 1", 150) + " }}") == repeated("1", 151));
 }
 
-TEST_CASE("jinja: a namespace that holds itself is let go of") {
-  // The address sanitizer would find what is not.
+TEST_CASE("jinja: a namespace that contains itself is freed") {
+  // The address sanitizer reports leaks.
   CHECK(rendered("{% set a = namespace() %}{% set a.self = a %}{% set a.list = [a] %}ok") == "ok");
   CHECK(
       rendered(

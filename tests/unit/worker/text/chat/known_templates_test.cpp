@@ -1,5 +1,5 @@
-// The prompt formats that models document, each with a template in the style of its family.
-// Expected texts were compared with what Jinja 3.1 makes of the same files.
+// The documented prompt formats of models, each with a template in the style of its family.
+// jinja2/compare.py renders the same files with Jinja2.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -52,7 +52,7 @@ Result<std::string> rendered(const std::string& source, const Json& test) {
 
 }  // namespace
 
-TEST_CASE("chat: every known template makes the prompt its model documents") {
+TEST_CASE("chat: every known template renders the documented prompt") {
   const auto files = template_files();
   CHECK(files.size() >= 10);
   for (const auto& file : files) {

@@ -1,4 +1,4 @@
-/// Small templates rendered over variables every test may use.
+/// Renders small templates over the variables of the tests.
 #pragma once
 
 #include <string>
@@ -14,14 +14,15 @@ namespace leasehold::testing {
 /// 2024-11-20 12:00 UTC.
 Result<std::string> render(std::string_view source, const jinja::Limits& limits = {});
 
-/// What it prints; the error's code and sentence when it prints nothing.
+/// The output, or the code and detail of the error.
 std::string rendered(std::string_view source);
 
 struct Example {
   std::string_view source;
   std::string_view expected;
 };
-/// The sources that print something else than expected, with both.
+/// The examples whose output differs, with both texts.
+inline const std::vector<std::string> kNoMismatch;
 std::vector<std::string> mismatches(const std::vector<Example>& examples);
 
 }  // namespace leasehold::testing

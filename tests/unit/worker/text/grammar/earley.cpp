@@ -20,8 +20,8 @@ void Earley::predict(std::uint32_t rule, std::size_t from, std::vector<Item>& to
     todo.emplace_back(rule, alternative, from);
 }
 
-/// Predicts and completes until nothing is new. An item that completes something nullable may come
-/// before the one that waits for it, so it goes round until the column stops growing.
+/// Predicts and completes until the column stops growing: an item that completes a nullable rule
+/// may precede the item that waits for it.
 void Earley::complete(Column& column, std::vector<Item> todo) {
   const std::size_t here = columns_.size() - 1;
   const auto settle = [&] {

@@ -1,5 +1,4 @@
-/// Another way to tell whether a text fits a grammar: Earley's recogniser (1970), straight from the
-/// paper, with none of the matcher's stacks, states or memory. Slow; the judge.
+/// Earley's recognizer (1970), written after the paper, as a reference for the matcher. Slow.
 #pragma once
 
 #include <set>
@@ -15,16 +14,16 @@ class Earley {
  public:
   explicit Earley(const Grammar& grammar);
 
-  /// False when no text of the grammar begins like this; nothing more is read then.
+  /// Returns false if no text of the grammar begins like this. Later calls have no effect then.
   bool push(std::uint8_t byte);
   bool push(std::string_view bytes);
 
   bool is_alive() const { return !columns_.back().empty(); }
-  /// The text so far is one of the grammar's.
+  /// True if the grammar accepts the text so far.
   bool may_end() const;
 
  private:
-  /// A rule's alternative up to `symbol`, begun in column `from`.
+  /// An alternative of a rule, read up to `symbol`, that began in column `from`.
   using Item = std::tuple<std::uint32_t, std::uint32_t, std::size_t>;  // rule, symbol, from
   using Column = std::set<Item>;
 
@@ -35,7 +34,7 @@ class Earley {
   std::vector<Column> columns_;
 };
 
-/// The whole text is one of the grammar's.
+/// True if the grammar accepts the whole text.
 bool accepts(const Grammar& grammar, std::string_view text);
 
 }  // namespace leasehold::testing

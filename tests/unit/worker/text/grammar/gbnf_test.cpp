@@ -43,9 +43,9 @@ const std::vector<Case>& cases() {
       {"root ::= expr\nexpr ::= term (\"+\" term)*\nterm ::= [0-9]+ | \"(\" expr \")\"",
        {"1", "1+2", "(1+22)+3"},
        {"+", "1+", "(1", "1)"}},
-      // Ambiguous, in several ways at once.
+      // Ambiguous in several ways.
       {"root ::= a* b*\na ::= \"x\" | \"xx\"\nb ::= \"x\" | \"y\"", {"", "xxx", "xxyyx"}, {"z"}},
-      // Repetitions of what may be empty.
+      // Repetitions of parts that may be empty.
       {R"(root ::= ("a"* "b"?)* "c")", {"c", "aabac", "bbc"}, {"a", "cc"}},
       {R"(root ::= (""  | "a"){3} "!")", {"!", "aaa!", "a!"}, {"aaaa!"}},
       {"a-Rule_1 ::= \"z\"\r\nroot ::= a-Rule_1\r\n", {"z"}, {""}},
@@ -67,10 +67,10 @@ const std::vector<InvalidGrammar>& invalid_grammars() {
       {"root = \"a\"", "line 1 column 6: expected '::='"},
       {"root ::= \"a", "line 1 column 10: this '\"' is not closed"},
       {"root ::= [a", "line 1 column 10: this '[' is not closed"},
-      {"root ::= (\"a\"", "line 1 column 10: this '(' is not closed"},
+      {"root ::= (\"a\"", "line 1 column 10: '(' is not closed"},
       {"root ::= \"a\" )", "line 1 column 14: expected the end of the line"},
       {"root ::= [z-a]", "line 1 column 11: the range ends before it begins"},
-      {"root ::= \"\\q\"", "line 1 column 11: this escape is not known"},
+      {"root ::= \"\\q\"", "line 1 column 11: unknown escape"},
       {"root ::= \"\\xZ1\"", "line 1 column 11: expected 2 hex digits"},
       {"root ::= \"\\uD800\"", "line 1 column 11: expected 4 hex digits of a character"},
       {"root ::= \"é\" {3,2}", "line 1 column 14: the repetition ends before it begins"},
@@ -80,13 +80,13 @@ const std::vector<InvalidGrammar>& invalid_grammars() {
       {"root ::= <[5]>", "line 1 column 10: expected a literal"},
       {"root ::= root \"a\" | \"b\"", "rule 'root' is left recursive"},
       {"root ::= a\na ::= b \"x\" | \"y\"\nb ::= c\nc ::= a", "is left recursive"},
-      {"root ::= root", "is left recursive"},  // harmless to a matcher, but says nothing
+      {"root ::= root", "is left recursive"},  // harmless, but without any text
       {"root ::= \"z\" e\ne ::= o e \"x\" | \"y\"\no ::= \"\" | \"q\"",
        "rule 'e' is left recursive"},
-      {"root ::= \"a\" root", "rule 'root' can never be completed"},
-      {"root ::= \"b\" | a\na ::= \"x\" b\nb ::= \"y\" a", "can never be completed"},
-      {"root ::= b | ([] | [] \"x\")\nb ::= \"y\"", "rule 'root' can never"},
-      {"root ::= []", "rule 'root' can never be completed"},
+      {"root ::= \"a\" root", "rule 'root' cannot be completed"},
+      {"root ::= \"b\" | a\na ::= \"x\" b\nb ::= \"y\" a", "cannot be completed"},
+      {"root ::= b | ([] | [] \"x\")\nb ::= \"y\"", "rule 'root' cannot"},
+      {"root ::= []", "rule 'root' cannot be completed"},
       {"root ::= \"a\"{40000}", "more than"},
       {"root ::= .{60000}", "more than"},
       {"root ::= \"\xff\"", "not UTF-8 at byte 10"},
@@ -96,7 +96,7 @@ const std::vector<InvalidGrammar>& invalid_grammars() {
 
 }  // namespace
 
-TEST_CASE("gbnf: a grammar is the texts it says, no more and no fewer") {
+TEST_CASE("gbnf: a grammar accepts exactly its texts") {
   for (const Case& one : cases()) {
     const Grammar grammar = grammar_of(one.grammar);
     for (const std::string& text : one.accepted) {
@@ -110,7 +110,7 @@ TEST_CASE("gbnf: a grammar is the texts it says, no more and no fewer") {
   }
 }
 
-TEST_CASE("gbnf: what is no grammar is BadRequest that says where and what") {
+TEST_CASE("gbnf: an invalid grammar is a BadRequest with position and cause") {
   for (const InvalidGrammar& wrong : invalid_grammars()) {
     CAPTURE(wrong.grammar);
     const Result<Grammar> grammar = parse_gbnf(wrong.grammar);
@@ -120,7 +120,7 @@ TEST_CASE("gbnf: what is no grammar is BadRequest that says where and what") {
   }
 }
 
-TEST_CASE("gbnf: parentheses beyond all reason are refused, not followed") {
+TEST_CASE("gbnf: deeply nested parentheses are refused") {
   const std::string deep = "root ::= " + std::string(5000, '(') + "\"a\"" + std::string(5000, ')');
   REQUIRE(parse_gbnf(deep).error().code == Errc::BadRequest);
 }

@@ -25,7 +25,7 @@ struct MatchedText {
 
 }  // namespace
 
-TEST_CASE("grammar matcher: where a text may end and where it must") {
+TEST_CASE("grammar matcher: a text ends where it may and where it must") {
   MatchedText optional(R"(root ::= "a" "b"?)");
   REQUIRE_FALSE(optional.matcher.may_end(optional.state));
   REQUIRE(optional.take("a"));
@@ -37,7 +37,7 @@ TEST_CASE("grammar matcher: where a text may end and where it must") {
   REQUIRE_FALSE(optional.matcher.may_end(optional.state));
 }
 
-TEST_CASE("grammar matcher: a loop needs no depth, a nesting does, and too much is not allowed") {
+TEST_CASE("grammar matcher: loops need no depth, and nesting is bounded") {
   MatchedText loop(R"(root ::= ("a" | "b" "c")*)");
   for (int i = 0; i < 5000; ++i) REQUIRE(loop.take("abc"));
   REQUIRE(loop.matcher.may_end(loop.state));
@@ -50,8 +50,8 @@ TEST_CASE("grammar matcher: a loop needs no depth, a nesting does, and too much 
   REQUIRE_FALSE(nested.matcher.overflowed());
 }
 
-TEST_CASE("grammar matcher: what was forgotten is found again") {
-  // Counts to 3000: as many states, more than are kept.
+TEST_CASE("grammar matcher: dropped states are computed again") {
+  // Counts to 3000: more states than the matcher keeps.
   MatchedText counted(R"(root ::= "a"{3000} "b")");
   for (int i = 0; i < 3000; ++i) REQUIRE(counted.take("a"));
   REQUIRE_FALSE(counted.matcher.overflowed());
@@ -59,7 +59,7 @@ TEST_CASE("grammar matcher: what was forgotten is found again") {
   REQUIRE(counted.matcher.must_end(counted.state));
 }
 
-TEST_CASE("grammar matcher: too many readings at a time are said, not dropped") {
+TEST_CASE("grammar matcher: too many readings set overflowed") {
   std::string text = "root ::= r0";
   for (int i = 1; i < 600; ++i) text += " | r" + std::to_string(i);
   for (int i = 0; i < 600; ++i)

@@ -1,5 +1,5 @@
-// Random texts that the mask lets through are JSON, and valid under the schema: judged by a parser
-// and a validator that know nothing of grammars.
+// Random texts along masks are JSON and valid under the schema, checked by a parser and a validator
+// that use no grammar.
 #include <catch2/catch.hpp>
 
 #include "common/random.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 using State = GrammarMatcher::State;
 
-/// Draws tokens until the text is complete. After `max_steps` of them it takes what closes things.
+/// Draws tokens until the text is complete. After `max_steps` tokens it prefers closing brackets.
 class RandomWalk {
  public:
   RandomWalk(const Vocabulary& vocabulary, const PieceTrie& trie, const Grammar& grammar)
@@ -49,7 +49,7 @@ class RandomWalk {
       return true;
     });
     REQUIRE_FALSE(allowed.empty());
-    // Within a string a bracket closes nothing; there anything may stand, a tilde for one.
+    // Inside a string brackets do not close; a tilde is allowed only there.
     const std::string_view closers = mask.contains('~') ? "\"" : "}]\"";
     for (const char closing : closers)
       if (finish_quickly && mask.contains(static_cast<unsigned char>(closing)))
@@ -82,11 +82,11 @@ void check_walks(const GrammarSource& source, const nlohmann::ordered_json& sche
 
 }  // namespace
 
-TEST_CASE("json walks: what JSON mode lets through is a JSON object") {
+TEST_CASE("json walks: JSON mode generates JSON objects") {
   check_walks({GrammarKind::JsonObject, ""}, {{"type", "object"}}, 300);
 }
 
-TEST_CASE("json walks: what a schema lets through is valid under it") {
+TEST_CASE("json walks: a schema generates valid texts only") {
   const char* kSchemas[] = {
       R"({"type":"object","properties":{"name":{"type":"string","maxLength":8},"age":{"type":"integer","minimum":0,"maximum":150},
           "tags":{"type":"array","items":{"enum":["a","b\n","é"]},"maxItems":4},"ok":{"type":["boolean","null"]}},"required":["age","name"]})",

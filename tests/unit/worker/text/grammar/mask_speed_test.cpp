@@ -1,4 +1,4 @@
-// What masks cost in CPU time; nothing is asserted. Run: worker_grammar_test "[.speed]"
+// CPU time of masks; asserts nothing. Run: worker_grammar_test "[.speed]"
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
@@ -18,7 +18,7 @@ std::int64_t microseconds_since(std::clock_t begin) {
   return (std::clock() - begin) * 1'000'000 / CLOCKS_PER_SEC;
 }
 
-/// All bytes, then words with and without a space before them, of a few syllables.
+/// All bytes, then words of a few syllables with and without a leading space.
 std::vector<std::string> english_like(std::size_t n) {
   constexpr std::string_view kSyllables[] = {"the", "in", "er", "an", "re", "on", "at", "en",
                                              "nd",  "ti", "es", "or", "te", "of", "ed", "is",

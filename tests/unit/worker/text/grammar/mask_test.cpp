@@ -1,4 +1,4 @@
-// The mask of a state against every piece tried by itself with Earley's recogniser.
+// Compares the mask of a state with Earley's recognizer on every piece.
 #include <catch2/catch.hpp>
 
 #include "common/random.hpp"
@@ -31,7 +31,7 @@ TokenMask brute_force_mask(const Vocabulary& vocabulary, const Earley& earley) {
   return mask;
 }
 
-/// Walks at random along what the mask allows, comparing at every step.
+/// Walks at random along allowed tokens and compares at every step.
 void compare_along_walk(const GrammarSource& source, std::uint64_t seed, int steps) {
   const Vocabulary vocabulary = awkward_vocabulary(seed);
   const PieceTrie trie = vocabulary.trie();
@@ -53,7 +53,7 @@ void compare_along_walk(const GrammarSource& source, std::uint64_t seed, int ste
     });
     REQUIRE(matcher.must_end(state) == (allowed.empty() && matcher.may_end(state)));
     if (allowed.empty()) return;
-    // Longer pieces are rarer and more interesting: the last ones of the vocabulary.
+    // Prefers longer pieces, which are at the end of the vocabulary.
     const std::uint64_t back = std::min(random.below(allowed.size()), random.below(allowed.size()));
     const std::string& piece =
         vocabulary.pieces[static_cast<std::size_t>(allowed[allowed.size() - 1 - back])];
@@ -66,7 +66,7 @@ void compare_along_walk(const GrammarSource& source, std::uint64_t seed, int ste
 
 }  // namespace
 
-TEST_CASE("mask: it allows exactly the tokens that can go on, ambiguous grammars included") {
+TEST_CASE("mask: it allows exactly the possible tokens, also for ambiguous grammars") {
   const char* kGrammars[] = {
       R"(root ::= ("a" | "ab" | "b" | "ba")* "!"?)",
       "root ::= e\ne ::= t (\"-\" t)*\nt ::= [0-9]+ | \"[\" e \"]\" | t2\nt2 ::= [0-9] [0-9]",
@@ -79,7 +79,7 @@ TEST_CASE("mask: it allows exactly the tokens that can go on, ambiguous grammars
       compare_along_walk({GrammarKind::Gbnf, text}, seed, 12);
 }
 
-TEST_CASE("mask: it allows exactly the tokens that can go on in JSON") {
+TEST_CASE("mask: it allows exactly the possible tokens in JSON") {
   for (std::uint64_t seed = 0; seed < 6; ++seed)
     compare_along_walk({GrammarKind::JsonObject, ""}, seed, 14);
   const std::string schema =
@@ -90,7 +90,7 @@ TEST_CASE("mask: it allows exactly the tokens that can go on in JSON") {
     compare_along_walk({GrammarKind::JsonSchema, schema}, seed, 14);
 }
 
-TEST_CASE("mask: tokens without bytes are never allowed, tokens of the same bytes alike") {
+TEST_CASE("mask: tokens without bytes are forbidden, tokens with equal bytes are treated alike") {
   Vocabulary vocabulary{{"a", "", "ab", "ab", "b", "abc", "c"}};
   const auto grammar = compile_grammar({GrammarKind::Gbnf, R"(root ::= "abd" | "a" "b" "b")"});
   GrammarMatcher matcher(*grammar);

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <regex>
 
+#include "common/utf8.hpp"
+
 namespace leasehold::testing {
 namespace {
 
@@ -17,11 +19,6 @@ bool is_of_type(const Json& value, const std::string& type) {
   if (type == "number") return value.is_number();
   if (type == "null") return value.is_null();
   return type == value.type_name();  // object array string boolean
-}
-
-std::size_t code_point_count(const std::string& text) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 const std::regex& regex_of(const std::string& format) {
@@ -45,7 +42,7 @@ bool is_day(const std::string& text) {
 }
 
 std::string check_string(const Schema& schema, const std::string& text) {
-  const std::size_t length = code_point_count(text);
+  const std::size_t length = count_characters(text);
   if (schema.contains("minLength") && length < schema["minLength"].get<std::size_t>())
     return "short";
   if (schema.contains("maxLength") && length > schema["maxLength"].get<std::size_t>())

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "common/random.hpp"
-#include "worker/text/grammar/code_point.hpp"
+#include "common/utf8.hpp"
 
 namespace leasehold {
 namespace {
@@ -38,13 +38,13 @@ std::uint64_t characters_between(std::uint32_t low, std::uint32_t high) {
 
 }  // namespace
 
-TEST_CASE("utf8 ranges: all of Unicode has the nine sequences of its table, and no surrogate") {
+TEST_CASE("utf8 ranges: all of Unicode has the nine sequences of the standard") {
   const auto all = utf8_ranges(0, 0x10FFFF);
   REQUIRE(spelled_count(all) == 0x110000 - 0x800);
   REQUIRE(all.size() <= 10);
 }
 
-TEST_CASE("utf8 ranges: a range spells its characters, each once, and nothing else") {
+TEST_CASE("utf8 ranges: a range matches each of its characters once and nothing else") {
   SeededRandom random(99);
   const std::uint32_t edges[] = {0,      0x7F,   0x80,   0x7FF,   0x800,    0xD7FF,  0xD800,
                                  0xDFFF, 0xE000, 0xFFFF, 0x10000, 0x10FFFF, 0x1F999, 0x3040};
@@ -57,7 +57,7 @@ TEST_CASE("utf8 ranges: a range spells its characters, each once, and nothing el
     const auto [low, high] = std::minmax({near(), near()});
     const auto sequences = utf8_ranges(low, high);
     CAPTURE(low, high);
-    // As many as there are characters, and every one that is asked for: so it is those.
+    // Equal count, and every character matches: so the sets are equal.
     REQUIRE(spelled_count(sequences) == characters_between(low, high));
     for (int i = 0; i < 40; ++i) {
       const auto c = low + static_cast<std::uint32_t>(random.below(high - low + 1));

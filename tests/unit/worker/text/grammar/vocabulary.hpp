@@ -1,6 +1,5 @@
-/// A small vocabulary with everything that is awkward: every single byte, pieces that end inside a
-/// character, pieces across several symbols of a grammar, several tokens for the same bytes, tokens
-/// without any.
+/// A small vocabulary with difficult tokens: every single byte, pieces that end inside a character,
+/// pieces across several symbols of a grammar, tokens with equal bytes, tokens without bytes.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-/// One draw, with nothing around it.
+/// One draw of the sampler.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -11,7 +11,7 @@ struct Draw {
   std::vector<float> logits;
   SamplingParams params;
   std::vector<TokenId> history;
-  std::uint32_t position = 0;  ///< Of the history, the last so many were emitted.
+  std::uint32_t position = 0;  ///< Number of generated tokens at the end of the history.
   std::optional<TokenMask> allowed;
 
   Result<SampledToken> result() const {

@@ -44,7 +44,7 @@ const std::vector<InvalidParams>& invalid_params() {
 
 }  // namespace
 
-TEST_CASE("sampling params: what is out of range is BadRequest naming the field") {
+TEST_CASE("sampling params: a value out of range is a BadRequest naming the field") {
   for (const InvalidParams& invalid : invalid_params()) {
     SamplingParams params;
     invalid.mutate(params);

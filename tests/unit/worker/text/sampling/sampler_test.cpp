@@ -14,7 +14,7 @@
 namespace leasehold::testing {
 namespace {
 
-/// How often each of `n` tokens came in `draws` positions.
+/// Counts how often each of `n` tokens is drawn at `draws` positions.
 std::vector<int> counts_of(Draw draw, int draws) {
   std::vector<int> counts(draw.logits.size());
   for (int i = 0; i < draws; ++i) {
@@ -44,7 +44,7 @@ TEST_CASE("sampler: greedy takes the lowest id among the largest logits") {
   REQUIRE(Draw{long_row}.token() == 77);
 }
 
-TEST_CASE("sampler: a logit that is no number is NumericFault, whatever the temperature") {
+TEST_CASE("sampler: a logit that is not finite is a NumericFault at any temperature") {
   const float inf = std::numeric_limits<float>::infinity();
   for (const float bad : {std::nanf(""), inf, -inf}) {
     for (const float temperature : {0.0f, 1.0f}) {
@@ -53,14 +53,14 @@ TEST_CASE("sampler: a logit that is no number is NumericFault, whatever the temp
       REQUIRE(drawn.error().detail.find("token 1") != std::string::npos);
     }
   }
-  // Finite, but a penalty makes an infinity of it.
+  // Finite, but the penalty makes it infinite.
   const auto drawn =
       Draw{.logits = {1.0f, 3e38f}, .params = {.repetition_penalty = 0.01f}, .history = {1}}
           .result();
   REQUIRE(drawn.error().code == Errc::NumericFault);
 }
 
-TEST_CASE("sampler: chance depends on seed and position only") {
+TEST_CASE("sampler: a draw depends on seed and position only") {
   Draw draw{{0.0f, 0.5f, 1.0f, 0.2f}, {.temperature = 1.0f, .seed = 42}};
   std::vector<TokenId> drawn;
   for (draw.position = 0; draw.position < 12; ++draw.position) {
@@ -71,7 +71,7 @@ TEST_CASE("sampler: chance depends on seed and position only") {
   REQUIRE(drawn == std::vector<TokenId>{2, 1, 1, 1, 0, 3, 1, 2, 1, 2, 1, 2});
 }
 
-TEST_CASE("sampler: tokens come as often as softmax says") {
+TEST_CASE("sampler: token frequencies follow softmax") {
   const Draw draw{{0.0f, std::log(2.0f), std::log(5.0f)}, {.temperature = 1.0f}};  // 1 : 2 : 5
   const std::vector<int> counts = counts_of(draw, 8000);
   REQUIRE(std::abs(counts[0] - 1000) < 120);  // four standard deviations
@@ -79,22 +79,21 @@ TEST_CASE("sampler: tokens come as often as softmax says") {
   REQUIRE(std::abs(counts[2] - 5000) < 180);
 }
 
-TEST_CASE("sampler: a temperature near zero is greedy, a vast one is even") {
+TEST_CASE("sampler: a temperature near zero is greedy, a huge one is uniform") {
   REQUIRE(counts_of({{1.0f, 2.0f, 1.5f}, {.temperature = 1e-30f}}, 300)[1] == 300);
   for (const int count : counts_of({{1.0f, 2.0f, 1.5f}, {.temperature = 1e30f}}, 300))
     REQUIRE(std::abs(count - 100) < 40);
 }
 
-TEST_CASE("sampler: a bias moves a logit before anything else looks at it") {
+TEST_CASE("sampler: a bias is added before all other steps") {
   REQUIRE(Draw{{1.0f, 3.0f, 2.0f}, {.logit_bias = {{2, 1.5f}}}}.token() == 2);
   REQUIRE(Draw{{1.0f, 3.0f, 2.0f}, {.logit_bias = {{1, -100.0f}}}}.token() == 2);
-  // 1 + 3 = 4, divided by 2 because it is above zero now: 2 is below 2.5.
+  // 1 + 3 = 4, divided by 2 because it is positive: 2 is below 2.5.
   const SamplingParams both{.repetition_penalty = 2.0f, .logit_bias = {{0, 3.0f}}};
   REQUIRE(Draw{{1.0f, 2.5f}, both, {0}}.token() == 1);
 }
 
-TEST_CASE(
-    "sampler: a repetition is penalised once, prompt and emitted alike, on either side of 0") {
+TEST_CASE("sampler: the repetition penalty counts a token once, for either sign of its logit") {
   const SamplingParams params{.repetition_penalty = 2.0f};
   REQUIRE(Draw{{4.0f, 1.9f}, params, {}}.token() == 0);
   REQUIRE(Draw{{4.0f, 1.9f}, params, {0}}.token() == 0);           // 2.0
@@ -104,7 +103,9 @@ TEST_CASE(
   REQUIRE(Draw{{-1.0f, -1.9f}, params, {0}}.token() == 1);         // -2.0
 }
 
-TEST_CASE("sampler: frequency counts, presence does not, and neither looks at the prompt") {
+TEST_CASE(
+    "sampler: the frequency penalty counts, the presence penalty does not, both ignore the "
+    "prompt") {
   const SamplingParams frequency{.frequency_penalty = 1.0f};
   REQUIRE(Draw{{3.0f, 1.5f}, frequency, {0, 0}, 0}.token() == 0);
   REQUIRE(Draw{{3.0f, 1.5f}, frequency, {0, 0}, 1}.token() == 0);  // 2.0
@@ -115,7 +116,7 @@ TEST_CASE("sampler: frequency counts, presence does not, and neither looks at th
   REQUIRE(Draw{{2.4f, 1.5f}, presence, {0}, 0}.token() == 0);
 }
 
-TEST_CASE("sampler: penalties look at the window and no further") {
+TEST_CASE("sampler: penalties consider the window only") {
   SamplingParams params{.repetition_penalty = 10.0f, .penalty_window = 2};
   REQUIRE(Draw{{4.0f, 1.0f, 0.0f}, params, {0, 2, 2}}.token() == 0);
   REQUIRE(Draw{{4.0f, 1.0f, 0.0f}, params, {2, 0, 2}}.token() == 1);
@@ -125,7 +126,7 @@ TEST_CASE("sampler: penalties look at the window and no further") {
   REQUIRE(Draw{{4.0f, 1.0f}, params, {0, 0, 0}, 3}.token() == 1);
 }
 
-TEST_CASE("sampler: what the mask leaves out is never drawn, and an empty mask is BadRequest") {
+TEST_CASE("sampler: a masked token is never drawn, and an empty mask is a BadRequest") {
   for (const float temperature : {0.0f, 1.0f}) {
     Draw draw{{9.0f, 1.0f, 2.0f, 8.0f}, {.temperature = temperature, .top_k = 2}};
     draw.allowed = mask_of(4, {1, 2});
@@ -139,7 +140,7 @@ TEST_CASE("sampler: what the mask leaves out is never drawn, and an empty mask i
   }
 }
 
-TEST_CASE("sampler: log probabilities are the model's own, whatever was done to its logits") {
+TEST_CASE("sampler: log probabilities ignore biases and penalties") {
   const std::vector<float> logits{0.0f, std::log(2.0f), std::log(5.0f), std::log(2.0f)};
   SamplingParams params{.top_logprobs = 3};
   const auto plain = Draw{logits, params}.result();
@@ -147,7 +148,7 @@ TEST_CASE("sampler: log probabilities are the model's own, whatever was done to 
   REQUIRE(plain->logprobs->chosen == Approx(std::log(0.5)).epsilon(1e-6));
   REQUIRE(plain->logprobs->top.size() == 3);
   REQUIRE(plain->logprobs->top[0] == TokenLogprob{2, plain->logprobs->chosen});
-  REQUIRE(plain->logprobs->top[1].token == 1);  // of two alike the lower id first
+  REQUIRE(plain->logprobs->top[1].token == 1);  // at ties the lower id first
   REQUIRE(plain->logprobs->top[2].token == 3);
   REQUIRE(plain->logprobs->top[2].logprob == Approx(std::log(0.2)).epsilon(1e-6));
 
@@ -186,7 +187,7 @@ TEST_CASE("sampler: weights are the same bits with and without AVX2") {
   }
 }
 
-TEST_CASE("sampler: the logarithm is within its bound of the C library's") {
+TEST_CASE("sampler: the logarithm is within its error bound of the C library") {
   for (std::uint64_t i = 0; i < 20000; ++i) {
     const double x = std::ldexp(1.0 + static_cast<double>(random_unit_at(7, i)),
                                 static_cast<int>(random_at(8, i) % 200) - 100);
@@ -195,12 +196,12 @@ TEST_CASE("sampler: the logarithm is within its bound of the C library's") {
   REQUIRE(log_f64(1.0) == 0.0);
 }
 
-TEST_CASE("sampler: what decides among the largest logits decides the same among them alone") {
+TEST_CASE("sampler: the largest logits alone give the same draw as the whole row") {
   constexpr std::size_t kLargest = 64;
   SamplerScratch scratch;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     std::vector<float> logits = random_logits(300 + seed, seed);
-    // Some are equal, at the edge too.
+    // Some logits are equal, also at the boundary.
     if (seed % 3 == 0)
       for (float& logit : logits) logit = std::round(logit);
     SamplingParams params{
@@ -227,7 +228,7 @@ TEST_CASE("sampler: what decides among the largest logits decides the same among
   }
 }
 
-TEST_CASE("sampler: whoever asks for more than the largest logits needs the whole row") {
+TEST_CASE("sampler: requests that need more than the largest logits get the whole row") {
   CHECK(top_logits_needed({.temperature = 0.0f}) == 1);
   CHECK(top_logits_needed({.temperature = 1.0f, .top_k = 40}) == 40);
   CHECK(top_logits_needed({.temperature = 1.0f}) == 0);

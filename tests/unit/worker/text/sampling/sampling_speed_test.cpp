@@ -1,4 +1,4 @@
-// What a draw costs in CPU time; nothing is asserted. Run: worker_sampling_test "[.speed]"
+// CPU time of a draw; asserts nothing. Run: worker_sampling_test "[.speed]"
 #include <fmt/format.h>
 
 #include <ctime>
@@ -9,7 +9,7 @@
 namespace leasehold::testing {
 namespace {
 
-/// Shaped like a model's: few tokens far above a wide middle.
+/// Logits shaped like a model's: a few tokens far above a wide middle.
 std::vector<float> model_like_logits(std::size_t n) {
   std::vector<float> logits(n);
   for (std::size_t i = 0; i < n; ++i) {

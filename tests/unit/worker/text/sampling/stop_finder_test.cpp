@@ -13,7 +13,7 @@ struct StopResult {
   bool operator==(const StopResult&) const = default;
 };
 
-/// What is handed on when `text` comes in pieces of at most `most` bytes.
+/// The text passed on if `text` arrives in pieces of at most `most` bytes.
 StopResult run_stop_finder(const std::vector<std::string>& stops, std::string_view text,
                            std::uint64_t most, std::uint64_t seed) {
   StopFinder finder(stops);
@@ -31,7 +31,7 @@ StopResult run_stop_finder(const std::vector<std::string>& stops, std::string_vi
 
 }  // namespace
 
-TEST_CASE("stop finder: text before a stop string comes, the string itself does not") {
+TEST_CASE("stop finder: the text before a stop string is passed on, the stop string is not") {
   StopFinder finder({"END"});
   REQUIRE(finder.push("abc") == "abc");
   REQUIRE(finder.push("dENDxyz") == "d");
@@ -40,7 +40,7 @@ TEST_CASE("stop finder: text before a stop string comes, the string itself does 
   REQUIRE(finder.finish().empty());
 }
 
-TEST_CASE("stop finder: what may become a stop string is held back until it cannot") {
+TEST_CASE("stop finder: a possible stop string is held back until it is ruled out") {
   StopFinder finder({"</s>", "END"});
   REQUIRE(finder.push("a<") == "a");
   REQUIRE(finder.push("/").empty());
@@ -51,12 +51,12 @@ TEST_CASE("stop finder: what may become a stop string is held back until it cann
   REQUIRE_FALSE(finder.found());
 }
 
-TEST_CASE("stop finder: the first to be complete counts, the longest of those") {
+TEST_CASE("stop finder: the first completed stop string wins, at ties the longest") {
   REQUIRE(run_stop_finder({"abc", "b"}, "xabc", 4, 0) == StopResult{"xa", true});
   REQUIRE(run_stop_finder({"c", "abc", "bc"}, "xabc", 4, 0) == StopResult{"x", true});
 }
 
-TEST_CASE("stop finder: how the text is cut into pieces does not matter") {
+TEST_CASE("stop finder: the division into pieces does not matter") {
   SeededRandom random(11);
   int stopped = 0;
   for (std::uint64_t round = 0; round < 3000; ++round) {

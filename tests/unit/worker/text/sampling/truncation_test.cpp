@@ -1,4 +1,4 @@
-// Every filter against itself written out in doubles, over many small random distributions.
+// Compares every filter with its definition in doubles over many small random distributions.
 #include "worker/text/sampling/truncation.hpp"
 
 #include <algorithm>
@@ -37,13 +37,13 @@ Truncated truncated(const std::vector<float>& logits, const SamplingParams& para
   return result;
 }
 
-// ---- the filters as their papers have them
+// ---- the filters as defined in their papers
 
 struct Ranked {
   TokenId token;
   double p;
 };
-using Distribution = std::vector<Ranked>;  // in the order of the filter to come
+using Distribution = std::vector<Ranked>;  // in the order of the next filter
 
 void normalise(Distribution& tokens) {
   double sum = 0.0;
@@ -57,7 +57,7 @@ void most_likely_first(Distribution& tokens) {
   });
 }
 
-/// Stops at the first token with which the share is reached; false when that is too close to call.
+/// Stops at the first token that reaches the share; false if rounding could change the result.
 bool truncate_at_mass(Distribution& tokens, double share) {
   double sum = 0.0;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -83,7 +83,7 @@ bool keep_typical(Distribution& tokens, double share) {
   return truncate_at_mass(tokens, share);
 }
 
-/// Nothing when rounding decides.
+/// Returns nothing if rounding could change the result.
 std::optional<Tokens> expected(const std::vector<float>& logits, const SamplingParams& params) {
   Distribution tokens;
   for (std::size_t i = 0; i < logits.size(); ++i) {
@@ -110,7 +110,7 @@ std::optional<Tokens> expected(const std::vector<float>& logits, const SamplingP
 
 }  // namespace
 
-TEST_CASE("truncation: each filter, and all together, keep what their definitions keep") {
+TEST_CASE("truncation: filters keep what their definitions keep, alone and together") {
   SeededRandom random(2026);
   const auto unit = [&] { return static_cast<float>(random.below(1000)) / 1000.0f; };
   int decided = 0;
@@ -132,14 +132,14 @@ TEST_CASE("truncation: each filter, and all together, keep what their definition
   REQUIRE(decided > 5000);
 }
 
-TEST_CASE("truncation: of tokens alike the lower ids stay") {
+TEST_CASE("truncation: at ties the lower ids are kept") {
   const std::vector<float> even(10, 1.0f);
   REQUIRE(truncated(even, {.temperature = 1.0f, .top_k = 3}).tokens == Tokens{0, 1, 2});
   REQUIRE(truncated(even, {.temperature = 1.0f, .top_p = 0.45f}).tokens == Tokens{0, 1, 2, 3, 4});
   REQUIRE(truncated(even, {.temperature = 1.0f, .typical_p = 0.25f}).tokens == Tokens{0, 1, 2});
 }
 
-TEST_CASE("truncation: at least one token stays, whatever is asked") {
+TEST_CASE("truncation: at least one token is kept") {
   const std::vector<float> logits{1.0f, 2.0f, 3.0f};
   REQUIRE(truncated(logits, {.temperature = 1.0f, .top_p = 0.0f}).tokens == Tokens{2});
   REQUIRE(truncated(logits, {.temperature = 1.0f, .min_p = 1.0f}).tokens == Tokens{2});

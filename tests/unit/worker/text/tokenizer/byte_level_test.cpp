@@ -1,4 +1,4 @@
-// Byte-level BPE over vocabularies whose every answer is known.
+// Byte-level BPE over vocabularies with known answers.
 #include <catch2/catch.hpp>
 
 #include "common/random.hpp"
@@ -9,7 +9,7 @@ using namespace leasehold;
 using namespace leasehold::testing;
 using Catch::Matchers::Contains;
 
-TEST_CASE("byte level: the pair that is listed first merges first, wherever it stands") {
+TEST_CASE("byte level: the pair that is listed first merges first, at any position") {
   CHECK(tokens_of(byte_vocabulary({{"b", "c"}, {"a", "b"}}), "abc") == "a|bc");
   CHECK(tokens_of(byte_vocabulary({{"a", "b"}, {"b", "c"}}), "abc") == "ab|c");
   CHECK(tokens_of(byte_vocabulary({{"a", "b"}, {"ab", "c"}, {"b", "c"}}), "abcbc") == "abc|bc");
@@ -20,8 +20,8 @@ TEST_CASE("byte level: of equal pairs the leftmost merges first") {
   CHECK(tokens_of(byte_vocabulary({{"a", "a"}, {"aa", "a"}}), "aaaaa") == "aa|aaa");
 }
 
-TEST_CASE("byte level: a token is made by listed merges only") {
-  // "abc" exists, and so do both its parts; only one way to it is listed.
+TEST_CASE("byte level: only listed merges produce tokens") {
+  // "abc" and its parts are tokens; only one merge to it is listed.
   CHECK(tokens_of(byte_vocabulary({{"b", "c"}, {"ab", "c"}}, {{"ab", kNormal}}), "abc") == "a|bc");
 }
 
@@ -30,19 +30,19 @@ TEST_CASE("byte level: merges stay within words") {
   CHECK(tokens_of(builder, "a b ab") == "a| b| |ab");
 }
 
-TEST_CASE("byte level: where the model says so, a word that is a token is that token") {
+TEST_CASE("byte level: a word that is a token skips its merges if the model says so") {
   const std::vector<NamedToken> whole = {{"xyz", kNormal}};
   CHECK(tokens_of(byte_vocabulary({{"y", "z"}}, whole, "gpt-2"), "xyz") == "x|yz");
   CHECK(tokens_of(byte_vocabulary({{"y", "z"}}, whole, "llama-bpe"), "xyz") == "xyz");
 }
 
-TEST_CASE("byte level: bytes that are no text are their byte tokens") {
+TEST_CASE("byte level: bytes that are not UTF-8 become byte tokens") {
   const GgufBuilder builder = byte_vocabulary({{"\xc3", "\xa9"}});
   CHECK(tokens_of(builder, "\xff é\xc3") == "\xff| |é|\xc3");
   CHECK(tokens_of(builder, std::string_view("\0\n", 2)) == std::string("\0|\n", 3));
 }
 
-TEST_CASE("byte level: a byte without a token is the unknown token, or a typed error") {
+TEST_CASE("byte level: a byte without a token becomes the unknown token or a BadRequest") {
   GgufBuilder builder = byte_vocabulary({});
   builder.set("tokenizer.ggml.tokens", std::vector<std::string>{"a", "b", "<unk>"})
       .set("tokenizer.ggml.token_type", std::vector<std::int32_t>{1, 1, 2});
@@ -53,7 +53,7 @@ TEST_CASE("byte level: a byte without a token is the unknown token, or a typed e
   CHECK(tokens_of(builder.set("tokenizer.ggml.unknown_token_id", 2u), "ab!") == "a|b|<unk>");
 }
 
-TEST_CASE("byte level: a token outside the alphabet stands for its own text") {
+TEST_CASE("byte level: a token outside the alphabet is its own text") {
   const auto tokenizer = tokenizer_of(byte_vocabulary({}).set("tokenizer.ggml.tokens", [] {
     std::vector<std::string> tokens(256, "x");
     tokens[0] = "Ġa";
@@ -64,7 +64,7 @@ TEST_CASE("byte level: a token outside the alphabet stands for its own text") {
   CHECK(tokenizer->piece(1) == "中");
 }
 
-TEST_CASE("byte level: the model's name or its file says whether BOS is wanted") {
+TEST_CASE("byte level: the pre-tokenizer or the file decides whether BOS is added") {
   const std::vector<NamedToken> bos = {{"<s>", kControl}};
   GgufBuilder llama = byte_vocabulary({}, bos, "llama-bpe");
   llama.set("tokenizer.ggml.bos_token_id", 256u);
@@ -77,13 +77,13 @@ TEST_CASE("byte level: the model's name or its file says whether BOS is wanted")
   CHECK(tokens_of(byte_vocabulary({}, {}, "llama-bpe"), "a") == "a");
 }
 
-TEST_CASE("byte level: a file without types or without a way of cutting words still loads") {
+TEST_CASE("byte level: a file without types or pre-tokenizer loads") {
   GgufBuilder builder = byte_vocabulary({{"a", "b"}});
   builder.remove("tokenizer.ggml.token_type").remove("tokenizer.ggml.pre");
   CHECK(tokens_of(builder, "ab+1234") == "ab|+|1|2|3|4");
 }
 
-TEST_CASE("byte level: metadata that is missing or contradicts itself is refused") {
+TEST_CASE("byte level: missing or inconsistent metadata is refused") {
   const GgufBuilder good = byte_vocabulary({{"a", "b"}});
   const auto with_merges = [&](std::vector<std::string> lines) {
     return GgufBuilder(good).set("tokenizer.ggml.merges", lines);
@@ -96,12 +96,29 @@ TEST_CASE("byte level: metadata that is missing or contradicts itself is refused
                 "BOS");
 }
 
-TEST_CASE("byte level: a way of cutting words that is not known is refused by its name") {
+TEST_CASE("byte level: an unknown pre-tokenizer is refused by name") {
   check_refused(byte_vocabulary({}, {}, "viking"), Errc::UnsupportedModel, "\"viking\"");
   check_refused(byte_vocabulary({}, {}, "viking"), Errc::UnsupportedModel, "qwen2");
 }
 
-TEST_CASE("byte level: half a character is held back until it is whole") {
+TEST_CASE("byte level: text is composed to NFC where the model's tokenizer does so") {
+  const std::string decomposed = "e\u0301";
+  const std::vector<std::pair<std::string, std::string>> merges = {{"\xc3", "\xa9"}};
+  CHECK(tokens_of(byte_vocabulary(merges, {}, "qwen2"), decomposed) == "é");
+  CHECK(tokens_of(byte_vocabulary(merges, {}, "gpt-2"), decomposed) == "e|\xcc|\x81");
+  GgufBuilder qwen = byte_vocabulary(merges, {}, "qwen2");
+  CHECK(tokens_of(qwen.set("tokenizer.ggml.normalizer.nfc", false), decomposed) == "e|\xcc|\x81");
+  GgufBuilder gpt = byte_vocabulary(merges, {}, "gpt-2");
+  CHECK(tokens_of(gpt.set("tokenizer.ggml.normalizer.nfc", true), decomposed) == "é");
+}
+
+TEST_CASE("byte level: names of special tokens are not normalized") {
+  const std::string name = "<e\u0301>";
+  const std::vector<NamedToken> special = {{name, kUserDefined}};
+  CHECK(tokens_of(byte_vocabulary({}, special, "qwen2"), name) == name);
+}
+
+TEST_CASE("byte level: an incomplete character is held back") {
   const auto tokenizer = tokenizer_of(byte_vocabulary({{"\xf0", "\x9f"}}));
   StreamDecoder decoder(*tokenizer);
   CHECK(decoder.push(256).empty());
@@ -112,7 +129,7 @@ TEST_CASE("byte level: half a character is held back until it is whole") {
   CHECK(decoder.push(' ') == " ");
 }
 
-TEST_CASE("byte level: any bytes come back, and a million of one byte take no longer than others") {
+TEST_CASE("byte level: any bytes come back, also a million equal ones") {
   std::vector<std::pair<std::string, std::string>> merges;
   for (std::string run = "a"; run.size() < 1024; run += run) merges.emplace_back(run, run);
   for (const char* pair : {"th", "he", " t", "  ", "\n\n", "11", "!!", "\xc3\xa9", "\xe4\xb8"})

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "common/utf8.hpp"
+
 namespace leasehold::testing {
 
 std::string encode_byte_alphabet(std::string_view bytes) {
@@ -10,17 +12,12 @@ std::string encode_byte_alphabet(std::string_view bytes) {
   for (const char c : bytes) {
     const auto byte = static_cast<unsigned char>(c);
     const auto is_visible = [](int b) { return (b > 0x20 && b < 0x7f) || (b > 0xa0 && b != 0xad); };
-    int letter = byte;
+    std::uint32_t letter = byte;
     if (!is_visible(byte)) {
       letter = 0x100;
       for (int b = 0; b < byte; ++b) letter += is_visible(b) ? 0 : 1;
     }
-    if (letter < 0x80) {
-      result += static_cast<char>(letter);
-    } else {
-      result += static_cast<char>(0xC0 | letter >> 6);
-      result += static_cast<char>(0x80 | (letter & 0x3F));
-    }
+    append_utf8(result, letter);
   }
   return result;
 }

@@ -1,4 +1,4 @@
-/// Byte-level vocabularies, small enough to know every answer.
+/// Small byte-level vocabularies with known answers.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace leasehold::testing {
 
-/// GGUF's numbers for the kinds of tokens.
+/// GGUF's numbers of token kinds.
 inline constexpr int kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5,
                      kByte = 6;
 
@@ -20,18 +20,18 @@ struct NamedToken {
   int type;
 };
 
-/// Bytes as byte-level vocabularies write them.
+/// Bytes in the byte alphabet.
 std::string encode_byte_alphabet(std::string_view bytes);
 
-/// Token b is byte b; from 256 on follow what the merges make, in their order, then `more`.
+/// Token b is byte b. From 256 on: the results of the merges in order, then `more`.
 GgufBuilder byte_vocabulary(const std::vector<std::pair<std::string, std::string>>& merges,
                             const std::vector<NamedToken>& more = {},
                             std::string_view pre = "gpt-2");
 
-/// What `from_metadata` makes of the file.
+/// The result of Tokenizer::from_metadata.
 Result<Tokenizer> tokenizer_of(const GgufBuilder& builder);
 
-/// The names of the tokens of `text`, with "|" between; byte-level letters as their bytes.
+/// The pieces of the tokens of `text`, or names for tokens without a piece, joined by "|".
 std::string tokens_of(const GgufBuilder& builder, std::string_view text,
                       SpecialTokens special = SpecialTokens::AsText);
 

@@ -18,7 +18,7 @@ PreTokenizer pre_tokenizer(std::string_view name) {
   return std::move(*result);
 }
 
-/// With "|" between them.
+/// The words joined by "|".
 std::string words(const PreTokenizer& splitter, std::string_view text) {
   std::string joined;
   const auto done = splitter.for_each_word(text, [&](std::string_view word) {
@@ -39,14 +39,14 @@ std::string joined(const PreTokenizer& splitter, std::string_view text) {
   return done ? all : done.error().detail;
 }
 
-/// One name of each way there is.
+/// One name of each pre-tokenizer.
 constexpr const char* kPreTokenizerNames[] = {
     "default",      "gpt-2",          "llama-bpe",   "qwen2",  "smollm", "falcon",
     "deepseek-llm", "deepseek-coder", "deepseek-v3", "gpt-4o", "tekken"};
 
 }  // namespace
 
-TEST_CASE("pre-tokenizer: contractions, digits, spaces and lines, as each model has them") {
+TEST_CASE("pre-tokenizer: contractions, digits, spaces and lines follow each model") {
   const std::string_view text = "Hello, y'all'S 1234  x\n\n y";
   CHECK(words("gpt-2", text) == "Hello|,| y|'|all|'|S| 1234| | x|\n\n| y");
   CHECK(words("llama-bpe", text) == "Hello|,| y|'all|'S| |123|4| | x|\n\n| y");
@@ -56,7 +56,7 @@ TEST_CASE("pre-tokenizer: contractions, digits, spaces and lines, as each model 
   CHECK(words("gpt-4o", text) == "Hello|,| y|'all'S| |123|4| | x|\n\n| y");
 }
 
-TEST_CASE("pre-tokenizer: capitals within a word, punctuation, ideographs") {
+TEST_CASE("pre-tokenizer: capitals within words, punctuation and ideographs follow each model") {
   CHECK(words("gpt-4o", "HelloWorld's a/b//\n") == "Hello|World's| a|/b|//\n");
   CHECK(words("tekken", "HelloWorld's") == "Hello|World|'s");
   CHECK(words("default", "x+y 1234!") == "x|+|y| |123|4|!");
@@ -67,19 +67,19 @@ TEST_CASE("pre-tokenizer: capitals within a word, punctuation, ideographs") {
   CHECK(words("deepseek-v3", "1234 中a x_y #if") == "123|4| |中|a| x|_y| #|if");
 }
 
-TEST_CASE("pre-tokenizer: a space is what Unicode calls one today") {
-  // U+180E was one until Unicode 6.3.
+TEST_CASE("pre-tokenizer: spaces are those of current Unicode") {
+  // U+180E was a space until Unicode 6.3.
   CHECK(words("gpt-2", "a \u180Eb") == "a| \u180E|b");
   CHECK(words("gpt-2", "a\u00A0\u3000b") == "a|\u00A0|\u3000|b");
 }
 
-TEST_CASE("pre-tokenizer: a run of bytes that are not UTF-8 is a word by itself") {
+TEST_CASE("pre-tokenizer: a run of bytes that are not UTF-8 is one word") {
   CHECK(words("gpt-2",
               "ab\xff\xfe"
               "cd \xe4\xb8") == "ab|\xff\xfe|cd| |\xe4\xb8");
 }
 
-TEST_CASE("pre-tokenizer: an expression that takes too long gives up with a typed error") {
+TEST_CASE("pre-tokenizer: too much backtracking is a typed error") {
   const char* const hostile[] = {"(a|aa)+[bc]"};
   const auto splitter = PreTokenizer::create("hostile", hostile);
   REQUIRE(splitter.has_value());
@@ -89,7 +89,7 @@ TEST_CASE("pre-tokenizer: an expression that takes too long gives up with a type
   CHECK_THAT(cut.error().detail, Contains("hostile") && Contains("36 bytes"));
 }
 
-TEST_CASE("pre-tokenizer: an expression that is none is refused where it breaks") {
+TEST_CASE("pre-tokenizer: an invalid expression is refused with its position") {
   const char* const broken[] = {"a", "b("};
   const auto splitter = PreTokenizer::create("broken", broken);
   REQUIRE_FALSE(splitter.has_value());
@@ -97,7 +97,7 @@ TEST_CASE("pre-tokenizer: an expression that is none is refused where it breaks"
   CHECK_THAT(splitter.error().detail, Contains("\"b(\" at 2"));
 }
 
-TEST_CASE("pre-tokenizer: words are the whole text, also of bytes nobody would write") {
+TEST_CASE("pre-tokenizer: the words together are the text, for any bytes") {
   SeededRandom random(20261120);
   for (const char* name : kPreTokenizerNames) {
     const PreTokenizer splitter = pre_tokenizer(name);
@@ -114,8 +114,8 @@ TEST_CASE("pre-tokenizer: words are the whole text, also of bytes nobody would w
   }
 }
 
-// Runs in which an expression that tries every beginning would not come to an end in any time.
-TEST_CASE("pre-tokenizer: a long run of anything is cut as well") {
+// An expression with quadratic time would not finish on these runs.
+TEST_CASE("pre-tokenizer: long runs take linear time") {
   for (const char* name : kPreTokenizerNames) {
     const PreTokenizer splitter = pre_tokenizer(name);
     const std::string spaces = std::string(1'000'000, ' ') + "1";

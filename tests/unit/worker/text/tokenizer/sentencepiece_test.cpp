@@ -16,7 +16,7 @@ struct Entry {
   float score = 0.0f;
 };
 
-/// <unk> <s> </s> and these, from id 3.
+/// <unk> <s> </s>, then these from id 3.
 GgufBuilder vocabulary(const std::vector<Entry>& entries) {
   std::vector<std::string> texts = {"<unk>", "<s>", "</s>"};
   std::vector<std::int32_t> types = {kUnknown, kControl, kControl};
@@ -49,7 +49,7 @@ constexpr TokenId byte_token(int byte) {
 
 }  // namespace
 
-TEST_CASE("sentencepiece: the best score merges first, wherever it stands") {
+TEST_CASE("sentencepiece: the best score merges first, at any position") {
   CHECK(encoded(tiny_llama(), "ab") == Tokens{kBos, kMarkAb});
   CHECK(encoded(tiny_llama(), "cab") == Tokens{kBos, kMark, kC, kAb});  // not "ca" "b"
   CHECK(encoded(tiny_llama(), "a b") == Tokens{kBos, kMarkA, kMark, kB});
@@ -63,7 +63,7 @@ TEST_CASE("sentencepiece: empty text is the BOS token alone") {
   CHECK(encoded(tiny_llama(), "") == Tokens{kBos});
 }
 
-TEST_CASE("sentencepiece: the model says whether BOS and the space in front are wanted") {
+TEST_CASE("sentencepiece: the file decides whether BOS and a leading space are added") {
   GgufBuilder builder = tiny_llama().set("tokenizer.ggml.add_bos_token", false);
   CHECK(encoded(builder, "ab") == Tokens{kMarkAb});
   builder.set("tokenizer.ggml.add_space_prefix", false);
@@ -71,7 +71,7 @@ TEST_CASE("sentencepiece: the model says whether BOS and the space in front are 
   CHECK(encoded(builder, "").empty());
 }
 
-TEST_CASE("sentencepiece: what has no token is written as its bytes, also when it is not UTF-8") {
+TEST_CASE("sentencepiece: text without a token becomes byte tokens, also if it is not UTF-8") {
   CHECK(encoded(tiny_llama(), "é") == Tokens{kBos, kMark, byte_token(0xc3), byte_token(0xa9)});
   CHECK(encoded(tiny_llama(),
                 "\xff"
@@ -80,12 +80,12 @@ TEST_CASE("sentencepiece: what has no token is written as its bytes, also when i
   CHECK(encoded(tiny_llama(), std::string_view("\0", 1)) == Tokens{kBos, kMark, byte_token(0)});
 }
 
-TEST_CASE("sentencepiece: without byte tokens a strange character is one unknown token") {
+TEST_CASE("sentencepiece: without byte tokens, an unknown character is one unknown token") {
   const GgufBuilder builder = vocabulary({{"▁", kNormal}, {"<0xC3>", kByte}});
   CHECK(encoded(builder, "éz") == Tokens{kBos, 3, 0, 0});
 }
 
-TEST_CASE("sentencepiece: control and byte tokens never arise from text that spells them") {
+TEST_CASE("sentencepiece: text with the names of control and byte tokens does not produce them") {
   const GgufBuilder builder = vocabulary({{"▁", kNormal, -9},
                                           {"<", kNormal, -8},
                                           {"s", kNormal, -7},
@@ -104,7 +104,7 @@ TEST_CASE("sentencepiece: control and byte tokens never arise from text that spe
   CHECK(encoded(builder, "<0x41>") == Tokens{kBos, 3, 16, 15});
 }
 
-TEST_CASE("sentencepiece: user-defined tokens stand whole, the longest first, unused ones never") {
+TEST_CASE("sentencepiece: user-defined tokens are found longest first, unused tokens never") {
   const GgufBuilder builder = vocabulary({{"▁", kNormal, -9},
                                           {"a", kNormal, -9},
                                           {"<x>", kUserDefined},
@@ -115,7 +115,7 @@ TEST_CASE("sentencepiece: user-defined tokens stand whole, the longest first, un
   CHECK(encoded(builder, "<x> aa") == Tokens{kBos, 6, 3, 4});
 }
 
-TEST_CASE("sentencepiece: a token may hold a space between words") {
+TEST_CASE("sentencepiece: a token may contain a space between words") {
   const GgufBuilder builder = vocabulary({{"▁", kNormal, -9},
                                           {"a", kNormal, -9},
                                           {"b", kNormal, -9},
@@ -124,7 +124,7 @@ TEST_CASE("sentencepiece: a token may hold a space between words") {
   CHECK(encoded(builder, "a b") == Tokens{kBos, 3, 7});
 }
 
-TEST_CASE("sentencepiece: a million of one byte come back") {
+TEST_CASE("sentencepiece: a million equal bytes come back") {
   const auto tokenizer = tokenizer_of(tiny_llama());
   for (const char byte : {'a', 'c', ' ', '\xff'}) {
     const std::string text(1'000'000, byte);
@@ -136,7 +136,7 @@ TEST_CASE("sentencepiece: a million of one byte come back") {
   }
 }
 
-TEST_CASE("sentencepiece: pieces are what tokens stand for in text") {
+TEST_CASE("sentencepiece: pieces are the bytes of tokens in text") {
   const auto tokenizer = tokenizer_of(tiny_llama());
   REQUIRE(tokenizer.has_value());
   CHECK(tokenizer->n_vocab() == kTinyVocab);
@@ -149,7 +149,7 @@ TEST_CASE("sentencepiece: pieces are what tokens stand for in text") {
   CHECK_FALSE(tokenizer->contains(kTinyVocab));
 }
 
-TEST_CASE("sentencepiece: end of sequence and end of turn both end; a file may have neither") {
+TEST_CASE("sentencepiece: end of sequence and end of turn are end tokens; both are optional") {
   const auto both = tokenizer_of(tiny_llama().set("tokenizer.ggml.eot_token_id", 5u));
   CHECK(both->is_end_token(2));
   CHECK(both->is_end_token(5));
@@ -158,13 +158,13 @@ TEST_CASE("sentencepiece: end of sequence and end of turn both end; a file may h
   CHECK_FALSE(none->is_end_token(2));
 }
 
-TEST_CASE("sentencepiece: a moved tokenizer still finds its tokens") {
+TEST_CASE("sentencepiece: a moved tokenizer still works") {
   auto first = tokenizer_of(tiny_llama());
   const Tokenizer second = std::move(*first);
   CHECK(second.encode("ab") == Tokens{kBos, kMarkAb});
 }
 
-TEST_CASE("sentencepiece: another kind of tokenizer is refused by its name") {
+TEST_CASE("sentencepiece: another kind of tokenizer is refused by name") {
   const auto of_model = [](const char* model) {
     return tiny_llama().set("tokenizer.ggml.model", model);
   };
@@ -173,7 +173,7 @@ TEST_CASE("sentencepiece: another kind of tokenizer is refused by its name") {
   check_refused(of_model("rwkv"), Errc::UnsupportedModel, "\"rwkv\"; this build reads");
 }
 
-TEST_CASE("sentencepiece: metadata that is missing or contradicts itself is refused") {
+TEST_CASE("sentencepiece: missing or inconsistent metadata is refused") {
   const std::string prefix = "tokenizer.ggml.";
   for (const char* key : {"model", "tokens", "scores", "token_type"})
     check_refused(tiny_llama().remove(prefix + key), Errc::FileCorrupt, key);

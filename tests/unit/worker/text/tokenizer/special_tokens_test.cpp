@@ -1,4 +1,4 @@
-// Tokens that stand in a text as they are, for both kinds of tokenizer.
+// Special tokens in texts, for both kinds of tokenizer.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/worker/text/tokenizer/byte_vocabulary.hpp"
@@ -34,7 +34,7 @@ GgufBuilder sentencepiece() {
 
 }  // namespace
 
-TEST_CASE("special tokens: control tokens arise only where the caller asks for them") {
+TEST_CASE("special tokens: control tokens are produced only if the caller asks") {
   CHECK(tokens_of(chat_vocabulary(), "<|im_end|>hi") == "<|||i|m|_|e|n|d|||>|hi");
   CHECK(tokens_of(chat_vocabulary(), "<|im_start|>hi<|im_end|>", kAsTokens) ==
         "<|im_start|>|hi|<|im_end|>");
@@ -42,31 +42,31 @@ TEST_CASE("special tokens: control tokens arise only where the caller asks for t
   CHECK(tokens_of(chat_vocabulary(), "<pad>", kAsTokens) == "<|p|a|d|>");
 }
 
-TEST_CASE("special tokens: user-defined tokens are cut out of every text, the longest first") {
+TEST_CASE("special tokens: user-defined tokens are found in every text, longest first") {
   for (const auto special : {SpecialTokens::AsText, kAsTokens})
     CHECK(tokens_of(chat_vocabulary(), "hi<tool>hi<tool>!", special) == "hi|<tool>|hi|<tool>!");
 }
 
-TEST_CASE("special tokens: a SentencePiece text goes on with a space after each of them") {
+TEST_CASE("special tokens: a SentencePiece text gets a space after each special token") {
   CHECK(tokens_of(sentencepiece(), "a[I]a<t>a", kAsTokens) == "<s>| a|[I]| a|<t>| a");
   CHECK(tokens_of(sentencepiece(), "<t>a") == "<s>|<t>| a");
   CHECK(tokens_of(sentencepiece(), "<s>a", SpecialTokens::AsText) == "<s>| |<|<unk>|<unk>|a");
 }
 
-TEST_CASE("special tokens: a text that begins with BOS itself gets no second one") {
+TEST_CASE("special tokens: a text that begins with BOS gets no second BOS") {
   CHECK(tokens_of(sentencepiece(), "<s>a", kAsTokens) == "<s>| a");
   CHECK(tokens_of(sentencepiece(), "<s><s>a", kAsTokens) == "<s>|<s>| a");
   CHECK(tokens_of(sentencepiece(), "</s>", kAsTokens) == "<s>|</s>");
 }
 
-TEST_CASE("special tokens: extra spaces go where the model was made without them") {
+TEST_CASE("special tokens: extra spaces are removed if the model asks for it") {
   GgufBuilder builder = sentencepiece();
   CHECK(tokens_of(builder, "  a  a ") == "<s>| | | a| | a| ");
   builder.set("tokenizer.ggml.remove_extra_whitespaces", true);
   CHECK(tokens_of(builder, "  a  a ") == "<s>| a| a");
 }
 
-TEST_CASE("special tokens: ends of text, turn and message end, by id and by their known names") {
+TEST_CASE("special tokens: end tokens are found by id and by known names") {
   GgufBuilder builder = chat_vocabulary();
   builder.set("tokenizer.ggml.eos_token_id", 'E' + 0u).set("tokenizer.ggml.eot_token_id", 'T' + 0u);
   builder.set("tokenizer.ggml.eom_token_id", 'M' + 0u);
@@ -78,7 +78,7 @@ TEST_CASE("special tokens: ends of text, turn and message end, by id and by thei
   CHECK(tokenizer->eos() == 'E');
 }
 
-TEST_CASE("special tokens: an end is a control token, whatever its file calls it") {
+TEST_CASE("special tokens: an end token is a control token whatever its type in the file") {
   const GgufBuilder builder = byte_vocabulary({}, {{"<|im_end|>", kUserDefined}, {"</s>", kNormal}})
                                   .set("tokenizer.ggml.eos_token_id", 257u);
   CHECK(tokens_of(builder, "<|im_end|>") == "<|||i|m|_|e|n|d|||>");
@@ -89,14 +89,13 @@ TEST_CASE("special tokens: an end is a control token, whatever its file calls it
   CHECK(tokenizer->is_end_token(256));
 }
 
-TEST_CASE(
-    "special tokens: no token stands for more text than the longest, control tokens included") {
+TEST_CASE("special tokens: longest_piece_bytes includes control tokens") {
   CHECK(tokenizer_of(chat_vocabulary())->longest_piece_bytes() ==
         std::string("<|im_start|>").size());
   CHECK(tokenizer_of(byte_vocabulary({}))->longest_piece_bytes() == 4);
 }
 
-TEST_CASE("special finder: the leftmost place counts, and there the longest token") {
+TEST_CASE("special finder: the leftmost match wins, then the longest token") {
   SpecialTokenFinder finder;
   finder.add("ab", 1);
   finder.add("abcd", 2);

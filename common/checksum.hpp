@@ -1,5 +1,6 @@
 /// FNV-1a with 64 bits (Fowler, Noll, Vo), computed piece by piece. It detects torn and damaged
-/// bytes: every change of one byte changes the sum. It does not detect deliberate changes.
+/// bytes: every change of one byte changes the sum. It does not detect deliberate changes. Values
+/// are stored on disk.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,7 @@ struct Checksum {
     const auto* bytes = static_cast<const unsigned char*>(data);
     for (std::size_t i = 0; i < size_bytes; ++i) value = (value ^ bytes[i]) * 0x100'0000'01B3ull;
   }
-  template <class T>
-  static std::uint64_t of(const T* data, std::size_t size_bytes) {
+  static std::uint64_t of(const void* data, std::size_t size_bytes) {
     Checksum sum;
     sum.add(data, size_bytes);
     return sum.value;

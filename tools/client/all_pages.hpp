@@ -1,17 +1,19 @@
-/// Everything in one of the broker's lists, page after page.
+/// Reads a complete list from the broker, which sends long lists in pages.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "ipc/control/messages.hpp"
-#include "tools/cli/answer.hpp"
+#include "tools/client/parse_message.hpp"
 
-namespace leasehold::cli {
+namespace leasehold::client {
 
-/// How a list that comes in pages goes on. `key_of` grows from one view to the next; `after`
-/// asks for what follows a view.
+/// How to page through a list of `View`. `key_of` grows from one element to the next; `after` makes
+/// the parameters that ask for the elements behind one.
 template <class View>
 struct PagedList;
 
@@ -43,6 +45,7 @@ struct PagedList<wire::ExtentView> {
 template <>
 struct PagedList<wire::QuarantineView> {
   static constexpr std::string_view kMethod = wire::QuarantineList::kMethod;
+  /// Extents come before regions.
   static std::pair<bool, std::uint64_t> key_of(const wire::QuarantineView& view) {
     return {view.region.has_value(), view.region ? view.region->value : view.extent->value};
   }
@@ -56,30 +59,29 @@ inline bool has_more(const wire::Json& reply) {
   return more != reply.end() && more->is_boolean() && more->get<bool>();
 }
 
-/// `ask(method, params)` is one call to the broker and gives a Result<wire::Json>.
-/// Errors: those of `ask`; MalformedMessage for an answer that does not fit or does not get on.
-template <class View, class Ask>
-Result<std::vector<View>> all_pages(Ask&& ask) {
+/// Returns every element of the list of `View`, in the broker's order. The list may change between
+/// two pages, so the result is not a snapshot.
+/// `call(method, params)` makes one call to the broker and returns Result<wire::Json>.
+/// Threads: those of `call`. Errors: those of `call`; MalformedMessage for a reply that does not
+/// fit, or for a page that does not advance, which would repeat for ever.
+template <class View, class Call>
+Result<std::vector<View>> all_pages(Call&& call) {
   using List = PagedList<View>;
   std::vector<View> all;
   wire::Json params = wire::Json::object();
   while (true) {
-    const wire::Json reply = TRY(ask(std::string(List::kMethod), params));
-    const auto items = reply.find("items");
-    if (items == reply.end() || !items->is_array()) {
-      return fail(Errc::MalformedMessage, "the broker's answer has no list of items");
-    }
-    const std::size_t before = all.size();
-    for (const wire::Json& item : *items) all.push_back(TRY(read_answer<View>(item)));
+    const wire::Json reply = TRY(call(std::string(List::kMethod), params));
+    std::vector<View> page = TRY(parse_items<View>(reply));
+    const bool advances =
+        !page.empty() && (all.empty() || List::key_of(all.back()) < List::key_of(page.back()));
+    std::ranges::move(page, std::back_inserter(all));
     if (!has_more(reply)) return all;
-    const bool advances = all.size() > before &&
-                          (before == 0 || List::key_of(all[before - 1]) < List::key_of(all.back()));
     if (!advances) {
       return fail(Errc::MalformedMessage,
-                  "the broker's answer to " + std::string(List::kMethod) + " does not get on");
+                  "the broker's pages of " + std::string(List::kMethod) + " do not advance");
     }
     params = List::after(all.back());
   }
 }
 
-}  // namespace leasehold::cli
+}  // namespace leasehold::client

@@ -1,4 +1,4 @@
-#include "broker/memory/device_agent.hpp"
+#include "broker/memory/device_agent_link.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,14 +15,15 @@
 namespace leasehold {
 namespace {
 
-/// A driver that loads for the first time takes seconds.
+/// Loading the driver for the first time takes seconds.
 constexpr Duration kStartTimeout = std::chrono::seconds(30);
-/// Of a driver that hangs nothing more is to be had: another process may fare better. It works on
-/// one call at a time and many wait, so this is from answer to answer.
+/// Longest time between two replies. The agent works on one call at a time while others wait, so
+/// the timeout restarts with every reply. A hung driver does not recover, but a new process may
+/// work.
 constexpr Duration kCallTimeout = std::chrono::seconds(10);
 constexpr int kMaxFailures = 5;
 constexpr Duration kInitialBackoff = std::chrono::milliseconds(100);
-/// An agent that served for so long had a good start.
+/// An agent that served this long resets the failure count.
 constexpr Duration kStableUptime = std::chrono::seconds(10);
 
 std::string default_program() {
@@ -31,7 +32,7 @@ std::string default_program() {
   return self.parent_path() / "leasehold-device-agent";
 }
 
-/// What it writes on stderr goes where ours goes, if that can be opened.
+/// The agent writes to the broker's stderr if that can be opened again.
 std::string log_path() {
   const UniqueFd probe(::open("/dev/stderr", O_WRONLY | O_APPEND | O_CLOEXEC));
   return probe ? "/dev/stderr" : "/dev/null";
@@ -61,38 +62,38 @@ Result<control::Socket> adopt(boost::asio::io_context& io, UniqueFd fd) {
 
 }  // namespace
 
-Result<std::unique_ptr<DeviceAgent>> DeviceAgent::start(boost::asio::io_context& io,
-                                                        Config config) {
+Result<std::unique_ptr<DeviceAgentLink>> DeviceAgentLink::start(boost::asio::io_context& io,
+                                                                Config config) {
   if (config.program.empty()) config.program = default_program();
-  std::unique_ptr<DeviceAgent> agent(new DeviceAgent(io, std::move(config)));
+  std::unique_ptr<DeviceAgentLink> agent(new DeviceAgentLink(io, std::move(config)));
   if (::access(agent->config_.program.c_str(), X_OK) != 0) {
     return fail(
         Errc::FileNotFound,
-        fmt::format("there is no device agent {}; name it with --agent, or ask for --device "
-                    "cpu",
+        fmt::format("the device agent {} is missing or not executable; name it with --agent, or "
+                    "use --device cpu",
                     agent->config_.program));
   }
   TRY(agent->spawn_agent());
   std::optional<Result<wire::AgentDevice>> card;
   agent->query_card([&card](Result<wire::AgentDevice> read) { card = std::move(read); });
-  while (!card) io.run_one();  // an answer, its end, or the timeout: one of them comes
+  while (!card) io.run_one();  // ends with a reply, the agent's exit, or the start timeout
   io.restart();
   if (!*card && card->error().code == Errc::ConnectionLost) {
     return fail(Errc::NoDevice,
-                fmt::format("the device agent {} ended before it served a card; see "
-                            "what it wrote, or ask for --device cpu",
+                fmt::format("the device agent {} ended before it served a card; see its output on "
+                            "stderr, or use --device cpu",
                             agent->config_.program));
   }
   agent->card_ = TRY(*std::move(card));
   return agent;
 }
 
-DeviceAgent::~DeviceAgent() {
+DeviceAgentLink::~DeviceAgentLink() {
   ++process_;
   if (peer_) peer_->close();
 }
 
-Result<void> DeviceAgent::spawn_agent() {
+Result<void> DeviceAgentLink::spawn_agent() {
   SocketPair ends = TRY(make_pair());
   control::Socket socket = TRY(adopt(io_, std::move(ends.ours)));
   child_.reset();
@@ -111,7 +112,7 @@ Result<void> DeviceAgent::spawn_agent() {
   return {};
 }
 
-void DeviceAgent::query_card(std::function<void(Result<wire::AgentDevice>)> then) {
+void DeviceAgentLink::query_card(std::function<void(Result<wire::AgentDevice>)> then) {
   peer_->call(
       std::string(wire::AgentDevice::kMethod), {.body = wire::Empty{}.to_json(), .fds = {}},
       [this, then = std::move(then)](Result<control::Payload> reply) {
@@ -127,11 +128,11 @@ void DeviceAgent::query_card(std::function<void(Result<wire::AgentDevice>)> then
       kStartTimeout);
 }
 
-void DeviceAgent::call(std::string_view method, control::Json params,
-                       control::Peer::ReplyHandler on_reply) {
+void DeviceAgentLink::call(std::string_view method, control::Json params,
+                           control::Peer::ReplyHandler on_reply) {
   if (!ready_) {
     return post([on_reply = std::move(on_reply)]() mutable {
-      on_reply(fail(Errc::ConnectionLost, "there is no device agent; see the broker's log"));
+      on_reply(fail(Errc::ConnectionLost, "no device agent is running; see the broker's log"));
     });
   }
   const std::uint64_t number = ++last_call_;
@@ -143,13 +144,13 @@ void DeviceAgent::call(std::string_view method, control::Json params,
               });
 }
 
-void DeviceAgent::post(Then then) {
+void DeviceAgentLink::post(Then then) {
   boost::asio::post(io_, [calls = std::weak_ptr(calls_), then = std::move(then)]() mutable {
     if (!calls.expired()) then();
   });
 }
 
-void DeviceAgent::after(Duration pause, Then then) {
+void DeviceAgentLink::after(Duration pause, Then then) {
   const auto timer = std::make_shared<boost::asio::steady_timer>(io_, pause);
   timer->async_wait([timer, calls = std::weak_ptr(calls_),
                      then = std::move(then)](const boost::system::error_code& error) mutable {
@@ -157,15 +158,15 @@ void DeviceAgent::after(Duration pause, Then then) {
   });
 }
 
-/// What comes after its call was given up is nobody's.
-void DeviceAgent::answered(std::uint64_t number, Result<control::Payload> reply) {
+/// Ignores a reply that arrives after its call has failed with TimedOut.
+void DeviceAgentLink::answered(std::uint64_t number, Result<control::Payload> reply) {
   auto call = calls_->extract(number);
   if (!call) return;
   arm_call_timer();
   call.mapped()(std::move(reply));
 }
 
-void DeviceAgent::arm_call_timer() {
+void DeviceAgentLink::arm_call_timer() {
   if (calls_->empty()) {
     call_timer_.cancel();
     return;
@@ -176,28 +177,29 @@ void DeviceAgent::arm_call_timer() {
   });
 }
 
-void DeviceAgent::fail_pending_calls() {
-  // An answer that came meanwhile has moved the end of the timeout.
+void DeviceAgentLink::fail_pending_calls() {
+  // A reply may have extended the timeout after this handler was queued.
   if (calls_->empty() || call_timer_.expiry() > boost::asio::steady_timer::clock_type::now())
     return;
-  spdlog::error("the device agent hangs and is ended calls={}", calls_->size());
+  spdlog::error("killing the hung device agent calls={}", calls_->size());
   if (child_) (void)child_->signal(SIGKILL);
   for (auto& [number, on_reply] : std::exchange(*calls_, {})) {
-    on_reply(fail(Errc::TimedOut, "the device agent answers none of its calls"));
+    on_reply(fail(Errc::TimedOut, fmt::format("the device agent answered no call for {} s",
+                                              kCallTimeout / std::chrono::seconds(1))));
   }
 }
 
-/// One that never served is among the failures of its start, which says more than its end.
-void DeviceAgent::lost(const Error& why) {
+/// An agent that never served is reported by its failed start, which has the better message.
+void DeviceAgentLink::lost(const Error& why) {
   if (!std::exchange(ready_, false)) return;
   if (SystemClock().now() - ready_since_ > kStableUptime) failures_ = 0;
   if (handlers_.on_lost) handlers_.on_lost(why);
   schedule_agent_restart();
 }
 
-void DeviceAgent::schedule_agent_restart() {
+void DeviceAgentLink::schedule_agent_restart() {
   if (failures_ == kMaxFailures) {
-    spdlog::error("no more device agents are started, they keep ending failures={} program={}",
+    spdlog::error("giving up on the device agent after repeated failures failures={} program={}",
                   failures_, config_.program);
     return;
   }
@@ -207,15 +209,15 @@ void DeviceAgent::schedule_agent_restart() {
   });
 }
 
-void DeviceAgent::restart_agent() {
+void DeviceAgentLink::restart_agent() {
   if (const auto begun = spawn_agent(); !begun) {
-    spdlog::error("no device agent detail=\"{}\"", begun.error().detail);
+    spdlog::error("could not start the device agent detail=\"{}\"", begun.error().detail);
     return schedule_agent_restart();
   }
   query_card([this](const Result<wire::AgentDevice>& card) {
     if (card && card->uuid == card_.uuid) return handlers_.on_recovered();
-    spdlog::error("the device agent does not serve detail=\"{}\"",
-                  card ? "it is another card" : card.error().detail);
+    spdlog::error("the restarted device agent does not serve detail=\"{}\"",
+                  card ? "it reports another card" : card.error().detail);
     ready_ = false;
     schedule_agent_restart();
   });

@@ -1,7 +1,7 @@
-/// The broker's end of its device agent: starts it, talks to it, starts another when it ends.
+/// Starts the device agent process, calls it, and restarts it when it ends.
 ///
-/// Lifetime: the io_context outlives it; the agent's process ends with this object. Threads: the
-/// loop's.
+/// Lifetime: the io_context outlives this object; the agent process ends with this object.
+/// Threads: the io_context's thread.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -20,41 +20,41 @@
 
 namespace leasehold {
 
-class DeviceAgent final : public AgentCalls {
+class DeviceAgentLink final : public AgentCalls {
  public:
   struct Config {
-    std::string program;  ///< Empty: the one beside this broker's.
+    std::string program;  ///< Empty: leasehold-device-agent in the broker's own directory.
     int ordinal = 0;
   };
   struct Handlers {
-    std::function<void(const Error& why)> on_lost;  ///< What it allocated is released.
-    std::function<void()> on_recovered;
+    std::function<void(const Error& why)> on_lost;  ///< The agent's allocations are gone.
+    std::function<void()> on_recovered;             ///< A new agent serves the same card.
   };
 
-  /// Waits until it serves; runs `io` meanwhile. Errors: FileNotFound (no such program), NoDevice,
-  /// DeviceUnsupported and what else the driver says, TimedOut, SystemError.
-  static Result<std::unique_ptr<DeviceAgent>> start(boost::asio::io_context& io, Config config);
-  DeviceAgent(const DeviceAgent&) = delete;
-  DeviceAgent& operator=(const DeviceAgent&) = delete;
-  ~DeviceAgent() override;
+  /// Starts the agent and runs `io` until the agent serves. Errors: FileNotFound (no such program),
+  /// NoDevice, DeviceUnsupported and other errors of the driver, TimedOut, SystemError.
+  static Result<std::unique_ptr<DeviceAgentLink>> start(boost::asio::io_context& io, Config config);
+  DeviceAgentLink(const DeviceAgentLink&) = delete;
+  DeviceAgentLink& operator=(const DeviceAgentLink&) = delete;
+  ~DeviceAgentLink() override;
 
   void set_handlers(Handlers handlers) { handlers_ = std::move(handlers); }
 
-  /// The card, as the first agent named it.
+  /// The card that the first agent reported.
   const wire::AgentDevice& card() const { return card_; }
   pid_t pid() const { return child_ ? child_->pid() : 0; }
 
-  /// One that hangs is ended. It hangs when it has answered none of its calls for a while: one at
-  /// the end of many may wait long.
+  /// Kills an agent that hangs. An agent hangs when it answers none of its pending calls within the
+  /// call timeout; a single call may wait longer behind others.
   void call(std::string_view method, control::Json params,
             control::Peer::ReplyHandler on_reply) override;
   void post(Then then) override;
   void after(Duration pause, Then then) override;
 
  private:
-  DeviceAgent(boost::asio::io_context& io, Config config)
+  DeviceAgentLink(boost::asio::io_context& io, Config config)
       : io_(io), config_(std::move(config)), restart_timer_(io), call_timer_(io) {}
-  /// Called and not answered, by number.
+  /// Unanswered calls by number.
   using Calls = std::map<std::uint64_t, control::Peer::ReplyHandler>;
   void answered(std::uint64_t number, Result<control::Payload> reply);
   void arm_call_timer();
@@ -72,12 +72,12 @@ class DeviceAgent final : public AgentCalls {
   std::optional<Child> child_;
   std::shared_ptr<control::Peer> peer_;
   boost::asio::steady_timer restart_timer_;
-  boost::asio::steady_timer call_timer_;  // anew with every answer
+  boost::asio::steady_timer call_timer_;  // restarted by every reply
   std::shared_ptr<Calls> calls_ = std::make_shared<Calls>();
   std::uint64_t last_call_ = 0;
-  int process_ = 0;     // the end of an earlier one may be told late
-  bool ready_ = false;  // its card was read
-  int failures_ = 0;    // in a row: starts that came to nothing, or soon ended
+  int process_ = 0;     // number of the current process; its predecessor may report its end late
+  bool ready_ = false;  // the current process has reported its card
+  int failures_ = 0;    // consecutive starts that failed or ended soon
   TimePoint ready_since_;
 };
 

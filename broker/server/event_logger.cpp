@@ -1,0 +1,49 @@
+#include "broker/server/event_logger.hpp"
+
+#include <spdlog/spdlog.h>
+
+namespace leasehold {
+namespace {
+
+constexpr std::size_t kLogEntriesPerDecision = 64;
+
+struct LogVisitor {
+  void operator()(const events::LeaseStateChanged& e) const {
+    spdlog::info("lease state changed lease={} state={} reason={} tenant={} proof={}",
+                 to_string(e.lease), name(e.state), name(e.reason), e.tenant, e.proof);
+  }
+  void operator()(const events::RegionStateChanged& e) const {
+    spdlog::debug("memory state changed region={} kind={} state={} lease={}", e.region, e.kind,
+                  e.state, e.lease);
+  }
+  void operator()(const events::OperatorAction& e) const {
+    spdlog::warn("operator action action={} object={} uid={} done={} reason=\"{}\"", e.action,
+                 e.object, e.uid, e.done, e.reason);
+  }
+  // The decision also emits a warning for these two.
+  void operator()(const events::WorkerUntrusted&) const {}
+  void operator()(const events::WorkerUnresponsive&) const {}
+  void operator()(const auto& e) const {
+    spdlog::debug("worker event event={}", events::name(events::Event(e)));
+  }
+};
+
+}  // namespace
+
+void EventLogger::log(const events::Event& event, TimePoint at) {
+  if (is_within_limit(at)) std::visit(LogVisitor{}, event);
+}
+
+bool EventLogger::is_within_limit(TimePoint at) {
+  if (at != decision_at_) {
+    if (count_ > kLogEntriesPerDecision) {
+      spdlog::info("omitted further events of one decision events={}",
+                   count_ - kLogEntriesPerDecision);
+    }
+    decision_at_ = at;
+    count_ = 0;
+  }
+  return ++count_ <= kLogEntriesPerDecision;
+}
+
+}  // namespace leasehold

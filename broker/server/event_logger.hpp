@@ -1,0 +1,22 @@
+/// Writes events to the broker's log, with a limit per decision.
+///
+/// One decision may produce thousands of events with the same time stamp. The first 64 are logged
+/// and the rest is counted. Threads: one.
+#pragma once
+
+#include "ipc/control/events.hpp"
+
+namespace leasehold {
+
+class EventLogger {
+ public:
+  void log(const events::Event& event, TimePoint at);
+
+ private:
+  bool is_within_limit(TimePoint at);
+
+  TimePoint decision_at_;  ///< Time stamp of the last decision.
+  std::size_t count_ = 0;  ///< Its events.
+};
+
+}  // namespace leasehold

@@ -1,0 +1,86 @@
+#include "broker/server/run_broker.hpp"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <filesystem>
+
+#include "broker/server/fd_keeper.hpp"
+#include "broker/server/lent_device.hpp"
+#include "broker/server/server.hpp"
+#include "broker/server/startup_state.hpp"
+#include "ipc/control/socket_file.hpp"
+
+namespace leasehold {
+namespace {
+
+namespace asio = boost::asio;
+
+/// Creates the folder of the default path, `leasehold`; any other folder must exist.
+void make_socket_folder(const BrokerOptions& options) {
+  const auto folder = std::filesystem::path(options.socket).parent_path();
+  std::error_code ignored;  // listen_on reports the error with the path
+  if (folder.filename() == "leasehold") std::filesystem::create_directory(folder, ignored);
+}
+
+void keep_for_restart(FdKeeper& fd_store, std::string_view name, const UniqueFd& fd) {
+  if (const auto done = fd_store.keep(name, fd); !done) {
+    spdlog::warn("could not store a descriptor name={} detail=\"{}\"", name, done.error().detail);
+  }
+}
+
+/// Prefers the kept socket: connections made while no broker ran wait in its backlog.
+Result<asio::local::stream_protocol::acceptor> listen(asio::io_context& io,
+                                                      const BrokerOptions& options,
+                                                      UniqueFd kept_socket, FdKeeper& fd_store) {
+  if (kept_socket) {
+    auto again = control::adopt_listener(io, std::move(kept_socket), options.socket);
+    if (again) return again;
+    spdlog::warn("could not use the kept socket, creating a new one detail=\"{}\"",
+                 again.error().detail);
+    fd_store.remove(kept::kSocket);
+  }
+  make_socket_folder(options);
+  auto acceptor = TRY(control::listen_on(io, options.socket, options.socket_mode));
+  keep_for_restart(fd_store, kept::kSocket, UniqueFd(::dup(acceptor.native_handle())));
+  return acceptor;
+}
+
+}  // namespace
+
+Result<void> run_broker(const BrokerOptions& options) {
+  asio::io_context io(1);
+  KeptDescriptors kept = TRY(KeptDescriptors::from_service_manager());
+  const auto fd_store = make_fd_keeper(kept.stored_names());
+  const auto agent = TRY(start_agent(io, options));
+  const LentDevice device = TRY(lent_device(options, agent.get()));
+  StartupState startup = TRY(load_startup_state(options, device, kept, SystemClock().now()));
+  const auto in_use = names_in_use(startup);
+  for (const std::string& name : kept.stored_names()) {
+    if (!in_use.contains(name)) fd_store->remove(name);
+  }
+  const bool keep_table = !startup.table_kept && !options.state_dir.empty() && !agent;
+  if (keep_table) keep_for_restart(*fd_store, kept::kTable, startup.table.writable_fd());
+  auto acceptor = TRY(listen(io, options, kept.take(kept::kSocket), *fd_store));
+  const control::SocketFile socket_file(options.socket);
+  BrokerServer server(
+      io, std::move(startup),
+      {.acceptor = std::move(acceptor), .fd_store = *fd_store, .agent = agent.get()}, options);
+  if (!options.event_log.empty()) {
+    server.write_events_to(TRY(events::EventFile::open(options.event_log)));
+  }
+  TRY(server.start(std::move(kept)));
+  spdlog::info("broker serves socket={} capacity_bytes={} weights_capacity_bytes={} slots={}",
+               options.socket, options.capacity_bytes, options.weights_capacity_bytes,
+               options.slots);
+  io.run();
+  fd_store->remove_all();
+  if (!socket_file.remove()) {
+    spdlog::warn("left the socket file in place because it was replaced socket={}", options.socket);
+  }
+  spdlog::info("broker stopped socket={}", options.socket);
+  return {};
+}
+
+}  // namespace leasehold

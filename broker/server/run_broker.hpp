@@ -1,0 +1,13 @@
+/// The broker process: start-up, the event loop, shutdown.
+#pragma once
+
+#include "broker/server/options.hpp"
+#include "common/result.hpp"
+
+namespace leasehold {
+
+/// Serves until SIGTERM or SIGINT, then revokes all leases and returns.
+/// Errors: those of start-up (socket, state directory, memory).
+Result<void> run_broker(const BrokerOptions& options);
+
+}  // namespace leasehold

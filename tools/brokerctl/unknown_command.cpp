@@ -1,0 +1,84 @@
+#include "tools/brokerctl/unknown_command.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <vector>
+
+#include "tools/cli/suggest.hpp"
+
+namespace leasehold::brokerctl {
+namespace {
+
+/// The option of `app`, or of the app around it. Null for an unknown one.
+const CLI::Option* option_named(const CLI::App* app, const std::string& word) {
+  for (; app != nullptr; app = app->get_parent()) {
+    if (const CLI::Option* option = app->get_option_no_throw(word)) return option;
+  }
+  return nullptr;
+}
+
+/// Removes and returns the first word that is neither an option of `app` nor the value of one.
+/// Empty when there is none.
+std::string next_command(const CLI::App& app, std::span<const std::string>& words) {
+  while (!words.empty()) {
+    const std::string& word = words.front();
+    words = words.subspan(1);
+    if (!word.starts_with('-')) return word;
+    const CLI::Option* option = option_named(&app, word);
+    const bool has_value = option != nullptr && option->get_items_expected_max() > 0;
+    if (has_value && !words.empty()) words = words.subspan(1);
+  }
+  return "";
+}
+
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+/// "tenants admit" for "admit": the noun that has this verb, or one spelled like it.
+std::string with_noun(const CLI::App& app, const std::string& verb) {
+  for (const CLI::App* noun : app.get_subcommands({})) {
+    const std::string near = cli::nearest(verb, commands_of(*noun));
+    if (!near.empty()) return noun->get_name() + " " + near;
+  }
+  return "";
+}
+
+bool is_one_of(const std::vector<std::string>& commands, const std::string& word) {
+  return std::ranges::find(commands, word) != commands.end();
+}
+
+/// The end of an error sentence, with a hint if there is one.
+std::string suggestion(const std::string& near) {
+  return near.empty() ? "." : fmt::format("; did you mean '{}'?", near);
+}
+
+}  // namespace
+
+std::optional<std::string> unknown_command(const CLI::App& app,
+                                           std::span<const std::string> words) {
+  const auto commands = commands_of(app);
+  const std::string command = next_command(app, words);
+  if (command.empty()) return std::nullopt;
+  if (!is_one_of(commands, command)) {
+    std::string near = cli::nearest(command, commands);
+    if (near.empty()) near = with_noun(app, command);
+    return fmt::format("there is no command '{}'{} Commands: {}", command, suggestion(near),
+                       fmt::join(commands, ", "));
+  }
+  const CLI::App& noun = *app.get_subcommand(command);
+  const auto verbs = commands_of(noun);
+  if (verbs.empty()) return std::nullopt;
+  const std::string verb = next_command(noun, words);
+  if (verb.empty() || is_one_of(verbs, verb)) return std::nullopt;
+  const std::string near = cli::nearest(verb, verbs);
+  return fmt::format("'{}' has no verb '{}'{} Verbs: {}", command, verb, suggestion(near),
+                     fmt::join(verbs, ", "));
+}
+
+}  // namespace leasehold::brokerctl

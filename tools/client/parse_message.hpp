@@ -1,0 +1,34 @@
+/// Parses what a broker or worker sent. Everything from another process is input, so a message that
+/// does not fit is an error, never an assertion.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "common/result.hpp"
+
+namespace leasehold::client {
+
+/// Message::from_json, but with MalformedMessage for a message that does not fit: the sender is at
+/// fault, not the user. Pure.
+template <class Message>
+Result<Message> parse_message(const nlohmann::json& json) {
+  auto message = Message::from_json(json);
+  if (!message) return fail(Errc::MalformedMessage, "malformed message: " + message.error().detail);
+  return message;
+}
+
+/// The elements of a reply {"items": [...]}. Pure.
+/// Errors: MalformedMessage for a reply without the list, or with an element that is not a View.
+template <class View>
+Result<std::vector<View>> parse_items(const nlohmann::json& reply) {
+  const auto items = reply.find("items");
+  if (items == reply.end() || !items->is_array()) {
+    return fail(Errc::MalformedMessage, "the broker's reply has no list of items");
+  }
+  std::vector<View> views;
+  for (const nlohmann::json& item : *items) views.push_back(TRY(parse_message<View>(item)));
+  return views;
+}
+
+}  // namespace leasehold::client

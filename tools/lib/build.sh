@@ -1,0 +1,39 @@
+# Sourced by the scripts of tools/ that run a program of this tree. Expects bash, `set -euo
+# pipefail`, and the variable `root`: the root of the clone.
+
+# build_programs NAME PRESET TARGET...
+# Installs missing packages, configures, and builds the targets; changes to $root. Writes to
+# build/logs/NAME-build.log. Exits with 1 and the end of the log when the build fails.
+build_programs() {
+  local name=$1 preset=$2 log=build/logs/$1-build.log
+  shift 2
+  "$root/tools/setup"
+  cd "$root"
+  mkdir -p build/logs
+  [[ ! -t 2 ]] || echo "$name: building ($preset); the first build takes some minutes" >&2
+  cmake --preset "$preset" >"$log" 2>&1 &&
+    cmake --build "build/$preset" --target "$@" >>"$log" 2>&1 ||
+    { tail -n 40 "$log" >&2; echo "$name: the build failed; see $log" >&2; exit 1; }
+}
+
+# absolute_paths NAME OPTIONS ARGUMENT...
+# Sets `arguments` to the ARGUMENTs, with the value after each of OPTIONS ("--model --text") made
+# absolute: the script changes its directory. Accepts --option=VALUE, and leaves "-" as it is.
+absolute_paths() {
+  local name=$1 options=" $2 "
+  shift 2
+  arguments=()
+  while [[ $# -gt 0 ]]; do
+    if [[ $1 == --*=* && $options == *" ${1%%=*} "* ]]; then
+      set -- "${1%%=*}" "${1#*=}" "${@:2}"
+    fi
+    if [[ $options == *" $1 "* ]]; then
+      [[ $# -ge 2 ]] || { echo "$name: $1 needs a file" >&2; exit 2; }
+      if [[ $2 == - ]]; then arguments+=("$1" -); else arguments+=("$1" "$(realpath -m -- "$2")"); fi
+      shift
+    else
+      arguments+=("$1")
+    fi
+    shift
+  done
+}
