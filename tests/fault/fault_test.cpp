@@ -29,12 +29,11 @@ TEST_CASE("faults: every fault point has a case") {
   }
 }
 
-TEST_CASE(
-    "faults: a broker killed at any point leaves leases until their deadlines, and restarts") {
+TEST_CASE("faults: a broker killed at any point restarts, and leases end at their deadlines") {
   each(Program::Broker, Action::Kill, broker_fails);
 }
 
-TEST_CASE("faults: leases outlive a broker stopped at any point only until their deadlines") {
+TEST_CASE("faults: under a broker stopped at any point leases end at their deadlines") {
   each(Program::Broker, Action::Stop, broker_fails);
 }
 

@@ -103,8 +103,8 @@ void write_record() {
   record.replace(0, sizeof(header), image(header));
   record.replace(kSlotsOffset, sizeof(slot), image(slot));
   record.append(reinterpret_cast<const char*>(lists.data()), lists.size());
-  write_seed("record_fuzz", "two-commits",
-             image(std::uint8_t{1}) + record);  // the target adds valid checksums
+  // The first byte makes the target add valid checksums.
+  write_seed("record_fuzz", "two-commits", image(std::uint8_t{1}) + record);
 }
 
 void write_chats() {

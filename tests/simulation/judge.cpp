@@ -199,8 +199,8 @@ void Judge::check_word(Lease& lease, Slot slot, const BrokerStartup& started) {
       violated(
           fmt::format("a worker has {}, which the new broker does not know", to_string(lease.id)));
     }
-    lease = {};  // it was never sent, or was fenced in the journal and the broker died before it
-                 // reported that
+    // It was never sent, or was fenced in the journal before the broker could report that.
+    lease = {};
     return;
   }
   if (word.generation() > lease.id.generation) return;

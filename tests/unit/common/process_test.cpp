@@ -109,8 +109,8 @@ TEST_CASE("process: a pid with its start time identifies one process") {
   CHECK(open_pidfd(itself).has_value());
 
   const ProcessIdentity unseen{itself.pid, 0};
-  CHECK(open_pidfd(unseen).error().code ==
-        Errc::SystemError);  // the pid exists, perhaps for another process
+  // The pid exists, perhaps for another process.
+  CHECK(open_pidfd(unseen).error().code == Errc::SystemError);
 
   const ProcessIdentity another{itself.pid, itself.start_ticks + 1};
   CHECK(open_pidfd(another).error().code == Errc::ConnectionLost);
