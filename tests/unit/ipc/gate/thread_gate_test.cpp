@@ -196,20 +196,20 @@ TEST_CASE(
   set.add_sequence(std::array{table.grant(1)});
   set.add_sequence(std::array{table.grant(2)});
   auto gate = table.gate();
-  int told = 0;
+  int reports = 0;
   bool was_idle = true;
   listener.on_progress = [&] {
-    ++told;
+    ++reports;
     was_idle &= touches_of(table.announcement_of(0)) == Touches::Nothing;
   };
   gate.run(set, kAppendInLayer2, kNothing);
-  CHECK(told == 0);
+  CHECK(reports == 0);
   table.revoke(1);
   gate.run(set, kAppendInLayer2, kNothing);
-  CHECK(told == 1);
+  CHECK(reports == 1);
   CHECK(was_idle);
   gate.run(set, kAppendInLayer2, kNothing);
-  CHECK(told == 1);
+  CHECK(reports == 1);
 }
 
 TEST_CASE("thread gate: several threads report a refusal once per sequence and step") {
