@@ -8,10 +8,8 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr std::size_t kRevokeAfterTokens = 12;
-
-/// Without a broker nobody renews, so leases are over soon.
-constexpr const char* kTtl_ms = "2000";
+/// No lease is renewed without a broker, so all end soon.
+constexpr const char* kShortTtl_ms = "2000";
 constexpr const char* kLongTtl_ms = "60000";
 
 class BrokerScenario {
@@ -40,9 +38,9 @@ class BrokerScenario {
     for (const char* tenant : {"ann", "cat"}) system().admit(tenant, {"--ttl-ms", ttl_ms});
   }
 
-  /// Grants, then a revoke, a fence and a scrub; each asked for by somebody who may wait in vain.
+  /// Causes grants, then a revocation, a fence and a scrub. The callers may never get a reply.
   void disturb_streams() {
-    admit(kTtl_ms);
+    admit(kShortTtl_ms);
     scenario_.sample_status();
     Tenant& ann_streams = scenario_.start(ann());
     read(ann_streams, 1);
@@ -59,8 +57,8 @@ class BrokerScenario {
     });
   }
 
-  /// Tenants that stream run to their deadlines, whether the broker is dead or stands. Who waits
-  /// for its answer hears when it is dead.
+  /// Tenants decode until their deadlines, whether the broker is dead or stopped. A pending call
+  /// fails when the broker is dead.
   void replace_broker() {
     if (!killed_) {
       wait_for_streams();

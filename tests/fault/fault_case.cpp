@@ -8,16 +8,16 @@ namespace leasehold::testing {
 const std::vector<FaultCase>& fault_cases() {
   using enum FaultSite;
   static const std::vector<FaultCase> kCases{
-      // The first thing written down is that a worker is attached; the ninth is about a tenant.
+      // The broker journals the worker's attachment first; its ninth write is about a tenant.
       {.site = BrokerJournalWritten, .later = 9},
-      // The first grant of a broker is its first worker's weights; the third is a tenant's.
+      // The first grant of a broker is for its first worker's weights; the third is a tenant's.
       {.site = BrokerGrantDecided, .later = 3},
       {.site = BrokerGrantPublished, .later = 3},
       {.site = BrokerRevokePublished, .later = 2},
       {.site = BrokerFenceDecided, .later = 2},
       {.site = BrokerScrubbed, .later = 2},
       {.site = WorkerAttached},
-      {.site = WorkerWeightsFilled},  // weights that were published are shared, not filled again
+      {.site = WorkerWeightsFilled},  // published weights are shared, not filled again
       {.site = WorkerExtentsMapped, .later = 2},
       {.site = WorkerUnitPolled, .later = 500},
       {.site = WorkerCommitBeforeRecord, .later = 7},

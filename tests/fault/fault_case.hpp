@@ -1,4 +1,4 @@
-/// What is known of each fault point: whose it is, and how often a process gets there.
+/// What is known of each fault point: which program reaches it, and how often.
 #pragma once
 
 #include <string>
@@ -13,31 +13,31 @@ enum class Action : unsigned char { Kill, Stop };
 
 struct FaultCase {
   FaultSite site{};
-  /// A second arrival worth trying; 0 when a process gets there once, or not on command.
+  /// A later arrival worth testing; 0 when the point is reached once, or not on command.
   int later = 0;
 };
 
-/// The rows there are. A point without one fails "every fault point has a case".
+/// All rows. A point without a row fails "every fault point has a case".
 const std::vector<FaultCase>& fault_cases();
 
-/// Points a worker reaches only on its way back to a broker with a store: tests/process/restart
-/// kills it there.
+/// Points that a worker reaches only while it reconnects to a broker with kept descriptors:
+/// tests/process/restart kills it there.
 const std::vector<FaultSite>& reconnect_fault_points();
 
-/// By the first word of the point's name.
+/// From the first word of the point's name.
 Program program_of(FaultSite site);
 
-/// One run: this point, at this arrival.
+/// One run: a point and the arrival that triggers it.
 struct Fault {
   FaultSite site{};
   Action action = Action::Kill;
   int arrival = 1;
 };
 
-/// As LEASEHOLD_FAULT wants it.
+/// In the form of LEASEHOLD_FAULT.
 std::string text(const Fault& fault);
 
-/// All runs with this action in this program, first arrivals and later ones.
+/// All runs with this action in this program, at first and later arrivals.
 std::vector<Fault> faults(Program program, Action action);
 
 }  // namespace leasehold::testing

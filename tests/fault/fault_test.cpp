@@ -1,4 +1,5 @@
-// SIGKILL and SIGSTOP at every named point of broker, worker and tenant, violations from outside.
+// SIGKILL and SIGSTOP at every fault point of broker, worker and tenant; promises checked from
+// outside.
 #include <algorithm>
 #include <catch2/catch.hpp>
 
@@ -28,27 +29,26 @@ TEST_CASE("faults: every fault point has a case") {
   }
 }
 
-TEST_CASE("faults: a broker killed at any point leaves tenants their deadlines, and comes back") {
+TEST_CASE("faults: a broker killed at any point restarts, and leases end at their deadlines") {
   each(Program::Broker, Action::Kill, broker_fails);
 }
 
-TEST_CASE("faults: a broker that stands at any point lets leases run out, and no further") {
+TEST_CASE("faults: under a broker stopped at any point leases end at their deadlines") {
   each(Program::Broker, Action::Stop, broker_fails);
 }
 
-TEST_CASE(
-    "faults: a worker killed at any point is fenced by its exit, and everybody else goes on") {
+TEST_CASE("faults: a worker killed at any point is fenced by its exit, and all others continue") {
   each(Program::Worker, Action::Kill, worker_fails);
 }
 
-TEST_CASE("faults: a worker that stands at any point is killed once something is wanted back") {
+TEST_CASE("faults: a worker stopped at any point is killed once memory is revoked") {
   each(Program::Worker, Action::Stop, worker_fails);
 }
 
-TEST_CASE("faults: a tenant killed at any point is revoked and scrubbed, and nobody else notices") {
+TEST_CASE("faults: a tenant killed at any point is revoked and scrubbed, and no other notices") {
   each(Program::Tenant, Action::Kill, tenant_fails);
 }
 
-TEST_CASE("faults: a tenant that stands at any point keeps its lease to the deadline only") {
+TEST_CASE("faults: a tenant stopped at any point keeps its lease until the deadline") {
   each(Program::Tenant, Action::Stop, tenant_fails);
 }

@@ -1,6 +1,6 @@
-/// One run of a real system in which one process dies or stops at a named point, and what is left.
+/// Runs a real system in which one process dies or stops at a fault point, and checks what is left.
 ///
-/// The cast: `ann` and `bob` are never harmed, `cat` is whom it happens to, or on whose worker.
+/// Tenants: `ann` and `bob` must not be affected; `cat` or its worker fails.
 #pragma once
 
 #include <signal.h>
@@ -15,16 +15,20 @@
 
 namespace leasehold::testing {
 
-/// What each says; `cat` long enough to be disturbed, `bob` goes on under another lease if need be.
+/// Tokens that a tenant receives before its lease is revoked.
+inline constexpr std::size_t kRevokeAfterTokens = 12;
+
+/// Their requests. `cat` decodes long enough to be disturbed; `bob` may continue under another
+/// lease.
 TenantSpec ann();
 TenantSpec bob();
 TenantSpec cat();
 
-/// A program that was told to fail.
+/// A program that runs with a fault plan.
 class FaultTarget {
  public:
   explicit FaultTarget(Child& child, Action action) : child_(&child), action_(action) {}
-  /// Dead or standing, as asked for.
+  /// Dead or stopped, as planned.
   bool is_down() const;
   bool wait_until_down() const;
   void resume() { (void)child_->signal(SIGCONT); }
@@ -42,26 +46,26 @@ class FaultScenario {
   System& system() { return system_; }
 
   Tenant& start(const TenantSpec& spec);
-  /// Started by `start`, in that order.
+  /// In the order of `start` calls.
   Tenant& tenant(std::size_t index) { return *tenants_.at(index).process; }
   std::size_t tenants() const { return tenants_.size(); }
 
-  /// Descriptors of what the lease holds now, for later. Nothing when it is gone already.
+  /// Keeps descriptors of the lease's current memory. Does nothing when the lease is gone.
   void keep_memory(LeaseId lease);
   bool kept_memory_is_zero_and_free();
 
-  /// Takes every lease back that is Live on this worker; how many there were.
+  /// Revokes every Live lease on this worker and returns their number.
   std::size_t revoke_all_on(const std::string& worker);
 
-  /// Everybody has ended; a new request is served by this worker, its text is the undisturbed one.
+  /// Every request has ended; this worker serves a new one, whose text is the undisturbed text.
   void check_serves_again(const std::string& worker);
 
-  /// What is wrong with the history of the whole run, one line each; empty when nothing is.
+  /// Violations in the history of the whole run, one line each.
   std::vector<std::string> violations();
 
-  /// Counts bytes once more.
+  /// Takes one more sample of the broker's memory accounts.
   void sample_status() { samples_.push_back(system_.status()); }
-  /// From now on a new broker answers: what was seen so far belongs to the one before.
+  /// A new broker answers from now on; earlier samples belong to the one before.
   void on_new_broker();
 
  private:
@@ -79,10 +83,10 @@ class FaultScenario {
   std::vector<std::vector<wire::StatusView>> samples_before_;
 };
 
-/// What the tenant says in a undisturbed_system system; computed once.
+/// The tenant's tokens in a system without faults; computed once.
 const std::vector<std::int32_t>& undisturbed(const TenantSpec& spec);
 
-/// Each is one run; they check by themselves.
+/// One run each; the checks are inside.
 void broker_fails(const Fault& fault);
 void worker_fails(const Fault& fault);
 void tenant_fails(const Fault& fault);

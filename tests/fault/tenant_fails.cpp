@@ -6,10 +6,9 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr std::size_t kRevokeAfterTokens = 12;
-constexpr const char* kTtl_ms = "5000";
+constexpr const char* kTenantTtl_ms = "5000";
 
-/// A second lease is asked for only by a tenant that goes on after its first was taken.
+/// Only a tenant that rebinds after its first lease was revoked acquires a second one.
 bool needs_second_lease(const Fault& fault) {
   return fault.arrival > 1 && fault.site != FaultSite::TenantTokenReceived;
 }
@@ -21,7 +20,7 @@ TenantSpec armed_cat(const Fault& fault) {
   return spec;
 }
 
-/// The last lease that `cat` has, as the broker counts: the tenant may not have told of it yet.
+/// The newest lease of `cat` in the broker's books: the tenant may not have reported it yet.
 wire::LeaseView last_lease_of_cat(System& system) {
   const auto leases = system.leases_of("cat");
   REQUIRE_FALSE(leases.empty());
@@ -47,7 +46,7 @@ void tenant_fails(const Fault& fault) {
   FaultScenario scenario({.worker_arguments = {"--slow-motion-us", "30"}});
   System& system = scenario.system();
   for (const char* tenant : {"ann", "bob"}) system.admit(tenant);
-  system.admit("cat", {"--ttl-ms", kTtl_ms});
+  system.admit("cat", {"--ttl-ms", kTenantTtl_ms});
   scenario.start(ann());
   scenario.start(bob());
   Tenant& cat = scenario.start(armed_cat(fault));
@@ -56,7 +55,7 @@ void tenant_fails(const Fault& fault) {
   if (needs_second_lease(fault)) disturb(scenario, cat, target);
   REQUIRE(target.wait_until_down());
 
-  // Dead: its connection says so at once. Standing: it stops renewing.
+  // The connection of a dead tenant closes immediately. A stopped tenant stops renewing.
   const LeaseId lease = last_lease_of_cat(system).lease;
   scenario.keep_memory(lease);
   REQUIRE(system.eventually_fenced(lease));
@@ -69,7 +68,7 @@ void tenant_fails(const Fault& fault) {
   if (killed) {
     CHECK(target.ends_by_sigkill());
   } else {
-    target.resume();  // and hears what became of its lease, or gets another
+    target.resume();  // learns the end of its lease, or gets another one
   }
 
   scenario.check_serves_again("w1");

@@ -7,9 +7,9 @@
 namespace leasehold::testing {
 namespace {
 
-/// Long enough for a loaded machine, short enough to wait for: unmaps get five times as much.
+/// Long enough for a loaded machine, short enough to wait for. The timeout for unmaps is five times
+/// as long.
 constexpr const char* kFenceTimeout_ms = "1500";
-constexpr std::size_t kRevokeAfterTokens = 12;
 
 SystemSpec spec() {
   return {.broker_arguments = {"--fence-timeout-ms", kFenceTimeout_ms},
@@ -61,11 +61,11 @@ class WorkerScenario {
     if (!down_or(kRevokeAfterTokens) || target_->is_down()) return;
     scenario_.sample_status();
     system().brokerctl({"revoke", to_string(held.record().leases.back())});
-    scenario_.start(on(ann(), "w1"));  // whose lease is given back when she was answered
+    scenario_.start(on(ann(), "w1"));  // gives its lease back when the request completes
   }
 
-  /// Nobody waits for a dead worker. One that stands is killed by the ladder as soon as something
-  /// is wanted back from it; one that holds nothing harms nobody and may go on.
+  /// A dead worker delays no process. The ladder kills a stopped one as soon as memory is revoked
+  /// from it; a stopped worker without leases may go on.
   void resolve() {
     if (fault_.action == Action::Kill) {
       CHECK(target_->ends_by_sigkill());
@@ -92,7 +92,7 @@ class WorkerScenario {
     for (const std::string& wrong : scenario_.violations()) FAIL_CHECK(wrong);
   }
 
-  /// Its name may be taken again.
+  /// True once the broker has forgotten `w1`, so its name is free again.
   bool is_forgotten() {
     const auto workers = system().view().workers();
     return workers && std::ranges::none_of(*workers, [](const wire::WorkerView& worker) {
@@ -100,7 +100,7 @@ class WorkerScenario {
            });
   }
 
-  /// `w1` stands only for the dead one now, for nobody has started another yet.
+  /// `w1` still refers to the dead worker: no other one has been started yet.
   bool no_lease_left_on_the_dead() {
     const auto leases = system().view().leases();
     return leases && std::ranges::none_of(*leases, [](const wire::LeaseView& lease) {

@@ -1,4 +1,4 @@
-/// What the fuzz targets share: a reader of their input, and a check that ends the run.
+/// Shared by the fuzz targets: a reader of their input, and a check that ends the run.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace leasehold::fuzz {
 
-/// A promise of our own code that the input has broken.
+/// Ends the run when the input broke a promise of our own code.
 inline void check(bool holds) {
   if (!holds) std::abort();
 }
@@ -20,7 +20,7 @@ struct Delivery {
   bool with_descriptor = false;
 };
 
-/// Reads an input from its front; past its end everything is zero or empty.
+/// Reads an input from its front; past its end every value is zero or empty.
 class Input {
  public:
   explicit Input(std::span<const std::uint8_t> data) : data_(data) {}
@@ -38,7 +38,7 @@ class Input {
 
   std::span<const std::uint8_t> rest() { return take(data_.size()); }
 
-  /// Bytes up to a 0x01 or 0x02, which is taken and not given; 0x02 brings a descriptor.
+  /// Bytes up to a 0x01 or 0x02, which is dropped; 0x02 adds a descriptor.
   Delivery delivery() {
     std::size_t size = 0;
     while (size < data_.size() && data_[size] != 1 && data_[size] != 2) ++size;

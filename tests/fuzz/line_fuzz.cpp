@@ -1,6 +1,6 @@
 // Fuzzes a control connection: bytes and descriptors become lines, envelopes and messages. Input:
 // one byte that selects a message, then the stream in deliveries of recvmsg. A byte 0x01 ends a
-// delivery, 0x02 ends one that brings a descriptor.
+// delivery; 0x02 ends one that carries a descriptor.
 #include <fcntl.h>
 
 #include <cstdlib>
@@ -27,7 +27,7 @@ void check_reply(const std::string& line) {
   fuzz::check(std::holds_alternative<IncomingReply>(answer.content));
 }
 
-/// A message that was read stays the same when it is written and read again.
+/// A parsed message stays the same when it is written and parsed again.
 void read_message(const testing::MessageSample& sample, const Json& params) {
   const Result<Json> once = sample.round_trip(params);
   if (!once) return check_reply(error_line(1, once.error()));

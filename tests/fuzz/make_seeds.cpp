@@ -1,4 +1,4 @@
-// Writes the seeds of the fuzz targets into tests/fuzz/corpus, from the samples of the unit tests:
+// Writes the seeds of the fuzz targets into tests/fuzz/corpus, from samples of the unit tests:
 //   build/fuzz/fuzz/make_fuzz_seeds "[seeds]"
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -103,7 +103,8 @@ void write_record() {
   record.replace(0, sizeof(header), image(header));
   record.replace(kSlotsOffset, sizeof(slot), image(slot));
   record.append(reinterpret_cast<const char*>(lists.data()), lists.size());
-  write_seed("record_fuzz", "two-commits", image(std::uint8_t{1}) + record);  // the target signs it
+  // The first byte makes the target add valid checksums.
+  write_seed("record_fuzz", "two-commits", image(std::uint8_t{1}) + record);
 }
 
 void write_chats() {
@@ -118,8 +119,8 @@ void write_chats() {
 
 }  // namespace
 
-/// The first byte selects the notation and the size of the text. The bytes after the text are tried
-/// on the grammar.
+/// The first byte selects the notation and the length of the text. The bytes after the text are
+/// matched against the grammar.
 void write_grammars() {
   const auto seed = [](const std::string& name, char kind, const std::string& text) {
     write_seed("grammar_fuzz", name, image(kind) + text);
@@ -135,7 +136,8 @@ void write_grammars() {
   seed("literals", 1, R"({"enum":["a",1,{"k":[null,true]}],"$defs":{"x":{"maxLength":4}}})");
 }
 
-/// The first byte selects the tokenizer and whether special names are tokens; the text follows.
+/// The first byte selects the tokenizer and whether names of control tokens are tokens; the text
+/// follows.
 void write_texts() {
   const char* const texts[] = {"ab cab \u00e9 \u4f60\u597d 12345's <u>n<e>\n\n  x",
                                "\xff\xe2\x96 \u2581a"};
@@ -147,7 +149,7 @@ void write_texts() {
   }
 }
 
-TEST_CASE("fuzz: the seeds of all targets are written", "[.][seeds]") {
+TEST_CASE("fuzz: make_fuzz_seeds writes the seeds of all targets", "[.][seeds]") {
   write_lines();
   write_models();
   write_segments();

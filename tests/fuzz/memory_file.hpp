@@ -1,4 +1,4 @@
-/// A memfd with given bytes, as hostile as its maker wants it.
+/// A memfd with given bytes and seals.
 #pragma once
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 namespace leasehold::fuzz {
 
-/// `seals` as fcntl(2) takes them.
+/// `seals`: as for fcntl(2).
 inline UniqueFd memory_file(std::span<const std::uint8_t> bytes, unsigned seals) {
   UniqueFd fd(::memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   check(fd && ::write(fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));

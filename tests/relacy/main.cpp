@@ -1,7 +1,8 @@
-// Runs the protocol under relacy: as written it must hold, each planted variant must be found out.
-// One line per run; on a surprise the history of the failing execution; exit code 1.
+// Runs the protocol under relacy: as written it must hold, each planted variant must fail. Prints
+// one line per run and, for an unexpected result, the history of the failing execution; then the
+// exit code is 1.
 //
-//   gate_model_test [executions]     how many random executions of the protocol as written
+//   gate_model_test [executions]     number of random executions of the protocol as written
 #include <cstdlib>
 #include <iostream>
 
@@ -14,13 +15,13 @@ enum class Expect : bool { Holds, Broken };
 
 struct Search {
   rl::scheduler_type_e scheduler;
-  rl::iteration_t executions;  ///< Of a random search; the others end when they have seen all.
+  rl::iteration_t executions;  ///< Of a random or bounded search; a full search ends by itself.
   const char* name;
 };
 
 template <class Test>
 rl::test_params simulate(const Search& search, bool with_history) {
-  // No buffer: relacy brings its own allocator, and what is allocated within cannot be freed here.
+  // No buffer: memory allocated within relacy's own allocator cannot be freed here.
   std::ostream nowhere(nullptr);
   rl::test_params params;
   params.search_type = search.scheduler;

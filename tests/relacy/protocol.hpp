@@ -1,8 +1,8 @@
 /// The gate's protocol under the model checker: the code of ipc/segment/launch_gate.hpp over
 /// relacy's atomics, which return every value the C++ memory model allows.
 ///
-/// The house: one broker takes a lease away, waits for quiet and scrubs; one gate runs units on the
-/// lease's memory as long as it may. Violations: a unit that finds the memory scrubbed, or touches
+/// Roles: one broker revokes a lease, waits for quiet and scrubs; each gate runs units on the
+/// lease's memory while the lease is live. Violations: a unit finds the memory scrubbed, or touches
 /// it unordered with the scrub (relacy reports the data race).
 #pragma once
 
@@ -23,7 +23,7 @@ struct RelacyMemory {
   static constexpr auto acquire = rl::mo_acquire;
   static constexpr auto release = rl::mo_release;
 
-  /// `weak` makes seq_cst stores of this word relaxed: a planted violation.
+  /// `weak` makes seq_cst stores of this word relaxed: a planted bug.
   template <class T>
   class Atomic {
    public:
@@ -45,7 +45,7 @@ using Word = RelacyMemory::Atomic<std::uint64_t>;
 using Gate = GateCore<RelacyMemory>;
 using Revoke = RevokeCore<RelacyMemory>;
 
-/// What the tree does. Variants below replace one part each, and must be found out.
+/// The protocol as implemented. Variants below replace one part each, and must fail.
 struct AsWritten {
   static void prepare(Word&) {}
   template <class Compare>
@@ -59,12 +59,12 @@ struct AsWritten {
   static std::uint64_t snapshot(const Word& announce) { return Revoke::snapshot(announce); }
 };
 
-/// The announcement is stored relaxed: it may stay behind while the poll goes ahead.
+/// The announcement is stored relaxed: it may become visible after the poll.
 struct RelaxedAnnounce : AsWritten {
   static void prepare(Word& announce) { announce.weak = true; }
 };
 
-/// The worker is told to look before there is anything to see.
+/// The counter moves before the words are stored.
 struct CounterBeforeWord : AsWritten {
   static void store_words(Word& word, std::uint64_t bits, Word& revocations) {
     revocations.fetch_add(1, rl::mo_seq_cst);
@@ -72,7 +72,7 @@ struct CounterBeforeWord : AsWritten {
   }
 };
 
-/// A flip between the comparison and the reading of the counter is taken for seen.
+/// A flip between the comparison and the reading of the counter counts as seen.
 struct BaselineAfterCompare : AsWritten {
   template <class Compare>
   static bool recheck(Gate& gate, Compare compare) {
@@ -82,7 +82,7 @@ struct BaselineAfterCompare : AsWritten {
   }
 };
 
-/// The broker looks at the announcement before it flips the word.
+/// The broker reads the announcement before it stores the word.
 struct SnapshotBeforeFlip : AsWritten {
   static constexpr bool kSnapshotFirst = true;
 };
@@ -90,8 +90,8 @@ struct SnapshotBeforeFlip : AsWritten {
 template <class Variant>
 concept SnapshotFirst = requires { Variant::kSnapshotFirst; };
 
-/// Thread 0 is the broker; the others are gates of one worker, each with its own gate_state and its
-/// own part of the memory.
+/// Thread 0 is the broker; the others are gates of one worker, each with its own announcement and
+/// its own part of the memory.
 template <class Variant, int gates, int units>
 class ProtocolSuite : public rl::test_suite<ProtocolSuite<Variant, gates, units>, 1 + gates> {
  public:

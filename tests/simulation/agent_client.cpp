@@ -22,7 +22,7 @@ void AgentClient::begin_process() {
   connection_ = &deps_.machine.connect(broker_, *agent_);
   connection_->ends[Connection::kClient].on_closed = [this, agent = agent_] { closed(*agent); };
   connection_->ends[Connection::kServer].on_closed = [agent = agent_] {
-    agent->kill_pending = true;  // nobody is left to serve
+    agent->kill_pending = true;  // no process is left to serve
   };
 }
 
@@ -37,7 +37,7 @@ void AgentClient::send(std::uint64_t number, std::string_view method, control::J
       });
 }
 
-/// A connection that is closing answers by itself, when its end is told.
+/// A connection that is closing replies by itself, when its end is reported.
 void AgentClient::call(std::string_view method, control::Json params,
                        control::Peer::ReplyHandler on_reply) {
   if (!serves_ || is_failing_) {
@@ -75,7 +75,7 @@ bool AgentClient::run_posted() {
   return true;
 }
 
-// ---------------------------------------------------------------------------------- its end
+// ------------------------------------------------------------------------------ end of an agent
 
 void AgentClient::closed(const Process& agent) {
   if (&agent != agent_) return;
@@ -84,7 +84,7 @@ void AgentClient::closed(const Process& agent) {
   give_up_.reset();
 }
 
-/// Whoever called decides before the next one hears, as on a loop that does one thing at a time.
+/// The caller's failure is decided before the next one, as on a loop that does one thing at a time.
 void AgentClient::fail_next() {
   if (!calls_.empty()) {
     auto call = calls_.extract(calls_.begin());
@@ -119,7 +119,7 @@ void AgentClient::poll_timers() {
   if (!give_up_ || *give_up_ > now) return;
   give_up_.reset();
   deps_.coverage.happened(CardEvent::AgentHung);
-  deps_.card->agent_died(*agent_);  // the driver hears of a SIGKILL before anybody else
+  deps_.card->agent_died(*agent_);  // the driver learns of a SIGKILL first
   agent_->kill_pending = true;
   for (auto& [number, on_reply] : std::exchange(calls_, {})) {
     post([on_reply = std::move(on_reply)]() mutable {

@@ -1,5 +1,5 @@
-/// The broker's end of its device agent: what broker/server/device_agent does with a process, a
-/// socket and timers, over the simulated machine's. On it runs the product's AgentMemory.
+/// The broker's end of its device agent. It does what broker/server/device_agent does, but with a
+/// process, a socket and timers of the simulated machine. The product's AgentMemory runs on it.
 ///
 /// Lifetime: the broker's. Threads: one.
 #pragma once
@@ -19,7 +19,7 @@ class AgentClient final : public AgentCalls {
     std::function<void()> on_lost;
     std::function<void()> on_restarted;
   };
-  /// Starts the first agent, which serves at once.
+  /// Starts the first agent; it serves immediately.
   AgentClient(Dependencies deps, Process& broker, Handlers handlers);
 
   void call(std::string_view method, control::Json params,
@@ -27,14 +27,14 @@ class AgentClient final : public AgentCalls {
   void post(Then then) override { posted_.push_back(std::move(then)); }
   void after(Duration pause, Then then) override;
 
-  /// The loop does the next of what was posted; false when there is nothing.
+  /// Runs the next posted task; false when none is posted.
   bool run_posted();
-  /// Calls are failing, one after the other, before anybody else is heard.
+  /// Pending calls are failing one by one; no other event is handled until all have failed.
   bool is_failing() const { return is_failing_; }
   void fail_next();
-  /// Timers, and the patience with an agent that hangs.
+  /// Fires timers, including the timeout for an agent that hangs.
   void poll_timers();
-  /// The broker died, and nothing of this happens any more.
+  /// The broker died: drops all pending calls and tasks.
   void end();
 
   std::optional<TimePoint> next_due() const;

@@ -1,5 +1,5 @@
-// A broker that lends memory of a card: effects on the product's AgentMemory, as its server does
-// them.
+// A broker that lends memory of a card: performs effects on the product's AgentMemory, as its
+// server does.
 #include "broker/memory/agent_memory.hpp"
 #include "tests/simulation/agent_client.hpp"
 #include "tests/simulation/model_broker.hpp"
@@ -7,7 +7,7 @@
 
 namespace leasehold::simulation {
 
-/// An agent that ends takes its objects along before anybody decides what follows from it.
+/// An agent that ends takes its objects with it before the core decides on that event.
 void Broker::open_device() {
   if (deps_.card == nullptr) return;
   agent_client_ = std::make_unique<AgentClient>(
@@ -26,14 +26,14 @@ void Broker::lend(const effect::SendGrant& effect) {
                 [this, effect](auto fds) { send_lent(effect, std::move(fds)); });
 }
 
-/// What was taken back while its memory was made does not leave.
+/// A grant revoked while its memory was allocated is not sent.
 void Broker::send_lent(const effect::SendGrant& effect, Result<std::vector<UniqueFd>> fds) {
   const wire::LeaseGrant& grant = effect.grant;
   const LeaseWord word = table.word(grant.lease.slot);
   const bool live = word.generation() == grant.lease.generation && word.state() == LeaseState::Live;
   if (fds && !live) {
     deps_.coverage.happened(CardEvent::RevokedWhileAllocating);
-    fds = fail(Errc::LeaseRevoked, "taken back before its memory was there");
+    fds = fail(Errc::LeaseRevoked, "lease was revoked before its memory was allocated");
   }
   if (!fds) {
     return receive(GrantAnswered{grant.lease, grant.extents, std::move(fds).error(), false});
@@ -70,7 +70,7 @@ void Broker::create_on_device(const effect::CreateRegion& effect) {
   });
 }
 
-/// An answer leaves with its descriptor, or as an error.
+/// A reply leaves with its descriptor, or as an error.
 Result<Answer> Broker::with_descriptor(const Result<Answer>& answer) const {
   if (!device_ || !answer) return answer;
   const auto* region = std::get_if<RegionDescriptor>(&answer->descriptors);

@@ -1,4 +1,4 @@
-// What the broker's effects do to the simulated machine, and what the outside sees of them.
+// Performs the broker's effects on the simulated machine and reports them to the judge.
 #include "common/expects.hpp"
 #include "tests/simulation/memory.hpp"
 #include "tests/simulation/model_broker.hpp"
@@ -47,11 +47,11 @@ void Broker::saw(const events::RegionStateChanged& changed) {
 
 void Broker::saw_extent(const events::RegionStateChanged& changed, ExtentState to) {
   ExtentState& seen = extents_[changed.region];
-  if (!to_recover_.empty()) {  // what the one before told is not known here
+  if (!to_recover_.empty()) {  // the events of the broker before are not known here
     if (to == ExtentState::Free) deps_.judge.freed(ExtentId{changed.region});
     return;
   }
-  if (!may_become(seen, to)) violated("an extent moved against its table");
+  if (!may_become(seen, to)) violated("an extent made a transition that its table forbids");
   if (to == ExtentState::Free) deps_.judge.freed(ExtentId{changed.region});
   if (to == ExtentState::Quarantined) deps_.judge.quarantined(ExtentId{changed.region});
   if (seen == ExtentState::Quarantined) deps_.judge.released_by_operator(ExtentId{changed.region});
@@ -78,7 +78,7 @@ void Broker::saw_region(const events::RegionStateChanged& changed) {
 // --------------------------------------------------------------------------------------------
 // words
 
-/// A full disk refuses what grants, and nothing else.
+/// A full disk refuses grants and nothing else.
 void Broker::perform(const effect::Journal& effect) {
   Fiber::pause();
   disk_full_ = effect.batch.grants && deps_.machine.one_in(32);
@@ -160,7 +160,7 @@ void Broker::perform(const effect::ForgetWorker& effect) {
   });
 }
 
-/// Who is away is asked nothing: its return, or its exit, settles everything.
+/// A worker that is away gets no calls: its return or its exit settles everything.
 Connection* Broker::connection_to(AttachmentId worker) {
   const auto link = links_.find(worker);
   return link == links_.end() ? nullptr : link->second.connection;
@@ -193,9 +193,9 @@ void Broker::send_grant(const effect::SendGrant& effect) {
                      [worker, grant, number] { worker->on_grant(grant, number); });
 }
 
-/// As with an unmap, its ladder ends a worker that does not answer.
+/// As with an unmap, the ladder kills a worker that does not reply.
 void Broker::perform(const effect::SendSettle& effect) {
-  ensures(device_ != nullptr, "memory of the machine needs no word of its worker");
+  ensures(device_ != nullptr, "memory of the machine needs no settle call");
   Connection* const way = connection_to(effect.worker);
   if (way == nullptr || !way->is_open()) return;
   const std::uint64_t number = expect_answer(*way, [lease = effect.lease](Error error) -> Event {
@@ -208,7 +208,7 @@ void Broker::perform(const effect::SendSettle& effect) {
 }
 
 void Broker::perform(const effect::SendUnmap& effect) {
-  if (device_) return send_unmap(effect);  // behind no punch
+  if (device_) return send_unmap(effect);  // no punch before it
   scrubs_.push_back([this, effect] { send_unmap(effect); });
 }
 
@@ -218,13 +218,13 @@ void Broker::send_unmap(const effect::SendUnmap& effect) {
   Connection& to = *way;
   const std::uint64_t number = expect_answer(
       to, [lease = effect.lease](Error error) -> Event { return UnmapAnswered{lease, error}; });
-  pending_calls_[number].give_up = TimePoint{INT64_MAX};  // its ladder ends the worker
+  pending_calls_[number].give_up = TimePoint{INT64_MAX};  // the ladder kills the worker
   auto* worker = dynamic_cast<Worker*>(to.ends[Connection::kClient].process);
   deps_.machine.send(to, Connection::kClient,
                      [worker, lease = effect.lease, number] { worker->on_unmap(lease, number); });
 }
 
-/// No answer is waited for: what does not come is silence.
+/// No reply is awaited: a missing one is silence.
 void Broker::perform(const effect::SendPing& effect) {
   Connection* const way = connection_to(effect.worker);
   if (way == nullptr) return;
@@ -318,7 +318,7 @@ void Broker::perform(const effect::ScrubRegion& effect) {
     });
   }
   scrubs_.push_back([this, region = effect.region] {
-    const bool tainted = deps_.machine.one_in(2);  // the loader wrote after it had let go
+    const bool tainted = deps_.machine.one_in(2);  // the loader wrote after it had unmapped
     receive(RegionScrubbed{region, tainted ? 4096u : 0u});
   });
 }
@@ -329,14 +329,14 @@ void Broker::perform(const effect::CloseRegion& effect) {
 }
 
 // ------------------------------------------------------------------------------------------
-// answers
+// replies
 
 void Broker::perform(const effect::Reply& effect) {
   const auto found = waiting_.find(effect.call);
-  if (found == waiting_.end()) violated("a call was answered twice, or nobody made it");
+  if (found == waiting_.end()) violated("a reply was sent twice, or without a call");
   const Waiting waiting = std::move(found->second);
   waiting_.erase(found);
-  if (waiting.connection == nullptr) return;  // an operator's; nobody reads it
+  if (waiting.connection == nullptr) return;  // an operator's; the reply is not read
   if (effect.answer) {
     const auto* weights = std::get_if<wire::WeightsOpened>(&effect.answer->body);
     if (weights != nullptr) deps_.judge.grant_sent(weights->lease);

@@ -1,4 +1,4 @@
-// A broker dies, and the next one begins with what outlived it.
+// A broker dies, and the next one begins with what persists.
 #include <unistd.h>
 
 #include "broker/decide/deciders.hpp"
@@ -20,7 +20,7 @@ std::set<ProcessIdentity> exited_holders(const Machine& machine, const journal::
   return exited;
 }
 
-/// As if recovery took the journal's word for it where the table is further.
+/// Planted: recovery trusts the journal where the table is newer.
 void trust_journal(const journal::Image& image, LeaseTable& table) {
   for (const auto& [id, row] : image.leases) {
     const LeaseWord word = table.word(id.slot);
@@ -69,7 +69,7 @@ Broker::StartupState Broker::recover_state(Dependencies deps, Broker& before) {
 Broker::Broker(Dependencies deps, Broker& before)
     : Broker(deps, before, recover_state(deps, before)) {}
 
-/// Lines first, then words, then what was decided; whoever connects is heard after all that.
+/// Worker segments first, then words, then what was decided; connections are served after that.
 Broker::Broker(Dependencies deps, Broker& before, StartupState startup)
     : Process(Role::Broker),
       state(std::move(startup.recovered.state)),
@@ -96,7 +96,7 @@ void Broker::restore_workers(Broker& before, const std::set<AttachmentId>& kept)
   }
 }
 
-/// Before anybody is heard.
+/// Runs before any connection is served.
 void Broker::recover() {
   if (!handling_) return;
   perform_all(to_recover_, *this);

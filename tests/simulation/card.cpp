@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kOtherProgramBytes = 1ull << 20;  // half an extent
 
-/// Descriptors outlive schedules: making one is slow.
+/// Descriptors are reused by later schedules: making one is slow.
 struct Descriptors {
   std::vector<UniqueFd> by_number;
   std::unordered_map<ino_t, std::size_t> numbers;
@@ -26,7 +26,7 @@ Descriptors& descriptors() {
 ino_t inode_of(const UniqueFd& fd) {
   struct stat found{};
   const int rc = ::fstat(fd.get(), &found);
-  ensures(rc == 0, "a descriptor can be looked at");
+  ensures(rc == 0, "a descriptor can be queried");
   return found.st_ino;
 }
 
@@ -61,7 +61,7 @@ std::size_t Card::memory_of(const UniqueFd& descriptor) {
 void Card::importer_exited(std::size_t number) {
   Memory& memory = memories_.at(number);
   --memory.imports;
-  if (machine_->one_in(3)) return;  // done before anybody can look
+  if (machine_->one_in(3)) return;  // finished before any process can query it
   ++memory.exiting;
   memory.kept = memory.kept || machine_->one_in(8);
 }

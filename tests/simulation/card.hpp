@@ -1,9 +1,9 @@
-/// A card of the simulated machine: its memory, and what its driver says of it.
+/// A card of the simulated machine: its memory, and what its driver reports.
 ///
-/// Memory exists while the agent has its handle, a process imports it, or the driver still takes
-/// apart what an exited process had; somebody before always left something in it. Descriptors of it
-/// are real ones, so that nobody but a descriptor says which memory was lent. Nothing here knows
-/// what is promised: that is the judge's.
+/// Memory exists while the agent has its handle, a process imports it, or the driver still tears
+/// down what an exited process had. New memory always holds data of an earlier user. Its
+/// descriptors are real ones, so only a descriptor identifies which memory was lent. The card
+/// checks no promise; the judge does.
 ///
 /// Lifetime: the schedule's. Threads: one.
 #pragma once
@@ -20,10 +20,10 @@ class Card {
   struct Memory {
     std::uint64_t size_bytes = 0;
     const Process* agent = nullptr;  ///< Has the handle.
-    int imports = 0;                 ///< Of processes that live.
-    int exiting = 0;                 ///< Of processes that have exited.
-    bool kept = false;               ///< The driver never gets done with it.
-    bool abandoned = false;          ///< Nobody waits for it to come back any more.
+    int imports = 0;                 ///< By running processes.
+    int exiting = 0;                 ///< By processes that have exited.
+    bool kept = false;               ///< The driver never finishes tearing it down.
+    bool abandoned = false;          ///< No caller waits for its return any more.
     bool zero = false;
     bool exists() const { return agent != nullptr || imports > 0 || exiting > 0; }
   };
@@ -31,7 +31,7 @@ class Card {
   Card(Machine& machine, std::uint64_t total_bytes)
       : machine_(&machine), total_bytes_(total_bytes), noisy_(machine.one_in(4)) {}
 
-  // The driver's calls of an agent.
+  // Driver calls of an agent.
   std::optional<std::size_t> allocate(std::uint64_t size_bytes, const Process& agent);
   void clear(std::size_t memory) { memories_.at(memory).zero = true; }
   void release(std::size_t memory) { memories_.at(memory).agent = nullptr; }
@@ -40,23 +40,23 @@ class Card {
   UniqueFd descriptor(std::size_t memory) const;
   static std::size_t memory_of(const UniqueFd& descriptor);
 
-  // What processes do with it.
+  // Calls of processes that use the memory.
   void import(std::size_t memory) { ++memories_.at(memory).imports; }
   void unmap(std::size_t memory) { --memories_.at(memory).imports; }
   void write(std::size_t memory) { memories_.at(memory).zero = false; }
-  /// The importer has exited; the driver may need a while, or for ever.
+  /// The importer has exited; the driver tears the import down later, or never.
   void importer_exited(std::size_t memory);
   void agent_died(const Process& agent);
   void give_up(std::size_t memory) { memories_.at(memory).abandoned = true; }
 
   const Memory& at(std::size_t memory) const { return memories_.at(memory); }
 
-  /// The driver gets done with one import of a process that has exited. False when there is none.
+  /// The driver finishes one import of an exited process. False when there is none.
   bool finish_teardown();
-  /// Another program takes memory, or gives some back.
+  /// Another program allocates memory or frees some.
   bool disturb();
-  /// Whether more came back than what was released and is waited for: the free figure may hide what
-  /// is kept.
+  /// True when more memory came back than the release being waited for: the free figure may then
+  /// hide memory that is kept.
   bool free_figure_unreliable() const { return free_figure_unreliable_; }
   std::uint32_t agents_lost() const { return agents_lost_; }
 

@@ -10,7 +10,7 @@ constexpr UnitLabel kPoll{LaunchSite::Embedding, 0, Touches::Nothing};
 
 }  // namespace
 
-/// The stream's next launch waits for it.
+/// The stream's next launch waits for this write.
 void CardLauncher::write_mirror(SequenceMask live) {
   mirrored_live_ = live;
   stream_.write_mirror(++epoch_, live);
@@ -28,7 +28,7 @@ bool CardLauncher::collect_finished() {
   return true;
 }
 
-/// In the product's order: who waits is asked for before the words are looked at.
+/// In the product's order: reads who waits before it compares the words.
 void CardLauncher::poll(const GateSet& set) {
   const std::uint64_t unstamped = watch_.unstamped();
   const SequenceMask live = gate_.poll(set, kPoll);

@@ -1,8 +1,9 @@
-/// A worker's launch door to its card, in the order of the product's (kernels/cuda/launcher.hpp)
-/// and with its DrainWatch; the gate is the real one and may stand still between any two accesses.
+/// How a worker launches on its card, in the order of the product's launcher
+/// (kernels/cuda/launcher.hpp) and with its DrainWatch. The gate is the real one and may pause
+/// between any two accesses.
 ///
-/// Lifetime: the worker's; line, counters and stop board outlive it. Threads: the engine's fiber;
-/// `when_drained` any.
+/// Lifetime: the worker's; worker segment, counters and stop flags outlive it. Threads: the
+/// engine's fiber; `when_drained` any.
 #pragma once
 
 #include "ipc/segment/thread_gate.hpp"
@@ -24,16 +25,17 @@ class CardLauncher {
         unit_(unit),
         stream_(deps.machine, deps.judge, deps.coverage, worker) {}
 
-  /// Whom the gate finds live is written into the mirror.
+  /// Writes the sequences that the gate finds live into the mirror.
   void begin(const GateSet& set);
-  /// One unit: what it launches goes into the stream when anybody is left.
+  /// One unit: queues its launch when any sequence is still live.
   void unit(const GateSet& set, UnitLabel label, const Launch& launch);
-  /// Waits for the stream's end, polling meanwhile.
+  /// Waits until the stream is empty, polling meanwhile.
   void wait_all(const GateSet& set);
-  /// Records of a commit, from within its unit: written whoever is dead by now, and waited for.
+  /// Writes the records of a commit from within its unit, even for sequences revoked by now, and
+  /// waits for the write.
   void write_records(const Launch& launch);
 
-  /// `lease.settle`: tells when all that was begun before is over.
+  /// For `lease.settle`: calls back when every launch begun before this call is over.
   void when_drained(std::move_only_function<void()> callback);
   CardStream& stream() { return stream_; }
 
@@ -50,7 +52,7 @@ class CardLauncher {
   cuda::DrainWatch watch_;
   std::uint32_t epoch_ = 0;
   SequenceMask mirrored_live_ = 0;
-  CardEvent settled_by_ = CardEvent::SettledImmediately;  ///< If somebody is callback now.
+  CardEvent settled_by_ = CardEvent::SettledImmediately;  ///< Reported while a callback runs.
 };
 
 }  // namespace leasehold::simulation

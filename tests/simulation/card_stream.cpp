@@ -43,8 +43,8 @@ bool CardStream::run_launch() {
   return false;
 }
 
-/// A kernel knows of its step's rows what the mirror says, and nothing else. Everybody dead: the
-/// engine is stopped, too.
+/// A kernel learns which rows of its step are live from the mirror only. With no row live, the
+/// engine is stopped too.
 void CardStream::begin_kernel(Launch& launch) {
   working_ = launch.asks_for_rows ? mirror_.live : launch.live;
   if (mirror_.live == 0) working_ = 0;

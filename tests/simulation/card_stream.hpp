@@ -1,11 +1,11 @@
-/// What a worker has put into a card's streams, and the card working on it, later and by itself.
+/// What a worker has queued in a card's streams. The card works on it later, by itself.
 ///
-/// Two streams, as of the product's launcher: launches, one after the other, and beside them writes
-/// of the gate's mirror. A launch may wait for a write; each kernel reads the mirror when it
-/// begins. A launch of several segments is a graph: before each segment a gate reads the mirror and
-/// says what it saw.
+/// Two streams, as in the product's launcher: launches in order, and beside them writes of the
+/// gate's mirror. A launch may wait for a write; each kernel reads the mirror when it begins. A
+/// launch of several segments is a graph: before each segment a gate reads the mirror and reports
+/// what it saw.
 ///
-/// Lifetime: the worker's; with its end everything queued is over. Threads: one.
+/// Lifetime: the worker's; everything queued ends with it. Threads: one.
 #pragma once
 
 #include <deque>
@@ -15,22 +15,22 @@
 
 namespace leasehold::simulation {
 
-/// A sequence of a launch's step.
+/// A sequence in the step of a launch.
 struct LaunchRow {
   LeaseId lease;
   std::vector<ExtentId> extents;
 };
 
 struct Launch {
-  std::uint64_t called_at = 0;  ///< Step in which its thread came to the gate.
+  std::uint64_t called_at = 0;  ///< Step in which its thread reached the gate.
   Touches touches{};
   LeaseId engine;
   std::vector<LaunchRow> rows;
-  SequenceMask live = 0;            ///< As the gate said.
-  bool asks_for_rows = true;        ///< False: writes for all of them unless the engine is stopped.
-  std::uint32_t segments = 1;       ///< More: a graph with a gate before each.
+  SequenceMask live = 0;            ///< As the gate returned it.
+  bool asks_for_rows = true;        ///< False: writes for all rows unless the engine is stopped.
+  std::uint32_t segments = 1;       ///< More than 1: a graph with a gate before each segment.
   std::uint32_t waits_for = 0;      ///< Epoch of the mirror.
-  std::vector<LeaseId> worked_for;  ///< After their words went down.
+  std::vector<LeaseId> worked_for;  ///< Leases it worked for after their revocation.
 };
 
 class CardStream {
@@ -41,7 +41,7 @@ class CardStream {
   void launch(Launch launch) { launches_.push_back(std::move(launch)); }
   void write_mirror(std::uint32_t epoch, SequenceMask live) { writes_.push_back({epoch, live}); }
 
-  /// What a worker's launcher sees of it.
+  /// Launches finished, as the worker's launcher sees it.
   std::uint64_t finished_count() const { return finished_; }
   std::uint32_t seen_epoch() const { return seen_epoch_; }
   bool is_idle() const { return launches_.empty(); }
@@ -71,8 +71,8 @@ class CardStream {
   std::uint64_t finished_ = 0;
   std::uint32_t seen_epoch_ = 0;
   Stage stage_ = Stage::Waits;  ///< Of the first launch.
-  std::uint32_t segment_ = 0;   ///< Likewise.
-  SequenceMask working_ = 0;    ///< The kernel at work does so for these.
+  std::uint32_t segment_ = 0;   ///< Of the first launch.
+  SequenceMask working_ = 0;    ///< Sequences that the running kernel works for.
 };
 
 }  // namespace leasehold::simulation

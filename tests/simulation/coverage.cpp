@@ -75,25 +75,25 @@ std::string name(FaultColumn column) {
 std::string_view name(CardEvent event) {
   constexpr std::string_view kNames[kCardEventCount] = {
       "settle waited for the card",
-      "settled at once",
+      "settled immediately",
       "settled by a gate inside a graph",
       "settled by the end of a launch",
       "a queued kernel worked for a revoked lease",
-      "a queued kernel found somebody dead",
+      "a queued kernel found no live sequence",
       "a launch waited for the mirror",
-      "a card worked on while its worker stood still",
+      "a card worked while its worker was stopped",
       "memory was lent again on its worker",
-      "a worker kept what it said it had unmapped",
-      "memory was given up while it was made",
-      "a lease was taken back before its grant left",
+      "a worker reported an unmap that it had not done",
+      "a lease ended while its memory was allocated",
+      "a lease was revoked before its grant was sent",
       "held memory was released at an exit",
       "released memory was not free again",
       "an allocation failed",
       "clearing failed",
       "an agent ended",
-      "an agent ended with calls under way",
+      "an agent ended with pending calls",
       "an agent hung",
-      "another agent serves",
+      "another agent was started",
   };
   return kNames[static_cast<std::size_t>(event)];
 }
@@ -121,17 +121,17 @@ void Coverage::add(const Coverage& other) {
 std::vector<std::string> Coverage::shortfalls(std::uint64_t least) const {
   std::vector<std::string> found;
   if (std::min(restarts_[0], restarts_[1]) < least)
-    found.emplace_back("few brokers were started again");
+    found.emplace_back("too few brokers were restarted");
   for (std::size_t i = 0; i < kCardEventCount; ++i) {
     if (on_card_[i] >= least) continue;
-    found.push_back(fmt::format("{}: {} times, {} wanted", name(static_cast<CardEvent>(i)),
-                                on_card_[i], least));
+    found.push_back(fmt::format("{}: {} times; at least {} required",
+                                name(static_cast<CardEvent>(i)), on_card_[i], least));
   }
   for (std::size_t row = 0; row < met_.size(); ++row) {
     for (std::size_t i = 0; i < kColumnCount; ++i) {
       const Transition& transition = all_transitions()[row];
       if (met_[row][i] >= least || why_impossible(transition, column_at(i))) continue;
-      found.push_back(fmt::format("{} met {} {} times, {} wanted", name(transition),
+      found.push_back(fmt::format("{} met {} {} times; at least {} required", name(transition),
                                   name(column_at(i)), met_[row][i], least));
     }
   }
@@ -144,7 +144,7 @@ std::vector<std::string> Coverage::wrongly_impossible() const {
     for (std::size_t i = 0; i < kColumnCount; ++i) {
       const auto why = why_impossible(all_transitions()[row], column_at(i));
       if (!why || met_[row][i] == 0) continue;
-      found.push_back(fmt::format("{} met {} {} times, declared impossible: {}",
+      found.push_back(fmt::format("{} met {} {} times, but is declared impossible: {}",
                                   name(all_transitions()[row]), name(column_at(i)), met_[row][i],
                                   *why));
     }
@@ -153,9 +153,9 @@ std::vector<std::string> Coverage::wrongly_impossible() const {
 }
 
 std::string Coverage::table() const {
-  std::string text = fmt::format(
-      "brokers started again: {} with the descriptors of before, {} with the journal alone\n",
-      restarts_[1], restarts_[0]);
+  std::string text =
+      fmt::format("brokers restarted: {} with kept descriptors, {} with the journal only\n",
+                  restarts_[1], restarts_[0]);
   text += "faults triggered\n";
   for (std::size_t i = 0; i < kColumnCount; ++i) {
     text += fmt::format("  {:>9}  {}\n", triggered_[i], name(column_at(i)));
@@ -164,7 +164,7 @@ std::string Coverage::table() const {
   for (std::size_t i = 0; i < kCardEventCount; ++i) {
     text += fmt::format("  {:>9}  {}\n", on_card_[i], name(static_cast<CardEvent>(i)));
   }
-  text += "transitions: how often, and the fewest meetings with a fault that can meet it\n";
+  text += "transitions: how often, and fewest meetings with any fault that can meet it\n";
   for (std::size_t row = 0; row < met_.size(); ++row) {
     std::uint64_t fewest = ~std::uint64_t{0};
     std::string where = "no fault";

@@ -1,8 +1,8 @@
-/// Which transition met which fault, how often.
+/// How often each transition met each fault.
 ///
 /// A transition *meets* a fault when it happens after the fault triggered, in the same schedule:
-/// the rest of the world must go on as promised while somebody is dead or stands still there. The
-/// transitions are those of the `may_become` tables of the code, so a new one cannot be forgotten.
+/// the other processes must keep the promises while one is dead or stopped there. The transitions
+/// are those of the code's `may_become` tables, so a new one cannot be forgotten.
 #pragma once
 
 #include <array>
@@ -25,22 +25,22 @@ struct Transition {
   bool operator==(const Transition&) const = default;
 };
 
-/// What memory of a card brings with it, each of which must happen often enough.
+/// Events of memory on a card; each must happen often enough.
 enum class CardEvent : std::uint8_t {
-  SettleWaited,           ///< The line was quiet and the card was not.
-  SettledImmediately,     ///< Neither was busy.
-  SettledByGate,          ///< A gate inside a graph saw the newer mirror, the graph went on.
-  SettledByEnd,           ///< The last launch that was begun before ended.
-  RanAfterFlip,           ///< A kernel that was queued already worked for a revoked lease.
-  RanEmpty,               ///< A kernel that was queued already found somebody dead in the mirror.
-  WaitedForMirror,        ///< A launch stood behind a write of the mirror.
-  RanWhileWorkerStopped,  ///< The worker's process stood still, its card did not.
-  LentAgain,              ///< Memory that was another lease's, on the same worker.
-  FalseUnmapReport,       ///< A worker said that it had unmapped and had not.
-  AbandonedWhileAllocating,  ///< A lease ended before its memory was there.
-  RevokedWhileAllocating,    ///< Memory was there, its lease was not any more.
-  ReleasedAtExit,            ///< What was held went back to the card.
-  NotReturned,               ///< The driver's figure did not come back.
+  SettleWaited,           ///< The gates were quiet, the card was not.
+  SettledImmediately,     ///< Neither gates nor card were busy.
+  SettledByGate,          ///< A gate inside a graph saw the newer mirror while the graph went on.
+  SettledByEnd,           ///< The last launch begun before it ended.
+  RanAfterFlip,           ///< A kernel already queued worked for a revoked lease.
+  RanEmpty,               ///< A kernel already queued found no live sequence in the mirror.
+  WaitedForMirror,        ///< A launch waited for a write of the mirror.
+  RanWhileWorkerStopped,  ///< The worker's process was stopped, its card was not.
+  LentAgain,              ///< Memory of another lease, lent again on the same worker.
+  FalseUnmapReport,       ///< A worker reported an unmap that it had not done.
+  AbandonedWhileAllocating,  ///< A lease ended before its memory was allocated.
+  RevokedWhileAllocating,    ///< Memory was allocated, but its lease was revoked meanwhile.
+  ReleasedAtExit,            ///< Held memory went back to the card.
+  NotReturned,               ///< The driver's free figure did not rise again.
   AllocationFailed,
   ClearFailed,
   AgentDied,
@@ -56,7 +56,7 @@ const std::vector<Transition>& all_transitions();
 std::optional<std::size_t> index_of(const Transition& transition);
 std::string name(const Transition& transition);
 
-/// One column: a label and what is done there.
+/// One column: a fault label and the action there.
 struct FaultColumn {
   FaultSite site{};
   FaultAction action{};
@@ -70,7 +70,7 @@ constexpr FaultColumn column_at(std::size_t index) {
 }
 std::string name(FaultColumn column);
 
-/// Why this pair can never be met; nothing when it can.
+/// The reason why this pair can never meet; nothing when it can.
 std::optional<std::string> why_impossible(const Transition& transition, FaultColumn column);
 
 class Coverage {
@@ -83,9 +83,9 @@ class Coverage {
   void triggered(FaultColumn column) { ++triggered_[index_of(column)]; }
   void add(const Coverage& other);
 
-  /// Pairs that can be met, and events of a card, that were fewer than `least`, one line each.
+  /// Pairs that can meet and card events that happened fewer than `least` times, one line each.
   std::vector<std::string> shortfalls(std::uint64_t least) const;
-  /// Pairs declared impossible that were met all the same: the declaration is wrong.
+  /// Pairs declared impossible that met nevertheless: the declaration is wrong.
   std::vector<std::string> wrongly_impossible() const;
   std::string table() const;
 

@@ -10,7 +10,7 @@ constexpr Transition of(ExtentState from, ExtentState to) {
   return {Kind::Extent, static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(to)};
 }
 
-/// Labels this machine comes by. Who adds one says here whether it does.
+/// Fault labels that this machine reaches. A new label must be added here.
 bool is_reached(FaultSite site) {
   switch (site) {
     case FaultSite::BrokerJournalWritten:
@@ -46,15 +46,15 @@ bool touches(const Transition& transition, ExtentState state) {
 std::optional<std::string> why_impossible(const Transition& transition, FaultColumn column) {
   using enum ExtentState;
   if (transition == of(Draining, Retained) || transition == of(Retained, Scrubbing)) {
-    return "nothing is kept for adoption yet";
+    return "no descriptors are kept yet";
   }
   if (transition.kind == Kind::Extent && touches(transition, Held)) {
     if (column.site == FaultSite::BrokerScrubbed) return "memory of a card is not punched";
     const bool returns =
         column.site == FaultSite::WorkerResumed || column.site == FaultSite::WorkerRedelivered;
-    if (returns) return "a broker that lends a card keeps no table, so nobody comes back to it";
+    if (returns) return "a broker that lends a card keeps no table, so no worker reconnects to it";
   }
-  if (!is_reached(column.site)) return "no code of that kind is simulated";
+  if (!is_reached(column.site)) return "the simulation has no code with this label";
   return std::nullopt;
 }
 

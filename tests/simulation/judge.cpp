@@ -43,11 +43,11 @@ Judge::Lease& Judge::at(LeaseId lease) {
 void Judge::granted(LeaseId lease, AttachmentId worker, bool engine) {
   Lease& slot = slots_[lease.slot];
   if (slot.id.generation >= lease.generation) {
-    violated(fmt::format("generation of {} did not grow: {} stood there", to_string(lease),
+    violated(fmt::format("generation of {} did not grow: the slot had {}", to_string(lease),
                          to_string(slot.id)));
   }
   if (slot.id.generation != 0 && slot.state != LeaseState::Fenced) {
-    violated(fmt::format("{} granted over an unfenced {}", to_string(lease), to_string(slot.id)));
+    violated(fmt::format("{} granted before {} was fenced", to_string(lease), to_string(slot.id)));
   }
   slot = Lease{.id = lease, .worker = worker, .engine = engine};
   if (tracing) trace(fmt::format("{} granted on attachment {}", to_string(lease), worker.value));
@@ -58,7 +58,7 @@ void Judge::word_stored(LeaseId lease, LeaseState to) {
   if (to == LeaseState::Revoked && !slot.orphaned) slot.flipped_at = machine_->step;
   if (to == LeaseState::Fenced) check_no_unit_in(slot);
   slot.state = to;
-  if (tracing) trace(fmt::format("{} is {} now", to_string(lease), name(to)));
+  if (tracing) trace(fmt::format("{} becomes {}", to_string(lease), name(to)));
 }
 
 void Judge::grant_sent(LeaseId lease) {
@@ -70,7 +70,7 @@ void Judge::check_no_unit_in(const Lease& lease) const {
   if (worker == workers_.end() || worker->second->is_dead()) return;
   for (const UnitState* unit : worker->second->units()) {
     if (unit->open && std::ranges::find(unit->leases, lease.id) != unit->leases.end()) {
-      violated(fmt::format("lease {} was fenced while a unit was at it", to_string(lease.id)));
+      violated(fmt::format("lease {} was fenced while a unit ran on it", to_string(lease.id)));
     }
   }
 }
@@ -80,13 +80,16 @@ void Judge::fenced(LeaseId lease, std::string_view proof) {
   const auto worker = workers_.find(slot.worker);
   const bool lives = worker != workers_.end() && !worker->second->is_dead();
   if (proof == "ProcessExit" && lives) {
-    violated(fmt::format("{} was fenced by the exit of a worker that lives", to_string(lease)));
+    violated(
+        fmt::format("{} was fenced by the exit of a worker that is running", to_string(lease)));
   }
   if (proof == "LaunchQuiet" && card_ != nullptr) {
-    violated(fmt::format("{} was fenced by a quiet line, its card may work on", to_string(lease)));
+    violated(
+        fmt::format("{} was fenced by quiet gates, but its card may still work", to_string(lease)));
   }
   if (proof == "NeverMapped" && slot.sent) {
-    violated(fmt::format("{} was fenced as never mapped, but was sent", to_string(lease)));
+    violated(
+        fmt::format("{} was fenced as never mapped, but its grant was sent", to_string(lease)));
   }
 }
 
@@ -100,15 +103,15 @@ void Judge::unit_opened(UnitState& unit, Touches touches, std::vector<LeaseId> l
   unit.leases = std::move(leases);
   for (const LeaseId lease : unit.leases) {
     const auto found = slots_.find(lease.slot);
-    if (found == slots_.end()) violated("a unit ran for a lease nobody granted");
+    if (found == slots_.end()) violated("a unit ran for a lease that was never granted");
     const Lease& slot = found->second;
     if (slot.expired_at != 0 && unit.called_at > slot.expired_at) {
-      violated(fmt::format("a unit begun at step {} ran for {}, over since step {}", unit.called_at,
+      violated(fmt::format("a unit begun at step {} ran for {}, expired at step {}", unit.called_at,
                            to_string(lease), slot.expired_at));
     }
     const bool flipped = slot.id != lease || slot.flipped_at != 0;
     if (!flipped) continue;
-    // Only the unit that stood at the gate when the word went down may still run.
+    // Only the unit that was at the gate when the word was revoked may still run.
     if (slot.id != lease || unit.called_at > slot.flipped_at) {
       violated(fmt::format("a unit begun at step {} ran for {}, revoked at step {}", unit.called_at,
                            to_string(lease), slot.flipped_at));
@@ -120,7 +123,8 @@ void Judge::unit_opened(UnitState& unit, Touches touches, std::vector<LeaseId> l
 }
 
 void Judge::touched(const Worker& worker, const UnitState& unit, LeaseId lease, ExtentId extent) {
-  if (!unit.open || unit.touches != Touches::TenantMemory) violated("a touch outside a unit");
+  if (!unit.open || unit.touches != Touches::TenantMemory)
+    violated("memory was touched outside a unit");
   if (at(lease).state == LeaseState::Fenced) {
     violated(
         fmt::format("extent {} of {} touched after the fence", extent.value, to_string(lease)));
@@ -164,7 +168,7 @@ void Judge::accepted(LeaseId lease) {
 }
 
 // ------------------------------------------------------------------------------------------
-// a broker and the next one
+// restart of a broker
 
 void Judge::broker_died() {
   for (auto& [id, object] : objects_) object.open = false;
@@ -175,35 +179,38 @@ void Judge::broker_started(const BrokerStartup& started, bool table_kept) {
   for (const Recovered::Word& word : started.words) enter(word, started.state);
   for (const auto& [id, object] : objects_) {
     if (!object.mappers.empty() && started.state.extents.find(id) == nullptr) {
-      violated(fmt::format("extent {} is mapped, and the next broker lost count of it", id.value));
+      violated(fmt::format("extent {} is mapped, but the next broker does not account for it",
+                           id.value));
     }
   }
 }
 
-/// What stood in a slot when the last broker died, against what the next one made of it.
+/// Compares the slot's word before the broker died with what the next broker made of it.
 void Judge::check_word(Lease& lease, Slot slot, const BrokerStartup& started) {
   const LeaseWord word = started.table.word(slot.number);
   const bool table_kept = slot.table_kept;
   if (word.generation() < lease.id.generation) {
-    if (table_kept) violated(fmt::format("the word of {} fell back", to_string(lease.id)));
+    if (table_kept)
+      violated(fmt::format("the word of {} went back to an earlier state", to_string(lease.id)));
     if (lease.state == LeaseState::Fenced) return;
     const auto worker = workers_.find(lease.worker);
     const bool lives = worker != workers_.end() && !worker->second->is_dead();
     if (lease.sent && lives) {
-      violated(fmt::format("a worker has {}, nobody knows it", to_string(lease.id)));
+      violated(
+          fmt::format("a worker has {}, which the new broker does not know", to_string(lease.id)));
     }
-    lease =
-        {};  // it never left, or was fenced in the journal and the broker died before it said so
+    // It was never sent, or was fenced in the journal before the broker could report that.
+    lease = {};
     return;
   }
   if (word.generation() > lease.id.generation) return;
   if (!table_kept) {
-    lease.orphaned = true;  // nobody reads the new word; no lease stays Live there
+    lease.orphaned = true;  // no worker reads the new word; no lease stays Live there
     const bool fenced = word.state() == LeaseState::Fenced && lease.state != LeaseState::Fenced;
     if (fenced) word_stored(lease.id, LeaseState::Fenced);
     return;
   }
-  // A fence is heard of before its store, and a broker may die between: the books know better then.
+  // A fence is reported before its store, and the broker may die between: then the books are newer.
   const LeaseRecord* record = started.state.leases.find_open(lease.id);
   const bool known =
       lease.state == LeaseState::Fenced && (record == nullptr || !record->is(LeaseState::Live));
@@ -213,13 +220,13 @@ void Judge::check_word(Lease& lease, Slot slot, const BrokerStartup& started) {
   if (word.state() > lease.state) word_stored(lease.id, word.state());
 }
 
-/// A lease that was journaled and whose word was never stored in the table there is now.
+/// A lease that was journaled, but whose word was never stored in the current table.
 void Judge::enter(const Recovered::Word& word, const State& state) {
   Lease& slot = slots_[word.lease.slot];
   if (slot.id == word.lease) return;
   if (slot.id.generation > word.lease.generation) {
-    violated(
-        fmt::format("{} is open, {} came after it", to_string(word.lease), to_string(slot.id)));
+    violated(fmt::format("{} is open, but {} was granted later in its slot", to_string(word.lease),
+                         to_string(slot.id)));
   }
   const LeaseRecord* record = state.leases.find_open(word.lease);
   slot = Lease{.id = word.lease,
@@ -249,14 +256,14 @@ void Judge::object_made(ExtentId extent, LeaseId lease) {
   if (fresh) check_capacity();
 }
 
-/// Bytes that exist, whoever holds them, fit the capacity: what was given anew is truly back.
+/// All existing bytes, by any holder, fit the capacity: granted memory was really free.
 void Judge::check_capacity() const {
   std::uint64_t exist = 0;
   for (const auto& [id, object] : objects_) {
     if (object.open || !object.mappers.empty()) ++exist;
   }
   if (exist > capacity_extents_) {
-    violated(fmt::format("{} extents exist, {} fit", exist, capacity_extents_));
+    violated(fmt::format("{} extents exist, the capacity is {}", exist, capacity_extents_));
   }
 }
 
@@ -277,11 +284,11 @@ void Judge::freed(ExtentId extent) {
   const auto found = objects_.find(extent);
   if (found == objects_.end()) return;
   if (!found->second.mappers.empty()) {
-    violated(fmt::format("extent {} is free while somebody maps it", extent.value));
+    violated(fmt::format("extent {} is free while a worker maps it", extent.value));
   }
   if (card_ != nullptr) return freed_on_card(extent, found->second);
   if (found->second.tainted && found->second.open)
-    violated("memory touched after its fence became free");
+    violated("memory that was touched after its fence became free");
 }
 
 Request& Judge::submitted(LeaseId lease, const Process& holder, const Process& worker,
@@ -298,11 +305,11 @@ Request& Judge::submitted(LeaseId lease, const Process& holder, const Process& w
 void Judge::token_emitted(const Request& request, std::uint64_t commit_begun) {
   const Lease& lease = at(request.lease);
   if (lease.flipped_at != 0 && lease.flipped_at < commit_begun) {
-    violated(fmt::format("a token of {} left by a commit that started after its revocation",
+    violated(fmt::format("a token of {} was emitted by a commit that started after its revocation",
                          to_string(request.lease)));
   }
   if (tracing) trace(fmt::format("token for {}", to_string(request.lease)));
-  if (request.ends != 0) violated("a token left after its request had ended");
+  if (request.ends != 0) violated("a token was emitted after its request had ended");
 }
 
 void Judge::ended(Request& request) {
@@ -320,7 +327,7 @@ void Judge::at_rest() const {
         request.holder->is_running() && request.worker->is_running() && request.stream->is_open();
     if (!live && request.accepted && heard && request.ends != 1) {
       violated(
-          fmt::format("the holder of {} was never told that it is over", to_string(request.lease)));
+          fmt::format("the holder of {} was never notified of its end", to_string(request.lease)));
     }
   }
 }

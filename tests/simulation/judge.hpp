@@ -1,7 +1,8 @@
-/// Who watches from outside: sees every word, unit, mapping and answer, believes nobody's books.
+/// The judge watches from outside: it sees every word, unit, mapping and reply, and trusts the
+/// books of no process.
 ///
-/// A broken promise ends the program with the seed and the step; `expect_violation` turns that into
-/// success, for planted ones. Threads: one judge per machine.
+/// A broken promise ends the program with the seed and the step; `expect_violation` makes that a
+/// success, for planted bugs. Threads: one judge per machine.
 #pragma once
 
 #include <map>
@@ -23,35 +24,35 @@ class Worker;
 struct Launch;
 struct LaunchRow;
 
-/// Launches that a worker has in its card's stream at once.
+/// Most launches that a worker has in its card's stream.
 inline constexpr std::uint32_t kLaunchesInFlight = 3;
 
-/// Names the schedule under way on this thread, for whoever must report a broken promise.
+/// The schedule running on this thread, for reports of a broken promise.
 struct Running {
   std::uint64_t seed = 0;
-  std::uint64_t schedule = 0;  ///< How many this thread has begun.
+  std::uint64_t schedule = 0;  ///< Number of schedules this thread has begun.
   const Machine* machine = nullptr;
 };
 extern thread_local Running running_schedule;
 extern bool expect_violation;
-/// What beside the seed makes a schedule what it is: options, each with a space before it.
+/// Options that determine a schedule besides the seed, each with a space before it.
 extern std::string running_options;
 
-/// With SEED given: every event of the schedule, a line each.
+/// Set by SEED: prints every event of the schedule, one per line.
 extern bool tracing;
 void trace(const std::string& line);
 
 [[noreturn]] void violated(const std::string& what);
 
-/// One unit in the making or at work, per gate thread.
+/// The current unit of one gate thread.
 struct UnitState {
-  std::uint64_t called_at = 0;  ///< Step in which the thread came to the gate.
-  bool open = false;            ///< The gate let it in and it has not ended.
+  std::uint64_t called_at = 0;  ///< Step in which the thread reached the gate.
+  bool open = false;            ///< The gate admitted it and it has not ended.
   Touches touches{};
   std::vector<LeaseId> leases;
 };
 
-/// A request as the outside counts it: one typed end, no token afterwards.
+/// A request as its holder counts it: one typed end, no token afterwards.
 struct Request {
   std::uint64_t id = 0;
   LeaseId lease;
@@ -66,7 +67,7 @@ class Judge {
  public:
   Judge(const Machine& machine, std::uint64_t capacity_extents)
       : machine_(&machine), capacity_extents_(capacity_extents) {}
-  /// The memory that is lent is this card's.
+  /// The lent memory is this card's.
   void watch(Card& card, Coverage& coverage) {
     card_ = &card;
     coverage_ = &coverage;
@@ -85,53 +86,54 @@ class Judge {
   void mapped(const Worker& worker, ExtentId extent);
   void unmapped(const Worker& worker, ExtentId extent);
   void died(const Worker& worker);
-  /// Its local stop was told that the lease is past its deadline; a new request begins anew.
+  /// The worker learned that the lease is past its deadline; a new request resets this.
   void notified_expired(LeaseId lease);
   void accepted(LeaseId lease);
-  /// A worker that writes after its fence: its memory must never be free again.
+  /// A worker writes to the extent after its fence: the memory must never be free again.
   void taint(ExtentId extent);
 
-  // A broker and the next one.
+  // The end of a broker and the start of the next.
   void broker_died();
-  /// It has put the words right that it found, or made a new table; nobody was heard yet.
+  /// The broker has repaired the words it found, or made a new table, and has handled no message
+  /// yet.
   struct BrokerStartup {
     const State& state;
     const std::vector<Recovered::Word>& words;
     const LeaseTable& table;
   };
   void broker_started(const BrokerStartup& started, bool table_kept);
-  /// Its descriptor came in a message: the object is open again, whoever maps it by now.
+  /// Its descriptor came in a message: the object is open again, whether or not a worker maps it.
   void redelivered(ExtentId extent);
 
   // Memory objects, as the broker makes, punches and closes them.
   void object_made(ExtentId extent, LeaseId lease);
   void punched(ExtentId extent);
-  /// What the broker reads; closes the object when that is zero, or it wants to anyway.
+  /// What the broker reads. Closes the object when that is zero or `close_anyway` is set.
   std::uint64_t verified(ExtentId extent, bool close_anyway);
   void freed(ExtentId extent);
 
-  // Memory of a card, and what works there.
+  // Memory of a card, and the kernels that use it.
   struct Lent {
     ExtentId extent;
     LeaseId lease;
     const Worker* worker = nullptr;
-    std::size_t memory = 0;  ///< Which, as its descriptor says.
+    std::size_t memory = 0;  ///< Which memory, identified by its descriptor.
   };
   void lent(const Lent& lent);
   void quarantined(ExtentId extent);
   void released_by_operator(ExtentId extent);
-  /// A kernel that was not stopped.
+  /// A kernel began that was not stopped.
   void kernel_began(const Launch& launch) const;
   void kernel_touches(const Worker& worker, Launch& launch, const LaunchRow& row);
 
   // Requests.
   Request& submitted(LeaseId lease, const Process& holder, const Process& worker,
                      const Connection& stream);
-  /// `commit_begun`: the step in which the commit came to the gate, if it did.
+  /// `commit_begun`: the step in which the commit reached the gate, if it did.
   void token_emitted(const Request& request, std::uint64_t commit_begun);
   void ended(Request& request);
 
-  /// Everything has come to rest: nobody who lives was left without an answer.
+  /// The machine is idle: every running process has its replies.
   void at_rest() const;
 
  private:
@@ -141,10 +143,10 @@ class Judge {
     bool engine = false;
     bool sent = false;
     LeaseState state = LeaseState::Live;
-    bool orphaned = false;         ///< Its worker looks at a table that no broker writes any more.
-    std::uint64_t flipped_at = 0;  ///< Step in which word *and* counter were down.
-    std::uint64_t expired_at = 0;  ///< Step in which its worker was told of its deadline.
-    std::uint32_t launches_after_flip = 0;  ///< That still worked for it, on a card.
+    bool orphaned = false;         ///< Its worker reads a table that no broker writes any more.
+    std::uint64_t flipped_at = 0;  ///< Step by which word *and* counter were stored.
+    std::uint64_t expired_at = 0;  ///< Step in which its worker learned of its deadline.
+    std::uint32_t launches_after_flip = 0;  ///< Launches that still worked for it, on a card.
   };
   struct Object {
     LeaseId lease;
@@ -154,8 +156,8 @@ class Judge {
     std::vector<const Worker*> mappers;
     // Of a card.
     std::optional<std::size_t> memory;
-    bool returned = false;          ///< By its worker, so that it may be lent again.
-    bool falsely_unmapped = false;  ///< Its worker said that it had unmapped.
+    bool returned = false;          ///< By its worker, so it may be lent again.
+    bool falsely_unmapped = false;  ///< Its worker reported an unmap that it had not done.
     bool released_by_operator = false;
   };
   Lease& at(LeaseId lease);
@@ -178,8 +180,8 @@ class Judge {
   const Machine* machine_;
   std::uint64_t capacity_extents_;
   Card* card_ = nullptr;
-  /// The figure says how much was kept, not which: what was called free and is kept, and what was
-  /// quarantined in its place.
+  /// The driver's figure says how much memory is kept, not which: counts memory called free that is
+  /// kept, and memory quarantined in its place.
   std::uint64_t kept_and_free_ = 0;
   std::uint64_t quarantined_instead_ = 0;
   Coverage* coverage_ = nullptr;

@@ -1,4 +1,4 @@
-// The judge of memory of a card: who may have it, what lies in it, which kernels reach it.
+// The judge of memory on a card: checks holders, content, and the kernels that reach it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,18 +18,18 @@ void Judge::lent(const Lent& lent) {
                       lent.memory));
   }
   if (!card_->at(lent.memory).zero) {
-    violated(fmt::format("extent {} was lent to {} with somebody's data in it", lent.extent.value,
-                         to_string(lent.lease)));
+    violated(fmt::format("extent {} was lent to {} with data of an earlier lease in it",
+                         lent.extent.value, to_string(lent.lease)));
   }
   for (const auto& [id, other] : objects_) {
-    if (id != lent.extent && other.memory == lent.memory) violated("one memory is two extents");
+    if (id != lent.extent && other.memory == lent.memory) violated("two extents share one memory");
   }
   Object& object = objects_[lent.extent];
-  if (object.memory && object.memory != lent.memory) violated("an extent changed its memory");
+  if (object.memory && object.memory != lent.memory) violated("an extent moved to another memory");
   for (const Worker* mapper : object.mappers) {
     if (mapper != lent.worker) {
-      violated(
-          fmt::format("extent {} crosses workers while the first one lives", lent.extent.value));
+      violated(fmt::format("extent {} went to another worker while the first one is running",
+                           lent.extent.value));
     }
   }
   if (object.memory) check_lent_before(object, lent);
@@ -39,7 +39,7 @@ void Judge::lent(const Lent& lent) {
   check_card_capacity();
 }
 
-/// Not to two leases at once: the one before is fenced, or its worker gave this back.
+/// No memory is lent to two leases at once: the earlier lease is fenced, or its worker returned it.
 void Judge::check_lent_before(const Object& object, const Lent& lent) const {
   const auto slot = slots_.find(object.lease.slot);
   const bool over = slot == slots_.end() || slot->second.id != object.lease ||
@@ -49,7 +49,7 @@ void Judge::check_lent_before(const Object& object, const Lent& lent) const {
   }
 }
 
-/// What the agent has lent and what living workers have of earlier agents, together.
+/// What the agent has lent, and what running workers still have of earlier agents.
 void Judge::check_card_capacity() const {
   std::uint64_t exist = 0;
   for (const auto& [id, object] : objects_) {
@@ -57,7 +57,8 @@ void Judge::check_card_capacity() const {
     if (card_->at(*object.memory).agent != nullptr || !object.mappers.empty()) ++exist;
   }
   if (exist > capacity_extents_) {
-    violated(fmt::format("{} extents exist on the card, {} fit", exist, capacity_extents_));
+    violated(
+        fmt::format("{} extents exist on the card, the capacity is {}", exist, capacity_extents_));
   }
 }
 
@@ -67,7 +68,7 @@ void Judge::import(const Worker& worker, Object& object) {
   card_->import(*object.memory);
 }
 
-/// Who keeps it in spite of his word has it until he ends.
+/// A worker that keeps memory after it reported an unmap has it until it exits.
 void Judge::release_import(const Worker& worker, Object& object) {
   if (object.falsely_unmapped) return;
   object.returned = true;
@@ -95,15 +96,15 @@ void Judge::released_by_operator(ExtentId extent) {
   }
 }
 
-/// The driver's figure is the card's: who returned something meanwhile hides what was kept, and an
-/// agent that has ended cannot be asked.
+/// The driver's figure covers the whole card: other memory returned meanwhile hides what is kept,
+/// and an agent that has ended cannot be queried.
 void Judge::freed_on_card(ExtentId extent, const Object& object) {
   if (!object.memory || object.released_by_operator) return;
   if (card_->at(*object.memory).exiting == 0) return;
   card_->give_up(*object.memory);
   const bool is_exact = !card_->free_figure_unreliable() && card_->agents_lost() == 0;
   if (++kept_and_free_ > quarantined_instead_ && is_exact) {
-    violated(fmt::format("extent {} is free, and the driver still has it", extent.value));
+    violated(fmt::format("extent {} is free, but the driver has not released it", extent.value));
   }
 }
 
@@ -135,7 +136,7 @@ void Judge::kernel_touches(const Worker& worker, Launch& launch, const LaunchRow
   }
 }
 
-/// Only what stood in the stream or at the gate when the word went down.
+/// Only launches that were in the stream or at the gate when the word was revoked.
 void Judge::count_after_flip(Launch& launch, Lease& lease) const {
   if (launch.called_at > lease.flipped_at) {
     violated(fmt::format("a kernel launched at step {} worked for {}, revoked at step {}",

@@ -35,7 +35,7 @@ void Machine::close(Connection& connection, int side) {
   }
 }
 
-/// What the dead had handed to the kernel still arrives; what was in its own buffers does not.
+/// What the dead process handed to the kernel still arrives; its own buffers are lost.
 void Machine::close_dead_end(Connection& connection, int side) {
   Connection::End& other = connection.ends[1 - side];
   if (connection.ends[side].open && other.open && !other.inbox.empty()) {
@@ -68,7 +68,7 @@ bool Machine::reach(FaultSite site, Process& process) {
     trace(fmt::format("{} {}", name(site), fault->action == FaultAction::Kill ? "kills" : "stops"));
   }
   process.stopped_at = clock.now();
-  process.life = Life::Stopped;  // the killed one, too, takes no further step
+  process.life = Life::Stopped;  // a killed process, too, takes no further step
   process.kill_pending = process.kill_pending || fault->action == FaultAction::Kill;
   return true;
 }
@@ -82,7 +82,7 @@ void Machine::kill(Process& process) {
   process.kill_pending = false;
   if (process.is_dead()) return;
   process.life = Life::Dead;
-  if (tracing) trace(fmt::format("a process dies, role {}", static_cast<int>(process.role())));
+  if (tracing) trace(fmt::format("a process with role {} dies", static_cast<int>(process.role())));
   process.unfinished.clear();
   process.on_death();
   for (const auto& connection : connections_) {

@@ -1,8 +1,8 @@
-/// The simulated machine: processes that run, stand still or are dead; connections that deliver in
-/// order, late, or not at all; a clock and chance. Nothing here knows leases.
+/// The simulated machine: processes that run, are stopped or are dead; connections that deliver in
+/// order, late, or not at all; a clock and random choices. Nothing here depends on leases.
 ///
-/// Lifetime: everything lives until the schedule is over, dead processes too, so a message may name
-/// its receiver by pointer. Threads: one machine per thread.
+/// Lifetime: everything lives until the schedule is over, dead processes too, so a message may
+/// refer to its receiver by pointer. Threads: one machine per thread.
 #pragma once
 
 #include <deque>
@@ -18,7 +18,7 @@
 
 namespace leasehold::simulation {
 
-/// Runs at its receiver, when it arrives.
+/// Runs at its receiver on arrival.
 using Message = std::function<void()>;
 
 enum class Life : std::uint8_t { Running, Stopped, Dead };
@@ -34,16 +34,16 @@ class Process {
   Role role() const { return role_; }
   bool is_running() const { return life == Life::Running; }
   bool is_dead() const { return life == Life::Dead; }
-  /// May take a message now.
+  /// True when it can take a message now.
   virtual bool accepts() const { return true; }
-  /// The kernel ends its threads and mappings; connections are the machine's business.
+  /// The kernel ends its threads and mappings; the machine closes its connections.
   virtual void on_death() = 0;
 
   std::int64_t pid = 0;
   Life life = Life::Running;
   TimePoint stopped_at;
   bool kill_pending = false;       ///< SIGKILL is on its way.
-  std::deque<Message> unfinished;  ///< What it does first when it goes on after a stop.
+  std::deque<Message> unfinished;  ///< Runs first when the process is continued after a stop.
 
  private:
   Role role_;
@@ -57,7 +57,7 @@ struct Connection {
     Process* process = nullptr;
     bool open = true;
     std::deque<Message> inbox;
-    Message on_closed;  ///< Arrives after everything the other side got out.
+    Message on_closed;  ///< Arrives after everything that the other side sent.
   };
   ConnectionId id;
   End ends[2];
@@ -65,7 +65,7 @@ struct Connection {
   bool is_open() const { return ends[0].open && ends[1].open; }
 };
 
-/// What an armed fault does to who comes by.
+/// What an armed fault does to the process that reaches it.
 enum class FaultAction : std::uint8_t { Kill, Stop };
 
 struct Fault {
@@ -103,21 +103,21 @@ class Machine {
   }
 
   Connection& connect(Process& client, Process& server);
-  /// Lost when either end is closed already.
+  /// Lost when either end is already closed.
   void send(Connection& connection, int to, Message message);
-  /// One side hangs up: the other reads what was sent before, then the end.
+  /// One side closes: the other reads what was sent before, then the end.
   void close(Connection& connection, int side);
-  /// Delivers one message somewhere; false when nobody can take one.
+  /// Delivers one message; false when no process can take one.
   bool deliver();
 
-  /// A process that comes by a fault point. True: it was triggered, and goes on only if it was
-  /// stopped and is continued.
+  /// A process reaches a fault point. True: the fault triggered, and the process goes on only if it
+  /// was stopped and is continued.
   bool reach(FaultSite site, Process& process);
-  /// As `reach`, for code that is no thread of its own: the rest is done unless the process was
-  /// killed there, after a stop when it goes on.
+  /// As `reach`, for code that has no thread of its own: `rest` runs unless the process is killed
+  /// there; after a stop, when the process is continued.
   void reach_then(FaultSite site, Process& process, Message rest);
   void kill(Process& process);
-  /// SIGKILL is on its way to that process.
+  /// SIGKILL arrives at that process later.
   void send_kill(std::int64_t pid) {
     processes_.at(static_cast<std::size_t>(pid - kFirstPid))->kill_pending = true;
   }

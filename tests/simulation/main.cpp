@@ -1,12 +1,12 @@
-// Runs the lease protocol through schedules from seeds, says which promise broke and by which seed.
+// Runs the lease protocol through schedules made from seeds. Reports a broken promise and its seed.
 //
-//   leasehold-simulation [--schedules N] [--threads T] [--coverage LEAST] [--plant NAME]
-//                        [--lends machine|card]
+//   leasehold-simulation [--schedules N] [--threads T] [--coverage LEAST]
+//                        [--planted-bug NAME] [--memory machine|card]
 //
-// Every third schedule lends memory of a card, the others the machine's; --lends makes all alike.
-// SEED=n runs that schedule alone. --coverage fails when a transition met a fault that can meet it
-// fewer than LEAST times. --plant breaks something on purpose, and succeeds when the judge finds
-// it.
+// Every third schedule lends memory of a card, the others memory of the machine; --memory makes all
+// alike. SEED=n runs only that schedule, with a trace. --coverage fails when a transition met a
+// fault that can meet it fewer than LEAST times. --planted-bug enables a bug, and succeeds when the
+// judge finds it.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -24,7 +24,7 @@
 namespace leasehold::simulation {
 namespace {
 
-/// A broken promise of the core's own ends in abort(); the seed must be known all the same.
+/// A failed assertion of the core ends in abort(); the seed must be printed all the same.
 void print_seed(int) {
   char line[128];
   const auto end =
@@ -38,24 +38,24 @@ struct Options {
   std::uint64_t schedules = 20'000;
   unsigned threads = 1;
   std::uint64_t coverage = 0;
-  std::string plant;
+  std::string planted_bug;
   PlantedBugs planted_bugs;
-  MemoryKind lends = MemoryKind::Either;
+  MemoryKind memory = MemoryKind::Either;
 };
 
-bool plant(Options& options) {
+bool enable_planted_bug(Options& options) {
   const std::map<std::string, bool PlantedBugs::*> all{
       {"eof-as-proof", &PlantedBugs::eof_as_proof},
       {"ack-before-drain", &PlantedBugs::ack_before_drain},
-      {"unmap-before-quiet", &PlantedBugs::unmap_before_drain},
+      {"unmap-before-quiet", &PlantedBugs::unmap_before_quiet},
       {"commit-without-reread", &PlantedBugs::commit_without_reread},
       {"journal-over-table", &PlantedBugs::journal_over_table},
       {"settle-immediately", &PlantedBugs::settle_immediately},
       {"mirror-not-awaited", &PlantedBugs::mirror_not_awaited},
       {"agent-does-not-clear", &PlantedBugs::agent_does_not_clear},
       {"agent-fakes-free-bytes", &PlantedBugs::agent_fakes_free_bytes}};
-  if (options.plant.empty()) return true;
-  const auto found = all.find(options.plant);
+  if (options.planted_bug.empty()) return true;
+  const auto found = all.find(options.planted_bug);
   if (found == all.end()) return false;
   options.planted_bugs.*found->second = true;
   expect_violation = true;
@@ -69,7 +69,7 @@ Coverage run_all(const Options& options) {
   for (unsigned i = 0; i < options.threads; ++i) {
     threads.emplace_back([&, i] {
       for (std::uint64_t seed; (seed = next++) <= options.schedules;) {
-        World(seed, options.planted_bugs, seen[i], options.lends).run();
+        World(seed, options.planted_bugs, seen[i], options.memory).run();
       }
     });
   }
@@ -93,17 +93,17 @@ int report(const Options& options, const Coverage& coverage) {
 
 int run(Options options) {
   std::signal(SIGABRT, print_seed);
-  spdlog::set_level(spdlog::level::off);  // what goes wrong in a schedule is meant to
+  spdlog::set_level(spdlog::level::off);  // errors within a schedule are expected
   if (const char* seed = std::getenv("SEED")) {
     Coverage ignored;
     tracing = true;
-    World(std::strtoull(seed, nullptr, 10), options.planted_bugs, ignored, options.lends).run();
+    World(std::strtoull(seed, nullptr, 10), options.planted_bugs, ignored, options.memory).run();
     std::printf("seed %s: no promise broken\n", seed);
     return 0;
   }
   const Coverage coverage = run_all(options);
-  if (!options.plant.empty()) {
-    std::printf("planted %s was not found in %llu schedules\n", options.plant.c_str(),
+  if (!options.planted_bug.empty()) {
+    std::printf("planted bug %s was not found in %llu schedules\n", options.planted_bug.c_str(),
                 static_cast<unsigned long long>(options.schedules));
     return 1;
   }
@@ -116,26 +116,29 @@ int run(Options options) {
 int main(int argc, char** argv) {
   leasehold::simulation::Options options;
   CLI::App app("Simulates the lease protocol under a seeded scheduler");
-  app.add_option("--schedules", options.schedules, "How many, with the seeds 1 to N");
-  app.add_option("--threads", options.threads, "Schedules run side by side");
-  app.add_option("--coverage", options.coverage, "Meetings wanted of every pair that can meet");
-  app.add_option("--plant", options.plant, "A violation to plant and to find");
-  app.add_option("--lends", options.lends, "Whose memory: by default the seed says")
+  app.add_option("--schedules", options.schedules, "Number of schedules; their seeds are 1 to N");
+  app.add_option("--threads", options.threads, "Number of schedules that run in parallel");
+  app.add_option("--coverage", options.coverage,
+                 "Least number of meetings of every transition with every fault");
+  app.add_option("--planted-bug", options.planted_bug, "Bug to enable; the judge must find it");
+  app.add_option("--memory", options.memory, "Memory to lend; chosen by the seed by default")
       ->transform(CLI::CheckedTransformer(std::map<std::string, leasehold::simulation::MemoryKind>{
           {"machine", leasehold::simulation::MemoryKind::Machine},
           {"card", leasehold::simulation::MemoryKind::Card}}));
   CLI11_PARSE(app, argc, argv);
-  if (options.coverage != 0 && options.lends != leasehold::simulation::MemoryKind::Either) {
-    std::fprintf(stderr, "--coverage wants schedules of both kinds: leave --lends out\n");
+  if (options.coverage != 0 && options.memory != leasehold::simulation::MemoryKind::Either) {
+    std::fprintf(stderr,
+                 "--coverage needs schedules of both kinds of memory; leave out --memory\n");
     return 2;
   }
-  for (const char* name : {"--plant", "--lends"}) {
+  for (const char* name : {"--planted-bug", "--memory"}) {
     if (const auto* option = app.get_option(name); option->count() > 0)
       leasehold::simulation::running_options +=
           std::string(" ") + name + " " + option->as<std::string>();
   }
-  if (!leasehold::simulation::plant(options)) {
-    std::fprintf(stderr, "no violation is called %s\n", options.plant.c_str());
+  if (!leasehold::simulation::enable_planted_bug(options)) {
+    std::fprintf(stderr, "there is no planted bug %s; see the list in tests/simulation/main.cpp\n",
+                 options.planted_bug.c_str());
     return 2;
   }
   return leasehold::simulation::run(std::move(options));

@@ -1,6 +1,6 @@
-/// The memory of the simulated machine: what is shared lies where the real code puts it, but each
-/// access is a place where the scheduler may run somebody else, and a store that is not seq_cst may
-/// stay behind in its thread's store buffer, as on x86.
+/// The memory of the simulated machine. Shared words lie where the real code puts them, but at each
+/// access the scheduler may run another thread, and a store that is not seq_cst may stay in its
+/// thread's store buffer, as on x86.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace leasehold::simulation {
 
 using testing::Fiber;
 
-/// Stores of one thread that nobody else sees yet, oldest first.
+/// Stores of one thread that no other thread sees yet, oldest first.
 class StoreBuffer {
  public:
   using Shared = std::atomic<std::uint64_t>;
@@ -29,7 +29,7 @@ class StoreBuffer {
     while (!stores_.empty()) drain_one();
   }
   bool empty() const { return stores_.empty(); }
-  /// What this thread itself reads there: its own newest store, if one is waiting.
+  /// What this thread reads there itself: its newest store, if one is waiting.
   const std::uint64_t* newest(const Shared& where) const {
     for (const auto& store : stores_ | std::views::reverse) {
       if (store.first == &where) return &store.second;
@@ -37,15 +37,15 @@ class StoreBuffer {
     return nullptr;
   }
 
-  /// Of the thread that runs now; null for those whose every store is seen at once.
+  /// Of the running thread; null for code whose stores are all visible immediately.
   inline static thread_local StoreBuffer* current = nullptr;
 
  private:
   std::deque<std::pair<Shared*, std::uint64_t>> stores_;
 };
 
-/// An atomic of shared memory seen through the simulated machine. It *is* the atomic that lies
-/// there and nothing more, so a reference to one can be taken for a reference to the other.
+/// An atomic of shared memory, accessed through the simulated machine. It adds no member to the
+/// atomic that lies there, so a reference to one can be used as a reference to the other.
 class SimulatedWord : public std::atomic<std::uint64_t> {
  public:
   std::uint64_t load(std::memory_order) const {
@@ -68,7 +68,7 @@ class SimulatedWord : public std::atomic<std::uint64_t> {
   }
 };
 
-/// What GateCore, ThreadGate and LeaseTable::store_words are told to run over.
+/// The memory that GateCore, ThreadGate and LeaseTable::store_words use here.
 struct SimulatedMemory {
   template <class T>
   using Atomic = SimulatedWord;

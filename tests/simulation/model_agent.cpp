@@ -23,7 +23,7 @@ Result<control::Payload> Agent::answer(std::string_view method, const control::J
   if (method == wire::AgentMemory::kMethod) return count();
   const auto ask = TRY(wire::AgentObject::from_json(params));
   const auto found = objects_.find(ask.object);
-  if (found == objects_.end()) violated("the agent was asked for an object it does not have");
+  if (found == objects_.end()) violated("the agent got a call for an object it does not have");
   if (method == wire::AgentObject::kClear) return clear(found->second);
   deps_.card->release(found->second);
   objects_.erase(found);
@@ -49,7 +49,7 @@ Result<control::Payload> Agent::allocate(const control::Json& params) {
 Result<control::Payload> Agent::clear(std::size_t memory) {
   if (deps_.machine.one_in(32)) {
     deps_.coverage.happened(CardEvent::ClearFailed);
-    return fail(Errc::DeviceFault, "the card does not clear");
+    return fail(Errc::DeviceFault, "the card does not clear memory");
   }
   if (!deps_.planted_bugs.agent_does_not_clear) deps_.card->clear(memory);
   return empty_payload();

@@ -1,5 +1,5 @@
 /// The device agent of the simulated machine: answers the messages of the real one
-/// (ipc/control/messages_agent.hpp), out of a simulated card.
+/// (ipc/control/messages_agent.hpp) from a simulated card.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ class Agent final : public Process {
 
   Result<control::Payload> answer(std::string_view method, const control::Json& params);
 
-  /// A driver that hangs answers nothing any more.
+  /// The driver hangs: the agent answers no further call.
   void hang() { hangs_ = true; }
   bool accepts() const override { return !hangs_; }
   void on_death() override { deps_.card->agent_died(*this); }
@@ -27,7 +27,7 @@ class Agent final : public Process {
   control::Payload count() const;
 
   Dependencies deps_;
-  std::map<std::uint64_t, std::size_t> objects_;  ///< What it calls them, and which memory that is.
+  std::map<std::uint64_t, std::size_t> objects_;  ///< By the id that the agent gave out.
   std::uint64_t next_object_ = 1;
   bool hangs_ = false;
 };

@@ -48,7 +48,8 @@ std::unique_ptr<WorkerSegment> take_spare_segment() {
 
 namespace {
 
-/// The witness looks at a pidfd; this one is of a process that has exited and is not waited for.
+/// The exit observer reads a pidfd; this one belongs to a process that has exited and is not
+/// reaped.
 const UniqueFd& exited_process() {
   static const UniqueFd pidfd = [] {
     const pid_t child = ::fork();
@@ -178,13 +179,13 @@ void Broker::handle(const Event& event) {
   perform_all(effects, *this);
 }
 
-/// What the books say is what stands in the table, once the effects are done.
+/// The books agree with the words in the table once the effects are done.
 void Broker::check_words() const {
   state.leases.for_each([&](const LeaseRecord& record) {
     const LeaseWord expected =
         LeaseWord::make(record.id().generation, record.state(), reason_of(record.lease));
     if (table.word(record.id().slot) != expected) {
-      violated("the word of " + to_string(record.id()) + " is not what the books say");
+      violated("the word of " + to_string(record.id()) + " differs from the books");
     }
   });
 }
@@ -204,29 +205,29 @@ void Broker::poll_timers() {
   for (auto& [number, call] : pending_calls_) {
     if (call.give_up > now || call.timed_out || !call.failed) continue;
     call.timed_out = true;
-    receive(call.failed({Errc::TimedOut, "no answer"}));
+    receive(call.failed({Errc::TimedOut, "no reply"}));
   }
   if (const auto due = next_deadline(state); due && *due <= now) receive(Tick{});
 }
 
 std::string Broker::pending_work() const {
-  std::string owed;
-  if (!pending_calls_.empty()) owed += fmt::format(" {} calls to workers", pending_calls_.size());
-  if (quiet_.is_waiting()) owed += " quiet";
-  if (agent_client_ && agent_client_->has_pending_work()) owed += " its device agent";
-  if (!scrubs_.empty()) owed += fmt::format(" {} scrubs", scrubs_.size());
+  std::string text;
+  if (!pending_calls_.empty()) text += fmt::format(" {} calls to workers", pending_calls_.size());
+  if (quiet_.is_waiting()) text += " quiet";
+  if (agent_client_ && agent_client_->has_pending_work()) text += " its device agent";
+  if (!scrubs_.empty()) text += fmt::format(" {} scrubs", scrubs_.size());
   for (const auto& [call, waiting] : waiting_) {
     const bool gone = waiting.connection != nullptr && !waiting.connection->is_open();
-    if (!gone) owed += fmt::format(" an answer to call {}", call.value);
+    if (!gone) text += fmt::format(" a reply to call {}", call.value);
   }
   state.leases.for_each_open([&](const LeaseRecord& record) {
     if (record.is(LeaseState::Live)) return;
     const leasehold::Worker& worker = *state.workers.find(record.worker());
-    owed += fmt::format(" {}({}, worker {} in state {}{})", to_string(record.id()),
+    text += fmt::format(" {}({}, worker {} in state {}{})", to_string(record.id()),
                         name(record.state()), worker.id.value, static_cast<int>(worker.state),
                         worker.killed ? ", killed" : "");
   });
-  return owed;
+  return text;
 }
 
 }  // namespace leasehold::simulation

@@ -1,9 +1,9 @@
-/// The broker of the simulated machine: the real core, the real table, the real witnesses; in place
-/// of sockets, connections of the machine. It is one fiber that may stand still between any two
-/// effects and between any two stores of a revocation.
+/// The broker of the simulated machine: the real core, table and observers, with connections of the
+/// machine instead of sockets. It is one fiber that may pause between any two effects and between
+/// any two stores of a revocation.
 ///
-/// When one dies, the next begins with what outlived it: the journal as far as it was committed
-/// and, where the service manager keeps descriptors, table, worker lines and published weights.
+/// When a broker dies, the next one begins with what persists: the committed part of the journal
+/// and, where the service manager keeps descriptors, table, worker segments and published weights.
 #pragma once
 
 #include <map>
@@ -32,26 +32,27 @@ inline constexpr std::uint64_t kExtentBytes = 2ull << 20;
 inline constexpr std::uint64_t kBlockBytes = 256 * 1024;  // 8 in an extent
 inline constexpr std::uint64_t kExtents = 9;
 
-/// Planted violations, each of which the judge must find.
+/// Planted bugs. The judge must find each one.
 struct PlantedBugs {
-  bool eof_as_proof = false;           ///< A closed socket is taken for an exit.
+  bool eof_as_proof = false;           ///< A closed socket counts as an exit.
   bool ack_before_drain = false;       ///< A worker gives extents back while its step uses them.
-  bool unmap_before_drain = false;     ///< A worker unmaps as soon as a word is down.
-  bool commit_without_reread = false;  ///< A worker lets tokens out without asking the gate again.
-  bool journal_over_table = false;    ///< Recovery believes the journal where the table is further.
-  bool settle_immediately = false;    ///< A worker does not wait for its card before it answers.
-  bool mirror_not_awaited = false;    ///< A launch does not wait for the mirror to be written.
-  bool agent_does_not_clear = false;  ///< The agent says so and leaves what is there.
-  bool agent_fakes_free_bytes = false;  ///< The agent tells a figure that is always good.
+  bool unmap_before_quiet = false;     ///< A worker unmaps as soon as a word is revoked.
+  bool commit_without_reread = false;  ///< A worker emits tokens without asking the gate again.
+  bool journal_over_table = false;     ///< Recovery trusts the journal where the table is newer.
+  bool settle_immediately = false;     ///< A worker answers without waiting for its card.
+  bool mirror_not_awaited = false;     ///< A launch does not wait for the mirror to be written.
+  bool agent_does_not_clear = false;   ///< The agent reports cleared memory without clearing it.
+  bool agent_fakes_free_bytes =
+      false;  ///< The agent reports a free figure that always looks right.
 };
 
 class Broker;
 class AgentClient;
 
-/// What outlives a broker. The table, the lines and the processes it watched are taken from the
-/// dead one itself.
+/// What persists when a broker dies. The next broker takes the table, the worker segments and the
+/// watched processes from the dead one itself.
 struct PersistentState {
-  Broker* broker = nullptr;    ///< Who serves now, or was the last to.
+  Broker* broker = nullptr;    ///< The serving broker, or the last one.
   bool store = false;          ///< The service manager keeps descriptors.
   journal::Image journal;      ///< On disk.
   std::set<RegionId> regions;  ///< Sealed weights in the store.
@@ -64,10 +65,10 @@ struct Dependencies {
   Coverage& coverage;
   PlantedBugs planted_bugs;
   PersistentState& persistent;
-  Card* card = nullptr;  ///< Whose memory is lent; null: the machine's.
+  Card* card = nullptr;  ///< The card whose memory is lent; null: the machine's.
 };
 
-/// A worker segment that outlives schedules: making one is slow.
+/// A worker segment reused by later schedules: making one is slow.
 struct WorkerSegment {
   WorkerSegmentReader reader;
   WorkerSegmentWriter writer;
@@ -75,9 +76,9 @@ struct WorkerSegment {
 
 class Broker : public Process {
  public:
-  /// The first one of a schedule.
+  /// The first broker of a schedule.
   explicit Broker(Dependencies deps);
-  /// The service manager starts it after that one died.
+  /// A broker that the service manager starts after `before` died.
   Broker(Dependencies deps, Broker& before);
   ~Broker() override;
 
@@ -87,13 +88,13 @@ class Broker : public Process {
   LeaseTable table;
   TableReader reader;
 
-  /// Sends a call on its way here.
+  /// Sends a call to this broker.
   template <class Sent>
   void ask(Connection& from, Sent message, ReplyHandler on_reply);
-  /// A call has arrived on this connection; the answer goes back on it.
+  /// A call has arrived on this connection; the reply goes back on it.
   template <class Sent>
   void call(Connection& from, Sent message, ReplyHandler on_reply);
-  /// The same by an operator, who does not wait for the answer.
+  /// The same by an operator, who does not wait for the reply.
   template <class Sent>
   void call(Sent message);
   void receive(Event event) { queue_.push_back(std::move(event)); }
@@ -105,21 +106,21 @@ class Broker : public Process {
   bool is_busy() const;
   bool accepts() const override { return !is_busy(); }
   void on_death() override;
-  /// One stretch up to the next place where it may stand still.
+  /// Runs up to the next point where the broker may pause.
   void run();
-  /// Its other thread gives back the next memory. False when there is none.
+  /// Its other thread scrubs the next memory. False when there is none.
   bool scrub();
-  /// Its end of the device agent; null where the machine's own memory is lent.
+  /// The client of the device agent; null where the machine's own memory is lent.
   AgentClient* agent_client() const { return agent_client_.get(); }
-  /// When it has something to do that only time brings.
+  /// When the next timer is due.
   std::optional<TimePoint> next_due() const;
-  /// Looks at worker lines and clocks, as its wakeup_fd and its timers would make it do.
+  /// Handles worker segments and clocks, as its wakeup_fd and its timers would make it do.
   void poll_timers();
   bool has_wakeup() const { return wakeup_pending_; }
   void wake() { wakeup_pending_ = true; }
-  /// It goes on after a stop: as its loop would, it sees that first.
+  /// The broker continues after a stop; as in its loop, this event comes first.
   void stalled(Duration gap) { queue_.push_front(BrokerStalled{gap}); }
-  /// Something is owed that only time or another process can bring.
+  /// Work is pending that only time or another process can complete.
   bool has_pending_work() const { return !pending_work().empty(); }
   std::string pending_work() const;
 
@@ -161,7 +162,7 @@ class Broker : public Process {
     bool kept = true;  ///< WorkerSegment, wakeup_fd and pidfd, until the worker is forgotten.
   };
   struct Waiting {
-    Connection* connection = nullptr;  ///< An operator's otherwise.
+    Connection* connection = nullptr;  ///< Null for an operator.
     ReplyHandler on_reply;
   };
   struct PendingCall {
@@ -194,7 +195,7 @@ class Broker : public Process {
   void live();
   void send_unmap(const effect::SendUnmap& effect);
   void recover();
-  /// Descriptors came with the message; they are taken before it is decided.
+  /// Takes the descriptors that came with the message before the core decides.
   Result<void> take_memory(const Connection& from, const wire::LeaseRedeliver& message);
   void handle(const Event& event);
   void observe_workers();
@@ -205,7 +206,7 @@ class Broker : public Process {
   void saw(const auto&) {}
   void saw_extent(const events::RegionStateChanged& changed, ExtentState to);
   void saw_region(const events::RegionStateChanged& changed);
-  /// Where it can be asked something; null while it is away.
+  /// The open connection of that worker; null while it is away.
   Connection* connection_to(AttachmentId worker);
   Caller caller_of(const Connection* from, std::string request, std::string_view method);
   std::uint64_t expect_answer(const Connection& connection, std::function<Event(Error)> failed);
@@ -213,21 +214,21 @@ class Broker : public Process {
   Dependencies deps_;
   QuietObserver quiet_;
   std::deque<Event> queue_;
-  std::deque<std::function<void()>> scrubs_;  ///< What its other thread has to do, in order.
-  std::set<ExtentId> too_late_;               ///< Whoever delivers one of these.
+  std::deque<std::function<void()>> scrubs_;  ///< Tasks of its other thread, in order.
+  std::set<ExtentId> too_late_;               ///< A worker that delivers one of these is too late.
   bool handling_ = false;
   bool wakeup_pending_ = false;
-  bool disk_full_ = false;               ///< The decision at work could not be written down.
-  std::vector<journal::Row> unwritten_;  ///< Go along with what is written next.
-  std::vector<Effect> to_recover_;       ///< What recovery decided, until it is done.
+  bool disk_full_ = false;               ///< The current decision could not be journaled.
+  std::vector<journal::Row> unwritten_;  ///< Written together with the next rows.
+  std::vector<Effect> to_recover_;       ///< What recovery decided, until it is performed.
   std::map<AttachmentId, Link> links_;
   std::vector<std::unique_ptr<WorkerSegment>>
-      segments_;  ///< It made; they stay until the schedule is over.
+      segments_;  ///< Segments it made; kept until the schedule is over.
   std::map<AttachmentId, const Process*> watched_;  ///< By pidfd.
   std::map<ConnectionId, Connection*> connections_;
   std::map<CallId, Waiting> waiting_;
   std::map<std::uint64_t, PendingCall> pending_calls_;
-  std::map<std::uint64_t, ExtentState> extents_;  ///< As the events told.
+  std::map<std::uint64_t, ExtentState> extents_;  ///< As the events reported them.
   std::map<std::uint64_t, RegionState> regions_;
   std::map<AttachmentId, WorkerState> workers_;
   std::unique_ptr<AgentClient> agent_client_;
@@ -268,7 +269,7 @@ void Broker::call(Sent message) {
 }
 
 std::unique_ptr<WorkerSegment> take_spare_segment();
-/// The witness looks at a pidfd that is readable.
+/// The exit observer finds a pidfd readable.
 ProcessExit exit_of(AttachmentId worker);
 
 }  // namespace leasehold::simulation

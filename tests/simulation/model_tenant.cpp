@@ -17,7 +17,7 @@ void Tenant::connect() {
   link_ = &broker_->connect(*this, [this] { call_pending_ = false; });
 }
 
-/// To the broker that was started again: repeats what was not answered, claims what it holds.
+/// Connects to the restarted broker: repeats unanswered calls and claims its leases.
 void Tenant::reconnect() {
   if (deps_.persistent.broker->is_dead()) return;
   connect();
@@ -46,7 +46,7 @@ void Tenant::act() {
   if (!is_connected() && deps_.machine.one_in(2)) return reconnect();
   if (!lease_ && !call_pending_ && is_connected()) return acquire();
   if (asked_ && is_connected() && deps_.machine.one_in(6))
-    return send_acquire();  // as if the answer were lost
+    return send_acquire();  // as if the reply were lost
   if (!lease_) return;
   if (request_ == nullptr && deps_.machine.pick(4) != 0) return submit();
   resize_or_leave();
@@ -70,7 +70,7 @@ void Tenant::resize_or_leave() {
       return;
     default:
       notify_broker(wire::LeaseRelease{.lease = *lease_});
-      lease_.reset();  // a request that runs is ended by the worker
+      lease_.reset();  // the worker ends a request that runs
   }
 }
 
@@ -97,7 +97,7 @@ void Tenant::acquired(const std::string& request, const Result<Answer>& answer) 
   if (!answer) return;
   const auto& given = std::get<wire::LeaseAcquired>(answer->body);
   const auto [known, fresh] = granted_.try_emplace(request, given.lease);
-  if (known->second != given.lease) violated("the same request id was answered by two leases");
+  if (known->second != given.lease) violated("one request id returned two leases");
   if (!fresh) return;
   lease_ = given.lease;
   worker_ = given.worker;
@@ -127,7 +127,7 @@ void Tenant::handle_token(const Request& request) {
   deps_.machine.reach_then(FaultSite::TenantTokenReceived, *this, [] {});
 }
 
-/// The typed end, or the end of the stream: either says that this lease serves no more.
+/// The typed end, or the end of the stream: after either, this lease serves no more.
 void Tenant::handle_end(const Request& request) {
   if (request_ != &request) return;
   request_ = nullptr;

@@ -1,4 +1,4 @@
-/// A holder of leases: acquires, submits, renews, resizes, repeats itself, hangs up, takes over.
+/// A holder of leases: acquires, submits, renews, resizes, repeats calls, disconnects and rebinds.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ class Tenant final : public Process {
 
   Tenant(Dependencies deps, std::string name, FindWorker find_worker);
 
-  /// One thing it may want to do now.
+  /// Does one thing that a tenant may do now.
   void act();
   void on_death() override { request_ = nullptr; }
   Connection& link() const { return *link_; }
@@ -41,12 +41,12 @@ class Tenant final : public Process {
   FindWorker find_worker_;
   Connection* link_ = nullptr;
   std::optional<LeaseId> lease_;
-  std::optional<LeaseId> lost_lease_;  ///< The next one takes over from it.
+  std::optional<LeaseId> lost_lease_;  ///< The next tenant rebinds it.
   std::string worker_;
   std::string token_;
-  std::optional<wire::LeaseAcquire> asked_;  ///< The newest acquire, which may be repeated.
+  std::optional<wire::LeaseAcquire> asked_;  ///< The newest acquire; it may be repeated.
   bool call_pending_ = false;
-  std::map<std::string, LeaseId> granted_;  ///< By request id: the same id, the same lease.
+  std::map<std::string, LeaseId> granted_;  ///< By request id: the same id returns the same lease.
   const Request* request_ = nullptr;
   Connection* stream_ = nullptr;
 };

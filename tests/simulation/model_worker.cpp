@@ -76,7 +76,7 @@ void Worker::open_weights() {
 
 void Worker::weights_opened(const Result<Answer>& answer) {
   call_pending_ = false;
-  if (!answer) return;  // asks again later
+  if (!answer) return;  // retries later
   const auto& opened = std::get<wire::WeightsOpened>(answer->body);
   region_ = opened.region;
   engine_lease_ = opened.lease;
@@ -91,7 +91,7 @@ void Worker::publish_weights() {
                [this](const Result<Answer>& answer) {
                  call_pending_ = false;
                  if (answer) return report_ready();
-                 engine_lease_.reset();  // opens again
+                 engine_lease_.reset();  // opens it again
                });
 }
 
@@ -109,7 +109,7 @@ void Worker::poll_timers() {
       deps_.judge.notified_expired(lease);
     }
     const bool down = state_of(lease) != LeaseState::Live;
-    if (deps_.planted_bugs.unmap_before_drain && down) unmap_all(lease);
+    if (deps_.planted_bugs.unmap_before_quiet && down) unmap_all(lease);
   }
   reconnect();
   const bool known = attachment != AttachmentId{} && link_->is_open() && !is_reconnecting();
@@ -150,7 +150,7 @@ void Worker::map(LeaseId lease, const std::vector<ExtentId>& extents) {
 
 void Worker::on_grant(const wire::LeaseGrant& grant, std::uint64_t number) {
   if (tracing)
-    trace(fmt::format("{} gets {} extents", to_string(grant.lease), grant.extents.size()));
+    trace(fmt::format("{} receives {} extents", to_string(grant.lease), grant.extents.size()));
   if (deps_.machine.one_in(10)) {
     return reply(number, GrantAnswered{grant.lease, grant.extents,
                                        Error{Errc::OutOfMemory, "cannot map"}, true});
@@ -188,7 +188,7 @@ void Worker::drop(LeaseId lease) {
   held_.erase(found);
 }
 
-/// The typed end goes out at once; the step may still be running.
+/// Sends the typed end immediately; the step may still run.
 void Worker::end(Held& held) {
   const Running running = std::move(*held.running);
   held.running.reset();
@@ -233,7 +233,7 @@ void Worker::on_reclaim(const effect::SendReclaim& asked, std::uint64_t number) 
       objects_[asked.lease].erase(given.back());
       deps_.judge.unmapped(*this, given.back());
     }
-    for (const auto& [lease, held] : held_) {  // a lie: another lease's, or nobody's
+    for (const auto& [lease, held] : held_) {  // a false report: for another lease, or for none
       if (lease == asked.lease || !deps_.machine.one_in(16)) continue;
       given.push_back(held.extents.empty() ? ExtentId{1000} : held.extents.front());
     }

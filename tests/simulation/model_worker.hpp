@@ -1,8 +1,8 @@
-/// A worker process of the simulated machine: its gates, stop board and gate sets are the real
-/// ones; the model deps them stands still between any two accesses.
+/// A worker process of the simulated machine. Its gates, stop flags and gate sets are the real
+/// ones; the model around them may pause between any two accesses.
 ///
-/// Thread 0 is the engine (forms steps, runs units, commits), thread 1 runs units of its steps.
-/// What arrives on sockets is handled between their accesses, as by the I/O thread.
+/// Thread 0 is the engine (forms steps, runs units, commits); thread 1 runs units of its steps.
+/// Socket messages are handled between their accesses, as by the I/O thread.
 #pragma once
 
 #include <array>
@@ -27,33 +27,34 @@ class Worker final : public Process, private RefusalListener {
 
   AttachmentId attachment;
 
-  // What the broker asks, on its connection.
+  // Calls of the broker, on its connection.
   void on_grant(const wire::LeaseGrant& grant, std::uint64_t number);
   void on_unmap(LeaseId lease, std::uint64_t number);
   void on_settle(LeaseId lease, std::uint64_t number);
   void on_ping(AttachmentId called);
   void on_reclaim(const effect::SendReclaim& asked, std::uint64_t number);
 
-  // What a holder asks, on a stream of its own.
+  // Calls of a holder, on a stream of its own.
   void on_submit(Request& request, Connection& stream, Message on_token, Message on_end);
   void cancel(const Request& request);
 
-  /// One step of the thread; false when it has nothing to do.
+  /// Runs one step of the thread; false when it has nothing to do.
   bool run(std::uint32_t thread);
-  /// Its card does one thing, whether it runs or stands still; false when there is nothing to do.
+  /// Its card does one thing, whether the process runs or is stopped; false when there is nothing
+  /// to do.
   bool run_card();
-  /// What a unit that was let in is about, for the judge.
+  /// Reports to the judge what the admitted unit touches.
   void open_unit(UnitState& unit, Touches touches, SequenceMask live);
   /// One store leaves the thread's store buffer; false when none waits.
   bool drain(std::uint32_t thread);
-  /// Timers: deadlines of running requests, a retry of what was refused.
+  /// Fires timers: deadlines of running requests, a retry of refused calls.
   void poll_timers();
   /// Its socket to the broker breaks; the process goes on.
   void lose_socket();
 
   const std::string& worker_name() const { return name_; }
   Connection& link() const { return *link_; }
-  /// On its way back to a broker, and not refused.
+  /// Reconnecting to a broker, and not refused.
   bool is_reconnecting() const {
     return path_.phase() != ReconnectState::Phase::Attached &&
            path_.phase() != ReconnectState::Phase::Lost;
@@ -83,7 +84,7 @@ class Worker final : public Process, private RefusalListener {
     std::optional<Running> running;
   };
 
-  // worker_return.cpp: the way back to a broker
+  // worker_return.cpp: reconnecting to a broker
   void broker_lost();
   void reconnect();
   void try_to_return();
@@ -110,7 +111,7 @@ class Worker final : public Process, private RefusalListener {
   bool is_expired(LeaseId lease) const;
   std::optional<std::uint32_t> free_stop_slot() const;
 
-  // worker_card.cpp: where a card computes
+  // worker_card.cpp: memory and launches on a card
   void open_card();
   Launch make_launch(Touches touches) const;
   void run_step_on_card();
@@ -134,15 +135,15 @@ class Worker final : public Process, private RefusalListener {
   std::string name_;
   Connection* link_ = nullptr;
   const WorkerSegment* segment_ = nullptr;
-  const TableReader* table_ = nullptr;  ///< Mapped once, whatever becomes of its broker.
+  const TableReader* table_ = nullptr;  ///< Mapped once, for the life of the process.
   ReconnectState path_;
   std::size_t undelivered_ = 0;
   WorkerId index_;
   StopFlags stops_;
   std::array<Thread, kThreads> threads_;
-  std::unique_ptr<CardLauncher> launcher_;  ///< Null where it computes by itself.
+  std::unique_ptr<CardLauncher> launcher_;  ///< Null where it computes on the CPU.
   std::map<LeaseId, Held> held_;
-  std::map<LeaseId, std::set<ExtentId>> objects_;  ///< It has their descriptors.
+  std::map<LeaseId, std::set<ExtentId>> objects_;  ///< Objects whose descriptors it has.
   std::map<LeaseId, int> grants_in_flight_;
   std::deque<Message> posted_;  ///< For the engine, between two steps.
 

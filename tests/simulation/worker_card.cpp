@@ -1,5 +1,4 @@
-// A worker whose memory is a card's: its steps are launches, and its word that they are over is
-// asked for.
+// A worker that computes on a card: its steps are launches, and the broker asks when they are over.
 #include <bit>
 
 #include "broker/supervise/ack_observer.hpp"
@@ -39,7 +38,7 @@ Launch Worker::make_launch(Touches touches) const {
   return launch;
 }
 
-/// A step of single launches, or one that is a graph.
+/// Runs a step of single launches, or one graph.
 void Worker::run_step_on_card() {
   launcher_->begin(*set_);
   if (deps_.machine.one_in(3)) {
@@ -57,7 +56,7 @@ void Worker::run_step_on_card() {
   launcher_->wait_all(*set_);
 }
 
-/// The commit has a gate of its own; its records are written and waited for inside its unit.
+/// The commit has a gate of its own; its unit writes the records and waits for the write.
 SequenceMask Worker::commit_on_card() {
   constexpr UnitLabel kCommit{LaunchSite::Commit, 0, Touches::TenantMemory};
   Thread& thread = threads_[1];
@@ -72,10 +71,10 @@ SequenceMask Worker::commit_on_card() {
   });
 }
 
-/// The answer is evidence, so it waits for the last launch and not for the order to stop.
+/// The reply is evidence, so it waits for the last launch, not for the stop request.
 void Worker::on_settle(LeaseId lease, std::uint64_t number) {
   if (state_of(lease) == LeaseState::Live) {
-    const Error live{Errc::IllegalTransition, "the lease is live"};
+    const Error live{Errc::IllegalTransition, "lease is live; revoke it first"};
     return reply(number, SettleAnswered{lease, std::nullopt, live});
   }
   auto settled = [this, lease, number] {

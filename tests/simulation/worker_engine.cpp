@@ -1,4 +1,4 @@
-// The worker's threads: steps, units, commit. Everything that decides is the real gate.
+// The worker's threads: steps, units, commit. The real gate makes every decision.
 #include <algorithm>
 #include <bit>
 
@@ -48,7 +48,7 @@ void Worker::engine() {
       const Message message = std::move(posted_.front());
       posted_.pop_front();
       message();
-      while (!is_running()) Fiber::pause();  // triggered on the way
+      while (!is_running()) Fiber::pause();  // stopped by the message
     }
     form_step();
     if (!in_step_.empty()) {
@@ -139,9 +139,10 @@ void Worker::commit() {
   if (set_->engine_refused()) weights_ready_ = false;
 }
 
-/// At most once per sequence and step; inside the unit that saw it, so it must not stand still.
+/// Called at most once per sequence and step, inside the unit that saw the refusal: it must not
+/// pause.
 void Worker::refused(const GateRefusal& refusal) noexcept {
-  if (refusal.sequence == GateRefusal::kEngine) return;  // the step fails whole; requests wait
+  if (refusal.sequence == GateRefusal::kEngine) return;  // the whole step fails; requests wait
   const auto held = held_.find(in_step_[refusal.sequence].lease);
   if (held != held_.end() && held->second.running) end(held->second);
 }

@@ -1,4 +1,4 @@
-// A worker whose broker went away: back to the next one with what it still maps, or to its end.
+// A worker whose broker died: it reconnects to the next one with what it still maps, or exits.
 #include <algorithm>
 
 #include "tests/simulation/model_worker.hpp"
@@ -18,7 +18,7 @@ void Worker::broker_lost() {
   path_.connection_lost(deps_.machine.clock.now());
 }
 
-/// Once refused it serves until its leases are over, and exits.
+/// A refused worker serves until its leases are over, then exits.
 void Worker::reconnect() {
   if (path_.phase() == Phase::Disconnected && path_.next_attempt() <= deps_.machine.clock.now()) {
     try_to_return();

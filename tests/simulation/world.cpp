@@ -11,25 +11,25 @@ namespace leasehold::simulation {
 namespace {
 
 constexpr int kSteps = 130;
-constexpr int kIdleRounds = 150;       // a worker that serves never ends by itself
-constexpr int kSettleRounds = 40;      // workers are looked at while others unmap
-constexpr int kStepsAfterFault = 280;  // what it leads to takes its time
+constexpr int kIdleRounds = 150;       // a serving worker never becomes idle
+constexpr int kSettleRounds = 40;      // worker segments are read while other workers unmap
+constexpr int kStepsAfterFault = 280;  // consequences take many steps
 constexpr std::string_view kWorkerNames[] = {"w0", "w1"};
 constexpr std::string_view kTenantNames[] = {"a", "b", "c"};
 
-/// Labels that only a worker comes by whose broker was started again.
+/// Labels reached only by a worker whose broker was restarted.
 bool is_on_reconnect_path(FaultSite site) {
   return site == FaultSite::WorkerResumed || site == FaultSite::WorkerRedelivered;
 }
 
 }  // namespace
 
-World::World(std::uint64_t seed, PlantedBugs planted_bugs, Coverage& coverage, MemoryKind lends)
+World::World(std::uint64_t seed, PlantedBugs planted_bugs, Coverage& coverage, MemoryKind memory)
     : machine_(seed),
       judge_(machine_, kExtents),
       deps_{machine_, judge_, coverage, planted_bugs, persistent_} {
   persistent_.store = !machine_.one_in(3);
-  if (lends == MemoryKind::Card || (lends == MemoryKind::Either && seed % 3 == 0)) {
+  if (memory == MemoryKind::Card || (memory == MemoryKind::Either && seed % 3 == 0)) {
     begin_card();
   }
   persistent_.broker = &machine_.spawn<Broker>(deps_);
@@ -61,7 +61,7 @@ Fault World::choose_fault() {
           .arrivals_left = static_cast<int>(1 + machine_.pick(2))};
 }
 
-/// Some schedules begin with everybody starting up, most with a service at work.
+/// Some schedules begin with every process starting up, most with a running service.
 void World::begin() {
   for (std::size_t index = 0; index < kTenants; ++index) {
     broker().call(wire::TenantAdmit{.tenant = {std::string(kTenantNames[index])},
@@ -82,30 +82,30 @@ void World::begin() {
   for (Tenant* tenant : tenants_) {
     if (tenant->is_running()) tenant->act();
   }
-  run_until_idle(static_cast<int>(machine_.pick(90)));  // into the midst of decoding, for some
+  run_until_idle(static_cast<int>(machine_.pick(90)));  // sometimes stops in the middle of decoding
   const bool at_unmap = machine_.fault->site == FaultSite::WorkerExtentsUnmapped;
-  // A card's worker is asked for its word first.
+  // A worker with a card must settle first.
   for (int round = card_ ? 3 : 1; at_unmap && round > 0; --round) revoke_some_leases();
   if (machine_.one_in(6) || is_on_reconnect_path(machine_.fault->site)) restart_under_load();
 }
 
-/// A worker unmaps while it serves only what somebody takes away.
+/// A serving worker unmaps only memory of revoked leases.
 void World::revoke_some_leases() {
   for (int i = 0; i < 2; ++i) broker().call(wire::LeaseRevoke{.lease = any_lease()});
   run_until_idle(static_cast<int>(machine_.pick(40)));
   if (!broker().is_running() || broker().is_busy()) return;
-  broker().poll_timers();  // it is quiet by now
+  broker().poll_timers();  // its gates are quiet by now
   run_until_idle(static_cast<int>(machine_.pick(40)));
 }
 
-/// Of the broker, with requests under way.
+/// Restarts the broker while requests run.
 void World::restart_under_load() {
   const bool on_reconnect_path = is_on_reconnect_path(machine_.fault->site);
   if (broker().is_running()) machine_.kill(broker());
   if (broker().is_dead()) restart_broker();
   for (int round = on_reconnect_path ? 3 : 1; round > 0; --round) {
     run_until_idle(static_cast<int>(machine_.pick(40)));
-    machine_.clock.advance(std::chrono::milliseconds(200));  // they try again now and then
+    machine_.clock.advance(std::chrono::milliseconds(200));  // they retry periodically
     for (Worker* worker : workers_) {
       if (worker->is_running()) worker->poll_timers();
     }
@@ -116,7 +116,7 @@ void World::run() {
   begin();
   const bool already_triggered = machine_.fault->triggered != nullptr;
   const bool more =
-      already_triggered && (card_ || machine_.one_in(2));  // many come back by themselves
+      already_triggered && (card_ || machine_.one_in(2));  // many recover by themselves
   for (int left = more ? kStepsAfterFault : kSteps; left > 0; --left) {
     const bool triggered = machine_.fault->triggered != nullptr;
     take_step();
@@ -133,8 +133,8 @@ void World::run() {
 void World::take_step() {
   ++machine_.step;
   if (card_ && machine_.one_in(2)) run_card();
-  // Calm until the fault has triggered, so that labels late in a request's life are reached; a
-  // storm afterwards.
+  // Few disturbances until the fault has triggered, so that labels late in a request are reached;
+  // many afterwards.
   const std::uint32_t all = machine_.fault->triggered == nullptr ? 96 : 100;
   for (int tries = 0; tries < 4; ++tries) {
     const std::uint32_t what = machine_.pick(all);
@@ -208,18 +208,18 @@ bool World::release_quarantined() {
   bool any = false;
   for (const auto& [id, extent] : broker().state.extents.records()) {
     if (extent.state != ExtentState::Quarantined) continue;
-    broker().call(wire::QuarantineRelease{.extent = id, .reason = "looked at"});
+    broker().call(wire::QuarantineRelease{.extent = id, .reason = "checked"});
     any = true;
   }
   for (const auto& [id, region] : broker().state.weights.regions()) {
     if (region.state != RegionState::Quarantined) continue;
-    broker().call(wire::QuarantineRelease{.region = id, .reason = "looked at"});
+    broker().call(wire::QuarantineRelease{.region = id, .reason = "checked"});
     any = true;
   }
   return any;
 }
 
-/// Does what StillWritable advises: ends the workers, then clears again.
+/// Does what StillWritable advises: kills the workers, then clears again.
 void World::release_all_quarantined() {
   if (!release_quarantined()) return;
   settle();
@@ -255,7 +255,7 @@ void World::resume(Process& process) {
   }
 }
 
-/// SIGKILL arrives, or SIGCONT.
+/// Delivers SIGKILL or SIGCONT.
 bool World::deliver_signals() {
   bool signalled = false;
   for (const auto& process : machine_.processes()) {
@@ -263,7 +263,7 @@ bool World::deliver_signals() {
       machine_.kill(*process);
       if (process->role() == Role::Worker || process->role() == Role::Tenant)
         exits_.push_back(process.get());
-      if (machine_.one_in(2)) notice_exit();  // before its sockets are seen to be closed
+      if (machine_.one_in(2)) notice_exit();  // before its closed sockets are seen
       signalled = true;
     } else if (process->life == Life::Stopped && machine_.one_in(2)) {
       resume(*process);
@@ -281,7 +281,7 @@ bool World::notice_exit() {
   return true;
 }
 
-/// What died is started again, whoever stands still may go on, and the service gets back to work.
+/// Restarts dead processes, continues stopped ones, and gets the service working again.
 void World::recover() {
   if (broker().is_dead()) restart_broker();
   for (std::size_t index = 0; index < kTenants; ++index) {
@@ -303,7 +303,7 @@ void World::recover() {
   if (card_) lend_again();
 }
 
-/// The service manager does, as soon as it sees.
+/// As the service manager does when the broker dies.
 void World::restart_broker() {
   Broker& before = broker();
   persistent_.broker = &machine_.spawn<Broker>(deps_, before);
@@ -315,8 +315,8 @@ bool World::is_any_worker_reconnecting() const {
   });
 }
 
-/// The service manager starts what has died; now and then a worker's socket breaks, or somebody is
-/// killed where no label is.
+/// Restarts one dead process; now and then breaks a worker's socket or kills a process outside any
+/// fault point.
 bool World::disturb_random_process() {
   if (broker().is_dead()) {
     restart_broker();
@@ -373,10 +373,10 @@ void World::run_until_idle(int most) {
   }
 }
 
-/// Nobody starts anything new; whoever stands still goes on, or the ladder ends him.
+/// Starts nothing new; stopped processes are continued, or the ladder kills them.
 void World::settle() {
   if (machine_.fault->triggered == nullptr) machine_.fault->arrivals_left = INT32_MAX;
-  const int rounds = card_ ? 4 * kSettleRounds : kSettleRounds;  // a driver is asked many times
+  const int rounds = card_ ? 4 * kSettleRounds : kSettleRounds;  // a driver is polled many times
   for (int round = 0; round < rounds; ++round) {
     if (broker().is_dead()) restart_broker();
     run_until_idle(kIdleRounds);
@@ -394,7 +394,7 @@ void World::settle() {
     const Duration left = due ? *due - machine_.clock.now() : std::chrono::seconds(10);
     machine_.clock.advance(std::max(left, Duration{1}));
   }
-  violated("the machine did not come to rest, the broker waits for" + broker().pending_work());
+  violated("the machine did not become idle; the broker waits for" + broker().pending_work());
 }
 
 }  // namespace leasehold::simulation

@@ -1,4 +1,5 @@
-/// One schedule: everything deps one broker, and who takes the next step, all from one seed.
+/// One schedule: one broker, its workers and tenants, and the order of their steps, all from one
+/// seed.
 #pragma once
 
 #include <array>
@@ -7,14 +8,14 @@
 
 namespace leasehold::simulation {
 
-/// Whose memory the broker lends; the seed says, unless it is to be one of the two.
+/// Whose memory the broker lends; Either: the seed decides.
 enum class MemoryKind : std::uint8_t { Either, Machine, Card };
 
 class World {
  public:
-  World(std::uint64_t seed, PlantedBugs planted_bugs, Coverage& coverage, MemoryKind lends);
+  World(std::uint64_t seed, PlantedBugs planted_bugs, Coverage& coverage, MemoryKind memory);
 
-  /// A random walk from a random startup, then rest; the judge looks on throughout.
+  /// A random walk from a random start, then rest. The judge checks throughout.
   void run();
 
  private:
@@ -31,14 +32,14 @@ class World {
   bool is_any_worker_reconnecting() const;
   Broker& broker() const { return *persistent_.broker; }
   void settle();
-  /// An operator looks at all quarantined memory; false when there is none.
+  /// An operator releases all quarantined memory; false when there is none.
   bool release_quarantined();
   void release_all_quarantined();
-  /// Whatever can happen without time passing happens, for so many rounds at most.
+  /// Runs everything that needs no time to pass, at most `most` rounds.
   void run_until_idle(int most);
 
   // world_card.cpp
-  /// A card works, a driver takes apart, an agent or somebody else's program does its worst.
+  /// The card works, its driver tears down memory, or an agent or another program disturbs it.
   bool run_card();
   bool disturb_card();
   bool stop_worker();
@@ -64,13 +65,13 @@ class World {
 
   Machine machine_;
   std::optional<Card> card_;
-  std::uint32_t card_pace_ = 1;  ///< A slow card works once in so many chances.
+  std::uint32_t card_pace_ = 1;  ///< A slow card works once in this many chances.
   Judge judge_;
   PersistentState persistent_;
   Dependencies deps_;
   std::array<Worker*, kWorkers> workers_{};
   std::array<Tenant*, kTenants> tenants_{};
-  std::deque<const Process*> exits_;  ///< Whose pidfd the broker has not looked at.
+  std::deque<const Process*> exits_;  ///< Exited processes whose pidfd the broker has not read yet.
 };
 
 }  // namespace leasehold::simulation

@@ -1,4 +1,4 @@
-// What happens by itself where memory of a card is lent.
+// What happens without any process where memory of a card is lent.
 #include "tests/simulation/agent_client.hpp"
 #include "tests/simulation/world.hpp"
 
@@ -15,7 +15,7 @@ void World::begin_card() {
   card_.emplace(machine_, kCardBytes);
   judge_.watch(*card_, deps_.coverage);
   deps_.card = &*card_;
-  persistent_.store = false;  // what lends a card keeps no descriptors
+  persistent_.store = false;  // a broker that lends a card keeps no descriptors
   if (machine_.one_in(2)) card_pace_ = 1 + machine_.pick(kMaxCardPace);
 }
 
@@ -30,8 +30,8 @@ bool World::run_card() {
   return disturb_card();
 }
 
-/// Memory that a living worker gave back goes to whoever asks next on it, or to everybody once that
-/// worker has ended.
+/// Memory returned by a running worker is lent to the next lease on that worker; once the worker
+/// has exited, to any lease.
 void World::lend_again() {
   if (!broker().is_running()) return;
   revoke_some_leases();
@@ -43,7 +43,7 @@ void World::lend_again() {
   if (machine_.one_in(3)) workers_[machine_.pick(kWorkers)]->kill_pending = true;
 }
 
-/// A process stands still wherever it is, its card does not.
+/// Stops a worker's process at any point; its card works on.
 bool World::stop_worker() {
   Worker& worker = *workers_[machine_.pick(kWorkers)];
   if (machine_.fault->triggered == nullptr || !worker.is_running() || machine_.one_in(2))
@@ -53,8 +53,8 @@ bool World::stop_worker() {
   return true;
 }
 
-/// Most agents live as long as their broker. Those that end do so at any point, with calls under
-/// way or without; some hang first.
+/// Most agents live as long as their broker. The others end at any point, with or without pending
+/// calls; some hang first.
 bool World::disturb_card() {
   if (!broker().is_running() || !machine_.one_in(12)) return false;
   Agent& agent = broker().agent_client()->agent();
@@ -67,7 +67,7 @@ bool World::disturb_card() {
   return true;
 }
 
-/// Slower than its worker launches, so that something is queued when words fall.
+/// The card is slower than its worker's launches, so that work is queued when words are revoked.
 bool World::run_card_until_idle() {
   bool moved = false;
   for (Worker* worker : workers_) {

@@ -1,5 +1,5 @@
-// Writes the state tables of the code as Promela, so that the model cannot drift from them:
-// constants of every state, and `move_KIND(variable, to)`, which asserts that the table allows it.
+// Writes the code's state tables as Promela, so that the model cannot differ from them: a constant
+// for every state, and `move_KIND(variable, to)`, which asserts that the table allows the move.
 #include <cstdio>
 #include <string>
 #include <string_view>

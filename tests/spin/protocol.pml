@@ -1,11 +1,11 @@
 /* The lease protocol of one slot and one worker, every interleaving.
  *
- * The worker's threads pass units through the gate; the broker revokes, waits for proof, fences,
- * scrubs, asks for the memory and grants the slot anew, once, to another tenant. Meanwhile the
- * worker's socket may break and the worker may be killed at any point. What the revocation is for (an
- * operator, a deadline, a holder that is gone) makes no difference here.
- * Memory is sequentially consistent here (tests/relacy looks at the rest); a relaxed announcement is
- * modelled as one that stays behind the poll.
+ * The worker's threads pass units through the gate. The broker revokes, waits for proof, fences,
+ * scrubs, asks for the memory and grants the slot again, once, to another tenant. Meanwhile the
+ * worker's socket may break and the worker may be killed at any point. The reason of the revocation
+ * is not modelled.
+ * Memory is sequentially consistent here (tests/relacy covers weaker orders); a relaxed announcement
+ * is modelled as one stored after the poll.
  *
  * The states and their moves come from transitions.pml, which is generated from the code.
  * Planted variants (spin -D NAME): RELAXED_ANNOUNCE, COUNTER_BEFORE_WORD, BASELINE_AFTER_COMPARE,
@@ -14,29 +14,29 @@
 #include "transitions.pml"
 
 #define THREADS 2
-#define UNITS 1   /* of each thread; a unit that finds the counter moved begins anew */
+#define UNITS 1   /* of each thread; a unit that finds the counter moved begins again */
 #define GRANTS 2
 #define TOUCHES 2 /* a unit that reaches tenant memory */
 
 /* Shared memory. */
-byte state = lease_Closed;   /* the word: its state … */
-byte generation = 0;         /* … and its generation */
+byte state = lease_Closed;   /* state part of the word */
+byte generation = 0;         /* generation part of the word */
 byte revocations = 1;
 byte announce[THREADS];
 
-/* Kernel and books. */
+/* Kernel state and the broker's books. */
 bool alive = true;           /* the worker process */
-byte gone_threads = 0;       /* its pidfd is readable when all are gone */
+byte gone_threads = 0;       /* its pidfd is readable when all have ended */
 bool socket_open = true;
 byte worker = worker_Ready;
 byte extent[GRANTS];         /* of each generation; starts Free */
 bool mapped[GRANTS];         /* by the worker */
 
-/* What the outside sees. */
-byte touching[THREADS];      /* generation + 1 of the memory a unit is at; 0: none */
-bool flipped[GRANTS];        /* word and counter are down */
+/* What the properties check. */
+byte touching[THREADS];      /* generation + 1 of the memory a unit touches; 0: none */
+bool flipped[GRANTS];        /* word and counter are stored */
 bool fenced[GRANTS];
-byte completions = 0;               /* typed ends for the first lease's holder */
+byte completions = 0;               /* typed ends that the first lease's holder receives */
 bool reported = false;
 bool unmap_asked = false;
 
@@ -45,7 +45,7 @@ ltl no_touch_after_fence {
        (fenced[1] && (touching[0] == 2 || touching[1] == 2)))
 }
 
-/* True when thread `i` passed the unit that stood in the snapshot. */
+/* True when thread `i` has ended the unit seen in the snapshot. */
 #define is_quiet(i) ((seen[i] & 3) < TOUCHES || announce[i] != seen[i])
 
 inline compare() {
@@ -99,7 +99,7 @@ inline unit() {
   od;
   if
   :: live ->
-     /* Only the unit that stood at the gate when the word went down may still run. */
+     /* Only the unit that was at the gate when the word was revoked may still run. */
      atomic { assert(!begun_flipped); assert(mapped[mine - 1]); touching[id] = mine };
      assert(mapped[mine - 1]);
      touching[id] = 0
@@ -108,8 +108,8 @@ inline unit() {
   announce[id] = seq * 4
 }
 
-/* One thread of the first tenant's steps; nobody works under the second grant on this worker, whose
- * memory must stay untouched all the same. */
+/* One thread of the first tenant's steps. This worker runs no unit for the second grant and must not
+ * touch its memory. */
 proctype Gate(byte id) {
   byte seq = 0, baseline = 0, read = 0, units = 0;
   byte mine = 1;
@@ -120,12 +120,12 @@ proctype Gate(byte id) {
     :: units < UNITS && !live -> break
     :: units == UNITS -> break
     od;
-    alive == false /* idle until it is killed, if ever */
+    alive == false /* idle until it is killed, if it is */
   } unless { !alive };
   atomic { touching[id] = 0; gone_threads++ }
 }
 
-/* The worker's control thread: unmaps what it is asked to, once the word says fenced. */
+/* The worker's control thread: unmaps on request, once the word is Fenced. */
 proctype Control() {
   {
 #ifdef UNMAP_BEFORE_QUIET
@@ -168,8 +168,8 @@ inline revoke() {
 #define has_exited (!alive && gone_threads == THREADS)
 #endif
 
-/* Waits for evidence: quiet lines, or a process that is gone. A closed socket is none. The ladder
- * may kill the worker instead of waiting on. */
+/* Waits for proof: quiet gates, or the exit of the process. A closed socket is no proof. The ladder
+ * may kill the worker instead of waiting longer. */
 inline await_proof() {
   do
   :: is_quiet(0) && is_quiet(1) -> break
@@ -188,7 +188,7 @@ inline lose_worker() {
   fi
 }
 
-/* Fence, scrub, and the memory back: by the worker's answer or its exit. */
+/* Fence, scrub, then free the memory: after the worker's reply or its exit. */
 inline fence() {
   atomic { store_words(lease_Fenced); fenced[0] = true };
   atomic { move_extent(extent[0], extent_Scrubbing) };
@@ -211,12 +211,12 @@ proctype Broker() {
   bool killed = false;
   if
   :: skip              /* an operator, a deadline */
-  :: socket_open = false /* the worker's connection breaks, it goes on decoding */
+  :: socket_open = false /* the worker's connection breaks, it keeps decoding */
   fi;
   revoke();
   await_proof();
   fence();
-  /* The slot again, under the next generation, for another tenant on another worker. */
+  /* Grants the slot again, under the next generation, to another tenant on another worker. */
   atomic {
     generation++;
     move_lease(state, lease_Live);

@@ -1,6 +1,6 @@
-/// Work done in a forked child, for tests of aborts, signals and the environment.
+/// Runs work in a forked child, for tests of aborts, signals and the environment.
 ///
-/// Threads: fork while no other thread of the test runs.
+/// Threads: fork only while no other thread of the test runs.
 #pragma once
 
 #include <sys/wait.h>
@@ -14,12 +14,12 @@
 
 namespace leasehold::testing {
 
-/// How a child ended. Exactly one of `exit_code`, `killed_by`, `stopped_by` says something.
+/// How a child ended. Exactly one of `exit_code`, `killed_by`, `stopped_by` is set.
 struct ChildExit {
   int exit_code = -1;
   int killed_by = 0;
-  int stopped_by = 0;        ///< It stopped itself; it was ended and reaped afterwards.
-  std::string error_output;  ///< What it wrote to stderr.
+  int stopped_by = 0;        ///< It stopped itself; afterwards it is killed and reaped.
+  std::string error_output;  ///< Its output on stderr.
 };
 
 inline std::string read_all(const UniqueFd& fd) {
@@ -30,7 +30,7 @@ inline std::string read_all(const UniqueFd& fd) {
   return text;
 }
 
-/// Runs `work` in a child, whose exit code is what it returns (an int).
+/// Runs `work` in a child; the exit code is the result of `work` (an int).
 template <class Work>
 ChildExit run_in_child(Work&& work) {
   std::array<int, 2> ends{};
@@ -39,7 +39,7 @@ ChildExit run_in_child(Work&& work) {
   UniqueFd write_end(ends[1]);
   const pid_t pid = ::fork();
   if (pid == 0) {
-    // Catch's own handlers would report the expected death as a failed test.
+    // Catch's handlers would report the expected death as a failed test.
     for (const int number : {SIGABRT, SIGSEGV}) std::signal(number, SIG_DFL);
     ::dup2(write_end.get(), STDERR_FILENO);
     ::_exit(work());

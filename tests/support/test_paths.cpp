@@ -41,7 +41,7 @@ bool is_stopped(pid_t pid) {
   for (; all_stopped && thread != std::filesystem::directory_iterator(); thread.increment(gone)) {
     std::ifstream file(thread->path() / "stat");
     const std::string stat{std::istreambuf_iterator<char>(file), {}};
-    const auto state = stat.rfind(") ");  // a name may hold anything
+    const auto state = stat.rfind(") ");  // a name may contain anything
     all_stopped = !gone && state != std::string::npos && stat[state + 2] == 'T';
   }
   return all_stopped && !gone;

@@ -1,6 +1,6 @@
-/// Where tests find what they need: programs just built, the tree, test data beside it.
+/// Directories of the tests: built programs, the tree, test data beside it.
 ///
-/// The only place that knows these directories, so no other object depends on where the tree lies.
+/// Only this library contains these paths, so other objects do not depend on where the tree lies.
 #pragma once
 
 #include <sys/types.h>
@@ -13,28 +13,27 @@ namespace leasehold {
 /// Root of the tree.
 std::string source_dir();
 
-/// Where the programs are.
+/// Directory of the built programs.
 std::string program_dir();
 
 inline std::string program_path(const std::string& name) {
   return program_dir() + "/" + name;
 }
 
-/// The model that is in the tree.
+/// The model in tests/data.
 inline std::string bundled_model_path() {
   return source_dir() + "/tools/models/leasehold-stories-q8_0.gguf";
 }
 
-/// A path under LEASEHOLD_TEST_DATA (default: `shared` beside the tree), or else under tests/data,
-/// which has some of the same files; empty when there is none.
+/// A path under LEASEHOLD_TEST_DATA (default: `shared` beside the tree), else under tests/data,
+/// which has some of the same files; empty when neither has it.
 std::string test_data_path(const std::string& relative);
 
-/// True as soon as `holds` is; false when it has not become so in a minute. For what another
-/// process does in its own time.
+/// True as soon as `holds` returns true; false when it does not within a minute. For actions of
+/// other processes.
 bool eventually(const std::function<bool()>& holds);
 
-/// Every thread of the process stands, stopped by a signal: SIGSTOP takes hold of each in its own
-/// time.
+/// True when a signal has stopped every thread of the process: SIGSTOP stops each at its own time.
 bool is_stopped(pid_t pid);
 
 }  // namespace leasehold

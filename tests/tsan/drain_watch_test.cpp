@@ -138,11 +138,11 @@ TEST_CASE("drain watch: after the callback an endless launch no longer touches t
 TEST_CASE("drain watch: a watch added while the last launch ends is called back once") {
   constexpr std::uint64_t kRounds = 20000;
   DrainWatch watch;
-  std::array<std::atomic<std::uint64_t>, kTenants> told{};
+  std::array<std::atomic<std::uint64_t>, kTenants> calls{};
   std::uint64_t missed = 0;
   std::barrier meet(kTenants + 1);
   std::vector<std::jthread> waiters;
-  for (auto& mine : told) {
+  for (auto& mine : calls) {
     waiters.emplace_back([&] {
       for (std::uint64_t round = 0; round < kRounds; ++round) {
         meet.arrive_and_wait();
@@ -156,7 +156,7 @@ TEST_CASE("drain watch: a watch added while the last launch ends is called back 
     meet.arrive_and_wait();
     watch.finished(round);
     meet.arrive_and_wait();
-    for (const auto& mine : told) missed += mine.load() == round ? 0 : 1;
+    for (const auto& mine : calls) missed += mine.load() == round ? 0 : 1;
   }
   CHECK(missed == 0);
 }

@@ -13,7 +13,7 @@ class DeviceKind final : public RegionKind {
   UniqueFd make(std::size_t size_bytes) override {
     const auto memory = required(cuda::DeviceMemory::create(context_, size_bytes));
     UniqueFd fd = required(memory.export_fd());
-    return fd;  // the descriptor keeps it
+    return fd;  // the descriptor keeps the memory
   }
   void read(const std::byte* from, std::span<std::byte> to) override {
     const auto& driver = context_.driver();

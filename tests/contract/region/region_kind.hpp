@@ -1,4 +1,4 @@
-/// One kind of memory that travels by descriptor, as the contract asks for it.
+/// One kind of memory that is passed by descriptor, for the contract of RegionMapper.
 #pragma once
 
 #include <cstring>
@@ -14,9 +14,9 @@ class RegionKind {
  public:
   virtual ~RegionKind() = default;
   virtual const RegionMapper& mapper() const = 0;
-  /// New memory of this kind, as its owner sends it.
+  /// Allocates memory of this kind, as its owner sends it.
   virtual UniqueFd make(std::size_t size_bytes) = 0;
-  /// From and to the memory behind addresses that the mapping gave out.
+  /// Copies between a buffer and the memory behind addresses of a mapping.
   virtual void read(const std::byte* from, std::span<std::byte> to) = 0;
   virtual void write(std::byte* to, std::span<const std::byte> from) = 0;
 };
@@ -24,7 +24,7 @@ class RegionKind {
 /// Throws where this machine has no such memory.
 std::unique_ptr<RegionKind> make_region_kind();
 
-/// Even a test gets the address through a gate: one of its own, always open.
+/// Tests read the address through a gate, too: one of their own, always open.
 template <class T>
 T* address_of(Leased<T> handle) {
   FakeTable open;

@@ -1,4 +1,4 @@
-// What every RegionMapper does, whatever memory it maps.
+// The contract of every RegionMapper.
 #include <fcntl.h>
 
 #include <array>
@@ -35,7 +35,7 @@ LeasedMapping map(RegionKind& kind, const UniqueFd& fd, std::size_t size_bytes, 
 
 }  // namespace
 
-TEST_CASE("region: it is mapped in the size that was asked for, to the last byte") {
+TEST_CASE("region: a mapping has the requested size, to the last byte") {
   const auto kind = testing::make_region_kind();
   const std::size_t size_bytes = GENERATE(kSize_bytes, kOdd_bytes);
   const UniqueFd fd = kind->make(size_bytes);
@@ -64,7 +64,7 @@ TEST_CASE("region: a read-only mapping gives out no writable handle") {
   CHECK(map(*kind, fd, kSize_bytes, MapAccess::ReadWrite).writable_base());
 }
 
-TEST_CASE("region: the mapping outlives the descriptor and the mapping beside it") {
+TEST_CASE("region: a mapping outlives the descriptor and other mappings") {
   const auto kind = testing::make_region_kind();
   std::optional<UniqueFd> fd = kind->make(kSize_bytes);
   std::optional<LeasedMapping> other = map(*kind, *fd, kSize_bytes, MapAccess::ReadWrite);
@@ -75,7 +75,7 @@ TEST_CASE("region: the mapping outlives the descriptor and the mapping beside it
   CHECK(word_at(*kind, mapping, 0) == kWord);
 }
 
-TEST_CASE("region: memory that was unmapped can be mapped again, with what is in it") {
+TEST_CASE("region: memory mapped again keeps its content") {
   const auto kind = testing::make_region_kind();
   const UniqueFd fd = kind->make(kSize_bytes);
   for (int round = 0; round < 3; ++round) {
@@ -85,7 +85,7 @@ TEST_CASE("region: memory that was unmapped can be mapped again, with what is in
   }
 }
 
-TEST_CASE("region: less memory than was announced is not mapped") {
+TEST_CASE("region: memory smaller than announced is not mapped") {
   const auto kind = testing::make_region_kind();
   const auto mapped =
       kind->mapper().map(kind->make(kSize_bytes), 2 * kSize_bytes, MapAccess::ReadWrite);
@@ -93,7 +93,7 @@ TEST_CASE("region: less memory than was announced is not mapped") {
   CHECK(mapped.error().code == Errc::UntrustedSegment);
 }
 
-TEST_CASE("region: a descriptor that is no such memory is not mapped") {
+TEST_CASE("region: a descriptor of anything else is not mapped") {
   const auto kind = testing::make_region_kind();
   UniqueFd stranger(::open("/dev/zero", O_RDWR | O_CLOEXEC));
   const auto mapped = kind->mapper().map(std::move(stranger), kSize_bytes, MapAccess::ReadWrite);

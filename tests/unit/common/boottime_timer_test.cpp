@@ -9,7 +9,7 @@ using namespace leasehold;
 
 namespace {
 
-/// Timers of this process on the boot-time clock, by the kernel's word.
+/// Boot-time timers of this process, as the kernel reports them.
 int timers_on_boot_time() {
   int found = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
@@ -23,28 +23,27 @@ constexpr TimePoint kNever{INT64_MAX};
 
 }  // namespace
 
-TEST_CASE(
-    "boot alarm: it runs on the clock of the deadlines, which no sleep of the machine stops") {
+TEST_CASE("boot-time timer: it uses the clock of deadlines, which counts suspend") {
   const int before = timers_on_boot_time();
-  const BoottimeTimer alarm = BoottimeTimer::create().value();
+  const BoottimeTimer timer = BoottimeTimer::create().value();
   CHECK(timers_on_boot_time() == before + 1);
 }
 
-TEST_CASE("boot alarm: a moment that has passed is not waited for, one that comes is") {
-  BoottimeTimer alarm = BoottimeTimer::create().value();
-  CHECK_FALSE(alarm.wait_until(TimePoint{}));
+TEST_CASE("boot-time timer: it waits for a future time and not for a past one") {
+  BoottimeTimer timer = BoottimeTimer::create().value();
+  CHECK_FALSE(timer.wait_until(TimePoint{}));
   const TimePoint soon = SystemClock().now() + std::chrono::milliseconds(2);
-  CHECK_FALSE(alarm.wait_until(soon));
+  CHECK_FALSE(timer.wait_until(soon));
   CHECK(SystemClock().now() >= soon);
 }
 
-TEST_CASE("boot alarm: whoever rings is heard, before the sleep and during it, and once") {
-  BoottimeTimer alarm = BoottimeTimer::create().value();
-  alarm.wake();
-  alarm.wake();
-  CHECK(alarm.wait_until(kNever));
-  CHECK_FALSE(alarm.wait_until(TimePoint{}));
+TEST_CASE("boot-time timer: a wakeup before or during a wait ends one wait") {
+  BoottimeTimer timer = BoottimeTimer::create().value();
+  timer.wake();
+  timer.wake();
+  CHECK(timer.wait_until(kNever));
+  CHECK_FALSE(timer.wait_until(TimePoint{}));
 
-  const std::jthread other([&alarm] { alarm.wake(); });
-  CHECK(alarm.wait_until(kNever));
+  const std::jthread other([&timer] { timer.wake(); });
+  CHECK(timer.wait_until(kNever));
 }

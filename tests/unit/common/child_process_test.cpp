@@ -14,7 +14,7 @@ using namespace leasehold;
 
 namespace {
 
-/// Long enough that only a bug is slower.
+/// Longer than any correct run takes.
 constexpr int kLong_ms = 20'000;
 
 struct Log {
@@ -43,7 +43,7 @@ std::string first_line(Child& child) {
 
 }  // namespace
 
-TEST_CASE("child: tells its exit code, or the signal that ended it") {
+TEST_CASE("child: status is its exit code, or the signal that ended it") {
   const Log log;
   auto fails = Child::start({.argv = {"/bin/sh", "-c", "exit 7"}, .log_path = log.path});
   auto dies = Child::start({.argv = {"/bin/sh", "-c", "kill -9 $$"}, .log_path = log.path});
@@ -54,7 +54,7 @@ TEST_CASE("child: tells its exit code, or the signal that ended it") {
   CHECK(wait_for(*dies) == 128 + SIGKILL);
 }
 
-TEST_CASE("child: does not outlive the object that owns it") {
+TEST_CASE("child: it ends with the object that owns it") {
   const Log log;
   UniqueFd kept;
   {
@@ -67,7 +67,7 @@ TEST_CASE("child: does not outlive the object that owns it") {
   CHECK(has_exited(kept));
 }
 
-TEST_CASE("child: what it began ends with it, and in our group with us") {
+TEST_CASE("child: its own children end with it; in our group they end with us") {
   const Log log;
   UniqueFd sleeper;
   {
@@ -90,7 +90,7 @@ TEST_CASE("child: what it began ends with it, and in our group with us") {
   CHECK(std::stoi(first_line(*ours)) == ::getpgrp());
 }
 
-TEST_CASE("child: its output can be read, its complaints are in the log") {
+TEST_CASE("child: its stdout can be read, its stderr goes to the log") {
   const Log log;
   auto child = Child::start({.argv = {"/bin/sh", "-c", "echo out; echo err >&2"},
                              .log_path = log.path,
@@ -105,7 +105,7 @@ TEST_CASE("child: its output can be read, its complaints are in the log") {
   CHECK(text == "err");
 }
 
-TEST_CASE("child: a program that is not there is an error that names it") {
+TEST_CASE("child: a missing program is an error that names it") {
   const Log log;
   const auto child = Child::start({.argv = {"/nowhere/leasehold-broker"}, .log_path = log.path});
 

@@ -14,7 +14,7 @@ TEST_CASE("clock: time points differ by durations") {
   CHECK(start < start + 1ns);
 }
 
-TEST_CASE("clock: a manual clock moves only when told to") {
+TEST_CASE("clock: a manual clock moves only by advance") {
   ManualClock clock;
   const TimePoint start = clock.now();
   CHECK(clock.now() == start);

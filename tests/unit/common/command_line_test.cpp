@@ -25,19 +25,19 @@ struct Program {
 
 }  // namespace
 
-TEST_CASE("command line: what is understood is no usage") {
+TEST_CASE("command line: valid options give no usage text") {
   Program program;
   CHECK_FALSE(program.parse({"--count", "18446744073709551615"}));
   CHECK(program.count == UINT64_MAX);
 }
 
-TEST_CASE("command line: words keep their order") {
+TEST_CASE("command line: positional words keep their order") {
   Program program;
   REQUIRE_FALSE(program.parse({"--count", "1", "part", "--much", "2"}));
   CHECK(program.count == 2);
 }
 
-TEST_CASE("command line: a count takes no other number, a subcommand's neither") {
+TEST_CASE("command line: invalid counts are rejected, also in subcommands") {
   const std::string bad = GENERATE("-1", "18446744073709551616", "1.5", "");
   const auto before =
       GENERATE(std::vector<std::string>{"--count"}, std::vector<std::string>{"part", "--much"});
@@ -50,7 +50,7 @@ TEST_CASE("command line: a count takes no other number, a subcommand's neither")
   CHECK(usage->text.find(before.back()) != std::string::npos);
 }
 
-TEST_CASE("command line: help and version are no errors") {
+TEST_CASE("command line: help and version exit with success") {
   const auto help = Program().parse({"--help"});
   REQUIRE(help);
   CHECK(help->exit_code == kExitOk);
@@ -63,7 +63,7 @@ TEST_CASE("command line: help and version are no errors") {
   CHECK(version->text == "nothing 1.0\n");
 }
 
-TEST_CASE("command line: what is wrong is one line without an end") {
+TEST_CASE("command line: an error is one line without a newline") {
   const std::string word = GENERATE("--no-such-option", "--no-such\x1b[2J\noption");
   const auto usage = Program().parse({word});
   REQUIRE(usage);

@@ -21,7 +21,7 @@ TEST_CASE("cpu set: numbers and ranges name cores") {
   CHECK(cpus("0-2").without(cpus("0-7")).empty());
 }
 
-TEST_CASE("cpu set: what is no list of cores is refused with its part") {
+TEST_CASE("cpu set: an invalid list is rejected, and the error names the bad part") {
   for (const std::string list : {"", "1,", "x", "2-1", "1-", "-1", "0 ", "1024", "0-99999999999"}) {
     INFO(list);
     const auto parsed = CpuSet::parse(list);
@@ -31,7 +31,7 @@ TEST_CASE("cpu set: what is no list of cores is refused with its part") {
   CHECK(CpuSet::parse("0,x").error().detail.find("\"x\"") != std::string::npos);
 }
 
-TEST_CASE("cpu set: a thread is confined for as long as asked, and free again") {
+TEST_CASE("cpu set: a thread is pinned for a scope and restored afterwards") {
   const CpuSet before = CpuSet::of_this_thread();
   const CpuSet none_here = cpus("1023");
   CHECK(none_here.pin_this_thread().error().code == Errc::SystemError);

@@ -22,7 +22,7 @@ Result<int> doubled(Result<int> input) {
 
 }  // namespace
 
-TEST_CASE("errc: every code has a name of its own and the name leads back to it") {
+TEST_CASE("errc: every code has a unique name that parses to the code") {
   std::set<std::string_view> names;
   for (int i = 0; i < kErrcCount; ++i) {
     CAPTURE(i, name(code_at(i)));
@@ -32,22 +32,22 @@ TEST_CASE("errc: every code has a name of its own and the name leads back to it"
   }
 }
 
-TEST_CASE("errc: a word that is not in the list is no code") {
+TEST_CASE("errc: an unknown name has no code") {
   for (const std::string_view word : {"", "leasefenced", "LeaseFenced ", "Lease", "Unknown", "0"})
     CHECK(errc_from_name(word) == std::nullopt);
 }
 
-TEST_CASE("errc: exit codes are unique and clear of success, usage and what a shell says") {
+TEST_CASE("errc: exit codes are unique and differ from success, usage and a shell's codes") {
   std::set<int> codes;
   for (int i = 0; i < kErrcCount; ++i) {
     const int code = exit_code(code_at(i));
     CHECK(codes.insert(code).second);
     CHECK(code >= 10);
-    CHECK(code < 126);  // from there on a shell speaks of commands and signals
+    CHECK(code < 126);  // shells use 126 and above
   }
 }
 
-TEST_CASE("errc: exit codes that scripts rely on stay where they are") {
+TEST_CASE("errc: exit codes that scripts rely on are fixed") {
   CHECK(exit_code(Errc::BadRequest) == 10);
   CHECK(exit_code(Errc::PoolExhausted) == 23);
   CHECK(exit_code(Errc::LeaseRevoked) == 28);
@@ -55,7 +55,7 @@ TEST_CASE("errc: exit codes that scripts rely on stay where they are") {
   CHECK(exit_code(Errc::SystemError) == 51);
 }
 
-TEST_CASE("errc: what is final for a lease is not retryable, what is short today is") {
+TEST_CASE("errc: a final error is not retryable, a shortage is") {
   for (const Errc final_code : {Errc::LeaseRevoked, Errc::LeaseFenced, Errc::EngineLeaseFenced,
                                 Errc::StaleGeneration, Errc::UntrustedSegment, Errc::BadToken})
     CHECK_FALSE(is_retryable(final_code));
@@ -64,13 +64,13 @@ TEST_CASE("errc: what is final for a lease is not retryable, what is short today
     CHECK(is_retryable(passing));
 }
 
-TEST_CASE("result: TRY unwraps a value and hands an error on as it is") {
+TEST_CASE("result: TRY unwraps a value and passes an error on unchanged") {
   CHECK(doubled(21) == 42);
-  const Error error{Errc::QueueFull, "64 wait already"};
+  const Error error{Errc::QueueFull, "64 requests wait"};
   CHECK(doubled(std::unexpected(error)).error() == error);
 }
 
-TEST_CASE("result: a failed system call says which and why") {
+TEST_CASE("result: a failed system call names the call and the reason") {
   const Error error = fail_errno(Errc::SystemError, "fchmod", EPERM).error();
   CHECK(error == Error{Errc::SystemError, "fchmod: Operation not permitted"});
 }
@@ -82,7 +82,7 @@ TEST_CASE("errc: every error names a next step") {
   }
 }
 
-TEST_CASE("errc: an exit code leads back to its error") {
+TEST_CASE("errc: an exit code maps back to its error") {
   for (int i = 0; i < kErrcCount; ++i) {
     const auto code = static_cast<Errc>(i);
     CHECK(errc_from_exit_code(exit_code(code)) == code);

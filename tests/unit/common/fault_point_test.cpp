@@ -13,7 +13,7 @@ namespace {
 constexpr int kRefused = 1;
 constexpr int kSurvived = 2;
 
-/// A child armed with `plan` arrives `arrivals` times at one site, after once at another.
+/// A child armed with `plan` reaches another site once, then one site `arrivals` times.
 testing::ChildExit child_with(const char* plan, int arrivals) {
   return testing::run_in_child([&] {
     ::setenv("LEASEHOLD_FAULT", plan, 1);
@@ -35,16 +35,16 @@ TEST_CASE("fault point: stop stops the process at the point") {
   CHECK(child_with("worker.attached:stop", 1).stopped_by == SIGSTOP);
 }
 
-TEST_CASE("fault point: the N-th arrival is meant, none before it") {
+TEST_CASE("fault point: the plan's N-th arrival triggers it, no earlier one") {
   CHECK(child_with("worker.attached:kill:3", 2).exit_code == kSurvived);
   CHECK(child_with("worker.attached:kill:3", 3).killed_by == SIGKILL);
 }
 
-TEST_CASE("fault point: another point does nothing") {
+TEST_CASE("fault point: no other point triggers the plan") {
   CHECK(child_with("tenant.token.received:kill", 3).exit_code == kSurvived);
 }
 
-TEST_CASE("fault point: unarmed, every point does nothing") {
+TEST_CASE("fault point: without a plan no point does anything") {
   const auto end = testing::run_in_child([] {
     ::unsetenv("LEASEHOLD_FAULT");
     if (!arm_fault_points_from_environment()) return kRefused;
@@ -54,7 +54,7 @@ TEST_CASE("fault point: unarmed, every point does nothing") {
   CHECK(end.exit_code == kSurvived);
 }
 
-TEST_CASE("fault point: a plan that cannot be read is refused, never half understood") {
+TEST_CASE("fault point: an invalid plan is rejected as a whole") {
   for (const char* plan :
        {"", ":", "kill", "worker.attached", "worker.attached:", "worker.attached:burn",
         "worker.attached: kill", "worker.attached:KILL", "nowhere:kill", "worker:kill",
@@ -66,7 +66,7 @@ TEST_CASE("fault point: a plan that cannot be read is refused, never half unders
   }
 }
 
-TEST_CASE("fault point: every point has a dotted name of its own, led by its process") {
+TEST_CASE("fault point: every point has a unique dotted name that begins with its process") {
   std::set<std::string_view> names;
   for (int i = 0; i < kFaultSiteCount; ++i) {
     const std::string_view text = name(static_cast<FaultSite>(i));

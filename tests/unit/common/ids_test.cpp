@@ -22,7 +22,7 @@ void check_bad(const auto& parsed) {
 
 }  // namespace
 
-TEST_CASE("names: 1 to 64 characters of the plain set are a name") {
+TEST_CASE("names: 1 to 64 characters of the plain set are valid") {
   for (const std::string& text :
        {"a"s, "acme:gold"s, "req-0123456789ab"s, "A.b_C-9:z"s, std::string(64, 'x')}) {
     CAPTURE(text);
@@ -31,7 +31,7 @@ TEST_CASE("names: 1 to 64 characters of the plain set are a name") {
   }
 }
 
-TEST_CASE("names: hostile text is refused, never repaired") {
+TEST_CASE("names: hostile text is rejected, never repaired") {
   for (const std::string& text :
        {""s, std::string(65, 'x'), std::string(1 << 20, 'x'), " acme"s, "acme "s, "ac me"s,
         "acme\n"s, "acme\0"s, "\0"s, "../acme"s, "acme/gold"s, "acme\"}"s, "acme;drop"s,
@@ -42,13 +42,13 @@ TEST_CASE("names: hostile text is refused, never repaired") {
   }
 }
 
-TEST_CASE("lease id: what is printed is read back") {
+TEST_CASE("lease id: printing and parsing round-trip") {
   for (const LeaseId id : {LeaseId{0, 1}, LeaseId{17, 4}, LeaseId{~0u, (1ull << 48) - 1}})
     CHECK(LeaseId::parse(to_string(id)) == id);
   CHECK(to_string(LeaseId{17, 4}) == "17.4");
 }
 
-TEST_CASE("lease id: anything but SLOT.GENERATION in range is refused") {
+TEST_CASE("lease id: anything but SLOT.GENERATION in range is rejected") {
   for (const std::string& text : {""s,
                                   "."s,
                                   "17"s,
@@ -77,7 +77,7 @@ TEST_CASE("lease id: anything but SLOT.GENERATION in range is refused") {
   }
 }
 
-TEST_CASE("ids: equal ids hash alike and a slot's generations are told apart") {
+TEST_CASE("ids: equal ids hash alike, generations of one slot do not") {
   const std::unordered_set<LeaseId> seen{LeaseId{1, 1}, LeaseId{1, 2}, LeaseId{2, 1},
                                          LeaseId{1, 1}};
   CHECK(seen.size() == 3);

@@ -13,7 +13,7 @@ using namespace leasehold;
 
 namespace {
 
-/// As a shell's 1>/dev/full, in a child of the test.
+/// As with a shell's 1>/dev/full, in a child of the test.
 void fill_up(int fd) {
   const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
   ::dup2(full, fd);
@@ -21,40 +21,40 @@ void fill_up(int fd) {
 
 }  // namespace
 
-TEST_CASE("print_error: a refused connection asks whether the broker runs") {
-  const auto line = format_error("brokerctl", {Errc::ConnectionRefused, "nobody at /x"});
+TEST_CASE("print_error: a refused connection suggests that the broker is not running") {
+  const auto line = format_error("brokerctl", {Errc::ConnectionRefused, "no listener at /x"});
 
-  CHECK(line.starts_with("brokerctl: nobody at /x (ConnectionRefused); next: "));
+  CHECK(line.starts_with("brokerctl: no listener at /x (ConnectionRefused); next: "));
   CHECK(line.find("check that leasehold-broker runs") != std::string::npos);
 }
 
-TEST_CASE("print_error: a missing file is a path to check") {
+TEST_CASE("print_error: a missing file suggests checking the path") {
   const auto line = format_error("leasehold-tokenize", {Errc::FileNotFound, "no /x.gguf"});
 
   CHECK(line.find("next: check the path and") != std::string::npos);
 }
 
-TEST_CASE("print_error: another process cannot drive the terminal through an error") {
+TEST_CASE("print_error: an error of another process cannot control the terminal") {
   const auto line = format_error("brokerctl", {Errc::BadRequest, "a\x1b[2Jb\nc"});
 
   CHECK(line.find('\x1b') == std::string::npos);
   CHECK(line.find('\n') == std::string::npos);
 }
 
-TEST_CASE("print_error: control characters become blanks, the wide ones too, and words stay") {
+TEST_CASE("print_error: control characters become blanks, also those of two bytes") {
   CHECK(printable("a\x1b[2J\x7f\r\nb") == "a [2J   b");
   CHECK(printable("Zo\xc3\xab \xc2\x9b"
                   "2J \xc2\xb5s \xc2") == "Zo\xc3\xab  2J \xc2\xb5s \xc2");
 }
 
-TEST_CASE("print_error: an error is a line on stderr and an exit code") {
+TEST_CASE("print_error: an error is one line on stderr and an exit code") {
   const auto end =
       testing::run_in_child([] { return print_error("nothing", {Errc::BadToken, "no"}); });
   CHECK(end.exit_code == exit_code(Errc::BadToken));
   CHECK(end.error_output == format_error("nothing", {Errc::BadToken, "no"}) + "\n");
 }
 
-TEST_CASE("print_error: a stderr that takes nothing leaves the exit code") {
+TEST_CASE("print_error: a full stderr does not change the exit code") {
   const auto end = testing::run_in_child([] {
     fill_up(STDERR_FILENO);
     return print_error("nothing", {Errc::BadToken, std::string(100'000, 'x')});
@@ -62,7 +62,7 @@ TEST_CASE("print_error: a stderr that takes nothing leaves the exit code") {
   CHECK(end.exit_code == exit_code(Errc::BadToken));
 }
 
-TEST_CASE("print_error: an answer that arrived ends as it would, one that did not is DiskFull") {
+TEST_CASE("print_error: output that cannot be written changes the exit code to DiskFull") {
   const auto answer = [](bool is_lost, std::size_t size) {
     return testing::run_in_child([=] {
       if (is_lost) fill_up(STDOUT_FILENO);
@@ -78,7 +78,7 @@ TEST_CASE("print_error: an answer that arrived ends as it would, one that did no
   }
 }
 
-TEST_CASE("print_error: what went to stdout past the stream counts too") {
+TEST_CASE("print_error: output written to stdout without the stream counts too") {
   const auto lost = testing::run_in_child([] {
     fill_up(STDOUT_FILENO);
     std::fputs("x", stdout);

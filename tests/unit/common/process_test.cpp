@@ -18,7 +18,7 @@ using namespace leasehold;
 
 namespace {
 
-/// A child that waits to be killed.
+/// A child that waits until it is killed.
 class WaitingChild {
  public:
   WaitingChild() : pid_(::fork()) {
@@ -46,7 +46,7 @@ void wait_readable(const UniqueFd& pidfd) {
 
 }  // namespace
 
-TEST_CASE("process: a pidfd tells a living process from one that has exited") {
+TEST_CASE("process: a pidfd shows whether its process has exited") {
   const WaitingChild child;
   const auto pidfd = open_pidfd(child.pid());
   REQUIRE(pidfd);
@@ -65,7 +65,7 @@ TEST_CASE("process: a stopped process has not exited") {
   CHECK_FALSE(has_exited(*pidfd));
 }
 
-TEST_CASE("process: signalling one that is already gone is success") {
+TEST_CASE("process: signalling an exited process succeeds") {
   WaitingChild child;
   const auto pidfd = open_pidfd(child.pid());
   REQUIRE(pidfd);
@@ -73,7 +73,7 @@ TEST_CASE("process: signalling one that is already gone is success") {
   CHECK(signal_pidfd(*pidfd, SIGKILL));
 }
 
-TEST_CASE("process: there is no pidfd of a process that was reaped") {
+TEST_CASE("process: a reaped process has no pidfd") {
   WaitingChild child;
   const pid_t pid = child.pid();
   child.reap();
@@ -82,7 +82,7 @@ TEST_CASE("process: there is no pidfd of a process that was reaped") {
   CHECK(pidfd.error().code == Errc::ConnectionLost);
 }
 
-TEST_CASE("process: a number that is no signal, or no pid, is a system error") {
+TEST_CASE("process: an invalid signal or pid is a system error") {
   const WaitingChild child;
   const auto pidfd = open_pidfd(child.pid());
   REQUIRE(pidfd);
@@ -90,7 +90,7 @@ TEST_CASE("process: a number that is no signal, or no pid, is a system error") {
   CHECK(open_pidfd(-1).error().code == Errc::SystemError);
 }
 
-TEST_CASE("process: set_not_dumpable keeps same-user processes out") {
+TEST_CASE("process: set_not_dumpable keeps other processes of the user out") {
 #if defined(__SANITIZE_ADDRESS__)
   WARN("not checked under AddressSanitizer: its leak checker traces its own process");
   return;
@@ -102,14 +102,15 @@ TEST_CASE("process: set_not_dumpable keeps same-user processes out") {
   CHECK(end.exit_code == 0);
 }
 
-TEST_CASE("process: a pid with its start time names one process only") {
+TEST_CASE("process: a pid with its start time identifies one process") {
   WaitingChild child;
   const ProcessIdentity itself{child.pid(), start_ticks_of(child.pid()).value()};
   CHECK(itself.start_ticks >= start_ticks_of(::getpid()).value());
   CHECK(open_pidfd(itself).has_value());
 
   const ProcessIdentity unseen{itself.pid, 0};
-  CHECK(open_pidfd(unseen).error().code == Errc::SystemError);  // it is there, perhaps another
+  // The pid exists, perhaps for another process.
+  CHECK(open_pidfd(unseen).error().code == Errc::SystemError);
 
   const ProcessIdentity another{itself.pid, itself.start_ticks + 1};
   CHECK(open_pidfd(another).error().code == Errc::ConnectionLost);
@@ -119,7 +120,7 @@ TEST_CASE("process: a pid with its start time names one process only") {
   CHECK(start_ticks_of(static_cast<pid_t>(itself.pid)).error().code == Errc::ConnectionLost);
 }
 
-TEST_CASE("process: a process that has exited but was not waited for counts as gone") {
+TEST_CASE("process: a process that has exited but is not reaped counts as exited") {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   siginfo_t info{};
@@ -129,11 +130,11 @@ TEST_CASE("process: a process that has exited but was not waited for counts as g
   ::waitpid(child, nullptr, 0);
 }
 
-TEST_CASE("process: the boot has a name") {
+TEST_CASE("process: boot_id is not empty") {
   CHECK(boot_id().value().size() == 36);
 }
 
-TEST_CASE("process: a thread that steps back is of the ordinary class, and behind others") {
+TEST_CASE("process: use_batch_scheduling sets SCHED_BATCH and a higher nice value") {
   const auto own_nice = [] { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())); };
   const int before = own_nice();
   std::thread([&] {

@@ -6,7 +6,7 @@
 
 using namespace leasehold;
 
-TEST_CASE("random: the numbers are SplitMix64's, for ever") {
+TEST_CASE("random: the numbers are those of SplitMix64") {
   // The published sequences of the reference code for the seeds 0 and 1234567.
   CHECK(random_at(0, 0) == 0xE220'A839'7B1D'CDAFull);
   CHECK(random_at(0, 1) == 0x6E78'9E6A'A1B9'65F4ull);
@@ -22,7 +22,7 @@ TEST_CASE("random: a walk gives the numbers of its positions") {
     CHECK(walk() == random_at(7, position));
 }
 
-TEST_CASE("random: below stays below") {
+TEST_CASE("random: below(n) is less than n") {
   SeededRandom walk(7);
   for (const std::uint64_t bound : {1ull, 2ull, 3ull, 1000ull}) {
     for (int i = 0; i < 100; ++i) CHECK(walk.below(bound) < bound);
@@ -37,7 +37,7 @@ TEST_CASE("random: a unit float has 24 bits and stays below one") {
   }
 }
 
-TEST_CASE("random: a minted request id is req- and 12 hex digits, and new each time") {
+TEST_CASE("random: a generated request id is req- and 12 hex digits, new each time") {
   const std::string id = mint_request_id();
   CHECK(id.size() == 16);
   CHECK(id.starts_with("req-"));

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A directory of its own, removed with it.
+/// A temporary directory, removed with the object.
 struct Scratch {
   fs::path root;
   Scratch() {
@@ -36,7 +36,7 @@ Errc refusal(const Result<std::string>& text) {
   return text.error().code;
 }
 
-/// What a child says that has `path` as its stdin; -1 for a text that was read.
+/// The error code of a child that has `path` as its stdin; -1 when the text was read.
 int code_with_stdin(const char* path, std::size_t max_bytes) {
   return testing::run_in_child([=] {
            ::dup2(::open(path, O_RDONLY | O_CLOEXEC), STDIN_FILENO);
@@ -57,13 +57,13 @@ TEST_CASE("text file: every byte is read, up to the limit and no further") {
   CHECK(read_text_file(scratch.file(""), 0) == "");
 }
 
-TEST_CASE("text file: a file whose record says 0 bytes is read all the same") {
+TEST_CASE("text file: a file of reported size 0 is read to its end") {
   const auto status = read_text_file("/proc/self/status", 1 << 20);
   REQUIRE(status);
   CHECK(status->starts_with("Name:"));
 }
 
-TEST_CASE("text file: what is not there, or may not be read, is said so") {
+TEST_CASE("text file: a missing and a forbidden file have errors of their own") {
   const Scratch scratch;
   const std::string path = scratch.file("x");
   CHECK(refusal(read_text_file(scratch.root / "none", 9)) == Errc::FileNotFound);
@@ -72,7 +72,7 @@ TEST_CASE("text file: what is not there, or may not be read, is said so") {
   if (::geteuid() != 0) CHECK(refusal(read_text_file(path, 9)) == Errc::PermissionDenied);
 }
 
-TEST_CASE("text file: directories, devices and FIFOs are refused, not read for ever") {
+TEST_CASE("text file: directories, devices and FIFOs are rejected") {
   const Scratch scratch;
   const std::string fifo = scratch.root / "fifo";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
@@ -82,7 +82,7 @@ TEST_CASE("text file: directories, devices and FIFOs are refused, not read for e
   }
 }
 
-TEST_CASE("text file: stdin has a limit, and one that cannot be read is no empty text") {
+TEST_CASE("text file: stdin has a limit, and an unreadable stdin is an error") {
   CHECK(code_with_stdin("/dev/null", 0) == 0);
   CHECK(code_with_stdin("/dev/zero", 1 << 20) == exit_code(Errc::MessageTooLarge));
   CHECK(code_with_stdin("/", 9) == exit_code(Errc::SystemError));

@@ -23,7 +23,7 @@ bool is_open(int fd) {
 
 }  // namespace
 
-TEST_CASE("unique fd: what it owns is closed with it") {
+TEST_CASE("unique fd: it closes its descriptor at its end") {
   const int number = open_null();
   {
     const UniqueFd fd(number);
@@ -31,16 +31,16 @@ TEST_CASE("unique fd: what it owns is closed with it") {
   CHECK_FALSE(is_open(number));
 }
 
-TEST_CASE("unique fd: moving hands the descriptor on and leaves nothing behind") {
+TEST_CASE("unique fd: moving transfers the descriptor and empties the source") {
   UniqueFd from(open_null());
   const int number = from.get();
   const UniqueFd to(std::move(from));
   CHECK(to.get() == number);
   CHECK(is_open(number));
-  CHECK_FALSE(from);  // NOLINT(bugprone-use-after-move): an empty one is what is asked for
+  CHECK_FALSE(from);  // NOLINT(bugprone-use-after-move): tests that it is empty
 }
 
-TEST_CASE("unique fd: move assignment closes what was owned before") {
+TEST_CASE("unique fd: move assignment closes the descriptor owned before") {
   UniqueFd fd(open_null());
   const int before = fd.get();
   UniqueFd other(open_null());

@@ -1,4 +1,4 @@
-/// A card that lets nobody in still says who it is, and the last context takes all with it.
+/// A card in exclusive mode still reports its identity, and the last context frees everything.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <optional>
@@ -27,7 +27,7 @@ struct ComputeMode {
 
 }  // namespace
 
-TEST_CASE("cuda context: a card that lets nobody in is asked who it is all the same") {
+TEST_CASE("cuda context: a card that refuses contexts still reports its identity") {
   const ComputeMode closed(GENERATE(CU_COMPUTEMODE_PROHIBITED, CU_COMPUTEMODE_EXCLUSIVE_PROCESS));
   const auto uuid = uuid_of(driver(), 0);
   REQUIRE(uuid);
@@ -38,17 +38,17 @@ TEST_CASE("cuda context: a card that lets nobody in is asked who it is all the s
   CHECK(context.error().detail.find("-c DEFAULT") != std::string::npos);
 }
 
-TEST_CASE("cuda context: one that cannot begin for another reason keeps the driver's word") {
+TEST_CASE("cuda context: another failure keeps the driver's message") {
   fake_cuda_fail_next("cuDevicePrimaryCtxRetain", CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(Context::retain(driver(), 0).error().code == Errc::OutOfMemory);
 }
 
-TEST_CASE("cuda context: there is no card behind the last") {
+TEST_CASE("cuda context: an index past the last card is an error") {
   CHECK(uuid_of(driver(), 1).error().code == Errc::NoDevice);
   CHECK(Context::retain(driver(), -1).error().code == Errc::NoDevice);
 }
 
-TEST_CASE("cuda context: it lasts as long as the last that retains it") {
+TEST_CASE("cuda context: it lasts until its last owner releases it") {
   std::optional<Context> first;
   {
     auto second = Context::retain(driver(), 0);
@@ -66,7 +66,7 @@ TEST_CASE("cuda context: it lasts as long as the last that retains it") {
   CHECK(errc_of(after) == Errc::DeviceFault);
 }
 
-TEST_CASE("cuda driver: errors after which only another process helps are faults of the device") {
+TEST_CASE("cuda driver: errors that only a new process survives are device faults") {
   constexpr auto kContained = static_cast<CUresult>(226);
   constexpr auto kTensorMemoryLeak = static_cast<CUresult>(721);
   for (const CUresult result : {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_EXTERNAL_DEVICE,
@@ -76,7 +76,7 @@ TEST_CASE("cuda driver: errors after which only another process helps are faults
   CHECK(errc_of(CUDA_ERROR_NOT_READY) == Errc::SystemError);
 }
 
-TEST_CASE("cuda driver: a child of fork has nothing of it") {
+TEST_CASE("cuda driver: a forked child cannot use it") {
   const auto count = [] {
     int cards = 0;
     return static_cast<int>(driver().cuDeviceGetCount(&cards));

@@ -1,4 +1,4 @@
-/// Memory of a card where drivers may answer otherwise than the one of the tests does.
+/// Memory of a card with drivers that answer differently from the test driver.
 #include <fcntl.h>
 
 #include <catch2/catch.hpp>
@@ -23,13 +23,13 @@ Context card() {
 
 }  // namespace
 
-TEST_CASE("device memory: its descriptor is closed in programs that are started meanwhile") {
+TEST_CASE("device memory: its descriptor is close-on-exec") {
   const Context context = card();
   const UniqueFd fd = must(must(DeviceMemory::create(context, kPiece)).export_fd());
   CHECK((::fcntl(fd.get(), F_GETFD) & FD_CLOEXEC) != 0);
 }
 
-TEST_CASE("device memory: whatever a driver calls a strange descriptor, it is not trusted") {
+TEST_CASE("device memory: a foreign descriptor is untrusted for every driver error") {
   const Context context = card();
   const UniqueFd fd = must(must(DeviceMemory::create(context, kPiece)).export_fd());
   const CUresult result =
@@ -40,7 +40,7 @@ TEST_CASE("device memory: whatever a driver calls a strange descriptor, it is no
   CHECK(DeviceMemory::import(context, fd, kPiece));
 }
 
-TEST_CASE("device memory: what is no fault of the descriptor is said as it is") {
+TEST_CASE("device memory: other driver errors are passed on") {
   const Context context = card();
   const UniqueFd fd = must(must(DeviceMemory::create(context, kPiece)).export_fd());
   fake_cuda_fail_next("cuMemImportFromShareableHandle", CUDA_ERROR_OUT_OF_MEMORY);
@@ -49,7 +49,7 @@ TEST_CASE("device memory: what is no fault of the descriptor is said as it is") 
   CHECK(DeviceMemory::import(context, fd, kPiece).error().code == Errc::DeviceUnsupported);
 }
 
-TEST_CASE("device memory: a driver without read-only access maps it all the same") {
+TEST_CASE("device memory: a read-only mapping needs no read-only access of the driver") {
   const Context context = card();
   const DeviceMemory memory = must(DeviceMemory::create(context, kPiece));
   const CUresult result =

@@ -1,4 +1,4 @@
-// The protocol itself, over atomics that write down what was asked of them.
+// The gate protocol over atomics that record every access.
 #include <array>
 #include <catch2/catch.hpp>
 #include <vector>
@@ -22,8 +22,8 @@ struct Access {
 
 std::vector<Access> log_of_accesses;
 
-/// The machine's atomics, with a witness.
-struct WitnessedMemory {
+/// The machine's atomics, which record every access.
+struct RecordingMemory {
   template <class T>
   struct Atomic {
     T value{};
@@ -46,12 +46,12 @@ struct WitnessedMemory {
 struct GateFixture {
   GateFixture() { log_of_accesses.clear(); }
 
-  WitnessedMemory::Atomic<std::uint64_t> announce{};
-  WitnessedMemory::Atomic<std::uint64_t> revocations{1};
-  WitnessedMemory::Atomic<std::uint64_t> stops{1};
-  GateCore<WitnessedMemory> gate{announce, revocations, stops};
+  RecordingMemory::Atomic<std::uint64_t> announce{};
+  RecordingMemory::Atomic<std::uint64_t> revocations{1};
+  RecordingMemory::Atomic<std::uint64_t> stops{1};
+  GateCore<RecordingMemory> gate{announce, revocations, stops};
 
-  /// As after a recheck.
+  /// Sets the baselines as a recheck does.
   void adopt_now() {
     gate.recheck([] { return true; });
     log_of_accesses.clear();
@@ -75,7 +75,8 @@ TEST_CASE("gate core: the announcement is stored before either counter is read, 
                            });
 }
 
-TEST_CASE("gate core: the end of a unit is a release that keeps the number and says idle") {
+TEST_CASE(
+    "gate core: the end of a unit is a release store that keeps the number and reports idle") {
   GateFixture bench;
   bench.gate.begin_unit(Touches::TenantMemory);
   log_of_accesses.clear();
@@ -84,7 +85,7 @@ TEST_CASE("gate core: the end of a unit is a release that keeps the number and s
         std::vector<Access>{{Action::Store, &bench.announce, Order::Release, 1 << 2}});
 }
 
-TEST_CASE("gate core: the first unit rechecks, whatever the counters say") {
+TEST_CASE("gate core: the first unit rechecks at any counter values") {
   for (const std::uint64_t counter : {1ull, 2ull, 77ull}) {
     GateFixture bench;
     bench.revocations.value = counter;
@@ -92,7 +93,7 @@ TEST_CASE("gate core: the first unit rechecks, whatever the counters say") {
   }
 }
 
-TEST_CASE("gate core: either counter moving asks for a recheck, until it was made") {
+TEST_CASE("gate core: a move of either counter requires a recheck until one was made") {
   GateFixture bench;
   bench.adopt_now();
   bench.revocations.value = 2;
@@ -110,14 +111,14 @@ TEST_CASE("gate core: a counter that moves while the words are compared is seen 
   CHECK_FALSE(bench.gate.begin_unit(Touches::TenantMemory));
 }
 
-TEST_CASE("gate core: a lost broker's zero is a change too") {
+TEST_CASE("gate core: a counter that becomes zero is a change too") {
   GateFixture bench;
   bench.adopt_now();
   bench.revocations.value = 0;
   CHECK_FALSE(bench.gate.begin_unit(Touches::TenantMemory));
 }
 
-TEST_CASE("gate core: no two units of a thread announce alike") {
+TEST_CASE("gate core: no two units of a thread have the same announcement") {
   GateFixture bench;
   std::vector<std::uint64_t> seen;
   for (int unit = 0; unit < 3; ++unit) {
@@ -129,11 +130,11 @@ TEST_CASE("gate core: no two units of a thread announce alike") {
   CHECK(bench.gate.units_announced() == 3);
 }
 
-TEST_CASE("revoke core: every word is down before the counter moves, all seq_cst") {
+TEST_CASE("revoke core: every word is stored before the counter moves, all seq_cst") {
   GateFixture bench;
-  WitnessedMemory::Atomic<std::uint64_t> first{7};
-  WitnessedMemory::Atomic<std::uint64_t> second{8};
-  using Revoke = RevokeCore<WitnessedMemory>;
+  RecordingMemory::Atomic<std::uint64_t> first{7};
+  RecordingMemory::Atomic<std::uint64_t> second{8};
+  using Revoke = RevokeCore<RecordingMemory>;
   const std::array flips{Revoke::WordStore{&first, 70}, Revoke::WordStore{&second, 80}};
   Revoke::store_words(flips, [](const auto& word_store) { return word_store; }, bench.revocations);
   CHECK(log_of_accesses == std::vector<Access>{
@@ -143,9 +144,9 @@ TEST_CASE("revoke core: every word is down before the counter moves, all seq_cst
                            });
 }
 
-TEST_CASE("revoke core: the snapshot is seq_cst, the wait for quiet acquires what the unit did") {
+TEST_CASE("revoke core: the snapshot is seq_cst, the wait for quiet is an acquire") {
   GateFixture bench;
-  using Revoke = RevokeCore<WitnessedMemory>;
+  using Revoke = RevokeCore<RecordingMemory>;
   bench.announce.value = busy(3);
   const std::uint64_t seen = Revoke::snapshot(bench.announce);
   CHECK_FALSE(Revoke::is_quiet_since(seen, bench.announce, Touches::TenantMemory));
@@ -155,7 +156,7 @@ TEST_CASE("revoke core: the snapshot is seq_cst, the wait for quiet acquires wha
                            });
 }
 
-TEST_CASE("quiet: a unit that cannot reach the scope, or has moved on, is not waited for") {
+TEST_CASE("quiet: a unit that cannot reach the scope, or has ended, is not waited for") {
   constexpr auto kScratch = announcement(3, Touches::WeightsAndScratch);
   constexpr auto kIdle = announcement(3, Touches::Nothing);
   STATIC_REQUIRE(is_quiet(kIdle, kIdle, Touches::WeightsAndScratch));

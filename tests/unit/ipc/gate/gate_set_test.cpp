@@ -16,7 +16,7 @@ SequenceMask recheck(const GateSet& set) {
 
 }  // namespace
 
-TEST_CASE("gate set: sequences whose every word stands as granted are live") {
+TEST_CASE("gate set: a sequence is live when every word is as granted") {
   FakeTable table;
   const auto set = table.step(3);
   CHECK(set->sequence_count() == 3);
@@ -31,7 +31,7 @@ TEST_CASE("gate set: sixty-four sequences fill the mask") {
   CHECK(recheck(*set) == ~SequenceMask{0});
 }
 
-TEST_CASE("gate set: a refusal says who, what was granted, what stands there, and where") {
+TEST_CASE("gate set: a refusal names sequence, granted word, found word and site") {
   FakeTable table;
   const auto set = table.step(3);
   table.revoke(FakeTable::slot_of(1), RevokeReason::TtlExpired);
@@ -47,7 +47,7 @@ TEST_CASE("gate set: a refusal says who, what was granted, what stands there, an
   CHECK(refusals[0].layer == 3);
 }
 
-TEST_CASE("gate set: a live word of another generation, or a blank one, is a no") {
+TEST_CASE("gate set: a live word of another generation, or a blank word, refuses") {
   FakeTable table;
   const auto set = table.step(2);
   table.grant(FakeTable::slot_of(0), /*generation=*/2);
@@ -70,7 +70,7 @@ TEST_CASE("gate set: a sequence with several leases needs every one of them") {
   CHECK(table.listener().refusals()[0].slot == 3);
 }
 
-TEST_CASE("gate set: the engine's no is everybody's, reported once for all") {
+TEST_CASE("gate set: a refused engine lease refuses every sequence and is reported once") {
   FakeTable table;
   const auto set = table.step(3);
   CHECK_FALSE(set->engine_refused());
@@ -84,7 +84,8 @@ TEST_CASE("gate set: the engine's no is everybody's, reported once for all") {
   CHECK(refusals[0].seen.reason() == RevokeReason::ModelUnloaded);
 }
 
-TEST_CASE("gate set: a step on several engine leases needs every one, and says which is down") {
+TEST_CASE(
+    "gate set: a step on several engine leases needs each of them, and names the revoked one") {
   for (const std::uint32_t down : {10u, 11u, 12u}) {
     FakeTable table;
     GateSet set(1, table.stops(), table.listener());
@@ -99,7 +100,7 @@ TEST_CASE("gate set: a step on several engine leases needs every one, and says w
   }
 }
 
-TEST_CASE("gate set: what was refused stays refused and is told once") {
+TEST_CASE("gate set: a refused sequence stays refused and is reported once") {
   FakeTable table;
   const auto set = table.step(2);
   table.revoke(FakeTable::slot_of(0));
@@ -108,7 +109,7 @@ TEST_CASE("gate set: what was refused stays refused and is told once") {
   CHECK(table.listener().refusals().size() == 1);
 }
 
-TEST_CASE("gate set: only what the caller still holds live is looked at") {
+TEST_CASE("gate set: only sequences that the caller holds live are compared") {
   FakeTable table;
   const auto set = table.step(2);
   table.revoke(FakeTable::slot_of(0));
@@ -116,7 +117,7 @@ TEST_CASE("gate set: only what the caller still holds live is looked at") {
   CHECK(table.listener().refusals().empty());
 }
 
-TEST_CASE("stop board: a local stop refuses its sequence with its reason and no other") {
+TEST_CASE("stop flags: a local stop refuses its sequence with its reason and no other") {
   FakeTable table;
   const auto set = table.step(2);
   table.stops().stop(1, LocalStop::DeadlineExceeded);
@@ -127,7 +128,7 @@ TEST_CASE("stop board: a local stop refuses its sequence with its reason and no 
   CHECK(refusals[0].local == LocalStop::DeadlineExceeded);
 }
 
-TEST_CASE("stop board: the first reason stays, and a cleared place is free again") {
+TEST_CASE("stop flags: the first reason stays, and a cleared slot is free again") {
   FakeTable table;
   StopFlags& stops = table.stops();
   const std::uint64_t before = stops.changes().load();
@@ -140,7 +141,7 @@ TEST_CASE("stop board: the first reason stays, and a cleared place is free again
   CHECK(recheck(*table.step(2)) == 0b11);
 }
 
-TEST_CASE("stop board: a sequence keeps its place while its index in the step changes") {
+TEST_CASE("stop flags: a sequence keeps its slot while its index in the step changes") {
   FakeTable table;
   GateSet set(1, table.stops(), table.listener());
   set.add_sequence(std::array{table.grant(1)}, /*stop_slot=*/7);

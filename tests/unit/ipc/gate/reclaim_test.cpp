@@ -1,7 +1,7 @@
-// What the gate is for: memory taken back is not touched again, while another thread does its best.
+// The purpose of the gate: revoked memory is not touched again, under a concurrent worker.
 //
-// A gate that keeps its promise passes always. One that does not is caught here by chance only, the
-// more often the idler the machine; gate_core_test.cpp pins the order of every access instead.
+// A correct gate always passes. A broken one fails here only by chance, more often on an idle
+// machine; gate_core_test.cpp checks the order of every access.
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -27,8 +27,8 @@ constexpr WorkerId kWorker{3};
 constexpr UnitLabel kAppend{LaunchSite::KvAppend, 0, Touches::TenantMemory};
 constexpr std::uint64_t kScrubbed = ~std::uint64_t{0};
 
-/// Holds the worker up between its poll and its unit now and then, as a scheduler may.
-class HeldUp final : public GateProbe {
+/// Delays the worker between its poll and its unit now and then, as a scheduler may.
+class DelayingProbe final : public GateProbe {
  public:
   void unit_polled(std::uint32_t, LaunchSite, std::uint16_t, SequenceMask) override {
     if (chance_.below(256) == 0) std::this_thread::yield();
@@ -39,17 +39,16 @@ class HeldUp final : public GateProbe {
 };
 
 /// A broker and a worker as threads of one process over one mapping, so that a sanitizer sees both.
-/// Each round is a lease: granted, used unit after unit, revoked, waited for, and its memory given
-/// to somebody else.
+/// Each round is a lease: granted, used by units, revoked, drained, and its memory reused.
 class Rounds {
  public:
-  /// How often a unit of a revoked lease was found running on memory already reclaimed.
-  std::uint64_t play(std::uint64_t seed) {
+  /// Returns how often a unit of a revoked lease ran on memory already reclaimed.
+  std::uint64_t run(std::uint64_t seed) {
     const std::jthread worker([this] {
       for (std::uint64_t round = 1; round <= kRounds; ++round) work(round);
     });
     SeededRandom random(seed);
-    for (std::uint64_t round = 1; round <= kRounds; ++round) lend_and_take_back(round, random);
+    for (std::uint64_t round = 1; round <= kRounds; ++round) grant_and_revoke(round, random);
     return late_units_ + touched_rounds_;
   }
 
@@ -58,14 +57,14 @@ class Rounds {
  private:
   static LeaseId lease_of(std::uint64_t round) { return {5, round}; }
 
-  /// Spins before it yields: on a busy machine a yield costs a whole time slice of somebody else.
+  /// Spins before it yields: on a busy machine a yield costs a whole time slice of another thread.
   static void wait_until(const auto& condition) {
     for (int spins = 1; !condition(); ++spins) {
       if (spins % 8'192 == 0) std::this_thread::yield();
     }
   }
 
-  // The worker's half: units until the gate refuses.
+  // The worker: runs units until the gate refuses.
   void work(std::uint64_t round) {
     wait_until([&] { return granted_.load() == round; });
     GateSet set(round, stops_, listener_);
@@ -81,8 +80,8 @@ class Rounds {
     units_.fetch_add(1, std::memory_order_relaxed);
   }
 
-  // The broker's half: the flip, the snapshot, the wait for quiet, and only then the reuse.
-  void lend_and_take_back(std::uint64_t round, SeededRandom& random) {
+  // The broker: stores the word, takes the snapshot, waits for quiet, then reuses the memory.
+  void grant_and_revoke(std::uint64_t round, SeededRandom& random) {
     reclaimed_.store(false);
     table_.grant(lease_of(round), TimePoint{});
     const std::uint64_t units_before = units_.load();
@@ -116,11 +115,11 @@ class Rounds {
   WorkerSegmentWriter writer_ = WorkerSegmentWriter::in_process(segment_);
   StopFlags stops_;
   testing::RecordingListener listener_;
-  HeldUp held_up_;
+  DelayingProbe delay_;
   ThreadGate gate_{{.announce = &writer_.announce(0),
                     .revocations = &reader_.revocations(kWorker),
                     .stops = &stops_,
-                    .probe = &held_up_}};
+                    .probe = &delay_}};
   std::array<std::uint64_t, 32> buffer_{};
   std::atomic<std::uint64_t> granted_{0};
   std::atomic<std::uint64_t> refused_{0};
@@ -137,6 +136,6 @@ TEST_CASE("gate: no unit runs on memory that was reclaimed after quiet") {
   const std::uint64_t seed = text ? std::strtoull(text, nullptr, 10) : 1;
   INFO("SEED=" << seed);
   Rounds rounds;
-  CHECK(rounds.play(seed) == 0);
+  CHECK(rounds.run(seed) == 0);
   CHECK(rounds.units() >= kRounds);
 }

@@ -23,7 +23,7 @@ constexpr std::size_t kSize_bytes = 64 * 1024;
 template <class M>
 concept ShowsItsBytes = requires(M mapping) { mapping.data(); };
 static_assert(ShowsItsBytes<Mapping>);
-static_assert(!ShowsItsBytes<LeasedMapping>, "leased bytes are had through a permit only");
+static_assert(!ShowsItsBytes<LeasedMapping>, "leased bytes need a permit");
 
 MemoryObject new_object() {
   return required(MemoryObject::create({.name = "test", .size_bytes = kSize_bytes}));
@@ -47,7 +47,7 @@ TEST_CASE("mapping: two mappings of one object show the same bytes") {
   CHECK(one.size_bytes() == kSize_bytes);
 }
 
-TEST_CASE("mapping: mapping takes no memory, prefaulting takes all of it") {
+TEST_CASE("mapping: mapping allocates no memory, prefaulting allocates all of it") {
   const MemoryObject object = new_object();
   const auto mapping = required(Mapping::map(object.fd(), kSize_bytes, MapAccess::ReadWrite));
   CHECK(required(object.allocated_bytes()) == 0);
@@ -55,8 +55,7 @@ TEST_CASE("mapping: mapping takes no memory, prefaulting takes all of it") {
   CHECK(required(object.allocated_bytes()) == kSize_bytes);
 }
 
-TEST_CASE(
-    "mapping: what could be of huge pages begins where one does, and takes no more than it is") {
+TEST_CASE("mapping: a mapping that may use huge pages is aligned to one and grows no larger") {
   constexpr std::size_t kHuge = std::size_t{2} << 20;
   const std::size_t size_bytes = GENERATE(std::size_t{2} << 20, (std::size_t{4} << 20) + 4096);
   const MemoryObject object = required(MemoryObject::create({.size_bytes = size_bytes}));
@@ -69,7 +68,7 @@ TEST_CASE(
   CHECK_FALSE(is_mapped(begin));
 }
 
-TEST_CASE("mapping: prefaulting leaves the bytes that are there, and a punch gives all back") {
+TEST_CASE("mapping: prefaulting keeps the bytes, and a punch frees all memory") {
   constexpr std::size_t kSizeOfTwo = std::size_t{4} << 20;
   MemoryObject object = required(MemoryObject::create({.size_bytes = kSizeOfTwo}));
   const auto mapping = required(Mapping::map(object.fd(), kSizeOfTwo, MapAccess::ReadWrite));
@@ -79,7 +78,7 @@ TEST_CASE("mapping: prefaulting leaves the bytes that are there, and a punch giv
   CHECK(required(object.allocated_bytes()) == kSizeOfTwo);
   REQUIRE(object.punch());
   CHECK(required(object.allocated_bytes()) == 0);
-  mapping.data()[5'000] = std::byte{1};  // one that writes after its fence is found
+  mapping.data()[5'000] = std::byte{1};  // a write after the fence is found
   CHECK(required(object.allocated_bytes()) > 0);
 }
 
@@ -99,7 +98,7 @@ TEST_CASE("mapping: a forked child does not inherit it") {
   CHECK(end.killed_by == SIGSEGV);
 }
 
-TEST_CASE("mapping: what cannot be mapped is an error, not an exception") {
+TEST_CASE("mapping: a failed mapping is an error, not an exception") {
   CHECK(Mapping::map(UniqueFd(), kSize_bytes, MapAccess::ReadOnly).error().code ==
         Errc::SystemError);
 }

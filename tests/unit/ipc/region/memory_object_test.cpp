@@ -22,21 +22,22 @@ using testing::required;
 
 namespace {
 
-constexpr std::size_t kSize_bytes = 64 * 1024;
+constexpr std::size_t kObjectSize_bytes = 64 * 1024;
 
-MemoryObject new_object(bool final_seals = true) {
+MemoryObject make_object(bool final_seals = true) {
   return required(MemoryObject::create(
-      {.name = "test", .size_bytes = kSize_bytes, .final_seals = final_seals}));
+      {.name = "test", .size_bytes = kObjectSize_bytes, .final_seals = final_seals}));
 }
 
 Mapping writable(const MemoryObject& object) {
-  return required(Mapping::map(object.fd(), kSize_bytes, MapAccess::ReadWrite));
+  return required(Mapping::map(object.fd(), kObjectSize_bytes, MapAccess::ReadWrite));
 }
 
-/// What a descriptor shows, read without mapping it.
+/// The content of a descriptor, read without mapping it.
 std::vector<unsigned char> content(const UniqueFd& fd) {
-  std::vector<unsigned char> bytes(kSize_bytes, 0xAA);
-  REQUIRE(::pread(fd.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(kSize_bytes));
+  std::vector<unsigned char> bytes(kObjectSize_bytes, 0xAA);
+  REQUIRE(::pread(fd.get(), bytes.data(), bytes.size(), 0) ==
+          static_cast<ssize_t>(kObjectSize_bytes));
   return bytes;
 }
 
@@ -46,7 +47,7 @@ bool all_are(const std::vector<unsigned char>& bytes, unsigned char value) {
 
 UniqueFd raw_memfd(int seals) {
   UniqueFd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  REQUIRE(::ftruncate(fd.get(), kSize_bytes) == 0);
+  REQUIRE(::ftruncate(fd.get(), kObjectSize_bytes) == 0);
   REQUIRE(::fcntl(fd.get(), F_ADD_SEALS, seals) == 0);
   return fd;
 }
@@ -60,7 +61,7 @@ void check_untrusted(UniqueFd fd) {
 }  // namespace
 
 TEST_CASE("memory object: it starts as zeros, closed on exec and readable by its owner only") {
-  const MemoryObject object = new_object();
+  const MemoryObject object = make_object();
   struct stat status{};
   REQUIRE(::fstat(object.fd().get(), &status) == 0);
   CHECK((status.st_mode & 07777) == 0400);
@@ -68,25 +69,25 @@ TEST_CASE("memory object: it starts as zeros, closed on exec and readable by its
   CHECK(all_are(content(object.fd()), 0));
 }
 
-TEST_CASE("memory object: nobody changes its size") {
-  const MemoryObject object = new_object();
-  for (const off_t size : {off_t{0}, off_t{kSize_bytes / 2}, off_t{2 * kSize_bytes}}) {
+TEST_CASE("memory object: its size cannot change") {
+  const MemoryObject object = make_object();
+  for (const off_t size : {off_t{0}, off_t{kObjectSize_bytes / 2}, off_t{2 * kObjectSize_bytes}}) {
     CHECK(::ftruncate(object.fd().get(), size) == -1);
     CHECK(errno == EPERM);
   }
 }
 
-TEST_CASE("memory object: final seals take no further seal") {
-  MemoryObject object = new_object();
+TEST_CASE("memory object: final seals prevent further seals") {
+  MemoryObject object = make_object();
   CHECK(object.seal_against_writing().error().code == Errc::SystemError);
 }
 
 TEST_CASE("memory object: adopting one keeps its size and identity") {
-  const MemoryObject object = new_object();
+  const MemoryObject object = make_object();
   const auto adopted = required(MemoryObject::adopt(required(object.fd().duplicate())));
-  CHECK(adopted.size_bytes() == kSize_bytes);
+  CHECK(adopted.size_bytes() == kObjectSize_bytes);
   CHECK(required(adopted.identity()) == required(object.identity()));
-  CHECK_FALSE(required(new_object().identity()) == required(object.identity()));
+  CHECK_FALSE(required(make_object().identity()) == required(object.identity()));
 }
 
 TEST_CASE("memory object: a descriptor whose size could change is not adopted") {
@@ -101,39 +102,39 @@ TEST_CASE("memory object: a descriptor whose size could change is not adopted") 
   CHECK(MemoryObject::adopt(raw_memfd(F_SEAL_GROW | F_SEAL_SHRINK)));
 }
 
-TEST_CASE(
-    "memory object: opened again read-only it can be read, never written or mapped writable") {
-  const MemoryObject object = new_object();
-  std::memset(writable(object).data(), 7, kSize_bytes);
+TEST_CASE("memory object: reopened read-only it can be read, never written or mapped writable") {
+  const MemoryObject object = make_object();
+  std::memset(writable(object).data(), 7, kObjectSize_bytes);
   const UniqueFd reader = required(object.open_read_only());
   CHECK(all_are(content(reader), 7));
   CHECK(::pwrite(reader.get(), "x", 1, 0) == -1);
-  CHECK(Mapping::map(reader, kSize_bytes, MapAccess::ReadWrite).error().code == Errc::SystemError);
-  const Mapping mapping = required(Mapping::map(reader, kSize_bytes, MapAccess::ReadOnly));
-  CHECK(::mprotect(mapping.data(), kSize_bytes, PROT_READ | PROT_WRITE) == -1);
+  CHECK(Mapping::map(reader, kObjectSize_bytes, MapAccess::ReadWrite).error().code ==
+        Errc::SystemError);
+  const Mapping mapping = required(Mapping::map(reader, kObjectSize_bytes, MapAccess::ReadOnly));
+  CHECK(::mprotect(mapping.data(), kObjectSize_bytes, PROT_READ | PROT_WRITE) == -1);
 }
 
-TEST_CASE("memory object: sealing is refused while a writable mapping is left, then is for ever") {
-  MemoryObject object = new_object(/*final_seals=*/false);
+TEST_CASE("memory object: sealing is refused while a writable mapping exists, then is permanent") {
+  MemoryObject object = make_object(/*final_seals=*/false);
   std::optional<Mapping> loader = writable(object);
   CHECK(object.seal_against_writing().error().code == Errc::StillWritable);
 
   loader.reset();
   REQUIRE(object.seal_against_writing());
 
-  CHECK(Mapping::map(object.fd(), kSize_bytes, MapAccess::ReadWrite).error().code ==
+  CHECK(Mapping::map(object.fd(), kObjectSize_bytes, MapAccess::ReadWrite).error().code ==
         Errc::SystemError);
   CHECK(::pwrite(object.fd().get(), "x", 1, 0) == -1);
   CHECK(object.seal_against_writing().error().code == Errc::SystemError);
-  CHECK(Mapping::map(object.fd(), kSize_bytes, MapAccess::ReadOnly));
+  CHECK(Mapping::map(object.fd(), kObjectSize_bytes, MapAccess::ReadOnly));
 }
 
-TEST_CASE("memory object: a punch shows zeros to whoever kept a descriptor, and holds no memory") {
-  MemoryObject object = new_object();
+TEST_CASE("memory object: after a punch every descriptor reads zeros, and no memory is held") {
+  MemoryObject object = make_object();
   const UniqueFd kept = required(object.fd().duplicate());
-  std::memset(writable(object).data(), 7, kSize_bytes);
+  std::memset(writable(object).data(), 7, kObjectSize_bytes);
   REQUIRE(all_are(content(kept), 7));
-  REQUIRE(required(object.allocated_bytes()) >= kSize_bytes);
+  REQUIRE(required(object.allocated_bytes()) >= kObjectSize_bytes);
 
   REQUIRE(object.punch());
 
@@ -141,10 +142,10 @@ TEST_CASE("memory object: a punch shows zeros to whoever kept a descriptor, and 
   CHECK(required(object.allocated_bytes()) == 0);
 }
 
-TEST_CASE("memory object: a stray mapping read after the punch gives itself away") {
-  MemoryObject object = new_object();
+TEST_CASE("memory object: a stray mapping that reads after the punch is detected") {
+  MemoryObject object = make_object();
   const Mapping stray = writable(object);
-  std::memset(stray.data(), 7, kSize_bytes);
+  std::memset(stray.data(), 7, kObjectSize_bytes);
   REQUIRE(object.punch());
   REQUIRE(required(object.allocated_bytes()) == 0);
 
@@ -154,8 +155,8 @@ TEST_CASE("memory object: a stray mapping read after the punch gives itself away
   CHECK(required(object.allocated_bytes()) > 0);
 }
 
-TEST_CASE("memory object: what was sealed against writing cannot be punched") {
-  MemoryObject object = new_object(/*final_seals=*/false);
+TEST_CASE("memory object: an object sealed against writing cannot be punched") {
+  MemoryObject object = make_object(/*final_seals=*/false);
   REQUIRE(object.seal_against_writing());
   CHECK(object.punch().error().code == Errc::SystemError);
 }

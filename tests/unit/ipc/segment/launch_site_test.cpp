@@ -5,7 +5,7 @@
 
 using namespace leasehold;
 
-TEST_CASE("launch site: every site has a name of its own") {
+TEST_CASE("launch site: every site has a unique name") {
   std::set<std::string_view> names;
   for (int i = 0; i < kLaunchSiteCount; ++i) {
     const std::string_view text = name(static_cast<LaunchSite>(i));
@@ -16,7 +16,7 @@ TEST_CASE("launch site: every site has a name of its own") {
   CHECK(name(LaunchSite::Commit) == "commit");
 }
 
-TEST_CASE("touches: the more a unit reaches, the greater the value, and two bits hold it") {
+TEST_CASE("touches: a wider scope has a greater value, and two bits hold it") {
   STATIC_REQUIRE(Touches::Nothing < Touches::WeightsAndScratch);
   STATIC_REQUIRE(Touches::WeightsAndScratch < Touches::TenantMemory);
   STATIC_REQUIRE(static_cast<int>(Touches::TenantMemory) < 4);

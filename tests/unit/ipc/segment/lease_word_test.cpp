@@ -12,7 +12,7 @@ constexpr std::uint64_t kLastGeneration = (std::uint64_t{1} << 48) - 1;
 
 }  // namespace
 
-TEST_CASE("lease word: generation, state and reason lie where every process expects them") {
+TEST_CASE("lease word: generation, state and reason have fixed bit positions") {
   CHECK(LeaseWord::make(4, LeaseState::Live).bits == 0x0000'0000'0004'01'00);
   CHECK(LeaseWord::make(4, LeaseState::Revoked, RevokeReason::Operator).bits ==
         0x0000'0000'0004'02'02);
@@ -20,7 +20,7 @@ TEST_CASE("lease word: generation, state and reason lie where every process expe
         0xFFFF'FFFF'FFFF'03'10);
 }
 
-TEST_CASE("lease word: what was put in comes out") {
+TEST_CASE("lease word: packing and unpacking round-trip") {
   for (const std::uint64_t generation : {std::uint64_t{1}, std::uint64_t{77}, kLastGeneration}) {
     const auto word = LeaseWord::make(generation, LeaseState::Fenced, RevokeReason::WorkerHung);
     CHECK(word.generation() == generation);
@@ -29,20 +29,20 @@ TEST_CASE("lease word: what was put in comes out") {
   }
 }
 
-TEST_CASE("lease word: a page of zeros is closed, of no generation") {
+TEST_CASE("lease word: zero is Closed with generation 0") {
   CHECK(LeaseWord{}.state() == LeaseState::Closed);
   CHECK(LeaseWord{}.reason() == RevokeReason::None);
   CHECK(LeaseWord{}.generation() == 0);
 }
 
-TEST_CASE("lease word: any difference makes another word") {
+TEST_CASE("lease word: words of different parts differ") {
   const auto granted = LeaseWord::make(4, LeaseState::Live);
   CHECK(granted == LeaseWord::make(4, LeaseState::Live));
   for (int bit = 0; bit < 64; ++bit)
     CHECK_FALSE(granted == LeaseWord{granted.bits ^ std::uint64_t{1} << bit});
 }
 
-TEST_CASE("lease word: states and reasons are called the same on every wire") {
+TEST_CASE("lease word: names of states and reasons are fixed") {
   constexpr std::array kStates{"Closed", "Live", "Revoked", "Fenced"};
   for (std::size_t i = 0; i < kStates.size(); ++i)
     CHECK(name(static_cast<LeaseState>(i)) == kStates[i]);
@@ -68,7 +68,7 @@ TEST_CASE("lease word: states and reasons are called the same on every wire") {
     CHECK(name(static_cast<RevokeReason>(i)) == kReasons[i]);
 }
 
-TEST_CASE("lease word: bytes that are no state or reason have a name too") {
+TEST_CASE("lease word: unknown bytes have a name too") {
   for (int byte = 0; byte < 256; ++byte) {
     CAPTURE(byte);
     const LeaseWord word{static_cast<std::uint64_t>(byte << 8 | byte)};

@@ -1,4 +1,4 @@
-// What code without a permit can do with a handle to leased memory: keep it, and no more.
+// Code without a permit can keep a handle to leased memory, and nothing more.
 #include "ipc/segment/leased.hpp"
 
 #include <catch2/catch.hpp>
@@ -36,11 +36,11 @@ constexpr bool kIsOpaque =
 
 static_assert(kIsOpaque<float> && kIsOpaque<const float> && kIsOpaque<std::byte>);
 static_assert(CanBeDereferenced<float*> && CanBeIndexed<float*> && CanBeCast<float*, void*>,
-              "the questions above can be answered with yes");
-static_assert(!std::is_constructible_v<Leased<float>, float*>, "nobody makes one from an address");
+              "the concepts above hold for a plain pointer");
+static_assert(!std::is_constructible_v<Leased<float>, float*>, "cannot be made from an address");
 static_assert(!std::is_convertible_v<Leased<float>, bool>, "a test for null must be spelled out");
 
-// Constness can be added, never dropped.
+// Const can be added, never removed.
 static_assert(std::is_constructible_v<Leased<const float>, Leased<float>>);
 static_assert(!std::is_constructible_v<Leased<float>, Leased<const float>>);
 static_assert(CanBeRetyped<Leased<std::byte>, float> && CanBeRetyped<Leased<float>, const int>);
@@ -48,7 +48,7 @@ static_assert(CanBeRetyped<Leased<const float>, const int>);
 static_assert(!CanBeRetyped<Leased<const float>, int>);
 static_assert(!CanBeRetyped<Leased<const float>, float>);
 
-// Only a gate makes permits, and they end with the unit they were made for.
+// Only a gate makes permits, and a permit ends with its unit.
 static_assert(!std::is_default_constructible_v<LaunchPermit>);
 static_assert(!std::is_constructible_v<LaunchPermit, SequenceMask>);
 static_assert(!std::is_copy_constructible_v<LaunchPermit>);
@@ -56,7 +56,7 @@ static_assert(!std::is_copy_assignable_v<LaunchPermit>);
 static_assert(!std::is_move_constructible_v<LaunchPermit>);
 static_assert(!std::is_move_assignable_v<LaunchPermit>);
 
-TEST_CASE("leased: a handle of nothing is null") {
+TEST_CASE("leased: a default handle is null") {
   CHECK_FALSE(static_cast<bool>(Leased<float>()));
   CHECK(Leased<float>() == Leased<float>());
 }

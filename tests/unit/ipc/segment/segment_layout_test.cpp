@@ -9,7 +9,7 @@
 
 using namespace leasehold;
 
-// The agreement between processes. Whoever changes a number here changes kSegmentAbiVersion too.
+// These numbers are an agreement between processes: change kSegmentAbiVersion with them.
 static_assert(kSegmentAbiVersion == 2);
 static_assert(offsetof(TableHeader, magic) == 0);
 static_assert(offsetof(TableHeader, size_bytes) == 8);
@@ -27,7 +27,7 @@ static_assert(offsetof(WorkerSegmentHeader, abi_version) == 16);
 static_assert(offsetof(AnnounceSlot, announce) == 0);
 static_assert(kMaxWorkers == 64 && kMaxGateThreads == 64);
 
-// A reader's view hands out atomics that cannot be stored to.
+// A reader's view returns atomics that cannot be stored to.
 static_assert(
     std::is_const_v<std::remove_reference_t<decltype(TableView<const std::byte>{}.slot(0))>>);
 static_assert(

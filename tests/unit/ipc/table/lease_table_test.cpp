@@ -36,8 +36,8 @@ void fence(LeaseTable& table, LeaseId lease, TimePoint now = kNow) {
                     now);
 }
 
-/// What becomes of a process whose table is asked for `action`. The table is the child's own: a
-/// mapping is not inherited.
+/// How a child ends that runs `action` on a table. The table is the child's own: a mapping is not
+/// inherited.
 template <class Action>
 testing::ChildExit child_asking(Action action) {
   return testing::run_in_child([&] {
@@ -70,7 +70,9 @@ TEST_CASE("lease table: a grant makes the slot live under its generation and no 
   CHECK(table.revocations(kWorker) == 1);
 }
 
-TEST_CASE("lease table: a lease goes from live to revoked to fenced and its slot on to the next") {
+TEST_CASE(
+    "lease table: a lease goes from live to revoked to fenced and its slot to the next "
+    "generation") {
   LeaseTable table = new_table();
   table.grant({2, 5}, kDeadline);
   revoke(table, {2, 5});
@@ -81,7 +83,7 @@ TEST_CASE("lease table: a lease goes from live to revoked to fenced and its slot
   CHECK(table.word(2) == LeaseWord::make(6, LeaseState::Live));
 }
 
-TEST_CASE("lease table: taking a thousand words away moves the worker's counter once") {
+TEST_CASE("lease table: revoking a thousand words moves the worker's counter once") {
   constexpr std::uint32_t kLeases = 1'000;
   LeaseTable table = new_table(kLeases);
   std::vector<Flip> flips;
@@ -99,7 +101,7 @@ TEST_CASE("lease table: taking a thousand words away moves the worker's counter 
             LeaseWord::make(slot + 1, LeaseState::Revoked, RevokeReason::WorkerGone));
 }
 
-TEST_CASE("lease table: the flip is stamped when the word leaves live, and only then") {
+TEST_CASE("lease table: the flip time is stored only when the word leaves Live") {
   LeaseTable table = new_table();
   const auto reader = required(TableReader::attach(required(table.reader_fd())));
   table.grant({2, 5}, kDeadline);
@@ -109,7 +111,7 @@ TEST_CASE("lease table: the flip is stamped when the word leaves live, and only 
   CHECK(reader.flipped_at({2, 5}) == TimePoint{7'000});
 }
 
-TEST_CASE("lease table: a new grant forgets the drain and the flip of the lease before it") {
+TEST_CASE("lease table: a new grant clears the drain and the flip time of the lease before") {
   LeaseTable table = new_table();
   const auto reader = required(TableReader::attach(required(table.reader_fd())));
   table.grant({2, 5}, kDeadline);
@@ -122,7 +124,7 @@ TEST_CASE("lease table: a new grant forgets the drain and the flip of the lease 
   CHECK(reader.flipped_at({2, 6}) == TimePoint{0});
 }
 
-TEST_CASE("lease table: a renewal moves the deadline and nothing else") {
+TEST_CASE("lease table: a renewal changes only the deadline") {
   LeaseTable table = new_table();
   const auto reader = required(TableReader::attach(required(table.reader_fd())));
   table.grant({2, 5}, kDeadline);
@@ -132,7 +134,7 @@ TEST_CASE("lease table: a renewal moves the deadline and nothing else") {
   CHECK(table.revocations(kWorker) == 1);
 }
 
-TEST_CASE("lease table: generations only grow; anything else is our own broken promise") {
+TEST_CASE("lease table: a generation that does not grow aborts the broker") {
   constexpr auto* kPromise = "generations only grow";
   check_aborts(child_asking([](LeaseTable& t) { t.grant({2, 5}, kDeadline); }), kPromise);
   check_aborts(child_asking([](LeaseTable& t) { t.grant({2, 4}, kDeadline); }), kPromise);
@@ -140,7 +142,7 @@ TEST_CASE("lease table: generations only grow; anything else is our own broken p
   CHECK(child_asking([](LeaseTable& t) { t.grant({3, 1}, kDeadline); }).exit_code == 0);
 }
 
-TEST_CASE("lease table: a word only moves forward, within its own generation") {
+TEST_CASE("lease table: a word that does not move forward in its generation aborts the broker") {
   constexpr auto* kPromise = "a word only moves forward within its generation";
   const auto flip_to = [](LeaseId lease, LeaseState state) {
     return [=](LeaseTable& table) {
@@ -162,11 +164,11 @@ TEST_CASE("lease table: a word only moves forward, within its own generation") {
   CHECK(child_asking(twice(LeaseState::Revoked, LeaseState::Fenced)).exit_code == 0);
 }
 
-// ---------------------------------------------------------------- somebody else writes
+// ---------------------------------------------------------------- another process writes
 
 namespace {
 
-/// The table as a process of the same user gets at it: opened anew, for writing.
+/// The table as another process of the same user reaches it: reopened for writing.
 class Intruder {
  public:
   explicit Intruder(const LeaseTable& table) {
@@ -199,7 +201,7 @@ TEST_CASE("lease table: an untouched table needs no repair") {
   CHECK(table.revocations(kWorker) == 3);
 }
 
-TEST_CASE("lease table: a word that somebody else stored is put back and every counter moves") {
+TEST_CASE("lease table: a word that another process stored is repaired and every counter moves") {
   LeaseTable table = new_table();
   table.grant({2, 5}, kDeadline);
   revoke(table, {2, 5});
@@ -214,7 +216,7 @@ TEST_CASE("lease table: a word that somebody else stored is put back and every c
   CHECK(table.repair().empty());
 }
 
-TEST_CASE("lease table: deadlines, counters and header are guarded like the words") {
+TEST_CASE("lease table: deadlines, counters and header are repaired like the words") {
   LeaseTable table = new_table();
   table.grant({2, 5}, kDeadline);
   Intruder intruder(table);
@@ -231,7 +233,7 @@ TEST_CASE("lease table: deadlines, counters and header are guarded like the word
   CHECK(intruder.view().header().slot_count == 8);
 }
 
-TEST_CASE("lease table: no word in the table ends the broker, and no store covers the traces") {
+TEST_CASE("lease table: no foreign word aborts the broker, and every foreign store is found") {
   LeaseTable table = new_table();
   table.grant({2, 5}, kDeadline);
   Intruder intruder(table);
@@ -245,7 +247,7 @@ TEST_CASE("lease table: no word in the table ends the broker, and no store cover
   CHECK_FALSE(table.has_detected_tampering());
 }
 
-TEST_CASE("lease table: what somebody wrote into a free slot ends no lease that is granted there") {
+TEST_CASE("lease table: a foreign word in a free slot ends no lease that is granted there") {
   LeaseTable table = new_table();
   Intruder intruder(table);
   intruder.slot(2).word = ~std::uint64_t{0};
@@ -256,7 +258,7 @@ TEST_CASE("lease table: what somebody wrote into a free slot ends no lease that 
   CHECK(table.repair() == std::vector{TableEntry{TablePart::FreeSlot, 2}});
 }
 
-TEST_CASE("lease table: one that outlived its broker goes on where it stood") {
+TEST_CASE("lease table: a kept table continues with its state") {
   LeaseTable first = new_table();
   first.grant({2, 5}, kDeadline);
   first.grant({3, 6}, kDeadline);
@@ -275,7 +277,7 @@ TEST_CASE("lease table: one that outlived its broker goes on where it stood") {
   CHECK(worker.revocations(kWorker).load() == 4);
 }
 
-TEST_CASE("lease table: a broker that goes on with a table makes every worker compare again") {
+TEST_CASE("lease table: a broker with a kept table makes every worker compare again") {
   const LeaseTable died_between_word_and_counter = new_table();
   const auto before = died_between_word_and_counter.revocations(kWorker);
   const LeaseTable next = required(
@@ -285,7 +287,7 @@ TEST_CASE("lease table: a broker that goes on with a table makes every worker co
   }
 }
 
-TEST_CASE("lease table: what is kept under its name is checked before a word is stored") {
+TEST_CASE("lease table: a kept descriptor is checked before a word is stored") {
   const LeaseTable table = new_table();
   const auto read_only = LeaseTable::adopt(required(table.reader_fd()));
   const MemoryObject blank =

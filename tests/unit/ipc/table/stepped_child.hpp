@@ -1,8 +1,7 @@
-/// The lease table as it stands after every single machine instruction of a broker.
+/// The lease table after every single machine instruction of a broker.
 ///
-/// The broker is a forked child under ptrace(2); its stores reach this process through the shared
-/// object in the order in which its instructions run. So "the word is stored last" is looked at,
-/// not inferred from luck with threads.
+/// The broker is a forked child under ptrace(2). Its stores reach this process through the shared
+/// object in the order of its instructions, so a test observes the order of stores directly.
 #pragma once
 
 #include <fcntl.h>
@@ -52,8 +51,8 @@ class SteppedBroker {
   /// False where this machine forbids ptrace.
   bool can_step() const { return reader_.has_value(); }
 
-  /// Calls `inspect(reader)` after each instruction until the child exits; returns how many there
-  /// were.
+  /// Calls `inspect(reader)` after each instruction until the child exits; returns the number of
+  /// instructions.
   template <class Inspect>
   std::uint64_t step_through(Inspect inspect) {
     std::uint64_t steps = 0;

@@ -1,5 +1,5 @@
-// In which order a broker's stores become visible. A reader that loads in the opposite order can
-// rely on nothing else.
+// The order in which a broker's stores become visible. A reader relies on it by loading in the
+// opposite order.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
@@ -12,7 +12,7 @@ using Flip = LeaseTable::Flip;
 
 namespace {
 
-constexpr WorkerId kWorker{3};
+constexpr WorkerId kSteppedWorker{3};
 constexpr std::uint32_t kLeases = 12;
 
 auto leases() {
@@ -29,24 +29,24 @@ void revoke_all(LeaseTable& table) {
   std::ranges::transform(leases(), flips.begin(), [](LeaseId lease) {
     return Flip{lease, LeaseState::Revoked, RevokeReason::Operator};
   });
-  table.store_words(kWorker, flips, TimePoint{7'000});
+  table.store_words(kSteppedWorker, flips, TimePoint{7'000});
 }
 
-/// Says so where the machine forbids it; the other tests of this room still hold there.
+/// Warns where the machine forbids ptrace; the other tests of this folder need none.
 bool can_step(const testing::SteppedBroker& broker) {
-  if (!broker.can_step()) WARN("ptrace is forbidden here: the order of stores was not looked at");
+  if (!broker.can_step()) WARN("ptrace is forbidden here: the order of stores is not checked");
   return broker.can_step();
 }
 
 }  // namespace
 
-TEST_CASE("lease table: whoever sees the counter moved finds every word down already") {
+TEST_CASE("lease table: a reader that sees the moved counter finds every word stored") {
   testing::SteppedBroker broker(grant_all, revoke_all);
   if (!can_step(broker)) return;
   std::uint64_t last_count = 1;
   bool always_after_the_words = true;
   const std::uint64_t steps = broker.step_through([&](const TableReader& reader) {
-    last_count = reader.revocations(kWorker).load();
+    last_count = reader.revocations(kSteppedWorker).load();
     const bool all_down = std::ranges::all_of(leases(), [&](LeaseId lease) {
       return reader.word_of(lease).state() == LeaseState::Revoked;
     });
@@ -57,7 +57,7 @@ TEST_CASE("lease table: whoever sees the counter moved finds every word down alr
   CHECK(steps > 2 * kLeases);
 }
 
-TEST_CASE("lease table: whoever sees a word down finds the time of the flip already") {
+TEST_CASE("lease table: a reader that sees a revoked word finds its flip time") {
   testing::SteppedBroker broker(grant_all, revoke_all);
   if (!can_step(broker)) return;
   bool always_stamped = true;
@@ -70,11 +70,12 @@ TEST_CASE("lease table: whoever sees a word down finds the time of the flip alre
   CHECK(always_stamped);
 }
 
-TEST_CASE("lease table: whoever sees a grant finds its deadline and a clean slot already") {
+TEST_CASE("lease table: a reader that sees a grant finds its deadline and a clean slot") {
   const auto fence_then_nothing = [](LeaseTable& table) {
     table.grant({2, 5}, TimePoint{9'000});
     table.set_drain_deadline({2, 5}, TimePoint{8'000});
-    table.store_words(kWorker, std::array{Flip{{2, 5}, LeaseState::Fenced, RevokeReason::Released}},
+    table.store_words(kSteppedWorker,
+                      std::array{Flip{{2, 5}, LeaseState::Fenced, RevokeReason::Released}},
                       TimePoint{7'000});
   };
   testing::SteppedBroker broker(fence_then_nothing,

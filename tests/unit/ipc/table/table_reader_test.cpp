@@ -19,11 +19,11 @@ using Flip = LeaseTable::Flip;
 
 namespace {
 
-constexpr WorkerId kWorker{3};
-constexpr TimePoint kDeadline{9'000};
+constexpr WorkerId kReadingWorker{3};
+constexpr TimePoint kGrantDeadline{9'000};
 constexpr int kFixedSize = F_SEAL_SHRINK | F_SEAL_GROW;
 
-/// A table as a stranger may send it: every number can be a lie.
+/// A table with arbitrary numbers, as a hostile process may send it.
 struct ForgedTable {
   std::uint64_t magic = kTableMagic;
   std::uint64_t said_size_bytes = table_size_bytes(8);
@@ -71,35 +71,35 @@ struct Pair {
 
 }  // namespace
 
-TEST_CASE("table reader: a table told truthfully is attached") {
+TEST_CASE("table reader: a valid table is attached") {
   const auto reader = TableReader::attach(ForgedTable{}.send());
   REQUIRE(reader);
   CHECK(reader->slot_count() == 8);
 }
 
-TEST_CASE("table reader: a descriptor that could be written through is refused") {
+TEST_CASE("table reader: a writable descriptor is rejected") {
   check_untrusted({.open_mode = O_RDWR});
 }
 
-TEST_CASE("table reader: memory whose size could change is refused") {
+TEST_CASE("table reader: memory whose size could change is rejected") {
   check_untrusted({.seals = 0});
   check_untrusted({.seals = F_SEAL_SHRINK});
   check_untrusted({.seals = F_SEAL_GROW});
 }
 
-TEST_CASE("table reader: what is no memory object at all is refused") {
+TEST_CASE("table reader: a descriptor of anything but a memory object is rejected") {
   check_refused(UniqueFd(), Errc::UntrustedSegment);
   check_refused(UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)), Errc::UntrustedSegment);
   check_refused(UniqueFd(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), Errc::UntrustedSegment);
 }
 
-TEST_CASE("table reader: memory too small for a header is refused before it is read") {
+TEST_CASE("table reader: memory too small for a header is rejected before it is read") {
   check_untrusted({.real_size_bytes = table_size_bytes(0) - 1});
   check_untrusted({.real_size_bytes = 32});
   check_untrusted({.real_size_bytes = 0});
 }
 
-TEST_CASE("table reader: another magic, version or size is final") {
+TEST_CASE("table reader: a wrong magic, version or size is a final error") {
   check_untrusted({.magic = kWorkerSegmentMagic});
   check_untrusted({.magic = 0});
   check_untrusted({.abi_version = kSegmentAbiVersion + 1});
@@ -111,27 +111,28 @@ TEST_CASE("table reader: another magic, version or size is final") {
   check_untrusted({.worker_count = 0});
 }
 
-TEST_CASE("table reader: a version not stored yet may be tried again") {
+TEST_CASE("table reader: a version not stored yet is retryable") {
   check_refused(ForgedTable{.magic = 0, .abi_version = 0}.send(), Errc::ConnectionLost);
   CHECK(is_retryable(Errc::ConnectionLost));
 }
 
-TEST_CASE("table reader: what the broker stores is what the reader sees") {
+TEST_CASE("table reader: the reader sees the broker's stores") {
   Pair pair;
-  pair.table.grant({2, 5}, kDeadline);
+  pair.table.grant({2, 5}, kGrantDeadline);
   CHECK(pair.reader.word_of({2, 5}) == LeaseWord::make(5, LeaseState::Live));
-  CHECK(pair.reader.deadline({2, 5}) == kDeadline);
-  CHECK(pair.reader.revocations(kWorker).load() == 1);
-  pair.table.store_words(
-      kWorker, std::array{Flip{{2, 5}, LeaseState::Revoked, RevokeReason::TtlExpired}}, kDeadline);
+  CHECK(pair.reader.deadline({2, 5}) == kGrantDeadline);
+  CHECK(pair.reader.revocations(kReadingWorker).load() == 1);
+  pair.table.store_words(kReadingWorker,
+                         std::array{Flip{{2, 5}, LeaseState::Revoked, RevokeReason::TtlExpired}},
+                         kGrantDeadline);
   CHECK(pair.reader.word_of({2, 5}) ==
         LeaseWord::make(5, LeaseState::Revoked, RevokeReason::TtlExpired));
-  CHECK(pair.reader.revocations(kWorker).load() == 2);
+  CHECK(pair.reader.revocations(kReadingWorker).load() == 2);
 }
 
 TEST_CASE("table reader: a dependency compares with the live word of its own generation") {
   Pair pair;
-  pair.table.grant({2, 5}, kDeadline);
+  pair.table.grant({2, 5}, kGrantDeadline);
   const LeaseDependency dependency = required(pair.reader.dependency({2, 5}));
   CHECK(dependency.slot == 2);
   CHECK(dependency.granted == LeaseWord::make(5, LeaseState::Live));
@@ -142,10 +143,10 @@ TEST_CASE("table reader: a dependency compares with the live word of its own gen
 TEST_CASE(
     "table reader: a slot that has moved on to another generation is fenced for the old one") {
   Pair pair;
-  pair.table.grant({2, 5}, kDeadline);
-  pair.table.store_words(kWorker,
+  pair.table.grant({2, 5}, kGrantDeadline);
+  pair.table.store_words(kReadingWorker,
                          std::array{Flip{{2, 5}, LeaseState::Fenced, RevokeReason::Released}}, {});
-  pair.table.grant({2, 6}, kDeadline);
+  pair.table.grant({2, 6}, kGrantDeadline);
   CHECK(pair.reader.word_of({2, 5}) == LeaseWord::make(5, LeaseState::Fenced));
   CHECK(pair.reader.word_of({2, 6}).state() == LeaseState::Live);
 }
@@ -161,14 +162,14 @@ TEST_CASE("table reader: a slot beyond the table is an unknown lease") {
   CHECK(pair.reader.dependency({7, 1}));
 }
 
-TEST_CASE("table reader: a worker that stores to its table dies of it") {
+TEST_CASE("table reader: a worker that stores to its table dies by SIGSEGV") {
   const LeaseTable table = required(LeaseTable::create(8));
   const UniqueFd fd = required(table.reader_fd());
   const auto end = testing::run_in_child([&] {
     const auto reader = required(TableReader::attach(required(fd.duplicate())));
-    const_cast<std::atomic<std::uint64_t>&>(reader.revocations(kWorker)).store(77);
+    const_cast<std::atomic<std::uint64_t>&>(reader.revocations(kReadingWorker)).store(77);
     return 0;
   });
   CHECK(end.killed_by == SIGSEGV);
-  CHECK(table.revocations(kWorker) == 1);
+  CHECK(table.revocations(kReadingWorker) == 1);
 }

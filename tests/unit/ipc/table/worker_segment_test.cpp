@@ -13,7 +13,7 @@ using testing::required;
 
 namespace {
 
-/// Both ends of one segment, and a shorthand for what a thread announces.
+/// Both ends of one segment.
 struct Segment {
   WorkerSegmentReader reader = required(WorkerSegmentReader::create());
   WorkerSegmentWriter writer = required(WorkerSegmentWriter::attach(required(reader.writer_fd())));
@@ -32,7 +32,7 @@ struct ForgedSegment {
   std::uint64_t abi_version = kSegmentAbiVersion;
 };
 
-/// The descriptor of a segment whose every number can be a lie.
+/// The descriptor of a segment with arbitrary numbers.
 UniqueFd forged_segment(const ForgedSegment& segment) {
   const auto object =
       required(MemoryObject::create({.name = "test", .size_bytes = segment.size_bytes}));
@@ -53,7 +53,7 @@ TEST_CASE("worker segment: threads that never ran are quiet for every scope") {
   CHECK(segment.is_quiet(seen, kEngineScope));
 }
 
-TEST_CASE("worker segment: one that outlived its broker says what the worker announced") {
+TEST_CASE("worker segment: a kept segment has the worker's announcements") {
   Segment segment;
   segment.announce(5, 9, Touches::TenantMemory);
   const WorkerSegmentReader again =
@@ -65,7 +65,7 @@ TEST_CASE("worker segment: one that outlived its broker says what the worker ann
   CHECK(again.is_quiet_since(seen, kTenantScope));
 }
 
-TEST_CASE("worker segment: a kept one is checked like any other") {
+TEST_CASE("worker segment: a kept segment is checked like any other") {
   for (const ForgedSegment& lie : {ForgedSegment{.size_bytes = 64}, ForgedSegment{.magic = 1},
                                    ForgedSegment{.abi_version = kSegmentAbiVersion + 1}}) {
     const auto adopted = WorkerSegmentReader::adopt(forged_segment(lie));
@@ -124,7 +124,7 @@ TEST_CASE("worker segment: a unit begun after the snapshot is not waited for") {
   CHECK(segment.is_quiet(seen, kTenantScope));
 }
 
-TEST_CASE("worker segment: a value no gate writes is waited for and breaks nothing") {
+TEST_CASE("worker segment: a value that no gate writes is waited for and does no harm") {
   Segment segment;
   segment.writer.announce(5).store(~std::uint64_t{0});
   const auto seen = segment.reader.snapshot();
@@ -133,7 +133,7 @@ TEST_CASE("worker segment: a value no gate writes is waited for and breaks nothi
   CHECK(segment.is_quiet(seen, kTenantScope));
 }
 
-TEST_CASE("worker segment: a worker attaches to nothing but a worker segment") {
+TEST_CASE("worker segment: a worker attaches only to a worker segment") {
   const auto check_refused = [](UniqueFd fd) {
     const auto writer = WorkerSegmentWriter::attach(std::move(fd));
     REQUIRE_FALSE(writer);
@@ -149,7 +149,7 @@ TEST_CASE("worker segment: a worker attaches to nothing but a worker segment") {
   CHECK(WorkerSegmentWriter::attach(forged_segment({})));
 }
 
-TEST_CASE("worker segment: a thread beyond the segment is our own broken promise") {
+TEST_CASE("worker segment: a thread index beyond the segment aborts") {
   const WorkerSegmentReader reader = required(WorkerSegmentReader::create());
   const UniqueFd fd = required(reader.writer_fd());
   const auto end = testing::run_in_child([&] {
