@@ -24,9 +24,9 @@
 #include <string>
 #include <vector>
 
+#include "common/checksum.hpp"
 #include "kernels/op_args.hpp"
 #include "worker/kv/block_pool.hpp"
-#include "worker/kv/checksum.hpp"
 #include "worker/kv/sampling_lists.hpp"
 
 namespace leasehold {
