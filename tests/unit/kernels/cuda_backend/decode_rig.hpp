@@ -3,6 +3,7 @@
 ///
 /// Lifetime: neither copied nor moved. Threads: steps from one at a time. The destructor restores
 /// and releases the card.
+#pragma once
 
 #include <functional>
 #include <memory>
