@@ -52,8 +52,9 @@ class BrokerThread {
   void revoke(LeaseId lease, const std::stop_token& stop) {
     const LeaseTable::Flip flip{lease, LeaseState::Revoked, RevokeReason::Operator};
     rig_.broker_table().store_words(kWorker, std::span(&flip, 1), TimePoint{1});
-    const WorkerSegmentReader::Snapshot seen = rig_.segment().snapshot();
-    while (!rig_.segment().is_quiet_since(seen, Touches::TenantMemory) && !stop.stop_requested()) {
+    const WorkerSegmentReader::Snapshot seen = rig_.worker_segment().snapshot();
+    while (!rig_.worker_segment().is_quiet_since(seen, Touches::TenantMemory) &&
+           !stop.stop_requested()) {
       std::this_thread::yield();
     }
     const std::scoped_lock lock(mutex_);
