@@ -1,5 +1,5 @@
 /// The closed list of error codes. The same names appear everywhere: C++ `Errc`, JSON
-/// `error.data.code`, exit codes of the command-line tools, metric labels.
+/// `error.data.code`, messages; each has an exit code of the command-line tools.
 ///
 /// C++20-clean: kernels may include it.
 #pragma once

@@ -1,4 +1,4 @@
-/// Classifies the errors that mean that a lease has ended.
+/// The errors that mean that a lease has ended.
 #pragma once
 
 #include "common/errc.hpp"

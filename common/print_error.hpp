@@ -1,7 +1,7 @@
-/// Prints errors to stderr, one printable line each, and checks that stdout took the answer.
+/// Prints errors to stderr, one printable line each, and checks that stdout accepted the output.
 ///
 /// Threads: one. Errors: nothing here throws for a stream that cannot be written, unlike
-/// fmt::print. A line that stderr does not take is lost; the exit code still reports the error.
+/// fmt::print. A line that stderr does not accept is lost; the exit code still reports the error.
 #pragma once
 
 #include <string>
@@ -21,10 +21,10 @@ std::string format_error(std::string_view program, const Error& error);
 /// Prints the error to stderr. Returns the exit code.
 int print_error(std::string_view program, const Error& error);
 
-/// Flushes stdout at the end of a program. Errors: DiskFull when stdout did not take everything.
+/// Flushes stdout at the end of a program. Errors: DiskFull when stdout did not accept everything.
 Result<void> flush_stdout();
 
-/// Ends main: returns `exit_code`, or prints and returns the error of a lost answer.
+/// Ends main: returns `exit_code`, or prints the error of lost output and returns its code.
 int finish_program(std::string_view program, int exit_code);
 
 }  // namespace leasehold

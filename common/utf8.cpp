@@ -61,7 +61,7 @@ void append_decomposed(std::vector<utf8proc_int32_t>& out, std::uint32_t code_po
 }
 
 /// utf8proc sorts combining marks by exchanging neighbours, which takes quadratic time for a long
-/// run of marks; a prompt may be one.
+/// run of marks. A prompt may consist of marks only.
 void sort_marks(std::vector<utf8proc_int32_t>& code_points) {
   for (auto mark = code_points.begin(); mark != code_points.end();) {
     mark = std::find_if_not(mark, code_points.end(), is_starter);

@@ -19,8 +19,8 @@ struct RegionDescriptor {
   bool writable = false;
 };
 
-/// Descriptors are named, and duplicated when the answer is sent, so that an answer can be
-/// repeated.
+/// `descriptors` only names descriptors. They are duplicated when the answer is sent, so that the
+/// same answer can be sent again.
 struct Answer {
   std::variant<wire::Empty, wire::LeasesTouched, wire::LeaseAcquired, wire::LeaseRenewed,
                wire::LeaseResized, wire::WorkerAttached, wire::WeightsOpened, wire::ExtentShape,

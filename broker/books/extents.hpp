@@ -12,6 +12,8 @@
 ///                                  └─ProcessExit─► Scrubbing ─reported free by the driver─► Free
 ///                                                      └─not reported free─► Quarantined
 ///
+///   Quarantined ─release by an operator, verified once more─► Scrubbing ─► Free
+///
 /// A Free extent is only capacity. Its memory object is created at the grant (a fresh memfd is
 /// zero) and closed when the extent is free again, so an `ExtentId` is never reused. Retained is
 /// for memory of a tenant whose worker died; nothing enters it yet.

@@ -64,7 +64,7 @@ struct LeaseRecord {
   TimePoint flipped_at;               ///< As stored in the table; zero until WordsStored.
   TimePoint rebound_at;               ///< Zero: no request was rebound to another lease.
   std::optional<LeaseId> rebound_to;  ///< The lease of the first rebound request.
-  TimePoint stopped_at;  ///< The worker stopped it at its deadline before the flip. Zero: no.
+  TimePoint stopped_at;  ///< When the worker stopped it at its deadline, before the flip; or zero.
   wire::RevokeClocks clocks;
 
   LeaseId id() const { return id_of(lease); }

@@ -16,7 +16,7 @@
 
 namespace leasehold {
 
-/// The caller of a call, and the key of its reply.
+/// The process that made a call, and the key under which the reply is cached.
 struct Caller {
   CallId call;
   ConnectionId connection;

@@ -1,8 +1,8 @@
 /// The broker's state as journal rows: one value per object.
 ///
 /// A row is the state of its object after a decision and replaces the previous one. An extent's
-/// state is not written where it follows from its lease: Draining and Scrubbing of a Revoked or
-/// Fenced one. Units: times are boot-time nanoseconds, valid under the same boot id only.
+/// state is not written where it follows from its lease: Draining or Scrubbing while the lease is
+/// Revoked or Fenced. Units: times are boot-time nanoseconds, valid under the same boot id only.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +68,7 @@ struct LeaseRow {
   RegionId region;
   std::string model;  ///< Engine leases only, as shown to operators.
   std::string part;
-  LeaseId replaces;  ///< Generation 0: none. Also replaced_by.
+  LeaseId replaces;  ///< Generation 0: none; likewise for replaced_by.
   LeaseId replaced_by;
   std::int64_t granted_ns = 0;
 };
@@ -118,12 +118,12 @@ struct ShapeRow {
   std::uint64_t extent_size_bytes = 0;
 };
 
-/// What an operator did or tried. Never changed; `brokerctl operator-actions` shows it.
+/// What an operator did or tried. Never changed; `brokerctl actions` shows it.
 struct OperatorActionRow {
   std::int64_t at_boottime_ns = 0;
   std::uint32_t uid = 0;
   std::string action;  ///< "admit", "revoke", "drain", "quarantine_release"
-  std::string object;  ///< "lease:17.4", "tenant:acme", "extent:5", "region:3"
+  std::string object;  ///< "lease:17.4", "tenant:acme", "part:blk.1@w1", "extent:5", "region:3"
   std::string reason;  ///< As the operator gave it; empty if the action takes none.
   bool done = true;    ///< False: refused.
 };

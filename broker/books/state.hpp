@@ -46,12 +46,12 @@ struct State {
   WeightsStore weights;
   RequestBook requests;
   journal::Reserved reserved;       ///< Ids up to these are reserved in the journal.
-  std::uint64_t leases_fenced = 0;  ///< Ever.
-  std::uint64_t tampered = 0;       ///< Table entries that other processes changed, ever.
-  std::uint64_t decisions = 0;      ///< Ever.
+  std::uint64_t leases_fenced = 0;  ///< Since the broker started, like the other counters below.
+  std::uint64_t tampered = 0;       ///< Table entries that other processes changed.
+  std::uint64_t decisions = 0;
   bool stopping = false;
-  bool device_lost = false;         ///< No device agent runs: nothing can be allocated.
-  std::uint32_t device_losses = 0;  ///< Ever.
+  bool device_lost = false;  ///< No device agent runs: nothing can be allocated.
+  std::uint32_t device_losses = 0;
 };
 
 }  // namespace leasehold

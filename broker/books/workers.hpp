@@ -1,11 +1,13 @@
 /// Worker processes and their states.
 ///
-///   Attached ─worker.ready─► Ready          both: socket open, process alive
-///    ▲ └────────┴─socket EOF or killed─► Lost      no new leases; the process may still run
-///    └─────────resume, within its grace──┘ └─pidfd readable─► Gone     its mappings no longer
-///    exist
+///   Attached ─worker.ready─► Ready
+///    ▲ └────────┴─socket EOF or killed─► Lost
+///    └─────────resume, within its grace──┘ └─pidfd readable─► Gone
 ///
-/// A worker that wrote to memory after its fence is Lost, too, with its socket open.
+/// Attached and Ready: the socket is open and the process runs. Lost: the worker gets no new
+/// leases, but its process may still run. Gone: the process and its mappings no longer exist.
+///
+/// A worker that wrote to memory after its fence becomes Lost while its socket is open.
 /// After a broker restart every worker that still runs is Lost with a reattach grace, during which
 /// its leases are unchanged. Threads: one.
 #pragma once

@@ -1,4 +1,4 @@
-// `brokerctl admit`: creates or changes a tenant's policy.
+// `brokerctl tenants admit`: creates or changes a tenant's policy.
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/record.hpp"
 

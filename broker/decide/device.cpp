@@ -123,7 +123,8 @@ void decide_event(Decision& decision, const SettleAnswered& answered) {
   fence_all(decision, std::vector<ProvenLease>{{answered.lease, *answered.proof}});
 }
 
-/// Revokes every lease and keeps running. Workers keep what they imported until they exit.
+/// The broker revokes every lease and keeps running. Workers keep what they imported until they
+/// exit.
 void decide_event(Decision& decision, const DeviceLost& lost) {
   State& state = decision.state;
   state.device_lost = true;

@@ -15,8 +15,9 @@ void note_quiet(LeaseRecord& record, TimePoint seen_at) {
   if (record.clocks.quiet_ns < 0) record.clocks.quiet_ns = (seen_at - record.revoked_at()).count();
 }
 
-/// Frees an extent that is still zero. Any allocated byte means that a worker wrote after the
-/// fence: the extent is quarantined until an operator releases it.
+/// Frees an extent with no allocated bytes. Allocated bytes mean that a worker wrote after the
+/// fence or, on a device, that the driver did not report the memory free. Such an extent is
+/// quarantined until an operator releases it.
 void finish_extent(Decision& decision, LeaseRecord* record,
                    const ExtentsVerified::Entry& verified) {
   if (record != nullptr) std::erase(record->extents, verified.extent);

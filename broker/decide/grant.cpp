@@ -285,7 +285,7 @@ void handle_reply(Decision& decision, LeaseRecord& record, const GrantAnswered& 
   if (answered.refused) pending->refused = answered.refused;
   for (const ExtentId extent : answered.extents) pending->waiting.erase(extent);
   if (!pending->waiting.empty()) return;
-  if (!record.acquired && pending->refused) {  // ConnectionClosed ends the lease
+  if (!record.acquired && pending->refused) {  // the ConnectionClosed event ends the lease
     decision.reply(pending->call, std::unexpected(*pending->refused));
   } else {
     finish_grant(decision, record, *pending);
@@ -377,7 +377,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
 
 void decide_event(Decision& decision, const GrantAnswered& answered) {
   const auto found = decision.state.leases.find(answered.lease);
-  if (!found) return;  // the slot has moved on
+  if (!found) return;  // the slot has a newer lease
   LeaseRecord& record = **found;
   // After a timeout the grant is still in flight: the worker may map it later.
   const bool arrived = !refused_with(answered, Errc::TimedOut);

@@ -11,7 +11,7 @@ namespace leasehold {
 /// Extents per `lease.grant`; a message carries at most 64 descriptors.
 inline constexpr std::size_t kExtentsPerGrant = 60;
 
-/// Blocks charged to the tenant's leases that are not Fenced, without `apart`.
+/// Blocks charged to the tenant's leases that are not Fenced, except the lease `apart`.
 std::uint32_t charged_to_others(State& state, const TenantId& tenant, std::optional<LeaseId> apart);
 
 /// Errors: PoolExhausted, which says whether to wait for leases, release quarantined memory, or ask

@@ -15,7 +15,7 @@ void start_liveness_probes(Decision& decision, Worker& worker);
 /// Pings workers whose probe is due, and kills those with too many unanswered probes.
 void probe_liveness(Decision& decision);
 
-/// Start and stop the timeout for calls to the worker about a live lease.
+/// These start and stop the timeout for calls to the worker about a live lease.
 void note_call_sent(Decision& decision, LeaseRecord& record);
 void note_call_answered(Decision& decision, LeaseRecord& record);
 

@@ -26,8 +26,8 @@ std::vector<ExtentId> not_delivered(const State& state, const LeaseRecord& recor
   return missing;
 }
 
-/// No extent was redelivered: the grant never reached the worker, so the lease ends. Some were: the
-/// missing ones belong to a growth that never reached it.
+/// If no extent was redelivered, the grant never reached the worker, and the lease ends. If some
+/// were, the missing ones belong to a growth that never reached it.
 void reconcile_live(Decision& decision, LeaseRecord& record) {
   if (record.scope == wire::LeaseScope::Engine)
     return;  // weights are kept by the broker, not redelivered
@@ -45,7 +45,7 @@ void reconcile_live(Decision& decision, LeaseRecord& record) {
   }
 }
 
-/// The broker may have ended right after the fence, so repeats the punch and the unmap.
+/// The broker may have ended right after the fence, so this repeats the punch and the unmap.
 void reconcile_fenced(Decision& decision, const LeaseRecord& record) {
   if (!record.extents.empty()) decision.add(effect::PunchExtents{record.extents});
   decision.add(effect::SendUnmap{record.worker(), record.id()});

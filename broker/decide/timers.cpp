@@ -13,7 +13,7 @@ namespace {
 /// An unmap waits behind prefaults, so it gets a longer timeout than a fence proof.
 constexpr int kUnmapTimeoutFactor = 5;
 
-/// A worker that does not do `waiting_for` until `until` is killed.
+/// The worker is killed at `until` if the broker still waits for `waiting_for`.
 struct Timeout {
   TimePoint until;
   std::string_view waiting_for;
@@ -89,8 +89,8 @@ void apply_deadlines(Decision& decision) {
 
 void decide_event(Decision&, const Tick&) {}  // `decide` has applied the deadlines already
 
-/// The broker was not running, so every timeout, grace and probe restarts now. Expired TTLs stay
-/// expired: the worker stopped at that deadline by itself.
+/// The broker was not running, so timeouts and probes restart now, and each grace is extended by
+/// the gap. Expired TTLs stay expired: the worker stopped at that deadline by itself.
 void decide_event(Decision& decision, const BrokerStalled& stalled) {
   for (const auto& [id, each] : decision.state.workers.all()) {
     Worker& worker = *decision.state.workers.find(id);

@@ -18,8 +18,8 @@ class Journal {
 
   /// Writes the batch. After an error the rows wait in memory and go with the next write. The
   /// caller may continue where that is safe (a fence), and must undo where it is not (a grant).
-  /// Errors: DiskFull, SystemError. While the reserve lasts, only granting batches fail with
-  /// DiskFull.
+  /// Errors: DiskFull, SystemError. While the reserve lasts, batches that revoke or fence leases
+  /// do not fail with DiskFull.
   virtual Result<void> write(const Batch& batch) = 0;
 
   /// Operator actions, newest first. Errors: BadRequest without a state directory; those of

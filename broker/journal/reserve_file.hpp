@@ -19,7 +19,7 @@ class ReserveFile {
   /// Errors: DiskFull; the file keeps its size.
   Result<void> hold(std::uint64_t size_bytes);
 
-  /// Releases this much of it to the file system, or all of it.
+  /// Releases this much of it to the file system, or all of it if it holds less.
   void give_up(std::uint64_t size_bytes);
 
   std::uint64_t size_bytes() const { return size_bytes_; }

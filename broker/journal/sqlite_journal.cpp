@@ -15,7 +15,7 @@ constexpr std::uint64_t kCheckpointPages = 1000;
 /// At this length the broker itself checkpoints and waits: the checkpointer is too slow.
 constexpr std::uint64_t kMaxLogPages = 16 * kCheckpointPages;
 constexpr std::uint64_t kPageBytes = 4096;
-/// A fence rewrites one page of leases; its log entry has at most two.
+/// A fence rewrites one page of leases; its log entry has at most two pages.
 constexpr std::uint64_t kBytesPerFence = 2 * kPageBytes;
 /// For inner pages, and rows of workers and extents.
 constexpr std::uint64_t kSpareBytes = 16 * kPageBytes;

@@ -2,8 +2,8 @@
 ///
 /// One transaction per batch: synchronous=NORMAL, which survives the end of the broker but not a
 /// power cut, and FULL for durable batches. A reserve file holds space for the fence of every open
-/// lease, so a full disk stops only new grants. Lifetime: the caller holds the lock of the state
-/// directory. Threads: one. Source: https://sqlite.org/wal.html,
+/// lease, so revocations and fences are written on a full disk, too. Lifetime: the caller holds the
+/// lock of the state directory. Threads: one. Source: https://sqlite.org/wal.html,
 /// https://sqlite.org/pragma.html#pragma_synchronous
 #pragma once
 

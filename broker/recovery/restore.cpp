@@ -57,7 +57,7 @@ ExtentState state_of(const ExtentRow& row, LeaseState lease) {
   return lease == LeaseState::Revoked ? ExtentState::Draining : ExtentState::Scrubbing;
 }
 
-/// Nothing for memory that is not quarantined, or was by a broker that journaled no details.
+/// Nothing for memory that is not quarantined, or whose quarantine was journaled without details.
 std::optional<Quarantine> quarantine_of(const journal::QuarantineColumns& columns) {
   if (columns == journal::QuarantineColumns{}) return std::nullopt;
   return Quarantine{.worker = columns.worker,

@@ -176,7 +176,7 @@ void ServerEffects::send_unmap(const effect::SendUnmap& effect) {
       [this, lease = effect.lease](auto reply) { post_(UnmapAnswered{lease, error_of(reply)}); });
 }
 
-/// An error reply is a sign of life as well, except ConnectionLost.
+/// An error reply is also an answer, except ConnectionLost, which the worker did not send.
 void ServerEffects::perform(const effect::SendPing& effect) {
   const wire::WorkerPing ping;
   call_worker(effect.worker, ping.kMethod, {ping.to_json(), {}},
@@ -202,8 +202,8 @@ void ServerEffects::perform(const effect::BeginQuietWatch& effect) {
   const WorkerLink* link = dependencies_.links.find(effect.worker);
   if (link == nullptr) return;  // its exit event is already queued
   dependencies_.quiet.watch(link->segment, {effect.worker, effect.scope, effect.leases});
-  // Poll before the journal is written: leases that are quiet by now need no wakeup_fd and no
-  // timer.
+  // Poll before the journal is written: leases that are quiet by now need neither the wakeup_fd
+  // nor a timer.
   std::vector<LaunchQuiet> proofs = dependencies_.quiet.observe_for(kQuietSpin, clock_);
   if (!proofs.empty()) post_(QuietObserved{std::move(proofs), clock_.now()});
 }
@@ -293,7 +293,7 @@ void ServerEffects::keep(const std::string& name, const UniqueFd& fd) {
 
 /// After `call_timeout`, `on_reply` receives TimedOut. It runs again if the worker replies later,
 /// because that reply may report a change of state. Settle, unmap and ping have no timeout here:
-/// the decisions watch them and kill the worker.
+/// broker/decide has timeouts for them and kills the worker.
 void ServerEffects::call_worker(AttachmentId worker, std::string_view method,
                                 control::Payload payload, OnReply on_reply) {
   WorkerLink* link = dependencies_.links.find(worker);

@@ -70,7 +70,7 @@ std::unique_ptr<FdKeeper> make_fd_keeper(ServiceManagerFdKeeper::Names kept) {
 }
 
 void notify_service_manager(const std::string& state) {
-  (void)::sd_notify(0, state.c_str());  // serve on even if the manager does not listen
+  (void)::sd_notify(0, state.c_str());  // the broker serves even if the manager does not listen
 }
 
 Result<KeptDescriptors> KeptDescriptors::from_service_manager() {

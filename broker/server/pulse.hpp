@@ -14,8 +14,7 @@ class Pulse {
  public:
   /// How often an idle loop must call `poll`.
   static constexpr Duration kPollInterval = std::chrono::milliseconds(50);
-  /// Ten missed polls. With a timeout shorter than this, a stall of the broker counts as time that
-  /// passed.
+  /// Ten missed polls. A shorter stall is not detected, so timeouts continue to run during it.
   static constexpr Duration kStallThreshold = 10 * kPollInterval;
 
   explicit Pulse(TimePoint now) : ran_at_(now) {}

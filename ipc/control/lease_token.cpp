@@ -44,7 +44,8 @@ std::unexpected<Error> refuse() {
               "this worker does not accept the lease token; acquire a lease and use its token");
 }
 
-/// Parses the part between version and MAC: "17.4:tenant:". A tenant may contain ':', a lease not.
+/// Parses the part between version and MAC: "17.4:tenant:". A tenant id may contain ':', a lease id
+/// may not.
 Result<LeaseClaim> parse_claim(std::string_view text) {
   const auto colon = text.find(':');
   if (colon == std::string_view::npos) return refuse();

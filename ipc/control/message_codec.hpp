@@ -1,9 +1,8 @@
 /// The bodies of Message<T>. Only messages_*.cpp include this header.
 ///
-/// To add a message T, write in its source file:
-///   - `describe(Is<T> auto& m, auto& fields)`, which names every field with its rule. The writer
-///   and
-///     the reader both visit it. It is in the namespace of T, found by argument-dependent lookup.
+/// To add a message T, declare it in a messages_*.hpp and write in its source file:
+///   - `describe(Is<T> auto& m, auto& fields)`, which names every field with its rule. Writer and
+///     reader both visit it. It is in the namespace of T, found by argument-dependent lookup.
 ///   - `Result<void> validate(const T&)` when a rule covers several fields. It runs after reading.
 ///   - `template struct Message<T>;` at the end of the file.
 #pragma once

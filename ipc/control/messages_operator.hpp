@@ -30,7 +30,7 @@ struct TenantAdmit : Message<TenantAdmit> {
 
 /// `lease.revoke`: revokes one lease, all leases of a tenant, or the engine leases on a part of the
 /// weights. Exactly one of the three is given. Reply: LeasesTouched. Errors: UnknownLease,
-/// LeaseFenced, UnknownTenant.
+/// StaleGeneration, LeaseFenced, UnknownTenant.
 struct LeaseRevoke : Message<LeaseRevoke> {
   static constexpr std::string_view kMethod = "lease.revoke";
   std::optional<LeaseId> lease;
@@ -43,8 +43,8 @@ struct LeaseRevoke : Message<LeaseRevoke> {
   RequestId request_id;
 };
 
-/// `lease.drain`: accepts no new work from now on, and revokes (`drain_deadline`) after `grace_ms`.
-/// Exactly one of lease and tenant is given. Reply: LeasesTouched.
+/// `lease.drain`: the leases accept no new work from now on, and are revoked after `grace_ms` with
+/// the reason `drain_deadline`. Exactly one of lease and tenant is given. Reply: LeasesTouched.
 struct LeaseDrain : Message<LeaseDrain> {
   static constexpr std::string_view kMethod = "lease.drain";
   std::optional<LeaseId> lease;

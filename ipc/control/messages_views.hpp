@@ -44,7 +44,7 @@ struct LeaseView : Message<LeaseView> {
   std::string proof;  ///< Kind of fence proof, e.g. "LaunchQuiet"; empty until fenced.
   std::uint32_t extents = 0;
   std::uint64_t size_bytes = 0;
-  std::uint32_t quarantined_extents = 0;  ///< Extents written to after the fence.
+  std::uint32_t quarantined_extents = 0;  ///< Extents whose teardown is unproven.
   std::int64_t deadline_boottime_ns = 0;
   std::int64_t drain_deadline_boottime_ns = 0;  ///< 0 means not draining.
   std::optional<LeaseId> replaced_by;           ///< Where a request continued, or what replaced it.
@@ -60,8 +60,8 @@ struct ExtentView : Message<ExtentView> {
   std::uint64_t inode = 0;  ///< Of the memory object; identifies it outside the broker.
 };
 
-/// Quarantined memory: a worker wrote to it after the fence. The broker does not lease it again
-/// until an operator releases it. Exactly one of extent and region is given.
+/// Quarantined memory: its teardown is unproven. The broker does not lease it again until an
+/// operator releases it. Exactly one of extent and region is given.
 struct QuarantineView : Message<QuarantineView> {
   std::optional<ExtentId> extent;
   std::optional<RegionId> region;
@@ -69,7 +69,7 @@ struct QuarantineView : Message<QuarantineView> {
   std::string worker;            ///< The worker of that lease; empty when no longer known.
   std::int64_t since_boottime_ns = 0;
   std::uint64_t size_bytes = 0;
-  std::string why;
+  std::string why;  ///< Why it is quarantined, in words.
 };
 
 struct WorkerView : Message<WorkerView> {
@@ -94,7 +94,7 @@ struct OperatorActionView : Message<OperatorActionView> {
   std::int64_t at_unix_s = 0;
   std::uint32_t uid = 0;
   std::string action;  ///< "admit", "revoke", "drain", "quarantine_release"
-  std::string object;  ///< "lease:17.4", "tenant:acme", "extent:5", "region:3"
+  std::string object;  ///< "lease:17.4", "tenant:acme", "part:blk.1@w1", "extent:5", "region:3"
   std::string reason;  ///< As the operator gave it; empty for actions that take none.
   bool done = true;    ///< False when the broker refused it.
 };

@@ -92,8 +92,8 @@ struct LeaseAttach : Message<LeaseAttach> {
 
 /// `lease.redeliver`: after a resume, returns the memory of a lease that the worker still maps,
 /// with one descriptor per extent and at most 60 per call. The worker repeats it until all memory
-/// is delivered, then calls `worker.ready`. The broker takes any other memory as unmapped. Reply:
-/// Empty. Errors: UntrustedSegment (not the memory that was granted), UnknownLease,
+/// is delivered, then calls `worker.ready`. Memory that is not redelivered counts as unmapped.
+/// Reply: Empty. Errors: UntrustedSegment (not the memory that was granted), UnknownLease,
 /// PermissionDenied.
 struct LeaseRedeliver : Message<LeaseRedeliver> {
   static constexpr std::string_view kMethod = "lease.redeliver";

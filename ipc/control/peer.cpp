@@ -82,7 +82,7 @@ void SocketPeer::read_some() {
   process_lines();
 }
 
-/// One turn: processes a few lines, so that the other peers of this io_context wait for no more.
+/// One turn: processes only a few lines, then lets the other peers of this io_context run.
 void SocketPeer::process_lines() {
   for (std::size_t weight = 0; state_ == State::Open && weight < kTurnWeight;) {
     auto line = inbox_.next();
@@ -100,7 +100,8 @@ void SocketPeer::process_lines() {
   });
 }
 
-/// All arrived lines are processed. From an end that no longer reads, takes what it already sent.
+/// Called when all arrived lines are processed. If the other end no longer reads, still receives
+/// what it has already sent.
 void SocketPeer::read_more() {
   if (!write_broken_) return wait_readable();
   if (++drain_reads_ > kMaxDrainReads) return finish(why_);

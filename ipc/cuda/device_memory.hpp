@@ -81,7 +81,7 @@ class DeviceMapping {
       : context_(&context), begin_(address), size_bytes_(size_bytes) {}
   Result<void> allow(MapAccess access) const;
 
-  const Context* context_;  // none: moved from
+  const Context* context_;  // null after a move
   CUdeviceptr begin_;
   std::size_t size_bytes_;
   bool mapped_ = false;

@@ -69,9 +69,9 @@ struct GateRefusal {
   std::uint16_t layer = 0;
 };
 
-/// Called at most once per sequence and step, and at most once per step for the engine.
-/// Threads: called on the gate thread that found the refusal. Must return quickly, must not throw
-/// and must not touch leased memory.
+/// `refused` is called at most once per sequence and step, and at most once per step for the
+/// engine. Threads: called on the gate thread that found the refusal. Must return quickly, must not
+/// throw and must not touch leased memory.
 class RefusalListener {
  public:
   virtual ~RefusalListener() = default;

@@ -1,5 +1,5 @@
 /// The closed list of sites where a worker touches leased memory or scratch memory for a tenant.
-/// Errors, events, fault labels and benchmarks use these names. C++20-clean.
+/// Errors, events and benchmarks use these names. C++20-clean.
 #pragma once
 
 #include <cstdint>

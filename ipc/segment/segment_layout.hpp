@@ -2,21 +2,20 @@
 ///
 /// Lease table (one per broker; the broker writes, workers map it read-only):
 ///
-///   TableHeader (64 B) | WorkerCounter[kMaxWorkers] (64 B each) | LeaseSlot[slot_count] (64 B
-///   each)
+///   TableHeader | WorkerCounter[kMaxWorkers] | LeaseSlot[slot_count]
 ///
 ///     broker: words of slot s    Closed → Live (grant) → Revoked (revoke) → Fenced (fence)
 ///     broker: counter of w       += 1 after every store that revokes or fences a word of worker w
 ///
 /// Worker segment (one per worker; the worker writes, the broker reads it and never trusts it):
 ///
-///   WorkerSegmentHeader (64 B) | AnnounceSlot[kMaxGateThreads] (64 B each)
+///   WorkerSegmentHeader | AnnounceSlot[kMaxGateThreads]
 ///
-///     worker thread t: announce  = seq << 2 | touches, around every unit
-///     (ipc/segment/launch_gate.hpp)
+///     worker thread t: announce  = seq << 2 | touches, around every unit (launch_gate.hpp)
 ///
-/// Both are memfds of fixed size, sealed against shrinking and growing. Everything a reader finds
-/// here is input: attach checks magic, version and sizes before use.
+/// Every entry has 64 bytes. Both segments are memfds of fixed size, sealed against shrinking and
+/// growing. Everything a reader finds here is input: attach checks magic, version and sizes before
+/// use.
 ///
 /// Units: times are boot-time nanoseconds; 0 means "none". C++20-clean.
 #pragma once

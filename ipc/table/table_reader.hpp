@@ -38,7 +38,7 @@ class TableReader {
   /// The lease's current word. A slot that holds another generation reads as Fenced.
   LeaseWord word_of(LeaseId lease) const;
 
-  // Zero for a slot beyond the table.
+  /// Zero for a slot beyond the table; likewise for the two times below.
   TimePoint deadline(LeaseId lease) const;
   /// Zero when the lease is not draining.
   TimePoint drain_deadline(LeaseId lease) const;
