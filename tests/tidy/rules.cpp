@@ -213,7 +213,7 @@ Findings plain_mappings_outside_ipc(const Sources& sources) {
   constexpr std::array<Pattern, 2> kMapping{{{"Mapping::map("}, {"mmap("}}};
   return code_matching(sources, kMapping, [](std::string_view path) {
     return (path.starts_with("worker/") || path.starts_with("broker/")) &&
-           !path.starts_with("worker/model/");  // maps files of weights, not leased memory
+           !path.starts_with("worker/gguf/");  // maps model files, not leased memory
   });
 }
 

@@ -130,8 +130,8 @@ TEST_CASE("on a card: a worker that requests the CPU fails with a hint") {
   };
   const auto [arguments, hint] =
       GENERATE(RejectedOptions{{"--device", "cpu"}, "--device auto"},
-               RejectedOptions{{"--backend", "cpu"}, "leave --backend out"},
-               RejectedOptions{{"--backend", "reference"}, "--backend out"});
+               RejectedOptions{{"--backend", "cpu"}, "omit --backend"},
+               RejectedOptions{{"--backend", "reference"}, "omit --backend"});
   CAPTURE(arguments);
   SystemSpec spec = on_card(arguments);
   spec.start_worker = false;
