@@ -81,8 +81,8 @@ std::string_view included_path(std::string_view line) {
   return line.substr(0, line.find('"'));
 }
 
-/// ipc/ is four rooms: what kernels may see, what maps memory, what talks, what calls a card's
-/// driver. Of the broker one process may do that, and it is no broker; of the kernels one folder.
+/// ipc/ has four components: what kernels may include, what maps memory, what communicates, and
+/// what calls the CUDA driver. Only the device agent and kernels/cuda may call the driver.
 std::string component_of(std::string_view path) {
   if (path.starts_with("ipc/cuda/")) return "ipc_cuda";
   if (path.starts_with("kernels/cuda/")) return "kernels_cuda";
@@ -112,6 +112,42 @@ const std::map<std::string, std::set<std::string>>& allowed_dependencies() {
         "kernels_cuda", "worker", "broker"}},
   };
   return kBelow;
+}
+
+/// Broker and worker have layers of their own: the folders that each folder may include. Folders
+/// that are not listed, and the files above them, may include every folder.
+const std::map<std::string, std::set<std::string>>& allowed_folders() {
+  static const std::map<std::string, std::set<std::string>> kBelow{
+      {"broker/books", {}},
+      {"broker/decide", {"broker/books"}},
+      {"broker/journal", {"broker/books"}},
+      {"broker/memory", {"broker/books", "broker/decide"}},
+      {"broker/recovery", {"broker/books", "broker/decide"}},
+      {"broker/supervise", {"broker/books", "broker/recovery"}},
+      {"worker/gguf", {}},
+      {"worker/text", {"worker/gguf"}},
+      {"worker/model", {"worker/gguf"}},
+      {"worker/kv", {"worker/text"}},
+      {"worker/schedule", {"worker/kv", "worker/text"}},
+      {"worker/engine", {"worker/kv", "worker/model", "worker/schedule", "worker/text"}},
+      {"worker/lease", {"worker/engine", "worker/model"}},
+  };
+  return kBelow;
+}
+
+/// "broker/decide" of "broker/decide/core.cpp"; "broker" of "broker/main.cpp".
+std::string folder_of(std::string_view path) {
+  const auto first = path.find('/');
+  const auto second = first == std::string_view::npos ? first : path.find('/', first + 1);
+  return std::string(path.substr(0, second == std::string_view::npos ? first : second));
+}
+
+bool folder_may_include(std::string_view path, std::string_view included) {
+  const std::string from = folder_of(path);
+  const std::string to = folder_of(included);
+  const auto below = allowed_folders().find(from);
+  if (below == allowed_folders().end() || from == to) return true;
+  return !(to.starts_with("broker") || to.starts_with("worker")) || below->second.contains(to);
 }
 
 bool may_include(const std::string& component, const std::string& included) {
@@ -223,7 +259,9 @@ Findings layering_violations(const Sources& sources) {
     const std::string component = component_of(file.path);
     for (std::size_t i = 0; i < file.code.size(); ++i) {
       const std::string_view included = included_path(file.code[i]);
-      if (!included.empty() && !may_include(component, component_of(included)))
+      if (included.empty()) continue;
+      if (!may_include(component, component_of(included)) ||
+          !folder_may_include(file.path, included))
         findings.push_back({file.path, i + 1, file.lines[i]});
     }
   }

@@ -113,6 +113,12 @@ TEST_CASE("planted: includes that climb") {
   CHECK(violates_layering("broker/server/a.cpp", "broker/device_agent/agent.hpp"));
   CHECK(violates_layering("broker/device_agent/a.cpp", "broker/decide/core.hpp"));
   CHECK(violates_layering("tools/a.cpp", "tests/support/fake_table.hpp"));
+  CHECK(violates_layering("broker/books/a.hpp", "broker/decide/core.hpp"));
+  CHECK(violates_layering("broker/decide/a.cpp", "broker/journal/journal.hpp"));
+  CHECK(violates_layering("broker/recovery/a.cpp", "broker/server/server.hpp"));
+  CHECK(violates_layering("worker/kv/a.hpp", "worker/schedule/sequence.hpp"));
+  CHECK(violates_layering("worker/gguf/a.cpp", "worker/model/config.hpp"));
+  CHECK(violates_layering("worker/lease/a.cpp", "worker/options.hpp"));
   CHECK(violates_layering("worker/engine/a.cpp", "engine.hpp"));  // not from the root
 }
 
@@ -125,6 +131,9 @@ TEST_CASE("planted: includes that go down are left alone") {
   CHECK_FALSE(violates_layering("worker/a.cpp", "kernels/backend.hpp"));
   CHECK_FALSE(violates_layering("broker/a.cpp", "ipc/table/lease_table.hpp"));
   CHECK_FALSE(violates_layering("broker/device_agent/a.cpp", "ipc/cuda/driver.hpp"));
+  CHECK_FALSE(violates_layering("broker/decide/a.cpp", "broker/books/state.hpp"));
+  CHECK_FALSE(violates_layering("broker/main.cpp", "broker/server/server.hpp"));
+  CHECK_FALSE(violates_layering("worker/serve/a.cpp", "worker/lease/broker_link.hpp"));
   CHECK_FALSE(violates_layering("tools/a.cpp", "worker/options.hpp"));
   CHECK_FALSE(violates_layering("tests/a.cpp", "tests/support/fake_table.hpp"));
 }
