@@ -39,7 +39,7 @@ Result<const Tenant*> Tenants::find_for(const TenantId& tenant, std::uint32_t ui
   const Tenant* found = find(tenant);
   if (found == nullptr) {
     return fail(Errc::UnknownTenant,
-                fmt::format("no tenant {}; admit it first with `brokerctl admit`", tenant.value));
+                fmt::format("no tenant {}; admit it with `brokerctl tenants admit`", tenant.value));
   }
   if (found->policy.uid && *found->policy.uid != uid) {
     return fail(Errc::PermissionDenied,

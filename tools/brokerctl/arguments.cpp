@@ -93,9 +93,11 @@ void add_tenants(CommandLine& line) {
       ->check(CLI::Range(1, 64));
   admit->add_option("--max-blocks", values.admit.max_blocks, "KV blocks over all leases")
       ->check(CLI::Range(1, 1 << 20));
-  admit->add_option("--weight", values.admit.weight, "Share of the worker's time")
+  admit
+      ->add_option("--weight", values.admit.weight,
+                   "Share of the worker's time; stored, not used yet")
       ->check(CLI::Range(1, 1000));
-  admit->add_option("--tier", values.tier, "Tier; scavenger loses its leases first under pressure")
+  admit->add_option("--tier", values.tier, "Tier under memory pressure; stored, not used yet")
       ->check(CLI::IsMember({"guaranteed", "standard", "scavenger"}));
   admit->add_option("--ttl-ms", values.admit.ttl_ms, "Lifetime of a lease without renewal")
       ->check(CLI::Range(100, 86'400'000));
