@@ -6,24 +6,25 @@
 #include <array>
 
 #include "common/expects.hpp"
+#include "common/utf8.hpp"
 
 namespace leasehold::cli {
 namespace {
 
 std::vector<std::size_t> column_widths(const Table& table) {
   std::vector<std::size_t> widths;
-  for (const Column& column : table.columns) widths.push_back(display_width(column.title));
+  for (const Column& column : table.columns) widths.push_back(count_characters(column.title));
   for (const auto& row : table.rows) {
     expects(row.size() == widths.size(), "a row has one cell per column");
     for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], display_width(row[i]));
+      widths[i] = std::max(widths[i], count_characters(row[i]));
     }
   }
   return widths;
 }
 
 std::string padded(std::string_view text, std::size_t width, bool right) {
-  const std::string blanks(width - display_width(text), ' ');
+  const std::string blanks(width - count_characters(text), ' ');
   return right ? blanks + std::string(text) : std::string(text) + blanks;
 }
 
@@ -33,12 +34,6 @@ void append_line(std::string& out, const std::string& line) {
 }
 
 }  // namespace
-
-std::size_t display_width(std::string_view text) {
-  // Counts all bytes except UTF-8 continuation bytes.
-  return static_cast<std::size_t>(std::ranges::count_if(
-      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
 
 std::string render(const Table& table) {
   const auto widths = column_widths(table);

@@ -21,9 +21,6 @@ struct Table {
 /// One line per row, titles first, with two spaces between columns and no trailing spaces.
 std::string render(const Table& table);
 
-/// Columns on a terminal: one for each UTF-8 character.
-std::size_t display_width(std::string_view text);
-
 /// In the largest binary unit that fits, with one decimal if needed: "256 MiB", "1.5 KiB".
 std::string bytes_text(std::uint64_t bytes);
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <string_view>
 
+#include "common/utf8.hpp"
+
 namespace leasehold::make_model {
 namespace {
 
@@ -59,8 +61,9 @@ std::string letter_of(std::uint32_t byte) {
     letter = 0x100;
     for (std::uint32_t before = 0; before < byte; ++before) letter += is_visible(before) ? 0 : 1;
   }
-  if (letter < 0x80) return std::string(1, static_cast<char>(letter));
-  return {static_cast<char>(0xc0 | letter >> 6), static_cast<char>(0x80 | (letter & 0x3f))};
+  std::string text;
+  append_utf8(text, letter);
+  return text;
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <ostream>
 
 #include "common/print_error.hpp"
-#include "tools/cli/table.hpp"
+#include "common/utf8.hpp"
 
 namespace leasehold::demo {
 namespace {
@@ -15,14 +15,14 @@ constexpr std::size_t kColumnHeight = 12;
 constexpr std::string_view kBetween = " │ ";
 
 std::string fit(std::string text, std::size_t width) {
-  while (cli::display_width(text) > width) {
+  while (count_characters(text) > width) {
     text.pop_back();
     // Do not cut a UTF-8 character in two.
     while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xC0) == 0xC0) {
       text.pop_back();
     }
   }
-  return text + std::string(width - cli::display_width(text), ' ');
+  return text + std::string(width - count_characters(text), ' ');
 }
 
 std::string_view state(const TenantRecord& record) {
@@ -49,7 +49,7 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width, std::siz
     const std::string word = clean.substr(at, end - at);
     at = end + 1;
     const bool first = lines.back().empty();
-    const std::size_t needs = cli::display_width(lines.back()) + cli::display_width(word) + 1;
+    const std::size_t needs = count_characters(lines.back()) + count_characters(word) + 1;
     if (first || needs > width) {
       if (!first) lines.emplace_back();
       lines.back() = word;
@@ -63,7 +63,7 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width, std::siz
 
 std::vector<std::string> columns(const std::vector<TenantRecord>& records, std::size_t width,
                                  std::size_t height) {
-  const std::size_t gaps = (records.size() - 1) * cli::display_width(kBetween);
+  const std::size_t gaps = (records.size() - 1) * count_characters(kBetween);
   const std::size_t each = std::max<std::size_t>((width - gaps) / records.size(), 8);
   std::vector<std::string> lines(height + 1);
   for (std::size_t i = 0; i < records.size(); ++i) {

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <sstream>
 
-#include "tools/cli/table.hpp"
+#include "common/utf8.hpp"
 
 using namespace leasehold;
 using namespace leasehold::demo;
@@ -21,7 +21,7 @@ TEST_CASE("display: all lines of the columns have the same width") {
   const auto lines = columns(records, 62, 4);
 
   REQUIRE(lines.size() == 5);
-  for (const auto& line : lines) CHECK(cli::display_width(line) == cli::display_width(lines[0]));
+  for (const auto& line : lines) CHECK(count_characters(line) == count_characters(lines[0]));
   CHECK(lines[0].starts_with("A lease - 0"));
 }
 
