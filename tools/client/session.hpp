@@ -42,8 +42,8 @@ struct SessionConfig {
 class TenantSession : public std::enable_shared_from_this<TenantSession> {
  public:
   enum class State { Idle, Acquiring, Connecting, Streaming, Rebinding, Releasing, Done };
-  /// Called for every event, in order. `Ended` is the last. It must not call
-  /// start() or cancel().
+  /// Called for every event, in order; `Ended` is the last. The observer must not call start() or
+  /// cancel().
   using Observer = std::function<void(const SessionEvent&)>;
 
   /// Does not connect yet.

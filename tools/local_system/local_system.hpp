@@ -19,7 +19,7 @@ using client::BrokerView;
 struct LocalSystemConfig {
   std::string name;          ///< The directory is called leasehold-NAME-XXXXXX.
   std::string bin_dir;       ///< Where the programs are.
-  FdStore* store = nullptr;  ///< Keeps the broker's descriptors over its death; outlives this.
+  FdStore* store = nullptr;  ///< Keeps the broker's descriptors across its death; outlives this.
   /// Called between two polls of a program that starts; its error ends the wait. Empty: sleeps.
   std::function<Result<void>(Duration)> pause;
 };
