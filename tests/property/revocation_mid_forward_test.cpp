@@ -80,7 +80,7 @@ void flip_tenant(FourTenants& scenario, const Undisturbed& calm, std::uint32_t v
   scenario.watch.stop();
   check_units(scenario.watch, SequenceMask{1} << victim);
 
-  // The last unit is the commit: it has polled already, so the token goes out.
+  // The last unit is the commit: it has polled already, so the token is emitted.
   const bool discarded = k + 1 < calm.units.size();
   Tokens expected = calm.after_step;
   if (discarded) expected[victim] = before[victim];
