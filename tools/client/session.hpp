@@ -90,7 +90,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   std::shared_ptr<WorkerStream> stream_;
   TokenLedger ledger_;
   std::optional<LeaseId> last_lease_;      ///< Granted last.
-  std::optional<LeaseId> replaceable_;     ///< The same, unless the broker does not know it.
+  std::optional<LeaseId> replaceable_;     ///< `last_lease_`, unless the broker does not know it.
   std::optional<LeaseId> streamed_under_;  ///< A worker last accepted the request under this one.
   int failures_ = 0;                       ///< In a row, without a token.
   bool cancelled_ = false;
