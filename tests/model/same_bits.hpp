@@ -19,10 +19,10 @@ struct Variant {
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
   std::uint32_t batch = 1;        ///< Sequences in every step.
-  std::uint32_t batch_index = 0;  ///< Of ours among them.
+  std::uint32_t batch_index = 0;  ///< Index of our sequence in the batch.
   Chunking chunking = Chunking::Whole;
-  bool scattered = false;  ///< Blocks of all sequences anywhere, instead of one after the other.
-  std::uint64_t seed = 1;  ///< Of everything that is left to chance.
+  bool scattered = false;  ///< Blocks in random order instead of one sequence after another.
+  std::uint64_t seed = 1;  ///< Seed for every random choice.
 };
 
 std::string describe(const Variant& variant);

@@ -24,7 +24,7 @@ struct BackendUnderTest {
 };
 std::ostream& operator<<(std::ostream& to, const BackendUnderTest& backend);
 
-/// The CUDA backends; none without a GPU and without the simulated driver.
+/// The CUDA backends; none if there is neither a GPU nor the fake driver.
 const std::vector<std::uint32_t>& cuda_backends();
 std::vector<std::uint32_t> with_cuda(std::vector<std::uint32_t> others);
 

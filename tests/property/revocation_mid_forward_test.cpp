@@ -31,7 +31,7 @@ Undisturbed run_undisturbed(FourTenants& scenario) {
 }
 
 /// The units to revoke at: every unit on the CPU backend. The reference backend has thousands of
-/// units in a step and the simulated GPU is slow; there, the first unit of every kind of launch and
+/// units in a step, and the fake driver is slow; for these, the first unit of every launch site and
 /// the last two units.
 std::vector<std::size_t> moments(const Undisturbed& calm, BackendUnderTest backend) {
   std::vector<std::size_t> at;
@@ -80,7 +80,7 @@ void flip_tenant(FourTenants& scenario, const Undisturbed& calm, std::uint32_t v
   scenario.watch.stop();
   check_units(scenario.watch, SequenceMask{1} << victim);
 
-  // The last unit is the commit: it has polled already, so the token goes out.
+  // The last unit is the commit: it has polled already, so the token is emitted.
   const bool discarded = k + 1 < calm.units.size();
   Tokens expected = calm.after_step;
   if (discarded) expected[victim] = before[victim];
@@ -152,7 +152,7 @@ void revoke_everywhere(BackendUnderTest backend) {
   for (const std::size_t k : moments(calm, backend)) {
     const std::uint32_t victim = k % 2 == 0 ? 1 : FourTenants::kLate;
     CAPTURE(backend, k, calm.units.size(), name(calm.units[k].site), victim);
-    // The simulated GPU is slow, so each launch mode there tests one of the two.
+    // The fake driver is slow, so each of its launch modes tests only one of the two.
     if (backend.threads != BackendUnderTest::kCuda) flip_tenant(scenario, calm, victim, k);
     if (backend.threads != BackendUnderTest::kCudaGraphs) flip_engine(scenario, calm, k);
   }

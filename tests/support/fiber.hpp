@@ -60,12 +60,12 @@ class Fiber {
   void switch_to(const Fiber& to) {
     __sanitizer_start_switch_fiber(&frames_, to.bottom_, to.size_bytes_);
   }
-  /// Also learns the bounds of a stack that existed before.
+  /// Also stores the bounds of the stack that ran before, which may be the thread's own.
   void arrive() {
     __sanitizer_finish_switch_fiber(frames_, &switched_from_->bottom_,
                                     &switched_from_->size_bytes_);
   }
-  /// The last frames on the stack belong to Boost. They have guards too, which stay.
+  /// The last frames on the stack belong to Boost and never return, so their guards stay.
   void switch_for_last_time() {
     __sanitizer_start_switch_fiber(&frames_, entered_by_->bottom_, entered_by_->size_bytes_);
   }

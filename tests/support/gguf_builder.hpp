@@ -67,7 +67,7 @@ class GgufBuilder {
     std::vector<std::uint64_t> shape;
     std::uint32_t written_type;
     std::uint64_t written_offset;
-    std::string bytes = {};  ///< Else they count up.
+    std::string bytes = {};  ///< Empty: bytes that count up.
   };
   static constexpr std::uint64_t kInSequence = UINT64_MAX;
 
@@ -87,7 +87,7 @@ inline constexpr std::uint32_t kTinyVocab = 3 + 256 + 9;
 /// <unk> <s> </s>, all 256 bytes, then ab ▁ab ▁a a b c ▁ cc ca with scores -1, -2, … -9.
 void add_tokenizer(GgufBuilder& builder);
 
-/// A file that is gone again at the end of the scope.
+/// A temporary file; the destructor deletes it.
 class TemporaryFile {
  public:
   explicit TemporaryFile(std::string_view content);

@@ -29,7 +29,7 @@ class LeasedMemory {
     return mapping_.writable_base() + static_cast<std::ptrdiff_t>(offset_bytes);
   }
 
-  /// The bytes. Even a test opens them through a gate: one of its own that is always open.
+  /// The bytes, opened through a gate of its own that is always open.
   std::byte* bytes() const {
     FakeTable open;
     const auto set = open.step(1);

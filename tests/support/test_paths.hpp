@@ -1,6 +1,6 @@
-/// Directories of the tests: built programs, the tree, test data beside it.
+/// Paths that tests need: built programs, the source tree, test data.
 ///
-/// Only this library contains these paths, so other objects do not depend on where the tree lies.
+/// Only this library contains these paths, so other objects do not depend on the tree's location.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +20,7 @@ inline std::string program_path(const std::string& name) {
   return program_dir() + "/" + name;
 }
 
-/// The model in tests/data.
+/// The bundled model, in tools/models.
 inline std::string bundled_model_path() {
   return source_dir() + "/tools/models/leasehold-stories-q8_0.gguf";
 }

@@ -1,8 +1,8 @@
 /// Watches every unit of an engine and acts at a chosen one.
 ///
-/// `act` runs between poll and run of its unit, under the watch's lock, so units recorded later are
-/// recorded after it. Such a unit of another thread may have polled before the act, but that
-/// thread's next unit polled after it.
+/// `act` runs after the poll of its unit and before the unit itself, under the watch's lock, so
+/// units that are recorded later come after it. Another thread may have polled for such a unit
+/// before the act, but it polls for its next unit after it.
 ///
 /// Threads: call `start` and the readers while no step runs.
 #pragma once

@@ -23,7 +23,7 @@ std::size_t count_words(std::string_view text) {
   return words;
 }
 
-/// A mark ends a sentence where a space follows it.
+/// A punctuation mark ends a sentence if a space or the end of the text follows.
 bool ends_sentence(std::string_view text, std::size_t i) {
   const std::string_view marks = ".!?:;";
   return marks.contains(text[i]) && (i + 1 == text.size() || text[i + 1] == ' ');
@@ -41,8 +41,8 @@ std::optional<std::string> first_long_sentence(std::string_view text) {
   return std::nullopt;
 }
 
-/// The text of a call's last argument, from the position of its opening parenthesis; nothing when
-/// it has one argument or does not close within the text.
+/// The text of a call's last argument; `open` is the position of the opening parenthesis. Nothing
+/// when the call has one argument or does not close within the text.
 std::optional<std::string> last_argument(std::string_view code, std::size_t open) {
   int depth = 0;
   bool quoted = false;
@@ -62,7 +62,7 @@ std::optional<std::string> last_argument(std::string_view code, std::size_t open
   return std::nullopt;
 }
 
-/// What the quotes in a piece of code hold, joined.
+/// The contents of all string literals in a piece of code, joined.
 std::string quoted_text(std::string_view code) {
   std::string text;
   bool quoted = false;
@@ -87,7 +87,7 @@ std::size_t line_at(std::string_view text, std::size_t position) {
   return 1 + static_cast<std::size_t>(std::ranges::count(text.substr(0, position), '\n'));
 }
 
-/// The anchor GitHub makes of a heading.
+/// The anchor that GitHub generates for a heading.
 std::string anchor_of(std::string_view heading) {
   std::string anchor;
   for (const char c : heading) {

@@ -10,17 +10,17 @@
 
 namespace leasehold::tidy {
 
-/// A sentence of more than 40 words is two sentences.
+/// A sentence has at most 40 words.
 Findings sentences_too_long(const Prose& prose);
 
 /// Descriptions of options and subcommands start with a capital and have no full stop.
 Findings help_lines_badly_written(const Sources& sources);
 
-/// A README of more than 900 words takes a newcomer more than four minutes.
+/// A README has at most 900 words, about four minutes of reading.
 Findings readmes_too_long(const Sources& texts);
 
-/// Relative links of Markdown name files that exist and headings that are there. `root` is where
-/// the paths of the texts begin.
+/// Relative links of Markdown name existing files and headings. Paths of the texts are relative to
+/// `root`.
 Findings broken_links(const Sources& texts, const std::filesystem::path& root);
 
 }  // namespace leasehold::tidy

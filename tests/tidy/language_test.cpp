@@ -1,4 +1,4 @@
-// The language rules: shown violations that each must find, then held against the tree.
+// The language rules: each must find planted violations, then the tree must pass them.
 #include <catch2/catch.hpp>
 
 #include "tests/support/test_paths.hpp"

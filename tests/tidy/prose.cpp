@@ -22,7 +22,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// Collects the lines of one passage until something ends it.
+/// Collects the lines of one passage until `end`.
 class PassageBuilder {
  public:
   explicit PassageBuilder(const std::string& path) : path_(path) {}
@@ -47,7 +47,7 @@ class PassageBuilder {
   Prose prose_;
 };
 
-/// The comment of a C++ line behind its code, without its slashes; nothing where there is none.
+/// The comment after the code of a C++ line, without its slashes; nothing if there is none.
 std::optional<std::string_view> cpp_comment(const SourceFile& file, std::size_t i) {
   std::string_view rest = file.lines[i];
   rest.remove_prefix(std::min(file.code[i].size(), rest.size()));
@@ -85,7 +85,7 @@ bool begins_item(std::string_view line) {
   return digits > 0 && line.substr(digits).starts_with(". ");
 }
 
-/// The cells of a table's row are passages of their own.
+/// Adds each cell of a table row as its own passage.
 void add_row(PassageBuilder& passages, std::size_t line, std::string_view row) {
   while (!row.empty()) {
     const auto end = std::min(row.find('|'), row.size());
@@ -113,7 +113,7 @@ Prose paragraphs_of(const SourceFile& file) {
   return passages.take();
 }
 
-/// What the quotes of one line of code hold, joined by spaces.
+/// The contents of the string literals of one line of code, joined by spaces.
 std::string literals_of(std::string_view code) {
   std::string text;
   bool inside = false;
@@ -141,7 +141,7 @@ bool is_data(std::string_view path) {
          path.find("/__pycache__/") != std::string_view::npos;
 }
 
-/// Files without an extension are scripts if they say so in their first two bytes.
+/// The text of a file. A file without an extension is a script only if it starts with `#!`.
 std::string text_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};

@@ -9,24 +9,24 @@
 
 namespace leasehold::tidy {
 
-/// A comment, paragraph, list item or table cell, its lines joined by spaces; or one string.
+/// A comment, paragraph, list item or table cell with its lines joined by spaces; or one string.
 struct Passage {
   std::string path;
-  std::size_t line = 0;  ///< Where it begins, from 1.
+  std::size_t line = 0;  ///< Its first line, from 1.
   std::string text;
 };
 
 using Prose = std::vector<Passage>;
 
-/// Scripts, CMake lists and Markdown of the rooms and of the root, ordered by path. Test data and
-/// fuzz corpora are left out. Throws what std::filesystem throws.
+/// Scripts, CMake lists and Markdown of the rooms and of the root, ordered by path, without test
+/// data and fuzz corpora. Throws what std::filesystem throws.
 Sources read_texts(const std::filesystem::path& root);
 
-/// Comments of C++ and of scripts, and Markdown outside code fences. Comment lines indented by two
-/// spaces or more are diagrams or code and are left out.
+/// Comments of C++ and of scripts, and Markdown outside code fences. Skips comment lines indented
+/// by two spaces or more, which are diagrams or code.
 Prose comments_of(const Sources& sources);
 
-/// String literals of C++, those of one line joined; paths of includes are left out.
+/// String literals of C++ without paths of includes. Joins the literals of one line.
 Prose strings_of(const Sources& sources);
 
 bool is_markdown(const SourceFile& file);

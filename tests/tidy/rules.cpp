@@ -21,7 +21,7 @@ bool is_word_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
 
-/// A piece of text to look for. It begins where a word begins; it ends there too if `whole`.
+/// A text to search for. A match starts at a word boundary, and also ends at one if `whole`.
 struct Pattern {
   std::string_view text;
   bool whole = false;
@@ -47,12 +47,12 @@ bool is_test(std::string_view path) {
   return path.starts_with("tests/");
 }
 
-/// The rules and their planted violations name what they forbid.
+/// The rules and their planted violations contain what they forbid.
 bool is_tidy(std::string_view path) {
   return path.starts_with("tests/tidy/");
 }
 
-/// Lines that hold a pattern, in the files that are looked at.
+/// Lines that contain a pattern, in the files that `look_at` accepts.
 Findings lines_matching(const Sources& sources, std::span<const Pattern> patterns,
                         std::vector<std::string> SourceFile::* text, const PathTest& look_at) {
   Findings findings;
@@ -183,7 +183,7 @@ std::vector<Enumerator> enumerators(const SourceFile& file, const std::string& n
   return found;
 }
 
-/// Enumerators of `header` for which no file that is looked at has the text `use(name)`.
+/// Enumerators of `header` whose text `use(name)` is in no file that `look_at` accepts.
 Findings enumerators_without(const Sources& sources, std::string_view header,
                              const std::string& enum_name,
                              const std::function<std::string(const std::string&)>& use,
@@ -212,8 +212,8 @@ Findings device_calls_outside_launcher(const Sources& sources) {
                                            {"cudaGraphLaunch"},
                                            {"cuGraphLaunch"},
                                            {"<<<"}}};
-  // The table of entry points names them, the fake driver is them; memory is cleared by its owner
-  // before it is lent; tests bring their own data, and so does what checks a card.
+  // The driver's table of entry points, the fake driver, the device agent's clear before memory is
+  // lent, tests, and the program that checks a GPU.
   constexpr std::array<std::string_view, 8> kAllowed{"kernels/cuda/launcher",
                                                      "ipc/cuda/driver.",
                                                      "ipc/cuda/device_memory.cpp",
@@ -233,7 +233,7 @@ Findings handles_opened_outside_gate(const Sources& sources) {
   constexpr std::array<Pattern, 2> kOpenings{{{".address_", true}, {"->address_", true}}};
   return code_matching(sources, kOpenings, [&](std::string_view path) {
     return !starts_with_any(path, kAllowed) && !is_tidy(path) &&
-           path != "tests/unit/ipc/segment/leased_test.cpp";  // asks whether it compiles: no
+           path != "tests/unit/ipc/segment/leased_test.cpp";  // checks that this does not compile
   });
 }
 
@@ -301,7 +301,7 @@ Findings unused_launch_sites(const Sources& sources) {
 }
 
 Findings macros_other_than_try(const Sources& sources) {
-  // CUDA's own words, and lists of the driver's functions: no C++ says those.
+  // CUDA keywords, and lists of driver functions, which only macros can express.
   constexpr std::array<std::string_view, 5> kAllowed{
       "ipc/cuda/driver.", "kernels/cuda/device/", "kernels/numerics/host_device.hpp",
       "tests/support/fake_cuda/", "tests/support/simt/"};

@@ -1,5 +1,5 @@
-/// What the tree promises about itself. Each rule returns where it is broken; rules_test.cpp
-/// shows each one a violation it must find.
+/// Rules of the source tree. Each rule returns its violations; rules_test.cpp plants violations
+/// that each rule must find.
 #pragma once
 
 #include <string>
@@ -17,41 +17,44 @@ struct Finding {
 
 using Findings = std::vector<Finding>;
 
-/// The launch door: no kernel, copy or clear outside kernels/cuda/launcher*.
+/// Only kernels/cuda/launcher* launches kernels, and copies or clears device memory.
 Findings device_calls_outside_launcher(const Sources& sources);
 
-/// The address inside a `Leased` is taken by the permit and by the class itself, nowhere else.
+/// Only `Leased` itself, the permit and the mapping read the address inside a `Leased`.
 Findings handles_opened_outside_gate(const Sources& sources);
 
-/// Permits are held where units run: kernels/, the sequence record, the engine, ipc/ and tests.
+/// Only code that runs units uses permits: kernels/, ipc/, worker/engine/engine.cpp and tests.
 Findings permits_outside_units(const Sources& sources);
 
-/// Plain mappings show their bytes without a permit, so only ipc/ (tables, lines) makes them.
+/// A plain mapping gives access to its bytes without a permit, so broker/ and worker/ make none.
+/// worker/gguf/ may map model files.
 Findings plain_mappings_outside_ipc(const Sources& sources);
 
-/// common <- ipc <- kernels <- worker, broker; tools use all, tests use all, nobody uses tests.
+/// Includes follow the layers common <- ipc <- kernels <- worker, and ipc <- broker. Tools and
+/// tests may include every room; no room includes tests.
 Findings layering_violations(const Sources& sources);
 
-/// 400 lines is where a file has become two.
+/// A file has at most 400 lines.
 Findings files_too_long(const Sources& sources);
 
-/// Work left for later is done or dropped, not marked.
+/// The tree has no TODO markers: work is finished or dropped.
 Findings todo_markers(const Sources& sources);
 
-/// A fault point nobody reaches is a test that cannot fail.
+/// Every fault site occurs in the code. A test of a missing one could not fail.
 Findings unreached_fault_sites(const Sources& sources);
 
-/// A launch site no backend or engine names would never show up in an error or an event.
+/// Every launch site occurs in kernels/ or worker/. Others would never appear in an error or event.
 Findings unused_launch_sites(const Sources& sources);
 
-/// TRY is the one macro.
+/// TRY is the only macro.
 Findings macros_other_than_try(const Sources& sources);
 
 /// gcc 12 leaks the members before a TRY that leaves a braced initialiser, so only the first may be
 /// one.
 Findings try_in_braces(const Sources& sources);
 
-/// fmt::print throws when a stream takes nothing, and the program aborts: common/print_error.hpp.
+/// Programs do not use fmt::print: it throws when a write fails, and the program aborts
+/// (common/print_error.hpp).
 Findings throwing_prints(const Sources& sources);
 
 /// A test that sleeps is slow on a fast machine and wrong on a slow one.

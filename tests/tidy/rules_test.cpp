@@ -1,4 +1,4 @@
-// Each rule is shown violations it must find, and the allowed neighbour it must leave alone.
+// Each rule must find planted violations and accept similar code that is allowed.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -19,7 +19,7 @@ bool finds(Rule rule, const std::string& path, const std::string& text) {
   return !rule({make_source(path, text)}).empty();
 }
 
-/// A source tree of its own, removed with it.
+/// A temporary source tree; the destructor removes it.
 class ScratchTree {
  public:
   ScratchTree() {

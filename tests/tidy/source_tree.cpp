@@ -25,7 +25,7 @@ std::vector<std::string> split_lines(std::string_view text) {
   return lines;
 }
 
-/// Takes comments out of one line after the other; knows text in quotes, not raw strings.
+/// Removes comments line by line. Recognises quoted text, but not raw strings.
 class CommentStripper {
  public:
   std::string strip(std::string_view line) {

@@ -1,4 +1,4 @@
-/// The source tree as text, for rules that a compiler does not know.
+/// The source tree as text, for rules that a compiler does not check.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 namespace leasehold::tidy {
 
 struct SourceFile {
-  std::string path;                ///< From the root, with '/'.
+  std::string path;                ///< Relative to the root, with '/'.
   std::vector<std::string> lines;  ///< As written.
   std::vector<std::string> code;   ///< The same lines without comments.
 };

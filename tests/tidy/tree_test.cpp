@@ -1,4 +1,4 @@
-// The rules, held against this very tree.
+// The rules, applied to this tree.
 #include <algorithm>
 #include <catch2/catch.hpp>
 

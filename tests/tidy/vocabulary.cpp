@@ -37,7 +37,7 @@ void each_token(std::string_view line, Use use) {
   }
 }
 
-/// The rules, their lists and their planted violations name what they forbid.
+/// The rules, their lists and their planted violations contain what they forbid.
 bool is_this_room(std::string_view path) {
   return path.starts_with("tests/tidy/");
 }
@@ -53,7 +53,7 @@ struct Vocabulary::Phrase {
   std::unique_ptr<pcre2_match_data, Free> match;
   std::string instead;
 
-  /// What it matches in the text; empty for nothing.
+  /// The matched part of the text; empty if there is no match.
   std::string_view find(std::string_view text) const {
     if (pcre2_match(code.get(), bytes_of(text), text.size(), 0, 0, match.get(), nullptr) < 0)
       return {};

@@ -1,4 +1,4 @@
-/// The words the tree does not use any more, read from language.txt.
+/// Words and names that the tree no longer uses, read from language.txt.
 #pragma once
 
 #include <filesystem>
@@ -13,13 +13,13 @@
 
 namespace leasehold::tidy {
 
-/// language.txt: a line each, fields separated by tabs; `#` begins a comment.
+/// language.txt has one entry per line, with fields separated by tabs; `#` begins a comment.
 ///
-///   phrase      PCRE2 pattern, case-insensitive      what to say instead
+///   phrase      PCRE2 pattern, case-insensitive      the words to use instead
 ///   identifier  a whole token                        the name that replaced it
 class Vocabulary {
  public:
-  /// Throws std::runtime_error for a line that is neither, and for a pattern that does not compile.
+  /// Throws std::runtime_error for a line of neither kind, and for a pattern that does not compile.
   explicit Vocabulary(std::string_view text);
   static Vocabulary read(const std::filesystem::path& path);
   ~Vocabulary();

@@ -26,7 +26,7 @@ std::string state_text(const wire::LeaseView& lease) {
   return draining ? "Live, draining" : std::string(name(lease.state));
 }
 
-/// A worker that stopped the lease before the flip leaves no clock that starts at the flip.
+/// If the worker stopped the lease before the flip, the clocks that start at the flip do not exist.
 std::string clock_text(const wire::LeaseView& lease, std::int64_t clock_ns) {
   const bool before_flip = clock_ns < 0 && lease.times.worker_stopped_boottime_ns != 0;
   return before_flip ? "before flip" : nanoseconds_text(clock_ns);

@@ -13,7 +13,7 @@ Result<ReportDirectory> ReportDirectory::open(const std::string& path, const std
                                               const std::vector<std::string>& suffixes) {
   ReportDirectory directory;
   if (path.empty()) return directory;
-  constexpr mode_t kMode = 0777;  // less what the umask takes
+  constexpr mode_t kMode = 0777;  // reduced by the umask
   if (::mkdir(path.c_str(), kMode) != 0 && errno != EEXIST) {
     return fail_file("creating " + path, errno);
   }

@@ -12,8 +12,8 @@
 
 namespace leasehold::client {
 
-/// How to page through a list of `View`. `key_of` grows from one element to the next; `after` makes
-/// the parameters that ask for the elements behind one.
+/// How to page through a list of `View`. `key_of` grows from one element to the next; `after`
+/// returns the parameters of the call that continues behind an element.
 template <class View>
 struct PagedList;
 

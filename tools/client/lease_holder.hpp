@@ -81,7 +81,7 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   int connection_ = 0;  ///< Numbers the connections, to ignore a late end of an earlier one.
   std::optional<PendingAcquire> pending_acquire_;
   std::optional<wire::LeaseAcquired> lease_;
-  bool lease_is_live_ = false;  ///< No end is known, so a reconnect is worth while.
+  bool lease_is_live_ = false;  ///< No end is known, so the holder reconnects.
   int reconnect_attempts_ = 0;  ///< In a row.
   Timer renew_timer_;
   Timer reconnect_timer_;

@@ -42,8 +42,8 @@ struct SessionConfig {
 class TenantSession : public std::enable_shared_from_this<TenantSession> {
  public:
   enum class State { Idle, Acquiring, Connecting, Streaming, Rebinding, Releasing, Done };
-  /// Called for every event, in order. `Ended` is the last. It must not call
-  /// start() or cancel().
+  /// Called for every event, in order; `Ended` is the last. The observer must not call start() or
+  /// cancel().
   using Observer = std::function<void(const SessionEvent&)>;
 
   /// Does not connect yet.
@@ -90,7 +90,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   std::shared_ptr<WorkerStream> stream_;
   TokenLedger ledger_;
   std::optional<LeaseId> last_lease_;      ///< Granted last.
-  std::optional<LeaseId> replaceable_;     ///< The same, unless the broker does not know it.
+  std::optional<LeaseId> replaceable_;     ///< `last_lease_`, unless the broker does not know it.
   std::optional<LeaseId> streamed_under_;  ///< A worker last accepted the request under this one.
   int failures_ = 0;                       ///< In a row, without a token.
   bool cancelled_ = false;

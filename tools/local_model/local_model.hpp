@@ -70,7 +70,8 @@ struct LocalRow {
 /// Threads: one, unless a function says otherwise; the backend has its own.
 class LocalModel {
  public:
-  /// Errors: those of reading the model; OutOfMemory; SystemError for a path the CPU lacks.
+  /// Errors: those of reading the model; OutOfMemory; SystemError for a SIMD path that the
+  /// CPU lacks.
   static Result<std::unique_ptr<LocalModel>> load(LocalOptions options);
   ~LocalModel();
 

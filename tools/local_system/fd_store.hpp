@@ -1,4 +1,4 @@
-/// A descriptor store as a service manager has it: starts a program, keeps the descriptors that the
+/// A descriptor store like a service manager's: starts a program, keeps the descriptors that the
 /// program stores, and passes them to its next start.
 ///
 /// Implements the manager's side of sd_notify(3) and sd_listen_fds(3). Threads: one calls the
@@ -29,7 +29,7 @@ class FdStore {
   std::vector<std::string> names();
   /// A duplicate of the first descriptor with this name; empty if there is none.
   UniqueFd copy(const std::string& name);
-  /// Change the store from outside.
+  /// Change the store without the program, for tests.
   void drop(const std::string& name);
   void drop_all();
   void put(const std::string& name, UniqueFd fd);

@@ -19,7 +19,7 @@ using client::BrokerView;
 struct LocalSystemConfig {
   std::string name;          ///< The directory is called leasehold-NAME-XXXXXX.
   std::string bin_dir;       ///< Where the programs are.
-  FdStore* store = nullptr;  ///< Keeps the broker's descriptors over its death; outlives this.
+  FdStore* store = nullptr;  ///< Keeps the broker's descriptors across its death; outlives this.
   /// Called between two polls of a program that starts; its error ends the wait. Empty: sleeps.
   std::function<Result<void>(Duration)> pause;
 };
@@ -39,8 +39,8 @@ class LocalSystem {
   void keep_directory() { directory_.keep(); }
 
   /// Kills the broker before it, if one runs, and waits until the new one answers.
-  /// Errors: FileNotFound (no such program), TimedOut; for a broker that exited its own error code,
-  /// else ConnectionLost, with the end of its log.
+  /// Errors: FileNotFound (no such program), TimedOut; for a broker that exited, the error of its
+  /// exit code, else ConnectionLost, with the end of its log.
   Result<void> start_broker(StartOptions options, Duration timeout);
   /// Kills the worker with this name, if one runs. Does not wait until the new one is ready.
   Result<void> start_worker(const std::string& worker, const std::string& model_path,

@@ -1,8 +1,8 @@
 /// A CUDA backend for the suite with host arrays: every operator is a step of its own that copies
 /// its arrays to the card and back.
 ///
-/// The real backend sees what an engine would show it: a step begins, arrays are in its scratch,
-/// the step finishes. Input arrays are copied back too, so a write to one of them is detected.
+/// The real backend receives the same calls as from an engine: a step begins, the arrays are in its
+/// scratch, the step finishes. Input arrays are copied back too, so a write to one is detected.
 ///
 /// Lifetime: the gate's worker segment, table and stop flags outlive it. Threads: one. Errors:
 /// exceptions at creation; later those of the backend.

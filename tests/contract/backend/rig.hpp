@@ -35,8 +35,8 @@ inline const std::vector<std::uint32_t> kEveryBackend = [] {
   return every;
 }();
 
-/// The same and the CUDA backend, if the build has a card or the fake driver. Its matmuls of halves
-/// have bits of their own; all other operators have the reference's bits.
+/// All of these, and the CUDA backend if the build has a card or the fake driver. Its matmuls of
+/// halves have bits of their own; all its other operators have the reference's bits.
 inline const std::vector<std::uint32_t> kWithCuda = [] {
   std::vector<std::uint32_t> every = kEveryBackend;
 #if LEASEHOLD_TEST_CUDA

@@ -24,7 +24,7 @@ class RegionKind {
 /// Throws where this machine has no such memory.
 std::unique_ptr<RegionKind> make_region_kind();
 
-/// Tests read the address through a gate, too: one of their own, always open.
+/// Reads the address through a gate of its own that is always open.
 template <class T>
 T* address_of(Leased<T> handle) {
   FakeTable open;

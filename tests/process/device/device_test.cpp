@@ -115,7 +115,7 @@ TEST_CASE(
   const auto extents = worker.extents_of(lease);
   {
     const LeasedMapping mapping = importer.map(worker.keep_extent(lease));
-    CHECK(importer.is_all(mapping, std::byte{0}));  // the fake card hands out 0xAB
+    CHECK(importer.is_all(mapping, std::byte{0}));  // new memory of the fake card holds 0xAB
     importer.fill(mapping, 0x5a);
   }
 

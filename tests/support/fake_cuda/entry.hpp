@@ -34,7 +34,7 @@ CUresult lost();  ///< CUDA_SUCCESS if the device is not lost.
 void restore();
 
 CUcontext primary_context();
-/// The context ends, for every thread, when it was released as often as retained.
+/// The context ends for every thread once it was released as often as retained.
 CUcontext retain_context();
 bool release_context();  ///< False if it is not retained.
 bool has_context();

@@ -28,8 +28,9 @@ struct Condition {
 struct Node {
   std::optional<LaunchPlan> launch;
   CUgraphConditionalHandle condition = 0;
-  std::vector<std::shared_ptr<Graph>> bodies;  ///< If not zero, if zero.
-  std::vector<CUgraph> body_handles;           ///< The array that phGraph_out points to.
+  std::vector<std::shared_ptr<Graph>>
+      bodies;  ///< The first runs if the condition is not zero, the second if it is.
+  std::vector<CUgraph> body_handles;  ///< The array that phGraph_out points to.
   std::vector<const Node*> after;
 };
 

@@ -1,4 +1,4 @@
-/// Modules hold no code here: each contains every kernel that was linked.
+/// Modules and launches. A module holds no code: every module offers all kernels that were linked.
 #include <cstdio>
 #include <cstring>
 #include <deque>

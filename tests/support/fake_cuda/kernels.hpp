@@ -13,7 +13,7 @@
 
 namespace leasehold::fake_cuda {
 
-/// Charged for every kernel, whatever its `__shared__` arrays take.
+/// Static shared memory counted for every kernel, whatever its `__shared__` arrays need.
 constexpr int kStaticSharedBytes = 1024;
 
 struct Function {

@@ -1,7 +1,7 @@
 /// The threads of one block as fibers, and their synchronisation points.
 ///
-/// Lifetime: one Block per host thread, as long as that thread; its fibers and stacks serve every
-/// block that it runs. Threads: its own only.
+/// Lifetime: one Block per host thread, until that thread ends; it reuses its fibers and stacks for
+/// every block of a grid. Threads: that host thread only.
 #pragma once
 
 #include <array>

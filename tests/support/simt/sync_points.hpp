@@ -16,10 +16,10 @@ class AsyncWork;
 /// i is the argument of lane i, null if that lane is not a member.
 using Finish = void (*)(std::span<void* const> members);
 
-/// A synchronisation point. Threads that meet pass the same one with the same mask.
+/// A synchronisation point. Threads that wait for each other pass the same one with the same mask.
 struct SyncPoint {
   const char* name;
-  Finish finish;  ///< Null: the threads only meet.
+  Finish finish;  ///< Null: the threads only wait for each other.
 };
 
 /// All threads of the block.

@@ -1,4 +1,4 @@
-// Device memory: the proof that its launches are over, and its next worker.
+// Device memory: proof that its launches have ended, and which worker may get it next.
 #include <catch2/catch.hpp>
 
 #include "broker/server/views.hpp"

@@ -10,7 +10,7 @@ namespace {
 
 BrokerConfig worker_timeout_config() {
   BrokerConfig config = small_config();
-  config.worker_timeout = 8s;  // a probe every two
+  config.worker_timeout = 8s;  // one probe every two seconds
   return config;
 }
 
@@ -19,7 +19,7 @@ struct Watched : World {
   Watched() : World(worker_timeout_config()), worker(attach_worker("w0", kWorkerSocket)) {
     call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .max_blocks = 1024, .ttl_ms = 3'600'000});
   }
-  /// Advances in steps of one probe.
+  /// Advances one second at a time, so no probe is late.
   void pass(Duration time) {
     for (; time > Duration::zero(); time -= 1s) advance(1s);
   }

@@ -27,7 +27,7 @@ inline constexpr ConnectionId kHolder{2};
 inline constexpr ConnectionId kWorkerSocket{10};
 inline constexpr ConnectionId kReturnSocket{20};  ///< Of a resuming worker.
 inline constexpr const char* kReason =
-    "the worker was checked";  ///< Of an operator who releases quarantined memory.
+    "the worker was checked";  ///< For releases of quarantined memory.
 
 BrokerConfig small_config();
 
@@ -106,7 +106,7 @@ class World {
                    ConnectionId holder = kHolder);
   CallId revoke(LeaseId lease);
 
-  /// Puts the state as recovery does after a restart with the table kept.
+  /// Changes the state as recovery does after a restart with the table kept.
   void restart(Duration grace = std::chrono::seconds(5));
 
   // Actions of worker threads.

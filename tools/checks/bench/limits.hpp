@@ -24,7 +24,7 @@ Result<std::vector<Limit>> parse_limits(const std::string& text);
 
 struct LimitCheck {
   Limit limit;
-  std::optional<double> value;  ///< Missing from the report: none, and not ok.
+  std::optional<double> value;  ///< Nothing if the report lacks it; then `ok` is false.
   bool ok = false;
 };
 

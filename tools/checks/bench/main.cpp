@@ -140,8 +140,8 @@ Result<std::vector<Limit>> read_limits(const Options& options, std::string_view 
   return limits;
 }
 
-/// Returns the exit code. Limits and files are opened first: a wrong path must not cost ten
-/// minutes.
+/// Returns the exit code. Opens limits and files before it measures, so that a wrong path fails at
+/// once.
 Result<int> run(const Command& command, const Options& options) {
   const std::vector<Limit> limits = TRY(read_limits(options, command.name));
   std::vector<std::string> suffixes = {"json", "txt"};

@@ -25,8 +25,8 @@ struct StepConfig {
 };
 
 /// Runs decode steps of one sequence on this thread, with the worker's forward pass and gates. To
-/// count instructions, run it under `valgrind --tool=callgrind`; two runs differ only by their
-/// steps. Errors: those of reading the model.
+/// count instructions, run it twice under `valgrind --tool=callgrind`: runs with different `steps`
+/// differ by the cost of these steps. Errors: those of reading the model.
 Result<StepCost> measure_step(const StepConfig& config);
 
 }  // namespace leasehold::bench

@@ -20,14 +20,14 @@ struct RunQueue {
 /// "ran waited slices" as the kernel writes it. Errors: MalformedMessage.
 Result<RunQueue> parse_schedstat(std::string_view text);
 
-/// Of one thread, and summed over the threads that a process has now. Zero for one that has ended.
+/// For one thread, and the sum over the current threads of a process. Zero once it has ended.
 RunQueue run_queue_of_thread(pid_t process, pid_t thread);
 RunQueue run_queue_of_process(pid_t process);
 
 /// The one-minute load average; -1 when it cannot be read.
 double load_average();
 
-/// Steal time: the host ran other machines on these cores. In clock ticks since boot, all cores.
+/// Steal time of all cores since boot, in clock ticks: the host ran other machines on them.
 /// Errors: MalformedMessage when there is no such column.
 Result<std::uint64_t> parse_steal_ticks(std::string_view proc_stat);
 

@@ -10,7 +10,7 @@ namespace leasehold::bench {
 double quantile(const std::vector<double>& sorted, double share) {
   expects(!sorted.empty() && share > 0 && share <= 1,
           "a quantile needs values and a share in (0, 1]");
-  // Less than a rounding error below the product: 0.9 × 10 must be rank 9, not 10.
+  // The small term absorbs rounding of the product: 0.9 × 10 must be rank 9, not 10.
   const double rank = std::ceil(share * static_cast<double>(sorted.size()) - 1e-9);
   return sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
 }

@@ -21,14 +21,14 @@ struct SystemConfig {
   std::string capacity = "512MiB";
   std::vector<std::string> broker_options;
   bool journal = false;           ///< Give the broker a state directory.
-  bool keep_descriptors = false;  ///< Keep the broker's descriptors over its death.
+  bool keep_descriptors = false;  ///< Keep the broker's descriptors across its death.
 };
 
 /// Lifetime: as LocalSystem. Threads: one.
 class System {
  public:
   /// Starts both and waits until the worker is ready.
-  /// Errors: those of LocalSystem, with the place of the logs.
+  /// Errors: those of LocalSystem, with the directory of the logs.
   static Result<std::unique_ptr<System>> start(const SystemConfig& config);
 
   std::string broker_socket() const { return local_->programs().broker_socket(); }

@@ -11,7 +11,7 @@ namespace leasehold::demo {
 struct Check {
   std::string promise;
   bool ok = false;
-  std::string seen;  ///< The values that decide.
+  std::string seen;  ///< The observed values that decide.
 };
 
 /// In report order.

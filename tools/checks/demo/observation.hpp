@@ -11,7 +11,8 @@
 
 namespace leasehold::demo {
 
-/// One tenant of the scenario. B's lease is revoked, C's process is killed, A and D run through.
+/// One tenant of the scenario. B's lease is revoked, C's process is killed, A and D are
+/// undisturbed.
 struct TenantSpec {
   std::string name;
   std::string prompt;

@@ -9,11 +9,12 @@
 
 namespace leasehold::demo {
 
-/// Lifetime: `settings` and `poller` outlive it. The logs go with it unless `keep_logs` was called.
+/// Lifetime: `settings` and `poller` outlive it. The destructor deletes the logs unless `keep_logs`
+/// was called.
 class System {
  public:
-  /// Starts both and waits until the worker is ready. Errors: those of LocalSystem, with the place
-  /// of the logs; TimedOut after Ctrl-C.
+  /// Starts both and waits until the worker is ready. Errors: those of LocalSystem, with the
+  /// directory of the logs; TimedOut after Ctrl-C.
   static Result<std::unique_ptr<System>> start(const Settings& settings, const Poller& poller);
 
   BrokerView& broker() { return local_->view(); }

@@ -85,10 +85,10 @@ struct StepTime {
   double units = 0;  ///< Units that passed the gate: launches outside of graphs.
 };
 
-/// Measures decode steps of one model by batch size.
+/// Decode steps of one model, by batch size.
 using StepTimes = std::map<std::uint32_t, StepTime>;
 
-/// True when the step is a graph replay.
+/// A step that replays a graph passes at most this many units.
 constexpr double kMaxUnitsOfGraph = 4;
 
 Result<StepTime> time_step(const BenchCase& one, BenchModel& model, cuda::GraphUse graphs,

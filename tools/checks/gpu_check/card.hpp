@@ -63,7 +63,7 @@ class Card {
   cuda::KernelLibrary library_;
   cuda::Stream stream_;
   cuda::DeviceBuffer
-      mirrors_;  // [2] device::GateMirror: one that lets everything through, and none
+      mirrors_;  // [2] device::GateMirror: the first lets every unit pass, the second none
 };
 
 }  // namespace leasehold::gpu_check

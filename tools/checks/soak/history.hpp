@@ -19,7 +19,7 @@ struct BrokerInstance {
   std::vector<events::StampedEvent> events;
   std::vector<wire::StatusView> samples;  ///< Taken while it ran.
   std::vector<TimePoint> restarts;        ///< Start times of its later processes.
-  bool ended_early = false;               ///< Killed and not continued: leases may be open.
+  bool ended_early = false;  ///< Killed, and no other process continued: leases may be open.
 
   /// True when the broker was restarted in between, so that events may be missing.
   bool restarted_between(TimePoint from, TimePoint to) const;

@@ -36,7 +36,7 @@ demo::Check all_fenced(const Case& all) {
 }
 
 /// The worker stamps a step before its commit reads the lease words, so a stamp after the fence is
-/// a row that ran on returned memory.
+/// a row that ran on released memory.
 void judge_step(const events::BatchedDecodeStep& step, TimePoint at, const LeaseTraces& instance,
                 Finding& finding) {
   for (const LeaseId id : step.per_seq_leases) {

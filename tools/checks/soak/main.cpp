@@ -45,7 +45,7 @@ Result<void> run_rounds(const Settings& settings, const demo::Poller& poller,
   return {};
 }
 
-/// True when every check passed. The histories stay on disk otherwise.
+/// True when every check passed. If one failed, the histories stay on disk.
 Result<bool> run(const Settings& settings, const demo::Poller& poller) {
   const auto reports = TRY(cli::ReportDirectory::open(settings.out_dir, "soak", {"json", "txt"}));
   auto directory = TRY(TemporaryDirectory::create("soak"));

@@ -7,7 +7,8 @@
 namespace leasehold::testing {
 namespace {
 
-std::vector<std::pair<std::uint64_t, std::uint32_t>> conditions;  // of the conditions
+std::vector<std::pair<std::uint64_t, std::uint32_t>>
+    conditions;  // handle and value of each hook call
 
 void tell(std::uint64_t handle, std::uint32_t value) {
   conditions.emplace_back(handle, value);

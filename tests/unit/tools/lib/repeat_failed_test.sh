@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/lib/repeat_failed against ctest runs made up here. Usage: repeat_failed_test.sh SCRIPT
+# Tests tools/lib/repeat_failed on ctest runs made for it. Usage: repeat_failed_test.sh SCRIPT
 set -uo pipefail
 script=$(realpath "$1")
 dir=$(mktemp -d)
@@ -12,7 +12,8 @@ failing() {
 add_test([==[$1]==] bash -c "echo run >> '$dir/${1//\//_}'; echo 'trace of $1'; [ \$(wc -l < '$dir/${1//\//_}') -gt $2 ]")
 CMAKE
 }
-# run: the first run, as tools/test does it, then the script; its output in $output, its code in $code.
+# run: runs ctest as tools/test does, then the script; stores its output in $output, its exit code in
+# $code.
 run() {
   ctest --test-dir "$dir" -j 2 --output-on-failure > "$dir/log" 2>&1
   output=$("$script" "$dir" "$dir/log")

@@ -13,7 +13,7 @@ namespace {
 
 constexpr Half kExtremeHalves[] = {0x0001, 0x03ff, 0x0400, 0x7bff, 0x8001, 0xfbff, 0x0000};
 
-/// The row's elements in order, and the results of load8 for the columns behind them.
+/// The row's elements in order, then the results of load8 for the columns beyond its end.
 std::vector<std::uint16_t> halves_of(TensorType type, const std::byte* row, std::uint32_t n_in) {
   const std::uint32_t groups = (n_in + 31) / 32;
   DeviceArray<std::uint32_t> words(groups * 16);

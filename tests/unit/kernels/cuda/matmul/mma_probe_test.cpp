@@ -1,4 +1,4 @@
-/// The probe whether wgmma adds as mma.sync does, on the emulated card.
+/// Tests the probe that compares the additions of wgmma and mma.sync, on the emulated card.
 #include <algorithm>
 #include <catch2/catch.hpp>
 

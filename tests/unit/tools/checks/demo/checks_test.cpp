@@ -1,4 +1,4 @@
-// The judge must not be lenient: a perfect run passes, and every single flaw is found.
+// The judge must accept a correct run and find every single flaw.
 #include "tools/checks/demo/checks.hpp"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ void put_on_record(Observation& seen, LeaseId lease, ExtentId extent) {
   add(events::RegionStateChanged{.region = extent.value, .kind = "extent", .state = "Free"});
 }
 
-/// A run in which everything went as promised.
+/// A run that keeps every promise.
 Observation perfect() {
   Observation seen{.results = {result("A", {kA}), result("B", {kB, kSecondB}), result("C", {kC}),
                                result("D", {kD})}};

@@ -21,8 +21,8 @@ struct Example {
   std::string_view source;
   std::string_view expected;
 };
-/// The examples whose output differs, with both texts.
 inline const std::vector<std::string> kNoMismatch;
+/// The examples whose output differs, with both texts.
 std::vector<std::string> mismatches(const std::vector<Example>& examples);
 
 }  // namespace leasehold::testing
