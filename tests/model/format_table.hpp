@@ -1,6 +1,6 @@
 /// The oracle files and their tolerances: at most twice the distance between the oracle and the
-/// fp32 reference on dequantized weights, which the tests measure again. kernels/MEASUREMENTS.md has the
-/// table.
+/// fp32 reference on dequantized weights, which the tests measure again. kernels/MEASUREMENTS.md
+/// has the table.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,5 @@
-/// The tenants' side of a worker: `request.submit`, `request.cancel`, and the tokens that come back.
+/// The tenants' side of a worker: `request.submit`, `request.cancel`, and the tokens that come
+/// back.
 ///
 /// Wires three parts: TenantConnections accepts, RequestPipeline brings requests to the engine,
 /// Deliveries brings events back. When a connection closes, its requests are cancelled within one
