@@ -13,7 +13,7 @@ using Json = nlohmann::json;
 
 /// Base of every message T. The bodies are in message_codec.hpp, instantiated in messages_*.cpp.
 template <class T>
-struct Message {
+struct Message {  // NOLINT(bugprone-crtp-constructor-accessibility): messages are aggregates
   Json to_json() const;
   /// Errors: BadRequest, naming the field.
   static Result<T> from_json(const Json& json);
