@@ -2,8 +2,8 @@
 ///
 /// The launching thread counts launches when it enqueues them and when they end. A graph counts as
 /// one launch, however long it is. A waiter is therefore also called once a gate inside the graph
-/// has seen the mirror of its moment: all earlier work is over, and all later work reads the new
-/// mirror.
+/// has seen the mirror that was written after the waiter arrived: all earlier work is over, and all
+/// later work reads that mirror.
 ///
 /// Threads: any thread may call `when_drained`; all other functions belong to the launching thread.
 /// Lifetime: destruction drops waiters without calling them; the process is ending.

@@ -171,8 +171,8 @@ bool Launcher::collect_finished() {
         context_->driver().cuEventQuery(events_[finished % events_.size()].get());
     if (result == CUDA_ERROR_NOT_READY) break;
     record_failure(result, "waiting for a launch");
-    // The work that a failed card still does is unknown. Waiters learn from the end of this
-    // process.
+    // It is unknown what a failed card still runs, so no launch counts as finished. The broker
+    // learns of it from the end of this process.
     if (fault_) return false;
     ++finished;
   }

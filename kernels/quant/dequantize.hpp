@@ -1,11 +1,11 @@
-/// The scalar dequantisers: the oracle every other path must match to the bit.
+/// The scalar dequantisers. Every other path must give the same bits.
 ///
 /// GGUF block layouts, little-endian, packed (source: the GGUF specification and ggml's types;
 /// those of 256 elements are in kernels/quant/super_blocks.hpp):
 ///
-///   F32    float                                   x = it
-///   F16    half                                    x = it, exactly
-///   BF16   the upper half of a float               x = it, exactly
+///   F32    float                                   x = the float
+///   F16    half                                    x = the half, exactly
+///   BF16   the upper half of a float               x = that float, exactly
 ///   Q8_0   half d | int8 q[32]                     x[i] = d·q[i]
 ///   Q4_0   half d | uint8 q[16]                    x[i] = d·(lo(q[i]) - 8)
 ///   Q4_1   half d, m | uint8 q[16]                 x[i] = d·lo(q[i]) + m

@@ -29,7 +29,7 @@ template <class Kv>
             -std::numeric_limits<float>::infinity());
 }
 
-/// `max_score` over whole lanes. It may return either zero of two, because exp(±0) is 1.
+/// `max_score` over whole lanes. The sign of a zero may differ: exp(±0) is 1.
 [[gnu::target("avx2,fma,f16c")]] float padded_max(const float* scores, std::uint32_t n) {
   __m256 max = load8(scores);
   max = _mm256_max_ps(max, _mm256_set1_ps(-std::numeric_limits<float>::infinity()));  // no NaN

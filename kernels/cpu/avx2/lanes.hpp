@@ -1,8 +1,8 @@
 /// The 32 lanes of the written order as four AVX2 registers.
 ///
 /// Each function that uses AVX2 has the target attribute, so the compiler cannot emit AVX2
-/// elsewhere, least of all in inline functions of shared headers. Call these only after the CPU
-/// check.
+/// elsewhere, in particular not in inline functions of shared headers. Call these only after the
+/// CPU check.
 #pragma once
 
 #include <immintrin.h>

@@ -1,4 +1,4 @@
-/// Bytes of a weight row as words, at any start of a block.
+/// Loads bytes of a weight row as words, from any block.
 ///
 /// The alignment of a block follows from its size: 2 bytes for many formats. Nothing here reads a
 /// word at an address that is not a multiple of its size, or an aligned word without a wanted byte.

@@ -1,5 +1,5 @@
-/// The probe whether a card's wgmma adds as its mma.sync does (ops/mma_probe.cu): the input, the
-/// launch, and the evaluation of the result. Pure.
+/// Checks whether a card's wgmma adds as its mma.sync does (ops/mma_probe.cu): the input of the
+/// probe, its launch, and the evaluation of the result. Pure.
 ///
 /// Factors have the magnitudes of real matmuls: weights around 2^-6, x up to 2^15. Both spread
 /// their exponents so widely that every addition rounds. If no launch compared anything, the result
