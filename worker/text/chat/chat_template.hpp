@@ -1,8 +1,8 @@
 /// Renders messages to a prompt with the chat template of a model file.
 ///
 ///   ChatTemplate chat = TRY(ChatTemplate::from_metadata(file));
-///   std::string prompt = TRY(chat.render({.messages = messages_value(messages), .now_unix_s =
-///   t}));
+///   const jinja::Value value = messages_value(messages);
+///   std::string prompt = TRY(chat.render({.messages = value, .now_unix_s = t}));
 ///
 /// The prompt contains control tokens by name ("<|im_start|>"), including BOS if the template
 /// writes it. Encode it with SpecialTokens::AsTokens, which adds no second BOS.

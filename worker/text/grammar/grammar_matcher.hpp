@@ -1,12 +1,12 @@
 /// Follows a grammar byte by byte.
 ///
-/// A *stack* is the position of one reading of the text: the next symbol and, below it, the return
+/// A *stack* is the position of one parse of the text: the next symbol and, below it, the return
 /// position of each entered rule. A *state* is the set of all stacks of a text. States and their
 /// transitions are computed on first use and kept, so the part of a grammar in use becomes a finite
 /// automaton.
 ///
 /// Limits: a text nests at most kMaxDepth rules; deeper continuations are rejected. More than
-/// kMaxStacks readings, or more states or stack entries than fit, set `overflowed`; results since
+/// kMaxStacks parses, or more states or stack entries than fit, set `overflowed`; results since
 /// the last `retain` are then unreliable.
 ///
 /// Lifetime: the grammar is shared. Threads: one.

@@ -1,8 +1,8 @@
 /// JSON as a grammar (RFC 8259), and the formats of JSON schema, for JSON mode and for schemas.
 ///
 /// Narrower than JSON: blanks are at most one space, or one newline and 32 blanks; numbers have at
-/// most 16 digits on each side of the point and an exponent below 100, so that every reader can
-/// represent them; surrogates in \u escapes come in pairs.
+/// most 16 digits on each side of the point and an exponent below 100, so that every JSON
+/// parser can represent them; surrogates in \u escapes come in pairs.
 #pragma once
 
 #include <map>

@@ -1,9 +1,8 @@
 /// Draws the next token from one row of logits, in this order:
 ///
 ///   1. logit_bias            added to each named token's logit
-///   2. repetition_penalty    once for each token of the history: a positive logit is divided by
-///   it,
-///                            other logits are multiplied (Keskar et al. 2019)
+///   2. repetition_penalty    once for each token of the history: divides a positive logit,
+///                            multiplies any other (Keskar et al. 2019)
 ///   3. presence, frequency   logit - frequency_penalty · n - presence_penalty, for each token
 ///                            generated n > 0 times; the prompt does not count (OpenAI)
 ///   4. the mask              removes the tokens that the grammar forbids

@@ -1,4 +1,4 @@
-/// Text to tokens and back, as the model file defines. The entry point of this room.
+/// Text to tokens and back, as the model file defines. The entry point of this folder.
 ///
 /// Lifetime: independent of the file; copies share their data.
 /// Threads: any number may use one.

@@ -48,7 +48,7 @@ double float_floor_division(double left, double right) {
 /// Returns nothing on overflow.
 std::optional<std::int64_t> power(std::int64_t base, std::int64_t exponent) {
   std::int64_t result = 1;
-  // Bases other than 0, 1 and -1 overflow within 63 rounds.
+  // Bases other than 0, 1 and -1 overflow within 64 iterations.
   if (base == 0 || base == 1) return exponent == 0 ? 1 : base;
   if (base == -1) return exponent % 2 == 0 ? 1 : -1;
   for (; exponent > 0; --exponent)

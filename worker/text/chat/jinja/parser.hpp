@@ -1,4 +1,4 @@
-/// Parses a template to its tree.
+/// Parses a template into its syntax tree.
 ///
 /// Source: Jinja 3.1, "Template Designer Documentation"; the loop controls extension; Hugging Face
 /// "Templates for chat models" for `generation`.

@@ -3,7 +3,7 @@
 ///
 /// Errors: BadRequest where Python raises an exception; UnsupportedModel for unsupported
 /// constructs; PromptTooLong for too many steps or bytes. All name the line. Threads: one.
-/// Lifetime: values outlive the runtime, but its namespaces are empty then.
+/// Lifetime: values may outlive the runtime, but namespaces are empty from then on.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 /// The values of templates: the part of Python's types that templates use.
 ///
 /// Cheap to copy: text, lists and dicts are shared and immutable. A namespace is mutable and may
-/// contain itself; Runtime empties all namespaces in the end. Runtime limits the depth of values to
-/// Limits::value_depth, so that recursion over a value cannot overflow the stack.
+/// contain itself; Runtime empties all namespaces when it ends. Runtime limits the depth of values
+/// to Limits::value_depth, so that recursion over a value cannot overflow the stack.
 ///
 /// Threads: values without namespaces, loops and callables may be shared.
 #pragma once
