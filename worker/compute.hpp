@@ -32,7 +32,7 @@ class Compute {
 };
 
 /// Creates the backend; the calling thread becomes its thread 0.
-/// Errors: BadRequest when the broker lends memory of another device than `options` ask for; those
+/// Errors: BadRequest when the broker lends memory of another device than `options` name; those
 /// of CpuBackend::create with `--backend cpu`; NoDevice, DeviceUnsupported, OutOfMemory of a GPU.
 Result<std::unique_ptr<Compute>> make_compute(const WorkerOptions& options, const LentDevice& lent,
                                               const BackendLimits& limits,

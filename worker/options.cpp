@@ -14,7 +14,7 @@
 namespace leasehold {
 namespace {
 
-/// All cores; on a machine with at most four, one is left to broker and tenants.
+/// All cores; on a machine with at most four, one is left for broker and tenants.
 std::uint32_t default_threads() {
   const std::uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
   return cores <= 4 ? std::max(1u, cores - 1) : std::min(cores, kMaxGateThreads - 1);

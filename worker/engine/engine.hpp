@@ -8,8 +8,8 @@
 ///            with MissingWeight before a unit starts, until each revoked part of the weights is
 ///            restored under a new lease. The sequences stay and then continue.
 ///
-/// The Commit unit reads the lease words once more, and that read decides about every token. A word
-/// stored before it discards the token; a word stored after it lets exactly that token out.
+/// The Commit unit reads the lease words once more, and that read decides every token. If a word
+/// is stored before the read, the token is discarded; if after, exactly that token is still sent.
 ///
 /// Ownership: the engine owns scheduler, KV memory bookkeeping and weights; everything in
 /// `Dependencies` outlives it. Threads: one, except where a member says otherwise.
@@ -96,7 +96,7 @@ class Engine {
   // ---- requests
 
   /// Errors: those of Scheduler::submit, LeaseRevoked, LeaseFenced, Draining, MissingWeight;
-  /// BadRequest for tokens of another vocabulary, and for emitted ones that are not of the grammar.
+  /// BadRequest for tokens outside the vocabulary, and for emitted tokens that the grammar forbids.
   Result<void> submit(PromptRequest request);
   Result<void> cancel(const RequestId& engine_request_id) {
     return scheduler_.cancel(engine_request_id);

@@ -25,8 +25,8 @@ struct GateDependencies {
 std::vector<ThreadGate> make_gates(const GateDependencies& dependencies, std::uint32_t first,
                                    std::uint32_t count);
 
-/// Pauses every unit between poll and run, so that people can watch, and contains the fault point
-/// of that place. Threads: any.
+/// Contains the fault point between the poll and the run of a unit, and pauses every unit there
+/// except weight loads, so that people can watch. Threads: any.
 class UnitProbe final : public GateProbe {
  public:
   explicit UnitProbe(std::chrono::microseconds slow_motion) : slow_motion_(slow_motion) {}

@@ -7,8 +7,8 @@
 namespace leasehold {
 namespace {
 
-/// The longest delay until the watcher notices a deadline set or moved forward for a running
-/// request.
+/// The longest delay until the watcher notices that a lease got a deadline or an earlier one. A
+/// change of the table wakes no thread.
 constexpr Duration kMaxSleep = std::chrono::seconds(1);
 
 }  // namespace

@@ -69,7 +69,7 @@ Result<void> LeaseService::grant(Payload params, Responder& respond) {
   return {};
 }
 
-/// Runs before mapping, so that a broker that restarts meanwhile gets these extents too.
+/// Runs before mapping, so that a broker that restarts meanwhile also gets these extents back.
 Result<void> LeaseService::keep_extent_fds(const wire::LeaseGrant& grant,
                                            const std::vector<UniqueFd>& fds) {
   if (fds.size() != grant.extents.size()) {

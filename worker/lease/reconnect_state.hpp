@@ -39,7 +39,7 @@ class ReconnectState {
   void reattached();
   /// The broker answered with an error or not at all. Precondition: Resuming or Redelivering.
   void request_failed(Errc code, TimePoint now);
-  /// For a worker that was never ready: it must not return.
+  /// For a worker that was never ready: it must not reconnect.
   void give_up() { phase_ = Phase::Lost; }
 
  private:

@@ -1,6 +1,7 @@
 /// The forward pass over the rows of one step, for all architectures in architecture.hpp.
 ///
-/// The config and the presence of weights (biases, norms per head, experts) make the differences.
+/// Architectures differ in the config and in which weights are present (biases, norms per head,
+/// experts).
 /// Source: Touvron et al. 2023 (LLaMA); grouped-query attention, Ainslie et al. 2023; Yang et al.
 /// 2024 and 2025 (Qwen2, Qwen3); Jiang et al. 2024 (Mixtral).
 /// Lifetime: the backend outlives it. Threads: one forward at a time.

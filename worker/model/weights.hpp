@@ -104,7 +104,7 @@ class Weights {
 /// Receives the progress of loading, in bytes.
 using LoadProgress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
 
-/// Copies every tensor of the layout from the file into `region` through the launch door.
+/// Copies every tensor of the layout from the file into `region` through the launch gate.
 /// Errors: those of reading the file; EngineLeaseFenced if the lease was revoked meanwhile.
 Result<void> copy_weights(const GgufFile& file, const WeightsLayout& layout,
                           const LeasedMapping& region, const GateSet& gates, Backend& backend,

@@ -5,7 +5,7 @@
 ///   layer    "token_embd", "blk.0", "blk.1" …, "output" (its norm, and the matrix if there is one)
 ///   tensor   one per tensor, by its name: "blk.0.attn_q.weight"
 ///
-/// With smaller parts, less is lost with one lease and less is read again. Parts are in layout
+/// With smaller parts, a revoked lease loses less, and less is read again. Parts are in layout
 /// order in every scope.
 #pragma once
 

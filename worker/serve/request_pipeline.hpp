@@ -1,4 +1,4 @@
-/// The way of a request to the engine: check, parse, submit; and its cancel.
+/// Brings a request to the engine (check, parse, submit) and cancels it.
 ///
 ///   generate ─► check ─► queue ─► parser's thread: prompt, grammar ─► engine
 ///
