@@ -28,7 +28,8 @@ class Compute {
   virtual ~Compute() = default;
   virtual Backend& backend() = 0;
   virtual const RegionMapper& mapper() const = 0;
-  virtual std::string description() const = 0;  ///< "cpu-avx512 threads=3", "cuda-sm90 NVIDIA H200"
+  /// For logs: `cpu-avx512 threads=3`, `cuda-sm90 card="NVIDIA H200"`.
+  virtual std::string description() const = 0;
 };
 
 /// Creates the backend; the calling thread becomes its thread 0.
