@@ -1,11 +1,11 @@
 # One target per room. Every build setting is a property of a target.
 #
-#   leasehold_library(NAME SOURCES … LINKS … [ALONE …])
+#   leasehold_library(NAME SOURCES … LINKS …)
 #       Static library, alias leasehold::NAME. A unity build (CMAKE_UNITY_BUILD) compiles several
-#       sources together, except those listed in ALONE.
+#       sources together.
 #   leasehold_program(NAME SOURCES … LINKS …)
 #       Program in <build>/bin.
-#   leasehold_test(NAME LABEL … SOURCES … LINKS … [ALONE …] [TIMEOUT seconds] [FAKE_CUDA]
+#   leasehold_test(NAME LABEL … SOURCES … LINKS … [TIMEOUT seconds] [FAKE_CUDA]
 #                  [ENVIRONMENT NAME=value …])
 #       Catch2 program with one ctest case per TEST_CASE. Always a unity build. The target tests_LABEL
 #       builds all tests with that label. With FAKE_CUDA the test and its child processes load the
@@ -30,16 +30,9 @@ function(leasehold_settings target)
   endif()
 endfunction()
 
-function(leasehold_compile_alone sources)
-  if(sources)
-    set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  endif()
-endfunction()
-
 function(leasehold_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;ALONE;LINKS;PRIVATE_LINKS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
   add_library(leasehold_${name} STATIC ${arg_SOURCES})
-  leasehold_compile_alone("${arg_ALONE}")
   add_library(leasehold::${name} ALIAS leasehold_${name})
   leasehold_settings(leasehold_${name})
   target_link_libraries(leasehold_${name} PUBLIC ${arg_LINKS} PRIVATE ${arg_PRIVATE_LINKS})
@@ -54,7 +47,7 @@ function(leasehold_program name)
 endfunction()
 
 function(leasehold_test name)
-  cmake_parse_arguments(arg "FAKE_CUDA" "LABEL;TIMEOUT" "SOURCES;ALONE;LINKS;DEPENDS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(arg "FAKE_CUDA" "LABEL;TIMEOUT" "SOURCES;LINKS;DEPENDS;ENVIRONMENT" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -70,7 +63,6 @@ function(leasehold_test name)
   endif()
   target_compile_options(${name} PRIVATE ${optimise})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
-  leasehold_compile_alone("${arg_ALONE}")
   if(NOT TARGET tests_${arg_LABEL})
     add_custom_target(tests_${arg_LABEL})
   endif()
