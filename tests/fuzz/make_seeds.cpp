@@ -1,5 +1,5 @@
 // Writes the seeds of the fuzz targets into tests/fuzz/corpus, from samples of the unit tests:
-//   build/fuzz/fuzz/make_fuzz_seeds "[seeds]"
+//   build/asan/fuzz/make_fuzz_seeds "[seeds]"
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>

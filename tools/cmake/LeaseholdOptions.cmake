@@ -2,7 +2,6 @@
 option(LEASEHOLD_BUILD_TESTS "Build the test programs" ON)
 option(LEASEHOLD_WARNINGS_AS_ERRORS "Treat every compiler warning as an error" OFF)
 option(LEASEHOLD_CUDA "Build the CUDA backend when nvcc is found" ON)
-option(LEASEHOLD_FUZZ "Build the fuzz targets; the compiler must be clang" OFF)
 set(LEASEHOLD_SANITIZE "" CACHE STRING "Sanitizers, as given to -fsanitize= (empty for none)")
 
 set(CMAKE_CXX_EXTENSIONS OFF)
