@@ -3,7 +3,6 @@
 /// Errors: BadRequest with the option to change.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -56,9 +55,6 @@ struct ModelRequest {
 };
 
 inline constexpr float kRopeFactor = 4.0f;
-
-inline constexpr std::array<std::string_view, 6> kShapeNames{"tiny", "demo", "0.5b",
-                                                             "1b",   "7b",   "custom"};
 
 /// The sizes of a named shape; all zero for "custom".
 Result<ModelShape> named_shape(std::string_view name);
