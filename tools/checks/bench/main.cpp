@@ -30,7 +30,8 @@ struct Options {
   RevokeConfig revoke;
   std::vector<std::string> only;
   std::string out_dir, limits_path;
-  StepConfig step;
+  std::string step_model;
+  std::uint32_t steps = kDecodeSteps;
   BatchConfig batch;
   std::uint64_t gate_units = 0;
 };
@@ -57,11 +58,11 @@ Result<Report> batch(const Options& options) {
 }
 
 Result<Report> step(const Options& options) {
-  const StepCost cost = TRY(measure_step(options.step));
+  const StepCost cost = TRY(measure_step(options.step_model, options.steps));
   return Report{
-      {{"units_per_step", cost.units}, {"step_us", cost.step_us}, {"steps", options.step.steps}},
+      {{"units_per_step", cost.units}, {"step_us", cost.step_us}, {"steps", options.steps}},
       fmt::format("units_per_step={} step_us={:.1f} steps={}\n", cost.units, cost.step_us,
-                  options.step.steps),
+                  options.steps),
       {}};
 }
 
@@ -104,8 +105,8 @@ void describe_batch(CLI::App& app, Options& options) {
 }
 
 void describe_step(CLI::App& app, Options& options) {
-  app.add_option("--model", options.step.model_path, "GGUF model")->required();
-  app.add_option("--steps", options.step.steps, "Number of steps")->check(CLI::Range(1, 200));
+  app.add_option("--model", options.step_model, "GGUF model")->required();
+  app.add_option("--steps", options.steps, "Number of steps")->check(CLI::Range(1, 200));
 }
 
 void describe_gate(CLI::App& app, Options& options) {
