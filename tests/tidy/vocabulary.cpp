@@ -65,7 +65,6 @@ Vocabulary::Vocabulary(std::string_view text) {
 }
 
 Vocabulary::~Vocabulary() = default;
-Vocabulary::Vocabulary(Vocabulary&&) noexcept = default;
 
 std::size_t Vocabulary::size() const {
   return phrases_.size() + identifiers_.size();

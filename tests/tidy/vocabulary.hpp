@@ -21,7 +21,6 @@ class Vocabulary {
   /// Throws std::runtime_error for a line of neither kind, and for a pattern that does not compile.
   explicit Vocabulary(std::string_view text);
   ~Vocabulary();
-  Vocabulary(Vocabulary&&) noexcept;
 
   Findings banned_phrases(const Prose& prose) const;
   Findings gone_identifiers(const Sources& sources) const;

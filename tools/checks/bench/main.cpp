@@ -28,7 +28,6 @@ constexpr std::size_t kMaxLimitsBytes = 1 << 20;
 
 struct Options {
   RevokeConfig revoke;
-  std::vector<std::string> only;
   std::string out_dir, limits_path;
   std::string step_model;
   std::uint32_t steps = kDecodeSteps;
@@ -79,7 +78,7 @@ void describe_revoke(CLI::App& app, Options& options) {
   app.add_option("--large-model", options.revoke.large_model,
                  "GGUF model of the 0.5B shape; default: measure the small model only");
   app.add_flag("--quick", options.revoke.quick, "Take a minute instead of ten: fewer samples");
-  app.add_option("--only", options.only, "Run only this measurement; repeatable")
+  app.add_option("--only", options.revoke.measurements, "Run only this measurement; repeatable")
       ->check(
           CLI::IsMember(std::set<std::string>(std::begin(kMeasurements), std::end(kMeasurements))));
   app.add_option("--tenants", options.revoke.tenants,
@@ -175,8 +174,6 @@ int main(int argc, char** argv) {
                          "Exit with 1 unless the figures are within the limits of this file");
   }
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
-  if (!options.only.empty())
-    options.revoke.measurements = {options.only.begin(), options.only.end()};
   const auto* const command = std::ranges::find_if(
       kCommands, [&](const Command& each) { return app.got_subcommand(each.name); });
   const Result<int> done = run(*command, options);

@@ -175,12 +175,10 @@ TEST_CASE("soak judge: finds a refusal before the revocation, unless the TTL exp
 TEST_CASE("soak judge: finds a holder notified never, twice, or of another lease") {
   check_finds("notified exactly once",
               [](History& history) { remove_reported(history, "revoked"); });
-  check_finds("notified exactly once", [](History& history) {
-    ann(history).reported.insert(ann(history).reported.begin() + 3, reported(24, "revoked"));
-  });
-  check_finds("notified exactly once", [](History& history) {
-    ann(history).reported.insert(ann(history).reported.begin() + 5, reported(43, "revoked"));
-  });
+  check_finds("notified exactly once",
+              [](History& history) { add_events(history, {reported(24, "revoked")}); });
+  check_finds("notified exactly once",
+              [](History& history) { add_events(history, {reported(43, "revoked")}, 5); });
 }
 
 TEST_CASE("soak judge: finds a second notification in every form") {
