@@ -124,30 +124,21 @@ bool leaves_the_tree(std::string_view target) {
   return target.find("://") != std::string_view::npos || target.starts_with("mailto:");
 }
 
-class LinkChecker {
- public:
-  LinkChecker(const Sources& texts, const fs::path& root) : root_(root) {
-    for (const SourceFile& file : texts) {
-      if (is_markdown(file)) anchors_[file.path] = anchors_of(file);
-    }
-  }
+using Anchors = std::map<std::string, std::set<std::string>>;  // by path of the document
 
-  bool resolves(const std::string& from, const std::string& target) const {
-    const auto hash = target.find('#');
-    const std::string file = target.substr(0, hash);
-    const std::string path =
-        file.empty() ? from
-                     : (fs::path(from).parent_path() / file).lexically_normal().generic_string();
-    if (!file.empty() && !fs::exists(root_ / path)) return false;
-    const auto anchors = anchors_.find(path);
-    return hash == std::string::npos || anchors == anchors_.end() ||
-           anchors->second.contains(target.substr(hash + 1));
-  }
-
- private:
-  fs::path root_;
-  std::map<std::string, std::set<std::string>> anchors_;
-};
+/// `target` is a link in the document `from`.
+bool resolves(const fs::path& root, const Anchors& anchors, const std::string& from,
+              const std::string& target) {
+  const auto hash = target.find('#');
+  const std::string file = target.substr(0, hash);
+  const std::string path =
+      file.empty() ? from
+                   : (fs::path(from).parent_path() / file).lexically_normal().generic_string();
+  if (!file.empty() && !fs::exists(root / path)) return false;
+  const auto found = anchors.find(path);
+  return hash == std::string::npos || found == anchors.end() ||
+         found->second.contains(target.substr(hash + 1));
+}
 
 }  // namespace
 
@@ -195,13 +186,16 @@ Findings readmes_too_long(const Sources& texts) {
 }
 
 Findings broken_links(const Sources& texts, const fs::path& root) {
-  const LinkChecker links(texts, root);
+  Anchors anchors;
+  for (const SourceFile& file : texts) {
+    if (is_markdown(file)) anchors[file.path] = anchors_of(file);
+  }
   Findings findings;
   for (const SourceFile& file : texts) {
     if (!is_markdown(file)) continue;
     for (std::size_t i = 0; i < file.lines.size(); ++i) {
       for (const std::string& target : link_targets(file.lines[i])) {
-        if (!leaves_the_tree(target) && !links.resolves(file.path, target))
+        if (!leaves_the_tree(target) && !resolves(root, anchors, file.path, target))
           findings.push_back({file.path, i + 1, "no such file or heading: " + target});
       }
     }

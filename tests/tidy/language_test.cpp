@@ -13,7 +13,7 @@ namespace {
 
 const Vocabulary& language() {
   static const Vocabulary vocabulary =
-      Vocabulary::read(leasehold::source_dir() + "/tests/tidy/language.txt");
+      Vocabulary(read_text(leasehold::source_dir() + "/tests/tidy/language.txt"));
   return vocabulary;
 }
 

@@ -1,8 +1,6 @@
 #include "tests/tidy/prose.hpp"
 
 #include <algorithm>
-#include <array>
-#include <fstream>
 #include <iterator>
 #include <optional>
 
@@ -10,11 +8,6 @@ namespace leasehold::tidy {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_cpp(std::string_view path) {
-  constexpr std::array<std::string_view, 5> kExtensions{".hpp", ".cpp", ".cu", ".cuh", ".h"};
-  return std::ranges::any_of(kExtensions, [&](auto end) { return path.ends_with(end); });
-}
 
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t");
@@ -71,10 +64,9 @@ Prose comments_of_code(const SourceFile& file) {
   for (std::size_t i = 0; i < file.lines.size(); ++i) {
     const auto comment = is_cpp(file.path) ? cpp_comment(file, i) : script_comment(file.lines[i]);
     const bool behind_code = is_cpp(file.path) && !trimmed(file.code[i]).empty();
-    if (!comment || comment->starts_with("  ") || trimmed(*comment).empty() || behind_code)
-      passages.end();
-    if (comment && !comment->starts_with("  ") && !trimmed(*comment).empty())
-      passages.add(i + 1, trimmed(*comment));
+    const bool is_text = comment && !comment->starts_with("  ") && !trimmed(*comment).empty();
+    if (!is_text || behind_code) passages.end();
+    if (is_text) passages.add(i + 1, trimmed(*comment));
   }
   return passages.take();
 }
@@ -136,25 +128,15 @@ bool is_script(const fs::path& path) {
          path.filename() == "CMakeLists.txt" || extension.empty();
 }
 
+/// A file without an extension is a script only if it starts with `#!`.
+bool is_other_file(const SourceFile& file) {
+  return !fs::path(file.path).has_extension() &&
+         (file.lines.empty() || !file.lines.front().starts_with("#!"));
+}
+
 bool is_data(std::string_view path) {
   return path.starts_with("tests/fuzz/corpus/") || path.starts_with("tests/data/") ||
          path.find("/__pycache__/") != std::string_view::npos;
-}
-
-/// The text of a file. A file without an extension is a script only if it starts with `#!`.
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (path.extension().empty() && !text.starts_with("#!")) return {};
-  return text;
-}
-
-void add_text(const fs::path& root, const fs::directory_entry& entry, Sources& texts) {
-  const std::string path = entry.path().lexically_relative(root).generic_string();
-  const bool wanted = entry.path().extension() == ".md" || is_script(entry.path());
-  if (!entry.is_regular_file() || !wanted || is_data(path)) return;
-  std::string text = text_of(entry.path());
-  if (!text.empty()) texts.push_back(make_source(path, text));
 }
 
 }  // namespace
@@ -164,15 +146,10 @@ bool is_markdown(const SourceFile& file) {
 }
 
 Sources read_texts(const fs::path& root) {
-  Sources texts;
-  for (const auto& entry : fs::directory_iterator(root)) add_text(root, entry, texts);
-  for (const std::string_view room :
-       {"broker", "common", "ipc", "kernels", "tests", "tools", "worker"}) {
-    if (!fs::exists(root / room)) continue;
-    for (const auto& entry : fs::recursive_directory_iterator(root / room))
-      add_text(root, entry, texts);
-  }
-  std::ranges::sort(texts, {}, &SourceFile::path);
+  Sources texts = read_files(root, [](const fs::path& path) {
+    return (path.extension() == ".md" || is_script(path)) && !is_data(path.generic_string());
+  });
+  std::erase_if(texts, is_other_file);
   return texts;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <functional>
 #include <map>
 #include <regex>
@@ -16,10 +15,6 @@ namespace {
 constexpr std::size_t kMaxLines = 400;
 
 using PathTest = std::function<bool(std::string_view)>;
-
-bool is_word_character(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-}
 
 /// A text to search for. A match starts at a word boundary, and also ends at one if `whole`.
 struct Pattern {
@@ -43,34 +38,36 @@ bool starts_with_any(std::string_view path, std::span<const std::string_view> pr
   return std::ranges::any_of(prefixes, [&](auto prefix) { return path.starts_with(prefix); });
 }
 
+bool is_any(std::string_view) {
+  return true;
+}
+
 bool is_test(std::string_view path) {
   return path.starts_with("tests/");
 }
 
-/// The rules and their planted violations contain what they forbid.
-bool is_tidy(std::string_view path) {
-  return path.starts_with("tests/tidy/");
-}
-
-/// Lines that contain a pattern, in the files that `look_at` accepts.
-Findings lines_matching(const Sources& sources, std::span<const Pattern> patterns,
-                        std::vector<std::string> SourceFile::* text, const PathTest& look_at) {
+/// Lines that `violates` accepts, in the files that `look_at` accepts.
+Findings lines_where(const Sources& sources, const PathTest& look_at,
+                     const std::function<bool(const SourceFile& file, std::size_t i)>& violates) {
   Findings findings;
   for (const SourceFile& file : sources) {
     if (!look_at(file.path)) continue;
-    const auto& lines = file.*text;
-    for (std::size_t i = 0; i < lines.size(); ++i) {
-      const bool found =
-          std::ranges::any_of(patterns, [&](const Pattern& n) { return contains(lines[i], n); });
-      if (found) findings.push_back({file.path, i + 1, file.lines[i]});
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      if (violates(file, i)) findings.push_back({file.path, i + 1, file.lines[i]});
     }
   }
   return findings;
 }
 
+bool contains_any(std::string_view line, std::span<const Pattern> patterns) {
+  return std::ranges::any_of(patterns, [&](const Pattern& n) { return contains(line, n); });
+}
+
 Findings code_matching(const Sources& sources, std::span<const Pattern> patterns,
                        const PathTest& look_at) {
-  return lines_matching(sources, patterns, &SourceFile::code, look_at);
+  return lines_where(sources, look_at, [&](const SourceFile& file, std::size_t i) {
+    return contains_any(file.code[i], patterns);
+  });
 }
 
 /// The text between the quotes of `#include "…"`, or nothing.
@@ -254,18 +251,11 @@ Findings plain_mappings_outside_ipc(const Sources& sources) {
 }
 
 Findings layering_violations(const Sources& sources) {
-  Findings findings;
-  for (const SourceFile& file : sources) {
-    const std::string component = component_of(file.path);
-    for (std::size_t i = 0; i < file.code.size(); ++i) {
-      const std::string_view included = included_path(file.code[i]);
-      if (included.empty()) continue;
-      if (!may_include(component, component_of(included)) ||
-          !folder_may_include(file.path, included))
-        findings.push_back({file.path, i + 1, file.lines[i]});
-    }
-  }
-  return findings;
+  return lines_where(sources, is_any, [](const SourceFile& file, std::size_t i) {
+    const std::string_view included = included_path(file.code[i]);
+    return !included.empty() && (!may_include(component_of(file.path), component_of(included)) ||
+                                 !folder_may_include(file.path, included));
+  });
 }
 
 Findings files_too_long(const Sources& sources) {
@@ -280,15 +270,16 @@ Findings files_too_long(const Sources& sources) {
 Findings todo_markers(const Sources& sources) {
   constexpr std::array<Pattern, 4> kMarks{
       {{"TODO", true}, {"FIXME", true}, {"XXX", true}, {"HACK", true}}};
-  return lines_matching(sources, kMarks, &SourceFile::lines,
-                        [](std::string_view path) { return !is_tidy(path); });
+  return lines_where(sources, std::not_fn(is_tidy), [&](const SourceFile& file, std::size_t i) {
+    return contains_any(file.lines[i], kMarks);
+  });
 }
 
 Findings unreached_fault_sites(const Sources& sources) {
   return enumerators_without(
       sources, "common/fault_point.hpp", "FaultSite",
       [](const std::string& site) { return "fault_point(FaultSite::" + site; },
-      [](std::string_view path) { return !is_test(path); });
+      std::not_fn(is_test));
 }
 
 Findings unused_launch_sites(const Sources& sources) {
@@ -305,35 +296,24 @@ Findings macros_other_than_try(const Sources& sources) {
   constexpr std::array<std::string_view, 5> kAllowed{
       "ipc/cuda/driver.", "kernels/cuda/device/", "kernels/numerics/host_device.hpp",
       "tests/support/fake_cuda/", "tests/support/simt/"};
-  Findings findings;
-  for (const SourceFile& file : sources) {
-    if (starts_with_any(file.path, kAllowed)) continue;
-    for (std::size_t i = 0; i < file.code.size(); ++i) {
-      std::string line = file.code[i];
-      std::erase(line, ' ');
-      if (line.starts_with("#define") && !line.starts_with("#defineTRY("))
-        findings.push_back({file.path, i + 1, file.lines[i]});
-    }
-  }
-  return findings;
+  const auto look_at = [&](std::string_view path) { return !starts_with_any(path, kAllowed); };
+  return lines_where(sources, look_at, [](const SourceFile& file, std::size_t i) {
+    std::string line = file.code[i];
+    std::erase(line, ' ');
+    return line.starts_with("#define") && !line.starts_with("#defineTRY(");
+  });
 }
 
 Findings try_in_braces(const Sources& sources) {
   static const std::regex kLaterMember(R"((^|,)\s*\.\w+ = TRY\()");
-  Findings findings;
-  for (const SourceFile& file : sources) {
-    if (is_tidy(file.path)) continue;
-    for (std::size_t i = 0; i < file.code.size(); ++i) {
-      if (std::regex_search(file.code[i], kLaterMember))
-        findings.push_back({file.path, i + 1, file.lines[i]});
-    }
-  }
-  return findings;
+  return lines_where(sources, std::not_fn(is_tidy), [](const SourceFile& file, std::size_t i) {
+    return std::regex_search(file.code[i], kLaterMember);
+  });
 }
 
 Findings throwing_prints(const Sources& sources) {
   constexpr std::array<Pattern, 3> kPrints{{{"fmt::print("}, {"std::print("}, {"std::println("}}};
-  return code_matching(sources, kPrints, [](std::string_view path) { return !is_test(path); });
+  return code_matching(sources, kPrints, std::not_fn(is_test));
 }
 
 Findings sleeps_in_tests(const Sources& sources) {

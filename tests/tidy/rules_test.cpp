@@ -19,6 +19,10 @@ bool finds(Rule rule, const std::string& path, const std::string& text) {
   return !rule({make_source(path, text)}).empty();
 }
 
+bool violates_layering(const char* path, const std::string& included) {
+  return finds(layering_violations, path, "#include \"" + included + "\"\n");
+}
+
 /// A temporary source tree; the destructor removes it.
 class ScratchTree {
  public:
@@ -96,9 +100,6 @@ TEST_CASE("planted: a plain mapping of what may be leased") {
 }
 
 TEST_CASE("planted: includes that climb") {
-  const auto violates_layering = [](const char* path, const char* included) {
-    return finds(layering_violations, path, "#include \"" + std::string(included) + "\"\n");
-  };
   CHECK(violates_layering("common/a.hpp", "ipc/segment/lease_word.hpp"));
   CHECK(violates_layering("ipc/segment/gate_set.hpp", "ipc/region/mapping.hpp"));
   CHECK(violates_layering("ipc/control/peer.hpp", "ipc/table/lease_table.hpp"));
@@ -123,9 +124,6 @@ TEST_CASE("planted: includes that climb") {
 }
 
 TEST_CASE("planted: includes that go down are left alone") {
-  const auto violates_layering = [](const char* path, const char* included) {
-    return finds(layering_violations, path, "#include \"" + std::string(included) + "\"\n");
-  };
   CHECK_FALSE(violates_layering("kernels/a.hpp", "ipc/segment/thread_gate.hpp"));
   CHECK_FALSE(violates_layering("worker/a.cpp", "ipc/control/peer.hpp"));
   CHECK_FALSE(violates_layering("worker/a.cpp", "kernels/backend.hpp"));

@@ -29,54 +29,23 @@ TEST_CASE("tidy: the tree was read") {
     CHECK(tree_has(path));
 }
 
-TEST_CASE("tidy: no kernel and no copy outside the door") {
-  check_none(device_calls_outside_launcher(tree()));
-}
-
-TEST_CASE("tidy: only a permit opens a handle to leased memory") {
-  check_none(handles_opened_outside_gate(tree()));
-}
-
-TEST_CASE("tidy: permits are held only where units run") {
-  check_none(permits_outside_units(tree()));
-}
-
-TEST_CASE("tidy: broker and worker map nothing that could show leased bytes") {
-  check_none(plain_mappings_outside_ipc(tree()));
-}
-
-TEST_CASE("tidy: includes follow the layers, from the root") {
-  check_none(layering_violations(tree()));
-}
-
-TEST_CASE("tidy: no file is longer than 400 lines") {
-  check_none(files_too_long(tree()));
-}
-
-TEST_CASE("tidy: nothing is marked as unfinished") {
-  check_none(todo_markers(tree()));
-}
-
-TEST_CASE("tidy: every fault point is reached by some program") {
-  check_none(unreached_fault_sites(tree()));
-}
-
-TEST_CASE("tidy: every launch site is used by a backend or the engine") {
-  check_none(unused_launch_sites(tree()));
-}
-
-TEST_CASE("tidy: TRY is the one macro") {
-  check_none(macros_other_than_try(tree()));
-}
-
-TEST_CASE("tidy: no TRY leaves members of a braced initialiser behind") {
-  check_none(try_in_braces(tree()));
-}
-
-TEST_CASE("tidy: no program aborts because it cannot be heard") {
-  check_none(throwing_prints(tree()));
-}
-
-TEST_CASE("tidy: no test sleeps") {
-  check_none(sleeps_in_tests(tree()));
+TEST_CASE("tidy: the tree keeps every rule") {
+  using Rule = Findings (*)(const Sources&);
+  const auto [promise, rule] = GENERATE(table<const char*, Rule>({
+      {"no kernel and no copy outside the door", device_calls_outside_launcher},
+      {"only a permit opens a handle to leased memory", handles_opened_outside_gate},
+      {"permits are held only where units run", permits_outside_units},
+      {"broker and worker map nothing that could show leased bytes", plain_mappings_outside_ipc},
+      {"includes follow the layers, from the root", layering_violations},
+      {"no file is longer than 400 lines", files_too_long},
+      {"nothing is marked as unfinished", todo_markers},
+      {"every fault point is reached by some program", unreached_fault_sites},
+      {"every launch site is used by a backend or the engine", unused_launch_sites},
+      {"TRY is the one macro", macros_other_than_try},
+      {"no TRY leaves members of a braced initialiser behind", try_in_braces},
+      {"no program aborts because it cannot be heard", throwing_prints},
+      {"no test sleeps", sleeps_in_tests},
+  }));
+  CAPTURE(promise);
+  check_none(rule(tree()));
 }

@@ -2,9 +2,6 @@
 
 #include <pcre2.h>
 
-#include <cctype>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <stdexcept>
 
@@ -22,24 +19,15 @@ std::vector<std::string> fields_of(const std::string& line) {
   return fields;
 }
 
-bool is_token_character(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-}
-
 /// Calls `use` with every token of the line.
 template <class Use>
 void each_token(std::string_view line, Use use) {
   for (std::size_t i = 0; i < line.size();) {
     std::size_t end = i;
-    while (end < line.size() && is_token_character(line[end])) ++end;
+    while (end < line.size() && is_word_character(line[end])) ++end;
     if (end > i) use(line.substr(i, end - i));
     i = end + 1;
   }
-}
-
-/// The rules, their lists and their planted violations contain what they forbid.
-bool is_this_room(std::string_view path) {
-  return path.starts_with("tests/tidy/");
 }
 
 }  // namespace
@@ -77,15 +65,9 @@ Vocabulary::Vocabulary(std::string_view text) {
 }
 
 Vocabulary::~Vocabulary() = default;
-Vocabulary::Vocabulary(Vocabulary&&) noexcept = default;
 
 std::size_t Vocabulary::size() const {
   return phrases_.size() + identifiers_.size();
-}
-
-Vocabulary Vocabulary::read(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return Vocabulary(std::string{std::istreambuf_iterator<char>(file), {}});
 }
 
 void Vocabulary::add_phrase(const std::string& pattern, const std::string& instead) {
@@ -105,7 +87,7 @@ void Vocabulary::add_phrase(const std::string& pattern, const std::string& inste
 Findings Vocabulary::banned_phrases(const Prose& prose) const {
   Findings findings;
   for (const Passage& passage : prose) {
-    if (is_this_room(passage.path)) continue;
+    if (is_tidy(passage.path)) continue;
     for (const Phrase& phrase : phrases_) {
       const std::string_view found = phrase.find(passage.text);
       if (found.empty()) continue;
@@ -120,7 +102,7 @@ Findings Vocabulary::banned_phrases(const Prose& prose) const {
 Findings Vocabulary::gone_identifiers(const Sources& sources) const {
   Findings findings;
   for (const SourceFile& file : sources) {
-    if (is_this_room(file.path)) continue;
+    if (is_tidy(file.path)) continue;
     for (std::size_t i = 0; i < file.lines.size(); ++i) {
       each_token(file.lines[i], [&](std::string_view token) {
         const auto gone = identifiers_.find(token);

@@ -1,7 +1,6 @@
 /// Words and names that the tree no longer uses, read from language.txt.
 #pragma once
 
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,9 +20,7 @@ class Vocabulary {
  public:
   /// Throws std::runtime_error for a line of neither kind, and for a pattern that does not compile.
   explicit Vocabulary(std::string_view text);
-  static Vocabulary read(const std::filesystem::path& path);
   ~Vocabulary();
-  Vocabulary(Vocabulary&&) noexcept;
 
   Findings banned_phrases(const Prose& prose) const;
   Findings gone_identifiers(const Sources& sources) const;

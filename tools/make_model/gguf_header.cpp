@@ -9,22 +9,13 @@
 #include <utility>
 
 #include "tools/make_model/vocabulary.hpp"
+#include "worker/gguf/gguf_directory.hpp"
 
 namespace leasehold::make_model {
 namespace {
 
 constexpr std::string_view kMagic = "GGUF";
 constexpr std::uint32_t kVersion = 3;
-
-/// Value types of GGUF.
-enum class ValueKind : std::uint32_t {
-  Uint32 = 4,
-  Int32 = 5,
-  Float32 = 6,
-  Bool = 7,
-  String = 8,
-  Array = 9,
-};
 
 /// Appends bytes in file order.
 class ByteSink {
@@ -54,25 +45,25 @@ class ByteSink {
 class Metadata {
  public:
   void add(std::string_view key, std::string_view text) {
-    begin(key, ValueKind::String);
+    begin(key, GgufType::String);
     sink_.string(text);
   }
   void add(std::string_view key, std::uint32_t value) {
-    begin(key, ValueKind::Uint32);
+    begin(key, GgufType::Uint32);
     sink_.number(value);
   }
   void add(std::string_view key, float value) {
-    begin(key, ValueKind::Float32);
+    begin(key, GgufType::Float32);
     sink_.number(value);
   }
   void add(std::string_view key, bool value) {
-    begin(key, ValueKind::Bool);
+    begin(key, GgufType::Bool);
     sink_.number(static_cast<std::uint8_t>(value));
   }
   /// Calls `put(sink, i)` for each of `count` elements.
   template <class Put>
-  void add_list(std::string_view key, ValueKind kind, std::uint32_t count, Put put) {
-    begin(key, ValueKind::Array);
+  void add_list(std::string_view key, GgufType kind, std::uint32_t count, Put put) {
+    begin(key, GgufType::Array);
     sink_.number(kind);
     sink_.number(std::uint64_t{count});
     for (std::uint32_t i = 0; i < count; ++i) put(sink_, i);
@@ -82,7 +73,7 @@ class Metadata {
   std::span<const std::byte> bytes() const { return sink_.bytes(); }
 
  private:
-  void begin(std::string_view key, ValueKind kind) {
+  void begin(std::string_view key, GgufType kind) {
     ++count_;
     sink_.string(key);
     sink_.number(kind);
@@ -160,11 +151,11 @@ void add_shape(Metadata& metadata, const ModelRequest& request) {
 
 void add_vocabulary(Metadata& metadata, std::uint32_t vocab) {
   metadata.add("tokenizer.ggml.model", std::string_view("llama"));
-  metadata.add_list("tokenizer.ggml.tokens", ValueKind::String, vocab,
+  metadata.add_list("tokenizer.ggml.tokens", GgufType::String, vocab,
                     [](ByteSink& sink, auto token) { sink.string(token_text(token)); });
-  metadata.add_list("tokenizer.ggml.scores", ValueKind::Float32, vocab,
+  metadata.add_list("tokenizer.ggml.scores", GgufType::Float32, vocab,
                     [](ByteSink& sink, auto token) { sink.number(token_score(token)); });
-  metadata.add_list("tokenizer.ggml.token_type", ValueKind::Int32, vocab,
+  metadata.add_list("tokenizer.ggml.token_type", GgufType::Int32, vocab,
                     [](ByteSink& sink, auto token) { sink.number(token_kind(token)); });
   metadata.add("tokenizer.ggml.bos_token_id", kBosToken);
   metadata.add("tokenizer.ggml.eos_token_id", kEosToken);
@@ -177,15 +168,15 @@ void add_vocabulary(Metadata& metadata, std::uint32_t vocab) {
 void add_byte_level_vocabulary(Metadata& metadata, std::uint32_t vocab) {
   metadata.add("tokenizer.ggml.model", std::string_view("gpt2"));
   metadata.add("tokenizer.ggml.pre", std::string_view("qwen2"));
-  metadata.add_list("tokenizer.ggml.tokens", ValueKind::String, vocab,
+  metadata.add_list("tokenizer.ggml.tokens", GgufType::String, vocab,
                     [](ByteSink& sink, auto token) { sink.string(byte_level_text(token)); });
-  metadata.add_list("tokenizer.ggml.token_type", ValueKind::Int32, vocab,
+  metadata.add_list("tokenizer.ggml.token_type", GgufType::Int32, vocab,
                     [](ByteSink& sink, auto token) {
                       sink.number(token == kByteLevelEnd ? TokenKind::Control : TokenKind::Normal);
                     });
   constexpr std::uint32_t kFirstWord = kByteLevelEnd + 1;
   metadata.add_list(
-      "tokenizer.ggml.merges", ValueKind::String, vocab - kFirstWord,
+      "tokenizer.ggml.merges", GgufType::String, vocab - kFirstWord,
       [](ByteSink& sink, auto index) { sink.string(byte_level_merge(kFirstWord + index)); });
   metadata.add("tokenizer.ggml.eos_token_id", kByteLevelEnd);
   metadata.add("tokenizer.ggml.add_bos_token", false);

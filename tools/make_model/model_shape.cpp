@@ -4,54 +4,20 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 
 namespace leasehold::make_model {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, ModelShape>, kShapeNames.size()> kShapes{{
-    {"tiny",
-     {.layers = 2,
-      .embd = 64,
-      .heads = 4,
-      .kv_heads = 2,
-      .ffn = 160,
-      .vocab = 512,
-      .context = 256}},
-    {"demo",
-     {.layers = 4,
-      .embd = 256,
-      .heads = 8,
-      .kv_heads = 4,
-      .ffn = 704,
-      .vocab = 4096,
-      .context = 2048}},
-    {"0.5b",
-     {.layers = 24,
-      .embd = 896,
-      .heads = 14,
-      .kv_heads = 2,
-      .ffn = 4864,
-      .vocab = 151936,
-      .context = 32768,
-      .tied = true}},
-    {"1b",
-     {.layers = 22,
-      .embd = 2048,
-      .heads = 32,
-      .kv_heads = 4,
-      .ffn = 5632,
-      .vocab = 32000,
-      .context = 2048}},
-    {"7b",
-     {.layers = 32,
-      .embd = 4096,
-      .heads = 32,
-      .kv_heads = 32,
-      .ffn = 11008,
-      .vocab = 32000,
-      .context = 4096}},
+// Columns: layers, embd, heads, kv_heads, ffn, vocab, context, tied.
+constexpr std::array<std::pair<std::string_view, ModelShape>, 6> kShapes{{
+    {"tiny", {2, 64, 4, 2, 160, 512, 256}},
+    {"demo", {4, 256, 8, 4, 704, 4096, 2048}},
+    {"0.5b", {24, 896, 14, 2, 4864, 151936, 32768, true}},
+    {"1b", {22, 2048, 32, 4, 5632, 32000, 2048}},
+    {"7b", {32, 4096, 32, 32, 11008, 32000, 4096}},
     {"custom", {}},
 }};
 

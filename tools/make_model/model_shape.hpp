@@ -3,7 +3,6 @@
 /// Errors: BadRequest with the option to change.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -41,7 +40,6 @@ struct ModelShape {
   std::uint32_t query_width() const { return head_dim() * heads; }
   std::uint32_t kv_width() const { return head_dim() * kv_heads; }
   std::uint32_t expert_width() const { return expert_ffn != 0 ? expert_ffn : ffn; }
-  bool operator==(const ModelShape&) const = default;
 };
 
 /// Everything that determines the bytes of the file.
@@ -56,9 +54,6 @@ struct ModelRequest {
 };
 
 inline constexpr float kRopeFactor = 4.0f;
-
-inline constexpr std::array<std::string_view, 6> kShapeNames{"tiny", "demo", "0.5b",
-                                                             "1b",   "7b",   "custom"};
 
 /// The sizes of a named shape; all zero for "custom".
 Result<ModelShape> named_shape(std::string_view name);

@@ -12,10 +12,9 @@ class Planner {
  public:
   explicit Planner(TensorType matrix_type) : matrix_type_(matrix_type) {}
 
-  void matrix(std::string name, std::uint64_t rows, std::uint64_t columns) {
-    add({.name = std::move(name), .rows = rows, .columns = columns, .type = matrix_type_});
-  }
-  void matrices(std::string name, std::uint64_t count, std::uint64_t rows, std::uint64_t columns) {
+  /// `count` matrices of the same size, stacked.
+  void matrix(std::string name, std::uint64_t rows, std::uint64_t columns,
+              std::uint64_t count = 1) {
     add({.name = std::move(name),
          .rows = count * rows,
          .columns = columns,
@@ -75,9 +74,9 @@ void plan_experts(Planner& planner, const ModelRequest& request, const std::stri
   const ModelShape& shape = request.shape;
   const std::uint32_t width = shape.expert_width();
   planner.matrix(layer + "ffn_gate_inp.weight", shape.experts, shape.embd);
-  planner.matrices(layer + "ffn_gate_exps.weight", shape.experts, width, shape.embd);
-  planner.matrices(layer + "ffn_up_exps.weight", shape.experts, width, shape.embd);
-  planner.matrices(layer + "ffn_down_exps.weight", shape.experts, shape.embd, width);
+  planner.matrix(layer + "ffn_gate_exps.weight", width, shape.embd, shape.experts);
+  planner.matrix(layer + "ffn_up_exps.weight", width, shape.embd, shape.experts);
+  planner.matrix(layer + "ffn_down_exps.weight", shape.embd, width, shape.experts);
   if (request.architecture != Architecture::Qwen2Moe) return;
   planner.vector(layer + "ffn_gate_inp_shexp.weight", shape.embd, Fill::Gate);
   planner.matrix(layer + "ffn_gate_shexp.weight", shape.ffn, shape.embd);

@@ -35,13 +35,12 @@ Distribution distribution_of(const PlannedTensor& tensor) {
       1.0f / std::sqrt(kSumVariance);  // sqrt and division are correctly rounded everywhere
   switch (tensor.fill) {
     case Fill::Matrix:
+    case Fill::Gate:
       return {0.0f, unit / std::sqrt(static_cast<float>(tensor.columns))};
     case Fill::Gain:
       return {1.0f, 0.1f * unit};
     case Fill::Bias:
       return {0.0f, 0.1f * unit};
-    case Fill::Gate:
-      return {0.0f, unit / std::sqrt(static_cast<float>(tensor.columns))};
     case Fill::Divisor:
       return {2.0f, 0.5f * unit};
   }

@@ -22,12 +22,6 @@ namespace {
 /// every batch starts at an even element.
 constexpr std::uint64_t kBatchWeights = std::uint64_t{1} << 18;
 
-/// Buffers that are reused for every batch.
-struct Workspace {
-  std::vector<float> weights;
-  std::vector<std::byte> packed;
-};
-
 std::uint64_t rows_per_batch(const PlannedTensor& tensor) {
   return std::clamp<std::uint64_t>(kBatchWeights / tensor.columns, 1, tensor.rows);
 }
@@ -38,42 +32,23 @@ Result<void> append_padding(PartialFile& file) {
   return file.append(std::span(kZeros).first(missing));
 }
 
-class ModelWriter {
- public:
-  /// Writes one of several files; earlier ones have `before_bytes` in all.
-  ModelWriter(PartialFile& file, std::uint64_t before_bytes, std::uint64_t total_bytes,
-              const OnProgress& on_progress)
-      : file_(file),
-        before_bytes_(before_bytes),
-        total_bytes_(total_bytes),
-        on_progress_(on_progress) {}
-
-  Result<void> append_tensor(const PlannedTensor& tensor, std::uint64_t stream) {
-    const std::uint64_t batch = rows_per_batch(tensor);
-    for (std::uint64_t row = 0; row < tensor.rows; row += batch) {
-      TRY(append_rows(tensor, stream, row, std::min(batch, tensor.rows - row)));
-    }
-    return append_padding(file_);
+/// Calls `on_batch` after each batch of rows.
+Result<void> append_tensor(PartialFile& file, const PlannedTensor& tensor, std::uint64_t stream,
+                           const std::function<void()>& on_batch) {
+  const std::uint64_t batch = rows_per_batch(tensor);
+  std::vector<float> weights;
+  std::vector<std::byte> packed;
+  for (std::uint64_t row = 0; row < tensor.rows; row += batch) {
+    const std::uint64_t count = std::min(batch, tensor.rows - row);
+    weights.resize(count * tensor.columns);
+    packed.resize(count * row_size_bytes(tensor.type, tensor.columns));
+    fill_weights(tensor, stream, row * tensor.columns, weights);
+    pack_weights(tensor.type, weights, packed);
+    TRY(file.append(packed));
+    on_batch();
   }
-
- private:
-  Result<void> append_rows(const PlannedTensor& tensor, std::uint64_t stream, std::uint64_t row,
-                           std::uint64_t count) {
-    work_.weights.resize(count * tensor.columns);
-    work_.packed.resize(count * row_size_bytes(tensor.type, tensor.columns));
-    fill_weights(tensor, stream, row * tensor.columns, work_.weights);
-    pack_weights(tensor.type, work_.weights, work_.packed);
-    TRY(file_.append(work_.packed));
-    on_progress_(before_bytes_ + file_.size_bytes(), total_bytes_);
-    return {};
-  }
-
-  PartialFile& file_;
-  std::uint64_t before_bytes_;
-  std::uint64_t total_bytes_;
-  const OnProgress& on_progress_;
-  Workspace work_;
-};
+  return append_padding(file);
+}
 
 /// One file of the model, without its tensor data.
 struct Part {
@@ -117,9 +92,9 @@ Result<std::uint64_t> write_model(const ModelRequest& request, const std::string
   for (const Part& part : parts) {
     PartialFile file = TRY(PartialFile::create(part.path, part.size_bytes()));
     TRY(file.append(part.header));
-    ModelWriter writer(file, done_bytes, total_bytes, on_progress);
+    const auto report_batch = [&] { on_progress(done_bytes + file.size_bytes(), total_bytes); };
     for (const PlannedTensor& tensor : part.plan) {
-      TRY(writer.append_tensor(tensor, random_at(request.seed, tensor.number)));
+      TRY(append_tensor(file, tensor, random_at(request.seed, tensor.number), report_batch));
     }
     TRY(file.finish());
     done_bytes += part.size_bytes();

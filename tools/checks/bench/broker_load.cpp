@@ -16,7 +16,9 @@ namespace {
 constexpr const char* kTenant = "bench";
 constexpr std::uint64_t kExtentBytes = 2 << 20;
 constexpr std::uint32_t kMaxExtentsByDefault = 1024;
+constexpr std::uint32_t kMassRounds = 3;
 constexpr std::uint32_t kAcquiresInFlight = 64;
+constexpr std::uint32_t kCyclesInFlight = 16;
 constexpr Duration kFreeTimeout = std::chrono::seconds(120);
 
 double ms(Duration duration) {
@@ -63,7 +65,7 @@ Result<void> await_all_free(System& system) {
   return fail(Errc::TimedOut, "the memory is not free after 2 minutes");
 }
 
-SystemConfig broker_only(const std::string& bin_dir, std::uint32_t extents, bool journal) {
+SystemConfig broker_only(const std::string& bin_dir, std::uint32_t extents) {
   // More slots than extents: the extents must be the limit.
   std::vector<std::string> options = {"--slots", std::to_string(extents + 64), "--log-level",
                                       "warn"};
@@ -71,10 +73,9 @@ SystemConfig broker_only(const std::string& bin_dir, std::uint32_t extents, bool
     options.insert(options.end(), {"--max-extents", std::to_string(extents)});
   }
   return {.bin_dir = bin_dir,
-          .model_path = {},
           .capacity = std::to_string(extents * kExtentBytes),
           .broker_options = std::move(options),
-          .journal = journal};
+          .journal = true};
 }
 
 Result<MassRound> revoke_all(System& system, const LightWorker& worker,
@@ -94,40 +95,41 @@ Result<MassRound> revoke_all(System& system, const LightWorker& worker,
 
 }  // namespace
 
-Result<std::vector<MassRound>> measure_mass_revocation(const MassConfig& config) {
+Result<std::vector<MassRound>> measure_mass_revocation(const std::string& bin_dir,
+                                                       std::uint32_t leases) {
   std::vector<MassRound> rounds;
-  auto system = TRY(System::start(broker_only(config.bin_dir, config.leases, true)));
+  auto system = TRY(System::start(broker_only(bin_dir, leases)));
   TRY(system->admit(kTenant));
   const auto worker = TRY(LightWorker::attach(system->broker_socket()));
-  const auto one_round = [&](const std::vector<LeaseId>& leases) -> Result<void> {
-    rounds.push_back(TRY(revoke_all(*system, *worker, leases)));
+  const auto one_round = [&](const std::vector<LeaseId>& held) -> Result<void> {
+    rounds.push_back(TRY(revoke_all(*system, *worker, held)));
     return {};
   };
-  for (std::uint32_t round = 0; round < config.rounds; ++round) {
+  for (std::uint32_t round = 0; round < kMassRounds; ++round) {
     TRY(hold_leases({.broker_socket = system->broker_socket(),
                      .tenant = kTenant,
-                     .count = config.leases,
+                     .count = leases,
                      .in_flight = kAcquiresInFlight},
                     one_round));
   }
   return rounds;
 }
 
-Result<double> measure_cycles_per_second(const CycleConfig& config) {
-  auto system = TRY(System::start(broker_only(config.bin_dir, 256, config.journal)));
+Result<double> measure_cycles_per_second(const std::string& bin_dir, std::uint32_t cycles) {
+  auto system = TRY(System::start(broker_only(bin_dir, 256)));
   TRY(system->admit(kTenant));
   const auto worker = TRY(LightWorker::attach(system->broker_socket()));
   HolderConfig holder{.broker_socket = system->broker_socket(),
                       .tenant = kTenant,
-                      .count = config.cycles / 10 + 1,
-                      .in_flight = config.in_flight};
+                      .count = cycles / 10 + 1,
+                      .in_flight = kCyclesInFlight};
   TRY(cycle_leases(holder));  // warms up
-  holder.count = config.cycles;
+  holder.count = cycles;
   const SystemClock clock;
   const TimePoint begin = clock.now();
   TRY(cycle_leases(holder));
   TRY(await_all_free(*system));
-  return config.cycles / (ms(clock.now() - begin) / 1e3);
+  return cycles / (ms(clock.now() - begin) / 1e3);
 }
 
 }  // namespace leasehold::bench

@@ -8,12 +8,6 @@
 
 namespace leasehold::bench {
 
-struct MassConfig {
-  std::string bin_dir;
-  std::uint32_t leases = 10'000;
-  std::uint32_t rounds = 3;
-};
-
 /// Observed by a thread that polls the words in the lease table.
 struct MassRound {
   double flips_us = 0;   ///< First word Revoked → last word Revoked.
@@ -21,17 +15,11 @@ struct MassRound {
   double free_ms = 0;    ///< First word Revoked → all memory scrubbed and free.
   double answer_ms = 0;  ///< The operator's call → its reply.
 };
-Result<std::vector<MassRound>> measure_mass_revocation(const MassConfig& config);
-
-struct CycleConfig {
-  std::string bin_dir;
-  std::uint32_t cycles = 20'000;
-  std::uint32_t in_flight = 16;
-  bool journal = true;
-};
+Result<std::vector<MassRound>> measure_mass_revocation(const std::string& bin_dir,
+                                                       std::uint32_t leases);
 
 /// acquire → release → fence → scrub → free, one extent of 2 MiB per lease. The time ends when all
 /// memory is free.
-Result<double> measure_cycles_per_second(const CycleConfig& config);
+Result<double> measure_cycles_per_second(const std::string& bin_dir, std::uint32_t cycles);
 
 }  // namespace leasehold::bench

@@ -102,7 +102,7 @@ RunQueue operator-(const RunQueue& late, const RunQueue& early) {
 Result<ClockRun> measure_clocks(const ClockSetup& setup) {
   auto system = TRY(System::start(
       {.bin_dir = setup.bin_dir, .model_path = setup.model_path, .threads = setup.threads}));
-  for (std::uint32_t i = 0; i < setup.tenants; ++i) TRY(system->admit(fmt::format("bench-{}", i)));
+  TRY(system->admit_pool(setup.tenants));
   TenantPool tenant_pool({.broker_socket = system->broker_socket(),
                           .clients = setup.tenants,
                           .max_tokens = kTokensOfOneRequest});
@@ -129,14 +129,11 @@ Result<ClockRun> measure_clocks(const ClockSetup& setup) {
   return run;
 }
 
-std::vector<double> values_of(const ClockRun& run, ClockName clock, bool undisturbed) {
+std::vector<double> values_of(const ClockRun& run, double ClockSample::* clock, bool undisturbed) {
   std::vector<double> values;
   for (const ClockSample& sample : run.samples) {
     if (undisturbed && sample.engine_waited_us > 0) continue;
-    const double all[] = {sample.refuse_us, sample.handed_us, sample.error_us, sample.quiet_us,
-                          sample.reuse_us};
-    const double value = all[static_cast<std::size_t>(clock)];
-    if (value >= 0) values.push_back(value);
+    if (sample.*clock >= 0) values.push_back(sample.*clock);
   }
   return values;
 }

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "tools/checks/bench/run_queue.hpp"
-#include "tools/checks/bench/statistics.hpp"
 #include "tools/checks/bench/system.hpp"
 
 namespace leasehold::bench {
@@ -54,7 +53,6 @@ Result<ClockRun> measure_clocks(const ClockSetup& setup);
 
 /// Values of one clock over all samples that have it. `undisturbed` keeps only samples during which
 /// the engine's thread always had a core.
-enum class ClockName { Refuse, Handed, Error, Quiet, Reuse };
-std::vector<double> values_of(const ClockRun& run, ClockName clock, bool undisturbed);
+std::vector<double> values_of(const ClockRun& run, double ClockSample::* clock, bool undisturbed);
 
 }  // namespace leasehold::bench

@@ -1,14 +1,13 @@
 #include "tools/checks/bench/deaths.hpp"
 
-#include <fmt/format.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <functional>
 #include <thread>
 
 #include "common/clock.hpp"
 #include "tools/checks/bench/statistics.hpp"
-#include "tools/checks/bench/system.hpp"
 #include "tools/checks/bench/tenant_pool.hpp"
 
 namespace leasehold::bench {
@@ -16,7 +15,8 @@ namespace {
 
 constexpr Duration kRecoveryTimeout = std::chrono::seconds(120);
 constexpr auto kMemoryPollInterval = std::chrono::milliseconds(1);
-constexpr int kRebinds = 20;
+constexpr std::uint32_t kTenants = 8;
+constexpr std::uint32_t kRebinds = 20;
 constexpr auto kCalm = std::chrono::milliseconds(500);
 /// Per tenant; longer than one request, so that each tenant sees a request end.
 constexpr std::uint64_t kTokensAfter = 150;
@@ -30,29 +30,17 @@ struct Scenario {
   std::unique_ptr<TenantPool> tenant_pool;
 };
 
-Result<void> admit_all(System& system, const DeathsConfig& config) {
-  for (std::uint32_t i = 0; i < config.tenants; ++i) {
-    TRY(system.admit(fmt::format("bench-{}", i)));
-  }
-  return {};
-}
-
-Result<Scenario> start_scenario(const DeathsConfig& config, bool with_store = false) {
-  Scenario scenario{.system = TRY(System::start({.bin_dir = config.bin_dir,
-                                                 .model_path = config.model_path,
-                                                 .threads = config.threads,
-                                                 .journal = with_store,
-                                                 .keep_descriptors = with_store})),
-                    .tenant_pool = nullptr};
-  TRY(admit_all(*scenario.system, config));
-  scenario.tenant_pool = std::make_unique<TenantPool>(TenantPoolConfig{
-      .broker_socket = scenario.system->broker_socket(), .clients = config.tenants});
-  TRY(scenario.tenant_pool->await_running(config.tenants, kRecoveryTimeout));
+Result<Scenario> start_scenario(const SystemConfig& config) {
+  Scenario scenario{.system = TRY(System::start(config))};
+  TRY(scenario.system->admit_pool(kTenants));
+  scenario.tenant_pool = std::make_unique<TenantPool>(
+      TenantPoolConfig{.broker_socket = scenario.system->broker_socket(), .clients = kTenants});
+  TRY(scenario.tenant_pool->await_running(kTenants, kRecoveryTimeout));
   return scenario;
 }
 
 /// Restarts the processes with `restart`; the tenants reconnect by themselves.
-Result<DeathTimes> measure_recovery(Scenario& scenario, const DeathsConfig& config, TimePoint died,
+Result<DeathTimes> measure_recovery(Scenario& scenario, TimePoint died,
                                     const std::function<Result<void>()>& restart) {
   TRY(restart());
   scenario.tenant_pool->clear_running();  // tokens sent before the death do not count
@@ -66,26 +54,27 @@ Result<DeathTimes> measure_recovery(Scenario& scenario, const DeathsConfig& conf
     return fail(Errc::TimedOut, "the first revoked tenant got no typed end");
   }
   times.first_revoke_ms = ms_since(died);
-  TRY(scenario.tenant_pool->await_running(config.tenants, kRecoveryTimeout));
+  TRY(scenario.tenant_pool->await_running(kTenants, kRecoveryTimeout));
   times.all_tenants_ms = ms_since(died);
   return times;
 }
 
-double longest_ms(const std::vector<TokenGap>& gaps) {
-  double longest = 0;
-  for (const TokenGap& gap : gaps) longest = std::max(longest, gap.gap_us / 1e3);
-  return longest;
+double longest_ms(const std::vector<double>& gaps_us) {
+  return gaps_us.empty() ? 0 : std::ranges::max(gaps_us) / 1e3;
 }
 
 }  // namespace
 
-Result<BrokerDeath> measure_broker_death(const DeathsConfig& config) {
-  Scenario scenario = TRY(start_scenario(config, true));
+Result<BrokerDeath> measure_broker_death(const SystemConfig& config) {
+  SystemConfig with_store = config;
+  with_store.journal = true;
+  with_store.keep_descriptors = true;
+  Scenario scenario = TRY(start_scenario(with_store));
   TenantPool& tenant_pool = *scenario.tenant_pool;
   BrokerDeath result;
-  (void)tenant_pool.take_gaps();
+  (void)tenant_pool.take_gaps_us();
   std::this_thread::sleep_for(kCalm);
-  result.calm_gap_ms = longest_ms(tenant_pool.take_gaps());
+  result.calm_gap_ms = longest_ms(tenant_pool.take_gaps_us());
   const TimePoint died = SystemClock().now();
   scenario.system->kill_broker();
   TRY(scenario.system->start_broker());
@@ -100,36 +89,34 @@ Result<BrokerDeath> measure_broker_death(const DeathsConfig& config) {
     return fail(Errc::TimedOut, "no token under a new lease");
   }
   result.first_grant_ms = ms_since(died);
-  result.longest_gap_ms = longest_ms(tenant_pool.take_gaps());
-  TRY(tenant_pool.await_tokens(tenant_pool.tokens() + kTokensAfter * config.tenants,
-                               kRecoveryTimeout));
+  result.longest_gap_ms = longest_ms(tenant_pool.take_gaps_us());
+  TRY(tenant_pool.await_tokens(tenant_pool.tokens() + kTokensAfter * kTenants, kRecoveryTimeout));
   result.tokens_lost = tenant_pool.losses().tokens;
   result.streams_broken = tenant_pool.losses().streams;
   return result;
 }
 
-Result<DeathTimes> measure_worker_death(const DeathsConfig& config) {
+Result<DeathTimes> measure_worker_death(const SystemConfig& config) {
   Scenario scenario = TRY(start_scenario(config));
   const TimePoint died = SystemClock().now();
   scenario.system->kill_worker();
-  return measure_recovery(scenario, config, died, [&] { return scenario.system->start_worker(); });
+  return measure_recovery(scenario, died, [&] { return scenario.system->start_worker(); });
 }
 
-Result<DeathTimes> measure_cold_restart(const DeathsConfig& config) {
+Result<DeathTimes> measure_cold_restart(const SystemConfig& config) {
   Scenario scenario = TRY(start_scenario(config));
   const TimePoint died = SystemClock().now();
   scenario.system->kill_worker();
   scenario.system->kill_broker();
-  return measure_recovery(scenario, config, died, [&]() -> Result<void> {
+  return measure_recovery(scenario, died, [&]() -> Result<void> {
     TRY(scenario.system->start_broker());
-    TRY(admit_all(*scenario.system, config));
+    TRY(scenario.system->admit_pool(kTenants));
     return scenario.system->start_worker();
   });
 }
 
-Result<double> measure_tenant_death_ms(const DeathsConfig& config) {
-  auto system = TRY(System::start(
-      {.bin_dir = config.bin_dir, .model_path = config.model_path, .threads = config.threads}));
+Result<double> measure_tenant_death_ms(const SystemConfig& config) {
+  auto system = TRY(System::start(config));
   TRY(system->admit("bench-0"));
   const std::uint64_t capacity = TRY(system->broker().status()).capacity_bytes;
   auto tenant =
@@ -153,13 +140,12 @@ Result<double> measure_tenant_death_ms(const DeathsConfig& config) {
   return ms_since(died);
 }
 
-Result<double> measure_rebind_ms(const DeathsConfig& config) {
+Result<double> measure_rebind_ms(const SystemConfig& config) {
   Scenario scenario = TRY(start_scenario(config));
   std::vector<double> times;
-  for (int i = 0; i < kRebinds; ++i) {
-    TRY(scenario.tenant_pool->await_running(config.tenants, kRecoveryTimeout));
-    const auto taken =
-        scenario.tenant_pool->running().at(static_cast<std::size_t>(i) % config.tenants);
+  for (std::uint32_t i = 0; i < kRebinds; ++i) {
+    TRY(scenario.tenant_pool->await_running(kTenants, kRecoveryTimeout));
+    const auto taken = scenario.tenant_pool->running().at(i % kTenants);
     const TimePoint begin = SystemClock().now();
     TRY(scenario.system->revoke(taken.lease));
     const auto end = scenario.tenant_pool->await_end(taken.lease, kRecoveryTimeout);

@@ -4,18 +4,9 @@
 /// where the whole server is killed and started cold.
 #pragma once
 
-#include <string>
-
-#include "common/result.hpp"
+#include "tools/checks/bench/system.hpp"
 
 namespace leasehold::bench {
-
-struct DeathsConfig {
-  std::string bin_dir;
-  std::string model_path;
-  std::uint32_t threads = 1;
-  std::uint32_t tenants = 8;
-};
 
 /// In ms from the SIGKILL. -1: not measured.
 struct DeathTimes {
@@ -36,18 +27,18 @@ struct BrokerDeath {
 };
 
 /// The broker dies while tenants stream, and is started again at once.
-Result<BrokerDeath> measure_broker_death(const DeathsConfig& config);
+Result<BrokerDeath> measure_broker_death(const SystemConfig& config);
 
 /// The worker dies, and is started again at once.
-Result<DeathTimes> measure_worker_death(const DeathsConfig& config);
+Result<DeathTimes> measure_worker_death(const SystemConfig& config);
 
 /// Broker and worker die and start cold, as a server without leases must to reclaim memory.
-Result<DeathTimes> measure_cold_restart(const DeathsConfig& config);
+Result<DeathTimes> measure_cold_restart(const SystemConfig& config);
 
 /// Time in ms from the death of a tenant's process until its memory is free.
-Result<double> measure_tenant_death_ms(const DeathsConfig& config);
+Result<double> measure_tenant_death_ms(const SystemConfig& config);
 
 /// Time in ms from the revocation of one tenant of several until its next token.
-Result<double> measure_rebind_ms(const DeathsConfig& config);
+Result<double> measure_rebind_ms(const SystemConfig& config);
 
 }  // namespace leasehold::bench

@@ -40,7 +40,7 @@ Result<void> LightWorker::start(const std::string& broker_socket) {
   table_ = TRY(TableReader::attach(std::move(attached.fds[0])));
   segment_ = std::move(attached.fds[1]);
   wakeup_fd_ = std::move(attached.fds[2]);
-  index_ = TRY(wire::WorkerAttached::from_json(attached.body)).worker;
+  TRY(wire::WorkerAttached::from_json(attached.body));
   const wire::WorkerReady ready{.address = "/nowhere",
                                 .model = "none",
                                 .kv_block_size_bytes = kBlockBytes,

@@ -24,7 +24,6 @@ class LightWorker {
   ~LightWorker();
 
   const TableReader& table() const { return *table_; }
-  WorkerId index() const { return index_; }
 
  private:
   LightWorker() = default;
@@ -36,7 +35,6 @@ class LightWorker {
   std::optional<TableReader> table_;
   UniqueFd segment_;  ///< Idle: every scope is quiet when the broker first reads it.
   UniqueFd wakeup_fd_;
-  WorkerId index_;
   std::jthread thread_;
 };
 

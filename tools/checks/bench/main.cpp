@@ -28,9 +28,9 @@ constexpr std::size_t kMaxLimitsBytes = 1 << 20;
 
 struct Options {
   RevokeConfig revoke;
-  std::vector<std::string> only;
   std::string out_dir, limits_path;
-  StepConfig step;
+  std::string step_model;
+  std::uint32_t steps = kDecodeSteps;
   BatchConfig batch;
   std::uint64_t gate_units = 0;
 };
@@ -57,11 +57,11 @@ Result<Report> batch(const Options& options) {
 }
 
 Result<Report> step(const Options& options) {
-  const StepCost cost = TRY(measure_step(options.step));
+  const StepCost cost = TRY(measure_step(options.step_model, options.steps));
   return Report{
-      {{"units_per_step", cost.units}, {"step_us", cost.step_us}, {"steps", options.step.steps}},
+      {{"units_per_step", cost.units}, {"step_us", cost.step_us}, {"steps", options.steps}},
       fmt::format("units_per_step={} step_us={:.1f} steps={}\n", cost.units, cost.step_us,
-                  options.step.steps),
+                  options.steps),
       {}};
 }
 
@@ -78,7 +78,7 @@ void describe_revoke(CLI::App& app, Options& options) {
   app.add_option("--large-model", options.revoke.large_model,
                  "GGUF model of the 0.5B shape; default: measure the small model only");
   app.add_flag("--quick", options.revoke.quick, "Take a minute instead of ten: fewer samples");
-  app.add_option("--only", options.only, "Run only this measurement; repeatable")
+  app.add_option("--only", options.revoke.measurements, "Run only this measurement; repeatable")
       ->check(
           CLI::IsMember(std::set<std::string>(std::begin(kMeasurements), std::end(kMeasurements))));
   app.add_option("--tenants", options.revoke.tenants,
@@ -104,8 +104,8 @@ void describe_batch(CLI::App& app, Options& options) {
 }
 
 void describe_step(CLI::App& app, Options& options) {
-  app.add_option("--model", options.step.model_path, "GGUF model")->required();
-  app.add_option("--steps", options.step.steps, "Number of steps")->check(CLI::Range(1, 200));
+  app.add_option("--model", options.step_model, "GGUF model")->required();
+  app.add_option("--steps", options.steps, "Number of steps")->check(CLI::Range(1, 200));
 }
 
 void describe_gate(CLI::App& app, Options& options) {
@@ -174,8 +174,6 @@ int main(int argc, char** argv) {
                          "Exit with 1 unless the figures are within the limits of this file");
   }
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
-  if (!options.only.empty())
-    options.revoke.measurements = {options.only.begin(), options.only.end()};
   const auto* const command = std::ranges::find_if(
       kCommands, [&](const Command& each) { return app.got_subcommand(each.name); });
   const Result<int> done = run(*command, options);

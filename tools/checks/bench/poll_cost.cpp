@@ -62,20 +62,19 @@ Result<double> measure_gate_ns(std::uint64_t units) {
   return median_of(gated) - median_of(bare);
 }
 
-Result<StepCost> measure_step(const StepConfig& config) {
-  const auto model = TRY(LocalModel::load({.model_path = config.model_path}));
+Result<StepCost> measure_step(const std::string& model_path, std::uint32_t steps) {
+  const auto model = TRY(LocalModel::load({.model_path = model_path}));
   constexpr LocalRow kRow{.token = 100};
   TRY(model->forward({&kRow, 1}));
   const std::uint64_t units_before = model->units();
   std::vector<double> times_us;
-  for (std::uint32_t i = 0; i < config.steps; ++i) {
+  for (std::uint32_t i = 0; i < steps; ++i) {
     const double begin_ns = thread_time_ns();
     TRY(model->forward({&kRow, 1}));
     times_us.push_back((thread_time_ns() - begin_ns) / 1e3);
   }
-  return StepCost{
-      static_cast<double>(model->units() - units_before) / static_cast<double>(config.steps),
-      median_of(times_us)};
+  return StepCost{static_cast<double>(model->units() - units_before) / static_cast<double>(steps),
+                  median_of(times_us)};
 }
 
 }  // namespace leasehold::bench

@@ -19,14 +19,12 @@ struct StepCost {
   double step_us = 0;  ///< Median CPU time of the thread.
 };
 
-struct StepConfig {
-  std::string model_path;
-  std::uint32_t steps = 10;  ///< Measured, after one step to warm up.
-};
+inline constexpr std::uint32_t kDecodeSteps = 10;
 
-/// Runs decode steps of one sequence on this thread, with the worker's forward pass and gates. To
-/// count instructions, run it twice under `valgrind --tool=callgrind`: runs with different `steps`
-/// differ by the cost of these steps. Errors: those of reading the model.
-Result<StepCost> measure_step(const StepConfig& config);
+/// Runs one decode step of one sequence to warm up, then measures `steps`, on this thread with the
+/// worker's forward pass and gates. To count instructions, run it twice under `valgrind
+/// --tool=callgrind`: runs with different `steps` differ by the cost of these steps. Errors: those
+/// of reading the model.
+Result<StepCost> measure_step(const std::string& model_path, std::uint32_t steps);
 
 }  // namespace leasehold::bench

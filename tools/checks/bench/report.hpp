@@ -10,6 +10,7 @@
 #include "tools/checks/bench/deaths.hpp"
 #include "tools/checks/bench/limits.hpp"
 #include "tools/checks/bench/percentile_plot.hpp"
+#include "tools/checks/bench/statistics.hpp"
 #include "tools/checks/bench/storm.hpp"
 
 namespace leasehold::bench {

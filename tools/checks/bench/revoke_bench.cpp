@@ -94,7 +94,7 @@ Result<void> Bench::poll() {
   Json poll = {{"gate_ns", TRY(measure_gate_ns(kGateUnits))}};
   const double gate_ns = poll["gate_ns"];
   const auto add = [&](const std::string& model, const std::string& path) -> Result<void> {
-    const StepCost step = TRY(measure_step({.model_path = path}));
+    const StepCost step = TRY(measure_step(path, kDecodeSteps));
     poll[model] = {{"units_per_step", step.units},
                    {"step_us", step.step_us},
                    {"share_percent", step.units * gate_ns / 10.0 / step.step_us},
@@ -111,29 +111,28 @@ Result<void> Bench::storm() {
   progress_("storm: alternating seconds with and without revocations");
   const StormResult storm = TRY(measure_storm({.bin_dir = config_.bin_dir,
                                                .model_path = config_.demo_model,
-                                               .threads = threads_leaving_a_core(),
-                                               .pairs = config_.quick ? 2u : 10u}));
+                                               .threads = threads_leaving_a_core()},
+                                              config_.quick ? 2 : 10));
   report.json["storm"] = storm_json(storm);
   return {};
 }
 
 Result<void> Bench::mass() {
   progress_(fmt::format("mass: {} leases by one command", config_.mass_leases));
-  const auto rounds = TRY(measure_mass_revocation(
-      {.bin_dir = config_.bin_dir, .leases = config_.mass_leases, .rounds = 3}));
+  const auto rounds = TRY(measure_mass_revocation(config_.bin_dir, config_.mass_leases));
   report.json["mass"] = mass_json(rounds, config_.mass_leases);
   return {};
 }
 
 Result<void> Bench::cycles() {
   progress_("cycles: acquire, fence, free");
-  const CycleConfig config{.bin_dir = config_.bin_dir, .cycles = config_.quick ? 2'000u : 20'000u};
-  report.json["cycles_per_s"] = TRY(measure_cycles_per_second(config));
+  const std::uint32_t cycles = config_.quick ? 2'000 : 20'000;
+  report.json["cycles_per_s"] = TRY(measure_cycles_per_second(config_.bin_dir, cycles));
   return {};
 }
 
 Result<Json> Bench::deaths_of(const std::string& model, const std::string& path) {
-  const DeathsConfig config{
+  const SystemConfig config{
       .bin_dir = config_.bin_dir, .model_path = path, .threads = threads_leaving_a_core()};
   progress_(fmt::format("deaths: model {}, revoke and rebind of one tenant", model));
   Json json = {{"rebind_ms", TRY(measure_rebind_ms(config))}};

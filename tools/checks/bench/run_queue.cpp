@@ -11,8 +11,6 @@
 namespace leasehold::bench {
 namespace {
 
-constexpr int kColumnsBeforeSteal = 7;  // user nice system idle iowait irq softirq
-
 std::string read_text(const std::filesystem::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
@@ -53,16 +51,6 @@ double load_average() {
   double load = -1;
   words >> load;
   return words ? load : -1;
-}
-
-Result<std::uint64_t> parse_steal_ticks(std::string_view proc_stat) {
-  std::istringstream words{std::string(proc_stat)};
-  std::string title;
-  words >> title;
-  std::uint64_t ticks = 0;
-  for (int column = 0; column <= kColumnsBeforeSteal; ++column) words >> ticks;
-  if (title == "cpu" && words) return ticks;
-  return fail(Errc::MalformedMessage, "/proc/stat has no steal column in its first line");
 }
 
 }  // namespace leasehold::bench

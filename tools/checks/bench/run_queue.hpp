@@ -27,8 +27,4 @@ RunQueue run_queue_of_process(pid_t process);
 /// The one-minute load average; -1 when it cannot be read.
 double load_average();
 
-/// Steal time of all cores since boot, in clock ticks: the host ran other machines on them.
-/// Errors: MalformedMessage when there is no such column.
-Result<std::uint64_t> parse_steal_ticks(std::string_view proc_stat);
-
 }  // namespace leasehold::bench

@@ -1,7 +1,7 @@
 #include "tools/checks/bench/storm.hpp"
 
-#include <fmt/format.h>
-
+#include <algorithm>
+#include <iterator>
 #include <thread>
 
 #include "common/clock.hpp"
@@ -15,10 +15,12 @@ namespace {
 constexpr Duration kWindow = std::chrono::seconds(1);
 constexpr Duration kSettle = std::chrono::milliseconds(200);
 constexpr Duration kRunTimeout = std::chrono::seconds(60);
+constexpr std::uint32_t kSurvivors = 8;
+constexpr std::uint32_t kRevocations = 50;  ///< Per window.
 constexpr const char* kVictim = "victim";
 
 void add_gaps(TenantPool& tenant_pool, std::vector<double>& gaps_us) {
-  for (const TokenGap& gap : tenant_pool.take_gaps()) gaps_us.push_back(gap.gap_us);
+  std::ranges::copy(tenant_pool.take_gaps_us(), std::back_inserter(gaps_us));
 }
 
 /// Sleeps until an absolute time, so that late calls do not lower the rate.
@@ -41,35 +43,31 @@ Result<Duration> revoke_steadily(System& system, const std::vector<LeaseId>& lea
 
 }  // namespace
 
-Result<StormResult> measure_storm(const StormConfig& config) {
-  auto system = TRY(System::start(
-      {.bin_dir = config.bin_dir, .model_path = config.model_path, .threads = config.threads}));
-  for (std::uint32_t i = 0; i < config.survivors; ++i) {
-    TRY(system->admit(fmt::format("bench-{}", i)));
-  }
+Result<StormResult> measure_storm(const SystemConfig& config, std::uint32_t pairs) {
+  auto system = TRY(System::start(config));
+  TRY(system->admit_pool(kSurvivors));
   TRY(system->admit(kVictim));
-  TenantPool tenant_pool({.broker_socket = system->broker_socket(), .clients = config.survivors});
-  TRY(tenant_pool.await_running(config.survivors, kRunTimeout));
+  TenantPool tenant_pool({.broker_socket = system->broker_socket(), .clients = kSurvivors});
+  TRY(tenant_pool.await_running(kSurvivors, kRunTimeout));
   StormResult result;
   Duration stormy{};
   const auto one_pair = [&](const std::vector<LeaseId>& leases) -> Result<void> {
     std::this_thread::sleep_for(kSettle);
-    (void)tenant_pool.take_gaps();
+    (void)tenant_pool.take_gaps_us();
     std::this_thread::sleep_for(kWindow);
     add_gaps(tenant_pool, result.calm_us);
     stormy += TRY(revoke_steadily(*system, leases));
     add_gaps(tenant_pool, result.storm_us);
     return {};
   };
-  for (std::uint32_t pair = 0; pair < config.pairs; ++pair) {
+  for (std::uint32_t pair = 0; pair < pairs; ++pair) {
     TRY(hold_leases({.broker_socket = system->broker_socket(),
                      .tenant = kVictim,
-                     .count = config.revocations,
+                     .count = kRevocations,
                      .in_flight = 4},
                     one_pair));
   }
-  result.achieved_per_s =
-      config.revocations * config.pairs / (static_cast<double>(stormy.count()) / 1e9);
+  result.achieved_per_s = kRevocations * pairs / (static_cast<double>(stormy.count()) / 1e9);
   return result;
 }
 

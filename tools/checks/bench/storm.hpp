@@ -5,22 +5,12 @@
 /// are. Windows alternate, so that both have the same noise.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "common/result.hpp"
-#include "tools/checks/bench/statistics.hpp"
+#include "tools/checks/bench/system.hpp"
 
 namespace leasehold::bench {
-
-struct StormConfig {
-  std::string bin_dir;
-  std::string model_path;
-  std::uint32_t threads = 1;
-  std::uint32_t survivors = 8;
-  std::uint32_t revocations = 50;  ///< Per window of one second.
-  std::uint32_t pairs = 5;
-};
 
 struct StormResult {
   std::vector<double> calm_us;  ///< Inter-token gaps of the survivors.
@@ -28,6 +18,7 @@ struct StormResult {
   double achieved_per_s = 0;  ///< Revocations per second of storm.
 };
 
-Result<StormResult> measure_storm(const StormConfig& config);
+/// `pairs`: of a calm and a storm window.
+Result<StormResult> measure_storm(const SystemConfig& config, std::uint32_t pairs);
 
 }  // namespace leasehold::bench

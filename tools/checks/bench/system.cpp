@@ -67,4 +67,9 @@ Result<void> System::admit(const std::string& tenant) {
       .tenant = {tenant}, .max_concurrent = 4, .max_blocks = 1u << 20, .ttl_ms = 3'600'000});
 }
 
+Result<void> System::admit_pool(std::uint32_t clients) {
+  for (std::uint32_t i = 0; i < clients; ++i) TRY(admit(fmt::format("bench-{}", i)));
+  return {};
+}
+
 }  // namespace leasehold::bench

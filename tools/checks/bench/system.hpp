@@ -37,6 +37,8 @@ class System {
 
   BrokerView& broker() { return local_->view(); }
   Result<void> admit(const std::string& tenant);
+  /// Admits the tenants of a TenantPool with this many clients.
+  Result<void> admit_pool(std::uint32_t clients);
   Result<void> revoke(LeaseId lease) { return broker().command(wire::LeaseRevoke{.lease = lease}); }
 
   /// SIGKILL, and waits until the process is gone.

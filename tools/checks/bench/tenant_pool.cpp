@@ -36,7 +36,7 @@ struct PoolResults {
   mutable std::condition_variable changed;
   std::vector<TenantClient> clients;
   std::map<LeaseId, LeaseEnd> ends;
-  std::vector<TokenGap> gaps;
+  std::vector<double> gaps_us;
   std::uint64_t tokens = 0;
   TenantPool::Losses losses;
   std::string last_error = "no client met an error";
@@ -124,7 +124,7 @@ void TenantClient::take_token() {
   ++results_.tokens;
   ++tokens_read_;
   if (last_token_) {
-    results_.gaps.push_back({index_, static_cast<double>((now - *last_token_).count()) / 1e3});
+    results_.gaps_us.push_back(static_cast<double>((now - *last_token_).count()) / 1e3);
   }
   last_token_ = now;
   const bool was_running = results_.clients[index_].lease.has_value();
@@ -146,11 +146,11 @@ void TenantClient::completed(const wire::RequestCompleted& completed) {
 void TenantClient::lease_ended(const std::string& reason) {
   {
     const std::lock_guard lock(results_.mutex);
-    results_.ends[lease_->lease] = {lease_->lease, timers_.now(), reason};
+    results_.ends[lease_->lease] = {timers_.now(), reason};
     results_.clients[index_].lease.reset();
     results_.changed.notify_all();
   }
-  if (config_.refill) acquire();
+  acquire();
 }
 
 /// Acquires again after a delay. While the broker is down the lease stays valid and only new
@@ -172,7 +172,6 @@ void TenantClient::failed(const Error& error) {
   if (const auto holder = std::exchange(holder_, nullptr)) {
     holder->release(kReleaseTimeout, [holder] {});  // kept alive until the release is answered
   }
-  if (!config_.refill) return;
   retry_ = timers_.after(kRetryDelay, [this] { acquire(); });
 }
 
@@ -252,9 +251,9 @@ std::optional<TimePoint> TenantPool::await_token(std::uint32_t client, TimePoint
   return results.clients[client].token_at;
 }
 
-std::vector<TokenGap> TenantPool::take_gaps() {
+std::vector<double> TenantPool::take_gaps_us() {
   const std::lock_guard lock(state_->results.mutex);
-  return std::exchange(state_->results.gaps, {});
+  return std::exchange(state_->results.gaps_us, {});
 }
 
 std::uint64_t TenantPool::tokens() const {

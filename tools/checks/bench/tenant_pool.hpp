@@ -1,7 +1,7 @@
 /// Many tenants in one process, each with its own sockets to broker and worker, on one thread.
 ///
 /// A client acquires a lease and submits requests one after another until it is destroyed. After a
-/// revocation it acquires a new lease (`refill`). Threads: any; each call takes a lock.
+/// revocation it acquires a new lease. Threads: any; each call takes a lock.
 #pragma once
 
 #include <memory>
@@ -19,20 +19,12 @@ struct TenantPoolConfig {
   std::string broker_socket;
   std::uint32_t clients = 1;       ///< Client i is tenant "bench-<i>"; the caller admits it.
   std::uint32_t max_tokens = 100;  ///< Per request.
-  bool refill = true;              ///< False: a revoked client does not acquire again.
 };
 
 /// The end of one lease, as its client saw it.
 struct LeaseEnd {
-  LeaseId lease;
   TimePoint at;        ///< The typed end was read and parsed.
   std::string reason;  ///< "Revoked" …
-};
-
-/// Time between two tokens of one request.
-struct TokenGap {
-  std::uint32_t client = 0;
-  double gap_us = 0;
 };
 
 class TenantPool {
@@ -62,8 +54,8 @@ class TenantPool {
   std::optional<TimePoint> await_token(std::uint32_t client, TimePoint after,
                                        Duration at_most) const;
 
-  /// Returns and clears the gaps recorded since the last call.
-  std::vector<TokenGap> take_gaps();
+  /// Returns the times in µs between two tokens of one request since the last call, of all clients.
+  std::vector<double> take_gaps_us();
   std::uint64_t tokens() const;
   /// Losses since the start; both should be 0.
   struct Losses {

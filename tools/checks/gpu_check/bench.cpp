@@ -11,20 +11,20 @@ namespace {
 constexpr make_model::ModelShape kTiny{
     .layers = 2, .embd = 256, .heads = 4, .kv_heads = 2, .ffn = 512, .vocab = 320, .context = 512};
 
-Result<BenchCase> make_case(const Settings& settings, const char* shape, Mix mix) {
-  BenchCase one{.shape = {.name = settings.tiny ? "tiny" : shape, .shape = kTiny, .mix = mix},
-                .file = {},
+Result<BenchCase> make_case(const Settings& settings, std::string_view shape, Mix mix) {
+  BenchCase one{.title = fmt::format("{} {}", settings.tiny ? "tiny" : shape, name(mix)),
+                .shape = kTiny,
                 .batches = {1, 2},
                 .context = 24,
                 .repeats = {.warm = 1, .count = 3}};
   if (!settings.tiny) {
-    one.shape.shape = TRY(make_model::named_shape(shape));
+    one.shape = TRY(make_model::named_shape(shape));
     one.batches = {1, 8, 32};
     one.context = 512;
     one.repeats = {};
-    one.has_targets = one.shape.name == "7b";
+    one.has_targets = shape == "7b";
   }
-  one.file = TRY(write_shape(one.shape.shape, mix, settings.out_dir + "/shape.gguf"));
+  one.file = TRY(write_shape(one.shape, mix, settings.out_dir + "/shape.gguf"));
   return one;
 }
 
@@ -55,11 +55,11 @@ Result<void> bench(const Settings& settings, StageReport& report) {
   bool is_first = true;
   for (const CaseName& wanted : kCases) {
     const BenchCase one = TRY(make_case(settings, wanted.shape, wanted.mix));
-    const std::string title = one.shape.title();
-    report_failure(report, title + " decode", bench_decode(report, *card, one, rates));
-    report_failure(report, title + " prefill", bench_prefill(settings, report, *card, one, rates));
+    report_failure(report, one.title + " decode", bench_decode(report, *card, one, rates));
+    report_failure(report, one.title + " prefill",
+                   bench_prefill(settings, report, *card, one, rates));
     if (is_first)
-      report_failure(report, title + " revoke", bench_revoke(settings, report, *card, one));
+      report_failure(report, one.title + " revoke", bench_revoke(settings, report, *card, one));
     is_first = false;
     if (settings.tiny) break;
   }

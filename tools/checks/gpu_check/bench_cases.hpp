@@ -3,6 +3,7 @@
 
 #include "tools/checks/gpu_check/bench_model.hpp"
 #include "tools/checks/gpu_check/settings.hpp"
+#include "tools/checks/gpu_check/shape_file.hpp"
 #include "tools/checks/gpu_check/stage_report.hpp"
 
 namespace leasehold::gpu_check {
@@ -18,12 +19,19 @@ Result<Rates> measure_rates(const Settings& settings, StageReport& report, Card&
 
 /// A model shape, its file and its repeats.
 struct BenchCase {
-  BenchShape shape;
+  std::string title;  ///< "7b Q4_K_M"
+  make_model::ModelShape shape;
   ShapeFile file;
   std::vector<std::uint32_t> batches;
   std::uint32_t context = 512;
   bool has_targets = false;  ///< True for the 7B shapes.
   Repeats repeats;
+
+  /// Of a model that decodes `batch` sequences.
+  LocalOptions options(std::uint32_t batch) const {
+    return {
+        .model_path = file.path, .max_rows = batch, .sequences = batch, .positions = context + 16};
+  }
 };
 
 constexpr std::string_view name(cuda::GraphUse use) {
@@ -36,6 +44,10 @@ constexpr std::string_view name(cuda::GraphUse use) {
       return "gated graph";
   }
   return "unknown";
+}
+
+constexpr Verdict against_target(bool has_target, bool holds) {
+  return !has_target ? Verdict::Measured : holds ? Verdict::Reached : Verdict::Missed;
 }
 
 /// Tokens per second with and without graphs and gates, and the cost of gates.

@@ -17,10 +17,6 @@ constexpr double kShareOfFloorTogether = 0.75;
 constexpr double kShareOfRate = 0.50;
 constexpr double kMaxGateCost = 0.02;
 
-Verdict against(bool has_target, bool holds) {
-  return !has_target ? Verdict::Measured : holds ? Verdict::Reached : Verdict::Missed;
-}
-
 Result<double> measure_copy(const Settings& settings, Card& card) {
   const std::size_t size_bytes = std::size_t{settings.tiny ? 1u : 1024u} << 20;
   const cuda::DeviceBuffer from = TRY(cuda::DeviceBuffer::allocate(card.context(), size_bytes));
@@ -50,8 +46,8 @@ Result<double> measure_multiply(const Settings& settings, Card& card) {
 
 /// Minimum number of bytes that a decode step reads: the weights and the KV of its sequences.
 double floor_bytes(const BenchCase& one, std::uint32_t batch) {
-  const double kept_each = 2.0 * sizeof(std::uint16_t) * one.shape.shape.kv_width() *
-                           one.shape.shape.layers * one.context;
+  const double kept_each =
+      2.0 * sizeof(std::uint16_t) * one.shape.kv_width() * one.shape.layers * one.context;
   return static_cast<double>(one.file.read_each_step_bytes) + batch * kept_each;
 }
 
@@ -104,10 +100,8 @@ Result<StepTime> time_step(const BenchCase& one, BenchModel& model, cuda::GraphU
 }
 
 Result<StepTimes> time_steps(Card& card, const BenchCase& one, cuda::GraphUse graphs) {
-  const auto model = TRY(BenchModel::load(card, one.file, {.graphs = graphs},
-                                          {.max_rows = one.batches.back(),
-                                           .sequences = one.batches.back(),
-                                           .positions = one.context + 16}));
+  const auto model =
+      TRY(BenchModel::load(card, {.graphs = graphs}, one.options(one.batches.back())));
   StepTimes times;
   for (const std::uint32_t batch : one.batches)
     times[batch] = TRY(time_step(one, *model, graphs, batch));
@@ -122,18 +116,18 @@ void report_step(StageReport& report, const BenchCase& one, const Rates& rates,
     const double wanted = batch == 1 ? kShareOfFloorAlone : kShareOfFloorTogether;
     const bool has_target =
         one.has_targets && graphs == cuda::GraphUse::Gated && (batch == 1 || batch == 32);
-    report.numbers()["decode"].push_back({{"model", one.shape.title()},
+    report.numbers()["decode"].push_back({{"model", one.title},
                                           {"mode", name(graphs)},
                                           {"batch", batch},
                                           {"context", one.context},
                                           {"step_us", seconds * 1e6},
                                           {"tokens_per_s", batch / seconds},
                                           {"share_of_floor", share}});
-    report.add({.what = fmt::format("{} batch {}, {}", one.shape.title(), batch, name(graphs)),
+    report.add({.what = fmt::format("{} batch {}, {}", one.title, batch, name(graphs)),
                 .measured = fmt::format("{:.0f} tokens/s, step {:.0f} us, {:.0f} % of the floor",
                                         batch / seconds, seconds * 1e6, share * 100),
                 .target = has_target ? fmt::format(">= {:.0f} %", wanted * 100) : std::string(),
-                .verdict = against(has_target, share >= wanted)});
+                .verdict = against_target(has_target, share >= wanted)});
   }
 }
 
@@ -149,18 +143,18 @@ void report_gate_cost(StageReport& report, const BenchCase& one, const Rates& ra
     const double on_card = plain.units * rates.card_gate_s;
     const double of_plain = (plain.units * rates.host_gate_s + on_card) / plain.seconds;
     const double of_gated = (between + on_card) / gated.seconds;
-    report.numbers()["gate_cost"].push_back({{"model", one.shape.title()},
+    report.numbers()["gate_cost"].push_back({{"model", one.title},
                                              {"batch", batch},
                                              {"launches", plain.units},
                                              {"share_of_step_plain_launches", of_plain},
                                              {"share_of_step_gated_graph", of_gated},
                                              {"between_segments_s", between}});
     report.add(
-        {.what = fmt::format("{} batch {}: gates", one.shape.title(), batch),
+        {.what = fmt::format("{} batch {}: gates", one.title, batch),
          .measured = fmt::format("{:.2f} % of a step of {:.0f} launches, {:.2f} % of a graph",
                                  of_plain * 100, plain.units, of_gated * 100),
          .target = one.has_targets ? fmt::format("<= {:.0f} %", kMaxGateCost * 100) : "",
-         .verdict = against(one.has_targets, std::max(of_plain, of_gated) <= kMaxGateCost)});
+         .verdict = against_target(one.has_targets, std::max(of_plain, of_gated) <= kMaxGateCost)});
   }
 }
 
@@ -176,16 +170,13 @@ Result<Rates> measure_rates(const Settings& settings, StageReport& report, Card&
   report.numbers()["card_gate_ns"] = rates.card_gate_s * 1e9;
   report.numbers()["copy_gb_per_s"] = rates.copy_bytes_per_s / 1e9;
   report.numbers()["multiply_tflop_per_s"] = rates.multiply_flop_per_s / 1e12;
-  report.add({.what = "copying within the card, read and written",
-              .measured = fmt::format("{:.0f} GB/s", rates.copy_bytes_per_s / 1e9),
-              .target = {}});
-  report.add({.what = "multiplying halves (bf16 has the same rate)",
-              .measured = fmt::format("{:.0f} TFLOP/s", rates.multiply_flop_per_s / 1e12),
-              .target = {}});
-  report.add({.what = "a gate, for each launch",
-              .measured = fmt::format("{:.1f} ns on the host, {:.0f} ns in the kernel",
-                                      rates.host_gate_s * 1e9, rates.card_gate_s * 1e9),
-              .target = {}});
+  report.measured("copying within the card, read and written",
+                  fmt::format("{:.0f} GB/s", rates.copy_bytes_per_s / 1e9));
+  report.measured("multiplying halves (bf16 has the same rate)",
+                  fmt::format("{:.0f} TFLOP/s", rates.multiply_flop_per_s / 1e12));
+  report.measured("a gate, for each launch",
+                  fmt::format("{:.1f} ns on the host, {:.0f} ns in the kernel",
+                              rates.host_gate_s * 1e9, rates.card_gate_s * 1e9));
   return rates;
 }
 
@@ -204,8 +195,11 @@ Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one,
 Result<void> bench_prefill(const Settings& settings, StageReport& report, Card& card,
                            const BenchCase& one, const Rates& rates) {
   const std::uint32_t chunk = settings.tiny ? 8 : 512;
-  const auto model = TRY(BenchModel::load(
-      card, one.file, {}, {.max_rows = chunk, .sequences = 1, .positions = 4 * chunk + 16}));
+  const auto model = TRY(BenchModel::load(card, {},
+                                          {.model_path = one.file.path,
+                                           .max_rows = chunk,
+                                           .sequences = 1,
+                                           .positions = 4 * chunk + 16}));
   for (const std::uint32_t rows : {chunk, 4 * chunk}) {
     const auto prompt = [&]() -> Result<void> {
       for (std::uint32_t from = 0; from < rows; from += chunk) TRY(model->prefill(from, chunk));
@@ -215,16 +209,13 @@ Result<void> bench_prefill(const Settings& settings, StageReport& report, Card& 
     const double flop = 2.0 * static_cast<double>(one.file.matrix_elements) * rows;
     const double share = flop / seconds / rates.multiply_flop_per_s;
     const bool has_target = one.has_targets;
-    report.numbers()["prefill"].push_back({{"model", one.shape.title()},
-                                           {"rows", rows},
-                                           {"seconds", seconds},
-                                           {"share_of_rate", share}});
-    report.add(
-        {.what = fmt::format("{} prefill of {} in steps of {}", one.shape.title(), rows, chunk),
-         .measured = fmt::format("{:.0f} tokens/s, {:.0f} % of the rate of matmuls", rows / seconds,
-                                 share * 100),
-         .target = has_target ? fmt::format(">= {:.0f} %", kShareOfRate * 100) : "",
-         .verdict = against(has_target, share >= kShareOfRate)});
+    report.numbers()["prefill"].push_back(
+        {{"model", one.title}, {"rows", rows}, {"seconds", seconds}, {"share_of_rate", share}});
+    report.add({.what = fmt::format("{} prefill of {} in steps of {}", one.title, rows, chunk),
+                .measured = fmt::format("{:.0f} tokens/s, {:.0f} % of the rate of matmuls",
+                                        rows / seconds, share * 100),
+                .target = has_target ? fmt::format(">= {:.0f} %", kShareOfRate * 100) : "",
+                .verdict = against_target(has_target, share >= kShareOfRate)});
   }
   return {};
 }

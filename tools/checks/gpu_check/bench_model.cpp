@@ -14,19 +14,11 @@ TokenId some_token(std::uint32_t i, const ModelConfig& config) {
 
 }  // namespace
 
-Result<std::unique_ptr<BenchModel>> BenchModel::load(Card& card, const ShapeFile& file,
-                                                     cuda::CudaOptions options,
-                                                     const BenchCapacity& capacity,
-                                                     const BenchListeners& listeners) {
+Result<std::unique_ptr<BenchModel>> BenchModel::load(Card& card, cuda::CudaOptions options,
+                                                     LocalOptions local) {
   auto placement =
       std::make_unique<CardPlacement>(card, options, CardPlacement::WeightsSource::Synthetic);
-  LocalOptions local{.model_path = file.path,
-                     .placement = placement.get(),
-                     .max_rows = capacity.max_rows,
-                     .sequences = capacity.sequences,
-                     .positions = capacity.positions,
-                     .listener = listeners.listener,
-                     .probe = listeners.probe};
+  local.placement = placement.get();
   std::unique_ptr<LocalModel> model = TRY(LocalModel::load(std::move(local)));
   return std::unique_ptr<BenchModel>(new BenchModel(std::move(placement), std::move(model)));
 }

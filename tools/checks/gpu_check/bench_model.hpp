@@ -7,36 +7,14 @@
 #include <vector>
 
 #include "tools/checks/gpu_check/card_placement.hpp"
-#include "tools/checks/gpu_check/shape_file.hpp"
 
 namespace leasehold::gpu_check {
 
-struct BenchShape {
-  std::string name;  ///< "7b"
-  make_model::ModelShape shape;
-  Mix mix = Mix::F16;
-
-  std::string title() const { return name + " " + std::string(leasehold::gpu_check::name(mix)); }
-};
-
-struct BenchCapacity {
-  std::uint32_t max_rows = 32;
-  std::uint32_t sequences = 32;
-  std::uint32_t positions = 528;
-};
-
-struct BenchListeners {
-  RefusalListener* listener = nullptr;
-  GateProbe* probe = nullptr;
-};
-
 class BenchModel {
  public:
-  /// `file` has the same shape.
-  static Result<std::unique_ptr<BenchModel>> load(Card& card, const ShapeFile& file,
-                                                  cuda::CudaOptions options,
-                                                  const BenchCapacity& capacity,
-                                                  const BenchListeners& listeners = {});
+  /// `local` without a placement.
+  static Result<std::unique_ptr<BenchModel>> load(Card& card, cuda::CudaOptions options,
+                                                  LocalOptions local);
 
   LocalModel& model() { return *model_; }
 

@@ -34,7 +34,16 @@ void note(Moment& moment) {
   moment.compare_exchange_strong(none, now_ns());
 }
 
-/// Shared by both threads. The engine thread stores `victim_refused` and `quiet`.
+struct FlipResult {
+  std::vector<double> refuse_us;
+  std::vector<double> quiet_us;
+  int dips = 0;  ///< Steps that did not complete another sequence.
+  int steps = 0;
+  double step_us = 0;
+};
+
+/// Shared by both threads. The engine thread stores `victim_refused`, `quiet`, and of the result
+/// `dips` and `steps`; the flipping thread stores its times.
 struct Flips final : RefusalListener {
   void refused(const GateRefusal& refusal) noexcept override {
     if (refusal.sequence == 0) note(victim_refused);
@@ -45,8 +54,7 @@ struct Flips final : RefusalListener {
   Moment quiet{0};
   std::atomic<bool> wants_new_lease{false};
   std::atomic<bool> is_over{false};  ///< No more flips, or no more steps.
-  std::vector<double> refuse_us;
-  std::vector<double> quiet_us;
+  FlipResult result;
 };
 
 struct FlipPlan {
@@ -66,8 +74,8 @@ bool flip_once(Flips& flips, LocalModel& model) {
     if (flips.is_over) return false;
     std::this_thread::sleep_for(kPollInterval);
   }
-  flips.refuse_us.push_back(static_cast<double>(flips.victim_refused - flipped) / 1e3);
-  flips.quiet_us.push_back(static_cast<double>(flips.quiet - flipped) / 1e3);
+  flips.result.refuse_us.push_back(static_cast<double>(flips.victim_refused - flipped) / 1e3);
+  flips.result.quiet_us.push_back(static_cast<double>(flips.quiet - flipped) / 1e3);
   flips.wants_new_lease = true;
   while (flips.wants_new_lease && !flips.is_over) std::this_thread::sleep_for(kPollInterval);
   return true;
@@ -84,22 +92,14 @@ void flip_at_random(Flips& flips, LocalModel& model, const FlipPlan& plan, doubl
   flips.is_over = true;
 }
 
-struct FlipResult {
-  std::vector<double> refuse_us;
-  std::vector<double> quiet_us;
-  int dips = 0;  ///< Steps that did not complete another sequence.
-  int steps = 0;
-  double step_us = 0;
-};
-
 /// Decodes until there are no more flips.
 Result<void> decode_through(Flips& flips, BenchModel& model, const BenchCase& one,
-                            const FlipPlan& plan, FlipResult& result) {
+                            const FlipPlan& plan) {
   const SequenceMask others = ((SequenceMask{1} << plan.batch) - 1) & ~SequenceMask{1};
   while (!flips.is_over) {
     TRY(model.decode(plan.batch, one.context));
-    ++result.steps;
-    if ((model.model().live() & others) != others) ++result.dips;
+    ++flips.result.steps;
+    if ((model.model().live() & others) != others) ++flips.result.dips;
     if (!flips.wants_new_lease) continue;
     model.model().regrant(0);
     flips.wants_new_lease = false;
@@ -110,21 +110,18 @@ Result<void> decode_through(Flips& flips, BenchModel& model, const BenchCase& on
 Result<FlipResult> measure_flips(Card& card, const BenchCase& one, const FlipPlan& plan,
                                  cuda::CudaOptions options) {
   Flips flips;  // outlives the model, which notifies it
-  const auto model = TRY(BenchModel::load(
-      card, one.file, options,
-      {.max_rows = plan.batch, .sequences = plan.batch, .positions = one.context + 16},
-      {.listener = &flips}));
+  LocalOptions local = one.options(plan.batch);
+  local.listener = &flips;
+  const auto model = TRY(BenchModel::load(card, options, std::move(local)));
   const double step_seconds =
       TRY(median_seconds({.count = 10}, [&] { return model->decode(plan.batch, one.context); }));
-  FlipResult result{.refuse_us = {}, .quiet_us = {}, .step_us = step_seconds * 1e6};
+  flips.result.step_us = step_seconds * 1e6;
   std::thread flipper([&] { flip_at_random(flips, model->model(), plan, step_seconds); });
-  const Result<void> decoded = decode_through(flips, *model, one, plan, result);
+  const Result<void> decoded = decode_through(flips, *model, one, plan);
   flips.is_over = true;
   flipper.join();
   TRY(decoded);
-  result.refuse_us = std::move(flips.refuse_us);
-  result.quiet_us = std::move(flips.quiet_us);
-  return result;
+  return std::move(flips.result);
 }
 
 /// Stamps units as they pass the gate. With one launch at a time in the stream, the time between
@@ -143,53 +140,49 @@ class UnitStamps final : public GateProbe {
     at_.push_back({now_ns(), 0});
     std::vector<Unit> units;
     for (std::size_t i = 0; i + 1 < at_.size(); ++i)
-      units.push_back({static_cast<double>(at_[i + 1].ns - at_[i].ns) / 1e3, at_[i].layer});
+      units.push_back({at_[i + 1].ns - at_[i].ns, at_[i].layer});
     if (shortest_.size() != units.size()) {
       shortest_ = std::move(units);
       return;
     }
     for (std::size_t i = 0; i < units.size(); ++i)
-      shortest_[i].us = std::min(shortest_[i].us, units[i].us);
+      shortest_[i].ns = std::min(shortest_[i].ns, units[i].ns);
   }
 
   double longest_us() const {
-    double longest = 0;
-    for (const Unit& unit : shortest_) longest = std::max(longest, unit.us);
-    return longest;
+    std::int64_t longest_ns = 0;
+    for (const Unit& unit : shortest_) longest_ns = std::max(longest_ns, unit.ns);
+    return static_cast<double>(longest_ns) / 1e3;
   }
   /// Share of the total time in the longest segment.
   double longest_segment_share() const {
-    std::map<std::uint32_t, double> segments;
-    double all = 0;
+    std::map<std::uint32_t, std::int64_t> segments;
+    std::int64_t all = 0;
     for (const Unit& unit : shortest_) {
-      segments[unit.layer / kSegmentLayers] += unit.us;
-      all += unit.us;
+      segments[unit.layer / kSegmentLayers] += unit.ns;
+      all += unit.ns;
     }
-    double longest = 0;
-    for (const auto& [segment, us] : segments) longest = std::max(longest, us);
-    return all == 0 ? 0 : longest / all;
+    std::int64_t longest = 0;
+    for (const auto& [segment, ns] : segments) longest = std::max(longest, ns);
+    return all == 0 ? 0 : static_cast<double>(longest) / static_cast<double>(all);
   }
   std::size_t count() const { return shortest_.size(); }
 
  private:
-  struct Stamp {
+  struct Unit {
     std::int64_t ns;
     std::uint16_t layer;
   };
-  struct Unit {
-    double us;
-    std::uint16_t layer;
-  };
-  std::vector<Stamp> at_;
-  std::vector<Unit> shortest_;
+  std::vector<Unit> at_;        ///< Times at which units passed the gate.
+  std::vector<Unit> shortest_;  ///< Durations.
 };
 
 Result<void> stamp_units(Card& card, const BenchCase& one, const FlipPlan& plan,
                          UnitStamps& stamps) {
+  LocalOptions local = one.options(plan.batch);
+  local.probe = &stamps;
   const auto model = TRY(BenchModel::load(
-      card, one.file, {.graphs = cuda::GraphUse::None, .launcher = {.max_in_flight = 1}},
-      {.max_rows = plan.batch, .sequences = plan.batch, .positions = one.context + 16},
-      {.probe = &stamps}));
+      card, {.graphs = cuda::GraphUse::None, .launcher = {.max_in_flight = 1}}, std::move(local)));
   for (int i = 0; i < 5; ++i) {
     stamps.begin();
     TRY(model->decode(plan.batch, one.context));
@@ -201,21 +194,18 @@ Result<void> stamp_units(Card& card, const BenchCase& one, const FlipPlan& plan,
 void report_clock(StageReport& report, const std::string& what, const std::vector<double>& times_us,
                   double most_us, bool has_target) {
   const bench::Distribution times = bench::distribution_of(times_us);
-  const bool holds = times.p99 <= most_us;
   report.add({.what = what,
               .measured = fmt::format("p50 {:.1f} us, p99 {:.1f} us of {}", times.p50, times.p99,
                                       times.count),
               .target = has_target ? fmt::format("p99 <= {:.0f} us", most_us) : std::string(),
-              .verdict = !has_target ? Verdict::Measured
-                         : holds     ? Verdict::Reached
-                                     : Verdict::Missed,
+              .verdict = against_target(has_target, times.p99 <= most_us),
               .as_threads = true});
 }
 
 void report_flips(StageReport& report, const BenchCase& one, cuda::GraphUse graphs,
                   const FlipResult& result, double max_quiet_us) {
   const std::string mode(name(graphs));
-  report.numbers()["revoke"].push_back({{"model", one.shape.title()},
+  report.numbers()["revoke"].push_back({{"model", one.title},
                                         {"mode", mode},
                                         {"step_us", result.step_us},
                                         {"steps", result.steps},
@@ -239,10 +229,9 @@ Result<void> bench_revoke(const Settings& settings, StageReport& report, Card& c
   if (settings.tiny) plan = {.count = 3, .batch = 2};
   UnitStamps stamps;
   TRY(stamp_units(card, one, plan, stamps));
-  report.add({.what = fmt::format("{} batch {}: longest kernel of {} launches", one.shape.title(),
-                                  plan.batch, stamps.count()),
-              .measured = fmt::format("{:.0f} us with its launch", stamps.longest_us()),
-              .target = {}});
+  report.measured(fmt::format("{} batch {}: longest kernel of {} launches", one.title, plan.batch,
+                              stamps.count()),
+                  fmt::format("{:.0f} us with its launch", stamps.longest_us()));
   const FlipResult plain = TRY(measure_flips(card, one, plan, {.graphs = cuda::GraphUse::None}));
   report_flips(report, one, cuda::GraphUse::None, plain, stamps.longest_us() + kMaxQuietSlack_us);
   const FlipResult gated = TRY(measure_flips(

@@ -14,19 +14,6 @@ constexpr std::uint32_t kFillThreads = 256;
 
 }  // namespace
 
-struct Card::Resources {
-  std::unique_ptr<cuda::Context> context;
-  cuda::KernelLibrary library;
-  cuda::Stream stream;
-  cuda::DeviceBuffer mirrors;
-};
-
-Card::Card(Resources parts)
-    : context_(std::move(parts.context)),
-      library_(std::move(parts.library)),
-      stream_(std::move(parts.stream)),
-      mirrors_(std::move(parts.mirrors)) {}
-
 Result<std::unique_ptr<Card>> Card::open(int ordinal) {
   const cuda::Driver* driver = TRY(cuda::load_driver());
   auto context = std::make_unique<cuda::Context>(TRY(cuda::Context::retain(*driver, ordinal)));
@@ -36,8 +23,8 @@ Result<std::unique_ptr<Card>> Card::open(int ordinal) {
       {{.live = ~std::uint64_t{0}, .engine_stopped = 0, .epoch = 1},
        {.live = 0, .engine_stopped = 1, .epoch = 2}}};
   cuda::DeviceBuffer mirrors = TRY(cuda::DeviceBuffer::allocate(*context, sizeof values));
-  std::unique_ptr<Card> card(new Card(
-      Resources{std::move(context), std::move(library), std::move(stream), std::move(mirrors)}));
+  std::unique_ptr<Card> card(
+      new Card(std::move(context), std::move(library), std::move(stream), std::move(mirrors)));
   TRY(card->wait(driver->cuMemcpyHtoDAsync(cuda::device_address(card->mirrors_.data()), &values,
                                            sizeof values, card->stream_.get()),
                  "writing gates"));

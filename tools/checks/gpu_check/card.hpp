@@ -55,8 +55,12 @@ class Card {
   Result<int> attribute(CUdevice_attribute which) const;
 
  private:
-  struct Resources;
-  explicit Card(Resources parts);
+  Card(std::unique_ptr<cuda::Context> context, cuda::KernelLibrary library, cuda::Stream stream,
+       cuda::DeviceBuffer mirrors)
+      : context_(std::move(context)),
+        library_(std::move(library)),
+        stream_(std::move(stream)),
+        mirrors_(std::move(mirrors)) {}
   Result<void> wait(CUresult begun, std::string_view doing);
 
   std::unique_ptr<cuda::Context> context_;  // the others hold its address

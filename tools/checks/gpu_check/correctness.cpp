@@ -1,7 +1,6 @@
 // The correctness stage: compares small models with their oracles and with the CPU, checks that one
 // step and single tokens give the same bits, and runs the test programs of the bundle.
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/child_process.hpp"
 #include "tools/checks/gpu_check/card_placement.hpp"
 #include "tools/checks/gpu_check/oracle_file.hpp"
 #include "tools/checks/gpu_check/stages.hpp"
@@ -88,11 +86,6 @@ struct Found {
   }
 };
 
-struct CardOptions {
-  Card* card;
-  cuda::GraphUse graphs;
-};
-
 LocalOptions options_for(const std::string& model, std::size_t n_tokens,
                          LocalPlacement* placement) {
   const auto n_rows = static_cast<std::uint32_t>(n_tokens);
@@ -167,13 +160,9 @@ void run_tests(const Settings& settings, StageReport& report, const std::string&
   const std::string path = settings.bin_dir + "/" + program;
   if (!fs::exists(path)) return report.unknown(program, "not in this bundle");
   const std::string log = settings.out_dir + "/" + program + ".log";
-  std::vector<std::string> argv{path, "--reporter", "compact"};
-  auto child = Child::start({.argv = std::move(argv), .log_path = log});
-  if (!child) return report.failed(program, child.error());
-  pollfd gone{child->pidfd().get(), POLLIN, 0};
-  ::poll(&gone, 1, -1);  // the orchestrator enforces the time limit
-  const int status = child->status().value_or(-1);
-  report.require(program, status == 0, fmt::format("{} (exit code {})", last_line(log), status));
+  const Result<int> status = run_to_end({.argv = {path, "--reporter", "compact"}, .log_path = log});
+  if (!status) return report.failed(program, status.error());
+  report.require(program, *status == 0, fmt::format("{} (exit code {})", last_line(log), *status));
 }
 
 }  // namespace

@@ -1,12 +1,8 @@
 // The gate stage: runs the demo on the GPU, or threads where processes cannot share GPU memory.
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
-#include "common/child_process.hpp"
 #include "tools/checks/gpu_check/stages.hpp"
 
 namespace leasehold::gpu_check {
@@ -27,18 +23,13 @@ void add_checks(StageReport& report, const Json& judged) {
 Result<void> run_demo(const Settings& settings, StageReport& report) {
   const std::string demo_dir = settings.out_dir + "/gate-demo";
   const std::string log = demo_dir + ".log";
-  Child child =
-      TRY(Child::start({.argv = {settings.bin_dir + "/leasehold-demo", "--bin-dir",
-                                 settings.bin_dir, "--model", settings.model_dir + "/" + kModel,
-                                 "--device", fmt::format("cuda:{}", settings.ordinal), "--plain",
-                                 "--max-tokens", "120", "--out", demo_dir},
-                        .log_path = log}));
-  pollfd gone{child.pidfd().get(), POLLIN, 0};
-  ::poll(&gone, 1, -1);  // the orchestrator enforces the time limit
-  const int status = child.status().value_or(-1);
-  std::ifstream file(demo_dir + "/demo.json");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const Json judged = Json::parse(text, nullptr, false);
+  const int status =
+      TRY(run_to_end({.argv = {settings.bin_dir + "/leasehold-demo", "--bin-dir", settings.bin_dir,
+                               "--model", settings.model_dir + "/" + kModel, "--device",
+                               fmt::format("cuda:{}", settings.ordinal), "--plain", "--max-tokens",
+                               "120", "--out", demo_dir},
+                      .log_path = log}));
+  const Json judged = Json::parse(text_of_file(demo_dir + "/demo.json"), nullptr, false);
   if (judged.is_object()) add_checks(report, judged);
   report.require("demo: broker, worker and four tenants on the card", status == 0,
                  fmt::format("exit code {}, see {}", status, log));

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
-#include "tools/checks/gpu_check/card_placement.hpp"
+#include "tools/checks/gpu_check/bench_cases.hpp"
 #include "tools/checks/gpu_check/stages.hpp"
 
 namespace leasehold::gpu_check {
@@ -37,22 +38,16 @@ TokenId best_token(LocalModel& model, std::uint32_t row) {
   return static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());
 }
 
-struct RunPlan {
-  std::string model;
-  int steps;
-  int flip_at;  ///< Step of the flip; negative: none.
-  cuda::GraphUse graphs;
-};
-
-Result<void> decode(LocalModel& model, const RunPlan& plan, Run& run) {
+/// Revokes the victim's lease during step `flip_at`.
+Result<void> decode(LocalModel& model, int steps, std::optional<int> flip_at, Run& run) {
   std::vector<TokenId> next;
   for (std::uint32_t s = 0; s < kSequences; ++s) next.push_back(static_cast<TokenId>(10 + 7 * s));
-  for (int step = 0; step < plan.steps; ++step) {
+  for (int step = 0; step < steps; ++step) {
     std::vector<LocalRow> rows;
     for (std::uint32_t s = 0; s < kSequences; ++s)
       rows.push_back({.sequence = s, .token = next[s]});
     std::thread revoker;
-    if (step == plan.flip_at) revoker = std::thread([&] { model.revoke(kVictim); });
+    if (step == flip_at) revoker = std::thread([&] { model.revoke(kVictim); });
     const Result<void> done = model.forward(rows);
     if (revoker.joinable()) revoker.join();
     TRY(done);
@@ -66,18 +61,19 @@ Result<void> decode(LocalModel& model, const RunPlan& plan, Run& run) {
   return {};
 }
 
-Result<Run> run_plan(Card& card, const RunPlan& plan) {
+Result<Run> run_steps(Card& card, const std::string& model_path, cuda::GraphUse graphs, int steps,
+                      std::optional<int> flip_at) {
   RefusalCounter refusal_counter;
-  CardPlacement placement(card, {.graphs = plan.graphs}, CardPlacement::WeightsSource::File);
+  CardPlacement placement(card, {.graphs = graphs}, CardPlacement::WeightsSource::File);
   const std::unique_ptr<LocalModel> model =
-      TRY(LocalModel::load({.model_path = plan.model,
+      TRY(LocalModel::load({.model_path = model_path,
                             .placement = &placement,
                             .max_rows = kSequences,
                             .sequences = kSequences,
-                            .positions = static_cast<std::uint32_t>(plan.steps) + 1,
+                            .positions = static_cast<std::uint32_t>(steps) + 1,
                             .listener = &refusal_counter}));
   Run run;
-  TRY(decode(*model, plan, run));
+  TRY(decode(*model, steps, flip_at, run));
   run.refusals = refusal_counter.count;
   return run;
 }
@@ -102,7 +98,6 @@ void compare(StageReport& report, const std::string& mode, const Run& calm, cons
   const auto add = [&](std::string what, bool holds) {
     report.add({.what = std::move(what) + ", " + mode,
                 .measured = holds ? "yes" : "no",
-                .target = {},
                 .verdict = holds ? Verdict::Pass : Verdict::Fail,
                 .as_threads = true});
   };
@@ -117,13 +112,10 @@ Result<void> check_gate_as_threads(const Settings& settings, StageReport& report
   if (model.empty()) return fail(Errc::FileNotFound, "no model in " + settings.model_dir);
   const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
   const int steps = settings.tiny ? 5 : 48;
-  for (const auto& [graphs, mode] : {std::pair{cuda::GraphUse::None, "plain launches"},
-                                     {cuda::GraphUse::Gated, "gated graph"}}) {
-    const Run calm =
-        TRY(run_plan(*card, {.model = model, .steps = steps, .flip_at = -1, .graphs = graphs}));
-    const Run flipped = TRY(
-        run_plan(*card, {.model = model, .steps = steps, .flip_at = steps / 2, .graphs = graphs}));
-    compare(report, mode, calm, flipped);
+  for (const auto graphs : {cuda::GraphUse::None, cuda::GraphUse::Gated}) {
+    const Run calm = TRY(run_steps(*card, model, graphs, steps, std::nullopt));
+    const Run flipped = TRY(run_steps(*card, model, graphs, steps, steps / 2));
+    compare(report, std::string(name(graphs)), calm, flipped);
   }
   return {};
 }

@@ -10,13 +10,13 @@
 namespace leasehold::gpu_check {
 namespace {
 
-void say(ImportResult what) {
-  const char byte = static_cast<char>(what);
+void send_result(ImportResult result) {
+  const char byte = static_cast<char>(result);
   (void)!::write(kImporterSocket, &byte, 1);
 }
 
 /// Returns when the other end is closed.
-void wait_for_the_end() {
+void wait_for_close() {
   char byte = 0;
   while (::read(kImporterSocket, &byte, 1) > 0) {
   }
@@ -45,8 +45,8 @@ Result<void> run(ImportMode what, int ordinal, std::size_t size_bytes) {
       TRY(cuda::DeviceMemory::import(card->context(), fd, size_bytes));
   const cuda::DeviceMapping mapping = TRY(cuda::DeviceMapping::map(
       memory, what == ImportMode::Share ? MapAccess::ReadWrite : MapAccess::ReadOnly));
-  say(TRY(use(*card, mapping.address())));
-  wait_for_the_end();
+  send_result(TRY(use(*card, mapping.address())));
+  wait_for_close();
   return {};
 }
 
@@ -55,7 +55,7 @@ Result<void> run(ImportMode what, int ordinal, std::size_t size_bytes) {
 int run_importer(ImportMode what, int ordinal, std::size_t size_bytes) {
   const Result<void> done = run(what, ordinal, size_bytes);
   if (done) return 0;
-  say(ImportResult::CannotImport);
+  send_result(ImportResult::CannotImport);
   return print_error("leasehold-gpu-check --import", done.error());
 }
 

@@ -2,18 +2,17 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <ostream>
 #include <set>
 #include <sstream>
 
-#include "common/child_process.hpp"
 #include "common/error_hint.hpp"
 #include "common/print_error.hpp"
 #include "tools/checks/gpu_check/stages.hpp"
@@ -28,6 +27,13 @@ constexpr std::string_view kProgram = "leasehold-gpu-check";
 constexpr int kPollInterval_ms = 200;
 constexpr std::size_t kLogEnd = 800;
 
+struct StageRow {
+  const char* name;
+  Result<void> (*run)(const Settings& settings, StageReport& report);
+  double share_of_time;  ///< Unused time goes to the next stage.
+};
+
+/// In the order of execution.
 constexpr std::array<StageRow, 6> kStages{{{"probe", probe, 0.10},
                                            {"correctness", check_correctness, 0.20},
                                            {"gate", check_gate, 0.15},
@@ -38,23 +44,12 @@ constexpr std::array<StageRow, 6> kStages{{{"probe", probe, 0.10},
 /// The program that the sanitizers run.
 constexpr StageRow kShort{"short", run_short, 0};
 
-std::string text_of_file(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::string path_of_this_program() {
-  std::array<char, 4096> path{};
-  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
-  return {path.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
-}
-
 std::string part_path(const Settings& settings, const std::string& stage) {
   return settings.out_dir + "/" + stage + ".json";
 }
 
 std::vector<std::string> arguments_of(const Settings& settings, const std::string& stage) {
-  std::vector<std::string> arguments{path_of_this_program(),
+  std::vector<std::string> arguments{std::filesystem::read_symlink("/proc/self/exe"),
                                      "--stage",
                                      stage,
                                      "--bin-dir",
@@ -161,10 +156,6 @@ std::optional<Errc> no_card(const Ending& ending) {
 
 }  // namespace
 
-std::span<const StageRow> stages() {
-  return kStages;
-}
-
 std::string check_stages(const std::string& names) {
   for (const std::string& one : split(names)) {
     const auto has_name = [&](const StageRow& row) { return row.name == one; };
@@ -200,12 +191,12 @@ Result<int> orchestrate(const Settings& settings, std::ostream& out) {
   out << "\nreport: " << path << "\n";
   if (nothing_runs) {
     out << fmt::format(
-        "\nNothing can run here ({}); next: see `nvidia-smi`, or take it elsewhere.\n",
+        "\nNothing can run here ({}); next: see `nvidia-smi`, or use another machine.\n",
         name(*nothing_runs));
     return exit_code(*nothing_runs);
   }
   const bool all_right = report["all_right"];
-  out << (all_right ? "\nAll that ran was right.\n" : "\nNOT all was right.\n");
+  out << (all_right ? "\nAll checks that ran passed.\n" : "\nSome checks FAILED.\n");
   return all_right ? 0 : kChecksFailed;
 }
 
@@ -221,13 +212,25 @@ int run_stage(const Settings& settings, const std::string& stage) {
     if (is_no_card(done.error().code)) {
       report.unknown("the stage", done.error().detail);
     } else {
-      report.failed("the stage came no further", done.error());
+      report.failed("the stage ended early", done.error());
     }
   }
   const Result<void> written = report.finish();
   if (!written) print_error(kProgram, written.error());
   if (!done) return print_error(fmt::format("{}: {}", kProgram, row.name), done.error());
   return report.all_right() && written ? 0 : kChecksFailed;
+}
+
+Result<int> run_to_end(const ChildConfig& config) {
+  Child child = TRY(Child::start(config));
+  pollfd gone{child.pidfd().get(), POLLIN, 0};
+  ::poll(&gone, 1, -1);
+  return child.status().value_or(-1);
+}
+
+std::string text_of_file(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 bool processes_share_memory(const Settings& settings) {

@@ -37,11 +37,9 @@ Result<void> describe_card(StageReport& report, Card& card) {
                               {"multiprocessors", sms},
                               {"memory_bytes", memory.total_bytes},
                               {"free_bytes", memory.free_bytes}};
-  report.add({.what = "card",
-              .measured = fmt::format("{}, sm_{}{}, {} SMs, {} of {} MiB free, driver {}", name,
-                                      major, minor, sms, memory.free_bytes / kMib,
-                                      memory.total_bytes / kMib, version),
-              .target = {}});
+  report.measured(
+      "card", fmt::format("{}, sm_{}{}, {} SMs, {} of {} MiB free, driver {}", name, major, minor,
+                          sms, memory.free_bytes / kMib, memory.total_bytes / kMib, version));
   return {};
 }
 
@@ -50,18 +48,10 @@ Result<void> describe_card(StageReport& report, Card& card) {
 void probe_machine(StageReport& report) {
   const Result<void> sealed = seal_one();
   report.numbers()["seals"] = sealed.has_value();
-  if (sealed) {
-    report.require("machine: memfd seals hold", true);
-  } else {
-    report.unknown("machine: memfd seals hold", sealed.error().detail);
-  }
+  report.supported("machine: memfd seals hold", sealed);
   const auto pidfd = open_pidfd(::getpid());
   report.numbers()["pidfd"] = pidfd.has_value();
-  if (pidfd) {
-    report.require("machine: pidfd_open", true);
-  } else {
-    report.unknown("machine: pidfd_open", pidfd.error().detail);
-  }
+  report.supported("machine: pidfd_open", pidfd);
 }
 
 Result<void> probe(const Settings& settings, StageReport& report) {

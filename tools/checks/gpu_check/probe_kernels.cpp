@@ -11,17 +11,12 @@
 namespace leasehold::gpu_check {
 namespace {
 
-/// A graph of one gated segment.
-struct TinyGraph {
-  device::KernelGate gate;
-  std::uint64_t* seen;
-};
-
+/// The gate of the only segment; `context` has the parameters that do not depend on the segment.
 cuda::KernelLaunch gate_launch(const void* context, std::uint32_t segment,
                                std::uint64_t condition) {
-  const auto& tiny = *static_cast<const TinyGraph*>(context);
-  const device::SegmentGateParams params{
-      .gate = tiny.gate, .seen = tiny.seen, .condition = condition, .segment = segment};
+  auto params = *static_cast<const device::SegmentGateParams*>(context);
+  params.condition = condition;
+  params.segment = segment;
   return {.kernel = "lh_segment_gate",
           .grid = {},
           .block_threads = 1,
@@ -35,8 +30,8 @@ Result<std::uint32_t> word_after(Card& card, bool is_stopped) {
   const cuda::PinnedBuffer seen = TRY(cuda::PinnedBuffer::allocate(card.context(), 256));
   const CUdeviceptr at = cuda::device_address(word.data());
   TRY(card.clear(at, word.size_bytes()));
-  const TinyGraph tiny{.gate = card.gate(is_stopped),
-                       .seen = reinterpret_cast<std::uint64_t*>(seen.data())};
+  const device::SegmentGateParams common{.gate = card.gate(is_stopped),
+                                         .seen = reinterpret_cast<std::uint64_t*>(seen.data())};
   const device::PokeParams poke{
       .gate = card.gate(), .at = cuda::device_pointer<std::uint32_t>(at), .value = 1};
   const std::vector<cuda::GraphSegment> segments{
@@ -46,7 +41,7 @@ Result<std::uint32_t> word_after(Card& card, bool is_stopped) {
                      .params = cuda::KernelParams(poke)}}}};
   const cuda::StepGraph graph = TRY(cuda::StepGraph::make(
       card.context(), card.library(),
-      {.segments = segments, .bound_to = {}, .gate = gate_launch, .gate_context = &tiny}));
+      {.segments = segments, .bound_to = {}, .gate = gate_launch, .gate_context = &common}));
   TRY(card.run(graph));
   std::uint32_t value = 0;
   TRY(card.fetch(std::as_writable_bytes(std::span(&value, 1)), at));
@@ -59,17 +54,17 @@ Result<bool> ask_wgmma(Card& card) {
   const std::size_t b_bytes = question.b.size() * sizeof(std::uint16_t);
   const cuda::DeviceBuffer a = TRY(cuda::DeviceBuffer::allocate(card.context(), a_bytes));
   const cuda::DeviceBuffer b = TRY(cuda::DeviceBuffer::allocate(card.context(), b_bytes));
-  const cuda::DeviceBuffer told = TRY(cuda::DeviceBuffer::allocate(card.context(), 256));
+  const cuda::DeviceBuffer answer = TRY(cuda::DeviceBuffer::allocate(card.context(), 256));
   TRY(card.store(cuda::device_address(a.data()), std::as_bytes(std::span(question.a))));
   TRY(card.store(cuda::device_address(b.data()), std::as_bytes(std::span(question.b))));
-  TRY(card.clear(cuda::device_address(told.data()), told.size_bytes()));
-  TRY(card.run(
-      cuda::plan_mma_probe(question, {.gate = card.gate(),
-                                      .a = reinterpret_cast<const std::uint16_t*>(a.data()),
-                                      .b = reinterpret_cast<const std::uint16_t*>(b.data()),
-                                      .results = reinterpret_cast<std::uint32_t*>(told.data())})));
+  TRY(card.clear(cuda::device_address(answer.data()), answer.size_bytes()));
+  TRY(card.run(cuda::plan_mma_probe(question,
+                                    {.gate = card.gate(),
+                                     .a = reinterpret_cast<const std::uint16_t*>(a.data()),
+                                     .b = reinterpret_cast<const std::uint16_t*>(b.data()),
+                                     .results = reinterpret_cast<std::uint32_t*>(answer.data())})));
   std::array<std::uint32_t, 2> results{};
-  TRY(card.fetch(std::as_writable_bytes(std::span(results)), cuda::device_address(told.data())));
+  TRY(card.fetch(std::as_writable_bytes(std::span(results)), cuda::device_address(answer.data())));
   return cuda::wgmma_adds_as_mma(question, results);
 }
 
@@ -95,11 +90,10 @@ Result<void> probe_wgmma(StageReport& report, Card& card) {
   const bool has_it = major == 9;
   const bool agrees = has_it && TRY(ask_wgmma(card));
   report.numbers()["wgmma_adds_as_mma"] = agrees;
-  report.add({.what = "matmul: wgmma adds bit for bit as mma.sync",
-              .measured = !has_it  ? "no wgmma on this card"
-                          : agrees ? "yes: used for many rows"
-                                   : "no: mma.sync for many rows too",
-              .target = {}});
+  report.measured("matmul: wgmma adds bit for bit as mma.sync",
+                  !has_it  ? "no wgmma on this card"
+                  : agrees ? "yes: used for many rows"
+                           : "no: mma.sync for many rows too");
   return {};
 }
 

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <filesystem>
 #include <optional>
 
 #include "common/child_process.hpp"
@@ -26,14 +28,8 @@ constexpr int kDeaths = 5;
 struct Importer {
   Child child;
   UniqueFd socket;
-  std::optional<ImportResult> said;
+  std::optional<ImportResult> result;
 };
-
-std::string own_path() {
-  std::array<char, 4096> path{};
-  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size() - 1);
-  return {path.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
-}
 
 Result<Importer> start_importer(const Settings& settings, ImportMode what, const UniqueFd& memory,
                                 std::size_t size_bytes) {
@@ -43,20 +39,21 @@ Result<Importer> start_importer(const Settings& settings, ImportMode what, const
   UniqueFd ours(ends[0]);
   const UniqueFd theirs(ends[1]);
   Child child = TRY(Child::start(
-      {.argv = {own_path(), what == ImportMode::Share ? "--import" : "--import-read-only",
+      {.argv = {std::filesystem::read_symlink("/proc/self/exe"),
+                what == ImportMode::Share ? "--import" : "--import-read-only",
                 std::to_string(size_bytes), "--ordinal", std::to_string(settings.ordinal)},
        .log_path = settings.out_dir + "/importer.log",
        .inherited_fds = {{"socket", theirs.get()}, {"memory", memory.get()}}}));
-  return Importer{.child = std::move(child), .socket = std::move(ours), .said = std::nullopt};
+  return Importer{.child = std::move(child), .socket = std::move(ours)};
 }
 
 /// Waits for the result or the exit of the process.
-void hear(Importer& importer) {
+void await_result(Importer& importer) {
   pollfd wait{importer.socket.get(), POLLIN, 0};
   char byte = 0;
   const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(kTimeout);
   if (::poll(&wait, 1, static_cast<int>(timeout.count())) <= 0) return;
-  if (::read(importer.socket.get(), &byte, 1) == 1) importer.said = ImportResult{byte};
+  if (::read(importer.socket.get(), &byte, 1) == 1) importer.result = ImportResult{byte};
 }
 
 Result<void> write_first_word(Card& card, CUdeviceptr at) {
@@ -70,9 +67,9 @@ Result<std::uint32_t> second_word(Card& card, CUdeviceptr at) {
   return word;
 }
 
-std::string sentence(const std::optional<ImportResult>& said) {
-  if (!said) return "the importer ended without a word";
-  switch (*said) {
+std::string text_of(const std::optional<ImportResult>& result) {
+  if (!result) return "the importer ended without a word";
+  switch (*result) {
     case ImportResult::Done:
       return "done";
     case ImportResult::CannotImport:
@@ -93,19 +90,16 @@ Result<bool> share_once(const Settings& settings, StageReport& report, Card& car
   TRY(write_first_word(card, mapping.address()));
   const Result<UniqueFd> fd = memory.export_fd();
   report.numbers()["vmm_export"] = fd.has_value();
-  if (!fd) {
-    report.unknown("memory: leaves as a descriptor", fd.error().detail);
-    return false;
-  }
-  report.require("memory: leaves as a descriptor", true);
+  report.supported("memory: leaves as a descriptor", fd);
+  if (!fd) return false;
   Importer importer = TRY(start_importer(settings, ImportMode::Share, *fd, kSize));
-  hear(importer);
-  const bool shared = importer.said == ImportResult::Done &&
+  await_result(importer);
+  const bool shared = importer.result == ImportResult::Done &&
                       TRY(second_word(card, mapping.address())) == kReplyWord;
   if (shared) {
     report.require("memory: another process maps and writes it", true);
   } else {
-    report.unknown("memory: another process maps and writes it", sentence(importer.said));
+    report.unknown("memory: another process maps and writes it", text_of(importer.result));
   }
   return shared;
 }
@@ -118,13 +112,12 @@ Result<void> ask_read_only(const Settings& settings, StageReport& report, Card& 
   TRY(write_first_word(card, mapping.address()));
   const UniqueFd fd = TRY(memory.export_fd());
   Importer importer = TRY(start_importer(settings, ImportMode::WriteReadOnly, fd, kSize));
-  hear(importer);
+  await_result(importer);
   const bool written = TRY(second_word(card, mapping.address())) == kReplyWord;
   report.numbers()["read_only_honoured"] = !written;
-  report.add({.what = "memory: a read-only mapping cannot be written",
-              .measured = written ? "no: the driver lets it, read-only is our own word"
-                                  : fmt::format("yes ({})", sentence(importer.said)),
-              .target = {}});
+  report.measured("memory: a read-only mapping cannot be written",
+                  written ? "no: the driver lets it, read-only is our own word"
+                          : fmt::format("yes ({})", text_of(importer.result)));
   return {};
 }
 
@@ -143,21 +136,22 @@ Result<Death> kill_holder(const Settings& settings, Card& card, std::size_t size
     TRY(write_first_word(card, mapping.address()));
     const UniqueFd fd = TRY(memory.export_fd());
     Importer importer = TRY(start_importer(settings, ImportMode::Share, fd, size_bytes));
-    hear(importer);
+    await_result(importer);
     return importer;
   };
   Importer importer = TRY(start_holding());
-  if (importer.said != ImportResult::Done) return fail(Errc::SystemError, sentence(importer.said));
+  if (importer.result != ImportResult::Done)
+    return fail(Errc::SystemError, text_of(importer.result));
   TRY(importer.child.signal(SIGKILL));
   pollfd gone{importer.child.pidfd().get(), POLLIN, 0};
   if (::poll(&gone, 1, 60'000) <= 0) return fail(Errc::TimedOut, "a killed importer does not end");
-  const auto told = SteadyClock::now();
+  const auto ended = SteadyClock::now();
   const std::uint64_t enough = before - size_bytes / 8;
   const std::uint64_t at_once = TRY(card.context().memory()).free_bytes;
   std::uint64_t free_bytes = at_once;
-  while (free_bytes < enough && SteadyClock::now() - told < std::chrono::seconds(10))
+  while (free_bytes < enough && SteadyClock::now() - ended < std::chrono::seconds(10))
     free_bytes = TRY(card.context().memory()).free_bytes;
-  const std::chrono::duration<double, std::micro> took = SteadyClock::now() - told;
+  const std::chrono::duration<double, std::micro> took = SteadyClock::now() - ended;
   return Death{
       .free_us = at_once >= enough ? 0.0 : took.count(),
       .missing_mib = at_once >= before ? 0.0 : static_cast<double>(before - at_once) / (1 << 20),
@@ -178,10 +172,9 @@ Result<void> measure_deaths(const Settings& settings, StageReport& report, Card&
   report.numbers()["freed_after_pidfd_us"] = free_us;
   report.numbers()["missing_at_pidfd_mib"] = missing_mib;
   report.require("memory: comes back when its last holder is killed", all_back);
-  report.add({.what = "memory: free after the pidfd event, worst of 5",
-              .measured = fmt::format("{:.0f} us, {:.1f} MiB missing at that moment",
-                                      *std::ranges::max_element(free_us), missing_mib),
-              .target = {}});
+  report.measured("memory: free after the pidfd event, worst of 5",
+                  fmt::format("{:.0f} us, {:.1f} MiB missing at that moment",
+                              *std::ranges::max_element(free_us), missing_mib));
   return {};
 }
 

@@ -1,18 +1,13 @@
 // Runs NVIDIA's compute-sanitizer over a short run, if it is installed and starts.
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
 #include <vector>
 
-#include "common/child_process.hpp"
 #include "tools/checks/gpu_check/orchestrate.hpp"
 #include "tools/checks/gpu_check/stages.hpp"
 
@@ -34,18 +29,17 @@ std::optional<std::string> find_sanitizer() {
 }
 
 std::string end_of(const std::string& path) {
-  std::ifstream file(path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::string text = text_of_file(path);
   return text.substr(text.size() > 300 ? text.size() - 300 : 0);
 }
 
 /// memcheck must not report failed driver calls: the search for a kernel tries image after image,
 /// and every other call is checked by its caller.
-std::vector<std::string> options_of(const std::string& tool) {
-  std::vector<std::string> options{"--tool", tool, "--error-exitcode",
-                                   std::to_string(kFoundSomething)};
-  if (tool == "memcheck") options.insert(options.end(), {"--report-api-errors", "no"});
-  return options;
+std::vector<std::string> sanitizer_command(const std::string& sanitizer, const std::string& tool) {
+  std::vector<std::string> argv{sanitizer, "--tool", tool, "--error-exitcode",
+                                std::to_string(kFoundSomething)};
+  if (tool == "memcheck") argv.insert(argv.end(), {"--report-api-errors", "no"});
+  return argv;
 }
 
 Result<void> watch(const Settings& settings, StageReport& report, const std::string& tool) {
@@ -58,18 +52,12 @@ Result<void> watch(const Settings& settings, StageReport& report, const std::str
   std::error_code ignored;  // the stage reports a directory that it cannot write
   fs::create_directories(internal, ignored);
   const std::string log = settings.out_dir + "/" + tool + "-output.log";
-  std::vector<std::string> argv{*sanitizer};
-  for (const std::string& option : options_of(tool)) argv.push_back(option);
-  for (const std::string& word :
-       {fs::read_symlink("/proc/self/exe").string(), std::string("--stage"), std::string("short"),
-        std::string("--model-dir"), settings.model_dir, std::string("--out"), internal,
-        std::string("--ordinal"), std::to_string(settings.ordinal)})
-    argv.push_back(word);
-  Child child =
-      TRY(Child::start({.argv = std::move(argv), .log_path = log, .share_process_group = true}));
-  pollfd gone{child.pidfd().get(), POLLIN, 0};
-  ::poll(&gone, 1, -1);  // the orchestrator enforces the time limit
-  const int status = child.status().value_or(-1);
+  std::vector<std::string> argv = sanitizer_command(*sanitizer, tool);
+  argv.insert(argv.end(), {fs::read_symlink("/proc/self/exe"), "--stage", "short", "--model-dir",
+                           settings.model_dir, "--out", internal, "--ordinal",
+                           std::to_string(settings.ordinal)});
+  const int status =
+      TRY(run_to_end({.argv = std::move(argv), .log_path = log, .share_process_group = true}));
   if (status == 0 || status == kFoundSomething || status == kChecksFailed) {
     report.require(tool + " over a short run", status == 0,
                    status == 0 ? "nothing found" : "see " + log);

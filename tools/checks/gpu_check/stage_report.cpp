@@ -24,11 +24,6 @@ std::string_view name(Verdict verdict) {
   return std::ranges::find(kVerdicts, verdict, &decltype(kVerdicts)::value_type::first)->second;
 }
 
-std::optional<Verdict> verdict_from_name(std::string_view text) {
-  const auto found = std::ranges::find(kVerdicts, text, &decltype(kVerdicts)::value_type::second);
-  return found == kVerdicts.end() ? std::nullopt : std::optional(found->first);
-}
-
 std::string text_of(const ReportEntry& line) {
   std::string text = fmt::format("  {:<9}{:<50} {}", name(line.verdict), line.what, line.measured);
   if (!line.target.empty()) text += fmt::format("   (target: {})", line.target);
@@ -46,12 +41,13 @@ Json to_json(const ReportEntry& line) {
 
 std::optional<ReportEntry> entry_from(const Json& json) {
   try {
-    const auto verdict = verdict_from_name(json.at("verdict").get<std::string>());
-    if (!verdict) return std::nullopt;
+    const auto verdict = std::ranges::find(kVerdicts, json.at("verdict").get<std::string>(),
+                                           &decltype(kVerdicts)::value_type::second);
+    if (verdict == kVerdicts.end()) return std::nullopt;
     return ReportEntry{.what = json.at("what"),
                        .measured = json.at("measured"),
                        .target = json.at("target"),
-                       .verdict = *verdict,
+                       .verdict = verdict->first,
                        .as_threads = json.at("as_threads_of_one_process")};
   } catch (const Json::exception&) {
     return std::nullopt;
@@ -67,21 +63,20 @@ void StageReport::require(std::string what, bool holds, std::string measured) {
   if (measured.empty()) measured = holds ? "yes" : "no";
   add({.what = std::move(what),
        .measured = std::move(measured),
-       .target = {},
        .verdict = holds ? Verdict::Pass : Verdict::Fail});
 }
 
+void StageReport::measured(std::string what, std::string value) {
+  add({.what = std::move(what), .measured = std::move(value)});
+}
+
 void StageReport::unknown(std::string what, std::string why) {
-  add({.what = std::move(what),
-       .measured = std::move(why),
-       .target = {},
-       .verdict = Verdict::Unknown});
+  add({.what = std::move(what), .measured = std::move(why), .verdict = Verdict::Unknown});
 }
 
 void StageReport::failed(std::string what, const Error& error) {
   add({.what = std::move(what),
        .measured = fmt::format("{} ({})", error.detail, leasehold::name(error.code)),
-       .target = {},
        .verdict = Verdict::Fail});
 }
 

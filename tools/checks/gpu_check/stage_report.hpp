@@ -21,7 +21,6 @@ using Json = nlohmann::json;
 enum class Verdict : std::uint8_t { Pass, Fail, Reached, Missed, Measured, Unknown };
 
 std::string_view name(Verdict verdict);
-std::optional<Verdict> verdict_from_name(std::string_view text);
 
 struct ReportEntry {
   std::string what;
@@ -29,8 +28,6 @@ struct ReportEntry {
   std::string target;  ///< Empty: none.
   Verdict verdict = Verdict::Measured;
   bool as_threads = false;  ///< Ran as threads of one process instead of processes.
-
-  bool operator==(const ReportEntry&) const = default;
 };
 
 /// "  right   vmm: import by another process      yes            (as threads of one process)"
@@ -48,13 +45,19 @@ class StageReport {
   void add(ReportEntry line);
   /// A promise; fails unless `holds`.
   void require(std::string what, bool holds, std::string measured = {});
+  /// A value without a target.
+  void measured(std::string what, std::string value);
   /// A check that could not run, and why.
   void unknown(std::string what, std::string why);
+  /// A feature that the machine may lack; unknown if `tried` failed.
+  template <class T>
+  void supported(std::string what, const Result<T>& tried) {
+    tried ? require(std::move(what), true) : unknown(std::move(what), tried.error().detail);
+  }
   /// A check that ended with an error.
   void failed(std::string what, const Error& error);
 
   Json& numbers() { return numbers_; }
-  const std::vector<ReportEntry>& lines() const { return lines_; }
   bool all_right() const;
 
   Result<void> finish();

@@ -3,20 +3,12 @@
 /// Errors: what prevents the rest of the stage, such as NoDevice or DeviceUnsupported.
 #pragma once
 
+#include "common/child_process.hpp"
 #include "tools/checks/gpu_check/card.hpp"
 #include "tools/checks/gpu_check/settings.hpp"
 #include "tools/checks/gpu_check/stage_report.hpp"
 
 namespace leasehold::gpu_check {
-
-struct StageRow {
-  const char* name;
-  Result<void> (*run)(const Settings& settings, StageReport& report);
-  double share_of_time;  ///< Unused time goes to the next stage.
-};
-
-/// In the order of execution.
-std::span<const StageRow> stages();
 
 /// Finds out what the machine and the GPU support.
 Result<void> probe(const Settings& settings, StageReport& report);
@@ -38,6 +30,13 @@ Result<void> run_memcheck(const Settings& settings, StageReport& report);
 Result<void> run_racecheck(const Settings& settings, StageReport& report);
 
 Result<void> bench(const Settings& settings, StageReport& report);
+
+/// Runs a program to its end; the orchestrator enforces the time limit. Returns its exit code, or
+/// 128 + signal. Errors: those of Child.
+Result<int> run_to_end(const ChildConfig& config);
+
+/// Empty for a file that cannot be read.
+std::string text_of_file(const std::string& path);
 
 /// True when the probe found that processes can share GPU memory, or when no probe ran.
 bool processes_share_memory(const Settings& settings);

@@ -76,10 +76,6 @@ bool holds(std::span<const std::byte> memory, const Canary& canary) {
   return ::memmem(memory.data(), memory.size(), canary.tokens.data(), size) != nullptr;
 }
 
-bool holds(std::span<const std::int32_t> stream, const Canary& canary) {
-  return !std::ranges::search(stream, canary.tokens).empty();
-}
-
 Result<void> find_canaries(client::BrokerView& broker, std::span<const Canary> canaries,
                            CanaryReport& report) {
   const Owners owners = TRY(owners_of(broker));
@@ -99,7 +95,7 @@ Result<void> find_canaries(client::BrokerView& broker, std::span<const Canary> c
 void find_canaries(const std::string& tenant, std::span<const std::int32_t> stream,
                    std::span<const Canary> canaries, CanaryReport& report) {
   for (const Canary& canary : canaries) {
-    if (canary.tenant == tenant || !holds(stream, canary)) continue;
+    if (canary.tenant == tenant || std::ranges::search(stream, canary.tokens).empty()) continue;
     report.foreign.push_back(
         fmt::format("the canary of {} is in the stream of {}", canary.tenant, tenant));
   }

@@ -24,7 +24,6 @@ std::string canary_words(std::uint64_t seed, std::uint64_t number);
 
 /// True when the tokens of the canary are there in order, as in a sequence record.
 bool holds(std::span<const std::byte> memory, const Canary& canary);
-bool holds(std::span<const std::int32_t> stream, const Canary& canary);
 
 /// Searches all memory that tenants lease now; skips extents that are freed meanwhile.
 /// Errors: those of BrokerView, SystemError.

@@ -35,17 +35,17 @@ bool is_kill(ScriptActionKind kind) {
   return kind <= ScriptActionKind::KillBroker;
 }
 
-ScriptAction Chaos::next() {
+ScriptAction next_action(SeededRandom& random) {
   constexpr std::uint64_t kAll =
       std::accumulate(kShares.begin(), kShares.end(), std::uint64_t{0},
                       [](std::uint64_t sum, const Share& share) { return sum + share.weight; });
-  std::uint64_t drawn = random_.below(kAll);
+  std::uint64_t drawn = random.below(kAll);
   std::size_t kind = 0;
   while (drawn >= kShares[kind].weight) drawn -= kShares[kind++].weight;
   return {.kind = static_cast<ScriptActionKind>(kind),
-          .which = random_(),
-          .after_tokens = random_.below(kMaxTokensBetween + 1),
-          .stop_actions = 1 + random_.below(kMaxStopActions)};
+          .which = random(),
+          .after_tokens = random.below(kMaxTokensBetween + 1),
+          .stop_actions = 1 + random.below(kMaxStopActions)};
 }
 
 }  // namespace leasehold::soak

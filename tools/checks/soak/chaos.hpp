@@ -34,13 +34,6 @@ struct ScriptAction {
   std::uint64_t stop_actions = 1;  ///< For Stop: resume after this many actions.
 };
 
-class Chaos {
- public:
-  explicit Chaos(std::uint64_t seed) : random_(seed) {}
-  ScriptAction next();
-
- private:
-  SeededRandom random_;
-};
+ScriptAction next_action(SeededRandom& random);
 
 }  // namespace leasehold::soak

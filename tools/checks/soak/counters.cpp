@@ -12,11 +12,7 @@ std::uint64_t Counters::kills() const {
 
 void Counters::add(const Counters& other) {
   for (std::size_t i = 0; i < actions.size(); ++i) actions[i] += other.actions[i];
-  for (const auto member :
-       {&Counters::brokers, &Counters::workers, &Counters::tenants, &Counters::answered,
-        &Counters::leases, &Counters::revoked_leases, &Counters::tokens, &Counters::extents_read}) {
-    this->*member += other.*member;
-  }
+  for (const Figure& figure : kFigures) this->*figure.value += other.*figure.value;
   for (const auto& [code, count] : other.gave_up) gave_up[code] += count;
 }
 

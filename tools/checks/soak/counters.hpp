@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "tools/checks/soak/chaos.hpp"
 #include "tools/checks/soak/judge.hpp"
@@ -20,6 +21,18 @@ struct Counters {
   std::uint64_t kills() const;
   void add(const Counters& other);
 };
+
+/// A count and its name in reports.
+struct Figure {
+  std::string_view name;
+  std::uint64_t Counters::* value;
+};
+
+inline constexpr Figure kFigures[] = {
+    {"brokers_started", &Counters::brokers}, {"workers_started", &Counters::workers},
+    {"tenants_started", &Counters::tenants}, {"tenants_answered", &Counters::answered},
+    {"leases_held", &Counters::leases},      {"revocations_received", &Counters::revoked_leases},
+    {"tokens_received", &Counters::tokens},  {"extents_read", &Counters::extents_read}};
 
 struct RoundResult {
   Counters counters;

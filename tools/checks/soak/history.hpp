@@ -26,7 +26,6 @@ struct BrokerInstance {
 };
 
 struct WorkerInstance {
-  std::string name;
   std::size_t broker = 0;  ///< Index of the broker it was attached to.
   std::vector<events::StampedEvent> steps;
 };
@@ -57,7 +56,7 @@ struct History {
   std::vector<WorkerInstance> workers;
   std::vector<TenantInstance> tenants;
   std::vector<ExitRecord> ends;
-  std::optional<CanaryReport> canaries;  ///< Nothing without a search.
+  CanaryReport canaries;
   std::optional<wire::StatusView> last;  ///< After all requests ended.
 };
 

@@ -20,7 +20,7 @@ demo::Check Finding::check(std::uint64_t at_least) const {
 }
 
 std::vector<demo::Check> judge(const History& history) {
-  Case all{.history = history, .instances = {}};
+  Case all{.history = history};
   for (const BrokerInstance& broker : history.brokers) {
     all.instances.push_back(lease_traces(broker));
   }

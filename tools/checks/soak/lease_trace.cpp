@@ -12,40 +12,32 @@ namespace {
 constexpr std::array<std::string_view, 5> kProofs{"LaunchQuiet", "WorkerAck", "ProcessExit",
                                                   "NeverMapped", "MachineRestart"};
 
-/// One event about a lease, and whether the broker died since the last one.
-struct Transition {
-  const events::LeaseStateChanged& event;
-  TimePoint at;
-  bool after_death = false;
-};
-
-/// Describes a wrong transition; empty when it is right. After a broker death the previous one may
-/// be missing or repeated, but a state never goes back.
-std::string take(LeaseTrace& trace, const Transition& transition) {
-  const auto& event = transition.event;
+/// Describes a wrong transition; empty when it is right. `after_death`: the broker died since the
+/// previous one, which may be missing or repeated, but a state never goes back.
+std::string take(LeaseTrace& trace, const events::LeaseStateChanged& event, TimePoint at,
+                 bool after_death) {
   switch (event.state) {
     case LeaseState::Closed:
       return "was reported as Closed, which no event may do";
     case LeaseState::Live:
       if (trace.revoked || trace.fenced) return "was granted after its end";
-      if (trace.granted && !transition.after_death) return "was granted twice";
-      trace.granted = trace.granted.value_or(transition.at);
+      if (trace.granted && !after_death) return "was granted twice";
+      trace.granted = trace.granted.value_or(at);
       trace.tenant = event.tenant;
       return {};
     case LeaseState::Revoked:
       if (trace.fenced) return "was revoked after its fence";
-      if (!transition.after_death && (!trace.granted || trace.revoked)) {
+      if (!after_death && (!trace.granted || trace.revoked)) {
         return "was revoked without being Live";
       }
-      trace.revoked = trace.revoked.value_or(transition.at);
+      trace.revoked = trace.revoked.value_or(at);
       trace.reason = event.reason;
       return event.reason == RevokeReason::None ? "was revoked for no reason" : "";
     case LeaseState::Fenced:
-      if (!transition.after_death && (!trace.revoked || trace.fenced)) {
+      if (!after_death && (!trace.revoked || trace.fenced)) {
         return "was fenced without being Revoked";
       }
-      trace.fenced = trace.fenced.value_or(transition.at);
-      trace.proof = event.proof;
+      trace.fenced = trace.fenced.value_or(at);
       return std::ranges::find(kProofs, event.proof) == kProofs.end() ? "was fenced without proof"
                                                                       : "";
   }
@@ -70,7 +62,7 @@ LeaseTraces lease_traces(const BrokerInstance& instance) {
     if (event == nullptr) continue;
     LeaseTrace& trace = traces.leases[event->lease];
     const bool after_death = instance.restarted_between(last_transition(trace), stamped.at);
-    const std::string wrong = take(trace, {*event, stamped.at, after_death});
+    const std::string wrong = take(trace, *event, stamped.at, after_death);
     if (wrong.empty()) continue;
     traces.wrong.push_back(fmt::format("lease {} {}", to_string(event->lease), wrong));
   }

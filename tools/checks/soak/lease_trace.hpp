@@ -13,7 +13,6 @@ struct LeaseTrace {
   std::string tenant;  ///< Empty for engine leases.
   std::optional<TimePoint> granted, revoked, fenced;
   RevokeReason reason = RevokeReason::None;
-  std::string proof;
 };
 
 struct LeaseTraces {

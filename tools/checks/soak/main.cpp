@@ -50,7 +50,7 @@ Result<bool> run(const Settings& settings, const demo::Poller& poller) {
   const auto reports = TRY(cli::ReportDirectory::open(settings.out_dir, "soak", {"json", "txt"}));
   auto directory = TRY(TemporaryDirectory::create("soak"));
   std::cout << "seed " << settings.seed << std::endl;
-  Summary summary(settings);
+  Summary summary(settings.seed);
   const auto done = run_rounds(settings, poller, directory.path(), summary);
   if (!done || !summary.all_passed()) {
     directory.keep();

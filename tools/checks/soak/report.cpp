@@ -8,20 +8,6 @@
 #include "tools/cli/table.hpp"
 
 namespace leasehold::soak {
-namespace {
-
-struct Figure {
-  std::string_view name;
-  std::uint64_t Counters::* value;
-};
-
-constexpr Figure kFigures[] = {
-    {"brokers_started", &Counters::brokers}, {"workers_started", &Counters::workers},
-    {"tenants_started", &Counters::tenants}, {"tenants_answered", &Counters::answered},
-    {"leases_held", &Counters::leases},      {"revocations_received", &Counters::revoked_leases},
-    {"tokens_received", &Counters::tokens},  {"extents_read", &Counters::extents_read}};
-
-}  // namespace
 
 void Summary::add(const RoundResult& round) {
   counters_.add(round.counters);
@@ -81,7 +67,7 @@ wire::Json Summary::json() const {
                       {"seen", summary.seen}});
   }
   wire::Json json{{"ok", all_passed()},
-                  {"seed", settings_.seed},
+                  {"seed", seed_},
                   {"rounds", rounds_},
                   {"kills", kills()},
                   {"actions", std::move(actions)},

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "tools/checks/soak/counters.hpp"
-#include "tools/checks/soak/settings.hpp"
 
 namespace leasehold::soak {
 
@@ -19,7 +18,7 @@ struct CheckSummary {
 
 class Summary {
  public:
-  explicit Summary(const Settings& settings) : settings_(settings) {}
+  explicit Summary(std::uint64_t seed) : seed_(seed) {}
   void add(const RoundResult& round);
 
   bool all_passed() const;
@@ -28,7 +27,7 @@ class Summary {
   wire::Json json() const;
 
  private:
-  const Settings& settings_;
+  std::uint64_t seed_;
   Counters counters_;
   std::uint32_t rounds_ = 0;
   std::vector<CheckSummary> summaries_;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <set>
 
@@ -24,12 +23,12 @@ class Round {
         const RoundPlan& plan)
       : plan_(plan),
         workload_(workload),
-        chaos_(plan.seed),
+        random_(plan.seed),
         supervisor_(settings, workload, poller, plan.directory) {}
 
   Result<RoundResult> run() {
     while (counters_.kills() < plan_.kills && clock_.now() < plan_.until) {
-      TRY(wait_for(chaos_.next()));
+      TRY(wait_for(next_action(random_)));
     }
     TRY(serve_all_tenants());
     TRY(settle());
@@ -56,49 +55,40 @@ class Round {
   /// False when there is no target.
   bool act(const ScriptAction& action) {
     switch (action.kind) {
-      case ScriptActionKind::KillTenant:
-        return to_tenant(action, [](ProcessSlot& slot) { slot.kill(); });
-      case ScriptActionKind::KillWorker:
-        return to_worker(action, [](ProcessSlot& slot) { slot.kill(); });
-      case ScriptActionKind::KillBroker:
-        return to_broker([](ProcessSlot& slot) { slot.kill(); });
-      case ScriptActionKind::StopTenant:
-        return to_tenant(action, [&](ProcessSlot& slot) { slot.stop(action.stop_actions); });
-      case ScriptActionKind::StopWorker:
-        return to_worker(action, [&](ProcessSlot& slot) { slot.stop(action.stop_actions); });
-      case ScriptActionKind::StopBroker:
-        return to_broker([&](ProcessSlot& slot) { slot.stop(action.stop_actions); });
       case ScriptActionKind::RevokeLease:
         return to_lease(action, wire::LeaseScope::Tenant, false);
       case ScriptActionKind::DrainLease:
         return to_lease(action, wire::LeaseScope::Tenant, true);
       case ScriptActionKind::RevokeWeights:
         return to_lease(action, wire::LeaseScope::Engine, false);
+      default:
+        break;
     }
-    return false;
-  }
-
-  using Fault = std::function<void(ProcessSlot&)>;
-
-  bool to_tenant(const ScriptAction& action, const Fault& fault) {
-    auto& slots = supervisor_.tenants();
-    return inject(slots[action.which % slots.size()].process, fault);
-  }
-
-  bool to_worker(const ScriptAction& action, const Fault& fault) {
-    auto& slots = supervisor_.workers();
-    return inject(slots[action.which % slots.size()].process, fault);
-  }
-
-  /// Only when all workers are ready: a worker that starts may attach to either broker.
-  bool to_broker(const Fault& fault) {
-    return supervisor_.all_workers_ready() && inject(supervisor_.broker(), fault);
-  }
-
-  bool inject(ProcessSlot& slot, const Fault& fault) {
-    if (!slot.is_running()) return false;
-    fault(slot);
+    ProcessSlot* const slot = process_for(action);
+    if (slot == nullptr || !slot->is_running()) return false;
+    if (is_kill(action.kind)) {
+      slot->kill();
+    } else {
+      slot->stop(action.stop_actions);
+    }
     return true;
+  }
+
+  /// The process to kill or stop. A broker only when all workers are ready: a worker that starts
+  /// may attach to either broker.
+  ProcessSlot* process_for(const ScriptAction& action) {
+    auto& tenants = supervisor_.tenants();
+    auto& workers = supervisor_.workers();
+    switch (action.kind) {
+      case ScriptActionKind::KillTenant:
+      case ScriptActionKind::StopTenant:
+        return &tenants[action.which % tenants.size()].process;
+      case ScriptActionKind::KillWorker:
+      case ScriptActionKind::StopWorker:
+        return &workers[action.which % workers.size()].process;
+      default:
+        return supervisor_.all_workers_ready() ? &supervisor_.broker() : nullptr;
+    }
   }
 
   bool to_lease(const ScriptAction& action, wire::LeaseScope scope, bool drain) {
@@ -120,7 +110,7 @@ class Round {
   /// A search that fails because the broker died is repeated after later actions.
   void scan() {
     if (BrokerView* broker = supervisor_.view()) {
-      (void)find_canaries(*broker, workload_.canaries, *supervisor_.history().canaries);
+      (void)find_canaries(*broker, workload_.canaries, supervisor_.history().canaries);
     }
   }
 
@@ -179,7 +169,7 @@ class Round {
       counters_.brokers += 1 + instance.restarts.size();
     counters_.workers = history.workers.size();
     counters_.tenants = history.tenants.size();
-    counters_.extents_read = history.canaries->extents_read;
+    counters_.extents_read = history.canaries.extents_read;
     for (const TenantInstance& instance : history.tenants) {
       counters_.tokens += instance.record.tokens.size();
       counters_.answered += instance.record.completed ? 1 : 0;
@@ -192,7 +182,7 @@ class Round {
   const RoundPlan& plan_;
   const Workload& workload_;
   SystemClock clock_;
-  Chaos chaos_;
+  SeededRandom random_;
   Supervisor supervisor_;
   Counters counters_;
   std::uint64_t actions_ = 0;

@@ -23,12 +23,10 @@ Supervisor::Supervisor(const Settings& settings, const Workload& workload,
       poller_(poller),
       store_(settings.store ? std::make_unique<FdStore>() : nullptr),
       programs_(settings.bin_dir, std::move(directory), store_.get()) {
-  history_.canaries.emplace();
   for (std::uint32_t i = 0; i < settings.workers; ++i) {
-    workers_.push_back({.process = {}, .name = fmt::format("w{}", i)});
+    workers_.push_back({.name = fmt::format("w{}", i)});
   }
-  for (const TenantSpec& spec : workload.tenants)
-    tenants_.push_back({.process = {}, .spec = &spec});
+  for (const TenantSpec& spec : workload.tenants) tenants_.push_back({.spec = &spec});
 }
 
 Result<void> Supervisor::poll(bool tenants) {
@@ -78,18 +76,17 @@ Result<void> Supervisor::collect_exits() {
     TRY(read(slot));  // its last output
     const auto status = slot.process.take_exit_status();
     note_end(slot.spec->name, slot.process, status.value_or(0));
-    TRY(record_tenant(slot));
+    record_tenant(slot);
   }
   return {};
 }
 
-Result<void> Supervisor::record_tenant(TenantSlot& slot) {
-  find_canaries(slot.spec->name, slot.record.tokens, workload_.canaries, *history_.canaries);
+void Supervisor::record_tenant(TenantSlot& slot) {
+  find_canaries(slot.spec->name, slot.record.tokens, workload_.canaries, history_.canaries);
   history_.tenants.push_back({.tenant = slot.spec->name,
                               .record = std::move(slot.record),
                               .undisturbed = slot.spec->undisturbed,
                               .was_killed = slot.process.was_killed()});
-  return {};
 }
 
 // ----------------------------------------------------------------------------------------- starts
@@ -121,7 +118,6 @@ Result<void> Supervisor::start_broker() {
   StartOptions options{
       .arguments = {"--capacity", "64MiB", "--allow-memory-check", "--fence-timeout-ms",
                     kFenceTimeout_ms, "--event-log", event_log(name)},
-      .environment = {},
       .log_name = name};
   if (store_) {
     const std::filesystem::path state = programs_.directory() / "state";
@@ -149,13 +145,12 @@ Result<void> Supervisor::connect_broker() {
 Result<void> Supervisor::start_worker(WorkerSlot& slot) {
   slot.instance = history_.workers.size();
   slot.ready = false;
-  history_.workers.push_back({.name = slot.name, .broker = history_.brokers.size() - 1});
+  history_.workers.push_back({.broker = history_.brokers.size() - 1});
   const std::string file = fmt::format("worker-{}", slot.instance);
   slot.process.adopt(TRY(programs_.start_worker(
       slot.name, settings_.model_path,
       {.arguments = {"--threads", "1", "--slow-motion-us", std::to_string(settings_.slow_motion_us),
                      "--event-log", event_log(file)},
-       .environment = {},
        .log_name = file})));
   return {};
 }

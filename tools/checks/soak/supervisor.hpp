@@ -59,7 +59,7 @@ class Supervisor {
  private:
   Result<void> read(TenantSlot& slot);
   Result<void> collect_exits();
-  Result<void> record_tenant(TenantSlot& slot);
+  void record_tenant(TenantSlot& slot);
   Result<void> start_missing(bool tenants);
   Result<void> start_broker();
   Result<void> start_worker(WorkerSlot& slot);

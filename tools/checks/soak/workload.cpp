@@ -29,8 +29,7 @@ Result<Workload> make_workload(const Settings& settings) {
   for (std::uint32_t i = 0; i < settings.tenants; ++i) {
     TenantSpec spec{.name = fmt::format("t{}", i),
                     .prompt = canary_words(settings.seed, i) + "Once upon a time",
-                    .seed = settings.seed + i,
-                    .undisturbed = {}};
+                    .seed = settings.seed + i};
     workload.canaries.push_back(TRY(canary_of(spec, tokenizer)));
     workload.tenants.push_back(std::move(spec));
   }

@@ -10,7 +10,7 @@ std::string StopFinder::push(std::string_view text) {
   held_ += text;
   const std::size_t stop = first_stop();
   found_ = stop != std::string::npos;
-  const std::size_t certain = found_ ? stop : held_.size() - partial_stop_start();
+  const std::size_t certain = found_ ? stop : held_.size() - partial_stop_length();
   std::string released = held_.substr(0, certain);
   held_ = found_ ? std::string() : held_.substr(certain);
   return released;
@@ -35,7 +35,7 @@ std::size_t StopFinder::first_stop() const {
 }
 
 /// The length of the longest suffix of the text that is a prefix of a stop string.
-std::size_t StopFinder::partial_stop_start() const {
+std::size_t StopFinder::partial_stop_length() const {
   std::size_t longest = 0;
   for (const std::string& stop : stops_) {
     for (std::size_t n = std::min(stop.size() - 1, held_.size()); n > longest; --n) {

@@ -31,7 +31,7 @@ class StopFinder {
  private:
   /// Returns the start of the first completed stop string; npos if there is none.
   std::size_t first_stop() const;
-  std::size_t partial_stop_start() const;
+  std::size_t partial_stop_length() const;
 
   std::vector<std::string> stops_;
   std::string held_;

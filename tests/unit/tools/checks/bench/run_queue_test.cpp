@@ -20,14 +20,6 @@ TEST_CASE("bench: a truncated schedstat is an error") {
   CHECK(parse_schedstat("12 a 3").error().code == Errc::MalformedMessage);
 }
 
-TEST_CASE("bench: steal time is the eighth column of the first line") {
-  const auto ticks = parse_steal_ticks("cpu  1 2 3 4 5 6 7 88 9 10\ncpu0 1 2 3 4 5 6 7 44 0 0\n");
-  REQUIRE(ticks);
-  CHECK(*ticks == 88);
-  CHECK(parse_steal_ticks("cpu 1 2 3").error().code == Errc::MalformedMessage);
-  CHECK(parse_steal_ticks("intr 1 2 3 4 5 6 7 8 9").error().code == Errc::MalformedMessage);
-}
-
 TEST_CASE("bench: this process has run time, and a process that ended has none") {
   // The kernel counts a time slice when it ends, so a process that was never preempted has none.
   CHECK(eventually([] { return run_queue_of_process(::getpid()).ran_ns > 0; }));

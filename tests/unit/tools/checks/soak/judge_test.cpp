@@ -53,7 +53,7 @@ History good() {
                    lease(50, LeaseState::Revoked, kNext),
                    lease(60, LeaseState::Fenced, kNext)};
   broker.samples = {{.capacity_bytes = 8, .free_bytes = 5, .owned_bytes = 3}};
-  WorkerInstance worker{.name = "w1", .broker = 0};
+  WorkerInstance worker{.broker = 0};
   worker.steps = {at(15, events::BatchedDecodeStep{.step = 1, .per_seq_leases = {kLease}}),
                   at(45, events::BatchedDecodeStep{.step = 2, .per_seq_leases = {kNext}})};
   TenantInstance ann{.tenant = "ann", .undisturbed = {1, 2, 3}};
@@ -65,7 +65,7 @@ History good() {
   return {.brokers = {broker},
           .workers = {worker},
           .tenants = {ann},
-          .canaries = CanaryReport{.extents_read = 2, .own_found = 2},
+          .canaries = {.extents_read = 2, .own_found = 2},
           .last = wire::StatusView{.capacity_bytes = 8, .free_bytes = 8}};
 }
 
@@ -175,12 +175,10 @@ TEST_CASE("soak judge: finds a refusal before the revocation, unless the TTL exp
 TEST_CASE("soak judge: finds a holder notified never, twice, or of another lease") {
   check_finds("notified exactly once",
               [](History& history) { remove_reported(history, "revoked"); });
-  check_finds("notified exactly once", [](History& history) {
-    ann(history).reported.insert(ann(history).reported.begin() + 3, reported(24, "revoked"));
-  });
-  check_finds("notified exactly once", [](History& history) {
-    ann(history).reported.insert(ann(history).reported.begin() + 5, reported(43, "revoked"));
-  });
+  check_finds("notified exactly once",
+              [](History& history) { add_events(history, {reported(24, "revoked")}); });
+  check_finds("notified exactly once",
+              [](History& history) { add_events(history, {reported(43, "revoked")}, 5); });
 }
 
 TEST_CASE("soak judge: finds a second notification in every form") {
@@ -292,9 +290,9 @@ TEST_CASE("soak judge: finds a lost byte, and memory that is not free at the end
 
 TEST_CASE("soak judge: finds a foreign canary, and fails without the owner's canary") {
   check_finds("canary", [](History& history) {
-    history.canaries->foreign = {"the canary of bob is in the memory of ann"};
+    history.canaries.foreign = {"the canary of bob is in the memory of ann"};
   });
-  check_finds("canary", [](History& history) { history.canaries->own_found = 0; });
+  check_finds("canary", [](History& history) { history.canaries.own_found = 0; });
 }
 
 TEST_CASE("soak judge: a broker death may lose or repeat a transition, but not reverse one") {

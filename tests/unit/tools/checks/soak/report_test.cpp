@@ -20,8 +20,7 @@ RoundResult round_with(bool passed, const std::string& seen) {
 }  // namespace
 
 TEST_CASE("soak summary: adds up rounds, and counts only kills as kills") {
-  Settings settings;
-  Summary summary(settings);
+  Summary summary(1);
   CHECK_FALSE(summary.all_passed());  // nothing was judged
   summary.add(round_with(true, "1"));
   summary.add(round_with(true, "2"));
@@ -32,8 +31,7 @@ TEST_CASE("soak summary: adds up rounds, and counts only kills as kills") {
 }
 
 TEST_CASE("soak summary: one failed check in one round fails all, and its values are kept") {
-  Settings settings;
-  Summary summary(settings);
+  Summary summary(1);
   summary.add(round_with(true, "fine"));
   summary.add(round_with(false, "7 of 8"));
   summary.add(round_with(true, "fine again"));
