@@ -43,7 +43,7 @@ TEST_CASE("tidy: the tree keeps every rule") {
       {"every launch site is used by a backend or the engine", unused_launch_sites},
       {"TRY is the one macro", macros_other_than_try},
       {"no TRY leaves members of a braced initialiser behind", try_in_braces},
-      {"no program aborts because it cannot be heard", throwing_prints},
+      {"no program aborts because its output cannot be written", throwing_prints},
       {"no test sleeps", sleeps_in_tests},
   }));
   CAPTURE(promise);

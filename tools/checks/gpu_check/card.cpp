@@ -116,7 +116,7 @@ Result<int> Card::attribute(CUdevice_attribute which) const {
   int value = 0;
   TRY(cuda::check(context_->driver(),
                   context_->driver().cuDeviceGetAttribute(&value, which, context_->device()),
-                  "asking the card what it is"));
+                  "reading the attributes of the card"));
   return value;
 }
 

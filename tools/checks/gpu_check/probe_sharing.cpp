@@ -68,7 +68,7 @@ Result<std::uint32_t> second_word(Card& card, CUdeviceptr at) {
 }
 
 std::string text_of(const std::optional<ImportResult>& result) {
-  if (!result) return "the importer ended without a word";
+  if (!result) return "the importer ended without an answer";
   switch (*result) {
     case ImportResult::Done:
       return "done";
@@ -116,7 +116,7 @@ Result<void> ask_read_only(const Settings& settings, StageReport& report, Card& 
   const bool written = TRY(second_word(card, mapping.address())) == kReplyWord;
   report.numbers()["read_only_honoured"] = !written;
   report.measured("memory: a read-only mapping cannot be written",
-                  written ? "no: the driver lets it, read-only is our own word"
+                  written ? "no: the driver permits the write"
                           : fmt::format("yes ({})", text_of(importer.result)));
   return {};
 }
