@@ -63,7 +63,6 @@ void check_victim(FourTenants& scenario, std::uint32_t victim, bool discarded) {
   REQUIRE(end.reason == CompletionReason::Revoked);
   REQUIRE(end.revocation.has_value());
   REQUIRE(end.revocation->lease == scenario.lease(victim));
-  REQUIRE_FALSE(end.revocation->engine_scope);
   REQUIRE(end.revocation->reason == RevokeReason::Operator);
   REQUIRE(end.emitted_tokens == outcome.tokens.size());
   const std::vector<EarlyCompletion> early = scenario.rig.early_completions();

@@ -16,7 +16,7 @@ Errc refused(SchedulerFixture& fixture, const PromptRequest& request) {
 }
 
 std::vector<std::string> kinds(const std::vector<SchedulerEvent>& events) {
-  constexpr const char* kNames[] = {"completed", "rejected", "preempted", "rebound", "token"};
+  constexpr const char* kNames[] = {"completed", "rejected", "rebound", "token"};
   std::vector<std::string> names;
   for (const SchedulerEvent& event : events) names.emplace_back(kNames[event.index()]);
   return names;

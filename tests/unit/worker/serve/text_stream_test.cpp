@@ -116,7 +116,7 @@ TEST_CASE("text stream: an end names its reason and the lease") {
   stream.send_completed({.engine_request_id = RequestId{"t/r"},
                          .reason = CompletionReason::Revoked,
                          .emitted_tokens = 7,
-                         .revocation = RevocationInfo{{17, 4}, false, RevokeReason::Operator}});
+                         .revocation = RevocationInfo{{17, 4}, RevokeReason::Operator}});
   const nlohmann::json end = fixture.received("request.completed");
   REQUIRE(end.at("reason") == "Revoked");
   REQUIRE(end.at("emitted_tokens") == 7);
