@@ -76,7 +76,7 @@ class Engine {
   // ---- leases
 
   std::uint64_t kv_block_size_bytes() const { return memory_.block_size_bytes(); }
-  void add_lease(TenancyConfig config) { scheduler_.add_lease(std::move(config)); }
+  void add_lease(Tenancy tenancy) { scheduler_.add_lease(std::move(tenancy)); }
   void set_quota(LeaseId lease, std::uint32_t max_concurrent, std::uint32_t max_blocks) {
     scheduler_.set_quota(lease, max_concurrent, max_blocks);
   }
