@@ -158,14 +158,8 @@ class BarePass {
   std::vector<TokenId> encode(const std::string& words) const { return rig_.encode(words); }
 
  private:
-  class NullListener final : public RefusalListener {
-   public:
-    void refused(const GateRefusal&) noexcept override {}
-    void quiet_progress() noexcept override {}
-  };
-
   EngineRig rig_;
-  NullListener null_listener_;
+  NullRefusalListener null_listener_;
   MemoryObject memory_;
   LeasedMapping mapping_;
   Transformer model_;
