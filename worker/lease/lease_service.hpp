@@ -60,15 +60,11 @@ class LeaseService {
   void grow(const std::vector<GrowthRequest>& growth_requests);
 
  private:
-  /// A grant and its mappings, or why mapping failed.
-  struct MappedGrant {
-    wire::LeaseGrant grant;
-    control::Responder respond;
-    Result<std::vector<LeasedMapping>> mapped;
-  };
   Result<void> grant(control::Payload params, control::Responder& respond);
   Result<void> keep_extent_fds(const wire::LeaseGrant& grant, const std::vector<UniqueFd>& fds);
-  void on_mapped(MappedGrant granted);
+  /// `done`: the mappings, or why mapping failed.
+  void on_mapped(wire::LeaseGrant granted, Result<std::vector<LeasedMapping>> done,
+                 control::Responder responder);
   Result<void> quiesce(const control::Json& body, control::Responder& respond);
   Result<void> unmap(const control::Json& body, control::Responder& respond);
   void unmap_fenced(LeaseId lease, control::Responder respond);
