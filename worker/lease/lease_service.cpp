@@ -251,10 +251,10 @@ void LeaseService::grow(const std::vector<GrowthRequest>& growth_requests) {
         (growth.blocks + deps_.blocks_per_extent - 1) / deps_.blocks_per_extent;
     const wire::LeaseGrow request{
         .lease = growth.lease, .extents = extents, .request_id = {mint_request_id()}};
-    broker_->call_async(std::string(request.kMethod), {.body = request.to_json()},
-                        [this, lease = growth.lease](const Result<Payload>& reply) {
-                          on_growth_reply(lease, reply);
-                        });
+    deps_.broker->call_async(std::string(request.kMethod), {.body = request.to_json()},
+                             [this, lease = growth.lease](const Result<Payload>& reply) {
+                               on_growth_reply(lease, reply);
+                             });
   }
 }
 

@@ -29,6 +29,7 @@ class LeaseService {
     boost::asio::io_context* io = nullptr;
     boost::asio::any_io_executor mapper;  ///< Of one thread, so grants are mapped in order.
     boost::asio::any_io_executor unmapper;
+    BrokerLink* broker = nullptr;
     EngineLoop* loop = nullptr;
     Engine* engine = nullptr;  ///< For calls allowed during a step.
     const TableReader* table = nullptr;
@@ -42,7 +43,6 @@ class LeaseService {
   };
   explicit LeaseService(Dependencies dependencies) : deps_(std::move(dependencies)) {}
 
-  void set_broker(BrokerLink* broker) { broker_ = broker; }
   void set_blocks_per_extent(std::uint32_t blocks) { deps_.blocks_per_extent = blocks; }
 
   void on_call(const std::string& method, control::Payload params, control::Responder respond);
@@ -77,7 +77,6 @@ class LeaseService {
   void on_growth_reply(LeaseId lease, const Result<control::Payload>& reply);
 
   Dependencies deps_;
-  BrokerLink* broker_ = nullptr;
   std::map<LeaseId, std::map<ExtentId, UniqueFd>> extent_fds_;  // of everything granted; I/O thread
   std::map<LeaseId, int> grants_in_flight_;                     // not in the engine yet; I/O thread
   std::mutex mutex_;
