@@ -27,10 +27,10 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
       .engine = deps.engine,
       .table = &attachment.table,
       .clock = deps.clock,
-      .regions = &deps.compute->mapper(),
+      .regions = deps.compute->mapper.get(),
       // Between two steps nothing runs on the host, but a GPU may still run what was queued.
       .quiesce = [compute = deps.compute](LeaseId, std::move_only_function<void()> done) {
-        compute->backend().when_drained(std::move(done));
+        compute->backend->when_drained(std::move(done));
       }});
   server_.emplace(
       ServeDependencies{.io = deps.io,
