@@ -65,9 +65,9 @@ void check_victim(FourTenants& scenario, std::uint32_t victim, bool discarded) {
   REQUIRE(end.revocation->lease == scenario.lease(victim));
   REQUIRE(end.revocation->reason == RevokeReason::Operator);
   REQUIRE(end.emitted_tokens == outcome.tokens.size());
-  const std::vector<EarlyCompletion> early = scenario.rig.early_completions();
+  const std::vector<bool> early = scenario.rig.early_completions();
   REQUIRE(early.size() == (discarded ? 1 : 0));
-  if (discarded) REQUIRE(early[0].in_step);
+  if (discarded) REQUIRE(early[0]);
 }
 
 void flip_tenant(FourTenants& scenario, const Undisturbed& calm, std::uint32_t victim,

@@ -263,11 +263,10 @@ TEST_CASE("typed ends: a token outside the vocabulary is refused at submit") {
 TEST_CASE("grants: an extent that arrives twice is added once") {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");
-  const OpenedExtent& kept = rig.extents(lease).front();
+  const auto& [id, object] = *rig.extents(lease).begin();
   const auto blocks = rig.engine().scheduler().tenancies().at(lease).pool.total_blocks();
   rig.engine().add_extent(
-      lease, kept.id,
-      *LeasedMapping::map(kept.object.fd(), kept.object.size_bytes(), MapAccess::ReadWrite));
+      lease, id, *LeasedMapping::map(object.fd(), object.size_bytes(), MapAccess::ReadWrite));
   REQUIRE(rig.engine().scheduler().tenancies().at(lease).pool.total_blocks() == blocks);
 }
 

@@ -48,7 +48,7 @@ StepRefusals::StepRefusals(const StepPlan& plan, const TableReader& table, const
 void StepRefusals::refused(const GateRefusal& refusal) noexcept {
   if (refusal.sequence != GateRefusal::kEngine) return sequence_refused(refusal);
   const TimePoint now = clock_->now();
-  observer_->engine_refused(describe(refusal, now), now);
+  observer_->lease_found_revoked(describe(refusal, now), now);
 }
 
 void StepRefusals::sequence_refused(const GateRefusal& refusal) {
