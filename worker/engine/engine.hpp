@@ -55,7 +55,7 @@ class Engine {
     ThreadGate* commit_gate = nullptr;  ///< Of the engine thread alone.
     RevocationObserver* observer = nullptr;
     const Clock* clock = nullptr;
-    /// True while the broker is disconnected and cannot renew a lease. Null: it never is.
+    /// True while the broker is disconnected and cannot renew a lease.
     const std::atomic<bool>* broker_disconnected = nullptr;
     const Tokenizer* tokenizer = nullptr;
   };
