@@ -9,21 +9,6 @@
 namespace leasehold {
 namespace {
 
-class HostCompute final : public Compute {
- public:
-  HostCompute(std::unique_ptr<Backend> backend, std::uint32_t threads)
-      : backend_(std::move(backend)), threads_(threads) {}
-  Backend& backend() override { return *backend_; }
-  const RegionMapper& mapper() const override { return host_mapper(); }
-  std::string description() const override {
-    return fmt::format("{} threads={}", backend_->name(), threads_);
-  }
-
- private:
-  std::unique_ptr<Backend> backend_;
-  std::uint32_t threads_;
-};
-
 Result<std::unique_ptr<Backend>> make_host_backend(const WorkerOptions& options,
                                                    const BackendLimits& limits,
                                                    const GateDependencies& dependencies) {
@@ -43,32 +28,35 @@ bool is_cuda_device(const std::string& device) {
 }
 
 /// Errors: BadRequest when the lent device is not the requested one.
-Result<void> check_lent_device(const WorkerOptions& options, const LentDevice& lent) {
-  if (is_cuda_device(lent.name) && options.backend != BackendChoice::Auto) {
+Result<void> check_lent_device(const WorkerOptions& options, const Attachment& lent) {
+  if (is_cuda_device(lent.device) && options.backend != BackendChoice::Auto) {
     return fail(
         Errc::BadRequest,
         fmt::format("--backend selects a CPU backend, but the broker lends memory of {}; omit "
                     "--backend",
-                    lent.name));
+                    lent.device));
   }
-  if (options.device == "auto" || is_cuda_device(options.device) == is_cuda_device(lent.name))
+  if (options.device == "auto" || is_cuda_device(options.device) == is_cuda_device(lent.device))
     return {};
   return fail(
       Errc::BadRequest,
       fmt::format("--device is {}, but the broker lends memory of {}; start the broker with "
                   "--device {}, or this worker with --device auto",
-                  options.device, lent.name, options.device));
+                  options.device, lent.device, options.device));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Compute>> make_compute(const WorkerOptions& options, const LentDevice& lent,
-                                              const BackendLimits& limits,
-                                              const GateDependencies& dependencies) {
+Result<Compute> make_compute(const WorkerOptions& options, const Attachment& lent,
+                             const BackendLimits& limits, const GateDependencies& dependencies) {
   TRY(check_lent_device(options, lent));
-  if (is_cuda_device(lent.name)) return make_cuda_compute(options, lent, limits, dependencies);
-  return std::make_unique<HostCompute>(TRY(make_host_backend(options, limits, dependencies)),
-                                       options.threads);
+  if (is_cuda_device(lent.device)) return make_cuda_compute(options, lent, limits, dependencies);
+  auto backend = TRY(make_host_backend(options, limits, dependencies));
+  std::string description = fmt::format("{} threads={}", backend->name(), options.threads);
+  return Compute{.context = nullptr,
+                 .mapper = std::make_shared<HostMapper>(),
+                 .backend = std::move(backend),
+                 .description = std::move(description)};
 }
 
 Result<void> exclude_compute_cpus(const CpuSet& cpus) {

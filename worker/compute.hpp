@@ -11,39 +11,32 @@
 #include "ipc/region/region_mapper.hpp"
 #include "kernels/backend.hpp"
 #include "worker/engine/worker_gates.hpp"
+#include "worker/lease/attachment.hpp"
 #include "worker/options.hpp"
 
 namespace leasehold {
 
-/// The device whose memory the broker lends (wire::WorkerAttached).
-struct LentDevice {
-  std::string name = "cpu";  ///< "cpu", "cuda:0" …
-  std::string uuid;          ///< Of a GPU.
-};
-
 /// Lifetime: outlives every mapping of its mapper. Threads: constructed on the engine's thread; any
 /// thread may use the mapper.
-class Compute {
- public:
-  virtual ~Compute() = default;
-  virtual Backend& backend() = 0;
-  virtual const RegionMapper& mapper() const = 0;
+struct Compute {
+  std::shared_ptr<void> context;  ///< Of a GPU; the mapper and the backend use it.
+  std::shared_ptr<const RegionMapper> mapper;
+  std::unique_ptr<Backend> backend;
   /// For logs: `cpu-avx512 threads=3`, `cuda-sm90 card="NVIDIA H200"`.
-  virtual std::string description() const = 0;
+  std::string description;
 };
 
-/// Creates the backend; the calling thread becomes its thread 0.
+/// Creates the backend on the device whose memory the broker lends; the calling thread becomes its
+/// thread 0.
 /// Errors: BadRequest when the broker lends memory of another device than `options` name; those
 /// of CpuBackend::create with `--backend cpu`; NoDevice, DeviceUnsupported, OutOfMemory of a GPU.
-Result<std::unique_ptr<Compute>> make_compute(const WorkerOptions& options, const LentDevice& lent,
-                                              const BackendLimits& limits,
-                                              const GateDependencies& dependencies);
+Result<Compute> make_compute(const WorkerOptions& options, const Attachment& lent,
+                             const BackendLimits& limits, const GateDependencies& dependencies);
 
 /// Creates the backend on the lent GPU. A build without CUDA always returns DeviceUnsupported.
-Result<std::unique_ptr<Compute>> make_cuda_compute(const WorkerOptions& options,
-                                                   const LentDevice& lent,
-                                                   const BackendLimits& limits,
-                                                   const GateDependencies& dependencies);
+Result<Compute> make_cuda_compute(const WorkerOptions& options, const Attachment& lent,
+                                  const BackendLimits& limits,
+                                  const GateDependencies& dependencies);
 
 /// Keeps the calling thread, and those it starts, off these cores, unless there are no others.
 /// Errors: SystemError when this process may not use these cores.

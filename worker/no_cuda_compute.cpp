@@ -4,12 +4,12 @@
 
 namespace leasehold {
 
-Result<std::unique_ptr<Compute>> make_cuda_compute(const WorkerOptions&, const LentDevice& lent,
-                                                   const BackendLimits&, const GateDependencies&) {
+Result<Compute> make_cuda_compute(const WorkerOptions&, const Attachment& lent,
+                                  const BackendLimits&, const GateDependencies&) {
   return fail(Errc::DeviceUnsupported,
               fmt::format("the broker lends memory of {}, but this worker was built without CUDA; "
                           "build it with the CUDA toolkit, or start the broker with --device cpu",
-                          lent.name));
+                          lent.device));
 }
 
 }  // namespace leasehold

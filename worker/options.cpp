@@ -24,8 +24,6 @@ std::uint32_t default_threads() {
 const std::map<std::string, BackendChoice> kBackends{{"auto", BackendChoice::Auto},
                                                      {"cpu", BackendChoice::Cpu},
                                                      {"reference", BackendChoice::Reference}};
-const std::map<std::string, GraphChoice> kGraphs{
-    {"none", GraphChoice::None}, {"plain", GraphChoice::Plain}, {"gated", GraphChoice::Gated}};
 const std::map<std::string, KvType> kKvTypes{{"f16", KvType::F16}, {"f32", KvType::F32}};
 
 /// Options as given on the command line.
@@ -34,7 +32,6 @@ struct RawOptions {
   std::string simd = "auto";
   std::string kv_type = "f16";
   std::string weights_scope = "model";
-  std::string graphs = "gated";
   std::string compute_cpus;
   std::int64_t slow_motion_us = 0;
   std::int64_t broker_timeout_ms = 0;
@@ -80,8 +77,8 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
 }
 
 /// Options that apply on a GPU only.
-void add_cuda_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
-  app.add_option("--graphs", raw.graphs,
+void add_cuda_options(CLI::App& app, WorkerOptions& options) {
+  app.add_option("--graphs", options.graphs,
                  "CUDA graphs for decoding steps; gated ones can stop inside a step")
       ->check(CLI::IsMember({"none", "plain", "gated"}))
       ->capture_default_str();
@@ -115,7 +112,6 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.backend = kBackends.at(raw.backend);
   options.simd = simd_path_from_name(raw.simd);
   options.kv_type = kKvTypes.at(raw.kv_type);
-  options.graphs = kGraphs.at(raw.graphs);
   options.weights_scope = *weights_scope_from_name(raw.weights_scope);
   if (raw.compute_cpus.empty()) return {};
   const Result<CpuSet> cpus = CpuSet::parse(raw.compute_cpus);
@@ -135,7 +131,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   app.set_version_flag("--version", "leasehold-worker " + std::string(version()));
   add_endpoint_options(app, options, raw);
   add_compute_options(app, options, raw);
-  add_cuda_options(app, options, raw);
+  add_cuda_options(app, options);
   add_observability_options(app, options, raw);
   if (const auto ended = parse_command_line(app, argc, argv)) {
     exit_code = *ended;

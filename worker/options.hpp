@@ -14,7 +14,6 @@ namespace leasehold {
 
 /// The CPU backends; a GPU has only one backend.
 enum class BackendChoice : std::uint8_t { Auto, Cpu, Reference };
-enum class GraphChoice : std::uint8_t { None, Plain, Gated };
 
 struct WorkerOptions {
   std::string broker_socket;
@@ -28,7 +27,7 @@ struct WorkerOptions {
   CpuSet compute_cpus;  ///< Empty: compute threads run anywhere.
   KvType kv_type = KvType::F16;
   WeightsScope weights_scope = WeightsScope::Model;
-  GraphChoice graphs = GraphChoice::Gated;  ///< For decoding steps on a GPU.
+  std::string graphs = "gated";  ///< "none", "plain", "gated": for decoding steps on a GPU.
   std::uint32_t graph_segment_layers = 4;
   std::uint32_t max_in_flight = 8;  ///< Launches queued on a GPU.
   std::chrono::microseconds slow_motion{0};

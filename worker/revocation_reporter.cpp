@@ -11,10 +11,6 @@ void RevocationReporter::completed_early(const Completed& completed,
   if (completed.revocation) broker_->report(what, at);
 }
 
-void RevocationReporter::engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept {
-  broker_->report(what, at);
-}
-
 void RevocationReporter::lease_found_revoked(const events::ForwardRevoked& what,
                                              TimePoint at) noexcept {
   broker_->report(what, at);

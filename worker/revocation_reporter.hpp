@@ -20,7 +20,6 @@ class RevocationReporter final : public RevocationObserver {
 
   void completed_early(const Completed& completed, const events::ForwardRevoked& what,
                        TimePoint at) noexcept override;
-  void engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept override;
   void lease_found_revoked(const events::ForwardRevoked& what, TimePoint at) noexcept override;
   void quiet_progress() noexcept override;
 

@@ -22,28 +22,28 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
       .io = deps.io,
       .mapper = mapper_.get_executor(),
       .unmapper = unmapper_.get_executor(),
+      .broker = &deps.broker->link(),
       .loop = deps.loop,
       .engine = deps.engine,
       .table = &attachment.table,
       .clock = deps.clock,
-      .regions = &deps.compute->mapper(),
+      .regions = deps.compute->mapper.get(),
       // Between two steps nothing runs on the host, but a GPU may still run what was queued.
       .quiesce = [compute = deps.compute](LeaseId, std::move_only_function<void()> done) {
-        compute->backend().when_drained(std::move(done));
+        compute->backend->when_drained(std::move(done));
       }});
-  leases_->set_broker(&deps.broker->link());
-  server_.emplace(TenantServer::Dependencies{
-      .io = deps.io,
-      .loop = deps.loop,
-      .running_requests = deps.running_requests,
-      .parser = parser_.get_executor(),
-      .prompt = {.tokenizer = &deps.model->tokenizer,
-                 .chat = &deps.model->chat,
-                 .max_context = deps.model->config.n_context,
-                 .has_sliding_window = deps.model->config.has_sliding_window},
-      .broker = &deps.broker->link(),
-      .clock = deps.clock,
-      .token_key = attachment.token_key});
+  server_.emplace(
+      ServeDependencies{.io = deps.io,
+                        .loop = deps.loop,
+                        .running_requests = deps.running_requests,
+                        .parser = parser_.get_executor(),
+                        .prompt = {.tokenizer = &deps.model->tokenizer,
+                                   .chat = &deps.model->chat,
+                                   .max_context = deps.model->config.n_context,
+                                   .has_sliding_window = deps.model->config.has_sliding_window},
+                        .broker = &deps.broker->link(),
+                        .clock = deps.clock,
+                        .token_key = attachment.token_key});
   server_->serve(std::move(acceptor));
 }
 

@@ -6,6 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "common/process.hpp"
+#include "ipc/control/event_file.hpp"
 #include "ipc/control/socket_file.hpp"
 #include "worker/compute.hpp"
 #include "worker/io_thread.hpp"
@@ -15,7 +16,6 @@
 #include "worker/opened_model.hpp"
 #include "worker/revocation_reporter.hpp"
 #include "worker/serving.hpp"
-#include "worker/step_log.hpp"
 
 namespace leasehold {
 namespace {
@@ -37,6 +37,7 @@ class WorkerProgram {
                       control::Responder respond);
   Result<void> build_engine();
   EngineLoop::Hooks loop_hooks();
+  void log_step(const StepReport& report);
   Result<void> bind_weights();
   Result<void> restore_weights(Engine& engine);
   Result<void> start_serving();
@@ -58,7 +59,7 @@ class WorkerProgram {
   boost::asio::steady_timer lost_timer_{io_.context()};
   std::optional<TenantServer::Acceptor> acceptor_;  // until the server has it
   std::optional<control::SocketFile> socket_file_;
-  StepLog step_log_;
+  std::optional<events::EventFile> step_log_;
   std::unique_ptr<BrokerSession> broker_;
   std::optional<RevocationReporter> revocation_reporter_;
   std::optional<ThreadGate> commit_gate_;
@@ -82,7 +83,8 @@ Result<void> WorkerProgram::start() {
   socket_file_.emplace(options_.listen_path);
   watch_signals();
   io_.start();
-  step_log_ = TRY(StepLog::open(options_.event_log));
+  if (!options_.event_log.empty())
+    step_log_.emplace(TRY(events::EventFile::open(options_.event_log)));
   TRY(open_session());
   TRY(build_engine());
   TRY(bind_weights());
@@ -132,13 +134,13 @@ Result<void> WorkerProgram::build_engine() {
                                       .segment = &attachment.segment,
                                       .stops = &running_requests_.stops(),
                                       .probe = &probe_};
-  compute_ =
-      TRY(make_compute(options_, {.name = attachment.device, .uuid = attachment.device_uuid},
-                       Engine::backend_limits(model_.config, SchedulerLimits{}), dependencies));
+  compute_ = std::make_unique<Compute>(
+      TRY(make_compute(options_, attachment,
+                       Engine::backend_limits(model_.config, SchedulerLimits{}), dependencies)));
   commit_gate_.emplace(make_gates(dependencies, options_.threads, 1).front());
   engine_ = std::make_unique<Engine>(
       EngineConfig{.model = model_.config, .kv_type = options_.kv_type, .limits = {}},
-      Engine::Dependencies{.backend = &compute_->backend(),
+      Engine::Dependencies{.backend = compute_->backend.get(),
                            .table = &attachment.table,
                            .running_requests = &running_requests_,
                            .commit_gate = &*commit_gate_,
@@ -150,9 +152,9 @@ Result<void> WorkerProgram::build_engine() {
       model_.file, model_.config, model_.plan,
       WeightsSource::Dependencies{.broker = &broker_->link(),
                                   .table = &attachment.table,
-                                  .backend = &compute_->backend(),
+                                  .backend = compute_->backend.get(),
                                   .progress = load_progress_on_terminal(),
-                                  .regions = &compute_->mapper()});
+                                  .regions = compute_->mapper.get()});
   loop_ = std::make_unique<EngineLoop>(*engine_, loop_hooks());
   return {};
 }
@@ -160,17 +162,26 @@ Result<void> WorkerProgram::build_engine() {
 EngineLoop::Hooks WorkerProgram::loop_hooks() {
   return {.on_report =
               [this](StepReport report) {
-                step_log_.append(report);
+                log_step(report);
                 serving_->server().deliver(std::move(report.events));
               },
           .on_growth = [this](const auto& requests) { serving_->leases().grow(requests); },
           .on_weights_lost = [this](Engine& engine) { return restore_weights(engine); }};
 }
 
+/// Appends the step to the event log, when there is one. The first write that fails closes it.
+void WorkerProgram::log_step(const StepReport& report) {
+  if (!step_log_ || !report.ran) return;
+  const auto written = step_log_->append(report.summary, report.decided_at);
+  if (written) return;
+  spdlog::error("event log closed reason=\"{}\"", written.error().detail);
+  step_log_.reset();
+}
+
 Result<void> WorkerProgram::bind_weights() {
   engine_->bind_weights(TRY(weights_source_->acquire()));
   spdlog::info("weights bound model=\"{}\" parts={} size_bytes={} backend={}", model_.config.name,
-               model_.plan.parts.size(), model_.plan.size_bytes(), compute_->description());
+               model_.plan.parts.size(), model_.plan.size_bytes(), compute_->description);
   return {};
 }
 

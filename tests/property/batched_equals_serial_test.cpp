@@ -1,23 +1,11 @@
 /// The other sequences of a batch change no bit of a sequence's logits.
 #include <catch2/catch.hpp>
-#include <cstring>
 #include <set>
 
 #include "tests/property/four_tenants.hpp"
 
 namespace leasehold::testing {
 namespace {
-
-using Logits = std::vector<float>;
-using Run = std::vector<Logits>;  // one entry per emitted token
-
-bool same_logit_bits(const Logits& a, const Logits& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-bool same_logit_bits(const Run& a, const Run& b) {
-  return std::ranges::equal(a, b,
-                            [](const Logits& x, const Logits& y) { return same_logit_bits(x, y); });
-}
 
 constexpr std::uint32_t kSequences = 16;
 constexpr std::uint32_t kBatchTenants = 4;
@@ -61,8 +49,7 @@ class Batch {
     while (rig_.engine().scheduler().has_work()) {
       REQUIRE(rig_.step());
       for (const std::uint32_t i : members_) {
-        const auto logits = rig_.engine().last_logits(RequestId{sequence_id(i)});
-        if (!logits.empty()) runs[i].emplace_back(logits.begin(), logits.end());
+        append_last_logits(rig_, sequence_id(i), runs[i]);
         note_extents(i);
       }
       for (const GrowthRequest& growth : rig_.engine().take_growth_requests())
@@ -125,9 +112,8 @@ class BarePass {
   }
 
   /// One pass over rows `from` … of two sequences with these tables; the last rows' logits.
-  std::vector<Logits> forward(const std::array<std::vector<TokenId>, 2>& tokens,
-                              std::uint32_t n_rows,
-                              const std::array<std::vector<Leased<std::byte>>, 2>& tables) {
+  Run forward(const std::array<std::vector<TokenId>, 2>& tokens, std::uint32_t n_rows,
+              const std::array<std::vector<Leased<std::byte>>, 2>& tables) {
     GateSet gates(++step_, rig_.running_requests().stops(), null_listener_);
     const LeaseDependency lease = *rig_.table().dependency(lease_);
     std::vector<RowRef> rows;
@@ -158,14 +144,8 @@ class BarePass {
   std::vector<TokenId> encode(const std::string& words) const { return rig_.encode(words); }
 
  private:
-  class NullListener final : public RefusalListener {
-   public:
-    void refused(const GateRefusal&) noexcept override {}
-    void quiet_progress() noexcept override {}
-  };
-
   EngineRig rig_;
-  NullListener null_listener_;
+  NullRefusalListener null_listener_;
   MemoryObject memory_;
   LeasedMapping mapping_;
   Transformer model_;
@@ -181,15 +161,14 @@ TEST_CASE("batched decode equals serial decode") {
   const std::vector<Run> serial = serial_runs({.kv_type = kv_type});
   for (std::uint32_t i = 1; i < kSequences; ++i) {
     CAPTURE(i);
-    REQUIRE_FALSE(
-        same_logit_bits(serial[i], serial[i - 1]));  // or the comparison would prove nothing
+    REQUIRE_FALSE(same_bits(serial[i], serial[i - 1]));  // or the comparison would prove nothing
   }
   for (const BackendUnderTest backend : {BackendUnderTest{1}, {2}, {0}}) {
     for (const std::uint32_t count : {1u, 2u, 3u, 4u, 8u, 16u}) {
       Batch batch(backend.options(kv_type), first(count));
       for (const auto& [i, run] : batch.run()) {
         CAPTURE(backend, count, i);
-        REQUIRE(same_logit_bits(run, serial[i]));
+        REQUIRE(same_bits(run, serial[i]));
       }
       if (count == kSequences) REQUIRE(batch.crossed() > 0);
     }
@@ -207,7 +186,7 @@ TEST_CASE("batched decode on a GPU equals serial decode there, with and without 
     for (const auto& [i, run] : batch.run()) {
       CAPTURE(BackendUnderTest{cuda}, count, i);
       REQUIRE(run.size() == kBatchTokens);
-      REQUIRE(same_logit_bits(run, serial[i]));
+      REQUIRE(same_bits(run, serial[i]));
     }
   }
 }
@@ -219,20 +198,20 @@ TEST_CASE("batched decode: the comparison detects a swapped block table and a fo
   const std::array tables{pass.table(0), pass.table(1)};
   pass.forward(tokens, ~0u, tables);
   for (std::vector<TokenId>& known : tokens) known.push_back(known.front());
-  const std::vector<Logits> right = pass.forward(tokens, 1, tables);
-  REQUIRE(same_logit_bits(pass.forward(tokens, 1, tables), right));
-  REQUIRE_FALSE(same_logit_bits(right[0], right[1]));
+  const Run right = pass.forward(tokens, 1, tables);
+  REQUIRE(same_bits(pass.forward(tokens, 1, tables), right));
+  REQUIRE_FALSE(same_bits({right[0]}, {right[1]}));
 
-  const std::vector<Logits> swapped = pass.forward(tokens, 1, {tables[1], tables[0]});
-  REQUIRE_FALSE(same_logit_bits(swapped[0], right[0]));
-  REQUIRE_FALSE(same_logit_bits(swapped[1], right[1]));
+  const Run swapped = pass.forward(tokens, 1, {tables[1], tables[0]});
+  REQUIRE_FALSE(same_bits({swapped[0]}, {right[0]}));
+  REQUIRE_FALSE(same_bits({swapped[1]}, {right[1]}));
 
   pass.forward(tokens, ~0u, tables);  // the swap overwrote keys
   auto strayed = tables;
   strayed[0][0] = tables[1][0];
-  const std::vector<Logits> neighbour = pass.forward(tokens, 1, strayed);
-  REQUIRE_FALSE(same_logit_bits(neighbour[0], right[0]));
-  REQUIRE(same_logit_bits(neighbour[1], right[1]));
+  const Run neighbour = pass.forward(tokens, 1, strayed);
+  REQUIRE_FALSE(same_bits({neighbour[0]}, {right[0]}));
+  REQUIRE(same_bits({neighbour[1]}, {right[1]}));
 }
 
 TEST_CASE("transformer: scrubbing clears the logits") {

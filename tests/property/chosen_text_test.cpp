@@ -94,24 +94,14 @@ TEST_CASE("sampling: a request rebound after any token draws the same tokens") {
     const SamplingParams& sampling = all_sampling_params()[which];
     const Answer undisturbed = answer_alone(sampling);
     EngineRig rig;
-    for (std::size_t cut = 0; cut < undisturbed.tokens.size(); ++cut) {
+    for (std::uint32_t cut = 0; cut < undisturbed.tokens.size(); ++cut) {
       CAPTURE(which, cut);
       rig.clear_outcomes();
-      const LeaseId first = rig.grant("t");
-      REQUIRE(rig.submit(sampling_request(rig, sampling, first, "r")));
-      for (std::size_t i = 0; i < cut; ++i) REQUIRE(rig.step());
-      rig.revoke(first);
-      REQUIRE(rig.step());
-      REQUIRE(rig.outcome("r").completions.size() == 1);
-      rig.outcome("r").completions.clear();
-
-      PromptRequest again = sampling_request(rig, sampling, rig.grant("t"), "r");
-      again.emitted = rig.outcome("r").tokens;
-      again.rebound_from = first;
-      REQUIRE(rig.submit(again));
+      const PromptRequest again =
+          rebind_after(rig, sampling_request(rig, sampling, rig.grant("t"), "r"), cut);
       rig.run();
       REQUIRE(answer_of(rig, "r") == undisturbed);
-      rig.drop(first);
+      rig.drop(*again.rebound_from);
       rig.drop(again.lease);
     }
   }

@@ -2,7 +2,6 @@
 /// graphs, and the CPU's text.
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <cstring>
 
 #include "tests/property/four_tenants.hpp"
 #include "tests/support/cuda_rig.hpp"
@@ -12,16 +11,8 @@ namespace leasehold::testing {
 namespace {
 
 using cuda::GraphUse;
-using Logits = std::vector<float>;
-using Run = std::vector<Logits>;  // one entry per emitted token
 
 constexpr std::uint32_t kGpuTokens = 4;
-
-bool same_gpu_bits(const Run& a, const Run& b) {
-  return std::ranges::equal(a, b, [](const Logits& x, const Logits& y) {
-    return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
-  });
-}
 
 const std::string kWords[] = {"Once upon a time", "Lily", "A small cat sat"};
 
@@ -42,10 +33,7 @@ std::vector<Run> run_all(EngineRig& rig, std::vector<std::uint32_t> members) {
           rig.submit(rig.request("t", lease, gpu_request_id(i), std::move(prompt), kGpuTokens)));
     }
     REQUIRE(rig.step());
-    for (const std::uint32_t i : members) {
-      const auto logits = rig.engine().last_logits(RequestId{gpu_request_id(i)});
-      if (!logits.empty()) runs[i].emplace_back(logits.begin(), logits.end());
-    }
+    for (const std::uint32_t i : members) append_last_logits(rig, gpu_request_id(i), runs[i]);
   }
   rig.drop(lease);
   return runs;
@@ -60,39 +48,34 @@ cuda::CudaBackend& card_of(EngineRig& rig) {
   return dynamic_cast<cuda::CudaBackend&>(rig.backend());
 }
 
-struct GraphMode {
-  GraphUse graphs;
-  std::uint32_t budget;  ///< Small, so that prompts are split into chunks.
-};
-const std::vector<GraphMode> kAllGraphModes{{GraphUse::None, 3},  {GraphUse::None, 256},
-                                            {GraphUse::Plain, 3}, {GraphUse::Plain, 256},
-                                            {GraphUse::Gated, 3}, {GraphUse::Gated, 256}};
-
-/// Checks that each request's logits equal those of its run alone.
-void check_bits(const std::string& path,
-                const std::vector<GraphMode>& ways = {{GraphUse::Gated, 3}}) {
+/// Checks that each request's logits equal those of its run alone. A small token budget splits
+/// prompts into chunks.
+void check_bits(const std::string& path, const std::vector<GraphUse>& uses = {GraphUse::Gated},
+                const std::vector<std::uint32_t>& budgets = {3}) {
   std::vector<Run> alone(3);
   for (std::uint32_t i = 0; i < 3; ++i) {
     EngineRig rig(model_on_card(path, {.graphs = GraphUse::None}));
     alone[i] = run_all(rig, {i})[i];
     REQUIRE(alone[i].size() == kGpuTokens);
   }
-  REQUIRE_FALSE(same_gpu_bits(alone[0], alone[1]));
-  for (const auto& [graphs, budget] : ways) {
-    EngineRig rig(
-        model_on_card(path, {.graphs = graphs, .segment_layers = 2}, {.token_budget = budget}));
-    const std::vector<Run> together = run_all(rig, {2, 0, 1});
-    CAPTURE(path, static_cast<int>(graphs), budget);
-    for (std::uint32_t i = 0; i < 3; ++i) REQUIRE(same_gpu_bits(together[i], alone[i]));
-    REQUIRE((card_of(rig).graph_count() > 0) == (graphs != GraphUse::None));
-    REQUIRE_FALSE(rig.backend().fault());
+  REQUIRE_FALSE(same_bits(alone[0], alone[1]));
+  for (const GraphUse graphs : uses) {
+    for (const std::uint32_t budget : budgets) {
+      EngineRig rig(
+          model_on_card(path, {.graphs = graphs, .segment_layers = 2}, {.token_budget = budget}));
+      const std::vector<Run> together = run_all(rig, {2, 0, 1});
+      CAPTURE(path, static_cast<int>(graphs), budget);
+      for (std::uint32_t i = 0; i < 3; ++i) REQUIRE(same_bits(together[i], alone[i]));
+      REQUIRE((card_of(rig).graph_count() > 0) == (graphs != GraphUse::None));
+      REQUIRE_FALSE(rig.backend().fault());
+    }
   }
 }
 
 }  // namespace
 
 TEST_CASE("engine on a GPU: chunks, batches and graphs change no bit of a request's logits") {
-  check_bits(bundled_model_path(), kAllGraphModes);
+  check_bits(bundled_model_path(), {GraphUse::None, GraphUse::Plain, GraphUse::Gated}, {3, 256});
 }
 
 TEST_CASE("engine on a GPU: logits are the same with super-block weights") {
@@ -113,24 +96,15 @@ TEST_CASE("engine on a GPU: a text rebound to a new lease continues with the sam
     return run_all(rig, {1})[1];
   }();
   EngineRig rig(model_on_card(bundled_model_path(), {.graphs = graphs}));
-  const LeaseId first = rig.grant("t");
-  const auto prompt = rig.encode(kWords[1]);
-  REQUIRE(rig.submit(rig.request("t", first, "r1", prompt, kGpuTokens)));
-  for (int i = 0; i < 2; ++i) REQUIRE(rig.step());
-  rig.revoke(first);
-  REQUIRE(rig.step());
-  PromptRequest again = rig.request("t", rig.grant("t"), "r1", prompt, kGpuTokens);
-  again.emitted = rig.outcome("r1").tokens;
-  again.rebound_from = first;
+  const PromptRequest again = rebind_after(
+      rig, rig.request("t", rig.grant("t"), "r1", rig.encode(kWords[1]), kGpuTokens), 2);
   REQUIRE(again.emitted.size() == 2);
-  REQUIRE(rig.submit(again));
   Run rest;
   while (rig.engine().scheduler().has_work()) {
     REQUIRE(rig.step());
-    const auto logits = rig.engine().last_logits(RequestId{"r1"});
-    if (!logits.empty()) rest.emplace_back(logits.begin(), logits.end());
+    append_last_logits(rig, "r1", rest);
   }
-  REQUIRE(same_gpu_bits(rest, Run(whole.begin() + 2, whole.end())));
+  REQUIRE(same_bits(rest, Run(whole.begin() + 2, whole.end())));
 }
 
 TEST_CASE("engine on a GPU: a graph outlives its tenants and ends with the engine's lease") {

@@ -14,7 +14,9 @@ std::vector<TokenId> tokens_alone(const std::string& text) {
   return rig.outcome("r").tokens;
 }
 
-void check_fenced_engine() {
+}  // namespace
+
+TEST_CASE("fence: requests under the engine's fenced lease get a typed error, and no unit runs") {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");
   const PromptRequest first = rig.request("t", lease, "r", rig.encode(prompts()[0]), 6);
@@ -42,7 +44,7 @@ void check_fenced_engine() {
   REQUIRE(rig.outcome("s").tokens == tokens_alone(prompts()[1]));
 }
 
-void check_fenced_tenant() {
+TEST_CASE("fence: requests under a tenant's fenced lease get a typed error, and others run") {
   UnitWatch watch;
   EngineRig rig({.probe = &watch});
   const LeaseId dead = rig.grant("t");
@@ -75,28 +77,18 @@ void check_fenced_tenant() {
   REQUIRE(rig.outcome("late").tokens == tokens_alone(prompts()[2]));
 }
 
-}  // namespace
-
-TEST_CASE("fence: requests under a fenced lease get a typed error, and no kernel runs") {
-  SECTION("the engine's") {
-    check_fenced_engine();
-  }
-  SECTION("a tenant's") {
-    check_fenced_tenant();
-  }
-  SECTION("a tenant's, without other tenants: no unit runs") {
-    EngineRig rig;
-    const LeaseId lease = rig.grant("t");
-    REQUIRE(rig.submit(rig.request("t", lease, "r", rig.encode(prompts()[0]), 6)));
-    REQUIRE(rig.step());
-    const std::uint64_t units = rig.units_run();
-    rig.revoke(lease);
-    const Result<StepReport> report = rig.step();
-    REQUIRE(report);
-    REQUIRE_FALSE(report->ran);
-    REQUIRE(rig.units_run() == units);
-    REQUIRE(rig.outcome("r").completions.size() == 1);
-  }
+TEST_CASE("fence: no unit runs for the only tenant's fenced lease") {
+  EngineRig rig;
+  const LeaseId lease = rig.grant("t");
+  REQUIRE(rig.submit(rig.request("t", lease, "r", rig.encode(prompts()[0]), 6)));
+  REQUIRE(rig.step());
+  const std::uint64_t units = rig.units_run();
+  rig.revoke(lease);
+  const Result<StepReport> report = rig.step();
+  REQUIRE(report);
+  REQUIRE_FALSE(report->ran);
+  REQUIRE(rig.units_run() == units);
+  REQUIRE(rig.outcome("r").completions.size() == 1);
 }
 
 }  // namespace leasehold::testing

@@ -1,6 +1,7 @@
 #include "tests/property/four_tenants.hpp"
 
-#include <stdexcept>
+#include <catch2/catch.hpp>
+#include <cstring>
 
 #if LEASEHOLD_TEST_CUDA
 #include "tests/support/cuda_rig.hpp"
@@ -62,6 +63,32 @@ const std::vector<std::string>& prompts() {
   return texts;
 }
 
+bool same_bits(const Run& a, const Run& b) {
+  return std::ranges::equal(a, b, [](const Logits& x, const Logits& y) {
+    return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
+  });
+}
+
+void append_last_logits(const EngineRig& rig, const std::string& id, Run& run) {
+  const auto logits = rig.engine().last_logits(RequestId{id});
+  if (!logits.empty()) run.emplace_back(logits.begin(), logits.end());
+}
+
+PromptRequest rebind_after(EngineRig& rig, PromptRequest request, std::uint32_t steps) {
+  REQUIRE(rig.submit(request));
+  for (std::uint32_t i = 0; i < steps; ++i) REQUIRE(rig.step());
+  rig.revoke(request.lease);
+  REQUIRE(rig.step());
+  RequestOutcome& outcome = rig.outcome(request.engine_request_id.value);
+  REQUIRE(outcome.completions.size() == 1);
+  outcome.completions.clear();
+  request.emitted = outcome.tokens;
+  request.rebound_from = request.lease;
+  request.lease = rig.grant("t");
+  REQUIRE(rig.submit(request));
+  return request;
+}
+
 FourTenants::FourTenants(RigOptions options) : rig(watched(std::move(options), watch)) {}
 
 PromptRequest FourTenants::request(std::uint32_t tenant) const {
@@ -72,16 +99,37 @@ PromptRequest FourTenants::request(std::uint32_t tenant) const {
 void FourTenants::begin() {
   rig.clear_outcomes();
   for (std::uint32_t t = 0; t < kTenants; ++t) leases_[t] = rig.grant("t" + std::to_string(t));
-  const auto submit = [this](std::uint32_t t) {
-    if (!rig.submit(request(t))) throw std::runtime_error("a request of the scenario was refused");
-  };
   for (std::uint32_t t = 0; t < kTenants; ++t) {
-    if (t != kLate) submit(t);
+    if (t != kLate) REQUIRE(rig.submit(request(t)));
   }
-  for (int i = 0; i < 2; ++i) {
-    if (!rig.step()) throw std::runtime_error("a step before the scenario failed");
+  for (int i = 0; i < 2; ++i) REQUIRE(rig.step());
+  REQUIRE(rig.submit(request(kLate)));
+}
+
+Result<StepReport> FourTenants::watched_step(std::size_t at, std::function<void()> act) {
+  watch.start(at, std::move(act));
+  Result<StepReport> report = rig.step();
+  watch.stop();
+  return report;
+}
+
+FourTenants::Undisturbed FourTenants::run_undisturbed() {
+  begin();
+  REQUIRE(watched_step());
+  Undisturbed calm{.units = watch.units(), .after_step = tokens(), .at_end = {}};
+  rig.run();
+  calm.at_end = tokens();
+  end();
+  return calm;
+}
+
+void FourTenants::check_units_after_act(SequenceMask mask) const {
+  REQUIRE(watch.acted());
+  const std::uint32_t actor = watch.units()[watch.at()].thread;
+  for (const auto& [thread, count] : watch.units_after_act(mask)) {
+    CAPTURE(thread, actor, count);
+    REQUIRE(count <= (thread == actor ? 0 : 1));
   }
-  submit(kLate);
 }
 
 void FourTenants::end() {
@@ -89,8 +137,8 @@ void FourTenants::end() {
   (void)rig.engine().take_events();
 }
 
-std::array<std::vector<TokenId>, FourTenants::kTenants> FourTenants::tokens() {
-  std::array<std::vector<TokenId>, kTenants> all;
+FourTenants::Tokens FourTenants::tokens() {
+  Tokens all;
   for (std::uint32_t t = 0; t < kTenants; ++t) all[t] = outcome(t).tokens;
   return all;
 }

@@ -6,16 +6,12 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr std::uint32_t kAllTenants = 4;
+constexpr std::uint32_t kAllTenants = FourTenants::kTenants;
 constexpr std::uint32_t kRevokedTenant = 2;
 constexpr std::uint32_t kRecoveryTokens = 24;
 
-std::string tenant_request_id(std::uint32_t tenant) {
-  return "r" + std::to_string(tenant);
-}
-
 PromptRequest tenant_request(const EngineRig& rig, std::uint32_t tenant, LeaseId lease) {
-  return rig.request("t" + std::to_string(tenant), lease, tenant_request_id(tenant),
+  return rig.request("t" + std::to_string(tenant), lease, FourTenants::request_id(tenant),
                      rig.encode(prompts()[tenant]), kRecoveryTokens);
 }
 
@@ -28,7 +24,7 @@ struct Handle {
 };
 
 Handle handle(const EngineRig& rig, std::uint32_t tenant) {
-  const Sequence* sequence = rig.sequence(tenant_request_id(tenant));
+  const Sequence* sequence = rig.sequence(FourTenants::request_id(tenant));
   REQUIRE(sequence != nullptr);
   const auto record = sequence->blocks.record_blocks();
   return {sequence, sequence->stop_slot, {record.begin(), record.end()}};
@@ -36,10 +32,6 @@ Handle handle(const EngineRig& rig, std::uint32_t tenant) {
 
 std::uint32_t live_tenants(EngineRig& rig) {
   return rig.engine().scheduler().running_count();
-}
-
-void check_gapless(const RequestOutcome& outcome) {
-  for (std::uint32_t i = 0; i < outcome.positions.size(); ++i) REQUIRE(outcome.positions[i] == i);
 }
 
 }  // namespace
@@ -51,7 +43,7 @@ TEST_CASE("revocation: one of four tenants recovers, and the other three are not
     EngineRig alone(backend.options());
     REQUIRE(alone.submit(tenant_request(alone, t, alone.grant("t" + std::to_string(t)))));
     alone.run();
-    undisturbed.push_back(alone.outcome(tenant_request_id(t)).tokens);
+    undisturbed.push_back(alone.outcome(FourTenants::request_id(t)).tokens);
   }
 
   EngineRig rig(backend.options());
@@ -70,34 +62,36 @@ TEST_CASE("revocation: one of four tenants recovers, and the other three are not
   REQUIRE(live_tenants(rig) == kAllTenants - 1);
   for (const std::uint32_t survivor : {0u, 1u, 3u}) {
     REQUIRE(handle(rig, survivor) == handles[survivor]);
-    REQUIRE(rig.outcome(tenant_request_id(survivor)).tokens.size() == 9);
+    REQUIRE(rig.outcome(FourTenants::request_id(survivor)).tokens.size() == 9);
   }
-  REQUIRE(rig.outcome(tenant_request_id(kRevokedTenant)).completions.size() == 1);
-  REQUIRE(rig.outcome(tenant_request_id(kRevokedTenant)).completions[0].reason ==
+  REQUIRE(rig.outcome(FourTenants::request_id(kRevokedTenant)).completions.size() == 1);
+  REQUIRE(rig.outcome(FourTenants::request_id(kRevokedTenant)).completions[0].reason ==
           CompletionReason::Revoked);
 
   PromptRequest again = tenant_request(rig, kRevokedTenant, rig.grant("t2"));
-  again.emitted = rig.outcome(tenant_request_id(kRevokedTenant)).tokens;
+  again.emitted = rig.outcome(FourTenants::request_id(kRevokedTenant)).tokens;
   again.rebound_from = leases[kRevokedTenant];
   REQUIRE(again.emitted.size() == 8);
   REQUIRE(rig.submit(again));
   REQUIRE(rig.step());
   REQUIRE(live_tenants(rig) == kAllTenants);
-  const std::vector<Rebound> rebounds = rig.outcome(tenant_request_id(kRevokedTenant)).rebounds;
+  const std::vector<Rebound> rebounds =
+      rig.outcome(FourTenants::request_id(kRevokedTenant)).rebounds;
   REQUIRE(rebounds.size() == 1);
   REQUIRE(rebounds[0].old_lease == leases[kRevokedTenant]);
   REQUIRE(rebounds[0].new_lease == again.lease);
   REQUIRE(rebounds[0].replayed_tokens == again.prompt.size() + again.emitted.size());
 
-  while (rig.outcome(tenant_request_id(0)).completions.empty()) {
+  while (rig.outcome(FourTenants::request_id(0)).completions.empty()) {
     REQUIRE(live_tenants(rig) == kAllTenants);
     REQUIRE(rig.step());
   }
   rig.run();
   for (std::uint32_t t = 0; t < kAllTenants; ++t) {
     CAPTURE(t);
-    REQUIRE(rig.outcome(tenant_request_id(t)).tokens == undisturbed[t]);
-    check_gapless(rig.outcome(tenant_request_id(t)));
+    const RequestOutcome& outcome = rig.outcome(FourTenants::request_id(t));
+    REQUIRE(outcome.tokens == undisturbed[t]);
+    for (std::uint32_t i = 0; i < outcome.positions.size(); ++i) REQUIRE(outcome.positions[i] == i);
   }
 }
 

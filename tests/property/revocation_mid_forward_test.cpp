@@ -7,28 +7,8 @@
 namespace leasehold::testing {
 namespace {
 
-using Tokens = std::array<std::vector<TokenId>, FourTenants::kTenants>;
-
-/// The mixed step without a revocation.
-struct Undisturbed {
-  std::vector<WatchedUnit> units;  ///< Of the mixed step.
-  Tokens after_step;
-  Tokens at_end;
-};
-
-Undisturbed run_undisturbed(FourTenants& scenario) {
-  Undisturbed calm;
-  scenario.begin();
-  scenario.watch.start();
-  REQUIRE(scenario.rig.step());
-  calm.units = scenario.watch.units();
-  scenario.watch.stop();
-  calm.after_step = scenario.tokens();
-  scenario.rig.run();
-  calm.at_end = scenario.tokens();
-  scenario.end();
-  return calm;
-}
+using Tokens = FourTenants::Tokens;
+using Undisturbed = FourTenants::Undisturbed;
 
 /// The units to revoke at: every unit on the CPU backend. The reference backend has thousands of
 /// units in a step, and the fake driver is slow; for these, the first unit of every launch site and
@@ -45,17 +25,6 @@ std::vector<std::size_t> moments(const Undisturbed& calm, BackendUnderTest backe
   return at;
 }
 
-/// Checks that the revoking thread runs nothing more for `mask`, and any other thread at most its
-/// current unit.
-void check_units(const UnitWatch& watch, SequenceMask mask) {
-  REQUIRE(watch.acted());
-  const std::uint32_t actor = watch.units()[watch.at()].thread;
-  for (const auto& [thread, count] : watch.units_after_act(mask)) {
-    CAPTURE(thread, actor, count);
-    REQUIRE(count <= (thread == actor ? 0 : 1));
-  }
-}
-
 void check_victim(FourTenants& scenario, std::uint32_t victim, bool discarded) {
   const RequestOutcome& outcome = scenario.outcome(victim);
   REQUIRE(outcome.completions.size() == 1);
@@ -63,22 +32,19 @@ void check_victim(FourTenants& scenario, std::uint32_t victim, bool discarded) {
   REQUIRE(end.reason == CompletionReason::Revoked);
   REQUIRE(end.revocation.has_value());
   REQUIRE(end.revocation->lease == scenario.lease(victim));
-  REQUIRE_FALSE(end.revocation->engine_scope);
   REQUIRE(end.revocation->reason == RevokeReason::Operator);
   REQUIRE(end.emitted_tokens == outcome.tokens.size());
-  const std::vector<EarlyCompletion> early = scenario.rig.early_completions();
+  const std::vector<bool> early = scenario.rig.early_completions();
   REQUIRE(early.size() == (discarded ? 1 : 0));
-  if (discarded) REQUIRE(early[0].in_step);
+  if (discarded) REQUIRE(early[0]);
 }
 
 void flip_tenant(FourTenants& scenario, const Undisturbed& calm, std::uint32_t victim,
                  std::size_t k) {
   scenario.begin();
   const Tokens before = scenario.tokens();
-  scenario.watch.start(k, [&] { scenario.rig.revoke(scenario.lease(victim)); });
-  REQUIRE(scenario.rig.step());
-  scenario.watch.stop();
-  check_units(scenario.watch, SequenceMask{1} << victim);
+  REQUIRE(scenario.watched_step(k, [&] { scenario.rig.revoke(scenario.lease(victim)); }));
+  scenario.check_units_after_act(SequenceMask{1} << victim);
 
   // The last unit is the commit: it has polled already, so the token is emitted.
   const bool discarded = k + 1 < calm.units.size();
@@ -123,11 +89,10 @@ void flip_engine(FourTenants& scenario, const Undisturbed& calm, std::size_t k) 
   scenario.begin();
   const auto before = snapshots(scenario);
   REQUIRE(before.size() == 3);
-  scenario.watch.start(k, [&] { scenario.rig.revoke(scenario.rig.engine_lease()); });
   const std::uint64_t units_before = scenario.rig.units_run();
-  const Result<StepReport> report = scenario.rig.step();
-  scenario.watch.stop();
-  check_units(scenario.watch, ~SequenceMask{0});
+  const Result<StepReport> report =
+      scenario.watched_step(k, [&] { scenario.rig.revoke(scenario.rig.engine_lease()); });
+  scenario.check_units_after_act(~SequenceMask{0});
 
   const bool failed = k + 1 < calm.units.size();
   REQUIRE(report.has_value() != failed);
@@ -146,7 +111,7 @@ void flip_engine(FourTenants& scenario, const Undisturbed& calm, std::size_t k) 
 
 void revoke_everywhere(BackendUnderTest backend) {
   FourTenants scenario(backend.options());
-  const Undisturbed calm = run_undisturbed(scenario);
+  const Undisturbed calm = scenario.run_undisturbed();
   REQUIRE(calm.units.size() > (backend.is_cuda() ? 50 : 100));
   REQUIRE(calm.units.back().site == LaunchSite::Commit);
   for (const std::size_t k : moments(calm, backend)) {
@@ -171,15 +136,14 @@ TEST_CASE(
 
 TEST_CASE("revocation: a tenant notified in a step that then fails is notified once") {
   FourTenants scenario({.threads = 1});
-  const Undisturbed calm = run_undisturbed(scenario);
+  const Undisturbed calm = scenario.run_undisturbed();
   scenario.begin();
-  scenario.watch.start(10, [&] {
+  const auto failed = scenario.watched_step(10, [&] {
     scenario.rig.revoke(scenario.lease(1));
     // The engine's word is stored a few units later, after the tenant was refused.
     scenario.watch.act_again(20, [&] { scenario.rig.revoke(scenario.rig.engine_lease()); });
   });
-  REQUIRE(scenario.rig.step().error().code == Errc::EngineDecodeFailed);
-  scenario.watch.stop();
+  REQUIRE(failed.error().code == Errc::EngineDecodeFailed);
   REQUIRE(scenario.rig.early_completions().size() == 1);
   REQUIRE(scenario.rig.sequence("r1") == nullptr);
   scenario.rig.restore_weights();

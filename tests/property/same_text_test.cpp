@@ -65,22 +65,13 @@ TEST_CASE("same text: a request rebound after any token gives the same text") {
   for (std::uint32_t cut = 0; cut < kTextTokens; ++cut) {
     CAPTURE(backend, cut, asked.text);
     rig.clear_outcomes();
-    const LeaseId first = rig.grant("t");
-    REQUIRE(rig.submit(text_request(rig, asked, first, "r")));
-    for (std::uint32_t i = 0; i < cut; ++i) REQUIRE(rig.step());
-    rig.revoke(first);
-    REQUIRE(rig.step());
-    REQUIRE(rig.outcome("r").completions.size() == 1);
-
-    PromptRequest again = text_request(rig, asked, rig.grant("t"), "r");
-    again.emitted = rig.outcome("r").tokens;
-    again.rebound_from = first;
+    const PromptRequest again =
+        rebind_after(rig, text_request(rig, asked, rig.grant("t"), "r"), cut);
     REQUIRE(again.emitted.size() == cut);
-    REQUIRE(rig.submit(again));
     rig.run();
     REQUIRE(rig.outcome("r").tokens == undisturbed);
     for (std::uint32_t i = 0; i < kTextTokens; ++i) REQUIRE(rig.outcome("r").positions[i] == i);
-    rig.drop(first);
+    rig.drop(*again.rebound_from);
     rig.drop(again.lease);
   }
 }

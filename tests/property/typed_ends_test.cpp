@@ -13,7 +13,6 @@
 namespace leasehold::testing {
 namespace {
 
-using Tokens = std::array<std::vector<TokenId>, FourTenants::kTenants>;
 constexpr std::uint32_t kVictim = 1;
 constexpr SequenceMask kVictimBit = SequenceMask{1} << kVictim;
 
@@ -63,9 +62,7 @@ std::vector<Stop> every_stop() {
 void check_stop(FourTenants& scenario, const Stop& stop, std::size_t k) {
   scenario.begin();
   const std::vector<TokenId> before = scenario.outcome(kVictim).tokens;
-  scenario.watch.start(k, [&] { stop.act(scenario); });
-  REQUIRE(scenario.rig.step());
-  scenario.watch.stop();
+  REQUIRE(scenario.watched_step(k, [&] { stop.act(scenario); }));
   REQUIRE(scenario.watch.units_after_act(kVictimBit).empty());
   const RequestOutcome& outcome = scenario.outcome(kVictim);
   REQUIRE(outcome.tokens == before);
@@ -78,15 +75,6 @@ void check_stop(FourTenants& scenario, const Stop& stop, std::size_t k) {
   scenario.rig.run();
   REQUIRE(outcome.completions.size() == 1);
   scenario.end();
-}
-
-std::size_t units_of_mixed_step(FourTenants& scenario) {
-  scenario.begin();
-  scenario.watch.start();
-  REQUIRE(scenario.rig.step());
-  scenario.watch.stop();
-  scenario.end();
-  return scenario.watch.units().size();
 }
 
 /// A copy of the bundled model whose embedding of `token` is NaN.
@@ -112,7 +100,7 @@ std::string model_with_nan_embedding(TokenId token) {
 
 TEST_CASE("typed ends: a stop within a step acts before the next unit and keeps its reason") {
   FourTenants scenario({.threads = 1});
-  const std::size_t units = units_of_mixed_step(scenario);
+  const std::size_t units = scenario.run_undisturbed().units.size();
   for (const Stop& stop : every_stop()) {
     for (std::size_t k = 0; k + 1 < units; k += 37) {
       CAPTURE(stop.what, k, units);
@@ -124,14 +112,12 @@ TEST_CASE("typed ends: a stop within a step acts before the next unit and keeps 
 TEST_CASE(
     "commit: a word stored before the Commit unit discards the token, and within it does not") {
   FourTenants scenario({.threads = 1});
-  const std::size_t units = units_of_mixed_step(scenario);
+  const std::size_t units = scenario.run_undisturbed().units.size();
   for (const bool in_commit : {false, true}) {
     CAPTURE(in_commit);
     scenario.begin();
-    scenario.watch.start(units - (in_commit ? 1 : 2),
-                         [&] { scenario.rig.revoke(scenario.lease(kVictim)); });
-    REQUIRE(scenario.rig.step());
-    scenario.watch.stop();
+    REQUIRE(scenario.watched_step(units - (in_commit ? 1 : 2),
+                                  [&] { scenario.rig.revoke(scenario.lease(kVictim)); }));
     REQUIRE(scenario.watch.units()[units - 2].site == LaunchSite::LmHead);
     REQUIRE(scenario.outcome(kVictim).tokens.size() == (in_commit ? 3 : 2));
     REQUIRE(scenario.rig.early_completions().size() == (in_commit ? 0 : 1));
@@ -145,9 +131,7 @@ TEST_CASE(
 TEST_CASE("typed ends: after a sequence ended early no logits are left to read") {
   FourTenants scenario({.threads = 1});
   scenario.begin();
-  scenario.watch.start(5, [&] { scenario.rig.revoke(scenario.lease(kVictim)); });
-  REQUIRE(scenario.rig.step());
-  scenario.watch.stop();
+  REQUIRE(scenario.watched_step(5, [&] { scenario.rig.revoke(scenario.lease(kVictim)); }));
   for (std::uint32_t t = 0; t < FourTenants::kTenants; ++t)
     REQUIRE(scenario.rig.engine().last_logits(RequestId{scenario.request_id(t)}).empty());
   REQUIRE(scenario.rig.step());
@@ -201,35 +185,28 @@ TEST_CASE("typed ends: a request that reuses id, lease and stop slot of a cancel
   REQUIRE(rig.outcome("r").completions[1].reason == CompletionReason::MaxTokensReached);
 }
 
-TEST_CASE("typed ends: a lease ends at its deadline, also while the broker is disconnected") {
-  EngineRig rig;
-  const LeaseId lease = rig.grant("t");
-  const PromptRequest request = rig.request("t", lease, "r", rig.encode(prompts()[0]), 9);
-  REQUIRE(rig.submit(request));
-  rig.set_deadline(lease, rig.clock().now() + std::chrono::seconds(1));
-  REQUIRE(rig.step());
-  rig.clock().advance(std::chrono::seconds(1));
-  REQUIRE(rig.step());
-  REQUIRE(rig.outcome("r").tokens.size() == 1);
-  REQUIRE(rig.outcome("r").completions.size() == 1);
-  REQUIRE(rig.outcome("r").completions[0].revocation->reason == RevokeReason::TtlExpired);
-  REQUIRE(rig.submit(request).error().code == Errc::LeaseRevoked);
-}
-
-TEST_CASE("typed ends: a lease that expires between steps without a broker ends with BrokerLost") {
-  EngineRig rig;
-  const LeaseId lease = rig.grant("t");
-  const PromptRequest request = rig.request("t", lease, "r", rig.encode(prompts()[0]), 9);
-  REQUIRE(rig.submit(request));
-  rig.set_deadline(lease, rig.clock().now() + std::chrono::seconds(1));
-  rig.set_broker_disconnected(true);
-  REQUIRE(rig.step());
-  rig.clock().advance(std::chrono::seconds(1));
-  REQUIRE(rig.submit(request).error().code == Errc::BrokerLost);
-  REQUIRE(rig.step());
-  REQUIRE(rig.outcome("r").completions.size() == 1);
-  REQUIRE(rig.outcome("r").completions[0].reason == CompletionReason::EngineError);
-  REQUIRE(rig.outcome("r").completions[0].error->code == Errc::BrokerLost);
+TEST_CASE("typed ends: a lease ends at its deadline, and without a broker with BrokerLost") {
+  for (const bool disconnected : {false, true}) {
+    CAPTURE(disconnected);
+    const Errc refusal = disconnected ? Errc::BrokerLost : Errc::LeaseRevoked;
+    EngineRig rig;
+    const LeaseId lease = rig.grant("t");
+    const PromptRequest request = rig.request("t", lease, "r", rig.encode(prompts()[0]), 9);
+    REQUIRE(rig.submit(request));
+    rig.set_deadline(lease, rig.clock().now() + std::chrono::seconds(1));
+    rig.set_broker_disconnected(disconnected);
+    REQUIRE(rig.step());
+    rig.clock().advance(std::chrono::seconds(1));
+    REQUIRE(rig.submit(request).error().code == refusal);
+    REQUIRE(rig.step());
+    REQUIRE(rig.submit(request).error().code == refusal);
+    REQUIRE(rig.outcome("r").tokens.size() == 1);
+    REQUIRE(rig.outcome("r").completions.size() == 1);
+    const Completed& end = rig.outcome("r").completions[0];
+    REQUIRE((end.reason == CompletionReason::EngineError) == disconnected);
+    if (disconnected) REQUIRE(end.error->code == Errc::BrokerLost);
+    if (!disconnected) REQUIRE(end.revocation->reason == RevokeReason::TtlExpired);
+  }
 }
 
 TEST_CASE("typed ends: a draining lease refuses new requests and finishes running ones") {
@@ -263,11 +240,10 @@ TEST_CASE("typed ends: a token outside the vocabulary is refused at submit") {
 TEST_CASE("grants: an extent that arrives twice is added once") {
   EngineRig rig;
   const LeaseId lease = rig.grant("t");
-  const OpenedExtent& kept = rig.extents(lease).front();
+  const auto& [id, object] = *rig.extents(lease).begin();
   const auto blocks = rig.engine().scheduler().tenancies().at(lease).pool.total_blocks();
   rig.engine().add_extent(
-      lease, kept.id,
-      *LeasedMapping::map(kept.object.fd(), kept.object.size_bytes(), MapAccess::ReadWrite));
+      lease, id, *LeasedMapping::map(object.fd(), object.size_bytes(), MapAccess::ReadWrite));
   REQUIRE(rig.engine().scheduler().tenancies().at(lease).pool.total_blocks() == blocks);
 }
 

@@ -10,7 +10,7 @@ namespace leasehold::testing {
 namespace {
 
 using Catch::Matchers::Contains;
-using Tokens = std::array<std::vector<TokenId>, FourTenants::kTenants>;
+using Tokens = FourTenants::Tokens;
 
 std::uint64_t test_seed() {
   const char* seed = std::getenv("SEED");
@@ -19,24 +19,6 @@ std::uint64_t test_seed() {
 
 RigOptions scoped(WeightsScope scope, std::uint32_t threads) {
   return {.threads = threads, .weights_scope = scope};
-}
-
-struct UndisturbedStep {
-  std::size_t units = 0;  ///< Of the mixed step.
-  Tokens at_end;
-};
-
-UndisturbedStep run_step_undisturbed(FourTenants& scenario) {
-  UndisturbedStep calm;
-  scenario.begin();
-  scenario.watch.start();
-  REQUIRE(scenario.rig.step());
-  calm.units = scenario.watch.units().size();
-  scenario.watch.stop();
-  scenario.rig.run();
-  calm.at_end = scenario.tokens();
-  scenario.end();
-  return calm;
 }
 
 std::vector<LeaseId> part_leases(const EngineRig& rig) {
@@ -48,20 +30,17 @@ std::vector<LeaseId> part_leases(const EngineRig& rig) {
 }
 
 /// Revokes `part` at unit `k` of the mixed step.
-void revoke_part(FourTenants& scenario, const UndisturbedStep& calm, std::size_t part,
+void revoke_part(FourTenants& scenario, const FourTenants::Undisturbed& calm, std::size_t part,
                  std::size_t k) {
   const std::string part_name = scenario.rig.weights_plan().parts[part].name;
   scenario.begin();
   const Tokens before = scenario.tokens();
   std::vector<LeaseId> leases = part_leases(scenario.rig);
-  scenario.watch.start(k, [&] { scenario.rig.revoke(leases[part]); });
-  const Result<StepReport> report = scenario.rig.step();
-  scenario.watch.stop();
-  REQUIRE(scenario.watch.acted());
-  for (const auto& [thread, count] : scenario.watch.units_after_act(~SequenceMask{0})) {
-    REQUIRE(count <= (thread == scenario.watch.units()[k].thread ? 0 : 1));
-  }
-  const bool failed = k + 1 < calm.units;  // the last unit is the commit, which has polled already
+  const Result<StepReport> report =
+      scenario.watched_step(k, [&] { scenario.rig.revoke(leases[part]); });
+  scenario.check_units_after_act(~SequenceMask{0});
+  const bool failed =
+      k + 1 < calm.units.size();  // the last unit is the commit, which has polled already
   REQUIRE(report.has_value() != failed);
   if (failed) {
     REQUIRE(report.error().code == Errc::EngineDecodeFailed);
@@ -88,16 +67,17 @@ void take_parts_back(WeightsScope scope, std::uint32_t threads) {
   const std::uint64_t seed = test_seed();
   SeededRandom random(seed);
   FourTenants scenario(scoped(scope, threads));
-  const UndisturbedStep calm = run_step_undisturbed(scenario);
+  const FourTenants::Undisturbed calm = scenario.run_undisturbed();
   const std::size_t parts = scenario.rig.weights_plan().parts.size();
   const std::uint32_t layers = scenario.rig.config().n_layers;
   REQUIRE(parts >= (scope == WeightsScope::Layer ? layers + 2 : 9 * layers + 2));
   for (std::size_t round = 0; round < parts; ++round) {
     // Each part once, at some unit, including the first and the last unit.
     const std::size_t k = round == 0   ? 0
-                          : round == 1 ? calm.units - 1
-                                       : static_cast<std::size_t>(random.below(calm.units));
-    INFO("SEED=" << seed << " threads " << threads << " part " << round << " unit " << k);
+                          : round == 1 ? calm.units.size() - 1
+                                       : static_cast<std::size_t>(random.below(calm.units.size()));
+    INFO("SEED=" << seed << " " << name(scope) << " threads " << threads << " part " << round
+                 << " unit " << k);
     revoke_part(scenario, calm, round, k);
   }
 }
@@ -106,34 +86,28 @@ void take_parts_back(WeightsScope scope, std::uint32_t threads) {
 
 TEST_CASE("weights in parts: the text equals that of weights in one part") {
   FourTenants whole(scoped(WeightsScope::Model, 1));
-  const Tokens text = run_step_undisturbed(whole).at_end;
+  const Tokens text = whole.run_undisturbed().at_end;
   for (const WeightsScope scope : {WeightsScope::Layer, WeightsScope::Tensor}) {
     FourTenants scenario(scoped(scope, 2));
-    CHECK(run_step_undisturbed(scenario).at_end == text);
+    CHECK(scenario.run_undisturbed().at_end == text);
   }
 }
 
 TEST_CASE(
     "weights in parts: a part revoked in a forward pass is restored alone, and texts continue") {
   const std::uint32_t threads = GENERATE(1u, 3u);
-  SECTION("one layer") {
-    take_parts_back(WeightsScope::Layer, threads);
-  }
-  SECTION("one tensor") {
-    take_parts_back(WeightsScope::Tensor, threads);
-  }
+  take_parts_back(GENERATE(WeightsScope::Layer, WeightsScope::Tensor), threads);
 }
 
 TEST_CASE("weights in parts: many parts revoked at once are restored, and the others stay mapped") {
   FourTenants scenario(scoped(WeightsScope::Tensor, 2));
-  const UndisturbedStep calm = run_step_undisturbed(scenario);
+  const FourTenants::Undisturbed calm = scenario.run_undisturbed();
   scenario.begin();
   std::vector<LeaseId> leases = part_leases(scenario.rig);
-  scenario.watch.start(calm.units / 2, [&] {
+  const auto failed = scenario.watched_step(calm.units.size() / 2, [&] {
     for (const std::size_t part : {0, 17, 29}) scenario.rig.revoke(leases[part]);
   });
-  REQUIRE(scenario.rig.step().error().code == Errc::EngineDecodeFailed);
-  scenario.watch.stop();
+  REQUIRE(failed.error().code == Errc::EngineDecodeFailed);
   REQUIRE(scenario.rig.restore_weights() == 3);
   for (const std::size_t part : {0, 17, 29}) leases[part] = scenario.rig.engine_lease(part);
   REQUIRE(part_leases(scenario.rig) == leases);

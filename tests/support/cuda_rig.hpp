@@ -11,13 +11,13 @@
 namespace leasehold::testing {
 
 inline RigOptions on_card(RigOptions options, cuda::CudaOptions cuda = {}) {
-  options.device.make = [cuda](const BackendLimits& limits, const ThreadGate& gate) {
+  options.make_backend = [cuda](const BackendLimits& limits, const ThreadGate& gate) {
     Result<std::unique_ptr<cuda::CudaBackend>> made =
         cuda::CudaBackend::create(test_card(), limits, gate, cuda);
     if (!made) throw std::runtime_error(made.error().detail);
     return std::unique_ptr<Backend>(*std::move(made));
   };
-  options.device.reach = [](Leased<const std::byte> at, std::size_t size_bytes) {
+  options.reach = [](Leased<const std::byte> at, std::size_t size_bytes) {
     auto reach = std::make_shared<DeviceRegistration>();
     reach->add(at, size_bytes);
     reach->open();

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/reference/reference_backend.hpp"
+#include "tests/support/required.hpp"
 #include "worker/model/weights.hpp"
 
 namespace leasehold::testing {
@@ -15,39 +16,27 @@ namespace {
 constexpr WorkerId kWorker{0};
 constexpr std::uint32_t kSlots = 256;
 
-template <class T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().detail);
-  return *std::move(result);
-}
-
-class IgnoredRefusals final : public RefusalListener {
- public:
-  void refused(const GateRefusal&) noexcept override {}
-  void quiet_progress() noexcept override {}
-};
-
 }  // namespace
 
 EngineRig::EngineRig(RigOptions options)
     : options_(std::move(options)),
-      table_(must(LeaseTable::create(kSlots))),
+      table_(required(LeaseTable::create(kSlots))),
       reader_(options_.one_mapping ? TableReader::in_process(table_)
-                                   : must(TableReader::attach(must(table_.reader_fd())))),
-      worker_segment_(must(WorkerSegmentReader::create())),
-      segment_writer_(options_.one_mapping
-                          ? WorkerSegmentWriter::in_process(worker_segment_)
-                          : must(WorkerSegmentWriter::attach(must(worker_segment_.writer_fd())))) {
+                                   : required(TableReader::attach(required(table_.reader_fd())))),
+      worker_segment_(required(WorkerSegmentReader::create())),
+      segment_writer_(options_.one_mapping ? WorkerSegmentWriter::in_process(worker_segment_)
+                                           : required(WorkerSegmentWriter::attach(
+                                                 required(worker_segment_.writer_fd())))) {
   load_model();
 }
 
 EngineRig::~EngineRig() = default;
 
 void EngineRig::load_model() {
-  const GgufFile file = must(GgufFile::open(options_.model_path));
-  config_ = must(read_config(file));
-  plan_ = make_weights_plan(must(make_weights_layout(file, config_)), options_.weights_scope);
-  tokenizer_ = std::make_unique<Tokenizer>(must(Tokenizer::from_metadata(file)));
+  const GgufFile file = required(GgufFile::open(options_.model_path));
+  config_ = required(read_config(file));
+  plan_ = make_weights_plan(required(make_weights_layout(file, config_)), options_.weights_scope);
+  tokenizer_ = std::make_unique<Tokenizer>(required(Tokenizer::from_metadata(file)));
   backend_ = make_backend();
   commit_gate_ =
       std::make_unique<ThreadGate>(make_gates(gate_dependencies(), kMaxGateThreads - 1, 1).front());
@@ -75,29 +64,29 @@ GateDependencies EngineRig::gate_dependencies() {
 
 std::unique_ptr<Backend> EngineRig::make_backend() {
   const BackendLimits limits = Engine::backend_limits(config_, options_.limits);
-  if (options_.device.make)
-    return options_.device.make(limits, make_gates(gate_dependencies(), 0, 1).front());
+  if (options_.make_backend)
+    return options_.make_backend(limits, make_gates(gate_dependencies(), 0, 1).front());
   if (options_.reference)
     return std::make_unique<ReferenceBackend>(limits,
                                               make_gates(gate_dependencies(), 0, 1).front());
-  return must(CpuBackend::create(limits, make_gates(gate_dependencies(), 0, options_.threads)));
+  return required(CpuBackend::create(limits, make_gates(gate_dependencies(), 0, options_.threads)));
 }
 
 std::shared_ptr<void> EngineRig::reach(Leased<const std::byte> at, std::size_t size_bytes) const {
-  return options_.device.reach ? options_.device.reach(at, size_bytes) : nullptr;
+  return options_.reach ? options_.reach(at, size_bytes) : nullptr;
 }
 
 void EngineRig::load_part(const GgufFile& file, const WeightsPart& part) {
   const std::uint64_t size_bytes = part.layout.size_bytes;
-  weights_memory_.push_back(must(MemoryObject::create(
+  weights_memory_.push_back(required(MemoryObject::create(
       {.name = "rig-weights", .size_bytes = size_bytes, .final_seals = false})));
   engine_leases_.push_back(next_lease());
-  IgnoredRefusals ignored;
+  NullRefusalListener ignored;
   GateSet gates(~std::uint64_t{0} - engine_leases_.size(), running_requests_.stops(), ignored);
-  gates.add_engine_lease(must(reader_.dependency(engine_leases_.back())));
+  gates.add_engine_lease(required(reader_.dependency(engine_leases_.back())));
   gates.add_sequence({});
   const LeasedMapping region =
-      must(LeasedMapping::map(weights_memory_.back().fd(), size_bytes, MapAccess::ReadWrite));
+      required(LeasedMapping::map(weights_memory_.back().fd(), size_bytes, MapAccess::ReadWrite));
   const std::shared_ptr<void> reached = reach(region.base(), size_bytes);
   const Result<void> filled = copy_weights(file, part.layout, region, gates, *backend_, {});
   if (!filled) throw std::runtime_error(filled.error().detail);
@@ -106,9 +95,9 @@ void EngineRig::load_part(const GgufFile& file, const WeightsPart& part) {
 Weights::MappedPart EngineRig::hold_part(std::size_t part) const {
   const std::uint64_t size_bytes = plan_.parts[part].layout.size_bytes;
   Weights::MappedPart mapped_part{
-      .mapping = must(LeasedMapping::map(must(weights_memory_[part].open_read_only()), size_bytes,
-                                         MapAccess::ReadOnly)),
-      .lease = must(reader_.dependency(engine_leases_[part]))};
+      .mapping = required(LeasedMapping::map(required(weights_memory_[part].open_read_only()),
+                                             size_bytes, MapAccess::ReadOnly)),
+      .lease = required(reader_.dependency(engine_leases_[part]))};
   weights_registration_.push_back(reach(mapped_part.mapping.base(), size_bytes));
   return mapped_part;
 }
@@ -118,7 +107,7 @@ Weights EngineRig::map_weights() const {
   for (std::size_t part = 0; part < plan_.parts.size(); ++part) {
     mapped_parts.push_back(hold_part(part));
   }
-  return must(Weights::bind(plan_, config_, std::move(mapped_parts)));
+  return required(Weights::bind(plan_, config_, std::move(mapped_parts)));
 }
 
 LeaseId EngineRig::next_lease() {
@@ -160,13 +149,13 @@ LeaseId EngineRig::grant(const std::string& tenant, std::uint32_t extents,
 void EngineRig::grow(LeaseId lease, std::uint32_t extents) {
   for (std::uint32_t i = 0; i < extents; ++i) {
     MemoryObject object =
-        must(MemoryObject::create({.name = "rig-extent", .size_bytes = options_.extent_bytes}));
+        required(MemoryObject::create({.name = "rig-extent", .size_bytes = options_.extent_bytes}));
     const ExtentId id{next_extent_++};
     LeasedMapping mapping =
-        must(LeasedMapping::map(object.fd(), options_.extent_bytes, MapAccess::ReadWrite));
+        required(LeasedMapping::map(object.fd(), options_.extent_bytes, MapAccess::ReadWrite));
     extents_registration_[lease].push_back(reach(mapping.base(), options_.extent_bytes));
     engine_->add_extent(lease, id, std::move(mapping));
-    extents_[lease].push_back({id, std::move(object)});
+    extents_[lease].emplace(id, std::move(object));
   }
 }
 
@@ -191,10 +180,9 @@ std::vector<std::byte> EngineRig::bytes_of(LeaseId lease, std::span<const BlockI
   const std::uint64_t block_size = engine_->kv_block_size_bytes();
   std::vector<std::byte> bytes;
   for (const BlockId block : blocks) {
-    const auto extent = std::ranges::find(extents_.at(lease), block.extent, &OpenedExtent::id);
-    if (extent == extents_.at(lease).end()) throw std::runtime_error("not this lease's extent");
+    const MemoryObject& extent = extents_.at(lease).at(block.extent);
     const Mapping mapping =
-        must(Mapping::map(extent->object.fd(), options_.extent_bytes, MapAccess::ReadOnly));
+        required(Mapping::map(extent.fd(), options_.extent_bytes, MapAccess::ReadOnly));
     const std::byte* from = mapping.data() + block.index * block_size;
     bytes.insert(bytes.end(), from, from + block_size);
   }
@@ -202,7 +190,7 @@ std::vector<std::byte> EngineRig::bytes_of(LeaseId lease, std::span<const BlockI
 }
 
 std::vector<TokenId> EngineRig::encode(const std::string& text) const {
-  return must(tokenizer_->encode(text));
+  return required(tokenizer_->encode(text));
 }
 
 const Sequence* EngineRig::sequence(const std::string& id) const {
@@ -239,9 +227,11 @@ Result<StepReport> EngineRig::step() {
   Result<StepReport> report = engine_->step();
   in_step_ = false;
   check_conservation();
-  if (report) {
-    for (const SchedulerEvent& event : report->events) file(event);
-  }
+  if (!report) return report;
+  const auto file = [this](const auto& event) {
+    outcomes_[event.engine_request_id.value].add(event);
+  };
+  for (const SchedulerEvent& event : report->events) std::visit(file, event);
   return report;
 }
 
@@ -268,31 +258,14 @@ void EngineRig::run(std::uint32_t max_steps) {
   }
 }
 
-void EngineRig::file(const SchedulerEvent& event) {
-  if (const auto* token = std::get_if<Token>(&event)) {
-    outcomes_[token->engine_request_id.value].tokens.push_back(token->token);
-    outcomes_[token->engine_request_id.value].positions.push_back(token->position);
-  } else if (const auto* completed = std::get_if<Completed>(&event)) {
-    outcomes_[completed->engine_request_id.value].completions.push_back(*completed);
-  } else if (const auto* rejected = std::get_if<AdmissionRejected>(&event)) {
-    outcomes_[rejected->engine_request_id.value].rejections.push_back(*rejected);
-  } else if (const auto* rebound = std::get_if<Rebound>(&event)) {
-    outcomes_[rebound->engine_request_id.value].rebounds.push_back(*rebound);
-  }
-}
-
-void EngineRig::completed_early(const Completed& completed, const events::ForwardRevoked& what,
+void EngineRig::completed_early(const Completed& completed, const events::ForwardRevoked&,
                                 TimePoint) noexcept {
   const std::scoped_lock lock(mutex_);
-  early_completions_.push_back({completed, what, in_step_});
-  outcomes_[completed.engine_request_id.value].completions.push_back(completed);
+  early_completions_.push_back(in_step_);
+  outcomes_[completed.engine_request_id.value].add(completed);
 }
 
-void EngineRig::engine_refused(const events::ForwardRevoked&, TimePoint) noexcept {
-  engine_refusals_.fetch_add(1);
-}
-
-std::vector<EarlyCompletion> EngineRig::early_completions() const {
+std::vector<bool> EngineRig::early_completions() const {
   const std::scoped_lock lock(mutex_);
   return early_completions_;
 }

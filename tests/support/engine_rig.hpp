@@ -1,7 +1,7 @@
 /// A whole engine in one process, with a real lease table, real extents and a real model.
 ///
 /// The rig acts as the broker: it grants, revokes and fences in the broker's order. Time is a
-/// ManualClock. The rig records every early completion with the unit that refused it.
+/// ManualClock. The rig records every early completion.
 #pragma once
 
 #include <atomic>
@@ -30,19 +30,23 @@ struct RequestOutcome {
   std::vector<Completed> completions;  ///< Exactly one, if the engine is correct.
   std::vector<AdmissionRejected> rejections;
   std::vector<Rebound> rebounds;
-};
 
-/// A backend on a device that must register the rig's memory.
-struct DeviceBackend {
-  std::function<std::unique_ptr<Backend>(const BackendLimits&, const ThreadGate&)> make;
-  /// Registers memory with the device, until the returned object is destroyed.
-  std::function<std::shared_ptr<void>(Leased<const std::byte>, std::size_t)> reach;
+  void add(const Token& token) {
+    tokens.push_back(token.token);
+    positions.push_back(token.position);
+  }
+  void add(const Completed& completed) { completions.push_back(completed); }
+  void add(const AdmissionRejected& rejected) { rejections.push_back(rejected); }
+  void add(const Rebound& rebound) { rebounds.push_back(rebound); }
 };
 
 struct RigOptions {
   std::string model_path = bundled_model_path();
   bool reference = false;  ///< False: the CPU backend with `threads`.
-  DeviceBackend device;    ///< Used instead of both when set.
+  /// Makes the backend instead of both when set.
+  std::function<std::unique_ptr<Backend>(const BackendLimits&, const ThreadGate&)> make_backend;
+  /// Registers memory with a device, until the returned object is destroyed.
+  std::function<std::shared_ptr<void>(Leased<const std::byte>, std::size_t)> reach;
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
   SchedulerLimits limits = {};
@@ -50,19 +54,6 @@ struct RigOptions {
   std::size_t extent_bytes = 2u << 20;
   GateProbe* probe = nullptr;
   bool one_mapping = false;  ///< Both roles use the same addresses, as a sanitizer requires.
-};
-
-/// A completion reported through the observer.
-struct EarlyCompletion {
-  Completed completed;
-  events::ForwardRevoked what;
-  bool in_step = false;  ///< Reported before `step` returned.
-};
-
-/// An extent, as the broker holds it.
-struct OpenedExtent {
-  ExtentId id;
-  MemoryObject object;
 };
 
 class EngineRig : public RevocationObserver {
@@ -93,7 +84,7 @@ class EngineRig : public RevocationObserver {
   Weights map_weights() const;
 
   /// The extents of a lease, as the broker sees them.
-  const std::vector<OpenedExtent>& extents(LeaseId lease) { return extents_[lease]; }
+  const std::map<ExtentId, MemoryObject>& extents(LeaseId lease) { return extents_[lease]; }
   /// The bytes of some blocks of a lease, read through a mapping of the broker.
   std::vector<std::byte> bytes_of(LeaseId lease, std::span<const BlockId> blocks);
 
@@ -111,6 +102,7 @@ class EngineRig : public RevocationObserver {
   void run(std::uint32_t max_steps = 10'000);
 
   Engine& engine() { return *engine_; }
+  const Engine& engine() const { return *engine_; }
   Backend& backend() { return *backend_; }
   ManualClock& clock() { return clock_; }
   void set_broker_disconnected(bool disconnected) { broker_disconnected_ = disconnected; }
@@ -124,18 +116,13 @@ class EngineRig : public RevocationObserver {
   const ModelConfig& config() const { return config_; }
   RequestOutcome& outcome(const std::string& id) { return outcomes_[id]; }
   void clear_outcomes();
-  std::vector<EarlyCompletion> early_completions() const;
-  int engine_refusals() const { return engine_refusals_; }
-  int found_revoked() const { return found_revoked_; }
-  int wakeups() const { return wakeups_; }
+  /// One entry for each completion reported through the observer: whether `step` was running.
+  std::vector<bool> early_completions() const;
 
-  void completed_early(const Completed& completed, const events::ForwardRevoked& what,
-                       TimePoint at) noexcept override;
-  void engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept override;
-  void lease_found_revoked(const events::ForwardRevoked&, TimePoint) noexcept override {
-    found_revoked_.fetch_add(1);
-  }
-  void quiet_progress() noexcept override { wakeups_.fetch_add(1); }
+  void completed_early(const Completed& completed, const events::ForwardRevoked&,
+                       TimePoint) noexcept override;
+  void lease_found_revoked(const events::ForwardRevoked&, TimePoint) noexcept override {}
+  void quiet_progress() noexcept override {}
 
  private:
   LeaseId next_lease();
@@ -146,7 +133,6 @@ class EngineRig : public RevocationObserver {
   std::shared_ptr<void> reach(Leased<const std::byte> at, std::size_t size_bytes) const;
   Weights::MappedPart hold_part(std::size_t part) const;
   void check_conservation() const;
-  void file(const SchedulerEvent& event);
 
   RigOptions options_;
   std::atomic<bool> broker_disconnected_{false};
@@ -168,14 +154,11 @@ class EngineRig : public RevocationObserver {
   std::vector<LeaseId> engine_leases_;  // [parts]
   std::uint32_t next_slot_ = 0;
   std::uint64_t next_extent_ = 1;
-  std::map<LeaseId, std::vector<OpenedExtent>> extents_;
+  std::map<LeaseId, std::map<ExtentId, MemoryObject>> extents_;
   std::map<std::string, RequestOutcome> outcomes_;
   mutable std::mutex mutex_;
-  std::vector<EarlyCompletion> early_completions_;
+  std::vector<bool> early_completions_;
   std::atomic<bool> in_step_{false};
-  std::atomic<int> engine_refusals_{0};
-  std::atomic<int> wakeups_{0};
-  std::atomic<int> found_revoked_{0};
 };
 
 }  // namespace leasehold::testing

@@ -5,19 +5,13 @@
 
 #include <algorithm>
 #include <span>
-#include <stdexcept>
 
 #include "ipc/region/mapping.hpp"
 #include "ipc/region/memory_object.hpp"
 #include "tests/support/fake_table.hpp"
+#include "tests/support/required.hpp"
 
 namespace leasehold::testing {
-
-template <class T>
-T required(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().detail);
-  return *std::move(result);
-}
 
 class LeasedMemory {
  public:

@@ -4,19 +4,13 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
-#include <stdexcept>
 
 #include "tests/support/plain_formats.hpp"
+#include "tests/support/required.hpp"
 #include "worker/gguf/gguf.hpp"
 
 namespace leasehold::testing {
 namespace {
-
-template <class T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().detail);
-  return *std::move(result);
-}
 
 double sigmoid(double x) {
   return 1 / (1 + std::exp(-x));
@@ -29,8 +23,8 @@ void add_to(std::vector<double>& x, const std::vector<double>& more, double weig
 }  // namespace
 
 PlainModel::PlainModel(const std::string& path) {
-  const GgufFile file = must(GgufFile::open(path));
-  config_ = must(read_config(file));
+  const GgufFile file = required(GgufFile::open(path));
+  config_ = required(read_config(file));
   pairs_are_neighbours_ = config_.architecture == "llama";
   for (const GgufTensor& tensor : file.tensors()) {
     tensors_[tensor.name] = {
@@ -42,7 +36,8 @@ PlainModel::PlainModel(const std::string& path) {
 }
 
 void PlainModel::forget() {
-  caches_.assign(config_.n_layers, {});
+  keys_.assign(config_.n_layers, {});
+  values_.assign(config_.n_layers, {});
 }
 
 const PlainModel::Matrix& PlainModel::of_layer(std::uint32_t layer, const char* name) const {
@@ -129,22 +124,23 @@ PlainModel::Vector PlainModel::project(std::uint32_t layer, const std::string& w
 }
 
 PlainModel::Vector PlainModel::attend(std::uint32_t layer, const Vector& x) {
-  Cache& cache = caches_[layer];
+  std::vector<Vector>& keys = keys_[layer];
+  std::vector<Vector>& values = values_[layer];
   Vector q = project(layer, "attn_q", x);
   Vector k = project(layer, "attn_k", x);
   norm_heads(q, find(layer, "attn_q_norm.weight"));
   norm_heads(k, find(layer, "attn_k_norm.weight"));
-  rotate(q, cache.keys.size());
-  rotate(k, cache.keys.size());
-  cache.keys.push_back(k);
-  cache.values.push_back(project(layer, "attn_v", x));
+  rotate(q, keys.size());
+  rotate(k, keys.size());
+  keys.push_back(k);
+  values.push_back(project(layer, "attn_v", x));
   const std::size_t dim = config_.head_dim;
   const std::size_t sharing = config_.n_heads / config_.n_kv_heads;
   Vector out(q.size());
   for (std::size_t head = 0; head < config_.n_heads; ++head) {
     const std::size_t from = head / sharing * dim;
     Vector weights;
-    for (const Vector& key : cache.keys) {
+    for (const Vector& key : keys) {
       const auto begin = q.begin() + static_cast<std::ptrdiff_t>(head * dim);
       const auto with = key.begin() + static_cast<std::ptrdiff_t>(from);
       weights.push_back(
@@ -156,7 +152,7 @@ PlainModel::Vector PlainModel::attend(std::uint32_t layer, const Vector& x) {
     for (double& weight : weights) sum += weight = std::exp(weight - highest);
     for (std::size_t p = 0; p < weights.size(); ++p)
       for (std::size_t d = 0; d < dim; ++d)
-        out[head * dim + d] += weights[p] / sum * cache.values[p][from + d];
+        out[head * dim + d] += weights[p] / sum * values[p][from + d];
   }
   return project(layer, "attn_output", out);
 }

@@ -34,10 +34,6 @@ class PlainModel {
     std::size_t columns = 0;
     Vector values;  // [rows, columns]
   };
-  struct Cache {
-    std::vector<Vector> keys;    // [positions][n_kv_heads · head_dim]
-    std::vector<Vector> values;  // likewise
-  };
 
   const Matrix& matrix(const std::string& name) const { return tensors_.at(name + ".weight"); }
   const Matrix& of_layer(std::uint32_t layer, const char* name) const;
@@ -59,7 +55,8 @@ class PlainModel {
   ModelConfig config_;
   bool pairs_are_neighbours_ = true;
   std::map<std::string, Matrix> tensors_;
-  std::vector<Cache> caches_;  // [n_layers]
+  std::vector<std::vector<Vector>> keys_;    // [n_layers][positions][n_kv_heads · head_dim]
+  std::vector<std::vector<Vector>> values_;  // likewise
 };
 
 }  // namespace leasehold::testing

@@ -21,13 +21,6 @@
 
 namespace leasehold {
 
-/// Ignores refusals.
-class NullRefusalListener final : public RefusalListener {
- public:
-  void refused(const GateRefusal&) noexcept override {}
-  void quiet_progress() noexcept override {}
-};
-
 /// Backend and memory of a local model on a device other than the CPU.
 class LocalPlacement {
  public:

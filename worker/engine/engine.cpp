@@ -42,9 +42,7 @@ Engine::Engine(const EngineConfig& config, const Dependencies& dependencies)
       transformer_(config.model, config.kv_type, scratch_limits(config.limits),
                    *dependencies.backend),
       memory_(transformer_.kv_layout().block_size_bytes()),
-      scheduler_(with_model_limits(config.limits, config.model, memory_.block_size_bytes())) {
-  config_.limits = with_model_limits(config.limits, config.model, memory_.block_size_bytes());
-}
+      scheduler_(with_model_limits(config.limits, config.model, memory_.block_size_bytes())) {}
 
 BackendLimits Engine::backend_limits(const ModelConfig& model, const SchedulerLimits& limits) {
   return Transformer::backend_limits(model, scratch_limits(limits));
@@ -88,9 +86,8 @@ std::optional<Completed> Engine::completion_for(LeaseId lease) const {
   const LeaseWord word = deps_.table->word_of(lease);
   if (word.state() != LeaseState::Live) return revoked(lease, word);
   // A lease ends at its deadline, also while the broker is disconnected.
-  const LeaseTime time{
-      .deadline = deps_.table->deadline(lease),
-      .broker_disconnected = deps_.broker_disconnected != nullptr && *deps_.broker_disconnected};
+  const LeaseTime time{.deadline = deps_.table->deadline(lease),
+                       .broker_disconnected = *deps_.broker_disconnected};
   const LocalStop stop = lease_stop(time, deps_.clock->now());
   if (stop == LocalStop::None) return std::nullopt;
   return stopped_by(stop, lease);
@@ -305,7 +302,7 @@ SequenceMask Engine::decide(const StepPlan& plan, const StepBatch& batch) {
     for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
       if (!permit.is_live(i)) continue;
       Sequence& sequence = *plan.parts[i].sequence;
-      commit_record(record_pieces_, batch.record(i), config_.limits.max_context,
+      commit_record(record_pieces_, batch.record(i), config_.model.n_context,
                     sequence.record_commit(plan.parts[i].n_rows, next_token(i)), sequence.record);
     }
     deps_.backend->write(permit, record_pieces_.pieces());

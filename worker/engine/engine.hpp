@@ -55,7 +55,7 @@ class Engine {
     ThreadGate* commit_gate = nullptr;  ///< Of the engine thread alone.
     RevocationObserver* observer = nullptr;
     const Clock* clock = nullptr;
-    /// True while the broker is disconnected and cannot renew a lease. Null: it never is.
+    /// True while the broker is disconnected and cannot renew a lease.
     const std::atomic<bool>* broker_disconnected = nullptr;
     const Tokenizer* tokenizer = nullptr;
   };
@@ -76,7 +76,7 @@ class Engine {
   // ---- leases
 
   std::uint64_t kv_block_size_bytes() const { return memory_.block_size_bytes(); }
-  void add_lease(TenancyConfig config) { scheduler_.add_lease(std::move(config)); }
+  void add_lease(Tenancy tenancy) { scheduler_.add_lease(std::move(tenancy)); }
   void set_quota(LeaseId lease, std::uint32_t max_concurrent, std::uint32_t max_blocks) {
     scheduler_.set_quota(lease, max_concurrent, max_blocks);
   }

@@ -9,7 +9,7 @@ Completed stopped_by(LocalStop local, LeaseId lease) {
       return {.reason = CompletionReason::DeadlineExceeded};
     case LocalStop::LeaseExpired:
       return {.reason = CompletionReason::Revoked,
-              .revocation = RevocationInfo{lease, false, RevokeReason::TtlExpired}};
+              .revocation = RevocationInfo{lease, RevokeReason::TtlExpired}};
     case LocalStop::BrokerLost:
     case LocalStop::None:
       break;
@@ -30,8 +30,7 @@ Completed completion_of(const Sequence& sequence, LeaseWord seen, LocalStop loca
     // The slot has a newer generation: this lease is fenced, and its reason is overwritten.
     completed = {
         .reason = same_generation ? CompletionReason::Revoked : CompletionReason::LeaseFenced,
-        .revocation =
-            RevocationInfo{lease, false, same_generation ? seen.reason() : RevokeReason::None}};
+        .revocation = RevocationInfo{lease, same_generation ? seen.reason() : RevokeReason::None}};
   }
   completed.engine_request_id = sequence.request.engine_request_id;
   completed.emitted_tokens = sequence.emitted();
@@ -49,7 +48,7 @@ StepRefusals::StepRefusals(const StepPlan& plan, const TableReader& table, const
 void StepRefusals::refused(const GateRefusal& refusal) noexcept {
   if (refusal.sequence != GateRefusal::kEngine) return sequence_refused(refusal);
   const TimePoint now = clock_->now();
-  observer_->engine_refused(describe(refusal, now), now);
+  observer_->lease_found_revoked(describe(refusal, now), now);
 }
 
 void StepRefusals::sequence_refused(const GateRefusal& refusal) {

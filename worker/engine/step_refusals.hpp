@@ -20,9 +20,8 @@ class RevocationObserver {
   /// A request has ended; `what` says where the forward pass was.
   virtual void completed_early(const Completed& completed, const events::ForwardRevoked& what,
                                TimePoint at) noexcept = 0;
-  /// A lease of the weights was refused.
-  virtual void engine_refused(const events::ForwardRevoked& what, TimePoint at) noexcept = 0;
-  /// A tenant's lease was found revoked between two steps. Its requests end with the next report.
+  /// A lease was found revoked: one of the weights during a step, or a tenant's between two steps,
+  /// whose requests end with the next report.
   virtual void lease_found_revoked(const events::ForwardRevoked& what, TimePoint at) noexcept = 0;
   /// A unit that refused something is over; the broker may check for quiet again.
   virtual void quiet_progress() noexcept = 0;

@@ -25,6 +25,13 @@ struct GateDependencies {
 std::vector<ThreadGate> make_gates(const GateDependencies& dependencies, std::uint32_t first,
                                    std::uint32_t count);
 
+/// For gate sets whose refusals nobody waits for.
+class NullRefusalListener final : public RefusalListener {
+ public:
+  void refused(const GateRefusal&) noexcept override {}
+  void quiet_progress() noexcept override {}
+};
+
 /// Contains the fault point between the poll and the run of a unit, and pauses every unit there
 /// except weight loads, so that people can watch. Threads: any.
 class UnitProbe final : public GateProbe {

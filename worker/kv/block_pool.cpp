@@ -12,10 +12,6 @@ BlockPool::Extent* BlockPool::find(ExtentId id) {
   return found == extents_.end() ? nullptr : &*found;
 }
 
-const BlockPool::Extent* BlockPool::find(ExtentId id) const {
-  return const_cast<BlockPool*>(this)->find(id);
-}
-
 void BlockPool::add_extent(ExtentId extent, std::uint32_t blocks) {
   expects(find(extent) == nullptr, "an extent is added to a pool once");
   Extent added{.id = extent, .free = std::vector<std::uint32_t>(blocks), .held = {}};
@@ -45,8 +41,8 @@ void BlockPool::release(BlockId block) {
 }
 
 bool BlockPool::holds(BlockId block) const {
-  const Extent* extent = find(block.extent);
-  return extent != nullptr && block.index < extent->held.size() && extent->held[block.index];
+  const auto extent = std::ranges::find(extents_, block.extent, &Extent::id);
+  return extent != extents_.end() && block.index < extent->held.size() && extent->held[block.index];
 }
 
 std::vector<ExtentId> BlockPool::remove_free_extents(std::uint32_t count) {

@@ -40,7 +40,6 @@ class BlockPool {
   std::uint32_t free_blocks() const;
   std::uint32_t held_blocks() const;
   std::uint32_t total_blocks() const;
-  std::uint32_t extent_count() const { return static_cast<std::uint32_t>(extents_.size()); }
 
  private:
   struct Extent {
@@ -49,7 +48,6 @@ class BlockPool {
     std::vector<bool> held;           // by index
   };
   Extent* find(ExtentId id);
-  const Extent* find(ExtentId id) const;
 
   std::vector<Extent> extents_;
 };

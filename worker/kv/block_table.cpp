@@ -20,7 +20,6 @@ Result<void> take_blocks(std::uint32_t count, BlockPool& pool, std::vector<Block
 }  // namespace
 
 Result<void> BlockTable::reserve(std::uint32_t n_positions, BlockPool& pool) {
-  expects(state_ != KvState::Freed, "no block is reserved in a freed block table");
   const std::uint32_t needed = (n_positions + tokens_per_block_ - 1) / tokens_per_block_;
   const auto held = static_cast<std::uint32_t>(blocks_.size());
   if (needed <= held) return {};
@@ -36,7 +35,6 @@ void BlockTable::commit(std::uint32_t n_positions) {
   expects(n_positions >= committed_ && n_positions <= blocks_.size() * tokens_per_block_,
           "committed positions have blocks and only grow");
   committed_ = n_positions;
-  state_ = KvState::Active;
 }
 
 void BlockTable::free(BlockPool& pool) {
@@ -44,7 +42,6 @@ void BlockTable::free(BlockPool& pool) {
   for (const BlockId block : record_blocks_) pool.release(block);
   blocks_.clear();
   record_blocks_.clear();
-  state_ = KvState::Freed;
 }
 
 }  // namespace leasehold

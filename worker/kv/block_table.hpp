@@ -1,6 +1,5 @@
 /// The blocks of one sequence, in order of position, and the blocks of its record.
 ///
-/// States: Allocated (admission took its first blocks) → Active (rows were committed) → Freed.
 /// Blocks come from one lease's pool and go back to it all at once.
 #pragma once
 
@@ -11,8 +10,6 @@
 #include "worker/kv/block_pool.hpp"
 
 namespace leasehold {
-
-enum class KvState : std::uint8_t { Allocated, Active, Freed };
 
 class BlockTable {
  public:
@@ -32,7 +29,6 @@ class BlockTable {
   /// Gives every block back to the pool.
   void free(BlockPool& pool);
 
-  KvState state() const { return state_; }
   std::uint32_t committed() const { return committed_; }
   std::span<const BlockId> blocks() const { return blocks_; }
   std::span<const BlockId> record_blocks() const { return record_blocks_; }
@@ -40,7 +36,6 @@ class BlockTable {
  private:
   std::uint32_t tokens_per_block_;
   std::uint32_t committed_ = 0;
-  KvState state_ = KvState::Allocated;
   std::vector<BlockId> blocks_;
   std::vector<BlockId> record_blocks_;
 };

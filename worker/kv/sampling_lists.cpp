@@ -10,96 +10,70 @@ bool has_lists(const SamplingParams& params) {
          params.grammar.kind != GrammarKind::None;
 }
 
-class Packer {
- public:
-  template <class T>
-  void add(const T* values, std::size_t count) {
-    const auto* from = reinterpret_cast<const std::byte*>(values);
-    bytes_.insert(bytes_.end(), from, from + count * sizeof(T));
-  }
-  /// Adds the count, then the values.
-  template <class List>
-  void add_list(const List& values) {
-    add_count(values.size());
-    add(values.data(), values.size());
-  }
-  void add_count(std::size_t count) {
-    const auto value = static_cast<std::uint32_t>(count);
-    add(&value, 1);
-  }
-  std::vector<std::byte> take() && { return std::move(bytes_); }
+void append_count(std::vector<std::byte>& to, std::size_t count) {
+  const auto value = static_cast<std::uint32_t>(count);
+  const auto bytes = std::as_bytes(std::span(&value, 1));
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
 
- private:
-  std::vector<std::byte> bytes_;
-};
+/// Appends the count, then the values.
+void append_list(std::vector<std::byte>& to, const auto& values) {
+  append_count(to, values.size());
+  const auto bytes = std::as_bytes(std::span(values));
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
 
 std::unexpected<Error> corrupt() {
   return fail(Errc::FileCorrupt, "the sampling parameters of a sequence record are damaged");
 }
 
-class Unpacker {
- public:
-  explicit Unpacker(std::span<const std::byte> bytes) : rest_(bytes) {}
+/// Takes a count from the front of `rest`.
+Result<std::uint32_t> take_count(std::span<const std::byte>& rest) {
+  std::uint32_t value = 0;
+  if (rest.size() < sizeof(value)) return corrupt();
+  std::memcpy(&value, rest.data(), sizeof(value));
+  rest = rest.subspan(sizeof(value));
+  return value;
+}
 
-  Result<std::uint32_t> count() {
-    std::uint32_t value = 0;
-    if (rest_.size() < sizeof(value)) return corrupt();
-    std::memcpy(&value, rest_.data(), sizeof(value));
-    rest_ = rest_.subspan(sizeof(value));
-    return value;
-  }
-  template <class List>
-  Result<void> list(List& values) {
-    using T = typename List::value_type;
-    const std::uint32_t n = TRY(count());
-    if (n > rest_.size() / sizeof(T)) return corrupt();
-    values.resize(n);
-    if (n > 0) std::memcpy(values.data(), rest_.data(), n * sizeof(T));
-    rest_ = rest_.subspan(n * sizeof(T));
-    return {};
-  }
-  bool at_end() const { return rest_.empty(); }
-
- private:
-  std::span<const std::byte> rest_;
-};
+template <class List>
+Result<void> take_list(std::span<const std::byte>& rest, List& values) {
+  using T = typename List::value_type;
+  const std::uint32_t n = TRY(take_count(rest));
+  if (n > rest.size() / sizeof(T)) return corrupt();
+  values.resize(n);
+  if (n > 0) std::memcpy(values.data(), rest.data(), n * sizeof(T));
+  rest = rest.subspan(n * sizeof(T));
+  return {};
+}
 
 }  // namespace
 
-std::size_t sampling_lists_bytes(const SamplingParams& params) {
-  if (!has_lists(params)) return 0;
-  std::size_t bytes = 5 * sizeof(std::uint32_t) + params.logit_bias.size() * sizeof(LogitBias) +
-                      params.stop_tokens.size() * sizeof(TokenId) + params.grammar.text.size();
-  for (const std::string& stop : params.stop) bytes += sizeof(std::uint32_t) + stop.size();
-  return bytes;
-}
-
 std::vector<std::byte> pack_sampling_lists(const SamplingParams& params) {
   if (!has_lists(params)) return {};
-  Packer packer;
-  packer.add_list(params.logit_bias);
-  packer.add_list(params.stop_tokens);
-  packer.add_count(params.stop.size());
-  for (const std::string& stop : params.stop) packer.add_list(stop);
-  packer.add_count(static_cast<std::size_t>(params.grammar.kind));
-  packer.add_list(params.grammar.text);
-  return std::move(packer).take();
+  std::vector<std::byte> bytes;
+  append_list(bytes, params.logit_bias);
+  append_list(bytes, params.stop_tokens);
+  append_count(bytes, params.stop.size());
+  for (const std::string& stop : params.stop) append_list(bytes, stop);
+  append_count(bytes, static_cast<std::size_t>(params.grammar.kind));
+  append_list(bytes, params.grammar.text);
+  return bytes;
 }
 
 Result<void> unpack_sampling_lists(std::span<const std::byte> bytes, SamplingParams& params) {
   if (bytes.empty()) return {};
-  Unpacker unpacker(bytes);
-  TRY(unpacker.list(params.logit_bias));
-  TRY(unpacker.list(params.stop_tokens));
-  const std::uint32_t stops = TRY(unpacker.count());
+  TRY(take_list(bytes, params.logit_bias));
+  TRY(take_list(bytes, params.stop_tokens));
+  const std::uint32_t stops = TRY(take_count(bytes));
   if (stops > SamplingParams::kMaxStops) return corrupt();
   params.stop.resize(stops);
-  for (std::string& stop : params.stop) TRY(unpacker.list(stop));
-  const std::uint32_t kind = TRY(unpacker.count());
+  for (std::string& stop : params.stop) TRY(take_list(bytes, stop));
+  const std::uint32_t kind = TRY(take_count(bytes));
   if (kind > static_cast<std::uint32_t>(GrammarKind::JsonSchema)) return corrupt();
   params.grammar.kind = static_cast<GrammarKind>(kind);
-  TRY(unpacker.list(params.grammar.text));
-  if (!unpacker.at_end()) return corrupt();
+  TRY(take_list(bytes, params.grammar.text));
+  if (!bytes.empty()) return corrupt();
   return {};
 }
 

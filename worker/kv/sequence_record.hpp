@@ -56,6 +56,7 @@ struct SequenceRecord {
   std::uint32_t committed = 0;  ///< Positions whose keys and values are in the cache.
   std::vector<TokenId> tokens;  ///< Prompt and emitted.
   std::vector<BlockId> blocks;  ///< Of the KV cache, in order of position.
+  bool operator==(const SequenceRecord&) const = default;
 };
 
 /// The pieces a commit writes into the records of its sequences, gathered for one write of the

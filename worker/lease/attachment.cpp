@@ -10,13 +10,6 @@ namespace {
 
 constexpr Duration kAttachTimeout = std::chrono::seconds(10);
 
-Result<void> check_reply(const wire::WorkerAttached& answer) {
-  if (answer.worker.value < kMaxWorkers) return {};
-  return fail(
-      Errc::UntrustedSegment,
-      fmt::format("the broker assigned worker id {}, beyond the limit", answer.worker.value));
-}
-
 }  // namespace
 
 Result<Attachment> attach_worker(BrokerLink& broker, const std::string& worker_name) {
@@ -29,7 +22,11 @@ Result<Attachment> attach_worker(BrokerLink& broker, const std::string& worker_n
                 fmt::format("the answer to worker.attach has {} descriptors, 3 are expected",
                             reply.fds.size()));
   }
-  TRY(check_reply(answer));
+  if (answer.worker.value >= kMaxWorkers) {
+    return fail(
+        Errc::UntrustedSegment,
+        fmt::format("the broker assigned worker id {}, beyond the limit", answer.worker.value));
+  }
   const TokenKey key = TRY(token_key_from_hex(answer.token_key));
   TableReader table = TRY(TableReader::attach(std::move(reply.fds[0])));
   WorkerSegmentWriter segment = TRY(WorkerSegmentWriter::attach(std::move(reply.fds[1])));

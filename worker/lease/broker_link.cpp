@@ -56,15 +56,9 @@ void BrokerLink::call_async(const std::string& method, control::Payload params,
 void BrokerLink::report(const events::Event& event, TimePoint at) {
   // Serialised on the I/O thread: the caller may be a gate thread within a unit.
   boost::asio::post(*io_, [this, event, at] {
-    std::string text = events::to_json(event, at).dump();
-    if (!buffering_) return send_report(std::move(text));
-    buffered_.push(std::move(text));
+    buffered_.push(events::to_json(event, at).dump());
+    if (!buffering_) flush_reports();
   });
-}
-
-void BrokerLink::send_report(std::string event) {
-  const wire::EventReport report{.events = {std::move(event)}};
-  peer_->notify(std::string(report.kMethod), {.body = report.to_json()});
 }
 
 void BrokerLink::flush_reports() {

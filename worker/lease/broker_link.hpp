@@ -51,7 +51,6 @@ class BrokerLink {
   BrokerLink(boost::asio::io_context& io, std::string path, Handlers handlers)
       : io_(&io), path_(std::move(path)), handlers_(std::move(handlers)) {}
   std::shared_ptr<control::Peer> make_peer(control::Socket socket);
-  void send_report(std::string event);
 
   boost::asio::io_context* io_;
   std::string path_;

@@ -61,9 +61,9 @@ Result<void> LeaseService::grant(Payload params, Responder& respond) {
                                    respond = std::move(respond)]() mutable {
     auto mapped = map_all(*deps_.regions, grant, std::move(fds));
     fault_point(FaultSite::WorkerExtentsMapped);
-    boost::asio::post(*deps_.io, [this, done = MappedGrant{std::move(grant), std::move(respond),
-                                                           std::move(mapped)}]() mutable {
-      on_mapped(std::move(done));
+    boost::asio::post(*deps_.io, [this, grant = std::move(grant), mapped = std::move(mapped),
+                                  respond = std::move(respond)]() mutable {
+      on_mapped(std::move(grant), std::move(mapped), std::move(respond));
     });
   });
   return {};
@@ -84,15 +84,15 @@ Result<void> LeaseService::keep_extent_fds(const wire::LeaseGrant& grant,
   return {};
 }
 
-void LeaseService::on_mapped(MappedGrant granted) {
-  if (!granted.mapped) {
-    for (const ExtentId extent : granted.grant.extents)
-      extent_fds_[granted.grant.lease].erase(extent);
-    grant_installed(granted.grant.lease);
-    return granted.respond(std::unexpected(granted.mapped.error()));
+void LeaseService::on_mapped(wire::LeaseGrant granted, Result<std::vector<LeasedMapping>> done,
+                             Responder responder) {
+  if (!done) {
+    for (const ExtentId extent : granted.extents) extent_fds_[granted.lease].erase(extent);
+    grant_installed(granted.lease);
+    return responder(std::unexpected(done.error()));
   }
-  deps_.loop->post([this, grant = std::move(granted.grant), mapped = std::move(*granted.mapped),
-                    respond = std::move(granted.respond)](Engine& engine) mutable {
+  deps_.loop->post([this, grant = std::move(granted), mapped = *std::move(done),
+                    respond = std::move(responder)](Engine& engine) mutable {
     if (!engine.scheduler().has_lease(grant.lease)) {
       engine.add_lease({.lease = grant.lease,
                         .tenant = grant.tenant,
@@ -251,10 +251,10 @@ void LeaseService::grow(const std::vector<GrowthRequest>& growth_requests) {
         (growth.blocks + deps_.blocks_per_extent - 1) / deps_.blocks_per_extent;
     const wire::LeaseGrow request{
         .lease = growth.lease, .extents = extents, .request_id = {mint_request_id()}};
-    broker_->call_async(std::string(request.kMethod), {.body = request.to_json()},
-                        [this, lease = growth.lease](const Result<Payload>& reply) {
-                          on_growth_reply(lease, reply);
-                        });
+    deps_.broker->call_async(std::string(request.kMethod), {.body = request.to_json()},
+                             [this, lease = growth.lease](const Result<Payload>& reply) {
+                               on_growth_reply(lease, reply);
+                             });
   }
 }
 

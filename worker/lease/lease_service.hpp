@@ -29,6 +29,7 @@ class LeaseService {
     boost::asio::io_context* io = nullptr;
     boost::asio::any_io_executor mapper;  ///< Of one thread, so grants are mapped in order.
     boost::asio::any_io_executor unmapper;
+    BrokerLink* broker = nullptr;
     EngineLoop* loop = nullptr;
     Engine* engine = nullptr;  ///< For calls allowed during a step.
     const TableReader* table = nullptr;
@@ -42,7 +43,6 @@ class LeaseService {
   };
   explicit LeaseService(Dependencies dependencies) : deps_(std::move(dependencies)) {}
 
-  void set_broker(BrokerLink* broker) { broker_ = broker; }
   void set_blocks_per_extent(std::uint32_t blocks) { deps_.blocks_per_extent = blocks; }
 
   void on_call(const std::string& method, control::Payload params, control::Responder respond);
@@ -60,15 +60,11 @@ class LeaseService {
   void grow(const std::vector<GrowthRequest>& growth_requests);
 
  private:
-  /// A grant and its mappings, or why mapping failed.
-  struct MappedGrant {
-    wire::LeaseGrant grant;
-    control::Responder respond;
-    Result<std::vector<LeasedMapping>> mapped;
-  };
   Result<void> grant(control::Payload params, control::Responder& respond);
   Result<void> keep_extent_fds(const wire::LeaseGrant& grant, const std::vector<UniqueFd>& fds);
-  void on_mapped(MappedGrant granted);
+  /// `done`: the mappings, or why mapping failed.
+  void on_mapped(wire::LeaseGrant granted, Result<std::vector<LeasedMapping>> done,
+                 control::Responder responder);
   Result<void> quiesce(const control::Json& body, control::Responder& respond);
   Result<void> unmap(const control::Json& body, control::Responder& respond);
   void unmap_fenced(LeaseId lease, control::Responder respond);
@@ -81,7 +77,6 @@ class LeaseService {
   void on_growth_reply(LeaseId lease, const Result<control::Payload>& reply);
 
   Dependencies deps_;
-  BrokerLink* broker_ = nullptr;
   std::map<LeaseId, std::map<ExtentId, UniqueFd>> extent_fds_;  // of everything granted; I/O thread
   std::map<LeaseId, int> grants_in_flight_;                     // not in the engine yet; I/O thread
   std::mutex mutex_;

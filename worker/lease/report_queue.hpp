@@ -4,7 +4,6 @@
 /// Pure. Threads: one.
 #pragma once
 
-#include <cstdint>
 #include <deque>
 #include <iterator>
 #include <string>
@@ -20,9 +19,7 @@ class ReportQueue {
   /// Adds a report; a full queue drops its oldest one.
   void push(std::string report) {
     waiting_.push_back(std::move(report));
-    if (waiting_.size() <= kMaxKept) return;
-    waiting_.pop_front();
-    ++dropped_;
+    if (waiting_.size() > kMaxKept) waiting_.pop_front();
   }
 
   /// Takes the oldest reports, for one message.
@@ -36,11 +33,9 @@ class ReportQueue {
   }
 
   bool empty() const { return waiting_.empty(); }
-  std::uint64_t dropped() const { return dropped_; }  ///< Since construction.
 
  private:
   std::deque<std::string> waiting_;
-  std::uint64_t dropped_ = 0;
 };
 
 }  // namespace leasehold

@@ -1,9 +1,12 @@
 #include "worker/lease/weights_source.hpp"
 
+#include <fmt/format.h>
+
 #include <thread>
 
 #include "common/fault_point.hpp"
 #include "common/random.hpp"
+#include "worker/engine/worker_gates.hpp"
 #include "worker/lease/retry_while_loading.hpp"
 
 namespace leasehold {
@@ -14,12 +17,11 @@ constexpr auto kOpenRetryInterval = std::chrono::milliseconds(100);
 // Steps are numbered from 1 and loads from here, so that a gate never confuses them.
 constexpr std::uint64_t kFirstLoad = std::uint64_t{1} << 63;
 
-/// Ignores refusals during a load: copy_weights returns them.
-class NullRefusalListener final : public RefusalListener {
- public:
-  void refused(const GateRefusal&) noexcept override {}
-  void quiet_progress() noexcept override {}
-};
+Result<UniqueFd> only_descriptor(control::Payload reply, std::string_view method) {
+  if (reply.fds.size() == 1) return std::move(reply.fds[0]);
+  return fail(Errc::UntrustedSegment,
+              fmt::format("the answer to {} does not have exactly one descriptor", method));
+}
 
 }  // namespace
 
@@ -28,7 +30,8 @@ Result<Weights> WeightsSource::acquire() {
   total_bytes_ = plan_->size_bytes();
   std::vector<Weights::MappedPart> mapped_parts;
   for (const WeightsPart& part : plan_->parts) {
-    control::Payload reply = TRY(open_with_retry(part));
+    control::Payload reply = TRY(retry_while_loading(
+        [&] { return open(part); }, [] { std::this_thread::sleep_for(kOpenRetryInterval); }));
     mapped_parts.push_back(TRY(map_part(part, std::move(reply))));
     done_bytes_ += part.layout.size_bytes;
   }
@@ -61,12 +64,8 @@ Result<void> WeightsSource::reopen_replaced_file(const WeightsPart& part) {
 Result<Weights::MappedPart> WeightsSource::map_part(const WeightsPart& part,
                                                     control::Payload reply) {
   const wire::WeightsOpened opened = TRY(wire::WeightsOpened::from_json(reply.body));
-  if (reply.fds.size() != 1) {
-    return fail(Errc::UntrustedSegment,
-                "the answer to weights.open does not have exactly one descriptor");
-  }
+  UniqueFd readable = TRY(only_descriptor(std::move(reply), wire::WeightsOpen::kMethod));
   const LeaseDependency lease = TRY(deps_.table->dependency(opened.lease));
-  UniqueFd readable = std::move(reply.fds[0]);
   if (!opened.published) {
     readable = TRY(fill_and_publish(part, opened.region, lease, std::move(readable)));
   }
@@ -90,11 +89,6 @@ Result<control::Payload> WeightsSource::open(const WeightsPart& part) {
   return deps_.broker->call(std::string(request.kMethod), {.body = request.to_json()}, kTimeout);
 }
 
-Result<control::Payload> WeightsSource::open_with_retry(const WeightsPart& part) {
-  return retry_while_loading([&] { return open(part); },
-                             [] { std::this_thread::sleep_for(kOpenRetryInterval); });
-}
-
 Result<UniqueFd> WeightsSource::fill_and_publish(const WeightsPart& part, RegionId region,
                                                  LeaseDependency lease, UniqueFd writable) {
   TRY(fill(part, lease, std::move(writable)));
@@ -102,18 +96,14 @@ Result<UniqueFd> WeightsSource::fill_and_publish(const WeightsPart& part, Region
   const wire::WeightsPublish request{.region = region, .request_id = {mint_request_id()}};
   control::Payload reply =
       TRY(deps_.broker->call(std::string(request.kMethod), {.body = request.to_json()}, kTimeout));
-  if (reply.fds.size() != 1) {
-    return fail(Errc::UntrustedSegment,
-                "the answer to weights.publish does not have exactly one descriptor");
-  }
-  return std::move(reply.fds[0]);
+  return only_descriptor(std::move(reply), request.kMethod);
 }
 
 Result<void> WeightsSource::fill(const WeightsPart& part, LeaseDependency lease,
                                  UniqueFd writable) {
   const LeasedMapping region =
       TRY(deps_.regions->map(std::move(writable), part.layout.size_bytes, MapAccess::ReadWrite));
-  NullRefusalListener listener;
+  NullRefusalListener listener;  // copy_weights returns a refusal
   GateSet gates(kFirstLoad + ++loads_, never_stopped_, listener);
   gates.add_engine_lease(lease);
   gates.add_sequence({});

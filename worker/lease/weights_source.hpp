@@ -53,7 +53,6 @@ class WeightsSource {
  private:
   Result<Weights::MappedPart> map_part(const WeightsPart& part, control::Payload reply);
   Result<control::Payload> open(const WeightsPart& part);
-  Result<control::Payload> open_with_retry(const WeightsPart& part);
   Result<UniqueFd> fill_and_publish(const WeightsPart& part, RegionId region, LeaseDependency lease,
                                     UniqueFd writable);
   Result<void> fill(const WeightsPart& part, LeaseDependency lease, UniqueFd writable);

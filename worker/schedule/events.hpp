@@ -26,7 +26,6 @@ struct Token {
 /// Why a lease ended a request.
 struct RevocationInfo {
   LeaseId lease;
-  bool engine_scope = false;
   RevokeReason reason = RevokeReason::None;
 };
 
@@ -45,10 +44,6 @@ struct AdmissionRejected {
   Error reason;
 };
 
-struct Preempted {
-  RequestId engine_request_id;
-};
-
 /// A request continues under another lease.
 struct Rebound {
   RequestId engine_request_id;
@@ -57,6 +52,6 @@ struct Rebound {
   std::uint32_t replayed_tokens = 0;  ///< The prompt and the tokens emitted before.
 };
 
-using SchedulerEvent = std::variant<Completed, AdmissionRejected, Preempted, Rebound, Token>;
+using SchedulerEvent = std::variant<Completed, AdmissionRejected, Rebound, Token>;
 
 }  // namespace leasehold

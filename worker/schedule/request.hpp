@@ -41,7 +41,6 @@ enum class CompletionReason : std::uint8_t {
   StopSequence,      ///< A stop token (never sent), or a token that completes a stop string (sent,
                      ///< with its text up to the string).
   Cancelled,
-  Preempted,
   Revoked,
   LeaseFenced,
   DeadlineExceeded,
@@ -58,8 +57,6 @@ constexpr std::string_view name(CompletionReason reason) {
       return "StopSequence";
     case CompletionReason::Cancelled:
       return "Cancelled";
-    case CompletionReason::Preempted:
-      return "Preempted";
     case CompletionReason::Revoked:
       return "Revoked";
     case CompletionReason::LeaseFenced:

@@ -10,12 +10,6 @@
 
 namespace leasehold {
 
-std::uint32_t StepPlan::row_count() const {
-  std::uint32_t rows = 0;
-  for (const PlannedRows& part : parts) rows += part.n_rows;
-  return rows;
-}
-
 // ------------------------------------------------------------------------------------- the tick
 
 StepPlan Scheduler::plan(TimePoint now) {
@@ -42,7 +36,7 @@ bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
   const std::uint32_t positions = sequence.blocks.committed() + n_rows;
   const std::uint32_t more =
       blocks_for(positions) - std::min(blocks_for(positions), blocks_held(sequence));
-  const bool over_quota = more > 0 && tenancy.pool.held_blocks() + more > tenancy.config.max_blocks;
+  const bool over_quota = more > 0 && tenancy.pool.held_blocks() + more > tenancy.max_blocks;
   const bool ok = !over_quota && sequence.blocks.reserve(positions, tenancy.pool).has_value();
   if (over_quota) tenancy.growth_denied = true;  // growing would exceed the quota too
   // Asks one block ahead, so that the broker has answered by the time the block is needed.
@@ -63,7 +57,7 @@ void Scheduler::end_starved() {
     const auto detail = fmt::format(
         "lease {} has no free KV block ({} are held) and the broker lends no more; retry later or "
         "raise the quota",
-        to_string(tenancy.config.lease), tenancy.pool.held_blocks());
+        to_string(tenancy.lease), tenancy.pool.held_blocks());
     end_sequence(*sequence, {.reason = CompletionReason::EngineError,
                              .error = Error{Errc::OutOfBlocks, detail}});
   }
@@ -132,10 +126,8 @@ void Scheduler::drop_expired(TimePoint now) {
   };
   for (auto& [lease, tenancy] : tenancies_) {
     for (const PromptRequest& request : tenancy.waiting) {
-      if (!expired(request)) continue;
-      completed_.push_back({.engine_request_id = request.engine_request_id,
-                            .reason = CompletionReason::DeadlineExceeded,
-                            .emitted_tokens = static_cast<std::uint32_t>(request.emitted.size())});
+      if (expired(request))
+        complete_waiting(request, {.reason = CompletionReason::DeadlineExceeded});
     }
     std::erase_if(tenancy.waiting, expired);
   }
@@ -158,7 +150,7 @@ void Scheduler::admit_round_robin() {
 
 bool Scheduler::admit_one(Tenancy& tenancy) {
   if (tenancy.waiting.empty()) return false;
-  if (running_of(tenancy.config.tenant) >= tenancy.config.max_concurrent) return false;
+  if (running_of(tenancy.tenant) >= tenancy.max_concurrent) return false;
   auto sequence = std::make_unique<Sequence>(tenancy.waiting.front(), limits_.tokens_per_block);
   if (!reserve_first_blocks(*sequence, tenancy)) return false;
   sequence->stop_slot = free_stop_slot();
@@ -179,7 +171,7 @@ bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
   const std::uint32_t record_blocks = record_blocks_of(sequence.request);
   const std::uint32_t needed = blocks_for(positions) + record_blocks;
   const std::uint32_t free = tenancy.pool.free_blocks();
-  if (tenancy.pool.held_blocks() + needed > tenancy.config.max_blocks) return false;
+  if (tenancy.pool.held_blocks() + needed > tenancy.max_blocks) return false;
   if (free >= needed) {
     const bool ok = sequence.blocks.reserve_record(record_blocks, tenancy.pool) &&
                     sequence.blocks.reserve(positions, tenancy.pool);
@@ -190,7 +182,7 @@ bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
     const auto detail = fmt::format(
         "the prompt needs {} KV blocks, lease {} has {} free and the broker lends no more; retry "
         "later",
-        needed, to_string(tenancy.config.lease), free);
+        needed, to_string(tenancy.lease), free);
     rejected_.push_back({sequence.request.engine_request_id, Error{Errc::PoolExhausted, detail}});
     tenancy.waiting.pop_front();
     tenancy.growth_denied = false;
@@ -229,7 +221,7 @@ Result<void> Scheduler::check(const PromptRequest& request) const {
                                                to_string(request.lease)));
   }
   const Tenancy& tenancy = found->second;
-  if (tenancy.config.tenant != request.tenant) {
+  if (tenancy.tenant != request.tenant) {
     return fail(Errc::UnknownTenant, fmt::format("lease {} does not belong to tenant {}",
                                                  to_string(request.lease), request.tenant.value));
   }
@@ -270,11 +262,11 @@ Result<void> Scheduler::check_sizes(const PromptRequest& request, const Tenancy&
                                                  limits_.max_context);
   const std::uint32_t blocks =
       blocks_for(static_cast<std::uint32_t>(most)) + record_blocks_of(request);
-  if (blocks > tenancy.config.max_blocks) {
+  if (blocks > tenancy.max_blocks) {
     return fail(Errc::QuotaBlocks,
                 fmt::format("up to {} tokens need {} KV blocks, and tenant {} may hold {}; ask "
                             "for fewer tokens",
-                            most, blocks, request.tenant.value, tenancy.config.max_blocks));
+                            most, blocks, request.tenant.value, tenancy.max_blocks));
   }
   return {};
 }
@@ -301,9 +293,7 @@ Result<void> Scheduler::cancel(const RequestId& engine_request_id) {
     const auto found =
         std::ranges::find(tenancy.waiting, engine_request_id, &PromptRequest::engine_request_id);
     if (found == tenancy.waiting.end()) continue;
-    completed_.push_back({.engine_request_id = engine_request_id,
-                          .reason = CompletionReason::Cancelled,
-                          .emitted_tokens = static_cast<std::uint32_t>(found->emitted.size())});
+    complete_waiting(*found, {.reason = CompletionReason::Cancelled});
     tenancy.waiting.erase(found);
     return {};
   }
@@ -326,7 +316,7 @@ std::uint32_t Scheduler::waiting_count() const {
 std::uint32_t Scheduler::running_of(const TenantId& tenant) const {
   std::uint32_t running = 0;
   for (const auto& [lease, tenancy] : tenancies_) {
-    if (tenancy.config.tenant == tenant) running += tenancy.running;
+    if (tenancy.tenant == tenant) running += tenancy.running;
   }
   return running;
 }

@@ -16,13 +16,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <vector>
 
 #include "worker/schedule/events.hpp"
 #include "worker/schedule/sequence.hpp"
-#include "worker/schedule/tenancy.hpp"
 
 namespace leasehold {
 
@@ -46,7 +46,6 @@ struct PlannedRows {
 
 struct StepPlan {
   std::vector<PlannedRows> parts;
-  std::uint32_t row_count() const;
 };
 
 /// A token drawn for a sequence.
@@ -62,14 +61,27 @@ struct GrowthRequest {
   std::uint32_t blocks = 0;
 };
 
+/// A lease as the scheduler knows it: its tenant, its quota, its blocks and its waiting requests.
+struct Tenancy {
+  LeaseId lease;
+  TenantId tenant;
+  std::uint32_t max_concurrent = 1;
+  std::uint32_t max_blocks = 0;
+  BlockPool pool;
+  std::deque<PromptRequest> waiting;
+  std::uint32_t running = 0;
+  bool growth_denied = false;       ///< The broker refused the last GrowthRequest.
+  std::uint32_t blocks_wanted = 0;  ///< For the next GrowthRequest.
+};
+
 class Scheduler {
  public:
   explicit Scheduler(SchedulerLimits limits) : limits_(limits) {}
 
   // ---- leases
 
-  /// Precondition: the lease is not known yet.
-  void add_lease(TenancyConfig config);
+  /// Adds a lease without blocks and requests. Precondition: it is not known yet.
+  void add_lease(Tenancy tenancy);
   /// Sets the tenant's quota. Above it nothing is admitted; running requests go on.
   void set_quota(LeaseId lease, std::uint32_t max_concurrent, std::uint32_t max_blocks);
   void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
@@ -127,6 +139,7 @@ class Scheduler {
   Result<void> check_sizes(const PromptRequest& request, const Tenancy& tenancy) const;
   bool id_in_use(const RequestId& engine_request_id) const;
   void end_waiting(Tenancy& tenancy, const Completed& how);
+  void complete_waiting(const PromptRequest& request, Completed how);
   void drop_expired(TimePoint now);
   void admit_round_robin();
   bool admit_one(Tenancy& tenancy);

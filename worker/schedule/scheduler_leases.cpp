@@ -1,22 +1,22 @@
 // The part of Scheduler that adds, grows, shrinks and ends leases.
-#include <algorithm>
+#include <ranges>
 
 #include "common/expects.hpp"
 #include "worker/schedule/scheduler.hpp"
 
 namespace leasehold {
 
-void Scheduler::add_lease(TenancyConfig config) {
-  expects(!has_lease(config.lease), "a lease is added once");
-  const LeaseId lease = config.lease;
-  tenancies_[lease].config = std::move(config);
+void Scheduler::add_lease(Tenancy tenancy) {
+  const LeaseId lease = tenancy.lease;
+  const bool added = tenancies_.emplace(lease, std::move(tenancy)).second;
+  expects(added, "a lease is added once");
 }
 
 void Scheduler::set_quota(LeaseId lease, std::uint32_t max_concurrent, std::uint32_t max_blocks) {
   const auto found = tenancies_.find(lease);
   if (found == tenancies_.end()) return;
-  found->second.config.max_concurrent = max_concurrent;
-  found->second.config.max_blocks = max_blocks;
+  found->second.max_concurrent = max_concurrent;
+  found->second.max_blocks = max_blocks;
 }
 
 void Scheduler::add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks) {
@@ -62,19 +62,19 @@ void Scheduler::end_all(const Error& error) {
 }
 
 void Scheduler::end_waiting(Tenancy& tenancy, const Completed& how) {
-  for (const PromptRequest& request : tenancy.waiting) {
-    Completed completed = how;
-    completed.engine_request_id = request.engine_request_id;
-    completed.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
-    completed_.push_back(std::move(completed));
-  }
+  for (const PromptRequest& request : tenancy.waiting) complete_waiting(request, how);
   tenancy.waiting.clear();
 }
 
+void Scheduler::complete_waiting(const PromptRequest& request, Completed how) {
+  how.engine_request_id = request.engine_request_id;
+  how.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
+  completed_.push_back(std::move(how));
+}
+
 std::vector<LeaseId> Scheduler::leases() const {
-  std::vector<LeaseId> ids;
-  for (const auto& [lease, tenancy] : tenancies_) ids.push_back(lease);
-  return ids;
+  const auto ids = std::views::keys(tenancies_);
+  return {ids.begin(), ids.end()};
 }
 
 }  // namespace leasehold

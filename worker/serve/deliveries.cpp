@@ -35,21 +35,13 @@ void Deliveries::deliver_batch() {
   for (int delivered = 0; delivered < kDeliveryBatchSize; ++delivered) {
     const auto next = queue_.take();
     if (!next) return;
-    deliver_one(*next);
+    std::visit([this](const auto& event) { deliver_one(event); }, *next);
   }
   boost::asio::post(*deps_.io, [this] { deliver_batch(); });
 }
 
-void Deliveries::deliver_one(const SchedulerEvent& event) {
-  if (const auto* token = std::get_if<Token>(&event)) {
-    if (ClientStream* stream = find(token->engine_request_id)) stream->text.send_token(*token);
-  } else if (const auto* completed = std::get_if<Completed>(&event)) {
-    finish(*completed);
-  } else if (const auto* rejected = std::get_if<AdmissionRejected>(&event)) {
-    reject(*rejected);
-  } else if (const auto* rebound = std::get_if<Rebound>(&event)) {
-    report_rebound(*rebound);
-  }
+void Deliveries::deliver_one(const Token& token) {
+  if (ClientStream* stream = find(token.engine_request_id)) stream->text.send_token(token);
 }
 
 /// Null also while a request is being parsed: an event then belongs to an earlier request with the
@@ -66,11 +58,11 @@ std::string Deliveries::truncation_detail(const ClientStream& stream,
                          completed.emitted_tokens < stream.max_emitted_tokens;
   if (!truncated) return {};
   return fmt::format("{} holds {} tokens and is full: {} of at most {} tokens emitted",
-                     deps_.context_name, deps_.max_context, completed.emitted_tokens,
-                     stream.max_emitted_tokens);
+                     deps_.prompt.context_name(), deps_.prompt.max_context,
+                     completed.emitted_tokens, stream.max_emitted_tokens);
 }
 
-void Deliveries::finish(const Completed& completed) {
+void Deliveries::deliver_one(const Completed& completed) {
   const ClientStream* stream = find(completed.engine_request_id);
   if (stream == nullptr) return;
   std::string detail = truncation_detail(*stream, completed);
@@ -78,7 +70,7 @@ void Deliveries::finish(const Completed& completed) {
              [&](TextStream& text) { text.send_completed(completed, std::move(detail)); });
 }
 
-void Deliveries::reject(const AdmissionRejected& rejected) {
+void Deliveries::deliver_one(const AdmissionRejected& rejected) {
   end_stream(rejected.engine_request_id, name(rejected.reason.code), 0,
              [&](TextStream& text) { text.send_rejected(rejected.reason); });
 }
@@ -98,10 +90,10 @@ void Deliveries::end_stream(const RequestId& engine_request_id, std::string_view
                                     .emitted_tokens = emitted_tokens},
       now);
   streams_.erase(engine_request_id);
-  deps_.on_ended(engine_request_id);
+  on_ended_(engine_request_id);
 }
 
-void Deliveries::report_rebound(const Rebound& rebound) {
+void Deliveries::deliver_one(const Rebound& rebound) {
   deps_.broker->report(events::Rebind{.tenant = tenant_of(rebound.engine_request_id).value,
                                       .request = to_client_request_id(rebound.engine_request_id),
                                       .old_lease = rebound.old_lease,

@@ -1,16 +1,15 @@
 /// Delivers what the engine emits to the clients that asked for it, and reports each end to the
 /// broker.
 ///
-/// Threads: `deliver` and `complete_early` from any thread; the rest on the I/O thread. Lifetime:
-/// everything in Dependencies outlives it.
+/// Threads: `deliver` and `complete_early` from any thread; the rest on the I/O thread.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <unordered_map>
 
-#include "worker/lease/broker_link.hpp"
 #include "worker/serve/delivery_queue.hpp"
+#include "worker/serve/dependencies.hpp"
 #include "worker/serve/text_stream.hpp"
 
 namespace leasehold {
@@ -24,16 +23,11 @@ struct ClientStream {
 
 class Deliveries {
  public:
-  struct Dependencies {
-    boost::asio::io_context* io = nullptr;
-    BrokerLink* broker = nullptr;
-    const Clock* clock = nullptr;
-    std::string context_name;  ///< Names what holds `max_context` tokens.
-    std::uint32_t max_context = 0;
-    /// The stream of this request has ended and is closed.
-    std::function<void(const RequestId& engine_request_id)> on_ended;
-  };
-  explicit Deliveries(Dependencies dependencies) : deps_(std::move(dependencies)) {}
+  using OnEnded = std::function<void(const RequestId& engine_request_id)>;
+
+  /// Calls `on_ended` once the stream of a request has ended and is closed.
+  Deliveries(const ServeDependencies& dependencies, OnEnded on_ended)
+      : deps_(dependencies), on_ended_(std::move(on_ended)) {}
 
   /// Precondition: no stream of this id is open.
   void open(const RequestId& engine_request_id, ClientStream stream);
@@ -47,16 +41,17 @@ class Deliveries {
 
  private:
   void deliver_batch();
-  void deliver_one(const SchedulerEvent& event);
-  void finish(const Completed& completed);
-  void reject(const AdmissionRejected& rejected);
+  void deliver_one(const Token& token);
+  void deliver_one(const Completed& completed);
+  void deliver_one(const AdmissionRejected& rejected);
+  void deliver_one(const Rebound& rebound);
   void end_stream(const RequestId& engine_request_id, std::string_view reason,
                   std::uint32_t emitted_tokens, const std::function<void(TextStream&)>& send);
-  void report_rebound(const Rebound& rebound);
   ClientStream* find(const RequestId& engine_request_id);
   std::string truncation_detail(const ClientStream& stream, const Completed& completed) const;
 
-  Dependencies deps_;
+  ServeDependencies deps_;
+  OnEnded on_ended_;
   DeliveryQueue queue_;
   std::unordered_map<RequestId, ClientStream> streams_;  // by engine_request_id
 };

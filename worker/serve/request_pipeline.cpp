@@ -143,10 +143,9 @@ void RequestPipeline::submit(ParsedRequest parsed, Request& request) {
       .request = to_client_request_id(engine_request_id),
       .prompt_tokens = static_cast<std::uint32_t>(parsed.request.prompt.size())};
   request.is_parsed = true;
-  deps_.deliveries->open(engine_request_id,
-                         {.text = std::move(parsed.text),
-                          .lease = parsed.request.lease,
-                          .max_emitted_tokens = parsed.request.max_emitted_tokens});
+  deliveries_->open(engine_request_id, {.text = std::move(parsed.text),
+                                        .lease = parsed.request.lease,
+                                        .max_emitted_tokens = parsed.request.max_emitted_tokens});
   deps_.loop->post([this, engine_request_id, answer, prompt = std::move(parsed.request),
                     respond = std::move(request.respond)](Engine& engine) mutable {
     Result<void> queued = engine.submit(std::move(prompt));
@@ -163,7 +162,7 @@ void RequestPipeline::on_submitted(const wire::RequestSubmitted& answer,
                                    const RequestId& engine_request_id, Result<void> queued,
                                    Responder respond) {
   if (queued) return respond(Payload{.body = answer.to_json()});
-  deps_.deliveries->discard(engine_request_id);
+  deliveries_->discard(engine_request_id);
   forget(engine_request_id);
   respond(std::unexpected(queued.error()));
 }

@@ -5,19 +5,14 @@
 /// The parser takes one request of each connection at a time, so a slow request delays neither
 /// other connections nor the broker's calls. What waits is bounded per connection and in all.
 ///
-/// Threads: the I/O thread. Lifetime: everything in Dependencies outlives it, except the parser's
-/// thread, which ends before it.
+/// Threads: the I/O thread.
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/io_context.hpp>
 #include <deque>
 #include <optional>
 #include <set>
 #include <unordered_map>
 
-#include "ipc/control/lease_token.hpp"
-#include "worker/engine/engine_loop.hpp"
 #include "worker/serve/connections.hpp"
 #include "worker/serve/deliveries.hpp"
 #include "worker/serve/request_parser.hpp"
@@ -26,18 +21,9 @@ namespace leasehold {
 
 class RequestPipeline {
  public:
-  struct Dependencies {
-    boost::asio::io_context* io = nullptr;
-    EngineLoop* loop = nullptr;
-    RunningRequests* running_requests = nullptr;
-    Deliveries* deliveries = nullptr;
-    boost::asio::any_io_executor parser;  ///< Of one thread.
-    PromptEncoder prompt;
-    const Clock* clock = nullptr;
-    TokenKey token_key{};
-  };
-  explicit RequestPipeline(Dependencies dependencies)
-      : deps_(std::move(dependencies)), parser_(deps_.prompt) {}
+  /// `deliveries` outlives the pipeline.
+  RequestPipeline(const ServeDependencies& dependencies, Deliveries& deliveries)
+      : deps_(dependencies), deliveries_(&deliveries), parser_(deps_.prompt) {}
 
   /// Answers with an error, or once the engine has queued the request.
   void generate(const TenantConnection& connection, const control::Json& body,
@@ -95,7 +81,8 @@ class RequestPipeline {
                     Result<void> queued, control::Responder respond);
   void cancel_in_engine(const RequestId& engine_request_id);
 
-  Dependencies deps_;
+  ServeDependencies deps_;
+  Deliveries* deliveries_;
   RequestParser parser_;  // used on the parser's thread only
   bool broker_disconnected_ = false;
   bool is_draining_ = false;

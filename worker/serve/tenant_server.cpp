@@ -4,21 +4,9 @@
 
 namespace leasehold {
 
-TenantServer::TenantServer(const Dependencies& dependencies)
-    : deliveries_({.io = dependencies.io,
-                   .broker = dependencies.broker,
-                   .clock = dependencies.clock,
-                   .context_name = std::string(dependencies.prompt.context_name()),
-                   .max_context = dependencies.prompt.max_context,
-                   .on_ended = [this](const RequestId& ended) { pipeline_.forget(ended); }}),
-      pipeline_({.io = dependencies.io,
-                 .loop = dependencies.loop,
-                 .running_requests = dependencies.running_requests,
-                 .deliveries = &deliveries_,
-                 .parser = dependencies.parser,
-                 .prompt = dependencies.prompt,
-                 .clock = dependencies.clock,
-                 .token_key = dependencies.token_key}),
+TenantServer::TenantServer(const ServeDependencies& dependencies)
+    : deliveries_(dependencies, [this](const RequestId& ended) { pipeline_.forget(ended); }),
+      pipeline_(dependencies, deliveries_),
       connections_(*dependencies.io,
                    {.on_call =
                         [this](const TenantConnection& connection, const std::string& method,

@@ -7,8 +7,6 @@
 /// client writes.
 ///
 /// Threads: the I/O thread, except `deliver` and `complete_early`, which any thread may call.
-/// Lifetime: everything in Dependencies outlives it, except the parser's thread, which ends before
-/// it.
 #pragma once
 
 #include <string>
@@ -22,17 +20,7 @@ namespace leasehold {
 
 class TenantServer {
  public:
-  struct Dependencies {
-    boost::asio::io_context* io = nullptr;
-    EngineLoop* loop = nullptr;
-    RunningRequests* running_requests = nullptr;
-    boost::asio::any_io_executor parser;  ///< Of one thread.
-    PromptEncoder prompt;
-    BrokerLink* broker = nullptr;
-    const Clock* clock = nullptr;
-    TokenKey token_key{};
-  };
-  explicit TenantServer(const Dependencies& dependencies);
+  explicit TenantServer(const ServeDependencies& dependencies);
 
   using Acceptor = TenantConnections::Acceptor;
   /// Creates a socket that every tenant can reach; no call is answered before `serve`.

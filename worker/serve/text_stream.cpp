@@ -40,7 +40,7 @@ void TextStream::send_completed(const Completed& completed, std::string detail) 
   if (!completed.revocation) message.text = text_.finish();
   if (completed.revocation) {
     message.lease = completed.revocation->lease;
-    message.scope = completed.revocation->engine_scope ? "engine" : "tenant";
+    message.scope = "tenant";
     message.revoke_reason = name(completed.revocation->reason);
   }
   if (completed.error) {

@@ -7,12 +7,13 @@
 namespace leasehold::testing {
 namespace {
 
-/// A loop on the test's thread that stops once `request` has ended.
+/// A loop on the test's thread that stops once a request has ended.
 struct LoopFixture {
-  explicit LoopFixture(std::function<Result<void>(Engine&)> on_weights_lost)
+  explicit LoopFixture(std::function<Result<void>(LoopFixture&)> on_weights_lost)
       : loop(rig.engine(), {.on_report = [this](const StepReport& report) { note(report); },
                             .on_growth = [](const std::vector<GrowthRequest>&) {},
-                            .on_weights_lost = std::move(on_weights_lost)}) {}
+                            .on_weights_lost = [this, restore = std::move(on_weights_lost)](
+                                                   Engine&) { return restore(*this); }}) {}
 
   void note(const StepReport& report) {
     for (const SchedulerEvent& event : report.events) {
@@ -23,8 +24,18 @@ struct LoopFixture {
     if (!ends.empty()) loop.stop();
   }
 
-  PromptRequest request(std::uint32_t tokens_wanted) {
-    return rig.request("t", rig.grant("t"), "r", rig.encode("Once upon a time"), tokens_wanted);
+  PromptRequest request() {
+    return rig.request("t", rig.grant("t"), "r", rig.encode("Once upon a time"), 5);
+  }
+
+  /// Runs a request of five tokens, and revokes the weights after its second token.
+  void lose_weights_and_run() {
+    REQUIRE(rig.submit(request()));
+    on_note = [this, lost = false]() mutable {
+      if (tokens == 2 && !std::exchange(lost, true)) rig.revoke(rig.engine_lease());
+    };
+    loop.post([](Engine&) {});
+    loop.run();
   }
 
   EngineRig rig;
@@ -34,7 +45,7 @@ struct LoopFixture {
   std::function<void()> on_note;
 };
 
-Result<void> never(Engine&) {
+Result<void> never(LoopFixture&) {
   return fail(Errc::BrokerLost, "no weights source");
 }
 
@@ -43,7 +54,7 @@ Result<void> never(Engine&) {
 TEST_CASE("engine loop: commands run between steps, in order") {
   LoopFixture fixture(never);
   std::vector<int> order;
-  fixture.loop.post([&, request = fixture.request(5)](Engine& engine) {
+  fixture.loop.post([&, request = fixture.request()](Engine& engine) {
     order.push_back(1);
     REQUIRE(engine.submit(request));
   });
@@ -62,20 +73,12 @@ TEST_CASE("engine loop: commands run between steps, in order") {
 
 TEST_CASE("engine loop: a request continues after its lost weights are restored") {
   int asked = 0;
-  LoopFixture* self = nullptr;
-  LoopFixture fixture([&](Engine&) -> Result<void> {
+  LoopFixture fixture([&](LoopFixture& self) -> Result<void> {
     ++asked;
-    self->rig.restore_weights();
+    self.rig.restore_weights();
     return {};
   });
-  self = &fixture;
-  REQUIRE(fixture.rig.submit(fixture.request(5)));
-  fixture.on_note = [&] {
-    if (fixture.tokens == 2 && asked == 0 && !fixture.rig.engine().is_fenced())
-      fixture.rig.revoke(fixture.rig.engine_lease());
-  };
-  fixture.loop.post([](Engine&) {});
-  fixture.loop.run();
+  fixture.lose_weights_and_run();
   REQUIRE(asked == 1);
   REQUIRE(fixture.tokens == 5);
   REQUIRE(fixture.ends[0].reason == CompletionReason::MaxTokensReached);
@@ -85,24 +88,14 @@ TEST_CASE("engine loop: transient errors are retried, and commands run in betwee
   const Errc passing = GENERATE(Errc::WeightsLoading, Errc::EngineLeaseFenced, Errc::LeaseRevoked);
   int asked = 0;
   int heard = 0;
-  LoopFixture* self = nullptr;
-  LoopFixture fixture([&](Engine&) -> Result<void> {
+  LoopFixture fixture([&](LoopFixture& self) -> Result<void> {
     // The restore succeeds only after a command ran between two attempts.
-    if (++asked == 1) {
-      self->loop.post([&](Engine&) { ++heard; });
-      return fail(passing, "not yet");
-    }
-    if (heard == 1) self->rig.restore_weights();
-    return heard == 1 ? Result<void>() : fail(passing, "not yet");
+    if (++asked == 1) self.loop.post([&](Engine&) { ++heard; });
+    if (heard == 0) return fail(passing, "not yet");
+    self.rig.restore_weights();
+    return {};
   });
-  self = &fixture;
-  REQUIRE(fixture.rig.submit(fixture.request(5)));
-  fixture.on_note = [&] {
-    if (fixture.tokens == 2 && asked == 0 && !fixture.rig.engine().is_fenced())
-      fixture.rig.revoke(fixture.rig.engine_lease());
-  };
-  fixture.loop.post([](Engine&) {});
-  fixture.loop.run();
+  fixture.lose_weights_and_run();
   REQUIRE(asked == 2);
   REQUIRE(heard == 1);
   REQUIRE(fixture.tokens == 5);
@@ -111,13 +104,7 @@ TEST_CASE("engine loop: transient errors are retried, and commands run in betwee
 
 TEST_CASE("engine loop: when a restore fails for good, every request ends with its error") {
   LoopFixture fixture(never);
-  REQUIRE(fixture.rig.submit(fixture.request(5)));
-  fixture.on_note = [&] {
-    if (fixture.tokens == 2 && fixture.ends.empty() && !fixture.rig.engine().is_fenced())
-      fixture.rig.revoke(fixture.rig.engine_lease());
-  };
-  fixture.loop.post([](Engine&) {});
-  fixture.loop.run();
+  fixture.lose_weights_and_run();
   REQUIRE(fixture.ends.size() == 1);
   REQUIRE(fixture.ends[0].reason == CompletionReason::EngineError);
   REQUIRE(fixture.ends[0].error->code == Errc::BrokerLost);

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/support/gguf_builder.hpp"
+#include "tests/support/tiny_tokenizer.hpp"
 #include "worker/text/grammar/compile.hpp"
 
 namespace leasehold::testing {
@@ -11,15 +11,9 @@ namespace {
 constexpr TokenId kEnd = 2;
 constexpr TokenId kAb = 259;  // the vocabulary has all bytes, "ab", "a", "cc" and others
 constexpr TokenId kCc = 266;
-constexpr TokenId byte_token(char byte) {
-  return 3 + static_cast<unsigned char>(byte);
-}
 
 struct Fixture {
-  Tokenizer tokenizer = [] {
-    const TemporaryFile file(tiny_llama().bytes());
-    return *Tokenizer::from_metadata(*GgufFile::open(file.path()));
-  }();
+  Tokenizer tokenizer = tiny_tokenizer();
   std::shared_ptr<const GrammarVocabulary> vocabulary =
       std::make_shared<const GrammarVocabulary>(tokenizer);
 

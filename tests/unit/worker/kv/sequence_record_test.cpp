@@ -12,8 +12,7 @@ namespace leasehold::testing {
 namespace {
 
 constexpr std::uint32_t kContext = 128;
-constexpr std::size_t kSlots = 256;
-constexpr std::size_t kNumberInSlot = 40;
+constexpr std::size_t kNumberInSlot = offsetof(RecordSlot, number);
 
 SamplingParams sampling() {
   return {.temperature = 0.5f,
@@ -104,12 +103,6 @@ Recorded three_commits(std::size_t block_bytes = 4096) {
   return recorded;
 }
 
-bool same(const SequenceRecord& a, const SequenceRecord& b) {
-  return a.engine_request_id == b.engine_request_id && a.sampling == b.sampling &&
-         a.max_emitted_tokens == b.max_emitted_tokens && a.prompt_tokens == b.prompt_tokens &&
-         a.committed == b.committed && a.tokens == b.tokens && a.blocks == b.blocks;
-}
-
 }  // namespace
 
 TEST_CASE("sequence record: reading returns what was committed") {
@@ -130,7 +123,7 @@ TEST_CASE("sequence record: a record may span many small blocks") {
   REQUIRE(recorded.parts.blocks.size() > 10);
   const Result<SequenceRecord> in_pieces = read_record(recorded.bytes(), kContext);
   REQUIRE(in_pieces);
-  REQUIRE(same(*in_pieces, *read_record(three_commits().bytes(), kContext)));
+  REQUIRE(*in_pieces == *read_record(three_commits().bytes(), kContext));
 }
 
 TEST_CASE("sequence record: a torn commit leaves the previous commit readable") {
@@ -142,7 +135,7 @@ TEST_CASE("sequence record: a torn commit leaves the previous commit readable") 
   const std::vector<std::byte> after = recorded.bytes();
   const SequenceRecord older = *read_record(before, kContext);
   const SequenceRecord newer = *read_record(after, kContext);
-  const std::size_t slot = kSlots + 3 % 2 * 64;
+  const std::size_t slot = kSlotsOffset + 3 % 2 * 64;
   // The commit writes the arrays, then the slot byte by byte, its number last.
   for (std::size_t written = 0; written <= kNumberInSlot + 8; ++written) {
     std::vector<std::byte> torn = after;
@@ -151,8 +144,8 @@ TEST_CASE("sequence record: a torn commit leaves the previous commit readable") 
     const Result<SequenceRecord> record = read_record(torn, kContext);
     CAPTURE(written);
     REQUIRE(record);
-    REQUIRE((same(*record, older) || same(*record, newer)));
-    if (written < kNumberInSlot) REQUIRE(same(*record, older));
+    REQUIRE((*record == older || *record == newer));
+    if (written < kNumberInSlot) REQUIRE(*record == older);
   }
 }
 
@@ -162,7 +155,8 @@ TEST_CASE("sequence record: every changed byte is detected or harmless") {
   const SequenceRecord newest = *read_record(whole, kContext);
   int refused = 0;
   int fell_back = 0;
-  const std::size_t size_bytes = record_size_bytes(kContext) + sampling_lists_bytes(sampling());
+  const std::size_t size_bytes =
+      record_size_bytes(kContext) + pack_sampling_lists(sampling()).size();
   for (std::size_t at = 0; at < size_bytes; ++at) {
     for (const int bit : {0, 7}) {
       std::vector<std::byte> damaged = whole;
@@ -171,7 +165,7 @@ TEST_CASE("sequence record: every changed byte is detected or harmless") {
       CAPTURE(at, bit);
       if (!record) REQUIRE(record.error().code == Errc::FileCorrupt);
       if (!record) ++refused;
-      if (!record || same(*record, newest)) continue;
+      if (!record || *record == newest) continue;
       ++fell_back;  // to the previous commit
       REQUIRE(record->committed == 4);
       REQUIRE(record->tokens == std::vector<TokenId>{5, 6, 7, 10, 11});
@@ -202,7 +196,8 @@ TEST_CASE("sequence record: sampling parameters out of range, or lists cut off, 
   REQUIRE(refused([](RecordHeader& header) { header.temperature = -1.0f; }));
   REQUIRE(refused([](RecordHeader& header) { header.lists_bytes = UINT32_MAX; }));
   REQUIRE(refused([](RecordHeader& header) { --header.lists_bytes; }));
-  const std::size_t size_bytes = record_size_bytes(kContext) + sampling_lists_bytes(sampling());
+  const std::size_t size_bytes =
+      record_size_bytes(kContext) + pack_sampling_lists(sampling()).size();
   REQUIRE(read_record(std::span(whole).first(size_bytes), kContext));
   REQUIRE(read_record(std::span(whole).first(size_bytes - 1), kContext).error().code ==
           Errc::FileCorrupt);

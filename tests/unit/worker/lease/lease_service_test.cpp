@@ -24,15 +24,12 @@ class Fixture {
                      [this](Result<control::Payload> reply) {
                        answer = reply ? Result<void>{} : std::unexpected(reply.error());
                      });
-    io_.restart();
-    io_.poll();
+    poll(io_);
   }
 
   void run_mapper() {
-    mapper_.restart();
-    mapper_.poll();
-    io_.restart();
-    io_.poll();
+    poll(mapper_);
+    poll(io_);
   }
 
   /// Runs the commands posted to the engine, as between two steps.
@@ -40,22 +37,20 @@ class Fixture {
     EngineLoop& loop = loop_;
     loop.post([&loop](Engine&) { loop.stop(); });
     loop.run();
-    io_.restart();
-    io_.poll();
+    poll(io_);
   }
 
-  /// Grants one extent; the test keeps a second descriptor of it.
-  wire::LeaseGrant grant(LeaseId lease) {
-    wire::LeaseGrant grant{.lease = lease,
-                           .tenant = TenantId{"t"},
-                           .max_blocks = 8,
-                           .extent_size_bytes = 2u << 20,
-                           .extents = {ExtentId{1'000}}};
+  /// Grants one extent.
+  void grant(LeaseId lease) {
+    const wire::LeaseGrant grant{.lease = lease,
+                                 .tenant = TenantId{"t"},
+                                 .max_blocks = 8,
+                                 .extent_size_bytes = 2u << 20,
+                                 .extents = {ExtentId{1'000}}};
     std::vector<UniqueFd> fds;
     auto object = MemoryObject::create({.name = "granted", .size_bytes = grant.extent_size_bytes});
     fds.push_back(object->fd().duplicate().value());
     call(grant, std::move(fds));
-    return grant;
   }
 
   std::vector<LeaseService::Redelivery> redeliveries() const {
@@ -64,15 +59,31 @@ class Fixture {
 
   void say_settled() {
     std::exchange(quiesced_, nullptr)();
-    io_.restart();
-    io_.poll();
+    poll(io_);
   }
 
   EngineRig rig;
   std::optional<Result<void>> answer;
   LeaseId quiesce_requested_for;
 
+  /// Checks that the last call was answered without an error.
+  void check_done() const {
+    REQUIRE(answer);
+    CHECK(answer->has_value());
+  }
+  /// Checks that the last call was refused because of the state of the lease.
+  void check_refused() const {
+    REQUIRE(answer);
+    REQUIRE_FALSE(answer->has_value());
+    CHECK(answer->error().code == Errc::IllegalTransition);
+  }
+
  private:
+  static void poll(boost::asio::io_context& io) {
+    io.restart();
+    io.poll();
+  }
+
   LeaseService::Dependencies dependencies(QuiesceMode quiesce_mode) {
     LeaseService::Dependencies dependencies{.io = &io_,
                                             .mapper = mapper_.get_executor(),
@@ -109,9 +120,7 @@ TEST_CASE("unmap: the memory of a lease that is revoked but not fenced stays map
 
   fixture.call(wire::LeaseUnmap{.lease = lease});
 
-  REQUIRE(fixture.answer);
-  REQUIRE_FALSE(fixture.answer->has_value());
-  CHECK(fixture.answer->error().code == Errc::IllegalTransition);
+  fixture.check_refused();
   CHECK(fixture.rig.engine().unmap_fenced(lease));  // it was still mapped
 }
 
@@ -122,8 +131,7 @@ TEST_CASE("unmap: a fenced lease is unmapped at once, even during a step") {
 
   fixture.call(wire::LeaseUnmap{.lease = lease});
 
-  REQUIRE(fixture.answer);
-  CHECK(fixture.answer->has_value());
+  fixture.check_done();
   CHECK_FALSE(fixture.rig.engine().unmap_fenced(lease));
 }
 
@@ -140,8 +148,7 @@ TEST_CASE("unmap: memory not yet in the engine is unmapped before the answer") {
   fixture.run_mapper();
   REQUIRE_FALSE(fixture.answer);
   fixture.run_engine();
-  REQUIRE(fixture.answer);
-  CHECK(fixture.answer->has_value());
+  fixture.check_done();
   CHECK_FALSE(fixture.rig.engine().unmap_fenced(lease));
 }
 
@@ -157,8 +164,7 @@ TEST_CASE("unmap: an unmap does not overtake a grant that is being mapped") {
   REQUIRE_FALSE(fixture.answer);
   fixture.run_mapper();
   fixture.run_engine();
-  REQUIRE(fixture.answer);
-  CHECK(fixture.answer->has_value());
+  fixture.check_done();
   CHECK_FALSE(fixture.rig.engine().unmap_fenced(lease));
 }
 
@@ -168,9 +174,7 @@ TEST_CASE("quiesce: a live lease is refused") {
 
   fixture.call(wire::LeaseSettle{.lease = lease});
 
-  REQUIRE(fixture.answer);
-  REQUIRE_FALSE(fixture.answer->has_value());
-  CHECK(fixture.answer->error().code == Errc::IllegalTransition);
+  fixture.check_refused();
 }
 
 TEST_CASE("quiesce: the answer comes between two steps") {
@@ -182,8 +186,7 @@ TEST_CASE("quiesce: the answer comes between two steps") {
 
   REQUIRE_FALSE(fixture.answer);
   fixture.run_engine();
-  REQUIRE(fixture.answer);
-  CHECK(fixture.answer->has_value());
+  fixture.check_done();
 }
 
 TEST_CASE("quiesce: with a quiesce callback, the answer waits for the device's launches") {
@@ -197,8 +200,7 @@ TEST_CASE("quiesce: with a quiesce callback, the answer waits for the device's l
   REQUIRE(fixture.quiesce_requested_for == lease);
   REQUIRE_FALSE(fixture.answer);
   fixture.say_settled();
-  REQUIRE(fixture.answer);
-  CHECK(fixture.answer->has_value());
+  fixture.check_done();
 }
 
 TEST_CASE("redeliver: memory that is still being mapped is included") {

@@ -18,10 +18,9 @@ TEST_CASE("report queue: take returns the oldest reports, at most one batch") {
   CHECK(queue.take().empty());
 }
 
-TEST_CASE("report queue: a full queue drops its oldest reports and counts them") {
+TEST_CASE("report queue: a full queue drops its oldest reports") {
   ReportQueue queue;
   for (std::size_t i = 0; i < ReportQueue::kMaxKept + 10; ++i) queue.push(std::to_string(i));
 
-  CHECK(queue.dropped() == 10);
   CHECK(queue.take().front() == "10");
 }

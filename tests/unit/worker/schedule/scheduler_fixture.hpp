@@ -17,7 +17,7 @@ class SchedulerFixture {
                          .tenant = TenantId{"t" + std::to_string(slot)},
                          .max_concurrent = max_concurrent,
                          .max_blocks = 100});
-    if (blocks > 0) scheduler.add_extent(id, ExtentId{next_extent_++}, blocks);
+    grow(id, blocks);
     return id;
   }
   void grow(LeaseId id, std::uint32_t blocks) {
@@ -43,6 +43,13 @@ class SchedulerFixture {
     return scheduler.take_events();
   }
 
+  /// Rows of the last tick's plan.
+  std::uint32_t row_count() const {
+    std::uint32_t rows = 0;
+    for (const PlannedRows& part : plan.parts) rows += part.n_rows;
+    return rows;
+  }
+
   Scheduler scheduler;
   StepPlan plan;  ///< Of the last tick; its sequences may have ended.
 
@@ -55,6 +62,7 @@ class SchedulerFixture {
   std::uint64_t next_extent_ = 1;
 };
 
+/// The events of one kind.
 template <class Event>
 std::vector<Event> only(const std::vector<SchedulerEvent>& events) {
   std::vector<Event> some;

@@ -16,10 +16,28 @@ Errc refused(SchedulerFixture& fixture, const PromptRequest& request) {
 }
 
 std::vector<std::string> kinds(const std::vector<SchedulerEvent>& events) {
-  constexpr const char* kNames[] = {"completed", "rejected", "preempted", "rebound", "token"};
+  constexpr const char* kNames[] = {"completed", "rejected", "rebound", "token"};
   std::vector<std::string> names;
   for (const SchedulerEvent& event : events) names.emplace_back(kNames[event.index()]);
   return names;
+}
+
+/// The order in which two leases' requests of one token each are admitted within `ticks` ticks.
+std::vector<std::string> admissions(std::uint32_t batch_size, std::vector<std::string> of_first,
+                                    std::vector<std::string> of_second, int ticks) {
+  SchedulerFixture fixture({.max_batch_size = batch_size});
+  const LeaseId first = fixture.lease(1, 50);
+  const LeaseId second = fixture.lease(2, 50);
+  for (const std::string& id : of_first)
+    REQUIRE(fixture.scheduler.submit(fixture.request(first, id, 4, 1)));
+  for (const std::string& id : of_second)
+    REQUIRE(fixture.scheduler.submit(fixture.request(second, id, 4, 1)));
+  std::vector<std::string> order;
+  for (int tick = 0; tick < ticks; ++tick) {
+    for (const Token& token : only<Token>(fixture.tick()))
+      order.push_back(token.engine_request_id.value);
+  }
+  return order;
 }
 
 }  // namespace
@@ -28,30 +46,23 @@ TEST_CASE("scheduler: every refusal of a submit has its own code") {
   SchedulerFixture fixture({.max_waiting_per_lease = 2, .max_waiting = 3});
   const LeaseId lease = fixture.lease(1, 8);
   const LeaseId other = fixture.lease(2, 8);
-  PromptRequest good = fixture.request(lease, "r");
+  const PromptRequest good = fixture.request(lease, "r");
 
-  PromptRequest bad = good;
-  bad.lease = {9, 1};
-  REQUIRE(refused(fixture, bad) == Errc::LeaseFenced);
-  bad = good;
-  bad.tenant = TenantId{"t2"};
-  REQUIRE(refused(fixture, bad) == Errc::UnknownTenant);
-  bad = good;
-  bad.prompt.clear();
-  REQUIRE(refused(fixture, bad) == Errc::BadRequest);
-  bad = good;
-  bad.max_emitted_tokens = 0;
-  REQUIRE(refused(fixture, bad) == Errc::BadRequest);
-  bad = good;
-  bad.emitted = {1, 2, 3, 4};  // more than max_emitted_tokens
-  REQUIRE(refused(fixture, bad) == Errc::BadRequest);
-  for (const float temperature : {-1.0f, NAN, INFINITY}) {
-    bad = good;
-    bad.sampling.temperature = temperature;
-    REQUIRE(refused(fixture, bad) == Errc::BadRequest);
-  }
+  const auto refused_with = [&](auto spoil) {
+    PromptRequest bad = good;
+    spoil(bad);
+    return refused(fixture, bad);
+  };
+  REQUIRE(refused_with([](auto& bad) { bad.lease = {9, 1}; }) == Errc::LeaseFenced);
+  REQUIRE(refused_with([](auto& bad) { bad.tenant = {"t2"}; }) == Errc::UnknownTenant);
+  REQUIRE(refused_with([](auto& bad) { bad.prompt.clear(); }) == Errc::BadRequest);
+  REQUIRE(refused_with([](auto& bad) { bad.max_emitted_tokens = 0; }) == Errc::BadRequest);
+  // more than max_emitted_tokens
+  REQUIRE(refused_with([](auto& bad) { bad.emitted = {1, 2, 3, 4}; }) == Errc::BadRequest);
+  for (const float value : {-1.0f, NAN, INFINITY})
+    REQUIRE(refused_with([&](auto& bad) { bad.sampling.temperature = value; }) == Errc::BadRequest);
   REQUIRE(refused(fixture, fixture.request(lease, "r", 256)) == Errc::PromptTooLong);
-  bad = fixture.request(lease, "r", 254);
+  PromptRequest bad = fixture.request(lease, "r", 254);
   bad.emitted = {1, 2, 3};
   REQUIRE(refused(fixture, bad) == Errc::PromptTooLong);
 
@@ -79,7 +90,7 @@ TEST_CASE("scheduler: decode rows come first and prompts get the rest of the bud
   const LeaseId lease = fixture.lease(1, 20);
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "long", 20, 3)));
   fixture.tick();
-  REQUIRE(fixture.plan.row_count() == 8);
+  REQUIRE(fixture.row_count() == 8);
   REQUIRE_FALSE(fixture.plan.parts[0].wants_token);
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "short", 2, 9)));
   fixture.tick();
@@ -89,7 +100,7 @@ TEST_CASE("scheduler: decode rows come first and prompts get the rest of the bud
   REQUIRE(fixture.plan.parts[0].wants_token);
   REQUIRE(fixture.plan.parts[1].n_rows == 2);
   fixture.tick();
-  REQUIRE(fixture.plan.row_count() == 2);
+  REQUIRE(fixture.row_count() == 2);
 }
 
 TEST_CASE("scheduler: a request's last token precedes its completion, and other tokens follow") {
@@ -141,39 +152,13 @@ TEST_CASE("scheduler: a text ends at the end of the context") {
 }
 
 TEST_CASE("scheduler: admission is round robin among leases below their quota") {
-  SchedulerFixture fixture({.max_batch_size = 4});
-  const LeaseId first = fixture.lease(1, 50);
-  const LeaseId second = fixture.lease(2, 50);
-  for (int i = 0; i < 4; ++i) {
-    REQUIRE(fixture.scheduler.submit(fixture.request(first, "a" + std::to_string(i), 4, 1)));
-  }
-  for (int i = 0; i < 3; ++i) {
-    REQUIRE(fixture.scheduler.submit(fixture.request(second, "b" + std::to_string(i), 4, 1)));
-  }
-  std::vector<std::string> order;
-  for (int tick = 0; tick < 2; ++tick) {
-    for (const Token& token : only<Token>(fixture.tick()))
-      order.push_back(token.engine_request_id.value);
-  }
-  REQUIRE(order == std::vector<std::string>{"a0", "b0", "a1", "b1", "a2", "b2", "a3"});
+  REQUIRE(admissions(4, {"a0", "a1", "a2", "a3"}, {"b0", "b1", "b2"}, 2) ==
+          std::vector<std::string>{"a0", "b0", "a1", "b1", "a2", "b2", "a3"});
 }
 
 TEST_CASE("scheduler: with a batch of one, no lease waits for another lease's whole queue") {
-  SchedulerFixture fixture({.max_batch_size = 1});
-  const LeaseId first = fixture.lease(1, 50);
-  const LeaseId second = fixture.lease(2, 50);
-  for (const char* id : {"a0", "a1", "a2"}) {
-    REQUIRE(fixture.scheduler.submit(fixture.request(first, id, 4, 1)));
-  }
-  for (const char* id : {"b0", "b1"}) {
-    REQUIRE(fixture.scheduler.submit(fixture.request(second, id, 4, 1)));
-  }
-  std::vector<std::string> order;
-  for (int tick = 0; tick < 5; ++tick) {
-    for (const Token& token : only<Token>(fixture.tick()))
-      order.push_back(token.engine_request_id.value);
-  }
-  REQUIRE(order == std::vector<std::string>{"a0", "b0", "a1", "b1", "a2"});
+  REQUIRE(admissions(1, {"a0", "a1", "a2"}, {"b0", "b1"}, 5) ==
+          std::vector<std::string>{"a0", "b0", "a1", "b1", "a2"});
 }
 
 TEST_CASE("scheduler: a sequence without a block waits for the broker and then continues") {

@@ -3,17 +3,9 @@
 #include <catch2/catch.hpp>
 #include <functional>
 
-#include "tests/support/gguf_builder.hpp"
+#include "tests/support/tiny_tokenizer.hpp"
 
 namespace leasehold::testing {
-namespace {
-
-Tokenizer tiny_tokenizer() {
-  const TemporaryFile file(tiny_llama().bytes());
-  return *Tokenizer::from_metadata(*GgufFile::open(file.path()));
-}
-
-}  // namespace
 
 TEST_CASE("parse sampling: every field of the request is parsed") {
   const Tokenizer tokenizer = tiny_tokenizer();

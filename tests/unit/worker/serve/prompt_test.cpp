@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "tests/support/gguf_builder.hpp"
+#include "tests/support/tiny_tokenizer.hpp"
 
 using namespace leasehold;
 using namespace leasehold::testing;
@@ -17,10 +17,6 @@ struct Fixture {
   explicit Fixture(std::string_view source)
       : chat(ChatTemplate::parse(source, {.bos = "<s>", .eos = "</s>"})) {}
 
-  static Tokenizer read_tokenizer() {
-    const TemporaryFile file(tiny_llama().bytes());
-    return *Tokenizer::from_metadata(*GgufFile::open(file.path()));
-  }
   Result<std::vector<TokenId>> encode(const wire::RequestSubmit& request) const {
     const PromptEncoder encoder{.tokenizer = &tokenizer,
                                 .chat = &chat,
@@ -29,7 +25,7 @@ struct Fixture {
     return encoder.encode(request, 1732104000);
   }
 
-  Tokenizer tokenizer = read_tokenizer();
+  Tokenizer tokenizer = tiny_tokenizer();
   Result<ChatTemplate> chat;
   bool has_sliding_window = false;
 };

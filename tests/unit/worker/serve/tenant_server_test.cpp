@@ -34,15 +34,15 @@ struct ServerFixture {
     std::filesystem::create_directory(directory);
     broker_socket.emplace(*control::listen_on(io, directory / "broker", 0600));
     broker = *BrokerLink::connect(io, directory / "broker", {.on_call = {}, .on_disconnected = {}});
-    server.emplace(TenantServer::Dependencies{.io = &io,
-                                              .loop = &loop,
-                                              .running_requests = &rig.running_requests(),
-                                              .parser = parser.get_executor(),
-                                              .prompt = {.tokenizer = &rig.tokenizer(),
-                                                         .chat = &no_chat,
-                                                         .max_context = rig.config().n_context},
-                                              .broker = broker.get(),
-                                              .clock = &rig.clock()});
+    server.emplace(ServeDependencies{.io = &io,
+                                     .loop = &loop,
+                                     .running_requests = &rig.running_requests(),
+                                     .parser = parser.get_executor(),
+                                     .prompt = {.tokenizer = &rig.tokenizer(),
+                                                .chat = &no_chat,
+                                                .max_context = rig.config().n_context},
+                                     .broker = broker.get(),
+                                     .clock = &rig.clock()});
     server->serve(*TenantServer::listen(io, directory / "worker"));
   }
   ~ServerFixture() {

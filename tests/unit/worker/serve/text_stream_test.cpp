@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/gguf_builder.hpp"
+#include "tests/support/tiny_tokenizer.hpp"
 #include "tests/unit/ipc/control/peer_fixture.hpp"
 #include "worker/serve/request_ids.hpp"
 
@@ -11,17 +11,8 @@ namespace leasehold::testing {
 namespace {
 
 constexpr std::string_view kLlama = "🦙";  // four bytes
-constexpr TokenId byte_token(char byte) {
-  return 3 + static_cast<unsigned char>(byte);
-}
 
 struct StreamFixture {
-  StreamFixture() : tokenizer(read_tokenizer()) {}
-
-  static Tokenizer read_tokenizer() {
-    const TemporaryFile file(tiny_llama().bytes());
-    return *Tokenizer::from_metadata(*GgufFile::open(file.path()));
-  }
   TextStream stream(std::vector<TokenId> emitted = {}, std::vector<std::string> stops = {}) {
     return TextStream(fixture.peer, RequestId{"r"}, GeneratedText(tokenizer, std::move(stops)),
                       emitted);
@@ -35,7 +26,7 @@ struct StreamFixture {
   std::string text() { return received("token.emitted").at("text"); }
 
   PeerFixture fixture;
-  Tokenizer tokenizer;
+  Tokenizer tokenizer = tiny_tokenizer();
 };
 
 }  // namespace
@@ -116,7 +107,7 @@ TEST_CASE("text stream: an end names its reason and the lease") {
   stream.send_completed({.engine_request_id = RequestId{"t/r"},
                          .reason = CompletionReason::Revoked,
                          .emitted_tokens = 7,
-                         .revocation = RevocationInfo{{17, 4}, false, RevokeReason::Operator}});
+                         .revocation = RevocationInfo{{17, 4}, RevokeReason::Operator}});
   const nlohmann::json end = fixture.received("request.completed");
   REQUIRE(end.at("reason") == "Revoked");
   REQUIRE(end.at("emitted_tokens") == 7);

@@ -1,0 +1,17 @@
+/// The value of a Result, in test code that has no other way to fail.
+#pragma once
+
+#include <stdexcept>
+
+#include "common/result.hpp"
+
+namespace leasehold::testing {
+
+/// Throws std::runtime_error with the error's detail.
+template <class T>
+T required(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().detail);
+  return *std::move(result);
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,27 @@
+/// What the parts of the tenants' side work with.
+///
+/// Lifetime: everything in it outlives them, except the parser's thread, which ends before them.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "ipc/control/lease_token.hpp"
+#include "worker/engine/engine_loop.hpp"
+#include "worker/lease/broker_link.hpp"
+#include "worker/serve/prompt.hpp"
+
+namespace leasehold {
+
+struct ServeDependencies {
+  boost::asio::io_context* io = nullptr;
+  EngineLoop* loop = nullptr;
+  RunningRequests* running_requests = nullptr;
+  boost::asio::any_io_executor parser;  ///< Of one thread.
+  PromptEncoder prompt;
+  BrokerLink* broker = nullptr;
+  const Clock* clock = nullptr;
+  TokenKey token_key{};
+};
+
+}  // namespace leasehold
