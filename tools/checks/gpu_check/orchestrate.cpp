@@ -14,7 +14,7 @@
 #include <sstream>
 
 #include "common/child_process.hpp"
-#include "common/error_hint.hpp"
+#include "common/errc.hpp"
 #include "common/print_error.hpp"
 #include "tools/checks/gpu_check/stages.hpp"
 
