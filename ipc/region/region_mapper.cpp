@@ -13,9 +13,9 @@ Result<LeasedMapping> HostMapper::map(UniqueFd fd, std::size_t size_bytes, MapAc
                 fmt::format("the received memory has {} bytes, {} were announced",
                             object.size_bytes(), size_bytes));
   }
-  LeasedMapping mapping = TRY(LeasedMapping::map(object.fd(), size_bytes, access));
-  TRY(mapping.prefault());
-  return mapping;
+  Mapping mapping = TRY(Mapping::map(object.fd(), size_bytes, access));
+  TRY(mapping.prefault(access));
+  return LeasedMapping(std::move(mapping), access);
 }
 
 const RegionMapper& host_mapper() {
