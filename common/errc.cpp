@@ -20,7 +20,7 @@ constexpr std::string_view kCheckWorker = "check the worker's log and `brokerctl
 constexpr std::string_view kStartBroker =
     "check that leasehold-broker runs; name its socket with --socket or LEASEHOLD_BROKER, for a "
     "worker with --broker";
-constexpr std::string_view kTryAgain = "try again in a moment";
+constexpr std::string_view kRetrySoon = "try again in a moment";
 
 using enum Errc;
 
@@ -42,14 +42,14 @@ constexpr std::array<Row, kErrcCount> kRows{{
      "wait for one of the tenant's requests to end, or raise --max-concurrent"},
     {QuotaBlocks, "QuotaBlocks", false,
      "ask for fewer blocks, or raise --max-blocks with `brokerctl tenants admit`"},
-    {QueueFull, "QueueFull", true, kTryAgain},
+    {QueueFull, "QueueFull", true, kRetrySoon},
     {PoolExhausted, "PoolExhausted", true,
      "wait for free memory (`brokerctl status`), or revoke a lease"},
     {OutOfBlocks, "OutOfBlocks", true,
      "wait for free memory (`brokerctl status`), or revoke a lease"},
     {PromptTooLong, "PromptTooLong", false, "send less"},
-    {Draining, "Draining", true, kTryAgain},
-    {RebindRateLimited, "RebindRateLimited", true, kTryAgain},
+    {Draining, "Draining", true, kRetrySoon},
+    {RebindRateLimited, "RebindRateLimited", true, kRetrySoon},
     {LeaseRevoked, "LeaseRevoked", false,
      "acquire a new lease, or start leasehold-tenant with --rebind"},
     {LeaseFenced, "LeaseFenced", false, kAcquireAgain},
@@ -62,8 +62,8 @@ constexpr std::array<Row, kErrcCount> kRows{{
     {BrokerLost, "BrokerLost", true, kStartBroker},
     {EngineDecodeFailed, "EngineDecodeFailed", true, kCheckWorker},
     {NoModelLoaded, "NoModelLoaded", true, "choose a ready worker from `brokerctl workers`"},
-    {WeightsLoading, "WeightsLoading", true, kTryAgain},
-    {StillWritable, "StillWritable", true, kTryAgain},
+    {WeightsLoading, "WeightsLoading", true, kRetrySoon},
+    {StillWritable, "StillWritable", true, kRetrySoon},
     {NumericFault, "NumericFault", false, kCheckWorker},
     {FileNotFound, "FileNotFound", false,
      "check the path and the option or variable that names it"},
