@@ -48,7 +48,7 @@ constexpr std::size_t kPidDigits = 20;
 
 /// Everything the child needs, prepared before the fork: nothing is allocated between fork and
 /// exec.
-struct Becoming {
+struct ExecImage {
   std::vector<char*> argv;
   std::vector<std::string> words;  ///< Entries of `envp` that this process's environment lacks.
   std::vector<char*> envp;
@@ -56,7 +56,7 @@ struct Becoming {
   std::vector<int> fds;
   bool own_group;
 
-  explicit Becoming(const ChildConfig& config);
+  explicit ExecImage(const ChildConfig& config);
 };
 
 bool overrides(const std::vector<std::string>& words, std::string_view entry) {
@@ -75,7 +75,7 @@ std::vector<std::string> environment_of(const ChildConfig& config) {
   return words;
 }
 
-Becoming::Becoming(const ChildConfig& config)
+ExecImage::ExecImage(const ChildConfig& config)
     : words(environment_of(config)), own_group(!config.share_process_group) {
   for (const std::string& word : config.argv) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -98,7 +98,7 @@ void place_descriptors(std::vector<int>& fds) {
 }
 
 /// Runs between fork and exec, so it makes only async-signal-safe calls.
-[[noreturn]] void become(Becoming& child, const Plumbing& plumbing, pid_t parent) {
+[[noreturn]] void exec_child(ExecImage& child, const Plumbing& plumbing, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // The owner died before the line above.
   if (child.own_group) ::setpgid(0, 0);
@@ -124,11 +124,11 @@ Result<Child> Child::start(const ChildConfig& config) {
                 fmt::format("no program {}; build it, or give --bin-dir", config.argv[0]));
   }
   Plumbing plumbing = TRY(lay_pipes(config));
-  Becoming child(config);
+  ExecImage child(config);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return fail_errno(Errc::SystemError, "fork", errno);
-  if (pid == 0) become(child, plumbing, parent);
+  if (pid == 0) exec_child(child, plumbing, parent);
   // The child is not reaped yet, so the pid is still its own.
   return Child(pid, TRY(open_pidfd(pid)), std::move(plumbing.read_end));
 }

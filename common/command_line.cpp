@@ -9,8 +9,6 @@
 #include <sstream>
 #include <vector>
 
-#include "common/error_hint.hpp"
-
 namespace leasehold {
 namespace {
 

@@ -77,8 +77,20 @@ std::optional<Errc> errc_from_name(std::string_view text);
 /// True when the same call may succeed later, unchanged.
 bool is_retryable(Errc code);
 
+/// What a user can try, without a full stop; the same in every program.
+std::string_view error_hint(Errc code);
+
 /// Exit code of a command-line tool that ends with this error: 10 + position in the list.
 /// 0 means success, 1 an unforeseen failure, 2 wrong usage.
 int exit_code(Errc code);
+
+/// The inverse of `exit_code`; nothing for an exit code without an error code.
+std::optional<Errc> errc_from_exit_code(int exit_code);
+
+/// True for the errors that mean that a lease has ended.
+constexpr bool is_lease_ended(Errc code) {
+  return code == Errc::LeaseRevoked || code == Errc::LeaseFenced ||
+         code == Errc::EngineLeaseFenced || code == Errc::StaleGeneration;
+}
 
 }  // namespace leasehold

@@ -5,8 +5,6 @@
 #include <cstdio>
 #include <iostream>
 
-#include "common/error_hint.hpp"
-
 namespace leasehold {
 namespace {
 

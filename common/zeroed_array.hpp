@@ -30,11 +30,7 @@ class ZeroedArray {
   T* end() { return data() + size_; }
 
  private:
-  struct Free {
-    void operator()(T* array) const { std::free(array); }
-  };
-
-  std::unique_ptr<T[], Free> data_;
+  std::unique_ptr<T[], void (*)(void*)> data_{nullptr, std::free};
   std::size_t size_ = 0;
 };
 

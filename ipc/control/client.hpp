@@ -1,4 +1,5 @@
-/// A blocking control client for programs that make one call at a time: brokerctl, tests, demos.
+/// A blocking control client for programs that make one call at a time: brokerctl, tests, demos. It
+/// ignores notifications.
 ///
 /// Threads: one. A program that also serves calls uses Peer on its own io_context instead.
 #pragma once
@@ -21,13 +22,6 @@ class Client {
   /// Errors: the error of the reply, TimedOut, ConnectionLost.
   Result<Payload> call(const std::string& method, Payload params,
                        Duration timeout = std::chrono::seconds(10));
-
-  struct Notification {
-    std::string method;
-    Payload params;
-  };
-  /// The next notification. Errors: TimedOut, ConnectionLost.
-  Result<Notification> next_notification(Duration timeout);
 
  private:
   struct State;

@@ -93,17 +93,6 @@ void describe(Is<LeaseDraining> auto& e, auto& fields) {
   fields.field("deadline_boottime_ns", e.deadline_boottime_ns);
 }
 
-/// The fields that every event has.
-struct EventHeader {
-  std::string event;
-  std::int64_t at_boottime_ns = 0;
-};
-
-void describe(Is<EventHeader> auto& h, auto& fields) {
-  fields.field("event", h.event, Choice{kNames});
-  fields.field("at_boottime_ns", h.at_boottime_ns);
-}
-
 template <class Alternative>
 static Result<Event> read(const nlohmann::json& json) {
   return read_fields<Alternative>(json);
@@ -124,17 +113,21 @@ std::string_view name(const Event& event) {
 
 nlohmann::json to_json(const Event& event, TimePoint at) {
   FieldWriter writer;
-  const EventHeader header{.event = std::string(name(event)), .at_boottime_ns = at.boottime_ns};
-  describe(header, writer);
+  writer.field("event", std::string(name(event)));
+  writer.field("at_boottime_ns", at.boottime_ns);
   std::visit([&](const auto& e) { describe(e, writer); }, event);
   return std::move(writer).take();
 }
 
 Result<StampedEvent> from_json(const nlohmann::json& json) {
-  const EventHeader header = TRY(read_fields<EventHeader>(json));
-  Event event =
-      TRY(read_named(header.event, json, std::make_index_sequence<std::variant_size_v<Event>>{}));
-  return StampedEvent{std::move(event), TimePoint{header.at_boottime_ns}};
+  FieldReader reader(json);
+  std::string name;
+  TimePoint at;
+  reader.field("event", name, Choice{kNames});
+  reader.field("at_boottime_ns", at.boottime_ns);
+  if (auto error = reader.error()) return std::unexpected(*std::move(error));
+  Event event = TRY(read_named(name, json, std::make_index_sequence<kNames.size()>{}));
+  return StampedEvent{std::move(event), at};
 }
 
 }  // namespace leasehold::events

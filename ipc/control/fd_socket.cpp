@@ -64,7 +64,7 @@ Result<Received> receive_some(int socket, std::span<char> bytes, std::span<std::
                   .fds = extract_fds(message)};
 }
 
-Result<Sent> send_some(int socket, std::string_view bytes, std::span<const UniqueFd> fds) {
+Result<std::size_t> send_some(int socket, std::string_view bytes, std::span<const UniqueFd> fds) {
   iovec part{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
   msghdr message{};
   message.msg_iov = &part;
@@ -77,9 +77,9 @@ Result<Sent> send_some(int socket, std::string_view bytes, std::span<const Uniqu
   ssize_t size = 0;
   do size = ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   while (size < 0 && errno == EINTR);
-  if (size < 0 && would_block(errno)) return Sent{.would_block = true};
+  if (size < 0 && would_block(errno)) return 0;
   if (size < 0) return fail_errno(Errc::ConnectionLost, "sendmsg", errno);
-  return Sent{.size_bytes = static_cast<std::size_t>(size)};
+  return static_cast<std::size_t>(size);
 }
 
 }  // namespace leasehold::control

@@ -22,13 +22,8 @@ std::vector<std::uint64_t> control_buffer(std::size_t max_fds);
 /// The received descriptors are close-on-exec. Errors: ConnectionLost.
 Result<Received> receive_some(int socket, std::span<char> bytes, std::span<std::uint64_t> control);
 
-struct Sent {
-  std::size_t size_bytes = 0;
-  bool would_block = false;
-};
-
-/// Sends a part of `bytes`, and all of `fds` with its first byte. `bytes` is not empty.
-/// Errors: ConnectionLost.
-Result<Sent> send_some(int socket, std::string_view bytes, std::span<const UniqueFd> fds);
+/// Sends a part of `bytes`, and all of `fds` with its first byte. `bytes` is not empty. Returns the
+/// size of that part; 0 means that the socket is full. Errors: ConnectionLost.
+Result<std::size_t> send_some(int socket, std::string_view bytes, std::span<const UniqueFd> fds);
 
 }  // namespace leasehold::control

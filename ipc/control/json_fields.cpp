@@ -122,6 +122,11 @@ Problem too_many_items(std::size_t items, MaxItems most) {
                   .got = fmt::format("one of {}", items)};
 }
 
+std::string joined_path(std::string outer, const std::string& inner) {
+  const bool is_name = !inner.empty() && inner.front() != '[';
+  return outer + (is_name ? "." + inner : inner);
+}
+
 Problem from_field(const nlohmann::json& json, bool& out) {
   if (!json.is_boolean()) return mismatch(json, "true or false");
   out = json.get<bool>();
@@ -189,18 +194,14 @@ void FieldReader::note(const char* key, const nlohmann::json* found, Problem pro
   problem_ = std::move(problem);
   if (!problem_) return;
   if (found == nullptr) problem_->got = "nothing";
-  const bool nested = !problem_->where.empty() && problem_->where.front() != '[';
-  problem_->where = key + (nested ? "." + problem_->where : problem_->where);
+  problem_->where = joined_path(key, problem_->where);
 }
 
 std::optional<Error> FieldReader::error() const {
   if (!problem_) return {};
-  if (problem_->where.empty()) {
-    return Error{Errc::BadRequest,
-                 fmt::format("expected {}, got {}", problem_->expected, problem_->got)};
-  }
-  return Error{Errc::BadRequest, fmt::format("field '{}': expected {}, got {}", problem_->where,
-                                             problem_->expected, problem_->got)};
+  const auto& [where, expected, got] = *problem_;
+  const std::string place = where.empty() ? "" : fmt::format("field '{}': ", where);
+  return Error{Errc::BadRequest, fmt::format("{}expected {}, got {}", place, expected, got)};
 }
 
 }  // namespace leasehold

@@ -6,7 +6,7 @@
 ///     fields.field("uid", m.uid);                    // std::optional: the field may be missing
 ///     fields.with_default("stop", m.stop, {});       // may be missing; not written when equal
 ///   }
-///   Json j = write_fields(message);
+///   Json j = to_field(message);
 ///   Result<Message> m = read_fields<Message>(j);
 ///
 /// The reader treats the JSON as input. It stops at the first field that is missing, has another
@@ -87,6 +87,8 @@ using Problem = std::optional<Mismatch>;
 Problem mismatch(const nlohmann::json& got, std::string expected);
 std::string expected_integer(std::string low, std::string high);
 Problem too_many_items(std::size_t items, MaxItems most);
+/// The path of `inner` below `outer`: "clocks.reuse_ns", "messages[0].role".
+std::string joined_path(std::string outer, const std::string& inner);
 
 Problem from_field(const nlohmann::json& json, bool& out);
 Problem from_field(const nlohmann::json& json, float& out, Between<float> range);
@@ -137,6 +139,15 @@ Problem from_field(const nlohmann::json& json, Enum& out, EnumCount enumerators)
   return mismatch(json, std::move(expected));
 }
 
+class FieldReader;
+
+/// An object with its own describe(), found by argument-dependent lookup.
+template <class T>
+concept Described = requires(T& value, FieldReader& fields) { describe(value, fields); };
+
+template <Described Object>
+Problem from_field(const nlohmann::json& json, Object& out);
+
 /// The rule, if any, applies to each element.
 template <class T, class... Rule>
 Problem from_field(const nlohmann::json& json, std::vector<T>& out, Rule... rule) {
@@ -146,7 +157,7 @@ Problem from_field(const nlohmann::json& json, std::vector<T>& out, Rule... rule
   for (const auto& element : json) {
     T value{};
     if (Problem problem = from_field(element, value, rule...)) {
-      problem->where = "[" + std::to_string(out.size()) + "]" + problem->where;
+      problem->where = joined_path("[" + std::to_string(out.size()) + "]", problem->where);
       return problem;
     }
     out.push_back(std::move(value));
@@ -182,6 +193,8 @@ template <class Tag>
 nlohmann::json to_field(const StrongName<Tag>& text) {
   return text.value;
 }
+template <Described Object>
+nlohmann::json to_field(const Object& object);
 template <class T>
 nlohmann::json to_field(const std::vector<T>& values) {
   nlohmann::json array = nlohmann::json::array();
@@ -190,14 +203,6 @@ nlohmann::json to_field(const std::vector<T>& values) {
 }
 
 // ---------------------------------------------------------------- one object
-
-/// The default description of a value: its own describe(), found by argument-dependent lookup.
-struct OwnDescribe {
-  void operator()(auto& value, auto& fields) const { describe(value, fields); }
-};
-
-template <class Message, class Describe = OwnDescribe>
-nlohmann::json write_fields(const Message& message, Describe describe = {});
 
 class FieldWriter {
  public:
@@ -213,15 +218,12 @@ class FieldWriter {
   void with_default(const char* key, const T& value, const T& default_value, Rule...) {
     if (value != default_value) json_[key] = to_field(value);
   }
-  template <class Object, class Describe = OwnDescribe>
-  void object(const char* key, const Object& value, Describe describe = {}) {
-    json_[key] = write_fields(value, describe);
-  }
-  template <class Object>
-  void objects(const char* key, const std::optional<std::vector<Object>>& values) {
-    if (!values) return;
-    nlohmann::json& array = json_[key] = nlohmann::json::array();
-    for (const Object& value : *values) array.push_back(write_fields(value));
+  /// An object in another description than its own.
+  template <class Object, class Describe>
+  void object(const char* key, const Object& value, Describe describe) {
+    FieldWriter inner;
+    describe(value, inner);
+    json_[key] = std::move(inner).take();
   }
   nlohmann::json take() && { return std::move(json_); }
 
@@ -253,31 +255,16 @@ class FieldReader {
     const nlohmann::json* found = find(key);
     if (found) note(key, found, from_field(*found, value, rule...));
   }
-  template <class Object, class Describe = OwnDescribe>
-  void object(const char* key, Object& value, Describe describe = {}) {
+  template <class Object, class Describe>
+  void object(const char* key, Object& value, Describe describe) {
     if (problem_) return;
     const nlohmann::json* found = find(key);
     FieldReader inner(found ? *found : kNothing);
     describe(value, inner);
-    note(key, found, std::move(inner.problem_));
-  }
-  template <class Object>
-  void objects(const char* key, std::optional<std::vector<Object>>& values) {
-    if (problem_) return;
-    const nlohmann::json* found = find(key);
-    if (found == nullptr) return;
-    values.emplace();
-    if (!found->is_array()) return note(key, found, mismatch(*found, "an array"));
-    for (std::size_t i = 0; i < found->size() && !problem_; ++i) {
-      FieldReader inner((*found)[i]);
-      OwnDescribe{}(values->emplace_back(), inner);
-      if (!inner.problem_) continue;
-      const std::string& where = inner.problem_->where;
-      inner.problem_->where = "[" + std::to_string(i) + "]" + (where.empty() ? "" : "." + where);
-      note(key, found, std::move(inner.problem_));
-    }
+    note(key, found, std::move(inner).take_problem());
   }
 
+  Problem take_problem() && { return std::move(problem_); }
   /// Returns nothing when every field was valid.
   std::optional<Error> error() const;
 
@@ -290,15 +277,22 @@ class FieldReader {
   Problem problem_;
 };
 
-template <class Message, class Describe>
-nlohmann::json write_fields(const Message& message, Describe describe) {
+template <Described Object>
+Problem from_field(const nlohmann::json& json, Object& out) {
+  FieldReader reader(json);
+  describe(out, reader);
+  return std::move(reader).take_problem();
+}
+
+template <Described Object>
+nlohmann::json to_field(const Object& object) {
   FieldWriter writer;
-  describe(message, writer);
+  describe(object, writer);
   return std::move(writer).take();
 }
 
-template <class Message, class Describe = OwnDescribe>
-Result<Message> read_fields(const nlohmann::json& json, Describe describe = {}) {
+template <Described Message>
+Result<Message> read_fields(const nlohmann::json& json) {
   FieldReader reader(json);
   Message message;
   describe(message, reader);

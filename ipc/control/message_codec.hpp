@@ -20,7 +20,7 @@ namespace leasehold::wire {
 
 template <class T>
 Json Message<T>::to_json() const {
-  return write_fields(static_cast<const T&>(*this));
+  return to_field(static_cast<const T&>(*this));
 }
 
 template <class T>

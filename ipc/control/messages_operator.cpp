@@ -1,8 +1,6 @@
 // Operator → broker: admit, revoke, drain, quarantine, and the parameters of lists.
 #include "ipc/control/messages_operator.hpp"
 
-#include <utility>
-
 #include "ipc/control/message_codec.hpp"
 #include "ipc/control/message_limits.hpp"
 #include "ipc/control/tenant_policy.hpp"
@@ -14,15 +12,8 @@ std::string_view name(LeaseScope scope) {
 }
 
 std::string_view name(Tier tier) {
-  switch (tier) {
-    case Tier::Guaranteed:
-      return "guaranteed";
-    case Tier::Standard:
-      return "standard";
-    case Tier::Scavenger:
-      return "scavenger";
-  }
-  std::unreachable();
+  constexpr std::string_view kNames[] = {"guaranteed", "standard", "scavenger"};
+  return kNames[static_cast<unsigned>(tier)];
 }
 
 void describe(Is<Empty> auto&, auto&) {}

@@ -85,10 +85,6 @@ static Problem from_field(const Json& json, TokenLogprob& out) {
   return {};
 }
 
-static Json to_field(const TokenLogprob& value) {
-  return write_fields(value);
-}
-
 // ---------------------------------------------------------------- messages
 
 constexpr std::string_view kScopes[] = {"", "engine", "tenant"};
@@ -125,11 +121,11 @@ void describe(Is<RequestSubmit> auto& m, auto& fields) {
   fields.field("request_id", m.request_id);
   fields.field("prompt", m.prompt);
   fields.field("prompt_tokens", m.prompt_tokens, kTokenIds);
-  fields.objects("messages", m.messages);
+  fields.field("messages", m.messages);
   fields.field("asked_at_unix_s", m.asked_at_unix_s, kUnixTime_s);
   fields.field("emitted", m.emitted, kTokenIds);
   fields.field("rebound_from", m.rebound_from);
-  fields.object("sampling", m.sampling);
+  fields.field("sampling", m.sampling);
   fields.field("max_emitted_tokens", m.max_emitted_tokens, Between<std::uint32_t>{1, 1u << 20});
   fields.field("ignore_eos", m.ignore_eos);
   fields.field("deadline_ms", m.deadline_ms, kUpToOneDay_ms);

@@ -43,8 +43,8 @@ void describe(Is<LeaseView> auto& m, auto& fields) {
   fields.field("deadline_boottime_ns", m.deadline_boottime_ns);
   fields.field("drain_deadline_boottime_ns", m.drain_deadline_boottime_ns, kBoottime_ns);
   fields.field("replaced_by", m.replaced_by);
-  fields.object("clocks", m.clocks);
-  fields.object("times", m.times);
+  fields.field("clocks", m.clocks);
+  fields.field("times", m.times);
 }
 
 void describe(Is<ExtentView> auto& m, auto& fields) {

@@ -18,11 +18,11 @@ Result<void> Outbox::flush(int socket) {
   while (!lines_.empty()) {
     Outgoing& front = lines_.front();
     const std::string_view rest = std::string_view(front.text).substr(front.sent);
-    const Sent sent = TRY(send_some(socket, rest, front.fds));
-    if (sent.would_block) return {};
-    cost_bytes_ -= sent.size_bytes + front.fds.size() * kFdCostBytes;
+    const std::size_t size_bytes = TRY(send_some(socket, rest, front.fds));
+    if (size_bytes == 0) return {};
+    cost_bytes_ -= size_bytes + front.fds.size() * kFdCostBytes;
     front.fds.clear();
-    front.sent += sent.size_bytes;
+    front.sent += size_bytes;
     if (front.sent == front.text.size()) lines_.pop_front();
   }
   return {};

@@ -92,7 +92,8 @@ class SocketPeer final : public Peer {
   std::map<std::uint64_t, PendingCall> pending_;
 };
 
-/// The responder of one call. It forgets the peer once it is used or moved from.
+/// The responder of one call. Once called or moved from it has no peer, and its destructor answers
+/// nothing.
 class SocketPeer::Answer {
  public:
   Answer(std::weak_ptr<SocketPeer> peer, Json id) : peer_(std::move(peer)), id_(std::move(id)) {}

@@ -45,8 +45,7 @@ Result<void> check_foreign(const Driver& driver, CUresult result, std::string_vi
                           doing, describe(driver, result)));
 }
 
-}  // namespace
-
+/// Rounds a size up to the next multiple of the driver's granularity.
 Result<std::size_t> rounded_size(const Context& context, std::size_t size_bytes) {
   const CUmemAllocationProp properties = properties_on(context);
   std::size_t unit = 0;
@@ -62,6 +61,8 @@ Result<std::size_t> rounded_size(const Context& context, std::size_t size_bytes)
   }
   return (size_bytes + unit - 1) / unit * unit;
 }
+
+}  // namespace
 
 Result<DeviceMemory> DeviceMemory::create(const Context& context, std::size_t size_bytes) {
   TRY(context.make_current());

@@ -21,9 +21,6 @@
 
 namespace leasehold::cuda {
 
-/// Rounds a size up to the next multiple of the driver's granularity.
-Result<std::size_t> rounded_size(const Context& context, std::size_t size_bytes);
-
 class DeviceMemory {
  public:
   /// The content is undefined: call `clear` before the memory is lent.

@@ -82,10 +82,6 @@ void collapse(std::byte* data, std::size_t size_bytes) {
 
 }  // namespace
 
-struct Mapping::Region {
-  bip::mapped_region mapped;
-};
-
 Mapping Mapping::borrowed() const {
   return Mapping(nullptr, data_, size_bytes_);
 }
@@ -100,10 +96,10 @@ Result<Mapping> Mapping::map(const UniqueFd& fd, std::size_t size_bytes, MapAcce
   const auto mode = access == MapAccess::ReadWrite ? bip::read_write : bip::read_only;
   Reservation place(size_bytes);
   try {
-    auto region = std::make_unique<Region>(Region{bip::mapped_region(
-        DescriptorView{fd.get(), mode}, mode, 0, size_bytes, place.address(), place.options())});
+    auto region = std::make_unique<Region>(DescriptorView{fd.get(), mode}, mode, 0, size_bytes,
+                                           place.address(), place.options());
     place.taken();
-    auto* data = static_cast<std::byte*>(region->mapped.get_address());
+    auto* data = static_cast<std::byte*>(region->get_address());
     ::madvise(data, size_bytes, MADV_DONTFORK);
     ::madvise(data, size_bytes, MADV_DONTDUMP);
     return Mapping(std::move(region), data, size_bytes);
@@ -128,21 +124,14 @@ Result<void> Mapping::lock() const {
   return {};
 }
 
-namespace {
-
-struct HostOwner final : LeasedMapping::Owner {
-  explicit HostOwner(Mapping the_mapping) : mapping(std::move(the_mapping)) {}
-  Result<void> prefault(MapAccess access) const override { return mapping.prefault(access); }
-  Mapping mapping;
-};
-
-}  // namespace
+LeasedMapping::LeasedMapping(Mapping mapping, MapAccess access)
+    : LeasedMapping(nullptr, {mapping.data(), mapping.size_bytes()}, access) {
+  owner_ = std::make_shared<Mapping>(std::move(mapping));
+}
 
 Result<LeasedMapping> LeasedMapping::map(const UniqueFd& fd, std::size_t size_bytes,
                                          MapAccess access) {
-  Mapping mapping = TRY(Mapping::map(fd, size_bytes, access));
-  const Range range{mapping.data(), mapping.size_bytes()};
-  return LeasedMapping(std::make_unique<HostOwner>(std::move(mapping)), range, access);
+  return LeasedMapping(TRY(Mapping::map(fd, size_bytes, access)), access);
 }
 
 }  // namespace leasehold

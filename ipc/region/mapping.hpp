@@ -6,9 +6,14 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include "common/unique_fd.hpp"
 #include "ipc/segment/leased.hpp"
+
+namespace boost::interprocess {
+class mapped_region;
+}
 
 namespace leasehold {
 
@@ -39,7 +44,7 @@ class Mapping {
   Result<void> lock() const;
 
  private:
-  struct Region;
+  using Region = boost::interprocess::mapped_region;
   Mapping(std::unique_ptr<Region> region, std::byte* data, std::size_t size_bytes);
 
   std::unique_ptr<Region> region_;
@@ -56,37 +61,29 @@ class Mapping {
 /// names.
 class LeasedMapping {
  public:
-  /// Keeps the addresses mapped and unmaps them when destroyed.
-  class Owner {
-   public:
-    virtual ~Owner() = default;
-    /// Makes the pages present, for memory that is paged in on demand.
-    virtual Result<void> prefault(MapAccess) const { return {}; }
-  };
-  struct Range {
-    std::byte* data = nullptr;
-    std::size_t size_bytes = 0;
-  };
-
   /// Maps host memory. Errors: as Mapping::map.
   static Result<LeasedMapping> map(const UniqueFd& fd, std::size_t size_bytes, MapAccess access);
 
-  /// Wraps memory of any kind. Precondition: `owner` keeps the range mapped with that access.
-  LeasedMapping(std::unique_ptr<Owner> owner, Range range, MapAccess access)
-      : owner_(std::move(owner)), range_(range), access_(access) {}
+  LeasedMapping(Mapping mapping, MapAccess access);
 
-  Leased<const std::byte> base() const { return Leased<const std::byte>(range_.data); }
+  /// Wraps memory of any kind. Precondition: `owner` keeps the range mapped with that access, and
+  /// unmaps it when destroyed.
+  LeasedMapping(std::shared_ptr<const void> owner, std::span<std::byte> range, MapAccess access)
+      : owner_(std::move(owner)), range_(range), access_(access) {}
+  LeasedMapping(LeasedMapping&&) noexcept = default;
+  LeasedMapping& operator=(LeasedMapping&&) noexcept = default;
+
+  Leased<const std::byte> base() const { return Leased<const std::byte>(range_.data()); }
 
   /// Null when mapped read-only.
   Leased<std::byte> writable_base() const {
-    return access_ == MapAccess::ReadWrite ? Leased<std::byte>(range_.data) : Leased<std::byte>();
+    return access_ == MapAccess::ReadWrite ? Leased<std::byte>(range_.data()) : Leased<std::byte>();
   }
-  std::size_t size_bytes() const { return range_.size_bytes; }
-  Result<void> prefault() const { return owner_->prefault(access_); }
+  std::size_t size_bytes() const { return range_.size(); }
 
  private:
-  std::unique_ptr<Owner> owner_;
-  Range range_;
+  std::shared_ptr<const void> owner_;
+  std::span<std::byte> range_;
   MapAccess access_;
 };
 

@@ -5,18 +5,24 @@
 #include "ipc/region/memory_object.hpp"
 
 namespace leasehold {
+namespace {
 
-Result<LeasedMapping> HostMapper::map(UniqueFd fd, std::size_t size_bytes, MapAccess access) const {
-  const MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
-  if (object.size_bytes() != size_bytes) {
-    return fail(Errc::UntrustedSegment,
-                fmt::format("the received memory has {} bytes, {} were announced",
-                            object.size_bytes(), size_bytes));
+class HostMapper final : public RegionMapper {
+ public:
+  Result<LeasedMapping> map(UniqueFd fd, std::size_t size_bytes, MapAccess access) const override {
+    const MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
+    if (object.size_bytes() != size_bytes) {
+      return fail(Errc::UntrustedSegment,
+                  fmt::format("the received memory has {} bytes, {} were announced",
+                              object.size_bytes(), size_bytes));
+    }
+    Mapping mapping = TRY(Mapping::map(object.fd(), size_bytes, access));
+    TRY(mapping.prefault(access));
+    return LeasedMapping(std::move(mapping), access);
   }
-  LeasedMapping mapping = TRY(LeasedMapping::map(object.fd(), size_bytes, access));
-  TRY(mapping.prefault());
-  return mapping;
-}
+};
+
+}  // namespace
 
 const RegionMapper& host_mapper() {
   static const HostMapper mapper;

@@ -23,13 +23,7 @@ class RegionMapper {
                                     MapAccess access) const = 0;
 };
 
-/// Host memory: a memfd of fixed size, mapped and prefaulted.
-class HostMapper final : public RegionMapper {
- public:
-  Result<LeasedMapping> map(UniqueFd fd, std::size_t size_bytes, MapAccess access) const override;
-};
-
-/// A shared HostMapper, which has no state.
+/// Maps host memory: a memfd of fixed size, mapped and prefaulted. One object without state.
 const RegionMapper& host_mapper();
 
 }  // namespace leasehold

@@ -85,8 +85,6 @@ class GateCore {
   /// Ends the unit: a broker that sees this store sees every store of the unit.
   void end_unit() { announce_->store(announcement(seq_, Touches::Nothing), Memory::release); }
 
-  std::uint64_t units_announced() const { return seq_; }
-
  private:
   Word* announce_;
   const Word* revocations_;

@@ -47,6 +47,7 @@ using Revoke = RevokeCore<RelacyMemory>;
 
 /// The protocol as implemented. Variants below replace one part each, and must fail.
 struct AsWritten {
+  static constexpr bool kSnapshotFirst = false;
   static void prepare(Word&) {}
   template <class Compare>
   static bool recheck(Gate& gate, Compare compare) {
@@ -87,9 +88,6 @@ struct SnapshotBeforeFlip : AsWritten {
   static constexpr bool kSnapshotFirst = true;
 };
 
-template <class Variant>
-concept SnapshotFirst = requires { Variant::kSnapshotFirst; };
-
 /// Thread 0 is the broker; the others are gates of one worker, each with its own announcement and
 /// its own part of the memory.
 template <class Variant, int gates, int units>
@@ -128,9 +126,9 @@ class ProtocolSuite : public rl::test_suite<ProtocolSuite<Variant, gates, units>
 
   void revoke() {
     Snapshot seen{};
-    if constexpr (SnapshotFirst<Variant>) seen = snapshot();
+    if constexpr (Variant::kSnapshotFirst) seen = snapshot();
     Variant::store_words(word_, kRevoked, revocations_);
-    if constexpr (!SnapshotFirst<Variant>) seen = snapshot();
+    if constexpr (!Variant::kSnapshotFirst) seen = snapshot();
     for (int i = 0; i < gates; ++i) {
       rl::backoff backoff;
       while (!Revoke::is_quiet_since(seen[i], gate_states_[i].announce, Touches::TenantMemory)) {

@@ -27,9 +27,7 @@ constexpr std::uint64_t kStormRevocations = 400;
 constexpr std::uint64_t kScrubbed = ~std::uint64_t{0};
 
 /// One tenant's memory: plain words; each tile writes its own.
-struct Extent {
-  std::array<std::uint64_t, kTiles> words{};
-};
+using Extent = std::array<std::uint64_t, kTiles>;
 
 /// Leases on their way from the broker to the worker.
 class Grants {
@@ -83,7 +81,7 @@ class Storm {
     store_words(lease, LeaseState::Revoked);
     const WorkerSegmentReader::Snapshot seen = worker_segment_.snapshot();
     while (!worker_segment_.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
-    extents_[lease.slot].words.fill(kScrubbed);
+    extents_[lease.slot].fill(kScrubbed);
     store_words(lease, LeaseState::Fenced);
   }
 
@@ -93,7 +91,7 @@ class Storm {
   }
 
   void grant(LeaseId lease) {
-    extents_[lease.slot].words.fill(0);
+    extents_[lease.slot].fill(0);
     table_.grant(lease, TimePoint{});
     grants_.put(lease);
   }
@@ -117,7 +115,7 @@ class Storm {
   void unit(const LaunchPermit& permit, std::uint32_t tile) {
     for (std::uint32_t tenant = 0; tenant < kStormTenants; ++tenant) {
       if (!permit.is_live(tenant)) continue;
-      std::uint64_t& word = extents_[tenant].words[tile];
+      std::uint64_t& word = extents_[tenant][tile];
       if (word == kScrubbed) violations_.fetch_add(1, std::memory_order_relaxed);
       ++word;
     }

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "common/command_line.hpp"
-#include "common/error_hint.hpp"
 
 namespace leasehold::cli {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "common/lease_ended.hpp"
+#include "common/errc.hpp"
 
 namespace leasehold::client {
 namespace {

@@ -10,6 +10,7 @@
 #include "common/expects.hpp"
 #include "common/random.hpp"
 #include "ipc/region/memory_object.hpp"
+#include "ipc/region/region_mapper.hpp"
 #include "ipc/table/lease_table.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "ipc/table/worker_segment.hpp"
@@ -150,11 +151,8 @@ Result<void> LocalModel::Impl::load_weights(const GgufFile& file) {
 
 Result<LeasedMapping> LocalModel::Impl::allocate_blocks(std::size_t size_bytes) const {
   if (options.placement != nullptr) return options.placement->allocate(size_bytes);
-  const MemoryObject object =
-      TRY(MemoryObject::create({.name = "local-kv", .size_bytes = size_bytes}));
-  LeasedMapping mapping = TRY(LeasedMapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
-  TRY(mapping.prefault());
-  return mapping;
+  MemoryObject object = TRY(MemoryObject::create({.name = "local-kv", .size_bytes = size_bytes}));
+  return host_mapper().map(std::move(object).release(), size_bytes, MapAccess::ReadWrite);
 }
 
 Result<void> LocalModel::Impl::allocate_kv() {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "common/error_hint.hpp"
+#include "common/errc.hpp"
 #include "common/process.hpp"
 
 namespace leasehold {

@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <fstream>
 
 #include "common/process.hpp"
+#include "tests/support/scratch_directory.hpp"
 
 using namespace leasehold;
 
@@ -16,12 +16,6 @@ namespace {
 
 /// Longer than any correct run takes.
 constexpr int kLong_ms = 20'000;
-
-struct Log {
-  std::string path = (std::filesystem::temp_directory_path() /
-                      ("leasehold-child-" + std::to_string(::getpid()) + ".log"));
-  ~Log() { std::filesystem::remove(path); }
-};
 
 int wait_for(Child& child) {
   pollfd entry{child.pidfd().get(), POLLIN, 0};
@@ -44,9 +38,11 @@ std::string first_line(Child& child) {
 }  // namespace
 
 TEST_CASE("child: status is its exit code, or the signal that ended it") {
-  const Log log;
-  auto fails = Child::start({.argv = {"/bin/sh", "-c", "exit 7"}, .log_path = log.path});
-  auto dies = Child::start({.argv = {"/bin/sh", "-c", "kill -9 $$"}, .log_path = log.path});
+  const testing::ScratchDirectory directory;
+  auto fails =
+      Child::start({.argv = {"/bin/sh", "-c", "exit 7"}, .log_path = directory.file("log")});
+  auto dies =
+      Child::start({.argv = {"/bin/sh", "-c", "kill -9 $$"}, .log_path = directory.file("log")});
 
   REQUIRE(fails);
   REQUIRE(dies);
@@ -55,10 +51,10 @@ TEST_CASE("child: status is its exit code, or the signal that ended it") {
 }
 
 TEST_CASE("child: it ends with the object that owns it") {
-  const Log log;
+  const testing::ScratchDirectory directory;
   UniqueFd kept;
   {
-    auto child = Child::start({.argv = {"/bin/sleep", "1000"}, .log_path = log.path});
+    auto child = Child::start({.argv = {"/bin/sleep", "1000"}, .log_path = directory.file("log")});
     REQUIRE(child);
     CHECK_FALSE(child->status());
     kept = *child->pidfd().duplicate();
@@ -68,11 +64,11 @@ TEST_CASE("child: it ends with the object that owns it") {
 }
 
 TEST_CASE("child: its own children end with it; in our group they end with us") {
-  const Log log;
+  const testing::ScratchDirectory directory;
   UniqueFd sleeper;
   {
     auto child = Child::start({.argv = {"/bin/sh", "-c", "sleep 1000 & echo $!; wait"},
-                               .log_path = log.path,
+                               .log_path = directory.file("log"),
                                .read_output = true});
     REQUIRE(child);
     const pid_t pid = std::stoi(first_line(*child));
@@ -83,7 +79,7 @@ TEST_CASE("child: its own children end with it; in our group they end with us") 
   CHECK(::poll(&gone, 1, kLong_ms) == 1);
 
   auto ours = Child::start({.argv = {"/bin/sh", "-c", "cut -d' ' -f5 /proc/self/stat"},
-                            .log_path = log.path,
+                            .log_path = directory.file("log"),
                             .read_output = true,
                             .share_process_group = true});
   REQUIRE(ours);
@@ -91,9 +87,9 @@ TEST_CASE("child: its own children end with it; in our group they end with us") 
 }
 
 TEST_CASE("child: its stdout can be read, its stderr goes to the log") {
-  const Log log;
+  const testing::ScratchDirectory directory;
   auto child = Child::start({.argv = {"/bin/sh", "-c", "echo out; echo err >&2"},
-                             .log_path = log.path,
+                             .log_path = directory.file("log"),
                              .read_output = true});
   REQUIRE(child);
   CHECK(wait_for(*child) == 0);
@@ -101,13 +97,14 @@ TEST_CASE("child: its stdout can be read, its stderr goes to the log") {
   char bytes[16];
   CHECK(::read(child->output().get(), bytes, sizeof(bytes)) == 4);
   std::string text;
-  std::getline(std::ifstream(log.path) >> std::ws, text);
+  std::getline(std::ifstream(directory.file("log")) >> std::ws, text);
   CHECK(text == "err");
 }
 
 TEST_CASE("child: a missing program is an error that names it") {
-  const Log log;
-  const auto child = Child::start({.argv = {"/nowhere/leasehold-broker"}, .log_path = log.path});
+  const testing::ScratchDirectory directory;
+  const auto child =
+      Child::start({.argv = {"/nowhere/leasehold-broker"}, .log_path = directory.file("log")});
 
   REQUIRE_FALSE(child);
   CHECK(child.error().code == Errc::FileNotFound);

@@ -5,7 +5,6 @@
 #include <set>
 #include <string>
 
-#include "common/error_hint.hpp"
 #include "common/result.hpp"
 
 using namespace leasehold;

@@ -28,6 +28,7 @@ class WaitingChild {
   }
   ~WaitingChild() { reap(); }
   pid_t pid() const { return pid_; }
+  UniqueFd pidfd() const { return open_pidfd(pid_).value(); }
 
   void reap() {
     if (pid_ <= 0) return;
@@ -48,29 +49,26 @@ void wait_readable(const UniqueFd& pidfd) {
 
 TEST_CASE("process: a pidfd shows whether its process has exited") {
   const WaitingChild child;
-  const auto pidfd = open_pidfd(child.pid());
-  REQUIRE(pidfd);
-  CHECK_FALSE(has_exited(*pidfd));
-  CHECK(signal_pidfd(*pidfd, SIGKILL));
-  wait_readable(*pidfd);
-  CHECK(has_exited(*pidfd));
+  const UniqueFd pidfd = child.pidfd();
+  CHECK_FALSE(has_exited(pidfd));
+  CHECK(signal_pidfd(pidfd, SIGKILL));
+  wait_readable(pidfd);
+  CHECK(has_exited(pidfd));
 }
 
 TEST_CASE("process: a stopped process has not exited") {
   const WaitingChild child;
-  const auto pidfd = open_pidfd(child.pid());
-  REQUIRE(pidfd);
-  CHECK(signal_pidfd(*pidfd, SIGSTOP));
+  const UniqueFd pidfd = child.pidfd();
+  CHECK(signal_pidfd(pidfd, SIGSTOP));
   ::waitpid(child.pid(), nullptr, WUNTRACED);
-  CHECK_FALSE(has_exited(*pidfd));
+  CHECK_FALSE(has_exited(pidfd));
 }
 
 TEST_CASE("process: signalling an exited process succeeds") {
   WaitingChild child;
-  const auto pidfd = open_pidfd(child.pid());
-  REQUIRE(pidfd);
+  const UniqueFd pidfd = child.pidfd();
   child.reap();
-  CHECK(signal_pidfd(*pidfd, SIGKILL));
+  CHECK(signal_pidfd(pidfd, SIGKILL));
 }
 
 TEST_CASE("process: a reaped process has no pidfd") {
@@ -84,9 +82,8 @@ TEST_CASE("process: a reaped process has no pidfd") {
 
 TEST_CASE("process: an invalid signal or pid is a system error") {
   const WaitingChild child;
-  const auto pidfd = open_pidfd(child.pid());
-  REQUIRE(pidfd);
-  CHECK(signal_pidfd(*pidfd, 1000).error().code == Errc::SystemError);
+  const UniqueFd pidfd = child.pidfd();
+  CHECK(signal_pidfd(pidfd, 1000).error().code == Errc::SystemError);
   CHECK(open_pidfd(-1).error().code == Errc::SystemError);
 }
 

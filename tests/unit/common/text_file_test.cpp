@@ -5,31 +5,20 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <fstream>
 
 #include "tests/support/child_process.hpp"
+#include "tests/support/scratch_directory.hpp"
 
 using namespace leasehold;
 
 namespace {
 
-namespace fs = std::filesystem;
-
-/// A temporary directory, removed with the object.
-struct Scratch {
-  fs::path root;
-  Scratch() {
-    std::string pattern = fs::temp_directory_path() / "leasehold-text-XXXXXX";
-    root = ::mkdtemp(pattern.data());
-  }
-  ~Scratch() { fs::remove_all(root); }
-
-  std::string file(const std::string& text) const {
-    std::ofstream(root / "text", std::ios::binary) << text;
-    return root / "text";
-  }
-};
+/// Writes the text to a file in the directory and returns its path.
+std::string file_with(const testing::ScratchDirectory& directory, const std::string& text) {
+  std::ofstream(directory.file("text"), std::ios::binary) << text;
+  return directory.file("text");
+}
 
 Errc refusal(const Result<std::string>& text) {
   REQUIRE_FALSE(text);
@@ -49,12 +38,12 @@ int code_with_stdin(const char* path, std::size_t max_bytes) {
 }  // namespace
 
 TEST_CASE("text file: every byte is read, up to the limit and no further") {
-  const Scratch scratch;
+  const testing::ScratchDirectory directory;
   const std::string text = std::string("a\0\r\n\xff", 5) + std::string(200'000, 'x');
-  const std::string path = scratch.file(text);
+  const std::string path = file_with(directory, text);
   CHECK(read_text_file(path, text.size()) == text);
   CHECK(refusal(read_text_file(path, text.size() - 1)) == Errc::MessageTooLarge);
-  CHECK(read_text_file(scratch.file(""), 0) == "");
+  CHECK(read_text_file(file_with(directory, ""), 0) == "");
 }
 
 TEST_CASE("text file: a file of reported size 0 is read to its end") {
@@ -64,19 +53,19 @@ TEST_CASE("text file: a file of reported size 0 is read to its end") {
 }
 
 TEST_CASE("text file: a missing and a forbidden file have errors of their own") {
-  const Scratch scratch;
-  const std::string path = scratch.file("x");
-  CHECK(refusal(read_text_file(scratch.root / "none", 9)) == Errc::FileNotFound);
+  const testing::ScratchDirectory directory;
+  const std::string path = file_with(directory, "x");
+  CHECK(refusal(read_text_file(directory.file("none"), 9)) == Errc::FileNotFound);
   CHECK(refusal(read_text_file(path + "/below", 9)) == Errc::FileNotFound);
   ::chmod(path.c_str(), 0);
   if (::geteuid() != 0) CHECK(refusal(read_text_file(path, 9)) == Errc::PermissionDenied);
 }
 
 TEST_CASE("text file: directories, devices and FIFOs are rejected") {
-  const Scratch scratch;
-  const std::string fifo = scratch.root / "fifo";
+  const testing::ScratchDirectory directory;
+  const std::string fifo = directory.file("fifo");
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
-  for (const std::string& path : {scratch.root.string(), std::string("/dev/zero"), fifo}) {
+  for (const std::string& path : {directory.path().string(), std::string("/dev/zero"), fifo}) {
     CAPTURE(path);
     CHECK(refusal(read_text_file(path, 1 << 20)) == Errc::BadRequest);
   }

@@ -5,11 +5,6 @@
 namespace leasehold::gpu_check {
 namespace {
 
-struct MappingOwner final : LeasedMapping::Owner {
-  explicit MappingOwner(cuda::DeviceMapping the_mapping) : mapping(std::move(the_mapping)) {}
-  cuda::DeviceMapping mapping;
-};
-
 /// The driver keeps mapped memory allocated, so no handle is kept.
 Result<cuda::DeviceMapping> map_new(const cuda::Context& context, std::size_t size_bytes) {
   const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(context, size_bytes));
@@ -17,8 +12,8 @@ Result<cuda::DeviceMapping> map_new(const cuda::Context& context, std::size_t si
 }
 
 LeasedMapping leased(cuda::DeviceMapping mapping, std::size_t size_bytes) {
-  auto owner = std::make_unique<MappingOwner>(std::move(mapping));
-  auto* const data = cuda::device_pointer<>(owner->mapping.address());
+  auto owner = std::make_shared<cuda::DeviceMapping>(std::move(mapping));
+  auto* const data = cuda::device_pointer<>(owner->address());
   return LeasedMapping(std::move(owner), {data, size_bytes}, MapAccess::ReadWrite);
 }
 

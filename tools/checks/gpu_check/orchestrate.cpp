@@ -13,7 +13,7 @@
 #include <set>
 #include <sstream>
 
-#include "common/error_hint.hpp"
+#include "common/errc.hpp"
 #include "common/print_error.hpp"
 #include "tools/checks/gpu_check/stages.hpp"
 

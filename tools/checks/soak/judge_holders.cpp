@@ -5,7 +5,7 @@
 #include <set>
 #include <span>
 
-#include "common/lease_ended.hpp"
+#include "common/errc.hpp"
 #include "tools/checks/soak/judge_checks.hpp"
 
 namespace leasehold::soak {

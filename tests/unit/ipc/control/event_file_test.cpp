@@ -1,25 +1,13 @@
 #include "ipc/control/event_file.hpp"
 
 #include <catch2/catch.hpp>
-#include <filesystem>
 #include <fstream>
 
-#include <unistd.h>
+#include "tests/support/scratch_directory.hpp"
 
 using namespace leasehold;
 
 namespace {
-
-/// The path of a temporary file, removed at the end of the test.
-struct TempFile {
-  std::string path;
-  explicit TempFile(const std::string& name)
-      : path(std::filesystem::temp_directory_path() /
-             ("leasehold-" + name + std::to_string(::getpid()) + ".jsonl")) {
-    std::filesystem::remove(path);
-  }
-  ~TempFile() { std::filesystem::remove(path); }
-};
 
 void append(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::app) << text;
@@ -28,13 +16,14 @@ void append(const std::string& path, const std::string& text) {
 }  // namespace
 
 TEST_CASE("event file: events of two openings are read back in order") {
-  const TempFile temp_file("two-openings");
+  const leasehold::testing::ScratchDirectory directory;
+  const std::string path = directory.file("events.jsonl");
   for (const std::uint64_t step : {1u, 2u}) {
-    auto file = events::EventFile::open(temp_file.path).value();
+    auto file = events::EventFile::open(path).value();
     REQUIRE(file.append(events::BatchedDecodeStep{.step = step, .per_seq_leases = {{5, 1}}},
                         TimePoint{static_cast<std::int64_t>(10 * step)}));
   }
-  const auto read = events::read_event_file(temp_file.path);
+  const auto read = events::read_event_file(path);
   REQUIRE(read);
   REQUIRE(read->size() == 2);
   CHECK(read->at(0).at == TimePoint{10});
@@ -44,13 +33,14 @@ TEST_CASE("event file: events of two openings are read back in order") {
 }
 
 TEST_CASE("event file: an incomplete last line is left out, any other is an error") {
-  const TempFile temp_file("torn");
-  auto file = events::EventFile::open(temp_file.path).value();
+  const leasehold::testing::ScratchDirectory directory;
+  const std::string path = directory.file("events.jsonl");
+  auto file = events::EventFile::open(path).value();
   REQUIRE(file.append(events::LeaseStateChanged{.lease = {5, 1}}, TimePoint{1}));
-  append(temp_file.path, R"({"event":"lease_st)");
-  CHECK(events::read_event_file(temp_file.path).value().size() == 1);
-  append(temp_file.path, "\n");
-  const auto torn_inside = events::read_event_file(temp_file.path);
+  append(path, R"({"event":"lease_st)");
+  CHECK(events::read_event_file(path).value().size() == 1);
+  append(path, "\n");
+  const auto torn_inside = events::read_event_file(path);
   REQUIRE_FALSE(torn_inside);
   CHECK(torn_inside.error().code == Errc::BadRequest);
   CHECK(torn_inside.error().detail.find(":2 ") != std::string::npos);

@@ -23,20 +23,21 @@ std::vector<UniqueFd> fds_with(std::initializer_list<std::string> texts) {
   return fds;
 }
 
-std::string notification(const std::string& method, int fds) {
-  json line = {{"jsonrpc", "2.0"}, {"method", method}};
+std::string notification(std::size_t fds) {
+  json line = {{"jsonrpc", "2.0"}, {"method", "n"}};
   if (fds != 0) line["fds"] = fds;
   return line.dump() + "\n";
 }
 
-/// Checks that the message ends the connection as malformed and leaks no descriptor.
-void check_cut_off(const std::function<void(PeerFixture&, int fd)>& send,
-                   control::Limits limits = {}) {
+/// Sends the bytes with this number of descriptors. Checks that they end the connection as
+/// malformed, and that no descriptor leaks.
+void check_cut_off(const std::string& bytes, std::size_t fds, control::Limits limits = {},
+                   int times = 1) {
   const UniqueFd fd = memfd_with("x");
   const std::size_t before = open_fd_count();
   {
     PeerFixture bench(limits);
-    send(bench, fd.get());
+    for (int i = 0; i < times; ++i) bench.other->send(bytes, std::vector(fds, fd.get()));
     CHECK(bench.other->read_required()["error"]["data"]["code"] == "MalformedMessage");
     bench.run_until_closed();
     CHECK(bench.seen.closed[0].code == Errc::MalformedMessage);
@@ -101,62 +102,44 @@ TEST_CASE("descriptors: the sender refuses more than the limit") {
 }
 
 TEST_CASE("descriptors: a count that does not match ends the connection") {
-  check_cut_off([](PeerFixture& bench, int) { bench.other->send(notification("n", 1)); });
-  check_cut_off(
-      [](PeerFixture& bench, int fd) { bench.other->send(notification("n", 0), std::vector{fd}); });
-  check_cut_off([](PeerFixture& bench, int fd) {
-    bench.other->send(notification("n", 1), std::vector{fd, fd});
-  });
-  check_cut_off(
-      [](PeerFixture& bench, int fd) { bench.other->send(notification("n", 2), std::vector{fd}); });
-  check_cut_off([](PeerFixture& bench, int fd) { bench.other->send("junk\n", std::vector{fd}); });
+  check_cut_off(notification(1), 0);
+  check_cut_off(notification(0), 1);
+  check_cut_off(notification(1), 2);
+  check_cut_off(notification(2), 1);
+  check_cut_off("junk\n", 1);
 }
 
 TEST_CASE("descriptors: an invalid count, or one above the limit, ends the connection") {
   for (const std::string count : {"-1", "1.0", "\"1\"", "65", "1e30"}) {
     CAPTURE(count);
-    check_cut_off([&](PeerFixture& bench, int fd) {
-      bench.other->send(R"({"jsonrpc":"2.0","method":"n","fds":)" + count + "}\n", std::vector{fd});
-    });
+    check_cut_off(R"({"jsonrpc":"2.0","method":"n","fds":)" + count + "}\n", 1);
   }
 }
 
 TEST_CASE("descriptors: truncation by the kernel ends the connection") {
   // Six sent, four delivered: the count in the line matches, yet the connection must end.
-  check_cut_off([](PeerFixture& bench,
-                   int fd) { bench.other->send(notification("n", 4), std::vector<int>(6, fd)); },
-                {.max_fds = 4});
+  check_cut_off(notification(4), 6, {.max_fds = 4});
   // With an odd limit, the padding of the control buffer has room for one more than allowed.
-  for (const std::size_t count : {4u, 5u, 200u}) {
-    check_cut_off(
-        [count](PeerFixture& bench, int fd) {
-          bench.other->send(notification("n", static_cast<int>(count)),
-                            std::vector<int>(count, fd));
-        },
-        {.max_fds = 3});
-  }
+  for (const std::size_t count : {4u, 5u, 200u})
+    check_cut_off(notification(count), count, {.max_fds = 3});
 }
 
 TEST_CASE("descriptors: a peer that accepts none can accept some later, and none again") {
   PeerFixture bench({.max_fds = 0});
   const UniqueFd fd = memfd_with("x");
   bench.peer->set_max_fds(2);
-  bench.other->send(notification("n", 2), std::vector{fd.get(), fd.get()});
+  bench.other->send(notification(2), std::vector{fd.get(), fd.get()});
   run_until(bench.io, [&] { return bench.seen.notifications.size() == 1; });
   CHECK(contents(bench.seen.notifications[0].second.fds.at(1)) == "x");
 
   bench.peer->set_max_fds(0);
-  bench.other->send(notification("n", 1), std::vector{fd.get()});
+  bench.other->send(notification(1), std::vector{fd.get()});
   bench.run_until_closed();
   CHECK(bench.seen.closed[0].code == Errc::MalformedMessage);
 }
 
 TEST_CASE("descriptors: a line that never ends cannot accumulate them") {
-  check_cut_off(
-      [](PeerFixture& bench, int fd) {
-        for (int i = 0; i < 2; ++i) bench.other->send(" ", std::vector<int>(3, fd));
-      },
-      {.max_fds = 4});
+  check_cut_off(" ", 3, {.max_fds = 4}, /*times=*/2);
 }
 
 TEST_CASE("descriptors: those of an unfinished line are closed with the connection") {
@@ -177,11 +160,8 @@ TEST_CASE("descriptors: those of an unexpected reply are closed") {
   const UniqueFd fd = memfd_with("x");
   PeerFixture bench;
   const std::size_t before = open_fd_count();
-  bench.other->send(R"({"jsonrpc":"2.0","id":9,"result":{},"fds":1})"
-                    "\n",
-                    std::vector{fd.get()});
-  bench.other->send(R"({"jsonrpc":"2.0","id":1,"method":"ping"})"
-                    "\n");
+  bench.other->send_line(R"({"jsonrpc":"2.0","id":9,"result":{},"fds":1})", std::vector{fd.get()});
+  bench.other->send_line(R"({"jsonrpc":"2.0","id":1,"method":"ping"})");
   CHECK(bench.other->read_required()["id"] == 1);
   CHECK(open_fd_count() == before);
 }
@@ -190,14 +170,5 @@ TEST_CASE("descriptors: unsent ones count towards the queue limit") {
   PeerFixture bench({.max_queued_bytes = 1 << 20});
   // Fills the socket, so that all later messages wait.
   bench.peer->notify("n", {json{{"x", std::string(800'000, 'x')}}, {}});
-  int sent = 0;
-  while (bench.seen.closed.empty() && sent < 2000) {
-    bench.peer->notify("n", {json::object(), fds_with({"x"})});
-    bench.io.restart();
-    bench.io.poll();
-    ++sent;
-  }
-  CHECK(sent < 300);
-  bench.run_until_closed();
-  CHECK(bench.seen.closed[0].code == Errc::QueueFull);
+  bench.check_queue_fills([] { return Payload{json::object(), fds_with({"x"})}; });
 }

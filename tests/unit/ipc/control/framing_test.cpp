@@ -35,21 +35,16 @@ std::string nested(std::size_t depth) {
 }  // namespace
 
 TEST_CASE("framing: a line that is not JSON in UTF-8 gets an error and the connection goes on") {
-  check_refused("", -32700, "MalformedMessage");
-  check_refused("{", -32700, "MalformedMessage");
-  check_refused("hello", -32700, "MalformedMessage");
-  check_refused(R"({"jsonrpc":"2.0"} {})", -32700, "MalformedMessage");
-  check_refused("{\"jsonrpc\":\"2.0\",\"method\":\"a\xff\"}", -32700, "MalformedMessage");
-  check_refused("{\"jsonrpc\":\"2.0\",\"method\":\"\xc0\xaf\"}", -32700, "MalformedMessage");
-  check_refused(R"({"jsonrpc":"2.0","method":"\ud800"})", -32700, "MalformedMessage");
-  check_refused(R"({"jsonrpc":"2.0","method":"a","params":{"x":1e999}})", -32700,
-                "MalformedMessage");
+  for (const std::string line :
+       {"", "{", "hello", R"({"jsonrpc":"2.0"} {})", "{\"jsonrpc\":\"2.0\",\"method\":\"a\xff\"}",
+        "{\"jsonrpc\":\"2.0\",\"method\":\"\xc0\xaf\"}", R"({"jsonrpc":"2.0","method":"\ud800"})",
+        R"({"jsonrpc":"2.0","method":"a","params":{"x":1e999}})"})
+    check_refused(line, -32700, "MalformedMessage");
 }
 
 TEST_CASE("framing: a line nested too deep is refused, braces inside text do not count") {
-  check_refused(nested(10'000), -32700, "MalformedMessage");
-  check_refused(nested(33), -32700, "MalformedMessage");
-  check_refused(std::string(500'000, '['), -32700, "MalformedMessage");
+  for (const std::string& line : {nested(10'000), nested(33), std::string(500'000, '[')})
+    check_refused(line, -32700, "MalformedMessage");
   PeerFixture bench;
   const std::string text = std::string(100, '{') + R"(\")" + std::string(100, '[');
   bench.other->send(R"({"jsonrpc":"2.0","id":1,"method":"m","params":{"t":")" + text + "\"}}\n");
@@ -71,8 +66,7 @@ TEST_CASE("framing: JSON that is not a request is an invalid request") {
 
 TEST_CASE("framing: the error for an invalid request has its id") {
   PeerFixture bench;
-  bench.other->send(R"({"jsonrpc":"2.0","id":"x","method":7})"
-                    "\n");
+  bench.other->send_line(R"({"jsonrpc":"2.0","id":"x","method":7})");
   const json answer = bench.other->read_required();
   CHECK(answer["id"] == "x");
   CHECK(answer["error"]["code"] == -32600);
@@ -123,13 +117,10 @@ TEST_CASE("framing: the limit applies to each line") {
 
 TEST_CASE("framing: unexpected replies are ignored") {
   PeerFixture bench;
-  bench.other->send(R"({"jsonrpc":"2.0","id":99,"result":{}})"
-                    "\n");
-  bench.other->send(R"({"jsonrpc":"2.0","id":"x","result":{}})"
-                    "\n");
-  bench.other->send(R"({"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}})"
-                    "\n" +
-                    kPing);
+  bench.other->send_line(R"({"jsonrpc":"2.0","id":99,"result":{}})");
+  bench.other->send_line(R"({"jsonrpc":"2.0","id":"x","result":{}})");
+  bench.other->send_line(R"({"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}})");
+  bench.other->send(kPing);
   CHECK(bench.other->read_required()["id"] == 1);
   CHECK(bench.seen.closed.empty());
 }

@@ -21,12 +21,12 @@ struct MessageSample {
 
 const std::vector<MessageSample>& message_samples();
 
-/// A field of a sample with a value that its rule refuses.
+/// A field of a sample with values that its rule refuses.
 struct OutOfRange {
   std::string name;
-  std::string pointer;  ///< JSON pointer into the sample.
-  std::string value;    ///< JSON.
-  std::string field;    ///< The name in the error.
+  std::string pointer;              ///< JSON pointer into the sample.
+  std::vector<std::string> values;  ///< JSON.
+  std::string field;                ///< The name in the error.
 };
 
 const std::vector<OutOfRange>& out_of_range_samples();

@@ -105,7 +105,7 @@ nlohmann::json RawSocket::read_required() {
 }
 
 Peer::Handlers RecordedCalls::handlers() {
-  return {
+  Peer::Handlers handlers = {
       .on_call =
           [this](const std::string& method, control::Payload params, control::Responder respond) {
             calls.push_back(method);
@@ -116,9 +116,16 @@ Peer::Handlers RecordedCalls::handlers() {
             notifications.emplace_back(method, std::move(params));
           },
       .on_closed = [this](const Error& why) { closed.push_back(why); }};
+  if (!throttle) return handlers;
+  handlers.throttle = [this](std::size_t weight) {
+    throttled.push_back(weight);
+    return throttle(weight);
+  };
+  return handlers;
 }
 
-PeerFixture::PeerFixture(control::Limits limits) {
+PeerFixture::PeerFixture(control::Limits limits, std::function<Duration(std::size_t)> throttle) {
+  seen.throttle = std::move(throttle);
   auto [socket, bare] = socket_and_raw_fd(io);
   other.emplace(io, std::move(bare));
   peer = Peer::create(std::move(socket), seen.handlers(), limits);
@@ -129,6 +136,18 @@ void PeerFixture::run_until_closed() {
   run_until(io, [&] { return !seen.closed.empty(); });
   io.poll();
   REQUIRE(seen.closed.size() == 1);
+}
+
+void PeerFixture::check_queue_fills(const std::function<control::Payload()>& next) {
+  int sent = 0;
+  for (; seen.closed.empty() && sent < 1000; ++sent) {
+    peer->notify("n", next());
+    io.restart();
+    io.poll();
+  }
+  CHECK(sent < 300);
+  run_until_closed();
+  CHECK(seen.closed[0].code == Errc::QueueFull);
 }
 
 PeerPairFixture::PeerPairFixture(control::Limits limits) {

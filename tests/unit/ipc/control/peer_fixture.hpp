@@ -26,6 +26,7 @@ class RawSocket {
 
   /// Sends with one sendmsg; the bytes must fit into the socket buffer.
   void send(std::string_view bytes, std::span<const int> fds = {});
+  void send_line(const std::string& line, std::span<const int> fds = {}) { send(line + '\n', fds); }
 
   /// Sends without blocking; returns false when the socket buffer is full.
   bool try_send(std::string_view bytes);
@@ -56,13 +57,21 @@ struct RecordedCalls {
       [](const std::string&, control::Payload params, control::Responder respond) {
         respond(std::move(params));
       };
+  /// How long a line of this weight waits; empty for a peer without a throttle.
+  std::function<Duration(std::size_t)> throttle;
+  std::vector<std::size_t> throttled;  ///< The weights that were asked for.
   control::Peer::Handlers handlers();
 };
 
 /// A peer connected to a raw socket.
 struct PeerFixture {
-  explicit PeerFixture(control::Limits limits = {});
+  explicit PeerFixture(control::Limits limits = {},
+                       std::function<Duration(std::size_t)> throttle = {});
   void run_until_closed();
+
+  /// Notifies an end that does not read until the peer has closed, and checks that it does so
+  /// because its queue is full, after fewer than 300 notifications.
+  void check_queue_fills(const std::function<control::Payload()>& next);
 
   boost::asio::io_context io;
   RecordedCalls seen;

@@ -7,28 +7,15 @@
 
 #include "ipc/control/socket_file.hpp"
 #include "peer_fixture.hpp"
+#include "tests/support/scratch_directory.hpp"
 
 using namespace leasehold;
 using control::connect_to;
 using control::listen_on;
+using leasehold::testing::ScratchDirectory;
 namespace fs = std::filesystem;
 
 namespace {
-
-class Directory {
- public:
-  Directory() {
-    std::string pattern = (fs::temp_directory_path() / "leasehold-XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  ~Directory() { fs::remove_all(path_); }
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 mode_t mode_of(const std::string& path) {
   struct stat status{};
@@ -46,7 +33,7 @@ Errc code_of(const Result<T>& result) {
 }  // namespace
 
 TEST_CASE("socket path: a listener accepts connections and its file has the requested mode") {
-  const Directory directory;
+  const ScratchDirectory directory;
   boost::asio::io_context io;
   const mode_t before = ::umask(0077);
   for (const mode_t mode : {mode_t{0600}, mode_t{0660}, mode_t{0666}}) {
@@ -60,7 +47,7 @@ TEST_CASE("socket path: a listener accepts connections and its file has the requ
 }
 
 TEST_CASE("socket path: a second listener gets SocketInUse, the first goes on") {
-  const Directory directory;
+  const ScratchDirectory directory;
   boost::asio::io_context io;
   const auto first = listen_on(io, directory.file("s"), 0600);
   REQUIRE(first);
@@ -69,7 +56,7 @@ TEST_CASE("socket path: a second listener gets SocketInUse, the first goes on") 
 }
 
 TEST_CASE("socket path: an adopted listener serves clients that connected before") {
-  const Directory directory;
+  const ScratchDirectory directory;
   boost::asio::io_context io;
   auto first = listen_on(io, directory.file("s"), 0600);
   REQUIRE(first);
@@ -87,7 +74,7 @@ TEST_CASE("socket path: an adopted listener serves clients that connected before
 }
 
 TEST_CASE("socket path: only a listener on that path can be adopted") {
-  const Directory directory;
+  const ScratchDirectory directory;
   boost::asio::io_context io;
   auto elsewhere = listen_on(io, directory.file("t"), 0600);
   REQUIRE(elsewhere);
@@ -105,7 +92,7 @@ TEST_CASE("socket path: only a listener on that path can be adopted") {
 }
 
 TEST_CASE("socket path: a stale file refuses connections, and a new listener replaces it") {
-  const Directory directory;
+  const ScratchDirectory directory;
   boost::asio::io_context io;
   {
     REQUIRE(listen_on(io, directory.file("s"), 0600));
@@ -118,7 +105,7 @@ TEST_CASE("socket path: a stale file refuses connections, and a new listener rep
 }
 
 TEST_CASE("socket path: an existing file, directory or link is never removed") {
-  const Directory directory;
+  const ScratchDirectory directory;
   boost::asio::io_context io;
   std::ofstream(directory.file("file")) << "precious";
   fs::create_directory(directory.file("directory"));
@@ -141,7 +128,7 @@ TEST_CASE("socket path: a path that cannot be a Unix socket is BadRequest") {
 }
 
 TEST_CASE("socket path: the longest path works") {
-  const Directory directory;
+  const ScratchDirectory directory;
   boost::asio::io_context io;
   const std::string path = directory.file(std::string(106 - directory.path().string().size(), 'p'));
   REQUIRE(path.size() == 107);
@@ -151,7 +138,7 @@ TEST_CASE("socket path: the longest path works") {
 }
 
 TEST_CASE("socket path: a missing file and a file that is not a socket are different errors") {
-  const Directory directory;
+  const ScratchDirectory directory;
   boost::asio::io_context io;
   CHECK(code_of(connect_to(io, directory.file("none"))) == Errc::FileNotFound);
   CHECK(code_of(listen_on(io, directory.file("none/s"), 0600)) == Errc::FileNotFound);
@@ -167,7 +154,7 @@ TEST_CASE("socket path: connecting and listening without permission are Permissi
     WARN("not checked: root may do everything");
     return;
   }
-  const Directory directory;
+  const ScratchDirectory directory;
   boost::asio::io_context io;
   const auto acceptor = listen_on(io, directory.file("s"), 0000);
   REQUIRE(acceptor);
@@ -178,7 +165,7 @@ TEST_CASE("socket path: connecting and listening without permission are Permissi
 }
 
 TEST_CASE("socket file: its creator removes it, but not the file of a later listener") {
-  const Directory directory;
+  const ScratchDirectory directory;
   boost::asio::io_context io;
   const std::string path = directory.file("s");
   const auto first = listen_on(io, path, 0600);

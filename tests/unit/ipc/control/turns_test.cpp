@@ -24,33 +24,6 @@ std::string many(const std::string& line, int count) {
   return lines;
 }
 
-/// A peer whose lines wait as long as `throttle` returns.
-struct ThrottledFixture {
-  std::function<Duration(std::size_t)> throttle;
-  boost::asio::io_context io;
-  leasehold::testing::RecordedCalls seen;
-  std::vector<std::size_t> asked;
-  std::shared_ptr<Peer> peer;
-  std::optional<RawSocket> other;
-
-  explicit ThrottledFixture(std::function<Duration(std::size_t)> how) : throttle(std::move(how)) {
-    auto [socket, bare] = leasehold::testing::socket_and_raw_fd(io);
-    Peer::Handlers handlers = seen.handlers();
-    handlers.throttle = [this](std::size_t weight) {
-      asked.push_back(weight);
-      return throttle(weight);
-    };
-    peer = Peer::create(std::move(socket), std::move(handlers));
-    peer->start();
-    other.emplace(io, std::move(bare));
-  }
-  ~ThrottledFixture() {
-    peer->close();
-    io.restart();
-    io.poll();
-  }
-};
-
 }  // namespace
 
 TEST_CASE("turns: a sender of many lines does not delay other senders") {
@@ -75,13 +48,13 @@ TEST_CASE("turns: a sender of many lines does not delay other senders") {
 
 TEST_CASE("turns: a waiting line delays all later ones, and the sender's socket fills") {
   int left = 3;
-  ThrottledFixture bench([&](std::size_t) { return left-- > 0 ? 0h : 1h; });
+  PeerFixture bench({}, [&](std::size_t) { return left-- > 0 ? 0h : 1h; });
   bench.other->send(many(kNote, 10));
-  run_until(bench.io, [&] { return bench.asked.size() == 4; });
+  run_until(bench.io, [&] { return bench.seen.throttled.size() == 4; });
   for (int i = 0; i < 100; ++i) bench.io.poll();
 
   CHECK(bench.seen.notifications.size() == 3);
-  CHECK(bench.asked.size() == 4);
+  CHECK(bench.seen.throttled.size() == 4);
   const std::string much(1 << 16, 'x');
   int sent = 0;  // all of it stays in the socket buffers
   while (sent < 64 && bench.other->try_send(much)) {
@@ -93,7 +66,7 @@ TEST_CASE("turns: a waiting line delays all later ones, and the sender's socket 
 
 TEST_CASE("turns: a line that waited is processed before later ones, each throttled once") {
   int number = 0;
-  ThrottledFixture bench([&](std::size_t) { return ++number % 5 == 0 ? 1ms : 0ms; });
+  PeerFixture bench({}, [&](std::size_t) { return ++number % 5 == 0 ? 1ms : 0ms; });
   for (int i = 0; i < 40; ++i) {
     bench.other->send(R"({"jsonrpc":"2.0","method":"n)" + std::to_string(i) + "\"}\n");
   }
@@ -102,14 +75,14 @@ TEST_CASE("turns: a line that waited is processed before later ones, each thrott
   for (std::size_t i = 0; i < 40; ++i) {
     CHECK(bench.seen.notifications[i].first == "n" + std::to_string(i));
   }
-  CHECK(bench.asked.size() == 40);
+  CHECK(bench.seen.throttled.size() == 40);
 }
 
 TEST_CASE("turns: a malformed line weighs as much as a call, a long line as many short ones") {
-  ThrottledFixture bench([](std::size_t) { return 0s; });
+  PeerFixture bench({}, [](std::size_t) { return 0s; });
   bench.other->send_all("x\n" + std::string(100 * 1024, 'y') + "\n" + kNote);
-  run_until(bench.io, [&] { return bench.asked.size() == 3; });
-  CHECK(bench.asked == std::vector<std::size_t>{1, 101, 1});
+  run_until(bench.io, [&] { return bench.seen.throttled.size() == 3; });
+  CHECK(bench.seen.throttled == std::vector<std::size_t>{1, 101, 1});
 }
 
 TEST_CASE("turns: a sender of only malformed lines gets a last error and is disconnected") {
@@ -127,14 +100,14 @@ TEST_CASE("turns: a sender of only malformed lines gets a last error and is disc
 }
 
 TEST_CASE("turns: an end that reads no replies is throttled all the same") {
-  ThrottledFixture bench([](std::size_t) { return 1h; });
+  PeerFixture bench({}, [](std::size_t) { return 1h; });
   ::shutdown(bench.other->fd(), SHUT_RD);
   bench.other->send(many(kNote, 100));
-  run_until(bench.io, [&] { return bench.asked.size() == 1; });
+  run_until(bench.io, [&] { return bench.seen.throttled.size() == 1; });
   bench.peer->notify("lost", {});
   for (int i = 0; i < 100; ++i) bench.io.poll();
   CHECK(bench.seen.notifications.empty());
-  CHECK(bench.asked.size() == 1);
+  CHECK(bench.seen.throttled.size() == 1);
 }
 
 TEST_CASE("turns: an end that reads no replies and sends without pause is disconnected") {

@@ -26,14 +26,16 @@ LeaseTable new_table(std::uint32_t slots = 8) {
   return required(LeaseTable::create(slots));
 }
 
+void flip(LeaseTable& table, LeaseId lease, LeaseState to, TimePoint now = kNow) {
+  table.store_words(kWorker, std::array{Flip{lease, to, RevokeReason::Operator}}, now);
+}
+
 void revoke(LeaseTable& table, LeaseId lease, TimePoint now = kNow) {
-  table.store_words(kWorker, std::array{Flip{lease, LeaseState::Revoked, RevokeReason::Operator}},
-                    now);
+  flip(table, lease, LeaseState::Revoked, now);
 }
 
 void fence(LeaseTable& table, LeaseId lease, TimePoint now = kNow) {
-  table.store_words(kWorker, std::array{Flip{lease, LeaseState::Fenced, RevokeReason::Operator}},
-                    now);
+  flip(table, lease, LeaseState::Fenced, now);
 }
 
 /// How a child ends that runs `action` on a table. The table is the child's own: a mapping is not
@@ -145,14 +147,12 @@ TEST_CASE("lease table: a generation that does not grow aborts the broker") {
 TEST_CASE("lease table: a word that does not move forward in its generation aborts the broker") {
   constexpr auto* kPromise = "a word only moves forward within its generation";
   const auto flip_to = [](LeaseId lease, LeaseState state) {
-    return [=](LeaseTable& table) {
-      table.store_words(kWorker, std::array{Flip{lease, state, RevokeReason::Operator}}, kNow);
-    };
+    return [=](LeaseTable& table) { flip(table, lease, state); };
   };
   const auto twice = [&](LeaseState first, LeaseState then) {
     return [=](LeaseTable& table) {
-      flip_to({2, 5}, first)(table);
-      flip_to({2, 5}, then)(table);
+      flip(table, {2, 5}, first);
+      flip(table, {2, 5}, then);
     };
   };
   check_aborts(child_asking(flip_to({2, 5}, LeaseState::Live)), kPromise);

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <catch2/catch.hpp>
-#include <cstring>
 
 #include "ipc/table/lease_table.hpp"
 #include "tests/support/child_process.hpp"
@@ -35,17 +34,9 @@ struct ForgedTable {
   int open_mode = O_RDONLY;
 
   UniqueFd send() const {
-    std::array<unsigned char, 32> header{};
-    const auto put = [&](std::size_t offset, const auto& value) {
-      std::memcpy(header.data() + offset, &value, sizeof(value));
-    };
-    put(offsetof(TableHeader, magic), magic);
-    put(offsetof(TableHeader, size_bytes), said_size_bytes);
-    put(offsetof(TableHeader, slot_count), slot_count);
-    put(offsetof(TableHeader, worker_count), worker_count);
-    put(offsetof(TableHeader, abi_version), abi_version);
+    const TableHeader header{magic, said_size_bytes, slot_count, worker_count, abi_version};
     const UniqueFd memory(::memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    REQUIRE(::pwrite(memory.get(), header.data(), header.size(), 0) == 32);
+    REQUIRE(::pwrite(memory.get(), &header, sizeof(header), 0) == sizeof(header));
     REQUIRE(::ftruncate(memory.get(), static_cast<off_t>(real_size_bytes)) == 0);
     REQUIRE(::fcntl(memory.get(), F_ADD_SEALS, seals) == 0);
     const std::string path = fmt::format("/proc/self/fd/{}", memory.get());

@@ -46,11 +46,20 @@ constexpr Touches kEngineScope = Touches::WeightsAndScratch;
 
 }  // namespace
 
-TEST_CASE("worker segment: threads that never ran are quiet for every scope") {
-  const Segment segment;
-  const auto seen = segment.reader.snapshot();
-  CHECK(segment.is_quiet(seen, kTenantScope));
-  CHECK(segment.is_quiet(seen, kEngineScope));
+TEST_CASE("worker segment: a unit is waited for by the scopes that it can reach") {
+  Segment segment;
+  const auto check_quiet = [&segment](bool for_tenant, bool for_engine) {
+    const auto seen = segment.reader.snapshot();
+    CHECK(segment.is_quiet(seen, kTenantScope) == for_tenant);
+    CHECK(segment.is_quiet(seen, kEngineScope) == for_engine);
+  };
+  check_quiet(true, true);  // no thread ever ran
+  segment.announce(5, 9, Touches::TenantMemory);
+  check_quiet(false, false);
+  segment.announce(5, 9, Touches::WeightsAndScratch);
+  check_quiet(true, false);
+  segment.announce(5, 9, Touches::Nothing);  // between units
+  check_quiet(true, true);
 }
 
 TEST_CASE("worker segment: a kept segment has the worker's announcements") {
@@ -72,30 +81,6 @@ TEST_CASE("worker segment: a kept segment is checked like any other") {
     REQUIRE_FALSE(adopted);
     CHECK(adopted.error().code == Errc::UntrustedSegment);
   }
-}
-
-TEST_CASE("worker segment: a thread between units is quiet") {
-  Segment segment;
-  segment.announce(5, 9, Touches::Nothing);
-  const auto seen = segment.reader.snapshot();
-  CHECK(segment.is_quiet(seen, kTenantScope));
-  CHECK(segment.is_quiet(seen, kEngineScope));
-}
-
-TEST_CASE("worker segment: a unit on tenant memory is waited for by both scopes") {
-  Segment segment;
-  segment.announce(5, 9, Touches::TenantMemory);
-  const auto seen = segment.reader.snapshot();
-  CHECK_FALSE(segment.is_quiet(seen, kTenantScope));
-  CHECK_FALSE(segment.is_quiet(seen, kEngineScope));
-}
-
-TEST_CASE("worker segment: a unit on weights and scratch is waited for by the engine scope alone") {
-  Segment segment;
-  segment.announce(5, 9, Touches::WeightsAndScratch);
-  const auto seen = segment.reader.snapshot();
-  CHECK(segment.is_quiet(seen, kTenantScope));
-  CHECK_FALSE(segment.is_quiet(seen, kEngineScope));
 }
 
 TEST_CASE("worker segment: a changed announcement is quiet, even when it is busy again") {
