@@ -37,20 +37,12 @@ Result<std::uint32_t> Runtime::depth_above(std::uint32_t depth) const {
   return unsupported(fmt::format("values nest deeper than {} levels", limits_.value_depth));
 }
 
-Result<Value> Runtime::make_list(std::vector<Value> items, bool is_tuple) {
+Result<Value> Runtime::list(std::vector<Value> items, bool is_tuple) {
   TRY(charge(1 + items.size()));
   std::uint32_t deepest = 0;
   for (const Value& item : items) deepest = std::max(deepest, item.depth());
   const std::uint32_t depth = TRY(depth_above(deepest));
   return Value(std::make_shared<const List>(List{std::move(items), is_tuple, depth}));
-}
-
-Result<Value> Runtime::list(std::vector<Value> items) {
-  return make_list(std::move(items), false);
-}
-
-Result<Value> Runtime::tuple(std::vector<Value> items) {
-  return make_list(std::move(items), true);
 }
 
 Result<Value> Runtime::dict(std::vector<Dict::Entry> entries) {

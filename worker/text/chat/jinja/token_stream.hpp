@@ -56,16 +56,7 @@ class TokenStream {
   }
 
   /// Counts the nesting of the parsers.
-  class Nesting {
-   public:
-    explicit Nesting(TokenStream& stream) : stream_(stream) { ++stream_.nesting_; }
-    ~Nesting() { --stream_.nesting_; }
-    Nesting(const Nesting&) = delete;
-    Nesting& operator=(const Nesting&) = delete;
-
-   private:
-    TokenStream& stream_;
-  };
+  Nesting nest() { return Nesting(nesting_); }
   Result<void> check_nesting(std::uint32_t height = 0) const {
     if (nesting_ <= kMaxNesting && height <= kMaxNesting) return {};
     return syntax_error(line(), fmt::format("nests deeper than {} levels", kMaxNesting));
