@@ -165,11 +165,8 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   TRY(read_context(keys, config));
   TRY(reject_unsupported_keys(keys));
   TRY(read_attention(keys, config));
-  config.rope = TRY(read_rope({.file = file,
-                               .keys = keys,
-                               .head_dim = config.head_dim,
-                               .n_context = config.n_context,
-                               .style = architecture->rope_style}));
+  config.rope =
+      TRY(read_rope(file, keys, config.head_dim, config.n_context, architecture->rope_style));
   const auto epsilon = TRY(file.get<float>(keys.key("attention.layer_norm_rms_epsilon")));
   config.rms_epsilon = TRY(keys.between("attention.layer_norm_rms_epsilon", 0.0f, 1.0f, epsilon));
   config.n_vocab = TRY(read_vocabulary_size(file, keys));
