@@ -138,14 +138,13 @@ class GbnfParser {
     while (true) {
       text_.skip_blanks();
       if (text_.take("*")) {
-        item = builder_.repeat(item, 0, std::nullopt);
+        item = builder_.repeat(item, {});
       } else if (text_.take("+")) {
-        item = builder_.repeat(item, 1, std::nullopt);
+        item = builder_.repeat(item, {.min = 1});
       } else if (text_.take("?")) {
-        item = builder_.repeat(item, 0, 1);
+        item = builder_.repeat(item, {.max = 1});
       } else if (text_.take("{")) {
-        const Repetition times = TRY(text_.take_repetition());
-        item = builder_.repeat(item, times.min, times.max);
+        item = builder_.repeat(item, TRY(text_.take_repetition()));
       } else {
         return item;
       }

@@ -30,10 +30,6 @@ class SchemaCompiler {
     std::string path;
     SchemaNode at(const std::string& key) const;
   };
-  struct Bounds {
-    std::uint32_t min = 0;
-    std::optional<std::uint32_t> max;
-  };
   struct Member {
     std::string name;
     Symbols text;
@@ -56,14 +52,14 @@ class SchemaCompiler {
   Symbols key_other_than(const std::vector<std::u32string>& names);
   Symbols member_list(const std::vector<Member>& members, const std::optional<Symbols>& extra);
   Result<Symbols> array(const SchemaNode& node);
-  Result<Symbols> element_list(const SchemaNode& node, const Bounds& bounds);
+  Result<Symbols> element_list(const SchemaNode& node, const Repetition& count);
   Symbols with_leading_comma(const Symbols& what);
 
   // schema_scalars.cpp
   Result<Symbols> literals(const SchemaNode& node);
   Result<Symbols> string(const SchemaNode& node);
   Result<Symbols> integer(const SchemaNode& node);
-  Result<Bounds> bounds(const SchemaNode& node, const char* min, const char* max);
+  Result<Repetition> bounds(const SchemaNode& node, const char* min, const char* max);
 
   Symbols quoted(const Symbols& inside);
   static std::unexpected<Error> schema_error(const SchemaNode& node, const std::string& what);

@@ -56,9 +56,9 @@ Result<Symbols> SchemaCompiler::literals(const SchemaNode& node) {
   return builder_.choice(std::move(all));
 }
 
-Result<SchemaCompiler::Bounds> SchemaCompiler::bounds(const SchemaNode& node, const char* min,
-                                                      const char* max) {
-  Bounds result;
+Result<Repetition> SchemaCompiler::bounds(const SchemaNode& node, const char* min,
+                                          const char* max) {
+  Repetition result;
   for (const char* keyword : {min, max}) {
     const auto found = node.schema.find(keyword);
     if (found == node.schema.end()) continue;
@@ -84,8 +84,8 @@ Result<Symbols> SchemaCompiler::string(const SchemaNode& node) {
       1)
     return schema_error(node, "use only one of minLength/maxLength, 'pattern' and 'format'");
   if (has_length) {
-    const Bounds length = TRY(bounds(node, "minLength", "maxLength"));
-    return quoted(builder_.repeat(json_["character"], length.min, length.max));
+    const Repetition length = TRY(bounds(node, "minLength", "maxLength"));
+    return quoted(builder_.repeat(json_["character"], length));
   }
   for (const char* keyword : {"pattern", "format"}) {
     if (!schema.contains(keyword)) continue;
