@@ -108,10 +108,9 @@ Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architectu
     return keys.unsupported("{} is {}; this build computes {} with the opposite",
                             keys.key("expert_weights_norm"), !experts.normalize_expert_weights,
                             architecture.name);
-  for (const auto& [suffix, softmax] :
-       {std::pair{"expert_gating_func", 1u}, std::pair{"expert_group_count", 1u}}) {
+  for (const char* suffix : {"expert_gating_func", "expert_group_count"}) {
     const auto value = TRY(keys.get_or<std::uint32_t>(suffix, 0));
-    if (value > softmax)
+    if (value > 1)
       return keys.unsupported("{} is {}; this build chooses experts by one softmax over all",
                               keys.key(suffix), value);
   }

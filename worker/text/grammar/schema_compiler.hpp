@@ -43,6 +43,10 @@ class SchemaCompiler {
   Result<Symbols> alternatives(const SchemaNode& node, const char* keyword);
   Result<Symbols> all_of(const SchemaNode& node);
   Result<Symbols> typed(const SchemaNode& node);
+  /// `type` as a list. Without `type`, the types that the other keywords apply to. Empty: any type.
+  static Result<std::vector<std::string>> types_of(const SchemaNode& node);
+  /// Errors: BadRequest for the first keyword that is neither in the list nor an annotation.
+  static Result<void> check_keywords(const SchemaNode& node, const std::set<std::string>& known);
   Result<Symbols> of_type(const SchemaNode& node, const std::string& type);
 
   // schema_containers.cpp
@@ -70,12 +74,5 @@ class SchemaCompiler {
   std::map<std::string, RuleId> by_pointer_;
   std::deque<std::string> pending_;  ///< References whose rule is not yet compiled.
 };
-
-/// `type` as a list. Without `type`, the types that the other keywords apply to. Empty: any type.
-Result<std::vector<std::string>> types_of(const OrderedJson& schema, const std::string& path);
-
-/// Errors: BadRequest for the first keyword that is neither in the list nor an annotation.
-Result<void> check_keywords(const OrderedJson& schema, const std::string& path,
-                            const std::set<std::string>& known);
 
 }  // namespace leasehold

@@ -41,11 +41,11 @@ Symbols SchemaCompiler::quoted(const Symbols& inside) {
 Result<Symbols> SchemaCompiler::literals(const SchemaNode& node) {
   const bool is_const = node.schema.contains("const");
   const char* keyword = is_const ? "const" : "enum";
-  TRY(check_keywords(node.schema, node.path, {"type", keyword}));
+  TRY(check_keywords(node, {"type", keyword}));
   const SchemaNode list = node.at(keyword);
   const bool is_list = list.schema.is_array() && !list.schema.empty();
   if (!is_const && !is_list) return schema_error(list, "expected a list of values");
-  const std::vector<std::string> types = TRY(types_of(node.schema, node.path));
+  const std::vector<std::string> types = TRY(types_of(node));
   std::vector<Symbols> all;
   for (const OrderedJson& value : is_const ? OrderedJson::array({list.schema}) : list.schema) {
     const auto fits = [&](const std::string& type) { return is_of_type(value, type); };

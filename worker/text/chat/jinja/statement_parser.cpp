@@ -91,7 +91,7 @@ class StatementParser {
     static constexpr std::string_view kEnds[] = {"else", "endfor"};
     For loop;
     loop.target = TRY(target());
-    TRY(tokens_.expect_name("in"));
+    if (!tokens_.skip_name("in")) return tokens_.unexpected("'in'");
     loop.iterable = TRY(expressions_.tuple(ExpressionForm::Plain));
     if (tokens_.skip_name("if")) loop.filter = TRY(expressions_.expression());
     if (tokens_.at_name("recursive")) {

@@ -38,10 +38,6 @@ class TokenStream {
     if (skip_operator(text)) return {};
     return unexpected(fmt::format("'{}'", text));
   }
-  Result<void> expect_name(std::string_view text) {
-    if (skip_name(text)) return {};
-    return unexpected(fmt::format("'{}'", text));
-  }
   Result<void> expect(TokenKind kind, std::string_view what) {
     if (skip_if(at(kind))) return {};
     return unexpected(what);
