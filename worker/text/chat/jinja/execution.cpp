@@ -177,9 +177,8 @@ Result<Flow> Interpreter::perform(const std::shared_ptr<const Macro>& macro) {
 
 /// Holds the scope weakly, because the scope holds the macro.
 Result<Value> Interpreter::callable_of(std::shared_ptr<const Macro> macro) {
-  std::string name = macro->name;
   return runtime_.callable(
-      std::move(name), Value(),
+      Value(),
       [this, macro = std::move(macro),
        around = std::weak_ptr(scope_)](const Arguments& given) -> Result<Value> {
         const ScopeRef scope = around.lock();

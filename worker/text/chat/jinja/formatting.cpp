@@ -34,6 +34,7 @@ std::string quoted(std::string_view text) {
   return out + quote;
 }
 
+/// repr(): the form of a value in a printed list.
 Result<void> append_repr(Runtime& runtime, const Value& value, std::string& out);
 
 Result<void> append_list(Runtime& runtime, const List& list, std::string& out) {
@@ -89,12 +90,6 @@ std::string float_text(double number) {
   return text;
 }
 
-Result<std::string> to_repr(Runtime& runtime, const Value& value) {
-  std::string out;
-  TRY(append_repr(runtime, value, out));
-  return out;
-}
-
 Result<std::string> to_text(Runtime& runtime, const Value& value) {
   TRY(runtime.charge_for(value));
   if (const std::string* text = value.as_text()) return *text;
@@ -103,8 +98,10 @@ Result<std::string> to_text(Runtime& runtime, const Value& value) {
   if (const bool* truth = value.get<bool>()) return std::string(*truth ? "True" : "False");
   if (value.is_integer()) return std::to_string(value.integer());
   if (value.is_number()) return float_text(value.number());
-  if (value.is<ListRef>() || value.is<DictRef>()) return to_repr(runtime, value);
-  return fmt::format("<{}>", value.type_name());
+  if (!value.is<ListRef>() && !value.is<DictRef>()) return fmt::format("<{}>", value.type_name());
+  std::string out;
+  TRY(append_repr(runtime, value, out));
+  return out;
 }
 
 }  // namespace leasehold::jinja

@@ -112,9 +112,8 @@ Result<Value> global_function(Runtime& runtime, std::string_view name) {
   const Function function = find_named(kFunctions, name);
   if (function == nullptr)
     return Value::undefined(fmt::format("'{}' is undefined", printable_excerpt(name)));
-  return runtime.callable(std::string(name), Value(), [&runtime, function](const Arguments& given) {
-    return function(runtime, given);
-  });
+  return runtime.callable(
+      Value(), [&runtime, function](const Arguments& given) { return function(runtime, given); });
 }
 
 }  // namespace leasehold::jinja

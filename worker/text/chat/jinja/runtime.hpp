@@ -42,8 +42,7 @@ class Runtime {
   Result<Value> list(std::vector<Value> items, bool is_tuple = false);
   Result<Value> tuple(std::vector<Value> items) { return list(std::move(items), true); }
   Result<Value> dict(std::vector<Dict::Entry> entries);
-  Result<Value> callable(std::string name, const Value& held,
-                         std::function<Result<Value>(const Arguments&)> call);
+  Result<Value> callable(const Value& held, std::function<Result<Value>(const Arguments&)> call);
   Value make_namespace();
 
   /// `detail` describes the failure with its values; the line is added.
@@ -64,9 +63,6 @@ class Runtime {
   int line_ = 1;
   std::vector<NamespaceRef> namespaces_;
 };
-
-/// The entry or attribute `name`, without methods; undefined if there is none.
-Value member(const Value& value, std::string_view name);
 
 /// Binds the arguments of a call in the order of the callee's parameters.
 class Parameters {

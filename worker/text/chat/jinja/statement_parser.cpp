@@ -179,7 +179,8 @@ class StatementParser {
   }
 
   Result<Statement::Kind> filter_block() {
-    CaptureBlock block{.target = {}, .filters = TRY(expressions_.filters()), .body = {}};
+    CaptureBlock block;
+    block.filters = TRY(expressions_.filters());
     block.body = TRY(body_until("endfilter"));
     return block;
   }

@@ -73,7 +73,7 @@ Result<Value> join_filter(Runtime& runtime, const Value& subject, const Argument
   return join_text(runtime, separator, parts);
 }
 
-/// The indentation that a width stands for: a number of columns, or the text itself.
+/// The indentation of a width: a number of columns, or the text itself.
 Result<std::string> margin_of(Runtime& runtime, std::string_view what, const Value& width) {
   if (width.is_text()) return *width.as_text();
   const std::int64_t columns = TRY(require_integer(runtime, what, width));

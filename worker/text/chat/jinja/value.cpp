@@ -1,7 +1,5 @@
 #include "worker/text/chat/jinja/value.hpp"
 
-#include <algorithm>
-
 namespace leasehold::jinja {
 
 bool Value::is_truthy() const {
@@ -29,14 +27,6 @@ std::uint32_t Value::depth() const {
   if (const auto* loop = get<LoopRef>()) return (*loop)->items->depth + 1;
   if (const auto* callable = get<CallableRef>()) return (*callable)->depth;
   return 0;
-}
-
-const Value* Dict::find(std::string_view key) const {
-  const auto entry = std::ranges::find_if(entries, [key](const Entry& candidate) {
-    const std::string* text = candidate.first.as_text();
-    return text != nullptr && *text == key;
-  });
-  return entry == entries.end() ? nullptr : &entry->second;
 }
 
 }  // namespace leasehold::jinja
