@@ -10,7 +10,6 @@
 namespace leasehold {
 namespace {
 
-constexpr int kMaxNesting = 64;
 constexpr std::string_view kDefinedAs = "::=";
 
 class GbnfParser {
@@ -50,8 +49,8 @@ class GbnfParser {
   }
 
   Result<std::vector<Symbols>> parse_alternatives(int nesting) {
-    if (nesting > kMaxNesting) {
-      return text_.error(fmt::format("parentheses are nested deeper than {}", kMaxNesting));
+    if (nesting > kMaxGrammarNesting) {
+      return text_.error(fmt::format("parentheses are nested deeper than {}", kMaxGrammarNesting));
     }
     std::vector<Symbols> alternatives;
     do {

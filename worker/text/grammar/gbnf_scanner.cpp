@@ -10,8 +10,6 @@
 namespace leasehold {
 namespace {
 
-constexpr std::uint32_t kMaxRepetitions = 1u << 16;
-
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '_';

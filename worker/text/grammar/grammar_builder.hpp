@@ -27,6 +27,9 @@ struct Repetition {
   std::optional<std::uint32_t> max;  ///< Empty: unlimited.
 };
 
+inline constexpr std::uint32_t kMaxRepetitions = 1u << 16;
+inline constexpr int kMaxGrammarNesting = 64;  ///< Of parentheses and groups.
+
 using CharacterClass = std::vector<CodePoints>;
 
 /// All scalar values except `characters`.

@@ -10,9 +10,6 @@
 namespace leasehold {
 namespace {
 
-constexpr int kMaxNesting = 64;
-constexpr std::uint32_t kMaxRepetitions = 1u << 16;
-
 const CharacterClass kDigits{{'0', '9'}};
 const CharacterClass kWord{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 // ECMA-262: white space and line terminators.
@@ -66,7 +63,7 @@ class PatternParser {
   }
 
   Result<std::vector<Symbols>> parse_alternatives(int nesting) {
-    if (nesting > kMaxNesting) return error("groups are nested too deeply");
+    if (nesting > kMaxGrammarNesting) return error("groups are nested too deeply");
     std::vector<Symbols> alternatives;
     do {
       alternatives.push_back(TRY(parse_sequence(nesting)));

@@ -10,8 +10,6 @@
 namespace leasehold {
 namespace {
 
-constexpr std::uint32_t kMaxCount = 1u << 16;
-
 bool is_of_type(const OrderedJson& value, const std::string& type) {
   if (type == "object") return value.is_object();
   if (type == "array") return value.is_array();
@@ -62,9 +60,9 @@ Result<Repetition> SchemaCompiler::bounds(const SchemaNode& node, const char* mi
   for (const char* keyword : {min, max}) {
     const auto found = node.schema.find(keyword);
     if (found == node.schema.end()) continue;
-    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > kMaxCount)
+    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > kMaxRepetitions)
       return schema_error(node.at(keyword),
-                          fmt::format("expected a number from 0 to {}", kMaxCount));
+                          fmt::format("expected a number from 0 to {}", kMaxRepetitions));
     const auto count = found->get<std::uint32_t>();
     if (keyword == min) {
       result.min = count;
