@@ -4,9 +4,9 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
-#include <cstring>
 
 #include "common/random.hpp"
+#include "tests/model/matrix.hpp"
 #include "tests/support/engine_rig.hpp"
 #include "tests/support/generated_model.hpp"
 #include "tests/support/plain_model.hpp"
@@ -50,10 +50,6 @@ std::vector<float> logits(const std::string& path, const RigSettings& way) {
   return {};
 }
 
-bool equal_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
 }  // namespace
 
 TEST_CASE("model: every family agrees with a computation in doubles") {
@@ -82,10 +78,10 @@ TEST_CASE(
   const GeneratedModel model(family);
   INFO(family.name);
   const std::vector<float> alone = logits(model.path(), {});
-  CHECK(equal_bits(logits(model.path(), {.reference = true}), alone));
-  CHECK(equal_bits(logits(model.path(), {.threads = 2, .token_budget = 7}), alone));
-  CHECK(equal_bits(logits(model.path(), {.threads = 2, .background = 5}), alone));
-  CHECK(equal_bits(logits(model.path(), {.token_budget = 23, .background = 3}), alone));
+  CHECK(same_bits(logits(model.path(), {.reference = true}), alone));
+  CHECK(same_bits(logits(model.path(), {.threads = 2, .token_budget = 7}), alone));
+  CHECK(same_bits(logits(model.path(), {.threads = 2, .background = 5}), alone));
+  CHECK(same_bits(logits(model.path(), {.token_budget = 23, .background = 3}), alone));
 }
 
 }  // namespace leasehold::testing

@@ -1,4 +1,4 @@
-/// Shared parts of the same-bits matrix and its sample.
+/// Shared parts of the tests of whole models: their files, and the same-bits matrix.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -4,18 +4,14 @@
 #include <iterator>
 
 #include "tests/model/format_table.hpp"
+#include "tests/model/matrix.hpp"
 #include "tests/model/oracle.hpp"
 #include "tests/support/gguf_builder.hpp"
-#include "tests/support/test_paths.hpp"
 
 namespace leasehold::testing {
 namespace {
 
 const std::string kTensor = "blk.0.attn_v.weight";
-
-std::string path_of(const std::string& name) {
-  return test_data_path("models/" + name + ".gguf");
-}
 
 std::string bytes_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -25,9 +21,9 @@ std::string bytes_of(const std::string& path) {
 /// Compares our results of one model with the oracle and the plain computation of another.
 Agreement judge(const std::string& name, const std::string& model_path,
                 std::function<void(ModelConfig&)> modify_config = {}) {
-  PlainModel reference(path_of(name));
+  PlainModel reference(matrix_model(name));
   Agreement agreement;
-  for (const OracleCase& one : read_oracle(path_of(name))) {
+  for (const OracleCase& one : read_oracle(matrix_model(name))) {
     const std::vector<Logits> ours = teacher_forced_logits(model_path, one, modify_config);
     agreement.compare(one, ours, tolerance_of(name));
     agreement.compare_exactly(teacher_forced_logits(reference, one), ours);
@@ -38,13 +34,20 @@ Agreement judge(const std::string& name, const std::string& model_path,
 /// The file with one byte of kTensor changed.
 template <class Change>
 std::string damaged(const std::string& name, std::size_t offset, Change&& change) {
-  std::string bytes = bytes_of(path_of(name));
-  const auto file = GgufFile::open(path_of(name));
+  std::string bytes = bytes_of(matrix_model(name));
+  const auto file = GgufFile::open(matrix_model(name));
   char& byte = bytes[file->find(kTensor)->offset + offset];
   const char before = byte;
   byte = static_cast<char>(change(static_cast<unsigned char>(before)));
   REQUIRE(byte != before);
   return bytes;
+}
+
+void check_detected(const std::string& name, const std::string& bytes) {
+  const TemporaryFile file(bytes);
+  const Agreement agreement = judge(name, file.path());
+  CAPTURE(name, agreement.worst_top, agreement.worst_exact, agreement.wrong);
+  CHECK_FALSE(holds(agreement, tolerance_of(name)));
 }
 
 /// Per file: offsets of the upper byte of the scale and of a byte of quants in the first block of
@@ -63,24 +66,18 @@ const std::vector<FlipOffsets> kFlipOffsets{{"stories260K-q4_0", 1, 4}, {"kq-lla
 
 TEST_CASE("model: one flipped scale fails the pin") {
   const FlipOffsets at = GENERATE(from_range(kFlipOffsets));
-  const TemporaryFile file(damaged(at.name, at.scale_sign, [](unsigned b) { return b ^ 0x80u; }));
-  const Agreement agreement = judge(at.name, file.path());
-  CAPTURE(at.name, agreement.worst_top, agreement.worst_exact, agreement.wrong);
-  CHECK_FALSE(holds(agreement, tolerance_of(at.name)));
+  check_detected(at.name, damaged(at.name, at.scale_sign, [](unsigned b) { return b ^ 0x80u; }));
 }
 
 TEST_CASE("model: one swapped nibble fails the pin") {
   const FlipOffsets at = GENERATE(from_range(kFlipOffsets));
-  const TemporaryFile file(damaged(at.name, at.quants, [](unsigned b) { return b << 4 | b >> 4; }));
-  const Agreement agreement = judge(at.name, file.path());
-  CAPTURE(at.name, agreement.worst_top, agreement.worst_exact, agreement.wrong);
-  CHECK_FALSE(holds(agreement, tolerance_of(at.name)));
+  check_detected(at.name, damaged(at.name, at.quants, [](unsigned b) { return b << 4 | b >> 4; }));
 }
 
 TEST_CASE("model: a wrong rope pairing fails the pin") {
   const std::string name = GENERATE("stories260K-f32", "stories260K-q8_0", "kq-llama-q4_k_m");
   const Agreement agreement = judge(
-      name, path_of(name), [](ModelConfig& config) { config.rope.style = RopeStyle::Halves; });
+      name, matrix_model(name), [](ModelConfig& config) { config.rope.style = RopeStyle::Halves; });
   CAPTURE(name, agreement.worst_top, agreement.worst_exact, agreement.wrong);
   CHECK_FALSE(holds(agreement, tolerance_of(name)));
   CHECK(agreement.worst_top > tolerance_of(name));
@@ -88,7 +85,7 @@ TEST_CASE("model: a wrong rope pairing fails the pin") {
 
 TEST_CASE("model: the same comparison holds for an undamaged copy") {
   const std::string name = "kq-llama-q4_k_m";
-  const TemporaryFile file(bytes_of(path_of(name)));
+  const TemporaryFile file(bytes_of(matrix_model(name)));
   CHECK(holds(judge(name, file.path()), tolerance_of(name)));
 }
 

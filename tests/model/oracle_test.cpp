@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "tests/model/format_table.hpp"
+#include "tests/model/matrix.hpp"
 #include "tests/support/engine_rig.hpp"
 
 namespace leasehold::testing {
@@ -49,7 +50,7 @@ std::vector<TokenId> greedy_tokens(const OracleCase& one) {
 
 TEST_CASE("model: every format agrees with its oracle and with the plain computation") {
   const FormatRow row = GENERATE(from_range(std::begin(kFormats), std::end(kFormats)));
-  const std::string model = test_data_path("models/" + std::string(row.file) + ".gguf");
+  const std::string model = matrix_model(row.file);
   if (model.empty()) {
     WARN("not checked, no test data: " << row.file);
     return;
@@ -67,7 +68,7 @@ TEST_CASE("model: every format agrees with its oracle and with the plain computa
 }
 
 TEST_CASE("model: stories260K in f32 writes the oracle's whole text") {
-  const std::string model = test_data_path("models/stories260K-f32.gguf");
+  const std::string model = matrix_model("stories260K-f32");
   for (const OracleCase& one : read_oracle(model))
     CHECK(generate_greedy(model, one) == greedy_tokens(one));
 }

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "tests/model/matrix.hpp"
 #include "tests/support/plain_model.hpp"
-#include "tests/support/test_paths.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 
 namespace leasehold::testing {
@@ -21,19 +21,11 @@ std::string story() {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::string trained_model(const std::string& name) {
-  return name == "own" ? bundled_model_path() : test_data_path("models/" + name + ".gguf");
-}
-
 std::vector<TokenId> tokens_of(const std::string& model_path) {
   const auto file = GgufFile::open(model_path);
   auto tokens = *Tokenizer::from_metadata(*file)->encode(story());
   tokens.resize(std::min(tokens.size(), kStoryTokens));
   return tokens;
-}
-
-std::vector<double> plain_log_probabilities(const std::vector<double>& logits) {
-  return log_probabilities(std::vector<float>(logits.begin(), logits.end()));
 }
 
 struct Quality {
@@ -54,7 +46,8 @@ Quality against_reference(const std::string& model_path, KvType kv_type) {
     const LocalRow row{.token = tokens[i]};
     REQUIRE((*model)->forward({&row, 1}));
     const auto ours = log_probabilities((*model)->logits(0));
-    const auto exact = plain_log_probabilities(reference.next(tokens[i]));
+    const auto plain = reference.next(tokens[i]);
+    const auto exact = log_probabilities(std::vector<float>(plain.begin(), plain.end()));
     const auto target = static_cast<std::size_t>(tokens[i + 1]);
     score.divergence_sum += divergence(exact, ours);
     score.surprise_nats -= ours[target];
@@ -66,7 +59,7 @@ Quality against_reference(const std::string& model_path, KvType kv_type) {
 }
 
 PerplexityConfig config_for(const std::string& name) {
-  return {.model_path = trained_model(name), .text = story()};
+  return {.model_path = matrix_model(name), .text = story()};
 }
 
 }  // namespace
@@ -74,7 +67,7 @@ PerplexityConfig config_for(const std::string& name) {
 TEST_CASE("model: mean KL from the fp32 reference is below 1e-3 on the trained models") {
   const std::string name =
       GENERATE("own", "stories260K-f32", "stories260K-f16", "stories260K-q8_0", "stories260K-q4_0");
-  const Quality quality = against_reference(trained_model(name), KvType::F16);
+  const Quality quality = against_reference(matrix_model(name), KvType::F16);
   std::printf("%-18s mean KL %.3e  perplexity %.4f, of the reference %.4f\n", name.c_str(),
               quality.mean_divergence, quality.perplexity, quality.reference_perplexity);
   CAPTURE(name, quality.mean_divergence);
@@ -91,7 +84,7 @@ TEST_CASE("perplexity: the distance of a model to itself is zero, to a coarser o
   const auto itself = measure_perplexity(config, {});
   REQUIRE(itself.has_value());
   CHECK(itself->divergence_sum == 0);
-  config.reference_path = trained_model("stories260K-f32");
+  config.reference_path = matrix_model("stories260K-f32");
   const auto other = measure_perplexity(config, {});
   REQUIRE(other.has_value());
   CHECK(other->mean_divergence() > 1e-4);
@@ -129,7 +122,7 @@ TEST_CASE("perplexity: invalid input is refused with its cause") {
   config.text.clear();
   CHECK(measure_perplexity(config, {}).error().code == Errc::BadRequest);
   config = config_for("own");
-  config.reference_path = trained_model("stories260K-f32");
+  config.reference_path = matrix_model("stories260K-f32");
   CHECK_THAT(measure_perplexity(config, {}).error().detail, Catch::Contains("vocabulary"));
   config.reference_path = "/nowhere.gguf";
   CHECK(measure_perplexity(config, {}).error().code == Errc::FileNotFound);

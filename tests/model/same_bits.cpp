@@ -35,28 +35,17 @@ std::uint32_t chunk_of(Chunking chunking, std::uint32_t left, SeededRandom& rand
   return left;
 }
 
-/// The other sequences of the batch; each adds rows while it has room.
-class BackgroundSequences {
- public:
-  BackgroundSequences(std::uint32_t n_sequences, std::uint32_t room, std::uint32_t n_vocab,
-                      SeededRandom& random)
-      : left_(n_sequences, room), n_vocab_(n_vocab), random_(random) {}
-
-  void add_rows(std::uint32_t sequence, std::vector<LocalRow>& rows) {
-    const auto wanted = static_cast<std::uint32_t>(1 + random_.below(kMaxBackgroundChunk));
-    const std::uint32_t n = std::min(wanted, left_[sequence]);
-    left_[sequence] -= n;
-    for (std::uint32_t i = 0; i < n; ++i)
-      rows.push_back({.sequence = sequence,
-                      .token = static_cast<TokenId>(random_.below(n_vocab_)),
-                      .wants_logits = random_.below(2) == 0});
-  }
-
- private:
-  std::vector<std::uint32_t> left_;
-  std::uint32_t n_vocab_;
-  SeededRandom& random_;
-};
+/// Adds rows of another sequence of the batch, as long as it has room for them.
+void add_background_rows(std::uint32_t sequence, std::uint32_t n_vocab, std::uint32_t& room,
+                         SeededRandom& random, std::vector<LocalRow>& rows) {
+  const auto wanted = static_cast<std::uint32_t>(1 + random.below(kMaxBackgroundChunk));
+  const std::uint32_t n = std::min(wanted, room);
+  room -= n;
+  for (std::uint32_t i = 0; i < n; ++i)
+    rows.push_back({.sequence = sequence,
+                    .token = static_cast<TokenId>(random.below(n_vocab)),
+                    .wants_logits = random.below(2) == 0});
+}
 
 }  // namespace
 
@@ -83,7 +72,7 @@ std::vector<float> compute_logits(const std::string& model_path, const std::vect
                              .sequences = variant.batch,
                              .positions = n_tokens,
                              .scatter_seed = variant.scattered ? variant.seed : 0}));
-  BackgroundSequences background(variant.batch, n_tokens, model->config().n_vocab, random);
+  std::vector<std::uint32_t> room(variant.batch, n_tokens);
   std::vector<float> all;
   for (std::uint32_t done = 0; done < n_tokens;) {
     const std::uint32_t chunk = chunk_of(variant.chunking, n_tokens - done, random);
@@ -91,7 +80,7 @@ std::vector<float> compute_logits(const std::string& model_path, const std::vect
     std::uint32_t first_logits = 0;
     for (std::uint32_t s = 0; s < variant.batch; ++s) {
       if (s != variant.batch_index) {
-        background.add_rows(s, rows);
+        add_background_rows(s, model->config().n_vocab, room[s], random, rows);
         continue;
       }
       first_logits =

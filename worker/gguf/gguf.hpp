@@ -117,21 +117,4 @@ class GgufFile {
   std::vector<GgufFile> other_parts_;  // of a split model: parts 1 …
 };
 
-template <>
-Result<std::uint64_t> GgufFile::get(std::string_view key) const;
-template <>
-Result<std::uint32_t> GgufFile::get(std::string_view key) const;
-template <>
-Result<float> GgufFile::get(std::string_view key) const;
-template <>
-Result<bool> GgufFile::get(std::string_view key) const;
-template <>
-Result<std::string> GgufFile::get(std::string_view key) const;
-template <>
-Result<std::vector<std::string>> GgufFile::get(std::string_view key) const;
-template <>
-Result<std::vector<float>> GgufFile::get(std::string_view key) const;
-template <>
-Result<std::vector<std::int32_t>> GgufFile::get(std::string_view key) const;
-
 }  // namespace leasehold

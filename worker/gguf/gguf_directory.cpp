@@ -26,30 +26,11 @@ constexpr std::uint64_t kMaxElements = std::uint64_t{1} << 48;
 constexpr std::uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;
 constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 
-/// Returns 0 for types without a fixed size.
-constexpr std::uint64_t fixed_size_bytes(GgufType type) {
-  switch (type) {
-    case GgufType::Uint8:
-    case GgufType::Int8:
-    case GgufType::Bool:
-      return 1;
-    case GgufType::Uint16:
-    case GgufType::Int16:
-      return 2;
-    case GgufType::Uint32:
-    case GgufType::Int32:
-    case GgufType::Float32:
-      return 4;
-    case GgufType::Uint64:
-    case GgufType::Int64:
-    case GgufType::Float64:
-      return 8;
-    case GgufType::String:
-    case GgufType::Array:
-      return 0;
-  }
-  return 0;
-}
+// By GgufType. Bytes of a value; 0 for types without a fixed size.
+constexpr std::uint8_t kFixedSizeBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+constexpr std::string_view kTypeNames[] = {"uint8",  "int8",    "uint16", "int16",  "uint32",
+                                           "int32",  "float32", "bool",   "string", "array",
+                                           "uint64", "int64",   "float64"};
 
 /// Names appear in messages and logs, so only visible ASCII is accepted.
 Result<std::string> take_name(GgufCursor& in, std::size_t max_bytes, std::string_view what) {
@@ -73,7 +54,8 @@ Result<GgufType> take_type(GgufCursor& in) {
 
 /// Skips `count` values of one type.
 Result<void> skip_values(GgufCursor& in, GgufType type, std::uint64_t count, std::string_view key) {
-  if (type != GgufType::String) return in.skip(count, fixed_size_bytes(type), key);
+  if (type != GgufType::String)
+    return in.skip(count, kFixedSizeBytes[std::to_underlying(type)], key);
   TRY(in.check_remaining(count, sizeof(std::uint64_t), key));
   for (std::uint64_t i = 0; i < count; ++i) TRY(in.take_string(key));
   return {};
@@ -225,11 +207,11 @@ Result<void> check_no_overlap(const GgufCursor& in, const GgufDirectory& directo
   return {};
 }
 
-Result<std::uint32_t> take_version(GgufCursor& in, std::string_view path) {
+Result<void> check_version(GgufCursor& in, std::string_view path) {
   if (TRY(in.take<std::uint32_t>("magic")) != kMagic)
     return in.corrupt(0, "the file does not begin with GGUF");
   const auto version = TRY(in.take<std::uint32_t>("version"));
-  if (version == 2 || version == 3) return version;
+  if (version == 2 || version == 3) return {};
   const bool is_big_endian = version != 0 && (version & 0xffff) == 0;
   return fail(Errc::UnsupportedModel,
               is_big_endian
@@ -240,10 +222,7 @@ Result<std::uint32_t> take_version(GgufCursor& in, std::string_view path) {
 }  // namespace
 
 std::string_view name(GgufType type) {
-  constexpr std::string_view kNames[] = {"uint8",  "int8",    "uint16", "int16",  "uint32",
-                                         "int32",  "float32", "bool",   "string", "array",
-                                         "uint64", "int64",   "float64"};
-  return kNames[std::to_underlying(type)];
+  return kTypeNames[std::to_underlying(type)];
 }
 
 std::uint64_t GgufTensor::rows() const {
@@ -255,7 +234,7 @@ std::uint64_t GgufTensor::rows() const {
 Result<GgufDirectory> read_gguf_directory(std::span<const std::byte> file, std::string_view path) {
   GgufCursor in(file, path);
   GgufDirectory directory{};
-  directory.version = TRY(take_version(in, path));
+  TRY(check_version(in, path));
   const auto n_tensors = TRY(in.take<std::uint64_t>("tensor count"));
   const auto n_entries = TRY(in.take<std::uint64_t>("metadata count"));
   TRY(in.check_remaining(n_tensors, kMinTensorBytes, "tensors"));

@@ -60,7 +60,6 @@ struct GgufTensor {
 };
 
 struct GgufDirectory {
-  std::uint32_t version;
   std::map<std::string, GgufValue, std::less<>> metadata;
   std::map<std::string, std::size_t, std::less<>> tensor_index;
   std::vector<GgufTensor> tensors;  ///< In file order.

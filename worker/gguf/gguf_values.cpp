@@ -19,55 +19,53 @@ std::unexpected<Error> wrong_type(std::string_view path, std::string_view key,
                           is_array ? "an array of " : "", name(value.element_type), wanted));
 }
 
-/// An integer of any width as a sign and 64 bits.
-struct WideInteger {
-  bool is_negative;
-  std::uint64_t magnitude;
-};
+// Any value of 64 bits, with or without a sign.
+__extension__ using Wide = __int128;
 
-template <class T>
-Result<WideInteger> take_wide(GgufCursor& in, std::string_view key) {
-  const T number = TRY(in.take<T>(key));
-  if constexpr (std::is_signed_v<T>) {
-    if (number < 0) return WideInteger{true, 0};
-  }
-  return WideInteger{false, static_cast<std::uint64_t>(number)};
-}
-
-Result<WideInteger> take_integer(GgufCursor& in, std::string_view path, std::string_view key,
-                                 const GgufValue& value) {
+Result<Wide> take_integer(GgufCursor& in, std::string_view path, std::string_view key,
+                          const GgufValue& value) {
   switch (value.type) {
     case GgufType::Uint8:
-      return take_wide<std::uint8_t>(in, key);
+      return in.take<std::uint8_t>(key);
     case GgufType::Int8:
-      return take_wide<std::int8_t>(in, key);
+      return in.take<std::int8_t>(key);
     case GgufType::Uint16:
-      return take_wide<std::uint16_t>(in, key);
+      return in.take<std::uint16_t>(key);
     case GgufType::Int16:
-      return take_wide<std::int16_t>(in, key);
+      return in.take<std::int16_t>(key);
     case GgufType::Uint32:
-      return take_wide<std::uint32_t>(in, key);
+      return in.take<std::uint32_t>(key);
     case GgufType::Int32:
-      return take_wide<std::int32_t>(in, key);
+      return in.take<std::int32_t>(key);
     case GgufType::Uint64:
-      return take_wide<std::uint64_t>(in, key);
+      return in.take<std::uint64_t>(key);
     case GgufType::Int64:
-      return take_wide<std::int64_t>(in, key);
-    case GgufType::Float32:
-    case GgufType::Float64:
-    case GgufType::Bool:
-    case GgufType::String:
-    case GgufType::Array:
-      break;
+      return in.take<std::int64_t>(key);
+    default:
+      return wrong_type(path, key, value, "an integer");
   }
-  return wrong_type(path, key, value, "an integer");
 }
 
 template <class T>
 constexpr GgufType type_of() {
   if constexpr (std::is_same_v<T, float>) return GgufType::Float32;
   if constexpr (std::is_same_v<T, std::int32_t>) return GgufType::Int32;
+  if constexpr (std::is_same_v<T, bool>) return GgufType::Bool;
   if constexpr (std::is_same_v<T, std::string>) return GgufType::String;
+}
+
+template <class T>
+Result<T> take_one(GgufCursor& in, std::string_view key) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return std::string(TRY(in.take_string(key)));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    const std::uint64_t at = in.position();
+    const auto byte = TRY(in.take<std::uint8_t>(key));
+    if (byte > 1) return in.corrupt(at, fmt::format("metadata {} is {}, not 0 or 1", key, byte));
+    return byte == 1;
+  } else {
+    return in.take<T>(key);
+  }
 }
 
 template <class T>
@@ -77,12 +75,7 @@ Result<std::vector<T>> take_array(GgufCursor& in, std::string_view path, std::st
     return wrong_type(path, key, value, fmt::format("an array of {}", name(type_of<T>())));
   std::vector<T> elements;
   elements.reserve(value.count);  // bounded: each element takes at least four bytes of the file
-  for (std::uint64_t i = 0; i < value.count; ++i) {
-    if constexpr (std::is_same_v<T, std::string>)
-      elements.emplace_back(TRY(in.take_string(key)));
-    else
-      elements.push_back(TRY(in.take<T>(key)));
-  }
+  for (std::uint64_t i = 0; i < value.count; ++i) elements.push_back(TRY(take_one<T>(in, key)));
   return elements;
 }
 
@@ -94,69 +87,35 @@ Result<std::uint64_t> GgufFile::length(std::string_view key) const {
   return found.count;
 }
 
-template <>
-Result<std::uint64_t> GgufFile::get(std::string_view key) const {
+template <class T>
+Result<T> GgufFile::get(std::string_view key) const {
   const GgufValue found = TRY(value(key));
   GgufCursor in(bytes(), path_, found.offset);
-  const WideInteger number = TRY(take_integer(in, path_, key, found));
-  if (number.is_negative)
+  if constexpr (std::is_same_v<T, std::uint64_t>) {
+    const Wide number = TRY(take_integer(in, path_, key, found));
+    if (number >= 0) return static_cast<std::uint64_t>(number);
     return fail(Errc::FileCorrupt, fmt::format("{}: metadata {} is negative", path_, key));
-  return number.magnitude;
-}
-
-template <>
-Result<std::uint32_t> GgufFile::get(std::string_view key) const {
-  const std::uint64_t number = TRY(get<std::uint64_t>(key));
-  if (number > UINT32_MAX)
+  } else if constexpr (std::is_same_v<T, std::uint32_t>) {
+    const std::uint64_t number = TRY(get<std::uint64_t>(key));
+    if (number <= UINT32_MAX) return static_cast<std::uint32_t>(number);
     return fail(Errc::UnsupportedModel,
                 fmt::format("{}: metadata {} is {}, more than 32 bits", path_, key, number));
-  return static_cast<std::uint32_t>(number);
+  } else if constexpr (requires { typename T::allocator_type; } &&
+                       !std::is_same_v<T, std::string>) {
+    return take_array<typename T::value_type>(in, path_, key, found);
+  } else {
+    if (found.type != type_of<T>()) return wrong_type(path_, key, found, name(type_of<T>()));
+    return take_one<T>(in, key);
+  }
 }
 
-template <>
-Result<float> GgufFile::get(std::string_view key) const {
-  const GgufValue found = TRY(value(key));
-  if (found.type != GgufType::Float32) return wrong_type(path_, key, found, "float32");
-  return GgufCursor(bytes(), path_, found.offset).take<float>(key);
-}
-
-template <>
-Result<bool> GgufFile::get(std::string_view key) const {
-  const GgufValue found = TRY(value(key));
-  if (found.type != GgufType::Bool) return wrong_type(path_, key, found, "bool");
-  GgufCursor in(bytes(), path_, found.offset);
-  const auto byte = TRY(in.take<std::uint8_t>(key));
-  if (byte > 1)
-    return in.corrupt(found.offset, fmt::format("metadata {} is {}, not 0 or 1", key, byte));
-  return byte == 1;
-}
-
-template <>
-Result<std::string> GgufFile::get(std::string_view key) const {
-  const GgufValue found = TRY(value(key));
-  if (found.type != GgufType::String) return wrong_type(path_, key, found, "string");
-  return std::string(TRY(GgufCursor(bytes(), path_, found.offset).take_string(key)));
-}
-
-template <>
-Result<std::vector<std::string>> GgufFile::get(std::string_view key) const {
-  const GgufValue found = TRY(value(key));
-  GgufCursor in(bytes(), path_, found.offset);
-  return take_array<std::string>(in, path_, key, found);
-}
-
-template <>
-Result<std::vector<float>> GgufFile::get(std::string_view key) const {
-  const GgufValue found = TRY(value(key));
-  GgufCursor in(bytes(), path_, found.offset);
-  return take_array<float>(in, path_, key, found);
-}
-
-template <>
-Result<std::vector<std::int32_t>> GgufFile::get(std::string_view key) const {
-  const GgufValue found = TRY(value(key));
-  GgufCursor in(bytes(), path_, found.offset);
-  return take_array<std::int32_t>(in, path_, key, found);
-}
+template Result<std::uint64_t> GgufFile::get(std::string_view key) const;
+template Result<std::uint32_t> GgufFile::get(std::string_view key) const;
+template Result<float> GgufFile::get(std::string_view key) const;
+template Result<bool> GgufFile::get(std::string_view key) const;
+template Result<std::string> GgufFile::get(std::string_view key) const;
+template Result<std::vector<std::string>> GgufFile::get(std::string_view key) const;
+template Result<std::vector<float>> GgufFile::get(std::string_view key) const;
+template Result<std::vector<std::int32_t>> GgufFile::get(std::string_view key) const;
 
 }  // namespace leasehold

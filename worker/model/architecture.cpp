@@ -1,7 +1,9 @@
 #include "worker/model/architecture.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <iterator>
+#include <ranges>
 
 namespace leasehold {
 namespace {
@@ -47,16 +49,6 @@ constexpr TensorSpec kFeedForward[] = {
     {"ffn_down.weight", TensorDim::FeedForward, TensorDim::Embedding},
 };
 
-constexpr TensorSpec kExperts[] = {
-    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
-    {"ffn_gate_inp.weight", TensorDim::Embedding, TensorDim::Experts},
-    {"ffn_gate_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward,
-     Presence::PerExpert},
-    {"ffn_up_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward, Presence::PerExpert},
-    {"ffn_down_exps.weight", TensorDim::ExpertFeedForward, TensorDim::Embedding,
-     Presence::PerExpert},
-};
-
 constexpr TensorSpec kExpertsAndShared[] = {
     {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"ffn_gate_inp.weight", TensorDim::Embedding, TensorDim::Experts},
@@ -70,6 +62,8 @@ constexpr TensorSpec kExpertsAndShared[] = {
     {"ffn_up_shexp.weight", TensorDim::Embedding, TensorDim::FeedForward},
     {"ffn_down_shexp.weight", TensorDim::FeedForward, TensorDim::Embedding},
 };
+// Without the four tensors of the shared expert.
+constexpr auto kExperts = std::span(kExpertsAndShared).first<5>();
 
 // GGUF converters permute llama's query and key rows so that rotated pairs are neighbours. Rows of
 // the other architectures keep their trained order.
@@ -112,12 +106,8 @@ const Architecture* find_architecture(std::string_view name) {
 }
 
 std::string architecture_names() {
-  std::string names;
-  for (const Architecture& row : kArchitectures) {
-    if (!names.empty()) names += ", ";
-    names += row.name;
-  }
-  return names;
+  return fmt::format("{}",
+                     fmt::join(kArchitectures | std::views::transform(&Architecture::name), ", "));
 }
 
 }  // namespace leasehold

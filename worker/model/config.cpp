@@ -108,10 +108,9 @@ Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architectu
     return keys.unsupported("{} is {}; this build computes {} with the opposite",
                             keys.key("expert_weights_norm"), !experts.normalize_expert_weights,
                             architecture.name);
-  for (const auto& [suffix, softmax] :
-       {std::pair{"expert_gating_func", 1u}, std::pair{"expert_group_count", 1u}}) {
+  for (const char* suffix : {"expert_gating_func", "expert_group_count"}) {
     const auto value = TRY(keys.get_or<std::uint32_t>(suffix, 0));
-    if (value > softmax)
+    if (value > 1)
       return keys.unsupported("{} is {}; this build chooses experts by one softmax over all",
                               keys.key(suffix), value);
   }
@@ -165,11 +164,8 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   TRY(read_context(keys, config));
   TRY(reject_unsupported_keys(keys));
   TRY(read_attention(keys, config));
-  config.rope = TRY(read_rope({.file = file,
-                               .keys = keys,
-                               .head_dim = config.head_dim,
-                               .n_context = config.n_context,
-                               .style = architecture->rope_style}));
+  config.rope =
+      TRY(read_rope(file, keys, config.head_dim, config.n_context, architecture->rope_style));
   const auto epsilon = TRY(file.get<float>(keys.key("attention.layer_norm_rms_epsilon")));
   config.rms_epsilon = TRY(keys.between("attention.layer_norm_rms_epsilon", 0.0f, 1.0f, epsilon));
   config.n_vocab = TRY(read_vocabulary_size(file, keys));

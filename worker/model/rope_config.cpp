@@ -24,8 +24,8 @@ constexpr UnsupportedKey kUnsupportedYarnKeys[] = {
 
 /// A file with a factor and without a type is linear; older files have no type. `scale_linear` is
 /// the older name of the factor.
-Result<void> read_scaling(const RopeMetadata& from, RopeConfig& config) {
-  const ArchitectureKeys& keys = from.keys;
+Result<void> read_scaling(const ArchitectureKeys& keys, std::uint32_t n_context,
+                          RopeConfig& config) {
   const auto type = TRY(keys.get_or<std::string>("rope.scaling.type", "linear"));
   if (type == "none") return {};  // the factor is unused then
   if (type != "linear" && type != "yarn")
@@ -38,7 +38,7 @@ Result<void> read_scaling(const RopeMetadata& from, RopeConfig& config) {
   config.scaling = type == "yarn" ? RopeScaling::Yarn : RopeScaling::Linear;
   if (config.scaling == RopeScaling::Linear) return {};
   config.original_context =
-      TRY(keys.count_or("rope.scaling.original_context_length", kMaxContext, from.n_context));
+      TRY(keys.count_or("rope.scaling.original_context_length", kMaxContext, n_context));
   for (const UnsupportedKey& unsupported_key : kUnsupportedYarnKeys) {
     const float value =
         TRY(keys.get_or<float>(unsupported_key.suffix, unsupported_key.neutral_value));
@@ -52,35 +52,36 @@ Result<void> read_scaling(const RopeMetadata& from, RopeConfig& config) {
 
 /// Llama 3.x has a tensor with one divisor per frequency. The forward pass does not use it as a
 /// weight, so it is read once, here.
-Result<std::vector<float>> read_freq_factors(const RopeMetadata& from, const RopeConfig& config) {
-  const GgufTensor* tensor = from.file.find(kRopeFreqFactors);
+Result<std::vector<float>> read_freq_factors(const GgufFile& file, const ArchitectureKeys& keys,
+                                             const RopeConfig& config) {
+  const GgufTensor* tensor = file.find(kRopeFreqFactors);
   if (tensor == nullptr) return std::vector<float>{};
   if (tensor->type != TensorType::F32)
-    return from.keys.unsupported("vector {} is {}; this build reads F32", kRopeFreqFactors,
-                                 name(tensor->type));
+    return keys.unsupported("vector {} is {}; this build reads F32", kRopeFreqFactors,
+                            name(tensor->type));
   if (tensor->rows() != 1 || tensor->columns() != config.dim / 2)
-    return from.keys.corrupt("tensor {} has {} rows of {}; the metadata makes it {} pairs",
-                             kRopeFreqFactors, tensor->rows(), tensor->columns(), config.dim / 2);
+    return keys.corrupt("tensor {} has {} rows of {}; the metadata makes it {} pairs",
+                        kRopeFreqFactors, tensor->rows(), tensor->columns(), config.dim / 2);
   std::vector<float> freq_factors(config.dim / 2);
-  TRY(from.file.read(*tensor, 0, std::as_writable_bytes(std::span(freq_factors))));
+  TRY(file.read(*tensor, 0, std::as_writable_bytes(std::span(freq_factors))));
   if (std::ranges::all_of(freq_factors, [](float d) { return d >= kMinFreqFactor && d < 1e12f; }))
     return freq_factors;
-  return from.keys.corrupt("tensor {} has a value that is not a valid divisor", kRopeFreqFactors);
+  return keys.corrupt("tensor {} has a value that is not a valid divisor", kRopeFreqFactors);
 }
 
 }  // namespace
 
-Result<RopeConfig> read_rope(const RopeMetadata& from) {
-  const ArchitectureKeys& keys = from.keys;
-  RopeConfig config{.style = from.style};
-  config.dim = TRY(keys.count_or("rope.dimension_count", kMaxDim, from.head_dim));
+Result<RopeConfig> read_rope(const GgufFile& file, const ArchitectureKeys& keys,
+                             std::uint32_t head_dim, std::uint32_t n_context, RopeStyle style) {
+  RopeConfig config{.style = style};
+  config.dim = TRY(keys.count_or("rope.dimension_count", kMaxDim, head_dim));
   const auto base = TRY(keys.get_or<float>("rope.freq_base", 10000.0f));
-  if (config.dim % 2 != 0 || config.dim > from.head_dim)
+  if (config.dim % 2 != 0 || config.dim > head_dim)
     return keys.corrupt("{} is {}; it must be even and at most {}, the width of a head",
-                        keys.key("rope.dimension_count"), config.dim, from.head_dim);
+                        keys.key("rope.dimension_count"), config.dim, head_dim);
   config.base = TRY(keys.between("rope.freq_base", 1.0f, 1e12f, base));
-  TRY(read_scaling(from, config));
-  config.freq_factors = TRY(read_freq_factors(from, config));
+  TRY(read_scaling(keys, n_context, config));
+  config.freq_factors = TRY(read_freq_factors(file, keys, config));
   return config;
 }
 

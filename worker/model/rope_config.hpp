@@ -35,15 +35,8 @@ struct RopeConfig {
   bool operator==(const RopeConfig&) const = default;
 };
 
-struct RopeMetadata {
-  const GgufFile& file;
-  const ArchitectureKeys& keys;
-  std::uint32_t head_dim;
-  std::uint32_t n_context;
-  RopeStyle style;
-};
-
 /// Errors: FileCorrupt; UnsupportedModel naming the key.
-Result<RopeConfig> read_rope(const RopeMetadata& from);
+Result<RopeConfig> read_rope(const GgufFile& file, const ArchitectureKeys& keys,
+                             std::uint32_t head_dim, std::uint32_t n_context, RopeStyle style);
 
 }  // namespace leasehold

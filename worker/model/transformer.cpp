@@ -90,10 +90,8 @@ Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limit
       angles_(angles_of(config.rope)),
       cos_sin_(std::size_t{limits.max_rows} * config.rope.dim) {
   scratch_.each(config, [&]<class T>(T*& pointer, std::size_t width) {
-    const std::size_t row_bytes = width * sizeof(T);
-    std::byte* const at = backend.allocate_scratch(rows_of(scratch_, limits, &pointer) * row_bytes);
-    pointer = reinterpret_cast<T*>(at);
-    buffers_.push_back({.at = at, .row_bytes = row_bytes});
+    const std::size_t rows = rows_of(scratch_, limits, &pointer);
+    pointer = reinterpret_cast<T*>(backend.allocate_scratch(rows * width * sizeof(T)));
   });
 }
 
@@ -146,24 +144,15 @@ class Transformer::Pass {
     launch([&](Backend& b) { return b.matmul(context_, args); });
   }
 
-  struct Projection {
-    LaunchSite site;
-    const WeightMatrix& weight;
-    Leased<const float> bias;
-  };
-  void project(const Projection& projection, float* out) {
-    matmul({.site = projection.site,
-            .weight = projection.weight,
-            .x = s().normed,
-            .out = out,
-            .bias = projection.bias});
+  void project(LaunchSite site, const WeightMatrix& weight, Leased<const float> bias, float* out) {
+    matmul({.site = site, .weight = weight, .x = s().normed, .out = out, .bias = bias});
   }
 
   void attention_block(const LayerWeights& layer) {
     rms_norm(LaunchSite::AttentionNorm, layer.attention_norm);
-    project({LaunchSite::QueryProjection, layer.query, layer.query_bias}, s().q);
-    project({LaunchSite::KeyProjection, layer.key, layer.key_bias}, s().k);
-    project({LaunchSite::ValueProjection, layer.value, layer.value_bias}, s().v);
+    project(LaunchSite::QueryProjection, layer.query, layer.query_bias, s().q);
+    project(LaunchSite::KeyProjection, layer.key, layer.key_bias, s().k);
+    project(LaunchSite::ValueProjection, layer.value, layer.value_bias, s().v);
     prepare_heads(layer);
     attend();
     matmul({.site = LaunchSite::AttentionOutput,
@@ -310,8 +299,11 @@ LaunchStatus Transformer::forward(const Weights& weights, const ForwardInput& in
   expects(input.rows.size() <= limits_.max_rows && input.tokens.size() == input.rows.size() &&
               input.logit_rows.size() <= limits_.max_logit_rows,
           "a step fits the limits of its scratch memory");
-  used_rows_ = std::max(used_rows_, input.rows.size());
-  used_logit_rows_ = std::max(used_logit_rows_, input.logit_rows.size());
+  const auto grow = [](std::uint32_t& used, std::size_t rows) {
+    used = std::max(used, static_cast<std::uint32_t>(rows));
+  };
+  grow(used_.max_rows, input.rows.size());
+  grow(used_.max_logit_rows, input.logit_rows.size());
   fill_rope_cos_sin(input.rows, angles_, cos_sin_.data());
   backend_->begin_step({.gates = input.gates,
                         .rows = input.rows,
@@ -328,13 +320,11 @@ std::span<const float> Transformer::logits(std::uint32_t i) const {
 }
 
 void Transformer::scrub() {
-  const std::size_t rows = std::exchange(used_rows_, 0);
-  const std::size_t logit_rows = std::exchange(used_logit_rows_, 0);
-  const auto* const logits = reinterpret_cast<const std::byte*>(scratch_.logits);
-  for (const Buffer& buffer : buffers_) {
-    backend_->clear_scratch(buffer.at,
-                            (buffer.at == logits ? logit_rows : rows) * buffer.row_bytes);
-  }
+  const Limits used = std::exchange(used_, {0, 0});
+  scratch_.each(config_, [&](auto*& pointer, std::size_t width) {
+    backend_->clear_scratch(reinterpret_cast<std::byte*>(pointer),
+                            rows_of(scratch_, used, &pointer) * width * sizeof *pointer);
+  });
   backend_->clear_workspace();
 }
 

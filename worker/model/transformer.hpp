@@ -82,10 +82,6 @@ class Transformer {
     void each(const ModelConfig& config, Take&& take);
   };
   static std::size_t rows_of(const Scratch& scratch, const Limits& limits, const void* pointer);
-  struct Buffer {
-    std::byte* at;
-    std::size_t row_bytes;
-  };
 
   ModelConfig config_;
   KvLayout kv_layout_;
@@ -93,10 +89,8 @@ class Transformer {
   Backend* backend_;
   RopeAngles angles_;
   Scratch scratch_;
-  std::vector<Buffer> buffers_;  // all scratch buffers
-  ZeroedArray<float> cos_sin_;   // [max_rows, rope.dim / 2, 2], on the host
-  std::size_t used_rows_ = 0;    // rows of the scratch written since the last scrub
-  std::size_t used_logit_rows_ = 0;
+  ZeroedArray<float> cos_sin_;  // [max_rows, rope.dim / 2, 2], on the host
+  Limits used_{0, 0};           // rows of the scratch written since the last scrub
 };
 
 }  // namespace leasehold

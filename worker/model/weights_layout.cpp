@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 #include <sodium/crypto_hash_sha256.h>
-#include <sodium/utils.h>
 
 #include <algorithm>
-#include <type_traits>
+#include <bit>
+#include <concepts>
 
 #include "common/expects.hpp"
 #include "worker/model/architecture.hpp"
@@ -97,14 +97,9 @@ Result<WeightTensor> weight_for(const GgufFile& file, const ModelConfig& config,
                       .size_bytes = tensor->size_bytes};
 }
 
-/// The frequency divisors of rope belong to the config (rope_config.hpp).
-bool belongs_to_config(const GgufTensor& tensor) {
-  return tensor.name == kRopeFreqFactors;
-}
-
 Result<void> reject_unused_tensors(const GgufFile& file, const std::vector<RequiredTensor>& needs) {
   for (const GgufTensor& tensor : file.tensors()) {
-    if (belongs_to_config(tensor)) continue;
+    if (tensor.name == kRopeFreqFactors) continue;  // belongs to the config (rope_config.hpp)
     if (std::ranges::find(needs, tensor.name, &RequiredTensor::name) == needs.end())
       return fail(Errc::UnsupportedModel,
                   fmt::format("{}: tensor {} is not used by this build", file.path(), tensor.name));
@@ -112,49 +107,26 @@ Result<void> reject_unused_tensors(const GgufFile& file, const std::vector<Requi
   return {};
 }
 
-/// Serializes values for the hash: little-endian numbers, lengths before text.
-class LayoutHash {
- public:
-  LayoutHash() { crypto_hash_sha256_init(&state_); }
-
-  template <class T>
-    requires std::is_unsigned_v<T>
-  void add(T number) {
-    std::array<unsigned char, sizeof(T)> bytes;
-    for (unsigned char& byte : bytes) {
-      byte = static_cast<unsigned char>(number & 0xff);
-      number = static_cast<T>(number >> 8);
-    }
-    crypto_hash_sha256_update(&state_, bytes.data(), bytes.size());
-  }
-
-  void add(std::string_view text) {
-    add(std::uint64_t{text.size()});
-    crypto_hash_sha256_update(&state_, reinterpret_cast<const unsigned char*>(text.data()),
-                              text.size());
-  }
-
-  LayoutDigest finish() {
-    LayoutDigest digest;
-    crypto_hash_sha256_final(&state_, digest.data());
-    return digest;
-  }
-
- private:
-  crypto_hash_sha256_state state_;
-};
-
+/// Of little-endian numbers, with lengths before text.
 LayoutDigest digest_of(const std::vector<WeightTensor>& weights) {
-  LayoutHash hash;
-  hash.add(kWeightsLayoutVersion);
+  static_assert(std::endian::native == std::endian::little);
+  std::string bytes;
+  const auto add = [&bytes](std::unsigned_integral auto number) {
+    bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+  };
+  add(kWeightsLayoutVersion);
   for (const WeightTensor& weight : weights) {
-    hash.add(weight.name);
-    hash.add(static_cast<std::uint32_t>(weight.type));
-    hash.add(weight.rows);
-    hash.add(weight.columns);
-    hash.add(weight.region_offset_bytes);
+    add(std::uint64_t{weight.name.size()});
+    bytes += weight.name;
+    add(static_cast<std::uint32_t>(weight.type));
+    add(weight.rows);
+    add(weight.columns);
+    add(weight.region_offset_bytes);
   }
-  return hash.finish();
+  LayoutDigest digest;
+  crypto_hash_sha256(digest.data(), reinterpret_cast<const unsigned char*>(bytes.data()),
+                     bytes.size());
+  return digest;
 }
 
 }  // namespace

@@ -62,12 +62,8 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, SpecialTexts s
 
 Result<ChatTemplate> ChatTemplate::from_metadata(const GgufFile& file) {
   SpecialTexts special = TRY(read_special_texts(file));
-  if (file.has(kTemplateKey)) {
-    return parse(TRY(file.get<std::string>(kTemplateKey)), std::move(special));
-  }
-  ChatTemplate fallback = TRY(parse(kChatMl, std::move(special)));
-  fallback.is_fallback_ = true;
-  return fallback;
+  const auto source = TRY(file.get_or<std::string>(kTemplateKey, std::string(kChatMl)));
+  return parse(source, std::move(special));
 }
 
 Result<std::string> ChatTemplate::render(const ChatRequest& request,

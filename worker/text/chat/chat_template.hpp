@@ -59,16 +59,12 @@ class ChatTemplate {
   /// UnsupportedModel for an unsupported construct; PromptTooLong beyond a limit.
   Result<std::string> render(const ChatRequest& request, const jinja::Limits& limits = {}) const;
 
-  /// True if the file has no template.
-  bool is_fallback() const { return is_fallback_; }
-
  private:
   ChatTemplate(jinja::Template parsed, SpecialTexts special)
       : template_(std::move(parsed)), special_(std::move(special)) {}
 
   jinja::Template template_;
   SpecialTexts special_;
-  bool is_fallback_ = false;
 };
 
 }  // namespace leasehold

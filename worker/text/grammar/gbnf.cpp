@@ -10,7 +10,6 @@
 namespace leasehold {
 namespace {
 
-constexpr int kMaxNesting = 64;
 constexpr std::string_view kDefinedAs = "::=";
 
 class GbnfParser {
@@ -50,8 +49,8 @@ class GbnfParser {
   }
 
   Result<std::vector<Symbols>> parse_alternatives(int nesting) {
-    if (nesting > kMaxNesting) {
-      return text_.error(fmt::format("parentheses are nested deeper than {}", kMaxNesting));
+    if (nesting > kMaxGrammarNesting) {
+      return text_.error(fmt::format("parentheses are nested deeper than {}", kMaxGrammarNesting));
     }
     std::vector<Symbols> alternatives;
     do {
@@ -138,14 +137,13 @@ class GbnfParser {
     while (true) {
       text_.skip_blanks();
       if (text_.take("*")) {
-        item = builder_.repeat(item, 0, std::nullopt);
+        item = builder_.repeat(item, {});
       } else if (text_.take("+")) {
-        item = builder_.repeat(item, 1, std::nullopt);
+        item = builder_.repeat(item, {.min = 1});
       } else if (text_.take("?")) {
-        item = builder_.repeat(item, 0, 1);
+        item = builder_.repeat(item, {.max = 1});
       } else if (text_.take("{")) {
-        const Repetition times = TRY(text_.take_repetition());
-        item = builder_.repeat(item, times.min, times.max);
+        item = builder_.repeat(item, TRY(text_.take_repetition()));
       } else {
         return item;
       }

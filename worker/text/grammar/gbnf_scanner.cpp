@@ -10,8 +10,6 @@
 namespace leasehold {
 namespace {
 
-constexpr std::uint32_t kMaxRepetitions = 1u << 16;
-
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '_';
@@ -51,29 +49,26 @@ Result<std::uint32_t> GbnfScanner::take_character() {
 }
 
 Result<std::uint32_t> GbnfScanner::take_escape() {
-  struct Escape {
-    char letter;
-    std::uint32_t value;
-    std::size_t digits;
-  };
-  static constexpr Escape kEscapes[] = {
-      {'n', '\n', 0}, {'r', '\r', 0}, {'t', '\t', 0}, {'\\', '\\', 0}, {'"', '"', 0}, {'[', '[', 0},
-      {']', ']', 0},  {'-', '-', 0},  {'x', 0, 2},    {'u', 0, 4},     {'U', 0, 8}};
+  constexpr std::string_view kLetters = "nrt\\\"[]-";
+  constexpr std::string_view kValues = "\n\r\t\\\"[]-";
+  constexpr std::string_view kHexLetters = "xuU";  // 2, 4 and 8 digits
   const std::size_t begin = at_ - 1;
-  const auto* escape = std::ranges::find_if(
-      kEscapes, [this](const Escape& candidate) { return starts_with(candidate.letter); });
-  if (escape == std::end(kEscapes)) return error_at(begin, "unknown escape");
-  ++at_;
-  if (escape->digits == 0) return escape->value;
+  if (at_end()) return error_at(begin, "unknown escape");
+  const char letter = text_[at_++];
+  if (const auto at = kLetters.find(letter); at != std::string_view::npos)
+    return static_cast<std::uint32_t>(kValues[at]);
+  const std::size_t width = kHexLetters.find(letter);
+  if (width == std::string_view::npos) return error_at(begin, "unknown escape");
+  const std::size_t n_digits = std::size_t{2} << width;
   std::uint32_t value = 0;
-  const std::string_view digits = rest().substr(0, escape->digits);
+  const std::string_view digits = rest().substr(0, n_digits);
   const auto [end, failed] =
       std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-  if (failed != std::errc{} || end != digits.data() + escape->digits || !is_scalar_value(value)) {
-    return error_at(begin, fmt::format("expected {} hex digits of a character after '\\{}'",
-                                       escape->digits, escape->letter));
+  if (failed != std::errc{} || end != digits.data() + n_digits || !is_scalar_value(value)) {
+    return error_at(
+        begin, fmt::format("expected {} hex digits of a character after '\\{}'", n_digits, letter));
   }
-  at_ += escape->digits;
+  at_ += n_digits;
   return value;
 }
 

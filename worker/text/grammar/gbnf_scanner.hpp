@@ -2,18 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
-#include "common/result.hpp"
+#include "worker/text/grammar/grammar_builder.hpp"
 
 namespace leasehold {
-
-struct Repetition {
-  std::uint32_t min = 0;
-  std::optional<std::uint32_t> max;  ///< Empty: unlimited.
-};
 
 /// Errors: BadRequest with the position of the first byte that is not UTF-8.
 Result<void> check_utf8(std::string_view text);

@@ -6,7 +6,6 @@
 
 #include "common/expects.hpp"
 #include "worker/text/grammar/grammar_check.hpp"
-#include "worker/text/grammar/utf8_ranges.hpp"
 
 namespace leasehold {
 namespace {
@@ -92,7 +91,7 @@ Symbols GrammarBuilder::character(CharacterClass characters) {
   ByteSet ascii;
   std::vector<Symbols> alternatives;
   for (const CodePoints& range : characters) {
-    for (const Utf8Sequence& spelling : utf8_ranges(range.low, range.high)) {
+    for (const Utf8Sequence& spelling : utf8_ranges(range)) {
       Symbols symbols;
       for (const ByteRange& part : spelling) {
         ByteSet set;
@@ -114,8 +113,8 @@ Symbols GrammarBuilder::choice(std::vector<Symbols> alternatives) {
   return rule(make({}, std::move(alternatives)));
 }
 
-Symbols GrammarBuilder::repeat(const Symbols& what, std::uint32_t min,
-                               std::optional<std::uint32_t> max) {
+Symbols GrammarBuilder::repeat(const Symbols& what, Repetition times) {
+  const auto [min, max] = times;
   // Repetitions of more than one symbol repeat a rule.
   const bool many = min > 1 || (max && *max > 1);
   const Symbols one = many && what.size() > 1 ? as_rule({}, what) : what;

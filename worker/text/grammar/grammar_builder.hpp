@@ -14,18 +14,22 @@
 
 #include "common/result.hpp"
 #include "worker/text/grammar/grammar.hpp"
+#include "worker/text/grammar/utf8_ranges.hpp"
 
 namespace leasehold {
 
 using RuleId = std::uint32_t;
 using Symbols = std::vector<GrammarSymbol>;
 
-/// Unicode scalar values, including both ends.
-struct CodePoints {
-  std::uint32_t low;
-  std::uint32_t high;
-  auto operator<=>(const CodePoints&) const = default;
+/// How often a part may come. By default any number of times.
+struct Repetition {
+  std::uint32_t min = 0;
+  std::optional<std::uint32_t> max;  ///< Empty: unlimited.
 };
+
+inline constexpr std::uint32_t kMaxRepetitions = 1u << 16;
+inline constexpr int kMaxGrammarNesting = 64;  ///< Of parentheses and groups.
+
 using CharacterClass = std::vector<CodePoints>;
 
 /// All scalar values except `characters`.
@@ -46,8 +50,7 @@ class GrammarBuilder {
   /// One character of the class, in UTF-8.
   Symbols character(CharacterClass characters);
   Symbols choice(std::vector<Symbols> alternatives);
-  /// Between `min` and `max` times; without `max`, any number of times from `min`.
-  Symbols repeat(const Symbols& what, std::uint32_t min, std::optional<std::uint32_t> max);
+  Symbols repeat(const Symbols& what, Repetition times);
 
   template <class... More>
   static Symbols join(Symbols first, const More&... more) {

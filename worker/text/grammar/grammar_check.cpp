@@ -77,60 +77,44 @@ std::vector<std::uint32_t> left_ends(const Grammar& grammar, const Flags& nullab
   return ends;
 }
 
-/// Depth-first search over left ends with an explicit stack, because grammars may be deep.
-class LeftRecursion {
- public:
-  LeftRecursion(const Grammar& grammar, const Flags& nullable)
-      : grammar_(grammar), nullable_(nullable), states_(grammar.rules.size(), State::New) {}
-
-  /// Returns a rule that reaches itself.
-  std::optional<std::uint32_t> find() {
-    for (std::uint32_t rule = 0; rule < grammar_.rules.size(); ++rule) {
-      if (const auto found = visit_from(rule)) return found;
-    }
-    return std::nullopt;
-  }
-
- private:
+/// A rule that reaches itself through left ends. Depth-first search with an explicit stack, because
+/// grammars may be deep.
+std::optional<std::uint32_t> find_left_recursion(const Grammar& grammar, const Flags& nullable) {
   enum class State : std::uint8_t { New, Open, Done };
   struct Visit {
     std::uint32_t rule;
     std::vector<std::uint32_t> left;
   };
-
-  void open(std::uint32_t rule) {
-    states_[rule] = State::Open;
-    visits_.push_back({rule, left_ends(grammar_, nullable_, rule)});
-  }
-
-  std::optional<std::uint32_t> visit_from(std::uint32_t start) {
-    if (states_[start] == State::New) open(start);
-    while (!visits_.empty()) {
-      Visit& visit = visits_.back();
+  std::vector<State> states(grammar.rules.size(), State::New);
+  std::vector<Visit> visits;
+  const auto open = [&](std::uint32_t rule) {
+    if (states[rule] != State::New) return;
+    states[rule] = State::Open;
+    visits.push_back({rule, left_ends(grammar, nullable, rule)});
+  };
+  for (std::uint32_t start = 0; start < grammar.rules.size(); ++start) {
+    open(start);
+    while (!visits.empty()) {
+      Visit& visit = visits.back();
       if (visit.left.empty()) {
-        states_[visit.rule] = State::Done;
-        visits_.pop_back();
+        states[visit.rule] = State::Done;
+        visits.pop_back();
         continue;
       }
       const std::uint32_t next = visit.left.back();
       visit.left.pop_back();
-      if (states_[next] == State::Open) return next;
-      if (states_[next] == State::New) open(next);
+      if (states[next] == State::Open) return next;
+      open(next);
     }
-    return std::nullopt;
   }
-
-  const Grammar& grammar_;
-  const Flags& nullable_;
-  std::vector<State> states_;
-  std::vector<Visit> visits_;
-};
+  return std::nullopt;
+}
 
 }  // namespace
 
 Result<void> check_grammar(const Grammar& grammar) {
   const Flags nullable = closure(grammar, [](const GrammarSymbol&) { return false; });
-  if (const auto rule = LeftRecursion(grammar, nullable).find()) {
+  if (const auto rule = find_left_recursion(grammar, nullable)) {
     return fail(Errc::BadRequest,
                 fmt::format("rule '{}' is left recursive; begin its alternatives with another "
                             "symbol, or use a repetition",

@@ -20,7 +20,8 @@ bool is_all(Text digits, char c) {
 Symbols between(GrammarBuilder& builder, Text low, Text high) {
   const auto n = static_cast<std::uint32_t>(low.size());
   if (n == 0) return {};
-  if (is_all(low, '0') && is_all(high, '9')) return builder.repeat(digit(builder, '0', '9'), n, n);
+  if (is_all(low, '0') && is_all(high, '9'))
+    return builder.repeat(digit(builder, '0', '9'), {n, n});
   const Text low_rest = low.substr(1);
   const Text high_rest = high.substr(1);
   const auto with = [&](char first, const Symbols& rest) {

@@ -30,39 +30,6 @@ bool is_annotation(const std::string& keyword) {
 
 }  // namespace
 
-Result<void> check_keywords(const OrderedJson& schema, const std::string& path,
-                            const std::set<std::string>& known) {
-  for (const auto& [keyword, value] : schema.items()) {
-    if (known.contains(keyword) || is_annotation(keyword)) continue;
-    return fail(Errc::BadRequest,
-                fmt::format("JSON schema, {}: '{}' is not supported here", path, keyword));
-  }
-  return {};
-}
-
-Result<std::vector<std::string>> types_of(const OrderedJson& schema, const std::string& path) {
-  const auto wrong = [&](const std::string& what) {
-    return fail(Errc::BadRequest, fmt::format("JSON schema, {}/type: {}", path, what));
-  };
-  std::vector<std::string> types;
-  const auto type = schema.find("type");
-  if (type == schema.end()) {
-    for (const auto& [name, keywords] : keywords_by_type()) {
-      if (std::ranges::any_of(keywords, [&](const auto& k) { return schema.contains(k); }))
-        types.push_back(name);
-    }
-    return types;
-  }
-  if (!type->is_string() && (!type->is_array() || type->empty()))
-    return wrong("expected the name of a type or a list of them");
-  for (const OrderedJson& one : type->is_array() ? *type : OrderedJson::array({*type})) {
-    if (!one.is_string() || !keywords_by_type().contains(one.get<std::string>()))
-      return wrong("expected object, array, string, number, integer, boolean or null");
-    types.push_back(one.get<std::string>());
-  }
-  return types;
-}
-
 // ------------------------------------------------------------------------------ the whole document
 
 SchemaCompiler::SchemaNode SchemaCompiler::SchemaNode::at(const std::string& key) const {
@@ -96,7 +63,7 @@ RuleId SchemaCompiler::rule_for(const std::string& pointer) {
 }
 
 Result<Symbols> SchemaCompiler::reference(const SchemaNode& node) {
-  TRY(check_keywords(node.schema, node.path, {"$ref"}));
+  TRY(check_keywords(node, {"$ref"}));
   const OrderedJson& target = node.schema.at("$ref");
   const std::string text = target.is_string() ? target.get<std::string>() : std::string();
   if (!text.starts_with('#')) return schema_error(node.at("$ref"), "expected \"#\" or \"#/…\"");
@@ -115,6 +82,36 @@ Result<Symbols> SchemaCompiler::reference(const SchemaNode& node) {
 
 // ------------------------------------------------------------------------------------- one schema
 
+Result<void> SchemaCompiler::check_keywords(const SchemaNode& node,
+                                            const std::set<std::string>& known) {
+  for (const auto& [keyword, value] : node.schema.items()) {
+    if (!known.contains(keyword) && !is_annotation(keyword))
+      return schema_error(node, fmt::format("'{}' is not supported here", keyword));
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> SchemaCompiler::types_of(const SchemaNode& node) {
+  std::vector<std::string> types;
+  if (!node.schema.contains("type")) {
+    for (const auto& [name, keywords] : keywords_by_type()) {
+      if (std::ranges::any_of(keywords, [&](const auto& k) { return node.schema.contains(k); }))
+        types.push_back(name);
+    }
+    return types;
+  }
+  const SchemaNode type = node.at("type");
+  if (!type.schema.is_string() && (!type.schema.is_array() || type.schema.empty()))
+    return schema_error(type, "expected the name of a type or a list of them");
+  for (const OrderedJson& one :
+       type.schema.is_array() ? type.schema : OrderedJson::array({type.schema})) {
+    if (!one.is_string() || !keywords_by_type().contains(one.get<std::string>()))
+      return schema_error(type, "expected object, array, string, number, integer, boolean or null");
+    types.push_back(one.get<std::string>());
+  }
+  return types;
+}
+
 Result<Symbols> SchemaCompiler::value(const SchemaNode& node) {
   const OrderedJson& schema = node.schema;
   if (schema.is_boolean() && schema.get<bool>()) return json_["value"];
@@ -131,7 +128,7 @@ Result<Symbols> SchemaCompiler::value(const SchemaNode& node) {
 }
 
 Result<Symbols> SchemaCompiler::alternatives(const SchemaNode& node, const char* keyword) {
-  TRY(check_keywords(node.schema, node.path, {keyword}));
+  TRY(check_keywords(node, {keyword}));
   const SchemaNode list = node.at(keyword);
   if (!list.schema.is_array() || list.schema.empty())
     return schema_error(list, "expected a list of schemas");
@@ -143,7 +140,7 @@ Result<Symbols> SchemaCompiler::alternatives(const SchemaNode& node, const char*
 
 /// Merges objects member by member; a member described twice is refused.
 Result<Symbols> SchemaCompiler::all_of(const SchemaNode& node) {
-  TRY(check_keywords(node.schema, node.path, {"allOf"}));
+  TRY(check_keywords(node, {"allOf"}));
   const SchemaNode list = node.at("allOf");
   if (!list.schema.is_array() || list.schema.empty())
     return schema_error(list, "expected a list of schemas");
@@ -154,8 +151,8 @@ Result<Symbols> SchemaCompiler::all_of(const SchemaNode& node) {
   for (std::size_t i = 0; i < list.schema.size(); ++i) {
     const SchemaNode part{list.schema[i], fmt::format("{}/{}", list.path, i)};
     if (!part.schema.is_object()) return schema_error(part, "expected the schema of an object");
-    TRY(check_keywords(part.schema, part.path, {"type", "properties", "required"}));
-    if (TRY(types_of(part.schema, part.path)) != std::vector<std::string>{"object"})
+    TRY(check_keywords(part, {"type", "properties", "required"}));
+    if (TRY(types_of(part)) != std::vector<std::string>{"object"})
       return schema_error(part, "only schemas of objects can be merged");
     const OrderedJson properties = part.schema.value("properties", OrderedJson::object());
     if (!properties.is_object()) return schema_error(part.at("properties"), "expected an object");
@@ -172,13 +169,13 @@ Result<Symbols> SchemaCompiler::all_of(const SchemaNode& node) {
 }
 
 Result<Symbols> SchemaCompiler::typed(const SchemaNode& node) {
-  const std::vector<std::string> types = TRY(types_of(node.schema, node.path));
+  const std::vector<std::string> types = TRY(types_of(node));
   std::set<std::string> known{"type"};
   for (const std::string& type : types) {
     const auto& keywords = keywords_by_type().at(type);
     known.insert(keywords.begin(), keywords.end());
   }
-  TRY(check_keywords(node.schema, node.path, known));
+  TRY(check_keywords(node, known));
   if (types.empty()) return json_["value"];
   std::vector<Symbols> all;
   for (const std::string& type : types) all.push_back(TRY(of_type(node, type)));

@@ -30,10 +30,6 @@ class SchemaCompiler {
     std::string path;
     SchemaNode at(const std::string& key) const;
   };
-  struct Bounds {
-    std::uint32_t min = 0;
-    std::optional<std::uint32_t> max;
-  };
   struct Member {
     std::string name;
     Symbols text;
@@ -47,6 +43,10 @@ class SchemaCompiler {
   Result<Symbols> alternatives(const SchemaNode& node, const char* keyword);
   Result<Symbols> all_of(const SchemaNode& node);
   Result<Symbols> typed(const SchemaNode& node);
+  /// `type` as a list. Without `type`, the types that the other keywords apply to. Empty: any type.
+  static Result<std::vector<std::string>> types_of(const SchemaNode& node);
+  /// Errors: BadRequest for the first keyword that is neither in the list nor an annotation.
+  static Result<void> check_keywords(const SchemaNode& node, const std::set<std::string>& known);
   Result<Symbols> of_type(const SchemaNode& node, const std::string& type);
 
   // schema_containers.cpp
@@ -56,14 +56,14 @@ class SchemaCompiler {
   Symbols key_other_than(const std::vector<std::u32string>& names);
   Symbols member_list(const std::vector<Member>& members, const std::optional<Symbols>& extra);
   Result<Symbols> array(const SchemaNode& node);
-  Result<Symbols> element_list(const SchemaNode& node, const Bounds& bounds);
+  Result<Symbols> element_list(const SchemaNode& node, const Repetition& count);
   Symbols with_leading_comma(const Symbols& what);
 
   // schema_scalars.cpp
   Result<Symbols> literals(const SchemaNode& node);
   Result<Symbols> string(const SchemaNode& node);
   Result<Symbols> integer(const SchemaNode& node);
-  Result<Bounds> bounds(const SchemaNode& node, const char* min, const char* max);
+  Result<Repetition> bounds(const SchemaNode& node, const char* min, const char* max);
 
   Symbols quoted(const Symbols& inside);
   static std::unexpected<Error> schema_error(const SchemaNode& node, const std::string& what);
@@ -74,12 +74,5 @@ class SchemaCompiler {
   std::map<std::string, RuleId> by_pointer_;
   std::deque<std::string> pending_;  ///< References whose rule is not yet compiled.
 };
-
-/// `type` as a list. Without `type`, the types that the other keywords apply to. Empty: any type.
-Result<std::vector<std::string>> types_of(const OrderedJson& schema, const std::string& path);
-
-/// Errors: BadRequest for the first keyword that is neither in the list nor an annotation.
-Result<void> check_keywords(const OrderedJson& schema, const std::string& path,
-                            const std::set<std::string>& known);
 
 }  // namespace leasehold

@@ -124,8 +124,7 @@ Symbols SchemaCompiler::key_other_than(const std::vector<std::u32string>& names)
   }
   const Symbols plain = builder_.character(complement_of({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}));
   alternatives.push_back(GrammarBuilder::join(builder_.character(complement_of(taken)),
-                                              builder_.repeat(plain, 0, std::nullopt),
-                                              builder_.text("\"")));
+                                              builder_.repeat(plain, {}), builder_.text("\"")));
   if (may_end) alternatives.push_back(builder_.text("\""));
   return builder_.choice(std::move(alternatives));
 }
@@ -137,7 +136,7 @@ Symbols SchemaCompiler::member_list(const std::vector<Member>& members,
   Symbols after;
   Symbols first;
   if (extra) {
-    after = builder_.repeat(with_leading_comma(*extra), 0, std::nullopt);
+    after = builder_.repeat(with_leading_comma(*extra), {});
     first = builder_.choice({GrammarBuilder::join(*extra, after), {}});
   }
   for (const Member& member : members | std::views::reverse) {
@@ -153,12 +152,12 @@ Symbols SchemaCompiler::member_list(const std::vector<Member>& members,
 // ----------------------------------------------------------------------------------------- arrays
 
 Result<Symbols> SchemaCompiler::array(const SchemaNode& node) {
-  const Bounds count = TRY(bounds(node, "minItems", "maxItems"));
+  const Repetition count = TRY(bounds(node, "minItems", "maxItems"));
   return GrammarBuilder::join(builder_.text("["), json_["ws"], TRY(element_list(node, count)),
                               builder_.text("]"));
 }
 
-Result<Symbols> SchemaCompiler::element_list(const SchemaNode& node, const Bounds& count) {
+Result<Symbols> SchemaCompiler::element_list(const SchemaNode& node, const Repetition& count) {
   std::vector<Symbols> fixed;
   if (node.schema.contains("prefixItems")) {
     const SchemaNode list = node.at("prefixItems");
@@ -185,7 +184,7 @@ Result<Symbols> SchemaCompiler::element_list(const SchemaNode& node, const Bound
     at_front = static_cast<std::uint32_t>(fixed.size());
     const auto minus = [at_front](std::uint32_t n) { return n > at_front ? n - at_front : 0; };
     const auto max = count.max ? std::optional(minus(*count.max)) : std::nullopt;
-    rest = builder_.repeat(with_leading_comma(element), minus(count.min), max);
+    rest = builder_.repeat(with_leading_comma(element), {minus(count.min), max});
   }
   for (std::uint32_t i = at_front; i-- > 0;) {
     const Symbols with =

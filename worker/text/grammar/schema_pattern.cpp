@@ -10,10 +10,6 @@
 namespace leasehold {
 namespace {
 
-constexpr int kMaxNesting = 64;
-constexpr std::uint32_t kMaxRepetitions = 1u << 16;
-constexpr std::uint32_t kNoCharacter = UINT32_MAX;
-
 const CharacterClass kDigits{{'0', '9'}};
 const CharacterClass kWord{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 // ECMA-262: white space and line terminators.
@@ -22,41 +18,15 @@ const CharacterClass kSpaces{{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},  
                              {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
 const CharacterClass kLineEnds{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 
-/// A class, or one character.
-CharacterClass class_of_letter(char letter) {
-  switch (letter) {
-    case 'd':
-      return kDigits;
-    case 'D':
-      return complement_of(kDigits);
-    case 'w':
-      return kWord;
-    case 'W':
-      return complement_of(kWord);
-    case 's':
-      return kSpaces;
-    case 'S':
-      return complement_of(kSpaces);
-    default:
-      return {};
-  }
-}
+constexpr std::string_view kControlLetters = "tnrfv";
+constexpr std::string_view kControlCharacters = "\t\n\r\f\v";
 
-std::uint32_t control_of_letter(char letter) {
-  switch (letter) {
-    case 't':
-      return '\t';
-    case 'n':
-      return '\n';
-    case 'r':
-      return '\r';
-    case 'f':
-      return '\f';
-    case 'v':
-      return '\v';
-    default:
-      return kNoCharacter;
-  }
+/// Empty for other letters.
+CharacterClass class_of_letter(char letter) {
+  if (letter == 'd' || letter == 'D') return letter == 'd' ? kDigits : complement_of(kDigits);
+  if (letter == 'w' || letter == 'W') return letter == 'w' ? kWord : complement_of(kWord);
+  if (letter == 's' || letter == 'S') return letter == 's' ? kSpaces : complement_of(kSpaces);
+  return {};
 }
 
 class PatternParser {
@@ -74,8 +44,7 @@ class PatternParser {
     if (alternatives.size() > 1 && (from_front || to_end))
       return error("put alternatives next to '^' or '$' into a group");
     Symbols inside = builder_.choice(std::move(alternatives));
-    const Symbols anything =
-        builder_.repeat(json_character(builder_, complement_of({})), 0, std::nullopt);
+    const Symbols anything = builder_.repeat(json_character(builder_, complement_of({})), {});
     if (!from_front) inside = GrammarBuilder::join(anything, inside);
     if (!to_end) inside = GrammarBuilder::join(std::move(inside), anything);
     return inside;
@@ -94,7 +63,7 @@ class PatternParser {
   }
 
   Result<std::vector<Symbols>> parse_alternatives(int nesting) {
-    if (nesting > kMaxNesting) return error("groups are nested too deeply");
+    if (nesting > kMaxGrammarNesting) return error("groups are nested too deeply");
     std::vector<Symbols> alternatives;
     do {
       alternatives.push_back(TRY(parse_sequence(nesting)));
@@ -168,14 +137,14 @@ class PatternParser {
 
   Result<std::uint32_t> parse_escaped(char letter) {
     if (letter == 'x' || letter == 'u') return parse_hex(letter == 'x' ? 2 : 4);
-    const std::uint32_t control = control_of_letter(letter);
+    if (const auto at = kControlLetters.find(letter); at != std::string_view::npos) {
+      (void)take(letter);
+      return static_cast<std::uint32_t>(kControlCharacters[at]);
+    }
     const bool is_word = letter == '_' || (letter >= '0' && letter <= '9') ||
                          (letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z');
-    if (is_word && control == kNoCharacter)
-      return error(fmt::format("'\\{}' is not supported", letter));
-    if (control == kNoCharacter) return take_code_point(rest_);
-    (void)take(letter);
-    return control;
+    if (is_word) return error(fmt::format("'\\{}' is not supported", letter));
+    return take_code_point(rest_);
   }
 
   Result<std::uint32_t> parse_hex(std::size_t digits) {
@@ -190,25 +159,25 @@ class PatternParser {
   }
 
   Result<Symbols> parse_quantifier(Symbols atom) {
-    std::uint32_t min = 0;
-    std::optional<std::uint32_t> max;
+    Repetition times;
     if (take('?')) {
-      max = 1;
+      times.max = 1;
     } else if (take('+')) {
-      min = 1;
+      times.min = 1;
     } else if (take('{')) {
-      min = TRY(parse_number());
+      times.min = TRY(parse_number());
       if (!take(',')) {
-        max = min;
+        times.max = times.min;
       } else if (!starts_with('}')) {
-        max = TRY(parse_number());
+        times.max = TRY(parse_number());
       }
-      if (!take('}') || (max && *max < min)) return error("expected a repetition such as {2,5}");
+      if (!take('}') || (times.max && *times.max < times.min))
+        return error("expected a repetition such as {2,5}");
     } else if (!take('*')) {
       return atom;
     }
     (void)take('?');  // lazy: matches the same texts
-    return builder_.repeat(atom, min, max);
+    return builder_.repeat(atom, times);
   }
 
   Result<std::uint32_t> parse_number() {

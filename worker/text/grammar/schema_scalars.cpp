@@ -10,8 +10,6 @@
 namespace leasehold {
 namespace {
 
-constexpr std::uint32_t kMaxCount = 1u << 16;
-
 bool is_of_type(const OrderedJson& value, const std::string& type) {
   if (type == "object") return value.is_object();
   if (type == "array") return value.is_array();
@@ -41,11 +39,11 @@ Symbols SchemaCompiler::quoted(const Symbols& inside) {
 Result<Symbols> SchemaCompiler::literals(const SchemaNode& node) {
   const bool is_const = node.schema.contains("const");
   const char* keyword = is_const ? "const" : "enum";
-  TRY(check_keywords(node.schema, node.path, {"type", keyword}));
+  TRY(check_keywords(node, {"type", keyword}));
   const SchemaNode list = node.at(keyword);
   const bool is_list = list.schema.is_array() && !list.schema.empty();
   if (!is_const && !is_list) return schema_error(list, "expected a list of values");
-  const std::vector<std::string> types = TRY(types_of(node.schema, node.path));
+  const std::vector<std::string> types = TRY(types_of(node));
   std::vector<Symbols> all;
   for (const OrderedJson& value : is_const ? OrderedJson::array({list.schema}) : list.schema) {
     const auto fits = [&](const std::string& type) { return is_of_type(value, type); };
@@ -56,15 +54,15 @@ Result<Symbols> SchemaCompiler::literals(const SchemaNode& node) {
   return builder_.choice(std::move(all));
 }
 
-Result<SchemaCompiler::Bounds> SchemaCompiler::bounds(const SchemaNode& node, const char* min,
-                                                      const char* max) {
-  Bounds result;
+Result<Repetition> SchemaCompiler::bounds(const SchemaNode& node, const char* min,
+                                          const char* max) {
+  Repetition result;
   for (const char* keyword : {min, max}) {
     const auto found = node.schema.find(keyword);
     if (found == node.schema.end()) continue;
-    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > kMaxCount)
+    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > kMaxRepetitions)
       return schema_error(node.at(keyword),
-                          fmt::format("expected a number from 0 to {}", kMaxCount));
+                          fmt::format("expected a number from 0 to {}", kMaxRepetitions));
     const auto count = found->get<std::uint32_t>();
     if (keyword == min) {
       result.min = count;
@@ -84,8 +82,8 @@ Result<Symbols> SchemaCompiler::string(const SchemaNode& node) {
       1)
     return schema_error(node, "use only one of minLength/maxLength, 'pattern' and 'format'");
   if (has_length) {
-    const Bounds length = TRY(bounds(node, "minLength", "maxLength"));
-    return quoted(builder_.repeat(json_["character"], length.min, length.max));
+    const Repetition length = TRY(bounds(node, "minLength", "maxLength"));
+    return quoted(builder_.repeat(json_["character"], length));
   }
   for (const char* keyword : {"pattern", "format"}) {
     if (!schema.contains(keyword)) continue;

@@ -9,13 +9,8 @@
 namespace leasehold {
 namespace {
 
-struct Span {
-  std::uint32_t low;
-  std::uint32_t high;
-};
-
 /// Scalar values by the length of their UTF-8. Source: Unicode 15, table 3-6 and D92.
-constexpr std::array<Span, 5> kLengths{
+constexpr std::array<CodePoints, 5> kLengths{
     {{0, 0x7F}, {0x80, 0x7FF}, {0x800, 0xD7FF}, {0xE000, 0xFFFF}, {0x10000, 0x10FFFF}}};
 
 std::vector<std::uint8_t> utf8_bytes(std::uint32_t code_point) {
@@ -25,7 +20,7 @@ std::vector<std::uint8_t> utf8_bytes(std::uint32_t code_point) {
 }
 
 /// Splits the span until each part varies in a full range of trailing bytes.
-void split_range(Span span, std::vector<Utf8Sequence>& sequences) {
+void split_range(CodePoints span, std::vector<Utf8Sequence>& sequences) {
   for (const std::uint32_t free_bits : {6u, 12u, 18u}) {
     const std::uint32_t free = (1u << free_bits) - 1;
     if ((span.low & ~free) == (span.high & ~free)) break;  // they differ in the free bits only
@@ -47,10 +42,10 @@ void split_range(Span span, std::vector<Utf8Sequence>& sequences) {
 
 }  // namespace
 
-std::vector<Utf8Sequence> utf8_ranges(std::uint32_t low, std::uint32_t high) {
+std::vector<Utf8Sequence> utf8_ranges(CodePoints range) {
   std::vector<Utf8Sequence> sequences;
-  for (const Span& length : kLengths) {
-    const Span part{std::max(low, length.low), std::min(high, length.high)};
+  for (const CodePoints& length : kLengths) {
+    const CodePoints part{std::max(range.low, length.low), std::min(range.high, length.high)};
     if (part.low > part.high) continue;
     if (length.high <= 0x7F) {
       sequences.push_back(

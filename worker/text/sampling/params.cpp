@@ -7,18 +7,11 @@
 namespace leasehold {
 namespace {
 
-struct Range {
-  const char* field;
-  float value;
-  float low;
-  float high;
-};
-
 /// Tests for "inside", so that a NaN fails.
-Result<void> check_range(const Range& range) {
-  if (range.value >= range.low && range.value <= range.high) return {};
-  return fail(Errc::BadRequest, fmt::format("{} must be a number from {} to {}, not {}",
-                                            range.field, range.low, range.high, range.value));
+Result<void> check_range(const char* field, float value, float low, float high) {
+  if (value >= low && value <= high) return {};
+  return fail(Errc::BadRequest,
+              fmt::format("{} must be a number from {} to {}, not {}", field, low, high, value));
 }
 
 Result<void> check_count(const char* field, std::size_t count, std::size_t most) {
@@ -30,7 +23,7 @@ Result<void> check_count(const char* field, std::size_t count, std::size_t most)
 Result<void> check_biases(const std::vector<LogitBias>& biases) {
   TRY(check_count("logit_bias", biases.size(), SamplingParams::kMaxLogitBiases));
   for (std::size_t i = 0; i < biases.size(); ++i) {
-    TRY(check_range({"logit_bias", biases[i].bias, -100.0f, 100.0f}));
+    TRY(check_range("logit_bias", biases[i].bias, -100.0f, 100.0f));
     if (i > 0 && biases[i - 1].token >= biases[i].token) {
       return fail(Errc::BadRequest, "logit_bias must name each token once, in ascending order");
     }
@@ -65,14 +58,14 @@ Result<void> check_grammar(const SamplingParams& params) {
 }  // namespace
 
 Result<void> check_sampling(const SamplingParams& params) {
-  TRY(check_range({"temperature", params.temperature, 0.0f, 100.0f}));
-  TRY(check_range({"top_p", params.top_p, 0.0f, 1.0f}));
-  TRY(check_range({"min_p", params.min_p, 0.0f, 1.0f}));
-  TRY(check_range({"typical_p", params.typical_p, 0.0f, 1.0f}));
-  TRY(check_range({"repetition_penalty", params.repetition_penalty, 0.01f, 100.0f}));
-  TRY(check_range({"presence_penalty", params.presence_penalty, -2.0f, 2.0f}));
-  TRY(check_range({"frequency_penalty", params.frequency_penalty, -2.0f, 2.0f}));
-  TRY(check_range({"top_logprobs", static_cast<float>(params.top_logprobs.value_or(0)), 0, 20}));
+  TRY(check_range("temperature", params.temperature, 0.0f, 100.0f));
+  TRY(check_range("top_p", params.top_p, 0.0f, 1.0f));
+  TRY(check_range("min_p", params.min_p, 0.0f, 1.0f));
+  TRY(check_range("typical_p", params.typical_p, 0.0f, 1.0f));
+  TRY(check_range("repetition_penalty", params.repetition_penalty, 0.01f, 100.0f));
+  TRY(check_range("presence_penalty", params.presence_penalty, -2.0f, 2.0f));
+  TRY(check_range("frequency_penalty", params.frequency_penalty, -2.0f, 2.0f));
+  TRY(check_range("top_logprobs", static_cast<float>(params.top_logprobs.value_or(0)), 0, 20));
   TRY(check_biases(params.logit_bias));
   TRY(check_stops(params));
   return check_grammar(params);

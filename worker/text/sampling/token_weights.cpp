@@ -13,31 +13,28 @@
 namespace leasehold {
 namespace {
 
-struct Scale {
-  float highest;
-  float temperature;
-};
-
 constexpr std::size_t kBlock = 1024;  // floats that stay in the first cache
 
-using ExpBlock = void (*)(const float* logits, std::size_t n, Scale scale, float* out);
+/// out[i] = e^((logits[i] - highest) / temperature)
+using ExpBlock = void (*)(std::span<const float> logits, float highest, float temperature,
+                          float* out);
 
-void exp_block(const float* logits, std::size_t n, Scale scale, float* out) {
-  for (std::size_t i = 0; i < n; ++i)
-    out[i] = exp_f32((logits[i] - scale.highest) / scale.temperature);
+void exp_block(std::span<const float> logits, float highest, float temperature, float* out) {
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    out[i] = exp_f32((logits[i] - highest) / temperature);
 }
 
 #ifdef __x86_64__
-[[gnu::target("avx2,fma,f16c")]] void exp_block_avx2(const float* logits, std::size_t n,
-                                                     Scale scale, float* out) {
-  const __m256 highest = _mm256_set1_ps(scale.highest);
-  const __m256 temperature = _mm256_set1_ps(scale.temperature);
+[[gnu::target("avx2,fma,f16c")]] void exp_block_avx2(std::span<const float> logits, float highest,
+                                                     float temperature, float* out) {
+  const __m256 highest8 = _mm256_set1_ps(highest);
+  const __m256 temperature8 = _mm256_set1_ps(temperature);
   std::size_t i = 0;
-  for (; i + avx2::kWidth <= n; i += avx2::kWidth) {
-    const __m256 below = _mm256_sub_ps(_mm256_loadu_ps(logits + i), highest);
-    _mm256_storeu_ps(out + i, avx2::exp8(_mm256_div_ps(below, temperature)));
+  for (; i + avx2::kWidth <= logits.size(); i += avx2::kWidth) {
+    const __m256 below = _mm256_sub_ps(_mm256_loadu_ps(logits.data() + i), highest8);
+    _mm256_storeu_ps(out + i, avx2::exp8(_mm256_div_ps(below, temperature8)));
   }
-  exp_block(logits + i, n - i, scale, out + i);
+  exp_block(logits.subspan(i), highest, temperature, out + i);
 }
 #endif
 
@@ -52,12 +49,12 @@ ExpBlock fastest_exp_block() {
 
 const ExpBlock kFastest = fastest_exp_block();
 
-void compute_weights(ExpBlock exp_of, std::span<const float> logits, Scale scale,
-                     std::span<std::uint32_t> weights) {
+void compute_weights(ExpBlock exp_of, std::span<const float> logits, float highest,
+                     float temperature, std::span<std::uint32_t> weights) {
   std::array<float, kBlock> exps;
   for (std::size_t from = 0; from < logits.size(); from += kBlock) {
     const std::size_t n = std::min(kBlock, logits.size() - from);
-    exp_of(logits.data() + from, n, scale, exps.data());
+    exp_of(logits.subspan(from, n), highest, temperature, exps.data());
     // Through int32: every instruction set has that conversion.
     for (std::size_t i = 0; i < n; ++i) {
       weights[from + i] =
@@ -70,12 +67,12 @@ void compute_weights(ExpBlock exp_of, std::span<const float> logits, Scale scale
 
 void compute_token_weights(std::span<const float> logits, float highest, float temperature,
                            std::span<std::uint32_t> weights) {
-  compute_weights(kFastest, logits, {highest, temperature}, weights);
+  compute_weights(kFastest, logits, highest, temperature, weights);
 }
 
 void compute_token_weights_scalar(std::span<const float> logits, float highest, float temperature,
                                   std::span<std::uint32_t> weights) {
-  compute_weights(exp_block, logits, {highest, temperature}, weights);
+  compute_weights(exp_block, logits, highest, temperature, weights);
 }
 
 double sum_exp(std::span<const float> logits, float highest) {
@@ -83,7 +80,7 @@ double sum_exp(std::span<const float> logits, float highest) {
   double sum = 0.0;
   for (std::size_t from = 0; from < logits.size(); from += kBlock) {
     const std::size_t n = std::min(kBlock, logits.size() - from);
-    kFastest(logits.data() + from, n, {highest, 1.0f}, exps.data());
+    kFastest(logits.subspan(from, n), highest, 1.0f, exps.data());
     sum += static_cast<double>(ordered_sum(exps.data(), n));
   }
   return sum;

@@ -120,25 +120,20 @@ void keep_min_p(Ranked& ranked, float min_p) {
   std::erase_if(ranked, [least](const RankedToken& token) { return token.weight < least; });
 }
 
-struct Prefilter {
-  std::uint32_t threshold = 1;  ///< Lighter tokens are never kept.
-  std::uint64_t mass = 0;       ///< Weight of all tokens, for a top-p without an earlier filter.
-};
-
-/// Restricts the work to tokens that can pass the first filter.
-Prefilter prefilter(std::span<const std::uint32_t> weights, const SamplingParams& params) {
+/// Lighter tokens cannot pass the first filter. `mass` is the weight of all tokens, if that is
+/// top-p.
+std::uint32_t threshold_of_first(std::span<const std::uint32_t> weights,
+                                 const SamplingParams& params, std::uint64_t mass) {
   if (params.top_k > 0)
-    return {threshold_for(weights,
-                          [&](const CountAndMass& found) { return found.tokens >= params.top_k; })};
-  if (params.typical_p < 1.0f) return {};
+    return threshold_for(weights,
+                         [&](const CountAndMass& found) { return found.tokens >= params.top_k; });
+  if (params.typical_p < 1.0f) return 1;
   if (params.top_p == 1.0f) {
     const auto top = static_cast<std::uint64_t>(kTopWeight);
-    return {static_cast<std::uint32_t>(mass_fraction(top, params.min_p))};
+    return static_cast<std::uint32_t>(mass_fraction(top, params.min_p));
   }
-  const std::uint64_t mass = above(weights, 1).mass;
   const std::uint64_t needed = mass_fraction(mass, params.top_p);
-  return {threshold_for(weights, [&](const CountAndMass& found) { return found.mass >= needed; }),
-          mass};
+  return threshold_for(weights, [&](const CountAndMass& found) { return found.mass >= needed; });
 }
 
 }  // namespace
@@ -150,12 +145,15 @@ bool truncates(const SamplingParams& params) {
 std::uint64_t truncate_tokens(const TokenScores& scores, const SamplingParams& params,
                               std::vector<RankedToken>& ranked, TokenMask& kept) {
   const bool typical = params.typical_p < 1.0f;
-  const Prefilter look = prefilter(scores.weights, params);
-  collect_candidates(scores, look.threshold, ranked);
+  const bool top_p_is_first = params.top_k == 0 && !typical && params.top_p < 1.0f;
+  const std::uint64_t whole_mass = top_p_is_first ? above(scores.weights, 1).mass : 0;
+  collect_candidates(scores, threshold_of_first(scores.weights, params, whole_mass), ranked);
   if (params.top_k > 0) keep_top_k(ranked, params.top_k);
   if (typical) keep_typical(scores, params, ranked);
-  const std::uint64_t mass = params.top_k > 0 || typical ? mass_of(ranked) : look.mass;
-  if (params.top_p < 1.0f) keep_mass(ranked, mass_fraction(mass, params.top_p));
+  if (params.top_p < 1.0f) {
+    const std::uint64_t mass = top_p_is_first ? whole_mass : mass_of(ranked);
+    keep_mass(ranked, mass_fraction(mass, params.top_p));
+  }
   if (params.min_p > 0.0f) keep_min_p(ranked, params.min_p);
   for (const RankedToken& token : ranked) kept.add(token.token);
   return mass_of(ranked);

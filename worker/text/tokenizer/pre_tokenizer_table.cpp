@@ -1,7 +1,9 @@
 #include "worker/text/tokenizer/pre_tokenizer_table.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <iterator>
+#include <ranges>
 
 namespace leasehold {
 namespace {
@@ -125,12 +127,7 @@ const PreTokenizerRow* find_pre_tokenizer(std::string_view name) {
 }
 
 std::string known_pre_tokenizers() {
-  std::string names;
-  for (const PreTokenizerRow& row : kRows) {
-    if (!names.empty()) names += ", ";
-    names += row.name;
-  }
-  return names;
+  return fmt::format("{}", fmt::join(kRows | std::views::transform(&PreTokenizerRow::name), ", "));
 }
 
 }  // namespace leasehold

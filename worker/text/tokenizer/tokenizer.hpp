@@ -54,7 +54,6 @@ class Tokenizer {
   std::size_t longest_piece_bytes() const { return vocabulary_->longest_piece_bytes; }
 
   std::optional<TokenId> bos() const { return vocabulary_->bos; }
-  std::optional<TokenId> eos() const { return vocabulary_->eos; }
   bool adds_space_prefix() const { return vocabulary_->adds_space_prefix; }
 
  private:

@@ -80,7 +80,7 @@ Result<void> Vocabulary::read_tokens(const GgufFile& file, bool needs_types) {
 Result<void> Vocabulary::read_special_ids(const GgufFile& file, const VocabularyTraits& traits) {
   unknown = TRY(special_id(file, "unknown", traits.unknown, size()));
   bos = TRY(special_id(file, "bos", traits.bos, size()));
-  eos = TRY(special_id(file, "eos", traits.eos, size()));
+  const auto eos = TRY(special_id(file, "eos", traits.eos, size()));
   const auto eot = TRY(special_id(file, "eot", kNoTokenId, size()));
   const auto eom = TRY(special_id(file, "eom", kNoTokenId, size()));
   for (const auto& end : {eos, eot, eom})

@@ -44,7 +44,7 @@ struct Vocabulary {
   std::vector<std::string> pieces;      ///< Bytes in text; empty for control and unknown tokens.
   std::size_t longest_piece_bytes = 4;  ///< An unknown token may replace a whole character.
 
-  std::optional<TokenId> unknown, bos, eos;
+  std::optional<TokenId> unknown, bos;
   std::vector<TokenId> end_tokens;  ///< Tokens that end the output.
   bool adds_bos = false;
   bool adds_space_prefix = false;

@@ -72,7 +72,7 @@ Method find_method(const Value& value, std::string_view name) {
 // ---------------------------------------------------------------------------------------- `loop`
 
 Result<Value> cycle(Runtime& runtime, const LoopRef& loop) {
-  return runtime.callable("cycle", Value(loop), [loop](const Arguments& given) -> Result<Value> {
+  return runtime.callable(Value(loop), [loop](const Arguments& given) -> Result<Value> {
     if (given.positional.empty()) return Value(None{});
     return given.positional[loop->index0 % given.positional.size()];
   });
@@ -100,12 +100,25 @@ Result<Value> loop_attribute(Runtime& runtime, const LoopRef& loop, std::string_
   return runtime.unsupported(fmt::format("'loop.{}' is not supported", printable_excerpt(name)));
 }
 
+/// The entry or attribute `name`, without methods; undefined if there is none.
+Value member(const Value& value, std::string_view name) {
+  if (const Dict* dict = value.as_dict()) {
+    for (const auto& [key, entry] : dict->entries)
+      if (key.is_text() && *key.as_text() == name) return entry;
+  }
+  if (const auto* space = value.get<NamespaceRef>()) {
+    const auto found = (*space)->attributes.find(std::string(name));
+    if (found != (*space)->attributes.end()) return found->second;
+  }
+  return Value::undefined(fmt::format("'{}' has no '{}'", value.type_name(), name));
+}
+
 }  // namespace
 
 Result<Value> method_of(Runtime& runtime, const Value& value, std::string_view name) {
   const Method method = find_method(value, name);
   if (method == nullptr) return Value();
-  return runtime.callable(std::string(name), value,
+  return runtime.callable(value,
                           [&runtime, value, method](const Arguments& given) -> Result<Value> {
                             TRY(runtime.charge_for(value));
                             return method(runtime, value, given);

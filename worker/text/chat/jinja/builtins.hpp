@@ -4,7 +4,6 @@
 /// not an error.
 #pragma once
 
-#include <optional>
 #include <string_view>
 
 #include "worker/text/chat/jinja/runtime.hpp"
@@ -13,14 +12,20 @@ namespace leasehold::jinja {
 
 using Filter = Result<Value> (*)(Runtime&, const Value& subject, const Arguments&);
 using Test = Result<bool> (*)(Runtime&, const Value& subject, const Arguments&);
-struct NamedFilter {
+
+template <class Function>
+struct Named {
   std::string_view name;
-  Filter filter;
+  Function function;
 };
-struct NamedTest {
-  std::string_view name;
-  Test test;
-};
+
+/// Returns null for an unknown name.
+template <class Function, std::size_t count>
+Function find_named(const Named<Function> (&rows)[count], std::string_view name) {
+  for (const Named<Function>& row : rows)
+    if (row.name == name) return row.function;
+  return nullptr;
+}
 
 /// Errors: UnsupportedModel for an unknown name; those of the filter or test.
 Result<Value> apply_filter(Runtime& runtime, std::string_view name, const Value& subject,
@@ -37,11 +42,7 @@ Filter find_number_filter(std::string_view name);
 Result<Value> method_of(Runtime& runtime, const Value& value, std::string_view name);
 
 /// A method of text such as str.strip; null for an unknown name.
-using Method = Result<Value> (*)(Runtime&, const Value& self, const Arguments&);
-struct NamedMethod {
-  std::string_view name;
-  Method method;
-};
+using Method = Filter;
 Method find_text_method(std::string_view name);
 
 /// `value.name`: a method, else an entry of a dict, or an attribute of a namespace or of `loop`.
@@ -53,8 +54,7 @@ Result<Value> element_of(Runtime& runtime, const Value& value, const Value& inde
 Result<Value> element_by_path(Runtime& runtime, const Value& value, const Value& path,
                               const Value& fallback = Value(None{}));
 
-/// range, dict, namespace, raise_exception, strftime_now; undefined for other names. `now_unix_s`
-/// is the time that strftime_now prints, in UTC.
-Result<Value> global_function(Runtime& runtime, std::string_view name, std::int64_t now_unix_s);
+/// range, dict, namespace, raise_exception, strftime_now; undefined for other names.
+Result<Value> global_function(Runtime& runtime, std::string_view name);
 
 }  // namespace leasehold::jinja

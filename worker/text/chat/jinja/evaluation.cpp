@@ -8,9 +8,9 @@
 namespace leasehold::jinja {
 
 Result<Value> Interpreter::evaluate(const Expression& expression) {
-  const Nesting nesting(*this);
+  const Nesting nesting(depth_);
   runtime_.set_line(expression.line);
-  TRY(nesting.check());
+  TRY(check_depth());
   TRY(runtime_.charge(1));
   return std::visit([this](const auto& kind) { return value_of(kind); }, expression.kind);
 }
@@ -26,13 +26,13 @@ Result<Value> Interpreter::value_of(const Name& name) {
     const auto found = scope->variables.find(name.name);
     if (found != scope->variables.end()) return found->second;
   }
-  return global_function(runtime_, name.name, now_unix_s_);
+  return global_function(runtime_, name.name);
 }
 
 Result<Value> Interpreter::value_of(const ListLiteral& literal) {
   std::vector<Value> items;
   for (const ExpressionPtr& item : literal.items) items.push_back(TRY(evaluate(*item)));
-  return literal.is_tuple ? runtime_.tuple(std::move(items)) : runtime_.list(std::move(items));
+  return runtime_.list(std::move(items), literal.is_tuple);
 }
 
 Result<Value> Interpreter::value_of(const DictLiteral& literal) {

@@ -4,15 +4,14 @@
 #include "worker/text/chat/jinja/builtins.hpp"
 #include "worker/text/chat/jinja/formatting.hpp"
 #include "worker/text/chat/jinja/interpreter.hpp"
-#include "worker/text/chat/jinja/parser.hpp"
 #include "worker/text/chat/jinja/template.hpp"
 
 namespace leasehold::jinja {
 
-Result<void> Interpreter::Nesting::check() const {
-  const std::uint32_t most = interpreter_.runtime_.limits().call_depth;
-  if (interpreter_.depth_ <= most) return {};
-  return interpreter_.runtime_.unsupported(fmt::format("evaluation nests deeper than {}", most));
+Result<void> Interpreter::check_depth() const {
+  const std::uint32_t most = runtime_.limits().call_depth;
+  if (depth_ <= most) return {};
+  return runtime_.unsupported(fmt::format("evaluation nests deeper than {}", most));
 }
 
 Result<std::string> Interpreter::run(const Body& body) {
@@ -21,8 +20,8 @@ Result<std::string> Interpreter::run(const Body& body) {
 }
 
 Result<Flow> Interpreter::execute(const Body& body) {
-  const Nesting nesting(*this);
-  TRY(nesting.check());
+  const Nesting nesting(depth_);
+  TRY(check_depth());
   for (const Statement& statement : body) {
     runtime_.set_line(statement.line);
     TRY(runtime_.charge(1));
@@ -141,7 +140,7 @@ Result<Value> Interpreter::filtered(const std::vector<FilterCall>& filters, Valu
   return value;
 }
 
-Result<Flow> Interpreter::perform(const SetBlock& block) {
+Result<Flow> Interpreter::perform(const CaptureBlock& block) {
   Captured captured;
   {
     const InnerScope inner(*this);
@@ -149,16 +148,9 @@ Result<Flow> Interpreter::perform(const SetBlock& block) {
     if (captured.flow != Flow::Next) return captured.flow;
     captured.text = TRY(filtered(block.filters, std::move(captured.text)));
   }
+  if (block.target.names.empty()) return write(TRY(to_text(runtime_, captured.text)));
   TRY(assign(block.target, std::move(captured.text)));
   return Flow::Next;
-}
-
-Result<Flow> Interpreter::perform(const FilterBlock& block) {
-  const InnerScope inner(*this);
-  Captured captured = TRY(capture(block.body));
-  if (captured.flow != Flow::Next) return captured.flow;
-  const Value text = TRY(filtered(block.filters, std::move(captured.text)));
-  return write(TRY(to_text(runtime_, text)));
 }
 
 Result<Flow> Interpreter::perform(const ScopeBlock& block) {
@@ -185,9 +177,8 @@ Result<Flow> Interpreter::perform(const std::shared_ptr<const Macro>& macro) {
 
 /// Holds the scope weakly, because the scope holds the macro.
 Result<Value> Interpreter::callable_of(std::shared_ptr<const Macro> macro) {
-  std::string name = macro->name;
   return runtime_.callable(
-      std::move(name), Value(),
+      Value(),
       [this, macro = std::move(macro),
        around = std::weak_ptr(scope_)](const Arguments& given) -> Result<Value> {
         const ScopeRef scope = around.lock();
@@ -201,8 +192,8 @@ Result<Value> Interpreter::callable_of(std::shared_ptr<const Macro> macro) {
 
 Result<Value> Interpreter::call_macro(const Macro& macro, const ScopeRef& around,
                                       const Arguments& given) {
-  const Nesting nesting(*this);
-  TRY(nesting.check());
+  const Nesting nesting(depth_);
+  TRY(check_depth());
   const InnerScope inner(*this, around);
   TRY(bind_parameters(macro, given));
   const int line_outside = runtime_.line();

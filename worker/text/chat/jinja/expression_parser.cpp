@@ -8,11 +8,9 @@ namespace leasehold::jinja {
 namespace {
 
 /// Operators of one precedence; later levels bind tighter.
-struct Level {
-  std::array<std::string_view, 4> operations;
-};
-constexpr std::array kLevels = {Level{{"+", "-"}}, Level{{"~"}}, Level{{"*", "/", "//", "%"}},
-                                Level{{"**"}}};
+using Level = std::array<std::string_view, 4>;
+constexpr std::array kLevels = {Level{"+", "-"}, Level{"~"}, Level{"*", "/", "//", "%"},
+                                Level{"**"}};
 constexpr std::array<std::string_view, 6> kComparisons = {"==", "!=", "<", "<=", ">", ">="};
 
 }  // namespace
@@ -30,14 +28,14 @@ std::uint32_t height_of(const ArgumentExpressions& arguments) {
 }
 
 Result<ExpressionPtr> ExpressionParser::expression(ExpressionForm allowed) {
-  const TokenStream::Nesting nesting(tokens_);
+  const Nesting nesting = tokens_.nest();
   TRY(tokens_.check_nesting());
-  ExpressionPtr value = TRY(disjunction());
+  ExpressionPtr value = TRY(logical(false));
   while (allowed == ExpressionForm::Conditional && tokens_.at_name("if")) {
     const int line = tokens_.take().line;
-    ExpressionPtr condition = TRY(disjunction());
+    ExpressionPtr condition = TRY(logical(false));
     ExpressionPtr otherwise;
-    if (tokens_.skip_name("else")) otherwise = TRY(expression(ExpressionForm::Conditional));
+    if (tokens_.skip_name("else")) otherwise = TRY(expression());
     const auto height = std::max({height_of(value), height_of(condition), height_of(otherwise)});
     value = TRY(node(Conditional{std::move(condition), std::move(value), std::move(otherwise)},
                      line, height));
@@ -76,6 +74,14 @@ Result<FilterCall> ExpressionParser::filter_name_and_arguments() {
   return call;
 }
 
+Result<std::vector<FilterCall>> ExpressionParser::filters() {
+  std::vector<FilterCall> filters;
+  do {
+    filters.push_back(TRY(filter_name_and_arguments()));
+  } while (tokens_.skip_operator("|"));
+  return filters;
+}
+
 Result<ExpressionPtr> ExpressionParser::list_node(std::vector<ExpressionPtr> items, bool is_tuple,
                                                   int line) {
   std::uint32_t height = 0;
@@ -88,35 +94,21 @@ bool ExpressionParser::at_tuple_end() const {
          tokens_.at_operator(")") || tokens_.at_operator("=");
 }
 
-Result<ExpressionPtr> ExpressionParser::disjunction() {
-  ExpressionPtr left = TRY(conjunction());
-  while (tokens_.at_name("or")) {
+Result<ExpressionPtr> ExpressionParser::logical(bool is_and) {
+  const auto operand = [&] { return is_and ? negation() : logical(true); };
+  ExpressionPtr left = TRY(operand());
+  while (tokens_.at_name(is_and ? "and" : "or")) {
     const int line = tokens_.take().line;
-    ExpressionPtr right = TRY(conjunction());
-    left = TRY(logical(false, std::move(left), std::move(right), line));
+    ExpressionPtr right = TRY(operand());
+    const auto height = std::max(height_of(left), height_of(right));
+    left = TRY(node(Logical{is_and, std::move(left), std::move(right)}, line, height));
   }
   return left;
-}
-
-Result<ExpressionPtr> ExpressionParser::conjunction() {
-  ExpressionPtr left = TRY(negation());
-  while (tokens_.at_name("and")) {
-    const int line = tokens_.take().line;
-    ExpressionPtr right = TRY(negation());
-    left = TRY(logical(true, std::move(left), std::move(right), line));
-  }
-  return left;
-}
-
-Result<ExpressionPtr> ExpressionParser::logical(bool is_and, ExpressionPtr left,
-                                                ExpressionPtr right, int line) {
-  const auto height = std::max(height_of(left), height_of(right));
-  return node(Logical{is_and, std::move(left), std::move(right)}, line, height);
 }
 
 Result<ExpressionPtr> ExpressionParser::negation() {
   if (!tokens_.at_name("not")) return comparison();
-  const TokenStream::Nesting nesting(tokens_);
+  const Nesting nesting = tokens_.nest();
   TRY(tokens_.check_nesting());
   const int line = tokens_.take().line;
   ExpressionPtr operand = TRY(negation());
@@ -150,7 +142,7 @@ Result<ExpressionPtr> ExpressionParser::comparison() {
 }
 
 std::string_view ExpressionParser::operation_of(std::size_t level) const {
-  for (const std::string_view operation : kLevels[level].operations)
+  for (const std::string_view operation : kLevels[level])
     if (!operation.empty() && tokens_.at_operator(operation)) return operation;
   return {};
 }
@@ -181,27 +173,6 @@ Result<ExpressionPtr> ExpressionParser::concatenation(ExpressionPtr first, std::
     height = std::max(height, height_of(concat.parts.back()));
   }
   return node(std::move(concat), line, height);
-}
-
-Result<ExpressionPtr> parse_expression(TokenStream& tokens, ExpressionForm allowed) {
-  return ExpressionParser(tokens).expression(allowed);
-}
-
-Result<ExpressionPtr> parse_tuple(TokenStream& tokens, ExpressionForm allowed) {
-  return ExpressionParser(tokens).tuple(allowed);
-}
-
-Result<ArgumentExpressions> parse_arguments(TokenStream& tokens) {
-  return ExpressionParser(tokens).arguments();
-}
-
-Result<std::vector<FilterCall>> parse_filters(TokenStream& tokens) {
-  std::vector<FilterCall> filters;
-  filters.push_back(TRY(ExpressionParser(tokens).filter_name_and_arguments()));
-  while (tokens.skip_operator("|")) {
-    filters.push_back(TRY(ExpressionParser(tokens).filter_name_and_arguments()));
-  }
-  return filters;
 }
 
 }  // namespace leasehold::jinja

@@ -1,4 +1,4 @@
-/// The class behind parse_expression, parse_tuple and parse_arguments (parser.hpp).
+/// Parses expressions into their trees.
 ///
 /// expression_parser.cpp has operators; value_parser.cpp has values, attributes, subscripts, calls,
 /// filters and tests.
@@ -6,19 +6,27 @@
 
 #include <charconv>
 
-#include "worker/text/chat/jinja/parser.hpp"
+#include "worker/text/chat/jinja/syntax.hpp"
+#include "worker/text/chat/jinja/token_stream.hpp"
 
 namespace leasehold::jinja {
+
+/// Which forms an expression may have at its position.
+enum class ExpressionForm : std::uint8_t {
+  Conditional,  ///< `a if b else c` is allowed.
+  Plain,        ///< A following `if` is the filter of a loop.
+};
 
 class ExpressionParser {
  public:
   /// Lifetime: `tokens` outlives the parser.
   explicit ExpressionParser(TokenStream& tokens) : tokens_(tokens) {}
 
-  Result<ExpressionPtr> expression(ExpressionForm allowed);
-  Result<ExpressionPtr> tuple(ExpressionForm allowed);
-  Result<ArgumentExpressions> arguments();
-  Result<FilterCall> filter_name_and_arguments();
+  Result<ExpressionPtr> expression(ExpressionForm allowed = ExpressionForm::Conditional);
+  /// One expression, or a tuple of several separated by commas.
+  Result<ExpressionPtr> tuple(ExpressionForm allowed = ExpressionForm::Conditional);
+  /// `name` or `name(arguments)`, and more of them after `|`.
+  Result<std::vector<FilterCall>> filters();
 
  private:
   template <class Kind>
@@ -30,9 +38,11 @@ class ExpressionParser {
 
   Result<ExpressionPtr> list_node(std::vector<ExpressionPtr> items, bool is_tuple, int line);
   bool at_tuple_end() const;
-  Result<ExpressionPtr> disjunction();
-  Result<ExpressionPtr> conjunction();
-  Result<ExpressionPtr> logical(bool is_and, ExpressionPtr left, ExpressionPtr right, int line);
+  /// The arguments of a call, including both brackets.
+  Result<ArgumentExpressions> arguments();
+  Result<FilterCall> filter_name_and_arguments();
+  /// Operands of `and`, or of `or`, which are chains of `and`.
+  Result<ExpressionPtr> logical(bool is_and);
   Result<ExpressionPtr> negation();
 
   /// Takes a comparison operator; empty if none comes next.

@@ -34,58 +34,45 @@ std::string quoted(std::string_view text) {
   return out + quote;
 }
 
-/// Writes the repr of nested values to one text.
-class ReprWriter {
- public:
-  explicit ReprWriter(Runtime& runtime) : runtime_(runtime) {}
+/// repr(): the form of a value in a printed list.
+Result<void> append_repr(Runtime& runtime, const Value& value, std::string& out);
 
-  Result<void> write(const Value& value) {
-    TRY(runtime_.charge_for(value));
-    if (const List* list = value.as_list()) return write_list(*list);
-    if (const Dict* dict = value.as_dict()) return write_dict(*dict);
-    if (const std::string* text = value.as_text()) {
-      TRY(runtime_.charge(text->size() / 8));
-      out_ += quoted(*text);
-      return fits();
-    }
-    out_ += value.is_undefined() ? "Undefined" : TRY(to_text(runtime_, value));
-    return fits();
+Result<void> append_list(Runtime& runtime, const List& list, std::string& out) {
+  out += list.is_tuple ? '(' : '[';
+  for (std::size_t i = 0; i < list.items.size(); ++i) {
+    if (i > 0) out += ", ";
+    TRY(append_repr(runtime, list.items[i], out));
   }
+  if (list.is_tuple && list.items.size() == 1) out += ',';
+  out += list.is_tuple ? ')' : ']';
+  return {};
+}
 
-  std::string take() && { return std::move(out_); }
-
- private:
-  Result<void> fits() const {
-    if (out_.size() <= runtime_.limits().output_bytes) return {};
-    return runtime_.too_long("a list or dict is too long to print");
+Result<void> append_dict(Runtime& runtime, const Dict& dict, std::string& out) {
+  out += '{';
+  for (std::size_t i = 0; i < dict.entries.size(); ++i) {
+    if (i > 0) out += ", ";
+    TRY(append_repr(runtime, dict.entries[i].first, out));
+    out += ": ";
+    TRY(append_repr(runtime, dict.entries[i].second, out));
   }
+  out += '}';
+  return {};
+}
 
-  Result<void> write_list(const List& list) {
-    out_ += list.is_tuple ? '(' : '[';
-    for (std::size_t i = 0; i < list.items.size(); ++i) {
-      if (i > 0) out_ += ", ";
-      TRY(write(list.items[i]));
-    }
-    if (list.is_tuple && list.items.size() == 1) out_ += ',';
-    out_ += list.is_tuple ? ')' : ']';
-    return {};
+Result<void> append_repr(Runtime& runtime, const Value& value, std::string& out) {
+  TRY(runtime.charge_for(value));
+  if (const List* list = value.as_list()) return append_list(runtime, *list, out);
+  if (const Dict* dict = value.as_dict()) return append_dict(runtime, *dict, out);
+  if (const std::string* text = value.as_text()) {
+    TRY(runtime.charge(text->size() / 8));
+    out += quoted(*text);
+  } else {
+    out += value.is_undefined() ? "Undefined" : TRY(to_text(runtime, value));
   }
-
-  Result<void> write_dict(const Dict& dict) {
-    out_ += '{';
-    for (std::size_t i = 0; i < dict.entries.size(); ++i) {
-      if (i > 0) out_ += ", ";
-      TRY(write(dict.entries[i].first));
-      out_ += ": ";
-      TRY(write(dict.entries[i].second));
-    }
-    out_ += '}';
-    return {};
-  }
-
-  Runtime& runtime_;
-  std::string out_;
-};
+  if (out.size() <= runtime.limits().output_bytes) return {};
+  return runtime.too_long("a list or dict is too long to print");
+}
 
 }  // namespace
 
@@ -103,12 +90,6 @@ std::string float_text(double number) {
   return text;
 }
 
-Result<std::string> to_repr(Runtime& runtime, const Value& value) {
-  ReprWriter writer(runtime);
-  TRY(writer.write(value));
-  return std::move(writer).take();
-}
-
 Result<std::string> to_text(Runtime& runtime, const Value& value) {
   TRY(runtime.charge_for(value));
   if (const std::string* text = value.as_text()) return *text;
@@ -117,8 +98,10 @@ Result<std::string> to_text(Runtime& runtime, const Value& value) {
   if (const bool* truth = value.get<bool>()) return std::string(*truth ? "True" : "False");
   if (value.is_integer()) return std::to_string(value.integer());
   if (value.is_number()) return float_text(value.number());
-  if (value.is<ListRef>() || value.is<DictRef>()) return to_repr(runtime, value);
-  return fmt::format("<{}>", value.type_name());
+  if (!value.is<ListRef>() && !value.is<DictRef>()) return fmt::format("<{}>", value.type_name());
+  std::string out;
+  TRY(append_repr(runtime, value, out));
+  return out;
 }
 
 }  // namespace leasehold::jinja

@@ -10,9 +10,6 @@ namespace leasehold::jinja {
 /// str(): the output of `{{ value }}`. Undefined is empty.
 Result<std::string> to_text(Runtime& runtime, const Value& value);
 
-/// repr(): the form of a value in a printed list.
-Result<std::string> to_repr(Runtime& runtime, const Value& value);
-
 /// float.__repr__: the shortest digits that parse to the same number, with ".0" for integers.
 std::string float_text(double number);
 

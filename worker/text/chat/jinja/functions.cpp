@@ -80,11 +80,11 @@ Result<Value> raise_exception(Runtime& runtime, const Arguments& given) {
                                             TRY(to_text(runtime, message))));
 }
 
-Result<Value> strftime_now(Runtime& runtime, const Arguments& given, std::int64_t now_unix_s) {
+Result<Value> strftime_now(Runtime& runtime, const Arguments& given) {
   Parameters parameters("strftime_now", given);
   const std::string format = TRY(require_text(runtime, "strftime_now", parameters.next("format")));
   TRY(parameters.done(runtime));
-  const std::time_t now = now_unix_s;
+  const std::time_t now = runtime.now_unix_s();
   std::tm date{};
   if (::gmtime_r(&now, &date) == nullptr) return runtime.bad_request("the clock is out of range");
   char text[kMaxDateBytes];
@@ -94,28 +94,26 @@ Result<Value> strftime_now(Runtime& runtime, const Arguments& given, std::int64_
   return runtime.text(std::string(text, size - 1));
 }
 
+Result<Value> make_dict(Runtime& runtime, const Arguments& given) {
+  return runtime.dict(TRY(entries_given(runtime, given)));
+}
+
+using Function = Result<Value> (*)(Runtime&, const Arguments&);
+
+constexpr Named<Function> kFunctions[] = {{"dict", make_dict},
+                                          {"namespace", make_namespace},
+                                          {"raise_exception", raise_exception},
+                                          {"range", range},
+                                          {"strftime_now", strftime_now}};
+
 }  // namespace
 
-Result<Value> global_function(Runtime& runtime, std::string_view name, std::int64_t now_unix_s) {
-  using NativeFunction = std::function<Result<Value>(const Arguments&)>;
-  NativeFunction call;
-  if (name == "range") call = [&runtime](const Arguments& given) { return range(runtime, given); };
-  if (name == "namespace")
-    call = [&runtime](const Arguments& given) { return make_namespace(runtime, given); };
-  if (name == "raise_exception")
-    call = [&runtime](const Arguments& given) { return raise_exception(runtime, given); };
-  if (name == "strftime_now") {
-    call = [&runtime, now_unix_s](const Arguments& given) {
-      return strftime_now(runtime, given, now_unix_s);
-    };
-  }
-  if (name == "dict") {
-    call = [&runtime](const Arguments& given) -> Result<Value> {
-      return runtime.dict(TRY(entries_given(runtime, given)));
-    };
-  }
-  if (!call) return Value::undefined(fmt::format("'{}' is undefined", printable_excerpt(name)));
-  return runtime.callable(std::string(name), Value(), std::move(call));
+Result<Value> global_function(Runtime& runtime, std::string_view name) {
+  const Function function = find_named(kFunctions, name);
+  if (function == nullptr)
+    return Value::undefined(fmt::format("'{}' is undefined", printable_excerpt(name)));
+  return runtime.callable(
+      Value(), [&runtime, function](const Arguments& given) { return function(runtime, given); });
 }
 
 }  // namespace leasehold::jinja

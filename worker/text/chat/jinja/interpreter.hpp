@@ -23,13 +23,10 @@ struct Scope {
 };
 using ScopeRef = std::shared_ptr<Scope>;
 
-/// How a statement ended.
-enum class Flow : std::uint8_t { Next, Break, Continue };
-
 class Interpreter {
  public:
   Interpreter(const Limits& limits, std::int64_t now_unix_s)
-      : runtime_(limits), now_unix_s_(now_unix_s), scope_(std::make_shared<Scope>()) {}
+      : runtime_(limits, now_unix_s), scope_(std::make_shared<Scope>()) {}
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
 
@@ -39,7 +36,6 @@ class Interpreter {
   Result<std::string> run(const Body& body);
 
  private:
-  class Nesting;
   class InnerScope;
 
   // Expressions.
@@ -72,14 +68,13 @@ class Interpreter {
   Result<Flow> perform(const If& choice);
   Result<Flow> perform(const For& loop);
   Result<Flow> perform(const Set& set);
-  Result<Flow> perform(const SetBlock& block);
+  Result<Flow> perform(const CaptureBlock& block);
   Result<Flow> perform(const std::shared_ptr<const Macro>& macro);
   Result<Flow> perform(const CallBlock& block);
-  Result<Flow> perform(const FilterBlock& block);
   Result<Flow> perform(const ScopeBlock& block);
-  Result<Flow> perform(const Break&) { return Flow::Break; }
-  Result<Flow> perform(const Continue&) { return Flow::Continue; }
+  Result<Flow> perform(const Flow& flow) { return flow; }
 
+  Result<void> check_depth() const;
   Result<Flow> write(std::string_view text);
   Result<Value> loop_items(const For& loop);
   Result<Flow> run_iteration(const For& loop, const LoopRef& state);
@@ -95,24 +90,9 @@ class Interpreter {
   Result<void> bind_parameters(const Macro& macro, const Arguments& given);
 
   Runtime runtime_;
-  std::int64_t now_unix_s_;
   ScopeRef scope_;
   std::string output_;
-  std::uint32_t depth_ = 0;
-};
-
-/// Counts the depth of evaluation.
-class Interpreter::Nesting {
- public:
-  explicit Nesting(Interpreter& interpreter) : interpreter_(interpreter) { ++interpreter_.depth_; }
-  ~Nesting() { --interpreter_.depth_; }
-  Nesting(const Nesting&) = delete;
-  Nesting& operator=(const Nesting&) = delete;
-
-  Result<void> check() const;
-
- private:
-  Interpreter& interpreter_;
+  std::uint32_t depth_ = 0;  // of evaluation
 };
 
 /// Makes a scope within `parent` current for its lifetime.

@@ -8,26 +8,8 @@
 namespace leasehold::jinja {
 namespace {
 
-std::string_view short_escape(char c) {
-  switch (c) {
-    case '"':
-      return "\\\"";
-    case '\\':
-      return "\\\\";
-    case '\n':
-      return "\\n";
-    case '\r':
-      return "\\r";
-    case '\t':
-      return "\\t";
-    case '\b':
-      return "\\b";
-    case '\f':
-      return "\\f";
-    default:
-      return {};
-  }
-}
+constexpr std::string_view kJsonEscaped = "\"\\\n\r\t\b\f";
+constexpr std::string_view kJsonEscapeLetters = "\"\\nrtbf";
 
 void append_unicode_escape(std::string& out, std::uint32_t unit) {
   fmt::format_to(std::back_inserter(out), "\\u{:04x}", unit);
@@ -44,9 +26,8 @@ void append_surrogate_escape(std::string& out, std::string_view character) {
 void append_quoted(std::string& out, std::string_view text, bool ascii_only) {
   out += '"';
   for (const std::string_view character : characters_of(text)) {
-    const std::string_view escape = short_escape(character[0]);
-    if (!escape.empty()) {
-      out += escape;
+    if (const auto at = kJsonEscaped.find(character[0]); at != std::string_view::npos) {
+      out.append(1, '\\').append(1, kJsonEscapeLetters[at]);
     } else if (static_cast<unsigned char>(character[0]) < 0x20) {
       append_unicode_escape(out, static_cast<unsigned char>(character[0]));
     } else if (ascii_only && !is_ascii(character)) {

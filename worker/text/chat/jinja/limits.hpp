@@ -19,4 +19,16 @@ struct Limits {
 inline constexpr std::size_t kMaxTemplateBytes = std::size_t{1} << 20;
 inline constexpr std::uint32_t kMaxNesting = 200;  ///< In the template's text.
 
+/// Counts one level of nesting for its lifetime.
+class Nesting {
+ public:
+  explicit Nesting(std::uint32_t& depth) : depth_(depth) { ++depth_; }
+  ~Nesting() { --depth_; }
+  Nesting(const Nesting&) = delete;
+  Nesting& operator=(const Nesting&) = delete;
+
+ private:
+  std::uint32_t& depth_;
+};
+
 }  // namespace leasehold::jinja

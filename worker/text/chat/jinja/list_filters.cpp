@@ -238,7 +238,7 @@ Result<Value> select_items(Runtime& runtime, const Value& subject, const Argumen
   return runtime.list(std::move(out));
 }
 
-constexpr NamedFilter kListFilters[] = {
+constexpr Named<Filter> kListFilters[] = {
     {"count", length},
     {"dictsort", dictsort},
     {"first", first_or_last<true>},
@@ -262,8 +262,7 @@ constexpr NamedFilter kListFilters[] = {
 }  // namespace
 
 Filter find_list_filter(std::string_view name) {
-  const auto row = std::ranges::find(kListFilters, name, &NamedFilter::name);
-  return row == std::end(kListFilters) ? nullptr : row->filter;
+  return find_named(kListFilters, name);
 }
 
 }  // namespace leasehold::jinja

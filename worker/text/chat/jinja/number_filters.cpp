@@ -119,7 +119,7 @@ Result<Value> default_value(Runtime& runtime, const Value& subject, const Argume
   return wanted ? fallback : subject;
 }
 
-constexpr NamedFilter kNumberFilters[] = {
+constexpr Named<Filter> kNumberFilters[] = {
     {"abs", absolute},   {"d", default_value}, {"default", default_value},
     {"float", to_float}, {"int", to_int},      {"round", round},
 };
@@ -127,8 +127,7 @@ constexpr NamedFilter kNumberFilters[] = {
 }  // namespace
 
 Filter find_number_filter(std::string_view name) {
-  const auto row = std::ranges::find(kNumberFilters, name, &NamedFilter::name);
-  return row == std::end(kNumberFilters) ? nullptr : row->filter;
+  return find_named(kNumberFilters, name);
 }
 
 }  // namespace leasehold::jinja

@@ -127,7 +127,7 @@ Result<Value> repeat(Runtime& runtime, const Value& value, std::int64_t times) {
   std::vector<Value> items;
   for (std::uint64_t i = 0; i < count && size > 0; ++i)
     items.insert(items.end(), list.items.begin(), list.items.end());
-  return list.is_tuple ? runtime.tuple(std::move(items)) : runtime.list(std::move(items));
+  return runtime.list(std::move(items), list.is_tuple);
 }
 
 bool is_sequence(const Value& value) {
@@ -146,7 +146,7 @@ Result<Value> concatenate(Runtime& runtime, const Value& left, const Value& righ
   TRY(runtime.charge(first->items.size() + second->items.size()));
   std::vector<Value> items = first->items;
   items.insert(items.end(), second->items.begin(), second->items.end());
-  return first->is_tuple ? runtime.tuple(std::move(items)) : runtime.list(std::move(items));
+  return runtime.list(std::move(items), first->is_tuple);
 }
 
 /// The indices that a slice selects of `length` elements, in order.
@@ -221,7 +221,7 @@ Result<Value> slice(Runtime& runtime, const Value& value, const SliceBounds& bou
   std::vector<Value> items;
   for (const std::size_t i : TRY(slice_indices(runtime, list.items.size(), bounds)))
     items.push_back(list.items[i]);
-  return list.is_tuple ? runtime.tuple(std::move(items)) : runtime.list(std::move(items));
+  return runtime.list(std::move(items), list.is_tuple);
 }
 
 }  // namespace leasehold::jinja

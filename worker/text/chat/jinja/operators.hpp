@@ -2,7 +2,6 @@
 /// and for integers beyond 64 bits.
 #pragma once
 
-#include <optional>
 #include <string_view>
 
 #include "worker/text/chat/jinja/runtime.hpp"

@@ -37,20 +37,12 @@ Result<std::uint32_t> Runtime::depth_above(std::uint32_t depth) const {
   return unsupported(fmt::format("values nest deeper than {} levels", limits_.value_depth));
 }
 
-Result<Value> Runtime::make_list(std::vector<Value> items, bool is_tuple) {
+Result<Value> Runtime::list(std::vector<Value> items, bool is_tuple) {
   TRY(charge(1 + items.size()));
   std::uint32_t deepest = 0;
   for (const Value& item : items) deepest = std::max(deepest, item.depth());
   const std::uint32_t depth = TRY(depth_above(deepest));
   return Value(std::make_shared<const List>(List{std::move(items), is_tuple, depth}));
-}
-
-Result<Value> Runtime::list(std::vector<Value> items) {
-  return make_list(std::move(items), false);
-}
-
-Result<Value> Runtime::tuple(std::vector<Value> items) {
-  return make_list(std::move(items), true);
 }
 
 Result<Value> Runtime::dict(std::vector<Dict::Entry> entries) {
@@ -62,11 +54,11 @@ Result<Value> Runtime::dict(std::vector<Dict::Entry> entries) {
   return Value(std::make_shared<const Dict>(Dict{std::move(entries), depth}));
 }
 
-Result<Value> Runtime::callable(std::string name, const Value& held,
+Result<Value> Runtime::callable(const Value& held,
                                 std::function<Result<Value>(const Arguments&)> call) {
   TRY(charge(1));
   const std::uint32_t depth = TRY(depth_above(held.depth()));
-  return Value(std::make_shared<const Callable>(Callable{std::move(name), std::move(call), depth}));
+  return Value(std::make_shared<const Callable>(Callable{std::move(call), depth}));
 }
 
 Value Runtime::make_namespace() {
@@ -102,17 +94,6 @@ Result<std::vector<Value>> Runtime::elements(const Value& value) {
     return items;
   }
   return bad_request(fmt::format("'{}' cannot be iterated", value.type_name()));
-}
-
-Value member(const Value& value, std::string_view name) {
-  const Value* found = nullptr;
-  if (const Dict* dict = value.as_dict()) found = dict->find(name);
-  if (const auto* space = value.get<NamespaceRef>()) {
-    const auto attribute = (*space)->attributes.find(std::string(name));
-    if (attribute != (*space)->attributes.end()) found = &attribute->second;
-  }
-  if (found != nullptr) return *found;
-  return Value::undefined(fmt::format("'{}' has no '{}'", value.type_name(), name));
 }
 
 const Value* Parameters::given(std::string_view name) {

@@ -19,12 +19,15 @@ namespace leasehold::jinja {
 
 class Runtime {
  public:
-  explicit Runtime(const Limits& limits) : limits_(limits), steps_left_(limits.steps) {}
+  /// `now_unix_s`: the time that strftime_now prints, in UTC.
+  Runtime(const Limits& limits, std::int64_t now_unix_s)
+      : limits_(limits), now_unix_s_(now_unix_s), steps_left_(limits.steps) {}
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
   const Limits& limits() const { return limits_; }
+  std::int64_t now_unix_s() const { return now_unix_s_; }
 
   /// The current line of the template, from 1.
   int line() const { return line_; }
@@ -36,11 +39,10 @@ class Runtime {
   Result<void> charge_for(const Value& value);
 
   Result<Value> text(std::string text);
-  Result<Value> list(std::vector<Value> items);
-  Result<Value> tuple(std::vector<Value> items);
+  Result<Value> list(std::vector<Value> items, bool is_tuple = false);
+  Result<Value> tuple(std::vector<Value> items) { return list(std::move(items), true); }
   Result<Value> dict(std::vector<Dict::Entry> entries);
-  Result<Value> callable(std::string name, const Value& held,
-                         std::function<Result<Value>(const Arguments&)> call);
+  Result<Value> callable(const Value& held, std::function<Result<Value>(const Arguments&)> call);
   Value make_namespace();
 
   /// `detail` describes the failure with its values; the line is added.
@@ -53,17 +55,14 @@ class Runtime {
   Result<std::vector<Value>> elements(const Value& value);
 
  private:
-  Result<Value> make_list(std::vector<Value> items, bool is_tuple);
   Result<std::uint32_t> depth_above(std::uint32_t depth) const;
 
   Limits limits_;
+  std::int64_t now_unix_s_;
   std::uint64_t steps_left_;
   int line_ = 1;
   std::vector<NamespaceRef> namespaces_;
 };
-
-/// The entry or attribute `name`, without methods; undefined if there is none.
-Value member(const Value& value, std::string_view name);
 
 /// Binds the arguments of a call in the order of the callee's parameters.
 class Parameters {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <span>
 
-#include "worker/text/chat/jinja/parser.hpp"
+#include "worker/text/chat/jinja/expression_parser.hpp"
 
 namespace leasehold::jinja {
 namespace {
@@ -19,7 +19,7 @@ class StatementParser {
   /// Parses up to a tag with a name in `ends`, whose name is the next token; to the end of the
   /// template if `ends` is empty.
   Result<Body> body(Words ends) {
-    const TokenStream::Nesting nesting(tokens_);
+    const Nesting nesting = tokens_.nest();
     TRY(tokens_.check_nesting());
     Body body;
     while (true) {
@@ -28,7 +28,7 @@ class StatementParser {
         body.push_back({Data{Value::text(tokens_.take().text)}, line});
       } else if (tokens_.at(TokenKind::PrintBegin)) {
         tokens_.take();
-        body.push_back({Print{TRY(parse_tuple(tokens_))}, line});
+        body.push_back({Print{TRY(expressions_.tuple())}, line});
         TRY(tokens_.expect(TokenKind::PrintEnd, "'}}'"));
       } else if (tokens_.at(TokenKind::BlockBegin)) {
         tokens_.take();
@@ -72,7 +72,7 @@ class StatementParser {
   Result<Statement::Kind> if_statement() {
     static constexpr std::string_view kEnds[] = {"elif", "else", "endif"};
     If statement;
-    ExpressionPtr condition = TRY(parse_tuple(tokens_));
+    ExpressionPtr condition = TRY(expressions_.tuple());
     while (true) {
       const bool is_else = condition == nullptr;
       TRY(end_of_tag());
@@ -81,7 +81,7 @@ class StatementParser {
       condition = nullptr;
       const std::string end = tokens_.take().text;
       if (end == "endif") break;
-      if (end == "elif") condition = TRY(parse_tuple(tokens_));
+      if (end == "elif") condition = TRY(expressions_.tuple());
     }
     TRY(end_of_tag());
     return statement;
@@ -91,9 +91,9 @@ class StatementParser {
     static constexpr std::string_view kEnds[] = {"else", "endfor"};
     For loop;
     loop.target = TRY(target());
-    TRY(tokens_.expect_name("in"));
-    loop.iterable = TRY(parse_tuple(tokens_, ExpressionForm::Plain));
-    if (tokens_.skip_name("if")) loop.filter = TRY(parse_expression(tokens_));
+    if (!tokens_.skip_name("in")) return tokens_.unexpected("'in'");
+    loop.iterable = TRY(expressions_.tuple(ExpressionForm::Plain));
+    if (tokens_.skip_name("if")) loop.filter = TRY(expressions_.expression());
     if (tokens_.at_name("recursive")) {
       return syntax_error(tokens_.line(), "recursive loops are not supported");
     }
@@ -128,12 +128,12 @@ class StatementParser {
   Result<Statement::Kind> set_statement() {
     Target where = TRY(target());
     if (tokens_.skip_operator("=")) {
-      ExpressionPtr value = TRY(parse_tuple(tokens_));
+      ExpressionPtr value = TRY(expressions_.tuple());
       TRY(end_of_tag());
       return Set{.target = std::move(where), .value = std::move(value)};
     }
-    SetBlock block{.target = std::move(where), .filters = {}, .body = {}};
-    if (tokens_.skip_operator("|")) block.filters = TRY(parse_filters(tokens_));
+    CaptureBlock block{.target = std::move(where), .filters = {}, .body = {}};
+    if (tokens_.skip_operator("|")) block.filters = TRY(expressions_.filters());
     block.body = TRY(body_until("endset"));
     return block;
   }
@@ -143,7 +143,7 @@ class StatementParser {
     TRY(tokens_.expect_operator("("));
     while (!tokens_.skip_operator(")")) {
       Parameter parameter{.name = TRY(tokens_.name()), .fallback = nullptr};
-      if (tokens_.skip_operator("=")) parameter.fallback = TRY(parse_expression(tokens_));
+      if (tokens_.skip_operator("=")) parameter.fallback = TRY(expressions_.expression());
       list.push_back(std::move(parameter));
       if (!tokens_.at_operator(")")) TRY(tokens_.expect_operator(","));
     }
@@ -170,7 +170,7 @@ class StatementParser {
     Macro caller{.name = "caller", .parameters = {}, .body = {}};
     if (tokens_.at_operator("(")) caller.parameters = TRY(parameters());
     const int line = tokens_.line();
-    ExpressionPtr call = TRY(parse_expression(tokens_));
+    ExpressionPtr call = TRY(expressions_.expression());
     if (!std::holds_alternative<Call>(call->kind)) {
       return syntax_error(line, "'call' needs a call of a macro");
     }
@@ -179,7 +179,8 @@ class StatementParser {
   }
 
   Result<Statement::Kind> filter_block() {
-    FilterBlock block{.filters = TRY(parse_filters(tokens_)), .body = {}};
+    CaptureBlock block;
+    block.filters = TRY(expressions_.filters());
     block.body = TRY(body_until("endfilter"));
     return block;
   }
@@ -196,7 +197,7 @@ class StatementParser {
     while (!tokens_.at(TokenKind::BlockEnd)) {
       std::string name = TRY(tokens_.name());
       TRY(tokens_.expect_operator("="));
-      block.variables.emplace_back(std::move(name), TRY(parse_expression(tokens_)));
+      block.variables.emplace_back(std::move(name), TRY(expressions_.expression()));
       if (!tokens_.at(TokenKind::BlockEnd)) TRY(tokens_.expect_operator(","));
     }
     block.body = TRY(body_until("endwith"));
@@ -206,11 +207,11 @@ class StatementParser {
   Result<Statement::Kind> loop_control(const Token& tag) {
     if (loops_ == 0) return syntax_error(tag.line, fmt::format("'{}' outside a loop", tag.text));
     TRY(end_of_tag());
-    if (tag.text == "break") return Break{};
-    return Continue{};
+    return tag.text == "break" ? Flow::Break : Flow::Continue;
   }
 
   TokenStream tokens_;
+  ExpressionParser expressions_{tokens_};
   int loops_ = 0;
 };
 

@@ -13,19 +13,9 @@ namespace {
 constexpr std::string_view kEscapeLetters = "\\'\"abfnrtv";
 constexpr std::string_view kEscapeValues = "\\'\"\a\b\f\n\r\t\v";
 
-struct NumericEscape {
-  std::size_t skipped = 0;  ///< Bytes before the digits.
-  std::size_t max_digits = 0;
-  bool all_digits = true;  ///< Fewer than `max_digits` are an error.
-  int base = 16;
-};
-
-NumericEscape numeric_escape(char letter) {
-  if (letter == 'x') return {.skipped = 1, .max_digits = 2};
-  if (letter == 'u') return {.skipped = 1, .max_digits = 4};
-  if (letter == 'U') return {.skipped = 1, .max_digits = 8};
-  if (letter >= '0' && letter <= '7') return {.max_digits = 3, .all_digits = false, .base = 8};
-  return {};
+/// The number of hex digits after the letter of an escape; 0 for other escapes.
+std::size_t hex_digits_after(char letter) {
+  return letter == 'x' ? 2 : letter == 'u' ? 4 : letter == 'U' ? 8 : 0;
 }
 
 /// Appends the character of the escape after the backslash; returns the size of the escape.
@@ -38,21 +28,24 @@ Result<std::size_t> read_escape(std::string_view escape, std::string& out) {
   if (escape[0] == 'N') {
     return fail(Errc::UnsupportedModel, "characters by name, \\N{…}, are not supported");
   }
-  const NumericEscape form = numeric_escape(escape[0]);
-  if (form.max_digits == 0) {
+  const std::size_t n_hex = hex_digits_after(escape[0]);
+  const bool is_octal = escape[0] >= '0' && escape[0] <= '7';
+  if (n_hex == 0 && !is_octal) {
     out += '\\';
     return 0;
   }
-  const std::string_view digits = escape.substr(form.skipped, form.max_digits);
+  // Fewer than three octal digits are allowed.
+  const std::string_view digits = is_octal ? escape.substr(0, 3) : escape.substr(1, n_hex);
   std::uint32_t number = 0;
-  const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), number, form.base);
+  const auto end =
+      std::from_chars(digits.data(), digits.data() + digits.size(), number, is_octal ? 8 : 16);
   const auto used = static_cast<std::size_t>(end.ptr - digits.data());
-  if (!is_scalar_value(number) || used == 0 || (form.all_digits && used != form.max_digits)) {
+  if (!is_scalar_value(number) || used == 0 || (!is_octal && used != n_hex)) {
     return fail(Errc::UnsupportedModel, fmt::format("the escape '\\{}' is not a character",
                                                     printable_excerpt(escape.substr(0, 9))));
   }
   append_utf8(out, number);
-  return form.skipped + used;
+  return is_octal ? used : 1 + used;
 }
 
 }  // namespace

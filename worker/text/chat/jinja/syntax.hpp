@@ -1,4 +1,5 @@
-/// The syntax tree of a template. Immutable, so any number of threads may evaluate it.
+/// The syntax tree of a template, and its parser. Immutable, so any number of threads may evaluate
+/// it.
 #pragma once
 
 #include <memory>
@@ -128,8 +129,9 @@ struct Set {
   Target target;
   ExpressionPtr value;
 };
-struct SetBlock {
-  Target target;
+/// `set` without a value, and `filter`: the text of the body after the filters.
+struct CaptureBlock {
+  Target target;  ///< Without names: the text is written.
   std::vector<FilterCall> filters;
   Body body;
 };
@@ -147,23 +149,25 @@ struct CallBlock {
   ExpressionPtr call;
   std::shared_ptr<const Macro> caller;
 };
-struct FilterBlock {
-  std::vector<FilterCall> filters;
-  Body body;
-};
 /// `with` and `generation`: a body with its own scope.
 struct ScopeBlock {
   std::vector<std::pair<std::string, ExpressionPtr>> variables;
   Body body;
 };
-struct Break {};
-struct Continue {};
+/// How a statement ends; `break` and `continue` do nothing else.
+enum class Flow : std::uint8_t { Next, Break, Continue };
 
 struct Statement {
-  using Kind = std::variant<Data, Print, If, For, Set, SetBlock, std::shared_ptr<const Macro>,
-                            CallBlock, FilterBlock, ScopeBlock, Break, Continue>;
+  using Kind = std::variant<Data, Print, If, For, Set, CaptureBlock, std::shared_ptr<const Macro>,
+                            CallBlock, ScopeBlock, Flow>;
   Kind kind;
   int line = 1;
 };
+
+/// Source: Jinja 3.1, "Template Designer Documentation"; the loop controls extension; Hugging Face
+/// "Templates for chat models" for `generation`.
+/// Errors: UnsupportedModel naming the construct and its line, for syntax errors and for
+/// unsupported constructs.
+Result<Body> parse_template(std::string_view source);
 
 }  // namespace leasehold::jinja

@@ -73,20 +73,21 @@ Result<Value> join_filter(Runtime& runtime, const Value& subject, const Argument
   return join_text(runtime, separator, parts);
 }
 
+/// The indentation of a width: a number of columns, or the text itself.
+Result<std::string> margin_of(Runtime& runtime, std::string_view what, const Value& width) {
+  if (width.is_text()) return *width.as_text();
+  const std::int64_t columns = TRY(require_integer(runtime, what, width));
+  if (columns > kMaxIndent) return runtime.unsupported("indent supports at most 1000 columns");
+  return std::string(static_cast<std::size_t>(std::max<std::int64_t>(columns, 0)), ' ');
+}
+
 Result<Value> indent(Runtime& runtime, const Value& subject, const Arguments& given) {
   Parameters parameters("indent", given);
   const Value width = parameters.next("width", Value(std::int64_t{4}));
   const bool first = parameters.next("first", Value(false)).is_truthy();
   const bool blank = parameters.next("blank", Value(false)).is_truthy();
   TRY(parameters.done(runtime));
-  std::string margin;
-  if (width.is_text()) {
-    margin = *width.as_text();
-  } else {
-    const std::int64_t columns = TRY(require_integer(runtime, "indent", width));
-    if (columns > kMaxIndent) return runtime.unsupported("indent supports at most 1000 columns");
-    margin.assign(static_cast<std::size_t>(std::max<std::int64_t>(columns, 0)), ' ');
-  }
+  const std::string margin = TRY(margin_of(runtime, "indent", width));
   // As in Jinja, an added newline keeps a newline at the end of the text.
   const std::string text = TRY(require_text(runtime, "indent", subject)) + "\n";
   std::string out;
@@ -103,26 +104,14 @@ Result<Value> indent(Runtime& runtime, const Value& subject, const Arguments& gi
 
 Result<Value> escape(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("escape", given).done(runtime));
+  constexpr std::string_view kSpecial = "&<>\"'";
+  constexpr std::string_view kEntities[] = {"&amp;", "&lt;", "&gt;", "&#34;", "&#39;"};
   std::string out;
   for (const char c : TRY(to_text(runtime, subject))) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&#34;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
+    if (const auto at = kSpecial.find(c); at != std::string_view::npos) {
+      out += kEntities[at];
+    } else {
+      out += c;
     }
   }
   return runtime.text(std::move(out));
@@ -150,19 +139,13 @@ Result<Value> tojson(Runtime& runtime, const Value& subject, const Arguments& gi
   TRY(parameters.done(runtime));
   if (!indent_by.is_none()) {
     style.item_separator = ",";
-    const bool by_text = indent_by.is_text();
-    const std::int64_t columns =
-        by_text ? 0 : TRY(require_integer(runtime, "the indent of tojson", indent_by));
-    if (columns > kMaxIndent) return runtime.unsupported("indent supports at most 1000 columns");
-    style.indent =
-        by_text ? *indent_by.as_text()
-                : std::string(static_cast<std::size_t>(std::max<std::int64_t>(columns, 0)), ' ');
+    style.indent = TRY(margin_of(runtime, "the indent of tojson", indent_by));
   }
   if (!separators.is_none()) TRY(read_separators(runtime, separators, style));
   return runtime.text(TRY(to_json(runtime, subject, style)));
 }
 
-constexpr NamedFilter kTextFilters[] = {
+constexpr Named<Filter> kTextFilters[] = {
     {"capitalize", case_filter<Case::Capital>},
     {"e", escape},
     {"escape", escape},
@@ -181,8 +164,7 @@ constexpr NamedFilter kTextFilters[] = {
 }  // namespace
 
 Filter find_text_filter(std::string_view name) {
-  const auto row = std::ranges::find(kTextFilters, name, &NamedFilter::name);
-  return row == std::end(kTextFilters) ? nullptr : row->filter;
+  return find_named(kTextFilters, name);
 }
 
 }  // namespace leasehold::jinja

@@ -231,7 +231,7 @@ bool is_ascii_space_character(char c) {
   return space_at({&c, 1}) > 0;
 }
 
-constexpr NamedMethod kTextMethods[] = {
+constexpr Named<Method> kTextMethods[] = {
     {"capitalize", case_method<Case::Capital>},
     {"count", count},
     {"endswith", begins_or_ends<true>},
@@ -261,8 +261,7 @@ constexpr NamedMethod kTextMethods[] = {
 }  // namespace
 
 Method find_text_method(std::string_view name) {
-  const auto row = std::ranges::find(kTextMethods, name, &NamedMethod::name);
-  return row == std::end(kTextMethods) ? nullptr : row->method;
+  return find_named(kTextMethods, name);
 }
 
 }  // namespace leasehold::jinja

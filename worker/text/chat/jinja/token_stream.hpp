@@ -38,10 +38,6 @@ class TokenStream {
     if (skip_operator(text)) return {};
     return unexpected(fmt::format("'{}'", text));
   }
-  Result<void> expect_name(std::string_view text) {
-    if (skip_name(text)) return {};
-    return unexpected(fmt::format("'{}'", text));
-  }
   Result<void> expect(TokenKind kind, std::string_view what) {
     if (skip_if(at(kind))) return {};
     return unexpected(what);
@@ -56,16 +52,7 @@ class TokenStream {
   }
 
   /// Counts the nesting of the parsers.
-  class Nesting {
-   public:
-    explicit Nesting(TokenStream& stream) : stream_(stream) { ++stream_.nesting_; }
-    ~Nesting() { --stream_.nesting_; }
-    Nesting(const Nesting&) = delete;
-    Nesting& operator=(const Nesting&) = delete;
-
-   private:
-    TokenStream& stream_;
-  };
+  Nesting nest() { return Nesting(nesting_); }
   Result<void> check_nesting(std::uint32_t height = 0) const {
     if (nesting_ <= kMaxNesting && height <= kMaxNesting) return {};
     return syntax_error(line(), fmt::format("nests deeper than {} levels", kMaxNesting));

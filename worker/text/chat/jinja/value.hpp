@@ -58,7 +58,6 @@ class Value {
     return Value(Undefined{std::make_shared<const std::string>(std::move(what))});
   }
 
-  const Content& content() const { return content_; }
   template <class T>
   bool is() const {
     return std::holds_alternative<T>(content_);
@@ -108,9 +107,6 @@ struct Dict {
   using Entry = std::pair<Value, Value>;
   std::vector<Entry> entries;
   std::uint32_t depth = 1;
-
-  /// Returns null for a missing key.
-  const Value* find(std::string_view key) const;
 };
 
 struct Namespace {
@@ -130,7 +126,6 @@ struct Arguments {
 
 /// Macros, methods of values, global functions.
 struct Callable {
-  std::string name;
   std::function<Result<Value>(const Arguments&)> call;
   std::uint32_t depth = 1;  ///< One more than the depth of the values that `call` holds.
 };

@@ -9,7 +9,7 @@ namespace leasehold::jinja {
 Result<ExpressionPtr> ExpressionParser::unary(bool with_filters) {
   ExpressionPtr value;
   if (tokens_.at_operator("-") || tokens_.at_operator("+")) {
-    const TokenStream::Nesting nesting(tokens_);
+    const Nesting nesting = tokens_.nest();
     TRY(tokens_.check_nesting());
     const Token sign = tokens_.take();
     ExpressionPtr operand = TRY(unary(false));
@@ -64,7 +64,7 @@ Result<ExpressionPtr> ExpressionParser::attribute(ExpressionPtr object) {
 Result<ExpressionPtr> ExpressionParser::subscript(ExpressionPtr object) {
   const int line = tokens_.take().line;
   Slice slice{.object = std::move(object), .start = nullptr, .stop = nullptr, .step = nullptr};
-  if (!tokens_.at_operator(":")) slice.start = TRY(tuple(ExpressionForm::Conditional));
+  if (!tokens_.at_operator(":")) slice.start = TRY(tuple());
   const bool is_slice = tokens_.skip_operator(":");
   if (is_slice) {
     slice.stop = TRY(slice_bound());
@@ -79,7 +79,7 @@ Result<ExpressionPtr> ExpressionParser::subscript(ExpressionPtr object) {
 
 Result<ExpressionPtr> ExpressionParser::slice_bound() {
   if (tokens_.at_operator(":") || tokens_.at_operator("]")) return nullptr;
-  return expression(ExpressionForm::Conditional);
+  return expression();
 }
 
 Result<ExpressionPtr> ExpressionParser::call(ExpressionPtr callee) {
@@ -97,12 +97,12 @@ Result<void> ExpressionParser::argument(ArgumentExpressions& given) {
       tokens_.at(TokenKind::Name) && tokens_.following().is(TokenKind::Operator, "=");
   if (!is_named) {
     if (!given.named.empty()) return tokens_.unexpected("an argument with its name");
-    given.positional.push_back(TRY(expression(ExpressionForm::Conditional)));
+    given.positional.push_back(TRY(expression()));
     return {};
   }
   std::string name = tokens_.take().text;
   tokens_.take();
-  given.named.emplace_back(std::move(name), TRY(expression(ExpressionForm::Conditional)));
+  given.named.emplace_back(std::move(name), TRY(expression()));
   return {};
 }
 
@@ -193,7 +193,7 @@ Result<ExpressionPtr> ExpressionParser::text() {
 Result<ExpressionPtr> ExpressionParser::parenthesized() {
   const int line = tokens_.take().line;
   if (tokens_.skip_operator(")")) return list_node({}, true, line);
-  ExpressionPtr value = TRY(tuple(ExpressionForm::Conditional));
+  ExpressionPtr value = TRY(tuple());
   TRY(tokens_.expect_operator(")"));
   return value;
 }
@@ -202,7 +202,7 @@ Result<ExpressionPtr> ExpressionParser::list() {
   const int line = tokens_.take().line;
   std::vector<ExpressionPtr> items;
   while (!tokens_.skip_operator("]")) {
-    items.push_back(TRY(expression(ExpressionForm::Conditional)));
+    items.push_back(TRY(expression()));
     if (!tokens_.at_operator("]")) TRY(tokens_.expect_operator(","));
   }
   return list_node(std::move(items), false, line);
@@ -213,9 +213,9 @@ Result<ExpressionPtr> ExpressionParser::dict() {
   DictLiteral literal;
   std::uint32_t height = 0;
   while (!tokens_.skip_operator("}")) {
-    ExpressionPtr key = TRY(expression(ExpressionForm::Conditional));
+    ExpressionPtr key = TRY(expression());
     TRY(tokens_.expect_operator(":"));
-    ExpressionPtr value = TRY(expression(ExpressionForm::Conditional));
+    ExpressionPtr value = TRY(expression());
     height = std::max({height, height_of(key), height_of(value)});
     literal.entries.emplace_back(std::move(key), std::move(value));
     if (!tokens_.at_operator("}")) TRY(tokens_.expect_operator(","));

@@ -1,5 +1,6 @@
 // Tests (after `is`), and the lookup of filters and tests by name.
 #include <algorithm>
+#include <functional>
 
 #include "common/utf8.hpp"
 #include "worker/text/chat/jinja/builtins.hpp"
@@ -12,23 +13,14 @@ namespace leasehold::jinja {
 namespace {
 
 /// A test without arguments.
-template <bool (*holds)(const Value&)>
+template <auto holds>
 Result<bool> plain(Runtime& runtime, const Value& subject, const Arguments& given) {
   TRY(Parameters("a test", given).done(runtime));
-  return holds(subject);
+  return std::invoke(holds, subject);
 }
 
 bool is_defined(const Value& value) {
   return !value.is_undefined();
-}
-bool is_undefined(const Value& value) {
-  return value.is_undefined();
-}
-bool is_none(const Value& value) {
-  return value.is_none();
-}
-bool is_boolean(const Value& value) {
-  return value.is<bool>();
 }
 bool is_true(const Value& value) {
   return value.is<bool>() && value.is_truthy();
@@ -36,27 +28,9 @@ bool is_true(const Value& value) {
 bool is_false(const Value& value) {
   return value.is<bool>() && !value.is_truthy();
 }
-bool is_integer(const Value& value) {
-  return value.is<std::int64_t>();
-}
-bool is_float(const Value& value) {
-  return value.is<double>();
-}
-bool is_number(const Value& value) {
-  return value.is_number();
-}
-bool is_string(const Value& value) {
-  return value.is_text();
-}
-bool is_mapping(const Value& value) {
-  return value.as_dict() != nullptr;
-}
 /// As in Jinja, undefined is iterable: it has no elements.
 bool is_iterable(const Value& value) {
-  return value.is_text() || value.as_list() != nullptr || is_mapping(value) || value.is_undefined();
-}
-bool is_callable(const Value& value) {
-  return value.is<CallableRef>();
+  return value.is_text() || value.is<ListRef>() || value.is<DictRef>() || value.is_undefined();
 }
 
 template <int remainder>
@@ -94,41 +68,41 @@ Result<bool> in_its_case(Runtime& runtime, const Value& subject, const Arguments
   return *changed.as_text() == text && std::ranges::any_of(text, is_ascii_letter);
 }
 
-constexpr NamedTest kTests[] = {
+constexpr Named<Test> kTests[] = {
     {"!=", comparison<'!', '='>},
     {"<", comparison<'<'>},
     {"<=", comparison<'<', '='>},
     {"==", comparison<'=', '='>},
     {">", comparison<'>'>},
     {">=", comparison<'>', '='>},
-    {"boolean", plain<is_boolean>},
-    {"callable", plain<is_callable>},
+    {"boolean", plain<&Value::is<bool>>},
+    {"callable", plain<&Value::is<CallableRef>>},
     {"defined", plain<is_defined>},
     {"divisibleby", divisibleby},
     {"eq", comparison<'=', '='>},
     {"equalto", comparison<'=', '='>},
     {"even", parity<0>},
     {"false", plain<is_false>},
-    {"float", plain<is_float>},
+    {"float", plain<&Value::is<double>>},
     {"ge", comparison<'>', '='>},
     {"greaterthan", comparison<'>'>},
     {"gt", comparison<'>'>},
     {"in", comparison<'i', 'n'>},
-    {"integer", plain<is_integer>},
+    {"integer", plain<&Value::is<std::int64_t>>},
     {"iterable", plain<is_iterable>},
     {"le", comparison<'<', '='>},
     {"lessthan", comparison<'<'>},
     {"lower", in_its_case<Case::Lower>},
     {"lt", comparison<'<'>},
-    {"mapping", plain<is_mapping>},
+    {"mapping", plain<&Value::is<DictRef>>},
     {"ne", comparison<'!', '='>},
-    {"none", plain<is_none>},
-    {"number", plain<is_number>},
+    {"none", plain<&Value::is_none>},
+    {"number", plain<&Value::is_number>},
     {"odd", parity<1>},
     {"sequence", plain<is_iterable>},
-    {"string", plain<is_string>},
+    {"string", plain<&Value::is_text>},
     {"true", plain<is_true>},
-    {"undefined", plain<is_undefined>},
+    {"undefined", plain<&Value::is_undefined>},
     {"upper", in_its_case<Case::Upper>},
 };
 
@@ -146,8 +120,7 @@ Result<Value> apply_filter(Runtime& runtime, std::string_view name, const Value&
 Result<bool> apply_test(Runtime& runtime, std::string_view name, const Value& subject,
                         const Arguments& arguments) {
   TRY(runtime.charge(1));
-  const auto row = std::ranges::find(kTests, name, &NamedTest::name);
-  if (row != std::end(kTests)) return row->test(runtime, subject, arguments);
+  if (const Test test = find_named(kTests, name)) return test(runtime, subject, arguments);
   return runtime.unsupported(
       fmt::format("the test '{}' is not supported", printable_excerpt(name)));
 }

@@ -33,7 +33,6 @@ TEST_CASE("chat: a file without a template gets ChatML") {
   CHECK(rendered(GgufBuilder{}) ==
         "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
         "<|im_start|>assistant\n");
-  CHECK(template_of(GgufBuilder{})->is_fallback());
 }
 
 TEST_CASE("chat: a file's own template finds its messages and control tokens") {
@@ -46,7 +45,6 @@ TEST_CASE("chat: a file's own template finds its messages and control tokens") {
   builder.set("tokenizer.ggml.bos_token_id", 1u);
   builder.set("tokenizer.ggml.eos_token_id", 2u);
   CHECK(rendered(builder) == "<s>system: Be brief.</s>user: Hi</s>||True|True");
-  CHECK_FALSE(template_of(builder)->is_fallback());
 }
 
 TEST_CASE("chat: a control token that is not in the vocabulary is a corrupt file") {

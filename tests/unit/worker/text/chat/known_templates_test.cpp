@@ -2,10 +2,9 @@
 // jinja2/compare.py renders the same files with Jinja2.
 #include <catch2/catch.hpp>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "common/text_file.hpp"
 #include "tests/support/test_paths.hpp"
 #include "worker/text/chat/chat_template.hpp"
 #include "worker/text/chat/json_value.hpp"
@@ -16,11 +15,7 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 std::string content_of(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  REQUIRE(file.good());
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  return read_text_file(path, 1 << 20).value();
 }
 
 std::vector<std::filesystem::path> template_files() {

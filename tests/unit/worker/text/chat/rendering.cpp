@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include "worker/text/chat/json_value.hpp"
@@ -36,14 +37,17 @@ std::string rendered(std::string_view source) {
   return text ? *text : fmt::format("{}: {}", name(text.error().code), text.error().detail);
 }
 
-std::vector<std::string> mismatches(const std::vector<Example>& examples) {
-  std::vector<std::string> found;
+void check_examples(const std::vector<Example>& examples) {
   for (const auto& [source, expected] : examples) {
-    const std::string text = rendered(source);
-    if (text != expected)
-      found.push_back(fmt::format("{}\n  gave {}\n  not  {}", source, text, expected));
+    INFO(source);
+    CHECK(rendered(source) == expected);
   }
-  return found;
+}
+
+void check_errors(const std::string& code, const std::vector<Example>& examples) {
+  using namespace Catch::Matchers;
+  for (const auto& [source, expected] : examples)
+    CHECK_THAT(rendered(source), StartsWith(code) && Contains(std::string(expected)));
 }
 
 }  // namespace leasehold::testing

@@ -21,8 +21,9 @@ struct Example {
   std::string_view source;
   std::string_view expected;
 };
-inline const std::vector<std::string> kNoMismatch;
-/// The examples whose output differs, with both texts.
-std::vector<std::string> mismatches(const std::vector<Example>& examples);
+/// Checks the output of each.
+void check_examples(const std::vector<Example>& examples);
+/// Checks that each gives an error with this code and the expected text in its detail.
+void check_errors(const std::string& code, const std::vector<Example>& examples);
 
 }  // namespace leasehold::testing

@@ -1,6 +1,7 @@
 #include "tests/unit/worker/text/grammar/earley.hpp"
 
 #include <algorithm>
+#include <catch2/catch.hpp>
 
 namespace leasehold::testing {
 namespace {
@@ -79,6 +80,25 @@ bool Earley::may_end() const {
 bool accepts(const Grammar& grammar, std::string_view text) {
   Earley earley(grammar);
   return earley.push(text) && earley.may_end();
+}
+
+void check_texts(const Result<Grammar>& grammar, const std::vector<std::string>& accepted,
+                 const std::vector<std::string>& refused) {
+  if (!grammar) FAIL(grammar.error().detail);
+  for (const std::string& text : accepted) {
+    CAPTURE(text);
+    CHECK(accepts(*grammar, text));
+  }
+  for (const std::string& text : refused) {
+    CAPTURE(text);
+    CHECK_FALSE(accepts(*grammar, text));
+  }
+}
+
+void check_bad_request(const Result<Grammar>& grammar, const std::string& what) {
+  REQUIRE_FALSE(grammar);
+  CHECK(grammar.error().code == Errc::BadRequest);
+  CHECK_THAT(grammar.error().detail, Catch::Contains(what));
 }
 
 }  // namespace leasehold::testing

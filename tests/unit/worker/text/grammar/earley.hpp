@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "common/result.hpp"
 #include "worker/text/grammar/grammar.hpp"
 
 namespace leasehold::testing {
@@ -36,5 +37,12 @@ class Earley {
 
 /// True if the grammar accepts the whole text.
 bool accepts(const Grammar& grammar, std::string_view text);
+
+/// Checks that there is a grammar and what it accepts.
+void check_texts(const Result<Grammar>& grammar, const std::vector<std::string>& accepted,
+                 const std::vector<std::string>& refused);
+
+/// Checks that the error is a BadRequest with this text in its detail.
+void check_bad_request(const Result<Grammar>& grammar, const std::string& what);
 
 }  // namespace leasehold::testing

@@ -13,55 +13,38 @@ namespace {
 
 using State = GrammarMatcher::State;
 
+const std::string& next_piece(const Vocabulary& vocabulary, const TokenMask& mask,
+                              SeededRandom& random, bool finish_quickly) {
+  const std::vector<TokenId> allowed = tokens_of(mask);
+  REQUIRE_FALSE(allowed.empty());
+  // Inside a string brackets do not close; a tilde is allowed only there.
+  const std::string_view closers = mask.contains('~') ? "\"" : "}]\"";
+  for (const char closing : closers)
+    if (finish_quickly && mask.contains(static_cast<unsigned char>(closing)))
+      return vocabulary.pieces[static_cast<unsigned char>(closing)];
+  const std::uint64_t which = finish_quickly ? 0 : random.below(allowed.size());
+  return vocabulary.pieces[static_cast<std::size_t>(allowed[which])];
+}
+
 /// Draws tokens until the text is complete. After `max_steps` tokens it prefers closing brackets.
-class RandomWalk {
- public:
-  RandomWalk(const Vocabulary& vocabulary, const PieceTrie& trie, const Grammar& grammar)
-      : vocabulary_(vocabulary), trie_(trie), matcher_(std::make_shared<const Grammar>(grammar)) {}
-
-  std::string run(SeededRandom& random, int max_steps) {
-    std::string text;
-    State state = matcher_.start();
-    for (int step = 0; step < 2000; ++step) {
-      state = matcher_.retain(state).first;
-      const bool enough = matcher_.must_end(state) ||
-                          (matcher_.may_end(state) && (step > max_steps || random.below(4) == 0));
-      if (enough) return text;
-      const std::string& piece = next_piece(state, random, step > max_steps);
-      text += piece;
-      for (const char c : piece) state = matcher_.next(state, static_cast<std::uint8_t>(c));
-      REQUIRE(state != GrammarMatcher::kDead);
-    }
-    FAIL("the text does not come to an end: " << text);
-    return text;
+std::string random_text(const Vocabulary& vocabulary, const PieceTrie& trie,
+                        GrammarMatcher& matcher, SeededRandom& random, int max_steps) {
+  std::string text;
+  State state = matcher.start();
+  for (int step = 0; step < 2000; ++step) {
+    state = matcher.retain(state).first;
+    const bool enough = matcher.must_end(state) ||
+                        (matcher.may_end(state) && (step > max_steps || random.below(4) == 0));
+    if (enough) return text;
+    const std::string& piece =
+        next_piece(vocabulary, trie_mask(trie, matcher, state), random, step > max_steps);
+    text += piece;
+    for (const char c : piece) state = matcher.next(state, static_cast<std::uint8_t>(c));
+    REQUIRE(state != GrammarMatcher::kDead);
   }
-
- private:
-  const std::string& next_piece(State state, SeededRandom& random, bool finish_quickly) {
-    TokenMask mask(trie_.n_vocab());
-    trie_.walk(
-        state, GrammarMatcher::kDead,
-        [this](State from, std::uint8_t byte) { return matcher_.next(from, byte); }, mask);
-    REQUIRE_FALSE(matcher_.overflowed());
-    std::vector<TokenId> allowed;
-    mask.for_each([&](TokenId token) {
-      allowed.push_back(token);
-      return true;
-    });
-    REQUIRE_FALSE(allowed.empty());
-    // Inside a string brackets do not close; a tilde is allowed only there.
-    const std::string_view closers = mask.contains('~') ? "\"" : "}]\"";
-    for (const char closing : closers)
-      if (finish_quickly && mask.contains(static_cast<unsigned char>(closing)))
-        return vocabulary_.pieces[static_cast<unsigned char>(closing)];
-    const std::uint64_t which = finish_quickly ? 0 : random.below(allowed.size());
-    return vocabulary_.pieces[static_cast<std::size_t>(allowed[which])];
-  }
-
-  const Vocabulary& vocabulary_;
-  const PieceTrie& trie_;
-  GrammarMatcher matcher_;
-};
+  FAIL("the text does not come to an end: " << text);
+  return text;
+}
 
 void check_walks(const GrammarSource& source, const nlohmann::ordered_json& schema, int walks) {
   const Vocabulary vocabulary = awkward_vocabulary(1);
@@ -69,10 +52,11 @@ void check_walks(const GrammarSource& source, const nlohmann::ordered_json& sche
   const auto grammar = compile_grammar(source);
   INFO(source.text);
   if (!grammar) FAIL(grammar.error().detail);
-  RandomWalk walk(vocabulary, trie, **grammar);
+  GrammarMatcher matcher(*grammar);
   SeededRandom random(20261120);
   for (int i = 0; i < walks; ++i) {
-    const std::string text = walk.run(random, 1 + static_cast<int>(random.below(40)));
+    const std::string text =
+        random_text(vocabulary, trie, matcher, random, 1 + static_cast<int>(random.below(40)));
     INFO(text);
     const auto parsed = nlohmann::json::parse(text, nullptr, false);
     REQUIRE_FALSE(parsed.is_discarded());

@@ -12,15 +12,6 @@ namespace {
 
 using State = GrammarMatcher::State;
 
-TokenMask trie_mask(const PieceTrie& trie, GrammarMatcher& matcher, State state) {
-  TokenMask mask(trie.n_vocab());
-  trie.walk(
-      state, GrammarMatcher::kDead,
-      [&](State from, std::uint8_t byte) { return matcher.next(from, byte); }, mask);
-  REQUIRE_FALSE(matcher.overflowed());
-  return mask;
-}
-
 TokenMask brute_force_mask(const Vocabulary& vocabulary, const Earley& earley) {
   TokenMask mask(vocabulary.pieces.size());
   for (std::size_t token = 0; token < vocabulary.pieces.size(); ++token) {
@@ -46,11 +37,7 @@ void compare_along_walk(const GrammarSource& source, std::uint64_t seed, int ste
     REQUIRE(matcher.may_end(state) == earley.may_end());
     const TokenMask mask = trie_mask(trie, matcher, state);
     REQUIRE(mask == brute_force_mask(vocabulary, earley));
-    std::vector<TokenId> allowed;
-    mask.for_each([&](TokenId token) {
-      allowed.push_back(token);
-      return true;
-    });
+    const std::vector<TokenId> allowed = tokens_of(mask);
     REQUIRE(matcher.must_end(state) == (allowed.empty() && matcher.may_end(state)));
     if (allowed.empty()) return;
     // Prefers longer pieces, which are at the end of the vocabulary.
@@ -59,8 +46,7 @@ void compare_along_walk(const GrammarSource& source, std::uint64_t seed, int ste
         vocabulary.pieces[static_cast<std::size_t>(allowed[allowed.size() - 1 - back])];
     REQUIRE(earley.push(piece));
     for (const char c : piece) state = matcher.next(state, static_cast<std::uint8_t>(c));
-    const auto retained = matcher.retain(state);
-    state = retained.first;
+    state = matcher.retain(state).first;
   }
 }
 

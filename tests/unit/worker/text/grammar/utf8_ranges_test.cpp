@@ -39,7 +39,7 @@ std::uint64_t characters_between(std::uint32_t low, std::uint32_t high) {
 }  // namespace
 
 TEST_CASE("utf8 ranges: all of Unicode has the nine sequences of the standard") {
-  const auto all = utf8_ranges(0, 0x10FFFF);
+  const auto all = utf8_ranges({0, 0x10FFFF});
   REQUIRE(spelled_count(all) == 0x110000 - 0x800);
   REQUIRE(all.size() <= 10);
 }
@@ -55,7 +55,7 @@ TEST_CASE("utf8 ranges: a range matches each of its characters once and nothing 
       return std::min<std::uint32_t>(c, 0x10FFFF);
     };
     const auto [low, high] = std::minmax({near(), near()});
-    const auto sequences = utf8_ranges(low, high);
+    const auto sequences = utf8_ranges({low, high});
     CAPTURE(low, high);
     // Equal count, and every character matches: so the sets are equal.
     REQUIRE(spelled_count(sequences) == characters_between(low, high));

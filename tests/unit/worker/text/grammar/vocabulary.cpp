@@ -1,8 +1,29 @@
 #include "tests/unit/worker/text/grammar/vocabulary.hpp"
 
+#include <catch2/catch.hpp>
+
 #include "common/random.hpp"
 
 namespace leasehold::testing {
+
+TokenMask trie_mask(const PieceTrie& trie, GrammarMatcher& matcher, GrammarMatcher::State state) {
+  TokenMask mask(trie.n_vocab());
+  const auto next = [&](GrammarMatcher::State from, std::uint8_t byte) {
+    return matcher.next(from, byte);
+  };
+  trie.walk(state, GrammarMatcher::kDead, next, mask);
+  REQUIRE_FALSE(matcher.overflowed());
+  return mask;
+}
+
+std::vector<TokenId> tokens_of(const TokenMask& mask) {
+  std::vector<TokenId> tokens;
+  mask.for_each([&](TokenId token) {
+    tokens.push_back(token);
+    return true;
+  });
+  return tokens;
+}
 
 Vocabulary awkward_vocabulary(std::uint64_t seed) {
   Vocabulary vocabulary;

@@ -65,6 +65,14 @@ std::string tokens_of(const GgufBuilder& builder, std::string_view text, Special
   return names;
 }
 
+std::string round_trip(const Tokenizer& tokenizer, std::string_view text) {
+  std::string back;
+  const auto tokens = tokenizer.encode(text);
+  REQUIRE(tokens.has_value());
+  for (const TokenId token : *tokens) back += tokenizer.piece(token);
+  return back;
+}
+
 void check_refused(const GgufBuilder& builder, Errc code, const char* expected_detail) {
   INFO(expected_detail);
   const auto tokenizer = tokenizer_of(builder);

@@ -1,4 +1,4 @@
-/// Small byte-level vocabularies with known answers.
+/// Small vocabularies with known answers.
 #pragma once
 
 #include <string>
@@ -18,7 +18,15 @@ inline constexpr int kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, 
 struct NamedToken {
   std::string text;
   int type;
+  float score = 0.0f;  ///< For SentencePiece.
 };
+
+/// Ids of the tokenizer of tiny_llama.
+inline constexpr TokenId kBos = 1, kEos = 2, kAb = 259, kMarkAb = 260, kMarkA = 261, kB = 263,
+                         kC = 264, kMark = 265, kCc = 266;
+constexpr TokenId byte_token(int byte) {
+  return 3 + byte;
+}
 
 /// Bytes in the byte alphabet.
 std::string encode_byte_alphabet(std::string_view bytes);
@@ -34,6 +42,9 @@ Result<Tokenizer> tokenizer_of(const GgufBuilder& builder);
 /// The pieces of the tokens of `text`, or names for tokens without a piece, joined by "|".
 std::string tokens_of(const GgufBuilder& builder, std::string_view text,
                       SpecialTokens special = SpecialTokens::AsText);
+
+/// The pieces of the tokens of `text`, joined.
+std::string round_trip(const Tokenizer& tokenizer, std::string_view text);
 
 void check_refused(const GgufBuilder& builder, Errc code, const char* expected_detail);
 

@@ -75,7 +75,6 @@ TEST_CASE("special tokens: end tokens are found by id and by known names") {
   CHECK(tokenizer->is_end_token(258));  // <|im_end|>
   CHECK_FALSE(tokenizer->is_end_token(257));
   CHECK_FALSE(tokenizer->is_end_token('a'));
-  CHECK(tokenizer->eos() == 'E');
 }
 
 TEST_CASE("special tokens: an end token is a control token whatever its type in the file") {
