@@ -35,7 +35,7 @@ class KernelLibrary {
 
   const Context* context_;
   std::vector<CUmodule> modules_;
-  std::unordered_map<std::string_view, Entry> functions_;  // names are literals
+  std::unordered_map<std::string_view, Entry> functions_;  // names live as long as the program
 };
 
 }  // namespace leasehold::cuda
