@@ -85,7 +85,7 @@ Result<std::unique_ptr<Compute>> make_cuda_compute(const WorkerOptions& options,
       TRY(cuda::CudaBackend::create(*context, limits, make_gates(dependencies, 0, 1).front(),
                                     {.graphs = graph_use(options.graphs),
                                      .segment_layers = options.graph_segment_layers,
-                                     .launcher = {.max_in_flight = options.max_in_flight},
+                                     .max_in_flight = options.max_in_flight,
                                      .on_graphs_unavailable = warn_graphs_unavailable}));
   return std::make_unique<CudaCompute>(std::move(context), std::move(backend), std::move(card));
 }

@@ -38,7 +38,9 @@ enum class GraphUse : std::uint8_t {
 struct CudaOptions {
   GraphUse graphs = GraphUse::Gated;
   std::uint32_t segment_layers = 4;
-  Launcher::Config launcher = {};
+  /// Launches in the stream at once. A lower number drains the card sooner, but the host must stay
+  /// ahead of the shortest kernels.
+  std::uint32_t max_in_flight = 8;
   /// Called once, on the engine's thread, with the driver's error, if no graph can be made and the
   /// backend launches kernels one by one.
   std::function<void(const Error&)> on_graphs_unavailable = {};

@@ -14,6 +14,7 @@
 /// conditional graph nodes.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -25,39 +26,31 @@
 namespace leasehold::cuda {
 
 /// Launches that run or are skipped together.
-struct GraphSegment {
-  std::vector<KernelLaunch> launches;
-};
+using GraphSegment = std::vector<KernelLaunch>;
 
 class StepGraph {
  public:
   struct Plan {
     std::span<const GraphSegment> segments;
     std::span<const LeaseDependency> bound_to;
-    /// Plans the gate before a segment; `condition` belongs to the next node, or is 0.
-    KernelLaunch (*gate)(const void* context, std::uint32_t segment, std::uint64_t condition);
-    const void* gate_context;
-    bool is_gated = true;  ///< False: no gates at all, to measure their cost.
+    /// Plans the gate before a segment; `condition` belongs to the next node, or is 0. Empty: no
+    /// gates at all, to measure their cost.
+    std::function<KernelLaunch(std::uint32_t segment, std::uint64_t condition)> gate;
   };
 
   /// Errors: the driver's.
   static Result<StepGraph> make(const Context& context, KernelLibrary& library, const Plan& plan);
 
-  StepGraph(StepGraph&& other) noexcept;
-  StepGraph& operator=(StepGraph&&) = delete;
-  ~StepGraph();
-
   /// Errors: StaleGraph if any lease (slot and word) differs from those the graph was made under.
   Result<void> check_bound(std::span<const LeaseDependency> leases) const;
 
-  CUgraphExec exec() const { return exec_; }  ///< For the launcher.
+  CUgraphExec exec() const { return exec_.get(); }  ///< For the launcher.
 
  private:
-  explicit StepGraph(const Context& context) : context_(&context) {}
+  StepGraph() = default;
 
-  const Context* context_;
-  CUgraph graph_ = nullptr;
-  CUgraphExec exec_ = nullptr;
+  Owned<CUgraph, &Driver::cuGraphDestroy> graph_;
+  Owned<CUgraphExec, &Driver::cuGraphExecDestroy> exec_;
   std::vector<LeaseDependency> bound_to_;
 };
 

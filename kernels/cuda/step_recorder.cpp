@@ -19,7 +19,7 @@ GraphShape GraphShape::bucket_for(std::uint32_t n_rows, std::uint32_t longest) {
 void StepRecorder::add(KernelLaunch launch, std::uint16_t layer) {
   const std::size_t segment = layer / segment_layers_;
   if (segments_.size() <= segment) segments_.resize(segment + 1);
-  segments_[segment].launches.push_back(std::move(launch));
+  segments_[segment].push_back(std::move(launch));
 }
 
 }  // namespace leasehold::cuda

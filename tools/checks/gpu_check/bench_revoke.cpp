@@ -187,7 +187,7 @@ class UnitStamps final : public GateProbe {
 Result<void> stamp_units(Card& card, const BenchCase& one, const FlipPlan& plan,
                          UnitStamps& stamps) {
   const auto model = TRY(BenchModel::load(
-      card, one.file, {.graphs = cuda::GraphUse::None, .launcher = {.max_in_flight = 1}},
+      card, one.file, {.graphs = cuda::GraphUse::None, .max_in_flight = 1},
       {.max_rows = plan.batch, .sequences = plan.batch, .positions = one.context + 16},
       {.probe = &stamps}));
   for (int i = 0; i < 5; ++i) {
