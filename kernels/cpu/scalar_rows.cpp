@@ -94,8 +94,4 @@ void attend(const Partition& partition, float* partial) {
   attend_as<Half>(partition, partial);
 }
 
-void merge(const float* partials, std::uint32_t count, std::uint32_t head_dim, float* out) {
-  merge_partials(partials, count, head_dim, out);
-}
-
 }  // namespace leasehold::scalar

@@ -51,8 +51,7 @@ CudaBackend::CudaBackend(const Context& context, const BackendLimits& limits, Cu
       options_(options),
       launcher_(std::move(launcher)),
       step_memory_(std::move(step_memory)),
-      workspace_(std::make_unique<Workspace>()),
-      recorder_(std::max(1u, options.segment_layers)) {}
+      workspace_(std::make_unique<Workspace>()) {}
 
 CudaBackend::~CudaBackend() = default;
 
@@ -137,7 +136,7 @@ void CudaBackend::begin_step(const StepInput& input) {
   step_memory_.upload(input, *launcher_);
   mode_ = mode_of(input);
   is_fully_recorded_ = true;
-  if (mode_ == Mode::Record) recorder_.begin();
+  if (mode_ == Mode::Record) segments_.clear();
 }
 
 CudaBackend::Mode CudaBackend::mode_of(const StepInput& input) {
@@ -187,7 +186,7 @@ LaunchStatus CudaBackend::launch_recorded(const GateSet& gates) {
   options_.graphs = GraphUse::None;
   if (options_.on_graphs_unavailable) options_.on_graphs_unavailable(graph.error());
   LaunchStatus status{gates.all()};
-  for (const GraphSegment& segment : recorder_.segments()) {
+  for (const GraphSegment& segment : segments_) {
     for (KernelLaunch launch : segment) {
       if (status.none_live()) return status;
       status.live &= launcher_
@@ -199,9 +198,14 @@ LaunchStatus CudaBackend::launch_recorded(const GateSet& gates) {
   return status;
 }
 
+void CudaBackend::record(const KernelLaunch& launch, std::uint16_t layer) {
+  const std::size_t segment = layer / std::max(1u, options_.segment_layers);
+  if (segments_.size() <= segment) segments_.resize(segment + 1);
+  segments_[segment].push_back(launch);
+}
+
 Result<const StepGraph*> CudaBackend::make_graph(const GateSet& gates) {
-  StepGraph::Plan plan{
-      .segments = recorder_.segments(), .bound_to = gates.engine_leases(), .gate = {}};
+  StepGraph::Plan plan{.segments = segments_, .bound_to = gates.engine_leases(), .gate = {}};
   if (options_.graphs == GraphUse::Gated)
     plan.gate = [this](std::uint32_t segment, std::uint64_t condition) {
       return plan_segment_gate({.gate = step_memory_.gate(launcher_->mirror()),

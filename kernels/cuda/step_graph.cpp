@@ -2,8 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
+
 namespace leasehold::cuda {
 namespace {
+
+// Attention's grid grows with the positions; blocks beyond a row's end return at once.
+constexpr std::uint32_t kMinPositions = 256;
 
 /// Adds nodes to a graph; each depends on the previous one.
 class Chain {
@@ -100,6 +106,11 @@ Result<void> add_segment(Chain& chain, [[maybe_unused]] const Context& context,
 }
 
 }  // namespace
+
+GraphShape GraphShape::bucket_for(std::uint32_t n_rows, std::uint32_t longest) {
+  return {.n_rows = std::bit_ceil(n_rows),
+          .longest = std::bit_ceil(std::max(longest, kMinPositions))};
+}
 
 Result<StepGraph> StepGraph::make(const Context& context, KernelLibrary& library,
                                   const Plan& plan) {

@@ -14,6 +14,7 @@
 /// conditional graph nodes.
 #pragma once
 
+#include <compare>
 #include <functional>
 #include <span>
 #include <vector>
@@ -24,6 +25,16 @@
 #include "kernels/cuda/kernel_library.hpp"
 
 namespace leasehold::cuda {
+
+/// Steps of one shape share a graph: rows and positions, each rounded up to a power of two.
+struct GraphShape {
+  std::uint32_t n_rows = 0;
+  std::uint32_t longest = 0;
+  auto operator<=>(const GraphShape&) const = default;
+
+  /// The smallest shape that holds such a step.
+  static GraphShape bucket_for(std::uint32_t n_rows, std::uint32_t longest);
+};
 
 /// Launches that run or are skipped together.
 using GraphSegment = std::vector<KernelLaunch>;
