@@ -3,21 +3,6 @@
 namespace leasehold {
 namespace {
 
-/// Runs launches one after another until no sequence is live.
-class LaunchSequence {
- public:
-  explicit LaunchSequence(const LaunchContext& context) : live_(context.gates->all()) {}
-
-  template <class Launch>
-  void then(Launch&& launch) {
-    if (live_ != 0) live_ &= launch().live;
-  }
-  LaunchStatus status() const { return {live_}; }
-
- private:
-  SequenceMask live_;
-};
-
 RopeArgs rotation(LaunchSite site, const HeadsArgs& args, float* x, std::uint32_t n_heads) {
   return {.site = site,
           .x = x,
@@ -42,27 +27,29 @@ RmsNormArgs head_norm(LaunchSite site, const HeadsArgs& args, float* x, std::uin
 
 LaunchStatus Backend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
   const std::uint32_t n_kv_heads = args.layout.n_kv_heads;
-  LaunchSequence launches(context);
+  SequenceMask live = context.gates->all();
+  // Runs the launch if a sequence is still live.
+  const auto then = [&](auto&& launch) {
+    if (live != 0) live &= launch().live;
+  };
   if (args.query_norm) {
-    launches.then([&] {
+    then([&] {
       return rms_norm(context, head_norm(LaunchSite::QueryNorm, args, args.q, args.n_heads));
     });
   }
   if (args.key_norm) {
-    launches.then([&] {
+    then([&] {
       return rms_norm(context, head_norm(LaunchSite::KeyNorm, args, args.k, n_kv_heads));
     });
   }
-  launches.then(
-      [&] { return rope(context, rotation(LaunchSite::QueryRope, args, args.q, args.n_heads)); });
-  launches.then(
-      [&] { return rope(context, rotation(LaunchSite::KeyRope, args, args.k, n_kv_heads)); });
-  launches.then([&] {
+  then([&] { return rope(context, rotation(LaunchSite::QueryRope, args, args.q, args.n_heads)); });
+  then([&] { return rope(context, rotation(LaunchSite::KeyRope, args, args.k, n_kv_heads)); });
+  then([&] {
     return kv_append(
         context,
         {.layout = args.layout, .k = args.k, .v = args.v, .block_tables = args.block_tables});
   });
-  return launches.status();
+  return {live};
 }
 
 }  // namespace leasehold

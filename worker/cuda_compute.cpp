@@ -59,7 +59,7 @@ Result<Compute> make_cuda_compute(const WorkerOptions& options, const Attachment
       TRY(cuda::CudaBackend::create(*context, limits, make_gates(dependencies, 0, 1).front(),
                                     {.graphs = kGraphs.at(options.graphs),
                                      .segment_layers = options.graph_segment_layers,
-                                     .launcher = {.max_in_flight = options.max_in_flight},
+                                     .max_in_flight = options.max_in_flight,
                                      .on_graphs_unavailable = warn_graphs_unavailable}));
   std::string description = fmt::format("{} card=\"{}\"", backend->name(), card);
   return Compute{.context = context,

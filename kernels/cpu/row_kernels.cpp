@@ -23,7 +23,7 @@ constexpr RowKernels kScalar{.dequantize_row = dequantize_row,
                              .rope_head = scalar::rope_head,
                              .store_kv = scalar::store_kv,
                              .attend = scalar::attend,
-                             .merge = scalar::merge};
+                             .merge = merge_partials};
 
 constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
                            .dot_group = avx2::dot_group,

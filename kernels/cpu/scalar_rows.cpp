@@ -75,14 +75,7 @@ void add_scaled(float weight, const float* x, float* out, std::size_t n) {
 }
 
 void rope_head(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style) {
-  for (std::uint32_t i = 0; i < rope_dim / 2; ++i) {
-    const PairOffsets offsets = pair_offsets(style, i, rope_dim);
-    float& first = head[offsets.first];
-    float& second = head[offsets.first + offsets.stride];
-    const RotatedPair pair = rotate_pair(first, second, cos_sin[2 * i], cos_sin[2 * i + 1]);
-    first = pair.first;
-    second = pair.second;
-  }
+  for (std::uint32_t i = 0; i < rope_dim / 2; ++i) rotate_pair(head, style, i, rope_dim, cos_sin);
 }
 
 void store_kv(KvType type, const float* values, std::byte* to, std::size_t n) {
@@ -99,10 +92,6 @@ void store_kv(KvType type, const float* values, std::byte* to, std::size_t n) {
 void attend(const Partition& partition, float* partial) {
   if (partition.type == KvType::F32) return attend_as<float>(partition, partial);
   attend_as<Half>(partition, partial);
-}
-
-void merge(const float* partials, std::uint32_t count, std::uint32_t head_dim, float* out) {
-  merge_partials(partials, count, head_dim, out);
 }
 
 }  // namespace leasehold::scalar

@@ -13,6 +13,5 @@ void add_scaled(float weight, const float* x, float* out, std::size_t n);
 void rope_head(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style);
 void store_kv(KvType type, const float* values, std::byte* to, std::size_t n);
 void attend(const Partition& partition, float* partial);
-void merge(const float* partials, std::uint32_t count, std::uint32_t head_dim, float* out);
 
 }  // namespace leasehold::scalar

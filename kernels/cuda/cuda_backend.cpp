@@ -35,7 +35,7 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const Context& context,
                                                          const ThreadGate& gate,
                                                          CudaOptions options) {
   TRY(check_limits(limits));
-  std::unique_ptr<Launcher> launcher = TRY(Launcher::create(context, gate, options.launcher));
+  std::unique_ptr<Launcher> launcher = TRY(Launcher::create(context, gate, options.max_in_flight));
   StepMemory step_memory = TRY(StepMemory::create(context, limits));
   std::unique_ptr<CudaBackend> backend(
       new CudaBackend(context, limits, options, std::move(launcher), std::move(step_memory)));
@@ -51,8 +51,7 @@ CudaBackend::CudaBackend(const Context& context, const BackendLimits& limits, Cu
       options_(options),
       launcher_(std::move(launcher)),
       step_memory_(std::move(step_memory)),
-      workspace_(std::make_unique<Workspace>()),
-      recorder_(std::max(1u, options.segment_layers)) {}
+      workspace_(std::make_unique<Workspace>()) {}
 
 CudaBackend::~CudaBackend() = default;
 
@@ -137,7 +136,7 @@ void CudaBackend::begin_step(const StepInput& input) {
   step_memory_.upload(input, *launcher_);
   mode_ = mode_of(input);
   is_fully_recorded_ = true;
-  if (mode_ == Mode::Record) recorder_.begin();
+  if (mode_ == Mode::Record) segments_.clear();
 }
 
 CudaBackend::Mode CudaBackend::mode_of(const StepInput& input) {
@@ -187,8 +186,8 @@ LaunchStatus CudaBackend::launch_recorded(const GateSet& gates) {
   options_.graphs = GraphUse::None;
   if (options_.on_graphs_unavailable) options_.on_graphs_unavailable(graph.error());
   LaunchStatus status{gates.all()};
-  for (const GraphSegment& segment : recorder_.segments()) {
-    for (KernelLaunch launch : segment.launches) {
+  for (const GraphSegment& segment : segments_) {
+    for (KernelLaunch launch : segment) {
       if (status.none_live()) return status;
       status.live &= launcher_
                          ->unit(gates, kWholeStep, launch.kernel,
@@ -199,21 +198,22 @@ LaunchStatus CudaBackend::launch_recorded(const GateSet& gates) {
   return status;
 }
 
+void CudaBackend::record(const KernelLaunch& launch, std::uint16_t layer) {
+  const std::size_t segment = layer / std::max(1u, options_.segment_layers);
+  if (segments_.size() <= segment) segments_.resize(segment + 1);
+  segments_[segment].push_back(launch);
+}
+
 Result<const StepGraph*> CudaBackend::make_graph(const GateSet& gates) {
-  const auto gate = [](const void* self, std::uint32_t segment, std::uint64_t condition) {
-    const auto& backend = *static_cast<const CudaBackend*>(self);
-    const PlanContext context{
-        .gate = backend.step_memory_.gate(backend.launcher_->mirror()), .n_rows = 0, .layer = 0};
-    return plan_segment_gate(context, segment, backend.launcher_->graph_progress(), condition);
-  };
-  StepGraph graph = TRY(StepGraph::make(*context_, launcher_->library(),
-                                        {.segments = recorder_.segments(),
-                                         .bound_to = gates.engine_leases(),
-                                         .gate = gate,
-                                         .gate_context = this,
-                                         .is_gated = options_.graphs == GraphUse::Gated}));
-  // Upload before the first replay. A replay is announced, so a revocation would wait for the
-  // upload.
+  StepGraph::Plan plan{.segments = segments_, .bound_to = gates.engine_leases(), .gate = {}};
+  if (options_.graphs == GraphUse::Gated)
+    plan.gate = [this](std::uint32_t segment, std::uint64_t condition) {
+      return plan_segment_gate({.gate = step_memory_.gate(launcher_->mirror()),
+                                .seen = launcher_->graph_progress(),
+                                .condition = condition,
+                                .segment = segment});
+    };
+  StepGraph graph = TRY(StepGraph::make(*context_, launcher_->library(), plan));
   TRY(check(context_->driver(), launcher_->upload(graph.exec()), "uploading a graph"));
   return &graphs_.emplace(shape_, std::move(graph)).first->second;
 }

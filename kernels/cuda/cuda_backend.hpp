@@ -25,7 +25,6 @@
 #include "kernels/cuda/plan/step_plan.hpp"
 #include "kernels/cuda/step_graph.hpp"
 #include "kernels/cuda/step_memory.hpp"
-#include "kernels/cuda/step_recorder.hpp"
 
 namespace leasehold::cuda {
 
@@ -38,7 +37,9 @@ enum class GraphUse : std::uint8_t {
 struct CudaOptions {
   GraphUse graphs = GraphUse::Gated;
   std::uint32_t segment_layers = 4;
-  Launcher::Config launcher = {};
+  /// Launches in the stream at once. A lower number drains the card sooner, but the host must stay
+  /// ahead of the shortest kernels.
+  std::uint32_t max_in_flight = 8;
   /// Called once, on the engine's thread, with the driver's error, if no graph can be made and the
   /// backend launches kernels one by one.
   std::function<void(const Error&)> on_graphs_unavailable = {};
@@ -115,6 +116,8 @@ class CudaBackend final : public Backend {
   Mode mode_of(const StepInput& input);
   LaunchStatus begin_graph(const GateSet& gates, const StepGraph& graph);
   LaunchStatus launch_recorded(const GateSet& gates);
+  /// Launches before the first layer or after the last one join the nearest segment.
+  void record(const KernelLaunch& launch, std::uint16_t layer);
   Result<const StepGraph*> make_graph(const GateSet& gates);
   Result<void> ensure_staging(std::size_t size_bytes);
   void scatter(std::span<const LeasedPiece> pieces, const LaunchPermit& permit);
@@ -133,8 +136,8 @@ class CudaBackend final : public Backend {
 
   Mode mode_ = Mode::Launch;
   GraphShape shape_;
-  StepRecorder recorder_;
-  bool is_fully_recorded_ = false;  // no launch was skipped for lack of live sequences
+  std::vector<GraphSegment> segments_;  // of the step that is being recorded
+  bool is_fully_recorded_ = false;      // no launch was skipped for lack of live sequences
   std::map<GraphShape, StepGraph> graphs_;
   std::uint32_t n_logit_rows_ = 0;  // of the current or last step
   bool has_top_ = false;

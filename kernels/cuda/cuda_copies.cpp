@@ -74,15 +74,15 @@ void CudaBackend::scatter(std::span<const LeasedPiece> pieces, const LaunchPermi
     at += (size_bytes + 7) / 8 * 8;
     largest_bytes = std::max(largest_bytes, size_bytes);
   }
-  const PlanContext context{
-      .gate = step_memory_.gate(launcher_->mirror()), .n_rows = 0, .layer = 0};
-  KernelLaunch launch = plan_scatter(
-      context, {.staging = workspace_->staging.data(),
-                .pieces = reinterpret_cast<const device::ScatterPiece*>(workspace_->staging.data()),
-                .n_pieces = static_cast<std::uint32_t>(pieces.size()),
-                .largest_bytes = largest_bytes});
+  std::byte* const on_card = workspace_->staging.data();
+  KernelLaunch launch =
+      plan_scatter({.gate = step_memory_.gate(launcher_->mirror()),
+                    .staging = on_card,
+                    .pieces = reinterpret_cast<const device::ScatterPiece*>(on_card),
+                    .n_pieces = static_cast<std::uint32_t>(pieces.size())},
+                   largest_bytes);
   launcher_->enqueue_internal("writing records", [&] {
-    const CUresult copied = launcher_->copy_to_device(workspace_->staging.data(), host, all_bytes);
+    const CUresult copied = launcher_->copy_to_device(on_card, host, all_bytes);
     return copied != CUDA_SUCCESS ? copied : launcher_->enqueue(launch);
   });
   launcher_->wait_all();

@@ -84,18 +84,23 @@ LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const Head
   invalidate_tiles(args.q);
   const UnitLabel where = label(context, LaunchSite::KvAppend, Touches::TenantMemory);
   return launch_one(context, where, [&](const LaunchPermit& permit) {
-    const RopeKvAppendArgs here{.layout = args.layout,
-                                .q = args.q,
-                                .k = args.k,
-                                .v = args.v,
-                                .n_heads = args.n_heads,
-                                .q_norm = opened(permit, args.query_norm),
-                                .k_norm = opened(permit, args.key_norm),
-                                .epsilon = args.epsilon,
-                                .cos_sin = step_memory_.cos_sin(),
-                                .rope_dim = args.rope_dim,
-                                .style = args.style};
-    return plan_rope_kv_append(plan_context(context), here, step_memory_.block_tables());
+    const PlanContext plan = plan_context(context);
+    return plan_rope_kv_append(
+        {.gate = plan.gate,
+         .kv = device::KvAddressing::of(args.layout, plan.layer, step_memory_.block_tables()),
+         .q = args.q,
+         .k = args.k,
+         .v = args.v,
+         .q_norm = opened(permit, args.query_norm),
+         .k_norm = opened(permit, args.key_norm),
+         .cos_sin = step_memory_.cos_sin(),
+         .n_heads = args.n_heads,
+         .n_kv_heads = args.layout.n_kv_heads,
+         .head_dim = args.layout.head_dim,
+         .rope_dim = args.rope_dim,
+         .epsilon = args.epsilon,
+         .style = args.style},
+        plan.n_rows);
   });
 }
 
@@ -187,11 +192,14 @@ LaunchStatus CudaBackend::find_top(const LaunchContext& context, const MatmulArg
   has_top_ = true;
   return launch_one(context, label(context, args.site), [&](const LaunchPermit&) {
     const PlanContext plan = plan_context(context);
-    const LogitRows rows{.logits = args.out,
-                         .n_rows = std::min(plan.n_rows, limits_.max_logit_rows),
-                         .n_vocab = args.weight.n_out};
-    return plan_top_candidates(plan, rows,
-                               candidate_rows(workspace_->top.data(), limits_.max_logit_rows));
+    const CandidateRows found = candidate_rows(workspace_->top.data(), limits_.max_logit_rows);
+    return plan_top_candidates({.gate = plan.gate,
+                                .logits = args.out,
+                                .out = found.out,
+                                .has_nonfinite = found.has_nonfinite,
+                                .n_vocab = args.weight.n_out,
+                                .k = found.k},
+                               std::min(plan.n_rows, limits_.max_logit_rows));
   });
 }
 

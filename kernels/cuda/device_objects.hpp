@@ -28,90 +28,63 @@ constexpr std::size_t aligned(std::size_t size_bytes) {
   return (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// Card memory that only this process uses.
-class DeviceBuffer {
+/// An object of the driver, which `kRelease` releases. Empty by default and after a move.
+template <class Handle, auto kRelease>
+class Owned {
  public:
-  DeviceBuffer() = default;
-  static Result<DeviceBuffer> allocate(const Context& context, std::size_t size_bytes);
-  DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
-  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
-    swap(other);
+  Owned() = default;
+  Owned(const Context& context, Handle handle) : driver_(&context.driver()), handle_(handle) {}
+  Owned(Owned&& other) noexcept
+      : driver_(other.driver_), handle_(std::exchange(other.handle_, Handle{})) {}
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(driver_, other.driver_);
+    std::swap(handle_, other.handle_);
     return *this;
   }
-  ~DeviceBuffer();
-
-  std::byte* data() const { return device_pointer<>(pointer_); }
-  std::size_t size_bytes() const { return size_bytes_; }
-
- private:
-  void swap(DeviceBuffer& other) noexcept {
-    std::swap(context_, other.context_);
-    std::swap(pointer_, other.pointer_);
-    std::swap(size_bytes_, other.size_bytes_);
+  /// Ignores driver errors: after a fault every driver call fails and the process is about to end.
+  ~Owned() {
+    if (handle_ != Handle{}) (void)(driver_->*kRelease)(handle_);
   }
 
-  const Context* context_ = nullptr;
-  CUdeviceptr pointer_ = 0;
-  std::size_t size_bytes_ = 0;
-};
-
-/// Pinned host memory that the card can read and write.
-class PinnedBuffer {
- public:
-  PinnedBuffer() = default;
-  static Result<PinnedBuffer> allocate(const Context& context, std::size_t size_bytes);
-  PinnedBuffer(PinnedBuffer&& other) noexcept { swap(other); }
-  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
-    swap(other);
-    return *this;
-  }
-  ~PinnedBuffer();
-
-  std::byte* data() const { return data_; }
-  std::size_t size_bytes() const { return size_bytes_; }
+  Handle get() const { return handle_; }
 
  private:
-  void swap(PinnedBuffer& other) noexcept {
-    std::swap(context_, other.context_);
-    std::swap(data_, other.data_);
-    std::swap(size_bytes_, other.size_bytes_);
-  }
-
-  const Context* context_ = nullptr;
-  std::byte* data_ = nullptr;
-  std::size_t size_bytes_ = 0;
+  const Driver* driver_ = nullptr;
+  Handle handle_ = {};
 };
 
-class Stream {
- public:
-  enum class Priority { Normal, High };
-  static Result<Stream> create(const Context& context, Priority priority);
-  Stream(Stream&& other) noexcept
-      : context_(other.context_), handle_(std::exchange(other.handle_, nullptr)) {}
-  Stream& operator=(Stream&&) = delete;
-  ~Stream();
-  CUstream get() const { return handle_; }
-
- private:
-  Stream(const Context& context, CUstream handle) : context_(&context), handle_(handle) {}
-  const Context* context_;
-  CUstream handle_;
-};
+using Stream = Owned<CUstream, &Driver::cuStreamDestroy>;
+/// The driver clamps priorities that are out of range; the lowest number is the highest priority.
+inline constexpr int kHighestPriority = -5;
+Result<Stream> create_stream(const Context& context, int priority = 0);
 
 /// Reports when the work enqueued before it in a stream is done.
-class Event {
+using Event = Owned<CUevent, &Driver::cuEventDestroy>;
+Result<Event> create_event(const Context& context);
+
+/// Memory with its size; empty if allocated with size 0.
+template <class Address, auto kFree>
+class Buffer {
  public:
-  static Result<Event> create(const Context& context);
-  Event(Event&& other) noexcept
-      : context_(other.context_), handle_(std::exchange(other.handle_, nullptr)) {}
-  Event& operator=(Event&&) = delete;
-  ~Event();
-  CUevent get() const { return handle_; }
+  Buffer() = default;
+  static Result<Buffer> allocate(const Context& context, std::size_t size_bytes);
+
+  std::byte* data() const { return reinterpret_cast<std::byte*>(memory_.get()); }
+  std::size_t size_bytes() const { return size_bytes_; }
 
  private:
-  Event(const Context& context, CUevent handle) : context_(&context), handle_(handle) {}
-  const Context* context_;
-  CUevent handle_;
+  Owned<Address, kFree> memory_;
+  std::size_t size_bytes_ = 0;
 };
+
+/// Card memory that only this process uses.
+using DeviceBuffer = Buffer<CUdeviceptr, &Driver::cuMemFree>;
+template <>
+Result<DeviceBuffer> DeviceBuffer::allocate(const Context& context, std::size_t size_bytes);
+
+/// Pinned host memory that the card can read and write.
+using PinnedBuffer = Buffer<void*, &Driver::cuMemFreeHost>;
+template <>
+Result<PinnedBuffer> PinnedBuffer::allocate(const Context& context, std::size_t size_bytes);
 
 }  // namespace leasehold::cuda

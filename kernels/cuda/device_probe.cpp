@@ -47,10 +47,12 @@ Result<bool> CudaBackend::wgmma_agrees() {
   std::memset(here.data() + a_bytes + b_bytes, 0, sizeof results);
   std::byte* const device_results = on_card.data() + a_bytes + b_bytes;
   KernelLaunch launch =
-      plan_mma_probe(input, {.gate = step_memory_.gate(launcher_->mirror()),
-                             .a = reinterpret_cast<const std::uint16_t*>(on_card.data()),
-                             .b = reinterpret_cast<const std::uint16_t*>(on_card.data() + a_bytes),
-                             .results = reinterpret_cast<std::uint32_t*>(device_results)});
+      plan_mma_probe({.gate = step_memory_.gate(launcher_->mirror()),
+                      .a = reinterpret_cast<const std::uint16_t*>(on_card.data()),
+                      .b = reinterpret_cast<const std::uint16_t*>(on_card.data() + a_bytes),
+                      .results = reinterpret_cast<std::uint32_t*>(device_results),
+                      .steps = input.steps},
+                     input.n_products);
   launcher_->enqueue_internal("probing wgmma", [&] {
     const CUresult copied =
         launcher_->copy_to_device(on_card.data(), here.data(), here.size_bytes());

@@ -16,6 +16,7 @@
 #include "kernels/numerics/ordered_sum.hpp"
 #include "kernels/numerics/rope.hpp"
 #include "kernels/op_args.hpp"
+#include "kernels/quant/element.hpp"
 #include "kernels/quant/tensor_type.hpp"
 
 static_assert(__cplusplus >= 202002L);

@@ -40,7 +40,7 @@ class KernelParams {
 };
 
 struct KernelLaunch {
-  const char* kernel;  ///< Its name in the image, a literal.
+  const char* kernel;  ///< Its name in the image; lives as long as the program.
   GridSize grid;
   std::uint32_t block_threads;
   std::uint32_t shared_bytes = 0;  ///< Dynamic.

@@ -28,7 +28,7 @@ Result<KernelLibrary> KernelLibrary::load(const Context& context) {
     CUmodule module = nullptr;
     const CUresult result = context.driver().cuModuleLoadData(&module, image.bytes.data());
     if (result == CUDA_SUCCESS) {
-      library.modules_.push_back(module);
+      library.modules_.emplace_back(context, module);
       continue;
     }
     const std::string why =
@@ -42,15 +42,11 @@ Result<KernelLibrary> KernelLibrary::load(const Context& context) {
   return library;
 }
 
-KernelLibrary::~KernelLibrary() {
-  for (const CUmodule module : modules_) (void)context_->driver().cuModuleUnload(module);
-}
-
 Result<KernelLibrary::Entry> KernelLibrary::look_up(const char* name) const {
   const Driver& driver = context_->driver();
-  for (const CUmodule module : modules_) {
+  for (const auto& module : modules_) {
     CUfunction function = nullptr;
-    if (driver.cuModuleGetFunction(&function, module, name) != CUDA_SUCCESS) continue;
+    if (driver.cuModuleGetFunction(&function, module.get(), name) != CUDA_SUCCESS) continue;
     int allowed = 0;
     TRY(check(driver,
               driver.cuFuncGetAttribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ipc/cuda/context.hpp"
+#include "kernels/cuda/device_objects.hpp"
 
 namespace leasehold::cuda {
 
@@ -15,9 +15,6 @@ class KernelLibrary {
  public:
   /// Loads every image. Errors: DeviceUnsupported if none has code for this card.
   static Result<KernelLibrary> load(const Context& context);
-  KernelLibrary(KernelLibrary&& other) noexcept = default;
-  KernelLibrary& operator=(KernelLibrary&&) = delete;
-  ~KernelLibrary();
 
   /// Returns the function `name`, configured for `shared_bytes` of dynamic shared memory. Errors:
   /// DeviceUnsupported if no image has the function; the driver's error if the card has less shared
@@ -34,8 +31,8 @@ class KernelLibrary {
   Result<Entry> look_up(const char* name) const;
 
   const Context* context_;
-  std::vector<CUmodule> modules_;
-  std::unordered_map<std::string_view, Entry> functions_;  // names are literals
+  std::vector<Owned<CUmodule, &Driver::cuModuleUnload>> modules_;
+  std::unordered_map<std::string_view, Entry> functions_;  // names live as long as the program
 };
 
 }  // namespace leasehold::cuda

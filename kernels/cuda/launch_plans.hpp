@@ -22,7 +22,7 @@ LaunchStatus CudaBackend::launch_all(const LaunchContext& context, UnitLabel fir
       count = launches.size();
       if (i >= count) return CUDA_SUCCESS;
       if (mode_ == Mode::Launch) return launcher_->enqueue(launches[i]);
-      recorder_.add(launches[i], context.layer);
+      record(launches[i], context.layer);
       return CUDA_SUCCESS;
     };
     status.live &= launcher_->unit(*context.gates, label, leasehold::name(label.site), run).live;

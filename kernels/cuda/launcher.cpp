@@ -14,58 +14,28 @@ constexpr std::uint32_t kValues = 64;
 
 }  // namespace
 
-struct Launcher::Resources {
-  KernelLibrary library;
-  Stream stream;
-  Stream side_stream;
-  DeviceBuffer mirror;
-  PinnedBuffer values;
-  PinnedBuffer seen;
-  std::vector<Event> events;
-  Event mirror_written;
-  Event end;
-};
-
 Result<std::unique_ptr<Launcher>> Launcher::create(const Context& context, const ThreadGate& gate,
-                                                   Config config) {
+                                                   std::uint32_t max_in_flight) {
   TRY(context.make_current());
-  KernelLibrary library = TRY(KernelLibrary::load(context));
-  Stream stream = TRY(Stream::create(context, Stream::Priority::Normal));
-  Stream side_stream = TRY(Stream::create(context, Stream::Priority::High));
-  DeviceBuffer mirror = TRY(DeviceBuffer::allocate(context, sizeof(device::GateMirror)));
-  PinnedBuffer values = TRY(PinnedBuffer::allocate(context, kValues * sizeof(device::GateMirror)));
-  PinnedBuffer seen = TRY(PinnedBuffer::allocate(context, sizeof(GraphProgress)));
-  std::vector<Event> events;
-  for (std::uint32_t i = 0; i < config.max_in_flight; ++i)
-    events.push_back(TRY(Event::create(context)));
-  Event mirror_written = TRY(Event::create(context));
-  Event end = TRY(Event::create(context));
-  *reinterpret_cast<GraphProgress*>(seen.data()) = 0;
-  TRY(check(context.driver(),
-            context.driver().cuMemsetD8Async(device_address(mirror.data()), 0,
-                                             sizeof(device::GateMirror), stream.get()),
-            "clearing the gate's mirror"));
-  return std::unique_ptr<Launcher>(
-      new Launcher(context, gate, config,
-                   Resources{std::move(library), std::move(stream), std::move(side_stream),
-                             std::move(mirror), std::move(values), std::move(seen),
-                             std::move(events), std::move(mirror_written), std::move(end)}));
+  std::unique_ptr<Launcher> launcher(
+      new Launcher(context, gate, TRY(KernelLibrary::load(context))));
+  TRY(launcher->allocate(max_in_flight));
+  return launcher;
 }
 
-Launcher::Launcher(const Context& context, const ThreadGate& gate, Config config,
-                   Resources resources)
-    : context_(&context),
-      gate_(gate),
-      config_(config),
-      library_(std::move(resources.library)),
-      stream_(std::move(resources.stream)),
-      side_stream_(std::move(resources.side_stream)),
-      mirror_(std::move(resources.mirror)),
-      values_(std::move(resources.values)),
-      graph_progress_(std::move(resources.seen)),
-      events_(std::move(resources.events)),
-      mirror_written_(std::move(resources.mirror_written)),
-      end_(std::move(resources.end)) {}
+Result<void> Launcher::allocate(std::uint32_t max_in_flight) {
+  stream_ = TRY(create_stream(*context_));
+  side_stream_ = TRY(create_stream(*context_, kHighestPriority));
+  mirror_ = TRY(DeviceBuffer::allocate(*context_, sizeof(device::GateMirror)));
+  values_ = TRY(PinnedBuffer::allocate(*context_, kValues * sizeof(device::GateMirror)));
+  graph_progress_ = TRY(PinnedBuffer::allocate(*context_, sizeof(GraphProgress)));
+  for (std::uint32_t i = 0; i < max_in_flight; ++i) events_.push_back(TRY(create_event(*context_)));
+  mirror_written_ = TRY(create_event(*context_));
+  end_ = TRY(create_event(*context_));
+  *graph_progress() = 0;
+  return check(context_->driver(), clear(mirror_.data(), mirror_.size_bytes()),
+               "clearing the gate's mirror");
+}
 
 const device::GateMirror* Launcher::mirror() const {
   return reinterpret_cast<const device::GateMirror*>(mirror_.data());

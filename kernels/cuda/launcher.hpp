@@ -36,15 +36,9 @@ using GraphProgress = std::uint64_t;
 
 class Launcher {
  public:
-  struct Config {
-    /// Launches in the stream at once. A lower number drains the card sooner, but the host must
-    /// stay ahead of the shortest kernels.
-    std::uint32_t max_in_flight = 8;
-  };
-
   /// The context and the gate's worker segment, table and stop flags outlive it.
   static Result<std::unique_ptr<Launcher>> create(const Context& context, const ThreadGate& gate,
-                                                  Config config);
+                                                  std::uint32_t max_in_flight);
 
   const device::GateMirror* mirror() const;
   /// Whether the mirror stopped all kernels since the last call. Some blocks of a kernel may then
@@ -98,11 +92,11 @@ class Launcher {
   void fail_with(Error error);
   std::uint64_t units_run() const { return gate_.units_run(); }
   KernelLibrary& library() { return library_; }
-  const Context& context() const { return *context_; }
 
  private:
-  struct Resources;
-  Launcher(const Context& context, const ThreadGate& gate, Config config, Resources resources);
+  Launcher(const Context& context, const ThreadGate& gate, KernelLibrary library)
+      : context_(&context), gate_(gate), library_(std::move(library)) {}
+  Result<void> allocate(std::uint32_t max_in_flight);
 
   void record_failure(CUresult result, std::string_view action);
   void make_room(const GateSet& set, UnitLabel label);
@@ -115,7 +109,6 @@ class Launcher {
 
   const Context* context_;
   ThreadGate gate_;
-  Config config_;
   KernelLibrary library_;
   Stream stream_;
   Stream side_stream_;

@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <utility>
+#include <algorithm>
+#include <bit>
 
 namespace leasehold::cuda {
 namespace {
+
+// Attention's grid grows with the positions; blocks beyond a row's end return at once.
+constexpr std::uint32_t kMinPositions = 256;
 
 /// Adds nodes to a graph; each depends on the previous one.
 class Chain {
@@ -88,44 +92,42 @@ Result<void> add_segment(Chain& chain, [[maybe_unused]] const Context& context,
                          [[maybe_unused]] KernelLibrary& library, const StepGraph::Plan& plan,
                          std::uint32_t index) {
   const GraphSegment& segment = plan.segments[index];
-  if (!plan.is_gated) return chain.add_all(segment.launches);
+  if (!plan.gate) return chain.add_all(segment);
 #if LEASEHOLD_CUDA_CONDITIONAL_NODES
   if (context.driver().has_conditional_nodes()) {
     const CUgraphConditionalHandle condition = TRY(chain.new_condition());
-    TRY(chain.add(plan.gate(plan.gate_context, index, condition)));
+    TRY(chain.add(plan.gate(index, condition)));
     Chain body(context, library, TRY(chain.add_if(condition)));
-    return body.add_all(segment.launches);
+    return body.add_all(segment);
   }
 #endif
-  TRY(chain.add(plan.gate(plan.gate_context, index, 0)));
-  return chain.add_all(segment.launches);
+  TRY(chain.add(plan.gate(index, 0)));
+  return chain.add_all(segment);
 }
 
 }  // namespace
 
+GraphShape GraphShape::bucket_for(std::uint32_t n_rows, std::uint32_t longest) {
+  return {.n_rows = std::bit_ceil(n_rows),
+          .longest = std::bit_ceil(std::max(longest, kMinPositions))};
+}
+
 Result<StepGraph> StepGraph::make(const Context& context, KernelLibrary& library,
                                   const Plan& plan) {
   const Driver& driver = context.driver();
-  StepGraph graph(context);
+  StepGraph graph;
   graph.bound_to_.assign(plan.bound_to.begin(), plan.bound_to.end());
-  TRY(check(driver, driver.cuGraphCreate(&graph.graph_, 0), "creating a graph"));
-  Chain chain(context, library, graph.graph_);
+  CUgraph created = nullptr;
+  TRY(check(driver, driver.cuGraphCreate(&created, 0), "creating a graph"));
+  graph.graph_ = {context, created};
+  Chain chain(context, library, created);
   for (std::uint32_t i = 0; i < plan.segments.size(); ++i)
     TRY(add_segment(chain, context, library, plan, i));
-  TRY(check(driver, driver.cuGraphInstantiateWithFlags(&graph.exec_, graph.graph_, 0),
+  CUgraphExec exec = nullptr;
+  TRY(check(driver, driver.cuGraphInstantiateWithFlags(&exec, created, 0),
             "instantiating a graph"));
+  graph.exec_ = {context, exec};
   return graph;
-}
-
-StepGraph::StepGraph(StepGraph&& other) noexcept
-    : context_(other.context_),
-      graph_(std::exchange(other.graph_, nullptr)),
-      exec_(std::exchange(other.exec_, nullptr)),
-      bound_to_(std::move(other.bound_to_)) {}
-
-StepGraph::~StepGraph() {
-  if (exec_ != nullptr) (void)context_->driver().cuGraphExecDestroy(exec_);
-  if (graph_ != nullptr) (void)context_->driver().cuGraphDestroy(graph_);
 }
 
 Result<void> StepGraph::check_bound(std::span<const LeaseDependency> leases) const {

@@ -14,6 +14,8 @@
 /// conditional graph nodes.
 #pragma once
 
+#include <compare>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -24,40 +26,42 @@
 
 namespace leasehold::cuda {
 
-/// Launches that run or are skipped together.
-struct GraphSegment {
-  std::vector<KernelLaunch> launches;
+/// Steps of one shape share a graph: rows and positions, each rounded up to a power of two.
+struct GraphShape {
+  std::uint32_t n_rows = 0;
+  std::uint32_t longest = 0;
+  auto operator<=>(const GraphShape&) const = default;
+
+  /// The smallest shape that holds such a step.
+  static GraphShape bucket_for(std::uint32_t n_rows, std::uint32_t longest);
 };
+
+/// Launches that run or are skipped together.
+using GraphSegment = std::vector<KernelLaunch>;
 
 class StepGraph {
  public:
   struct Plan {
     std::span<const GraphSegment> segments;
     std::span<const LeaseDependency> bound_to;
-    /// Plans the gate before a segment; `condition` belongs to the next node, or is 0.
-    KernelLaunch (*gate)(const void* context, std::uint32_t segment, std::uint64_t condition);
-    const void* gate_context;
-    bool is_gated = true;  ///< False: no gates at all, to measure their cost.
+    /// Plans the gate before a segment; `condition` belongs to the next node, or is 0. Empty: no
+    /// gates at all, to measure their cost.
+    std::function<KernelLaunch(std::uint32_t segment, std::uint64_t condition)> gate;
   };
 
   /// Errors: the driver's.
   static Result<StepGraph> make(const Context& context, KernelLibrary& library, const Plan& plan);
 
-  StepGraph(StepGraph&& other) noexcept;
-  StepGraph& operator=(StepGraph&&) = delete;
-  ~StepGraph();
-
   /// Errors: StaleGraph if any lease (slot and word) differs from those the graph was made under.
   Result<void> check_bound(std::span<const LeaseDependency> leases) const;
 
-  CUgraphExec exec() const { return exec_; }  ///< For the launcher.
+  CUgraphExec exec() const { return exec_.get(); }  ///< For the launcher.
 
  private:
-  explicit StepGraph(const Context& context) : context_(&context) {}
+  StepGraph() = default;
 
-  const Context* context_;
-  CUgraph graph_ = nullptr;
-  CUgraphExec exec_ = nullptr;
+  Owned<CUgraph, &Driver::cuGraphDestroy> graph_;
+  Owned<CUgraphExec, &Driver::cuGraphExecDestroy> exec_;
   std::vector<LeaseDependency> bound_to_;
 };
 

@@ -6,6 +6,11 @@
 
 namespace leasehold::cuda {
 
+struct CandidateRows {
+  device::Candidate* out;        ///< [n_rows, k]
+  std::uint32_t* has_nonfinite;  ///< [n_rows]
+  std::uint32_t k;               ///< kMaxCandidates
+};
 /// The size of a buffer for the largest logits of `n_rows` rows, and the layout within it.
 constexpr std::size_t top_logits_bytes(std::uint32_t n_rows) {
   return n_rows * (device::kMaxCandidates * sizeof(device::Candidate) + sizeof(std::uint32_t));

@@ -55,23 +55,19 @@ RopeAngles yarn_angles(const YarnScaling& scaling);
 void fill_rope_cos_sin(std::span<const RowRef> rows, const RopeAngles& angles,
                        float* cos_sin);  // [n_rows, angles.frequencies.size(), 2]
 
-/// Rotates one pair by its angle, in the written order.
-struct RotatedPair {
-  float first;
-  float second;
-};
-LEASEHOLD_HD inline RotatedPair rotate_pair(float first, float second, float cos, float sin) {
-  return {std::fma(first, cos, -(second * sin)), std::fma(first, sin, second * cos)};
-}
-
-/// The position of pair i in a head: element `first` and the element `stride` after it.
-struct PairOffsets {
-  std::uint32_t first;
-  std::uint32_t stride;
-};
-LEASEHOLD_HD constexpr PairOffsets pair_offsets(RopeStyle style, std::uint32_t i,
-                                                std::uint32_t rope_dim) {
-  return style == RopeStyle::Interleaved ? PairOffsets{2 * i, 1} : PairOffsets{i, rope_dim / 2};
+/// Rotates pair i of a head by its angle, in the written order. The elements of a pair are
+/// neighbours if interleaved, otherwise half of rope_dim apart.
+LEASEHOLD_HD inline void rotate_pair(float* head, RopeStyle style, std::uint32_t i,
+                                     std::uint32_t rope_dim,
+                                     const float* cos_sin) {  // [rope_dim/2, 2]
+  const bool is_interleaved = style == RopeStyle::Interleaved;
+  float& first = head[is_interleaved ? 2 * i : i];
+  float& second = head[is_interleaved ? 2 * i + 1 : i + rope_dim / 2];
+  const float cos = cos_sin[2 * i];
+  const float sin = cos_sin[2 * i + 1];
+  const float rotated = std::fma(first, cos, -(second * sin));
+  second = std::fma(first, sin, second * cos);
+  first = rotated;
 }
 
 }  // namespace leasehold

@@ -25,8 +25,6 @@
 
 namespace leasehold {
 
-inline constexpr std::size_t kSuperBlock = 256;  // elements
-
 /// Byte offsets of a block's fields.
 struct Q2KFields {
   static constexpr std::size_t kScales = 0, kQuants = 16, kD = 80, kDmin = 82;
@@ -65,12 +63,5 @@ LEASEHOLD_HD inline ScaleAndMin q4_scale_and_min(const std::byte* scales, std::s
   return {(both & 15) | read_byte(scales + s - 4) >> 6 << 4,
           both >> 4 | read_byte(scales + s) >> 6 << 4};
 }
-
-/// Each dequantises one block: writes kSuperBlock floats.
-void dequantize_q2_k(const std::byte* block, float* out);
-void dequantize_q3_k(const std::byte* block, float* out);
-void dequantize_q4_k(const std::byte* block, float* out);
-void dequantize_q5_k(const std::byte* block, float* out);
-void dequantize_q6_k(const std::byte* block, float* out);
 
 }  // namespace leasehold

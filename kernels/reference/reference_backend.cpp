@@ -91,14 +91,8 @@ LaunchStatus ReferenceBackend::rope(const LaunchContext& context, const RopeArgs
   const auto rotate_head = [&](const LaunchPermit&, std::size_t unit) {
     const float* cos_sin = args.cos_sin + unit / args.n_heads * pairs * 2;
     float* head = args.x + unit * args.head_dim;
-    for (std::uint32_t i = 0; i < pairs; ++i) {
-      const PairOffsets offsets = pair_offsets(args.style, i, args.rope_dim);
-      float& first = head[offsets.first];
-      float& second = head[offsets.first + offsets.stride];
-      const RotatedPair pair = rotate_pair(first, second, cos_sin[2 * i], cos_sin[2 * i + 1]);
-      first = pair.first;
-      second = pair.second;
-    }
+    for (std::uint32_t i = 0; i < pairs; ++i)
+      rotate_pair(head, args.style, i, args.rope_dim, cos_sin);
   };
   return each_unit(context, label(context, args.site), context.rows.size() * args.n_heads,
                    rotate_head);

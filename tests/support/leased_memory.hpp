@@ -13,6 +13,17 @@
 
 namespace leasehold::testing {
 
+/// Opens the handle through a gate of its own that is always open.
+template <class T>
+T* address_of(Leased<T> handle) {
+  FakeTable open;
+  const auto set = open.step(1);
+  T* address = nullptr;
+  open.gate().run(*set, {LaunchSite::Commit, 0, Touches::TenantMemory},
+                  [&](const LaunchPermit& permit) { address = permit.open(handle); });
+  return address;
+}
+
 class LeasedMemory {
  public:
   explicit LeasedMemory(std::size_t size_bytes)
@@ -23,15 +34,7 @@ class LeasedMemory {
     return mapping_.writable_base() + static_cast<std::ptrdiff_t>(offset_bytes);
   }
 
-  /// The bytes, opened through a gate of its own that is always open.
-  std::byte* bytes() const {
-    FakeTable open;
-    const auto set = open.step(1);
-    std::byte* address = nullptr;
-    open.gate().run(*set, {LaunchSite::Commit, 0, Touches::TenantMemory},
-                    [&](const LaunchPermit& permit) { address = permit.open(at()); });
-    return address;
-  }
+  std::byte* bytes() const { return address_of(at()); }
 
   template <class T>
   void fill(std::span<const T> values, std::size_t offset_bytes = 0) {

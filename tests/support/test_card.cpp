@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "tests/support/fake_table.hpp"
 #include "tests/support/leased_memory.hpp"
 
 namespace leasehold::testing {
@@ -21,18 +20,9 @@ const cuda::Context& test_card() {
   return context;
 }
 
-std::byte* address_behind(Leased<const std::byte> handle) {
-  FakeTable open;
-  const auto set = open.step(1);
-  const std::byte* address = nullptr;
-  open.gate().run(*set, {LaunchSite::Commit, 0, Touches::TenantMemory},
-                  [&](const LaunchPermit& permit) { address = permit.open(handle); });
-  return const_cast<std::byte*>(address);
-}
-
 void DeviceRegistration::add(Leased<const std::byte> at, std::size_t size_bytes) {
   if (!at || size_bytes == 0) return;
-  const auto first = reinterpret_cast<std::uintptr_t>(address_behind(at));
+  const auto first = reinterpret_cast<std::uintptr_t>(address_of(at));
   std::uintptr_t begin = first / kPage * kPage;
   std::uintptr_t end = (first + size_bytes + kPage - 1) / kPage * kPage;
   auto next = pages_.upper_bound(begin);

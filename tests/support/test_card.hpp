@@ -17,9 +17,6 @@ namespace leasehold::testing {
 /// Loads the driver on the first call.
 const cuda::Context& test_card();
 
-/// Returns the address behind a handle, for tests that act as the driver. It does not pass a gate.
-std::byte* address_behind(Leased<const std::byte> handle);
-
 /// Host memory that kernels and copies may use while this object lives. Kernels of the fake driver
 /// reach any memory of the process; a card reaches only registered memory.
 class DeviceRegistration {

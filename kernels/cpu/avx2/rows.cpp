@@ -68,14 +68,7 @@ void add_scaled(float weight, const float* x, float* out, std::size_t n) {
 
 void rope_head(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style) {
   // Scalar: each rotation precedes thousands of products with the same head.
-  for (std::uint32_t i = 0; i < rope_dim / 2; ++i) {
-    const PairOffsets offsets = pair_offsets(style, i, rope_dim);
-    float& first = head[offsets.first];
-    float& second = head[offsets.first + offsets.stride];
-    const RotatedPair pair = rotate_pair(first, second, cos_sin[2 * i], cos_sin[2 * i + 1]);
-    first = pair.first;
-    second = pair.second;
-  }
+  for (std::uint32_t i = 0; i < rope_dim / 2; ++i) rotate_pair(head, style, i, rope_dim, cos_sin);
 }
 
 void store_kv(KvType type, const float* values, std::byte* to, std::size_t n) {

@@ -15,31 +15,34 @@ __device__ __forceinline__ std::uint32_t result_count(const KernelGate& gate,
   return rows * count.per_row;
 }
 
-/// The parameters of a matmul that define its results.
-struct ResultSelection {
-  const std::uint32_t* select;
-  ExpertAssignment experts;
-  std::uint32_t end;          ///< One past the last result.
-  std::uint32_t expert;       ///< The expert whose items are collected.
-  std::uint32_t max_columns;  ///< Columns per block.
-};
+/// The matrix of the block.
+__device__ __forceinline__ std::uint32_t expert_of_block(const ExpertAssignment& experts) {
+  return experts.chosen != nullptr ? blockIdx.y : 0;
+}
 
-/// Run by one warp: appends the expert's next items, ascending, up to `max_columns`, and remembers
-/// where it stopped.
-__device__ __forceinline__ void gather_items(ColumnList& list, const ResultSelection& selection) {
+/// Call once before gather_columns. blockIdx.y counts groups of kColumns results, or experts.
+template <std::uint32_t kColumns>
+__device__ __forceinline__ void start_columns(ColumnList& list, const ExpertAssignment& experts) {
+  if (threadIdx.x == 0) list.next = experts.chosen != nullptr ? 0 : blockIdx.y * kColumns;
+}
+
+/// Run by one warp: appends the expert's next items below `end`, ascending, up to kColumns, and
+/// remembers where it stopped.
+template <std::uint32_t kColumns>
+__device__ __forceinline__ void gather_items(ColumnList& list, const ExpertAssignment& experts,
+                                             std::uint32_t end) {
   std::uint32_t count = 0;
   std::uint32_t first = list.next;
-  while (count < selection.max_columns && first < selection.end) {
+  while (count < kColumns && first < end) {
     const std::uint32_t item = first + lane_of_warp();
-    const bool is_mine = item < selection.end && selection.experts.chosen[item] == selection.expert;
+    const bool is_mine = item < end && experts.chosen[item] == expert_of_block(experts);
     const std::uint32_t mine = __ballot_sync(kAllLanes, is_mine);
     const std::uint32_t index = count + __popc(mine & ((1u << lane_of_warp()) - 1));
-    if (is_mine && index < selection.max_columns) {
-      list.source[index] = item / selection.experts.items_per_x;
+    if (is_mine && index < kColumns) {
+      list.source[index] = item / experts.items_per_x;
       list.target[index] = item;
     }
-    const std::uint32_t left_out =
-        __ballot_sync(kAllLanes, is_mine && index >= selection.max_columns);
+    const std::uint32_t left_out = __ballot_sync(kAllLanes, is_mine && index >= kColumns);
     count += __popc(mine & ~left_out);
     first += left_out == 0 ? kWarp : static_cast<std::uint32_t>(__ffs(left_out)) - 1;
   }
@@ -50,20 +53,22 @@ __device__ __forceinline__ void gather_items(ColumnList& list, const ResultSelec
   }
 }
 
-/// Collects results first … first + max_columns - 1, or the expert's next items. Returns false if
-/// none are left.
-__device__ __forceinline__ bool gather_columns(ColumnList& list, const ResultSelection& selection) {
+/// Collects the block's next kColumns results below `end`, or the expert's next items. Returns
+/// false if none are left.
+template <std::uint32_t kColumns, class Params>
+__device__ __forceinline__ bool gather_columns(ColumnList& list, const Params& p,
+                                               std::uint32_t end) {
   __syncthreads();  // no thread reads the previous columns any more
-  if (selection.experts.chosen != nullptr) {
-    if (warp_of_block() == 0) gather_items(list, selection);
+  if (p.experts.chosen != nullptr) {
+    if (warp_of_block() == 0) gather_items<kColumns>(list, p.experts, end);
   } else {
-    const std::uint32_t left = list.next < selection.end ? selection.end - list.next : 0;
-    for (std::uint32_t i = threadIdx.x; i < selection.max_columns && i < left; i += blockDim.x) {
+    const std::uint32_t left = list.next < end ? end - list.next : 0;
+    for (std::uint32_t i = threadIdx.x; i < kColumns && i < left; i += blockDim.x) {
       const std::uint32_t result = list.next + i;
-      list.source[i] = selection.select != nullptr ? selection.select[result] : result;
+      list.source[i] = p.select != nullptr ? p.select[result] : result;
       list.target[i] = result;
     }
-    if (threadIdx.x == 0) list.count = left < selection.max_columns ? left : selection.max_columns;
+    if (threadIdx.x == 0) list.count = left < kColumns ? left : kColumns;
   }
   __syncthreads();
   return list.count > 0;

@@ -16,7 +16,6 @@
 /// the slices.
 #pragma once
 
-#include "kernels/cuda/device/matmul_columns.cuh"
 #include "kernels/cuda/device/matmul_stage.cuh"
 
 namespace leasehold::device {
@@ -42,6 +41,7 @@ struct FewRows {
   static constexpr WeightChunk kChunk = kWeightChunk<kType>;
   static constexpr RingShape kRing = few_rows_ring(kTiles);
   static constexpr std::uint32_t kThreads = 128;
+  static constexpr std::uint32_t kRows = kRing.weight_rows;
   static constexpr std::uint32_t kColumns = kTiles * kTileRows;
   static constexpr std::uint32_t kXBytes = kColumns * kChunk.columns * 2;
   static constexpr std::uint32_t kWarpBytes = kWarpRows * kChunk.slot_bytes;
@@ -197,48 +197,19 @@ struct FewRows {
   }
 };
 
-template <TensorType kType, std::uint32_t kTiles>
-__device__ __forceinline__ void matmul_few(const MatmulParams& p) {
-  using Kernel = FewRows<kType, kTiles>;
-  const std::uint32_t end = result_count(p.gate, p.count);
-  if (block_engine_is_stopped(p.gate)) return;
-  auto& list = *reinterpret_cast<ColumnList*>(dynamic_shared());
-  const bool is_experts = p.experts.chosen != nullptr;
-  const std::uint32_t expert = is_experts ? blockIdx.y : 0;
-  if (threadIdx.x == 0) list.next = is_experts ? 0 : p.first + blockIdx.y * Kernel::kColumns;
-  const ResultSelection selection = {.select = p.select,
-                                     .experts = p.experts,
-                                     .end = end,
-                                     .expert = expert,
-                                     .max_columns = Kernel::kColumns};
-  const WarpWeights weights = {.weights = p.weights + expert * p.n_out * p.row_bytes,
-                               .row_bytes = p.row_bytes,
-                               .first_row = blockIdx.x * 64 + warp_of_block() * kWarpRows,
-                               .n_out = p.n_out};
-  const Kernel kernel = {.p = p,
-                         .list = list,
-                         .ring = dynamic_shared() + kListBytes,
-                         .weights = weights,
-                         .copies = WeightCopies<kType>(weights)};
-  while (gather_columns(list, selection)) {
-    kernel.run();
-    if (!is_experts) return;
-  }
-}
-
 }  // namespace leasehold::device
 
 /// The kernels of one type, by tiles of x.
 #define LEASEHOLD_MATMUL_FEW(kType, name)                         \
   LEASEHOLD_KERNEL(lh_matmul_few_##name##_1, MatmulParams, 128) { \
-    matmul_few<TensorType::kType, 1>(p);                          \
+    run_matmul<FewRows<TensorType::kType, 1>>(p);                 \
   }                                                               \
   LEASEHOLD_KERNEL(lh_matmul_few_##name##_2, MatmulParams, 128) { \
-    matmul_few<TensorType::kType, 2>(p);                          \
+    run_matmul<FewRows<TensorType::kType, 2>>(p);                 \
   }                                                               \
   LEASEHOLD_KERNEL(lh_matmul_few_##name##_4, MatmulParams, 128) { \
-    matmul_few<TensorType::kType, 4>(p);                          \
+    run_matmul<FewRows<TensorType::kType, 4>>(p);                 \
   }                                                               \
   LEASEHOLD_KERNEL(lh_matmul_few_##name##_8, MatmulParams, 128) { \
-    matmul_few<TensorType::kType, 8>(p);                          \
+    run_matmul<FewRows<TensorType::kType, 8>>(p);                 \
   }

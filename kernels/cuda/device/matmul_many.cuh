@@ -14,16 +14,17 @@
 /// Sums have the order of matmul_few.cuh: the same bits, if wgmma adds as mma.sync does.
 #pragma once
 
-#include "kernels/cuda/device/matmul_columns.cuh"
 #include "kernels/cuda/device/matmul_stage.cuh"
 
 namespace leasehold::device {
 
-template <TensorType kType, std::uint32_t kColumns>
+template <TensorType kType, std::uint32_t kBlockColumns>
 struct ManyRows {
   static constexpr WeightChunk kChunk = kWeightChunk<kType>;
+  static constexpr std::uint32_t kColumns = kBlockColumns;
   static constexpr RingShape kRing = many_rows_ring(kColumns);
   static constexpr std::uint32_t kThreads = 256;
+  static constexpr std::uint32_t kRows = kRing.weight_rows;
   static constexpr std::uint32_t kXBytes = kColumns * kChunk.columns * 2;
   static constexpr std::uint32_t kWarpBytes = kWarpRows * kChunk.slot_bytes;
   static constexpr std::uint32_t kStageBytes = stage_bytes(kChunk, kRing);
@@ -142,31 +143,7 @@ struct ManyRows {
 template <TensorType kType, std::uint32_t kColumns>
 __device__ __forceinline__ void matmul_many(const MatmulParams& p) {
 #if defined(LEASEHOLD_SIMT) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  using Kernel = ManyRows<kType, kColumns>;
-  const std::uint32_t end = result_count(p.gate, p.count);
-  if (block_engine_is_stopped(p.gate)) return;
-  auto& list = *reinterpret_cast<ColumnList*>(dynamic_shared());
-  const bool is_experts = p.experts.chosen != nullptr;
-  const std::uint32_t expert = is_experts ? blockIdx.y : 0;
-  if (threadIdx.x == 0) list.next = is_experts ? 0 : p.first + blockIdx.y * kColumns;
-  const ResultSelection selection = {.select = p.select,
-                                     .experts = p.experts,
-                                     .end = end,
-                                     .expert = expert,
-                                     .max_columns = kColumns};
-  const WarpWeights weights = {.weights = p.weights + expert * p.n_out * p.row_bytes,
-                               .row_bytes = p.row_bytes,
-                               .first_row = blockIdx.x * 128 + warp_of_block() * kWarpRows,
-                               .n_out = p.n_out};
-  const Kernel kernel = {.p = p,
-                         .list = list,
-                         .ring = dynamic_shared() + kListBytes,
-                         .weights = weights,
-                         .copies = WeightCopies<kType>(weights)};
-  while (gather_columns(list, selection)) {
-    kernel.run();
-    if (!is_experts) return;
-  }
+  run_matmul<ManyRows<kType, kColumns>>(p);
 #else
   __trap();  // unreachable: no plan names this kernel for such a card
 #endif

@@ -45,7 +45,6 @@ struct MatmulParams {
   std::uint32_t* counters;  ///< [row tiles], zero between launches; split launches only
   std::uint32_t n_out;
   std::uint32_t accumulate;  ///< Not 0: adds to out.
-  std::uint32_t first;       ///< The first result of the launch.
   ResultCount count;
 };
 
@@ -61,7 +60,6 @@ struct FloatMatmulParams {
   std::uint32_t n_out;
   std::uint32_t n_in;
   std::uint32_t accumulate;
-  std::uint32_t first;
   ResultCount count;
 };
 

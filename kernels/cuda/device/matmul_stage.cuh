@@ -8,8 +8,7 @@
 #pragma once
 
 #include "kernels/cuda/device/dequantize.cuh"
-#include "kernels/cuda/device/matmul_params.hpp"
-#include "kernels/cuda/device/warp_collectives.cuh"
+#include "kernels/cuda/device/matmul_columns.cuh"
 
 namespace leasehold::device {
 
@@ -159,6 +158,29 @@ __device__ __forceinline__ GroupFragments load_group(const StagedRows& rows, std
   load8<kType, kIsPlain>(g, rows.upper, group, t, rows.left);
   load8<kType, kIsPlain>(g_plus_8, rows.lower, group, t, rows.left);
   return {{{g[0], g_plus_8[0], g[1], g_plus_8[1]}, {g[2], g_plus_8[2], g[3], g_plus_8[3]}}};
+}
+
+/// Runs `Kernel` (FewRows or ManyRows) for all columns of the block.
+template <class Kernel>
+__device__ __forceinline__ void run_matmul(const MatmulParams& p) {
+  const std::uint32_t end = result_count(p.gate, p.count);
+  if (block_engine_is_stopped(p.gate)) return;
+  auto& list = *reinterpret_cast<ColumnList*>(dynamic_shared());
+  start_columns<Kernel::kColumns>(list, p.experts);
+  const WarpWeights weights = {
+      .weights = p.weights + expert_of_block(p.experts) * p.n_out * p.row_bytes,
+      .row_bytes = p.row_bytes,
+      .first_row = blockIdx.x * Kernel::kRows + warp_of_block() * kWarpRows,
+      .n_out = p.n_out};
+  const Kernel kernel = {.p = p,
+                         .list = list,
+                         .ring = dynamic_shared() + kListBytes,
+                         .weights = weights,
+                         .copies = decltype(Kernel::copies)(weights)};
+  while (gather_columns<Kernel::kColumns>(list, p, end)) {
+    kernel.run();
+    if (p.experts.chosen == nullptr) return;
+  }
 }
 
 }  // namespace leasehold::device

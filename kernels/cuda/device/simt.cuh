@@ -5,7 +5,7 @@
 /// use only these parts of CUDA:
 ///   - C++ keywords (`__device__`, `__shared__`, threadIdx …)
 ///   - `__syncthreads`, `__syncwarp`, `__threadfence`
-///   - the `_sync` shuffles and votes, and atomicAdd on 32 bits
+///   - `__shfl_sync`, `__shfl_xor_sync`, `__ballot_sync`, and atomicAdd on 32 bits
 ///   - the small functions in tests/support/simt/cuda_builtins.hpp
 ///   - the functions declared here and in wgmma.cuh
 ///
@@ -36,9 +36,6 @@ __device__ __forceinline__ std::byte* dynamic_shared() {
 
 /// Converts between IEEE half and float, rounding to nearest even; two halves in one word, the
 /// first low.
-__device__ __forceinline__ std::uint16_t half_bits(float x) {
-  return __half_as_ushort(__float2half_rn(x));
-}
 __device__ __forceinline__ float half_value(std::uint16_t bits) {
   return __half2float(__ushort_as_half(bits));
 }

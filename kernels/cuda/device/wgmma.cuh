@@ -57,41 +57,10 @@ template <int kColumns>
 __device__ __forceinline__ void wgmma_64x16(float (&d)[kColumns / 2], const std::uint32_t (&a)[4],
                                             const std::byte* b_shared, std::uint32_t lbo_bytes,
                                             std::uint32_t sbo_bytes) {
-  static_assert(kColumns == 8 || kColumns == 16 || kColumns == 32 || kColumns == 64 ||
-                kColumns == 128);
+  static_assert(kColumns == 64 || kColumns == 128);
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   const std::uint64_t b = wgmma_descriptor(b_shared, lbo_bytes, sbo_bytes);
-  if constexpr (kColumns == 8) {
-    asm volatile(
-        "{ .reg .pred p; setp.ne.b32 p, 1, 0; "
-        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {"
-        "%0,%1,%2,%3}, "
-        "{%4,%5,%6,%7}, %8, p, 1, 1, 0; }"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)
-        : "memory");
-  } else if constexpr (kColumns == 16) {
-    asm volatile(
-        "{ .reg .pred p; setp.ne.b32 p, 1, 0; "
-        "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {"
-        "%0,%1,%2,%3,%4,%5,%6,%7}, "
-        "{%8,%9,%10,%11}, %12, p, 1, 1, 0; }"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-          "+f"(d[7])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)
-        : "memory");
-  } else if constexpr (kColumns == 32) {
-    asm volatile(
-        "{ .reg .pred p; setp.ne.b32 p, 1, 0; "
-        "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {"
-        "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, "
-        "{%16,%17,%18,%19}, %20, p, 1, 1, 0; }"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-          "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
-          "+f"(d[14]), "+f"(d[15])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)
-        : "memory");
-  } else if constexpr (kColumns == 64) {
+  if constexpr (kColumns == 64) {
     asm volatile(
         "{ .reg .pred p; setp.ne.b32 p, 1, 0; "
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
@@ -105,7 +74,7 @@ __device__ __forceinline__ void wgmma_64x16(float (&d)[kColumns / 2], const std:
           "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)
         : "memory");
-  } else if constexpr (kColumns == 128) {
+  } else {
     asm volatile(
         "{ .reg .pred p; setp.ne.b32 p, 1, 0; "
         "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"

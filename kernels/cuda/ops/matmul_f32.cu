@@ -33,19 +33,12 @@ template <std::uint32_t kColumns>
 __device__ __forceinline__ void matmul_f32(const FloatMatmulParams& p, ColumnList& list) {
   const std::uint32_t end = result_count(p.gate, p.count);
   if (block_engine_is_stopped(p.gate)) return;
-  const bool is_experts = p.experts.chosen != nullptr;
-  const std::uint32_t expert = is_experts ? blockIdx.y : 0;
-  if (threadIdx.x == 0) list.next = is_experts ? 0 : p.first + blockIdx.y * kColumns;
-  const ResultSelection selection = {.select = p.select,
-                                     .experts = p.experts,
-                                     .end = end,
-                                     .expert = expert,
-                                     .max_columns = kColumns};
+  start_columns<kColumns>(list, p.experts);
   const std::uint32_t output = blockIdx.x * 4 + warp_of_block();
-  const float* weights = p.weights + (std::size_t{expert} * p.n_out + output) * p.n_in;
-  while (gather_columns(list, selection)) {
-    if (output < p.n_out) float_products<kColumns>(p, list, weights, output);
-    if (!is_experts) return;
+  const std::size_t row = std::size_t{expert_of_block(p.experts)} * p.n_out + output;
+  while (gather_columns<kColumns>(list, p, end)) {
+    if (output < p.n_out) float_products<kColumns>(p, list, p.weights + row * p.n_in, output);
+    if (p.experts.chosen == nullptr) return;
   }
 }
 

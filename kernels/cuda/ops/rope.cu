@@ -8,16 +8,6 @@ namespace leasehold::device {
 
 inline constexpr std::uint32_t kHeadsPerBlock = 4;
 
-__device__ __forceinline__ void rotate_pair_in_place(float* head, RopeStyle style, std::uint32_t i,
-                                                     std::uint32_t rope_dim, const float* cos_sin) {
-  const PairOffsets offsets = pair_offsets(style, i, rope_dim);
-  float& first = head[offsets.first];
-  float& second = head[offsets.first + offsets.stride];
-  const RotatedPair pair = rotate_pair(first, second, cos_sin[2 * i], cos_sin[2 * i + 1]);
-  first = pair.first;
-  second = pair.second;
-}
-
 /// One thread per pair. Grid: pairs of a row / 128, rows.
 LEASEHOLD_KERNEL(lh_rope, RopeParams, 128) {
   if (engine_is_stopped(p.gate)) return;
@@ -26,8 +16,7 @@ LEASEHOLD_KERNEL(lh_rope, RopeParams, 128) {
   const std::uint32_t unit = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= row_count(p.gate) || unit >= p.n_heads * pairs) return;
   float* head = p.x + (std::size_t{row} * p.n_heads + unit / pairs) * p.head_dim;
-  rotate_pair_in_place(head, p.style, unit % pairs, p.rope_dim,
-                       p.cos_sin + std::size_t{row} * pairs * 2);
+  rotate_pair(head, p.style, unit % pairs, p.rope_dim, p.cos_sin + std::size_t{row} * pairs * 2);
 }
 
 /// Processes one head in a warp's shared memory: applies the norm if there is a weight, and the
@@ -45,7 +34,7 @@ __device__ __forceinline__ void prepare_head(const RopeKvAppendParams& p, const 
   const std::uint32_t pairs = p.rope_dim / 2;
   const float* cos_sin = p.cos_sin + std::size_t{row} * pairs * 2;
   for (std::uint32_t i = lane; i < pairs; i += kWarp)
-    rotate_pair_in_place(head, p.style, i, p.rope_dim, cos_sin);
+    rotate_pair(head, p.style, i, p.rope_dim, cos_sin);
   __syncwarp();
 }
 

@@ -1,5 +1,5 @@
-/// The names of the matmul kernels by weight type. The names are literals, so launches may keep
-/// them.
+/// The names of the matmul kernels by weight type. They live as long as the program, so launches
+/// may keep them.
 #pragma once
 
 #include <cstdint>

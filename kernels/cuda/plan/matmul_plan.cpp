@@ -5,6 +5,7 @@
 #include "common/expects.hpp"
 #include "kernels/cuda/device/weight_chunks.hpp"
 #include "kernels/cuda/plan/matmul_kernels.hpp"
+#include "kernels/cuda/plan/plan_context.hpp"
 
 namespace leasehold::cuda {
 namespace {
@@ -16,10 +17,6 @@ constexpr std::uint32_t kFewWeightRows = 64;  ///< Per block.
 constexpr std::uint32_t kManyWeightRows = 128;
 constexpr std::uint32_t kFloatOutputs = 4;
 constexpr std::uint32_t kTileChoices[] = {1, 2, 4, 8};
-
-std::uint32_t groups(std::uint32_t n, std::uint32_t of) {
-  return (n + of - 1) / of;
-}
 
 /// A kernel has some static shared memory in addition to the dynamic part of its launch.
 bool fits(std::uint32_t dynamic_bytes, const DeviceProperties& card) {
@@ -33,7 +30,8 @@ bool is_experts(const MatmulOperands& operands) {
 
 /// The approximate number of results per matrix.
 std::uint32_t results_together(const MatmulOperands& operands) {
-  return is_experts(operands) ? groups(operands.n_results, operands.n_experts) : operands.n_results;
+  return is_experts(operands) ? blocks_for(operands.n_results, operands.n_experts)
+                              : operands.n_results;
 }
 
 /// The fewest tiles that hold the results, limited by the card's shared memory.
@@ -54,7 +52,8 @@ std::uint32_t tiles_for(const MatmulOperands& operands, const DeviceProperties& 
 std::uint32_t many_columns(const MatmulOperands& operands, const DeviceProperties& card) {
   const std::uint32_t together = results_together(operands);
   if (!card.has_wgmma || together <= kFewRows) return 0;
-  const std::uint32_t wide_blocks = groups(operands.n_out, kManyWeightRows) * groups(together, 128);
+  const std::uint32_t wide_blocks =
+      blocks_for(operands.n_out, kManyWeightRows) * blocks_for(together, 128);
   const std::uint32_t columns = wide_blocks < card.n_sms ? 64 : 128;
   const device::RingShape ring = device::many_rows_ring(columns);
   const std::uint32_t bytes = device::ring_bytes(device::weight_chunk(operands.type), ring);
@@ -65,7 +64,7 @@ std::uint32_t many_columns(const MatmulOperands& operands, const DevicePropertie
 bool is_split(const MatmulOperands& operands, const DeviceProperties& card) {
   return operands.type != TensorType::F32 && !is_experts(operands) &&
          operands.n_results <= tiles_for(operands, card) * kTileRows &&
-         groups(operands.n_out, kFewWeightRows) < card.n_sms &&
+         blocks_for(operands.n_out, kFewWeightRows) < card.n_sms &&
          device::slice_count(operands.n_in) > 1;
 }
 
@@ -83,19 +82,18 @@ device::MatmulParams params_of(const MatmulOperands& operands, const MatmulScrat
           .counters = nullptr,
           .n_out = operands.n_out,
           .accumulate = operands.accumulate ? 1u : 0u,
-          .first = 0,
           .count = operands.count};
 }
 
 std::uint32_t grid_y(const MatmulOperands& operands, std::uint32_t columns) {
-  return is_experts(operands) ? operands.n_experts : groups(operands.n_results, columns);
+  return is_experts(operands) ? operands.n_experts : blocks_for(operands.n_results, columns);
 }
 
 KernelLaunch few_launch(const MatmulOperands& operands, const MatmulScratch& scratch,
                         const DeviceProperties& card) {
   const std::uint32_t tiles = tiles_for(operands, card);
   device::MatmulParams params = params_of(operands, scratch);
-  GridSize grid = {.x = groups(operands.n_out, kFewWeightRows),
+  GridSize grid = {.x = blocks_for(operands.n_out, kFewWeightRows),
                    .y = grid_y(operands, tiles * kTileRows)};
   if (scratch.partials != nullptr && is_split(operands, card)) {
     params.partials = scratch.partials;
@@ -112,12 +110,13 @@ KernelLaunch few_launch(const MatmulOperands& operands, const MatmulScratch& scr
 
 KernelLaunch many_launch(const MatmulOperands& operands, const MatmulScratch& scratch,
                          std::uint32_t columns) {
-  return {.kernel = many_rows_kernel(operands.type, columns),
-          .grid = {.x = groups(operands.n_out, kManyWeightRows), .y = grid_y(operands, columns)},
-          .block_threads = 256,
-          .shared_bytes = device::ring_bytes(device::weight_chunk(operands.type),
-                                             device::many_rows_ring(columns)),
-          .params = KernelParams(params_of(operands, scratch))};
+  return {
+      .kernel = many_rows_kernel(operands.type, columns),
+      .grid = {.x = blocks_for(operands.n_out, kManyWeightRows), .y = grid_y(operands, columns)},
+      .block_threads = 256,
+      .shared_bytes =
+          device::ring_bytes(device::weight_chunk(operands.type), device::many_rows_ring(columns)),
+      .params = KernelParams(params_of(operands, scratch))};
 }
 
 KernelLaunch float_launch(const MatmulOperands& operands) {
@@ -133,10 +132,9 @@ KernelLaunch float_launch(const MatmulOperands& operands) {
       .n_out = operands.n_out,
       .n_in = operands.n_in,
       .accumulate = operands.accumulate ? 1u : 0u,
-      .first = 0,
       .count = operands.count};
   return {.kernel = columns == 1 ? "lh_matmul_f32_1" : "lh_matmul_f32_8",
-          .grid = {.x = groups(operands.n_out, kFloatOutputs), .y = grid_y(operands, columns)},
+          .grid = {.x = blocks_for(operands.n_out, kFloatOutputs), .y = grid_y(operands, columns)},
           .block_threads = 128,
           .params = KernelParams(params)};
 }
@@ -153,7 +151,7 @@ KernelLaunch plan_prepare_tiles(const MatmulOperands& operands, const device::Ti
       .count = {.is_logit_rows = operands.count.is_logit_rows,
                 .per_row = operands.count.per_row / items_per_x}};
   return {.kernel = "lh_prepare_tiles",
-          .grid = {.x = groups(operands.n_results, items_per_x)},
+          .grid = {.x = blocks_for(operands.n_results, items_per_x)},
           .block_threads = 256,
           .params = KernelParams(params)};
 }

@@ -31,16 +31,11 @@ MmaProbeInput make_mma_probe_input() {
           .b = random_halves(random, kProducts * device::kProbeColumns * depth, -5, 20)};
 }
 
-KernelLaunch plan_mma_probe(const MmaProbeInput& input, const MmaProbeBuffers& buffers) {
-  const device::MmaProbeParams params = {.gate = buffers.gate,
-                                         .a = buffers.a,
-                                         .b = buffers.b,
-                                         .results = buffers.results,
-                                         .steps = input.steps};
+KernelLaunch plan_mma_probe(const device::MmaProbeParams& params, std::uint32_t n_products) {
   return {.kernel = "lh_mma_probe",
-          .grid = {.x = input.n_products},
+          .grid = {.x = n_products},
           .block_threads = 128,
-          .shared_bytes = device::kProbeColumns * 16 * input.steps * 2,
+          .shared_bytes = device::kProbeColumns * 16 * params.steps * 2,
           .params = KernelParams(params)};
 }
 

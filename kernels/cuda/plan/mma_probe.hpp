@@ -23,15 +23,7 @@ struct MmaProbeInput {
 
 MmaProbeInput make_mma_probe_input();
 
-/// Device addresses of input and results.
-struct MmaProbeBuffers {
-  device::KernelGate gate;
-  const std::uint16_t* a;
-  const std::uint16_t* b;
-  std::uint32_t* results;  ///< [2], zero
-};
-
-KernelLaunch plan_mma_probe(const MmaProbeInput& input, const MmaProbeBuffers& buffers);
+KernelLaunch plan_mma_probe(const device::MmaProbeParams& params, std::uint32_t n_products);
 
 /// Evaluates the two numbers of the launch: true if the card has wgmma and all sums agree.
 bool wgmma_adds_as_mma(const MmaProbeInput& input, std::span<const std::uint32_t, 2> results);

@@ -78,36 +78,24 @@ KernelLaunch plan_rope(const PlanContext& context, const RopeArgs& args) {
                                                     .style = args.style})};
 }
 
-KernelLaunch plan_rope_kv_append(const PlanContext& context, const RopeKvAppendArgs& args,
-                                 device::BlockTables tables) {
-  const KvLayout& layout = args.layout;
-  expects(layout.head_dim <= device::kMaxHeadDim, "a head fits a warp's shared memory");
-  const std::uint32_t heads = args.n_heads + 2 * layout.n_kv_heads;
+KernelLaunch plan_rope_kv_append(const device::RopeKvAppendParams& params, std::uint32_t n_rows) {
+  expects(params.head_dim <= device::kMaxHeadDim, "a head fits a warp's shared memory");
+  const std::uint32_t heads = params.n_heads + 2 * params.n_kv_heads;
   return {.kernel = "lh_rope_kv_append",
-          .grid = {blocks_for(heads, kHeadsPerBlock), context.n_rows},
+          .grid = {blocks_for(heads, kHeadsPerBlock), n_rows},
           .block_threads = kHeadsPerBlock * kWarpThreads,
-          .params = KernelParams(device::RopeKvAppendParams{
-              .gate = context.gate,
-              .kv = device::KvAddressing::of(layout, context.layer, tables),
-              .q = args.q,
-              .k = args.k,
-              .v = args.v,
-              .q_norm = args.q_norm,
-              .k_norm = args.k_norm,
-              .cos_sin = args.cos_sin,
-              .n_heads = args.n_heads,
-              .n_kv_heads = layout.n_kv_heads,
-              .head_dim = layout.head_dim,
-              .rope_dim = args.rope_dim,
-              .epsilon = args.epsilon,
-              .style = args.style})};
+          .params = KernelParams(params)};
 }
 
 KernelLaunch plan_kv_append(const PlanContext& context, const KvAppendArgs& args,
                             device::BlockTables tables) {
-  return plan_rope_kv_append(
-      context, {.layout = args.layout, .q = nullptr, .k = args.k, .v = args.v, .n_heads = 0},
-      tables);
+  return plan_rope_kv_append({.gate = context.gate,
+                              .kv = device::KvAddressing::of(args.layout, context.layer, tables),
+                              .k = args.k,
+                              .v = args.v,
+                              .n_kv_heads = args.layout.n_kv_heads,
+                              .head_dim = args.layout.head_dim},
+                             context.n_rows);
 }
 
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,

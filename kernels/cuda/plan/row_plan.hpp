@@ -4,7 +4,7 @@
 /// is a separate argument. Pure; the results have the reference backend's bits.
 #pragma once
 
-#include "kernels/cuda/device/kv_addressing.hpp"
+#include "kernels/cuda/device/rope_params.hpp"
 #include "kernels/cuda/device/tiles.hpp"
 #include "kernels/cuda/plan/plan_context.hpp"
 
@@ -21,21 +21,7 @@ KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, 
 KernelLaunch plan_rope(const PlanContext& context, const RopeArgs& args);
 
 /// Head norms, rotation and append of one layer, in one launch.
-struct RopeKvAppendArgs {
-  KvLayout layout;
-  float* q;        ///< [n_rows, n_heads, head_dim], updated in place
-  const float* k;  ///< [n_rows, n_kv_heads, head_dim]
-  const float* v;  ///< [n_rows, n_kv_heads, head_dim]
-  std::uint32_t n_heads;
-  const float* q_norm = nullptr;   ///< [head_dim]; null: none
-  const float* k_norm = nullptr;   ///< [head_dim]; null: none
-  float epsilon = 0.0F;            ///< Of the norms.
-  const float* cos_sin = nullptr;  ///< [n_rows, rope_dim/2, 2]
-  std::uint32_t rope_dim = 0;      ///< 0: no rotation.
-  RopeStyle style = RopeStyle::Interleaved;
-};
-KernelLaunch plan_rope_kv_append(const PlanContext& context, const RopeKvAppendArgs& args,
-                                 device::BlockTables tables);
+KernelLaunch plan_rope_kv_append(const device::RopeKvAppendParams& params, std::uint32_t n_rows);
 /// The append alone. args.block_tables are host data and are not read.
 KernelLaunch plan_kv_append(const PlanContext& context, const KvAppendArgs& args,
                             device::BlockTables tables);

@@ -8,11 +8,6 @@
 namespace leasehold::testing {
 namespace {
 
-const std::vector<TensorType> kTypes{
-    TensorType::F32,  TensorType::F16,  TensorType::BF16, TensorType::Q4_0, TensorType::Q4_1,
-    TensorType::Q5_0, TensorType::Q5_1, TensorType::Q8_0, TensorType::Q2_K, TensorType::Q3_K,
-    TensorType::Q4_K, TensorType::Q5_K, TensorType::Q6_K};
-
 /// A product of some rows of one sequence, with or without a bias and previous values.
 struct Product {
   Rig& rig;
@@ -27,18 +22,16 @@ struct Product {
     bias_memory.fill<float>(bias);
     std::vector<float> out = before;
     out.resize((select.empty() ? n_rows : select.size()) * weight.n_out);
-    const auto gates = rig.table.step(1);
-    const LaunchContext context{.gates = gates.get(), .rows = rows, .layer = 1};
-    const LaunchStatus status = rig.backend->matmul(
-        context,
-        {.site = LaunchSite::FfnUp,
-         .weight = weight.view(),
-         .x = x.data(),
-         .out = out.data(),
-         .accumulate = !before.empty(),
-         .select = select,
-         .bias = bias.empty() ? Leased<const float>() : bias_memory.at().as<const float>()});
-    REQUIRE(status.live == gates->all());
+    run_step(rig, rows, [&](Backend& backend, const LaunchContext& context) {
+      return backend.matmul(context, {.site = LaunchSite::FfnUp,
+                                      .weight = weight.view(),
+                                      .x = x.data(),
+                                      .out = out.data(),
+                                      .accumulate = !before.empty(),
+                                      .select = select,
+                                      .bias = bias.empty() ? Leased<const float>()
+                                                           : bias_memory.at().as<const float>()});
+    });
     return out;
   }
   std::vector<float> of(const std::vector<float>& x) const { return of(x, {}); }
@@ -68,7 +61,7 @@ std::vector<float> rows_from(const std::vector<float>& all, std::uint32_t first,
 TEST_CASE("cuda backend: a matmul of any type matches doubles within the rounding of halves") {
   SeededRandom random(test_seed() + 3000);
   Rig rig(kCuda);
-  for (const TensorType type : kTypes) {
+  for (const TensorType type : kEveryType) {
     const Matrix weight(random, type, 70, 512);
     for (const std::uint32_t n_rows : {1u, 3u, 17u, 40u, 90u}) {
       const bool accumulates = n_rows != 3;

@@ -10,24 +10,6 @@ namespace {
 
 constexpr int kShapes = 24;
 
-/// Ordinary rows: one sequence per row.
-std::vector<RowRef> plain_rows(std::uint32_t n) {
-  std::vector<RowRef> rows;
-  for (std::uint32_t i = 0; i < n; ++i) rows.push_back({.sequence = i, .position = 7 * i});
-  return rows;
-}
-
-/// Runs `launch(backend, context)` in a step of its own and checks that every sequence stayed live.
-template <class Launch>
-void run_step(Rig& rig, const std::vector<RowRef>& rows, Launch&& launch) {
-  std::uint32_t n_sequences = 1;
-  for (const RowRef row : rows) n_sequences = std::max(n_sequences, row.sequence + 1);
-  const auto gates = rig.table.step(n_sequences);
-  const LaunchStatus status =
-      launch(*rig.backend, LaunchContext{.gates = gates.get(), .rows = rows, .layer = 1});
-  REQUIRE(status.live == gates->all());
-}
-
 TensorType random_type(SeededRandom& random) {
   while (true) {
     const auto type = tensor_type_from_gguf(static_cast<std::uint32_t>(random.below(31)));

@@ -28,7 +28,7 @@ void must(CUresult result) {
 DeviceArrays::DeviceArrays(BackendLimits limits, const ThreadGate& gate, cuda::CudaOptions options)
     : backend_(required(cuda::CudaBackend::create(test_card(), with_arena(limits), gate, options))),
       arena_(backend_->allocate_scratch(kArenaBytes)),
-      stream_(required(cuda::Stream::create(test_card(), cuda::Stream::Priority::Normal))) {
+      stream_(required(cuda::create_stream(test_card()))) {
   reset_arena();
 }
 

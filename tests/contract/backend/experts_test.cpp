@@ -15,17 +15,6 @@ std::uint32_t between(SeededRandom& random, std::uint32_t low, std::uint32_t hig
   return low + static_cast<std::uint32_t>(random.below(high - low + 1));
 }
 
-/// One sequence per row. All of them must be live at the end.
-template <class Launch>
-void run_expert_step(Rig& rig, std::uint32_t n_rows, Launch&& launch) {
-  std::vector<RowRef> rows;
-  for (std::uint32_t i = 0; i < n_rows; ++i) rows.push_back({.sequence = i, .position = 0});
-  const auto gates = rig.table.step(n_rows);
-  const LaunchStatus status =
-      launch(*rig.backend, LaunchContext{.gates = gates.get(), .rows = rows, .layer = 1});
-  REQUIRE(status.live == gates->all());
-}
-
 struct Choice {
   std::vector<std::uint32_t> chosen;
   std::vector<float> weights;
@@ -42,7 +31,7 @@ struct ChoiceCase {
   Choice on(Rig& rig) const {
     Choice choice{.chosen = std::vector<std::uint32_t>(std::size_t{n_rows} * n_used, 99),
                   .weights = std::vector<float>(std::size_t{n_rows} * n_used)};
-    run_expert_step(rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
+    run_step(rig, plain_rows(n_rows), [&](Backend& backend, const LaunchContext& context) {
       return backend.expert_routing(context, {.scores = scores.data(),
                                               .n_experts = n_experts,
                                               .n_used = n_used,
@@ -90,7 +79,7 @@ struct ExpertCase {
 
   std::vector<float> on(Rig& rig) const {
     std::vector<float> out(chosen.size() * n_out);
-    run_expert_step(rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
+    run_step(rig, plain_rows(n_rows), [&](Backend& backend, const LaunchContext& context) {
       return backend.expert_matmul(context, {.site = LaunchSite::ExpertUp,
                                              .weight = weight.view(),
                                              .n_experts = n_experts,
@@ -225,7 +214,7 @@ TEST_CASE("backend: a weighted sum adds its terms in order and applies the sigmo
     const auto before = random_floats(random, std::size_t{n_rows} * width);
     const auto on = [&](Rig& on_rig) {
       std::vector<float> out = before;
-      run_expert_step(on_rig, n_rows, [&](Backend& backend, const LaunchContext& context) {
+      run_step(on_rig, plain_rows(n_rows), [&](Backend& backend, const LaunchContext& context) {
         return backend.weighted_sum(context, {.x = x.data(),
                                               .weights = weights.data(),
                                               .out = out.data(),

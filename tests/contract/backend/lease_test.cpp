@@ -7,6 +7,7 @@
 #include <map>
 
 #include "tests/contract/backend/rig.hpp"
+#include "tests/support/unit_watch.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -225,21 +226,12 @@ TEST_CASE("backend: a lease revoked between two units of a launch is not touched
   const std::uint32_t threads = GENERATE(0, 1);  // one thread, so "between" is well defined
   SmallStep step(test_seed());
   FakeTable* table = nullptr;
+  AtUnits probe;
   // Revokes the lease while unit 3 runs. After the next poll the memory may have another owner.
-  class RevokeThenForbid final : public GateProbe {
-   public:
-    RevokeThenForbid(SmallStep& s, FakeTable*& t) : step_(s), table_(t) {}
-    void unit_polled(std::uint32_t, LaunchSite, std::uint16_t, SequenceMask) override {
-      if (unit_ == 3) table_->revoke(FakeTable::slot_of(kDead));
-      if (unit_ == 4) step_.kv.forbid(kDead);
-      ++unit_;
-    }
-
-   private:
-    SmallStep& step_;
-    FakeTable*& table_;
-    int unit_ = 0;
-  } probe(step, table);
+  probe.start([&](int unit) {
+    if (unit == 3) table->revoke(FakeTable::slot_of(kDead));
+    if (unit == 4) step.kv.forbid(kDead);
+  });
   Rig rig(threads, &probe);
   table = &rig.table;
   const auto gates = rig.table.step(3);

@@ -1,7 +1,6 @@
 #include "tests/contract/backend/rig.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <numeric>
 
@@ -52,11 +51,10 @@ std::uint64_t test_seed() {
   return text != nullptr ? std::strtoull(text, nullptr, 10) : 1;
 }
 
-std::vector<float> random_floats(SeededRandom& random, std::size_t n, float reach) {
-  std::vector<float> values(n);
-  for (float& value : values)
-    value = (static_cast<float>(random.below(1u << 24)) * 0x1p-23F - 1.0F) * reach;
-  return values;
+std::vector<RowRef> plain_rows(std::uint32_t n) {
+  std::vector<RowRef> rows;
+  for (std::uint32_t i = 0; i < n; ++i) rows.push_back({.sequence = i, .position = 7 * i});
+  return rows;
 }
 
 std::vector<RowRef> rows_of(const std::vector<std::uint32_t>& counts,
@@ -68,34 +66,6 @@ std::vector<RowRef> rows_of(const std::vector<std::uint32_t>& counts,
   return rows;
 }
 
-std::ptrdiff_t first_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  if (a.size() != b.size()) return 0;
-  const auto same = [](float x, float y) {
-    return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
-  };
-  const auto at = std::ranges::mismatch(a, b, same);
-  return at.in1 == a.end() ? -1 : at.in1 - a.begin();
-}
-
-/// Offsets of the halves in a block. A bfloat counts, because it is a truncated float.
-std::vector<std::uint32_t> scale_places(TensorType type) {
-  switch (type) {
-    case TensorType::Q4_1:
-    case TensorType::Q5_1:
-    case TensorType::Q4_K:
-    case TensorType::Q5_K:
-      return {0, 2};
-    case TensorType::Q2_K:
-      return {80, 82};
-    case TensorType::Q3_K:
-      return {108};
-    case TensorType::Q6_K:
-      return {208};
-    default:
-      return {0};
-  }
-}
-
 Matrix::Matrix(SeededRandom& random, TensorType type_, std::uint32_t n_out_, std::uint32_t n_in_)
     : type(type_),
       n_out(n_out_),
@@ -104,21 +74,8 @@ Matrix::Matrix(SeededRandom& random, TensorType type_, std::uint32_t n_out_, std
       values(std::size_t{n_out} * n_in) {
   std::byte* bytes = memory.bytes();
   const BlockShape shape = block_shape(type);
-  for (std::size_t block = 0; block < values.size() / shape.elements; ++block) {
-    std::byte* at = bytes + block * shape.size_bytes;
-    if (type == TensorType::F32) {
-      const float value = random_floats(random, 1, 0.02F)[0];
-      std::memcpy(at, &value, sizeof value);
-      continue;
-    }
-    for (std::uint32_t i = 0; i < shape.size_bytes; ++i)
-      at[i] = static_cast<std::byte>(random.below(256));
-    // An F16 element, or each scale of a block, at the format's offsets.
-    for (const std::uint32_t location : scale_places(type)) {
-      const Half half = f16_from_f32(random_floats(random, 1, 0.02F)[0]);
-      std::memcpy(at + location, &half, sizeof half);
-    }
-  }
+  for (std::size_t block = 0; block < values.size() / shape.elements; ++block)
+    fill_block(random, type, bytes + block * shape.size_bytes);
   for (std::uint32_t row = 0; row < n_out; ++row)
     dequantize_row(type, bytes + row * row_size_bytes(type, n_in),
                    values.data() + std::size_t{row} * n_in, n_in);

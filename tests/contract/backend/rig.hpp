@@ -2,15 +2,16 @@
 #pragma once
 
 #include <algorithm>
+#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
-#include "common/random.hpp"
 #include "kernels/backend.hpp"
 #include "kernels/cpu/row_kernels.hpp"
 #include "tests/support/fake_table.hpp"
 #include "tests/support/leased_memory.hpp"
+#include "tests/support/random_blocks.hpp"
 
 namespace leasehold::testing {
 
@@ -70,14 +71,23 @@ struct Rig {
 /// SEED from the environment, or 1. Print it with INFO.
 std::uint64_t test_seed();
 
-std::vector<float> random_floats(SeededRandom& random, std::size_t n, float reach = 1.0F);
-
 /// The rows of one step: `counts[s]` rows of sequence s, the last one at position `lengths[s] - 1`.
 std::vector<RowRef> rows_of(const std::vector<std::uint32_t>& counts,
                             const std::vector<std::uint32_t>& lengths);
 
-/// Index of the first element whose bits differ, or -1.
-std::ptrdiff_t first_difference(const std::vector<float>& a, const std::vector<float>& b);
+/// Ordinary rows: one sequence per row.
+std::vector<RowRef> plain_rows(std::uint32_t n);
+
+/// Runs `launch(backend, context)` in a step of its own and checks that every sequence stayed live.
+template <class Launch>
+void run_step(Rig& rig, const std::vector<RowRef>& rows, Launch&& launch) {
+  std::uint32_t n_sequences = 1;
+  for (const RowRef row : rows) n_sequences = std::max(n_sequences, row.sequence + 1);
+  const auto gates = rig.table.step(n_sequences);
+  const LaunchStatus status =
+      launch(*rig.backend, LaunchContext{.gates = gates.get(), .rows = rows, .layer = 1});
+  REQUIRE(status.live == gates->all());
+}
 
 /// A matrix of random numbers stored as `type`, with its values as doubles.
 struct Matrix {

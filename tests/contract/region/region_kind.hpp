@@ -24,15 +24,4 @@ class RegionKind {
 /// Throws where this machine has no such memory.
 std::unique_ptr<RegionKind> make_region_kind();
 
-/// Reads the address through a gate of its own that is always open.
-template <class T>
-T* address_of(Leased<T> handle) {
-  FakeTable open;
-  const auto set = open.step(1);
-  T* address = nullptr;
-  open.gate().run(*set, {LaunchSite::Commit, 0, Touches::TenantMemory},
-                  [&](const LaunchPermit& permit) { address = permit.open(handle); });
-  return address;
-}
-
 }  // namespace leasehold::testing

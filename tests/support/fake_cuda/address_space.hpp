@@ -16,6 +16,10 @@ namespace leasehold::fake_cuda {
 
 constexpr std::size_t kGranularity = std::size_t{2} << 20;
 
+inline void* pointer(CUdeviceptr at) {
+  return reinterpret_cast<void*>(at);
+}
+
 /// Ranges that do not overlap, ordered by start address.
 class Ranges {
  public:

@@ -33,11 +33,11 @@ using Items = std::deque<Item>;
 
 /// An item of a stream. Exactly one of work, more, record and wait is set.
 struct Item {
-  std::function<CUresult()> work;  ///< Work of the card; a test may hold it.
-  std::function<Items()> more;     ///< Items that replace this one when the stream reaches it.
-  std::shared_ptr<Mark> record;
-  std::shared_ptr<const Mark> wait;
-  std::string kernel;  ///< Counted by this name when the work is done.
+  std::function<CUresult()> work = {};  ///< Work of the card; a test may hold it.
+  std::function<Items()> more = {};     ///< Items that replace this one when the stream reaches it.
+  std::shared_ptr<Mark> record = {};
+  std::shared_ptr<const Mark> wait = {};
+  std::string kernel = {};  ///< Counted by this name when the work is done.
 };
 
 struct Stream {

@@ -116,7 +116,7 @@ Item branch_of(const Node& node) {
     const std::size_t taken = Graphs::get().conditions[handle].value != 0 ? 0 : 1;
     return taken < bodies.size() ? Items(bodies[taken].begin(), bodies[taken].end()) : Items{};
   };
-  return {.work = {}, .more = std::move(more), .record = {}, .wait = {}, .kernel = {}};
+  return {.more = std::move(more)};
 }
 
 std::vector<Item> items_of(const Graph& graph) {
@@ -324,8 +324,7 @@ CUresult CUDAAPI cuGraphLaunch(CUgraphExec handle, CUstream stream) {
     exec = at->second;
   }
   auto more = [exec] { return begin_launch(*exec); };
-  Executor::get().queue(
-      to, {.work = {}, .more = std::move(more), .record = {}, .wait = {}, .kernel = {}});
+  Executor::get().queue(to, {.more = std::move(more)});
   return CUDA_SUCCESS;
 }
 }

@@ -18,17 +18,13 @@ namespace {
 constexpr std::uint32_t kFatbinMagic = 0xBA55'ED50;
 constexpr std::string_view kTextMagic = "leasehold-kernels";
 
-struct Module {
-  std::map<std::string, Function*> functions;
-};
-
 struct Modules {
   static Modules& get() {
     static auto& all = *new Modules;
     return all;
   }
   std::mutex mutex;
-  std::map<CUmodule, Module> loaded;
+  std::map<CUmodule, std::map<std::string, Function*>> loaded;  ///< Functions by name.
   std::deque<Function> functions;
   std::uintptr_t newest = 0;
 
@@ -85,7 +81,7 @@ Item item_of(LaunchPlan plan) {
     std::fprintf(stderr, "fake_cuda: %s\n", ran.error().detail.c_str());
     return CUDA_ERROR_LAUNCH_FAILED;
   };
-  return {.work = std::move(work), .more = {}, .record = {}, .wait = {}, .kernel = std::move(name)};
+  return {.work = std::move(work), .kernel = std::move(name)};
 }
 
 }  // namespace leasehold::fake_cuda
@@ -109,7 +105,7 @@ CUresult CUDAAPI cuModuleUnload(CUmodule module) {
   const std::scoped_lock lock(modules.mutex);
   const auto at = modules.loaded.find(module);
   if (at == modules.loaded.end()) return CUDA_ERROR_INVALID_HANDLE;
-  for (const auto& [name, function] : at->second.functions) function->unloaded = true;
+  for (const auto& [name, function] : at->second) function->unloaded = true;
   modules.loaded.erase(at);
   return CUDA_SUCCESS;
 }
@@ -122,7 +118,7 @@ CUresult CUDAAPI cuModuleGetFunction(CUfunction* function, CUmodule module, cons
   if (at == modules.loaded.end()) return CUDA_ERROR_INVALID_HANDLE;
   const leasehold::simt::Kernel* const kernel = leasehold::simt::find(name);
   if (kernel == nullptr) return CUDA_ERROR_NOT_FOUND;
-  Function*& known = at->second.functions[name];
+  Function*& known = at->second[name];
   if (known == nullptr) {
     known = &modules.functions.emplace_back();
     known->kernel = kernel;

@@ -15,10 +15,6 @@ namespace {
 
 constexpr int kReserved = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-void* pointer(CUdeviceptr at) {
-  return reinterpret_cast<void*>(at);
-}
-
 bool is_granular(std::size_t bytes) {
   return bytes % kGranularity == 0;
 }

@@ -13,28 +13,15 @@ using namespace leasehold::fake_cuda;
 
 namespace {
 
-struct Event {
-  unsigned flags = 0;
-  std::shared_ptr<Mark> newest;  ///< Null: never recorded, which counts as done.
-};
-
 struct Events {
   static Events& get() {
     static auto& all = *new Events;
     return all;
   }
   std::mutex mutex;
-  std::map<CUevent, Event> known;
+  std::map<CUevent, std::shared_ptr<Mark>> known;  ///< Null: never recorded, so done.
   std::uintptr_t newest = 0;
 };
-
-void* pointer(CUdeviceptr at) {
-  return reinterpret_cast<void*>(at);
-}
-
-Item work_item(std::function<CUresult()> work) {
-  return {.work = std::move(work), .more = {}, .record = {}, .wait = {}, .kernel = {}};
-}
 
 /// The device memory may have been unmapped since the copy was queued.
 CUresult copy_now(void* to, const void* from, std::size_t bytes, CUdeviceptr device) {
@@ -43,12 +30,20 @@ CUresult copy_now(void* to, const void* from, std::size_t bytes, CUdeviceptr dev
   return CUDA_SUCCESS;
 }
 
+/// Queues work of the card in the stream.
+CUresult queue_work(CUstream handle, std::function<CUresult()> work) {
+  Stream* const stream = stream_of(handle);
+  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Executor::get().queue(stream, {.work = std::move(work)});
+  return CUDA_SUCCESS;
+}
+
 /// Returns the newest recording of an event in `mark`; null if there is none.
 CUresult newest_mark(CUevent event, std::shared_ptr<Mark>& mark) {
   const std::scoped_lock lock(Events::get().mutex);
   const auto at = Events::get().known.find(event);
   if (at == Events::get().known.end()) return CUDA_ERROR_INVALID_HANDLE;
-  mark = at->second.newest;
+  mark = at->second;
   return CUDA_SUCCESS;
 }
 
@@ -95,17 +90,15 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
   std::shared_ptr<Mark> mark;
   if (stream == nullptr || newest_mark(event, mark) != CUDA_SUCCESS)
     return CUDA_ERROR_INVALID_HANDLE;
-  if (mark != nullptr)
-    Executor::get().queue(stream,
-                          {.work = {}, .more = {}, .record = {}, .wait = mark, .kernel = {}});
+  if (mark != nullptr) Executor::get().queue(stream, {.wait = mark});
   return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuEventCreate(CUevent* event, unsigned flags) {
+CUresult CUDAAPI cuEventCreate(CUevent* event, unsigned) {
   FAKE_CUDA_ENTER(cuEventCreate, Context);
   const std::scoped_lock lock(Events::get().mutex);
   *event = reinterpret_cast<CUevent>(++Events::get().newest);
-  Events::get().known[*event].flags = flags;
+  Events::get().known[*event] = nullptr;
   return CUDA_SUCCESS;
 }
 
@@ -121,9 +114,8 @@ CUresult CUDAAPI cuEventRecord(CUevent event, CUstream handle) {
   const std::scoped_lock lock(Events::get().mutex);
   const auto at = Events::get().known.find(event);
   if (stream == nullptr || at == Events::get().known.end()) return CUDA_ERROR_INVALID_HANDLE;
-  at->second.newest = std::make_shared<Mark>();
-  Executor::get().queue(
-      stream, {.work = {}, .more = {}, .record = at->second.newest, .wait = {}, .kernel = {}});
+  at->second = std::make_shared<Mark>();
+  Executor::get().queue(stream, {.record = at->second});
   return CUDA_SUCCESS;
 }
 
@@ -159,60 +151,44 @@ CUresult CUDAAPI cuEventElapsedTime(float* milliseconds, CUevent start, CUevent 
 CUresult CUDAAPI cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_t bytes,
                                    CUstream handle) {
   FAKE_CUDA_ENTER(cuMemcpyHtoDAsync, Context);
-  Stream* const stream = stream_of(handle);
-  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!is_device_memory(to, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  if (is_pinned(from, bytes)) {
-    Executor::get().queue(stream,
-                          work_item([=] { return copy_now(pointer(to), from, bytes, to); }));
-    return CUDA_SUCCESS;
-  }
+  if (is_pinned(from, bytes))
+    return queue_work(handle, [=] { return copy_now(pointer(to), from, bytes, to); });
   const auto* const begin = static_cast<const std::byte*>(from);
-  Executor::get().queue(stream,
-                        work_item([=, staged = std::vector<std::byte>(begin, begin + bytes)] {
-                          return copy_now(pointer(to), staged.data(), bytes, to);
-                        }));
-  return CUDA_SUCCESS;
+  return queue_work(handle, [=, staged = std::vector<std::byte>(begin, begin + bytes)] {
+    return copy_now(pointer(to), staged.data(), bytes, to);
+  });
 }
 
 CUresult CUDAAPI cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t bytes, CUstream handle) {
   FAKE_CUDA_ENTER(cuMemcpyDtoHAsync, Context);
-  Stream* const stream = stream_of(handle);
-  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!is_device_memory(from, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  Executor::get().queue(stream,
-                        work_item([=] { return copy_now(to, pointer(from), bytes, from); }));
-  if (is_pinned(to, bytes)) return CUDA_SUCCESS;
-  Executor::get().wait_empty(stream);
+  const CUresult queued =
+      queue_work(handle, [=] { return copy_now(to, pointer(from), bytes, from); });
+  if (queued != CUDA_SUCCESS || is_pinned(to, bytes)) return queued;
+  Executor::get().wait_empty(stream_of(handle));
   return lost();
 }
 
 CUresult CUDAAPI cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
                                    CUstream handle) {
   FAKE_CUDA_ENTER(cuMemcpyDtoDAsync, Context);
-  Stream* const stream = stream_of(handle);
-  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!is_device_memory(to, bytes) || !is_device_memory(from, bytes))
     return CUDA_ERROR_INVALID_VALUE;
-  Executor::get().queue(stream, work_item([=] {
-                          return is_device_memory(from, bytes)
-                                     ? copy_now(pointer(to), pointer(from), bytes, to)
-                                     : CUDA_ERROR_ILLEGAL_ADDRESS;
-                        }));
-  return CUDA_SUCCESS;
+  return queue_work(handle, [=] {
+    if (!is_device_memory(from, bytes)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    return copy_now(pointer(to), pointer(from), bytes, to);
+  });
 }
 
 CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr at, unsigned char value, std::size_t bytes,
                                  CUstream handle) {
   FAKE_CUDA_ENTER(cuMemsetD8Async, Context);
-  Stream* const stream = stream_of(handle);
-  if (stream == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!is_device_memory(at, bytes)) return CUDA_ERROR_INVALID_VALUE;
-  Executor::get().queue(stream, work_item([=] {
-                          if (!is_device_memory(at, bytes)) return CUDA_ERROR_ILLEGAL_ADDRESS;
-                          std::memset(pointer(at), value, bytes);
-                          return CUDA_SUCCESS;
-                        }));
-  return CUDA_SUCCESS;
+  return queue_work(handle, [=] {
+    if (!is_device_memory(at, bytes)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    std::memset(pointer(at), value, bytes);
+    return CUDA_SUCCESS;
+  });
 }
 }

@@ -54,10 +54,6 @@ int source_lane(Shuffle how, int lane, int by, int width) {
       return first + (by & (width - 1));
     case Shuffle::Xor:
       return (lane ^ by) <= last ? lane ^ by : lane;
-    case Shuffle::Down:
-      return lane + by <= last ? lane + by : lane;
-    case Shuffle::Up:
-      return lane - by >= first ? lane - by : lane;
   }
   return lane;
 }

@@ -11,11 +11,11 @@
 
 namespace leasehold::simt {
 
-enum class Shuffle : std::uint8_t { Index, Xor, Down, Up };
+enum class Shuffle : std::uint8_t { Index, Xor };
 
 void sync_warp(std::uint32_t mask);
 std::uint32_t ballot(std::uint32_t mask, bool predicate);
-/// `by` is a lane, a mask or a distance, depending on `how`. `width`: a power of two up to 32.
+/// `by` is a lane or a mask, depending on `how`. `width`: a power of two up to 32.
 std::uint32_t shuffle_bits(Shuffle how, std::uint32_t mask, std::uint32_t bits, int by, int width);
 
 template <class T>

@@ -26,14 +26,11 @@ inline std::byte* dynamic_shared() {
   return simt::dynamic_shared_memory();
 }
 
-inline std::uint16_t half_bits(float x) {
-  return f16_from_f32(x);
-}
 inline float half_value(std::uint16_t bits) {
   return f32_from_f16(bits);
 }
 inline std::uint32_t pack_halves(float first, float second) {
-  return std::uint32_t{half_bits(second)} << 16 | half_bits(first);
+  return std::uint32_t{f16_from_f32(second)} << 16 | f16_from_f32(first);
 }
 
 // Another host thread may write this word while a kernel runs.

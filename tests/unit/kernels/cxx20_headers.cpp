@@ -24,6 +24,7 @@
 #include "kernels/numerics/rope.hpp"
 #include "kernels/op_args.hpp"
 #include "kernels/quant/dequantize.hpp"
+#include "kernels/quant/element.hpp"
 #include "kernels/quant/tensor_type.hpp"
 
 static_assert(__cplusplus < 202100L, "compile this file as C++20");

@@ -11,33 +11,13 @@
 #include "common/random.hpp"
 #include "kernels/cpu/avx2/dequantize.hpp"
 #include "tests/support/plain_formats.hpp"
+#include "tests/support/random_blocks.hpp"
 
 namespace leasehold {
 namespace {
 
-constexpr TensorType kEveryType[] = {
-    TensorType::F32,  TensorType::F16,  TensorType::BF16, TensorType::Q4_0, TensorType::Q4_1,
-    TensorType::Q5_0, TensorType::Q5_1, TensorType::Q8_0, TensorType::Q2_K, TensorType::Q3_K,
-    TensorType::Q4_K, TensorType::Q5_K, TensorType::Q6_K};
-
-/// The offsets of a block's halves.
-std::vector<std::size_t> halves_of(TensorType type) {
-  switch (type) {
-    case TensorType::Q4_1:
-    case TensorType::Q5_1:
-    case TensorType::Q4_K:
-    case TensorType::Q5_K:
-      return {0, 2};
-    case TensorType::Q2_K:
-      return {80, 82};
-    case TensorType::Q3_K:
-      return {108};
-    case TensorType::Q6_K:
-      return {208};
-    default:
-      return {0};
-  }
-}
+using testing::kEveryType;
+using testing::scale_places;
 
 /// Zeros, the smallest and largest subnormals, the smallest and largest normals, ones, infinities,
 /// quiet and signalling NaNs.
@@ -50,7 +30,7 @@ std::vector<std::byte> random_blocks(SeededRandom& random, TensorType type, std:
   std::vector<std::byte> bytes(blocks * shape.size_bytes);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.below(256));
   for (std::size_t block = 0; block < blocks; ++block)
-    for (const std::size_t at : halves_of(type)) {
+    for (const std::size_t at : scale_places(type)) {
       if (random.below(2) == 0) continue;  // otherwise keeps the random bytes
       const std::uint16_t half = kExtremeHalves[random.below(std::size(kExtremeHalves))];
       std::memcpy(bytes.data() + block * shape.size_bytes + at, &half, sizeof half);

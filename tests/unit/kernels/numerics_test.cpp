@@ -113,15 +113,20 @@ TEST_CASE("rope yarn: fast pairs keep their frequency, slow ones are divided, ot
 }
 
 TEST_CASE("rope pairs: neighbours if interleaved, half of rope_dim apart if halved") {
-  const PairOffsets neighbours = pair_offsets(RopeStyle::Interleaved, 3, 16);
-  REQUIRE(neighbours.first == 6);
-  REQUIRE(neighbours.stride == 1);
-  const PairOffsets halves = pair_offsets(RopeStyle::Halves, 3, 16);
-  REQUIRE(halves.first == 3);
-  REQUIRE(halves.stride == 8);
-  const RotatedPair quarter = rotate_pair(2.0F, 3.0F, 0.0F, 1.0F);
-  REQUIRE(quarter.first == -3.0F);
-  REQUIRE(quarter.second == 2.0F);
+  float angles[16] = {};  // cos, sin: only pair 3 turns, by a quarter
+  angles[7] = 1.0F;
+  float neighbours[16] = {};
+  neighbours[6] = 2.0F;
+  neighbours[7] = 3.0F;
+  rotate_pair(neighbours, RopeStyle::Interleaved, 3, 16, angles);
+  REQUIRE(neighbours[6] == -3.0F);
+  REQUIRE(neighbours[7] == 2.0F);
+  float halves[16] = {};
+  halves[3] = 2.0F;
+  halves[11] = 3.0F;
+  rotate_pair(halves, RopeStyle::Halves, 3, 16, angles);
+  REQUIRE(halves[3] == -3.0F);
+  REQUIRE(halves[11] == 2.0F);
 }
 
 TEST_CASE("written order: element i belongs to lane i mod 32, lanes fold in halves") {

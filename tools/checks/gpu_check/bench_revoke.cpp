@@ -182,7 +182,7 @@ Result<void> stamp_units(Card& card, const BenchCase& one, const FlipPlan& plan,
   LocalOptions local = one.options(plan.batch);
   local.probe = &stamps;
   const auto model = TRY(BenchModel::load(
-      card, {.graphs = cuda::GraphUse::None, .launcher = {.max_in_flight = 1}}, std::move(local)));
+      card, {.graphs = cuda::GraphUse::None, .max_in_flight = 1}, std::move(local)));
   for (int i = 0; i < 5; ++i) {
     stamps.begin();
     TRY(model->decode(plan.batch, one.context));

@@ -18,7 +18,7 @@ Result<std::unique_ptr<Card>> Card::open(int ordinal) {
   const cuda::Driver* driver = TRY(cuda::load_driver());
   auto context = std::make_unique<cuda::Context>(TRY(cuda::Context::retain(*driver, ordinal)));
   cuda::KernelLibrary library = TRY(cuda::KernelLibrary::load(*context));
-  cuda::Stream stream = TRY(cuda::Stream::create(*context, cuda::Stream::Priority::Normal));
+  cuda::Stream stream = TRY(cuda::create_stream(*context));
   const std::array<device::GateMirror, 2> values{
       {{.live = ~std::uint64_t{0}, .engine_stopped = 0, .epoch = 1},
        {.live = 0, .engine_stopped = 1, .epoch = 2}}};

@@ -4,44 +4,32 @@
 #include <vector>
 
 #include "kernels/cuda/device/bench_params.hpp"
-#include "kernels/cuda/device/step_params.hpp"
 #include "kernels/cuda/plan/mma_probe.hpp"
+#include "kernels/cuda/plan/step_plan.hpp"
 #include "tools/checks/gpu_check/stages.hpp"
 
 namespace leasehold::gpu_check {
 namespace {
 
-/// The gate of the only segment; `context` has the parameters that do not depend on the segment.
-cuda::KernelLaunch gate_launch(const void* context, std::uint32_t segment,
-                               std::uint64_t condition) {
-  auto params = *static_cast<const device::SegmentGateParams*>(context);
-  params.condition = condition;
-  params.segment = segment;
-  return {.kernel = "lh_segment_gate",
-          .grid = {},
-          .block_threads = 1,
-          .params = cuda::KernelParams(params)};
-}
-
-/// Runs the graph and returns the word that its segment sets to 1. The kernel of the segment has no
-/// gate of its own, so only the condition can prevent the write.
+/// Runs a graph of one gated segment and returns the word that its segment sets to 1. The kernel of
+/// the segment has no gate of its own, so only the condition can prevent the write.
 Result<std::uint32_t> word_after(Card& card, bool is_stopped) {
   const cuda::DeviceBuffer word = TRY(cuda::DeviceBuffer::allocate(card.context(), 256));
   const cuda::PinnedBuffer seen = TRY(cuda::PinnedBuffer::allocate(card.context(), 256));
   const CUdeviceptr at = cuda::device_address(word.data());
   TRY(card.clear(at, word.size_bytes()));
-  const device::SegmentGateParams common{.gate = card.gate(is_stopped),
-                                         .seen = reinterpret_cast<std::uint64_t*>(seen.data())};
+  const auto gate = [&](std::uint32_t segment, std::uint64_t condition) {
+    return cuda::plan_segment_gate({.gate = card.gate(is_stopped),
+                                    .seen = reinterpret_cast<std::uint64_t*>(seen.data()),
+                                    .condition = condition,
+                                    .segment = segment});
+  };
   const device::PokeParams poke{
       .gate = card.gate(), .at = cuda::device_pointer<std::uint32_t>(at), .value = 1};
   const std::vector<cuda::GraphSegment> segments{
-      {.launches = {{.kernel = "lh_poke",
-                     .grid = {},
-                     .block_threads = 1,
-                     .params = cuda::KernelParams(poke)}}}};
+      {{.kernel = "lh_poke", .grid = {}, .block_threads = 1, .params = cuda::KernelParams(poke)}}};
   const cuda::StepGraph graph = TRY(cuda::StepGraph::make(
-      card.context(), card.library(),
-      {.segments = segments, .bound_to = {}, .gate = gate_launch, .gate_context = &common}));
+      card.context(), card.library(), {.segments = segments, .bound_to = {}, .gate = gate}));
   TRY(card.run(graph));
   std::uint32_t value = 0;
   TRY(card.fetch(std::as_writable_bytes(std::span(&value, 1)), at));
@@ -58,11 +46,12 @@ Result<bool> ask_wgmma(Card& card) {
   TRY(card.store(cuda::device_address(a.data()), std::as_bytes(std::span(question.a))));
   TRY(card.store(cuda::device_address(b.data()), std::as_bytes(std::span(question.b))));
   TRY(card.clear(cuda::device_address(answer.data()), answer.size_bytes()));
-  TRY(card.run(cuda::plan_mma_probe(question,
-                                    {.gate = card.gate(),
+  TRY(card.run(cuda::plan_mma_probe({.gate = card.gate(),
                                      .a = reinterpret_cast<const std::uint16_t*>(a.data()),
                                      .b = reinterpret_cast<const std::uint16_t*>(b.data()),
-                                     .results = reinterpret_cast<std::uint32_t*>(answer.data())})));
+                                     .results = reinterpret_cast<std::uint32_t*>(answer.data()),
+                                     .steps = question.steps},
+                                    question.n_products)));
   std::array<std::uint32_t, 2> results{};
   TRY(card.fetch(std::as_writable_bytes(std::span(results)), cuda::device_address(answer.data())));
   return cuda::wgmma_adds_as_mma(question, results);

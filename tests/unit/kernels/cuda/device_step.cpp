@@ -25,15 +25,6 @@ bool is_poison(float value) {
   return std::bit_cast<std::uint32_t>(value) == kPoisonBits;
 }
 
-const std::byte* address_of(Leased<const std::byte> handle) {
-  FakeTable open;
-  const auto set = open.step(1);
-  const std::byte* address = nullptr;
-  open.gate().run(*set, {LaunchSite::Commit, 0, Touches::TenantMemory},
-                  [&](const LaunchPermit& permit) { address = permit.open(handle); });
-  return address;
-}
-
 DeviceStep::DeviceStep(std::vector<RowRef> rows, std::uint32_t n_sequences, std::uint32_t spare)
     : rows_(std::move(rows)),
       spare_(spare),

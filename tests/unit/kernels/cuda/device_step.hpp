@@ -19,9 +19,6 @@ inline constexpr std::uint32_t kPoisonBits = 0xffa5a5a5;
 std::vector<float> poisoned(std::size_t n);
 bool is_poison(float value);
 
-/// Returns the address behind a handle, as a launcher would see it.
-const std::byte* address_of(Leased<const std::byte> handle);
-
 /// Lifetime: neither copied nor moved; launches point into it.
 class DeviceStep {
  public:

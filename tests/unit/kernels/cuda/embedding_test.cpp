@@ -5,14 +5,6 @@
 #include "tests/unit/kernels/cuda/device_step.hpp"
 
 namespace leasehold::testing {
-namespace {
-
-constexpr TensorType kEveryType[] = {
-    TensorType::F32,  TensorType::F16,  TensorType::BF16, TensorType::Q8_0, TensorType::Q4_0,
-    TensorType::Q4_1, TensorType::Q5_0, TensorType::Q5_1, TensorType::Q2_K, TensorType::Q3_K,
-    TensorType::Q4_K, TensorType::Q5_K, TensorType::Q6_K};
-
-}  // namespace
 
 TEST_CASE("cuda: embedding has the bits of dequantize_row for every type") {
   SeededRandom random(test_seed());

@@ -59,19 +59,23 @@ struct AppendCase {
     const auto weight = [&](int i) {
       return with_norms ? reinterpret_cast<const float*>(norms[i].bytes()) : nullptr;
     };
-    return cuda::plan_rope_kv_append(step.plan(),
-                                     {.layout = kv.layout,
-                                      .q = q.data(),
-                                      .k = k.data(),
-                                      .v = v.data(),
-                                      .n_heads = kHeads,
-                                      .q_norm = weight(0),
-                                      .k_norm = weight(1),
-                                      .epsilon = 1e-6F,
-                                      .cos_sin = cos_sin.data(),
-                                      .rope_dim = rope_dim(),
-                                      .style = style},
-                                     tables.view());
+    const cuda::PlanContext plan = step.plan();
+    return cuda::plan_rope_kv_append(
+        {.gate = plan.gate,
+         .kv = device::KvAddressing::of(kv.layout, plan.layer, tables.view()),
+         .q = q.data(),
+         .k = k.data(),
+         .v = v.data(),
+         .q_norm = weight(0),
+         .k_norm = weight(1),
+         .cos_sin = cos_sin.data(),
+         .n_heads = kHeads,
+         .n_kv_heads = kv.layout.n_kv_heads,
+         .head_dim = kv.layout.head_dim,
+         .rope_dim = rope_dim(),
+         .epsilon = 1e-6F,
+         .style = style},
+        plan.n_rows);
   }
 
   static constexpr std::uint32_t kHeads = 6;

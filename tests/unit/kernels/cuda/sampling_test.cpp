@@ -31,12 +31,17 @@ struct LogitCase {
         step(rows_of({n_rows}, {n_rows})) {
     step.step.n_logit_rows = n_rows;
   }
-  cuda::LogitRows rows() const { return {logits.data(), n_rows + 1, n_vocab}; }
 
   void check_candidates(std::uint32_t k, std::uint64_t seed = 0) {
     std::vector<device::Candidate> out((n_rows + 1) * k, {7777, 0.5F});
     std::vector<std::uint32_t> has_nonfinite(n_rows + 1, 7);
-    step.run(cuda::plan_top_candidates(step.plan(), rows(), {out.data(), has_nonfinite.data(), k}),
+    step.run(cuda::plan_top_candidates({.gate = step.plan().gate,
+                                        .logits = logits.data(),
+                                        .out = out.data(),
+                                        .has_nonfinite = has_nonfinite.data(),
+                                        .n_vocab = n_vocab,
+                                        .k = k},
+                                       n_rows + 1),
              seed);
     REQUIRE(has_nonfinite.back() == 7);
     REQUIRE(out.back().token == 7777);

@@ -33,8 +33,8 @@ TEST_CASE("cuda: scattered pieces reach their addresses") {
       {0, 16, 40000},   {50000, 50000, 333}, {51003, 100, 77},  {60000, 60000, 5},
       {61008, 3, 4096}, {66000, 66000, 24},  {67008, 67000, 43}};
   for (device::ScatterPiece& piece : pieces) piece.to += reinterpret_cast<std::uint64_t>(to.data());
-  step.run(cuda::plan_scatter(step.plan(), {staging.data(), pieces.data(),
-                                            static_cast<std::uint32_t>(pieces.size()), 40000}));
+  const auto n_pieces = static_cast<std::uint32_t>(pieces.size());
+  step.run(cuda::plan_scatter({step.plan().gate, staging.data(), pieces.data(), n_pieces}, 40000));
   auto expected = before;
   for (const device::ScatterPiece& piece : pieces) {
     const auto from = staging.begin() + static_cast<std::ptrdiff_t>(piece.from_bytes);
@@ -52,11 +52,11 @@ TEST_CASE("cuda: a segment gate reports the epoch it saw and sets the next condi
     conditions.clear();
     simt::set_condition_hook(&tell);
     std::uint64_t seen = 0;
-    step.run(cuda::plan_segment_gate(step.plan(), 3, &seen, 99));
+    step.run(cuda::plan_segment_gate({step.plan().gate, &seen, 99, 3}));
     REQUIRE(seen == (std::uint64_t{41} << 32 | 3));
     REQUIRE(conditions ==
             std::vector<std::pair<std::uint64_t, std::uint32_t>>{{99, is_stopped ? 0 : 1}});
-    step.run(cuda::plan_segment_gate(step.plan(), 4, &seen, 0));
+    step.run(cuda::plan_segment_gate({step.plan().gate, &seen, 0, 4}));
     simt::set_condition_hook(nullptr);
     REQUIRE(seen == (std::uint64_t{41} << 32 | 4));
     REQUIRE(conditions.size() == 1);

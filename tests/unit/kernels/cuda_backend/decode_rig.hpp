@@ -12,26 +12,9 @@
 #include "tests/contract/backend/rig.hpp"
 #include "tests/support/fake_cuda/fake_cuda.hpp"
 #include "tests/support/test_card.hpp"
+#include "tests/support/unit_watch.hpp"
 
 namespace leasehold::testing {
-
-/// Calls `act(n)` at each unit, between poll and run; n counts from 0 since `start`.
-class AtUnits final : public GateProbe {
- public:
-  void start(std::function<void(int)> act) {
-    act_ = std::move(act);
-    count_ = 0;
-  }
-  void unit_polled(std::uint32_t, LaunchSite, std::uint16_t, SequenceMask) override {
-    const int n = count_.fetch_add(1);
-    if (act_) act_(n);
-  }
-  int count() const { return count_.load(); }
-
- private:
-  std::function<void(int)> act_;
-  std::atomic<int> count_{0};
-};
 
 class DecodeRig {
  public:

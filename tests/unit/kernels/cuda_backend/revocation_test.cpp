@@ -12,7 +12,7 @@ namespace {
 
 using cuda::GraphUse;
 
-const cuda::CudaOptions kPlain{.graphs = GraphUse::None, .launcher = {.max_in_flight = 16}};
+const cuda::CudaOptions kPlain{.graphs = GraphUse::None, .max_in_flight = 16};
 constexpr std::uint32_t kDead = DecodeRig::kDead;
 
 }  // namespace
@@ -56,7 +56,7 @@ TEST_CASE("cuda backend: kernels queued before the engine's lease is revoked do 
 
 TEST_CASE("cuda backend: the stream holds at most max_in_flight launches") {
   constexpr std::uint32_t kBound = 4;
-  DecodeRig rig({.graphs = GraphUse::None, .launcher = {.max_in_flight = kBound}});
+  DecodeRig rig({.graphs = GraphUse::None, .max_in_flight = kBound});
   rig.step();
   const KernelCount kernels(nullptr);
   int most = 0;

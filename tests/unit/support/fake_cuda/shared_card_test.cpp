@@ -62,6 +62,16 @@ class Peer {
   UniqueFd answer_;
 };
 
+/// Allocates 2 MiB, stores their handle and returns their descriptor.
+UniqueFd export_memory(const Card& card, CUmemGenericAllocationHandle& handle) {
+  const auto prop = Card::memory();
+  REQUIRE(card.driver().cuMemCreate(&handle, 2 * kMiB, &prop, 0) == CUDA_SUCCESS);
+  int exported = -1;
+  REQUIRE(card.driver().cuMemExportToShareableHandle(
+              &exported, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_SUCCESS);
+  return UniqueFd(exported);
+}
+
 TEST_CASE("fake_cuda: memory of another process is free again after it was killed") {
   const Card card;
   const std::size_t before = card.free_bytes();
@@ -86,13 +96,8 @@ TEST_CASE("fake_cuda: two processes together get no more than the card has") {
 TEST_CASE("fake_cuda: exported memory lives as long as its last mapping") {
   const Card card;
   const std::size_t before = card.free_bytes();
-  const auto prop = Card::memory();
   CUmemGenericAllocationHandle handle = 0;
-  REQUIRE(card.driver().cuMemCreate(&handle, 2 * kMiB, &prop, 0) == CUDA_SUCCESS);
-  int exported = -1;
-  REQUIRE(card.driver().cuMemExportToShareableHandle(
-              &exported, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_SUCCESS);
-  UniqueFd fd(exported);
+  UniqueFd fd = export_memory(card, handle);
   UniqueFd inherited(::dup(fd.get()));
   Peer peer("import", inherited.get());
   inherited.reset();
@@ -111,13 +116,8 @@ TEST_CASE("fake_cuda: exported memory lives as long as its last mapping") {
 TEST_CASE("fake_cuda: a descriptor in transit keeps the memory") {
   const Card card;
   const std::size_t before = card.free_bytes();
-  const auto prop = Card::memory();
   CUmemGenericAllocationHandle handle = 0;
-  REQUIRE(card.driver().cuMemCreate(&handle, 2 * kMiB, &prop, 0) == CUDA_SUCCESS);
-  int exported = -1;
-  REQUIRE(card.driver().cuMemExportToShareableHandle(
-              &exported, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_SUCCESS);
-  UniqueFd fd(exported);
+  UniqueFd fd = export_memory(card, handle);
   REQUIRE(card.driver().cuMemRelease(handle) == CUDA_SUCCESS);
   CHECK(card.free_bytes() == before - 2 * kMiB);
   fd.reset();

@@ -24,20 +24,18 @@ LEASEHOLD_KERNEL(lh_test_reverse_early, Words, 256) {
   p.out[threadIdx.x] = words[blockDim.x - 1 - threadIdx.x];
 }
 
-LEASEHOLD_KERNEL(lh_test_warp_sum, Floats, 128) {
-  float sum = p.in[blockIdx.x * blockDim.x + threadIdx.x];
+LEASEHOLD_KERNEL(lh_test_warp_sum, Words, 128) {
+  std::uint32_t sum = p.in[blockIdx.x * blockDim.x + threadIdx.x];
   for (int lanes = 16; lanes > 0; lanes /= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, lanes);
   if (threadIdx.x % 32 == 0) p.out[(blockIdx.x * blockDim.x + threadIdx.x) / 32] = sum;
 }
 
-/// One row of 32 words for each of the four shuffles, in segments of p.n.
+/// One row of 32 words for each of the two shuffles, in segments of p.n.
 LEASEHOLD_KERNEL(lh_test_shuffles, Words, 32) {
   const std::uint32_t mine = p.in[threadIdx.x];
   const int width = static_cast<int>(p.n);
   p.out[threadIdx.x] = __shfl_sync(0xFFFFFFFFu, mine, 3, width);
   p.out[32 + threadIdx.x] = __shfl_xor_sync(0xFFFFFFFFu, mine, 2, width);
-  p.out[64 + threadIdx.x] = __shfl_down_sync(0xFFFFFFFFu, mine, 3u, width);
-  p.out[96 + threadIdx.x] = __shfl_up_sync(0xFFFFFFFFu, mine, 3u, width);
 }
 
 /// The two halves of a warp take different branches and vote separately.
@@ -46,16 +44,12 @@ LEASEHOLD_KERNEL(lh_test_votes, Words, 32) {
   if (threadIdx.x < 16) {
     p.out[threadIdx.x] = __ballot_sync(0x0000FFFFu, odd);
   } else {
-    const int any = __any_sync(0xFFFF0000u, odd);
-    const int all = __all_sync(0xFFFF0000u, odd);
-    p.out[threadIdx.x] = static_cast<std::uint32_t>(any + 2 * all);
+    p.out[threadIdx.x] = __ballot_sync(0xFFFF0000u, odd);
   }
 }
 
 LEASEHOLD_KERNEL(lh_test_count, Words, 64) {
   if (p.in[threadIdx.x] >= p.n) atomicAdd(&p.out[0], 1u);
-  atomicMax(&p.out[1], p.in[threadIdx.x]);
-  atomicMin(&p.out[2], p.in[threadIdx.x]);
 }
 
 /// Block i records that it ran as number out[n].

@@ -11,12 +11,6 @@ struct Words {
   std::uint32_t n;
 };
 
-struct Floats {
-  const float* in;
-  float* out;
-  std::uint32_t n;
-};
-
 /// d [rows, columns] = a [rows, depth] · b [depth, columns], all row-major; a and b are halves.
 struct Product {
   const std::uint16_t* a;

@@ -78,10 +78,7 @@ TEST_CASE("load8: extreme scales give the scalar dequantiser's zeros and infinit
     if (block_shape(type).elements == 1) continue;
     for (const Half half : kExtremeHalves) {
       DeviceMatrix matrix(random, type, 1, 256);
-      const std::uint32_t at = type == TensorType::Q2_K   ? 80
-                               : type == TensorType::Q3_K ? 108
-                               : type == TensorType::Q6_K ? 208
-                                                          : 0;
+      const std::size_t at = scale_places(type).front();
       for (std::uint32_t block = 0; block < 256 / block_shape(type).elements; ++block)
         std::memcpy(matrix.bytes.data() + block * block_shape(type).size_bytes + at, &half,
                     sizeof half);

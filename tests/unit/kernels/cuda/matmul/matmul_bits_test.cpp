@@ -19,7 +19,7 @@ std::vector<float> row_of(const std::vector<float>& all, std::uint32_t row, std:
 MatmulCall among(SeededRandom& random, const DeviceMatrix& weight, const std::vector<float>& x,
                  std::uint32_t n_rows, std::uint32_t place) {
   MatmulCall call = {.weight = &weight,
-                     .x = random_values(random, std::size_t{n_rows} * weight.n_in, 100.0F)};
+                     .x = random_floats(random, std::size_t{n_rows} * weight.n_in, 100.0F)};
   std::ranges::copy(x, call.x.begin() + static_cast<std::ptrdiff_t>(place) * weight.n_in);
   return call;
 }
@@ -41,7 +41,7 @@ TEST_CASE("cuda matmul: a row has the same bits alone, among few rows and among 
   SeededRandom random(10);
   for (const TensorType type : kHalfTypes) {
     const DeviceMatrix weight(random, type, 21, width_of(type, 700));
-    const std::vector<float> x = random_values(random, weight.n_in);
+    const std::vector<float> x = random_floats(random, weight.n_in);
     const std::vector<float> alone = run_matmul({.weight = &weight, .x = x});
     for (const std::uint32_t n_rows : kNumbers) {
       const std::uint32_t place = n_rows * 2 / 3;
@@ -61,9 +61,9 @@ TEST_CASE("cuda matmul: the bits are the same on every card, with every kernel, 
     const DeviceMatrix weight(random, type, 130, 2304);
     for (const std::uint32_t n_rows : {3, 70}) {
       MatmulCall call = {.weight = &weight,
-                         .x = random_values(random, std::size_t{n_rows} * weight.n_in)};
-      call.bias = random_values(random, weight.n_out);
-      call.before = random_values(random, std::size_t{n_rows} * weight.n_out);
+                         .x = random_floats(random, std::size_t{n_rows} * weight.n_in)};
+      call.bias = random_floats(random, weight.n_out);
+      call.before = random_floats(random, std::size_t{n_rows} * weight.n_out);
       const std::vector<float> first = run_matmul(call, every_way().front());
       for (const RunOptions& way : every_way()) {
         CAPTURE(name(type), n_rows, way.card.n_sms, way.card.has_wgmma, way.card.max_shared_bytes);
@@ -76,7 +76,7 @@ TEST_CASE("cuda matmul: the bits are the same on every card, with every kernel, 
 TEST_CASE("cuda matmul: the order in which blocks and threads run changes no bit") {
   SeededRandom random(12);
   const DeviceMatrix weight(random, TensorType::Q6_K, 70, 1280);
-  const MatmulCall call = {.weight = &weight, .x = random_values(random, 5 * weight.n_in)};
+  const MatmulCall call = {.weight = &weight, .x = random_floats(random, 5 * weight.n_in)};
   RunOptions options;
   options.card.n_sms = 132;
   const std::vector<float> first = run_matmul(call, options);
@@ -93,7 +93,7 @@ TEST_CASE(
   SeededRandom random(13);
   for (const TensorType type : {TensorType::F32, TensorType::F16, TensorType::Q4_0}) {
     const DeviceMatrix weight(random, type, 30, 320);
-    MatmulCall call = {.weight = &weight, .x = random_values(random, 90 * weight.n_in)};
+    MatmulCall call = {.weight = &weight, .x = random_floats(random, 90 * weight.n_in)};
     const std::vector<float> all = run_matmul(call);
     call.select = {0, 7, 8, 31, 64, 89};
     for (const bool prepare_first : {false, true}) {
@@ -114,7 +114,7 @@ TEST_CASE("cuda matmul: an item has its expert's bits for any number of items") 
         MatmulCall call = {.weight = &weight};
         for (std::uint32_t i = 0; i < n_rows * items_per_x; ++i)
           call.chosen.push_back(random.below(4) == 0 ? 1 : 2);
-        call.x = random_values(random, std::size_t{n_rows} * weight.n_in);
+        call.x = random_floats(random, std::size_t{n_rows} * weight.n_in);
         call.n_experts = kExperts;
         call.items_per_x = items_per_x;
         const MatmulCall dense = {.weight = &weight, .x = call.x};
@@ -137,7 +137,7 @@ TEST_CASE("cuda matmul: F32 weights give the CPU's bits") {
   SeededRandom random(15);
   for (const std::uint32_t n_in : {1, 31, 33, 300}) {
     const DeviceMatrix weight(random, TensorType::F32, 13, n_in);
-    const MatmulCall call = {.weight = &weight, .x = random_values(random, 11 * n_in)};
+    const MatmulCall call = {.weight = &weight, .x = random_floats(random, 11 * n_in)};
     std::vector<float> expected;
     for (std::uint32_t row = 0; row < 11; ++row)
       for (std::uint32_t output = 0; output < weight.n_out; ++output)

@@ -4,10 +4,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <bit>
 #include <catch2/catch.hpp>
 
-#include "kernels/numerics/f16.hpp"
 #include "kernels/quant/dequantize.hpp"
 #include "tests/support/simt/runner.hpp"
 
@@ -17,41 +15,6 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kAlignment = 128;
 constexpr std::byte kPoison{0xff};
-
-/// The offsets of a block's halves; other bytes may hold anything.
-std::vector<std::uint32_t> scale_places(TensorType type) {
-  switch (type) {
-    case TensorType::Q4_1:
-    case TensorType::Q5_1:
-    case TensorType::Q4_K:
-    case TensorType::Q5_K:
-      return {0, 2};
-    case TensorType::Q2_K:
-      return {80, 82};
-    case TensorType::Q3_K:
-      return {108};
-    case TensorType::Q6_K:
-      return {208};
-    default:
-      return {0};
-  }
-}
-
-void fill_block(SeededRandom& random, TensorType type, std::byte* block) {
-  const std::uint32_t size_bytes = block_shape(type).size_bytes;
-  for (std::uint32_t i = 0; i < size_bytes; ++i)
-    block[i] = static_cast<std::byte>(random.below(256));
-  for (const std::uint32_t place : scale_places(type)) {
-    const float scale = random_values(random, 1, 0.02F)[0];
-    const auto bits = std::bit_cast<std::uint32_t>(scale);
-    const auto half =
-        type == TensorType::BF16 ? static_cast<std::uint16_t>(bits >> 16) : f16_from_f32(scale);
-    if (type == TensorType::F32)
-      std::memcpy(block, &scale, sizeof scale);
-    else
-      std::memcpy(block + place, &half, sizeof half);
-  }
-}
 
 /// The device memory of one call: operands, results and scratch.
 struct CallMemory {
@@ -172,13 +135,6 @@ bool DeviceBytes::is_intact() const {
   return intact;
 }
 
-std::vector<float> random_values(SeededRandom& random, std::size_t n, float reach) {
-  std::vector<float> values(n);
-  for (float& value : values)
-    value = (static_cast<float>(random.below(1u << 24)) * 0x1p-23F - 1.0F) * reach;
-  return values;
-}
-
 DeviceMatrix::DeviceMatrix(SeededRandom& random, TensorType type_, std::uint32_t n_out_,
                            std::uint32_t n_in_)
     : type(type_), n_out(n_out_), n_in(n_in_), bytes(row_size_bytes(type, n_in) * n_out) {
@@ -235,15 +191,6 @@ std::vector<std::string> kernels_of(const MatmulCall& call, const RunOptions& op
            memory.operands(call, options), memory.scratch(call, options), options.card))
     names.emplace_back(launch.kernel);
   return names;
-}
-
-std::ptrdiff_t first_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  if (a.size() != b.size()) return 0;
-  const auto same = [](float x, float y) {
-    return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y);
-  };
-  const auto at = std::ranges::mismatch(a, b, same);
-  return at.in1 == a.end() ? -1 : at.in1 - a.begin();
 }
 
 }  // namespace leasehold::testing

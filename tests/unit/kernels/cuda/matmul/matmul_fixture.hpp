@@ -4,18 +4,15 @@
 /// read shows in the result.
 #pragma once
 
-#include <algorithm>
-#include <vector>
+#include <span>
 
-#include "common/random.hpp"
 #include "kernels/cuda/plan/matmul_plan.hpp"
+#include "tests/support/random_blocks.hpp"
 
 namespace leasehold::testing {
 
-inline constexpr TensorType kHalfTypes[] = {TensorType::F16,  TensorType::BF16, TensorType::Q8_0,
-                                            TensorType::Q4_0, TensorType::Q4_1, TensorType::Q5_0,
-                                            TensorType::Q5_1, TensorType::Q2_K, TensorType::Q3_K,
-                                            TensorType::Q4_K, TensorType::Q5_K, TensorType::Q6_K};
+/// The types that tensor cores multiply as halves: all but F32.
+inline constexpr auto kHalfTypes = std::span(kEveryType).subspan<1>();
 
 /// Bytes at an address that is a multiple of 128. Poison precedes them and follows them up to the
 /// next such multiple; memory beyond that faults. Under AddressSanitizer memory beyond the next
@@ -63,8 +60,6 @@ class DeviceArray {
   DeviceBytes bytes_;
 };
 
-std::vector<float> random_values(SeededRandom& random, std::size_t n, float reach = 1.0F);
-
 /// A matrix of random blocks.
 struct DeviceMatrix {
   DeviceMatrix(SeededRandom& random, TensorType type, std::uint32_t n_out, std::uint32_t n_in);
@@ -108,8 +103,5 @@ std::vector<float> run_matmul(const MatmulCall& call, const RunOptions& options 
 
 /// The kernels that the call runs, in order.
 std::vector<std::string> kernels_of(const MatmulCall& call, const RunOptions& options = {});
-
-/// Index of the first element whose bits differ, or -1.
-std::ptrdiff_t first_difference(const std::vector<float>& a, const std::vector<float>& b);
 
 }  // namespace leasehold::testing

@@ -112,7 +112,7 @@ TEST_CASE("matmul plan: x is prepared as tiles unless it already is or the weigh
   const DeviceMatrix quants(random, TensorType::Q8_0, 8, 64);
   const DeviceMatrix floats(random, TensorType::F32, 8, 64);
   using Names = std::vector<std::string>;
-  const auto x = random_values(random, 64);
+  const auto x = random_floats(random, 64);
   REQUIRE(kernels_of({.weight = &quants, .x = x}) ==
           Names{"lh_prepare_tiles", "lh_matmul_few_q8_0_1"});
   REQUIRE(kernels_of({.weight = &quants, .x = x}, {.prepare_first = true}) ==

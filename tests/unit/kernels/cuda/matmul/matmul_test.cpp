@@ -59,20 +59,15 @@ void check(const MatmulCall& call, const RunOptions& options = {}) {
   }
 }
 
-constexpr TensorType kAllTypes[] = {
-    TensorType::F32,  TensorType::F16,  TensorType::BF16, TensorType::Q8_0, TensorType::Q4_0,
-    TensorType::Q4_1, TensorType::Q5_0, TensorType::Q5_1, TensorType::Q2_K, TensorType::Q3_K,
-    TensorType::Q4_K, TensorType::Q5_K, TensorType::Q6_K};
-
 MatmulCall random_call(SeededRandom& random, const DeviceMatrix& weight, std::uint32_t n_rows) {
   MatmulCall call = {.weight = &weight,
-                     .x = random_values(random, std::size_t{n_rows} * weight.n_in)};
-  if (random.below(2) == 1) call.bias = random_values(random, weight.n_out);
+                     .x = random_floats(random, std::size_t{n_rows} * weight.n_in)};
+  if (random.below(2) == 1) call.bias = random_floats(random, weight.n_out);
   if (random.below(2) == 1)
     for (std::uint32_t row = 0; row < n_rows; ++row)
       if (row + 1 == n_rows || random.below(3) == 0) call.select.push_back(row);
   if (random.below(2) == 1)
-    call.before = random_values(random, std::size_t{call.n_results()} * weight.n_out);
+    call.before = random_floats(random, std::size_t{call.n_results()} * weight.n_out);
   return call;
 }
 
@@ -80,7 +75,7 @@ MatmulCall random_call(SeededRandom& random, const DeviceMatrix& weight, std::ui
 
 TEST_CASE("cuda matmul: every type and shape matches doubles within its roundings") {
   SeededRandom random(1);
-  for (const TensorType type : kAllTypes)
+  for (const TensorType type : kEveryType)
     for (int shape = 0; shape < 4; ++shape) {
       const DeviceMatrix weight(random, type, static_cast<std::uint32_t>(1 + random.below(70)),
                                 width_of(type, static_cast<std::uint32_t>(1 + random.below(600))));
@@ -97,7 +92,7 @@ TEST_CASE("cuda matmul: x of any magnitude keeps its precision, row by row") {
   SeededRandom random(2);
   const DeviceMatrix weight(random, TensorType::Q4_K, 20, 512);
   for (const float reach : {1e-30F, 1e-6F, 1.0F, 3e4F, 1e30F}) {
-    MatmulCall call = {.weight = &weight, .x = random_values(random, 3 * weight.n_in, reach)};
+    MatmulCall call = {.weight = &weight, .x = random_floats(random, 3 * weight.n_in, reach)};
     for (std::uint32_t i = 0; i < weight.n_in; ++i) call.x[i] *= 1e-4F;
     check(call);
   }
@@ -106,8 +101,8 @@ TEST_CASE("cuda matmul: x of any magnitude keeps its precision, row by row") {
 TEST_CASE("cuda matmul: a row of zeros gives the bias, a row with NaN or infinity gives NaN") {
   SeededRandom random(3);
   const DeviceMatrix weight(random, TensorType::Q8_0, 20, 96);
-  MatmulCall call = {.weight = &weight, .x = random_values(random, 4 * weight.n_in)};
-  call.bias = random_values(random, weight.n_out);
+  MatmulCall call = {.weight = &weight, .x = random_floats(random, 4 * weight.n_in)};
+  call.bias = random_floats(random, weight.n_out);
   std::fill_n(call.x.begin() + weight.n_in, weight.n_in, 0.0F);
   call.x[2 * weight.n_in + 7] = std::numeric_limits<float>::quiet_NaN();
   call.x[3 * weight.n_in + 95] = -std::numeric_limits<float>::infinity();
@@ -126,8 +121,8 @@ TEST_CASE("cuda matmul: after the engine is stopped no kernel changes anything")
     for (const std::uint32_t n_rows : {1, 70}) {
       const DeviceMatrix weight(random, type, 40, 512);
       MatmulCall call = {.weight = &weight,
-                         .x = random_values(random, std::size_t{n_rows} * weight.n_in)};
-      call.before = random_values(random, std::size_t{n_rows} * weight.n_out);
+                         .x = random_floats(random, std::size_t{n_rows} * weight.n_in)};
+      call.before = random_floats(random, std::size_t{n_rows} * weight.n_out);
       RunOptions options = {.is_stopped = true};
       options.card.has_wgmma = true;
       REQUIRE(first_difference(run_matmul(call, options), call.before) == -1);

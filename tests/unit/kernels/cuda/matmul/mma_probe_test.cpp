@@ -15,11 +15,13 @@ std::vector<std::uint32_t> ask(const cuda::MmaProbeInput& input) {
   DeviceArray<std::uint16_t> a(input.a);
   DeviceArray<std::uint16_t> b(input.b);
   DeviceArray<std::uint32_t> results(std::vector<std::uint32_t>{0, 0});
-  const auto result = simt::run(
-      cuda::plan_mma_probe(input, {.gate = {.mirror = &mirror, .step = &step, .rows = nullptr},
-                                   .a = a.data(),
-                                   .b = b.data(),
-                                   .results = results.data()}));
+  const auto result =
+      simt::run(cuda::plan_mma_probe({.gate = {.mirror = &mirror, .step = &step, .rows = nullptr},
+                                      .a = a.data(),
+                                      .b = b.data(),
+                                      .results = results.data(),
+                                      .steps = input.steps},
+                                     input.n_products));
   if (!result) FAIL(result.error().detail);
   return results.values();
 }
