@@ -91,7 +91,7 @@ World::World(Recovered recovered, World& before, bool table_kept)
       journal(before.journal),
       next_request_(before.next_request_) {
   if (table_kept) segments_ = std::move(before.segments_);
-  for (const auto& word : recovered.words) table.restore(word.lease, word.state, word.reason);
+  for (const auto& word : recovered.words) table.restore(word.lease, word.to, word.reason);
   perform_all(recovered.effects, *this);
   post(Tick{});
 }
