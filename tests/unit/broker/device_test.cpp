@@ -141,7 +141,7 @@ TEST_CASE("device: an extent that the driver does not report free is quarantined
   world.post(WorkerExited{exit_of(world.worker)});
 
   CHECK(world.extent_state() == ExtentState::Quarantined);
-  CHECK(quarantine_views(world.state).at(0).why.find("did not come back") != std::string::npos);
+  CHECK(quarantine_views(world.state).at(0).why.find("did not report") != std::string::npos);
   CHECK(world.recorded<events::WorkerUntrusted>().empty());
   const CallId cleared = world.call(
       kOperator,
