@@ -17,30 +17,29 @@ class GrantObserver;
 class AckObserver;
 class RecoveryObserver;
 
+/// A proof about one lease, created by this observer.
+template <class Observer>
+class LeaseProof {
+ public:
+  LeaseId lease() const { return lease_; }
+
+ private:
+  friend Observer;
+  friend class RecoveryObserver;
+  explicit LeaseProof(LeaseId lease) : lease_(lease) {}
+  LeaseId lease_;
+};
+
 /// Every announced unit that could reach the lease has ended, by a snapshot taken after the flip.
 /// CPU memory only: on CUDA an announcement covers the host call, not the kernel.
-class LaunchQuiet {
- public:
-  LeaseId lease() const { return lease_; }
-
- private:
-  friend class QuietObserver;
-  friend class RecoveryObserver;
-  explicit LaunchQuiet(LeaseId lease) : lease_(lease) {}
-  LeaseId lease_;
-};
+using LaunchQuiet = LeaseProof<QuietObserver>;
 
 /// The worker reports that its last launch under this lease, of this generation, has finished.
-class WorkerAck {
- public:
-  LeaseId lease() const { return lease_; }
+using WorkerAck = LeaseProof<AckObserver>;
 
- private:
-  friend class AckObserver;
-  friend class RecoveryObserver;
-  explicit WorkerAck(LeaseId lease) : lease_(lease) {}
-  LeaseId lease_;
-};
+/// The grant never left the broker, so the worker had nothing to map. A grant that was sent and
+/// refused is *not* this proof: the worker had the descriptors.
+using NeverMapped = LeaseProof<GrantObserver>;
 
 /// The worker's pidfd is readable: the process and its mappings no longer exist.
 class ProcessExit {
@@ -52,19 +51,6 @@ class ProcessExit {
   friend class RecoveryObserver;
   explicit ProcessExit(AttachmentId worker) : worker_(worker) {}
   AttachmentId worker_;
-};
-
-/// The grant never left the broker, so the worker had nothing to map. A grant that was sent and
-/// refused is *not* this proof: the worker had the descriptors.
-class NeverMapped {
- public:
-  LeaseId lease() const { return lease_; }
-
- private:
-  friend class GrantObserver;
-  friend class RecoveryObserver;
-  explicit NeverMapped(LeaseId lease) : lease_(lease) {}
-  LeaseId lease_;
 };
 
 /// The machine restarted after the grant; covers every earlier lease.

@@ -6,7 +6,7 @@
 #include "broker/decide/quarantine.hpp"
 #include "broker/decide/record.hpp"
 #include "broker/decide/return_memory.hpp"
-#include "broker/decide/store_words.hpp"
+#include "broker/decide/revoke.hpp"
 
 namespace leasehold {
 namespace {

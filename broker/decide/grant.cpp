@@ -59,14 +59,14 @@ void send_grants(Decision& decision, LeaseRecord& record, std::span<const Extent
   note_call_sent(decision, record);
 }
 
-void take_extents(Decision& decision, LeaseRecord& record, const ExtentGrant& grant) {
+void take_extents(Decision& decision, LeaseRecord& record, CallId call, std::uint32_t count,
+                  std::uint32_t ceiling) {
   const std::vector<ExtentId> taken =
-      decision.state.extents.take(grant.extents, record.id(), record.worker());
+      decision.state.extents.take(count, record.id(), record.worker());
   record.extents.insert(record.extents.end(), taken.begin(), taken.end());
   for (const ExtentId extent : taken) record_extent(decision, extent, &record);
-  record.grants.push_back(
-      PendingGrant{.call = grant.call, .waiting = {taken.begin(), taken.end()}});
-  send_grants(decision, record, taken, grant.ceiling);
+  record.grants.push_back(PendingGrant{.call = call, .waiting = {taken.begin(), taken.end()}});
+  send_grants(decision, record, taken, ceiling);
 }
 
 Result<void> require_free_extents(const State& state, std::uint32_t wanted, AttachmentId worker) {
@@ -354,8 +354,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   note_replacement(decision, apart, record);
   decision.add(effect::PublishGrant{record.id(), record.deadline});
   record_lease(decision, record);
-  take_extents(decision, record,
-               {.call = caller.call, .extents = allowed.extents, .ceiling = allowed.ceiling});
+  take_extents(decision, record, caller.call, allowed.extents, allowed.ceiling);
   return std::nullopt;  // answered once the worker has mapped everything
 }
 

@@ -27,15 +27,11 @@ Result<Answer> reassign_holder(Decision& decision, const Caller& caller, Answer 
 /// The same while the call `first` still waits for its answer.
 void reassign_pending_holder(Decision& decision, const Caller& caller, CallId first);
 
-struct ExtentGrant {
-  CallId call;
-  std::uint32_t extents = 0;
-  std::uint32_t ceiling = 0;  ///< Blocks the lease may be charged at most.
-};
-
 /// Takes extents for the lease and sends them to its worker. The call is answered once all are
-/// mapped. Precondition: enough extents are free.
-void take_extents(Decision& decision, LeaseRecord& record, const ExtentGrant& grant);
+/// mapped. `ceiling`: blocks the lease may be charged at most. Precondition: enough extents are
+/// free.
+void take_extents(Decision& decision, LeaseRecord& record, CallId call, std::uint32_t count,
+                  std::uint32_t ceiling);
 
 /// Fences a revoked lease at once if its descriptors never left the broker.
 void fence_if_never_mapped(Decision& decision, const LeaseRecord& record);

@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <map>
-
 #include "broker/decide/record.hpp"
-#include "broker/decide/store_words.hpp"
 
 namespace leasehold {
 namespace {
@@ -42,6 +39,13 @@ void drain_extents(Decision& decision, const LeaseRecord& record) {
 }
 
 }  // namespace
+
+void add_store_words(Decision& decision, FlipsByWorker flips) {
+  for (auto& [worker, words] : flips) {
+    const WorkerId index = decision.state.workers.find(worker)->index;
+    decision.add(effect::StoreWords{index, std::move(words), decision.now});
+  }
+}
 
 void add_quiet_watches(Decision& decision, std::span<const LeaseId> leases) {
   std::map<std::pair<AttachmentId, Touches>, std::vector<LeaseId>> watches;

@@ -1,12 +1,18 @@
 /// Revokes leases; every decider with a reason to end leases calls this.
 #pragma once
 
+#include <map>
 #include <span>
 #include <vector>
 
 #include "broker/decide/decision.hpp"
 
 namespace leasehold {
+
+using FlipsByWorker = std::map<AttachmentId, std::vector<effect::StoreWords::Flip>>;
+
+/// Stores lease words: one StoreWords effect per worker moves its counter once.
+void add_store_words(Decision& decision, FlipsByWorker flips);
 
 /// Revokes those of `leases` that are Live and leaves the others as they are. Effects in order: per
 /// worker all words and one step of the counter, then the quiet watches, then everything else.

@@ -20,36 +20,29 @@ struct Timeout {
   Duration allowed;
 };
 
-class EarliestTimeout {
- public:
-  void add(std::string_view what, TimePoint since, Duration allowed) {
-    const TimePoint until = since + allowed;
-    if (!found_ || until < found_->until) found_ = Timeout{until, what, allowed};
-  }
-  const std::optional<Timeout>& found() const { return found_; }
-
- private:
-  std::optional<Timeout> found_;
-};
-
 /// The earliest timeout of the worker. None for a worker that may still resume, or that has exited
 /// or was killed: its timeout would stay due for ever.
 std::optional<Timeout> timeout_of(const State& state, const Worker& worker) {
   if (worker.state == WorkerState::Gone || worker.killed) return std::nullopt;
   if (worker.reattach_until != TimePoint{}) return std::nullopt;
   const LeaseIndex::WorkerEntry& held = state.leases.index().of(worker.id);
-  EarliestTimeout timeouts;
-  const auto add = [&](std::string_view what, const LeaseIndex::ByTime& since, Duration allowed) {
-    if (since.empty()) return;
-    timeouts.add(what, std::max(since.begin()->first, worker.timeouts_from), allowed);
+  std::optional<Timeout> earliest;
+  const auto add = [&earliest](std::string_view what, TimePoint since, Duration allowed) {
+    const TimePoint until = since + allowed;
+    if (!earliest || until < earliest->until) earliest = Timeout{until, what, allowed};
   };
-  add("fence_proof", held.revoked, state.config.fence_timeout);
-  add("unmap", held.fenced, kUnmapTimeoutFactor * state.config.fence_timeout);
+  const auto add_oldest = [&](std::string_view what, const LeaseIndex::ByTime& since,
+                              Duration allowed) {
+    if (since.empty()) return;
+    add(what, std::max(since.begin()->first, worker.timeouts_from), allowed);
+  };
+  add_oldest("fence_proof", held.revoked, state.config.fence_timeout);
+  add_oldest("unmap", held.fenced, kUnmapTimeoutFactor * state.config.fence_timeout);
   const Duration timeout = state.config.worker_timeout;
-  if (timeout == Duration::zero()) return timeouts.found();
-  add("answer", held.call_pending, timeout);
-  if (worker.resuming) timeouts.add("delivery", worker.delivered_at, timeout);
-  return timeouts.found();
+  if (timeout == Duration::zero()) return earliest;
+  add_oldest("answer", held.call_pending, timeout);
+  if (worker.resuming) add("delivery", worker.delivered_at, timeout);
+  return earliest;
 }
 
 bool passed(TimePoint deadline, TimePoint now) {

@@ -107,12 +107,7 @@ struct TakeReport {
     return true;
   }
   bool operator()(const events::BatchedDecodeStep&) const { return true; }
-  bool operator()(const events::LeaseStateChanged&) const { return false; }
-  bool operator()(const events::RegionStateChanged&) const { return false; }
-  bool operator()(const events::LeaseDraining&) const { return false; }
-  bool operator()(const events::OperatorAction&) const { return false; }
-  bool operator()(const events::WorkerUntrusted&) const { return false; }
-  bool operator()(const events::WorkerUnresponsive&) const { return false; }
+  bool operator()(const auto&) const { return false; }
 };
 
 }  // namespace

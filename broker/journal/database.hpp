@@ -35,9 +35,11 @@ class Statement {
   /// Moves to the next row of a query; false at its end.
   Result<bool> next();
 
-  /// Reads the next column of the current row, from the left.
-  template <class Value>
-  void read(Value& value);
+  /// Reads the next columns of the current row, from the left.
+  template <class... Values>
+  void read(Values&... values) {
+    (read_column(values), ...);
+  }
 
  private:
   friend class Database;
@@ -57,6 +59,8 @@ class Statement {
     bind_number(static_cast<std::int64_t>(id.value));
   }
   Result<void> finish();
+  template <class Value>
+  void read_column(Value& value);
   std::int64_t next_number();
   std::string next_text();
 
@@ -66,11 +70,11 @@ class Statement {
 };
 
 template <class Value>
-void Statement::read(Value& value) {
+void Statement::read_column(Value& value) {
   if constexpr (std::same_as<Value, std::string>) {
     value = next_text();
   } else if constexpr (requires { Value{}.value; }) {
-    read(value.value);
+    read_column(value.value);
   } else {
     value = static_cast<Value>(next_number());
   }

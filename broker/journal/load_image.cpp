@@ -25,11 +25,6 @@ bool read_enum(Statement& row, Enum& value, Enum last) {
   return number >= 0 && number <= static_cast<std::int64_t>(last);
 }
 
-template <class... Values>
-void read_all(Statement& row, Values&... values) {
-  (row.read(values), ...);
-}
-
 Result<void> load_meta(Database& database, Image& image) {
   Statement rows = TRY(database.prepare("SELECT name, value FROM meta"));
   while (TRY(rows.next())) {
@@ -50,7 +45,7 @@ Result<void> load_tenants(Database& database, Image& image) {
   while (TRY(rows.next())) {
     std::string name;
     std::string policy;
-    read_all(rows, name, policy);
+    rows.read(name, policy);
     const auto json = wire::Json::parse(policy, nullptr, false);
     auto read = wire::TenantAdmit::from_json(json);
     if (!read || read->tenant.value != name) {
@@ -71,8 +66,8 @@ Result<void> load_workers(Database& database, Image& image) {
                        " blocks_per_extent, untrusted, state FROM worker"));
   while (TRY(rows.next())) {
     WorkerRow row;
-    read_all(rows, row.id, row.index, row.name, row.process.pid, row.process.start_ticks, row.uid,
-             row.model, row.address, row.blocks_per_extent, row.untrusted);
+    rows.read(row.id, row.index, row.name, row.process.pid, row.process.start_ticks, row.uid,
+              row.model, row.address, row.blocks_per_extent, row.untrusted);
     const bool state = read_enum(rows, row.state, WorkerState::Gone);
     if (!state || row.index.value >= kMaxWorkers) return corrupt("worker", row.id.value);
     image.workers[row.id] = std::move(row);
@@ -91,12 +86,12 @@ Result<void> load_leases(Database& database, Image& image) {
       " FROM lease"));
   while (TRY(rows.next())) {
     LeaseRow row;
-    read_all(rows, row.id.slot, row.id.generation, row.worker, row.revoked_ns, row.fenced_ns,
-             row.proof, row.tenant, row.holder.pid, row.holder.start_ticks, row.request.uid,
-             row.request.request_id, row.request.digest, row.ttl_ns, row.deadline_ns,
-             row.drain_deadline_ns, row.charged_blocks, row.region, row.replaces.slot,
-             row.replaces.generation, row.replaced_by.slot, row.replaced_by.generation,
-             row.last_deadline_ns, row.model, row.part, row.granted_ns);
+    rows.read(row.id.slot, row.id.generation, row.worker, row.revoked_ns, row.fenced_ns, row.proof,
+              row.tenant, row.holder.pid, row.holder.start_ticks, row.request.uid,
+              row.request.request_id, row.request.digest, row.ttl_ns, row.deadline_ns,
+              row.drain_deadline_ns, row.charged_blocks, row.region, row.replaces.slot,
+              row.replaces.generation, row.replaced_by.slot, row.replaced_by.generation,
+              row.last_deadline_ns, row.model, row.part, row.granted_ns);
     const bool enums = read_enum(rows, row.scope, wire::LeaseScope::Tenant) &&
                        read_enum(rows, row.state, LeaseState::Fenced) &&
                        read_enum(rows, row.reason, RevokeReason::MachineRestarted);
@@ -116,9 +111,9 @@ Result<void> load_extents(Database& database, Image& image) {
       " quarantined_ns, allocated_bytes, state, quarantine_reason FROM extent"));
   while (TRY(rows.next())) {
     ExtentRow row;
-    read_all(rows, row.id, row.lease.slot, row.lease.generation, row.size_bytes, row.device,
-             row.inode, row.quarantine.worker, row.quarantine.worker_name, row.quarantine.since_ns,
-             row.quarantine.allocated_bytes);
+    rows.read(row.id, row.lease.slot, row.lease.generation, row.size_bytes, row.device, row.inode,
+              row.quarantine.worker, row.quarantine.worker_name, row.quarantine.since_ns,
+              row.quarantine.allocated_bytes);
     bool state = read_enum(rows, row.state, ExtentState::Held);
     state = read_enum(rows, row.quarantine.why, QuarantineReason::NotReturned) && state;
     const bool needs_lease =
@@ -142,10 +137,10 @@ Result<void> load_regions(Database& database, Image& image) {
   while (TRY(rows.next())) {
     RegionRow row;
     WeightsKey& key = row.key;
-    read_all(rows, row.id, row.size_bytes, row.loader, key.file_device, key.file_inode,
-             key.file_size_bytes, key.file_mtime_ns, key.layout_digest, key.layout_version,
-             row.quarantine.worker, row.quarantine.worker_name, row.quarantine.since_ns,
-             row.quarantine.allocated_bytes);
+    rows.read(row.id, row.size_bytes, row.loader, key.file_device, key.file_inode,
+              key.file_size_bytes, key.file_mtime_ns, key.layout_digest, key.layout_version,
+              row.quarantine.worker, row.quarantine.worker_name, row.quarantine.since_ns,
+              row.quarantine.allocated_bytes);
     if (!read_enum(rows, row.state, RegionState::Quarantined)) {
       return corrupt("region", row.id.value);
     }

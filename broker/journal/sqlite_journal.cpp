@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "broker/journal/load_image.hpp"
 #include "broker/journal/schema.hpp"
 
 namespace leasehold::journal {
@@ -101,6 +102,21 @@ Result<void> SqliteJournal::write(const Batch& batch) {
   if (full && has_revocations(batch)) written = commit_on_reserve(batch);
   if (!written) queue_rows(batch);
   return written;
+}
+
+Result<std::vector<wire::OperatorActionView>> SqliteJournal::newest_operator_actions(
+    std::size_t at_most) {
+  Statement rows = TRY(components_.database.prepare(
+      fmt::format("SELECT at_unix_s, uid, action, object, reason, done FROM operator_action"
+                  " ORDER BY operator_action DESC LIMIT {}",
+                  at_most)));
+  std::vector<wire::OperatorActionView> actions;
+  while (TRY(rows.next())) {
+    wire::OperatorActionView& action = actions.emplace_back();
+    rows.read(action.at_unix_s, action.uid, action.action, action.object, action.reason,
+              action.done);
+  }
+  return actions;
 }
 
 /// A failure refuses only grants: without a grant no token is signed, and a fence must not wait.

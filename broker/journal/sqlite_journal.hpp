@@ -15,8 +15,6 @@
 #include "broker/journal/checkpointer.hpp"
 #include "broker/journal/high_water_marks_file.hpp"
 #include "broker/journal/journal.hpp"
-#include "broker/journal/load_image.hpp"
-#include "broker/journal/load_operator_actions.hpp"
 #include "broker/journal/reserve_file.hpp"
 #include "broker/journal/row_writer.hpp"
 
@@ -34,9 +32,7 @@ class SqliteJournal final : public Journal {
 
   Result<void> write(const Batch& batch) override;
   Result<std::vector<wire::OperatorActionView>> newest_operator_actions(
-      std::size_t at_most) override {
-    return load_newest_operator_actions(components_.database, at_most);
-  }
+      std::size_t at_most) override;
 
   /// Rows that wait for disk space.
   std::size_t waiting() const { return waiting_.size(); }

@@ -1,10 +1,10 @@
-/// Small files of the state directory, and errors that name what is wrong with it.
+/// Small files of the state directory, its lock, and errors that name what is wrong with it.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "common/result.hpp"
+#include "common/unique_fd.hpp"
 
 namespace leasehold::journal {
 
@@ -12,6 +12,10 @@ namespace leasehold::journal {
 /// Errors: BadRequest (missing, not a directory, read-only), PermissionDenied, DiskFull,
 /// SystemError.
 std::unexpected<Error> state_file_error(const std::string& path, int error_number);
+
+/// Locks `<state_dir>/broker.lock` until the descriptor is closed or the process ends.
+/// Source: flock(2). Errors: SocketInUse if another broker has the lock; those of state_file_error.
+Result<UniqueFd> lock_state_dir(const std::string& state_dir);
 
 /// Replaces the file durably, mode 0600: writes a new file and renames it, so that a crash leaves
 /// the old or the new text. Errors: those of state_file_error.

@@ -56,11 +56,7 @@ struct Facts {
 struct Recovered {
   State state;
   /// Words to put into the table first; their generations are above those in it.
-  struct Word {
-    LeaseId lease;
-    LeaseState state = LeaseState::Revoked;
-    RevokeReason reason = RevokeReason::None;
-  };
+  using Word = effect::StoreWords::Flip;
   std::vector<Word> words;
   /// To be performed once the server is ready; includes the journal batches.
   std::vector<Effect> effects;

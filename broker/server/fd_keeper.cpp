@@ -45,7 +45,7 @@ std::string weights(std::uint64_t region) {
 
 }  // namespace kept
 
-Result<void> ServiceManagerFdKeeper::keep(std::string_view name, const UniqueFd& fd) {
+Result<void> FdKeeper::keep(std::string_view name, const UniqueFd& fd) {
   // FDPOLL=0: a readable pidfd or eventfd must stay in the store.
   const std::string message = fmt::format("FDSTORE=1\nFDNAME={}\nFDPOLL=0", name);
   const int number = fd.get();
@@ -55,18 +55,13 @@ Result<void> ServiceManagerFdKeeper::keep(std::string_view name, const UniqueFd&
   return {};
 }
 
-void ServiceManagerFdKeeper::remove(std::string_view name) {
+void FdKeeper::remove(std::string_view name) {
   notify_service_manager(fmt::format("FDSTOREREMOVE=1\nFDNAME={}", name));
   if (const auto found = names_.find(name); found != names_.end()) names_.erase(found);
 }
 
-void ServiceManagerFdKeeper::remove_all() {
+void FdKeeper::remove_all() {
   while (!names_.empty()) remove(std::string(*names_.begin()));
-}
-
-std::unique_ptr<FdKeeper> make_fd_keeper(ServiceManagerFdKeeper::Names kept) {
-  if (std::getenv("NOTIFY_SOCKET") == nullptr) return std::make_unique<NoFdKeeper>();
-  return std::make_unique<ServiceManagerFdKeeper>(std::move(kept));
 }
 
 void notify_service_manager(const std::string& state) {

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -27,46 +26,29 @@ std::string pidfd(std::uint64_t attachment);
 std::string weights(std::uint64_t region);
 }  // namespace kept
 
+/// The store of the service manager behind $NOTIFY_SOCKET; without one, every call succeeds and
+/// does nothing. A manager with FileDescriptorStoreMax=0 silently drops descriptors, so success
+/// here does not mean that a descriptor comes back.
+///
 /// Table and socket are kept at start, worker segments from attach to exit, weights from
 /// publication to eviction. Ownership: the store holds a duplicate. Threads: one.
 class FdKeeper {
  public:
-  virtual ~FdKeeper() = default;
-  /// Precondition: the name is not in use.
-  /// Errors: SystemError when the store cannot be reached; the broker then serves without it.
-  virtual Result<void> keep(std::string_view name, const UniqueFd& fd) = 0;
-  virtual void remove(std::string_view name) = 0;
-  /// Called when the broker stops for good.
-  virtual void remove_all() = 0;
-};
-
-/// For a broker without a service manager: its descriptors end with it.
-class NoFdKeeper final : public FdKeeper {
- public:
-  Result<void> keep(std::string_view, const UniqueFd&) override { return {}; }
-  void remove(std::string_view) override {}
-  void remove_all() override {}
-};
-
-/// The store of the service manager behind $NOTIFY_SOCKET. A manager with FileDescriptorStoreMax=0
-/// silently drops descriptors, so success here does not mean that a descriptor comes back.
-class ServiceManagerFdKeeper final : public FdKeeper {
- public:
   using Names = std::set<std::string, std::less<>>;
 
   /// `kept`: the names already in the store.
-  explicit ServiceManagerFdKeeper(Names kept) : names_(std::move(kept)) {}
+  explicit FdKeeper(Names kept = {}) : names_(std::move(kept)) {}
 
-  Result<void> keep(std::string_view name, const UniqueFd& fd) override;
-  void remove(std::string_view name) override;
-  void remove_all() override;
+  /// Precondition: the name is not in use.
+  /// Errors: SystemError when the store cannot be reached; the broker then serves without it.
+  Result<void> keep(std::string_view name, const UniqueFd& fd);
+  void remove(std::string_view name);
+  /// Called when the broker stops for good.
+  void remove_all();
 
  private:
   Names names_;
 };
-
-/// Uses the service manager's store if $NOTIFY_SOCKET is set.
-std::unique_ptr<FdKeeper> make_fd_keeper(ServiceManagerFdKeeper::Names kept = {});
 
 /// Sends a state such as "READY=1" to the service manager, if there is one.
 void notify_service_manager(const std::string& state);

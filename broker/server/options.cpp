@@ -63,22 +63,20 @@ void add_limit_options(CLI::App& app, BrokerOptions& options) {
       ->check(CLI::Range(1u, 16'384u));
 }
 
-struct Timeouts {
-  std::int64_t fence_ms;
-  std::int64_t worker_ms;
-  std::int64_t reattach_grace_ms;
-};
+void add_timeout(CLI::App& app, const char* name, std::chrono::milliseconds& timeout, int least,
+                 const char* meaning) {
+  app.add_option_function<std::int64_t>(
+         name, [&timeout](std::int64_t ms) { timeout = std::chrono::milliseconds(ms); }, meaning)
+      ->check(CLI::Range(least, 3'600'000));
+}
 
-void add_timeout_options(CLI::App& app, Timeouts& timeouts) {
-  app.add_option("--fence-timeout-ms", timeouts.fence_ms,
-                 "Time a worker has to prove a fence before it is killed")
-      ->check(CLI::Range(1, 3'600'000));
-  app.add_option("--worker-timeout-ms", timeouts.worker_ms,
-                 "Time a worker may stay unresponsive before it is killed; 0 disables the timeout")
-      ->check(CLI::Range(0, 3'600'000));
-  app.add_option("--reattach-grace-ms", timeouts.reattach_grace_ms,
-                 "Time a restarted broker waits for the workers of its predecessor")
-      ->check(CLI::Range(0, 3'600'000));
+void add_timeout_options(CLI::App& app, BrokerOptions& options) {
+  add_timeout(app, "--fence-timeout-ms", options.fence_timeout, 1,
+              "Time a worker has to prove a fence before it is killed");
+  add_timeout(app, "--worker-timeout-ms", options.worker_timeout, 0,
+              "Time a worker may stay unresponsive before it is killed; 0 disables the timeout");
+  add_timeout(app, "--reattach-grace-ms", options.reattach_grace, 0,
+              "Time a restarted broker waits for the workers of its predecessor");
 }
 
 void add_state_options(CLI::App& app, BrokerOptions& options) {
@@ -98,9 +96,6 @@ void add_state_options(CLI::App& app, BrokerOptions& options) {
 
 std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   BrokerOptions options{.socket = default_socket()};
-  Timeouts timeouts{.fence_ms = options.fence_timeout.count(),
-                    .worker_ms = options.worker_timeout.count(),
-                    .reattach_grace_ms = options.reattach_grace.count()};
   std::vector<uid_t> worker_uids;
   CLI::App app{"Leasehold broker: owns the memory and the state of every lease",
                "leasehold-broker"};
@@ -108,14 +103,11 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   add_socket_options(app, options);
   add_memory_options(app, options);
   add_limit_options(app, options);
-  add_timeout_options(app, timeouts);
+  add_timeout_options(app, options);
   app.add_option("--worker-uid", worker_uids,
                  "User id that may run workers; repeatable (default: the broker's user)");
   add_state_options(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
-  options.fence_timeout = std::chrono::milliseconds(timeouts.fence_ms);
-  options.worker_timeout = std::chrono::milliseconds(timeouts.worker_ms);
-  options.reattach_grace = std::chrono::milliseconds(timeouts.reattach_grace_ms);
   options.worker_uids = {worker_uids.begin(), worker_uids.end()};
   if (options.worker_uids.empty()) options.worker_uids.insert(::geteuid());
   return options;

@@ -52,21 +52,21 @@ Result<asio::local::stream_protocol::acceptor> listen(asio::io_context& io,
 Result<void> run_broker(const BrokerOptions& options) {
   asio::io_context io(1);
   KeptDescriptors kept = TRY(KeptDescriptors::from_service_manager());
-  const auto fd_store = make_fd_keeper(kept.stored_names());
+  FdKeeper fd_store(kept.stored_names());
   const auto agent = TRY(start_agent(io, options));
   const LentDevice device = TRY(lent_device(options, agent.get()));
   StartupState startup = TRY(load_startup_state(options, device, kept, SystemClock().now()));
   const auto in_use = names_in_use(startup);
   for (const std::string& name : kept.stored_names()) {
-    if (!in_use.contains(name)) fd_store->remove(name);
+    if (!in_use.contains(name)) fd_store.remove(name);
   }
   const bool keep_table = !startup.table_kept && !options.state_dir.empty() && !agent;
-  if (keep_table) keep_for_restart(*fd_store, kept::kTable, startup.table.writable_fd());
-  auto acceptor = TRY(listen(io, options, kept.take(kept::kSocket), *fd_store));
+  if (keep_table) keep_for_restart(fd_store, kept::kTable, startup.table.writable_fd());
+  auto acceptor = TRY(listen(io, options, kept.take(kept::kSocket), fd_store));
   const control::SocketFile socket_file(options.socket);
-  BrokerServer server(
-      io, std::move(startup),
-      {.acceptor = std::move(acceptor), .fd_store = *fd_store, .agent = agent.get()}, options);
+  BrokerServer server(io, std::move(startup),
+                      {.acceptor = std::move(acceptor), .fd_store = fd_store, .agent = agent.get()},
+                      options);
   if (!options.event_log.empty()) {
     server.write_events_to(TRY(events::EventFile::open(options.event_log)));
   }
@@ -75,7 +75,7 @@ Result<void> run_broker(const BrokerOptions& options) {
                options.socket, options.capacity_bytes, options.weights_capacity_bytes,
                options.slots);
   io.run();
-  fd_store->remove_all();
+  fd_store.remove_all();
   if (!socket_file.remove()) {
     spdlog::warn("left the socket file in place because it was replaced socket={}", options.socket);
   }

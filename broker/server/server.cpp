@@ -74,7 +74,7 @@ Result<void> BrokerServer::start(KeptDescriptors kept) {
   deadline_timer_ = TRY(BootTimer::create(io_, [this] { loop_.post(Tick{}); }));
   restore_workers(kept);
   for (const auto& word : startup_.recovered.words) {
-    table_.restore(word.lease, word.state, word.reason);
+    table_.restore(word.lease, word.to, word.reason);
   }
   loop_.begin(startup_.recovered.effects);
   watch_previous_holders();

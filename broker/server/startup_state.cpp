@@ -2,7 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
-#include "broker/journal/lock_file.hpp"
+#include "broker/journal/state_file.hpp"
 #include "broker/server/token_key_file.hpp"
 #include "broker/supervise/exit_observer.hpp"
 #include "broker/supervise/kept_slots.hpp"

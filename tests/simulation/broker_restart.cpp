@@ -81,7 +81,7 @@ Broker::Broker(Dependencies deps, Broker& before, StartupState startup)
   restore_workers(before, startup.kept_workers);
   open_device();
   for (const Recovered::Word& word : startup.recovered.words) {
-    table.restore(word.lease, word.state, word.reason);
+    table.restore(word.lease, word.to, word.reason);
   }
   deps_.judge.broker_started({.state = state, .words = startup.recovered.words, .table = table},
                              deps_.persistent.store);

@@ -232,7 +232,7 @@ void Judge::enter(const Recovered::Word& word, const State& state) {
   slot = Lease{.id = word.lease,
                .worker = record == nullptr ? AttachmentId{} : record->worker(),
                .engine = record != nullptr && record->scope == wire::LeaseScope::Engine,
-               .state = word.state};
+               .state = word.to};
 }
 
 void Judge::redelivered(ExtentId extent) {

@@ -1,11 +1,7 @@
 #include "tests/simulation/model_broker.hpp"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <fmt/format.h>
 
-#include "common/process.hpp"
 #include "tests/simulation/agent_client.hpp"
 #include "tests/simulation/model_worker.hpp"
 
@@ -44,28 +40,6 @@ std::unique_ptr<WorkerSegment> take_spare_segment() {
     segment->writer.announce(thread).store(0);
   }
   return segment;
-}
-
-namespace {
-
-/// The exit observer reads a pidfd; this one belongs to a process that has exited and is not
-/// reaped.
-const UniqueFd& exited_process() {
-  static const UniqueFd pidfd = [] {
-    const pid_t child = ::fork();
-    if (child == 0) ::_exit(0);
-    UniqueFd fd = std::move(open_pidfd(child)).value();
-    siginfo_t info{};
-    ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
-    return fd;
-  }();
-  return pidfd;
-}
-
-}  // namespace
-
-ProcessExit exit_of(AttachmentId worker) {
-  return ExitObserver::observe(worker, exited_process()).value();
 }
 
 Broker::Broker(Dependencies deps)

@@ -16,16 +16,17 @@
 #include "broker/decide/core.hpp"
 #include "broker/memory/lent_memory.hpp"
 #include "broker/recovery/recovery.hpp"
-#include "broker/supervise/exit_observer.hpp"
 #include "broker/supervise/quiet_observer.hpp"
 #include "ipc/table/lease_table.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "tests/simulation/coverage.hpp"
 #include "tests/simulation/judge.hpp"
+#include "tests/support/exited_process.hpp"
 #include "tests/support/fiber.hpp"
 
 namespace leasehold::simulation {
 
+using testing::exit_of;
 using testing::Fiber;
 
 inline constexpr std::uint64_t kExtentBytes = 2ull << 20;
@@ -269,7 +270,5 @@ void Broker::call(Sent message) {
 }
 
 std::unique_ptr<WorkerSegment> take_spare_segment();
-/// The exit observer finds a pidfd readable.
-ProcessExit exit_of(AttachmentId worker);
 
 }  // namespace leasehold::simulation

@@ -179,8 +179,7 @@ TEST_CASE("device: memory still imported after its worker's exit is quarantined"
 
   REQUIRE(eventually([&] { return broker.status(client).quarantined_bytes == kExtent_bytes; }));
   const auto quarantined = client.call("quarantine.list", {}).value().body.at("items");
-  CHECK(quarantined.at(0).at("why").get<std::string>().find("did not come back") !=
-        std::string::npos);
+  CHECK(quarantined.at(0).at("why").get<std::string>().find("did not report") != std::string::npos);
 }
 
 TEST_CASE("device: memory still being allocated when its lease is revoked becomes free") {

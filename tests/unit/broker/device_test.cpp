@@ -18,17 +18,8 @@ BrokerConfig device_config() {
   return config;
 }
 
-struct OnDevice : World {
-  AttachmentId worker = attach_worker("w0", kWorkerSocket);
-  LeaseId lease;
-  ExtentId extent;
-  OnDevice() : World(device_config()) {
-    admit_tenant("a");
-    lease = acquired("a");
-    extent = record(lease).extents.at(0);
-    forget_effects();
-  }
-  ExtentState extent_state() { return state.extents.find(extent)->state; }
+struct OnDevice : LeasedWorld {
+  OnDevice() : LeasedWorld(device_config()) {}
   std::uint32_t free_on(AttachmentId id) { return state.extents.free_extents_for(id); }
 };
 
@@ -141,7 +132,7 @@ TEST_CASE("device: an extent that the driver does not report free is quarantined
   world.post(WorkerExited{exit_of(world.worker)});
 
   CHECK(world.extent_state() == ExtentState::Quarantined);
-  CHECK(quarantine_views(world.state).at(0).why.find("did not come back") != std::string::npos);
+  CHECK(quarantine_views(world.state).at(0).why.find("did not report") != std::string::npos);
   CHECK(world.recorded<events::WorkerUntrusted>().empty());
   const CallId cleared = world.call(
       kOperator,
@@ -264,13 +255,10 @@ TEST_CASE("device: memory held at a restart stays held and is not granted") {
 }
 
 TEST_CASE("host: no lease.settle is sent, and no extent is held") {
-  World world;
-  const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
-  world.admit_tenant("a");
-  const LeaseId lease = world.acquired("a");
-  world.revoke(lease);
-  CHECK(world.proof_of(lease) == "LaunchQuiet");
+  LeasedWorld world;
+  world.revoke(world.lease);
+  CHECK(world.proof_of(world.lease) == "LaunchQuiet");
   CHECK(world.performed<effect::SendSettle>().empty());
   CHECK(world.performed<effect::ClearExtents>().empty());
-  CHECK(world.state.extents.held_by(worker).empty());
+  CHECK(world.state.extents.held_by(world.worker).empty());
 }

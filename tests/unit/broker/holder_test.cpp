@@ -10,9 +10,7 @@ namespace {
 
 constexpr ConnectionId kHolderAgain{20};
 
-struct Holders : World {
-  AttachmentId worker = attach_worker("w0", kWorkerSocket);
-  Holders() { admit_tenant("a"); }
+struct Holders : ServingWorld {
   /// Repeats the call on this connection, as after a lost reply.
   CallId ask(ConnectionId connection, const std::string& request = "same") {
     return call(connection,
@@ -79,8 +77,7 @@ TEST_CASE("acquire: repeating it while the worker maps makes the newest caller t
 }
 
 TEST_CASE("max_lifetime: renewals end there, and so does the lease") {
-  World world;
-  world.attach_worker("w0", kWorkerSocket);
+  ServingWorld world;
   world.call(kOperator,
              wire::TenantAdmit{.tenant = {"a"}, .ttl_ms = 10'000, .max_lifetime_ms = 25'000});
   const LeaseId lease = world.acquired("a");
@@ -102,8 +99,7 @@ TEST_CASE("max_lifetime: renewals end there, and so does the lease") {
 }
 
 TEST_CASE("max_lifetime: a value below the TTL bounds the first deadline") {
-  World world;
-  world.attach_worker("w0", kWorkerSocket);
+  ServingWorld world;
   world.call(kOperator,
              wire::TenantAdmit{.tenant = {"a"}, .ttl_ms = 10'000, .max_lifetime_ms = 4'000});
   const LeaseId lease = world.acquired("a");

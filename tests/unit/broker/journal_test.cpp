@@ -7,12 +7,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-struct Serving : World {
-  AttachmentId worker = attach_worker("w0", kWorkerSocket);
-  Serving() {
-    admit_tenant("a");
-    forget_effects();
-  }
+struct Serving : ServingWorld {
+  Serving() { forget_effects(); }
   std::size_t position_of(auto matches) const {
     const auto found = std::find_if(effects.begin(), effects.end(), matches);
     return static_cast<std::size_t>(found - effects.begin());

@@ -8,15 +8,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-BrokerConfig worker_timeout_config() {
-  BrokerConfig config = small_config();
-  config.worker_timeout = 8s;  // one probe every two seconds
-  return config;
-}
+/// One probe every two seconds.
+constexpr Duration kWorkerTimeout = 8s;
 
 struct Watched : World {
   AttachmentId worker;
-  Watched() : World(worker_timeout_config()), worker(attach_worker("w0", kWorkerSocket)) {
+  Watched() : World(small_config(kWorkerTimeout)), worker(attach_worker("w0", kWorkerSocket)) {
     call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .max_blocks = 1024, .ttl_ms = 3'600'000});
   }
   /// Advances one second at a time, so no probe is late.
@@ -25,11 +22,7 @@ struct Watched : World {
   }
   std::size_t kills() const { return performed<effect::KillWorker>().size(); }
   std::vector<events::WorkerUnresponsive> overdue() const {
-    std::vector<events::WorkerUnresponsive> found;
-    for (const auto& each : performed<effect::AppendEvent>()) {
-      if (const auto* e = std::get_if<events::WorkerUnresponsive>(&each.event)) found.push_back(*e);
-    }
-    return found;
+    return recorded<events::WorkerUnresponsive>();
   }
 };
 
@@ -95,7 +88,7 @@ TEST_CASE("liveness: a broker that was suspended kills no worker") {
 }
 
 TEST_CASE("liveness: a worker that hangs while loading is killed") {
-  World world(worker_timeout_config());
+  World world(small_config(kWorkerTimeout));
   world.workers_answer_pings = false;
   world.call(kWorkerSocket, wire::WorkerAttach{.worker = "w0"});
   for (int second = 0; second < 10; ++second) world.advance(1s);

@@ -9,14 +9,8 @@ using namespace std::chrono_literals;
 namespace {
 
 /// A worker wrote to an extent after its fence.
-struct OneQuarantine : World {
-  AttachmentId worker = attach_worker("w0", kWorkerSocket);
-  LeaseId lease;
-  ExtentId extent;
+struct OneQuarantine : LeasedWorld {
   OneQuarantine() {
-    admit_tenant("a");
-    lease = acquired("a");
-    extent = record(lease).extents.at(0);
     clock.advance(1s);
     touched.insert(extent);
     revoke(lease);
@@ -117,10 +111,8 @@ TEST_CASE("quarantine: memory quarantined before a restart is released after its
 }
 
 TEST_CASE("quarantine: a worker that wrote after its fence loses its leases and gets no more") {
-  World world;
-  const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
-  world.admit_tenant("a");
-  const LeaseId lease = world.acquired("a");
+  LeasedWorld world;
+  const LeaseId lease = world.lease;
   const LeaseId other = world.acquired("a");
   world.touched.insert(world.record(lease).extents.at(0));
   world.revoke(lease);
@@ -137,9 +129,9 @@ TEST_CASE("quarantine: a worker that wrote after its fence loses its leases and 
   const CallId again = world.call(ConnectionId{77}, wire::WorkerAttach{.worker = "w0"});
   CHECK(world.refusal(again) == Errc::PermissionDenied);
 
-  world.post(WorkerExited{exit_of(worker)});
+  world.post(WorkerExited{exit_of(world.worker)});
   const CallId fresh = world.call(ConnectionId{78}, wire::WorkerAttach{.worker = "w0"});
-  CHECK(world.answer<wire::WorkerAttached>(fresh).attachment != worker);
+  CHECK(world.answer<wire::WorkerAttached>(fresh).attachment != world.worker);
 }
 
 TEST_CASE("quarantine: a worker that wrote after its fence stays untrusted after a restart") {
@@ -191,12 +183,9 @@ TEST_CASE("quarantine: releasing memory that is not quarantined names its state"
 }
 
 TEST_CASE("status: it counts revoked leases, the age of the oldest and the stuck ones") {
-  World world;
-  const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
-  world.admit_tenant("a");
-  const LeaseId lease = world.acquired("a");
-  world.begin_unit(worker, Touches::TenantMemory);
-  world.revoke(lease);
+  LeasedWorld world;
+  world.begin_unit(world.worker, Touches::TenantMemory);
+  world.revoke(world.lease);
 
   world.clock.advance(1500ms);
 
@@ -209,19 +198,17 @@ TEST_CASE("status: it counts revoked leases, the age of the oldest and the stuck
 }
 
 TEST_CASE("leases: the view shows all times from grant to rebind") {
-  World world;
-  const AttachmentId worker = world.attach_worker("w0", kWorkerSocket);
-  world.admit_tenant("a");
+  ServingWorld world;
   world.admit_tenant("b");
   world.clock.advance(1s);
   const LeaseId old = world.acquired("a");
   const LeaseId fresh = world.acquired("a");
   const LeaseId foreign = world.acquired("b");
   world.clock.advance(1s);
-  world.begin_unit(worker, Touches::TenantMemory);
+  world.begin_unit(world.worker, Touches::TenantMemory);
   world.revoke(old);
   world.clock.advance(1s);
-  world.end_unit(worker);
+  world.end_unit(world.worker);
   const auto rebind = [&](LeaseId to, const std::string& tenant) {
     const events::Rebind event{
         .tenant = tenant, .request = {"r"}, .old_lease = old, .new_lease = to};
@@ -265,11 +252,8 @@ TEST_CASE("operator actions: an action is journaled durably with the uid") {
 }
 
 TEST_CASE("operator actions: a revocation is journaled after all its other effects") {
-  World world;
-  world.attach_worker("w0", kWorkerSocket);
-  world.admit_tenant("a");
-  const LeaseId lease = world.acquired("a");
-  world.forget_effects();
+  LeasedWorld world;
+  const LeaseId lease = world.lease;
   world.call(kOperator, wire::LeaseRevoke{.lease = lease}, 9);
 
   std::vector<effect::Journal> audits;

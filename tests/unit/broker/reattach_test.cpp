@@ -142,31 +142,16 @@ TEST_CASE("reattach: only the lease's own worker redelivers, and only after a re
   CHECK(world.refusal(world.redeliver(world.extents())) == Errc::PermissionDenied);
 }
 
-TEST_CASE("reattach: memory fenced before the restart is punched and unmapped again") {
+TEST_CASE("reattach: memory fenced before or during redelivery is punched before it is verified") {
   Restarted world;
+  const bool during = GENERATE(false, true);
   world.workers_answer = false;
-  world.revoke(world.lease.lease);  // fenced at once, but no worker can unmap yet
-  REQUIRE(world.record(world.lease.lease).is(LeaseState::Fenced));
-  CHECK(world.unmaps.empty());
-  world.resume(world.worker);
-  world.redeliver(world.extents());
-  world.forget_effects();
-
-  world.ready();
-
-  CHECK(world.performed<effect::PunchExtents>().size() == 1);
-  REQUIRE(world.unmaps.size() == 1);
-  world.answer_unmap();
-  CHECK(world.state.extents.records().empty());
-}
-
-TEST_CASE("reattach: memory fenced during redelivery is punched before it is verified") {
-  Restarted world;
-  world.workers_answer = false;
-  world.begin_unit(world.worker, Touches::TenantMemory);
+  if (during) world.begin_unit(world.worker, Touches::TenantMemory);
   world.revoke(world.lease.lease);
+  CHECK(world.record(world.lease.lease).is(LeaseState::Fenced) == !during);
+  CHECK(world.unmaps.empty());  // no worker can unmap yet
   world.resume(world.worker);
-  world.end_unit(world.worker);
+  if (during) world.end_unit(world.worker);
   REQUIRE(world.record(world.lease.lease).is(LeaseState::Fenced));
   CHECK(world.unmaps.empty());  // sent later, after the punch
   world.redeliver(world.extents());

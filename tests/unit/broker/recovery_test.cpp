@@ -11,14 +11,8 @@ namespace {
 
 constexpr ProcessIdentity kHolderProcess{1000, 0};  // the process of all World calls
 
-struct BeforeRestart : World {
-  AttachmentId worker = attach_worker("w0", kWorkerSocket);
-  LeaseId lease;
-  BeforeRestart() {
-    admit_tenant("a");
-    lease = acquired("a", 16);
-  }
-  void check_conserved() const { state.extents.check_conservation(); }
+struct BeforeRestart : ServingWorld {
+  LeaseId lease = acquired("a", 16);
 };
 
 std::uint64_t free_bytes(const World& world) {
@@ -241,12 +235,9 @@ TEST_CASE("recovery: after a reboot every lease is fenced and all bytes are free
 
   World after(before, {.table = false, .same_boot = false});
 
-  std::size_t fenced = 0;
-  for (const NumberedEvent& event : after.log.after(0, 1000)) {
-    const auto* lease = std::get_if<events::LeaseStateChanged>(&event.stamped.event);
-    if (lease != nullptr && lease->proof == "MachineRestart") ++fenced;
-  }
-  CHECK(fenced == 2);
+  const auto changes = after.recorded<events::LeaseStateChanged>();
+  const std::string proof = "MachineRestart";
+  CHECK(std::ranges::count(changes, proof, &events::LeaseStateChanged::proof) == 2);
   CHECK(word_state(after, before.lease) == LeaseState::Fenced);
   CHECK(free_bytes(after) == 32 * kMiB);
   CHECK(after.state.leases.open_leases().empty());

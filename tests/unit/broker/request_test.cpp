@@ -6,36 +6,32 @@ using namespace leasehold;
 
 namespace {
 
-struct Asker : World {
-  AttachmentId worker = attach_worker("w0", kWorkerSocket);
-  Asker() { admit_tenant("a"); }
-  wire::LeaseAcquire asking(std::uint32_t blocks) {
-    return {.tenant = {"a"}, .blocks = blocks, .request_id = {"req-1"}};
-  }
-};
+wire::LeaseAcquire asking(std::uint32_t blocks) {
+  return {.tenant = {"a"}, .blocks = blocks, .request_id = {"req-1"}};
+}
 
 }  // namespace
 
 TEST_CASE("request id: the same call gets the same lease, not a second one") {
-  Asker world;
-  const auto first = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
-  const auto second = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
+  ServingWorld world;
+  const auto first = world.answer<wire::LeaseAcquired>(world.call(kHolder, asking(8)));
+  const auto second = world.answer<wire::LeaseAcquired>(world.call(kHolder, asking(8)));
   CHECK(first.lease == second.lease);
   CHECK(first.token == second.token);
   CHECK(world.state.extents.records().size() == 1);
 }
 
 TEST_CASE("request id: other parameters are a conflict") {
-  Asker world;
-  world.call(kHolder, world.asking(8));
-  CHECK(world.refusal(world.call(kHolder, world.asking(16))) == Errc::RequestIdConflict);
+  ServingWorld world;
+  world.call(kHolder, asking(8));
+  CHECK(world.refusal(world.call(kHolder, asking(16))) == Errc::RequestIdConflict);
 }
 
 TEST_CASE("request id: a call repeated while the first is in progress gets the same answer") {
-  Asker world;
+  ServingWorld world;
   world.workers_answer = false;
-  const CallId first = world.call(kHolder, world.asking(8));
-  const CallId second = world.call(kHolder, world.asking(8));
+  const CallId first = world.call(kHolder, asking(8));
+  const CallId second = world.call(kHolder, asking(8));
   CHECK(world.grants.size() == 1);
   world.answer_grant();
   CHECK(world.answer<wire::LeaseAcquired>(first).lease ==
@@ -43,18 +39,18 @@ TEST_CASE("request id: a call repeated while the first is in progress gets the s
 }
 
 TEST_CASE("request id: users have separate ids") {
-  Asker world;
-  const auto mine = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8), 1));
-  const auto hers = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8), 2));
+  ServingWorld world;
+  const auto mine = world.answer<wire::LeaseAcquired>(world.call(kHolder, asking(8), 1));
+  const auto hers = world.answer<wire::LeaseAcquired>(world.call(kHolder, asking(8), 2));
   CHECK(mine.lease != hers.lease);
 }
 
 TEST_CASE("request id: a retryable refusal is not cached, a final one is") {
-  Asker world;
+  ServingWorld world;
   const auto all = world.acquired("a", 128);
-  CHECK(world.refusal(world.call(kHolder, world.asking(8))) == Errc::PoolExhausted);
+  CHECK(world.refusal(world.call(kHolder, asking(8))) == Errc::PoolExhausted);
   world.revoke(all);
-  CHECK(world.answers.at(world.call(kHolder, world.asking(8))).has_value());
+  CHECK(world.answers.at(world.call(kHolder, asking(8))).has_value());
 
   wire::LeaseAcquire unknown{.tenant = {"b"}, .blocks = 8, .request_id = {"req-2"}};
   world.call(kHolder, unknown);
@@ -91,19 +87,19 @@ TEST_CASE("request id: one user's calls evict no other user's answer") {
 }
 
 TEST_CASE("request id: renewals do not evict the answer of an acquire") {
-  Asker world;
-  const auto first = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
+  ServingWorld world;
+  const auto first = world.answer<wire::LeaseAcquired>(world.call(kHolder, asking(8)));
   for (std::size_t i = 0; i <= RequestBook::kMaxEntries; ++i) {
     world.call(kHolder, wire::LeaseRenew{.lease = first.lease});
     world.forget_effects();
   }
-  const auto again = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
+  const auto again = world.answer<wire::LeaseAcquired>(world.call(kHolder, asking(8)));
   CHECK(again.lease == first.lease);
 }
 
 TEST_CASE("request id: the answer that names a lease is kept as long as the lease") {
-  Asker world;
-  const auto first = world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8)));
+  ServingWorld world;
+  const auto first = world.answer<wire::LeaseAcquired>(world.call(kHolder, asking(8)));
   const auto ask_much = [&] {
     for (std::size_t i = 0; i <= RequestBook::kMaxEntries; ++i) {
       world.call(kHolder, wire::LeaseRelease{.lease = {63, 7}});
@@ -111,13 +107,11 @@ TEST_CASE("request id: the answer that names a lease is kept as long as the leas
     }
   };
   ask_much();
-  CHECK(world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8))).lease ==
-        first.lease);
+  CHECK(world.answer<wire::LeaseAcquired>(world.call(kHolder, asking(8))).lease == first.lease);
 
   world.revoke(first.lease);
   ask_much();
-  CHECK(world.answer<wire::LeaseAcquired>(world.call(kHolder, world.asking(8))).lease !=
-        first.lease);
+  CHECK(world.answer<wire::LeaseAcquired>(world.call(kHolder, asking(8))).lease != first.lease);
 }
 
 TEST_CASE("request id: an answer can be evicted once its lease is closed") {

@@ -6,30 +6,15 @@
 using namespace leasehold;
 using namespace std::chrono_literals;
 
-namespace {
-
-struct OneLease : World {
-  AttachmentId worker = attach_worker("w0", kWorkerSocket);
-  LeaseId lease;
-  explicit OneLease(const BrokerConfig& config = small_config()) : World(config) {
-    admit_tenant("a");
-    lease = acquired("a");
-    forget_effects();
-  }
-  ExtentState extent_state() { return state.extents.find(record(lease).extents.at(0))->state; }
-};
-
-}  // namespace
-
 TEST_CASE("revoke: word and counter are the first effects") {
-  OneLease world;
+  LeasedWorld world;
   world.revoke(world.lease);
   REQUIRE(std::holds_alternative<effect::StoreWords>(world.effects.at(0)));
   CHECK(std::holds_alternative<effect::BeginQuietWatch>(world.effects.at(1)));
 }
 
 TEST_CASE("revoke: a lease is fenced only after the unit running at the flip has ended") {
-  OneLease world;
+  LeasedWorld world;
   world.begin_unit(world.worker, Touches::TenantMemory);
 
   world.revoke(world.lease);
@@ -44,7 +29,7 @@ TEST_CASE("revoke: a lease is fenced only after the unit running at the flip has
 }
 
 TEST_CASE("revoke: clocks count from the time stored in the table") {
-  OneLease world;
+  LeasedWorld world;
   world.begin_unit(world.worker, Touches::TenantMemory);
   world.revoke(world.lease);
   world.post(WordsStored{.leases = {world.lease}, .at = world.clock.now() + 300ms});
@@ -56,14 +41,14 @@ TEST_CASE("revoke: clocks count from the time stored in the table") {
 }
 
 TEST_CASE("revoke: a unit that touches only weights delays no tenant's fence") {
-  OneLease world;
+  LeasedWorld world;
   world.begin_unit(world.worker, Touches::WeightsAndScratch);
   world.revoke(world.lease);
   CHECK(world.proof_of(world.lease) == "LaunchQuiet");
 }
 
 TEST_CASE("fence: memory is punched at once and freed after the unmap") {
-  OneLease world;
+  LeasedWorld world;
   world.workers_answer = false;
 
   world.revoke(world.lease);
@@ -79,7 +64,7 @@ TEST_CASE("fence: memory is punched at once and freed after the unmap") {
 }
 
 TEST_CASE("fence: memory that is not zero after its fence is quarantined") {
-  OneLease world;
+  LeasedWorld world;
   const ExtentId extent = world.record(world.lease).extents.at(0);
   world.touched.insert(extent);
 
@@ -91,7 +76,7 @@ TEST_CASE("fence: memory that is not zero after its fence is quarantined") {
 }
 
 TEST_CASE("fence: a grant in flight is punched again after its unmap") {
-  OneLease world;
+  LeasedWorld world;
   world.workers_answer = false;
   world.acquire("a");
   const LeaseId late = world.grants.front().grant.lease;
@@ -105,7 +90,7 @@ TEST_CASE("fence: a grant in flight is punched again after its unmap") {
 }
 
 TEST_CASE("revoke: repeating it has no effect, and a fenced or reused lease is an error") {
-  OneLease world;
+  LeasedWorld world;
   world.begin_unit(world.worker, Touches::TenantMemory);
   world.revoke(world.lease);
   const auto counter = world.table.revocations(WorkerId{0});
@@ -125,7 +110,7 @@ TEST_CASE("revoke: a thousand leases of one worker move its counter once") {
   BrokerConfig config = small_config();
   config.slot_count = 1024;
   config.capacity_bytes = 2048 * kMiB;
-  OneLease world(config);
+  LeasedWorld world(config);
   world.admit_tenant("a", 1 << 20);
   for (int i = 1; i < 1000; ++i) world.acquired("a", 1);
   world.begin_unit(world.worker, Touches::TenantMemory);
@@ -142,7 +127,7 @@ TEST_CASE("revoke: a thousand leases of one worker move its counter once") {
 }
 
 TEST_CASE("ttl: a lease that is not renewed expires at its deadline, a renewed one does not") {
-  OneLease world;
+  LeasedWorld world;
   world.advance(6s);
   world.call(kHolder, wire::LeaseRenew{.lease = world.lease});
   world.advance(6s);
@@ -154,14 +139,14 @@ TEST_CASE("ttl: a lease that is not renewed expires at its deadline, a renewed o
 }
 
 TEST_CASE("ttl: a renewal after the deadline finds the lease expired even without a timer") {
-  OneLease world;
+  LeasedWorld world;
   world.clock.advance(10s);
   const CallId late = world.call(kHolder, wire::LeaseRenew{.lease = world.lease});
   CHECK(world.refusal(late) == Errc::LeaseRevoked);
 }
 
 TEST_CASE("ttl: only the holder renews or releases") {
-  OneLease world;
+  LeasedWorld world;
   const ConnectionId stranger{77};
   CHECK(world.refusal(world.call(stranger, wire::LeaseRenew{.lease = world.lease})) ==
         Errc::PermissionDenied);
@@ -170,13 +155,13 @@ TEST_CASE("ttl: only the holder renews or releases") {
 }
 
 TEST_CASE("release: the holder ends its lease") {
-  OneLease world;
+  LeasedWorld world;
   CHECK(world.answers.at(world.call(kHolder, wire::LeaseRelease{.lease = world.lease})));
   CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::Released);
 }
 
 TEST_CASE("holder: the end of its socket or process revokes its leases") {
-  OneLease world;
+  LeasedWorld world;
   const bool by_socket = GENERATE(true, false);
   if (by_socket) world.post(ConnectionClosed{kHolder});
   if (!by_socket) world.post(HolderExited{kHolder});
@@ -185,10 +170,8 @@ TEST_CASE("holder: the end of its socket or process revokes its leases") {
 }
 
 TEST_CASE("drain: queries show the draining lease and its deadline") {
-  World world;
-  world.attach_worker("w0", ConnectionId{10});
-  world.admit_tenant("a");
-  const LeaseId lease = world.acquired("a");
+  LeasedWorld world;
+  const LeaseId lease = world.lease;
   world.call(kOperator, wire::LeaseDrain{.lease = lease, .grace_ms = 5'000}, 7);
 
   const auto until = (world.clock.now() + std::chrono::seconds(5)).boottime_ns;
@@ -206,7 +189,7 @@ TEST_CASE("drain: queries show the draining lease and its deadline") {
 }
 
 TEST_CASE("drain: growth stops at once, and the lease is revoked after the grace") {
-  OneLease world;
+  LeasedWorld world;
   const TimePoint until = world.clock.now() + 5s;
   world.call(kOperator, wire::LeaseDrain{.lease = world.lease, .grace_ms = 5000});
   CHECK(world.performed<effect::SetDrainDeadline>().at(0).deadline == until);
@@ -220,7 +203,7 @@ TEST_CASE("drain: growth stops at once, and the lease is revoked after the grace
 }
 
 TEST_CASE("fence timeout: a worker without proof is killed, and its exit is the proof") {
-  OneLease world;
+  LeasedWorld world;
   const LeaseId other = world.acquired("a");
   world.attach_worker("w1", ConnectionId{11});
   world.acquired("a");  // its deadline passes before the killed worker exits
@@ -243,7 +226,7 @@ TEST_CASE("fence timeout: a worker without proof is killed, and its exit is the 
 }
 
 TEST_CASE("shutdown: every lease is revoked and nothing is granted") {
-  OneLease world;
+  LeasedWorld world;
   world.post(Shutdown{});
   CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::Operator);
   CHECK(world.refusal(world.acquire("a")) == Errc::Draining);

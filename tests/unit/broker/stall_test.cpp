@@ -13,15 +13,10 @@ namespace {
 struct WorkerTimeoutWorld : World {
   AttachmentId worker;
   LeaseId lease;
-  WorkerTimeoutWorld() : World(config()), worker(attach_worker("w0", kWorkerSocket)) {
+  WorkerTimeoutWorld() : World(small_config(8s)), worker(attach_worker("w0", kWorkerSocket)) {
     call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .max_blocks = 1024, .ttl_ms = 60'000});
     lease = acquired("a", 16);
     workers_answer = false;
-  }
-  static BrokerConfig config() {
-    BrokerConfig config = small_config();
-    config.worker_timeout = 8s;
-    return config;
   }
   /// True if the worker is killed exactly after this time.
   bool is_killed_after(Duration timeout) {
@@ -106,7 +101,7 @@ TEST_CASE("broker stalled: an expired TTL stays expired") {
 
 TEST_CASE("broker stalled: an orphaned worker keeps the deadlines it knows") {
   WorkerTimeoutWorld before;
-  World after(before, {.table = false}, WorkerTimeoutWorld::config());
+  World after(before, {.table = false}, small_config(8s));
   after.stall(1s);
   after.advance(60s);  // one second after its last deadline
   CHECK(after.performed<effect::KillWorker>().empty());

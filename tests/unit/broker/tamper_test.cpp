@@ -5,52 +5,35 @@
 
 using namespace leasehold;
 
-namespace {
-
-std::vector<events::WorkerUntrusted> recorded(const World& world) {
-  std::vector<events::WorkerUntrusted> found;
-  for (const NumberedEvent& event : world.log.after(0, 1000)) {
-    const auto* untrusted = std::get_if<events::WorkerUntrusted>(&event.stamped.event);
-    if (untrusted != nullptr) found.push_back(*untrusted);
-  }
-  return found;
-}
-
-}  // namespace
-
 TEST_CASE("tampering: a live lease in a changed slot is revoked with worker_untrusted") {
-  World world;
-  world.attach_worker("w0", kWorkerSocket);
-  world.admit_tenant("a");
-  const LeaseId lease = world.acquired("a");
+  LeasedWorld world;
+  const LeaseId lease = world.lease;
   const LeaseId other = world.acquired("a");
 
   world.post(TableTampered{{{TablePart::Slot, lease.slot}}});
 
   CHECK(reason_of(world.record(lease).lease) == RevokeReason::WorkerUntrusted);
   CHECK(world.record(other).is(LeaseState::Live));
-  REQUIRE(recorded(world).size() == 1);
-  CHECK(recorded(world)[0].what == "slot");
-  CHECK(recorded(world)[0].lease == to_string(lease));
-  CHECK(recorded(world)[0].worker == "w0");
+  REQUIRE(world.recorded<events::WorkerUntrusted>().size() == 1);
+  CHECK(world.recorded<events::WorkerUntrusted>()[0].what == "slot");
+  CHECK(world.recorded<events::WorkerUntrusted>()[0].lease == to_string(lease));
+  CHECK(world.recorded<events::WorkerUntrusted>()[0].worker == "w0");
   CHECK(world.warnings.size() == 1);
   CHECK(status_view(world.state, world.clock.now()).tampered == 1);
 }
 
 TEST_CASE("tampering: changed counters, header and unused slots revoke no lease") {
-  World world;
-  world.attach_worker("w0", kWorkerSocket);
-  world.admit_tenant("a");
-  const LeaseId lease = world.acquired("a");
+  LeasedWorld world;
+  const LeaseId lease = world.lease;
 
   world.post(TableTampered{
       {{TablePart::Counter, 0}, {TablePart::Header, 0}, {TablePart::Slot, lease.slot + 1}}});
 
   CHECK(world.record(lease).is(LeaseState::Live));
-  REQUIRE(recorded(world).size() == 3);
-  CHECK(recorded(world)[0].worker == "w0");
-  CHECK(recorded(world)[1].what == "header");
-  CHECK(recorded(world)[2].lease.empty());
+  REQUIRE(world.recorded<events::WorkerUntrusted>().size() == 3);
+  CHECK(world.recorded<events::WorkerUntrusted>()[0].worker == "w0");
+  CHECK(world.recorded<events::WorkerUntrusted>()[1].what == "header");
+  CHECK(world.recorded<events::WorkerUntrusted>()[2].lease.empty());
   CHECK(world.state.tampered == 3);
 }
 
@@ -61,7 +44,7 @@ TEST_CASE("tampering: a change of the whole table logs a bounded number of warni
 
   world.post(TableTampered{entries});
 
-  CHECK(recorded(world).size() == 32);
+  CHECK(world.recorded<events::WorkerUntrusted>().size() == 32);
   CHECK(world.state.tampered == 1000);
 }
 
@@ -76,6 +59,6 @@ TEST_CASE("tampering: a worker cannot report events of the broker") {
   report(
       events::OperatorAction{.action = "quarantine_release", .object = "extent:1", .reason = "r"});
 
-  CHECK(recorded(world).empty());
+  CHECK(world.recorded<events::WorkerUntrusted>().empty());
   CHECK(world.warnings.size() == 2);
 }

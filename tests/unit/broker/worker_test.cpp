@@ -8,15 +8,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-struct BusyWorker : World {
-  AttachmentId worker = attach_worker("w0", kWorkerSocket);
-  LeaseId lease;
-  BusyWorker() {
-    admit_tenant("a");
-    lease = acquired("a");
-    begin_unit(worker, Touches::TenantMemory);
-    forget_effects();
-  }
+struct BusyWorker : LeasedWorld {
+  BusyWorker() { begin_unit(worker, Touches::TenantMemory); }
   void report(events::Event event, TimePoint at) {
     post(WorkerReported{kWorkerSocket, {std::move(event), at}});
   }

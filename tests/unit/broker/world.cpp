@@ -1,32 +1,11 @@
 #include "tests/unit/broker/world.hpp"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
 
 #include "broker/supervise/ack_observer.hpp"
 #include "broker/supervise/kept_slots.hpp"
-#include "common/process.hpp"
 
 namespace leasehold {
-namespace {
-
-/// A child that has exited and was not reaped, so that its pidfd stays readable.
-const UniqueFd& exited_process() {
-  static const UniqueFd pidfd = [] {
-    const pid_t child = ::fork();
-    if (child == 0) ::_exit(0);
-    UniqueFd fd = std::move(open_pidfd(child)).value();
-    siginfo_t info{};
-    ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);
-    return fd;
-  }();
-  return pidfd;
-}
-
-}  // namespace
-
 template <class Message>
 std::string fingerprint(const Message& message) {
   return std::string(Message::kMethod) + message.to_json().dump();
@@ -45,15 +24,12 @@ template std::string fingerprint(const wire::WorkerReady&);
 template std::string fingerprint(const wire::WeightsOpen&);
 template std::string fingerprint(const wire::WeightsPublish&);
 
-BrokerConfig small_config() {
+BrokerConfig small_config(Duration worker_timeout) {
   return {.slot_count = 64,
           .capacity_bytes = 32 * kMiB,
           .weights_capacity_bytes = 64 * kMiB,
-          .fence_timeout = std::chrono::seconds(2)};
-}
-
-ProcessExit exit_of(AttachmentId worker) {
-  return ExitObserver::observe(worker, exited_process()).value();
+          .fence_timeout = std::chrono::seconds(2),
+          .worker_timeout = worker_timeout};
 }
 
 World::World(const BrokerConfig& config)
@@ -91,8 +67,8 @@ World::World(Recovered recovered, World& before, bool table_kept)
       journal(before.journal),
       next_request_(before.next_request_) {
   if (table_kept) segments_ = std::move(before.segments_);
-  for (const auto& word : recovered.words) table.restore(word.lease, word.state, word.reason);
-  perform_all(recovered.effects, *this);
+  for (const auto& word : recovered.words) table.restore(word.lease, word.to, word.reason);
+  record_and_perform(recovered.effects);
   post(Tick{});
 }
 
@@ -108,7 +84,14 @@ void World::settle() {
   while (!queue_.empty()) {
     const Event event = std::move(queue_.front());
     queue_.pop_front();
-    perform_all(decide(state, event, clock.now()), *this);
+    record_and_perform(decide(state, event, clock.now()));
+  }
+}
+
+void World::record_and_perform(std::span<const Effect> decided) {
+  for (const Effect& effect : decided) {
+    effects.push_back(effect);
+    perform_all({&effect, 1}, *this);
   }
 }
 
@@ -195,7 +178,6 @@ std::string World::proof_of(LeaseId lease) {
 }
 
 void World::perform(const effect::Journal& effect) {
-  effects.push_back(effect);
   grant_unwritten_ = disk_full && effect.batch.grants;
   unwritten_ = disk_full && (effect.batch.grants || effect.batch.durable);
   if (unwritten_) return;  // later rows replace these
@@ -203,29 +185,24 @@ void World::perform(const effect::Journal& effect) {
 }
 
 void World::perform(const effect::PublishGrant& effect) {
-  effects.push_back(effect);
   table.grant(effect.lease, effect.deadline);
 }
 
 void World::perform(const effect::StoreWords& effect) {
-  effects.push_back(effect);
   std::vector<LeaseTable::Flip> flips;
   for (const auto& flip : effect.flips) flips.push_back({flip.lease, flip.to, flip.reason});
   table.store_words(effect.worker, flips, effect.at);
 }
 
 void World::perform(const effect::SetDeadline& effect) {
-  effects.push_back(effect);
   table.set_deadline(effect.lease, effect.deadline);
 }
 
 void World::perform(const effect::SetDrainDeadline& effect) {
-  effects.push_back(effect);
   table.set_drain_deadline(effect.lease, effect.deadline);
 }
 
 void World::perform(const effect::BindWorker& effect) {
-  effects.push_back(effect);
   WorkerSegmentReader reader = WorkerSegmentReader::create().value();
   WorkerSegmentWriter writer = WorkerSegmentWriter::attach(reader.writer_fd().value()).value();
   segments_[effect.worker] =
@@ -253,17 +230,11 @@ void World::restart(Duration grace) {
   unmaps.clear();
 }
 
-void World::perform(const effect::ResumeWorker& effect) {
-  effects.push_back(effect);
-}
-
 void World::perform(const effect::ForgetWorker& effect) {
-  effects.push_back(effect);
   quiet.forget(effect.worker);
 }
 
 void World::perform(const effect::SendGrant& effect) {
-  effects.push_back(effect);
   const wire::LeaseGrant& grant = effect.grant;
   if (memory_fails || grant_unwritten_) {
     const Error why{memory_fails ? Errc::OutOfMemory : Errc::DiskFull, "no room"};
@@ -276,13 +247,11 @@ void World::perform(const effect::SendGrant& effect) {
 }
 
 void World::perform(const effect::SendSettle& effect) {
-  effects.push_back(effect);
   settles.push_back(effect);
   if (workers_answer) answer_settle();
 }
 
 void World::perform(const effect::ClearExtents& effect) {
-  effects.push_back(effect);
   std::optional<Error> refused;
   if (clear_fails) refused = Error{Errc::ConnectionLost, "no agent"};
   ExtentsCleared cleared;
@@ -295,32 +264,23 @@ void World::perform(const effect::ClearExtents& effect) {
 }
 
 void World::perform(const effect::SendUnmap& effect) {
-  effects.push_back(effect);
   if (!workers_answer) return unmaps.push_back(effect);
   queue_.push_back(UnmapAnswered{effect.lease, std::nullopt});
 }
 
 void World::perform(const effect::SendPing& effect) {
-  effects.push_back(effect);
   if (workers_answer_pings) queue_.push_back(PingAnswered{effect.worker});
 }
 
 void World::perform(const effect::SendReclaim& effect) {
-  effects.push_back(effect);
   reclaims.push_back(effect);
 }
 
 void World::perform(const effect::BeginQuietWatch& effect) {
-  effects.push_back(effect);
   quiet.watch(segments_.at(effect.worker)->reader, {effect.worker, effect.scope, effect.leases});
 }
 
-void World::perform(const effect::PunchExtents& effect) {
-  effects.push_back(effect);
-}
-
 void World::perform(const effect::VerifyExtents& effect) {
-  effects.push_back(effect);
   ExtentsVerified verified;
   for (const ExtentId extent : effect.extents) {
     const bool dirty = touched.contains(extent);
@@ -333,7 +293,6 @@ void World::perform(const effect::VerifyExtents& effect) {
 }
 
 void World::perform(const effect::CreateRegion& effect) {
-  effects.push_back(effect);
   std::optional<Error> refused;
   if (memory_fails) refused = Error{Errc::OutOfMemory, "no memory"};
   if (grant_unwritten_) refused = Error{Errc::DiskFull, "no room"};
@@ -341,52 +300,37 @@ void World::perform(const effect::CreateRegion& effect) {
 }
 
 void World::perform(const effect::ShareRegion& effect) {
-  effects.push_back(effect);
   std::optional<Error> refused;
   if (grant_unwritten_) refused = Error{Errc::DiskFull, "no room"};
   queue_.push_back(RegionLent{effect.lease, refused});
 }
 
 void World::perform(const effect::SealRegion& effect) {
-  effects.push_back(effect);
   std::optional<Error> refused;
   if (seal_fails) refused = Error{Errc::StillWritable, "mapped"};
   queue_.push_back(RegionSealed{effect.region, refused});
 }
 
 void World::perform(const effect::ScrubRegion& effect) {
-  effects.push_back(effect);
   queue_.push_back(RegionScrubbed{effect.region, region_bytes});
 }
 
-void World::perform(const effect::CloseRegion& effect) {
-  effects.push_back(effect);
-}
-
-void World::perform(const effect::KillWorker& effect) {
-  effects.push_back(effect);
-}
-
 void World::perform(const effect::Reply& effect) {
-  effects.push_back(effect);
   const bool first = answers.emplace(effect.call, effect.answer).second;
   if (!first) throw std::logic_error("a call was answered twice");
 }
 
 void World::perform(const effect::ReplyWhenJournaled& effect) {
-  effects.push_back(effect);
   std::optional<Error> refused;
   if (unwritten_) refused = Error{Errc::DiskFull, "no room"};
   queue_.push_back(JournalWritten{effect.call, effect.answer, refused});
 }
 
 void World::perform(const effect::AppendEvent& effect) {
-  effects.push_back(effect);
   log.append(effect.event, effect.at);
 }
 
 void World::perform(const effect::Warn& effect) {
-  effects.push_back(effect);
   warnings.push_back(effect.message);
 }
 

@@ -13,9 +13,9 @@
 #include "broker/decide/core.hpp"
 #include "broker/recovery/recovery.hpp"
 #include "broker/server/event_log.hpp"
-#include "broker/supervise/exit_observer.hpp"
 #include "broker/supervise/quiet_observer.hpp"
 #include "ipc/table/lease_table.hpp"
+#include "tests/support/exited_process.hpp"
 
 namespace leasehold {
 
@@ -29,14 +29,13 @@ inline constexpr ConnectionId kReturnSocket{20};  ///< Of a resuming worker.
 inline constexpr const char* kReason =
     "the worker was checked";  ///< For releases of quarantined memory.
 
-BrokerConfig small_config();
+BrokerConfig small_config(Duration worker_timeout = {});
 
 /// Method and parameters as text. Instantiated in world.cpp, so that tests do not include JSON.
 template <class Message>
 std::string fingerprint(const Message& message);
 
-/// A real proof, from a child process that has exited.
-ProcessExit exit_of(AttachmentId worker);
+using testing::exit_of;
 
 class World {
  public:
@@ -133,7 +132,6 @@ class World {
   void perform(const effect::SetDeadline& effect);
   void perform(const effect::SetDrainDeadline& effect);
   void perform(const effect::BindWorker& effect);
-  void perform(const effect::ResumeWorker& effect);
   void perform(const effect::ForgetWorker& effect);
   void perform(const effect::SendGrant& effect);
   void perform(const effect::SendSettle& effect);
@@ -141,19 +139,17 @@ class World {
   void perform(const effect::SendPing& effect);
   void perform(const effect::SendReclaim& effect);
   void perform(const effect::BeginQuietWatch& effect);
-  void perform(const effect::PunchExtents& effect);
   void perform(const effect::ClearExtents& effect);
   void perform(const effect::VerifyExtents& effect);
   void perform(const effect::CreateRegion& effect);
   void perform(const effect::ShareRegion& effect);
   void perform(const effect::SealRegion& effect);
   void perform(const effect::ScrubRegion& effect);
-  void perform(const effect::CloseRegion& effect);
-  void perform(const effect::KillWorker& effect);
   void perform(const effect::Reply& effect);
   void perform(const effect::ReplyWhenJournaled& effect);
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::Warn& effect);
+  void perform(const auto&) {}  ///< Only recorded.
 
  private:
   World(Recovered recovered, World& before, bool table_kept);
@@ -163,6 +159,8 @@ class World {
     std::uint64_t seq = 0;
   };
   void settle();
+  /// Records the effects and performs them.
+  void record_and_perform(std::span<const Effect> decided);
 
   std::map<AttachmentId, std::unique_ptr<WorkerSegment>> segments_;
   std::deque<Event> queue_;
@@ -211,5 +209,23 @@ std::vector<Wanted> World::recorded() const {
   }
   return found;
 }
+
+/// One worker, and the tenant "a".
+struct ServingWorld : World {
+  explicit ServingWorld(const BrokerConfig& config = small_config()) : World(config) {
+    admit_tenant("a");
+  }
+  AttachmentId worker = attach_worker("w0", kWorkerSocket);
+};
+
+/// The tenant also holds a lease of one extent.
+struct LeasedWorld : ServingWorld {
+  explicit LeasedWorld(const BrokerConfig& config = small_config()) : ServingWorld(config) {
+    forget_effects();
+  }
+  LeaseId lease = acquired("a");
+  ExtentId extent = record(lease).extents.at(0);
+  ExtentState extent_state() { return state.extents.find(extent)->state; }
+};
 
 }  // namespace leasehold

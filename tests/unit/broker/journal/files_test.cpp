@@ -4,7 +4,6 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "broker/journal/lock_file.hpp"
 #include "broker/journal/state_file.hpp"
 #include "tests/unit/broker/journal/state_dir.hpp"
 

@@ -1,5 +1,5 @@
 // A program under a service manager: prints the descriptors it was given, then runs its commands:
-// `keep NAME` (a new file with NAME as content), `let-go NAME`, `let-all-go`, `ready`.
+// `keep NAME` (a new file with NAME as content), `remove NAME`, `remove-all`, `ready`.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ void keep(FdKeeper& fd_store, const char* name) {
   if (::dprintf(file.get(), "%s", name) < 0 || !fd_store.keep(name, file)) std::exit(3);
 }
 
-void tell(KeptDescriptors& given) {
+void print_given(KeptDescriptors& given) {
   for (const std::string& name : given.names()) {
     const UniqueFd fd = given.take(name);
     char text[64] = {};
@@ -36,13 +36,13 @@ int main(int argc, char** argv) {
     std::printf("%s\n", given.error().detail.c_str());
     return exit_code(given.error().code);
   }
-  tell(*given);
-  const auto fd_store = make_fd_keeper(given->stored_names());
+  print_given(*given);
+  FdKeeper fd_store(given->stored_names());
   for (int i = 1; i < argc; ++i) {
     const std::string_view verb = argv[i];
-    if (verb == "keep") keep(*fd_store, argv[++i]);
-    if (verb == "let-go") fd_store->remove(argv[++i]);
-    if (verb == "let-all-go") fd_store->remove_all();
+    if (verb == "keep") keep(fd_store, argv[++i]);
+    if (verb == "remove") fd_store.remove(argv[++i]);
+    if (verb == "remove-all") fd_store.remove_all();
     if (verb == "ready") notify_service_manager("READY=1");
   }
   return 0;
