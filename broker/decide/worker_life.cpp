@@ -107,6 +107,7 @@ struct TakeReport {
     return true;
   }
   bool operator()(const events::BatchedDecodeStep&) const { return true; }
+  // Workers report no other event.
   bool operator()(const auto&) const { return false; }
 };
 
