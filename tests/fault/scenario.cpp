@@ -45,10 +45,14 @@ bool FaultTarget::wait_until_down() const {
   return eventually([this] { return is_down(); });
 }
 
+bool FaultTarget::read(Tenant& tenant, std::size_t tokens) const {
+  return tenant.read_until([&](const demo::TenantRecord& record) {
+    return record.tokens.size() >= tokens || is_down();
+  });
+}
+
 bool FaultTarget::ends_by_sigkill() {
-  std::optional<int> status;
-  eventually([&] { return (status = child_->status()).has_value(); });
-  return status == 128 + SIGKILL;
+  return exit_of(*child_) == 128 + SIGKILL;
 }
 
 // ------------------------------------------------------------------------------------------
@@ -89,6 +93,10 @@ void FaultScenario::check_serves_again(const std::string& worker) {
   CHECK(code == 0);
   CHECK(system_.pool_is_fully_free());
   sample_status();
+  for (const demo::Check& check : soak::judge(history())) {
+    INFO(check.promise << ": " << check.seen);
+    CHECK(check.ok);
+  }
 }
 
 void FaultScenario::on_new_broker() {
@@ -119,14 +127,6 @@ soak::History FaultScenario::history() {
                                .was_killed = status == 128 + SIGKILL});
   }
   return history;
-}
-
-std::vector<std::string> FaultScenario::violations() {
-  std::vector<std::string> wrong;
-  for (const demo::Check& check : soak::judge(history())) {
-    if (!check.ok) wrong.push_back(check.promise + ": " + check.seen);
-  }
-  return wrong;
 }
 
 }  // namespace leasehold::testing

@@ -31,6 +31,9 @@ class FaultTarget {
   /// Dead or stopped, as planned.
   bool is_down() const;
   bool wait_until_down() const;
+  /// Reads until the tenant has this many tokens or the target is down; false when the output ends
+  /// or a minute passes first.
+  bool read(Tenant& tenant, std::size_t tokens) const;
   void resume() { (void)child_->signal(SIGCONT); }
   bool ends_by_sigkill();
 
@@ -57,11 +60,9 @@ class FaultScenario {
   /// Revokes every Live lease on this worker and returns their number.
   std::size_t revoke_all_on(const std::string& worker);
 
-  /// Every request has ended; this worker serves a new one, whose text is the undisturbed text.
+  /// Every request has ended; this worker serves a new one, whose text is the undisturbed text; and
+  /// the history of the whole run keeps every promise.
   void check_serves_again(const std::string& worker);
-
-  /// Violations in the history of the whole run, one line each.
-  std::vector<std::string> violations();
 
   /// Takes one more sample of the broker's memory accounts.
   void sample_status() { samples_.push_back(system_.status()); }

@@ -1,4 +1,5 @@
-/// Runs work in a forked child, for tests of aborts, signals and the environment.
+/// Children of a test: waits for programs, and runs work in a forked child, for tests of aborts,
+/// signals and the environment.
 ///
 /// Threads: fork only while no other thread of the test runs.
 #pragma once
@@ -10,7 +11,9 @@
 #include <csignal>
 #include <string>
 
+#include "common/child_process.hpp"
 #include "common/unique_fd.hpp"
+#include "tests/support/test_paths.hpp"
 
 namespace leasehold::testing {
 
@@ -21,6 +24,14 @@ struct ChildExit {
   int stopped_by = 0;        ///< It stopped itself; afterwards it is killed and reaped.
   std::string error_output;  ///< Its output on stderr.
 };
+
+/// Waits until the program ends. Returns its exit code, or 128 + signal; -1 when it does not end
+/// within a minute.
+inline int exit_of(Child& child) {
+  std::optional<int> status;
+  eventually([&] { return (status = child.status()).has_value(); });
+  return status.value_or(-1);
+}
 
 inline std::string read_all(const UniqueFd& fd) {
   std::string text;

@@ -57,9 +57,7 @@ int Tenant::finish() {
   if (read_until([](const auto&) { return false; }); !read()) {
     throw std::runtime_error("a tenant does not end within a minute");
   }
-  std::optional<int> status;
-  eventually([&] { return (status = child_.status()).has_value(); });
-  return status.value_or(-1);
+  return exit_of(child_);
 }
 
 // ----------------------------------------------------------------------------------------- System
@@ -69,11 +67,7 @@ System::System(SystemSpec spec)
       local_(must(
           LocalSystem::create({.name = "test", .bin_dir = program_dir(), .store = spec_.store}))) {
   if (!start_broker(spec_.broker_fault)) throw std::runtime_error("the broker does not listen");
-  if (!spec_.start_worker) return;
-  start_worker("w1", spec_.worker_fault);
-  if (!eventually([this] { return worker_is_ready(); })) {
-    throw std::runtime_error("the worker is not ready");
-  }
+  if (spec_.start_worker) start_ready_worker("w1", spec_.worker_fault);
 }
 
 bool System::start_broker(const std::string& fault) {
@@ -100,6 +94,11 @@ void System::start_worker(const std::string& name, const std::string& fault) {
   std::vector<std::string> arguments = spec_.worker_arguments;
   arguments.insert(arguments.end(), {"--event-log", add_event_log(name)});
   must(local_->start_worker(name, model, options_of(std::move(arguments), fault)));
+}
+
+void System::start_ready_worker(const std::string& name, const std::string& fault) {
+  start_worker(name, fault);
+  must(local_->await_worker(name, kTimeout));
 }
 
 bool System::worker_reports_ready(const std::string& name) const {
@@ -129,10 +128,22 @@ std::unique_ptr<Tenant> System::start_tenant(const TenantSpec& spec) {
       spec.tenant, spec.prompt, options_of(std::move(arguments), spec.fault))));
 }
 
+std::unique_ptr<Tenant> System::start_streaming(const TenantSpec& spec, std::size_t tokens) {
+  auto tenant = start_tenant(spec);
+  if (!tenant->read_tokens(tokens)) throw std::runtime_error("a tenant gets too few tokens");
+  return tenant;
+}
+
 std::vector<std::int32_t> System::undisturbed(const TenantSpec& spec) {
   const auto tenant = start_tenant(spec);
   if (tenant->finish() != 0) throw std::runtime_error("the undisturbed run failed");
   return tenant->record().tokens;
+}
+
+std::vector<std::int32_t> System::alone(const TenantSpec& spec) {
+  System calm({.worker_arguments = {}});
+  calm.admit(spec.tenant);
+  return calm.undisturbed(spec);
 }
 
 void System::while_worker_stopped(const std::function<void()>& action) {
@@ -168,9 +179,7 @@ Child System::start_brokerctl(std::vector<std::string> arguments) {
 
 int System::brokerctl(std::vector<std::string> arguments) {
   Child child = start_brokerctl(std::move(arguments));
-  std::optional<int> status;
-  eventually([&] { return (status = child.status()).has_value(); });
-  return status.value_or(-1);
+  return exit_of(child);
 }
 
 wire::StatusView System::status() {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/child_process.hpp"
 #include "tests/support/test_paths.hpp"
 #include "tools/checks/demo/memory_check.hpp"
 #include "tools/checks/demo/tenant_record.hpp"
@@ -79,6 +80,8 @@ class System {
   bool start_broker(const std::string& fault = {});
   Child& worker(const std::string& name = "w1") { return local_->worker(name); }
   void start_worker(const std::string& name, const std::string& fault = {});
+  /// Also waits until it is ready.
+  void start_ready_worker(const std::string& name, const std::string& fault = {});
   /// According to the broker.
   bool worker_is_ready(const std::string& name = "w1") {
     return local_->worker_is_ready(name).value();
@@ -91,8 +94,12 @@ class System {
 
   void admit(const std::string& tenant, std::vector<std::string> more = {});
   std::unique_ptr<Tenant> start_tenant(const TenantSpec& spec);
+  /// Also reads its first tokens.
+  std::unique_ptr<Tenant> start_streaming(const TenantSpec& spec, std::size_t tokens);
   /// The tokens of the request when it runs without a fault. Throws if it fails.
   std::vector<std::int32_t> undisturbed(const TenantSpec& spec);
+  /// The same in a system of its own.
+  static std::vector<std::int32_t> alone(const TenantSpec& spec);
   /// Runs `action` while w1 is stopped by SIGSTOP, so that requests stay in the middle of a step.
   void while_worker_stopped(const std::function<void()>& action);
   /// Revokes the tenant's live lease while w1 is stopped.

@@ -48,15 +48,12 @@ CLI::App* add_verb_of(CLI::App* noun, const std::string& name, const std::string
   return noun->add_subcommand(name, help)->group(kVerbs);
 }
 
-struct Noun {
-  CLI::App* app;
-  CLI::App* list;
-};
-
-Noun add_noun(CommandLine& line, const std::string& name, const std::string& help) {
+/// Its verb is `list`.
+CLI::App* add_noun(CommandLine& line, const std::string& name, const std::string& help) {
   CLI::App* noun = line.app.add_subcommand(name, help)->group(kNouns);
   noun->require_subcommand(0, 1);
-  return {noun, add_verb_of(noun, "list", help)};
+  add_verb_of(noun, "list", help);
+  return noun;
 }
 
 /// A repeated call with the same id has the same effect as one call.
@@ -67,16 +64,16 @@ void add_request_id(CLI::App* verb, OptionValues& values) {
 
 void add_lists(CommandLine& line) {
   OptionValues& values = line.values;
-  const Noun leases = add_noun(line, "leases", "Leases with state, memory and clocks");
-  for (CLI::App* app : {leases.app, leases.list}) {
+  CLI::App* leases = add_noun(line, "leases", "Leases with state, memory and clocks");
+  for (CLI::App* app : {leases, leases->get_subcommand("list")}) {
     app->add_option("--tenant", values.tenant, "List the leases of this tenant only");
     app->add_option("--state", values.state, "List the leases in this state only")
         ->check(CLI::IsMember({"Live", "Revoked", "Fenced"}, CLI::ignore_case));
   }
   add_noun(line, "extents", "Extents of memory with state and lease");
   add_noun(line, "workers", "Workers with state, model and address");
-  const Noun actions = add_noun(line, "actions", "Operator actions, newest first");
-  for (CLI::App* app : {actions.app, actions.list}) {
+  CLI::App* actions = add_noun(line, "actions", "Operator actions, newest first");
+  for (CLI::App* app : {actions, actions->get_subcommand("list")}) {
     app->add_option("--limit", values.actions.limit, "List at most this number of actions")
         ->check(CLI::Range(1, 1000));
   }
@@ -84,8 +81,8 @@ void add_lists(CommandLine& line) {
 
 void add_tenants(CommandLine& line) {
   OptionValues& values = line.values;
-  const Noun tenants = add_noun(line, "tenants", "Tenants with limits and usage");
-  auto* admit = add_verb_of(tenants.app, "admit", "Create a tenant, or change its limits");
+  CLI::App* tenants = add_noun(line, "tenants", "Tenants with limits and usage");
+  auto* admit = add_verb_of(tenants, "admit", "Create a tenant, or change its limits");
   admit->add_option("tenant", values.tenant, "Name of the tenant")->required();
   admit
       ->add_option("--max-concurrent", values.admit.max_concurrent,
@@ -111,9 +108,8 @@ void add_tenants(CommandLine& line) {
 
 void add_quarantine(CommandLine& line) {
   OptionValues& values = line.values;
-  const Noun quarantine = add_noun(line, "quarantine", "Memory whose teardown is unproven");
-  auto* release =
-      add_verb_of(quarantine.app, "release", "Clear quarantined memory and make it free");
+  CLI::App* quarantine = add_noun(line, "quarantine", "Memory whose teardown is unproven");
+  auto* release = add_verb_of(quarantine, "release", "Clear quarantined memory and make it free");
   release->add_option("memory", values.memory, "Memory as listed, e.g. extent:5 or region:3")
       ->required();
   release->add_option("--reason", values.reason, "Reason for the record, 1 to 200 bytes")
@@ -121,25 +117,19 @@ void add_quarantine(CommandLine& line) {
   add_request_id(release, values);
 }
 
-struct LeaseOrTenant {
-  CLI::Option* lease;
-  CLI::Option* tenant;
-};
-
-LeaseOrTenant add_lease_or_tenant(CLI::App* verb, OptionValues& values) {
+void add_lease_or_tenant(CLI::App* verb, OptionValues& values) {
   auto* lease = verb->add_option("lease", values.lease, "One lease, e.g. 17.4");
-  auto* tenant = verb->add_option("--tenant", values.tenant, "All leases of this tenant");
-  return {lease, tenant->excludes(lease)};
+  verb->add_option("--tenant", values.tenant, "All leases of this tenant")->excludes(lease);
 }
 
 void add_revoke_and_drain(CommandLine& line) {
   OptionValues& values = line.values;
   auto* revoke = add_verb(line, "revoke", "Revoke leases now");
-  const LeaseOrTenant target = add_lease_or_tenant(revoke, values);
+  add_lease_or_tenant(revoke, values);
   auto* part = revoke->add_option("--part", values.part,
                                   "Weights: a tensor, or a layer such as blk.1; "
                                   "`brokerctl leases` lists the parts");
-  part->excludes(target.lease)->excludes(target.tenant);
+  part->excludes(revoke->get_option("lease"))->excludes(revoke->get_option("--tenant"));
   revoke->add_option("--worker", values.worker, "With --part: on this worker only")->needs(part);
   revoke->add_flag("--wait", values.wait, "Wait until fenced and print the four clocks");
   revoke->add_option("--timeout-ms", values.timeout_ms, "With --wait: longest time to wait")
@@ -272,29 +262,21 @@ Result<ListEvents> parse_events(const CommandLine& line, bool watch) {
   return list;
 }
 
-Result<Verb> parse_quarantine(const std::string& verb, const OptionValues& values) {
-  if (verb == "release") return TRY(parse_quarantine_release(values));
-  return ListQuarantine{};
-}
-
-Result<Verb> parse_tenants(const std::string& verb, const CommandLine& line) {
-  if (verb == "admit") return TRY(parse_admit(line));
-  return ListTenants{};
-}
-
 Result<Verb> parse_verb(const CommandLine& line) {
   const CLI::App* command = line.app.get_subcommands().front();
   const auto verbs = command->get_subcommands();
   const std::string verb = verbs.empty() ? "list" : verbs.front()->get_name();
   const std::string name = command->get_name();
   const OptionValues& values = line.values;
-  if (name == "status") return ShowStatus{};
+  if (verb == "admit") return TRY(parse_admit(line));
+  if (verb == "release") return TRY(parse_quarantine_release(values));
+  if (name == "status") return Show::Status;
   if (name == "leases") return TRY(parse_leases(values));
-  if (name == "extents") return ListExtents{};
-  if (name == "workers") return ListWorkers{};
+  if (name == "extents") return Show::Extents;
+  if (name == "workers") return Show::Workers;
   if (name == "actions") return values.actions;
-  if (name == "tenants") return parse_tenants(verb, line);
-  if (name == "quarantine") return parse_quarantine(verb, values);
+  if (name == "tenants") return Show::Tenants;
+  if (name == "quarantine") return Show::Quarantine;
   if (name == "events" || name == "watch") return TRY(parse_events(line, name == "watch"));
   if (name == "timeline") return ShowTimeline{TRY(LeaseId::parse(values.lease))};
   if (name == "drain") {

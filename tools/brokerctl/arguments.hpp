@@ -16,15 +16,12 @@
 
 namespace leasehold::brokerctl {
 
-struct ShowStatus {};
-struct ListTenants {};
+/// Queries without options.
+enum class Show { Status, Tenants, Extents, Workers, Quarantine };
 struct ListLeases {
   std::optional<TenantId> tenant;
   std::optional<LeaseState> state;
 };
-struct ListExtents {};
-struct ListWorkers {};
-struct ListQuarantine {};
 struct ListOperatorActions {
   std::uint64_t limit = 100;  ///< 1 … 1000, newest first.
 };
@@ -45,8 +42,7 @@ struct Revoke {
   std::int64_t timeout_ms = 30'000;
 };
 
-using Verb = std::variant<ShowStatus, ListTenants, ListLeases, ListExtents, ListWorkers,
-                          ListQuarantine, ListOperatorActions, ListEvents, ShowTimeline, Revoke,
+using Verb = std::variant<Show, ListLeases, ListOperatorActions, ListEvents, ShowTimeline, Revoke,
                           wire::LeaseDrain, wire::TenantAdmit, wire::QuarantineRelease>;
 
 enum class Output { Table, Json };

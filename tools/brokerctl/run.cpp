@@ -24,20 +24,23 @@ class Runner {
   Runner(Output output, const Dependencies& dependencies)
       : output_(output), dependencies_(dependencies) {}
 
-  Result<void> operator()(const ShowStatus&) {
+  Result<void> operator()(Show query) {
+    switch (query) {
+      case Show::Tenants:
+        return list(tenants_table);
+      case Show::Extents:
+        return list(extents_table);
+      case Show::Quarantine:
+        return list(quarantine_table);
+      case Show::Workers:
+        return show_workers();
+      case Show::Status:
+        break;
+    }
     const Json reply = TRY(dependencies_.call("status", Json::object()));
     print(reply, status_table(TRY(client::parse_message<wire::StatusView>(reply))));
     return {};
   }
-  Result<void> operator()(const ListTenants&) { return list(tenants_table); }
-  Result<void> operator()(const ListExtents&) { return list(extents_table); }
-  Result<void> operator()(const ListWorkers&) {
-    const Json reply = TRY(dependencies_.call("worker.list", Json::object()));
-    print(reply, workers_table(TRY(client::parse_items<wire::WorkerView>(reply))));
-    return {};
-  }
-
-  Result<void> operator()(const ListQuarantine&) { return list(quarantine_table); }
 
   Result<void> operator()(const ListOperatorActions& query) {
     const Json reply =
@@ -94,6 +97,12 @@ class Runner {
   }
 
  private:
+  Result<void> show_workers() {
+    const Json reply = TRY(dependencies_.call("worker.list", Json::object()));
+    print(reply, workers_table(TRY(client::parse_items<wire::WorkerView>(reply))));
+    return {};
+  }
+
   template <class View>
   Result<void> list(cli::Table (*table)(const std::vector<View>&)) {
     print_items(TRY(client::all_pages<View>(dependencies_.call)), table);

@@ -39,90 +39,68 @@ bool was_stopped_early(const LeaseView& lease) {
   return lease.times.worker_stopped_boottime_ns != 0 && lease.times.revoked_boottime_ns != 0;
 }
 
+/// `missing` explains why a revoked lease has no time for this step.
+TimelineStep step_of(const LeaseView& lease, std::string name, std::optional<TimePoint> at,
+                     std::string happened, std::string missing) {
+  if (at) return {.name = std::move(name), .at = at, .note = std::move(happened)};
+  return {
+      .name = std::move(name), .at = at, .note = live(lease) ? kNotRevoked : std::move(missing)};
+}
+
+std::string not_refused(const LeaseView& lease) {
+  if (was_stopped_early(lease)) return "no unit of it ran at the flip";
+  if (lease.state == LeaseState::Fenced)
+    return "no unit polled it after the flip, or its worker ended before it reported the poll";
+  return "no unit polled it yet, or its worker has not reported it";
+}
+
 TimelineStep refused(const LeaseView& lease) {
-  TimelineStep step{.name = "refused", .at = after_revoke(lease, lease.clocks.refuse_ns)};
-  if (step.at) {
-    step.note = "first poll of the gate that refused";
-  } else if (live(lease)) {
-    step.note = kNotRevoked;
-  } else if (was_stopped_early(lease)) {
-    step.note = "no unit of it ran at the flip";
-  } else if (lease.state == LeaseState::Fenced) {
-    step.note = "no unit polled it after the flip, or its worker ended before it reported the poll";
-  } else {
-    step.note = "no unit polled it yet, or its worker has not reported it";
-  }
-  return step;
+  return step_of(lease, "refused", after_revoke(lease, lease.clocks.refuse_ns),
+                 "first poll of the gate that refused", not_refused(lease));
 }
 
 TimelineStep error(const LeaseView& lease) {
-  TimelineStep step{.name = "error", .at = after_revoke(lease, lease.clocks.error_ns)};
-  if (step.at) {
-    step.note = "the worker handed the typed error to the holder's socket";
-  } else if (live(lease)) {
-    step.note = kNotRevoked;
-  } else if (was_stopped_early(lease)) {
-    step.note = stopped_early(lease);
-  } else {
-    step.note = "no request ran under it, or its worker did not report the error";
-  }
-  return step;
+  return step_of(lease, "error", after_revoke(lease, lease.clocks.error_ns),
+                 "the worker handed the typed error to the holder's socket",
+                 was_stopped_early(lease)
+                     ? stopped_early(lease)
+                     : "no request ran under it, or its worker did not report the error");
 }
 
 TimelineStep quiet(const LeaseView& lease) {
-  TimelineStep step{.name = "quiet", .at = after_revoke(lease, lease.clocks.quiet_ns)};
-  if (step.at) {
-    step.note = "the last unit that could use its memory ended";
-  } else if (live(lease)) {
-    step.note = kNotRevoked;
-  } else if (lease.state == LeaseState::Revoked) {
-    step.note = "a unit that ran at the flip has not ended";
-  } else {
-    step.note = fmt::format("not needed: the proof is {}", lease.proof);
-  }
-  return step;
+  return step_of(lease, "quiet", after_revoke(lease, lease.clocks.quiet_ns),
+                 "the last unit that could use its memory ended",
+                 lease.state == LeaseState::Revoked
+                     ? "a unit that ran at the flip has not ended"
+                     : fmt::format("not needed: the proof is {}", lease.proof));
 }
 
 TimelineStep fenced(const LeaseView& lease) {
-  TimelineStep step{.name = "fenced", .at = time(lease.times.fenced_boottime_ns)};
-  if (step.at) {
-    step.note = "proof=" + lease.proof;
-  } else {
-    step.note = live(lease) ? kNotRevoked : "no proof yet; see `brokerctl status` for its age";
-  }
-  return step;
+  return step_of(lease, "fenced", time(lease.times.fenced_boottime_ns), "proof=" + lease.proof,
+                 "no proof yet; see `brokerctl status` for its age");
+}
+
+std::string not_reusable(const LeaseView& lease) {
+  if (lease.state == LeaseState::Revoked) return "not fenced yet";
+  if (lease.quarantined_extents == 0)
+    return fmt::format(
+        "its worker has not unmapped {} extents; see also `brokerctl quarantine list`",
+        lease.extents);
+  return fmt::format(
+      "{} of its extents were written to after the revocation and are quarantined; see "
+      "`brokerctl quarantine list`",
+      lease.quarantined_extents);
 }
 
 TimelineStep reusable(const LeaseView& lease) {
-  TimelineStep step{.name = "reusable", .at = after_revoke(lease, lease.clocks.reuse_ns)};
-  if (step.at) {
-    step.note = "its memory was verified to be empty";
-  } else if (live(lease)) {
-    step.note = kNotRevoked;
-  } else if (lease.state == LeaseState::Revoked) {
-    step.note = "not fenced yet";
-  } else if (lease.quarantined_extents > 0) {
-    step.note = fmt::format(
-        "{} of its extents were written to after the revocation and are quarantined; see "
-        "`brokerctl quarantine list`",
-        lease.quarantined_extents);
-  } else {
-    step.note =
-        fmt::format("its worker has not unmapped {} extents; see also `brokerctl quarantine list`",
-                    lease.extents);
-  }
-  return step;
+  return step_of(lease, "reusable", after_revoke(lease, lease.clocks.reuse_ns),
+                 "its memory was verified to be empty", not_reusable(lease));
 }
 
 TimelineStep rebound(const LeaseView& lease) {
-  TimelineStep step{.name = "rebound", .at = time(lease.times.rebound_boottime_ns)};
-  if (step.at) {
-    step.note = "a request continued under another lease";
-  } else if (live(lease)) {
-    step.note = kNotRevoked;
-  } else {
-    step.note = "no request was submitted again under another lease";
-  }
+  TimelineStep step = step_of(lease, "rebound", time(lease.times.rebound_boottime_ns),
+                              "a request continued under another lease",
+                              "no request was submitted again under another lease");
   if (lease.replaced_by) step.note += ", replaced_by=" + to_string(*lease.replaced_by);
   return step;
 }
@@ -135,10 +113,8 @@ TimelineStep drained(const LeaseView& lease) {
 }
 
 TimelineStep flip(const LeaseView& lease) {
-  const auto at = time(lease.times.revoked_boottime_ns);
-  return {.name = "flip",
-          .at = at,
-          .note = at ? fmt::format("reason={}", name(lease.reason)) : kNotRevoked};
+  return step_of(lease, "flip", time(lease.times.revoked_boottime_ns),
+                 fmt::format("reason={}", name(lease.reason)), kNotRevoked);
 }
 
 const TimelineStep* find(const std::vector<TimelineStep>& steps, std::string_view name) {

@@ -26,10 +26,6 @@ RequestId fresh_request_id() {
   return RequestId{mint_request_id()};
 }
 
-control::Peer::ReplyHandler ignore_reply() {
-  return [](Result<control::Payload>) {};
-}
-
 }  // namespace
 
 std::shared_ptr<LeaseHolder> LeaseHolder::create(boost::asio::io_context& io, Timers& timers,
@@ -112,7 +108,7 @@ void LeaseHolder::granted(Result<control::Payload> reply) {
 
 void LeaseHolder::take(const wire::LeaseAcquired& acquired) {
   // The broker may refuse, because the old lease may already be over.
-  if (lease_) release_lease(lease_->lease, ignore_reply());
+  if (lease_) release_lease(lease_->lease, [](Result<control::Payload>) {});
   lease_ = acquired;
   lease_is_live_ = true;
   reconnect_attempts_ = 0;

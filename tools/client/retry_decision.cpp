@@ -44,8 +44,8 @@ bool is_transient(const Error& error, Stage stage, const RetryContext& retry_con
 RetryDecision retry_or_give_up(const Error& error, bool fresh_lease,
                                const RetryContext& retry_context, const RetryPolicy& policy) {
   if (retry_context.failures >= policy.max_attempts) {
-    return GiveUp{{error.code, fmt::format("{} (given up after {} attempts in a row)", error.detail,
-                                           retry_context.failures + 1)}};
+    return fail(error.code, fmt::format("{} (given up after {} attempts in a row)", error.detail,
+                                        retry_context.failures + 1));
   }
   // The first replacement of a lease needs no delay; only a second failure in a row backs off.
   const bool at_once = is_lease_ended(error.code) && retry_context.failures == 0;
@@ -76,15 +76,13 @@ std::optional<Error> error_of(const wire::RequestCompleted& completed) {
   return Error{errc_from_name(reason).value_or(Errc::MalformedMessage), other_text(completed)};
 }
 
-RetryDecision after_completed(const wire::RequestCompleted& completed,
-                              const RetryContext& retry_context, const RetryPolicy& policy) {
-  const auto error = error_of(completed);
-  if (!error) return Finish{};
+RetryDecision after_completed(const Error& error, const RetryContext& retry_context,
+                              const RetryPolicy& policy) {
   // is_retryable(TimedOut) is about calls; the deadline of a request that has passed is final.
   const bool resumable =
-      is_lease_ended(error->code) || (is_retryable(error->code) && error->code != Errc::TimedOut);
-  if (!retry_context.rebind || !resumable) return GiveUp{*error};
-  return retry_or_give_up(*error, true, retry_context, policy);
+      is_lease_ended(error.code) || (is_retryable(error.code) && error.code != Errc::TimedOut);
+  if (!retry_context.rebind || !resumable) return std::unexpected(error);
+  return retry_or_give_up(error, true, retry_context, policy);
 }
 
 RetryDecision after_failure(const Error& error, Stage stage, const RetryContext& retry_context,
@@ -92,7 +90,7 @@ RetryDecision after_failure(const Error& error, Stage stage, const RetryContext&
   // A worker that lost its broker accepts no new request until it reconnects; the lease is good.
   const bool broker_unavailable = stage == Stage::Worker && error.code == Errc::BrokerLost;
   const bool may_try = retry_context.rebind || broker_unavailable;
-  if (!may_try || !is_transient(error, stage, retry_context)) return GiveUp{error};
+  if (!may_try || !is_transient(error, stage, retry_context)) return std::unexpected(error);
   const bool fresh = stage == Stage::Broker || !lease_survives(error.code);
   return retry_or_give_up(error, fresh, retry_context, policy);
 }

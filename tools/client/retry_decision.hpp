@@ -1,7 +1,7 @@
 /// Decides what a session does when a stream ends or a call fails. Pure: no socket, no clock.
 #pragma once
 
-#include <variant>
+#include <optional>
 
 #include "common/clock.hpp"
 #include "ipc/control/messages.hpp"
@@ -27,26 +27,21 @@ struct RetryContext {
   int failures = 0;        ///< In a row, since the last token or the start.
 };
 
-/// The request is complete.
-struct Finish {};
-/// The session ends with this error.
-struct GiveUp {
-  Error error;
-};
 struct Retry {
   Duration delay{};
   bool fresh_lease = true;  ///< False: submit again under the lease still held.
 };
-using RetryDecision = std::variant<Finish, GiveUp, Retry>;
+/// The error ends the session.
+using RetryDecision = Result<Retry>;
 
 /// The error that a completion means; nothing for a normal end. An unknown reason is
 /// MalformedMessage.
 std::optional<Error> error_of(const wire::RequestCompleted& completed);
 
-/// Decides after the worker ended a stream with `completed`. Retries need `rebind`; a revoked lease
-/// is replaced without delay the first time.
-RetryDecision after_completed(const wire::RequestCompleted& completed,
-                              const RetryContext& retry_context, const RetryPolicy& policy);
+/// Decides after the worker ended a stream with this error of its completion. Retries need
+/// `rebind`; a revoked lease is replaced without delay the first time.
+RetryDecision after_completed(const Error& error, const RetryContext& retry_context,
+                              const RetryPolicy& policy);
 
 /// Decides after a call or a connection to `stage` failed with `error`.
 RetryDecision after_failure(const Error& error, Stage stage, const RetryContext& retry_context,

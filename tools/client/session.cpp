@@ -140,7 +140,7 @@ void TenantSession::completed(wire::RequestCompleted completed) {
   if (ledger_.size() >= config_.request.max_emitted_tokens) {
     return finish({.reason = "MaxTokensReached"});
   }
-  act(after_completed(completed, retry_context(), config_.retry), *error,
+  act(after_completed(*error, retry_context(), config_.retry), *error,
       completed.lease ? Reported::Already : Reported::NotYet);
 }
 
@@ -154,12 +154,8 @@ RetryContext TenantSession::retry_context() const {
 
 void TenantSession::act(const RetryDecision& decision, const Error& error, Reported reported) {
   if (cancelled_) return finish({.reason = std::string(kCancelled)});
-  if (const auto* give_up = std::get_if<GiveUp>(&decision)) {
-    return finish({.error = give_up->error});
-  }
-  if (const auto* again = std::get_if<Retry>(&decision))
-    return schedule_retry(*again, error, reported);
-  finish({});
+  if (!decision) return finish({.error = decision.error()});
+  schedule_retry(*decision, error, reported);
 }
 
 void TenantSession::schedule_retry(const Retry& again, const Error& error, Reported reported) {

@@ -2,7 +2,6 @@
 
 #include <linux/kcmp.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -11,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <filesystem>
 #include <sstream>
 #include <stdexcept>
 
@@ -20,12 +18,6 @@ namespace {
 
 constexpr std::size_t kMaxDescriptors = 253;  // SCM_MAX_FD
 constexpr int kPollInterval_ms = 20;
-
-std::string fresh_path() {
-  std::string pattern = std::filesystem::temp_directory_path() / "leasehold-notify-XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp " + pattern);
-  return pattern + "/notify";
-}
 
 UniqueFd bind_datagrams(const std::string& path) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -71,7 +63,7 @@ bool same_file(const UniqueFd& a, const UniqueFd& b) {
 
 }  // namespace
 
-FdStore::FdStore() : path_(fresh_path()), socket_(bind_datagrams(path_)) {
+FdStore::FdStore() : socket_(bind_datagrams(path_)) {
   collector_ = std::jthread([this](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       pollfd entry{socket_.get(), POLLIN, 0};
@@ -84,8 +76,6 @@ FdStore::FdStore() : path_(fresh_path()), socket_(bind_datagrams(path_)) {
 FdStore::~FdStore() {
   collector_.request_stop();
   collector_.join();
-  std::error_code ignored;
-  std::filesystem::remove_all(std::filesystem::path(path_).parent_path(), ignored);
 }
 
 Result<Child> FdStore::start(ChildConfig config) {
@@ -103,19 +93,6 @@ std::vector<std::string> FdStore::names() {
   std::vector<std::string> names;
   for (const Entry& entry : entries_) names.push_back(entry.name);
   return names;
-}
-
-UniqueFd FdStore::copy(const std::string& name) {
-  collect();
-  const std::scoped_lock lock(mutex_);
-  const auto found = std::ranges::find(entries_, name, &Entry::name);
-  return found == entries_.end() ? UniqueFd() : found->fd.duplicate().value();
-}
-
-void FdStore::drop(const std::string& name) {
-  collect();
-  const std::scoped_lock lock(mutex_);
-  std::erase_if(entries_, [&](const Entry& entry) { return entry.name == name; });
 }
 
 void FdStore::drop_all() {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/child_process.hpp"
+#include "tools/local_system/temporary_directory.hpp"
 
 namespace leasehold {
 
@@ -27,10 +28,7 @@ class FdStore {
 
   /// Names of the stored descriptors in order of arrival; a name may repeat.
   std::vector<std::string> names();
-  /// A duplicate of the first descriptor with this name; empty if there is none.
-  UniqueFd copy(const std::string& name);
   /// Change the store without the program, for tests.
-  void drop(const std::string& name);
   void drop_all();
   void put(const std::string& name, UniqueFd fd);
   /// True once the program has sent READY=1 since the last start.
@@ -45,7 +43,8 @@ class FdStore {
   void take(const std::string& message, std::vector<UniqueFd> fds);
   void keep(const std::string& name, UniqueFd fd);
 
-  std::string path_;
+  TemporaryDirectory directory_ = TemporaryDirectory::create("notify").value();
+  std::string path_ = directory_.path() / "notify";
   UniqueFd socket_;
   std::mutex mutex_;
   std::vector<Entry> entries_;

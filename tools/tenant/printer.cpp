@@ -16,72 +16,77 @@ using wire::Json;
 
 constexpr std::string_view kProgram = "leasehold-tenant";
 
-struct AsJson {
-  Json operator()(const Acquired& event) const {
-    Json json{{"event", "acquired"},    {"lease", to_string(event.lease)},
-              {"worker", event.worker}, {"blocks", event.blocks},
-              {"ttl_ms", event.ttl_ms}, {"deadline_boottime_ns", event.deadline_boottime_ns}};
-    if (event.replaces) json["replaces"] = to_string(*event.replaces);
-    return json;
-  }
-  Json operator()(const Submitted& event) const {
-    return {{"event", "submitted"},
+Json event_json(const Acquired& event) {
+  Json json{{"event", "acquired"},    {"lease", to_string(event.lease)},
+            {"worker", event.worker}, {"blocks", event.blocks},
+            {"ttl_ms", event.ttl_ms}, {"deadline_boottime_ns", event.deadline_boottime_ns}};
+  if (event.replaces) json["replaces"] = to_string(*event.replaces);
+  return json;
+}
+
+Json event_json(const Submitted& event) {
+  return {{"event", "submitted"},
+          {"lease", to_string(event.lease)},
+          {"prompt_tokens", event.prompt_tokens}};
+}
+
+Json event_json(const TokenArrived& event) {
+  Json json{{"event", "token"},
             {"lease", to_string(event.lease)},
-            {"prompt_tokens", event.prompt_tokens}};
-  }
-  Json operator()(const TokenArrived& event) const {
-    Json json{{"event", "token"},
-              {"lease", to_string(event.lease)},
-              {"position", event.token.position},
-              {"token", event.token.token},
-              {"text", event.token.text}};
-    if (!event.token.logprob) return json;
-    json["logprob"] = *event.token.logprob;
-    json["top_logprobs"] = Json::array();
-    for (const wire::TokenLogprob& top : event.token.top_logprobs)
-      json["top_logprobs"].push_back({{"token", top.token}, {"logprob", top.logprob}});
+            {"position", event.token.position},
+            {"token", event.token.token},
+            {"text", event.token.text}};
+  if (!event.token.logprob) return json;
+  json["logprob"] = *event.token.logprob;
+  json["top_logprobs"] = Json::array();
+  for (const wire::TokenLogprob& top : event.token.top_logprobs)
+    json["top_logprobs"].push_back({{"token", top.token}, {"logprob", top.logprob}});
+  return json;
+}
+
+Json event_json(const Interrupted& event) {
+  return {{"event", "revoked"},
+          {"lease", to_string(*event.completed.lease)},
+          {"completion", event.completed.reason},
+          {"scope", event.completed.scope},
+          {"reason", event.completed.revoke_reason},
+          {"detail", event.completed.detail},
+          {"emitted_tokens", event.delivered_tokens}};
+}
+
+Json event_json(const Rebound& event) {
+  return {{"event", "rebound"},
+          {"old_lease", to_string(event.old_lease)},
+          {"new_lease", to_string(event.new_lease)},
+          {"emitted_tokens", event.delivered_tokens}};
+}
+
+Json event_json(const Retrying& event) {
+  return {{"event", "retry"},
+          {"code", name(event.error.code)},
+          {"detail", event.error.detail},
+          {"delay_ms", event.delay / std::chrono::milliseconds(1)},
+          {"attempt", event.attempt}};
+}
+
+Json event_json(const BrokerDisconnected& event) {
+  return {{"event", "broker_lost"}, {"detail", event.error.detail}};
+}
+
+Json event_json(const Ended& event) {
+  if (!event.error) {
+    Json json{{"event", "completed"},
+              {"reason", event.reason},
+              {"emitted_tokens", event.delivered_tokens}};
+    if (!event.note.empty()) json["note"] = event.note;
+    if (!event.text.empty()) json["text"] = event.text;
     return json;
   }
-  Json operator()(const Interrupted& event) const {
-    return {{"event", "revoked"},
-            {"lease", to_string(*event.completed.lease)},
-            {"completion", event.completed.reason},
-            {"scope", event.completed.scope},
-            {"reason", event.completed.revoke_reason},
-            {"detail", event.completed.detail},
-            {"emitted_tokens", event.delivered_tokens}};
-  }
-  Json operator()(const Rebound& event) const {
-    return {{"event", "rebound"},
-            {"old_lease", to_string(event.old_lease)},
-            {"new_lease", to_string(event.new_lease)},
-            {"emitted_tokens", event.delivered_tokens}};
-  }
-  Json operator()(const Retrying& event) const {
-    return {{"event", "retry"},
-            {"code", name(event.error.code)},
-            {"detail", event.error.detail},
-            {"delay_ms", event.delay / std::chrono::milliseconds(1)},
-            {"attempt", event.attempt}};
-  }
-  Json operator()(const BrokerDisconnected& event) const {
-    return {{"event", "broker_lost"}, {"detail", event.error.detail}};
-  }
-  Json operator()(const Ended& event) const {
-    if (!event.error) {
-      Json json{{"event", "completed"},
-                {"reason", event.reason},
-                {"emitted_tokens", event.delivered_tokens}};
-      if (!event.note.empty()) json["note"] = event.note;
-      if (!event.text.empty()) json["text"] = event.text;
-      return json;
-    }
-    return {{"event", "failed"},
-            {"code", name(event.error->code)},
-            {"detail", event.error->detail},
-            {"emitted_tokens", event.delivered_tokens}};
-  }
-};
+  return {{"event", "failed"},
+          {"code", name(event.error->code)},
+          {"detail", event.error->detail},
+          {"emitted_tokens", event.delivered_tokens}};
+}
 
 struct AsText {
   std::ostream& out;
@@ -125,7 +130,7 @@ struct AsText {
 }  // namespace
 
 Json to_json(const SessionEvent& event, TimePoint at) {
-  Json json = std::visit(AsJson{}, event);
+  Json json = std::visit([](const auto& kind) { return event_json(kind); }, event);
   json["at_boottime_ns"] = at.boottime_ns;
   return json;
 }

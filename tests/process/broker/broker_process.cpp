@@ -1,42 +1,25 @@
 #include "tests/process/broker/broker_process.hpp"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <stdexcept>
 
+#include "tests/support/child_process.hpp"
+
 namespace leasehold {
-namespace {
 
-Child spawn(std::vector<std::string> arguments, const std::string& log_path) {
-  arguments.insert(arguments.begin(), program_path("leasehold-broker"));
-  return Child::start({.argv = std::move(arguments), .log_path = log_path}).value();
-}
-
-int exit_of(Child& child) {
-  std::optional<int> status;
-  eventually([&] { return (status = child.status()).has_value(); });
-  return status.value_or(-1);
-}
-
-}  // namespace
-
-BrokerProcess::BrokerProcess(std::vector<std::string> more_arguments) {
-  std::string pattern = std::filesystem::temp_directory_path() / "leasehold-XXXXXX";
-  folder_ = ::mkdtemp(pattern.data());
-  std::filesystem::permissions(folder_, std::filesystem::perms(0755));
-  socket_ = folder_ + "/broker.sock";
-  arguments_ = {"--socket",    socket_, "--capacity",    "64MiB",
-                "--log-level", "error", "--socket-mode", "0666"};
+BrokerProcess::BrokerProcess(std::vector<std::string> more_arguments, FdStore* store)
+    : programs_(program_dir(), folder_.path(), store), socket_(programs_.broker_socket()) {
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
+  arguments_ = {"--capacity", "64MiB", "--log-level", "error", "--socket-mode", "0666"};
   if (more_arguments.empty()) more_arguments = {"--fence-timeout-ms", "3600000"};
   arguments_.insert(arguments_.end(), more_arguments.begin(), more_arguments.end());
   start();
 }
 
 void BrokerProcess::start() {
-  child_.emplace(spawn(arguments_, folder_ + "/broker.log"));
+  child_.emplace(programs_.start_broker({.arguments = arguments_}).value());
   const bool serves = eventually([this] { return control::Client::connect(socket_).has_value(); });
   if (!serves) throw std::runtime_error("the broker does not serve");
 }
@@ -48,18 +31,12 @@ void BrokerProcess::kill_and_restart(const std::function<void()>& between) {
   start();
 }
 
-BrokerProcess::~BrokerProcess() {
-  child_.reset();
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
-
 void BrokerProcess::signal(int signal_number) {
   child_->signal(signal_number).value();
 }
 
 int BrokerProcess::wait() {
-  return exit_of(*child_);
+  return testing::exit_of(*child_);
 }
 
 control::Client BrokerProcess::connect() const {
@@ -99,9 +76,10 @@ wire::StatusView BrokerProcess::status(control::Client& client) const {
   return wire::StatusView::from_json(client.call("status", {}).value().body).value();
 }
 
-int run_broker_once(const std::vector<std::string>& arguments) {
-  Child child = spawn(arguments, "/dev/null");
-  return exit_of(child);
+int run_broker_once(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), program_path("leasehold-broker"));
+  Child child = Child::start({.argv = std::move(arguments), .log_path = "/dev/null"}).value();
+  return testing::exit_of(child);
 }
 
 RequestId next_request_id() {

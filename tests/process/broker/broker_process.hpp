@@ -6,21 +6,19 @@
 #include <string>
 #include <vector>
 
-#include "common/child_process.hpp"
 #include "ipc/control/client.hpp"
 #include "ipc/control/messages.hpp"
 #include "tests/support/test_paths.hpp"
+#include "tools/local_system/program_starter.hpp"
+#include "tools/local_system/temporary_directory.hpp"
 
 namespace leasehold {
 
 class BrokerProcess {
  public:
   /// Starts the broker and waits until it serves. The default fence timeout is one hour, so that no
-  /// worker is killed on a slow machine.
-  explicit BrokerProcess(std::vector<std::string> more_arguments = {});
-  ~BrokerProcess();
-  BrokerProcess(const BrokerProcess&) = delete;
-  BrokerProcess& operator=(const BrokerProcess&) = delete;
+  /// worker is killed on a slow machine. `store` keeps the broker's descriptors; null: none does.
+  explicit BrokerProcess(std::vector<std::string> more_arguments = {}, FdStore* store = nullptr);
 
   const std::string& socket() const { return socket_; }
   pid_t pid() const { return child_->pid(); }
@@ -43,14 +41,15 @@ class BrokerProcess {
  private:
   void start();
 
+  TemporaryDirectory folder_ = TemporaryDirectory::create("broker").value();
+  ProgramStarter programs_;
   std::vector<std::string> arguments_;
-  std::string folder_;
   std::string socket_;
   std::optional<Child> child_;
 };
 
 /// Runs the program with these arguments to its end and returns the exit code.
-int run_broker_once(const std::vector<std::string>& arguments);
+int run_broker_once(std::vector<std::string> arguments);
 
 RequestId next_request_id();
 

@@ -1,27 +1,22 @@
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
-#include <filesystem>
 
 #include "ipc/region/mapping.hpp"
 #include "ipc/region/memory_object.hpp"
-#include "tests/process/broker/broker_process.hpp"
 #include "tests/process/broker/fake_worker.hpp"
 
 using namespace leasehold;
 
 namespace {
 
-void wait_until_ready(control::Client& client) {
-  REQUIRE(eventually([&] {
-    const auto workers = client.call("worker.list", {}).value().body.at("items");
-    return !workers.empty() && workers.at(0).at("state") == "ready";
-  }));
+/// The name of the error, or "success".
+std::string outcome(const Result<control::Payload>& reply) {
+  return reply ? "success" : std::string(name(reply.error().code));
 }
 
 bool is_zero(const Mapping& mapping) {
@@ -31,11 +26,9 @@ bool is_zero(const Mapping& mapping) {
 
 }  // namespace
 
-TEST_CASE("broker: a revoked lease is fenced when its unit ends, and its memory is then zero") {
-  BrokerProcess broker;
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+TEST_CASE_METHOD(
+    BrokerWithWorker,
+    "broker: a revoked lease is fenced when its unit ends, and its memory is then zero") {
   const auto acquired = broker.acquire(client, "a").value();
   const MemoryObject kept = MemoryObject::adopt(worker.keep_extent(acquired.lease)).value();
   {
@@ -78,11 +71,7 @@ TEST_CASE("broker: a token verifies only with the key of its own worker") {
       verify_token(first ? other.token_key() : worker.token_key(), acquired.token).has_value());
 }
 
-TEST_CASE("broker: memory touched after its fence is never lent again") {
-  BrokerProcess broker;
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+TEST_CASE_METHOD(BrokerWithWorker, "broker: memory touched after its fence is never lent again") {
   const LeaseId lease = broker.acquire(client, "a").value().lease;
   worker.write_before_unmap();
 
@@ -92,11 +81,9 @@ TEST_CASE("broker: memory touched after its fence is never lent again") {
   CHECK(broker.status(client).free_bytes == 62u << 20);
 }
 
-TEST_CASE("broker: a stopping broker scrubs revoked memory even if other processes hold it") {
-  BrokerProcess broker;
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+TEST_CASE_METHOD(
+    BrokerWithWorker,
+    "broker: a stopping broker scrubs revoked memory even if other processes hold it") {
   std::vector<UniqueFd> kept;
   for (int i = 0; i < 16; ++i) {
     const auto acquired = broker.acquire(client, "a");
@@ -116,16 +103,14 @@ TEST_CASE("broker: a stopping broker scrubs revoked memory even if other process
 
 TEST_CASE("broker: the exit of a worker killed inside a unit is proof of the fence") {
   BrokerProcess broker;
-  const pid_t worker = start_stuck_worker(broker.socket());
+  ForkedProcess worker = start_stuck_worker(broker.socket());
   control::Client client = broker.connect();
-  wait_until_ready(client);
   broker.admit(client, "a");
   const LeaseId lease = broker.acquire(client, "a").value().lease;
   broker.revoke(client, lease).value();
   REQUIRE(broker.view(client, lease).state == LeaseState::Revoked);
 
-  ::kill(worker, SIGKILL);
-  ::waitpid(worker, nullptr, 0);
+  worker.kill();
 
   REQUIRE(eventually([&] { return broker.view(client, lease).state == LeaseState::Fenced; }));
   CHECK(broker.view(client, lease).proof == "ProcessExit");
@@ -134,36 +119,30 @@ TEST_CASE("broker: the exit of a worker killed inside a unit is proof of the fen
 
 TEST_CASE("broker: a worker that gives no proof within the fence timeout is killed") {
   BrokerProcess broker({"--fence-timeout-ms", "300"});
-  const pid_t worker = start_stuck_worker(broker.socket());
+  ForkedProcess worker = start_stuck_worker(broker.socket());
   control::Client client = broker.connect();
-  wait_until_ready(client);
   broker.admit(client, "a");
   const LeaseId lease = broker.acquire(client, "a").value().lease;
 
   broker.revoke(client, lease).value();
 
-  int status = 0;
-  REQUIRE(::waitpid(worker, &status, 0) == worker);
-  CHECK(WTERMSIG(status) == SIGKILL);
+  CHECK(worker.wait() == SIGKILL);
   CHECK(eventually([&] { return broker.view(client, lease).proof == "ProcessExit"; }));
 }
 
 TEST_CASE("broker: an acquire on a stopped worker ends with TimedOut") {
   BrokerProcess broker({"--fence-timeout-ms", "300"});
-  const pid_t worker = start_stuck_worker(broker.socket());
+  ForkedProcess worker = start_stuck_worker(broker.socket());
   control::Client client = broker.connect();
-  wait_until_ready(client);
   broker.admit(client, "a");
-  REQUIRE(::kill(worker, SIGSTOP) == 0);
-  REQUIRE(eventually([&] { return is_stopped(worker); }));
+  REQUIRE(::kill(worker.pid(), SIGSTOP) == 0);
+  REQUIRE(eventually([&] { return is_stopped(worker.pid()); }));
 
   const auto acquired = broker.acquire(client, "a");
 
   REQUIRE_FALSE(acquired);
   CHECK(acquired.error().code == Errc::TimedOut);
-  int status = 0;
-  REQUIRE(::waitpid(worker, &status, 0) == worker);
-  CHECK(WTERMSIG(status) == SIGKILL);
+  CHECK(worker.wait() == SIGKILL);
   CHECK(eventually([&] { return broker.status(client).free_bytes == 64u << 20; }));
 }
 
@@ -172,11 +151,9 @@ TEST_CASE("broker: each start derives a different worker key from the stored key
     BrokerProcess broker({"--state-dir", state_dir});
     return FakeWorker(broker.socket(), "w0").token_key();
   };
-  std::string state_dir = std::filesystem::temp_directory_path() / "leasehold-state-XXXXXX";
-  REQUIRE(::mkdtemp(state_dir.data()) != nullptr);
-  const TokenKey first = key_of_worker(state_dir);
-  CHECK(key_of_worker(state_dir) != first);
-  std::filesystem::remove_all(state_dir);
+  const auto state = TemporaryDirectory::create("state").value();
+  const TokenKey first = key_of_worker(state.path());
+  CHECK(key_of_worker(state.path()) != first);
 }
 
 TEST_CASE("broker: a connection that sends descriptors is closed, and no other connection is") {
@@ -193,11 +170,9 @@ TEST_CASE("broker: a connection that sends descriptors is closed, and no other c
   CHECK(broker.status(client).isolation == "no-worker");
 }
 
-TEST_CASE("broker: a closed socket of a worker that keeps decoding is not proof of a fence") {
-  BrokerProcess broker;
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+TEST_CASE_METHOD(
+    BrokerWithWorker,
+    "broker: a closed socket of a worker that keeps decoding is not proof of a fence") {
   const LeaseId lease = broker.acquire(client, "a").value().lease;
   worker.begin_unit();
 
@@ -214,19 +189,14 @@ TEST_CASE("broker: a closed socket of a worker that keeps decoding is not proof 
   CHECK(broker.status(client).scrubbing_bytes > 0);  // the worker may still map the memory
 }
 
-TEST_CASE("broker: a holder that disconnects loses its lease") {
-  BrokerProcess broker;
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client operator_client = broker.connect();
-  broker.admit(operator_client, "a");
+TEST_CASE_METHOD(BrokerWithWorker, "broker: a holder that disconnects loses its lease") {
   LeaseId lease;
   {
     control::Client holder = broker.connect();
     lease = broker.acquire(holder, "a").value().lease;
   }
-  REQUIRE(
-      eventually([&] { return broker.view(operator_client, lease).state == LeaseState::Fenced; }));
-  CHECK(broker.view(operator_client, lease).reason == RevokeReason::HolderGone);
+  REQUIRE(eventually([&] { return broker.view(client, lease).state == LeaseState::Fenced; }));
+  CHECK(broker.view(client, lease).reason == RevokeReason::HolderGone);
 }
 
 TEST_CASE("broker: callers of a killed broker receive ConnectionLost") {
@@ -239,11 +209,8 @@ TEST_CASE("broker: callers of a killed broker receive ConnectionLost") {
   CHECK(answer.error().code == Errc::ConnectionLost);
 }
 
-TEST_CASE("broker: SIGTERM fences all leases and ends the broker with exit code 0") {
-  BrokerProcess broker;
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+TEST_CASE_METHOD(BrokerWithWorker,
+                 "broker: SIGTERM fences all leases and ends the broker with exit code 0") {
   const LeaseId lease = broker.acquire(client, "a").value().lease;
 
   broker.signal(SIGTERM);
@@ -268,54 +235,29 @@ TEST_CASE("broker: a refused call has a typed error and the broker keeps serving
 }
 
 TEST_CASE("broker: another user may call neither operator nor worker methods") {
-  if (::geteuid() != 0) {
-    WARN("skipped: needs root to run a process as another user");
-    return;
-  }
+  if (!can_change_user()) return;
   BrokerProcess broker;
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (::setuid(65534) != 0) ::_exit(1);
-    auto client = control::Client::connect(broker.socket());
-    if (!client) ::_exit(2);
-    const auto status = client->call("status", {});
+  const std::string refusals = as_user(kNobody, [&] {
+    control::Client client = broker.connect();
     const wire::WorkerAttach attach{.worker = "w", .request_id = {"r"}};
-    const auto attached = client->call("worker.attach", {attach.to_json(), {}});
-    const bool refused = !status && status.error().code == Errc::PermissionDenied && !attached &&
-                         attached.error().code == Errc::PermissionDenied;
-    ::_exit(refused ? 0 : 3);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  REQUIRE(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
+    return outcome(client.call("status", {})) + " " +
+           outcome(client.call("worker.attach", {attach.to_json(), {}}));
+  });
+  CHECK(refusals == "PermissionDenied PermissionDenied");
 }
 
 TEST_CASE("broker: one user cannot take every connection") {
-  if (::geteuid() != 0) {
-    WARN("skipped: needs root to run a process as another user");
-    return;
-  }
+  if (!can_change_user()) return;
   BrokerProcess broker;
-  const pid_t child = ::fork();
-  if (child == 0) {
-    if (::setuid(65534) != 0) ::_exit(1);
+  const std::string refusals = as_user(kNobody, [&] {
     boost::asio::io_context io;
     std::vector<control::Socket> held;
     for (int i = 0; i < 255; ++i) held.push_back(control::connect_to(io, broker.socket()).value());
-    auto last = control::Client::connect(broker.socket());
-    auto beyond = control::Client::connect(broker.socket());
-    if (!last || !beyond) ::_exit(2);
-    const auto served = last->call("status", {});
-    const auto refused = beyond->call("status", {});
-    const bool right = !served && served.error().code == Errc::PermissionDenied && !refused &&
-                       refused.error().code == Errc::ConnectionLost;
-    ::_exit(right ? 0 : 3);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  REQUIRE(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
+    control::Client last = broker.connect();
+    control::Client beyond = broker.connect();
+    return outcome(last.call("status", {})) + " " + outcome(beyond.call("status", {}));
+  });
+  CHECK(refusals == "PermissionDenied ConnectionLost");
 }
 
 TEST_CASE("broker: a usage error ends with exit code 2") {

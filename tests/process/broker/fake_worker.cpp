@@ -1,12 +1,8 @@
 #include "tests/process/broker/fake_worker.hpp"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/asio/post.hpp>
 #include <future>
 #include <stdexcept>
@@ -191,37 +187,11 @@ void FakeWorker::disconnect() {
   boost::asio::post(io_, [this] { peer_->close(); });
 }
 
-namespace {
-
-pid_t start_worker(const std::string& socket, bool stuck) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
-  const UniqueFd ready_reader(ends[0]);
-  UniqueFd ready_writer(ends[1]);
-  const pid_t child = ::fork();
-  if (child != 0) {
-    ready_writer.reset();
-    char byte = 0;
-    if (::read(ready_reader.get(), &byte, 1) != 1) {
-      throw std::runtime_error("the worker ended before it was ready");
-    }
-    return child;
-  }
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a failing test leaves nothing behind
-  FakeWorker worker(socket, stuck ? "stuck" : "other");
-  if (stuck) worker.begin_unit();
-  if (::write(ready_writer.get(), "r", 1) != 1) ::_exit(1);
-  for (;;) ::pause();
-}
-
-}  // namespace
-
-pid_t start_worker_process(const std::string& socket) {
-  return start_worker(socket, /*stuck=*/false);
-}
-
-pid_t start_stuck_worker(const std::string& socket) {
-  return start_worker(socket, /*stuck=*/true);
+ForkedProcess start_stuck_worker(const std::string& socket, const std::string& name) {
+  return ForkedProcess(::geteuid(), [&] {
+    static FakeWorker worker(socket, name);
+    worker.begin_unit();
+  });
 }
 
 }  // namespace leasehold

@@ -3,8 +3,6 @@
 /// Its connection runs on its own thread, as in a real worker.
 #pragma once
 
-#include <sys/types.h>
-
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <map>
@@ -16,6 +14,8 @@
 #include "ipc/control/peer.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "ipc/table/worker_segment.hpp"
+#include "tests/process/broker/broker_process.hpp"
+#include "tests/process/broker/forked_process.hpp"
 
 namespace leasehold {
 
@@ -94,10 +94,19 @@ class FakeWorker {
   std::jthread thread_;
 };
 
-/// Starts a worker process and waits until it is ready. It ends with the calling thread.
-pid_t start_worker_process(const std::string& socket);
+/// A broker, a worker `w0`, and an operator's connection that has admitted the tenant `a`.
+struct BrokerWithWorker {
+  explicit BrokerWithWorker(std::vector<std::string> broker_arguments = {})
+      : broker(std::move(broker_arguments)) {
+    broker.admit(client, "a");
+  }
 
-/// As above; the worker is inside a unit that never ends.
-pid_t start_stuck_worker(const std::string& socket);
+  BrokerProcess broker;
+  FakeWorker worker{broker.socket(), "w0"};
+  control::Client client = broker.connect();
+};
+
+/// Starts a worker process and waits until it is ready and inside a unit that never ends.
+ForkedProcess start_stuck_worker(const std::string& socket, const std::string& name = "stuck");
 
 }  // namespace leasehold

@@ -1,8 +1,6 @@
 /// A broker that is killed and restarted with its state directory, but without kept descriptors.
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -15,62 +13,40 @@ using namespace leasehold;
 
 namespace {
 
-class StateFolder {
- public:
-  StateFolder() {
-    path_ = std::filesystem::temp_directory_path() / "leasehold-state-XXXXXX";
-    REQUIRE(::mkdtemp(path_.data()) != nullptr);
-  }
-  ~StateFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  StateFolder(const StateFolder&) = delete;
-  StateFolder& operator=(const StateFolder&) = delete;
-  const std::string& path() const { return path_; }
-  std::vector<std::string> arguments() const {
-    return {"--state-dir", path_, "--fence-timeout-ms", "3600000"};
-  }
-
- private:
-  std::string path_;
-};
+std::vector<std::string> keeping_state_in(const TemporaryDirectory& state) {
+  return {"--state-dir", state.path(), "--fence-timeout-ms", "3600000"};
+}
 
 /// The broker cannot write its high-water marks, so its journal refuses the first grant.
 class HighWaterMarksUnwritable {
  public:
-  explicit HighWaterMarksUnwritable(const StateFolder& state)
-      : obstacle_(state.path() + "/high_water_marks.new") {
-    std::filesystem::create_directories(obstacle_ + "/full");
+  explicit HighWaterMarksUnwritable(const TemporaryDirectory& state)
+      : obstacle_(state.path() / "high_water_marks.new") {
+    std::filesystem::create_directories(obstacle_ / "full");
   }
   ~HighWaterMarksUnwritable() { std::filesystem::remove_all(obstacle_); }
   HighWaterMarksUnwritable(const HighWaterMarksUnwritable&) = delete;
   HighWaterMarksUnwritable& operator=(const HighWaterMarksUnwritable&) = delete;
 
  private:
-  std::string obstacle_;
+  std::filesystem::path obstacle_;
 };
 
 /// Simulates a full disk: the broker's files cannot grow beyond the journal's current size.
-void fill_disk_of(const BrokerProcess& broker, const StateFolder& state) {
+void fill_disk_of(const BrokerProcess& broker, const TemporaryDirectory& state) {
   rlimit limit{};
   REQUIRE(::prlimit(broker.pid(), RLIMIT_FSIZE, nullptr, &limit) == 0);
-  limit.rlim_cur = std::filesystem::file_size(state.path() + "/journal.db-wal");
+  limit.rlim_cur = std::filesystem::file_size(state.path() / "journal.db-wal");
   REQUIRE(::prlimit(broker.pid(), RLIMIT_FSIZE, &limit, nullptr) == 0);
-}
-
-void end_process(pid_t child) {
-  REQUIRE(::kill(child, SIGKILL) == 0);
-  REQUIRE(::waitpid(child, nullptr, 0) == child);
 }
 
 }  // namespace
 
 TEST_CASE("broker: a restarted broker knows its tenants and repeats the reply to an acquire") {
-  const StateFolder state;
-  BrokerProcess broker(state.arguments());
+  const auto state = TemporaryDirectory::create("state").value();
+  BrokerProcess broker(keeping_state_in(state));
   const wire::LeaseAcquire acquire{.tenant = {"a"}, .request_id = {"only-once"}};
-  const pid_t worker = start_stuck_worker(broker.socket());
+  ForkedProcess worker = start_stuck_worker(broker.socket());
   {
     control::Client client = broker.connect();
     broker.admit(client, "a");
@@ -86,17 +62,15 @@ TEST_CASE("broker: a restarted broker knows its tenants and repeats the reply to
   const auto again = client.call("lease.acquire", {acquire.to_json(), {}});
   REQUIRE_FALSE(again);
   CHECK(again.error().code == Errc::LeaseRevoked);
-  end_process(worker);
 }
 
 TEST_CASE("broker: without kept descriptors memory is free only after the old worker exits") {
-  const StateFolder state;
-  BrokerProcess broker(state.arguments());
-  const pid_t worker = start_stuck_worker(broker.socket());
-  LeaseId lease;
+  const auto state = TemporaryDirectory::create("state").value();
+  BrokerProcess broker(keeping_state_in(state));
+  ForkedProcess worker = start_stuck_worker(broker.socket());
   control::Client holder = broker.connect();
   broker.admit(holder, "a");
-  lease = broker.acquire(holder, "a").value().lease;
+  const LeaseId lease = broker.acquire(holder, "a").value().lease;
 
   broker.kill_and_restart();
 
@@ -107,14 +81,14 @@ TEST_CASE("broker: without kept descriptors memory is free only after the old wo
   for (int asked = 0; asked < 20; ++asked) {
     REQUIRE(broker.status(client).free_bytes < 64u << 20);
   }
-  end_process(worker);
+  worker.kill();
   REQUIRE(eventually([&] { return broker.status(client).free_bytes == 64u << 20; }));
   CHECK(broker.view(client, lease).proof == "ProcessExit");
 }
 
 TEST_CASE("broker: repeated restarts never reuse a generation or a worker key") {
-  const StateFolder state;
-  BrokerProcess broker(state.arguments());
+  const auto state = TemporaryDirectory::create("state").value();
+  BrokerProcess broker(keeping_state_in(state));
   std::uint64_t newest = 0;
   std::optional<TokenKey> last_key;
   for (int start = 0; start < 3; ++start) {
@@ -135,8 +109,8 @@ TEST_CASE("broker: repeated restarts never reuse a generation or a worker key") 
 }
 
 TEST_CASE("broker: without its journal it reuses no generation and no token") {
-  const StateFolder state;
-  BrokerProcess broker(state.arguments());
+  const auto state = TemporaryDirectory::create("state").value();
+  BrokerProcess broker(keeping_state_in(state));
   const auto granted = [&] {
     const FakeWorker worker(broker.socket(), "w0");
     control::Client client = broker.connect();
@@ -148,9 +122,9 @@ TEST_CASE("broker: without its journal it reuses no generation and no token") {
 
   broker.kill_and_restart([&] {
     for (const char* name : {"journal.db", "journal.db-wal", "journal.db-shm"}) {
-      std::filesystem::remove(state.path() + "/" + name);
+      std::filesystem::remove(state.path() / name);
     }
-    if (with_high_water_marks) std::filesystem::remove(state.path() + "/high_water_marks");
+    if (with_high_water_marks) std::filesystem::remove(state.path() / "high_water_marks");
   });
 
   const wire::LeaseAcquired after = granted();
@@ -159,24 +133,24 @@ TEST_CASE("broker: without its journal it reuses no generation and no token") {
 }
 
 TEST_CASE("broker: only one broker can use a state directory") {
-  const StateFolder state;
-  const BrokerProcess broker(state.arguments());
+  const auto state = TemporaryDirectory::create("state").value();
+  const BrokerProcess broker(keeping_state_in(state));
   CHECK(run_broker_once({"--socket", broker.socket() + "2", "--state-dir", state.path()}) ==
         exit_code(Errc::SocketInUse));
 }
 
 TEST_CASE("broker: a damaged journal is refused and not overwritten") {
-  const StateFolder state;
-  const std::string journal = state.path() + "/journal.db";
+  const auto state = TemporaryDirectory::create("state").value();
+  const auto journal = state.path() / "journal.db";
   std::ofstream(journal) << std::string(9000, 'x');
-  CHECK(run_broker_once({"--socket", state.path() + "/s", "--state-dir", state.path()}) ==
+  CHECK(run_broker_once({"--socket", state.path() / "s", "--state-dir", state.path()}) ==
         exit_code(Errc::FileCorrupt));
   CHECK(std::filesystem::file_size(journal) == 9000);
 }
 
 TEST_CASE("broker: memory is not sent while its grant cannot be journaled") {
-  const StateFolder state;
-  const BrokerProcess broker(state.arguments());
+  const auto state = TemporaryDirectory::create("state").value();
+  const BrokerProcess broker(keeping_state_in(state));
   FakeWorker worker(broker.socket(), "w0");
   control::Client client = broker.connect();
   broker.admit(client, "a");
@@ -195,8 +169,8 @@ TEST_CASE("broker: memory is not sent while its grant cannot be journaled") {
 }
 
 TEST_CASE("broker: weights are not opened while their engine lease cannot be journaled") {
-  const StateFolder state;
-  const BrokerProcess broker(state.arguments());
+  const auto state = TemporaryDirectory::create("state").value();
+  const BrokerProcess broker(keeping_state_in(state));
   FakeWorker worker(broker.socket(), "w0");
   {
     const HighWaterMarksUnwritable unwritten(state);
@@ -209,8 +183,8 @@ TEST_CASE("broker: weights are not opened while their engine lease cannot be jou
 
 TEST_CASE("broker: on a full disk opening published weights fails with DiskFull") {
   ::signal(SIGXFSZ, SIG_IGN);  // inherited by the broker, whose writes beyond the limit then fail
-  const StateFolder state;
-  BrokerProcess broker(state.arguments());
+  const auto state = TemporaryDirectory::create("state").value();
+  BrokerProcess broker(keeping_state_in(state));
   FakeWorker loader(broker.socket(), "w0");
   FakeWorker other(broker.socket(), "w1");
   const RegionId region = loader.open_weights().value().region;

@@ -3,16 +3,11 @@
 #include <catch2/catch.hpp>
 
 #include "ipc/control/events.hpp"
-#include "tests/process/broker/broker_process.hpp"
 #include "tests/process/broker/fake_worker.hpp"
 
 using namespace leasehold;
 
-TEST_CASE("broker: lease.list pages contain every lease") {
-  BrokerProcess broker;
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+TEST_CASE_METHOD(BrokerWithWorker, "broker: lease.list pages contain every lease") {
   for (int i = 0; i < 3; ++i) broker.acquire(client, "a").value();
 
   const auto page = [&](control::Json params) {
@@ -50,11 +45,8 @@ TEST_CASE("broker: tenant.list pages contain more tenants than one page holds") 
   CHECK(second.at("more") == false);
 }
 
-TEST_CASE("broker: extent.list and quarantine.list pages contain every extent") {
-  BrokerProcess broker;
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+TEST_CASE_METHOD(BrokerWithWorker,
+                 "broker: extent.list and quarantine.list pages contain every extent") {
   // One lease for all extents: the first late write revokes every lease of the worker.
   constexpr std::uint32_t kBlocksOfThreeExtents = 24;
   const LeaseId lease = broker.acquire(client, "a", kBlocksOfThreeExtents).value().lease;

@@ -76,8 +76,7 @@ TEST_CASE("on a card: a revoked tenant rebinds and its text is unchanged") {
   spec.max_tokens = 40;
   const auto alone = system.undisturbed(spec);
   spec.rebind = true;
-  const auto cat = system.start_tenant(spec);
-  REQUIRE(cat->read_tokens(10));
+  const auto cat = system.start_streaming(spec, 10);
 
   system.revoke_mid_request("cat");
 
@@ -91,8 +90,7 @@ TEST_CASE("on a card: weights revoked mid-decode are leased again and every text
   System system(on_card());
   admit_all(system);
   const auto ann_alone = system.undisturbed(kAnn);
-  const auto ann = system.start_tenant(kAnn);
-  REQUIRE(ann->read_tokens(8));
+  const auto ann = system.start_streaming(kAnn, 8);
   const auto engine = system.engine_leases();
   REQUIRE(engine.size() == 1);
 
@@ -108,8 +106,7 @@ TEST_CASE("on a card: all memory of a worker killed mid-decode is free for anoth
   System system(on_card());
   admit_all(system);
   const auto ann_alone = system.undisturbed(kAnn);
-  const auto cat = system.start_tenant(kCat);
-  REQUIRE(cat->read_tokens(5));
+  const auto cat = system.start_streaming(kCat, 5);
   const LeaseId lease = cat->record().leases.back();
 
   REQUIRE(system.worker().signal(SIGKILL));
@@ -118,8 +115,7 @@ TEST_CASE("on a card: all memory of a worker killed mid-decode is free for anoth
   CHECK(system.lease(lease).proof == "ProcessExit");
   CHECK(cat->finish() != 0);
   CHECK(eventually([&] { return system.status().free_bytes == system.status().capacity_bytes; }));
-  system.start_worker("w2");
-  REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
+  system.start_ready_worker("w2");
   CHECK(system.undisturbed(kAnn) == ann_alone);
 }
 
@@ -137,9 +133,7 @@ TEST_CASE("on a card: a worker that requests the CPU fails with a hint") {
   spec.start_worker = false;
   System system(std::move(spec));
   system.start_worker("w1");
-  std::optional<int> status;
-  CHECK(eventually([&] { return (status = system.worker().status()).has_value(); }));
-  CHECK(status == exit_code(Errc::BadRequest));
+  CHECK(exit_of(system.worker()) == exit_code(Errc::BadRequest));
   CHECK(system.worker_log().find(hint) != std::string::npos);
 }
 

@@ -31,11 +31,14 @@ void use_shared_card() {
   ::setenv("FAKE_CUDA_STATE", card.path().c_str(), 1);
 }
 
-std::vector<std::string> on_card(std::vector<std::string> more = {}) {
-  std::vector<std::string> arguments{"--device", "cuda:0", "--fence-timeout-ms", "3600000"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
+std::vector<std::string> on_card() {
+  use_shared_card();
+  return {"--device", "cuda:0", "--fence-timeout-ms", "3600000"};
 }
+
+struct CardWithWorker : BrokerWithWorker {
+  CardWithWorker() : BrokerWithWorker(on_card()) {}
+};
 
 /// Imports memory descriptors as a worker does.
 class Importer {
@@ -70,18 +73,18 @@ class Importer {
   cuda::DeviceMapper mapper_{context_};
 };
 
-void end_process(pid_t child) {
-  REQUIRE(::kill(child, SIGKILL) == 0);
-  REQUIRE(::waitpid(child, nullptr, 0) == child);
+/// Pid of the process's only child; 0 if there is none.
+pid_t child_of(pid_t parent) {
+  const std::string pid = std::to_string(parent);
+  std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
+  pid_t child = 0;
+  children >> child;
+  return child;
 }
 
-/// Pid of the device agent, the broker's only child.
+/// The device agent.
 pid_t agent_of(const BrokerProcess& broker) {
-  const std::string pid = std::to_string(broker.pid());
-  std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
-  pid_t agent = 0;
-  children >> agent;
-  return agent;
+  return child_of(broker.pid());
 }
 
 /// A worker that leaks its memory: its child keeps copies of the descriptors until the write end of
@@ -102,15 +105,11 @@ pid_t start_leaking_worker(const std::string& socket, int keep_alive, int to_clo
 
 }  // namespace
 
-TEST_CASE(
+TEST_CASE_METHOD(
+    CardWithWorker,
     "device: an extent is zero when granted, held after settle, and zero when granted again") {
-  use_shared_card();
-  BrokerProcess broker(on_card());
   const Importer importer;
-  FakeWorker worker(broker.socket(), "w0");
   worker.defer_settle_replies();
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
   const LeaseId lease = broker.acquire(client, "a").value().lease;
   const auto extents = worker.extents_of(lease);
   {
@@ -137,11 +136,10 @@ TEST_CASE(
 }
 
 TEST_CASE("device: memory of a killed worker is free on the card") {
-  use_shared_card();
   BrokerProcess broker(on_card());
   const Importer importer;
   const std::uint64_t all_free = importer.free_bytes();
-  const pid_t worker = start_worker_process(broker.socket());
+  ForkedProcess worker(::geteuid(), [&] { static FakeWorker forked(broker.socket(), "w0"); });
   control::Client client = broker.connect();
   broker.admit(client, "a");
   const LeaseId lease = broker.acquire(client, "a").value().lease;
@@ -150,14 +148,13 @@ TEST_CASE("device: memory of a killed worker is free on the card") {
   REQUIRE(eventually([&] { return broker.status(client).held_bytes == kExtent_bytes; }));
   CHECK(importer.free_bytes() == all_free - 2 * kExtent_bytes);
 
-  end_process(worker);
+  worker.kill();
 
   REQUIRE(eventually([&] { return broker.status(client).free_bytes == kCapacity_bytes; }));
   CHECK(importer.free_bytes() == all_free);
 }
 
 TEST_CASE("device: memory still imported after its worker's exit is quarantined") {
-  use_shared_card();
   BrokerProcess broker(on_card());
   control::Client client = broker.connect();
   broker.admit(client, "a");
@@ -168,29 +165,21 @@ TEST_CASE("device: memory still imported after its worker's exit is quarantined"
   ::close(ends[0]);
   REQUIRE(eventually([&] { return broker.status(client).workers == 1; }));
   REQUIRE(eventually([&] { return broker.acquire(client, "a").has_value(); }));
-  REQUIRE(eventually([&] {
-    std::ifstream children("/proc/" + std::to_string(worker) + "/task/" + std::to_string(worker) +
-                           "/children");
-    pid_t accomplice = 0;
-    return static_cast<bool>(children >> accomplice);
-  }));
+  REQUIRE(eventually([&] { return child_of(worker) > 0; }));
 
-  end_process(worker);
+  REQUIRE(::kill(worker, SIGKILL) == 0);
+  REQUIRE(::waitpid(worker, nullptr, 0) == worker);
 
   REQUIRE(eventually([&] { return broker.status(client).quarantined_bytes == kExtent_bytes; }));
   const auto quarantined = client.call("quarantine.list", {}).value().body.at("items");
   CHECK(quarantined.at(0).at("why").get<std::string>().find("did not report") != std::string::npos);
 }
 
-TEST_CASE("device: memory still being allocated when its lease is revoked becomes free") {
-  use_shared_card();
-  BrokerProcess broker(on_card());
+TEST_CASE_METHOD(CardWithWorker,
+                 "device: memory still being allocated when its lease is revoked becomes free") {
   const Importer importer;
   const std::uint64_t all_free = importer.free_bytes();
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client client = broker.connect();
   control::Client holder = broker.connect();
-  broker.admit(client, "a");
   const LeaseId lease = broker.acquire(holder, "a").value().lease;
   const pid_t agent = agent_of(broker);
   REQUIRE(agent > 0);
@@ -216,12 +205,8 @@ TEST_CASE("device: memory still being allocated when its lease is revoked become
   CHECK(broker.status(client).device_losses == 0);
 }
 
-TEST_CASE("device: the broker outlives its agent and lends again through a new one") {
-  use_shared_card();
-  BrokerProcess broker(on_card());
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+TEST_CASE_METHOD(CardWithWorker,
+                 "device: the broker outlives its agent and lends again through a new one") {
   const LeaseId lease = broker.acquire(client, "a").value().lease;
   const pid_t agent = agent_of(broker);
   REQUIRE(agent > 0);
@@ -239,7 +224,6 @@ TEST_CASE("device: the broker outlives its agent and lends again through a new o
 }
 
 TEST_CASE("device: the agent ends when its broker is killed or stopped") {
-  use_shared_card();
   BrokerProcess broker(on_card());
   const UniqueFd agent = required(open_pidfd(agent_of(broker)));
   const int how = GENERATE(SIGKILL, SIGTERM);

@@ -129,8 +129,7 @@ TEST_CASE("restart: no stream loses a token when the broker is killed at any fau
 TEST_CASE("restart: a lease that expires while no broker runs is fenced") {
   Restartable fixture;
   fixture.system.admit("cat", {"--ttl-ms", "6000"});
-  const auto cat = fixture.system.start_tenant(kEndless);
-  REQUIRE(cat->read_tokens(3));
+  const auto cat = fixture.system.start_streaming(kEndless, 3);
   const LeaseId lease = cat->record().leases.back();
 
   int ended = -1;
@@ -163,8 +162,7 @@ TEST_CASE("restart: a tenant that exits while no broker runs loses its lease") {
 
 TEST_CASE("restart: a tenant that exits before it calls lease.hold again loses its lease") {
   Restartable fixture;
-  auto cat = fixture.system.start_tenant(kCat);
-  REQUIRE(cat->read_tokens(3));
+  auto cat = fixture.system.start_streaming(kCat, 3);
   const LeaseId lease = cat->record().leases.back();
   REQUIRE(cat->child().signal(SIGSTOP));
   REQUIRE(eventually([&] { return is_stopped(cat->child().pid()); }));
@@ -180,8 +178,7 @@ TEST_CASE("restart: a tenant that exits before it calls lease.hold again loses i
 
 TEST_CASE("restart: the exit of a worker while no broker runs fences its leases") {
   Restartable fixture;
-  const auto cat = fixture.system.start_tenant(kCat);
-  REQUIRE(cat->read_tokens(3));
+  const auto cat = fixture.system.start_streaming(kCat, 3);
   const LeaseId lease = cat->record().leases.back();
 
   fixture.restart_broker([&] { fixture.system.remove_worker("w1"); });
@@ -194,8 +191,7 @@ TEST_CASE("restart: the exit of a worker while no broker runs fences its leases"
 
 TEST_CASE("restart: a worker that does not resume within the grace is killed and fenced") {
   Restartable fixture({}, {"--reattach-grace-ms", "500", "--fence-timeout-ms", "500"});
-  const auto cat = fixture.system.start_tenant(kCat);
-  REQUIRE(cat->read_tokens(3));
+  const auto cat = fixture.system.start_streaming(kCat, 3);
   const LeaseId lease = cat->record().leases.back();
   const pid_t worker = fixture.system.worker().pid();
   REQUIRE(fixture.system.worker().signal(SIGSTOP));
@@ -203,9 +199,7 @@ TEST_CASE("restart: a worker that does not resume within the grace is killed and
 
   fixture.restart_broker();
 
-  std::optional<int> status;
-  CHECK(eventually([&] { return (status = fixture.system.worker().status()).has_value(); }));
-  CHECK(status == 128 + SIGKILL);
+  CHECK(exit_of(fixture.system.worker()) == 128 + SIGKILL);
   CHECK(fixture.system.eventually_fenced(lease));
   CHECK(fixture.system.lease(lease).reason == RevokeReason::WorkerGone);
   CHECK(cat->finish() != 0);
@@ -217,10 +211,8 @@ TEST_CASE("restart: a worker killed while it resumes loses its own leases and no
     CAPTURE(fault);
     Restartable fixture;
     fixture.system.remove_worker("w1");
-    fixture.system.start_worker("w2", fault);
-    REQUIRE(eventually([&] { return fixture.system.worker_is_ready("w2"); }));
-    const auto cat = fixture.system.start_tenant(kEndless);
-    REQUIRE(cat->read_tokens(3));
+    fixture.system.start_ready_worker("w2", fault);
+    const auto cat = fixture.system.start_streaming(kEndless, 3);
     const LeaseId lease = cat->record().leases.back();
 
     fixture.restart_broker();
@@ -228,8 +220,7 @@ TEST_CASE("restart: a worker killed while it resumes loses its own leases and no
     CHECK(cat->finish() != 0);
     CHECK(fixture.system.eventually_fenced(lease));
     CHECK(fixture.system.pool_is_fully_free());
-    fixture.system.start_worker("w3");
-    REQUIRE(eventually([&] { return fixture.system.worker_is_ready("w3"); }));
+    fixture.system.start_ready_worker("w3");
     CHECK(fixture.system.undisturbed(kAnn) == Texts::undisturbed().ann);
   }
 }

@@ -15,19 +15,6 @@ TenantSpec rebinding(TenantSpec spec) {
   return spec;
 }
 
-std::vector<std::int32_t> undisturbed(const TenantSpec& cat) {
-  System calm({.worker_arguments = {}});
-  calm.admit("cat");
-  return calm.undisturbed(cat);
-}
-
-bool ends_by_sigkill(System& system, const std::string& worker) {
-  std::optional<int> status;
-  const bool ended =
-      eventually([&] { return (status = system.worker(worker).status()).has_value(); });
-  return ended && status == 128 + SIGKILL;
-}
-
 /// True when the broker has emitted `worker_unresponsive`.
 bool has_warned(const System& system) {
   std::ifstream log(system.event_logs().front().path);
@@ -37,38 +24,31 @@ bool has_warned(const System& system) {
   return false;
 }
 
-void start_other(System& system) {
-  system.start_worker("w2");
-  REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
-}
-
 }  // namespace
 
 TEST_CASE("hung worker: its tenant rebinds to another worker without losing a token") {
-  const auto alone = undisturbed(kEndless);
+  const auto alone = System::alone(kEndless);
   System system({.broker_arguments = {"--worker-timeout-ms", "2000"}});
   system.admit("cat", {"--ttl-ms", "60000"});
-  const auto cat = system.start_tenant(rebinding(kEndless));
-  REQUIRE(cat->read_tokens(5));
+  const auto cat = system.start_streaming(rebinding(kEndless), 5);
   const LeaseId lease = cat->record().leases.back();
-  start_other(system);
+  system.start_ready_worker("w2");
 
   REQUIRE(system.worker().signal(SIGSTOP));
 
   CHECK(cat->finish() == 0);
   CHECK((cat->record().tokens == alone));
-  CHECK(ends_by_sigkill(system, "w1"));
+  CHECK(exit_of(system.worker("w1")) == 128 + SIGKILL);
   CHECK(system.eventually_fenced(lease));
   CHECK(system.lease(lease).reason == RevokeReason::WorkerHung);
   CHECK(system.pool_is_fully_free());
 }
 
 TEST_CASE("hung worker: a worker that continues after the warning loses nothing") {
-  const auto alone = undisturbed(kCat);
+  const auto alone = System::alone(kCat);
   System system({.broker_arguments = {"--worker-timeout-ms", "6000"}});
   system.admit("cat", {"--ttl-ms", "60000"});
-  const auto cat = system.start_tenant(kCat);
-  REQUIRE(cat->read_tokens(5));
+  const auto cat = system.start_streaming(kCat, 5);
   REQUIRE(system.worker().signal(SIGSTOP));
   REQUIRE(eventually([&] { return has_warned(system); }));
 
@@ -81,21 +61,19 @@ TEST_CASE("hung worker: a worker that continues after the warning loses nothing"
 }
 
 TEST_CASE("hung worker: a worker that hangs while it resumes is killed and its tenant rebinds") {
-  const auto alone = undisturbed(kCat);
+  const auto alone = System::alone(kCat);
   for (const char* fault : {"worker.resumed:stop", "worker.redelivered:stop"}) {
     CAPTURE(fault);
     Restartable fixture({}, {"--reattach-grace-ms", "60000", "--worker-timeout-ms", "2000"});
     fixture.system.remove_worker("w1");
-    fixture.system.start_worker("w3", fault);
-    REQUIRE(eventually([&] { return fixture.system.worker_is_ready("w3"); }));
-    const auto cat = fixture.system.start_tenant(rebinding(kCat));
-    REQUIRE(cat->read_tokens(3));
+    fixture.system.start_ready_worker("w3", fault);
+    const auto cat = fixture.system.start_streaming(rebinding(kCat), 3);
     const LeaseId lease = cat->record().leases.back();
 
     fixture.restart_broker();
-    start_other(fixture.system);
+    fixture.system.start_ready_worker("w2");
 
-    CHECK(ends_by_sigkill(fixture.system, "w3"));
+    CHECK(exit_of(fixture.system.worker("w3")) == 128 + SIGKILL);
     CHECK(cat->finish() == 0);
     CHECK((cat->record().tokens == alone));
     CHECK(fixture.system.eventually_fenced(lease));
@@ -107,7 +85,7 @@ TEST_CASE("hung worker: a worker that hangs while it attaches is killed and its 
   System system({.broker_arguments = {"--worker-timeout-ms", "2000"}, .start_worker = false});
   system.start_worker("w1", "worker.attached:stop");
 
-  CHECK(ends_by_sigkill(system, "w1"));
+  CHECK(exit_of(system.worker("w1")) == 128 + SIGKILL);
 
   system.start_worker("w1");
   CHECK(eventually([&] { return system.worker_is_ready("w1"); }));

@@ -10,8 +10,7 @@ namespace leasehold::testing {
 TEST_CASE("no store: memory of an old worker stays counted until the worker has exited") {
   Restartable fixture;
   fixture.system.admit("cat", {"--ttl-ms", "20000"});
-  const auto cat = fixture.system.start_tenant(kEndless);
-  REQUIRE(cat->read_tokens(3));
+  const auto cat = fixture.system.start_streaming(kEndless, 3);
   const LeaseId lease = cat->record().leases.back();
 
   fixture.restart_broker([&] { fixture.store.drop_all(); });
@@ -30,18 +29,14 @@ TEST_CASE("no store: memory of an old worker stays counted until the worker has 
 
 TEST_CASE("no store: an old worker may not resume and exits when its leases expire") {
   Restartable fixture;
-  const auto ann = fixture.system.start_tenant(kAnn);
-  REQUIRE(ann->read_tokens(3));
+  const auto ann = fixture.system.start_streaming(kAnn, 3);
 
   fixture.restart_broker([&] { fixture.store.drop_all(); });
 
   CHECK(ann->finish() == 0);  // finishes within its deadline
-  std::optional<int> status;
-  CHECK(eventually([&] { return (status = fixture.system.worker().status()).has_value(); }));
-  CHECK(status == exit_code(Errc::BrokerLost));
+  CHECK(exit_of(fixture.system.worker()) == exit_code(Errc::BrokerLost));
   CHECK(fixture.system.pool_is_fully_free());
-  fixture.system.start_worker("w2");
-  REQUIRE(eventually([&] { return fixture.system.worker_is_ready("w2"); }));
+  fixture.system.start_ready_worker("w2");
   CHECK(fixture.system.undisturbed(kAnn).size() == kAnn.max_tokens);
 }
 

@@ -1,7 +1,6 @@
 #include "tests/process/restart/restartable.hpp"
 
 #include <signal.h>
-#include <stdlib.h>
 
 #include <stdexcept>
 
@@ -26,16 +25,6 @@ void must(bool holds, const char* what) {
 }
 
 }  // namespace
-
-StateDirectory::StateDirectory() {
-  path_ = std::filesystem::temp_directory_path() / "leasehold-state-XXXXXX";
-  must(::mkdtemp(path_.data()) != nullptr, "mkdtemp");
-}
-
-StateDirectory::~StateDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 Restartable::Restartable(const std::string& broker_fault, std::vector<std::string> more_of_broker)
     : system(spec_for(state.path(), store, broker_fault, std::move(more_of_broker))) {

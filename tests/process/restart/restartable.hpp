@@ -6,19 +6,6 @@
 
 namespace leasehold::testing {
 
-/// A temporary state directory, removed by the destructor.
-class StateDirectory {
- public:
-  StateDirectory();
-  ~StateDirectory();
-  StateDirectory(const StateDirectory&) = delete;
-  StateDirectory& operator=(const StateDirectory&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 inline const TenantSpec kAnn{.tenant = "ann", .prompt = "Once upon a time"};
 inline const TenantSpec kBob{.tenant = "bob", .prompt = "The little fox"};
 inline const TenantSpec kCat{.tenant = "cat", .prompt = "One morning", .max_tokens = 200};
@@ -36,7 +23,7 @@ struct Restartable {
   /// Waits until the broker has died at its fault point and starts it again without the fault.
   void restart_when_dead();
 
-  StateDirectory state;
+  TemporaryDirectory state = TemporaryDirectory::create("state").value();
   FdStore store;
   System system;
 };

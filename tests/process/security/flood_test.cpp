@@ -13,7 +13,7 @@
 
 #include "tests/process/broker/broker_process.hpp"
 #include "tests/process/broker/fake_worker.hpp"
-#include "tests/process/security/other_user.hpp"
+#include "tests/process/broker/forked_process.hpp"
 
 using namespace leasehold;
 
@@ -72,7 +72,7 @@ class Flood {
  private:
   void* shared_;  ///< Never unmapped; the test process is short.
   std::atomic<std::uint64_t>& answered_;
-  ForeignUserProcess foreign_user_process_;
+  ForkedProcess foreign_user_process_;
 };
 
 /// Without a rate limit the broker answers some hundred thousand messages per second. The user's

@@ -1,9 +1,7 @@
 // Worker segments with false announcements. The broker may kill the lying worker; other workers are
 // not affected.
 #include <signal.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <random>
@@ -12,20 +10,10 @@
 #include "ipc/segment/launch_gate.hpp"
 #include "tests/process/broker/broker_process.hpp"
 #include "tests/process/broker/fake_worker.hpp"
-#include "tests/process/security/other_user.hpp"
 
 using namespace leasehold;
 
 namespace {
-
-void wait_for_workers(control::Client& client, std::size_t count) {
-  REQUIRE(eventually([&] {
-    const control::Payload listed = client.call("worker.list", {}).value();
-    return std::ranges::count(listed.body.at("items"), "ready", [](const control::Json& worker) {
-             return worker.at("state").get<std::string>();
-           }) == static_cast<std::ptrdiff_t>(count);
-  }));
-}
 
 LeaseId acquire_on(control::Client& client, const std::string& worker) {
   const wire::LeaseAcquire ask{.tenant = {"a"}, .worker = worker, .request_id = next_request_id()};
@@ -44,13 +32,9 @@ void check_conserved(const wire::StatusView& status) {
 
 TEST_CASE("security: a worker whose unit never ends is killed and other leases stay live") {
   BrokerProcess broker({"--fence-timeout-ms", "300"});
-  ForeignUserProcess liar(::geteuid(), [&] {
-    static FakeWorker worker(broker.socket(), "liar");
-    worker.begin_unit();
-  });
+  ForkedProcess liar = start_stuck_worker(broker.socket(), "liar");
   FakeWorker honest(broker.socket(), "honest");
   control::Client client = broker.connect();
-  wait_for_workers(client, 2);
   broker.admit(client, "a");
   const LeaseId lost = acquire_on(client, "liar");
   const LeaseId kept = acquire_on(client, "honest");

@@ -79,19 +79,12 @@ class RawPeer {
 };
 
 /// A broker with a well-behaved tenant whose lease the hostile tenants must not affect.
-struct BrokerFixture {
-  BrokerProcess broker;
-  FakeWorker worker{broker.socket(), "w0"};
-  control::Client holder = broker.connect();
-  LeaseId lease;
-  BrokerFixture() {
-    broker.admit(holder, "a");
-    lease = broker.acquire(holder, "a").value().lease;
-  }
+struct HarmlessTenant : BrokerWithWorker {
+  LeaseId lease = broker.acquire(client, "a").value().lease;
   void check_unharmed() {
     CHECK(worker.word_of(lease).state() == LeaseState::Live);
-    CHECK(broker.view(holder, lease).state == LeaseState::Live);
-    CHECK(broker.status(holder).leases_live == 1);
+    CHECK(broker.view(client, lease).state == LeaseState::Live);
+    CHECK(broker.status(client).leases_live == 1);
   }
 };
 
@@ -101,9 +94,8 @@ std::string call_line(const std::string& method, const std::string& params) {
 
 }  // namespace
 
-TEST_CASE("security: every garbage line is answered with a typed error") {
-  BrokerFixture fixture;
-  RawPeer peer(fixture.broker.socket());
+TEST_CASE_METHOD(HarmlessTenant, "security: every garbage line is answered with a typed error") {
+  RawPeer peer(broker.socket());
   const std::vector<std::string> garbage = {"garbage",
                                             "{",
                                             "[]",
@@ -129,12 +121,11 @@ TEST_CASE("security: every garbage line is answered with a typed error") {
   CHECK(errc_from_name(peer.code()).has_value());
   REQUIRE(peer.send(call_line("status", "{}")));
   CHECK(peer.line().find("capacity_bytes") != std::string::npos);
-  fixture.check_unharmed();
+  check_unharmed();
 }
 
-TEST_CASE("security: malformed parameters are refused") {
-  BrokerFixture fixture;
-  RawPeer peer(fixture.broker.socket());
+TEST_CASE_METHOD(HarmlessTenant, "security: malformed parameters are refused") {
+  RawPeer peer(broker.socket());
   const std::vector<std::string> wrong = {
       "[]",
       "7",
@@ -152,76 +143,75 @@ TEST_CASE("security: malformed parameters are refused") {
     const std::string code = peer.code();
     CHECK((code == "BadRequest" || code == "MalformedMessage"));
   }
-  fixture.check_unharmed();
+  check_unharmed();
 }
 
-TEST_CASE("security: incomplete messages do not block other callers") {
-  BrokerFixture fixture;
+TEST_CASE_METHOD(HarmlessTenant, "security: incomplete messages do not block other callers") {
   std::vector<RawPeer> slow;
   for (int i = 0; i < 50; ++i) {
-    slow.emplace_back(fixture.broker.socket());
+    slow.emplace_back(broker.socket());
     REQUIRE(slow.back().is_connected());
     slow.back().send(R"({"jsonrpc":"2.0","id":1,"meth)");
   }
-  fixture.check_unharmed();
+  check_unharmed();
   slow.clear();  // closes the connections in the middle of a message
-  fixture.check_unharmed();
+  check_unharmed();
 }
 
-TEST_CASE("security: a line beyond the size limit is refused and its connection closed") {
-  BrokerFixture fixture;
-  RawPeer peer(fixture.broker.socket());
+TEST_CASE_METHOD(HarmlessTenant,
+                 "security: a line beyond the size limit is refused and its connection closed") {
+  RawPeer peer(broker.socket());
   const std::string much(1 << 16, 'x');
   REQUIRE(eventually([&] {
     peer.send(much);
     return peer.is_hung_up();
   }));
   CHECK(peer.code() == "MessageTooLarge");
-  fixture.check_unharmed();
+  check_unharmed();
 }
 
-TEST_CASE("security: JSON nested too deep is refused and the connection stays open") {
-  BrokerFixture fixture;
-  RawPeer peer(fixture.broker.socket());
+TEST_CASE_METHOD(HarmlessTenant,
+                 "security: JSON nested too deep is refused and the connection stays open") {
+  RawPeer peer(broker.socket());
   const std::string deep = std::string(5'000, '[') + std::string(5'000, ']');
   REQUIRE(peer.send(call_line("status", R"({"x":)" + deep + "}")));
   CHECK(errc_from_name(peer.code()).has_value());
   REQUIRE(peer.send(call_line("status", "{}")));
   CHECK(peer.line().find("capacity_bytes") != std::string::npos);
-  fixture.check_unharmed();
+  check_unharmed();
 }
 
-TEST_CASE("security: a wrong number of descriptors is answered with a typed error") {
-  BrokerFixture fixture;
+TEST_CASE_METHOD(HarmlessTenant,
+                 "security: a wrong number of descriptors is answered with a typed error") {
   for (const char* fds : {"-1", "1", "64", "1e9", "\"two\""}) {
     INFO(fds);
-    RawPeer peer(fixture.broker.socket());
+    RawPeer peer(broker.socket());
     REQUIRE(peer.send(R"({"jsonrpc":"2.0","id":1,"method":"status","fds":)" + std::string(fds) +
                       "}\n"));
     CHECK(errc_from_name(peer.code()).has_value());
   }
-  fixture.check_unharmed();
+  check_unharmed();
 }
 
-TEST_CASE("security: unexpected descriptors close only the connection that sent them") {
-  BrokerFixture fixture;
-  RawPeer bystander(fixture.broker.socket());
-  control::Client sender = fixture.broker.connect();
+TEST_CASE_METHOD(HarmlessTenant,
+                 "security: unexpected descriptors close only the connection that sent them") {
+  RawPeer bystander(broker.socket());
+  control::Client sender = broker.connect();
   for (int i = 0; i < 3; ++i) {
     control::Payload payload;
     payload.fds.emplace_back(::dup(STDIN_FILENO));
-    control::Client other = fixture.broker.connect();
+    control::Client other = broker.connect();
     const auto answer = other.call("lease.renew", std::move(payload));
     CHECK_FALSE(answer.has_value());
   }
   REQUIRE(bystander.send(call_line("status", "{}")));
   CHECK(bystander.line().find("capacity_bytes") != std::string::npos);
-  fixture.check_unharmed();
+  check_unharmed();
 }
 
-TEST_CASE("security: a tenant that floods the broker and reads no replies is disconnected") {
-  BrokerFixture fixture;
-  RawPeer peer(fixture.broker.socket());
+TEST_CASE_METHOD(HarmlessTenant,
+                 "security: a tenant that floods the broker and reads no replies is disconnected") {
+  RawPeer peer(broker.socket());
   const std::string call = call_line("lease.renew", R"({"lease":"1.1","request_id":"r"})");
   std::string many;
   for (int i = 0; i < 500; ++i) many += call;
@@ -232,5 +222,5 @@ TEST_CASE("security: a tenant that floods the broker and reads no replies is dis
   });
 
   CHECK(dropped);
-  fixture.check_unharmed();
+  check_unharmed();
 }

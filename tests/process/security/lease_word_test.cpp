@@ -9,8 +9,8 @@
 #include "ipc/table/table_reader.hpp"
 #include "tests/process/broker/broker_process.hpp"
 #include "tests/process/broker/fake_worker.hpp"
+#include "tests/process/broker/forked_process.hpp"
 #include "tests/process/security/attacks.hpp"
-#include "tests/process/security/other_user.hpp"
 
 using namespace leasehold;
 
@@ -90,7 +90,7 @@ TEST_CASE("security: status reports separate users when workers run as another u
   if (!can_change_user()) return;
   BrokerProcess broker({"--worker-uid", std::to_string(kNobody), "--fence-timeout-ms", "3600000"});
 
-  const ForeignUserProcess worker(kNobody, [&] {
+  const ForkedProcess worker(kNobody, [&] {
     static const Attached attached = attach(broker.socket(), "stranger");  // stays attached
   });
 
@@ -98,11 +98,9 @@ TEST_CASE("security: status reports separate users when workers run as another u
   CHECK(broker.status(client).isolation == "separate-users");
 }
 
-TEST_CASE("security: a table write by a worker of the same user is repaired and ends the lease") {
-  BrokerProcess broker;
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+TEST_CASE_METHOD(
+    BrokerWithWorker,
+    "security: a table write by a worker of the same user is repaired and ends the lease") {
   const LeaseId revoked = broker.acquire(client, "a").value().lease;
   const LeaseId live = broker.acquire(client, "a").value().lease;
   const LeaseId bystander = broker.acquire(client, "a").value().lease;
@@ -124,11 +122,8 @@ TEST_CASE("security: a table write by a worker of the same user is repaired and 
   CHECK(events_named(client, "worker_untrusted").at(0).at("worker") == "w0");
 }
 
-TEST_CASE("security: a corrupted word, counter or header does not crash the broker") {
-  BrokerProcess broker;
-  FakeWorker worker(broker.socket(), "w0");
-  control::Client client = broker.connect();
-  broker.admit(client, "a");
+TEST_CASE_METHOD(BrokerWithWorker,
+                 "security: a corrupted word, counter or header does not crash the broker") {
   const LeaseId lease = broker.acquire(client, "a").value().lease;
   const Intruder intruder(broker);
 

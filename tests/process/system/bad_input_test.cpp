@@ -244,9 +244,7 @@ TEST_CASE("bad input: a socket in use, an invalid model and a missing broker are
     auto child =
         Child::start({.argv = argv, .log_path = (system.directory() / "extra.log").string()});
     REQUIRE(child);
-    std::optional<int> status;
-    eventually([&] { return (status = child->status()).has_value(); });
-    return status.value_or(-1);
+    return exit_of(*child);
   };
   const std::string own_source = source_dir() + "/CMakeLists.txt";
   const std::string nowhere = system.directory() / "none.sock";

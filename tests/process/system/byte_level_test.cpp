@@ -18,8 +18,7 @@ class ByteLevelSystem : public System {
                 .model_name = "byte-level.gguf"}) {
     const GeneratedModel made(family_named("qwen2"));
     std::filesystem::copy_file(made.path(), directory() / "byte-level.gguf");
-    start_worker("w1");
-    REQUIRE(eventually([this] { return worker_is_ready(); }));
+    start_ready_worker("w1");
     admit("ann");
   }
 

@@ -31,8 +31,7 @@ struct ChatSystem : System {
   explicit ChatSystem(const std::string& text)
       : System({.start_worker = false, .model_name = "chat.gguf"}) {
     std::ofstream(directory() / "chat.gguf", std::ios::binary) << model_with_template(text);
-    start_worker("w1");
-    REQUIRE(eventually([this] { return worker_is_ready(); }));
+    start_ready_worker("w1");
     admit("ann");
   }
 };
@@ -83,8 +82,7 @@ TEST_CASE("chat: the model's template frames the messages, and a rebind continue
                             .max_tokens = 160}));
   TenantSpec spec = chat("Tell me of a fox", 160);
   spec.rebind = true;
-  const auto cut = system.start_tenant(spec);
-  REQUIRE(cut->read_tokens(10));
+  const auto cut = system.start_streaming(spec, 10);
   system.revoke_mid_request("ann");
 
   CHECK(cut->finish() == 0);

@@ -41,8 +41,7 @@ struct Bench {
     spec.tenant = "ann";
     spec.rebind = true;
     spec.more = std::move(more);
-    const auto tenant = system.start_tenant(spec);
-    REQUIRE(tenant->read_tokens(10));
+    const auto tenant = system.start_streaming(spec, 10);
     system.revoke_mid_request("ann");
     const Answer answer = finish(*tenant);
     CHECK(tenant->record().leases.size() == 2);

@@ -72,8 +72,7 @@ TEST_CASE("a worker killed mid-decode leaves no lease live and no byte lost") {
   CHECK(bob->finish() != 0);
   CHECK(system.pool_is_fully_free());
 
-  system.start_worker("w2");
-  REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
+  system.start_ready_worker("w2");
   CHECK(system.undisturbed(kAnn) == ann_alone);
 }
 
@@ -81,13 +80,11 @@ TEST_CASE("a tenant with --rebind continues on another worker when its own is ki
   System system;
   admit_all(system);
   const auto alone = system.undisturbed(kCat);
-  system.start_worker("w2");
-  REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
+  system.start_ready_worker("w2");
   TenantSpec spec = kCat;
   spec.rebind = true;
   spec.more = {"--worker", "w1"};
-  const auto held = system.start_tenant(spec);
-  REQUIRE(held->read_tokens(20));
+  const auto held = system.start_streaming(spec, 20);
 
   // After a revocation by the operator the tenant asks for w1 again and gets it.
   system.revoke_mid_request("cat");
@@ -101,12 +98,7 @@ TEST_CASE("a worker stopped between poll and launch, continued after the fence, 
   // The stop falls on consecutive units, so that some can reach tenant memory and some cannot.
   bool fenced_while_stopped = false;
   bool waited_for_the_unit = false;
-  std::vector<std::int32_t> alone;
-  {
-    System calm;
-    admit_all(calm);
-    alone = calm.undisturbed(kCat);
-  }
+  const auto alone = System::alone(kCat);
   for (int unit = 3000; unit < 3400; unit += 13) {
     if (fenced_while_stopped && waited_for_the_unit) break;
     CAPTURE(unit);
@@ -148,8 +140,7 @@ TEST_CASE("a worker stopped between poll and launch, continued after the fence, 
 TEST_CASE("a worker that stays stopped is killed, and everything it held is fenced") {
   System system({.broker_arguments = {"--fence-timeout-ms", "300"}});
   admit_all(system);
-  const auto cat = system.start_tenant(kCat);
-  REQUIRE(cat->read_tokens(10));
+  const auto cat = system.start_streaming(kCat, 10);
   const LeaseId lease = cat->record().leases.back();
   REQUIRE(system.worker().signal(SIGSTOP));
   const pid_t worker = system.worker().pid();
@@ -158,25 +149,17 @@ TEST_CASE("a worker that stays stopped is killed, and everything it held is fenc
   REQUIRE(system.brokerctl({"revoke", to_string(lease)}) == 0);
 
   // A stopped worker never unmaps the fenced memory.
-  std::optional<int> status;
-  CHECK(eventually([&] { return (status = system.worker().status()).has_value(); }));
-  CHECK(status == 128 + SIGKILL);
+  CHECK(exit_of(system.worker()) == 128 + SIGKILL);
   CHECK(eventually([&] { return system.status().leases_live == 0; }));
   CHECK(system.eventually_fenced(lease));
   CHECK(system.pool_is_fully_free());
 }
 
 TEST_CASE("without a broker a lease ends at its deadline") {
-  std::vector<std::int32_t> alone;
-  {
-    System quick({.worker_arguments = {}});
-    quick.admit("cat");
-    alone = quick.undisturbed(kCat);
-  }
+  const auto alone = System::alone(kCat);
   System slow({.worker_arguments = {"--slow-motion-us", "300", "--broker-timeout-ms", "200"}});
   slow.admit("cat", {"--ttl-ms", "5000"});
-  const auto cat = slow.start_tenant(kCat);
-  REQUIRE(cat->read_tokens(3));
+  const auto cat = slow.start_streaming(kCat, 3);
 
   REQUIRE(slow.broker().signal(SIGKILL));
 
@@ -184,9 +167,7 @@ TEST_CASE("without a broker a lease ends at its deadline") {
   CHECK(cat->record().tokens.size() < alone.size());
   CHECK(is_prefix(cat->record().tokens, alone));
   // The worker exits after its last lease ended, and logs the reason.
-  std::optional<int> status;
-  CHECK(eventually([&] { return (status = slow.worker().status()).has_value(); }));
-  CHECK(status == exit_code(Errc::BrokerLost));
+  CHECK(exit_of(slow.worker()) == exit_code(Errc::BrokerLost));
 }
 
 TEST_CASE("a broker that stops on SIGTERM revokes all leases and every tenant is notified") {
@@ -201,9 +182,7 @@ TEST_CASE("a broker that stops on SIGTERM revokes all leases and every tenant is
 
   CHECK(cat->finish() == exit_code(Errc::LeaseRevoked));
   CHECK(bob->finish() == exit_code(Errc::LeaseRevoked));
-  std::optional<int> status;
-  CHECK(eventually([&] { return (status = system.broker().status()).has_value(); }));
-  CHECK(status == 0);
+  CHECK(exit_of(system.broker()) == 0);
 }
 
 TEST_CASE("a kill at any named point of a worker leaks nothing") {
@@ -225,8 +204,7 @@ TEST_CASE("a kill at any named point of a worker leaks nothing") {
 
     CHECK(eventually([&] { return system.status().leases_live == 0; }));
     CHECK(system.pool_is_fully_free());
-    system.start_worker("w2");
-    REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
+    system.start_ready_worker("w2");
     CHECK(system.undisturbed(kAnn).size() == kAnn.max_tokens);
   }
 }

@@ -1,4 +1,4 @@
-/// Leases that change while requests run: revoked weights, growth, return of memory, TTL.
+/// Leases that change while requests run: growth, return of memory, TTL, drain.
 #include <signal.h>
 
 #include <boost/asio/io_context.hpp>
@@ -6,7 +6,6 @@
 #include <map>
 #include <stdexcept>
 
-#include "common/process.hpp"
 #include "common/random.hpp"
 #include "ipc/control/client.hpp"
 #include "tests/support/system.hpp"
@@ -20,6 +19,12 @@ control::Client connect(const System& system) {
 
 RequestId fresh_id() {
   return {mint_request_id()};
+}
+
+wire::LeaseAcquired acquire(control::Client& client, const std::string& tenant) {
+  const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = fresh_id()};
+  const auto reply = client.call("lease.acquire", {.body = ask.to_json()}).value();
+  return wire::LeaseAcquired::from_json(reply.body).value();
 }
 
 using Texts = std::map<std::string, std::vector<std::int32_t>>;
@@ -64,51 +69,6 @@ Texts decode_together(System& system, const wire::LeaseAcquired& lease, const Te
 
 }  // namespace
 
-TEST_CASE("weights revoked mid-decode return under a new lease; every text is unchanged") {
-  System system;
-  for (const char* tenant : {"ann", "bob"}) system.admit(tenant);
-  const TenantSpec ann_spec{.tenant = "ann", .prompt = "Once upon a time", .max_tokens = 100};
-  const TenantSpec bob_spec{.tenant = "bob", .prompt = "The little fox", .max_tokens = 100};
-  const auto ann_alone = system.undisturbed(ann_spec);
-  const auto bob_alone = system.undisturbed(bob_spec);
-  const auto ann = system.start_tenant(ann_spec);
-  const auto bob = system.start_tenant(bob_spec);
-  REQUIRE(ann->read_tokens(20));
-  REQUIRE(bob->read_tokens(20));
-  const auto engine = system.engine_leases();
-  REQUIRE(engine.size() == 1);
-
-  system.revoke_mid_request(engine.front().lease);
-
-  REQUIRE(system.eventually_fenced(engine.front().lease));
-  CHECK(ann->finish() == 0);
-  CHECK(bob->finish() == 0);
-  CHECK((ann->record().tokens == ann_alone));
-  CHECK((bob->record().tokens == bob_alone));
-  const auto now = system.engine_leases();
-  REQUIRE(now.size() == 2);
-  CHECK(now.back().state == LeaseState::Live);
-  CHECK_FALSE(has_exited(system.worker().pidfd()));
-}
-
-TEST_CASE("a second worker shares the published weights") {
-  System system;
-  system.start_worker("w2");
-  REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
-  const auto engine = system.engine_leases();
-  REQUIRE(engine.size() == 2);
-  int regions = 0;
-  const auto seen = system.view().events();
-  REQUIRE(seen);
-  for (const auto& stamped : *seen) {
-    const auto* change = std::get_if<events::RegionStateChanged>(&stamped.event);
-    const bool loaded =
-        change != nullptr && change->kind == "weights" && change->state == "Loading";
-    regions += loaded ? 1 : 0;
-  }
-  CHECK(regions == 1);
-}
-
 TEST_CASE("a lease grows when its requests need more than it holds, and gives extents back") {
   System system({.worker_arguments = {}});
   system.admit("ann", {"--ttl-ms", "600000"});
@@ -116,21 +76,15 @@ TEST_CASE("a lease grows when its requests need more than it holds, and gives ex
   const TenantSpec spec{.tenant = "ann", .prompt = "In the garden", .max_tokens = 490};
   const auto alone = system.undisturbed(spec);
   auto client = connect(system);
-  const auto acquired = wire::LeaseAcquired::from_json(
-      client
-          .call("lease.acquire",
-                {.body = wire::LeaseAcquire{.tenant = {"ann"}, .request_id = fresh_id()}.to_json()})
-          .value()
-          .body);
-  REQUIRE(acquired);
+  const auto acquired = acquire(client, "ann");
 
-  const auto texts = decode_together(system, *acquired, spec, 5);
+  const auto texts = decode_together(system, acquired, spec, 5);
 
   CHECK(texts.size() == 5);
   for (const auto& [request, tokens] : texts) CHECK((tokens == alone));
-  CHECK(system.lease(acquired->lease).extents >= 2);
+  CHECK(system.lease(acquired.lease).extents >= 2);
 
-  const wire::LeaseShrink shrink{.lease = acquired->lease, .extents = 8, .request_id = fresh_id()};
+  const wire::LeaseShrink shrink{.lease = acquired.lease, .extents = 8, .request_id = fresh_id()};
   const auto resized = wire::LeaseResized::from_json(
       client.call("lease.shrink", {.body = shrink.to_json()}).value().body);
   REQUIRE(resized);
@@ -145,16 +99,12 @@ TEST_CASE("a holder that does not renew loses its lease at the deadline; one tha
   System system({.worker_arguments = {"--slow-motion-us", "300"}});
   system.admit("ann", {"--ttl-ms", "4000"});
   // leasehold-tenant renews its lease, so this text may take several TTLs.
-  const auto kept = system.start_tenant({.tenant = "ann", .max_tokens = 480});
-  REQUIRE(kept->read_tokens(1));
+  const auto kept = system.start_streaming({.tenant = "ann", .max_tokens = 480}, 1);
   auto client = connect(system);
-  const wire::LeaseAcquire ask{.tenant = {"ann"}, .request_id = fresh_id()};
-  const auto acquired = wire::LeaseAcquired::from_json(
-      client.call("lease.acquire", {.body = ask.to_json()}).value().body);
-  REQUIRE(acquired);
+  const auto acquired = acquire(client, "ann");
 
-  REQUIRE(system.eventually_fenced(acquired->lease));
-  CHECK(system.lease(acquired->lease).reason == RevokeReason::TtlExpired);
+  REQUIRE(system.eventually_fenced(acquired.lease));
+  CHECK(system.lease(acquired.lease).reason == RevokeReason::TtlExpired);
   REQUIRE(kept->child().signal(SIGINT));
   CHECK(kept->finish() == 0);
   CHECK(system.lease(kept->record().leases.front()).reason == RevokeReason::Released);
@@ -163,8 +113,7 @@ TEST_CASE("a holder that does not renew loses its lease at the deadline; one tha
 TEST_CASE("a draining lease takes no new requests and is revoked at its deadline") {
   System system;
   system.admit("ann");
-  const auto ann = system.start_tenant({.tenant = "ann", .max_tokens = 480});
-  REQUIRE(ann->read_tokens(5));
+  const auto ann = system.start_streaming({.tenant = "ann", .max_tokens = 480}, 5);
   const LeaseId lease = ann->record().leases.front();
 
   REQUIRE(system.brokerctl({"drain", to_string(lease), "--grace-ms", "200"}) == 0);

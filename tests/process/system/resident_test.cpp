@@ -55,8 +55,7 @@ TEST_CASE(
   const std::uint64_t file_bytes = *written;
   REQUIRE(file_bytes > 67 * kMiB);
 
-  system.start_worker("w1");
-  REQUIRE(eventually([&] { return system.worker_is_ready("w1"); }));
+  system.start_ready_worker("w1");
   CHECK(field(system.worker("w1").pid(), "io", "rchar") > file_bytes * 9 / 10);
   for (const char* tenant : {"ann", "bob"}) system.admit(tenant);
   const auto first = system.start_tenant({.tenant = "ann", .max_tokens = 6});
@@ -71,8 +70,7 @@ TEST_CASE(
   CHECK(resident <= allowed + kSequences * 4 * kMiB);
 
   // Metadata is read through a mapping, so read() counts only loaded weights.
-  system.start_worker("w2");
-  REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
+  system.start_ready_worker("w2");
   CHECK(field(system.worker("w2").pid(), "io", "rchar") < 4 * kMiB);
   CHECK(resident_bytes(system.worker("w2").pid()) <= allowed);
 }

@@ -18,8 +18,7 @@ TEST_CASE("sliding window: a request longer than the window is refused") {
                                                   .context = 512,
                                                   .window = 64}};
   REQUIRE(make_model::write_model(window, system.directory() / "window.gguf", [](auto, auto) {}));
-  system.start_worker("w1");
-  REQUIRE(eventually([&] { return system.worker_is_ready(); }));
+  system.start_ready_worker("w1");
   system.admit("ann");
   const auto too_long = system.start_tenant({.tenant = "ann", .prompt = std::string(80, '7')});
   CHECK(too_long->finish() == exit_code(Errc::PromptTooLong));

@@ -1,4 +1,4 @@
-/// Weights in parts: one tensor or layer is revoked from a running worker and returns alone.
+/// Weights, whole and in parts: what is revoked from a running worker returns alone.
 #include <catch2/catch.hpp>
 #include <fstream>
 
@@ -100,9 +100,7 @@ void revoke_part(System& system, const std::string& part, bool by_name) {
   Child revoking = start_revoking(system, lease, revoke);
 
   REQUIRE(system.eventually_fenced(lease));
-  std::optional<int> status;
-  REQUIRE(eventually([&] { return (status = revoking.status()).has_value(); }));
-  CHECK(status == 0);
+  CHECK(exit_of(revoking) == 0);
   CHECK(system.brokerctl({"revoke", "--part", part + ".x"}) == exit_code(Errc::UnknownLease));
   CHECK(ann->finish() == 0);
   CHECK(bob->finish() == 0);
@@ -120,6 +118,14 @@ void revoke_part(System& system, const std::string& part, bool by_name) {
 
 }  // namespace
 
+TEST_CASE("weights revoked mid-decode return under a new lease; every text is unchanged") {
+  System system;
+  const auto engine = system.engine_leases();
+  REQUIRE(engine.size() == 1);
+  revoke_part(system, engine.front().part, false);
+  CHECK(system.engine_leases().size() == 2);
+}
+
 TEST_CASE("one tensor revoked mid-decode returns alone; every text is unchanged") {
   System system(scoped("tensor"));
   revoke_part(system, "blk.1.ffn_up.weight", false);
@@ -130,13 +136,19 @@ TEST_CASE("one layer revoked mid-decode returns alone; every text is unchanged")
   revoke_part(system, "blk.1", true);
 }
 
+TEST_CASE("a second worker shares the published weights") {
+  System system;
+  system.start_ready_worker("w2");
+  CHECK(system.engine_leases().size() == 2);
+  CHECK(counts(system) == Counts{.loads = 1, .leases = 2});
+}
+
 TEST_CASE("a second worker shares the weights part by part") {
   System system(scoped("tensor"));
   const Counts one = counts(system);
   REQUIRE(one.loads > 10);
   CHECK(one.leases == one.loads);
-  system.start_worker("w2");
-  REQUIRE(eventually([&] { return system.worker_is_ready("w2"); }));
+  system.start_ready_worker("w2");
   CHECK(counts(system) == Counts{one.loads, 2 * one.leases});
 }
 
@@ -162,8 +174,7 @@ TEST_CASE("a part is read again from the model's path, if the file still fits") 
   system.admit("ann");
   const TenantSpec ann_spec{.tenant = "ann", .prompt = "Once upon a time", .max_tokens = 100};
   const auto alone = system.undisturbed(ann_spec);
-  const auto ann = system.start_tenant(ann_spec);
-  REQUIRE(ann->read_tokens(20));
+  const auto ann = system.start_streaming(ann_spec, 20);
   const Counts counted = counts(system);
 
   SECTION("the same weights in another file: one part is read, and the text goes on") {

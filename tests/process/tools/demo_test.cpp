@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <filesystem>
 
 #include "tests/process/tools/program_run.hpp"
 #include "tests/support/test_paths.hpp"
+#include "tools/local_system/temporary_directory.hpp"
 
 using namespace leasehold;
 
@@ -18,19 +18,11 @@ constexpr auto kTimeout = std::chrono::minutes(20);
 
 /// A directory for the temporary files of programs that are started while this object lives.
 struct TemporaryFiles {
-  std::filesystem::path directory = std::filesystem::temp_directory_path() /
-                                    ("leasehold-demo-test-" + std::to_string(::getpid()));
-  TemporaryFiles() {
-    std::filesystem::create_directory(directory);
-    ::setenv("TMPDIR", directory.c_str(), 1);
-  }
-  ~TemporaryFiles() {
-    ::unsetenv("TMPDIR");
-    std::filesystem::remove_all(directory);
-  }
+  TemporaryDirectory directory = TemporaryDirectory::create("demo-test").value();
+  Variable variable{"TMPDIR", directory.path()};
   /// Number of directories that the demo created and did not remove.
   auto left_behind() const {
-    return std::ranges::count_if(std::filesystem::directory_iterator(directory),
+    return std::ranges::count_if(std::filesystem::directory_iterator(directory.path()),
                                  [](const auto& entry) { return entry.is_directory(); });
   }
 };

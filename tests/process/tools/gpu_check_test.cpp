@@ -1,6 +1,4 @@
 // leasehold-gpu-check on the fake driver: its findings on a good card and on faulty ones.
-#include <stdlib.h>
-
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -18,29 +16,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr auto kTimeout = std::chrono::minutes(20);
-
-/// An environment variable for programs that are started while this object lives.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    const char* const before = ::getenv(name);
-    if (before != nullptr) before_ = before;
-    ::setenv(name, value.c_str(), 1);
-  }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-  ~Variable() {
-    if (before_) {
-      ::setenv(name_, before_->c_str(), 1);
-    } else {
-      ::unsetenv(name_);
-    }
-  }
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 /// A folder for the report, and one with the smallest model.
 struct Folders {

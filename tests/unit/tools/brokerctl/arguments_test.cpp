@@ -26,17 +26,16 @@ int exit_code_of(const std::vector<std::string>& words) {
 }  // namespace
 
 TEST_CASE("brokerctl arguments: a noun lists, with and without its verb list") {
-  const auto lists = []<class List>(const std::string& noun, List) {
-    CAPTURE(noun);
-    CHECK(std::holds_alternative<List>(parsed({noun}).verb));
-    CHECK(std::holds_alternative<List>(parsed({noun, "list"}).verb));
-  };
-  lists("leases", ListLeases{});
-  lists("extents", ListExtents{});
-  lists("workers", ListWorkers{});
-  lists("tenants", ListTenants{});
-  lists("quarantine", ListQuarantine{});
-  lists("actions", ListOperatorActions{});
+  for (const auto& arguments : {parsed({"leases"}), parsed({"leases", "list"})})
+    CHECK(std::holds_alternative<ListLeases>(arguments.verb));
+  for (const auto& arguments : {parsed({"actions"}), parsed({"actions", "list"})})
+    CHECK(std::holds_alternative<ListOperatorActions>(arguments.verb));
+  const auto [noun, query] = GENERATE(table<std::string, Show>({{"extents", Show::Extents},
+                                                                {"workers", Show::Workers},
+                                                                {"tenants", Show::Tenants},
+                                                                {"quarantine", Show::Quarantine}}));
+  CHECK(std::get<Show>(parsed({noun}).verb) == query);
+  CHECK(std::get<Show>(parsed({noun, "list"}).verb) == query);
 }
 
 TEST_CASE("brokerctl arguments: an option of a list may come before or after its verb") {

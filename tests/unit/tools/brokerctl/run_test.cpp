@@ -21,7 +21,7 @@ TEST_CASE("brokerctl: status prints memory in readable units") {
       .capacity_bytes = 256u << 20, .free_bytes = 256u << 20, .isolation = "same-user"};
   broker.replies["status"] = {status.to_json()};
 
-  REQUIRE(run_verb(broker, ShowStatus{}));
+  REQUIRE(run_verb(broker, Show::Status));
 
   CHECK(broker.out.str().find("256 MiB") != std::string::npos);
   CHECK(broker.out.str().find("same-user") != std::string::npos);
@@ -76,9 +76,9 @@ TEST_CASE("brokerctl: tenants, extents and quarantine are read in pages too") {
       page(wire::QuarantineView{.region = RegionId{3}, .why = "touched"}, true),
       page(wire::QuarantineView{.region = RegionId{4}, .why = "touched"}, false)};
 
-  REQUIRE(run_verb(broker, ListTenants{}));
-  REQUIRE(run_verb(broker, ListExtents{}));
-  REQUIRE(run_verb(broker, ListQuarantine{}));
+  REQUIRE(run_verb(broker, Show::Tenants));
+  REQUIRE(run_verb(broker, Show::Extents));
+  REQUIRE(run_verb(broker, Show::Quarantine));
 
   for (const char* word : {"acme", "zoo", " 5 ", " 17 ", "extent:9", "region:3", "region:4"}) {
     CHECK(broker.out.str().find(word) != std::string::npos);
@@ -89,7 +89,7 @@ TEST_CASE("brokerctl: tenants, extents and quarantine are read in pages too") {
   CHECK(broker.calls.at(6).second == wire::Json{{"after_region", "3"}});
   broker.replies["extent.list"] = {
       page(wire::ExtentView{.extent = ExtentId{5}, .state = "Owned"}, true)};
-  CHECK(run_verb(broker, ListExtents{}).error().code == Errc::MalformedMessage);
+  CHECK(run_verb(broker, Show::Extents).error().code == Errc::MalformedMessage);
 }
 
 TEST_CASE("brokerctl: leases are filtered by tenant and state") {
@@ -122,8 +122,8 @@ TEST_CASE("brokerctl: a reply that does not fit is MalformedMessage") {
   broker.replies["worker.list"] = {wire::Json::array()};
   broker.replies["event.list"] = {wire::Json{{"items", {1, 2}}, {"oldest", 1}, {"newest", 2}}};
 
-  CHECK(run_verb(broker, ShowStatus{}).error().code == Errc::MalformedMessage);
-  CHECK(run_verb(broker, ListWorkers{}).error().code == Errc::MalformedMessage);
+  CHECK(run_verb(broker, Show::Status).error().code == Errc::MalformedMessage);
+  CHECK(run_verb(broker, Show::Workers).error().code == Errc::MalformedMessage);
   CHECK(run_verb(broker, ListEvents{}).error().code == Errc::MalformedMessage);
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("brokerctl: quarantined memory is listed with the reason") {
   broker.replies["quarantine.list"] = {
       wire::Json{{"items", wire::Json::array({quarantined.to_json()})}}};
 
-  REQUIRE(run_verb(broker, ListQuarantine{}));
+  REQUIRE(run_verb(broker, Show::Quarantine));
 
   for (const char* word : {"extent:5", "17.4", "w0", "1.500000", "2 MiB", "4096 bytes"}) {
     CHECK(broker.out.str().find(word) != std::string::npos);
@@ -174,7 +174,7 @@ TEST_CASE("brokerctl: status shows the memory of lost workers") {
       .capacity_bytes = 256u << 20, .unproven_bytes = 9u << 20, .isolation = "same-user"};
   broker.replies["status"] = {status.to_json()};
 
-  REQUIRE(run_verb(broker, ShowStatus{}));
+  REQUIRE(run_verb(broker, Show::Status));
 
   CHECK(broker.out.str().find("9 MiB") != std::string::npos);
 }

@@ -30,6 +30,12 @@ class TemporaryText {
   std::string path_ = "/tmp/leasehold-text-XXXXXX";
 };
 
+Arguments parsed(const std::vector<std::string>& words) {
+  auto arguments = parse_arguments(words);
+  REQUIRE(arguments);
+  return *std::move(arguments);
+}
+
 int exit_code_of(const std::vector<std::string>& words) {
   const auto arguments = parse_arguments(words);
   REQUIRE_FALSE(arguments);
@@ -45,12 +51,11 @@ TEST_CASE("tenant arguments: every option arrives in the request") {
       "--seed",   "11",   "--ignore-eos", "--rebind", "--blocks",     "8", "--worker",      "w",
       "-o",       "json", "--request-id", "r1",       "--socket",     "/x"};
 
-  const auto arguments = parse_arguments(words);
+  const Arguments arguments = parsed(words);
 
-  REQUIRE(arguments);
-  const SessionConfig& config = arguments->config;
+  const SessionConfig& config = arguments.config;
   CHECK(config.tenant.value == "A");
-  CHECK(arguments->prompt == "Once");
+  CHECK(arguments.prompt == "Once");
   CHECK(config.request.max_emitted_tokens == 9);
   CHECK(config.request.sampling.temperature == 0.5f);
   CHECK(config.request.sampling.seed == 11);
@@ -58,9 +63,9 @@ TEST_CASE("tenant arguments: every option arrives in the request") {
   CHECK(config.rebind);
   CHECK(config.blocks == 8);
   CHECK(config.worker == "w");
-  CHECK(arguments->output == Output::Json);
+  CHECK(arguments.output == Output::Json);
   CHECK(config.request.request_id.value == "r1");
-  CHECK(arguments->socket == "/x");
+  CHECK(arguments.socket == "/x");
 }
 
 TEST_CASE("tenant arguments: every sampling option arrives in the request") {
@@ -97,9 +102,8 @@ TEST_CASE("tenant arguments: every sampling option arrives in the request") {
                                        "--logprobs",
                                        "0",
                                        "--json"};
-  const auto arguments = parse_arguments(words);
-  REQUIRE(arguments);
-  const wire::Sampling& sampling = arguments->config.request.sampling;
+  const Arguments arguments = parsed(words);
+  const wire::Sampling& sampling = arguments.config.request.sampling;
   CHECK(sampling.top_k == 40);
   CHECK(sampling.top_p == 0.5f);
   CHECK(sampling.min_p == 0.25f);
@@ -118,49 +122,40 @@ TEST_CASE("tenant arguments: every sampling option arrives in the request") {
 
 TEST_CASE("tenant arguments: at most one of grammar and schema is read from a file") {
   const TemporaryText file("root ::= \"x\"");
-  const auto grammar =
-      parse_arguments(std::vector<std::string>{"--tenant", "A", "--grammar", file.path()});
-  REQUIRE(grammar);
-  CHECK(grammar->config.request.sampling.grammar == "root ::= \"x\"");
-  const auto schema =
-      parse_arguments(std::vector<std::string>{"--tenant", "A", "--json-schema", file.path()});
-  REQUIRE(schema);
-  CHECK(schema->config.request.sampling.response_format.type == "json_schema");
-  CHECK(schema->config.request.sampling.response_format.schema == "root ::= \"x\"");
+  const auto grammar = parsed({"--tenant", "A", "--grammar", file.path()});
+  CHECK(grammar.config.request.sampling.grammar == "root ::= \"x\"");
+  const auto schema = parsed({"--tenant", "A", "--json-schema", file.path()});
+  CHECK(schema.config.request.sampling.response_format.type == "json_schema");
+  CHECK(schema.config.request.sampling.response_format.schema == "root ::= \"x\"");
   CHECK(exit_code_of({"--tenant", "A", "--json", "--grammar", file.path()}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--grammar", "/nowhere/at/all"}) == 2);
 }
 
 TEST_CASE("tenant arguments: an empty prompt is valid, and a missing one means stdin") {
-  const auto empty = parse_arguments(std::vector<std::string>{"--tenant", "A", "--prompt", ""});
-  const auto none = parse_arguments(std::vector<std::string>{"--tenant", "A"});
+  const auto empty = parsed({"--tenant", "A", "--prompt", ""});
+  const auto none = parsed({"--tenant", "A"});
 
-  REQUIRE(empty);
-  REQUIRE(none);
-  CHECK_FALSE(empty->prompt_from_stdin);
-  CHECK(empty->prompt.empty());
-  CHECK(none->prompt_from_stdin);
+  CHECK_FALSE(empty.prompt_from_stdin);
+  CHECK(empty.prompt.empty());
+  CHECK(none.prompt_from_stdin);
 }
 
 TEST_CASE("tenant arguments: a chat has messages and a time, other requests a prompt") {
-  auto plain = parse_arguments(std::vector<std::string>{"--tenant", "A"});
-  auto chat =
-      parse_arguments(std::vector<std::string>{"--tenant", "A", "--chat", "--system", "Be brief."});
-  REQUIRE(plain);
-  REQUIRE(chat);
+  auto plain = parsed({"--tenant", "A"});
+  auto chat = parsed({"--tenant", "A", "--chat", "--system", "Be brief."});
 
-  set_prompt(*plain, "Once", 7);
-  set_prompt(*chat, "Hi", 7);
+  set_prompt(plain, "Once", 7);
+  set_prompt(chat, "Hi", 7);
 
-  CHECK(plain->config.request.prompt == "Once");
-  CHECK_FALSE(plain->config.request.messages);
-  CHECK_FALSE(chat->config.request.prompt);
-  REQUIRE(chat->config.request.messages->size() == 2);
-  CHECK(chat->config.request.messages->front().role == "system");
-  CHECK(chat->config.request.messages->front().content == "Be brief.");
-  CHECK(chat->config.request.messages->back().role == "user");
-  CHECK(chat->config.request.messages->back().content == "Hi");
-  CHECK(chat->config.request.asked_at_unix_s == 7);
+  CHECK(plain.config.request.prompt == "Once");
+  CHECK_FALSE(plain.config.request.messages);
+  CHECK_FALSE(chat.config.request.prompt);
+  REQUIRE(chat.config.request.messages->size() == 2);
+  CHECK(chat.config.request.messages->front().role == "system");
+  CHECK(chat.config.request.messages->front().content == "Be brief.");
+  CHECK(chat.config.request.messages->back().role == "user");
+  CHECK(chat.config.request.messages->back().content == "Hi");
+  CHECK(chat.config.request.asked_at_unix_s == 7);
 }
 
 TEST_CASE("tenant arguments: wrong usage exits with 2 and an explanation") {

@@ -9,12 +9,6 @@ namespace {
 
 constexpr auto kLongTime = std::chrono::seconds(20);
 
-std::filesystem::path fresh_directory() {
-  std::string pattern = std::filesystem::temp_directory_path() / "leasehold-test-XXXXXX";
-  REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-  return pattern;
-}
-
 auto listen(boost::asio::io_context& io, const std::string& path) {
   auto acceptor = control::listen_on(io, path, 0600);
   REQUIRE(acceptor);
@@ -92,10 +86,7 @@ void FakeServer::vanish() {
   drop_connections();
 }
 
-World::World()
-    : directory(fresh_directory()),
-      broker(io, directory / "broker.sock"),
-      worker(io, directory / "worker.sock") {
+World::World() : broker(io, directory / "broker.sock"), worker(io, directory / "worker.sock") {
   request.request_id = {"req-1"};
   request.prompt = "Once";
   request.max_emitted_tokens = 100;
@@ -113,11 +104,6 @@ World::World()
   worker.answers["request.cancel"] = {wire::Json::object()};
 }
 
-World::~World() {
-  session.reset();
-  std::filesystem::remove_all(directory);
-}
-
 std::shared_ptr<TenantSession> World::start(bool rebind) {
   SessionConfig config{.broker_path = directory / "broker.sock", .tenant = {"A"}, .rebind = rebind};
   config.request = request;
@@ -125,6 +111,11 @@ std::shared_ptr<TenantSession> World::start(bool rebind) {
                                   [this](const SessionEvent& event) { events.push_back(event); });
   session->start();
   return session;
+}
+
+void World::stream(bool rebind) {
+  start(rebind);
+  run_until([this] { return session->state() == TenantSession::State::Streaming; });
 }
 
 void World::run_until(const std::function<bool()>& wanted) {

@@ -3,7 +3,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <deque>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
@@ -13,6 +12,7 @@
 #include "ipc/control/peer.hpp"
 #include "tests/unit/tools/tenant/manual_timers.hpp"
 #include "tools/client/session.hpp"
+#include "tools/local_system/temporary_directory.hpp"
 
 namespace leasehold::client {
 
@@ -49,9 +49,10 @@ class FakeServer {
 /// By default the broker grants leases 1.1, 1.2 … of 3 s, and the worker accepts every request.
 struct World {
   World();
-  ~World();
 
   std::shared_ptr<TenantSession> start(bool rebind = false);
+  /// Starts a session and runs until the worker has accepted the request.
+  void stream(bool rebind = false);
   /// Runs the loop until `wanted`; fails the test after 20 s without an event.
   void run_until(const std::function<bool()>& wanted);
   /// Runs the handlers that are ready.
@@ -73,7 +74,8 @@ struct World {
   /// Waits for the end of the session.
   Ended end();
 
-  std::filesystem::path directory;
+  TemporaryDirectory files = TemporaryDirectory::create("test").value();
+  std::filesystem::path directory = files.path();
   boost::asio::io_context io{1};
   ManualTimers timers;
   FakeServer broker, worker;

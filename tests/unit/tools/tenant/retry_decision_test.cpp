@@ -11,29 +11,31 @@ namespace {
 
 const RetryPolicy kPolicy{};
 
-wire::RequestCompleted ended_with(const std::string& reason) {
-  return {.reason = reason, .emitted_tokens = 3, .lease = LeaseId{1, 1}};
+std::optional<Error> error_of_end(const std::string& reason) {
+  return error_of({.reason = reason, .emitted_tokens = 3, .lease = LeaseId{1, 1}});
+}
+
+/// Decides after the worker ended the stream for this reason, which is an error.
+RetryDecision after_end(const std::string& reason, const RetryContext& retry_context) {
+  return after_completed(error_of_end(reason).value(), retry_context, kPolicy);
 }
 
 Errc code_of(const RetryDecision& decision) {
-  REQUIRE(std::holds_alternative<GiveUp>(decision));
-  return std::get<GiveUp>(decision).error.code;
+  REQUIRE_FALSE(decision);
+  return decision.error().code;
 }
 
 Retry retry_of(const RetryDecision& decision) {
-  REQUIRE(std::holds_alternative<Retry>(decision));
-  return std::get<Retry>(decision);
+  REQUIRE(decision);
+  return *decision;
 }
 
 }  // namespace
 
-TEST_CASE("retry decision: a normal end finishes the request") {
+TEST_CASE("retry decision: a normal end is not an error") {
   const auto reason = GENERATE("EndOfSequence", "MaxTokensReached", "StopSequence", "Cancelled");
-  const bool rebind = GENERATE(true, false);
 
-  const auto decision = after_completed(ended_with(reason), {.rebind = rebind}, kPolicy);
-
-  CHECK(std::holds_alternative<Finish>(decision));
+  CHECK_FALSE(error_of_end(reason));
 }
 
 TEST_CASE("retry decision: without rebind every other end is final and typed") {
@@ -46,29 +48,26 @@ TEST_CASE("retry decision: without rebind every other end is final and typed") {
                                          {"QueueFull", Errc::QueueFull},
                                          {"Nonsense", Errc::MalformedMessage}}));
 
-  CHECK(code_of(after_completed(ended_with(reason), {}, kPolicy)) == code);
+  CHECK(code_of(after_end(reason, {})) == code);
 }
 
 TEST_CASE("retry decision: a revoked lease is replaced without delay") {
   const auto reason = GENERATE("Revoked", "LeaseFenced");
 
-  const auto again =
-      retry_of(after_completed(ended_with(reason), {.rebind = true, .had_lease = true}, kPolicy));
+  const auto again = retry_of(after_end(reason, {.rebind = true, .had_lease = true}));
 
   CHECK(again.delay == 0ns);
   CHECK(again.fresh_lease);
 }
 
 TEST_CASE("retry decision: a second revocation without a token in between backs off") {
-  const auto again =
-      retry_of(after_completed(ended_with("Revoked"), {.rebind = true, .failures = 1}, kPolicy));
+  const auto again = retry_of(after_end("Revoked", {.rebind = true, .failures = 1}));
 
   CHECK(again.delay == 100ms);
 }
 
 TEST_CASE("retry decision: a passed deadline is not retried") {
-  CHECK(code_of(after_completed(ended_with("DeadlineExceeded"), {.rebind = true}, kPolicy)) ==
-        Errc::TimedOut);
+  CHECK(code_of(after_end("DeadlineExceeded", {.rebind = true})) == Errc::TimedOut);
 }
 
 TEST_CASE("retry decision: temporary errors are retried only with rebind") {
@@ -121,7 +120,7 @@ TEST_CASE("retry decision: attempts are bounded and the last error is reported")
   const auto last = after_failure(error, Stage::Broker, {.rebind = true, .failures = 8}, kPolicy);
 
   CHECK(code_of(last) == Errc::PoolExhausted);
-  CHECK(std::get<GiveUp>(last).error.detail.starts_with("0 free"));
+  CHECK(last.error().detail.starts_with("0 free"));
 }
 
 TEST_CASE("retry decision: delays double up to a limit and do not overflow") {

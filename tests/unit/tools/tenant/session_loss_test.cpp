@@ -10,8 +10,7 @@ using namespace std::chrono_literals;
 namespace {
 
 void stream(World& world, bool rebind) {
-  world.start(rebind);
-  world.run_until([&] { return world.session->state() == TenantSession::State::Streaming; });
+  world.stream(rebind);
   world.emit(0, 2);
   world.run_until([&] { return world.session->tokens().size() == 2; });
 }

@@ -11,8 +11,7 @@ namespace {
 
 /// Streams `count` tokens under the first lease, then revokes it.
 void stream_then_revoke(World& world, int count) {
-  world.start(true);
-  world.run_until([&] { return world.session->state() == TenantSession::State::Streaming; });
+  world.stream(true);
   world.emit(0, count);
   world.complete_revoked({1, 1});
   world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
@@ -164,8 +163,7 @@ TEST_CASE("rebind: a full quota is retried under the same lease") {
 
 TEST_CASE("rebind: a revocation after the last token completes the request") {
   World world;
-  world.start(true);
-  world.run_until([&] { return world.session->state() == TenantSession::State::Streaming; });
+  world.stream(true);
   world.emit(0, 100);
   world.complete_revoked({1, 1});
 

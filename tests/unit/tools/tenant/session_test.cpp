@@ -9,19 +9,9 @@ using namespace leasehold;
 using namespace leasehold::client;
 using namespace std::chrono_literals;
 
-namespace {
-
-/// Runs until the worker has accepted the request.
-void stream(World& world) {
-  world.start();
-  world.run_until([&] { return world.session->state() == TenantSession::State::Streaming; });
-}
-
-}  // namespace
-
 TEST_CASE("tenant session: acquires, streams every token, releases the lease") {
   World world;
-  stream(world);
+  world.stream();
   world.emit(0, 3);
   world.complete("EndOfSequence");
 
@@ -38,7 +28,7 @@ TEST_CASE("tenant session: acquires, streams every token, releases the lease") {
 
 TEST_CASE("tenant session: the worker gets the lease token and the prompt") {
   World world;
-  stream(world);
+  world.stream();
 
   const auto generate = world.worker.calls("request.submit").at(0);
 
@@ -49,7 +39,7 @@ TEST_CASE("tenant session: the worker gets the lease token and the prompt") {
 
 TEST_CASE("tenant session: the lease is renewed after each third of its TTL") {
   World world;
-  stream(world);
+  world.stream();
 
   world.timers.advance(999ms);
   world.settle();
@@ -67,7 +57,7 @@ TEST_CASE("tenant session: the lease is renewed after each third of its TTL") {
 TEST_CASE("tenant session: a renewal with a final refusal is not repeated") {
   World world;
   world.broker.answers["lease.renew"] = {fail(Errc::LeaseRevoked, "lease 1.1 is over")};
-  stream(world);
+  world.stream();
   world.timers.advance(1000ms);
   world.run_until([&] { return world.timers.pending() == 0; });
 
@@ -110,7 +100,7 @@ TEST_CASE("tenant session: a missing broker is an error at once, even with rebin
 
 TEST_CASE("tenant session: a revocation error names lease, scope, reason and tokens") {
   World world;
-  stream(world);
+  world.stream();
   world.emit(0, 5);
   world.complete_revoked({1, 1});
 
@@ -127,7 +117,7 @@ TEST_CASE("tenant session: a revocation error names lease, scope, reason and tok
 
 TEST_CASE("tenant session: a repeated position is an error") {
   World world;
-  stream(world);
+  world.stream();
   world.emit(0, 2);
   world.emit(1, 1);
 
@@ -140,7 +130,7 @@ TEST_CASE("tenant session: a repeated position is an error") {
 
 TEST_CASE("tenant session: a gap in the positions is an error") {
   World world;
-  stream(world);
+  world.stream();
   world.emit(0, 1);
   world.emit(2, 1);
 
@@ -149,7 +139,7 @@ TEST_CASE("tenant session: a gap in the positions is an error") {
 
 TEST_CASE("tenant session: a lost last token is an error at the end") {
   World world;
-  stream(world);
+  world.stream();
   world.emit(0, 2);
   world.sent = 3;
   world.complete("MaxTokensReached");
@@ -159,7 +149,7 @@ TEST_CASE("tenant session: a lost last token is an error at the end") {
 
 TEST_CASE("tenant session: cancelling ends the request at the worker, then releases the lease") {
   World world;
-  stream(world);
+  world.stream();
   world.emit(0, 2);
   world.run_until([&] { return world.session->tokens().size() == 2; });
   world.session->cancel();
@@ -176,7 +166,7 @@ TEST_CASE("tenant session: cancelling ends the request at the worker, then relea
 
 TEST_CASE("tenant session: the wait for a cancelled request is bounded") {
   World world;
-  stream(world);
+  world.stream();
   world.session->cancel();
   world.run_until([&] { return world.worker.calls("request.cancel").size() == 1; });
 

@@ -1,4 +1,4 @@
-#include "tests/process/security/other_user.hpp"
+#include "tests/process/broker/forked_process.hpp"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -11,7 +11,7 @@
 #include <catch2/catch.hpp>
 #include <utility>
 
-#include "common/unique_fd.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace leasehold {
 namespace {
@@ -35,16 +35,6 @@ void change_user(uid_t uid) {
   ::_exit(0);
 }
 
-std::string read_all(const UniqueFd& fd) {
-  std::string text;
-  char bytes[4096];
-  for (ssize_t got = 1; got > 0;) {
-    got = ::read(fd.get(), bytes, sizeof bytes);
-    if (got > 0) text.append(bytes, static_cast<std::size_t>(got));
-  }
-  return text;
-}
-
 }  // namespace
 
 bool can_change_user() {
@@ -62,7 +52,7 @@ std::string as_user(uid_t uid, const std::function<std::string()>& action) {
   REQUIRE(child >= 0);
   if (child == 0) run_child(uid, out.get(), action);
   out.reset();
-  std::string output = read_all(in);
+  std::string output = testing::read_all(in);
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   INFO("the child ended with status " << status);
@@ -71,7 +61,7 @@ std::string as_user(uid_t uid, const std::function<std::string()>& action) {
   return output;
 }
 
-ForeignUserProcess::ForeignUserProcess(uid_t uid, const std::function<void()>& action) {
+ForkedProcess::ForkedProcess(uid_t uid, const std::function<void()>& action) {
   std::array<int, 2> ends{};
   REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
   const UniqueFd done(ends[0]);
@@ -89,16 +79,20 @@ ForeignUserProcess::ForeignUserProcess(uid_t uid, const std::function<void()>& a
   REQUIRE(::read(done.get(), &byte, 1) == 1);
 }
 
-int ForeignUserProcess::wait() {
+int ForkedProcess::wait() {
   int status = 0;
   ::waitpid(std::exchange(pid_, 0), &status, 0);
   return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-ForeignUserProcess::~ForeignUserProcess() {
+void ForkedProcess::kill() {
   if (pid_ == 0) return;
   ::kill(pid_, SIGKILL);
   wait();
+}
+
+ForkedProcess::~ForkedProcess() {
+  kill();
 }
 
 }  // namespace leasehold

@@ -1,4 +1,4 @@
-/// Runs part of a test as another user.
+/// Runs part of a test in a child process, also as another user.
 #pragma once
 
 #include <sys/types.h>
@@ -18,17 +18,20 @@ bool can_change_user();
 /// child cannot change its user or exits with an error.
 std::string as_user(uid_t uid, const std::function<std::string()>& action);
 
-/// A child process that runs `action` as that user and then waits. The destructor kills it.
-class ForeignUserProcess {
+/// A child process that runs `action` as that user and then waits. The constructor returns after
+/// `action`; the destructor kills the child.
+class ForkedProcess {
  public:
-  ForeignUserProcess(uid_t uid, const std::function<void()>& action);
-  ~ForeignUserProcess();
-  ForeignUserProcess(const ForeignUserProcess&) = delete;
-  ForeignUserProcess& operator=(const ForeignUserProcess&) = delete;
+  ForkedProcess(uid_t uid, const std::function<void()>& action);
+  ~ForkedProcess();
+  ForkedProcess(const ForkedProcess&) = delete;
+  ForkedProcess& operator=(const ForkedProcess&) = delete;
 
   pid_t pid() const { return pid_; }
   /// Waits until the child ends; returns the signal that killed it, 0 if it exited.
   int wait();
+  /// SIGKILL, and waits until the child is gone.
+  void kill();
 
  private:
   pid_t pid_ = 0;
