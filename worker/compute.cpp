@@ -53,10 +53,11 @@ Result<Compute> make_compute(const WorkerOptions& options, const Attachment& len
   if (is_cuda_device(lent.device)) return make_cuda_compute(options, lent, limits, dependencies);
   auto backend = TRY(make_host_backend(options, limits, dependencies));
   std::string description = fmt::format("{} threads={}", backend->name(), options.threads);
-  return Compute{.context = nullptr,
-                 .mapper = std::make_shared<HostMapper>(),
-                 .backend = std::move(backend),
-                 .description = std::move(description)};
+  return Compute{
+      .context = nullptr,
+      .mapper = {nullptr, &host_mapper()},  // owns nothing: it lives as long as the program
+      .backend = std::move(backend),
+      .description = std::move(description)};
 }
 
 Result<void> exclude_compute_cpus(const CpuSet& cpus) {
