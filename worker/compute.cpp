@@ -53,11 +53,12 @@ Result<Compute> make_compute(const WorkerOptions& options, const Attachment& len
   if (is_cuda_device(lent.device)) return make_cuda_compute(options, lent, limits, dependencies);
   auto backend = TRY(make_host_backend(options, limits, dependencies));
   std::string description = fmt::format("{} threads={}", backend->name(), options.threads);
-  return Compute{
-      .context = nullptr,
-      .mapper = {nullptr, &host_mapper()},  // owns nothing: it lives as long as the program
-      .backend = std::move(backend),
-      .description = std::move(description)};
+  // Owns nothing: the mapper lives as long as the program.
+  std::shared_ptr<const RegionMapper> mapper(std::shared_ptr<void>(), &host_mapper());
+  return Compute{.context = nullptr,
+                 .mapper = std::move(mapper),
+                 .backend = std::move(backend),
+                 .description = std::move(description)};
 }
 
 Result<void> exclude_compute_cpus(const CpuSet& cpus) {

@@ -110,7 +110,7 @@ soak::History FaultScenario::history() {
     if (log.name == "broker") {
       history.brokers.push_back({.events = std::move(events), .samples = {}});
     } else {
-      history.workers.push_back({log.name, log.broker, std::move(events)});
+      history.workers.push_back({.broker = log.broker, .steps = std::move(events)});
     }
   }
   for (std::size_t i = 0; i < samples_before_.size(); ++i) {

@@ -1,8 +1,6 @@
 #include "tests/support/generated_model.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <stdexcept>
 
 #include "tools/make_model/write_model.hpp"
@@ -44,17 +42,10 @@ const Family& family_named(std::string_view name) {
 }
 
 GeneratedModel::GeneratedModel(const Family& family) {
-  folder_ = (std::filesystem::temp_directory_path() / "leasehold-family-XXXXXX").string();
-  if (::mkdtemp(folder_.data()) == nullptr) throw std::runtime_error("mkdtemp " + folder_);
-  const std::string asked = folder_ + "/m.gguf";
+  const std::string asked = folder_.file("m.gguf");
   const auto written = make_model::write_model(request_for(family), asked, [](auto, auto) {});
   if (!written) throw std::runtime_error(written.error().detail);
   path_ = make_model::part_path(asked, family.parts - 1, family.parts);
-}
-
-GeneratedModel::~GeneratedModel() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 }  // namespace leasehold::testing

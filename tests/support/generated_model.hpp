@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "common/temporary_directory.hpp"
 #include "tools/make_model/model_shape.hpp"
 
 namespace leasehold::testing {
@@ -59,15 +60,12 @@ const Family& family_named(std::string_view name);
 class GeneratedModel {
  public:
   explicit GeneratedModel(const Family& family);
-  ~GeneratedModel();
-  GeneratedModel(const GeneratedModel&) = delete;
-  GeneratedModel& operator=(const GeneratedModel&) = delete;
 
   /// The last part, if there are several.
   const std::string& path() const { return path_; }
 
  private:
-  std::string folder_;
+  TemporaryDirectory folder_ = TemporaryDirectory::create("family").value();
   std::string path_;
 };
 

@@ -1,14 +1,14 @@
 // Each rule must find planted violations and accept similar code that is allowed.
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "common/temporary_directory.hpp"
 #include "tests/tidy/rules.hpp"
 
 using namespace leasehold::tidy;
+using leasehold::TemporaryDirectory;
 
 namespace {
 
@@ -26,22 +26,14 @@ bool violates_layering(const char* path, const std::string& included) {
 /// A temporary source tree; the destructor removes it.
 class ScratchTree {
  public:
-  ScratchTree() {
-    std::string pattern = fs::temp_directory_path() / "leasehold-tidy-XXXXXX";
-    root_ = ::mkdtemp(pattern.data());
-  }
-  ~ScratchTree() { fs::remove_all(root_); }
-  ScratchTree(const ScratchTree&) = delete;
-  ScratchTree& operator=(const ScratchTree&) = delete;
-
   void write(const fs::path& path, const std::string& text) const {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
+    fs::create_directories((root() / path).parent_path());
+    std::ofstream(root() / path) << text;
   }
-  const fs::path& root() const { return root_; }
+  const fs::path& root() const { return directory_.path(); }
 
  private:
-  fs::path root_;
+  TemporaryDirectory directory_ = TemporaryDirectory::create("tidy").value();
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/child_process.hpp"
-#include "tools/local_system/temporary_directory.hpp"
+#include "common/temporary_directory.hpp"
 
 namespace leasehold {
 

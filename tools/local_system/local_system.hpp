@@ -8,9 +8,9 @@
 #include <string>
 
 #include "common/clock.hpp"
+#include "common/temporary_directory.hpp"
 #include "tools/client/broker_view.hpp"
 #include "tools/local_system/program_starter.hpp"
-#include "tools/local_system/temporary_directory.hpp"
 
 namespace leasehold {
 

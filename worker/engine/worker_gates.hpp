@@ -25,7 +25,7 @@ struct GateDependencies {
 std::vector<ThreadGate> make_gates(const GateDependencies& dependencies, std::uint32_t first,
                                    std::uint32_t count);
 
-/// For gate sets whose refusals nobody waits for.
+/// For gate sets whose refusals need no answer.
 class NullRefusalListener final : public RefusalListener {
  public:
   void refused(const GateRefusal&) noexcept override {}

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "common/temporary_directory.hpp"
 #include "ipc/control/client.hpp"
 #include "ipc/control/messages.hpp"
 #include "tests/support/test_paths.hpp"
 #include "tools/local_system/program_starter.hpp"
-#include "tools/local_system/temporary_directory.hpp"
 
 namespace leasehold {
 

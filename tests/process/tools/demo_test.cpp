@@ -5,9 +5,9 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "common/temporary_directory.hpp"
 #include "tests/process/tools/program_run.hpp"
 #include "tests/support/test_paths.hpp"
-#include "tools/local_system/temporary_directory.hpp"
 
 using namespace leasehold;
 

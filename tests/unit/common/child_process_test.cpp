@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "common/process.hpp"
-#include "tests/support/scratch_directory.hpp"
+#include "common/temporary_directory.hpp"
 
 using namespace leasehold;
 
@@ -38,7 +38,7 @@ std::string first_line(Child& child) {
 }  // namespace
 
 TEST_CASE("child: status is its exit code, or the signal that ended it") {
-  const testing::ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   auto fails =
       Child::start({.argv = {"/bin/sh", "-c", "exit 7"}, .log_path = directory.file("log")});
   auto dies =
@@ -51,7 +51,7 @@ TEST_CASE("child: status is its exit code, or the signal that ended it") {
 }
 
 TEST_CASE("child: it ends with the object that owns it") {
-  const testing::ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   UniqueFd kept;
   {
     auto child = Child::start({.argv = {"/bin/sleep", "1000"}, .log_path = directory.file("log")});
@@ -64,7 +64,7 @@ TEST_CASE("child: it ends with the object that owns it") {
 }
 
 TEST_CASE("child: its own children end with it; in our group they end with us") {
-  const testing::ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   UniqueFd sleeper;
   {
     auto child = Child::start({.argv = {"/bin/sh", "-c", "sleep 1000 & echo $!; wait"},
@@ -87,7 +87,7 @@ TEST_CASE("child: its own children end with it; in our group they end with us") 
 }
 
 TEST_CASE("child: its stdout can be read, its stderr goes to the log") {
-  const testing::ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   auto child = Child::start({.argv = {"/bin/sh", "-c", "echo out; echo err >&2"},
                              .log_path = directory.file("log"),
                              .read_output = true});
@@ -102,7 +102,7 @@ TEST_CASE("child: its stdout can be read, its stderr goes to the log") {
 }
 
 TEST_CASE("child: a missing program is an error that names it") {
-  const testing::ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   const auto child =
       Child::start({.argv = {"/nowhere/leasehold-broker"}, .log_path = directory.file("log")});
 

@@ -7,15 +7,15 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
+#include "common/temporary_directory.hpp"
 #include "tests/support/child_process.hpp"
-#include "tests/support/scratch_directory.hpp"
 
 using namespace leasehold;
 
 namespace {
 
 /// Writes the text to a file in the directory and returns its path.
-std::string file_with(const testing::ScratchDirectory& directory, const std::string& text) {
+std::string file_with(const TemporaryDirectory& directory, const std::string& text) {
   std::ofstream(directory.file("text"), std::ios::binary) << text;
   return directory.file("text");
 }
@@ -38,7 +38,7 @@ int code_with_stdin(const char* path, std::size_t max_bytes) {
 }  // namespace
 
 TEST_CASE("text file: every byte is read, up to the limit and no further") {
-  const testing::ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   const std::string text = std::string("a\0\r\n\xff", 5) + std::string(200'000, 'x');
   const std::string path = file_with(directory, text);
   CHECK(read_text_file(path, text.size()) == text);
@@ -53,7 +53,7 @@ TEST_CASE("text file: a file of reported size 0 is read to its end") {
 }
 
 TEST_CASE("text file: a missing and a forbidden file have errors of their own") {
-  const testing::ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   const std::string path = file_with(directory, "x");
   CHECK(refusal(read_text_file(directory.file("none"), 9)) == Errc::FileNotFound);
   CHECK(refusal(read_text_file(path + "/below", 9)) == Errc::FileNotFound);
@@ -62,7 +62,7 @@ TEST_CASE("text file: a missing and a forbidden file have errors of their own") 
 }
 
 TEST_CASE("text file: directories, devices and FIFOs are rejected") {
-  const testing::ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   const std::string fifo = directory.file("fifo");
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
   for (const std::string& path : {directory.path().string(), std::string("/dev/zero"), fifo}) {

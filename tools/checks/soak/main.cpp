@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "common/command_line.hpp"
+#include "common/temporary_directory.hpp"
 #include "common/version.hpp"
 #include "tools/checks/soak/report.hpp"
 #include "tools/checks/soak/round.hpp"
 #include "tools/cli/report_directory.hpp"
-#include "tools/local_system/temporary_directory.hpp"
 
 namespace {
 

@@ -2,34 +2,23 @@
 #pragma once
 
 #include <sqlite3.h>
-#include <stdlib.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <string>
 
 #include "broker/journal/sqlite_journal.hpp"
+#include "common/temporary_directory.hpp"
 
 namespace leasehold::journal {
 
 class StateDir {
  public:
-  StateDir() {
-    std::string pattern = std::filesystem::temp_directory_path() / "leasehold-journal-XXXXXX";
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~StateDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  StateDir(const StateDir&) = delete;
-  StateDir& operator=(const StateDir&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  std::string path() const { return directory_.path(); }
+  std::string file(const std::string& name) const { return directory_.file(name); }
 
  private:
-  std::string path_;
+  TemporaryDirectory directory_ = TemporaryDirectory::create("journal").value();
 };
 
 /// Runs SQL on a database file without the journal.

@@ -4,8 +4,8 @@
 #include <thread>
 #include <vector>
 
+#include "common/temporary_directory.hpp"
 #include "peer_fixture.hpp"
-#include "tests/support/scratch_directory.hpp"
 
 using namespace leasehold;
 using control::Client;
@@ -38,7 +38,7 @@ class Server {
   void keep(Responder respond) { kept_.push_back(std::move(respond)); }
 
  private:
-  leasehold::testing::ScratchDirectory directory_;
+  TemporaryDirectory directory_ = TemporaryDirectory::create("test").value();
   boost::asio::io_context io_;
   std::shared_ptr<control::Peer> peer_;
   std::vector<Responder> kept_;

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 
-#include "tests/support/scratch_directory.hpp"
+#include "common/temporary_directory.hpp"
 
 using namespace leasehold;
 
@@ -16,7 +16,7 @@ void append(const std::string& path, const std::string& text) {
 }  // namespace
 
 TEST_CASE("event file: events of two openings are read back in order") {
-  const leasehold::testing::ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   const std::string path = directory.file("events.jsonl");
   for (const std::uint64_t step : {1u, 2u}) {
     auto file = events::EventFile::open(path).value();
@@ -33,7 +33,7 @@ TEST_CASE("event file: events of two openings are read back in order") {
 }
 
 TEST_CASE("event file: an incomplete last line is left out, any other is an error") {
-  const leasehold::testing::ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   const std::string path = directory.file("events.jsonl");
   auto file = events::EventFile::open(path).value();
   REQUIRE(file.append(events::LeaseStateChanged{.lease = {5, 1}}, TimePoint{1}));

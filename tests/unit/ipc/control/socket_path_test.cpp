@@ -5,14 +5,13 @@
 #include <filesystem>
 #include <fstream>
 
+#include "common/temporary_directory.hpp"
 #include "ipc/control/socket_file.hpp"
 #include "peer_fixture.hpp"
-#include "tests/support/scratch_directory.hpp"
 
 using namespace leasehold;
 using control::connect_to;
 using control::listen_on;
-using leasehold::testing::ScratchDirectory;
 namespace fs = std::filesystem;
 
 namespace {
@@ -33,7 +32,7 @@ Errc code_of(const Result<T>& result) {
 }  // namespace
 
 TEST_CASE("socket path: a listener accepts connections and its file has the requested mode") {
-  const ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   boost::asio::io_context io;
   const mode_t before = ::umask(0077);
   for (const mode_t mode : {mode_t{0600}, mode_t{0660}, mode_t{0666}}) {
@@ -47,7 +46,7 @@ TEST_CASE("socket path: a listener accepts connections and its file has the requ
 }
 
 TEST_CASE("socket path: a second listener gets SocketInUse, the first goes on") {
-  const ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   boost::asio::io_context io;
   const auto first = listen_on(io, directory.file("s"), 0600);
   REQUIRE(first);
@@ -56,7 +55,7 @@ TEST_CASE("socket path: a second listener gets SocketInUse, the first goes on") 
 }
 
 TEST_CASE("socket path: an adopted listener serves clients that connected before") {
-  const ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   boost::asio::io_context io;
   auto first = listen_on(io, directory.file("s"), 0600);
   REQUIRE(first);
@@ -74,7 +73,7 @@ TEST_CASE("socket path: an adopted listener serves clients that connected before
 }
 
 TEST_CASE("socket path: only a listener on that path can be adopted") {
-  const ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   boost::asio::io_context io;
   auto elsewhere = listen_on(io, directory.file("t"), 0600);
   REQUIRE(elsewhere);
@@ -92,7 +91,7 @@ TEST_CASE("socket path: only a listener on that path can be adopted") {
 }
 
 TEST_CASE("socket path: a stale file refuses connections, and a new listener replaces it") {
-  const ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   boost::asio::io_context io;
   {
     REQUIRE(listen_on(io, directory.file("s"), 0600));
@@ -105,7 +104,7 @@ TEST_CASE("socket path: a stale file refuses connections, and a new listener rep
 }
 
 TEST_CASE("socket path: an existing file, directory or link is never removed") {
-  const ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   boost::asio::io_context io;
   std::ofstream(directory.file("file")) << "precious";
   fs::create_directory(directory.file("directory"));
@@ -128,7 +127,7 @@ TEST_CASE("socket path: a path that cannot be a Unix socket is BadRequest") {
 }
 
 TEST_CASE("socket path: the longest path works") {
-  const ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   boost::asio::io_context io;
   const std::string path = directory.file(std::string(106 - directory.path().string().size(), 'p'));
   REQUIRE(path.size() == 107);
@@ -138,7 +137,7 @@ TEST_CASE("socket path: the longest path works") {
 }
 
 TEST_CASE("socket path: a missing file and a file that is not a socket are different errors") {
-  const ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   boost::asio::io_context io;
   CHECK(code_of(connect_to(io, directory.file("none"))) == Errc::FileNotFound);
   CHECK(code_of(listen_on(io, directory.file("none/s"), 0600)) == Errc::FileNotFound);
@@ -154,7 +153,7 @@ TEST_CASE("socket path: connecting and listening without permission are Permissi
     WARN("not checked: root may do everything");
     return;
   }
-  const ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   boost::asio::io_context io;
   const auto acceptor = listen_on(io, directory.file("s"), 0000);
   REQUIRE(acceptor);
@@ -165,7 +164,7 @@ TEST_CASE("socket path: connecting and listening without permission are Permissi
 }
 
 TEST_CASE("socket file: its creator removes it, but not the file of a later listener") {
-  const ScratchDirectory directory;
+  const auto directory = TemporaryDirectory::create("test").value();
   boost::asio::io_context io;
   const std::string path = directory.file("s");
   const auto first = listen_on(io, path, 0600);

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "tools/local_system/temporary_directory.hpp"
+#include "common/temporary_directory.hpp"
 
 using namespace leasehold;
 using cli::ReportDirectory;

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "common/temporary_directory.hpp"
 #include "ipc/control/messages.hpp"
 #include "ipc/control/peer.hpp"
 #include "tests/unit/tools/tenant/manual_timers.hpp"
 #include "tools/client/session.hpp"
-#include "tools/local_system/temporary_directory.hpp"
 
 namespace leasehold::client {
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "common/temporary_directory.hpp"
 #include "tests/support/gguf_builder.hpp"
 #include "worker/gguf/gguf.hpp"
 
@@ -29,18 +30,13 @@ GgufBuilder part(std::uint32_t number) {
 class SplitModel {
  public:
   SplitModel() {
-    folder_ = (std::filesystem::temp_directory_path() / "leasehold-split-XXXXXX").string();
-    REQUIRE(::mkdtemp(folder_.data()) != nullptr);
     for (std::uint32_t i = 0; i < 3; ++i) write(path(i), part(i));
   }
-  ~SplitModel() { std::filesystem::remove_all(folder_); }
-  SplitModel(const SplitModel&) = delete;
-  SplitModel& operator=(const SplitModel&) = delete;
 
   std::string path(std::uint32_t number) const {
-    return fmt::format("{}/m-{:05}-of-00003.gguf", folder_, number + 1);
+    return folder_.file(fmt::format("m-{:05}-of-00003.gguf", number + 1));
   }
-  std::string other(const char* name) const { return folder_ + "/" + name; }
+  std::string other(const char* name) const { return folder_.file(name); }
   static void write(const std::string& path, const GgufBuilder& builder) {
     const std::string bytes = builder.bytes();
     std::ofstream(path, std::ios::binary | std::ios::trunc)
@@ -48,7 +44,7 @@ class SplitModel {
   }
 
  private:
-  std::string folder_;
+  TemporaryDirectory folder_ = TemporaryDirectory::create("split").value();
 };
 
 std::vector<float> numbers(const GgufFile& file, const char* name) {

@@ -21,6 +21,8 @@ class TemporaryDirectory {
   ~TemporaryDirectory();
 
   const std::filesystem::path& path() const { return path_; }
+  /// The path of a file in it.
+  std::string file(const std::string& name) const { return path_ / name; }
   /// Leaves the directory on disk, for people who look for the cause of a failure.
   void keep() { keep_ = true; }
 

@@ -1,4 +1,4 @@
-#include "tools/local_system/temporary_directory.hpp"
+#include "common/temporary_directory.hpp"
 
 #include <cerrno>
 #include <cstdlib>
