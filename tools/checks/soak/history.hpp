@@ -56,7 +56,7 @@ struct History {
   std::vector<WorkerInstance> workers;
   std::vector<TenantInstance> tenants;
   std::vector<ExitRecord> ends;
-  CanaryReport canaries;
+  std::optional<CanaryReport> canaries;  ///< Nothing without a search.
   std::optional<wire::StatusView> last;  ///< After all requests ended.
 };
 

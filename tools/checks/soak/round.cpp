@@ -110,7 +110,7 @@ class Round {
   /// A search that fails because the broker died is repeated after later actions.
   void scan() {
     if (BrokerView* broker = supervisor_.view()) {
-      (void)find_canaries(*broker, workload_.canaries, supervisor_.history().canaries);
+      (void)find_canaries(*broker, workload_.canaries, *supervisor_.history().canaries);
     }
   }
 
@@ -169,7 +169,7 @@ class Round {
       counters_.brokers += 1 + instance.restarts.size();
     counters_.workers = history.workers.size();
     counters_.tenants = history.tenants.size();
-    counters_.extents_read = history.canaries.extents_read;
+    counters_.extents_read = history.canaries->extents_read;
     for (const TenantInstance& instance : history.tenants) {
       counters_.tokens += instance.record.tokens.size();
       counters_.answered += instance.record.completed ? 1 : 0;

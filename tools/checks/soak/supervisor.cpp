@@ -23,6 +23,7 @@ Supervisor::Supervisor(const Settings& settings, const Workload& workload,
       poller_(poller),
       store_(settings.store ? std::make_unique<FdStore>() : nullptr),
       programs_(settings.bin_dir, std::move(directory), store_.get()) {
+  history_.canaries.emplace();
   for (std::uint32_t i = 0; i < settings.workers; ++i) {
     workers_.push_back({.name = fmt::format("w{}", i)});
   }
@@ -82,7 +83,7 @@ Result<void> Supervisor::collect_exits() {
 }
 
 void Supervisor::record_tenant(TenantSlot& slot) {
-  find_canaries(slot.spec->name, slot.record.tokens, workload_.canaries, history_.canaries);
+  find_canaries(slot.spec->name, slot.record.tokens, workload_.canaries, *history_.canaries);
   history_.tenants.push_back({.tenant = slot.spec->name,
                               .record = std::move(slot.record),
                               .undisturbed = slot.spec->undisturbed,
