@@ -53,7 +53,7 @@ BrokerView* Supervisor::view() {
 Result<void> Supervisor::read(TenantSlot& slot) {
   if (!slot.process.has_process()) return {};
   const std::size_t before = slot.record.tokens.size();
-  TRY(demo::read_available(slot.process.output(), slot.lines, slot.record));
+  (void)TRY(demo::read_available(slot.process.output(), slot.lines, slot.record));
   tokens_received_ += slot.record.tokens.size() - before;
   return {};
 }
