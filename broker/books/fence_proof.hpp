@@ -17,7 +17,7 @@ class GrantObserver;
 class AckObserver;
 class RecoveryObserver;
 
-/// A proof about one lease, created by this observer.
+/// A proof about one lease, created by this observer, or by recovery from the journal.
 template <class Observer>
 class LeaseProof {
  public:

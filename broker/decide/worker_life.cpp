@@ -107,8 +107,13 @@ struct TakeReport {
     return true;
   }
   bool operator()(const events::BatchedDecodeStep&) const { return true; }
-  // Workers report no other event.
-  bool operator()(const auto&) const { return false; }
+  // Only the broker creates these events.
+  bool operator()(const events::LeaseStateChanged&) const { return false; }
+  bool operator()(const events::RegionStateChanged&) const { return false; }
+  bool operator()(const events::LeaseDraining&) const { return false; }
+  bool operator()(const events::OperatorAction&) const { return false; }
+  bool operator()(const events::WorkerUntrusted&) const { return false; }
+  bool operator()(const events::WorkerUnresponsive&) const { return false; }
 };
 
 }  // namespace

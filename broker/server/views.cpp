@@ -106,7 +106,7 @@ namespace {
 
 std::string why_of(const Quarantine& quarantine) {
   if (quarantine.why == QuarantineReason::NotReturned) {
-    return fmt::format("the device did not report {} bytes free", quarantine.allocated_bytes);
+    return fmt::format("the device did not report {} bytes as free", quarantine.allocated_bytes);
   }
   return fmt::format("{} bytes were written after the fence", quarantine.allocated_bytes);
 }

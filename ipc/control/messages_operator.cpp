@@ -1,6 +1,8 @@
 // Operator → broker: admit, revoke, drain, quarantine, and the parameters of lists.
 #include "ipc/control/messages_operator.hpp"
 
+#include <utility>
+
 #include "ipc/control/message_codec.hpp"
 #include "ipc/control/message_limits.hpp"
 #include "ipc/control/tenant_policy.hpp"
@@ -12,8 +14,15 @@ std::string_view name(LeaseScope scope) {
 }
 
 std::string_view name(Tier tier) {
-  constexpr std::string_view kNames[] = {"guaranteed", "standard", "scavenger"};
-  return kNames[static_cast<unsigned>(tier)];
+  switch (tier) {
+    case Tier::Guaranteed:
+      return "guaranteed";
+    case Tier::Standard:
+      return "standard";
+    case Tier::Scavenger:
+      return "scavenger";
+  }
+  std::unreachable();
 }
 
 void describe(Is<Empty> auto&, auto&) {}

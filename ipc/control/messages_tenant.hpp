@@ -113,7 +113,7 @@ struct RequestCompleted : Message<RequestCompleted> {
   std::string reason;  ///< worker/schedule/events.hpp, e.g. "Revoked".
   std::uint32_t emitted_tokens = 0;
   std::optional<LeaseId> lease;  ///< With reason Revoked or LeaseFenced.
-  std::string scope;             ///< "tenant" or "engine"; with reason Revoked.
+  std::string scope;             ///< "tenant"; with reason Revoked.
   std::string revoke_reason;     ///< "operator" …; with reason Revoked.
   std::string detail;
   std::string text;  ///< Text that was withheld until no token could change it.

@@ -214,6 +214,8 @@ Result<const StepGraph*> CudaBackend::make_graph(const GateSet& gates) {
                                 .segment = segment});
     };
   StepGraph graph = TRY(StepGraph::make(*context_, launcher_->library(), plan));
+  // Upload before the first replay. A replay is announced, so a revocation would wait for the
+  // upload.
   TRY(check(context_->driver(), launcher_->upload(graph.exec()), "uploading a graph"));
   return &graphs_.emplace(shape_, std::move(graph)).first->second;
 }

@@ -67,6 +67,13 @@ template <class Address, auto kFree>
 class Buffer {
  public:
   Buffer() = default;
+  Buffer(Buffer&& other) noexcept
+      : memory_(std::move(other.memory_)), size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    memory_ = std::move(other.memory_);
+    std::swap(size_bytes_, other.size_bytes_);
+    return *this;
+  }
   static Result<Buffer> allocate(const Context& context, std::size_t size_bytes);
 
   std::byte* data() const { return reinterpret_cast<std::byte*>(memory_.get()); }

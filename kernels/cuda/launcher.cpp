@@ -17,8 +17,8 @@ constexpr std::uint32_t kValues = 64;
 Result<std::unique_ptr<Launcher>> Launcher::create(const Context& context, const ThreadGate& gate,
                                                    std::uint32_t max_in_flight) {
   TRY(context.make_current());
-  std::unique_ptr<Launcher> launcher(
-      new Launcher(context, gate, TRY(KernelLibrary::load(context))));
+  KernelLibrary library = TRY(KernelLibrary::load(context));
+  std::unique_ptr<Launcher> launcher(new Launcher(context, gate, std::move(library)));
   TRY(launcher->allocate(max_in_flight));
   return launcher;
 }

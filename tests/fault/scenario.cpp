@@ -52,7 +52,7 @@ bool FaultTarget::read(Tenant& tenant, std::size_t tokens) const {
 }
 
 bool FaultTarget::ends_by_sigkill() {
-  return exit_of(*child_) == 128 + SIGKILL;
+  return exit_status_of(*child_) == 128 + SIGKILL;
 }
 
 // ------------------------------------------------------------------------------------------

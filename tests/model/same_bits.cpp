@@ -9,17 +9,12 @@
 
 #include "common/hex.hpp"
 #include "common/random.hpp"
+#include "tests/support/required.hpp"
 
 namespace leasehold::testing {
 namespace {
 
 constexpr std::uint32_t kMaxBackgroundChunk = 3;
-
-template <class T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().detail);
-  return *std::move(result);
-}
 
 std::uint32_t chunk_of(Chunking chunking, std::uint32_t left, SeededRandom& random) {
   switch (chunking) {
@@ -63,15 +58,15 @@ std::vector<float> compute_logits(const std::string& model_path, const std::vect
   SeededRandom random(variant.seed);
   const auto n_tokens = static_cast<std::uint32_t>(tokens.size());
   const auto model =
-      must(LocalModel::load({.model_path = model_path,
-                             .reference = variant.reference,
-                             .simd = variant.simd,
-                             .threads = variant.threads,
-                             .kv_type = variant.kv_type,
-                             .max_rows = n_tokens + (variant.batch - 1) * kMaxBackgroundChunk,
-                             .sequences = variant.batch,
-                             .positions = n_tokens,
-                             .scatter_seed = variant.scattered ? variant.seed : 0}));
+      required(LocalModel::load({.model_path = model_path,
+                                 .reference = variant.reference,
+                                 .simd = variant.simd,
+                                 .threads = variant.threads,
+                                 .kv_type = variant.kv_type,
+                                 .max_rows = n_tokens + (variant.batch - 1) * kMaxBackgroundChunk,
+                                 .sequences = variant.batch,
+                                 .positions = n_tokens,
+                                 .scatter_seed = variant.scattered ? variant.seed : 0}));
   std::vector<std::uint32_t> room(variant.batch, n_tokens);
   std::vector<float> all;
   for (std::uint32_t done = 0; done < n_tokens;) {

@@ -27,7 +27,7 @@ struct ChildExit {
 
 /// Waits until the program ends. Returns its exit code, or 128 + signal; -1 when it does not end
 /// within a minute.
-inline int exit_of(Child& child) {
+inline int exit_status_of(Child& child) {
   std::optional<int> status;
   eventually([&] { return (status = child.status()).has_value(); });
   return status.value_or(-1);

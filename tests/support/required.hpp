@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdexcept>
+#include <type_traits>
 
 #include "common/result.hpp"
 
@@ -11,7 +12,7 @@ namespace leasehold::testing {
 template <class T>
 T required(Result<T> result) {
   if (!result) throw std::runtime_error(result.error().detail);
-  return *std::move(result);
+  if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
 }  // namespace leasehold::testing

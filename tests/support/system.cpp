@@ -7,17 +7,13 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "tests/support/required.hpp"
+
 namespace leasehold::testing {
 namespace {
 
 constexpr int kTimeout_ms = 60'000;
 constexpr Duration kTimeout = std::chrono::milliseconds(kTimeout_ms);
-
-template <class T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().detail);
-  if constexpr (!std::is_void_v<T>) return *std::move(result);
-}
 
 /// Waits for a readable descriptor.
 void wait(int fd, int at_most_ms) {
@@ -36,7 +32,7 @@ StartOptions options_of(std::vector<std::string> arguments, const std::string& f
 // ----------------------------------------------------------------------------------------- Tenant
 
 bool Tenant::read() {
-  return must(demo::read_available(child_.output(), lines_, record_));
+  return required(demo::read_available(child_.output(), lines_, record_));
 }
 
 bool Tenant::read_until(const std::function<bool(const demo::TenantRecord&)>& holds) {
@@ -57,14 +53,14 @@ int Tenant::finish() {
   if (read_until([](const auto&) { return false; }); !read()) {
     throw std::runtime_error("a tenant does not end within a minute");
   }
-  return exit_of(child_);
+  return exit_status_of(child_);
 }
 
 // ----------------------------------------------------------------------------------------- System
 
 System::System(SystemSpec spec)
     : spec_(std::move(spec)),
-      local_(must(
+      local_(required(
           LocalSystem::create({.name = "test", .bin_dir = program_dir(), .store = spec_.store}))) {
   if (!start_broker(spec_.broker_fault)) throw std::runtime_error("the broker does not listen");
   if (spec_.start_worker) start_ready_worker("w1", spec_.worker_fault);
@@ -93,12 +89,12 @@ void System::start_worker(const std::string& name, const std::string& fault) {
   if (!std::filesystem::exists(model)) std::filesystem::copy_file(bundled_model_path(), model);
   std::vector<std::string> arguments = spec_.worker_arguments;
   arguments.insert(arguments.end(), {"--event-log", add_event_log(name)});
-  must(local_->start_worker(name, model, options_of(std::move(arguments), fault)));
+  required(local_->start_worker(name, model, options_of(std::move(arguments), fault)));
 }
 
 void System::start_ready_worker(const std::string& name, const std::string& fault) {
   start_worker(name, fault);
-  must(local_->await_worker(name, kTimeout));
+  required(local_->await_worker(name, kTimeout));
 }
 
 bool System::worker_reports_ready(const std::string& name) const {
@@ -124,7 +120,7 @@ std::unique_ptr<Tenant> System::start_tenant(const TenantSpec& spec) {
   if (spec.ignore_eos) arguments.push_back("--ignore-eos");
   if (spec.rebind) arguments.push_back("--rebind");
   arguments.insert(arguments.end(), spec.more.begin(), spec.more.end());
-  return std::make_unique<Tenant>(must(local_->programs().start_tenant(
+  return std::make_unique<Tenant>(required(local_->programs().start_tenant(
       spec.tenant, spec.prompt, options_of(std::move(arguments), spec.fault))));
 }
 
@@ -174,33 +170,33 @@ void System::revoke_mid_request(LeaseId lease) {
 
 Child System::start_brokerctl(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), {"--socket", broker_socket()});
-  return must(local_->programs().start("brokerctl", options_of(std::move(arguments), {})));
+  return required(local_->programs().start("brokerctl", options_of(std::move(arguments), {})));
 }
 
 int System::brokerctl(std::vector<std::string> arguments) {
   Child child = start_brokerctl(std::move(arguments));
-  return exit_of(child);
+  return exit_status_of(child);
 }
 
 wire::StatusView System::status() {
-  return must(view().status());
+  return required(view().status());
 }
 
 wire::LeaseView System::lease(LeaseId lease) {
-  for (wire::LeaseView& view : must(view().leases())) {
+  for (wire::LeaseView& view : required(view().leases())) {
     if (view.lease == lease) return view;
   }
   throw std::runtime_error("no lease " + to_string(lease));
 }
 
 std::vector<wire::LeaseView> System::leases_of(const std::string& tenant) {
-  auto leases = must(view().leases());
+  auto leases = required(view().leases());
   std::erase_if(leases, [&](const wire::LeaseView& lease) { return lease.tenant != tenant; });
   return leases;
 }
 
 std::vector<wire::LeaseView> System::engine_leases() {
-  auto leases = must(view().leases());
+  auto leases = required(view().leases());
   std::erase_if(
       leases, [](const wire::LeaseView& lease) { return lease.scope != wire::LeaseScope::Engine; });
   return leases;
@@ -223,7 +219,7 @@ bool is_prefix(const std::vector<std::int32_t>& part, const std::vector<std::int
 
 bool all_zero_and_free(const std::vector<demo::OpenedExtent>& extents) {
   for (const demo::OpenedExtent& extent : extents) {
-    const demo::MemoryReading now = must(demo::read_memory(extent.object));
+    const demo::MemoryReading now = required(demo::read_memory(extent.object));
     if (now.allocated_bytes != 0 || now.nonzero_bytes != 0) return false;
   }
   return !extents.empty();

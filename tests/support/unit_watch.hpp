@@ -1,8 +1,5 @@
-/// Watches every unit of an engine and acts at a chosen one.
-///
-/// `act` runs after the poll of its unit and before the unit itself, under the watch's lock, so
-/// units that are recorded later come after it. Another thread may have polled for such a unit
-/// before the act, but it polls for its next unit after it.
+/// Probes that watch every unit of an engine and act after the poll of a unit and before the unit
+/// itself.
 ///
 /// Threads: call `start` and the readers while no step runs.
 #pragma once
@@ -17,7 +14,7 @@
 
 namespace leasehold::testing {
 
-/// Calls `act(n)` at each unit, between poll and run; n counts from 0 since `start`.
+/// Calls `act(n)` at each unit; n counts from 0 since `start`. Several threads may act at once.
 class AtUnits final : public GateProbe {
  public:
   void start(std::function<void(int)> act) {
@@ -42,6 +39,9 @@ struct WatchedUnit {
   SequenceMask live = 0;
 };
 
+/// Records units and acts at a chosen one, under its lock, so units that are recorded later come
+/// after the act. Another thread may have polled for such a unit before the act, but it polls for
+/// its next unit after it.
 class UnitWatch final : public GateProbe {
  public:
   static constexpr std::size_t kNever = ~std::size_t{0};

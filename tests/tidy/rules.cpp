@@ -304,10 +304,10 @@ Findings macros_other_than_try(const Sources& sources) {
   });
 }
 
-Findings try_in_braces(const Sources& sources) {
-  static const std::regex kLaterMember(R"((^|,)\s*\.\w+ = TRY\()");
+Findings leaking_tries(const Sources& sources) {
+  static const std::regex kLeak(R"((^|,)\s*\.\w+ = TRY\(|\bnew \w+.*\bTRY\()");
   return lines_where(sources, std::not_fn(is_tidy), [](const SourceFile& file, std::size_t i) {
-    return std::regex_search(file.code[i], kLaterMember);
+    return std::regex_search(file.code[i], kLeak);
   });
 }
 

@@ -49,9 +49,9 @@ Findings unused_launch_sites(const Sources& sources);
 /// TRY is the only macro.
 Findings macros_other_than_try(const Sources& sources);
 
-/// gcc 12 leaks the members before a TRY that leaves a braced initialiser, so only the first may be
-/// one.
-Findings try_in_braces(const Sources& sources);
+/// A TRY that leaves an expression leaks what was made before it: with gcc 12 the earlier members
+/// of a braced initialiser, with any compiler the memory of a `new`.
+Findings leaking_tries(const Sources& sources);
 
 /// Programs do not use fmt::print: it throws when a write fails, and the program aborts
 /// (common/print_error.hpp).

@@ -176,11 +176,12 @@ TEST_CASE("planted: a macro, however it is spaced") {
   CHECK_FALSE(finds(macros_other_than_try, "worker/a.hpp", "// #define LIMIT 3"));
 }
 
-TEST_CASE("planted: a TRY that leaves members behind") {
-  for (const char* leak : {"  .size = TRY(read())};", "S s{.name = name(), .size = TRY(read())};"})
-    CHECK(finds(try_in_braces, "worker/a.cpp", leak));
-  CHECK_FALSE(finds(try_in_braces, "worker/a.cpp", "S s{.size = TRY(read()), .name = name()};"));
-  CHECK_FALSE(finds(try_in_braces, "worker/a.cpp", "  s.size = TRY(read());"));
+TEST_CASE("planted: a TRY that leaks members or memory") {
+  for (const char* leak : {"  .size = TRY(read())};", "S s{.name = name(), .size = TRY(read())};",
+                           "std::unique_ptr<S> s(new S(TRY(read())));"})
+    CHECK(finds(leaking_tries, "worker/a.cpp", leak));
+  CHECK_FALSE(finds(leaking_tries, "worker/a.cpp", "S s{.size = TRY(read()), .name = name()};"));
+  CHECK_FALSE(finds(leaking_tries, "worker/a.cpp", "  s.size = TRY(read());"));
 }
 
 TEST_CASE("planted: a print that throws") {

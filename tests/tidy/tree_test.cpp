@@ -42,7 +42,7 @@ TEST_CASE("tidy: the tree keeps every rule") {
       {"every fault point is reached by some program", unreached_fault_sites},
       {"every launch site is used by a backend or the engine", unused_launch_sites},
       {"TRY is the one macro", macros_other_than_try},
-      {"no TRY leaves members of a braced initialiser behind", try_in_braces},
+      {"no TRY leaks members of a braced initialiser or the memory of a new", leaking_tries},
       {"no program aborts because its output cannot be written", throwing_prints},
       {"no test sleeps", sleeps_in_tests},
   }));

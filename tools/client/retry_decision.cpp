@@ -70,7 +70,6 @@ std::optional<Error> error_of(const wire::RequestCompleted& completed) {
   if (reason == "Revoked") return Error{Errc::LeaseRevoked, revocation_text(completed)};
   if (reason == "LeaseFenced") return Error{Errc::LeaseFenced, revocation_text(completed)};
   if (reason == "DeadlineExceeded") return Error{Errc::TimedOut, other_text(completed)};
-  if (reason == "Preempted") return Error{Errc::OutOfBlocks, other_text(completed)};
   if (reason == "EngineError") return Error{Errc::EngineDecodeFailed, other_text(completed)};
   // A request that was queued and then refused ends with the code of the refusal.
   return Error{errc_from_name(reason).value_or(Errc::MalformedMessage), other_text(completed)};

@@ -31,6 +31,8 @@ constexpr std::uint8_t kFixedSizeBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 
 constexpr std::string_view kTypeNames[] = {"uint8",  "int8",    "uint16", "int16",  "uint32",
                                            "int32",  "float32", "bool",   "string", "array",
                                            "uint64", "int64",   "float64"};
+static_assert(std::size(kFixedSizeBytes) == std::to_underlying(GgufType::Float64) + 1);
+static_assert(std::size(kTypeNames) == std::size(kFixedSizeBytes));
 
 /// Names appear in messages and logs, so only visible ASCII is accepted.
 Result<std::string> take_name(GgufCursor& in, std::size_t max_bytes, std::string_view what) {

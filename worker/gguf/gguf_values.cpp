@@ -41,9 +41,14 @@ Result<Wide> take_integer(GgufCursor& in, std::string_view path, std::string_vie
       return in.take<std::uint64_t>(key);
     case GgufType::Int64:
       return in.take<std::int64_t>(key);
-    default:
-      return wrong_type(path, key, value, "an integer");
+    case GgufType::Float32:
+    case GgufType::Float64:
+    case GgufType::Bool:
+    case GgufType::String:
+    case GgufType::Array:
+      break;
   }
+  return wrong_type(path, key, value, "an integer");
 }
 
 template <class T>

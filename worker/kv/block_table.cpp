@@ -20,6 +20,7 @@ Result<void> take_blocks(std::uint32_t count, BlockPool& pool, std::vector<Block
 }  // namespace
 
 Result<void> BlockTable::reserve(std::uint32_t n_positions, BlockPool& pool) {
+  expects(!is_freed_, "no block is reserved in a freed block table");
   const std::uint32_t needed = (n_positions + tokens_per_block_ - 1) / tokens_per_block_;
   const auto held = static_cast<std::uint32_t>(blocks_.size());
   if (needed <= held) return {};
@@ -42,6 +43,7 @@ void BlockTable::free(BlockPool& pool) {
   for (const BlockId block : record_blocks_) pool.release(block);
   blocks_.clear();
   record_blocks_.clear();
+  is_freed_ = true;
 }
 
 }  // namespace leasehold

@@ -26,7 +26,7 @@ class BlockTable {
   /// Makes positions 0 … n_positions - 1 final.
   void commit(std::uint32_t n_positions);
 
-  /// Gives every block back to the pool.
+  /// Gives every block back to the pool; after that nothing may be reserved.
   void free(BlockPool& pool);
 
   std::uint32_t committed() const { return committed_; }
@@ -36,6 +36,7 @@ class BlockTable {
  private:
   std::uint32_t tokens_per_block_;
   std::uint32_t committed_ = 0;
+  bool is_freed_ = false;
   std::vector<BlockId> blocks_;
   std::vector<BlockId> record_blocks_;
 };

@@ -49,6 +49,14 @@ Result<void> take_list(std::span<const std::byte>& rest, List& values) {
 
 }  // namespace
 
+std::size_t sampling_lists_bytes(const SamplingParams& params) {
+  if (!has_lists(params)) return 0;
+  std::size_t bytes = 5 * sizeof(std::uint32_t) + params.logit_bias.size() * sizeof(LogitBias) +
+                      params.stop_tokens.size() * sizeof(TokenId) + params.grammar.text.size();
+  for (const std::string& stop : params.stop) bytes += sizeof(std::uint32_t) + stop.size();
+  return bytes;
+}
+
 std::vector<std::byte> pack_sampling_lists(const SamplingParams& params) {
   if (!has_lists(params)) return {};
   std::vector<std::byte> bytes;

@@ -22,6 +22,9 @@ inline constexpr std::size_t kMaxSamplingListsBytes =
     SamplingParams::kMaxStops * (sizeof(std::uint32_t) + SamplingParams::kMaxStopBytes) +
     SamplingParams::kMaxGrammarBytes;
 
+/// The size of what pack_sampling_lists returns.
+std::size_t sampling_lists_bytes(const SamplingParams& params);
+
 std::vector<std::byte> pack_sampling_lists(const SamplingParams& params);
 
 /// Fills the lists of `params` from untrusted bytes. Errors: FileCorrupt.

@@ -47,8 +47,8 @@ std::uint32_t record_block_count(std::uint32_t max_context, std::uint64_t block_
 }
 
 std::uint32_t list_block_count(const SamplingParams& sampling, std::uint64_t block_size_bytes) {
-  const std::vector<std::byte> lists = pack_sampling_lists(sampling);
-  return lists.empty() ? 0 : blocks_of(lists.size(), block_size_bytes);
+  const std::size_t bytes = sampling_lists_bytes(sampling);
+  return bytes == 0 ? 0 : blocks_of(bytes, block_size_bytes);
 }
 
 void RecordPieces::clear() {

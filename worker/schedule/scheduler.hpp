@@ -80,7 +80,7 @@ class Scheduler {
 
   // ---- leases
 
-  /// Adds a lease without blocks and requests. Precondition: it is not known yet.
+  /// Adds a lease. Preconditions: it is not known yet, and has no blocks or requests.
   void add_lease(Tenancy tenancy);
   /// Sets the tenant's quota. Above it nothing is admitted; running requests go on.
   void set_quota(LeaseId lease, std::uint32_t max_concurrent, std::uint32_t max_blocks);

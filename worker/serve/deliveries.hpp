@@ -1,6 +1,7 @@
 /// Delivers what the engine emits to the clients that asked for it, and reports each end to the
 /// broker.
 ///
+/// Lifetime: see ServeDependencies.
 /// Threads: `deliver` and `complete_early` from any thread; the rest on the I/O thread.
 #pragma once
 

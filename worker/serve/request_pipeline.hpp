@@ -5,6 +5,7 @@
 /// The parser takes one request of each connection at a time, so a slow request delays neither
 /// other connections nor the broker's calls. What waits is bounded per connection and in all.
 ///
+/// Lifetime: see ServeDependencies.
 /// Threads: the I/O thread.
 #pragma once
 

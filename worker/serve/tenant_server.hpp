@@ -6,6 +6,7 @@
 /// unit. A token says which lease a request runs under; the server trusts nothing else that a
 /// client writes.
 ///
+/// Lifetime: see ServeDependencies.
 /// Threads: the I/O thread, except `deliver` and `complete_early`, which any thread may call.
 #pragma once
 

@@ -36,7 +36,7 @@ void BrokerProcess::signal(int signal_number) {
 }
 
 int BrokerProcess::wait() {
-  return testing::exit_of(*child_);
+  return testing::exit_status_of(*child_);
 }
 
 control::Client BrokerProcess::connect() const {
@@ -79,7 +79,7 @@ wire::StatusView BrokerProcess::status(control::Client& client) const {
 int run_broker_once(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), program_path("leasehold-broker"));
   Child child = Child::start({.argv = std::move(arguments), .log_path = "/dev/null"}).value();
-  return testing::exit_of(child);
+  return testing::exit_status_of(child);
 }
 
 RequestId next_request_id() {

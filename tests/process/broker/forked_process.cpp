@@ -9,8 +9,10 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <iostream>
 #include <utility>
 
+#include "common/expects.hpp"
 #include "tests/support/child_process.hpp"
 
 namespace leasehold {
@@ -24,9 +26,20 @@ void change_user(uid_t uid) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a failing test leaves nothing behind
 }
 
-[[noreturn]] void run_child(uid_t uid, int out, const std::function<std::string()>& action) {
+/// Runs the action as the child. An exception must not unwind into the child's copy of the test.
+template <class Action>
+auto run_as(uid_t uid, const Action& action) {
   change_user(uid);
-  const std::string output = action();
+  try {
+    return action();
+  } catch (const std::exception& error) {
+    std::cerr << "the child failed: " << error.what() << std::endl;
+    ::_exit(3);
+  }
+}
+
+[[noreturn]] void run_child(uid_t uid, int out, const std::function<std::string()>& action) {
+  const std::string output = run_as(uid, action);
   for (std::size_t sent = 0; sent < output.size();) {
     const ssize_t more = ::write(out, output.data() + sent, output.size() - sent);
     if (more <= 0) ::_exit(2);
@@ -69,8 +82,7 @@ ForkedProcess::ForkedProcess(uid_t uid, const std::function<void()>& action) {
   pid_ = ::fork();
   REQUIRE(pid_ >= 0);
   if (pid_ == 0) {
-    change_user(uid);
-    action();
+    run_as(uid, action);
     if (::write(done_writer.get(), "d", 1) != 1) ::_exit(1);
     for (;;) ::pause();
   }
@@ -80,8 +92,10 @@ ForkedProcess::ForkedProcess(uid_t uid, const std::function<void()>& action) {
 }
 
 int ForkedProcess::wait() {
+  expects(pid_ != 0, "a child is waited for once");
   int status = 0;
-  ::waitpid(std::exchange(pid_, 0), &status, 0);
+  const pid_t child = std::exchange(pid_, 0);
+  ensures(::waitpid(child, &status, 0) == child, "the child can be waited for");
   return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 

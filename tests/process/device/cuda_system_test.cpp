@@ -133,7 +133,7 @@ TEST_CASE("on a card: a worker that requests the CPU fails with a hint") {
   spec.start_worker = false;
   System system(std::move(spec));
   system.start_worker("w1");
-  CHECK(exit_of(system.worker()) == exit_code(Errc::BadRequest));
+  CHECK(exit_status_of(system.worker()) == exit_code(Errc::BadRequest));
   CHECK(system.worker_log().find(hint) != std::string::npos);
 }
 

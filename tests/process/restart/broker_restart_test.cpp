@@ -199,7 +199,7 @@ TEST_CASE("restart: a worker that does not resume within the grace is killed and
 
   fixture.restart_broker();
 
-  CHECK(exit_of(fixture.system.worker()) == 128 + SIGKILL);
+  CHECK(exit_status_of(fixture.system.worker()) == 128 + SIGKILL);
   CHECK(fixture.system.eventually_fenced(lease));
   CHECK(fixture.system.lease(lease).reason == RevokeReason::WorkerGone);
   CHECK(cat->finish() != 0);

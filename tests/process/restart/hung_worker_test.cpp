@@ -38,7 +38,7 @@ TEST_CASE("hung worker: its tenant rebinds to another worker without losing a to
 
   CHECK(cat->finish() == 0);
   CHECK((cat->record().tokens == alone));
-  CHECK(exit_of(system.worker("w1")) == 128 + SIGKILL);
+  CHECK(exit_status_of(system.worker("w1")) == 128 + SIGKILL);
   CHECK(system.eventually_fenced(lease));
   CHECK(system.lease(lease).reason == RevokeReason::WorkerHung);
   CHECK(system.pool_is_fully_free());
@@ -73,7 +73,7 @@ TEST_CASE("hung worker: a worker that hangs while it resumes is killed and its t
     fixture.restart_broker();
     fixture.system.start_ready_worker("w2");
 
-    CHECK(exit_of(fixture.system.worker("w3")) == 128 + SIGKILL);
+    CHECK(exit_status_of(fixture.system.worker("w3")) == 128 + SIGKILL);
     CHECK(cat->finish() == 0);
     CHECK((cat->record().tokens == alone));
     CHECK(fixture.system.eventually_fenced(lease));
@@ -85,7 +85,7 @@ TEST_CASE("hung worker: a worker that hangs while it attaches is killed and its 
   System system({.broker_arguments = {"--worker-timeout-ms", "2000"}, .start_worker = false});
   system.start_worker("w1", "worker.attached:stop");
 
-  CHECK(exit_of(system.worker("w1")) == 128 + SIGKILL);
+  CHECK(exit_status_of(system.worker("w1")) == 128 + SIGKILL);
 
   system.start_worker("w1");
   CHECK(eventually([&] { return system.worker_is_ready("w1"); }));

@@ -34,7 +34,7 @@ TEST_CASE("no store: an old worker may not resume and exits when its leases expi
   fixture.restart_broker([&] { fixture.store.drop_all(); });
 
   CHECK(ann->finish() == 0);  // finishes within its deadline
-  CHECK(exit_of(fixture.system.worker()) == exit_code(Errc::BrokerLost));
+  CHECK(exit_status_of(fixture.system.worker()) == exit_code(Errc::BrokerLost));
   CHECK(fixture.system.pool_is_fully_free());
   fixture.system.start_ready_worker("w2");
   CHECK(fixture.system.undisturbed(kAnn).size() == kAnn.max_tokens);

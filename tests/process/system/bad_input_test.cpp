@@ -244,7 +244,7 @@ TEST_CASE("bad input: a socket in use, an invalid model and a missing broker are
     auto child =
         Child::start({.argv = argv, .log_path = (system.directory() / "extra.log").string()});
     REQUIRE(child);
-    return exit_of(*child);
+    return exit_status_of(*child);
   };
   const std::string own_source = source_dir() + "/CMakeLists.txt";
   const std::string nowhere = system.directory() / "none.sock";

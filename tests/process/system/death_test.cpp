@@ -149,7 +149,7 @@ TEST_CASE("a worker that stays stopped is killed, and everything it held is fenc
   REQUIRE(system.brokerctl({"revoke", to_string(lease)}) == 0);
 
   // A stopped worker never unmaps the fenced memory.
-  CHECK(exit_of(system.worker()) == 128 + SIGKILL);
+  CHECK(exit_status_of(system.worker()) == 128 + SIGKILL);
   CHECK(eventually([&] { return system.status().leases_live == 0; }));
   CHECK(system.eventually_fenced(lease));
   CHECK(system.pool_is_fully_free());
@@ -167,7 +167,7 @@ TEST_CASE("without a broker a lease ends at its deadline") {
   CHECK(cat->record().tokens.size() < alone.size());
   CHECK(is_prefix(cat->record().tokens, alone));
   // The worker exits after its last lease ended, and logs the reason.
-  CHECK(exit_of(slow.worker()) == exit_code(Errc::BrokerLost));
+  CHECK(exit_status_of(slow.worker()) == exit_code(Errc::BrokerLost));
 }
 
 TEST_CASE("a broker that stops on SIGTERM revokes all leases and every tenant is notified") {
@@ -182,7 +182,7 @@ TEST_CASE("a broker that stops on SIGTERM revokes all leases and every tenant is
 
   CHECK(cat->finish() == exit_code(Errc::LeaseRevoked));
   CHECK(bob->finish() == exit_code(Errc::LeaseRevoked));
-  CHECK(exit_of(system.broker()) == 0);
+  CHECK(exit_status_of(system.broker()) == 0);
 }
 
 TEST_CASE("a kill at any named point of a worker leaks nothing") {

@@ -100,7 +100,7 @@ void revoke_part(System& system, const std::string& part, bool by_name) {
   Child revoking = start_revoking(system, lease, revoke);
 
   REQUIRE(system.eventually_fenced(lease));
-  CHECK(exit_of(revoking) == 0);
+  CHECK(exit_status_of(revoking) == 0);
   CHECK(system.brokerctl({"revoke", "--part", part + ".x"}) == exit_code(Errc::UnknownLease));
   CHECK(ann->finish() == 0);
   CHECK(bob->finish() == 0);

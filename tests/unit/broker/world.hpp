@@ -149,7 +149,11 @@ class World {
   void perform(const effect::ReplyWhenJournaled& effect);
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::Warn& effect);
-  void perform(const auto&) {}  ///< Only recorded.
+  // Only recorded:
+  void perform(const effect::ResumeWorker&) {}
+  void perform(const effect::PunchExtents&) {}
+  void perform(const effect::CloseRegion&) {}
+  void perform(const effect::KillWorker&) {}
 
  private:
   World(Recovered recovered, World& before, bool table_kept);

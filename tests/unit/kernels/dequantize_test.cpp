@@ -44,7 +44,7 @@ bool same(float a, float b) {
          (std::isnan(a) && std::isnan(b));
 }
 
-std::ptrdiff_t first_difference(const std::vector<float>& a, const std::vector<float>& b) {
+std::ptrdiff_t first_unequal_value(const std::vector<float>& a, const std::vector<float>& b) {
   const auto at = std::ranges::mismatch(a, b, same);
   return at.in1 == a.end() ? -1 : at.in1 - a.begin();
 }
@@ -73,7 +73,7 @@ TEST_CASE("dequantize: every type matches its published formula, rounded once, f
     std::vector<float> expected(n);
     std::ranges::transform(plain, expected.begin(), [](double v) { return static_cast<float>(v); });
     const auto values = dequantized(type, bytes, n);
-    const std::ptrdiff_t at = first_difference(values, expected);
+    const std::ptrdiff_t at = first_unequal_value(values, expected);
     CAPTURE(name(type), n, at);
     REQUIRE(at == -1);
   }
@@ -91,7 +91,7 @@ TEST_CASE("dequantize: AVX2 gives the oracle's bits for every type and for any b
     const auto bytes = random_blocks(random, type, blocks);
     std::vector<float> fast(n);
     avx2::dequantize_row(type, bytes.data(), fast.data(), n);
-    const std::ptrdiff_t at = first_difference(fast, dequantized(type, bytes, n));
+    const std::ptrdiff_t at = first_unequal_value(fast, dequantized(type, bytes, n));
     CAPTURE(name(type), n, at);
     REQUIRE(at == -1);
   }

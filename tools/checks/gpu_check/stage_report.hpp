@@ -52,7 +52,8 @@ class StageReport {
   /// A feature that the machine may lack; unknown if `tried` failed.
   template <class T>
   void supported(std::string what, const Result<T>& tried) {
-    tried ? require(std::move(what), true) : unknown(std::move(what), tried.error().detail);
+    if (tried) return require(std::move(what), true);
+    unknown(std::move(what), tried.error().detail);
   }
   /// A check that ended with an error.
   void failed(std::string what, const Error& error);

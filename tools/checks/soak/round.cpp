@@ -61,7 +61,12 @@ class Round {
         return to_lease(action, wire::LeaseScope::Tenant, true);
       case ScriptActionKind::RevokeWeights:
         return to_lease(action, wire::LeaseScope::Engine, false);
-      default:
+      case ScriptActionKind::KillTenant:
+      case ScriptActionKind::KillWorker:
+      case ScriptActionKind::KillBroker:
+      case ScriptActionKind::StopTenant:
+      case ScriptActionKind::StopWorker:
+      case ScriptActionKind::StopBroker:
         break;
     }
     ProcessSlot* const slot = process_for(action);
@@ -86,9 +91,15 @@ class Round {
       case ScriptActionKind::KillWorker:
       case ScriptActionKind::StopWorker:
         return &workers[action.which % workers.size()].process;
-      default:
+      case ScriptActionKind::KillBroker:
+      case ScriptActionKind::StopBroker:
         return supervisor_.all_workers_ready() ? &supervisor_.broker() : nullptr;
+      case ScriptActionKind::RevokeLease:
+      case ScriptActionKind::DrainLease:
+      case ScriptActionKind::RevokeWeights:
+        return nullptr;
     }
+    return nullptr;
   }
 
   bool to_lease(const ScriptAction& action, wire::LeaseScope scope, bool drain) {

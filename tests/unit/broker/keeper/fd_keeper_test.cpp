@@ -96,7 +96,7 @@ TEST_CASE("fd store: damaged variables are an error") {
   CHECK(damaged.status == exit_code(Errc::SystemError));
 }
 
-TEST_CASE("fd store: without a service manager keeping does nothing") {
+TEST_CASE("fd store: without a service manager keeping is not an error") {
   ::unsetenv("NOTIFY_SOCKET");
   FdKeeper fd_store;
   CHECK(fd_store.keep("table", file_holding("x")));

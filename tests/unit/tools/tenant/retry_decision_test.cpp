@@ -43,7 +43,6 @@ TEST_CASE("retry decision: without rebind every other end is final and typed") {
       GENERATE(table<std::string, Errc>({{"Revoked", Errc::LeaseRevoked},
                                          {"LeaseFenced", Errc::LeaseFenced},
                                          {"DeadlineExceeded", Errc::TimedOut},
-                                         {"Preempted", Errc::OutOfBlocks},
                                          {"EngineError", Errc::EngineDecodeFailed},
                                          {"QueueFull", Errc::QueueFull},
                                          {"Nonsense", Errc::MalformedMessage}}));

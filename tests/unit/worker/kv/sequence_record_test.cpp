@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::uint32_t kContext = 128;
 constexpr std::size_t kNumberInSlot = offsetof(RecordSlot, number);
+// Other processes read records: a new layout needs a new kRecordVersion.
+static_assert(kSlotsOffset == 256 && kNumberInSlot == 40);
 
 SamplingParams sampling() {
   return {.temperature = 0.5f,

@@ -30,10 +30,10 @@ std::uint32_t height_of(const ArgumentExpressions& arguments) {
 Result<ExpressionPtr> ExpressionParser::expression(ExpressionForm allowed) {
   const Nesting nesting = tokens_.nest();
   TRY(tokens_.check_nesting());
-  ExpressionPtr value = TRY(logical(false));
+  ExpressionPtr value = TRY(disjunction());
   while (allowed == ExpressionForm::Conditional && tokens_.at_name("if")) {
     const int line = tokens_.take().line;
-    ExpressionPtr condition = TRY(logical(false));
+    ExpressionPtr condition = TRY(disjunction());
     ExpressionPtr otherwise;
     if (tokens_.skip_name("else")) otherwise = TRY(expression());
     const auto height = std::max({height_of(value), height_of(condition), height_of(otherwise)});

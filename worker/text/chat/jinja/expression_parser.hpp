@@ -41,7 +41,8 @@ class ExpressionParser {
   /// The arguments of a call, including both brackets.
   Result<ArgumentExpressions> arguments();
   Result<FilterCall> filter_name_and_arguments();
-  /// Operands of `and`, or of `or`, which are chains of `and`.
+  Result<ExpressionPtr> disjunction() { return logical(false); }
+  /// A chain of `and`, or of `or` whose operands are such chains.
   Result<ExpressionPtr> logical(bool is_and);
   Result<ExpressionPtr> negation();
 

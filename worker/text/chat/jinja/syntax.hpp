@@ -1,5 +1,5 @@
-/// The syntax tree of a template, and its parser. Immutable, so any number of threads may evaluate
-/// it.
+/// The syntax tree of a template, and its parser. The tree is immutable, so any number of threads
+/// may evaluate it.
 #pragma once
 
 #include <memory>
