@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "ipc/cuda/context.hpp"
@@ -76,7 +77,12 @@ class Buffer {
   }
   static Result<Buffer> allocate(const Context& context, std::size_t size_bytes);
 
-  std::byte* data() const { return reinterpret_cast<std::byte*>(memory_.get()); }
+  std::byte* data() const {
+    if constexpr (std::is_pointer_v<Address>)
+      return static_cast<std::byte*>(memory_.get());
+    else
+      return device_pointer<>(memory_.get());
+  }
   std::size_t size_bytes() const { return size_bytes_; }
 
  private:
