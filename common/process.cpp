@@ -106,6 +106,10 @@ void request_short_time_slice(std::chrono::microseconds time_slice) {
   (void)::syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
+void set_thread_name(const char* name) {
+  (void)::prctl(PR_SET_NAME, name);
+}
+
 bool is_real_time_process() {
   const int policy = ::sched_getscheduler(::getpid()) & ~SCHED_RESET_ON_FORK;
   return policy == SCHED_FIFO || policy == SCHED_RR || policy == SCHED_DEADLINE;

@@ -47,6 +47,10 @@ inline constexpr std::chrono::microseconds kMinTimeSlice{100};
 /// Source: sched_setattr(2), sched_runtime of SCHED_OTHER.
 void request_short_time_slice(std::chrono::microseconds time_slice = kMinTimeSlice);
 
+/// Names the calling thread as `ps -L`, `top -H` and /proc show it. The first thread keeps the
+/// program's name. Precondition: at most 15 bytes. Source: prctl(2), PR_SET_NAME.
+void set_thread_name(const char* name);
+
 /// True when the process's first thread has a real-time scheduling class.
 bool is_real_time_process();
 

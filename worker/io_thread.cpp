@@ -9,6 +9,7 @@ namespace leasehold {
 
 void IoThread::start() {
   thread_ = std::thread([this] {
+    set_thread_name("io");
     request_short_time_slice();
     io_.run();
   });

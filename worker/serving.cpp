@@ -17,7 +17,12 @@ constexpr int kMaxCloseWaits = 200;
 Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
   const Attachment& attachment = deps.broker->attachment();
   // The mapper yields to the other threads: a typed end is more urgent than a grant.
-  boost::asio::post(mapper_, [] { use_batch_scheduling(); });
+  boost::asio::post(mapper_, [] {
+    set_thread_name("mapper");
+    use_batch_scheduling();
+  });
+  boost::asio::post(unmapper_, [] { set_thread_name("unmapper"); });
+  boost::asio::post(parser_, [] { set_thread_name("parser"); });
   leases_.emplace(LeaseService::Dependencies{
       .io = deps.io,
       .mapper = mapper_.get_executor(),

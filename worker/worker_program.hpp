@@ -1,8 +1,9 @@
-/// A worker process, from its first call to the broker to its last step. Its threads:
+/// A worker process, from its first call to the broker to its last step. Its threads, which have
+/// these names in `ps -L`, except that the first has the program's:
 ///
 ///   main       attaches, loads, then runs the engine; thread 0 of the backend
 ///   compute    threads 1 … n-1 of the backend
-///   I/O        the sockets of the broker and the tenants
+///   io         the sockets of the broker and the tenants
 ///   mapper     maps and prefaults granted extents
 ///   unmapper   unmaps fenced leases
 ///   parser     parses tenants' requests: templates, tokens, grammars

@@ -1,5 +1,7 @@
 #include "broker/journal/checkpointer.hpp"
 
+#include "common/process.hpp"
+
 namespace leasehold::journal {
 
 Result<std::unique_ptr<Checkpointer>> Checkpointer::start(const std::string& database_path) {
@@ -19,6 +21,7 @@ void Checkpointer::wake() {
 }
 
 void Checkpointer::work(const std::stop_token& stop) {
+  set_thread_name("checkpointer");
   while (!stop.stop_requested()) {
     std::unique_lock lock(mutex_);
     woken_.wait(lock, stop, [this] { return wanted_; });

@@ -5,8 +5,13 @@
 #include <boost/asio/post.hpp>
 
 #include "common/fault_point.hpp"
+#include "common/process.hpp"
 
 namespace leasehold {
+
+HostMemory::HostMemory(boost::asio::io_context& io, MemoryStore& store) : io_(io), store_(store) {
+  boost::asio::post(scrubber_, [] { set_thread_name("scrubber"); });
+}
 
 void HostMemory::lend(std::vector<ExtentId> extents, std::size_t size_bytes, OnFds on_fds) {
   on_fds(store_.extents_for_worker(extents, size_bytes));

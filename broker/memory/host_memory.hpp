@@ -15,7 +15,7 @@ namespace leasehold {
 
 class HostMemory final : public LentMemory {
  public:
-  HostMemory(boost::asio::io_context& io, MemoryStore& store) : io_(io), store_(store) {}
+  HostMemory(boost::asio::io_context& io, MemoryStore& store);
   /// Finishes all queued punches first, because a worker may keep its mappings after the broker
   /// ends.
   ~HostMemory() override { scrubber_.join(); }

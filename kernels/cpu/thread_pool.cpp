@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "common/expects.hpp"
+#include "common/process.hpp"
 
 namespace leasehold {
 namespace {
@@ -102,6 +103,7 @@ bool ThreadPool::join(std::uint32_t launch) {
 }
 
 void ThreadPool::worker_loop(std::uint32_t thread) {
+  set_thread_name("compute");
   std::uint32_t seen = 0;
   for (;;) {
     seen = wait_for_launch(seen);

@@ -39,6 +39,7 @@ DeadlineWatcher::~DeadlineWatcher() {
 }
 
 void DeadlineWatcher::watch(const std::stop_token& stop) {
+  set_thread_name("watcher");
   request_short_time_slice();
   while (!stop.stop_requested()) {
     deps_.running_requests->stop_due([this](const RunningRequest& running_request) {

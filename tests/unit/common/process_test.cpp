@@ -141,3 +141,12 @@ TEST_CASE("process: use_batch_scheduling sets SCHED_BATCH and a higher nice valu
   }).join();
   CHECK(own_nice() == before);
 }
+
+TEST_CASE("process: a thread has the name that it took") {
+  std::string name(16, '\0');
+  std::jthread([&name] {
+    set_thread_name("unmapper");
+    ::pthread_getname_np(::pthread_self(), name.data(), name.size());
+  }).join();
+  CHECK(name.c_str() == std::string("unmapper"));
+}
