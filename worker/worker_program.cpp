@@ -62,7 +62,7 @@ class WorkerProgram {
   std::optional<events::EventFile> step_log_;
   std::unique_ptr<BrokerSession> broker_;
   std::optional<RevocationReporter> revocation_reporter_;
-  std::optional<ThreadGate> commit_gate_;
+  std::optional<ThreadGate> engine_gate_;
   std::unique_ptr<WeightsSource> weights_source_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<EngineLoop> loop_;
@@ -137,13 +137,13 @@ Result<void> WorkerProgram::build_engine() {
   compute_ = std::make_unique<Compute>(
       TRY(make_compute(options_, attachment,
                        Engine::backend_limits(model_.config, SchedulerLimits{}), dependencies)));
-  commit_gate_.emplace(make_gates(dependencies, options_.threads, 1).front());
+  engine_gate_.emplace(make_gates(dependencies, options_.threads, 1).front());
   engine_ = std::make_unique<Engine>(
       EngineConfig{.model = model_.config, .kv_type = options_.kv_type, .limits = {}},
       Engine::Dependencies{.backend = compute_->backend.get(),
                            .table = &attachment.table,
                            .running_requests = &running_requests_,
-                           .commit_gate = &*commit_gate_,
+                           .engine_gate = &*engine_gate_,
                            .observer = &*revocation_reporter_,
                            .clock = &clock_,
                            .broker_disconnected = &broker_->is_disconnected(),

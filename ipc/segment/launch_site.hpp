@@ -35,6 +35,7 @@ enum class LaunchSite : std::uint8_t {
   FfnDown,
   OutputNorm,
   LmHead,
+  Sampling,
   Commit,
 };
 
@@ -48,7 +49,8 @@ constexpr std::string_view name(LaunchSite site) {
       "attention_merge", "attention_output", "ffn_norm",       "expert_router",
       "expert_routing",  "expert_gate",      "expert_up",      "expert_down",
       "expert_sum",      "ffn_gate",         "ffn_up",         "swiglu",
-      "ffn_down",        "output_norm",      "lm_head",        "commit"};
+      "ffn_down",        "output_norm",      "lm_head",        "sampling",
+      "commit"};
   return kNames[static_cast<unsigned>(site)];
 }
 

@@ -118,7 +118,7 @@ TEST_CASE(
     scenario.begin();
     REQUIRE(scenario.watched_step(units - (in_commit ? 1 : 2),
                                   [&] { scenario.rig.revoke(scenario.lease(kVictim)); }));
-    REQUIRE(scenario.watch.units()[units - 2].site == LaunchSite::LmHead);
+    REQUIRE(scenario.watch.units()[units - 2].site == LaunchSite::Sampling);
     REQUIRE(scenario.outcome(kVictim).tokens.size() == (in_commit ? 3 : 2));
     REQUIRE(scenario.rig.early_completions().size() == (in_commit ? 0 : 1));
     scenario.rig.run();
@@ -126,6 +126,25 @@ TEST_CASE(
     REQUIRE(scenario.outcome(kVictim).completions[0].emitted_tokens == (in_commit ? 3 : 2));
     scenario.end();
   }
+}
+
+TEST_CASE(
+    "typed ends: each row is sampled in a unit of its own, and a revoked row is not sampled") {
+  FourTenants scenario({.threads = 1});
+  const auto units = scenario.run_undisturbed().units;
+  const auto first = std::ranges::find(units, LaunchSite::Sampling, &WatchedUnit::site);
+  REQUIRE(std::ranges::count(units, LaunchSite::Sampling, &WatchedUnit::site) ==
+          FourTenants::kTenants);
+  scenario.begin();
+  REQUIRE(scenario.watched_step(static_cast<std::size_t>(first - units.begin()),
+                                [&] { scenario.rig.revoke(scenario.lease(kVictim)); }));
+  const auto watched = scenario.watch.units();
+  REQUIRE(std::ranges::count_if(watched, [](const WatchedUnit& unit) {
+            return unit.site == LaunchSite::Sampling && (unit.live & kVictimBit) != 0;
+          }) == 1);  // the unit of the act
+  REQUIRE(scenario.watch.units_after_act(kVictimBit).empty());
+  REQUIRE(scenario.outcome(kVictim).completions.size() == 1);
+  scenario.end();
 }
 
 TEST_CASE("typed ends: after a sequence ended early no logits are left to read") {

@@ -38,7 +38,7 @@ void EngineRig::load_model() {
   plan_ = make_weights_plan(required(make_weights_layout(file, config_)), options_.weights_scope);
   tokenizer_ = std::make_unique<Tokenizer>(required(Tokenizer::from_metadata(file)));
   backend_ = make_backend();
-  commit_gate_ =
+  engine_gate_ =
       std::make_unique<ThreadGate>(make_gates(gate_dependencies(), kMaxGateThreads - 1, 1).front());
   for (const WeightsPart& part : plan_.parts) load_part(file, part);
   engine_ = std::make_unique<Engine>(
@@ -46,7 +46,7 @@ void EngineRig::load_model() {
       Engine::Dependencies{.backend = backend_.get(),
                            .table = &reader_,
                            .running_requests = &running_requests_,
-                           .commit_gate = commit_gate_.get(),
+                           .engine_gate = engine_gate_.get(),
                            .observer = this,
                            .clock = &clock_,
                            .broker_disconnected = &broker_disconnected_,

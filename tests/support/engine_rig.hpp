@@ -149,7 +149,7 @@ class EngineRig : public RevocationObserver {
   mutable std::vector<std::shared_ptr<void>> weights_registration_;
   std::map<LeaseId, std::vector<std::shared_ptr<void>>> extents_registration_;
   std::unique_ptr<Backend> backend_;
-  std::unique_ptr<ThreadGate> commit_gate_;
+  std::unique_ptr<ThreadGate> engine_gate_;
   std::unique_ptr<Engine> engine_;
   std::vector<LeaseId> engine_leases_;  // [parts]
   std::uint32_t next_slot_ = 0;

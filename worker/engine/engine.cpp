@@ -228,15 +228,21 @@ void Engine::add_parts(StepPlan& plan, StepBatch& batch) {
 
 // ----------------------------------------------------------------------------------------- commit
 
+/// One unit per row: with a large vocabulary a row takes longer than any other unit of the step.
 void Engine::sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live) {
   drawn_.assign(plan.parts.size(), std::nullopt);
   last_logits_.clear();
   for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
     const auto logits = batch.logit_index(i);
     if (!logits || (live >> i & 1) == 0) continue;
-    Sequence& sequence = *plan.parts[i].sequence;
-    drawn_[i] = draw(sequence, *logits);
-    last_logits_[sequence.request.engine_request_id] = *logits;
+    const auto draw_if_live = [&](const LaunchPermit& permit) {
+      if (!permit.is_live(i)) return;
+      Sequence& sequence = *plan.parts[i].sequence;
+      drawn_[i] = draw(sequence, *logits);
+      last_logits_[sequence.request.engine_request_id] = *logits;
+    };
+    deps_.engine_gate->run(batch.gates(), {LaunchSite::Sampling, 0, Touches::WeightsAndScratch},
+                           draw_if_live);
   }
 }
 
@@ -307,7 +313,7 @@ SequenceMask Engine::decide(const StepPlan& plan, const StepBatch& batch) {
     }
     deps_.backend->write(permit, record_pieces_.pieces());
   };
-  const SequenceMask decided = deps_.commit_gate->run(
+  const SequenceMask decided = deps_.engine_gate->run(
       batch.gates(), {LaunchSite::Commit, 0, Touches::TenantMemory}, write_records);
   fault_point(FaultSite::WorkerCommitAfterRecord);
   return decided;

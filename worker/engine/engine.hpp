@@ -52,7 +52,7 @@ class Engine {
     Backend* backend = nullptr;
     const TableReader* table = nullptr;
     RunningRequests* running_requests = nullptr;
-    ThreadGate* commit_gate = nullptr;  ///< Of the engine thread alone.
+    ThreadGate* engine_gate = nullptr;  ///< Of the engine thread alone.
     RevocationObserver* observer = nullptr;
     const Clock* clock = nullptr;
     /// True while the broker is disconnected and cannot renew a lease.
