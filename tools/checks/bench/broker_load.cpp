@@ -8,6 +8,7 @@
 #include "common/clock.hpp"
 #include "tools/checks/bench/holders.hpp"
 #include "tools/checks/bench/light_worker.hpp"
+#include "tools/checks/bench/run_queue.hpp"
 #include "tools/checks/bench/system.hpp"
 
 namespace leasehold::bench {
@@ -115,7 +116,7 @@ Result<std::vector<MassRound>> measure_mass_revocation(const std::string& bin_di
   return rounds;
 }
 
-Result<double> measure_cycles_per_second(const std::string& bin_dir, std::uint32_t cycles) {
+Result<CycleRate> measure_cycle_rate(const std::string& bin_dir, std::uint32_t cycles) {
   auto system = TRY(System::start(broker_only(bin_dir, 256)));
   TRY(system->admit(kTenant));
   const auto worker = TRY(LightWorker::attach(system->broker_socket()));
@@ -125,11 +126,17 @@ Result<double> measure_cycles_per_second(const std::string& bin_dir, std::uint32
                       .in_flight = kCyclesInFlight};
   TRY(cycle_leases(holder));  // warms up
   holder.count = cycles;
+  const auto broker_ran_ns = [&system] {
+    return sum_of(run_queues_of(system->broker_pid())).ran_ns;
+  };
   const SystemClock clock;
   const TimePoint begin = clock.now();
+  const std::uint64_t ran_before = broker_ran_ns();
   TRY(cycle_leases(holder));
   TRY(await_all_free(*system));
-  return cycles / (ms(clock.now() - begin) / 1e3);
+  return CycleRate{
+      .per_second = cycles / (ms(clock.now() - begin) / 1e3),
+      .broker_cpu_us = static_cast<double>(broker_ran_ns() - ran_before) / 1e3 / cycles};
 }
 
 }  // namespace leasehold::bench

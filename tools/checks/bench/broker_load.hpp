@@ -18,8 +18,13 @@ struct MassRound {
 Result<std::vector<MassRound>> measure_mass_revocation(const std::string& bin_dir,
                                                        std::uint32_t leases);
 
+struct CycleRate {
+  double per_second = 0;
+  double broker_cpu_us = 0;  ///< CPU time of the broker's threads per cycle.
+};
+
 /// acquire → release → fence → scrub → free, one extent of 2 MiB per lease. The time ends when all
 /// memory is free.
-Result<double> measure_cycles_per_second(const std::string& bin_dir, std::uint32_t cycles);
+Result<CycleRate> measure_cycle_rate(const std::string& bin_dir, std::uint32_t cycles);
 
 }  // namespace leasehold::bench

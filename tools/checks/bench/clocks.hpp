@@ -27,16 +27,21 @@ struct ClockSetup {
 };
 
 /// In µs from the flip. -1: did not happen, such as t_refuse of a tenant between two requests.
-struct ClockSample {
-  LeaseId lease;
-  TimePoint ended;  ///< The holder read the typed end. Zero: no request was running.
+struct ClockTimes {
   double refuse_us = -1;
   double handed_us = -1;
   double error_us = -1;
   double quiet_us = -1;
   double reuse_us = -1;
-  std::string site;             ///< Launch site of the refused unit, e.g. "lm_head".
-  double engine_waited_us = 0;  ///< Time the engine's thread was ready but had no core.
+};
+
+struct ClockSample {
+  LeaseId lease;
+  TimePoint ended;  ///< The holder read the typed end. Zero: no request was running.
+  ClockTimes times;
+  /// How long the threads that a clock passes through were ready but had no core, during the flip.
+  ClockTimes run_queue_delay;
+  std::string site;  ///< Launch site of the refused unit, e.g. "lm_head".
 };
 
 struct ClockRun {
@@ -51,8 +56,9 @@ struct ClockRun {
 /// Errors: those of System; TimedOut when tenants do not run or a request does not end.
 Result<ClockRun> measure_clocks(const ClockSetup& setup);
 
-/// Values of one clock over all samples that have it. `undisturbed` keeps only samples during which
-/// the engine's thread always had a core.
-std::vector<double> values_of(const ClockRun& run, double ClockSample::* clock, bool undisturbed);
+/// Values of one clock over all samples that have it, with or without the sample's run-queue delay.
+/// Without it, what is left is the system's own work and the kernel's wake-ups; at least 0.
+std::vector<double> values_of(const ClockRun& run, double ClockTimes::* clock,
+                              bool with_run_queue_delay);
 
 }  // namespace leasehold::bench

@@ -24,9 +24,14 @@ Result<Limit> parse_limit(const Json& entry) {
   const auto name = entry.find("name");
   if (name == entry.end() || !name->is_string()) return refuse("expected a \"name\"");
   for (const auto& [key, value] : entry.items()) {
-    if (key != "name" && key != "max" && key != "min") return refuse("unknown key");
+    if (key != "name" && key != "per" && key != "max" && key != "min") return refuse("unknown key");
   }
-  Limit limit{name->get<std::string>(), number_of(entry, "max"), number_of(entry, "min")};
+  const auto per = entry.find("per");
+  if (per != entry.end() && !per->is_string()) return refuse("expected a string as \"per\"");
+  Limit limit{.name = name->get<std::string>(),
+              .per = per == entry.end() ? "" : per->get<std::string>(),
+              .max = number_of(entry, "max"),
+              .min = number_of(entry, "min")};
   if (!limit.max && !limit.min) return refuse("expected a number as \"max\" or \"min\"");
   return limit;
 }
@@ -44,6 +49,14 @@ std::optional<double> value_at(const Json& report, const std::string& name) {
   return node->get<double>();
 }
 
+std::optional<double> value_of(const Json& report, const Limit& limit) {
+  const auto value = value_at(report, limit.name);
+  if (!value || limit.per.empty()) return value;
+  const auto divisor = value_at(report, limit.per);
+  if (!divisor || *divisor <= 0) return std::nullopt;
+  return *value / *divisor;
+}
+
 }  // namespace
 
 Result<std::vector<Limit>> parse_limits(const std::string& text) {
@@ -59,7 +72,7 @@ Result<std::vector<Limit>> parse_limits(const std::string& text) {
 std::vector<LimitCheck> check_limits(const Json& report, const std::vector<Limit>& limits) {
   std::vector<LimitCheck> checks;
   for (const Limit& limit : limits) {
-    const auto value = value_at(report, limit.name);
+    const auto value = value_of(report, limit);
     const bool ok =
         value && (!limit.max || *value <= *limit.max) && (!limit.min || *value >= *limit.min);
     checks.push_back({limit, value, ok});

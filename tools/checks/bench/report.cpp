@@ -12,23 +12,25 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr const char* kWithoutDelay = "without_run_queue_delay";
+
 struct ClockText {
-  double ClockSample::* clock;
+  double ClockTimes::* clock;
   const char* key;
   double target_us;  ///< Design target at p99; 0: none.
 };
-constexpr ClockText kClocks[] = {{&ClockSample::refuse_us, "t_refuse_us", 25},
-                                 {&ClockSample::handed_us, "t_handed_us", 0},
-                                 {&ClockSample::error_us, "t_error_us", 300},
-                                 {&ClockSample::quiet_us, "t_quiet_us", 40},
-                                 {&ClockSample::reuse_us, "t_reuse_us", 2000}};
+constexpr ClockText kClocks[] = {{&ClockTimes::refuse_us, "t_refuse_us", 25},
+                                 {&ClockTimes::handed_us, "t_handed_us", 0},
+                                 {&ClockTimes::error_us, "t_error_us", 300},
+                                 {&ClockTimes::quiet_us, "t_quiet_us", 40},
+                                 {&ClockTimes::reuse_us, "t_reuse_us", 2000}};
 
-Json four_clocks(const std::vector<const ClockRun*>& runs, bool undisturbed) {
+Json four_clocks(const std::vector<const ClockRun*>& runs, bool with_run_queue_delay) {
   Json json = Json::object();
   for (const ClockText& text : kClocks) {
     std::vector<double> values;
     for (const ClockRun* run : runs) {
-      const auto more = values_of(*run, text.clock, undisturbed);
+      const auto more = values_of(*run, text.clock, with_run_queue_delay);
       values.insert(values.end(), more.begin(), more.end());
     }
     json[text.key] = to_json(distribution_of(std::move(values)));
@@ -45,7 +47,7 @@ double waiting_share(const RunQueue& seen) {
 Json sites_json(const ClockRun& run) {
   std::map<std::string, std::vector<double>> by_site;
   for (const ClockSample& sample : run.samples) {
-    if (sample.refuse_us >= 0) by_site[sample.site].push_back(sample.refuse_us);
+    if (sample.times.refuse_us >= 0) by_site[sample.site].push_back(sample.times.refuse_us);
   }
   Json json = Json::object();
   for (auto& [site, values] : by_site) json[site] = to_json(distribution_of(std::move(values)));
@@ -53,8 +55,8 @@ Json sites_json(const ClockRun& run) {
 }
 
 Json run_json(const ClockRun& run) {
-  Json json = four_clocks({&run}, false);
-  json["undisturbed"] = four_clocks({&run}, true);
+  Json json = four_clocks({&run}, true);
+  json[kWithoutDelay] = four_clocks({&run}, false);
   json["model"] = run.setup.model;
   json["tenants"] = run.setup.tenants;
   json["threads"] = run.setup.threads;
@@ -94,8 +96,8 @@ Json clocks_json(const std::vector<ClockRun>& runs, std::uint32_t headline_threa
     if (run.setup.threads == headline_threads) headline.push_back(&run);
     each.push_back(run_json(run));
   }
-  Json json = four_clocks(headline, false);
-  json["undisturbed"] = four_clocks(headline, true);
+  Json json = four_clocks(headline, true);
+  json[kWithoutDelay] = four_clocks(headline, false);
   json["runs"] = std::move(each);
   return json;
 }
@@ -155,11 +157,11 @@ std::string report_text(const Json& report) {
       add_clock_rows(table, where, run);
     }
     add_clock_rows(table, "one core free", report);
-    add_clock_rows(table, "… undisturbed", report.at("undisturbed"));
+    add_clock_rows(table, "… without run-queue delay", report.at(kWithoutDelay));
     text += cli::render(table) + "µs from the flip.\n\n";
   }
   Json rest = report;
-  for (const char* shown : {"runs", "undisturbed", "t_refuse_us", "t_handed_us", "t_error_us",
+  for (const char* shown : {"runs", kWithoutDelay, "t_refuse_us", "t_handed_us", "t_error_us",
                             "t_quiet_us", "t_reuse_us"}) {
     rest.erase(shown);
   }
@@ -172,8 +174,10 @@ std::string limit_checks_text(const std::vector<LimitCheck>& checks) {
     return value ? fmt::format("{:.4g}", *value) : std::string("-");
   };
   for (const LimitCheck& check : checks) {
-    table.rows.push_back({check.limit.name, number(check.value), number(check.limit.min),
-                          number(check.limit.max), check.ok ? "ok" : "NOT OK"});
+    const std::string& per = check.limit.per;
+    table.rows.push_back({check.limit.name + (per.empty() ? "" : " / " + per), number(check.value),
+                          number(check.limit.min), number(check.limit.max),
+                          check.ok ? "ok" : "NOT OK"});
   }
   return cli::render(table);
 }
@@ -186,7 +190,7 @@ std::vector<Panel> clock_panels(const std::vector<ClockRun>& runs) {
                               run.setup.threads);
     panel.curves.resize(std::size(kClocks));
     for (std::size_t i = 0; i < std::size(kClocks); ++i) {
-      const auto more = values_of(run, kClocks[i].clock, false);
+      const auto more = values_of(run, kClocks[i].clock, true);
       auto& curve = panel.curves[i];
       curve.name = std::string(kClocks[i].key).substr(0, std::string(kClocks[i].key).size() - 3);
       curve.target_us = kClocks[i].target_us;

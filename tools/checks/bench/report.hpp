@@ -17,8 +17,8 @@ namespace leasehold::bench {
 
 nlohmann::json to_json(const Distribution& distribution);
 
-/// "t_refuse_us" … over all runs with `headline_threads` compute threads, the same in "undisturbed"
-/// over samples in which the engine's thread always had a core, and every run in "runs".
+/// "t_refuse_us" … over all runs with `headline_threads` compute threads, the same in
+/// "without_run_queue_delay", and every run in "runs".
 nlohmann::json clocks_json(const std::vector<ClockRun>& runs, std::uint32_t headline_threads);
 nlohmann::json storm_json(const StormResult& storm);
 nlohmann::json mass_json(const std::vector<MassRound>& rounds, std::uint32_t leases);

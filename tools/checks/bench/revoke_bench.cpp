@@ -54,9 +54,9 @@ std::vector<ClockSetup> Bench::clock_setups() const {
     std::string name, path;
     std::uint32_t samples;
   };
-  std::vector<Shape> shapes = {{"demo", config_.demo_model, config_.quick ? 100u : 500u}};
+  std::vector<Shape> shapes = {{"demo", config_.demo_model, config_.quick ? 600u : 1000u}};
   if (!config_.large_model.empty()) {
-    shapes.push_back({"0.5b", config_.large_model, config_.quick ? 30u : 200u});
+    shapes.push_back({"0.5b", config_.large_model, config_.quick ? 60u : 200u});
   }
   std::set<std::uint32_t> thread_counts = {threads_leaving_a_core()};
   if (!config_.quick) thread_counts.insert(cores());
@@ -127,7 +127,8 @@ Result<void> Bench::mass() {
 Result<void> Bench::cycles() {
   progress_("cycles: acquire, fence, free");
   const std::uint32_t cycles = config_.quick ? 2'000 : 20'000;
-  report.json["cycles_per_s"] = TRY(measure_cycles_per_second(config_.bin_dir, cycles));
+  const CycleRate rate = TRY(measure_cycle_rate(config_.bin_dir, cycles));
+  report.json["cycles"] = {{"per_s", rate.per_second}, {"broker_cpu_us", rate.broker_cpu_us}};
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -27,21 +28,42 @@ Result<RunQueue> parse_schedstat(std::string_view text) {
               fmt::format("schedstat must have three numbers, but is \"{}\"", text));
 }
 
-RunQueue run_queue_of_thread(pid_t process, pid_t thread) {
-  const auto seen =
-      parse_schedstat(read_text(fmt::format("/proc/{}/task/{}/schedstat", process, thread)));
-  return seen.value_or(RunQueue{});
-}
-
-RunQueue run_queue_of_process(pid_t process) {
-  RunQueue sum;
+ThreadRunQueues run_queues_of(pid_t process) {
+  ThreadRunQueues threads;
   std::error_code gone;
   for (const auto& task :
        std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
     const auto seen = parse_schedstat(read_text(task.path() / "schedstat"));
-    if (!seen) continue;
+    if (!seen) continue;  // the thread has ended
+    std::string name = "main";
+    if (task.path().filename() != std::to_string(process)) {
+      name = read_text(task.path() / "comm");
+      name.resize(name.find_last_not_of('\n') + 1);
+    }
+    RunQueue& sum = threads[name];
     sum.ran_ns += seen->ran_ns;
     sum.waited_ns += seen->waited_ns;
+  }
+  return threads;
+}
+
+RunQueue sum_of(const ThreadRunQueues& threads) {
+  RunQueue sum;
+  for (const auto& [name, thread] : threads) {
+    sum.ran_ns += thread.ran_ns;
+    sum.waited_ns += thread.waited_ns;
+  }
+  return sum;
+}
+
+std::uint64_t waited_ns(const ThreadRunQueues& early, const ThreadRunQueues& late,
+                        std::span<const char* const> names) {
+  std::uint64_t sum = 0;
+  for (const char* name : names) {
+    const auto before = early.find(name);
+    const auto after = late.find(name);
+    if (before == early.end() || after == late.end()) continue;
+    sum += after->second.waited_ns - std::min(before->second.waited_ns, after->second.waited_ns);
   }
   return sum;
 }

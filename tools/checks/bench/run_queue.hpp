@@ -6,6 +6,9 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "common/result.hpp"
@@ -20,9 +23,16 @@ struct RunQueue {
 /// "ran waited slices" as the kernel writes it. Errors: MalformedMessage.
 Result<RunQueue> parse_schedstat(std::string_view text);
 
-/// For one thread, and the sum over the current threads of a process. Zero once it has ended.
-RunQueue run_queue_of_thread(pid_t process, pid_t thread);
-RunQueue run_queue_of_process(pid_t process);
+/// By thread name; the first thread is "main". Threads of one name are added up. Empty once the
+/// process has ended.
+using ThreadRunQueues = std::map<std::string, RunQueue>;
+ThreadRunQueues run_queues_of(pid_t process);
+
+RunQueue sum_of(const ThreadRunQueues& threads);
+
+/// How long the named threads waited between two snapshots of their process.
+std::uint64_t waited_ns(const ThreadRunQueues& early, const ThreadRunQueues& late,
+                        std::span<const char* const> names);
 
 /// The one-minute load average; -1 when it cannot be read.
 double load_average();

@@ -183,6 +183,7 @@ struct TenantPool::State {
       boost::asio::post(io, [client = clients.back()] { client->acquire(); });
     }
     thread = std::thread([this] {
+      set_thread_name(TenantPool::kThreadName);
       request_short_time_slice();
       io.run();
     });

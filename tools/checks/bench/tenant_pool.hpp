@@ -29,6 +29,8 @@ struct LeaseEnd {
 
 class TenantPool {
  public:
+  static constexpr const char* kThreadName = "bench-tenants";
+
   explicit TenantPool(TenantPoolConfig config);
   ~TenantPool();
   TenantPool(const TenantPool&) = delete;

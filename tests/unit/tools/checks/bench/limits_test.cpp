@@ -13,7 +13,8 @@ using namespace leasehold::bench;
 
 namespace {
 
-const nlohmann::json kReport = {{"t_refuse_us", {{"p99", 24.0}}}, {"cycles_per_s", 5100.0}};
+const nlohmann::json kReport = {
+    {"t_refuse_us", {{"p99", 24.0}}}, {"unit_us", 2.0}, {"zero", 0}, {"cycles_per_s", 5100.0}};
 
 LimitCheck judge(const std::string& limit) {
   const auto limits = parse_limits(R"({"limits":[)" + limit + "]}");
@@ -37,11 +38,19 @@ TEST_CASE("bench: a missing value is not within its limit") {
   CHECK_FALSE(judge(R"({"name":"t_refuse_us","max":1000000})").ok);
 }
 
+TEST_CASE("bench: a limit may be relative to another value of the report") {
+  CHECK(judge(R"({"name":"t_refuse_us.p99","per":"unit_us","max":12})").ok);
+  CHECK_FALSE(judge(R"({"name":"t_refuse_us.p99","per":"unit_us","max":11.9})").ok);
+  CHECK_FALSE(judge(R"({"name":"t_refuse_us.p99","per":"unit_ms","max":1e9})").ok);
+  CHECK_FALSE(judge(R"({"name":"t_refuse_us.p99","per":"zero","max":1e9})").ok);
+}
+
 TEST_CASE("bench: a malformed limits file is rejected with its entry") {
   for (const std::string text :
        {"", "[]", "{}", R"({"limits":1})", R"({"limits":[1]})", R"({"limits":[{"max":1}]})",
         R"({"limits":[{"name":"a"}]})", R"({"limits":[{"name":"a","max":"1"}]})",
-        R"({"limits":[{"name":"a","max":1,"mix":2}]})"}) {
+        R"({"limits":[{"name":"a","max":1,"mix":2}]})",
+        R"({"limits":[{"name":"a","max":1,"per":2}]})"}) {
     CAPTURE(text);
     const auto limits = parse_limits(text);
     REQUIRE_FALSE(limits);

@@ -1,8 +1,14 @@
 #include "tools/checks/bench/run_queue.hpp"
-#include "tests/support/test_paths.hpp"
 
 #include <unistd.h>
+
+#include <array>
 #include <catch2/catch.hpp>
+#include <future>
+#include <thread>
+
+#include "common/process.hpp"
+#include "tests/support/test_paths.hpp"
 
 using namespace leasehold;
 using namespace leasehold::bench;
@@ -22,6 +28,27 @@ TEST_CASE("bench: a truncated schedstat is an error") {
 
 TEST_CASE("bench: this process has run time, and a process that ended has none") {
   // The kernel counts a time slice when it ends, so a process that was never preempted has none.
-  CHECK(eventually([] { return run_queue_of_process(::getpid()).ran_ns > 0; }));
-  CHECK(run_queue_of_process(-1).ran_ns == 0);
+  CHECK(eventually([] { return run_queues_of(::getpid())["main"].ran_ns > 0; }));
+  CHECK(run_queues_of(-1).empty());
+}
+
+TEST_CASE("bench: threads of a process are told apart by name") {
+  std::promise<void> named, done;
+  std::jthread thread([&] {
+    set_thread_name("bench-test");
+    named.set_value();
+    done.get_future().wait();
+  });
+  named.get_future().wait();
+  CHECK(run_queues_of(::getpid()).contains("bench-test"));
+  done.set_value();
+}
+
+TEST_CASE("bench: the delay between two snapshots counts the named threads") {
+  const ThreadRunQueues early = {{"main", {0, 100}}, {"io", {0, 10}}, {"ended", {0, 5}}};
+  const ThreadRunQueues late = {{"main", {0, 300}}, {"io", {0, 17}}, {"new", {0, 900}}};
+  CHECK(waited_ns(early, late, std::array{"main"}) == 200);
+  CHECK(waited_ns(early, late, std::array{"main", "io"}) == 207);
+  CHECK(waited_ns(early, late, std::array{"ended", "new"}) == 0);
+  CHECK(sum_of(late).waited_ns == 1217);
 }
