@@ -1,5 +1,6 @@
 #include "worker/opened_model.hpp"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "worker/kv/sequence_record.hpp"
@@ -17,8 +18,25 @@ Result<OpenedModel> OpenedModel::open(const std::string& path, WeightsScope scop
   Result<ChatTemplate> chat = ChatTemplate::from_metadata(file);
   if (!chat)
     spdlog::warn("requests with messages will be refused reason=\"{}\"", chat.error().detail);
-  return OpenedModel{std::move(file), config, std::move(plan), std::move(tokenizer),
-                     std::move(chat)};
+  return OpenedModel{.file = std::move(file),
+                     .config = config,
+                     .plan = std::move(plan),
+                     .tokenizer = std::move(tokenizer),
+                     .chat = std::move(chat),
+                     .context_bound = config.has_sliding_window ? ContextBound::SlidingWindow
+                                                                : ContextBound::Model};
+}
+
+Result<void> OpenedModel::limit_context(std::uint32_t max_context) {
+  if (max_context == 0) return {};
+  if (max_context > config.n_context) {
+    return fail(Errc::BadRequest,
+                fmt::format("--max-context is {}, and {} holds {} tokens; use at most that",
+                            max_context, name(context_bound), config.n_context));
+  }
+  config.n_context = max_context;
+  context_bound = ContextBound::Worker;
+  return {};
 }
 
 }  // namespace leasehold

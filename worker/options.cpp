@@ -1,5 +1,7 @@
 #include "worker/options.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <map>
@@ -9,10 +11,17 @@
 #include "common/device_name.hpp"
 #include "common/ids.hpp"
 #include "common/version.hpp"
+#include "ipc/segment/gate_set.hpp"
 #include "ipc/segment/segment_layout.hpp"
+#include "worker/model/architecture_keys.hpp"
 
 namespace leasehold {
 namespace {
+
+// A GPU counts the rows of a step in 16 bits.
+constexpr std::uint32_t kMaxTokenBudget = 16'384;
+// The request pipeline holds no more, running requests included.
+constexpr std::uint32_t kMaxWaiting = 4'000;
 
 /// All cores; on a machine with at most four, one is left for broker and tenants.
 std::uint32_t default_threads() {
@@ -76,6 +85,27 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
       ->capture_default_str();
 }
 
+void add_limit_options(CLI::App& app, SchedulerLimits& limits) {
+  app.add_option("--max-batch-size", limits.max_batch_size, "Sequences in one step")
+      ->check(CLI::Range(1u, kMaxStepSequences))
+      ->capture_default_str();
+  app.add_option("--token-budget", limits.token_budget,
+                 "Tokens in one step, prompts included; at least the batch size")
+      ->check(CLI::Range(1u, kMaxTokenBudget))
+      ->capture_default_str();
+  app.add_option("--max-context", limits.max_context,
+                 "Tokens of one request, prompt and answer; default: the model's context")
+      ->check(CLI::Range(2u, kMaxContext));
+  app.add_option("--max-waiting", limits.max_waiting,
+                 "Requests that wait for the batch; one more is refused with QueueFull")
+      ->check(CLI::Range(1u, kMaxWaiting))
+      ->capture_default_str();
+  app.add_option("--max-waiting-per-lease", limits.max_waiting_per_lease,
+                 "Requests of one lease that wait; one more is refused with QuotaConcurrent")
+      ->check(CLI::Range(1u, kMaxWaiting))
+      ->capture_default_str();
+}
+
 /// Options that apply on a GPU only.
 void add_cuda_options(CLI::App& app, WorkerOptions& options) {
   app.add_option("--graphs", options.graphs,
@@ -103,6 +133,15 @@ void add_observability_options(CLI::App& app, WorkerOptions& options, RawOptions
       ->check(not_empty);
 }
 
+Result<void> check_token_budget(const SchedulerLimits& limits) {
+  if (limits.token_budget >= limits.max_batch_size) return {};
+  return fail(Errc::BadRequest,
+              fmt::format("--token-budget is {0}, and a step needs one token for each of "
+                          "--max-batch-size {1} sequences; use a budget of at least {1} or a batch "
+                          "size of at most {0}",
+                          limits.token_budget, limits.max_batch_size));
+}
+
 Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   // Worker names follow the rule of tenant names.
   if (const auto named = TenantId::parse(options.name); !named)
@@ -113,6 +152,7 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.simd = simd_path_from_name(raw.simd);
   options.kv_type = kKvTypes.at(raw.kv_type);
   options.weights_scope = *weights_scope_from_name(raw.weights_scope);
+  TRY(check_token_budget(options.limits));
   if (raw.compute_cpus.empty()) return {};
   const Result<CpuSet> cpus = CpuSet::parse(raw.compute_cpus);
   if (!cpus) return fail(cpus.error().code, "--compute-cpus: " + cpus.error().detail);
@@ -131,6 +171,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   app.set_version_flag("--version", "leasehold-worker " + std::string(version()));
   add_endpoint_options(app, options, raw);
   add_compute_options(app, options, raw);
+  add_limit_options(app, options.limits);
   add_cuda_options(app, options);
   add_observability_options(app, options, raw);
   if (const auto ended = parse_command_line(app, argc, argv)) {

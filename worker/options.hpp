@@ -9,6 +9,7 @@
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/op_args.hpp"
 #include "worker/model/weights_plan.hpp"
+#include "worker/schedule/scheduler.hpp"
 
 namespace leasehold {
 
@@ -29,6 +30,7 @@ struct WorkerOptions {
   WeightsScope weights_scope = WeightsScope::Model;
   std::string graphs = "gated";  ///< "none", "plain", "gated": for decoding steps on a GPU.
   std::uint32_t graph_segment_layers = 4;
+  SchedulerLimits limits;           ///< `max_context` 0: the model's.
   std::uint32_t max_in_flight = 8;  ///< Launches queued on a GPU.
   std::chrono::microseconds slow_motion{0};
   std::chrono::milliseconds broker_timeout{30'000};

@@ -37,18 +37,17 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
       .quiesce = [compute = deps.compute](LeaseId, std::move_only_function<void()> done) {
         compute->backend->when_drained(std::move(done));
       }});
-  server_.emplace(
-      ServeDependencies{.io = deps.io,
-                        .loop = deps.loop,
-                        .running_requests = deps.running_requests,
-                        .parser = parser_.get_executor(),
-                        .prompt = {.tokenizer = &deps.model->tokenizer,
-                                   .chat = &deps.model->chat,
-                                   .max_context = deps.model->config.n_context,
-                                   .has_sliding_window = deps.model->config.has_sliding_window},
-                        .broker = &deps.broker->link(),
-                        .clock = deps.clock,
-                        .token_key = attachment.token_key});
+  server_.emplace(ServeDependencies{.io = deps.io,
+                                    .loop = deps.loop,
+                                    .running_requests = deps.running_requests,
+                                    .parser = parser_.get_executor(),
+                                    .prompt = {.tokenizer = &deps.model->tokenizer,
+                                               .chat = &deps.model->chat,
+                                               .max_context = deps.model->config.n_context,
+                                               .context_bound = deps.model->context_bound},
+                                    .broker = &deps.broker->link(),
+                                    .clock = deps.clock,
+                                    .token_key = attachment.token_key});
   server_->serve(std::move(acceptor));
 }
 

@@ -5,10 +5,12 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "common/available_memory.hpp"
 #include "common/process.hpp"
 #include "ipc/control/event_file.hpp"
 #include "ipc/control/socket_file.hpp"
 #include "worker/compute.hpp"
+#include "worker/engine/engine_limits.hpp"
 #include "worker/io_thread.hpp"
 #include "worker/lease/deadline_watcher.hpp"
 #include "worker/lease/weights_source.hpp"
@@ -134,12 +136,15 @@ Result<void> WorkerProgram::build_engine() {
                                       .segment = &attachment.segment,
                                       .stops = &running_requests_.stops(),
                                       .probe = &probe_};
-  compute_ = std::make_unique<Compute>(
-      TRY(make_compute(options_, attachment,
-                       Engine::backend_limits(model_.config, SchedulerLimits{}), dependencies)));
+  if (attachment.device == "cpu") {
+    const std::uint64_t available = TRY(available_memory_bytes());
+    TRY(check_step_memory(options_.limits, model_.config, available));
+  }
+  compute_ = std::make_unique<Compute>(TRY(make_compute(
+      options_, attachment, Engine::backend_limits(model_.config, options_.limits), dependencies)));
   engine_gate_.emplace(make_gates(dependencies, options_.threads, 1).front());
   engine_ = std::make_unique<Engine>(
-      EngineConfig{.model = model_.config, .kv_type = options_.kv_type, .limits = {}},
+      EngineConfig{.model = model_.config, .kv_type = options_.kv_type, .limits = options_.limits},
       Engine::Dependencies{.backend = compute_->backend.get(),
                            .table = &attachment.table,
                            .running_requests = &running_requests_,
@@ -225,8 +230,13 @@ Result<void> WorkerProgram::announce_ready() {
                                 .kv_block_size_bytes = engine_->kv_block_size_bytes()};
   const wire::ExtentShape shape = TRY(broker_->announce_ready(ready, serving_->leases()));
   serving_->leases().set_blocks_per_extent(std::max(1u, shape.blocks_per_extent));
-  spdlog::info("ready name={} address={} block_size_bytes={} blocks_per_extent={}", options_.name,
-               options_.listen_path, engine_->kv_block_size_bytes(), shape.blocks_per_extent);
+  const SchedulerLimits& limits = options_.limits;
+  spdlog::info(
+      "ready name={} address={} block_size_bytes={} blocks_per_extent={} max_batch_size={} "
+      "token_budget={} max_context={} max_waiting={} max_waiting_per_lease={}",
+      options_.name, options_.listen_path, engine_->kv_block_size_bytes(), shape.blocks_per_extent,
+      limits.max_batch_size, limits.token_budget, model_.config.n_context, limits.max_waiting,
+      limits.max_waiting_per_lease);
   return {};
 }
 
@@ -287,7 +297,9 @@ void WorkerProgram::stop_when_leases_end() {
 
 Result<void> run_worker(const WorkerOptions& options) {
   TRY(exclude_compute_cpus(options.compute_cpus));
-  WorkerProgram program(options, TRY(OpenedModel::open(options.model_path, options.weights_scope)));
+  OpenedModel model = TRY(OpenedModel::open(options.model_path, options.weights_scope));
+  TRY(model.limit_context(options.limits.max_context));
+  WorkerProgram program(options, std::move(model));
   TRY(program.start());
   return program.run();
 }

@@ -34,7 +34,7 @@ struct ModelConfig {
                        ///< shared expert. 0 if all experts are chosen per row.
   ExpertConfig experts;
   std::uint32_t n_vocab;    ///< Rows of the embedding, tokens of the tokenizer.
-  std::uint32_t n_context;  ///< Positions that the model was trained for and attends to.
+  std::uint32_t n_context;  ///< Positions that the model was trained for and attends to, or fewer.
   bool has_sliding_window;  ///< n_context is the window; the training context is longer.
   RopeConfig rope;
   float rms_epsilon;

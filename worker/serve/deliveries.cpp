@@ -58,7 +58,7 @@ std::string Deliveries::truncation_detail(const ClientStream& stream,
                          completed.emitted_tokens < stream.max_emitted_tokens;
   if (!truncated) return {};
   return fmt::format("{} holds {} tokens and is full: {} of at most {} tokens emitted",
-                     deps_.prompt.context_name(), deps_.prompt.max_context,
+                     name(deps_.prompt.context_bound), deps_.prompt.max_context,
                      completed.emitted_tokens, stream.max_emitted_tokens);
 }
 

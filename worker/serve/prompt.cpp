@@ -10,10 +10,16 @@ std::size_t PromptEncoder::max_prompt_bytes() const {
   return std::size_t{max_context} * tokenizer->longest_piece_bytes();
 }
 
-std::string_view PromptEncoder::context_name() const {
-  return has_sliding_window
-             ? "the model's sliding window, beyond which this worker does not compute,"
-             : "the model's context";
+std::string_view name(ContextBound bound) {
+  switch (bound) {
+    case ContextBound::Model:
+      return "the model's context";
+    case ContextBound::SlidingWindow:
+      return "the model's sliding window, beyond which this worker does not compute,";
+    case ContextBound::Worker:
+      return "this worker's --max-context";
+  }
+  return "the context";
 }
 
 Result<std::vector<TokenId>> PromptEncoder::encode(const wire::RequestSubmit& request,
@@ -28,7 +34,7 @@ Result<std::vector<TokenId>> PromptEncoder::encode(const wire::RequestSubmit& re
   if (request.prompt->size() <= max_prompt_bytes()) return tokenizer->encode(*request.prompt);
   return fail(Errc::PromptTooLong,
               fmt::format("the prompt has {} bytes, and {} holds {} tokens; shorten it",
-                          request.prompt->size(), context_name(), max_context));
+                          request.prompt->size(), name(context_bound), max_context));
 }
 
 /// Renders the messages with the model's chat template.

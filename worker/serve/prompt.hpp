@@ -9,15 +9,18 @@
 
 namespace leasehold {
 
+/// What limits the tokens of a request.
+enum class ContextBound : std::uint8_t { Model, SlidingWindow, Worker };
+
+/// The noun for error messages: "… holds 512 tokens".
+std::string_view name(ContextBound bound);
+
 struct PromptEncoder {
   const Tokenizer* tokenizer = nullptr;
   /// The model's chat template, or the error that requests with messages get.
   const Result<ChatTemplate>* chat = nullptr;
-  std::uint32_t max_context = 0;    ///< In tokens.
-  bool has_sliding_window = false;  ///< See ModelConfig.
-
-  /// The name of what holds `max_context` tokens, for error messages.
-  std::string_view context_name() const;
+  std::uint32_t max_context = 0;  ///< In tokens.
+  ContextBound context_bound = ContextBound::Model;
 
   /// Refuses a text that cannot fit before tokenizing it. In a plain prompt "<s>" is three
   /// characters; in the output of the template it is the control token. `now_unix_s` is the time of

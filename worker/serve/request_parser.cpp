@@ -29,8 +29,8 @@ Result<PromptRequest> RequestParser::parse(const wire::RequestSubmit& wire_reque
   if (!fits_context(request, prompt_.max_context)) {
     return fail(Errc::PromptTooLong,
                 fmt::format("the prompt has {} tokens, and {} holds {}; shorten it",
-                            request.prompt.size() + request.emitted.size(), prompt_.context_name(),
-                            prompt_.max_context));
+                            request.prompt.size() + request.emitted.size(),
+                            name(prompt_.context_bound), prompt_.max_context));
   }
   request.constraint = TRY(constraints_.compile(request.sampling.grammar));
   return request;

@@ -18,16 +18,14 @@ struct Fixture {
       : chat(ChatTemplate::parse(source, {.bos = "<s>", .eos = "</s>"})) {}
 
   Result<std::vector<TokenId>> encode(const wire::RequestSubmit& request) const {
-    const PromptEncoder encoder{.tokenizer = &tokenizer,
-                                .chat = &chat,
-                                .max_context = 64,
-                                .has_sliding_window = has_sliding_window};
+    const PromptEncoder encoder{
+        .tokenizer = &tokenizer, .chat = &chat, .max_context = 64, .context_bound = context_bound};
     return encoder.encode(request, 1732104000);
   }
 
   Tokenizer tokenizer = tiny_tokenizer();
   Result<ChatTemplate> chat;
-  bool has_sliding_window = false;
+  ContextBound context_bound = ContextBound::Model;
 };
 
 wire::RequestSubmit chat_of(std::string content) {
@@ -95,12 +93,15 @@ TEST_CASE("prompt: messages are refused when empty, too long, or without a templ
         Errc::PromptTooLong);
 }
 
-TEST_CASE("prompt: the error for a long prompt names the context or the sliding window") {
+TEST_CASE("prompt: the error for a long prompt names what bounds it") {
   Fixture fixture("a");
   wire::RequestSubmit request;
   request.prompt = std::string(100'000, 'a');
   CHECK_THAT(fixture.encode(request).error().detail,
              Contains("the model's context holds 64 tokens"));
-  fixture.has_sliding_window = true;
+  fixture.context_bound = ContextBound::SlidingWindow;
   CHECK_THAT(fixture.encode(request).error().detail, Contains("sliding window"));
+  fixture.context_bound = ContextBound::Worker;
+  CHECK_THAT(fixture.encode(request).error().detail,
+             Contains("this worker's --max-context holds 64 tokens"));
 }
