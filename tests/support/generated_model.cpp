@@ -16,7 +16,7 @@ make_model::ModelRequest request_for(const Family& family) {
                                              .kv_heads = 2,
                                              .ffn = 96,
                                              .vocab = 512,
-                                             .context = 256,
+                                             .context = family.context,
                                              .head_width = family.head_dim},
                                    .type = family.type,
                                    .seed = 11,

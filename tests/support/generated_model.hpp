@@ -8,8 +8,8 @@
 
 namespace leasehold::testing {
 
-/// The properties in which generated models differ. Widths, vocabulary (512) and context (256) are
-/// the same for all.
+/// The properties in which generated models differ. Widths and vocabulary (512) are the same for
+/// all.
 struct Family {
   const char* name;
   make_model::Architecture architecture = make_model::Architecture::Llama;
@@ -19,6 +19,7 @@ struct Family {
   TensorType type = TensorType::F32;
   make_model::Vocabulary vocabulary = make_model::Vocabulary::SentencePiece;
   std::uint32_t parts = 1;
+  std::uint32_t context = 256;
 };
 
 inline constexpr Family kFamilies[] = {
