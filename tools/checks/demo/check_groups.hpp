@@ -8,6 +8,9 @@ namespace leasehold::demo {
 /// Tokens and texts: equal to the undisturbed run, also for the tenant that rebinds.
 void check_texts(const Observation& seen, std::vector<Check>& checks);
 
+/// Answers of chats: how they end, what they contain.
+void check_answers(const Observation& seen, std::vector<Check>& checks);
+
 /// States, reasons, proofs and clocks of the leases.
 void check_leases(const Observation& seen, std::vector<Check>& checks);
 

@@ -72,6 +72,9 @@ void describe(CLI::App& app, Settings& settings, std::optional<std::uint32_t>& s
                  "Device that holds and computes: cpu, cuda:N; default: the broker's choice")
       ->check(check_device);
   app.add_option("--out", settings.out_dir, "Directory for demo.json and demo.txt");
+  app.add_flag("--chat", settings.chat,
+               "Ask questions through the model's chat template, and check that the answers read "
+               "like answers");
   app.add_flag("--plain", settings.plain, "Print lines instead of columns");
   app.add_option("--max-tokens", settings.max_tokens, "Length of each stream in tokens")
       ->check(CLI::Range(120, 1 << 20));

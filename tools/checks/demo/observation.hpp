@@ -19,6 +19,8 @@ struct TenantSpec {
   std::string temperature;
   std::uint64_t seed = 0;
   bool rebind = false;
+  bool chat = false;    ///< The prompt is a question, sent through the model's chat template.
+  std::string expects;  ///< A word that the answer must contain; empty: none.
 };
 
 struct TenantResult {

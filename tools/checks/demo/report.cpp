@@ -50,11 +50,22 @@ cli::Table lease_table(const Observation& seen) {
   return table;
 }
 
+/// The questions with their answers, for people to judge.
+std::string chats_text(const Observation& seen) {
+  std::string text;
+  for (const TenantResult& result : seen.results) {
+    if (!result.spec.chat) continue;
+    text += fmt::format("\n{} asked: {}\n{}\n", result.spec.name, result.spec.prompt,
+                        result.observed.text);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string report_text(const Observation& seen, const std::vector<Check>& checks,
                         const Settings& settings) {
-  std::string text = "\n" + cli::render(lease_table(seen));
+  std::string text = chats_text(seen) + "\n" + cli::render(lease_table(seen));
   text += fmt::format(
       "Clocks start when the broker stores the lease word. Slow motion: {} µs after each unit of "
       "work.\n\n",

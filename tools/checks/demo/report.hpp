@@ -9,7 +9,7 @@
 
 namespace leasehold::demo {
 
-/// The table of leases with their clocks, then one line per check.
+/// The answers of chats, the table of leases with their clocks, then one line per check.
 std::string report_text(const Observation& seen, const std::vector<Check>& checks,
                         const Settings& settings);
 

@@ -18,12 +18,38 @@ constexpr std::size_t kKillAfter = 60;
 /// For a slow machine; the wait ends when all memory is free.
 constexpr Duration kSettleTimeout = std::chrono::minutes(2);
 
-std::vector<TenantSpec> tenant_specs() {
+std::vector<TenantSpec> stories() {
   return {
       {.name = "A", .prompt = "Once upon a time", .temperature = "0"},
       {.name = "B", .prompt = "The little fox", .temperature = "0.8", .seed = 7, .rebind = true},
       {.name = "C", .prompt = "One morning", .temperature = "0.8", .seed = 11},
       {.name = "D", .prompt = "In the garden", .temperature = "0"}};
+}
+
+/// Questions with answers of 64 tokens or more.
+std::vector<TenantSpec> chats() {
+  return {{.name = "A",
+           .prompt = "How do plants make food from sunlight? Explain it to a child.",
+           .temperature = "0",
+           .chat = true,
+           .expects = "photosynthesis"},
+          {.name = "B",
+           .prompt = "Write a short letter to a friend about a day at the beach.",
+           .temperature = "0.6",
+           .seed = 7,
+           .rebind = true,
+           .chat = true,
+           .expects = "beach"},
+          {.name = "C",
+           .prompt = "Give me a recipe for vegetable soup.",
+           .temperature = "0.6",
+           .seed = 11,
+           .chat = true},
+          {.name = "D",
+           .prompt = "Why is the sky blue?",
+           .temperature = "0",
+           .chat = true,
+           .expects = "Rayleigh scattering"}};
 }
 
 class Scenario {
@@ -47,7 +73,7 @@ class Scenario {
  private:
   Result<void> admit() {
     out_ << "Four tenants are admitted.\n";
-    for (const TenantSpec& spec : tenant_specs()) {
+    for (const TenantSpec& spec : system_.settings().chat ? chats() : stories()) {
       TRY(system_.brokerctl({"tenants", "admit", spec.name}));
       seen_.results.push_back({.spec = spec});
     }

@@ -15,10 +15,13 @@ constexpr Duration kIdleTimeout = std::chrono::minutes(5);  // four prompts on a
 
 Result<std::unique_ptr<TenantProcess>> TenantProcess::start(const System& system,
                                                             const TenantSpec& spec) {
-  std::vector<std::string> arguments{"--temperature", spec.temperature,
-                                     "--seed",        std::to_string(spec.seed),
-                                     "--max-tokens",  std::to_string(system.settings().max_tokens),
-                                     "--ignore-eos"};
+  std::vector<std::string> arguments{"--temperature",
+                                     spec.temperature,
+                                     "--seed",
+                                     std::to_string(spec.seed),
+                                     "--max-tokens",
+                                     std::to_string(system.settings().max_tokens),
+                                     spec.chat ? "--chat" : "--ignore-eos"};
   if (spec.rebind) arguments.push_back("--rebind");
   auto child = TRY(
       system.programs().start_tenant(spec.name, spec.prompt, {.arguments = std::move(arguments)}));

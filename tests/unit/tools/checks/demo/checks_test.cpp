@@ -67,6 +67,15 @@ Observation perfect() {
   return seen;
 }
 
+/// The same run with questions.
+Observation perfect_chats() {
+  Observation seen = perfect();
+  for (TenantResult& result : seen.results) result.spec.chat = true;
+  seen.results[0].spec.expects = "t t";
+  seen.results[1].observed.completed = "EndOfSequence";
+  return seen;
+}
+
 /// How many promises are broken.
 int broken(const Observation& seen) {
   const auto checks = judge(seen);
@@ -139,6 +148,30 @@ TEST_CASE("demo judge: finds every single flaw") {
   CAPTURE(flaw);
   Observation seen = perfect();
   spoil(seen);
+  CHECK(broken(seen) == 1);
+}
+
+TEST_CASE("demo judge: a correct run of chats passes every check, also those of its answers") {
+  CHECK(broken(perfect_chats()) == 0);
+  CHECK(judge(perfect_chats()).size() == judge(perfect()).size() + 8);
+}
+
+TEST_CASE("demo judge: finds an answer that does not read like one") {
+  using Spoil = void (*)(TenantResult&);
+  const auto [flaw, spoil] = GENERATE(table<const char*, Spoil>({
+      {"another end", [](TenantResult& chat) { chat.observed.completed = "StopSequence"; }},
+      {"a missing word", [](TenantResult& chat) { chat.spec.expects = "Paris"; }},
+      {"a control token", [](TenantResult& chat) { chat.undisturbed.text += "<|im_end|>"; }},
+      {"invalid UTF-8", [](TenantResult& chat) { chat.undisturbed.text += "\xEF\xBF\xBD"; }},
+      {"a cut character", [](TenantResult& chat) { chat.undisturbed.text += "\xC3"; }},
+      {"an empty answer", [](TenantResult& chat) { chat.undisturbed.text.clear(); }},
+  }));
+  CAPTURE(flaw);
+  Observation seen = perfect_chats();
+  TenantResult& chat = seen.results[0];
+  spoil(chat);
+  if (chat.undisturbed.text.empty()) chat.spec.expects.clear();
+  chat.observed.text = chat.undisturbed.text;
   CHECK(broken(seen) == 1);
 }
 
