@@ -4,69 +4,112 @@
 #
 #   tests/process/restart/systemd_restart.sh BIN_DIR
 #
-# Needs root, systemd-nspawn, and a script that boots systemd on an overlay of the root file system
-# (LEASEHOLD_BOOT_SYSTEMD, default ../shared/scripts/boot-systemd: start|exec|stop DIR). Not part of
-# the test suite; exits with 77 if a requirement is missing.
+# Boots systemd in a container on an overlay of this machine's root file system, with a unit that runs
+# this script again as `systemd_restart.sh inside`. Its result is the exit code of the container.
+# Exits with 77 and one line where that is not possible: without root, systemd-nspawn or overlays.
+# All mounts are in a namespace of their own and end with it.
 set -euo pipefail
-tree=$(cd "$(dirname "$0")/../../.." && pwd)
-bin=${1:-$tree/build/quick/bin}
-boot=${LEASEHOLD_BOOT_SYSTEMD:-$tree/../shared/scripts/boot-systemd}
 
-skip() { echo "skipped: $1" >&2; exit 77; }
-[ "$(id -u)" = 0 ] || skip "needs root"
-command -v systemd-nspawn >/dev/null || skip "needs systemd-nspawn (package systemd-container)"
-[ -x "$boot" ] || skip "needs $boot"
+# ------------------------------------------------------------------------------ in the container
 
-container=$(mktemp -d)
-stop() {
-  status=$?
-  [ $status = 0 ] || "$boot" exec "$container" journalctl -u leasehold-broker -u 'leasehold-worker@*' \
-    --no-pager -n 60 >&2 || true
-  "$boot" stop "$container" >/dev/null 2>&1 || true
-  rmdir "$container" 2>/dev/null || true
-  rm -f "$container".{calm,killed,errors}
-}
-trap stop EXIT
-"$boot" start "$container" || skip "systemd-nspawn cannot boot a container"
-inside() { "$boot" exec "$container" "$@"; }
-
-root=$container/root
-for program in leasehold-broker leasehold-worker leasehold-tenant brokerctl; do
-  install -m 0755 "$bin/$program" "$root/usr/bin/$program"
-done
-install -m 0644 "$tree"/tools/systemd/*.service "$root/etc/systemd/system/"
-install -m 0644 "$tree/tools/models/leasehold-stories-q8_0.gguf" "$root/usr/share/model.gguf"
-mkdir -p "$root/etc/leasehold"
-echo 'LEASEHOLD_MODEL=/usr/share/model.gguf
-LEASEHOLD_WORKER_ARGS=--slow-motion-us 200' >"$root/etc/leasehold/worker-w1.env"
-
-control() { inside brokerctl --socket /run/leasehold/broker.sock "$@"; }
+control() { brokerctl --socket /run/leasehold/broker.sock "$@"; }
 wait_for() { for _ in $(seq 300); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done; return 1; }
 ready() { control workers | grep -q ' ready'; }
 decode() {
-  inside leasehold-tenant --socket /run/leasehold/broker.sock --tenant ann \
+  leasehold-tenant --socket /run/leasehold/broker.sock --tenant ann \
     --prompt "Once upon a time" --max-tokens 200 --ignore-eos
 }
-main_pid() { inside systemctl show -p MainPID --value "$1"; }
+main_pid() { systemctl show -p MainPID --value "$1"; }
+die() { echo "$1"; exit 1; }
 
-inside systemctl daemon-reload
-inside systemctl start leasehold-broker leasehold-worker@w1
-wait_for ready || { echo "the worker is not ready" >&2; exit 1; }
-control admit ann --ttl-ms 60000 --max-blocks 2000 --max-concurrent 8 >/dev/null
-decode >"$container.calm"
-broker=$(main_pid leasehold-broker)
-worker=$(main_pid leasehold-worker@w1)
+restart_broker() {
+  trap 'status=$?; [ $status = 0 ] || journalctl -u leasehold-broker -u "leasehold-worker@*" --no-pager -n 60' EXIT
+  systemctl start leasehold-broker leasehold-worker@w1
+  wait_for ready || die "the worker is not ready"
+  control tenants admit ann --ttl-ms 60000 --max-blocks 2000 --max-concurrent 8 >/dev/null
+  decode >/tmp/calm
+  local broker worker tenant kept
+  broker=$(main_pid leasehold-broker)
+  worker=$(main_pid leasehold-worker@w1)
 
-decode >"$container.killed" 2>"$container.errors" &
-tenant=$!
-wait_for grep -q . "$container.killed" || { echo "the tenant received no token" >&2; exit 1; }
-kept=$(inside systemctl show -p NFileDescriptorStore --value leasehold-broker)
-inside systemctl kill -s KILL leasehold-broker
-wait "$tenant" || { echo "the tenant failed:" >&2; cat "$container.errors" >&2; exit 1; }
+  decode >/tmp/killed 2>/tmp/errors &
+  tenant=$!
+  wait_for grep -q . /tmp/killed || die "the tenant received no token"
+  kept=$(systemctl show -p NFileDescriptorStore --value leasehold-broker)
+  systemctl kill -s KILL leasehold-broker
+  wait "$tenant" || die "the tenant failed: $(cat /tmp/errors)"
 
-wait_for ready || { echo "the worker did not resume" >&2; exit 1; }
-cmp "$container.calm" "$container.killed" || { echo "the text changed" >&2; exit 1; }
-[ "$(main_pid leasehold-broker)" != "$broker" ] || { echo "the broker was not killed" >&2; exit 1; }
-[ "$(main_pid leasehold-worker@w1)" = "$worker" ] || { echo "the worker restarted" >&2; exit 1; }
-control status
-echo "the broker restarted with $kept kept descriptors; $(wc -c <"$container.killed") bytes of text are unchanged"
+  wait_for ready || die "the worker did not resume"
+  cmp /tmp/calm /tmp/killed || die "the text changed"
+  [ "$(main_pid leasehold-broker)" != "$broker" ] || die "the broker was not killed"
+  [ "$(main_pid leasehold-worker@w1)" = "$worker" ] || die "the worker restarted"
+  control status
+  echo "the broker restarted with $kept kept descriptors; $(wc -c </tmp/killed) bytes of text are unchanged"
+}
+
+# -------------------------------------------------------------------------------- on this machine
+
+skip() { echo "skipped: the systemd test $1"; exit 77; }
+
+# install_files ROOT BIN_DIR: programs, units, model and this script.
+install_files() {
+  local root=$1 bin=$2 tree program
+  tree=$(cd "$(dirname "$0")/../../.." && pwd)
+  for program in leasehold-broker leasehold-worker leasehold-tenant brokerctl; do
+    install -m 0755 "$bin/$program" "$root/usr/bin/$program"
+  done
+  install -m 0644 "$tree"/tools/systemd/*.service "$root/etc/systemd/system/"
+  install -m 0644 "$tree/tools/models/leasehold-stories-q8_0.gguf" "$root/usr/share/model.gguf"
+  install -m 0755 "$0" "$root/usr/share/systemd_restart.sh"
+  mkdir -p "$root/etc/leasehold"
+  echo 'LEASEHOLD_MODEL=/usr/share/model.gguf
+LEASEHOLD_WORKER_ARGS=--slow-motion-us 200' >"$root/etc/leasehold/worker-w1.env"
+  cat >"$root/etc/systemd/system/restart-test.service" <<UNIT
+[Unit]
+SuccessAction=exit
+FailureAction=exit
+FailureActionExitStatus=1
+[Service]
+Type=oneshot
+TimeoutStartSec=90
+ExecStart=/usr/share/systemd_restart.sh inside
+StandardOutput=file:/restart-test.log
+StandardError=inherit
+UNIT
+}
+
+# systemd-nspawn leaves its empty cgroups behind.
+remove_cgroups() {
+  local own
+  for own in $(cut -d: -f3 /proc/self/cgroup | sort -u); do
+    find /sys/fs/cgroup{,/systemd,/unified}"$own"/{payload,supervisor} -depth -type d -exec rmdir {} + || true
+  done 2>/dev/null
+}
+
+# Only in a mount namespace of its own.
+boot() {
+  local bin=$1 scratch=$2 root=$2/root status=0
+  mount -t tmpfs tmpfs "$scratch" && mkdir "$scratch"/{upper,work,root} &&
+    mount -t overlay overlay -o "lowerdir=/,upperdir=$scratch/upper,workdir=$scratch/work" "$root" ||
+    skip "cannot mount an overlay of the root file system here"
+  install_files "$root" "$bin"
+  systemd-nspawn --quiet --directory="$root" --boot --private-network --register=no --keep-unit \
+    --console=read-only -- systemd.unit=restart-test.service >"$scratch/console" 2>&1 </dev/null || status=$?
+  remove_cgroups
+  [ -e "$root/restart-test.log" ] ||
+    skip "cannot boot a container here: $(tail -n 1 "$scratch/console" | tr -d '\r')"
+  cat "$root/restart-test.log"
+  return "$status"
+}
+
+case ${1:-} in
+  inside) restart_broker; exit ;;
+  boot) boot "$2" "$3"; exit ;;
+esac
+bin=$(realpath "${1:-$(dirname "$0")/../../../build/quick/bin}")
+[ "$(id -u)" = 0 ] || skip "needs root"
+command -v systemd-nspawn >/dev/null || skip "needs systemd-nspawn (package systemd-container)"
+unshare --mount true 2>/dev/null || skip "needs a mount namespace"
+scratch=$(mktemp -d)
+trap 'rmdir "$scratch"' EXIT
+unshare --mount --propagation private --fork --kill-child "$0" boot "$bin" "$scratch"
