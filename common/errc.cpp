@@ -53,7 +53,7 @@ constexpr std::array<Row, kErrcCount> kRows{{
     {LeaseRevoked, "LeaseRevoked", false,
      "acquire a new lease, or start leasehold-tenant with --rebind"},
     {LeaseFenced, "LeaseFenced", false, kAcquireAgain},
-    {EngineLeaseFenced, "EngineLeaseFenced", false, kCheckWorker},
+    {EngineLeaseFenced, "EngineLeaseFenced", true, kRetrySoon},
     {MissingWeight, "MissingWeight", false, kCheckWorker},
     {StaleGeneration, "StaleGeneration", false, kAcquireAgain},
     {IllegalTransition, "IllegalTransition", false,
@@ -104,6 +104,17 @@ const Row& row(Errc code) {
 
 std::string_view name(Errc code) {
   return row(code).name;
+}
+
+std::string_view name(FailureScope scope) {
+  return scope == FailureScope::Engine ? "engine" : "tenant";
+}
+
+std::optional<FailureScope> failure_scope_from_name(std::string_view text) {
+  for (const FailureScope scope : {FailureScope::Tenant, FailureScope::Engine}) {
+    if (text == name(scope)) return scope;
+  }
+  return std::nullopt;
 }
 
 std::optional<Errc> errc_from_name(std::string_view text) {

@@ -32,7 +32,8 @@ enum class Errc : std::uint8_t {
   PromptTooLong,
   Draining,
   RebindRateLimited,
-  // Lease state. Final for the lease that the error names.
+  // Lease state. Final for the lease that the error names; an engine lease is replaced by the
+  // worker.
   LeaseRevoked,
   LeaseFenced,
   EngineLeaseFenced,
@@ -87,10 +88,36 @@ int exit_code(Errc code);
 /// The inverse of `exit_code`; nothing for an exit code without an error code.
 std::optional<Errc> errc_from_exit_code(int exit_code);
 
-/// True for the errors that mean that a lease has ended.
+/// True for the errors that mean that the caller's lease has ended.
 constexpr bool is_lease_ended(Errc code) {
-  return code == Errc::LeaseRevoked || code == Errc::LeaseFenced ||
-         code == Errc::EngineLeaseFenced || code == Errc::StaleGeneration;
+  return code == Errc::LeaseRevoked || code == Errc::LeaseFenced || code == Errc::StaleGeneration;
+}
+
+/// Which tenants of a worker a failure concerns.
+enum class FailureScope : std::uint8_t {
+  Tenant,  ///< The request, its lease or its tenant; the other tenants go on.
+  Engine,  ///< Every tenant of the worker.
+};
+
+/// "tenant" or "engine".
+std::string_view name(FailureScope scope);
+
+/// The inverse of `name`; nothing for another text.
+std::optional<FailureScope> failure_scope_from_name(std::string_view text);
+
+/// The scope that a code has unless the error says otherwise.
+constexpr FailureScope failure_scope(Errc code) {
+  switch (code) {
+    case Errc::EngineLeaseFenced:
+    case Errc::MissingWeight:
+    case Errc::EngineDecodeFailed:
+    case Errc::NoModelLoaded:
+    case Errc::WeightsLoading:
+    case Errc::DeviceFault:
+      return FailureScope::Engine;
+    default:
+      return FailureScope::Tenant;
+  }
 }
 
 }  // namespace leasehold

@@ -12,10 +12,11 @@
 
 namespace leasehold {
 
-/// The code, and a sentence with the values and what to do next.
+/// The code, a sentence with the values and what to do next, and which tenants it concerns.
 struct Error {
   Errc code;
   std::string detail;
+  FailureScope scope = failure_scope(code);
 
   bool operator==(const Error&) const = default;
 };

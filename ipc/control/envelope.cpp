@@ -71,7 +71,10 @@ Error read_error(const Json& json) {
     return {Errc::MalformedMessage, "the error in the peer's reply must be an object"};
   const Json* data = member(json, "data");
   const auto named = errc_from_name(data ? text_member(*data, "code") : "");
-  return {named.value_or(errc_of_number(member(json, "code"))), text_member(json, "message")};
+  Error error{named.value_or(errc_of_number(member(json, "code"))), text_member(json, "message")};
+  const auto scope = failure_scope_from_name(data ? text_member(*data, "scope") : "");
+  error.scope = scope.value_or(error.scope);
+  return error;
 }
 
 int number_of(Errc code) {
@@ -179,7 +182,8 @@ std::string error_line(const Json& id, const Error& error) {
 
 std::string rejection_line(const RejectedMessage& refusal) {
   Json data = {{"code", std::string(name(refusal.error.code))},
-               {"retryable", is_retryable(refusal.error.code)}};
+               {"retryable", is_retryable(refusal.error.code)},
+               {"scope", std::string(name(refusal.error.scope))}};
   Json error = {
       {"code", refusal.number}, {"message", refusal.error.detail}, {"data", std::move(data)}};
   return line_of({{"id", refusal.id}, {"error", std::move(error)}}, 0);

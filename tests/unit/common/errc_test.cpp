@@ -55,12 +55,26 @@ TEST_CASE("errc: exit codes that scripts rely on are fixed") {
 }
 
 TEST_CASE("errc: a final error is not retryable, a shortage is") {
-  for (const Errc final_code : {Errc::LeaseRevoked, Errc::LeaseFenced, Errc::EngineLeaseFenced,
+  for (const Errc final_code : {Errc::LeaseRevoked, Errc::LeaseFenced, Errc::MissingWeight,
                                 Errc::StaleGeneration, Errc::UntrustedSegment, Errc::BadToken})
     CHECK_FALSE(is_retryable(final_code));
-  for (const Errc passing : {Errc::PoolExhausted, Errc::QueueFull, Errc::Draining,
-                             Errc::StillWritable, Errc::ConnectionLost, Errc::WeightsLoading})
+  for (const Errc passing :
+       {Errc::PoolExhausted, Errc::QueueFull, Errc::Draining, Errc::StillWritable,
+        Errc::ConnectionLost, Errc::WeightsLoading, Errc::EngineLeaseFenced})
     CHECK(is_retryable(passing));
+}
+
+TEST_CASE("errc: an engine's failure concerns every tenant, every other one only the caller") {
+  for (const Errc engine : {Errc::EngineLeaseFenced, Errc::MissingWeight, Errc::EngineDecodeFailed,
+                            Errc::NoModelLoaded, Errc::WeightsLoading, Errc::DeviceFault}) {
+    CHECK(Error{engine, ""}.scope == FailureScope::Engine);
+    CHECK_FALSE(is_lease_ended(engine));
+  }
+  for (const Errc tenant : {Errc::LeaseRevoked, Errc::LeaseFenced, Errc::OutOfBlocks})
+    CHECK(Error{tenant, ""}.scope == FailureScope::Tenant);
+  for (const FailureScope scope : {FailureScope::Tenant, FailureScope::Engine})
+    CHECK(failure_scope_from_name(name(scope)) == scope);
+  CHECK_FALSE(failure_scope_from_name(""));
 }
 
 TEST_CASE("result: TRY unwraps a value and passes an error on unchanged") {

@@ -34,10 +34,12 @@ TEST_CASE("peer: each call gets its own result, in any order of replies") {
   for (std::size_t i = 0; i < 3; ++i) CHECK(answers[i]["n"] == i);
 }
 
-TEST_CASE("peer: every error code arrives unchanged, with its detail") {
+TEST_CASE("peer: every error code arrives unchanged, with its detail and its scope") {
+  const auto scope = GENERATE(FailureScope::Tenant, FailureScope::Engine);
   PeerPairFixture bench;
   for (int i = 0; i < kErrcCount; ++i) {
-    const Error error{static_cast<Errc>(i), "because of " + std::to_string(i)};
+    const Error error{
+        .code = static_cast<Errc>(i), .detail = "because of " + std::to_string(i), .scope = scope};
     bench.right_seen.on_call = [&](const std::string&, Payload, Responder respond) {
       respond(std::unexpected(error));
     };
@@ -55,11 +57,30 @@ TEST_CASE("peer: an unknown method has JSON-RPC's number, other errors have -320
   bench.other->send_line(R"({"jsonrpc":"2.0","id":1,"method":"x"})");
   const json unknown = bench.other->read_required()["error"];
   CHECK(unknown["code"] == -32601);
-  CHECK(unknown["data"] == json{{"code", "UnknownMethod"}, {"retryable", false}});
+  CHECK(unknown["data"] ==
+        json{{"code", "UnknownMethod"}, {"retryable", false}, {"scope", "tenant"}});
   bench.other->send_line(R"({"jsonrpc":"2.0","id":2,"method":"y"})");
   const json full = bench.other->read_required()["error"];
   CHECK(full["code"] == -32000);
-  CHECK(full["data"] == json{{"code", "PoolExhausted"}, {"retryable", true}});
+  CHECK(full["data"] == json{{"code", "PoolExhausted"}, {"retryable", true}, {"scope", "tenant"}});
+}
+
+TEST_CASE("peer: an error without a scope has the one of its code") {
+  for (const auto& [data, scope] : std::vector<std::pair<std::string, FailureScope>>{
+           {R"({"code":"WeightsLoading"})", FailureScope::Engine},
+           {R"({"code":"LeaseFenced"})", FailureScope::Tenant},
+           {R"({"code":"Draining","scope":"engine"})", FailureScope::Engine},
+           {R"({"code":"Draining","scope":"planet"})", FailureScope::Tenant}}) {
+    CAPTURE(data);
+    PeerFixture bench;
+    std::optional<Result<Payload>> reply;
+    bench.peer->call("m", {}, [&](Result<Payload> result) { reply = std::move(result); });
+    const json call = bench.other->read_required();
+    bench.other->send(R"({"jsonrpc":"2.0","id":)" + call["id"].dump() +
+                      R"(,"error":{"code":-32000,"message":"?","data":)" + data + "}}\n");
+    run_until(bench.io, [&] { return reply.has_value(); });
+    CHECK(reply->error().scope == scope);
+  }
 }
 
 TEST_CASE("peer: an error without a known code is read by its JSON-RPC number") {

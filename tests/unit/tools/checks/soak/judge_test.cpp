@@ -184,8 +184,7 @@ TEST_CASE("soak judge: finds a holder notified never, twice, or of another lease
 TEST_CASE("soak judge: finds a second notification in every form") {
   const auto words = GENERATE(as<std::string>{}, "lease 5.3 was revoked (operator)",
                               "lease 5.3 is fenced; acquire a fresh one", "lease ? is over");
-  const auto code = GENERATE(as<std::string>{}, "LeaseRevoked", "LeaseFenced", "EngineLeaseFenced",
-                             "StaleGeneration");
+  const auto code = GENERATE(as<std::string>{}, "LeaseRevoked", "LeaseFenced", "StaleGeneration");
   CAPTURE(words, code);
   const demo::TenantEvent said = refusal("retry", words, code);
   check_finds("notified exactly once",
