@@ -20,13 +20,33 @@ std::string revocation_text(const wire::RequestCompleted& completed) {
 }
 
 std::string other_text(const wire::RequestCompleted& completed) {
-  return fmt::format("the request ended with {} after {} tokens{}{}", completed.reason,
+  return fmt::format("the request ended with {}{} after {} tokens{}{}", completed.reason,
+                     completed.scope.empty() ? "" : " (" + completed.scope + " scope)",
                      completed.emitted_tokens, completed.detail.empty() ? "" : ": ",
                      completed.detail);
 }
 
+Error typed_error(const wire::RequestCompleted& completed) {
+  const std::string& reason = completed.reason;
+  if (reason == "Revoked") return Error{Errc::LeaseRevoked, revocation_text(completed)};
+  if (reason == "LeaseFenced") return Error{Errc::LeaseFenced, revocation_text(completed)};
+  if (reason == "DeadlineExceeded") return Error{Errc::TimedOut, other_text(completed)};
+  if (reason == "EngineError") return Error{Errc::EngineDecodeFailed, other_text(completed)};
+  // A request that was queued and then refused ends with the code of the refusal.
+  return Error{errc_from_name(reason).value_or(Errc::MalformedMessage), other_text(completed)};
+}
+
+/// The worker's engine recovers by itself, so the tenant's lease is still good.
+bool engine_recovers(const Error& error) {
+  if (error.scope != FailureScope::Engine) return false;
+  return error.code == Errc::WeightsLoading || error.code == Errc::EngineLeaseFenced ||
+         error.code == Errc::EngineDecodeFailed || error.code == Errc::BrokerLost;
+}
+
 /// Temporary refusals by the worker, after which the lease is still good.
-bool lease_survives(Errc code) {
+bool lease_survives(const Error& error) {
+  if (engine_recovers(error)) return true;
+  const Errc code = error.code;
   return code == Errc::QuotaConcurrent || code == Errc::QueueFull || code == Errc::PoolExhausted ||
          code == Errc::OutOfBlocks || code == Errc::RebindRateLimited || code == Errc::BrokerLost;
 }
@@ -67,12 +87,9 @@ std::optional<Error> error_of(const wire::RequestCompleted& completed) {
       reason == "Cancelled") {
     return std::nullopt;
   }
-  if (reason == "Revoked") return Error{Errc::LeaseRevoked, revocation_text(completed)};
-  if (reason == "LeaseFenced") return Error{Errc::LeaseFenced, revocation_text(completed)};
-  if (reason == "DeadlineExceeded") return Error{Errc::TimedOut, other_text(completed)};
-  if (reason == "EngineError") return Error{Errc::EngineDecodeFailed, other_text(completed)};
-  // A request that was queued and then refused ends with the code of the refusal.
-  return Error{errc_from_name(reason).value_or(Errc::MalformedMessage), other_text(completed)};
+  Error error = typed_error(completed);
+  error.scope = failure_scope_from_name(completed.scope).value_or(error.scope);
+  return error;
 }
 
 RetryDecision after_completed(const Error& error, const RetryContext& retry_context,
@@ -81,7 +98,7 @@ RetryDecision after_completed(const Error& error, const RetryContext& retry_cont
   const bool resumable =
       is_lease_ended(error.code) || (is_retryable(error.code) && error.code != Errc::TimedOut);
   if (!retry_context.rebind || !resumable) return std::unexpected(error);
-  return retry_or_give_up(error, true, retry_context, policy);
+  return retry_or_give_up(error, !engine_recovers(error), retry_context, policy);
 }
 
 RetryDecision after_failure(const Error& error, Stage stage, const RetryContext& retry_context,
@@ -90,7 +107,7 @@ RetryDecision after_failure(const Error& error, Stage stage, const RetryContext&
   const bool broker_unavailable = stage == Stage::Worker && error.code == Errc::BrokerLost;
   const bool may_try = retry_context.rebind || broker_unavailable;
   if (!may_try || !is_transient(error, stage, retry_context)) return std::unexpected(error);
-  const bool fresh = stage == Stage::Broker || !lease_survives(error.code);
+  const bool fresh = stage == Stage::Broker || !lease_survives(error);
   return retry_or_give_up(error, fresh, retry_context, policy);
 }
 

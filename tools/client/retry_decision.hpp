@@ -1,4 +1,10 @@
 /// Decides what a session does when a stream ends or a call fails. Pure: no socket, no clock.
+///
+/// A failure of tenant scope may cost the lease. A failure of engine scope that passes
+/// (WeightsLoading, EngineLeaseFenced, EngineDecodeFailed, BrokerLost) does not: the session
+/// submits again under the same lease after the back-off. The worker refuses a rebind with
+/// EngineLeaseFenced at most once, and the second submission waits in the worker's queue; the
+/// worker ends that wait with tokens, with WeightsLoading, or with the final MissingWeight.
 #pragma once
 
 #include <optional>

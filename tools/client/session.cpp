@@ -73,7 +73,7 @@ void TenantSession::submit() {
   wire::RequestSubmit request = config_.request;
   request.token = holder_->lease()->token;
   request.emitted = ledger_.tokens();
-  request.rebound_from = streamed_under_;
+  if (streamed_under_ != holder_->lease()->lease) request.rebound_from = streamed_under_;
   auto stream = WorkerStream::open(io_, holder_->lease()->address, request, stream_handlers());
   if (!stream) return failed(stream.error(), Stage::Worker);
   stream_ = *std::move(stream);
@@ -106,7 +106,7 @@ void TenantSession::accepted(const wire::RequestSubmitted& generating) {
   const LeaseId now_under = holder_->lease()->lease;
   observer_(Submitted{.lease = now_under, .prompt_tokens = generating.prompt_tokens});
   const auto before = std::exchange(streamed_under_, now_under);
-  if (before) {
+  if (before && *before != now_under) {
     observer_(
         Rebound{.old_lease = *before, .new_lease = now_under, .delivered_tokens = ledger_.size()});
   }
@@ -132,7 +132,9 @@ void TenantSession::completed(wire::RequestCompleted completed) {
   if (!error) {
     return finish({.reason = completed.reason, .note = completed.detail, .text = completed.text});
   }
-  if (completed.lease) {
+  // A refusal after waiting also names the lease, which may still be live.
+  const bool lease_ended = completed.lease && is_lease_ended(error->code);
+  if (lease_ended) {
     holder_->stop_renewing();
     observer_(Interrupted{.completed = completed, .delivered_tokens = ledger_.size()});
   }
@@ -141,7 +143,7 @@ void TenantSession::completed(wire::RequestCompleted completed) {
     return finish({.reason = "MaxTokensReached"});
   }
   act(after_completed(*error, retry_context(), config_.retry), *error,
-      completed.lease ? Reported::Already : Reported::NotYet);
+      lease_ended ? Reported::Already : Reported::NotYet);
 }
 
 void TenantSession::failed(const Error& error, Stage stage) {

@@ -64,6 +64,7 @@ Json event_json(const Rebound& event) {
 Json event_json(const Retrying& event) {
   return {{"event", "retry"},
           {"code", name(event.error.code)},
+          {"scope", name(event.error.scope)},
           {"detail", event.error.detail},
           {"delay_ms", event.delay / std::chrono::milliseconds(1)},
           {"attempt", event.attempt}};
@@ -84,6 +85,7 @@ Json event_json(const Ended& event) {
   }
   return {{"event", "failed"},
           {"code", name(event.error->code)},
+          {"scope", name(event.error->scope)},
           {"detail", event.error->detail},
           {"emitted_tokens", event.delivered_tokens}};
 }
@@ -106,7 +108,8 @@ struct AsText {
         event.delay == Duration::zero()
             ? "at once"
             : fmt::format("in {} ms", event.delay / std::chrono::milliseconds(1));
-    remark(fmt::format("{} ({}); retrying {}", event.error.detail, name(event.error.code), when));
+    remark(fmt::format("{} ({}{}); retrying {}", event.error.detail, name(event.error.code),
+                       event.error.scope == FailureScope::Engine ? ", engine scope" : "", when));
   }
   void operator()(const BrokerDisconnected& event) const {
     remark(fmt::format("{} (BrokerLost); the stream continues until the lease expires",
@@ -116,6 +119,9 @@ struct AsText {
     out << event.text;
     if (event.delivered_tokens > 0) out << std::endl;
     if (event.error) notes << format_error(kProgram, *event.error) << std::endl;
+    if (event.error && event.error->scope == FailureScope::Engine) {
+      remark("engine scope: the failure concerns every tenant of this worker");
+    }
     if (!event.note.empty()) remark(event.note);
     if (event.reason == "Cancelled") {
       remark(fmt::format("cancelled after {} tokens", event.delivered_tokens));

@@ -43,6 +43,23 @@ TEST_CASE("tenant printer: partial text stays on stdout, the reason goes to stde
   CHECK(notes.str().starts_with("leasehold-tenant: lease 1.1 is over (LeaseRevoked); next: "));
 }
 
+TEST_CASE("tenant printer: both formats show the scope of a failure") {
+  const Error engine{Errc::WeightsLoading, "part blk.1 is being restored"};
+  const Error tenant{Errc::OutOfBlocks, "0 free"};
+  CHECK(to_json(Retrying{.error = engine}, {})["scope"] == "engine");
+  CHECK(to_json(Ended{.error = engine}, {})["scope"] == "engine");
+  CHECK(to_json(Ended{.error = tenant}, {})["scope"] == "tenant");
+  for (const auto& [error, shown] : {std::pair(engine, true), std::pair(tenant, false)}) {
+    std::ostringstream out;
+    std::ostringstream retry;
+    std::ostringstream ended;
+    print_text(Retrying{.error = error}, out, retry);
+    print_text(Ended{.error = error}, out, ended);
+    CHECK((retry.str().find("engine scope") != std::string::npos) == shown);
+    CHECK((ended.str().find("engine scope") != std::string::npos) == shown);
+  }
+}
+
 TEST_CASE("tenant printer: both formats show that the context is full") {
   const Ended ended{.reason = "MaxTokensReached",
                     .delivered_tokens = 3,

@@ -112,6 +112,33 @@ TEST_CASE("retry decision: a temporary refusal keeps the lease, a lost worker do
             .fresh_lease);
 }
 
+TEST_CASE("retry decision: while the engine recovers the lease is kept and the session waits") {
+  const auto code = GENERATE(Errc::EngineLeaseFenced, Errc::WeightsLoading, Errc::BrokerLost,
+                             Errc::EngineDecodeFailed);
+  const Error error{.code = code, .detail = "", .scope = FailureScope::Engine};
+  const RetryContext retry_context{.rebind = true, .had_lease = true};
+
+  for (const auto& decision : {after_failure(error, Stage::Worker, retry_context, kPolicy),
+                               after_completed(error, retry_context, kPolicy)}) {
+    const Retry again = retry_of(decision);
+    CHECK_FALSE(again.fresh_lease);
+    CHECK(again.delay == 50ms);
+  }
+}
+
+TEST_CASE("retry decision: the same code in tenant scope costs the lease") {
+  const Error error{.code = Errc::BrokerLost, .detail = "", .scope = FailureScope::Tenant};
+  CHECK(retry_of(after_completed(error, {.rebind = true}, kPolicy)).fresh_lease);
+}
+
+TEST_CASE("retry decision: weights that do not come back are final, also with rebind") {
+  const auto error = error_of({.reason = "MissingWeight", .scope = "engine"});
+  REQUIRE(error);
+  CHECK(error->scope == FailureScope::Engine);
+  CHECK(error->detail.find("engine scope") != std::string::npos);
+  CHECK(code_of(after_completed(*error, {.rebind = true}, kPolicy)) == Errc::MissingWeight);
+}
+
 TEST_CASE("retry decision: attempts are bounded and the last error is reported") {
   const Error error{Errc::PoolExhausted, "0 free"};
 

@@ -161,6 +161,68 @@ TEST_CASE("rebind: a full quota is retried under the same lease") {
   CHECK(world.worker.calls("request.submit").size() == 2);
 }
 
+TEST_CASE(
+    "rebind: a rebind refused while the engine recovers is submitted again, once per refusal") {
+  World world;
+  stream_then_revoke(world, 5);
+  world.worker.answers["request.submit"].push_front(fail(Errc::EngineLeaseFenced, "restoring"));
+  world.timers.advance(0ns);
+  world.run_until([&] { return world.reported<Retrying>().size() == 1; });
+  const Retrying waiting = world.reported<Retrying>()[0];
+  CHECK(waiting.error.code == Errc::EngineLeaseFenced);
+  CHECK(waiting.error.scope == FailureScope::Engine);
+  world.settle();
+  CHECK(world.worker.calls("request.submit").size() == 2);
+  world.timers.advance(waiting.delay);
+  world.run_until([&] { return world.reported<Submitted>().size() == 2; });
+  world.emit(5, 3);
+  world.complete("EndOfSequence");
+
+  CHECK_FALSE(world.end().error);
+  CHECK(world.session->tokens().size() == 8);
+  CHECK(world.broker.calls("lease.acquire").size() == 2);
+  CHECK(world.worker.calls("request.submit").size() == 3);
+  CHECK(world.worker.calls("request.submit")[2].at("rebound_from") == "1.1");
+}
+
+TEST_CASE("rebind: weights that take long to restore cost no lease and no position") {
+  World world;
+  world.stream(true);
+  world.emit(0, 4);
+  world.worker.notify(
+      "request.completed",
+      wire::RequestCompleted{
+          .request = {"req-1"}, .reason = "WeightsLoading", .emitted_tokens = 4, .scope = "engine"}
+          .to_json());
+  world.run_until([&] { return world.reported<Retrying>().size() == 1; });
+  world.timers.advance(world.reported<Retrying>()[0].delay);
+  world.run_until([&] { return world.reported<Submitted>().size() == 2; });
+  world.emit(4, 2);
+  world.complete("EndOfSequence");
+
+  CHECK_FALSE(world.end().error);
+  CHECK(world.session->tokens().size() == 6);
+  CHECK(world.reported<Rebound>().empty());
+  CHECK(world.broker.calls("lease.acquire").size() == 1);
+  CHECK_FALSE(world.worker.calls("request.submit").at(1).contains("rebound_from"));
+}
+
+TEST_CASE(
+    "rebind: a refusal after waiting that names the lease does not mean that it was revoked") {
+  World world;
+  stream_then_revoke(world, 3);
+  run_until_submitted(world, 2);
+  world.worker.notify("request.completed", wire::RequestCompleted{.request = {"req-1"},
+                                                                  .reason = "Draining",
+                                                                  .emitted_tokens = 3,
+                                                                  .lease = LeaseId{1, 2},
+                                                                  .scope = "tenant"}
+                                               .to_json());
+  world.run_until([&] { return world.reported<Retrying>().size() == 1; });
+  CHECK(world.reported<Retrying>()[0].error.code == Errc::Draining);
+  CHECK(world.reported<Interrupted>().size() == 1);
+}
+
 TEST_CASE("rebind: a revocation after the last token completes the request") {
   World world;
   world.stream(true);
