@@ -112,9 +112,11 @@ struct RequestCompleted : Message<RequestCompleted> {
   RequestId request;
   std::string reason;  ///< worker/schedule/events.hpp, e.g. "Revoked".
   std::uint32_t emitted_tokens = 0;
-  std::optional<LeaseId> lease;  ///< With reason Revoked or LeaseFenced.
-  std::string scope;             ///< "tenant"; with reason Revoked.
-  std::string revoke_reason;     ///< "operator" …; with reason Revoked.
+  /// The lease that ended or refused the request: with reason Revoked or LeaseFenced, and when a
+  /// request that waited is refused.
+  std::optional<LeaseId> lease;
+  std::string scope;          ///< "tenant" or "engine" (FailureScope); empty without a failure.
+  std::string revoke_reason;  ///< "operator" …; with reason Revoked.
   std::string detail;
   std::string text;  ///< Text that was withheld until no token could change it.
 };

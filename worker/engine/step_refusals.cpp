@@ -1,5 +1,7 @@
 #include "worker/engine/step_refusals.hpp"
 
+#include <fmt/format.h>
+
 namespace leasehold {
 Completed stopped_by(LocalStop local, LeaseId lease) {
   switch (local) {
@@ -16,8 +18,9 @@ Completed stopped_by(LocalStop local, LeaseId lease) {
   }
   return {.reason = CompletionReason::EngineError,
           .error = Error{Errc::BrokerLost,
-                         "the broker is lost and this lease expired; acquire a new lease once the "
-                         "broker is back"}};
+                         fmt::format("the broker is lost and lease {} expired; acquire a new lease "
+                                     "once the broker is back",
+                                     to_string(lease))}};
 }
 
 Completed completion_of(const Sequence& sequence, LeaseWord seen, LocalStop local) {

@@ -42,6 +42,8 @@ struct Completed {
 struct AdmissionRejected {
   RequestId engine_request_id;
   Error reason;
+  LeaseId lease;                     ///< The lease it waited for.
+  std::uint32_t emitted_tokens = 0;  ///< Under earlier leases.
 };
 
 /// A request continues under another lease.

@@ -44,22 +44,26 @@ bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
   const std::uint32_t held = blocks_held(sequence);
   const bool wants_more = ahead > held && tenancy.pool.free_blocks() == 0;
   if (wants_more && !over_quota) request_growth(tenancy, ahead - held);
-  if (!ok) starved_.push_back(&sequence);
+  if (!ok) starved_.push_back({&sequence, more, over_quota});
   return ok;
 }
 
 void Scheduler::end_starved() {
   // The least work first: its blocks may be enough for the others of its lease.
-  std::ranges::stable_sort(starved_, {}, [](const Sequence* s) { return s->emitted(); });
-  for (Sequence* sequence : starved_) {
-    Tenancy& tenancy = tenancy_of(*sequence);
+  std::ranges::stable_sort(starved_, {}, [](const Starved& s) { return s.sequence->emitted(); });
+  for (const Starved& starved : starved_) {
+    Tenancy& tenancy = tenancy_of(*starved.sequence);
     if (!std::exchange(tenancy.growth_denied, false)) continue;
-    const auto detail = fmt::format(
-        "lease {} has no free KV block ({} are held) and the broker lends no more; retry later or "
-        "raise the quota",
-        to_string(tenancy.lease), tenancy.pool.held_blocks());
-    end_sequence(*sequence, {.reason = CompletionReason::EngineError,
-                             .error = Error{Errc::OutOfBlocks, detail}});
+    const std::string why =
+        starved.over_quota
+            ? fmt::format("tenant {} may hold {}; ask for fewer tokens, or raise --max-blocks",
+                          tenancy.tenant.value, tenancy.max_blocks)
+            : "the broker lends no more; retry later";
+    const auto detail =
+        fmt::format("the request needs {} more KV blocks, lease {} holds {} and {}", starved.blocks,
+                    to_string(tenancy.lease), tenancy.pool.held_blocks(), why);
+    end_sequence(*starved.sequence, {.reason = CompletionReason::EngineError,
+                                     .error = Error{Errc::OutOfBlocks, detail}});
   }
   for (auto& [lease, tenancy] : tenancies_) tenancy.growth_denied = false;
 }
@@ -183,7 +187,7 @@ bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
         "the prompt needs {} KV blocks, lease {} has {} free and the broker lends no more; retry "
         "later",
         needed, to_string(tenancy.lease), free);
-    rejected_.push_back({sequence.request.engine_request_id, Error{Errc::PoolExhausted, detail}});
+    reject(sequence.request, {Errc::PoolExhausted, detail});
     tenancy.waiting.pop_front();
     tenancy.growth_denied = false;
     return false;

@@ -105,6 +105,9 @@ class Scheduler {
   /// Ends a waiting or running request. Errors: UnknownRequest.
   Result<void> cancel(const RequestId& engine_request_id);
 
+  /// Ends the waiting requests whose deadline has passed; `plan` does this, too.
+  void drop_expired(TimePoint now);
+
   // ---- the tick
 
   /// Admits what fits, ends what cannot go on, and plans the step. Pointers in the plan stay valid
@@ -121,7 +124,8 @@ class Scheduler {
   /// its last token was delivered and its end was not.
   bool is_full(const Sequence& sequence) const;
 
-  /// Ends every waiting and running request with this error. Leases stay.
+  /// Ends every waiting and running request with this error, which concerns every tenant. Leases
+  /// stay.
   void end_all(const Error& error);
 
   /// Returns all events since the last call, in the order of events.hpp.
@@ -140,7 +144,7 @@ class Scheduler {
   bool id_in_use(const RequestId& engine_request_id) const;
   void end_waiting(Tenancy& tenancy, const Completed& how);
   void complete_waiting(const PromptRequest& request, Completed how);
-  void drop_expired(TimePoint now);
+  void reject(const PromptRequest& request, Error reason);
   void admit_round_robin();
   bool admit_one(Tenancy& tenancy);
   bool reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
@@ -159,7 +163,12 @@ class Scheduler {
   std::vector<std::unique_ptr<Sequence>> running_;
   LeaseId last_admitted_;  // round robin continues after it
   std::uint64_t admissions_ = 0;
-  std::vector<Sequence*> starved_;
+  struct Starved {
+    Sequence* sequence = nullptr;
+    std::uint32_t blocks = 0;  // that it lacks
+    bool over_quota = false;   // with these blocks
+  };
+  std::vector<Starved> starved_;
   std::vector<Completed> completed_;
   std::vector<AdmissionRejected> rejected_;
   std::vector<Rebound> rebound_;

@@ -52,13 +52,13 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
 
 void Scheduler::reject_waiting(LeaseId lease, const Error& why) {
   Tenancy& tenancy = tenancies_.at(lease);
-  for (const PromptRequest& request : tenancy.waiting)
-    rejected_.push_back({request.engine_request_id, why});
+  for (const PromptRequest& request : tenancy.waiting) reject(request, why);
   tenancy.waiting.clear();
 }
 
 void Scheduler::end_all(const Error& error) {
-  const Completed how{.reason = CompletionReason::EngineError, .error = error};
+  Completed how{.reason = CompletionReason::EngineError, .error = error};
+  how.error->scope = FailureScope::Engine;
   while (!running_.empty()) end_sequence(*running_.back(), how);
   for (auto& [lease, tenancy] : tenancies_) end_waiting(tenancy, how);
 }
@@ -72,6 +72,13 @@ void Scheduler::complete_waiting(const PromptRequest& request, Completed how) {
   how.engine_request_id = request.engine_request_id;
   how.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
   completed_.push_back(std::move(how));
+}
+
+void Scheduler::reject(const PromptRequest& request, Error reason) {
+  rejected_.push_back({.engine_request_id = request.engine_request_id,
+                       .reason = std::move(reason),
+                       .lease = request.lease,
+                       .emitted_tokens = static_cast<std::uint32_t>(request.emitted.size())});
 }
 
 std::vector<LeaseId> Scheduler::leases() const {

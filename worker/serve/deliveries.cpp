@@ -71,8 +71,8 @@ void Deliveries::deliver_one(const Completed& completed) {
 }
 
 void Deliveries::deliver_one(const AdmissionRejected& rejected) {
-  end_stream(rejected.engine_request_id, name(rejected.reason.code), 0,
-             [&](TextStream& text) { text.send_rejected(rejected.reason); });
+  end_stream(rejected.engine_request_id, name(rejected.reason.code), rejected.emitted_tokens,
+             [&](TextStream& text) { text.send_rejected(rejected); });
 }
 
 void Deliveries::end_stream(const RequestId& engine_request_id, std::string_view reason,

@@ -19,7 +19,9 @@ constexpr std::size_t kMaxRequests = 4096;
 constexpr std::size_t kMaxUnparsedBytes = 2 << 20;
 
 Error stopping() {
-  return {Errc::Draining, "this worker is stopping; acquire a lease on another"};
+  return {.code = Errc::Draining,
+          .detail = "this worker is stopping; acquire a lease on another",
+          .scope = FailureScope::Engine};
 }
 
 }  // namespace
@@ -51,7 +53,9 @@ Result<RequestPipeline::UnparsedRequest> RequestPipeline::check(const TenantConn
   unparsed.claim = TRY(verify_token(deps_.token_key, unparsed.request.token));
   if (is_draining_) return std::unexpected(stopping());
   if (broker_disconnected_) {
-    return fail(Errc::BrokerLost, "the broker is disconnected; retry, it may come back");
+    return std::unexpected(Error{.code = Errc::BrokerLost,
+                                 .detail = "the broker is disconnected; retry, it may come back",
+                                 .scope = FailureScope::Engine});
   }
   TRY(check_capacity(connection));
   if (requests_.contains(unparsed.engine_request_id())) {

@@ -40,19 +40,23 @@ void TextStream::send_completed(const Completed& completed, std::string detail) 
   if (!completed.revocation) message.text = text_.finish();
   if (completed.revocation) {
     message.lease = completed.revocation->lease;
-    message.scope = "tenant";
+    message.scope = name(FailureScope::Tenant);
     message.revoke_reason = name(completed.revocation->reason);
   }
   if (completed.error) {
+    message.scope = name(completed.error->scope);
     message.detail = std::string(name(completed.error->code)) + ": " + completed.error->detail;
   }
   notify(wire::RequestCompleted::kMethod, message.to_json());
 }
 
-void TextStream::send_rejected(const Error& reason) {
+void TextStream::send_rejected(const AdmissionRejected& rejected) {
   const wire::RequestCompleted message{.request = client_request_id_,
-                                       .reason = std::string(name(reason.code)),
-                                       .detail = reason.detail};
+                                       .reason = std::string(name(rejected.reason.code)),
+                                       .emitted_tokens = rejected.emitted_tokens,
+                                       .lease = rejected.lease,
+                                       .scope = std::string(name(rejected.reason.scope)),
+                                       .detail = rejected.reason.detail};
   notify(wire::RequestCompleted::kMethod, message.to_json());
 }
 

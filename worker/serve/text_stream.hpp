@@ -24,7 +24,7 @@ class TextStream {
   /// request may continue elsewhere. `detail` explains an end without an error.
   void send_completed(const Completed& completed, std::string detail = {});
   /// Sends the end of a request that was never admitted; its reason is the name of the error.
-  void send_rejected(const Error& reason);
+  void send_rejected(const AdmissionRejected& rejected);
 
  private:
   void notify(std::string_view method, control::Json body);

@@ -215,6 +215,45 @@ TEST_CASE("scheduler: a waiting prompt that cannot fit is rejected after a denie
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
 }
 
+TEST_CASE("scheduler: a rejected rebind reports its lease and the tokens emitted before") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 2);
+  PromptRequest rebind = fixture.request(lease, "r", 60, 9);
+  rebind.emitted = {5, 6, 7};
+  rebind.rebound_from = LeaseId{9, 1};
+  REQUIRE(fixture.scheduler.submit(rebind));
+  SECTION("because the broker lends no more") {
+    REQUIRE(fixture.tick().empty());
+    fixture.scheduler.deny_growth(lease);
+  }
+  SECTION("because the lease drains") {
+    fixture.scheduler.reject_waiting(lease, {Errc::Draining, "draining"});
+  }
+  const auto rejected = only<AdmissionRejected>(fixture.tick());
+  REQUIRE(rejected.size() == 1);
+  REQUIRE(rejected[0].lease == lease);
+  REQUIRE(rejected[0].emitted_tokens == 3);
+}
+
+TEST_CASE("scheduler: OutOfBlocks says whether the quota or the broker is the reason") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 4);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 30, 60)));
+  const bool quota = GENERATE(true, false);
+  fixture.scheduler.set_quota(lease, 8, quota ? 5 : 100);
+  std::vector<Completed> ends;
+  for (int tick = 0; tick < 60 && ends.empty(); ++tick) {
+    if (!quota) fixture.scheduler.deny_growth(lease);
+    if (quota && tick == 0) fixture.grow(lease, 20);
+    ends = only<Completed>(fixture.tick());
+  }
+  REQUIRE(ends.size() == 1);
+  REQUIRE(ends[0].error->code == Errc::OutOfBlocks);
+  const std::string& detail = ends[0].error->detail;
+  CHECK((detail.find("tenant t1 may hold 5") != detail.npos) == quota);
+  CHECK((detail.find("the broker lends no more") != detail.npos) == !quota);
+}
+
 TEST_CASE(
     "scheduler: cancel ends a waiting or running request, and any other id is UnknownRequest") {
   SchedulerFixture fixture({.max_batch_size = 1});

@@ -116,6 +116,35 @@ TEST_CASE("text stream: an end names its reason and the lease") {
   REQUIRE(end.at("revoke_reason") == "operator");
 }
 
+TEST_CASE("text stream: an end with an error has its scope, and a normal end has none") {
+  StreamFixture fixture;
+  TextStream stream = fixture.stream();
+  const auto [error, scope] = GENERATE(table<Error, std::string>(
+      {{{Errc::MissingWeight, "part blk.1"}, "engine"},
+       {{Errc::OutOfBlocks, "0 free"}, "tenant"},
+       {{.code = Errc::Draining, .detail = "stopping", .scope = FailureScope::Engine}, "engine"}}));
+  stream.send_completed({.reason = CompletionReason::EngineError, .error = error});
+  const nlohmann::json end = fixture.received("request.completed");
+  REQUIRE(end.at("reason") == name(error.code));
+  REQUIRE(end.at("scope") == scope);
+  stream.send_completed({.reason = CompletionReason::MaxTokensReached});
+  REQUIRE(fixture.received("request.completed").at("scope") == "");
+}
+
+TEST_CASE("text stream: a refusal after waiting names the lease and the tokens emitted before") {
+  StreamFixture fixture;
+  TextStream stream = fixture.stream({byte_token('a'), byte_token('b')});
+  stream.send_rejected({.engine_request_id = RequestId{"t/r"},
+                        .reason = {Errc::Draining, "lease 17.4 is draining"},
+                        .lease = {17, 4},
+                        .emitted_tokens = 2});
+  const nlohmann::json end = fixture.received("request.completed");
+  REQUIRE(end.at("reason") == "Draining");
+  REQUIRE(end.at("lease") == "17.4");
+  REQUIRE(end.at("emitted_tokens") == 2);
+  REQUIRE(end.at("scope") == "tenant");
+}
+
 TEST_CASE("text stream: an end without an error can carry a detail") {
   StreamFixture fixture;
   TextStream stream = fixture.stream();
