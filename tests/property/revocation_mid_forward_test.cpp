@@ -101,7 +101,7 @@ void flip_engine(FourTenants& scenario, const Undisturbed& calm, std::size_t k) 
     REQUIRE(snapshots(scenario) == before);
     REQUIRE(scenario.rig.units_run() - units_before == scenario.watch.units().size());
   }
-  REQUIRE(scenario.rig.step().error().code == Errc::MissingWeight);
+  REQUIRE(scenario.rig.step().error().code == Errc::WeightsLoading);
   REQUIRE(scenario.rig.early_completions().empty());
   scenario.rig.restore_weights();
   scenario.rig.run();

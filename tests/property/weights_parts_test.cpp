@@ -49,7 +49,7 @@ void revoke_part(FourTenants& scenario, const FourTenants::Undisturbed& calm, st
   }
   const std::uint64_t units = scenario.rig.units_run();
   const Error missing = scenario.rig.step().error();
-  REQUIRE(missing.code == Errc::MissingWeight);
+  REQUIRE(missing.code == Errc::WeightsLoading);
   REQUIRE_THAT(missing.detail, Contains("part " + part_name + " of "));
   REQUIRE(scenario.rig.units_run() == units);
 
@@ -123,7 +123,7 @@ TEST_CASE("weights in parts: a fenced part, and only that, is unmapped during a 
   CHECK(rig.engine().unmap_fenced(gone));
   CHECK_FALSE(rig.engine().unmap_fenced(gone));
   rig.engine().drop_lease(gone);
-  CHECK(rig.step().error().code == Errc::MissingWeight);
+  CHECK(rig.step().error().code == Errc::WeightsLoading);
   CHECK(rig.restore_weights() == 1);
   const LeaseId tenant = rig.grant("t");
   REQUIRE(rig.submit(rig.request("t", tenant, "r", rig.encode("Lily"), 3)));

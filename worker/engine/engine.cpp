@@ -48,19 +48,7 @@ BackendLimits Engine::backend_limits(const ModelConfig& model, const SchedulerLi
   return Transformer::backend_limits(model, scratch_limits(limits));
 }
 
-// ----------------------------------------------------------------------------- weights and leases
-
-Result<void> Engine::check_weights() const {
-  if (!weights_) return fail(Errc::NoModelLoaded, "no weights are bound to this engine yet");
-  const auto revoked_part = weights_->first_revoked_part();
-  if (!revoked_part) return {};
-  const LeaseDependency& lease = weights_->leases()[*revoked_part];
-  return fail(
-      Errc::MissingWeight,
-      fmt::format("part {} of {} was revoked with lease {}.{}; restore it under a new lease",
-                  weights_->plan().parts[*revoked_part].name, config_.model.name, lease.slot,
-                  lease.granted.generation()));
-}
+// ---------------------------------------------------------------------------------------- leases
 
 void Engine::add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
   if (memory_.has(lease, extent)) return;
@@ -96,7 +84,7 @@ std::optional<Completed> Engine::completion_for(LeaseId lease) const {
 // --------------------------------------------------------------------------------------- requests
 
 Result<void> Engine::submit(PromptRequest request) {
-  TRY(check_weights());
+  if (!weights_) return check_weights();
   const std::string lease = to_string(request.lease);
   if (deps_.table->word_of(request.lease).state() == LeaseState::Fenced) {
     return fail(Errc::LeaseFenced, fmt::format("lease {} is fenced; acquire a new lease", lease));
@@ -118,7 +106,7 @@ Result<void> Engine::submit(PromptRequest request) {
                 fmt::format("token ids range from 0 to {}", config_.model.n_vocab - 1));
   }
   if (request.constraint) TRY(TokenRules::create(request, *deps_.tokenizer));
-  return scheduler_.submit(std::move(request));
+  return queue(std::move(request));
 }
 
 void Engine::end_all(const Error& error) {
@@ -131,6 +119,7 @@ Result<StepReport> Engine::step() {
   end_revoked_leases();
   end_stopped_sequences();
   reject_draining();
+  scheduler_.drop_expired(deps_.clock->now());
   TRY(check_weights());
   StepPlan plan = scheduler_.plan(deps_.clock->now());
   publish_running_requests();

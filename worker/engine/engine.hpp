@@ -5,8 +5,8 @@
 ///            reports it through the RevocationObserver at once. Every other sequence of the step
 ///            is committed.
 ///   engine   The step fails with EngineDecodeFailed and no sequence moves. Every later step fails
-///            with MissingWeight before a unit starts, until each revoked part of the weights is
-///            restored under a new lease. The sequences stay and then continue.
+///            with WeightsLoading before a unit starts, until each revoked part of the weights is
+///            restored under a new lease. The sequences stay and then continue; new requests wait.
 ///
 /// The Commit unit reads the lease words once more, and that read decides every token. If a word
 /// is stored before the read, the token is discarded; if after, exactly that token is still sent.
@@ -16,6 +16,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -72,6 +73,7 @@ class Engine {
   Weights& weights() { return *weights_; }
   /// True when a part of the weights is revoked. Reads the lease words, runs nothing.
   bool is_fenced() const { return weights_ && weights_->first_revoked_part(); }
+  TimePoint now() const { return deps_.clock->now(); }
 
   // ---- leases
 
@@ -95,7 +97,10 @@ class Engine {
 
   // ---- requests
 
-  /// Errors: those of Scheduler::submit, LeaseRevoked, LeaseFenced, Draining, MissingWeight;
+  /// Queues a request. While a part of the weights is revoked it waits in the same queue: beyond
+  /// the queue's bounds the error is WeightsLoading, and a rebind is refused with EngineLeaseFenced
+  /// once, so that the client learns of the recovery. The same rebind submitted again waits.
+  /// Errors: also those of Scheduler::submit, LeaseRevoked, LeaseFenced, Draining, NoModelLoaded;
   /// BadRequest for tokens outside the vocabulary, and for emitted tokens that the grammar forbids.
   Result<void> submit(PromptRequest request);
   Result<void> cancel(const RequestId& engine_request_id) {
@@ -104,7 +109,7 @@ class Engine {
 
   // ---- the step
 
-  /// Errors: EngineDecodeFailed and MissingWeight, both naming the revoked part of the weights;
+  /// Errors: EngineDecodeFailed and WeightsLoading, both naming the revoked part of the weights;
   /// NoModelLoaded; the backend's fault, which is final. Events of a failed step come with the next
   /// report.
   Result<StepReport> step();
@@ -123,6 +128,8 @@ class Engine {
 
  private:
   Result<void> check_weights() const;
+  Result<void> queue(PromptRequest request);
+  bool is_first_refusal(const RequestId& engine_request_id);
   void end_revoked_leases();
   void report_found_revoked(LeaseId lease);
   void end_stopped_sequences();
@@ -152,6 +159,7 @@ class Engine {
   LeaseMemory memory_;
   Scheduler scheduler_;
   std::optional<Weights> weights_;
+  std::deque<RequestId> refused_rebinds_;  // with EngineLeaseFenced, and not submitted since
   std::uint64_t step_ = 0;
   std::vector<std::optional<Result<DrawnToken>>> drawn_;  // per part of the running step
   SamplerScratch sampler_scratch_;

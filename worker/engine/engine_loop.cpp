@@ -6,13 +6,6 @@ namespace {
 // How long an engine whose work cannot run waits for a command before its next step. Only deadlines
 // of waiting requests depend on it.
 constexpr auto kIdlePollInterval = std::chrono::milliseconds(20);
-constexpr int kMaxRestoreAttempts = 3000;  // one minute at kIdlePollInterval
-
-/// Another worker fills the region, or the broker revoked it again while this worker filled it.
-bool is_transient(Errc code) {
-  return code == Errc::WeightsLoading || code == Errc::EngineLeaseFenced ||
-         code == Errc::LeaseRevoked;
-}
 
 }  // namespace
 
@@ -63,7 +56,7 @@ bool EngineLoop::step_once() {
   Result<StepReport> report = engine_->step();
   if (!report && engine_->device_fault()) return false;
   if (!report) return recover();
-  restore_attempts_ = 0;
+  restore_window_.close();
   const bool ran = report->ran;
   hooks_.on_report(std::move(*report));
   std::vector<GrowthRequest> growth_requests = engine_->take_growth_requests();
@@ -74,12 +67,14 @@ bool EngineLoop::step_once() {
 /// Returns true when the next step can run at once.
 bool EngineLoop::recover() {
   hooks_.on_report({.events = engine_->take_events()});
-  const Result<void> bound = hooks_.on_weights_lost(*engine_);
-  if (bound) return true;
+  const Result<void> restored = hooks_.on_weights_lost(*engine_);
+  if (restored) return true;
   // Runs commands before the next attempt, because the attempt may depend on one.
-  if (is_transient(bound.error().code) && ++restore_attempts_ < kMaxRestoreAttempts) return false;
-  restore_attempts_ = 0;
-  end_all(bound.error());
+  if (!engine_->scheduler().has_work()) {
+    restore_window_.close();
+    return false;
+  }
+  if (const auto end = restore_window_.on_failed(restored.error(), engine_->now())) end_all(*end);
   return false;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "worker/engine/engine.hpp"
+#include "worker/engine/restore_window.hpp"
 
 namespace leasehold {
 
@@ -20,9 +21,8 @@ class EngineLoop {
     std::function<void(StepReport)> on_report;
     std::function<void(std::vector<GrowthRequest>)> on_growth;
     /// Restores one revoked part of the weights, or returns why it cannot. The loop calls it until
-    /// none is missing and runs commands in between. It retries after WeightsLoading,
-    /// EngineLeaseFenced and LeaseRevoked, for about a minute. After any other error every request
-    /// ends with that error, and the loop calls the hook again at the next command.
+    /// none is missing and runs commands in between. RestoreWindow says when the requests stop
+    /// waiting; the loop calls the hook again at the next command.
     std::function<Result<void>(Engine&)> on_weights_lost;
   };
 
@@ -48,7 +48,7 @@ class EngineLoop {
   std::condition_variable wake_;
   std::vector<Command> commands_;
   bool stopping_ = false;
-  int restore_attempts_ = 0;  // since the last step that succeeded
+  RestoreWindow restore_window_;  // closes when a step succeeds
 };
 
 }  // namespace leasehold

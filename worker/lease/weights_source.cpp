@@ -42,13 +42,20 @@ Result<std::optional<WeightsSource::Restored>> WeightsSource::restore(Weights& w
   const auto revoked_part = weights.first_revoked_part();
   if (!revoked_part) return std::nullopt;
   const WeightsPart& part = plan_->parts[*revoked_part];
+  Result<Weights::MappedPart> fresh = open_again(part);
+  if (!fresh) {
+    fresh.error().detail.insert(0, fmt::format("part {}: ", part.name));
+    return std::unexpected(std::move(fresh).error());
+  }
+  TRY(weights.restore(*revoked_part, *std::move(fresh)));
+  return Restored{.part = part.name, .from_replaced_file = replacement_.has_value()};
+}
+
+Result<Weights::MappedPart> WeightsSource::open_again(const WeightsPart& part) {
   TRY(reopen_replaced_file(part));
   done_bytes_ = 0;
   total_bytes_ = part.layout.size_bytes;
-  control::Payload reply = TRY(open(part));
-  Weights::MappedPart fresh = TRY(map_part(part, std::move(reply)));
-  TRY(weights.restore(*revoked_part, std::move(fresh)));
-  return Restored{.part = part.name, .from_replaced_file = replacement_.has_value()};
+  return map_part(part, TRY(open(part)));
 }
 
 /// A deleted file stays readable through its open descriptor.

@@ -46,8 +46,8 @@ class WeightsSource {
   };
   /// Restores the first revoked part and no other, so that the caller can run commands between two
   /// parts. Returns nothing when no part is revoked.
-  /// Errors: WeightsLoading, EngineLeaseFenced, LeaseRevoked (all retryable); MissingWeight when
-  /// the replaced file does not fit; those of `acquire`.
+  /// Errors, all naming the part: WeightsLoading, EngineLeaseFenced, LeaseRevoked, which pass;
+  /// MissingWeight when the replaced file does not fit; those of `acquire`.
   Result<std::optional<Restored>> restore(Weights& weights);
 
  private:
@@ -56,6 +56,7 @@ class WeightsSource {
   Result<UniqueFd> fill_and_publish(const WeightsPart& part, RegionId region, LeaseDependency lease,
                                     UniqueFd writable);
   Result<void> fill(const WeightsPart& part, LeaseDependency lease, UniqueFd writable);
+  Result<Weights::MappedPart> open_again(const WeightsPart& part);
   Result<void> reopen_replaced_file(const WeightsPart& part);
   const GgufFile& file() const { return replacement_ ? *replacement_ : *file_; }
 

@@ -190,7 +190,8 @@ TEST_CASE("a part is read again from the model's path, if the file still fits") 
     CHECK(ann->finish() != 0);
     CHECK((ann->record().tokens.size() < alone.size()));
     REQUIRE(ann->record().failed.has_value());
-    CHECK_THAT(*ann->record().failed, Contains("MissingWeight") && Contains(part));
+    CHECK_THAT(*ann->record().failed,
+               Contains("MissingWeight") && Contains(part) && Contains("engine scope"));
     CHECK_FALSE(has_exited(system.worker().pidfd()));
     CHECK(counts(system) == counted);
 

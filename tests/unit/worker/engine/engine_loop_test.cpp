@@ -102,13 +102,48 @@ TEST_CASE("engine loop: transient errors are retried, and commands run in betwee
   REQUIRE(fixture.ends[0].reason == CompletionReason::MaxTokensReached);
 }
 
-TEST_CASE("engine loop: when a restore fails for good, every request ends with its error") {
-  LoopFixture fixture(never);
+TEST_CASE("engine loop: when a restore fails for good, every request ends with a typed error") {
+  const auto [cause, code] = GENERATE(table<Errc, Errc>({{Errc::BrokerLost, Errc::BrokerLost},
+                                                         {Errc::FileCorrupt, Errc::MissingWeight},
+                                                         {Errc::BadRequest, Errc::MissingWeight}}));
+  LoopFixture fixture([cause = cause](LoopFixture&) { return fail(cause, "why"); });
   fixture.lose_weights_and_run();
   REQUIRE(fixture.ends.size() == 1);
   REQUIRE(fixture.ends[0].reason == CompletionReason::EngineError);
-  REQUIRE(fixture.ends[0].error->code == Errc::BrokerLost);
+  REQUIRE(fixture.ends[0].error->code == code);
+  REQUIRE(fixture.ends[0].error->scope == FailureScope::Engine);
   REQUIRE(fixture.ends[0].emitted_tokens == 2);
+}
+
+TEST_CASE("engine loop: when a restore takes too long, every request ends with WeightsLoading") {
+  int asked = 0;
+  LoopFixture fixture([&](LoopFixture& self) -> Result<void> {
+    if (++asked > 1) self.rig.clock().advance(kRestoreTimeout / 2);
+    return fail(Errc::WeightsLoading, "another worker fills it");
+  });
+  fixture.lose_weights_and_run();
+  REQUIRE(asked == 3);
+  REQUIRE(fixture.ends.size() == 1);
+  REQUIRE(fixture.ends[0].error->code == Errc::WeightsLoading);
+}
+
+TEST_CASE("engine loop: the time before a request arrives does not count as its wait") {
+  int asked = 0;
+  LoopFixture fixture([&](LoopFixture& self) -> Result<void> {
+    if (++asked == 1) {
+      self.rig.clock().advance(2 * kRestoreTimeout);
+      self.loop.post(
+          [&self, request = self.request()](Engine& engine) { REQUIRE(engine.submit(request)); });
+    }
+    if (asked < 3) return fail(Errc::WeightsLoading, "not yet");
+    self.rig.restore_weights();
+    return {};
+  });
+  fixture.rig.revoke(fixture.rig.engine_lease());
+  fixture.loop.post([](Engine&) {});  // the loop finds the weights revoked while it is idle
+  fixture.loop.run();
+  REQUIRE(asked == 3);
+  REQUIRE(fixture.tokens == 5);
 }
 
 }  // namespace leasehold::testing

@@ -195,6 +195,31 @@ TEST_CASE("tenant server: a request that cannot be parsed gets its error, and th
             [&] { return ann->seen.notifications.back().second.body.at("request") == "r"; });
 }
 
+TEST_CASE("tenant server: a refusal that concerns every tenant says so") {
+  ServerFixture fixture;
+  const auto ann = fixture.tenant();
+  fixture.server->set_broker_disconnected(true);
+  fixture.generate(*ann, "r");
+  run_until(fixture.io, [&] { return ann->answers.contains("r"); });
+  CHECK(ann->answers.at("r").error().code == Errc::BrokerLost);
+  CHECK(ann->answers.at("r").error().scope == FailureScope::Engine);
+}
+
+TEST_CASE("tenant server: a request under revoked weights is queued, and its end names the scope") {
+  ServerFixture fixture;
+  fixture.rig.revoke(fixture.rig.engine_lease());
+  fixture.start_engine();
+  const auto ann = fixture.tenant();
+  fixture.generate(*ann, "r");
+  fixture.wait_until_seen(*ann);
+  CHECK(fixture.parse() == 1);
+  run_until(fixture.io, [&] { return ann->answers.contains("r") && ann->has_ended(); });
+  CHECK(ann->answers.at("r").has_value());
+  const auto& end = ann->seen.notifications.back().second.body;  // the fixture restores nothing
+  CHECK(end.at("reason") == "MissingWeight");
+  CHECK(end.at("scope") == "engine");
+}
+
 TEST_CASE("tenant server: closing answers unparsed requests with Draining") {
   ServerFixture fixture;
   const auto ann = fixture.tenant();

@@ -1,0 +1,123 @@
+/// Requests that meet revoked weights: they wait for the restore, and none fails for good.
+#include <boost/asio/io_context.hpp>
+#include <catch2/catch.hpp>
+#include <map>
+#include <stdexcept>
+
+#include "common/random.hpp"
+#include "ipc/control/client.hpp"
+#include "tests/support/system.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr int kRequests = 40;
+constexpr int kRounds = 4;  // in one alone the restore may win the race
+
+LeaseId live_engine_lease(System& system) {
+  for (const wire::LeaseView& lease : system.engine_leases()) {
+    if (lease.state == LeaseState::Live) return lease.lease;
+  }
+  throw std::runtime_error("the worker has no live engine lease");
+}
+
+/// The requests of one tenant on one connection, and how they ended.
+struct Burst {
+  explicit Burst(System& system, const std::string& tenant) {
+    auto client = control::Client::connect(system.broker_socket()).value();
+    const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = {mint_request_id()}};
+    const auto reply = client.call("lease.acquire", {.body = ask.to_json()}).value();
+    lease = wire::LeaseAcquired::from_json(reply.body).value();
+    broker.emplace(std::move(client));
+    peer = control::Peer::create(
+        control::connect_to(io, lease.address).value(),
+        {.on_call = nullptr,
+         .on_notification = [this](const std::string& method,
+                                   const control::Payload& params) { note(method, params.body); },
+         .on_closed = [](const Error& why) { throw std::runtime_error(why.detail); }});
+    peer->start();
+  }
+
+  void note(const std::string& method, const control::Json& body) {
+    if (method == wire::RequestCompleted::kMethod) {
+      ends.push_back(wire::RequestCompleted::from_json(body).value());
+    } else {
+      const auto token = wire::TokenEmitted::from_json(body).value();
+      texts[token.request.value].push_back(token.token);
+    }
+  }
+
+  void submit(const TenantSpec& spec, int round) {
+    for (int i = 0; i < kRequests; ++i) {
+      const wire::RequestSubmit ask{.token = lease.token,
+                                    .request_id = {std::to_string(round) + "." + std::to_string(i)},
+                                    .prompt = spec.prompt,
+                                    .max_emitted_tokens = spec.max_tokens,
+                                    .ignore_eos = true};
+      peer->call("request.submit", {ask.to_json(), {}}, [this](const auto& reply) {
+        if (!reply) refusals.push_back(reply.error());
+      });
+    }
+    io.poll();
+  }
+
+  void run(std::size_t requests) {
+    while (ends.size() + refusals.size() < requests) {
+      REQUIRE(io.run_one_for(std::chrono::seconds(60)) > 0);
+    }
+  }
+
+  boost::asio::io_context io;
+  std::optional<control::Client> broker;  // holds the lease
+  wire::LeaseAcquired lease;
+  std::shared_ptr<control::Peer> peer;
+  std::map<std::string, std::vector<std::int32_t>> texts;
+  std::vector<wire::RequestCompleted> ends;
+  std::vector<Error> refusals;
+};
+
+}  // namespace
+
+TEST_CASE("40 requests submitted right after the weights are revoked wait, and all end whole") {
+  System system({.worker_arguments = {}});
+  system.admit("ann", {"--ttl-ms", "600000"});
+  const TenantSpec spec{.tenant = "ann", .prompt = "In the garden", .max_tokens = 12};
+  const auto alone = system.undisturbed(spec);
+  Burst burst(system, "ann");
+
+  for (int round = 1; round <= kRounds; ++round) {
+    const LeaseId engine = live_engine_lease(system);
+    system.while_worker_stopped([&] {
+      REQUIRE(system.brokerctl({"revoke", to_string(engine)}) == 0);
+      burst.submit(spec, round);
+    });
+    burst.run(static_cast<std::size_t>(round) * kRequests);
+    CHECK(live_engine_lease(system) != engine);
+  }
+
+  for (const Error& refusal : burst.refusals) FAIL_CHECK(name(refusal.code));
+  for (const wire::RequestCompleted& end : burst.ends) CHECK(end.reason == "MaxTokensReached");
+  CHECK(burst.texts.size() == kRounds * kRequests);
+  for (const auto& [request, tokens] : burst.texts) CHECK((tokens == alone));
+}
+
+TEST_CASE("a rebinding tenant comes through repeated revocations of the weights and its lease") {
+  System system;
+  system.admit("ann");
+  const TenantSpec spec{.tenant = "ann", .max_tokens = 120, .rebind = true};
+  const auto alone = system.undisturbed(spec);
+  const auto ann = system.start_streaming(spec, 5);
+
+  for (std::size_t tokens = 15; tokens <= 75; tokens += 15) {
+    REQUIRE(ann->read_tokens(tokens));
+    system.while_worker_stopped([&] {
+      REQUIRE(system.brokerctl({"revoke", "--tenant", "ann"}) == 0);
+      REQUIRE(system.brokerctl({"revoke", to_string(live_engine_lease(system))}) == 0);
+    });
+  }
+
+  CHECK(ann->finish() == 0);
+  CHECK((ann->record().tokens == alone));
+}
+
+}  // namespace leasehold::testing

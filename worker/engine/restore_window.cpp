@@ -1,0 +1,33 @@
+#include "worker/engine/restore_window.hpp"
+
+#include <fmt/format.h>
+
+namespace leasehold {
+namespace {
+
+/// True when a later attempt can succeed: another worker fills the region, or the broker revoked it
+/// again while this worker filled it. A lost broker ends the requests, because new ones are refused
+/// until it is back.
+bool is_passing(Errc code) {
+  return is_lease_ended(code) || (is_retryable(code) && code != Errc::BrokerLost);
+}
+
+}  // namespace
+
+std::optional<Error> RestoreWindow::on_failed(const Error& error, TimePoint now) {
+  if (!began_) began_ = now;
+  const bool passing = is_passing(error.code);
+  if (passing && now - *began_ < kRestoreTimeout) return std::nullopt;
+  began_.reset();
+  if (error.code == Errc::BrokerLost) return error;
+  if (passing) {
+    return Error{
+        Errc::WeightsLoading,
+        fmt::format("the weights are not restored after {} s ({}: {}); retry",
+                    kRestoreTimeout / std::chrono::seconds(1), name(error.code), error.detail)};
+  }
+  return Error{Errc::MissingWeight, fmt::format("the weights cannot be restored: {} ({})",
+                                                error.detail, name(error.code))};
+}
+
+}  // namespace leasehold
