@@ -101,7 +101,9 @@ Result<void> WorkerProgram::open_session() {
           },
       .on_connection_changed =
           [this](bool disconnected) {
-            if (serving_) serving_->server().set_broker_disconnected(disconnected);
+            if (!serving_) return;
+            serving_->server().set_broker_disconnected(disconnected);
+            if (!disconnected) serving_->leases().repeat_drained();
           },
       .on_broker_lost =
           [this](const Error& why) {
@@ -171,6 +173,7 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
                 serving_->server().deliver(std::move(report.events));
               },
           .on_growth = [this](const auto& requests) { serving_->leases().grow(requests); },
+          .on_drained = [this](const auto& leases) { serving_->leases().report_drained(leases); },
           .on_weights_lost = [this](Engine& engine) { return restore_weights(engine); }};
 }
 

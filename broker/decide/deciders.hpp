@@ -25,6 +25,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
 
 // decide/drain.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrain& drain);
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrained& drained);
 
 // decide/grant.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseAcquire& acquire);

@@ -1,4 +1,5 @@
-// `brokerctl drain`: leases accept no growth and are revoked when the grace ends.
+// `brokerctl drain`: leases accept no new requests, and end when their last request or the grace
+// ends.
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
@@ -16,7 +17,17 @@ void start_drain(Decision& decision, LeaseRecord& record, TimePoint until) {
   decision.record(events::LeaseDraining{.lease = record.id(),
                                         .tenant = record.tenant.value,
                                         .deadline_boottime_ns = until.boottime_ns});
-  decision.add(effect::SetDrainDeadline{record.id(), until});
+  decision.add(effect::SetDrainDeadline{record.id(), until, record.worker()});
+}
+
+Result<void> require_tenant_leases(const State& state, std::span<const LeaseId> leases) {
+  for (const LeaseId id : leases) {
+    if (state.leases.find_open(id)->scope == wire::LeaseScope::Tenant) continue;
+    return fail(Errc::BadRequest,
+                fmt::format("lease {} covers weights and has no requests; revoke it instead",
+                            to_string(id)));
+  }
+  return {};
 }
 
 }  // namespace
@@ -27,6 +38,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
                 fmt::format("grace_ms is {}; it must be 0 to 86400000", drain.grace_ms));
   }
   std::vector<LeaseId> leases = TRY(leases_named(decision.state, drain.lease, drain.tenant));
+  TRY(require_tenant_leases(decision.state, leases));
   const TimePoint until = decision.now + std::chrono::milliseconds(drain.grace_ms);
   for (const LeaseId id : leases) start_drain(decision, decision.state.leases.at(id), until);
   record_operator_action(
@@ -34,6 +46,27 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
       {.uid = caller.uid, .action = "drain", .object = object_name(drain.lease, drain.tenant)});
   if (drain.grace_ms == 0) revoke_leases(decision, leases, RevokeReason::DrainDeadline);
   return Answer{wire::LeasesTouched{.leases = std::move(leases)}};
+}
+
+/// A false report ends a lease of the worker that made it, and nothing else: the fence still waits
+/// for its proof.
+CallResult decide_call(Decision& decision, const Caller& caller,
+                       const wire::LeaseDrained& drained) {
+  State& state = decision.state;
+  const LeaseRecord& record = *TRY(state.leases.find(drained.lease));
+  const Worker* worker = state.workers.find_by_connection(caller.connection);
+  const std::string lease = to_string(drained.lease);
+  if (worker == nullptr || record.worker() != worker->id) {
+    return fail(Errc::PermissionDenied,
+                fmt::format("lease {} was not granted to this worker", lease));
+  }
+  if (!record.is(LeaseState::Live)) return Answer{};
+  if (record.drain_deadline == TimePoint{}) {
+    return fail(Errc::IllegalTransition,
+                fmt::format("lease {} is not draining; it goes on", lease));
+  }
+  revoke_leases(decision, std::vector{drained.lease}, RevokeReason::Released);
+  return Answer{};
 }
 
 }  // namespace leasehold

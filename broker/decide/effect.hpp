@@ -47,9 +47,11 @@ struct SetDeadline {
   TimePoint deadline;
 };
 
+/// Stores the drain word, then sends `lease.draining`.
 struct SetDrainDeadline {
   LeaseId lease;
   TimePoint deadline;
+  AttachmentId worker;
 };
 
 /// Binds a new worker's process, segment and wakeup_fd to this id.

@@ -52,10 +52,6 @@ std::vector<ExtentId> returnable(const State& state, const LeaseRecord& record,
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseGrow& grow) {
   State& state = decision.state;
   LeaseRecord& record = *TRY(find_resizable(state, caller, grow.lease, grow.extents));
-  if (record.drain_deadline != TimePoint{}) {
-    return fail(Errc::Draining,
-                fmt::format("lease {} is draining; acquire a new lease", to_string(grow.lease)));
-  }
   TRY(require_free_extents(state, grow.extents, record.worker()));
   const std::uint32_t per_extent = state.workers.find(record.worker())->blocks_per_extent;
   const std::uint32_t quota = state.tenants.find(record.tenant)->policy.max_blocks;

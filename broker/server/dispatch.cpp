@@ -96,6 +96,7 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
       {"weights.publish", {Role::Worker, &Dispatch::post_call<wire::WeightsPublish>}},
       {"event.report", {Role::Worker, &Dispatch::answer_report}},
       {"lease.redeliver", {Role::Worker, &Dispatch::post_call<wire::LeaseRedeliver>}},
+      {"lease.drained", {Role::Worker, &Dispatch::post_call<wire::LeaseDrained>}},
       {"lease.attach", {Role::Worker, &Dispatch::post_call<wire::LeaseAttach>}},
   };
   const auto handle = [&]() -> Result<void> {

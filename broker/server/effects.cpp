@@ -98,6 +98,8 @@ void ServerEffects::perform(const effect::SetDeadline& effect) {
 
 void ServerEffects::perform(const effect::SetDrainDeadline& effect) {
   dependencies_.table.set_drain_deadline(effect.lease, effect.deadline);
+  const wire::LeaseDraining draining{.lease = effect.lease};
+  call_worker(effect.worker, draining.kMethod, {draining.to_json(), {}}, [](const auto&) {});
 }
 
 void ServerEffects::perform(const effect::BindWorker& effect) {

@@ -43,8 +43,10 @@ struct LeaseRevoke : Message<LeaseRevoke> {
   RequestId request_id;
 };
 
-/// `lease.drain`: the leases accept no new work from now on, and are revoked after `grace_ms` with
-/// the reason `drain_deadline`. Exactly one of lease and tenant is given. Reply: LeasesTouched.
+/// `lease.drain`: the leases accept no new requests from now on. Accepted ones finish, and may grow
+/// within the quota. A lease ends with the reason `released` when its last request has ended, or
+/// with `drain_deadline` after `grace_ms`. Exactly one of lease and tenant is given; an engine
+/// lease has no requests and is BadRequest. Reply: LeasesTouched.
 struct LeaseDrain : Message<LeaseDrain> {
   static constexpr std::string_view kMethod = "lease.drain";
   std::optional<LeaseId> lease;

@@ -57,7 +57,8 @@ void describe(Is<ExtentShape> auto& m, auto& fields) {
   fields.field("blocks_per_extent", m.blocks_per_extent, kBlocks);
 }
 
-void describe(Is<LeaseAttach, LeaseSettle, LeaseUnmap> auto& m, auto& fields) {
+void describe(Is<LeaseAttach, LeaseDrained, LeaseDraining, LeaseSettle, LeaseUnmap> auto& m,
+              auto& fields) {
   fields.field("lease", m.lease);
 }
 
@@ -97,8 +98,10 @@ template struct Message<WorkerReady>;
 template struct Message<ExtentShape>;
 template struct Message<LeaseAttach>;
 template struct Message<LeaseRedeliver>;
+template struct Message<LeaseDrained>;
 template struct Message<EventReport>;
 template struct Message<LeaseGrant>;
+template struct Message<LeaseDraining>;
 template struct Message<LeaseSettle>;
 template struct Message<LeaseUnmap>;
 template struct Message<LeaseReclaim>;

@@ -101,6 +101,19 @@ struct LeaseRedeliver : Message<LeaseRedeliver> {
   std::vector<ExtentId> extents;
 };
 
+/// `lease.drained`: no request runs or waits under a draining lease, and none will be accepted. The
+/// broker then ends the lease. The worker sends it once per drain, and again after a reconnect.
+/// Reply: Empty, also when the lease has ended already. Errors: IllegalTransition (the lease is not
+/// draining), PermissionDenied (it is on another worker), UnknownLease, StaleGeneration.
+///
+/// Sound because the drain word never returns to zero and one thread of the worker reads it for
+/// both purposes: it reads the word and, if it is set, looks for requests and reports; before it
+/// accepts a request it reads the word again. So a request is either seen by the look or refused.
+struct LeaseDrained : Message<LeaseDrained> {
+  static constexpr std::string_view kMethod = "lease.drained";
+  LeaseId lease;
+};
+
 /// Notification `event.report`: events of a worker. The broker adds its own sequence numbers.
 struct EventReport : Message<EventReport> {
   static constexpr std::string_view kMethod = "event.report";
@@ -125,6 +138,13 @@ struct LeaseGrant : Message<LeaseGrant> {
   std::uint32_t max_blocks = 0;  ///< Limit of this lease.
   std::uint64_t extent_size_bytes = 0;
   std::vector<ExtentId> extents;
+};
+
+/// Call `lease.draining`: the drain word of the lease is stored. An idle worker reads no words, so
+/// this wakes it. Reply: Empty; `lease.drained` follows when no request is left.
+struct LeaseDraining : Message<LeaseDraining> {
+  static constexpr std::string_view kMethod = "lease.draining";
+  LeaseId lease;
 };
 
 /// Call `lease.settle`: for device memory, once the lease is no longer Live. The reply (Empty)

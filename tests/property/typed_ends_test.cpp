@@ -228,20 +228,29 @@ TEST_CASE("typed ends: a lease ends at its deadline, and without a broker with B
   }
 }
 
-TEST_CASE("typed ends: a draining lease refuses new requests and finishes running ones") {
+TEST_CASE("typed ends: a draining lease refuses new requests and finishes accepted ones") {
   EngineRig rig;
-  const LeaseId lease = rig.grant("t");
+  const LeaseId lease = rig.grant("t", 1, 1);
   REQUIRE(rig.submit(rig.request("t", lease, "r", rig.encode(prompts()[0]), 4)));
   REQUIRE(rig.step());
   REQUIRE(rig.submit(rig.request("t", lease, "waits", rig.encode(prompts()[0]), 4)));
   rig.set_drain_deadline(lease, rig.clock().now() + std::chrono::seconds(60));
   const PromptRequest late = rig.request("t", lease, "late", rig.encode(prompts()[0]), 4);
   REQUIRE(rig.submit(late).error().code == Errc::Draining);
+  REQUIRE(rig.engine().take_drained().empty());
+  while (rig.outcome("r").completions.empty()) REQUIRE(rig.step());
+  REQUIRE(rig.engine().scheduler().waiting_count() == 1);
+  REQUIRE(rig.engine().take_drained().empty());
   rig.run();
-  REQUIRE(rig.outcome("r").completions[0].reason == CompletionReason::MaxTokensReached);
-  REQUIRE(rig.outcome("waits").rejections.size() == 1);
-  REQUIRE(rig.outcome("waits").rejections[0].reason.code == Errc::Draining);
-  REQUIRE(rig.outcome("waits").tokens.empty());
+  for (const char* id : {"r", "waits"}) {
+    REQUIRE(rig.outcome(id).completions[0].reason == CompletionReason::MaxTokensReached);
+  }
+  REQUIRE(rig.outcome("waits").tokens == rig.outcome("r").tokens);
+  REQUIRE(rig.engine().take_drained() == std::vector{lease});
+  REQUIRE(rig.engine().take_drained().empty());
+  rig.engine().repeat_drained();
+  REQUIRE(rig.engine().take_drained() == std::vector{lease});
+  REQUIRE(rig.submit(late).error().code == Errc::Draining);
 }
 
 TEST_CASE("typed ends: a token outside the vocabulary is refused at submit") {

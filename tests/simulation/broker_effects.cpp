@@ -125,6 +125,10 @@ void Broker::perform(const effect::SetDeadline& effect) {
 
 void Broker::perform(const effect::SetDrainDeadline& effect) {
   table.set_drain_deadline(effect.lease, effect.deadline);
+  Connection* const way = connection_to(effect.worker);
+  if (way == nullptr || !way->is_open()) return;
+  auto* worker = dynamic_cast<Worker*>(way->ends[Connection::kClient].process);
+  deps_.machine.send(*way, Connection::kClient, [worker] { worker->on_draining(); });
 }
 
 void Broker::perform(const effect::BeginQuietWatch& effect) {

@@ -114,6 +114,7 @@ void Worker::poll_timers() {
   reconnect();
   const bool known = attachment != AttachmentId{} && link_->is_open() && !is_reconnecting();
   if (known && !call_pending_ && !engine_lease_) open_weights();
+  if (known && deps_.machine.one_in(16)) report_falsely();
 }
 
 // -------------------------------------------------------------------------------------------
@@ -221,6 +222,27 @@ void Worker::on_unmap(LeaseId lease, std::uint64_t number) {
   posted_.push_back([this, lease] { drop(lease); });
 }
 
+/// The engine looks for drained leases after it has run what was posted.
+void Worker::on_draining() {
+  posted_.push_back([] {});
+}
+
+void Worker::report_drained() {
+  for (auto& [lease, held] : held_) {
+    const bool drained = !held.running && table_->drain_deadline(lease) != TimePoint{};
+    if (!drained || std::exchange(held.reported_drained, true)) continue;
+    broker_->ask(*link_, wire::LeaseDrained{.lease = lease}, [](const Result<Answer>&) {});
+  }
+}
+
+/// Reports a lease that may still run requests, may not drain, or may be on another worker.
+void Worker::report_falsely() {
+  const auto open = broker_->state.leases.open_leases();
+  if (open.empty()) return;
+  broker_->ask(*link_, wire::LeaseDrained{.lease = open[deps_.machine.pick(open.size())]},
+               [](const Result<Answer>&) {});
+}
+
 void Worker::on_reclaim(const effect::SendReclaim& asked, std::uint64_t number) {
   const auto give = [this, asked, number] {
     std::vector<ExtentId> given;
@@ -274,6 +296,9 @@ void Worker::on_submit(Request& request, Connection& stream, Message on_token, M
         if (found == held_.end() || found->second.running || !stop_slot || draining ||
             is_expired(request.lease) || state_of(request.lease) != LeaseState::Live) {
           return deps_.machine.send(stream, Connection::kClient, on_end);
+        }
+        if (found->second.reported_drained) {
+          violated("a worker accepted a request under a lease that it had reported as drained");
         }
         request.accepted = true;
         deps_.judge.accepted(request.lease);

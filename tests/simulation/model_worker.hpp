@@ -32,6 +32,7 @@ class Worker final : public Process, private RefusalListener {
   void on_unmap(LeaseId lease, std::uint64_t number);
   void on_settle(LeaseId lease, std::uint64_t number);
   void on_ping(AttachmentId called);
+  void on_draining();
   void on_reclaim(const effect::SendReclaim& asked, std::uint64_t number);
 
   // Calls of a holder, on a stream of its own.
@@ -82,6 +83,7 @@ class Worker final : public Process, private RefusalListener {
   struct Held {
     std::vector<ExtentId> extents;
     std::optional<Running> running;
+    bool reported_drained = false;
   };
 
   // worker_return.cpp: reconnecting to a broker
@@ -108,6 +110,8 @@ class Worker final : public Process, private RefusalListener {
   void drop(LeaseId lease);
   void end(Held& held);
   LeaseState state_of(LeaseId lease) const;
+  void report_drained();
+  void report_falsely();
   bool is_expired(LeaseId lease) const;
   std::optional<std::uint32_t> free_stop_slot() const;
 

@@ -55,6 +55,7 @@ void Worker::engine() {
       run_step();
       commit();
     }
+    report_drained();
     threads_[0].busy = false;
     Fiber::pause();
   }

@@ -69,6 +69,8 @@ void Worker::settle() {
                  [this](const Result<Answer>& answer) {
                    if (!answer) return failed(answer.error().code);
                    path_.reattached();
+                   for (auto& [lease, held] : held_) held.reported_drained = false;
+                   on_draining();
                    call_pending_ = false;
                  });
   });

@@ -118,7 +118,6 @@ void Engine::end_all(const Error& error) {
 Result<StepReport> Engine::step() {
   end_revoked_leases();
   end_stopped_sequences();
-  reject_draining();
   scheduler_.drop_expired(deps_.clock->now());
   TRY(check_weights());
   StepPlan plan = scheduler_.plan(deps_.clock->now());
@@ -175,12 +174,16 @@ bool Engine::is_draining(LeaseId lease) const {
   return deps_.table->drain_deadline(lease).boottime_ns != 0;
 }
 
-/// A request that waits when the drain begins counts as new work.
-void Engine::reject_draining() {
-  if (scheduler_.waiting_count() == 0) return;
-  for (const LeaseId lease : scheduler_.leases()) {
-    if (is_draining(lease)) scheduler_.reject_waiting(lease, draining(lease));
+std::vector<LeaseId> Engine::take_drained() {
+  std::set<LeaseId> drained;
+  for (const auto& [lease, tenancy] : scheduler_.tenancies()) {
+    const bool is_idle = tenancy.running == 0 && tenancy.waiting.empty();
+    if (is_idle && is_draining(lease)) drained.insert(lease);
   }
+  std::vector<LeaseId> fresh;
+  std::ranges::set_difference(drained, drained_, std::back_inserter(fresh));
+  drained_ = std::move(drained);
+  return fresh;
 }
 
 void Engine::end_stopped_sequences() {

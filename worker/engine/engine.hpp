@@ -19,6 +19,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "common/clock.hpp"
@@ -94,6 +95,11 @@ class Engine {
   void drop_lease(LeaseId lease);
   std::vector<ExtentId> reclaim_extents(LeaseId lease, std::uint32_t count);
   void deny_growth(LeaseId lease) { scheduler_.deny_growth(lease); }
+  /// The draining leases under which no request runs or waits, each once until `repeat_drained`. No
+  /// request is accepted under them any more: `submit` reads the drain word on this same thread,
+  /// and a word that this thread saw set stays set for it.
+  std::vector<LeaseId> take_drained();
+  void repeat_drained() { drained_.clear(); }
 
   // ---- requests
 
@@ -134,7 +140,6 @@ class Engine {
   void report_found_revoked(LeaseId lease);
   void end_stopped_sequences();
   bool is_draining(LeaseId lease) const;
-  void reject_draining();
   void publish_running_requests();
   void add_parts(StepPlan& plan, StepBatch& batch);
   void sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live);
@@ -161,6 +166,7 @@ class Engine {
   std::optional<Weights> weights_;
   std::deque<RequestId> refused_rebinds_;  // with EngineLeaseFenced, and not submitted since
   std::uint64_t step_ = 0;
+  std::set<LeaseId> drained_;                             // taken with `take_drained`
   std::vector<std::optional<Result<DrawnToken>>> drawn_;  // per part of the running step
   SamplerScratch sampler_scratch_;
   RecordPieces record_pieces_;

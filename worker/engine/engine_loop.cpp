@@ -49,6 +49,7 @@ Result<void> EngineLoop::run() {
       end_all(*fault);
       return std::unexpected(*fault);
     }
+    report_drained();
   }
 }
 
@@ -76,6 +77,11 @@ bool EngineLoop::recover() {
   }
   if (const auto end = restore_window_.on_failed(restored.error(), engine_->now())) end_all(*end);
   return false;
+}
+
+void EngineLoop::report_drained() {
+  std::vector<LeaseId> drained = engine_->take_drained();
+  if (!drained.empty()) hooks_.on_drained(std::move(drained));
 }
 
 void EngineLoop::end_all(const Error& error) {

@@ -20,6 +20,8 @@ class EngineLoop {
   struct Hooks {
     std::function<void(StepReport)> on_report;
     std::function<void(std::vector<GrowthRequest>)> on_growth;
+    /// No request is left under these draining leases. Follows `on_report` with their last ends.
+    std::function<void(std::vector<LeaseId>)> on_drained;
     /// Restores one revoked part of the weights, or returns why it cannot. The loop calls it until
     /// none is missing and runs commands in between. RestoreWindow says when the requests stop
     /// waiting; the loop calls the hook again at the next command.
@@ -41,6 +43,7 @@ class EngineLoop {
   bool step_once();
   bool recover();
   void end_all(const Error& error);
+  void report_drained();
 
   Engine* engine_;
   Hooks hooks_;

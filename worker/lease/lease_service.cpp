@@ -47,6 +47,10 @@ void LeaseService::on_call(const std::string& method, Payload params, Responder 
     done = unmap(params.body, respond);
   } else if (method == wire::LeaseSettle::kMethod) {
     done = quiesce(params.body, respond);
+  } else if (method == wire::LeaseDraining::kMethod) {
+    deps_.loop->post([](Engine&) {});  // the loop looks for drained leases after each command
+    respond(empty_payload());
+    done = Result<void>{};
   } else if (method == wire::LeaseReclaim::kMethod) {
     done = reclaim(params.body, respond);
   }
@@ -256,6 +260,19 @@ void LeaseService::grow(const std::vector<GrowthRequest>& growth_requests) {
                                on_growth_reply(lease, reply);
                              });
   }
+}
+
+/// A report that is lost with the connection is repeated; after an error the lease has ended.
+void LeaseService::report_drained(const std::vector<LeaseId>& leases) {
+  for (const LeaseId lease : leases) {
+    const wire::LeaseDrained report{.lease = lease};
+    deps_.broker->call_async(std::string(report.kMethod), {.body = report.to_json()},
+                             [](const Result<Payload>&) {});
+  }
+}
+
+void LeaseService::repeat_drained() {
+  deps_.loop->post([](Engine& engine) { engine.repeat_drained(); });
 }
 
 }  // namespace leasehold

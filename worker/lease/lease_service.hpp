@@ -8,7 +8,7 @@
 /// The service keeps the descriptor of each extent: after a restart the broker gets the memory of a
 /// live lease only from its worker.
 ///
-/// Threads: `on_call` and `redeliveries` on the I/O thread; `grow` from any thread. Lifetime:
+/// Threads: `on_call` and `redeliveries` on the I/O thread; the rest from any thread. Lifetime:
 /// everything in Dependencies outlives it.
 #pragma once
 
@@ -58,6 +58,11 @@ class LeaseService {
   /// Sends growth requests to the broker: one call per lease at a time, and none for a short while
   /// after a refusal.
   void grow(const std::vector<GrowthRequest>& growth_requests);
+
+  /// Reports draining leases under which no request is left.
+  void report_drained(const std::vector<LeaseId>& leases);
+  /// Reports them again, after a reconnect.
+  void repeat_drained();
 
  private:
   Result<void> grant(control::Payload params, control::Responder& respond);

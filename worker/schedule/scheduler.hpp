@@ -91,8 +91,6 @@ class Scheduler {
   std::vector<ExtentId> remove_free_extents(LeaseId lease, std::uint32_t count);
   /// Ends every request of the lease with `how` and forgets the lease.
   void end_lease(LeaseId lease, const Completed& how);
-  /// Rejects the waiting requests of the lease; its running requests go on.
-  void reject_waiting(LeaseId lease, const Error& why);
   bool has_lease(LeaseId lease) const { return tenancies_.contains(lease); }
   std::vector<LeaseId> leases() const;
 

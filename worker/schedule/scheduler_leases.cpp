@@ -50,12 +50,6 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
   tenancies_.erase(lease);
 }
 
-void Scheduler::reject_waiting(LeaseId lease, const Error& why) {
-  Tenancy& tenancy = tenancies_.at(lease);
-  for (const PromptRequest& request : tenancy.waiting) reject(request, why);
-  tenancy.waiting.clear();
-}
-
 void Scheduler::end_all(const Error& error) {
   Completed how{.reason = CompletionReason::EngineError, .error = error};
   how.error->scope = FailureScope::Engine;

@@ -30,11 +30,13 @@ wire::LeaseAcquired acquire(control::Client& client, const std::string& tenant) 
 using Texts = std::map<std::string, std::vector<std::int32_t>>;
 
 /// Runs several requests for one text together; returns their tokens by request. The worker is
-/// stopped until all are sent.
-Texts decode_together(System& system, const wire::LeaseAcquired& lease, const TenantSpec& spec,
-                      int requests) {
+/// stopped until all are sent. Calls `when_accepted` once the worker has accepted all of them.
+Texts decode_together(
+    System& system, const wire::LeaseAcquired& lease, const TenantSpec& spec, int requests,
+    const std::function<void()>& when_accepted = [] {}) {
   boost::asio::io_context io;
   Texts texts;
+  int accepted = 0;
   int completed = 0;
   const auto peer = control::Peer::create(
       control::connect_to(io, lease.address).value(),
@@ -59,10 +61,15 @@ Texts decode_together(System& system, const wire::LeaseAcquired& lease, const Te
                                     .prompt = spec.prompt,
                                     .max_emitted_tokens = spec.max_tokens,
                                     .ignore_eos = true};
-      peer->call("request.submit", {ask.to_json(), {}}, [](const auto& reply) { CHECK(reply); });
+      peer->call("request.submit", {ask.to_json(), {}}, [&](const auto& reply) {
+        CHECK(reply);
+        ++accepted;
+      });
     }
     io.poll();
   });
+  while (accepted < requests) REQUIRE(io.run_one_for(std::chrono::seconds(60)) > 0);
+  when_accepted();
   while (completed < requests) REQUIRE(io.run_one_for(std::chrono::seconds(60)) > 0);
   return texts;
 }
@@ -108,6 +115,46 @@ TEST_CASE("a holder that does not renew loses its lease at the deadline; one tha
   REQUIRE(kept->child().signal(SIGINT));
   CHECK(kept->finish() == 0);
   CHECK(system.lease(kept->record().leases.front()).reason == RevokeReason::Released);
+}
+
+TEST_CASE("a drained lease finishes every accepted request, grows for it, and then ends at once") {
+  System system({.worker_arguments = {"--slow-motion-us", "10"}});
+  system.admit("ann", {"--ttl-ms", "600000", "--max-blocks", "4096"});
+  // One extent holds 102 blocks; 12 requests need more than 360. Four of them have to wait.
+  const TenantSpec spec{.tenant = "ann", .prompt = "In the garden", .max_tokens = 490};
+  const auto alone = system.undisturbed(spec);
+  auto client = connect(system);
+  const auto acquired = acquire(client, "ann");
+
+  const auto texts = decode_together(system, acquired, spec, 12, [&] {
+    REQUIRE(system.brokerctl({"drain", to_string(acquired.lease), "--grace-ms", "3600000"}) == 0);
+    auto worker = control::Client::connect(acquired.address).value();
+    const wire::RequestSubmit late{
+        .token = acquired.token, .request_id = fresh_id(), .prompt = spec.prompt};
+    const auto refused = worker.call("request.submit", {late.to_json(), {}});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == Errc::Draining);
+  });
+
+  CHECK(texts.size() == 12);
+  for (const auto& [request, tokens] : texts) CHECK((tokens == alone));
+  REQUIRE(system.eventually_fenced(acquired.lease));
+  const wire::LeaseView lease = system.lease(acquired.lease);
+  CHECK(lease.reason == RevokeReason::Released);
+  CHECK(lease.times.revoked_boottime_ns < lease.drain_deadline_boottime_ns);
+  CHECK(system.pool_is_fully_free());
+}
+
+TEST_CASE("a drained lease without requests ends at once") {
+  System system;
+  system.admit("ann", {"--ttl-ms", "600000"});
+  auto client = connect(system);
+  const auto acquired = acquire(client, "ann");
+
+  REQUIRE(system.brokerctl({"drain", to_string(acquired.lease), "--grace-ms", "3600000"}) == 0);
+
+  REQUIRE(system.eventually_fenced(acquired.lease));
+  CHECK(system.lease(acquired.lease).reason == RevokeReason::Released);
 }
 
 TEST_CASE("a draining lease takes no new requests and is revoked at its deadline") {

@@ -188,18 +188,57 @@ TEST_CASE("drain: queries show the draining lease and its deadline") {
   CHECK(actions[1].uid == 7);
 }
 
-TEST_CASE("drain: growth stops at once, and the lease is revoked after the grace") {
+TEST_CASE("drain: the lease may grow, and is revoked after the grace") {
   LeasedWorld world;
   const TimePoint until = world.clock.now() + 5s;
   world.call(kOperator, wire::LeaseDrain{.lease = world.lease, .grace_ms = 5000});
   CHECK(world.performed<effect::SetDrainDeadline>().at(0).deadline == until);
-  CHECK(world.refusal(world.call(kHolder, wire::LeaseGrow{.lease = world.lease})) ==
-        Errc::Draining);
+  CHECK(world.performed<effect::SetDrainDeadline>().at(0).worker == world.worker);
+  const CallId grow = world.call(kHolder, wire::LeaseGrow{.lease = world.lease});
+  CHECK(world.answer<wire::LeaseResized>(grow).extents == 2);
   world.advance(4s);
   world.call(kHolder, wire::LeaseRenew{.lease = world.lease});
   CHECK(world.record(world.lease).is(LeaseState::Live));
   world.advance(1s);
   CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::DrainDeadline);
+}
+
+TEST_CASE("drain: the worker's report ends the lease at once, and a repeated one changes nothing") {
+  LeasedWorld world;
+  world.call(kOperator, wire::LeaseDrain{.lease = world.lease});
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    world.answer<wire::Empty>(world.call(kWorkerSocket, wire::LeaseDrained{.lease = world.lease}));
+    CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::Released);
+    CHECK(world.record(world.lease).is(LeaseState::Fenced));
+  }
+  CHECK(world.state.extents.records().empty());
+}
+
+TEST_CASE("drain: a false report still needs the proof before the fence") {
+  LeasedWorld world;
+  world.call(kOperator, wire::LeaseDrain{.lease = world.lease});
+  world.begin_unit(world.worker, Touches::TenantMemory);
+  world.call(kWorkerSocket, wire::LeaseDrained{.lease = world.lease});
+  CHECK(world.record(world.lease).is(LeaseState::Revoked));
+  CHECK(world.extent_state() == ExtentState::Draining);
+  world.end_unit(world.worker);
+  world.advance(1ms);
+  CHECK(world.record(world.lease).is(LeaseState::Fenced));
+}
+
+TEST_CASE("drain: a report ends no lease that does not drain or is on another worker") {
+  LeasedWorld world;
+  world.attach_worker("w1", ConnectionId{11});
+  CHECK(world.refusal(world.call(kWorkerSocket, wire::LeaseDrained{.lease = world.lease})) ==
+        Errc::IllegalTransition);
+  world.call(kOperator, wire::LeaseDrain{.lease = world.lease});
+  for (const ConnectionId other : {ConnectionId{11}, kHolder, kOperator}) {
+    CHECK(world.refusal(world.call(other, wire::LeaseDrained{.lease = world.lease})) ==
+          Errc::PermissionDenied);
+  }
+  CHECK(world.refusal(world.call(kWorkerSocket, wire::LeaseDrained{.lease = {9, 9}})) ==
+        Errc::UnknownLease);
+  CHECK(world.record(world.lease).is(LeaseState::Live));
 }
 
 TEST_CASE("fence timeout: a worker without proof is killed, and its exit is the proof") {

@@ -12,6 +12,12 @@ struct LoopFixture {
   explicit LoopFixture(std::function<Result<void>(LoopFixture&)> on_weights_lost)
       : loop(rig.engine(), {.on_report = [this](const StepReport& report) { note(report); },
                             .on_growth = [](const std::vector<GrowthRequest>&) {},
+                            .on_drained =
+                                [this](std::vector<LeaseId> leases) {
+                                  tokens_before_drained = tokens;
+                                  drained = std::move(leases);
+                                  loop.stop();
+                                },
                             .on_weights_lost = [this, restore = std::move(on_weights_lost)](
                                                    Engine&) { return restore(*this); }}) {}
 
@@ -21,7 +27,7 @@ struct LoopFixture {
       if (const auto* end = std::get_if<Completed>(&event)) ends.push_back(*end);
     }
     if (on_note) on_note();
-    if (!ends.empty()) loop.stop();
+    if (!ends.empty() && !waits_for_drain) loop.stop();
   }
 
   PromptRequest request() {
@@ -42,6 +48,9 @@ struct LoopFixture {
   EngineLoop loop;
   int tokens = 0;
   std::vector<Completed> ends;
+  bool waits_for_drain = false;
+  std::vector<LeaseId> drained;
+  int tokens_before_drained = -1;
   std::function<void()> on_note;
 };
 
@@ -69,6 +78,22 @@ TEST_CASE("engine loop: commands run between steps, in order") {
   fixture.loop.run();
   REQUIRE(order == std::vector{1, 2, 3});
   REQUIRE(fixture.tokens == 5);
+}
+
+TEST_CASE("engine loop: a draining lease is reported after the end of its last request") {
+  LoopFixture fixture(never);
+  fixture.waits_for_drain = true;
+  const PromptRequest request = fixture.request();
+  REQUIRE(fixture.rig.submit(request));
+  fixture.on_note = [&] {
+    const auto later = fixture.rig.clock().now() + std::chrono::hours(1);
+    if (fixture.tokens == 2) fixture.rig.set_drain_deadline(request.lease, later);
+  };
+  fixture.loop.post([](Engine&) {});
+  fixture.loop.run();
+  REQUIRE(fixture.drained == std::vector{request.lease});
+  REQUIRE(fixture.tokens_before_drained == 5);
+  REQUIRE(fixture.ends.size() == 1);
 }
 
 TEST_CASE("engine loop: a request continues after its lost weights are restored") {

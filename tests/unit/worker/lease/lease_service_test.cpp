@@ -106,6 +106,7 @@ class Fixture {
   EngineLoop loop_{rig.engine(),
                    {.on_report = [](auto) {},
                     .on_growth = [](auto) {},
+                    .on_drained = [](auto) {},
                     .on_weights_lost = [](Engine&) { return Result<void>{}; }}};
   std::move_only_function<void()> quiesced_;
   LeaseService service_;

@@ -99,6 +99,7 @@ struct ServerFixture {
       rig.engine(),
       {.on_report = [this](StepReport report) { server->deliver(std::move(report.events)); },
        .on_growth = [](auto) {},
+       .on_drained = [](auto) {},
        .on_weights_lost = [](auto&) { return fail(Errc::MissingWeight, "never lost"); }}};
   std::thread engine;
 };
