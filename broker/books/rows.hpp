@@ -23,6 +23,7 @@ namespace leasehold::journal {
 
 struct TenantRow {
   wire::TenantAdmit policy;  ///< Without `request_id`.
+  bool draining = false;
 };
 
 /// A worker, until it has exited and its last lease is closed.
@@ -37,6 +38,7 @@ struct WorkerRow {
   std::string address;
   std::uint32_t blocks_per_extent = 0;
   bool untrusted = false;  ///< It wrote to memory after its fence.
+  bool draining = false;
 };
 
 /// The acquire that created a lease; a repeated acquire finds its lease by it after a restart.
@@ -122,8 +124,9 @@ struct ShapeRow {
 struct OperatorActionRow {
   std::int64_t at_boottime_ns = 0;
   std::uint32_t uid = 0;
-  std::string action;  ///< "admit", "revoke", "drain", "quarantine_release"
-  std::string object;  ///< "lease:17.4", "tenant:acme", "part:blk.1@w1", "extent:5", "region:3"
+  std::string action;  ///< "admit", "revoke", "drain", "undrain", "quarantine_release"
+  /// "lease:17.4", "tenant:acme", "worker:w1", "part:blk.1@w1", "extent:5", "region:3"
+  std::string object;
   std::string reason;  ///< As the operator gave it; empty if the action takes none.
   bool done = true;    ///< False: refused.
 };

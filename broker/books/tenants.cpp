@@ -26,8 +26,15 @@ Result<void> check_policy(const wire::TenantAdmit& policy) {
 Result<void> Tenants::admit(const wire::TenantAdmit& policy) {
   auto checked = check_policy(policy);
   if (!checked) return checked;
-  tenants_[policy.tenant] = Tenant{.policy = policy};
+  tenants_[policy.tenant].policy = policy;
   return {};
+}
+
+bool Tenants::set_draining(const TenantId& tenant, bool draining) {
+  const auto found = tenants_.find(tenant);
+  if (found == tenants_.end()) return false;
+  found->second.draining = draining;
+  return true;
 }
 
 const Tenant* Tenants::find(const TenantId& tenant) const {

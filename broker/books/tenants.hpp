@@ -14,6 +14,7 @@ namespace leasehold {
 
 struct Tenant {
   wire::TenantAdmit policy;
+  bool draining = false;  ///< It gets no new lease.
 };
 
 class Tenants {
@@ -21,6 +22,8 @@ class Tenants {
   /// Creates or changes a tenant. A quota lowered below current use revokes nothing; it refuses new
   /// blocks until the use is below it. Errors: BadRequest naming the value out of range.
   Result<void> admit(const wire::TenantAdmit& policy);
+  /// False when there is no such tenant.
+  bool set_draining(const TenantId& tenant, bool draining);
 
   /// Errors: UnknownTenant; PermissionDenied if the policy names another user.
   Result<const Tenant*> find_for(const TenantId& tenant, std::uint32_t uid) const;

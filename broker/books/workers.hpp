@@ -57,7 +57,8 @@ struct Worker {
   bool socket_open = true;
   /// It wrote to memory after its fence: its process gets no more grants.
   bool untrusted = false;
-  bool killed = false;  ///< SIGKILL was sent; it has not exited yet.
+  bool draining = false;  ///< It gets no new lease of a tenant.
+  bool killed = false;    ///< SIGKILL was sent; it has not exited yet.
   /// Until when it may resume after a broker restart. Zero: it may not.
   TimePoint reattach_until;
   bool segment_lost = false;  ///< Its segment was lost in a restart: only its exit is proof.

@@ -6,7 +6,8 @@
 namespace leasehold {
 
 /// The worker of this name; without a name, the ready one with the fewest leases.
-/// Errors: UnknownWorker, NoModelLoaded, BrokerLost while workers reconnect after a restart.
+/// Errors: UnknownWorker, NoModelLoaded, Draining, BrokerLost while workers reconnect after a
+/// restart.
 Result<Worker*> choose_worker(State& state, const std::optional<std::string>& wanted);
 
 }  // namespace leasehold

@@ -26,6 +26,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
 // decide/drain.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrain& drain);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrained& drained);
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseUndrain& undrain);
 
 // decide/grant.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseAcquire& acquire);

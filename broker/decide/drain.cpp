@@ -1,5 +1,5 @@
 // `brokerctl drain`: leases accept no new requests, and end when their last request or the grace
-// ends.
+// ends. A drained tenant or worker gets no new lease until `brokerctl undrain`.
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
@@ -20,6 +20,10 @@ void start_drain(Decision& decision, LeaseRecord& record, TimePoint until) {
   decision.add(effect::SetDrainDeadline{record.id(), until, record.worker()});
 }
 
+std::string worker_object(const std::string& worker) {
+  return "worker:" + worker;
+}
+
 Result<void> require_tenant_leases(const State& state, std::span<const LeaseId> leases) {
   for (const LeaseId id : leases) {
     if (state.leases.find_open(id)->scope == wire::LeaseScope::Tenant) continue;
@@ -30,6 +34,41 @@ Result<void> require_tenant_leases(const State& state, std::span<const LeaseId> 
   return {};
 }
 
+Result<Worker*> find_serving(State& state, const std::string& name) {
+  Worker* worker = state.workers.find_serving(name);
+  if (worker != nullptr) return worker;
+  return fail(Errc::UnknownWorker,
+              fmt::format("no worker {} is attached; see `brokerctl workers`", name));
+}
+
+/// A drain or an undrain of a tenant or a worker: from now on it gets no new lease, or gets some
+/// again.
+Result<void> set_draining(Decision& decision, const std::optional<TenantId>& tenant,
+                          const std::optional<std::string>& worker, bool draining) {
+  if (tenant) {
+    if (!decision.state.tenants.set_draining(*tenant, draining)) {
+      return fail(Errc::UnknownTenant,
+                  fmt::format("no tenant {}; see `brokerctl tenants`", tenant->value));
+    }
+    decision.touched.tenants.push_back(*tenant);
+  }
+  if (worker) {
+    Worker& found = *TRY(find_serving(decision.state, *worker));
+    found.draining = draining;
+    decision.touch(found.id);
+  }
+  return {};
+}
+
+Result<std::vector<LeaseId>> leases_to_drain(State& state, const wire::LeaseDrain& drain) {
+  if (!drain.worker) return leases_named(state, drain.lease, drain.tenant);
+  const AttachmentId worker = TRY(find_serving(state, *drain.worker))->id;
+  return open_leases_where(state, [worker](const LeaseRecord& record) {
+    return record.worker() == worker && record.scope == wire::LeaseScope::Tenant &&
+           record.is(LeaseState::Live);
+  });
+}
+
 }  // namespace
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrain& drain) {
@@ -37,15 +76,32 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
     return fail(Errc::BadRequest,
                 fmt::format("grace_ms is {}; it must be 0 to 86400000", drain.grace_ms));
   }
-  std::vector<LeaseId> leases = TRY(leases_named(decision.state, drain.lease, drain.tenant));
+  std::vector<LeaseId> leases = TRY(leases_to_drain(decision.state, drain));
   TRY(require_tenant_leases(decision.state, leases));
+  TRY(set_draining(decision, drain.tenant, drain.worker, true));
   const TimePoint until = decision.now + std::chrono::milliseconds(drain.grace_ms);
   for (const LeaseId id : leases) start_drain(decision, decision.state.leases.at(id), until);
-  record_operator_action(
-      decision,
-      {.uid = caller.uid, .action = "drain", .object = object_name(drain.lease, drain.tenant)});
+  record_operator_action(decision,
+                         {.uid = caller.uid,
+                          .action = "drain",
+                          .object = drain.worker ? worker_object(*drain.worker)
+                                                 : object_name(drain.lease, drain.tenant)});
   if (drain.grace_ms == 0) revoke_leases(decision, leases, RevokeReason::DrainDeadline);
-  return Answer{wire::LeasesTouched{.leases = std::move(leases)}};
+  decision.add(effect::ReplyWhenJournaled{
+      caller.call, Answer{wire::LeasesTouched{.leases = std::move(leases)}}});
+  return std::nullopt;
+}
+
+CallResult decide_call(Decision& decision, const Caller& caller,
+                       const wire::LeaseUndrain& undrain) {
+  TRY(set_draining(decision, undrain.tenant, undrain.worker, false));
+  record_operator_action(decision,
+                         {.uid = caller.uid,
+                          .action = "undrain",
+                          .object = undrain.worker ? worker_object(*undrain.worker)
+                                                   : object_name(std::nullopt, undrain.tenant)});
+  decision.add(effect::ReplyWhenJournaled{caller.call, Answer{}});
+  return std::nullopt;
 }
 
 /// A false report ends a lease of the worker that made it, and nothing else: the fence still waits

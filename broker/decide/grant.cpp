@@ -310,6 +310,11 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   if (state.stopping)
     return fail(Errc::Draining, "the broker is stopping; retry after it has restarted");
   const Tenant* tenant = TRY(state.tenants.find_for(acquire.tenant, caller.uid));
+  if (tenant->draining) {
+    return fail(Errc::Draining, fmt::format("tenant {} is draining; retry after `brokerctl undrain "
+                                            "--tenant {}`",
+                                            acquire.tenant.value, acquire.tenant.value));
+  }
   if (acquire.ttl_ms < 0) return fail(Errc::BadRequest, "ttl_ms must not be negative");
   const Worker* worker = TRY(choose_worker(state, acquire.worker));
   const std::optional<LeaseId> apart = TRY(charged_once(state, acquire));

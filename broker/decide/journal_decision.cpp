@@ -107,7 +107,8 @@ class RowCollector {
       batch_.rows.push_back(journal::ShapeRow{state_.extents.extent_size_bytes()});
     }
     for (const TenantId& id : touched.tenants) {
-      batch_.rows.push_back(journal::TenantRow{state_.tenants.find(id)->policy});
+      const Tenant& tenant = *state_.tenants.find(id);
+      batch_.rows.push_back(journal::TenantRow{tenant.policy, tenant.draining});
     }
     for (const AttachmentId id : without_duplicates(touched.workers)) add(id);
     for (const LeaseId id : without_duplicates(touched.leases)) {
@@ -137,7 +138,8 @@ class RowCollector {
                                              .model = worker->model,
                                              .address = worker->address,
                                              .blocks_per_extent = worker->blocks_per_extent,
-                                             .untrusted = worker->untrusted});
+                                             .untrusted = worker->untrusted,
+                                             .draining = worker->draining});
   }
 
   void add(LeaseId id) {

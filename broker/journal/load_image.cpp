@@ -41,11 +41,12 @@ Result<void> load_meta(Database& database, Image& image) {
 }
 
 Result<void> load_tenants(Database& database, Image& image) {
-  Statement rows = TRY(database.prepare("SELECT tenant, policy FROM tenant"));
+  Statement rows = TRY(database.prepare("SELECT tenant, policy, draining FROM tenant"));
   while (TRY(rows.next())) {
     std::string name;
     std::string policy;
-    rows.read(name, policy);
+    bool draining = false;
+    rows.read(name, policy, draining);
     const auto json = wire::Json::parse(policy, nullptr, false);
     auto read = wire::TenantAdmit::from_json(json);
     if (!read || read->tenant.value != name) {
@@ -55,7 +56,7 @@ Result<void> load_tenants(Database& database, Image& image) {
                               name));
     }
     read->request_id = RequestId{};
-    image.tenants[{name}] = {*std::move(read)};
+    image.tenants[{name}] = {*std::move(read), draining};
   }
   return {};
 }
@@ -63,11 +64,11 @@ Result<void> load_tenants(Database& database, Image& image) {
 Result<void> load_workers(Database& database, Image& image) {
   Statement rows = TRY(
       database.prepare("SELECT attachment, counter, name, pid, start_ticks, uid, model, address,"
-                       " blocks_per_extent, untrusted, state FROM worker"));
+                       " blocks_per_extent, untrusted, draining, state FROM worker"));
   while (TRY(rows.next())) {
     WorkerRow row;
     rows.read(row.id, row.index, row.name, row.process.pid, row.process.start_ticks, row.uid,
-              row.model, row.address, row.blocks_per_extent, row.untrusted);
+              row.model, row.address, row.blocks_per_extent, row.untrusted, row.draining);
     const bool state = read_enum(rows, row.state, WorkerState::Gone);
     if (!state || row.index.value >= kMaxWorkers) return corrupt("worker", row.id.value);
     image.workers[row.id] = std::move(row);

@@ -14,7 +14,7 @@ constexpr const char* kPutLease =
     " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutWorker =
     "REPLACE INTO worker (attachment, counter, name, pid, start_ticks, uid, state, model, address,"
-    " blocks_per_extent, untrusted) VALUES (?,?,?,?,?,?,?,?,?,?,?)";
+    " blocks_per_extent, untrusted, draining) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutExtent =
     "REPLACE INTO extent (extent, slot, generation, state, size_bytes, device, inode, last_worker,"
     " last_worker_name, quarantined_ns, allocated_bytes, quarantine_reason)"
@@ -32,7 +32,8 @@ constexpr const char* kPutOperatorAction =
 Result<RowWriter> RowWriter::create(Database& database) {
   Statements to;
   to.meta = TRY(database.prepare("REPLACE INTO meta (name, value) VALUES (?,?)"));
-  to.tenant = TRY(database.prepare("REPLACE INTO tenant (tenant, policy) VALUES (?,?)"));
+  to.tenant =
+      TRY(database.prepare("REPLACE INTO tenant (tenant, policy, draining) VALUES (?,?,?)"));
   to.worker = TRY(database.prepare(kPutWorker));
   to.lease = TRY(database.prepare(kPutLease));
   to.extent = TRY(database.prepare(kPutExtent));
@@ -52,13 +53,15 @@ Result<void> RowWriter::write(const Row& row) {
 Result<void> RowWriter::put(const TenantRow& row) {
   wire::TenantAdmit policy = row.policy;
   policy.request_id = {"journal"};  // required by the message, unused in a policy
-  return to_.tenant.run(row.policy.tenant.value, policy.to_json().dump());
+  return to_.tenant.run(row.policy.tenant.value, policy.to_json().dump(),
+                        static_cast<int>(row.draining));
 }
 
 Result<void> RowWriter::put(const WorkerRow& row) {
   return to_.worker.run(row.id, row.index, row.name, row.process.pid, row.process.start_ticks,
                         row.uid, static_cast<int>(row.state), row.model, row.address,
-                        row.blocks_per_extent, static_cast<int>(row.untrusted));
+                        row.blocks_per_extent, static_cast<int>(row.untrusted),
+                        static_cast<int>(row.draining));
 }
 
 Result<void> RowWriter::put(const LeaseRow& row) {

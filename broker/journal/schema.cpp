@@ -84,6 +84,11 @@ ALTER TABLE extent RENAME COLUMN touched_by_name TO last_worker_name;
 ALTER TABLE extent RENAME COLUMN quarantine_why TO quarantine_reason;
 ALTER TABLE region RENAME COLUMN touched_by TO last_worker;
 ALTER TABLE region RENAME COLUMN touched_by_name TO last_worker_name;
+)sql",
+    // Drained tenants and workers.
+    R"sql(
+ALTER TABLE tenant ADD COLUMN draining INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE worker ADD COLUMN draining INTEGER NOT NULL DEFAULT 0;
 )sql"};
 
 Result<void> check_ours(Database& database, std::int64_t version) {

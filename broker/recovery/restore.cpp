@@ -79,7 +79,10 @@ class Restorer {
   Result<Restored> run() {
     TRY(check_room());
     restore_reserved_ids();
-    for (const auto& [id, row] : image_.tenants) TRY(out_.state.tenants.admit(row.policy));
+    for (const auto& [id, row] : image_.tenants) {
+      TRY(out_.state.tenants.admit(row.policy));
+      out_.state.tenants.set_draining(id, row.draining);
+    }
     for (const auto& [id, row] : image_.workers) restore(row);
     for (const auto& [id, row] : image_.leases) restore(row);
     restore_extents();
@@ -137,6 +140,7 @@ class Restorer {
          .state = WorkerState::Lost,
          .socket_open = false,
          .untrusted = row.untrusted,
+         .draining = row.draining,
          .segment_lost = !facts_.table || !facts_.kept_workers.contains(row.id),
          .model = row.model,
          .address = row.address,

@@ -74,6 +74,7 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
       {"tenant.admit", {Role::Operator, &Dispatch::post_call<wire::TenantAdmit>}},
       {"lease.revoke", {Role::Operator, &Dispatch::post_call<wire::LeaseRevoke>}},
       {"lease.drain", {Role::Operator, &Dispatch::post_call<wire::LeaseDrain>}},
+      {"lease.undrain", {Role::Operator, &Dispatch::post_call<wire::LeaseUndrain>}},
       {"quarantine.release", {Role::Operator, &Dispatch::post_call<wire::QuarantineRelease>}},
       {"status", {Role::Operator, nullptr}},
       {"tenant.list", {Role::Operator, nullptr}},

@@ -64,6 +64,17 @@ std::string_view state_name(const Worker& worker) {
   return "gone";
 }
 
+/// Leases on weights stay: the worker keeps its model.
+std::string drain_state(const State& state, const Worker& worker) {
+  if (!worker.draining) return "serving";
+  bool empty = true;
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    const bool on_it = record.worker() == worker.id && record.scope == wire::LeaseScope::Tenant;
+    if (on_it && !record.is(LeaseState::Fenced)) empty = false;
+  });
+  return empty ? "drained" : "draining";
+}
+
 std::uint32_t open_on(const State& state, AttachmentId worker) {
   std::uint32_t count = 0;
   state.leases.for_each_open([&](const LeaseRecord& record) {
@@ -144,6 +155,7 @@ std::vector<wire::WorkerView> worker_views(const State& state) {
                      .id = worker.index,
                      .pid = worker.pid,
                      .state = std::string(state_name(worker)),
+                     .drain = drain_state(state, worker),
                      .model = worker.model,
                      .address = worker.address,
                      .leases = open_on(state, id)});
@@ -181,6 +193,7 @@ std::vector<wire::TenantView> tenant_views(const State& state, const std::option
   for (; next != tenants.end() && views.size() < limit; ++next) {
     wire::TenantView& view = views.emplace_back(wire::TenantView{.policy = next->second.policy});
     view.policy.request_id = RequestId{};
+    view.draining = next->second.draining;
     const auto holds = held.find(next->first);
     if (holds == held.end()) continue;
     view.leases_live = holds->second.leases_live;

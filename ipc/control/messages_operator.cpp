@@ -46,7 +46,14 @@ void describe(Is<LeaseRevoke> auto& m, auto& fields) {
 
 void describe(Is<LeaseDrain> auto& m, auto& fields) {
   describe_target(m, fields);
+  fields.field("worker", m.worker, TextRule::Name);
   fields.field("grace_ms", m.grace_ms, kUpToOneDay_ms);
+}
+
+void describe(Is<LeaseUndrain> auto& m, auto& fields) {
+  fields.field("tenant", m.tenant);
+  fields.field("worker", m.worker, TextRule::Name);
+  fields.field("request_id", m.request_id);
 }
 
 void describe(Is<ExtentOpen> auto& m, auto& fields) {
@@ -91,7 +98,12 @@ static Result<void> validate(const LeaseRevoke& m) {
 }
 
 static Result<void> validate(const LeaseDrain& m) {
-  return exactly_one("'lease' and 'tenant'", {m.lease.has_value(), m.tenant.has_value()});
+  return exactly_one("'lease', 'tenant' and 'worker'",
+                     {m.lease.has_value(), m.tenant.has_value(), m.worker.has_value()});
+}
+
+static Result<void> validate(const LeaseUndrain& m) {
+  return exactly_one("'tenant' and 'worker'", {m.tenant.has_value(), m.worker.has_value()});
 }
 
 static Result<void> validate(const QuarantineRelease& m) {
@@ -107,6 +119,7 @@ template struct Message<Empty>;
 template struct Message<TenantAdmit>;
 template struct Message<LeaseRevoke>;
 template struct Message<LeaseDrain>;
+template struct Message<LeaseUndrain>;
 template struct Message<ExtentOpen>;
 template struct Message<QuarantineRelease>;
 template struct Message<QuarantineReleased>;

@@ -45,13 +45,25 @@ struct LeaseRevoke : Message<LeaseRevoke> {
 
 /// `lease.drain`: the leases accept no new requests from now on. Accepted ones finish, and may grow
 /// within the quota. A lease ends with the reason `released` when its last request has ended, or
-/// with `drain_deadline` after `grace_ms`. Exactly one of lease and tenant is given; an engine
-/// lease has no requests and is BadRequest. Reply: LeasesTouched.
+/// with `drain_deadline` after `grace_ms`. Exactly one of lease, tenant and worker is given. A
+/// drained tenant or worker also gets no new lease (Draining) until `lease.undrain`. Reply:
+/// LeasesTouched. Errors: UnknownLease, StaleGeneration, LeaseFenced, UnknownTenant, UnknownWorker;
+/// BadRequest for an engine lease, which has no requests.
 struct LeaseDrain : Message<LeaseDrain> {
   static constexpr std::string_view kMethod = "lease.drain";
   std::optional<LeaseId> lease;
   std::optional<TenantId> tenant;
+  std::optional<std::string> worker;
   std::int64_t grace_ms = 30'000;  ///< 0 … 86 400 000
+  RequestId request_id;
+};
+
+/// `lease.undrain`: the tenant or the worker gets new leases again. Leases that drain keep
+/// draining. Exactly one is given. Reply: Empty. Errors: UnknownTenant, UnknownWorker.
+struct LeaseUndrain : Message<LeaseUndrain> {
+  static constexpr std::string_view kMethod = "lease.undrain";
+  std::optional<TenantId> tenant;
+  std::optional<std::string> worker;
   RequestId request_id;
 };
 

@@ -7,6 +7,7 @@
 
 namespace leasehold::wire {
 
+constexpr std::string_view kDrainStates[] = {"serving", "draining", "drained"};
 constexpr std::string_view kWorkerStates[] = {"attached", "ready", "lost", "gone"};
 constexpr std::string_view kDeviceStates[] = {"ready", "lost"};
 constexpr std::string_view kIsolations[] = {"separate-users", "same-user", "no-worker"};
@@ -74,6 +75,7 @@ void describe(Is<WorkerView> auto& m, auto& fields) {
   fields.field("id", m.id);
   fields.field("pid", m.pid);
   fields.field("state", m.state, Choice{kWorkerStates});
+  fields.field("drain", m.drain, Choice{kDrainStates});
   fields.field("model", m.model);
   fields.field("address", m.address);
   fields.field("leases", m.leases);
@@ -84,6 +86,7 @@ void describe(Is<TenantView> auto& m, auto& fields) {
   fields.object("policy", m.policy, kTenantPolicy);
   fields.field("leases_live", m.leases_live);
   fields.field("blocks_held", m.blocks_held);
+  fields.field("draining", m.draining);
 }
 
 void describe(Is<OperatorActionView> auto& m, auto& fields) {

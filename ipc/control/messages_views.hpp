@@ -77,6 +77,8 @@ struct WorkerView : Message<WorkerView> {
   WorkerId id;
   std::int64_t pid = 0;
   std::string state;  ///< "attached", "ready", "lost" (may still run), "gone"
+  /// "serving"; "draining" while a drained worker has a tenant's lease, then "drained".
+  std::string drain = "serving";
   std::string model;
   std::string address;
   std::uint32_t leases = 0;
@@ -87,14 +89,16 @@ struct TenantView : Message<TenantView> {
   TenantAdmit policy;  ///< Without the `request_id`.
   std::uint32_t leases_live = 0;
   std::uint32_t blocks_held = 0;
+  bool draining = false;  ///< It gets no new lease.
 };
 
 /// An operator action, granted or refused.
 struct OperatorActionView : Message<OperatorActionView> {
   std::int64_t at_unix_s = 0;
   std::uint32_t uid = 0;
-  std::string action;  ///< "admit", "revoke", "drain", "quarantine_release"
-  std::string object;  ///< "lease:17.4", "tenant:acme", "part:blk.1@w1", "extent:5", "region:3"
+  std::string action;  ///< "admit", "revoke", "drain", "undrain", "quarantine_release"
+  /// "lease:17.4", "tenant:acme", "worker:w1", "part:blk.1@w1", "extent:5", "region:3"
+  std::string object;
   std::string reason;  ///< As the operator gave it; empty for actions that take none.
   bool done = true;    ///< False when the broker refused it.
 };

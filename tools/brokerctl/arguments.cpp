@@ -117,9 +117,11 @@ void add_quarantine(CommandLine& line) {
   add_request_id(release, values);
 }
 
-void add_lease_or_tenant(CLI::App* verb, OptionValues& values) {
+std::pair<CLI::Option*, CLI::Option*> add_lease_or_tenant(CLI::App* verb, OptionValues& values) {
   auto* lease = verb->add_option("lease", values.lease, "One lease, e.g. 17.4");
-  verb->add_option("--tenant", values.tenant, "All leases of this tenant")->excludes(lease);
+  auto* tenant = verb->add_option("--tenant", values.tenant, "All leases of this tenant");
+  tenant->excludes(lease);
+  return {lease, tenant};
 }
 
 void add_revoke_and_drain(CommandLine& line) {
@@ -136,11 +138,21 @@ void add_revoke_and_drain(CommandLine& line) {
       ->check(CLI::Range(1, 86'400'000));
   add_request_id(revoke, values);
 
-  auto* drain = add_verb(line, "drain", "Admit no new work, and revoke after a grace period");
-  add_lease_or_tenant(drain, values);
-  drain->add_option("--grace-ms", values.grace_ms, "Time for running work to finish")
+  auto* drain =
+      add_verb(line, "drain", "Accept no new requests or leases, finish the accepted ones");
+  auto [drained_lease, drained_tenant] = add_lease_or_tenant(drain, values);
+  drain->add_option("--worker", values.worker, "All leases of tenants on this worker")
+      ->excludes(drained_lease)
+      ->excludes(drained_tenant);
+  drain
+      ->add_option("--grace-ms", values.grace_ms, "Time to finish; what still runs then is revoked")
       ->check(CLI::Range(0, 86'400'000));
   add_request_id(drain, values);
+
+  auto* undrain = add_verb(line, "undrain", "Give a drained tenant or worker new leases again");
+  auto* tenant = undrain->add_option("--tenant", values.tenant, "The tenant");
+  undrain->add_option("--worker", values.worker, "The worker")->excludes(tenant);
+  add_request_id(undrain, values);
 }
 
 void add_events(CommandLine& line) {
@@ -211,6 +223,21 @@ Result<wire::LeaseRevoke> parse_revoke(const OptionValues& values) {
   return wire::LeaseRevoke::from_json(revoke.to_json());  // checks the names
 }
 
+Result<wire::LeaseDrain> parse_drain(const OptionValues& values) {
+  wire::LeaseDrain drain{.grace_ms = values.grace_ms};
+  if (values.worker.empty()) return set_target(values, std::move(drain));
+  drain.worker = values.worker;
+  drain.request_id = TRY(request_id(values));
+  return wire::LeaseDrain::from_json(drain.to_json());  // checks the name
+}
+
+Result<wire::LeaseUndrain> parse_undrain(const OptionValues& values) {
+  wire::LeaseUndrain undrain{.tenant = TRY(parse_optional<TenantId>(values.tenant))};
+  if (!values.worker.empty()) undrain.worker = values.worker;
+  undrain.request_id = TRY(request_id(values));
+  return wire::LeaseUndrain::from_json(undrain.to_json());  // checks that one is named
+}
+
 Result<ListLeases> parse_leases(const OptionValues& values) {
   ListLeases list{.tenant = TRY(parse_optional<TenantId>(values.tenant))};
   for (const LeaseState state : {LeaseState::Live, LeaseState::Revoked, LeaseState::Fenced}) {
@@ -279,9 +306,8 @@ Result<Verb> parse_verb(const CommandLine& line) {
   if (name == "quarantine") return Show::Quarantine;
   if (name == "events" || name == "watch") return TRY(parse_events(line, name == "watch"));
   if (name == "timeline") return ShowTimeline{TRY(LeaseId::parse(values.lease))};
-  if (name == "drain") {
-    return TRY(set_target(values, wire::LeaseDrain{.grace_ms = values.grace_ms}));
-  }
+  if (name == "drain") return TRY(parse_drain(values));
+  if (name == "undrain") return TRY(parse_undrain(values));
   const wire::LeaseRevoke message = TRY(parse_revoke(values));
   return Revoke{.message = message, .wait = values.wait, .timeout_ms = values.timeout_ms};
 }

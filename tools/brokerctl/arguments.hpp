@@ -42,8 +42,9 @@ struct Revoke {
   std::int64_t timeout_ms = 30'000;
 };
 
-using Verb = std::variant<Show, ListLeases, ListOperatorActions, ListEvents, ShowTimeline, Revoke,
-                          wire::LeaseDrain, wire::TenantAdmit, wire::QuarantineRelease>;
+using Verb =
+    std::variant<Show, ListLeases, ListOperatorActions, ListEvents, ShowTimeline, Revoke,
+                 wire::LeaseDrain, wire::LeaseUndrain, wire::TenantAdmit, wire::QuarantineRelease>;
 
 enum class Output { Table, Json };
 

@@ -83,6 +83,12 @@ class Runner {
     const Json reply = TRY(dependencies_.call(wire::LeaseDrain::kMethod, drain.to_json()));
     return print_touched(reply, TRY(client::parse_message<wire::LeasesTouched>(reply)));
   }
+  Result<void> operator()(const wire::LeaseUndrain& undrain) {
+    const Json reply = TRY(dependencies_.call(wire::LeaseUndrain::kMethod, undrain.to_json()));
+    print(reply, {.columns = {{"UNDRAINED"}},
+                  .rows = {{undrain.tenant ? undrain.tenant->value : *undrain.worker}}});
+    return {};
+  }
   Result<void> operator()(const wire::QuarantineRelease& release) {
     const Json reply = TRY(dependencies_.call(wire::QuarantineRelease::kMethod, release.to_json()));
     const auto released = TRY(client::parse_message<wire::QuarantineReleased>(reply));

@@ -81,7 +81,8 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
                                {"MAX LIFETIME", true},
                                {"UID", true},
                                {"LIVE LEASES", true},
-                               {"BLOCKS HELD", true}}};
+                               {"BLOCKS HELD", true},
+                               {"DRAIN"}}};
   for (const wire::TenantView& view : tenants) {
     const wire::TenantAdmit& policy = view.policy;
     table.rows.push_back(
@@ -90,7 +91,7 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
          nanoseconds_text(policy.ttl_ms * 1'000'000),
          policy.max_lifetime_ms ? nanoseconds_text(*policy.max_lifetime_ms * 1'000'000) : "-",
          policy.uid ? number(*policy.uid) : "any", number(view.leases_live),
-         number(view.blocks_held)});
+         number(view.blocks_held), view.draining ? "draining" : "-"});
   }
   return table;
 }
@@ -166,15 +167,16 @@ cli::Table workers_table(const std::vector<wire::WorkerView>& workers) {
                                {"ID", true},
                                {"PID", true},
                                {"STATE"},
+                               {"DRAIN"},
                                {"MODEL"},
                                {"LEASES", true},
                                {"REVOCATIONS", true},
                                {"ADDRESS"}}};
   for (const wire::WorkerView& view : workers) {
-    table.rows.push_back({printable(view.worker), number(view.id.value),
-                          fmt::format("{}", view.pid), or_dash(printable(view.state)),
-                          or_dash(printable(view.model)), number(view.leases),
-                          number(view.revocations), or_dash(printable(view.address))});
+    table.rows.push_back(
+        {printable(view.worker), number(view.id.value), fmt::format("{}", view.pid),
+         or_dash(printable(view.state)), printable(view.drain), or_dash(printable(view.model)),
+         number(view.leases), number(view.revocations), or_dash(printable(view.address))});
   }
   return table;
 }

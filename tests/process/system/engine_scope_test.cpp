@@ -157,6 +157,39 @@ TEST_CASE("a drained lease without requests ends at once") {
   CHECK(system.lease(acquired.lease).reason == RevokeReason::Released);
 }
 
+TEST_CASE("a drained tenant gets no lease until undrain, and its running text finishes") {
+  System system({.worker_arguments = {"--slow-motion-us", "10"}});
+  system.admit("ann");
+  system.admit("bob");
+  const auto ann = system.start_streaming({.tenant = "ann", .max_tokens = 400}, 3);
+
+  REQUIRE(system.brokerctl({"drain", "--tenant", "ann", "--grace-ms", "3600000"}) == 0);
+
+  const auto late = system.start_tenant({.tenant = "ann", .max_tokens = 5});
+  CHECK(late->finish() == exit_code(Errc::Draining));
+  CHECK(ann->finish() == 0);
+  CHECK(ann->record().tokens.size() == 400);
+  CHECK(system.undisturbed({.tenant = "bob", .max_tokens = 5}).size() == 5);
+  REQUIRE(system.brokerctl({"undrain", "--tenant", "ann"}) == 0);
+  CHECK(system.undisturbed({.tenant = "ann", .max_tokens = 5}).size() == 5);
+}
+
+TEST_CASE("a drained worker finishes what runs, takes nothing new, and is shown as drained") {
+  System system({.worker_arguments = {"--slow-motion-us", "10"}});
+  system.admit("ann");
+  const auto ann = system.start_streaming({.tenant = "ann", .max_tokens = 400}, 3);
+
+  REQUIRE(system.brokerctl({"drain", "--worker", "w1", "--grace-ms", "3600000"}) == 0);
+
+  const auto late = system.start_tenant({.tenant = "ann", .max_tokens = 5});
+  CHECK(late->finish() == exit_code(Errc::Draining));
+  CHECK(ann->finish() == 0);
+  CHECK(ann->record().tokens.size() == 400);
+  CHECK(eventually([&] { return system.view().workers().value().at(0).drain == "drained"; }));
+  REQUIRE(system.brokerctl({"undrain", "--worker", "w1"}) == 0);
+  CHECK(system.undisturbed({.tenant = "ann", .max_tokens = 5}).size() == 5);
+}
+
 TEST_CASE("a draining lease takes no new requests and is revoked at its deadline") {
   System system;
   system.admit("ann");

@@ -57,7 +57,7 @@ TEST_CASE("journal: a value out of range is refused") {
       "INSERT INTO region (region, state, size_bytes, loader, file_device, "
       "file_inode, file_size_bytes, file_mtime_ns, layout_digest, "
       "layout_version) VALUES (1, 9, 0, 0, 0, 0, 0, 0, '', 0)",
-      "INSERT INTO tenant VALUES ('a', '{}')");
+      "INSERT INTO tenant (tenant, policy) VALUES ('a', '{}')");
   CAPTURE(damage);
   run_sql(dir.file("journal.db"), damage);
   CHECK(load_error(dir) == Errc::FileCorrupt);

@@ -107,7 +107,9 @@ TEST_CASE("journal: opening a file of version 7 keeps tenants, leases and quaran
 
   CHECK(image.boot_id == "boot-1");
   CHECK(image.tenants.at({"a"}).policy.max_blocks == 77);
+  CHECK_FALSE(image.tenants.at({"a"}).draining);
   CHECK(image.workers.at({1}).untrusted);
+  CHECK_FALSE(image.workers.at({1}).draining);
   CHECK(image.leases.at({4, 3}).part == "blk.0");
   CHECK(image.leases.at({4, 3}).granted_ns == 9);
   CHECK(image.extents.at({7}).state == ExtentState::Quarantined);

@@ -80,12 +80,14 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
                          .quarantine = {{1}, "w1", 5, 4096}};
   WorkerRow untrusted = worker_row(2);
   untrusted.untrusted = true;
+  untrusted.draining = true;
   const Image image = reopened(
-      dir, {.rows = {TenantRow{policy}, worker_row(1), untrusted, ShapeRow{2u << 20}, lease_row(4),
-                     ExtentRow{
-                         {7}, {4, 3}, ExtentState::Scrubbing, 2u << 20, 8, 9, {{1}, "w1", 6, 8192}},
-                     region, Reserved{1024, 2048, 3072, 4096}},
-            .durable = true});
+      dir,
+      {.rows = {TenantRow{policy, true}, worker_row(1), untrusted, ShapeRow{2u << 20}, lease_row(4),
+                ExtentRow{
+                    {7}, {4, 3}, ExtentState::Scrubbing, 2u << 20, 8, 9, {{1}, "w1", 6, 8192}},
+                region, Reserved{1024, 2048, 3072, 4096}},
+       .durable = true});
 
   CHECK(image.tenants.at({"a"}).policy.max_blocks == 77);
   CHECK(image.tenants.at({"a"}).policy.uid == 9u);
@@ -94,7 +96,10 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
   CHECK(image.workers.at({1}).process == ProcessIdentity{1000, 77});
   CHECK(image.workers.at({1}).state == WorkerState::Ready);
   CHECK(image.workers.at({1}).blocks_per_extent == 8);
+  CHECK(image.tenants.at({"a"}).draining);
   CHECK_FALSE(image.workers.at({1}).untrusted);
+  CHECK_FALSE(image.workers.at({1}).draining);
+  CHECK(image.workers.at({2}).draining);
   CHECK(image.workers.at({2}).untrusted);
   CHECK(image.extents.at({7}).state == ExtentState::Scrubbing);
   CHECK(image.extents.at({7}).lease == LeaseId{4, 3});

@@ -36,6 +36,9 @@ std::vector<MessageSample> make_samples() {
                           {"worker"}),
       sample<LeaseDrain>("LeaseDrain",
                          R"({"tenant":"acme","grace_ms":86400000,"request_id":"r-1"})"),
+      sample<LeaseDrain>("LeaseDrain of a worker",
+                         R"({"worker":"w0","grace_ms":0,"request_id":"r-1"})"),
+      sample<LeaseUndrain>("LeaseUndrain", R"({"tenant":"acme","request_id":"r-1"})"),
       sample<LeasesTouched>("LeasesTouched", R"({"leases":["17.4","0.1"]})"),
       sample<LeaseAcquire>(
           "LeaseAcquire",
@@ -147,11 +150,11 @@ std::vector<MessageSample> make_samples() {
       sample<QuarantineReleased>("QuarantineReleased", R"({"size_bytes":2097152})"),
       sample<WorkerView>(
           "WorkerView",
-          R"({"worker":"w0","id":"0","pid":123,"state":"ready","model":"tiny","address":"/run/w",
+          R"({"worker":"w0","id":"0","pid":123,"state":"ready","drain":"drained","model":"tiny","address":"/run/w",
            "leases":2,"revocations":5})"),
       sample<TenantView>("TenantView",
                          R"({"policy":{"tenant":"acme","max_concurrent":1,"max_blocks":1,"weight":1,
-           "tier":"guaranteed","ttl_ms":86400000},"leases_live":1,"blocks_held":64})"),
+           "tier":"guaranteed","ttl_ms":86400000},"leases_live":1,"blocks_held":64,"draining":true})"),
       sample<OperatorActionView>(
           "OperatorActionView",
           R"({"at_unix_s":1700000000,"uid":0,"action":"quarantine_release","object":"extent:5",
@@ -257,6 +260,8 @@ std::vector<OutOfRange> make_out_of_range() {
       {"LeaseView", "/scope", {R"("Engine")"}, "scope"},
       {"LeaseView", "/clocks/reuse_ns", {"-2"}, "clocks.reuse_ns"},
       {"WorkerView", "/state", {R"("asleep")"}, "state"},
+      {"WorkerView", "/drain", {R"("")"}, "drain"},
+      {"LeaseDrain of a worker", "/worker", {R"("a b")"}, "worker"},
       {"TenantView", "/policy/weight", {"0"}, "policy.weight"},
       {"StatusView", "/isolation", {R"("")"}, "isolation"},
       {"RequestSubmitChat", "/messages", {"{}"}, "messages"},

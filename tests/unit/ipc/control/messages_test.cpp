@@ -126,6 +126,9 @@ TEST_CASE("messages: a revoke and a drain name one target, a request one prompt"
   check_refused(patched("LeaseRevoke", R"({"lease":null})"), "lease");
   check_refused(patched("LeaseDrain", R"({"lease":"17.4"})"), "lease");
   check_refused(patched("LeaseDrain", R"({"tenant":null})"), "lease");
+  check_refused(patched("LeaseDrain", R"({"worker":"w0"})"), "worker");
+  check_refused(patched("LeaseUndrain", R"({"worker":"w0"})"), "worker");
+  check_refused(patched("LeaseUndrain", R"({"tenant":null})"), "tenant");
   check_refused(patched("LeaseRevoke of a part", R"({"tenant":"acme"})"), "part");
   check_refused(patched("LeaseRevoke", R"({"worker":"w0"})"), "worker");
   check_refused(patched("RequestSubmit", R"({"prompt_tokens":[1,2]})"), "prompt");

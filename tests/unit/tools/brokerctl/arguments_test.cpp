@@ -107,6 +107,19 @@ TEST_CASE("brokerctl arguments: drain names a lease or a tenant") {
   CHECK(drain.tenant == TenantId{"B"});
   CHECK_FALSE(drain.lease);
   CHECK(drain.grace_ms == 0);
+  CHECK(std::get<wire::LeaseDrain>(parsed({"drain", "--worker", "w1"}).verb).worker == "w1");
+  CHECK(exit_code_of({"drain", "--worker", "w1", "--tenant", "B"}) == 2);
+  CHECK(exit_code_of({"drain", "1.1", "--worker", "w1"}) == 2);
+}
+
+TEST_CASE("brokerctl arguments: undrain names a tenant or a worker") {
+  const auto tenant = std::get<wire::LeaseUndrain>(parsed({"undrain", "--tenant", "B"}).verb);
+  CHECK(tenant.tenant == TenantId{"B"});
+  const auto worker = std::get<wire::LeaseUndrain>(parsed({"undrain", "--worker", "w1"}).verb);
+  CHECK(worker.worker == "w1");
+  CHECK_FALSE(worker.tenant);
+  CHECK(exit_code_of({"undrain"}) == 2);
+  CHECK(exit_code_of({"undrain", "--worker", "w1", "--tenant", "B"}) == 2);
 }
 
 TEST_CASE("brokerctl arguments: wrong usage exits with 2 and an explanation") {

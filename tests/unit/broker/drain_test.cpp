@@ -1,0 +1,128 @@
+/// Tenants and workers that are drained as a whole.
+#include <catch2/catch.hpp>
+
+#include "broker/server/views.hpp"
+#include "tests/unit/broker/world.hpp"
+
+using namespace leasehold;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr ConnectionId kSecondWorker{11};
+
+const TenantId kTenant{"a"};
+
+wire::LeaseDrain drain_tenant() {
+  return {.tenant = kTenant, .grace_ms = 60'000};
+}
+
+wire::LeaseDrain drain_worker(std::string name) {
+  return {.worker = std::move(name), .grace_ms = 60'000};
+}
+
+CallId acquire_on(World& world, std::string worker) {
+  return world.call(
+      kHolder, wire::LeaseAcquire{.tenant = kTenant, .blocks = 8, .worker = std::move(worker)});
+}
+
+std::string drain_of(const World& world, std::string_view name) {
+  for (const wire::WorkerView& view : worker_views(world.state)) {
+    if (view.worker == name) return view.drain;
+  }
+  return "no such worker";
+}
+
+}  // namespace
+
+TEST_CASE("drain: a drained tenant gets no new lease until undrain; other tenants do") {
+  ServingWorld world;
+  world.admit_tenant("b");
+  const LeaseId lease = world.acquired("a");
+
+  const CallId drained = world.call(kOperator, drain_tenant());
+
+  CHECK(world.answer<wire::LeasesTouched>(drained).leases == std::vector{lease});
+  CHECK(world.record(lease).is(LeaseState::Live));
+  CHECK(world.record(lease).drain_deadline == world.clock.now() + 60s);
+  CHECK(world.refusal(world.acquire("a")) == Errc::Draining);
+  world.admit_tenant("a", 512);  // a new policy does not undrain
+  CHECK(world.refusal(world.acquire("a")) == Errc::Draining);
+  CHECK(tenant_views(world.state, std::nullopt, 2).at(0).draining);
+  CHECK_FALSE(tenant_views(world.state, std::nullopt, 2).at(1).draining);
+  world.acquired("b");
+
+  world.call(kOperator, wire::LeaseUndrain{.tenant = kTenant}, 7);
+
+  world.acquired("a");
+  CHECK(world.record(lease).drain_deadline != TimePoint{});  // it was drained before
+  CHECK_FALSE(tenant_views(world.state, std::nullopt, 1).at(0).draining);
+  const auto actions = world.recorded<events::OperatorAction>();
+  CHECK(actions.back().action == "undrain");
+  CHECK(actions.back().object == "tenant:a");
+  CHECK(actions.back().uid == 7);
+}
+
+TEST_CASE("drain: a drained tenant stays drained over a broker restart") {
+  ServingWorld world;
+  world.call(kOperator, drain_tenant());
+
+  World next(world, {.table = false});
+
+  next.attach_worker("w1", kSecondWorker);
+  CHECK(next.refusal(next.acquire("a")) == Errc::Draining);
+  next.call(kOperator, wire::LeaseUndrain{.tenant = kTenant});
+  next.acquired("a");
+}
+
+TEST_CASE("drain: a drained worker gets no new lease and reports when it is empty") {
+  ServingWorld world;
+  const LeaseId lease = world.acquired("a");
+  world.attach_worker("w1", kSecondWorker);
+  CHECK(drain_of(world, "w0") == "serving");
+
+  const CallId drained = world.call(kOperator, drain_worker("w0"));
+
+  CHECK(world.answer<wire::LeasesTouched>(drained).leases == std::vector{lease});
+  CHECK(drain_of(world, "w0") == "draining");
+  CHECK(drain_of(world, "w1") == "serving");
+  CHECK(world.refusal(acquire_on(world, "w0")) == Errc::Draining);
+  const LeaseId elsewhere = world.acquired("a");
+  CHECK(world.record(elsewhere).worker() != world.worker);
+  CHECK(world.record(elsewhere).drain_deadline == TimePoint{});
+  world.call(kWorkerSocket, wire::LeaseDrained{.lease = lease});
+  CHECK(drain_of(world, "w0") == "drained");
+
+  world.call(kOperator, drain_worker("w1"));
+  CHECK(world.refusal(world.acquire("a")) == Errc::Draining);  // retryable, unlike NoModelLoaded
+  world.call(kOperator, wire::LeaseUndrain{.worker = "w0"});
+  CHECK(world.record(world.acquired("a")).worker() == world.worker);
+  CHECK(drain_of(world, "w0") == "serving");
+}
+
+TEST_CASE("drain: a drained worker that survives a broker restart stays drained") {
+  ServingWorld world;
+  world.call(kOperator, drain_worker("w0"));
+
+  const World next(world, {});
+
+  CHECK(next.state.workers.find(world.worker)->draining);
+}
+
+TEST_CASE("drain: a target that does not exist is refused") {
+  ServingWorld world;
+  const auto refused = [&](auto message) { return world.refusal(world.call(kOperator, message)); };
+  CHECK(refused(wire::LeaseDrain{.tenant = TenantId{"z"}}) == Errc::UnknownTenant);
+  CHECK(refused(wire::LeaseUndrain{.tenant = TenantId{"z"}}) == Errc::UnknownTenant);
+  CHECK(refused(wire::LeaseDrain{.worker = "w9"}) == Errc::UnknownWorker);
+  CHECK(refused(wire::LeaseUndrain{.worker = "w9"}) == Errc::UnknownWorker);
+}
+
+TEST_CASE("drain: an engine lease has no requests to finish and is refused") {
+  ServingWorld world;
+  const auto opened = world.answer<wire::WeightsOpened>(
+      world.call(kWorkerSocket, wire::WeightsOpen{.model = "m", .size_bytes = kMiB}));
+  CHECK(world.refusal(world.call(kOperator, wire::LeaseDrain{.lease = opened.lease})) ==
+        Errc::BadRequest);
+  CHECK(world.record(opened.lease).is(LeaseState::Live));
+}
