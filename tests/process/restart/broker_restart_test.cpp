@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "common/random.hpp"
+#include "ipc/control/client.hpp"
 #include "tests/process/restart/restartable.hpp"
 
 namespace leasehold::testing {
@@ -142,6 +143,23 @@ TEST_CASE("restart: a lease that expires while no broker runs is fenced") {
   CHECK(fixture.system.pool_is_fully_free());
   CHECK(eventually([&] { return fixture.system.worker_is_ready(); }));
   CHECK(fixture.system.undisturbed(kAnn) == Texts::undisturbed().ann);
+}
+
+TEST_CASE("restart: a drained lease ends although its worker's report was lost with the broker") {
+  Restartable fixture;
+  fixture.system.admit("ann", {"--ttl-ms", "600000"});
+  auto client = control::Client::connect(fixture.system.broker_socket()).value();
+  const wire::LeaseAcquire ask{.tenant = {"ann"}, .request_id = {mint_request_id()}};
+  const auto reply = client.call("lease.acquire", {.body = ask.to_json()}).value();
+  const LeaseId lease = wire::LeaseAcquired::from_json(reply.body).value().lease;
+
+  fixture.system.while_worker_stopped([&] {
+    REQUIRE(fixture.system.brokerctl({"drain", to_string(lease), "--grace-ms", "3600000"}) == 0);
+    fixture.restart_broker();
+  });
+
+  REQUIRE(fixture.system.eventually_fenced(lease));
+  CHECK(fixture.system.lease(lease).reason == RevokeReason::Released);
 }
 
 TEST_CASE("restart: a tenant that exits while no broker runs loses its lease") {
