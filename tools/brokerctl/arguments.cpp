@@ -117,11 +117,9 @@ void add_quarantine(CommandLine& line) {
   add_request_id(release, values);
 }
 
-std::pair<CLI::Option*, CLI::Option*> add_lease_or_tenant(CLI::App* verb, OptionValues& values) {
+void add_lease_or_tenant(CLI::App* verb, OptionValues& values) {
   auto* lease = verb->add_option("lease", values.lease, "One lease, e.g. 17.4");
-  auto* tenant = verb->add_option("--tenant", values.tenant, "All leases of this tenant");
-  tenant->excludes(lease);
-  return {lease, tenant};
+  verb->add_option("--tenant", values.tenant, "All leases of this tenant")->excludes(lease);
 }
 
 void add_revoke_and_drain(CommandLine& line) {
@@ -140,13 +138,15 @@ void add_revoke_and_drain(CommandLine& line) {
 
   auto* drain =
       add_verb(line, "drain", "Accept no new requests or leases, finish the accepted ones");
-  auto [drained_lease, drained_tenant] = add_lease_or_tenant(drain, values);
+  add_lease_or_tenant(drain, values);
   drain->add_option("--worker", values.worker, "All leases of tenants on this worker")
-      ->excludes(drained_lease)
-      ->excludes(drained_tenant);
+      ->excludes(drain->get_option("lease"))
+      ->excludes(drain->get_option("--tenant"));
   drain
       ->add_option("--grace-ms", values.grace_ms, "Time to finish; what still runs then is revoked")
       ->check(CLI::Range(0, 86'400'000));
+  drain->add_flag("--wait", values.wait,
+                  "Wait until the leases end; fail if the grace cuts one off");
   add_request_id(drain, values);
 
   auto* undrain = add_verb(line, "undrain", "Give a drained tenant or worker new leases again");
@@ -306,7 +306,10 @@ Result<Verb> parse_verb(const CommandLine& line) {
   if (name == "quarantine") return Show::Quarantine;
   if (name == "events" || name == "watch") return TRY(parse_events(line, name == "watch"));
   if (name == "timeline") return ShowTimeline{TRY(LeaseId::parse(values.lease))};
-  if (name == "drain") return TRY(parse_drain(values));
+  if (name == "drain") {
+    const wire::LeaseDrain message = TRY(parse_drain(values));
+    return Drain{.message = message, .wait = values.wait};
+  }
   if (name == "undrain") return TRY(parse_undrain(values));
   const wire::LeaseRevoke message = TRY(parse_revoke(values));
   return Revoke{.message = message, .wait = values.wait, .timeout_ms = values.timeout_ms};

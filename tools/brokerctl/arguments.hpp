@@ -42,9 +42,13 @@ struct Revoke {
   std::int64_t timeout_ms = 30'000;
 };
 
-using Verb =
-    std::variant<Show, ListLeases, ListOperatorActions, ListEvents, ShowTimeline, Revoke,
-                 wire::LeaseDrain, wire::LeaseUndrain, wire::TenantAdmit, wire::QuarantineRelease>;
+struct Drain {
+  wire::LeaseDrain message;
+  bool wait = false;  ///< Wait until every lease has ended.
+};
+
+using Verb = std::variant<Show, ListLeases, ListOperatorActions, ListEvents, ShowTimeline, Revoke,
+                          Drain, wire::LeaseUndrain, wire::TenantAdmit, wire::QuarantineRelease>;
 
 enum class Output { Table, Json };
 

@@ -1,6 +1,7 @@
 /// brokerctl: queries and controls a broker. Exit codes: tools/README.md.
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <iostream>
 
@@ -8,6 +9,7 @@
 #include "tools/brokerctl/run.hpp"
 #include "tools/cli/broker_address.hpp"
 #include "tools/cli/explain.hpp"
+#include "tools/cli/progress_line.hpp"
 
 namespace {
 
@@ -37,13 +39,17 @@ Result<void> run_verb(const brokerctl::Arguments& arguments) {
   const std::string path = cli::broker_address(arguments.socket, cli::read_environment());
   auto client = TRY(control::Client::connect(path));
   const SystemClock clock;
+  using std::chrono::steady_clock;
+  cli::ProgressLine line(steady_clock::now(), ::isatty(STDERR_FILENO) == 1);
   brokerctl::Dependencies dependencies{
       .call = [&](std::string_view method, const wire::Json& params) -> Result<wire::Json> {
         return TRY(client.call(std::string(method), {.body = params})).body;
       },
       .wait = wait_unless_stopped,
       .clock = &clock,
-      .out = &std::cout};
+      .out = &std::cout,
+      .progress = [&line](std::size_t ended,
+                          std::size_t all) { line.update(ended, all, steady_clock::now()); }};
   return brokerctl::run(arguments, dependencies);
 }
 

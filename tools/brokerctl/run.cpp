@@ -8,6 +8,7 @@
 #include "tools/brokerctl/event_pages.hpp"
 #include "tools/brokerctl/timeline.hpp"
 #include "tools/brokerctl/views.hpp"
+#include "tools/brokerctl/wait_drained.hpp"
 #include "tools/brokerctl/wait_fenced.hpp"
 #include "tools/cli/table.hpp"
 #include "tools/client/all_pages.hpp"
@@ -79,9 +80,13 @@ class Runner {
     print_items(leases, leases_table);
     return check_none_quarantined(leases);
   }
-  Result<void> operator()(const wire::LeaseDrain& drain) {
-    const Json reply = TRY(dependencies_.call(wire::LeaseDrain::kMethod, drain.to_json()));
-    return print_touched(reply, TRY(client::parse_message<wire::LeasesTouched>(reply)));
+  Result<void> operator()(const Drain& drain) {
+    const Json reply = TRY(dependencies_.call(wire::LeaseDrain::kMethod, drain.message.to_json()));
+    const auto touched = TRY(client::parse_message<wire::LeasesTouched>(reply));
+    if (!drain.wait) return print_touched(reply, touched);
+    const auto leases = TRY(wait_until_drained(touched.leases, dependencies_));
+    print_items(leases, leases_table);
+    return check_none_cut_off(leases);
   }
   Result<void> operator()(const wire::LeaseUndrain& undrain) {
     const Json reply = TRY(dependencies_.call(wire::LeaseUndrain::kMethod, undrain.to_json()));

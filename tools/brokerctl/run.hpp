@@ -19,12 +19,15 @@ struct Dependencies {
   std::function<bool(Duration)> wait;
   const Clock* clock = nullptr;
   std::ostream* out = nullptr;
+  /// Shows how many leases of a wait have ended. Empty: nothing is shown.
+  std::function<void(std::size_t ended, std::size_t all)> progress = {};
 };
 
 /// Runs the verb and writes the result to `out`: a table or lines, or one JSON document
 /// (`watch` and `events --follow` with -o json: one object per line).
 /// Errors: those of the call; MalformedMessage for a reply that does not fit; TimedOut,
-/// UnknownLease and StillWritable from `revoke --wait`; UnknownLease and StaleGeneration from
+/// UnknownLease and StillWritable from `revoke --wait`; LeaseRevoked and TimedOut from
+/// `drain --wait`; UnknownLease and StaleGeneration from
 /// `timeline`.
 Result<void> run(const Arguments& arguments, const Dependencies& dependencies);
 

@@ -186,6 +186,7 @@ TEST_CASE("a drained worker finishes what runs, takes nothing new, and is shown 
   CHECK(ann->finish() == 0);
   CHECK(ann->record().tokens.size() == 400);
   CHECK(eventually([&] { return system.view().workers().value().at(0).drain == "drained"; }));
+  CHECK(system.brokerctl({"drain", "--worker", "w1", "--wait"}) == 0);
   REQUIRE(system.brokerctl({"undrain", "--worker", "w1"}) == 0);
   CHECK(system.undisturbed({.tenant = "ann", .max_tokens = 5}).size() == 5);
 }
@@ -196,7 +197,8 @@ TEST_CASE("a draining lease takes no new requests and is revoked at its deadline
   const auto ann = system.start_streaming({.tenant = "ann", .max_tokens = 480}, 5);
   const LeaseId lease = ann->record().leases.front();
 
-  REQUIRE(system.brokerctl({"drain", to_string(lease), "--grace-ms", "200"}) == 0);
+  CHECK(system.brokerctl({"drain", to_string(lease), "--grace-ms", "200", "--wait"}) ==
+        exit_code(Errc::LeaseRevoked));
 
   REQUIRE(system.eventually_fenced(lease));
   CHECK(system.lease(lease).reason == RevokeReason::DrainDeadline);

@@ -92,10 +92,16 @@ TEST_CASE("programs: help goes to stdout and names the program without its path"
 }
 
 TEST_CASE("programs: every line of help starts with a capital and has no full stop") {
-  const std::vector<std::vector<std::string>> commands{
-      {"brokerctl"},           {"brokerctl", "revoke"},           {"brokerctl", "drain"},
-      {"brokerctl", "leases"}, {"brokerctl", "tenants", "admit"}, {"brokerctl", "quarantine"},
-      {"brokerctl", "events"}, {"brokerctl", "actions"},          {"leasehold-tenant"}};
+  const std::vector<std::vector<std::string>> commands{{"brokerctl"},
+                                                       {"brokerctl", "revoke"},
+                                                       {"brokerctl", "drain"},
+                                                       {"brokerctl", "undrain"},
+                                                       {"brokerctl", "leases"},
+                                                       {"brokerctl", "tenants", "admit"},
+                                                       {"brokerctl", "quarantine"},
+                                                       {"brokerctl", "events"},
+                                                       {"brokerctl", "actions"},
+                                                       {"leasehold-tenant"}};
   for (std::vector<std::string> command : commands) {
     command.push_back("--help");
     ProgramRun run(command.front(), {command.begin() + 1, command.end()});

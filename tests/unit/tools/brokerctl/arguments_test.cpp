@@ -101,13 +101,16 @@ TEST_CASE("brokerctl arguments: leases are filtered by tenant and state") {
 }
 
 TEST_CASE("brokerctl arguments: drain names a lease or a tenant") {
-  const auto drain =
-      std::get<wire::LeaseDrain>(parsed({"drain", "--tenant", "B", "--grace-ms", "0"}).verb);
+  const auto verb = std::get<Drain>(parsed({"drain", "--tenant", "B", "--grace-ms", "0"}).verb);
+  const wire::LeaseDrain& drain = verb.message;
 
   CHECK(drain.tenant == TenantId{"B"});
   CHECK_FALSE(drain.lease);
   CHECK(drain.grace_ms == 0);
-  CHECK(std::get<wire::LeaseDrain>(parsed({"drain", "--worker", "w1"}).verb).worker == "w1");
+  CHECK_FALSE(verb.wait);
+  const auto worker = std::get<Drain>(parsed({"drain", "--worker", "w1", "--wait"}).verb);
+  CHECK(worker.message.worker == "w1");
+  CHECK(worker.wait);
   CHECK(exit_code_of({"drain", "--worker", "w1", "--tenant", "B"}) == 2);
   CHECK(exit_code_of({"drain", "1.1", "--worker", "w1"}) == 2);
 }

@@ -20,6 +20,7 @@ struct FakeBroker {
   int waits_left = 1000;  ///< Then the user interrupts.
   ManualClock clock;
   std::ostringstream out;
+  std::vector<std::pair<std::size_t, std::size_t>> progress;
 
   Dependencies dependencies() {
     return {.call = [this](std::string_view method,
@@ -31,7 +32,9 @@ struct FakeBroker {
                   return waits_left-- > 0;
                 },
             .clock = &clock,
-            .out = &out};
+            .out = &out,
+            .progress = [this](std::size_t ended,
+                               std::size_t all) { progress.emplace_back(ended, all); }};
   }
 
  private:
