@@ -108,8 +108,9 @@ TimelineStep rebound(const LeaseView& lease) {
 TimelineStep drained(const LeaseView& lease) {
   return {.name = "drain end",
           .at = time(lease.drain_deadline_boottime_ns),
-          .note = live(lease) ? "no new work is admitted; the broker revokes it at this time"
-                              : "no new work was admitted; it was due to be revoked at this time"};
+          .note = live(lease)
+                      ? "no new work is admitted; the broker revokes it at this time at the latest"
+                      : "no new work was admitted; it was due to end by this time"};
 }
 
 TimelineStep flip(const LeaseView& lease) {
