@@ -4,6 +4,7 @@
 /// promises of our own code use `expects()` and `ensures()` (common/expects.hpp).
 #pragma once
 
+#include <cstdint>
 #include <expected>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@ struct Error {
   Errc code;
   std::string detail;
   FailureScope scope = failure_scope(code);
+  std::int64_t retry_after_ms = 0;  ///< A retry before this time has passed fails. 0: not known.
 
   bool operator==(const Error&) const = default;
 };

@@ -18,15 +18,27 @@ Result<void> check_policy(const wire::TenantAdmit& policy) {
   TRY(check_range("max_concurrent", policy.max_concurrent, 1, 64));
   TRY(check_range("max_blocks", policy.max_blocks, 1, 1 << 20));
   TRY(check_range("weight", policy.weight, 1, 1000));
+  TRY(check_range("rebinds_per_minute", policy.rebinds_per_minute, 1, 6'000'000));
+  TRY(check_range("rebind_burst", policy.rebind_burst, 1, 1 << 20));
   return check_range("ttl_ms", policy.ttl_ms, 100, 86'400'000);
+}
+
+Rate rebind_rate(const wire::TenantAdmit& policy) {
+  return {.per_second = policy.rebinds_per_minute / 60.0,
+          .burst = static_cast<double>(policy.rebind_burst)};
 }
 
 }  // namespace
 
-Result<void> Tenants::admit(const wire::TenantAdmit& policy) {
+Result<void> Tenants::admit(const wire::TenantAdmit& policy, TimePoint now) {
   auto checked = check_policy(policy);
   if (!checked) return checked;
-  tenants_[policy.tenant].policy = policy;
+  const Rate rate = rebind_rate(policy);
+  const auto [it, added] = tenants_.try_emplace(
+      policy.tenant, Tenant{.policy = policy, .rebinds = RebindLimiter(rate, now)});
+  if (added) return {};
+  it->second.policy = policy;
+  it->second.rebinds.set_rate(rate, now);
   return {};
 }
 
@@ -35,6 +47,17 @@ bool Tenants::set_draining(const TenantId& tenant, bool draining) {
   if (found == tenants_.end()) return false;
   found->second.draining = draining;
   return true;
+}
+
+void Tenants::note_revoked(const TenantId& tenant, LeaseId lease, RevokeReason reason,
+                           TimePoint now) {
+  const auto found = tenants_.find(tenant);
+  if (found != tenants_.end()) found->second.rebinds.note_revoked(lease, reason, now);
+}
+
+Duration Tenants::take_rebind(const TenantId& tenant, const std::optional<LeaseId>& replaces,
+                              TimePoint now) {
+  return tenants_.at(tenant).rebinds.take(replaces, now);
 }
 
 const Tenant* Tenants::find(const TenantId& tenant) const {

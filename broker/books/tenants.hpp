@@ -8,12 +8,14 @@
 #include <optional>
 
 #include "broker/books/ids.hpp"
+#include "broker/books/rebind_limiter.hpp"
 #include "ipc/control/messages.hpp"
 
 namespace leasehold {
 
 struct Tenant {
   wire::TenantAdmit policy;
+  RebindLimiter rebinds;  ///< Not journaled: a restarted broker starts with a full burst.
   bool draining = false;  ///< It gets no new lease.
 };
 
@@ -21,9 +23,15 @@ class Tenants {
  public:
   /// Creates or changes a tenant. A quota lowered below current use revokes nothing; it refuses new
   /// blocks until the use is below it. Errors: BadRequest naming the value out of range.
-  Result<void> admit(const wire::TenantAdmit& policy);
+  Result<void> admit(const wire::TenantAdmit& policy, TimePoint now);
   /// False when there is no such tenant.
   bool set_draining(const TenantId& tenant, bool draining);
+
+  /// See RebindLimiter. Does nothing for an unknown tenant.
+  void note_revoked(const TenantId& tenant, LeaseId lease, RevokeReason reason, TimePoint now);
+  /// As RebindLimiter::take. Precondition: the tenant is known.
+  Duration take_rebind(const TenantId& tenant, const std::optional<LeaseId>& replaces,
+                       TimePoint now);
 
   /// Errors: UnknownTenant; PermissionDenied if the policy names another user.
   Result<const Tenant*> find_for(const TenantId& tenant, std::uint32_t uid) const;

@@ -5,7 +5,7 @@
 namespace leasehold {
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit) {
-  TRY(decision.state.tenants.admit(admit));
+  TRY(decision.state.tenants.admit(admit, decision.now));
   decision.touched.tenants.push_back(admit.tenant);
   decision.touched.durable = true;
   record_operator_action(

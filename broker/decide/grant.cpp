@@ -9,6 +9,7 @@
 #include "broker/decide/device.hpp"
 #include "broker/decide/fence.hpp"
 #include "broker/decide/liveness.hpp"
+#include "broker/decide/rebind.hpp"
 #include "broker/decide/record.hpp"
 #include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
@@ -328,6 +329,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
     return fail(Errc::PoolExhausted,
                 "every slot of the lease table is in use; retry when leases end");
   }
+  TRY(admit_rebind(state, acquire, decision.now));
   LeaseRecord& record = open_tenant_lease(decision, caller, acquire, *worker);
   record.charged_blocks = allowed.charged;
   note_replacement(decision, apart, record);

@@ -89,6 +89,12 @@ ALTER TABLE region RENAME COLUMN touched_by_name TO last_worker_name;
     R"sql(
 ALTER TABLE tenant ADD COLUMN draining INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE worker ADD COLUMN draining INTEGER NOT NULL DEFAULT 0;
+)sql",
+    // The limit on rebinds.
+    R"sql(
+UPDATE tenant
+  SET policy = json_set(policy, '$.rebinds_per_minute', 600, '$.rebind_burst', 256)
+  WHERE json_valid(policy);
 )sql"};
 
 Result<void> check_ours(Database& database, std::int64_t version) {

@@ -80,7 +80,7 @@ class Restorer {
     TRY(check_room());
     restore_reserved_ids();
     for (const auto& [id, row] : image_.tenants) {
-      TRY(out_.state.tenants.admit(row.policy));
+      TRY(out_.state.tenants.admit(row.policy, facts_.now));
       out_.state.tenants.set_draining(id, row.draining);
     }
     for (const auto& [id, row] : image_.workers) restore(row);

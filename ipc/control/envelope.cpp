@@ -17,6 +17,8 @@ constexpr int kUnknownMethod = -32601;
 constexpr int kInvalidParams = -32602;
 constexpr int kServerError = -32000;
 
+constexpr std::uint64_t kMaxRetryAfter_ms = 86'400'000;
+
 /// True when arrays and objects nest deeper than `most`. Scans the bytes, so that a hostile line
 /// costs no memory. Braces inside strings do not count.
 bool nests_deeper_than(std::string_view line, std::size_t most) {
@@ -66,6 +68,14 @@ Errc errc_of_number(const Json* number) {
   return Errc::SystemError;
 }
 
+/// A value out of range counts as missing: the code alone says enough to go on.
+std::int64_t read_retry_after(const Json& data) {
+  const Json* found = data.is_object() ? member(data, "retry_after_ms") : nullptr;
+  if (found == nullptr || !found->is_number_unsigned()) return 0;
+  const auto value = found->get<std::uint64_t>();
+  return value <= kMaxRetryAfter_ms ? static_cast<std::int64_t>(value) : 0;
+}
+
 Error read_error(const Json& json) {
   if (!json.is_object())
     return {Errc::MalformedMessage, "the error in the peer's reply must be an object"};
@@ -74,6 +84,7 @@ Error read_error(const Json& json) {
   Error error{named.value_or(errc_of_number(member(json, "code"))), text_member(json, "message")};
   const auto scope = failure_scope_from_name(data ? text_member(*data, "scope") : "");
   error.scope = scope.value_or(error.scope);
+  error.retry_after_ms = data ? read_retry_after(*data) : 0;
   return error;
 }
 
@@ -184,6 +195,7 @@ std::string rejection_line(const RejectedMessage& refusal) {
   Json data = {{"code", std::string(name(refusal.error.code))},
                {"retryable", is_retryable(refusal.error.code)},
                {"scope", std::string(name(refusal.error.scope))}};
+  if (refusal.error.retry_after_ms > 0) data["retry_after_ms"] = refusal.error.retry_after_ms;
   Json error = {
       {"code", refusal.number}, {"message", refusal.error.detail}, {"data", std::move(data)}};
   return line_of({{"id", refusal.id}, {"error", std::move(error)}}, 0);

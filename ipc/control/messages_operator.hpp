@@ -24,6 +24,9 @@ struct TenantAdmit : Message<TenantAdmit> {
   std::int64_t ttl_ms = 10'000;  ///< TTL of a lease without renewal; 100 … 86 400 000.
   /// Limit of renewals; 100 … 10^12. Empty means no limit.
   std::optional<std::int64_t> max_lifetime_ms;
+  /// Revoked leases that the tenant may replace per minute; 1 … 6 000 000.
+  std::uint32_t rebinds_per_minute = 600;
+  std::uint32_t rebind_burst = 256;  ///< And at once; 1 … 2^20.
   std::optional<std::uint32_t> uid;  ///< The only user that may act for it; empty means any user.
   RequestId request_id;
 };

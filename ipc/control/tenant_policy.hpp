@@ -15,6 +15,8 @@ inline constexpr auto kTenantPolicy = [](auto& m, auto& fields) {
   fields.field("tier", m.tier, EnumCount{3});
   fields.field("ttl_ms", m.ttl_ms, Between<std::int64_t>{100, 86'400'000});
   fields.field("max_lifetime_ms", m.max_lifetime_ms, Between<std::int64_t>{100, 1'000'000'000'000});
+  fields.field("rebinds_per_minute", m.rebinds_per_minute, Between<std::uint32_t>{1, 6'000'000});
+  fields.field("rebind_burst", m.rebind_burst, Between<std::uint32_t>{1, 1u << 20});
   fields.field("uid", m.uid);
 };
 

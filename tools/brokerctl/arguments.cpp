@@ -101,6 +101,14 @@ void add_tenants(CommandLine& line) {
   line.max_lifetime = admit->add_option("--max-lifetime-ms", values.max_lifetime_ms,
                                         "Longest lifetime with renewals; default: no limit");
   line.max_lifetime->check(CLI::Range(std::int64_t{100}, std::int64_t{1'000'000'000'000}));
+  admit
+      ->add_option("--rebinds-per-minute", values.admit.rebinds_per_minute,
+                   "Revoked leases that may be replaced per minute")
+      ->check(CLI::Range(1, 6'000'000));
+  admit
+      ->add_option("--rebind-burst", values.admit.rebind_burst,
+                   "Revoked leases that may be replaced at once")
+      ->check(CLI::Range(1, 1 << 20));
   line.uid =
       admit->add_option("--uid", values.uid, "User id that may act for the tenant; default: any");
   add_request_id(admit, values);

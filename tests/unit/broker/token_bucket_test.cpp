@@ -1,4 +1,4 @@
-#include "broker/server/token_bucket.hpp"
+#include "broker/books/token_bucket.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -63,8 +63,12 @@ Result<void> System::start_worker() {
 }
 
 Result<void> System::admit(const std::string& tenant) {
-  return broker().command(wire::TenantAdmit{
-      .tenant = {tenant}, .max_concurrent = 4, .max_blocks = 1u << 20, .ttl_ms = 3'600'000});
+  return broker().command(wire::TenantAdmit{.tenant = {tenant},
+                                            .max_concurrent = 4,
+                                            .max_blocks = 1u << 20,
+                                            .ttl_ms = 3'600'000,
+                                            .rebinds_per_minute = 6'000'000,
+                                            .rebind_burst = 1u << 20});
 }
 
 Result<void> System::admit_pool(std::uint32_t clients) {

@@ -108,6 +108,8 @@ TEST_CASE("journal: opening a file of version 7 keeps tenants, leases and quaran
   CHECK(image.boot_id == "boot-1");
   CHECK(image.tenants.at({"a"}).policy.max_blocks == 77);
   CHECK_FALSE(image.tenants.at({"a"}).draining);
+  CHECK(image.tenants.at({"a"}).policy.rebinds_per_minute == 600);
+  CHECK(image.tenants.at({"a"}).policy.rebind_burst == 256);
   CHECK(image.workers.at({1}).untrusted);
   CHECK_FALSE(image.workers.at({1}).draining);
   CHECK(image.leases.at({4, 3}).part == "blk.0");

@@ -38,8 +38,10 @@ TEST_CASE("peer: every error code arrives unchanged, with its detail and its sco
   const auto scope = GENERATE(FailureScope::Tenant, FailureScope::Engine);
   PeerPairFixture bench;
   for (int i = 0; i < kErrcCount; ++i) {
-    const Error error{
-        .code = static_cast<Errc>(i), .detail = "because of " + std::to_string(i), .scope = scope};
+    const Error error{.code = static_cast<Errc>(i),
+                      .detail = "because of " + std::to_string(i),
+                      .scope = scope,
+                      .retry_after_ms = i * 1000};
     bench.right_seen.on_call = [&](const std::string&, Payload, Responder respond) {
       respond(std::unexpected(error));
     };
@@ -101,6 +103,21 @@ TEST_CASE("peer: an error without a known code is read by its JSON-RPC number") 
     run_until(bench.io, [&] { return reply.has_value(); });
     REQUIRE_FALSE(*reply);
     CHECK(reply->error().code == code);
+  }
+}
+
+TEST_CASE("peer: a retry time that is not an integer of at most a day is ignored") {
+  for (const char* time : {"-1", "1.5", "\"1\"", "86400001", "18446744073709551616", "null"}) {
+    CAPTURE(time);
+    PeerFixture bench;
+    std::optional<Result<Payload>> reply;
+    bench.peer->call("m", {}, [&](Result<Payload> result) { reply = std::move(result); });
+    const json call = bench.other->read_required();
+    bench.other->send(R"({"jsonrpc":"2.0","id":)" + call["id"].dump() +
+                      R"(,"error":{"code":-32000,"message":"wait","data":{"code":)" +
+                      R"("RebindRateLimited","retry_after_ms":)" + time + "}}}\n");
+    run_until(bench.io, [&] { return reply.has_value(); });
+    CHECK(reply->error() == Error{Errc::RebindRateLimited, "wait"});
   }
 }
 

@@ -27,7 +27,8 @@ std::vector<MessageSample> make_samples() {
   return {
       sample<TenantAdmit>(
           "TenantAdmit", R"({"tenant":"acme","max_concurrent":64,"max_blocks":1048576,"weight":1000,
-           "tier":"scavenger","ttl_ms":100,"max_lifetime_ms":1000000000000,"uid":4294967295,
+           "tier":"scavenger","ttl_ms":100,"max_lifetime_ms":1000000000000,"rebinds_per_minute":6000000,
+           "rebind_burst":1048576,"uid":4294967295,
            "request_id":"r-1"})",
           {"uid", "max_lifetime_ms"}),
       sample<LeaseRevoke>("LeaseRevoke", R"({"lease":"17.4","request_id":"r-1"})"),
@@ -154,7 +155,8 @@ std::vector<MessageSample> make_samples() {
            "leases":2,"revocations":5})"),
       sample<TenantView>("TenantView",
                          R"({"policy":{"tenant":"acme","max_concurrent":1,"max_blocks":1,"weight":1,
-           "tier":"guaranteed","ttl_ms":86400000},"leases_live":1,"blocks_held":64,"draining":true})"),
+           "tier":"guaranteed","ttl_ms":86400000,"rebinds_per_minute":1,"rebind_burst":1},
+           "leases_live":1,"blocks_held":64,"draining":true})"),
       sample<OperatorActionView>(
           "OperatorActionView",
           R"({"at_unix_s":1700000000,"uid":0,"action":"quarantine_release","object":"extent:5",
@@ -190,6 +192,8 @@ std::vector<OutOfRange> make_out_of_range() {
        "weight"},
       {"TenantAdmit", "/tier", {R"("gold")"}, "tier"},
       {"TenantAdmit", "/ttl_ms", {"99", "86400001", "18446744073709551615"}, "ttl_ms"},
+      {"TenantAdmit", "/rebinds_per_minute", {"0", "6000001"}, "rebinds_per_minute"},
+      {"TenantAdmit", "/rebind_burst", {"0", "1048577"}, "rebind_burst"},
       {"TenantAdmit", "/uid", {"4294967296", "-1"}, "uid"},
       {"TenantList", "/limit", {"1001"}, "limit"},
       {"TenantList", "/after", {long_name}, "after"},

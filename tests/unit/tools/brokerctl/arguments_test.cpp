@@ -48,9 +48,17 @@ TEST_CASE("brokerctl arguments: an option of a list may come before or after its
 }
 
 TEST_CASE("brokerctl arguments: tenants admit carries every limit") {
-  const auto arguments =
-      parsed({"tenants", "admit", "A", "--max-concurrent", "4", "--max-blocks", "99", "--weight",
-              "7", "--tier", "guaranteed", "--ttl-ms", "500", "--uid", "0", "--request-id", "r1"});
+  const auto arguments = parsed({"tenants",    "admit",
+                                 "A",          "--max-concurrent",
+                                 "4",          "--max-blocks",
+                                 "99",         "--weight",
+                                 "7",          "--tier",
+                                 "guaranteed", "--ttl-ms",
+                                 "500",        "--rebinds-per-minute",
+                                 "30",         "--rebind-burst",
+                                 "3",          "--uid",
+                                 "0",          "--request-id",
+                                 "r1"});
 
   const auto& admit = std::get<wire::TenantAdmit>(arguments.verb);
   CHECK(admit.tenant.value == "A");
@@ -59,6 +67,8 @@ TEST_CASE("brokerctl arguments: tenants admit carries every limit") {
   CHECK(admit.weight == 7);
   CHECK(admit.tier == wire::Tier::Guaranteed);
   CHECK(admit.ttl_ms == 500);
+  CHECK(admit.rebinds_per_minute == 30);
+  CHECK(admit.rebind_burst == 3);
   CHECK(admit.uid == 0u);
   CHECK(admit.request_id.value == "r1");
 }
@@ -134,6 +144,7 @@ TEST_CASE("brokerctl arguments: wrong usage exits with 2 and an explanation") {
   CHECK(exit_code_of({"tenants", "admit"}) == 2);
   CHECK(exit_code_of({"tenants", "admit", "A B"}) == 2);
   CHECK(exit_code_of({"tenants", "admit", "A", "--weight", "0"}) == 2);
+  CHECK(exit_code_of({"tenants", "admit", "A", "--rebind-burst", "0"}) == 2);
   CHECK(exit_code_of({"events", "--limit", "0"}) == 2);
   CHECK(exit_code_of({"timeline"}) == 2);
   CHECK(exit_code_of({"timeline", "x"}) == 2);

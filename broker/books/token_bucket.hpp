@@ -33,15 +33,26 @@ class TokenBucket {
   }
 
   /// Time until all reserved tokens are there; zero if they are.
-  Duration wait(TimePoint now) {
+  Duration wait(TimePoint now) { return wait_for(0, now); }
+
+  /// Time until `wanted` tokens are there; zero if they are.
+  Duration wait_for(std::size_t wanted, TimePoint now) {
     fill(now);
-    return refill_time();
+    return refill_time(static_cast<double>(wanted));
+  }
+
+  /// Keeps the tokens that are left, up to the new burst.
+  void set_rate(Rate rate, TimePoint now) {
+    fill(now);
+    rate_ = rate;
+    tokens_ = std::min(rate_.burst, tokens_);
   }
 
  private:
-  Duration refill_time() const {
-    if (tokens_ >= 0) return Duration::zero();
-    return std::chrono::ceil<Duration>(std::chrono::duration<double>(-tokens_ / rate_.per_second));
+  Duration refill_time(double wanted = 0) const {
+    if (tokens_ >= wanted) return Duration::zero();
+    return std::chrono::ceil<Duration>(
+        std::chrono::duration<double>((wanted - tokens_) / rate_.per_second));
   }
 
   void fill(TimePoint now) {
