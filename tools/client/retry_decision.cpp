@@ -67,17 +67,17 @@ RetryDecision retry_or_give_up(const Error& error, bool fresh_lease,
     return fail(error.code, fmt::format("{} (given up after {} attempts in a row)", error.detail,
                                         retry_context.failures + 1));
   }
-  // The first replacement of a lease needs no delay; only a second failure in a row backs off.
-  const bool at_once = is_lease_ended(error.code) && retry_context.failures == 0;
-  return Retry{.delay = at_once ? Duration::zero() : backoff(policy, retry_context.failures),
-               .fresh_lease = fresh_lease};
+  const bool at_once = is_lease_ended(error.code) && retry_context.setbacks == 0;
+  const Duration delay = at_once ? Duration::zero() : backoff(policy, retry_context.setbacks);
+  const Duration asked = std::chrono::milliseconds(error.retry_after_ms);
+  return Retry{.delay = std::max(delay, asked), .fresh_lease = fresh_lease};
 }
 
 }  // namespace
 
-Duration backoff(const RetryPolicy& policy, int failures) {
+Duration backoff(const RetryPolicy& policy, int setbacks) {
   // The clamp at 2^20 prevents overflow and is above any useful cap.
-  const Duration delay = policy.first_delay * (std::int64_t{1} << std::clamp(failures, 0, 20));
+  const Duration delay = policy.first_delay * (std::int64_t{1} << std::clamp(setbacks, 0, 20));
   return std::min(delay, policy.max_delay);
 }
 

@@ -7,6 +7,7 @@
 /// worker ends that wait with tokens, with WeightsLoading, or with the final MissingWeight.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "common/clock.hpp"
@@ -14,15 +15,19 @@
 
 namespace leasehold::client {
 
-/// Limits on retries that bring no token. A token resets the count.
+/// Limits on retries.
 struct RetryPolicy {
-  int max_attempts = 8;
+  int max_attempts = 8;  ///< In a row, without a token.
   Duration first_delay = std::chrono::milliseconds(50);
   Duration max_delay = std::chrono::seconds(2);
+  /// Progress, after which the delay is first_delay again: this number of tokens of a stream, or a
+  /// token so long after the worker accepted the request.
+  std::uint32_t progress_tokens = 16;
+  Duration progress_time = std::chrono::seconds(5);
 };
 
-/// first_delay · 2^failures, at most max_delay.
-Duration backoff(const RetryPolicy& policy, int failures);
+/// first_delay · 2^setbacks, at most max_delay.
+Duration backoff(const RetryPolicy& policy, int setbacks);
 
 /// The process that the failed call went to.
 enum class Stage { Broker, Worker };
@@ -31,6 +36,7 @@ struct RetryContext {
   bool rebind = false;     ///< The caller wants the stream to continue under other leases.
   bool had_lease = false;  ///< A lease was granted before, so the broker address was right.
   int failures = 0;        ///< In a row, since the last token or the start.
+  int setbacks = 0;        ///< In a row, since the last progress or the start.
 };
 
 struct Retry {
@@ -45,7 +51,7 @@ using RetryDecision = Result<Retry>;
 std::optional<Error> error_of(const wire::RequestCompleted& completed);
 
 /// Decides after the worker ended a stream with this error of its completion. Retries need
-/// `rebind`; a revoked lease is replaced without delay the first time.
+/// `rebind`; a lease that is revoked after progress is replaced without delay.
 RetryDecision after_completed(const Error& error, const RetryContext& retry_context,
                               const RetryPolicy& policy);
 

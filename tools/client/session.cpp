@@ -18,7 +18,11 @@ constexpr std::string_view kCancelled = "Cancelled";
 
 TenantSession::TenantSession(boost::asio::io_context& io, Timers& timers, SessionConfig config,
                              Observer observer)
-    : io_(io), timers_(timers), config_(std::move(config)), observer_(std::move(observer)) {}
+    : io_(io),
+      timers_(timers),
+      config_(std::move(config)),
+      observer_(std::move(observer)),
+      retry_counts_(config_.retry) {}
 
 std::shared_ptr<TenantSession> TenantSession::create(boost::asio::io_context& io, Timers& timers,
                                                      SessionConfig config, Observer observer) {
@@ -103,6 +107,7 @@ WorkerStream::Handlers TenantSession::stream_handlers() {
 
 void TenantSession::accepted(const wire::RequestSubmitted& generating) {
   state_ = State::Streaming;
+  retry_counts_.note_accepted(timers_.now());
   const LeaseId now_under = holder_->lease()->lease;
   observer_(Submitted{.lease = now_under, .prompt_tokens = generating.prompt_tokens});
   const auto before = std::exchange(streamed_under_, now_under);
@@ -116,7 +121,7 @@ void TenantSession::take(const wire::TokenEmitted& token) {
   if (const auto taken = ledger_.take(token); !taken) {
     return finish({.error = taken.error()});
   }
-  failures_ = 0;
+  retry_counts_.note_token(timers_.now());
   observer_(TokenArrived{.lease = holder_->lease()->lease, .token = token});
   fault_point(FaultSite::TenantTokenReceived);
 }
@@ -151,7 +156,10 @@ void TenantSession::failed(const Error& error, Stage stage) {
 }
 
 RetryContext TenantSession::retry_context() const {
-  return {.rebind = config_.rebind, .had_lease = last_lease_.has_value(), .failures = failures_};
+  return {.rebind = config_.rebind,
+          .had_lease = last_lease_.has_value(),
+          .failures = retry_counts_.failures(),
+          .setbacks = retry_counts_.setbacks()};
 }
 
 void TenantSession::act(const RetryDecision& decision, const Error& error, Reported reported) {
@@ -163,9 +171,9 @@ void TenantSession::act(const RetryDecision& decision, const Error& error, Repor
 void TenantSession::schedule_retry(const Retry& again, const Error& error, Reported reported) {
   state_ = last_lease_ ? State::Rebinding : State::Acquiring;
   stream_.reset();
-  ++failures_;
+  retry_counts_.note_failure();
   if (again.delay > Duration::zero() || reported == Reported::NotYet) {
-    observer_(Retrying{.error = error, .delay = again.delay, .attempt = failures_});
+    observer_(Retrying{.error = error, .delay = again.delay, .attempt = retry_counts_.failures()});
   }
   retry_timer_ = timers_.after(again.delay,
                                [this, fresh = again.fresh_lease] { fresh ? acquire() : submit(); });

@@ -21,6 +21,7 @@
 #include <string>
 
 #include "tools/client/lease_holder.hpp"
+#include "tools/client/retry_counts.hpp"
 #include "tools/client/retry_decision.hpp"
 #include "tools/client/session_event.hpp"
 #include "tools/client/token_ledger.hpp"
@@ -92,7 +93,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   std::optional<LeaseId> last_lease_;      ///< Granted last.
   std::optional<LeaseId> replaceable_;     ///< `last_lease_`, unless the broker does not know it.
   std::optional<LeaseId> streamed_under_;  ///< A worker last accepted the request under this one.
-  int failures_ = 0;                       ///< In a row, without a token.
+  RetryCounts retry_counts_;
   bool cancelled_ = false;
   Timer retry_timer_;
   Timer cancel_timer_;

@@ -59,10 +59,16 @@ TEST_CASE("retry decision: a revoked lease is replaced without delay") {
   CHECK(again.fresh_lease);
 }
 
-TEST_CASE("retry decision: a second revocation without a token in between backs off") {
-  const auto again = retry_of(after_end("Revoked", {.rebind = true, .failures = 1}));
+TEST_CASE("retry decision: a second revocation without progress in between backs off") {
+  const auto again = retry_of(after_end("Revoked", {.rebind = true, .failures = 1, .setbacks = 1}));
 
   CHECK(again.delay == 100ms);
+}
+
+TEST_CASE("retry decision: a token alone does not make the next replacement immediate") {
+  const auto again = retry_of(after_end("Revoked", {.rebind = true, .failures = 0, .setbacks = 3}));
+
+  CHECK(again.delay == 400ms);
 }
 
 TEST_CASE("retry decision: a passed deadline is not retried") {
@@ -76,6 +82,17 @@ TEST_CASE("retry decision: temporary errors are retried only with rebind") {
 
   CHECK(code_of(after_failure(error, Stage::Broker, {}, kPolicy)) == code);
   CHECK(retry_of(after_failure(error, Stage::Broker, {.rebind = true}, kPolicy)).delay == 50ms);
+}
+
+TEST_CASE("retry decision: a retry waits at least as long as the broker says") {
+  const RetryContext second{.rebind = true, .had_lease = true, .failures = 1, .setbacks = 1};
+  const auto delay_after = [&](std::int64_t retry_after_ms) {
+    const Error limited{Errc::RebindRateLimited, "", retry_after_ms};
+    return retry_of(after_failure(limited, Stage::Broker, second, kPolicy)).delay;
+  };
+
+  CHECK(delay_after(7'000) == 7s);
+  CHECK(delay_after(10) == 100ms);
 }
 
 TEST_CASE("retry decision: a lease whose worker ended before the grant is acquired again") {

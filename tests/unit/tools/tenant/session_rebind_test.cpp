@@ -120,12 +120,59 @@ TEST_CASE("rebind: the stream continues after a second revocation") {
   world.emit(2, 2);
   world.complete_revoked({1, 2});
   world.run_until([&] { return world.reported<Interrupted>().size() == 2; });
+  world.timers.advance(100ms);
   run_until_submitted(world, 3);
   world.emit(4, 1);
   world.complete("EndOfSequence");
 
   CHECK(world.end().delivered_tokens == 5);
   CHECK(world.worker.calls("request.submit").at(2).at("rebound_from") == "1.2");
+}
+
+TEST_CASE("rebind: a lease that is revoked after each token is replaced with growing delays") {
+  World world;
+  world.stream(true);
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    world.emit(i, 1);
+    world.complete_revoked({1, i + 1});
+    world.run_until([&] { return world.reported<Interrupted>().size() == i + 1; });
+    if (i > 0) world.timers.advance(world.reported<Retrying>().back().delay);
+    run_until_submitted(world, i + 2);
+  }
+  world.emit(10, 1);
+  world.complete("EndOfSequence");
+
+  CHECK(world.end().delivered_tokens == 11);
+  std::vector<std::int64_t> delays_ms;  // the first replacement has none
+  for (const Retrying& retrying : world.reported<Retrying>())
+    delays_ms.push_back(retrying.delay / 1ms);
+  CHECK(delays_ms == std::vector<std::int64_t>{100, 200, 400, 800, 1600, 2000, 2000, 2000, 2000});
+}
+
+TEST_CASE("rebind: after enough tokens a revoked lease is replaced without delay again") {
+  World world;
+  stream_then_revoke(world, 1);
+  run_until_submitted(world, 2);
+  world.emit(1, 16);
+  world.complete_revoked({1, 2});
+  world.run_until([&] { return world.reported<Interrupted>().size() == 2; });
+  run_until_submitted(world, 3);
+}
+
+TEST_CASE("rebind: a session over its limit waits as the broker says") {
+  World world;
+  auto& grants = world.broker.answers["lease.acquire"];
+  const Error limited{Errc::RebindRateLimited, "retry in 9000 ms", 9'000};
+  grants.insert(std::next(grants.begin()), std::unexpected(limited));
+  stream_then_revoke(world, 2);
+  world.timers.advance(0ns);
+  world.run_until([&] { return world.reported<Retrying>().size() == 1; });
+  CHECK(world.reported<Retrying>()[0].delay == 9s);
+  world.timers.advance(8999ms);
+  world.settle();
+  CHECK(world.broker.calls("lease.acquire").size() == 2);
+  world.timers.advance(1ms);
+  run_until_submitted(world, 2);
 }
 
 TEST_CASE("rebind: a full pool is retried with growing delays, then an error") {

@@ -1,0 +1,45 @@
+/// Counts the failures of a session since its stream last made progress. Pure: time is an argument.
+#pragma once
+
+#include <cstdint>
+
+#include "tools/client/retry_decision.hpp"
+
+namespace leasehold::client {
+
+/// A token ends a row of failures, so that a session gives up only where none arrives. It takes
+/// progress to shorten the delay: a lease that is revoked after each token would otherwise be
+/// replaced without one. Threads: one.
+class RetryCounts {
+ public:
+  explicit RetryCounts(const RetryPolicy& policy) : policy_(policy) {}
+
+  void note_failure() {
+    ++failures_;
+    ++setbacks_;
+  }
+  /// The worker accepted the request.
+  void note_accepted(TimePoint now) {
+    accepted_at_ = now;
+    tokens_ = 0;
+  }
+  void note_token(TimePoint now) {
+    failures_ = 0;
+    ++tokens_;
+    const bool progress =
+        tokens_ >= policy_.progress_tokens || now - accepted_at_ >= policy_.progress_time;
+    if (progress) setbacks_ = 0;
+  }
+
+  int failures() const { return failures_; }
+  int setbacks() const { return setbacks_; }
+
+ private:
+  RetryPolicy policy_;
+  int failures_ = 0;  ///< In a row, without a token.
+  int setbacks_ = 0;  ///< In a row, without progress.
+  std::uint32_t tokens_ = 0;
+  TimePoint accepted_at_;
+};
+
+}  // namespace leasehold::client
