@@ -23,8 +23,8 @@ struct RegionDescriptor {
 /// same answer can be sent again.
 struct Answer {
   std::variant<wire::Empty, wire::LeasesTouched, wire::LeaseAcquired, wire::LeaseRenewed,
-               wire::LeaseResized, wire::WorkerAttached, wire::WeightsOpened, wire::ExtentShape,
-               wire::QuarantineReleased>
+               wire::LeaseResized, wire::LeaseStatus, wire::WorkerAttached, wire::WeightsOpened,
+               wire::ExtentShape, wire::QuarantineReleased>
       body = wire::Empty{};
   std::variant<std::monostate, WorkerDescriptors, RegionDescriptor> descriptors{};
 };

@@ -22,6 +22,7 @@ struct Caller {
   ConnectionId connection;
   std::int64_t pid = 0;
   std::uint32_t uid = 0;
+  bool is_operator = false;
   std::uint64_t start_ticks = 0;  ///< Of the process; 0 where it is not needed.
   RequestId request_id;           ///< Empty: the reply is not cached.
   std::string fingerprint;        ///< Method and parameters.

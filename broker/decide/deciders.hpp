@@ -37,6 +37,7 @@ void decide_event(Decision& decision, const GrantAnswered& answered);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRenew& renew);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRelease& release);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseHold& hold);
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseQuery& query);
 void decide_event(Decision& decision, const ConnectionClosed& closed);
 void decide_event(Decision& decision, const HolderExited& exited);
 void decide_event(Decision& decision, const PreviousHolderExited& exited);

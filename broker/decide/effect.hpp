@@ -173,6 +173,12 @@ struct ReplyWhenJournaled {
   Answer answer;
 };
 
+/// Sends `lease.revoked` to the holder.
+struct NotifyHolder {
+  ConnectionId holder;
+  wire::LeaseRevoked revoked;
+};
+
 struct AppendEvent {
   events::Event event;
   TimePoint at;
@@ -195,7 +201,7 @@ using Effect =
                  effect::PunchExtents, effect::ClearExtents, effect::VerifyExtents,
                  effect::CreateRegion, effect::ShareRegion, effect::SealRegion, effect::ScrubRegion,
                  effect::CloseRegion, effect::KillWorker, effect::Reply, effect::ReplyWhenJournaled,
-                 effect::AppendEvent, effect::Warn>;
+                 effect::NotifyHolder, effect::AppendEvent, effect::Warn>;
 
 /// Calls the performer's `perform` for each effect, in order. Results come back as events, never as
 /// return values.

@@ -66,6 +66,27 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   return Answer{};
 }
 
+/// A tenant must not learn which leases others hold, so every lease that is not the caller's own
+/// gets the same answer.
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseQuery& query) {
+  const auto found = decision.state.leases.find(query.lease);
+  const bool is_holder =
+      found && (*found)->scope == wire::LeaseScope::Tenant && (*found)->holder == caller.connection;
+  if (!caller.is_operator && !is_holder) {
+    return fail(Errc::UnknownLease, fmt::format("this connection holds no lease {}; acquire one",
+                                                to_string(query.lease)));
+  }
+  const LeaseRecord& record = *TRY(found);
+  return Answer{
+      wire::LeaseStatus{.lease = record.id(),
+                        .scope = record.scope,
+                        .state = record.state(),
+                        .reason = reason_of(record.lease),
+                        .deadline_boottime_ns = record.deadline.boottime_ns,
+                        .drain_deadline_boottime_ns = record.drain_deadline.boottime_ns,
+                        .blocks = record.is(LeaseState::Fenced) ? 0 : record.charged_blocks}};
+}
+
 void decide_event(Decision& decision, const ConnectionClosed& closed) {
   Worker* worker = decision.state.workers.find_by_connection(closed.connection);
   if (worker != nullptr) mark_worker_lost(decision, *worker);

@@ -21,6 +21,15 @@ void answer_pending_calls(Decision& decision, LeaseRecord& record) {
   record.open_call.reset();
 }
 
+/// The holder knows when it released the lease; a holder that is gone gets nothing.
+void notify_holder(Decision& decision, const LeaseRecord& record) {
+  const RevokeReason reason = reason_of(record.lease);
+  const bool by_holder = reason == RevokeReason::Released || reason == RevokeReason::HolderGone;
+  if (by_holder || !record.acquired || record.holder == ConnectionId{}) return;
+  decision.add(effect::NotifyHolder{
+      record.holder, {.lease = record.id(), .scope = record.scope, .reason = reason}});
+}
+
 /// A failed acquire gives up its claim to replace a lease, so that the next acquire can.
 void forget_replacement(Decision& decision, const LeaseRecord& record) {
   if (record.acquired || !record.replaces) return;
@@ -79,6 +88,7 @@ std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> 
   add_quiet_watches(decision, revoked);
   for (const LeaseId id : revoked) {
     LeaseRecord& record = decision.state.leases.at(id);
+    notify_holder(decision, record);
     record_lease(decision, record);
     drain_extents(decision, record);
     answer_pending_calls(decision, record);

@@ -47,7 +47,8 @@ Result<void> Dispatch::post_call(const std::string& method, Incoming& incoming) 
   }
   Caller caller{.connection = incoming.connection,
                 .pid = incoming.credentials.pid,
-                .uid = incoming.credentials.uid};
+                .uid = incoming.credentials.uid,
+                .is_operator = check_role(Role::Operator, incoming.credentials).has_value()};
   // A restarted broker identifies these processes by pid and start time.
   if constexpr (kHolds || std::is_same_v<Message, wire::WorkerAttach>) {
     caller.start_ticks = hooks_.start_ticks(incoming.connection);
@@ -88,6 +89,7 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
       {"lease.acquire", {Role::Anyone, &Dispatch::post_call<wire::LeaseAcquire>}},
       {"lease.renew", {Role::Anyone, &Dispatch::post_call<wire::LeaseRenew>}},
       {"lease.hold", {Role::Anyone, &Dispatch::post_call<wire::LeaseHold>}},
+      {"lease.query", {Role::Anyone, &Dispatch::post_call<wire::LeaseQuery>}},
       {"lease.release", {Role::Anyone, &Dispatch::post_call<wire::LeaseRelease>}},
       {"lease.grow", {Role::Anyone, &Dispatch::post_call<wire::LeaseGrow>}},
       {"lease.shrink", {Role::Anyone, &Dispatch::post_call<wire::LeaseShrink>}},

@@ -273,6 +273,14 @@ void ServerEffects::perform(const effect::ReplyWhenJournaled& effect) {
   post_(JournalWritten{effect.call, effect.answer, unwritten_});
 }
 
+void ServerEffects::perform(const effect::NotifyHolder& effect) {
+  const auto peer = dependencies_.find_peer(effect.holder);
+  if (peer != nullptr) {
+    peer->notify(std::string(effect.revoked.kMethod),
+                 {.body = effect.revoked.to_json(), .fds = {}});
+  }
+}
+
 void ServerEffects::perform(const effect::AppendEvent& effect) {
   logger_.log(effect.event, effect.at);
   dependencies_.log.append(effect.event, effect.at);

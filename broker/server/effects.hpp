@@ -33,6 +33,8 @@ struct EffectDependencies {
   journal::Journal& journal;
   FdKeeper& fd_store;
   Duration call_timeout;  ///< For a worker's reply that a caller waits for.
+  /// Null for a connection that has closed.
+  std::function<std::shared_ptr<control::Peer>(ConnectionId)> find_peer;
 };
 
 class ServerEffects {
@@ -67,6 +69,7 @@ class ServerEffects {
   void perform(const effect::KillWorker& effect);
   void perform(const effect::Reply& effect);
   void perform(const effect::ReplyWhenJournaled& effect);
+  void perform(const effect::NotifyHolder& effect);
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::Warn& effect);
 

@@ -1,4 +1,4 @@
-// Holder → broker: acquire, renew, hold, release, grow, shrink.
+// Holder → broker: acquire, renew, hold, query, release, grow, shrink.
 #include "ipc/control/messages_holder.hpp"
 
 #include "ipc/control/message_codec.hpp"
@@ -50,12 +50,35 @@ void describe(Is<LeaseResized> auto& m, auto& fields) {
   fields.field("blocks", m.blocks);
 }
 
+void describe(Is<LeaseQuery> auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+}
+
+void describe(Is<LeaseStatus> auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+  fields.field("scope", m.scope, EnumCount{2});
+  fields.field("state", m.state, EnumCount{4});
+  fields.field("reason", m.reason, EnumCount{kRevokeReasonCount});
+  fields.field("deadline_boottime_ns", m.deadline_boottime_ns, kBoottime_ns);
+  fields.field("drain_deadline_boottime_ns", m.drain_deadline_boottime_ns, kBoottime_ns);
+  fields.field("blocks", m.blocks);
+}
+
+void describe(Is<LeaseRevoked> auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+  fields.field("scope", m.scope, EnumCount{2});
+  fields.field("reason", m.reason, EnumCount{kRevokeReasonCount});
+}
+
 template struct Message<LeaseAcquire>;
 template struct Message<LeaseAcquired>;
 template struct Message<LeaseRenew>;
 template struct Message<LeaseRenewed>;
 template struct Message<LeaseHold>;
 template struct Message<LeaseRelease>;
+template struct Message<LeaseQuery>;
+template struct Message<LeaseStatus>;
+template struct Message<LeaseRevoked>;
 template struct Message<LeaseGrow>;
 template struct Message<LeaseShrink>;
 template struct Message<LeaseResized>;

@@ -1,5 +1,5 @@
-/// Holder → broker: acquires, keeps and resizes a lease. The rules for all messages are in
-/// ipc/control/messages.hpp.
+/// Holder → broker: acquires, keeps, queries and resizes a lease; the notice of its end. The rules
+/// for all messages are in ipc/control/messages.hpp.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "common/ids.hpp"
 #include "ipc/control/messages_common.hpp"
+#include "ipc/segment/lease_word.hpp"
 
 namespace leasehold::wire {
 
@@ -63,6 +64,33 @@ struct LeaseRelease : Message<LeaseRelease> {
   static constexpr std::string_view kMethod = "lease.release";
   LeaseId lease;
   RequestId request_id;
+};
+
+/// `lease.query`: what the lease is now. Its holder may ask, and so may operators. Reply:
+/// LeaseStatus. Errors: UnknownLease. A holder gets the same answer for a lease of another holder
+/// and for one that was never granted; an operator also gets StaleGeneration.
+struct LeaseQuery : Message<LeaseQuery> {
+  static constexpr std::string_view kMethod = "lease.query";
+  LeaseId lease;
+};
+
+struct LeaseStatus : Message<LeaseStatus> {
+  LeaseId lease;
+  LeaseScope scope = LeaseScope::Tenant;
+  LeaseState state = LeaseState::Live;
+  RevokeReason reason = RevokeReason::None;
+  std::int64_t deadline_boottime_ns = 0;        ///< 0 means none.
+  std::int64_t drain_deadline_boottime_ns = 0;  ///< 0 means not draining.
+  std::uint32_t blocks = 0;                     ///< Charged to the tenant; 0 once fenced.
+};
+
+/// `lease.revoked`, a notification to the holder: the broker took the lease. Sent after the words
+/// are stored, and never for a lease that the holder itself released.
+struct LeaseRevoked : Message<LeaseRevoked> {
+  static constexpr std::string_view kMethod = "lease.revoked";
+  LeaseId lease;
+  LeaseScope scope = LeaseScope::Tenant;
+  RevokeReason reason = RevokeReason::None;
 };
 
 /// `lease.grow`: adds extents. The holder may call it, and so may the worker that the lease is on.

@@ -155,6 +155,7 @@ class Broker : public Process {
   void perform(const effect::ReplyWhenJournaled& effect);
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::Warn&) {}
+  void perform(const effect::NotifyHolder&) {}  // a tenant of the model finds out by its calls
 
  private:
   struct Link {

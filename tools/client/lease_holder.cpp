@@ -29,15 +29,19 @@ RequestId fresh_request_id() {
 }  // namespace
 
 std::shared_ptr<LeaseHolder> LeaseHolder::create(boost::asio::io_context& io, Timers& timers,
-                                                 std::string broker_path, LostHandler on_lost) {
+                                                 std::string broker_path, Handlers handlers) {
   return std::shared_ptr<LeaseHolder>(
-      new LeaseHolder(io, timers, std::move(broker_path), std::move(on_lost)));
+      new LeaseHolder(io, timers, std::move(broker_path), std::move(handlers)));
 }
 
 Result<void> LeaseHolder::connect() {
   if (broker_) return {};
   auto socket = TRY(control::connect_to(io_, path_));
   control::Peer::Handlers handlers;
+  handlers.on_notification = [weak = weak_from_this()](const std::string& method,
+                                                       const control::Payload& params) {
+    if (const auto self = weak.lock()) self->take_notification(method, params.body);
+  };
   handlers.on_closed = [weak = weak_from_this(), mine = ++connection_](const Error& why) {
     const auto self = weak.lock();
     if (self && self->broker_ && self->connection_ == mine) self->broker_disconnected(why);
@@ -135,6 +139,18 @@ void LeaseHolder::resend() {
   });
 }
 
+// ---------------------------------------------------------------- revoked
+
+/// A notice that does not fit, or that names an earlier lease, changes nothing: the calls for the
+/// lease report its end too.
+void LeaseHolder::take_notification(const std::string& method, const control::Json& body) {
+  if (method != wire::LeaseRevoked::kMethod || !lease_is_live_) return;
+  const auto revoked = parse_message<wire::LeaseRevoked>(body);
+  if (!revoked || revoked->lease != lease_->lease) return;
+  stop_renewing();
+  handlers_.on_revoked(*revoked);
+}
+
 // ---------------------------------------------------------------- reconnect
 
 void LeaseHolder::broker_disconnected(const Error& why) {
@@ -144,8 +160,8 @@ void LeaseHolder::broker_disconnected(const Error& why) {
   if (on_released_) return std::exchange(on_released_, nullptr)();
   if (!lease_ || !lease_is_live_) return;
   reconnect_attempts_ = 0;
-  on_lost_({Errc::BrokerLost,
-            fmt::format("the connection to the broker at {} closed: {}", path_, why.detail)});
+  handlers_.on_lost({Errc::BrokerLost, fmt::format("the connection to the broker at {} closed: {}",
+                                                   path_, why.detail)});
   reconnect();
 }
 

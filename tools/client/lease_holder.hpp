@@ -25,13 +25,17 @@ namespace leasehold::client {
 class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
  public:
   using AcquireHandler = std::move_only_function<void(Result<wire::LeaseAcquired>)>;
-  /// Called with BrokerLost when the connection breaks while a lease is held. May be called once
-  /// per connection; the holder reconnects by itself.
-  using LostHandler = std::function<void(const Error&)>;
+  struct Handlers {
+    /// Called with BrokerLost when the connection breaks while a lease is held. May be called once
+    /// per connection; the holder reconnects by itself.
+    std::function<void(const Error&)> on_lost;
+    /// The broker revoked the lease, which is no longer renewed. Not called within acquire().
+    std::function<void(const wire::LeaseRevoked&)> on_revoked;
+  };
 
   /// Does not connect yet. `broker_path` is the broker's control socket.
   static std::shared_ptr<LeaseHolder> create(boost::asio::io_context& io, Timers& timers,
-                                             std::string broker_path, LostHandler on_lost);
+                                             std::string broker_path, Handlers handlers);
 
   /// Connects if necessary and acquires a lease; calls `done` once. A lease held before is no
   /// longer renewed, and is released after the new one is granted. At most one acquisition at a
@@ -47,12 +51,15 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   /// `timeout`, even when the broker does not reply. Drops an acquisition in flight.
   void release(Duration timeout, std::move_only_function<void()> done);
 
+  /// False once the end of the lease is known.
+  bool lease_is_live() const { return lease_is_live_; }
+
   /// The lease granted last, live or over; nothing before the first grant.
   const std::optional<wire::LeaseAcquired>& lease() const { return lease_; }
 
  private:
-  LeaseHolder(boost::asio::io_context& io, Timers& timers, std::string path, LostHandler on_lost)
-      : io_(io), timers_(timers), path_(std::move(path)), on_lost_(std::move(on_lost)) {}
+  LeaseHolder(boost::asio::io_context& io, Timers& timers, std::string path, Handlers handlers)
+      : io_(io), timers_(timers), path_(std::move(path)), handlers_(std::move(handlers)) {}
   Result<void> connect();
   void disconnect();
   /// An acquisition from its first send to its reply.
@@ -66,6 +73,7 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   void granted(Result<control::Payload> reply);
   void take(const wire::LeaseAcquired& acquired);
   void resend();
+  void take_notification(const std::string& method, const control::Json& body);
   void broker_disconnected(const Error& why);
   void reconnect();
   void hold(std::move_only_function<void(Result<void>)> done);
@@ -76,7 +84,7 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   boost::asio::io_context& io_;
   Timers& timers_;
   std::string path_;
-  LostHandler on_lost_;
+  Handlers handlers_;
   std::shared_ptr<control::Peer> broker_;
   int connection_ = 0;  ///< Numbers the connections, to ignore a late end of an earlier one.
   std::optional<PendingAcquire> pending_acquire_;

@@ -28,14 +28,33 @@ std::shared_ptr<TenantSession> TenantSession::create(boost::asio::io_context& io
                                                      SessionConfig config, Observer observer) {
   const std::shared_ptr<TenantSession> self(
       new TenantSession(io, timers, std::move(config), std::move(observer)));
-  self->holder_ = LeaseHolder::create(io, timers, self->config_.broker_path,
-                                      [weak = std::weak_ptr(self)](const Error& error) {
-                                        const auto session = weak.lock();
-                                        if (session && !session->is_over()) {
-                                          session->observer_(BrokerDisconnected{error});
-                                        }
-                                      });
+  self->holder_ =
+      LeaseHolder::create(io, timers, self->config_.broker_path, self->holder_handlers());
   return self;
+}
+
+LeaseHolder::Handlers TenantSession::holder_handlers() {
+  const auto weak = weak_from_this();
+  return {.on_lost =
+              [weak](const Error& error) {
+                const auto self = weak.lock();
+                if (self && !self->is_over()) self->observer_(BrokerDisconnected{error});
+              },
+          .on_revoked =
+              [weak](const wire::LeaseRevoked& revoked) {
+                const auto self = weak.lock();
+                if (self && !self->is_over()) self->lease_revoked(revoked);
+              }};
+}
+
+/// The worker reports the end of a request that it has, with the number of its tokens. Between two
+/// submissions only the broker can say that the lease is over.
+void TenantSession::lease_revoked(const wire::LeaseRevoked& revoked) {
+  if (state_ == State::Connecting || state_ == State::Streaming) return;
+  failed({Errc::LeaseRevoked,
+          fmt::format("lease {} ({} scope) was revoked ({}) while no request ran under it",
+                      to_string(revoked.lease), wire::name(revoked.scope), name(revoked.reason))},
+         Stage::Broker);
 }
 
 void TenantSession::start() {

@@ -69,6 +69,8 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   bool is_over() const { return state_ == State::Releasing || state_ == State::Done; }
   void acquire();
   void acquired(Result<wire::LeaseAcquired> result);
+  LeaseHolder::Handlers holder_handlers();
+  void lease_revoked(const wire::LeaseRevoked& revoked);
   void submit();
   void accepted(const wire::RequestSubmitted& generating);
   void take(const wire::TokenEmitted& token);

@@ -76,6 +76,107 @@ TEST_CASE("acquire: repeating it while the worker maps makes the newest caller t
   CHECK(world.record(lease).holder == kHolderAgain);
 }
 
+namespace {
+
+/// The notices sent to holders.
+std::vector<effect::NotifyHolder> notices(const World& world) {
+  return world.performed<effect::NotifyHolder>();
+}
+
+}  // namespace
+
+TEST_CASE("revoked: the holder gets a notice at once, after the words are stored") {
+  LeasedWorld world;
+  world.begin_unit(world.worker, Touches::TenantMemory);  // no proof yet
+  world.forget_effects();
+
+  world.revoke(world.lease);
+
+  REQUIRE(notices(world).size() == 1);
+  CHECK(notices(world)[0].holder == kHolder);
+  CHECK(notices(world)[0].revoked.lease == world.lease);
+  CHECK(notices(world)[0].revoked.scope == wire::LeaseScope::Tenant);
+  CHECK(notices(world)[0].revoked.reason == RevokeReason::Operator);
+  const auto is_stored = [](const Effect& effect) {
+    return std::holds_alternative<effect::StoreWords>(effect);
+  };
+  const auto is_notice = [](const Effect& effect) {
+    return std::holds_alternative<effect::NotifyHolder>(effect);
+  };
+  CHECK(std::ranges::find_if(world.effects, is_stored) <
+        std::ranges::find_if(world.effects, is_notice));
+}
+
+TEST_CASE("revoked: the holder gets a notice of an expired lease, and none of one that it ended") {
+  LeasedWorld world;
+  world.advance(10s);
+  REQUIRE(notices(world).size() == 1);
+  CHECK(notices(world)[0].revoked.reason == RevokeReason::TtlExpired);
+
+  world.forget_effects();
+  world.call(kHolder, wire::LeaseRelease{.lease = world.acquired("a")});
+  world.acquired("a");
+  world.post(ConnectionClosed{kHolder});
+  CHECK(notices(world).empty());
+}
+
+TEST_CASE("revoked: an acquire that was not answered gets its error and no notice") {
+  ServingWorld world;
+  world.workers_answer = false;
+  const CallId call = world.acquire("a");
+  world.call(kOperator, wire::LeaseRevoke{.tenant = TenantId{"a"}});
+
+  CHECK(world.refusal(call) == Errc::LeaseRevoked);
+  CHECK(notices(world).empty());
+}
+
+TEST_CASE("query: the holder and operators see the lease in every state") {
+  LeasedWorld world;
+  const ConnectionId caller = GENERATE(kHolder, kOperator);
+  const auto status = [&] {
+    return world.answer<wire::LeaseStatus>(
+        world.call(caller, wire::LeaseQuery{.lease = world.lease}));
+  };
+  CHECK(status().state == LeaseState::Live);
+  CHECK(status().reason == RevokeReason::None);
+  CHECK(status().blocks == 8);
+  CHECK(status().deadline_boottime_ns == world.record(world.lease).deadline.boottime_ns);
+
+  world.begin_unit(world.worker, Touches::TenantMemory);
+  world.revoke(world.lease);
+  CHECK(status().state == LeaseState::Revoked);
+  CHECK(status().reason == RevokeReason::Operator);
+  CHECK(status().blocks == 8);
+
+  world.end_unit(world.worker);
+  CHECK(status().state == LeaseState::Fenced);
+  CHECK(status().blocks == 0);
+}
+
+TEST_CASE("query: a tenant gets the same answer for another's lease and for one never granted") {
+  LeasedWorld world;
+  const ConnectionId other{77};
+  const LeaseId ended = world.lease;
+  const auto error = [&](ConnectionId caller, LeaseId lease) {
+    const Error found =
+        world.answers.at(world.call(caller, wire::LeaseQuery{.lease = lease}, 1001)).error();
+    const std::string id = to_string(lease);
+    CHECK(found.detail.find(id) != std::string::npos);
+    return Error{found.code,
+                 std::string(found.detail).replace(found.detail.find(id), id.size(), "")};
+  };
+  const Error unknown = error(other, {60, 9});
+  CHECK(unknown.code == Errc::UnknownLease);
+  CHECK(error(other, world.lease) == unknown);
+
+  world.revoke(ended);
+  CHECK(error(other, ended) == unknown);
+  world.state.leases.start_above(63, 5);
+  CHECK(error(other, {63, 4}) == unknown);
+  CHECK(world.refusal(world.call(kOperator, wire::LeaseQuery{.lease = {63, 4}})) ==
+        Errc::StaleGeneration);
+}
+
 TEST_CASE("max_lifetime: renewals end there, and so does the lease") {
   ServingWorld world;
   world.call(kOperator,

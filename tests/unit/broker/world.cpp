@@ -21,6 +21,7 @@ template std::string fingerprint(const wire::LeaseRelease&);
 template std::string fingerprint(const wire::LeaseGrow&);
 template std::string fingerprint(const wire::LeaseShrink&);
 template std::string fingerprint(const wire::LeaseHold&);
+template std::string fingerprint(const wire::LeaseQuery&);
 template std::string fingerprint(const wire::WorkerReady&);
 template std::string fingerprint(const wire::WeightsOpen&);
 template std::string fingerprint(const wire::WeightsPublish&);

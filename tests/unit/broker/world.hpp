@@ -154,6 +154,7 @@ class World {
   void perform(const effect::PunchExtents&) {}
   void perform(const effect::CloseRegion&) {}
   void perform(const effect::KillWorker&) {}
+  void perform(const effect::NotifyHolder&) {}
 
  private:
   World(Recovered recovered, World& before, bool table_kept);
@@ -177,7 +178,11 @@ class World {
 template <class Message>
 CallId World::call(ConnectionId connection, Message message, std::uint32_t uid) {
   const CallId id{next_call_++};
-  Caller caller{.call = id, .connection = connection, .pid = caller_pid, .uid = uid};
+  Caller caller{.call = id,
+                .connection = connection,
+                .pid = caller_pid,
+                .uid = uid,
+                .is_operator = connection == kOperator};
   if constexpr (requires { message.request_id; } && !std::is_same_v<Message, wire::WorkerAttach>) {
     if (message.request_id.value.empty()) {
       message.request_id.value = "request-" + std::to_string(next_request_++);

@@ -77,7 +77,9 @@ class TenantClient : public std::enable_shared_from_this<TenantClient> {
 
 void TenantClient::acquire() {
   if (!holder_) {
-    holder_ = client::LeaseHolder::create(io_, timers_, config_.broker_socket, [](const Error&) {});
+    holder_ = client::LeaseHolder::create(
+        io_, timers_, config_.broker_socket,
+        {.on_lost = [](const Error&) {}, .on_revoked = [](const wire::LeaseRevoked&) {}});
   }
   const wire::LeaseAcquire wanted{.tenant = {fmt::format("bench-{}", index_)},
                                   .request_id = {mint_request_id()}};

@@ -176,6 +176,12 @@ std::vector<MessageSample> make_samples() {
       sample<ExtentList>("ExtentList", R"({"after":"5","limit":7})", {"after", "limit"}),
       sample<QuarantineList>("QuarantineList", R"({"after_region":"5","limit":7})",
                              {"after_region", "limit"}),
+      sample<LeaseQuery>("LeaseQuery", R"({"lease":"17.4"})"),
+      sample<LeaseStatus>("LeaseStatus",
+                          R"({"lease":"17.4","scope":"tenant","state":"Revoked","reason":"operator",
+           "deadline_boottime_ns":12,"drain_deadline_boottime_ns":0,"blocks":64})"),
+      sample<LeaseRevoked>("LeaseRevoked",
+                           R"({"lease":"17.4","scope":"tenant","reason":"ttl_expired"})"),
   };
 }
 
@@ -216,6 +222,10 @@ std::vector<OutOfRange> make_out_of_range() {
        "reason"},
       {"QuarantineView of an extent", "/since_boottime_ns", {"-1"}, "since_boottime_ns"},
       {"LeasesTouched", "/leases/1", {R"("x")"}, "leases[1]"},
+      {"LeaseStatus", "/state", {R"("Gone")"}, "state"},
+      {"LeaseStatus", "/deadline_boottime_ns", {"-1"}, "deadline_boottime_ns"},
+      {"LeaseRevoked", "/reason", {R"("boredom")"}, "reason"},
+      {"LeaseRevoked", "/scope", {R"("shared")"}, "scope"},
       {"LeaseAcquire", "/blocks", {"1048577"}, "blocks"},
       {"LeaseAcquire", "/ttl_ms", {"-1"}, "ttl_ms"},
       {"LeaseAcquire", "/worker", {R"("w 0")"}, "worker"},

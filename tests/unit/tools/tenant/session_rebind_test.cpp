@@ -270,6 +270,73 @@ TEST_CASE(
   CHECK(world.reported<Interrupted>().size() == 1);
 }
 
+namespace {
+
+/// The worker refuses the request for now, so the session holds a lease that no request uses.
+void hold_idle_lease(World& world, bool rebind) {
+  const Errc refused = rebind ? Errc::QuotaConcurrent : Errc::BrokerLost;
+  world.worker.answers["request.submit"].push_front(fail(refused, "not now"));
+  world.start(rebind);
+  world.run_until([&] { return world.reported<Retrying>().size() == 1; });
+}
+
+wire::Json notice_of(LeaseId lease) {
+  return wire::LeaseRevoked{.lease = lease, .reason = RevokeReason::Operator}.to_json();
+}
+
+}  // namespace
+
+TEST_CASE("rebind: the revocation of an idle lease is reported at once, and the lease replaced") {
+  World world;
+  hold_idle_lease(world, true);
+  world.broker.notify("lease.revoked", notice_of({1, 1}));
+  world.run_until([&] { return world.reported<Retrying>().size() == 2; });
+
+  CHECK(world.reported<Retrying>()[1].error ==
+        Error{Errc::LeaseRevoked,
+              "lease 1.1 (tenant scope) was revoked (operator) while no request ran under it"});
+  world.timers.advance(world.reported<Retrying>()[1].delay);
+  run_until_submitted(world, 1);
+  CHECK(world.broker.calls("lease.acquire").size() == 2);
+  CHECK(world.reported<Submitted>()[0].lease == LeaseId{1, 2});
+}
+
+TEST_CASE("rebind: without --rebind the revocation of an idle lease ends the session") {
+  World world;
+  hold_idle_lease(world, false);
+  world.broker.notify("lease.revoked", notice_of({1, 1}));
+
+  CHECK(world.end().error->code == Errc::LeaseRevoked);
+}
+
+TEST_CASE("rebind: while a request runs, its worker reports the end of the lease") {
+  World world;
+  world.stream(true);
+  world.emit(0, 1);
+  world.broker.notify("lease.revoked", notice_of({1, 1}));
+  world.settle();
+  world.emit(1, 1);
+  world.settle();
+  CHECK(world.reported<Retrying>().empty());
+  CHECK(world.session->tokens().size() == 2);
+  world.complete_revoked({1, 1});
+  world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
+  run_until_submitted(world, 2);
+}
+
+TEST_CASE("rebind: a notice about an earlier lease, or one that does not fit, is ignored") {
+  World world;
+  hold_idle_lease(world, true);
+  world.broker.notify("lease.revoked", notice_of({1, 7}));
+  world.broker.notify("lease.revoked", {{"lease", 5}});
+  world.broker.notify("lease.shrunk", notice_of({1, 1}));
+  world.settle();
+  CHECK(world.reported<Retrying>().size() == 1);
+  world.timers.advance(50ms);
+  run_until_submitted(world, 1);
+  CHECK(world.broker.calls("lease.acquire").size() == 1);
+}
+
 TEST_CASE("rebind: a revocation after the last token completes the request") {
   World world;
   world.stream(true);
