@@ -116,6 +116,13 @@ struct TakeReport {
   bool operator()(const events::WorkerUnresponsive&) const { return false; }
 };
 
+/// The worker knows the request, the broker the revocation.
+void complete(events::Rebind& rebind, State& state, TimePoint at) {
+  const auto old = state.leases.find(rebind.old_lease);
+  const bool was_revoked = old && !(*old)->is(LeaseState::Live) && (*old)->revoked_at() <= at;
+  rebind.latency_ns = was_revoked ? (at - (*old)->revoked_at()).count() : -1;
+}
+
 }  // namespace
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::WorkerAttach& attach) {
@@ -215,7 +222,9 @@ void decide_event(Decision& decision, const WorkerReported& reported) {
   const TimePoint at = std::min(reported.report.at, decision.now);
   const TakeReport take{decision.state, *worker, decision.now, at};
   if (std::visit(take, reported.report.event)) {
-    decision.add(effect::AppendEvent{reported.report.event, at});
+    events::Event event = reported.report.event;
+    if (auto* rebind = std::get_if<events::Rebind>(&event)) complete(*rebind, decision.state, at);
+    decision.add(effect::AppendEvent{std::move(event), at});
   } else {
     decision.warn(fmt::format("worker reported an event that it must not report worker={} event={}",
                               worker->name, events::name(reported.report.event)));

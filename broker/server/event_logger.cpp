@@ -16,6 +16,13 @@ struct LogVisitor {
     spdlog::debug("memory state changed region={} kind={} state={} lease={}", e.region, e.kind,
                   e.state, e.lease);
   }
+  void operator()(const events::Rebind& e) const {
+    spdlog::info(
+        "request rebound tenant={} request={} old_lease={} new_lease={} prompt_tokens={} "
+        "emitted_tokens={} latency_us={}",
+        e.tenant, e.request.value, to_string(e.old_lease), to_string(e.new_lease), e.prompt_tokens,
+        e.emitted_tokens, e.latency_ns < 0 ? -1 : e.latency_ns / 1000);
+  }
   void operator()(const events::OperatorAction& e) const {
     spdlog::warn("operator action action={} object={} uid={} done={} reason=\"{}\"", e.action,
                  e.object, e.uid, e.done, e.reason);

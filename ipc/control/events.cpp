@@ -54,6 +54,8 @@ void describe(Is<Rebind> auto& e, auto& fields) {
   fields.field("old_lease", e.old_lease);
   fields.field("new_lease", e.new_lease);
   fields.field("prompt_tokens", e.prompt_tokens);
+  fields.field("emitted_tokens", e.emitted_tokens);
+  fields.field("latency_ns", e.latency_ns);
 }
 
 void describe(Is<RequestCompletedEvent> auto& e, auto& fields) {

@@ -56,13 +56,18 @@ struct BatchedDecodeStep {
   std::vector<LeaseId> per_seq_leases;  ///< The lease of each position above.
 };
 
-/// `rebind`: a request continues under another lease.
+/// `rebind`: a worker runs a request under another lease than before. The client uses the same
+/// request id under both leases.
 struct Rebind {
   std::string tenant;
   RequestId request;
   LeaseId old_lease;
   LeaseId new_lease;
-  std::uint32_t prompt_tokens = 0;  ///< Prompt tokens and tokens emitted before the rebind.
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t emitted_tokens = 0;  ///< Under earlier leases.
+  /// From the flip of the old lease to the admission of the request under the new one. -1: the old
+  /// lease was not revoked, or the broker no longer knows it. Set by the broker.
+  std::int64_t latency_ns = -1;
 };
 
 /// `request_completed`: the worker wrote the typed end to the holder's socket.

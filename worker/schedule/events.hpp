@@ -51,7 +51,8 @@ struct Rebound {
   RequestId engine_request_id;
   LeaseId old_lease;
   LeaseId new_lease;
-  std::uint32_t replayed_tokens = 0;  ///< The prompt and the tokens emitted before.
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t emitted_tokens = 0;  ///< Before, under other leases.
 };
 
 using SchedulerEvent = std::variant<Completed, AdmissionRejected, Rebound, Token>;

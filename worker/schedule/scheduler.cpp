@@ -164,7 +164,8 @@ bool Scheduler::admit_one(Tenancy& tenancy) {
   const PromptRequest& request = sequence->request;
   if (request.rebound_from) {
     rebound_.push_back({request.engine_request_id, *request.rebound_from, request.lease,
-                        static_cast<std::uint32_t>(sequence->tokens.size())});
+                        static_cast<std::uint32_t>(request.prompt.size()),
+                        static_cast<std::uint32_t>(request.emitted.size())});
   }
   running_.push_back(std::move(sequence));
   return true;

@@ -98,7 +98,8 @@ void Deliveries::deliver_one(const Rebound& rebound) {
                                       .request = to_client_request_id(rebound.engine_request_id),
                                       .old_lease = rebound.old_lease,
                                       .new_lease = rebound.new_lease,
-                                      .prompt_tokens = rebound.replayed_tokens},
+                                      .prompt_tokens = rebound.prompt_tokens,
+                                      .emitted_tokens = rebound.emitted_tokens},
                        deps_.clock->now());
 }
 

@@ -1,13 +1,19 @@
 /// A tenant whose leases are revoked again and again, with real processes.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <fstream>
 
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing {
 namespace {
 
-const TenantSpec kAnn{.tenant = "ann", .max_tokens = 400, .rebind = true};
+const TenantSpec kAnn{.tenant = "ann", .max_tokens = 300, .rebind = true};
+
+/// Slow enough that no request ends before it is revoked.
+SystemSpec slow() {
+  return {.worker_arguments = {"--slow-motion-us", "100"}};
+}
 
 bool is_limited(const demo::TenantEvent& event) {
   return event.event == "retry" && event.why == "RebindRateLimited";
@@ -17,10 +23,32 @@ bool was_limited(const demo::TenantRecord& record) {
   return std::ranges::any_of(record.reported, is_limited);
 }
 
+std::size_t rebounds(const demo::TenantRecord& record) {
+  return static_cast<std::size_t>(
+      std::ranges::count(record.reported, "rebound", &demo::TenantEvent::event));
+}
+
+/// The rebinds that the broker recorded, oldest first.
+std::vector<events::Rebind> recorded_rebinds(System& system) {
+  std::vector<events::Rebind> found;
+  for (const auto& stamped : system.view().events().value()) {
+    if (const auto* rebind = std::get_if<events::Rebind>(&stamped.event)) found.push_back(*rebind);
+  }
+  return found;
+}
+
+std::size_t lines_matching(const std::string& words, const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::size_t count = 0;
+  for (std::string line; std::getline(file, line);) count += line.contains(words) ? 1 : 0;
+  return count;
+}
+
 }  // namespace
 
-TEST_CASE("rebind storm: the tenant meets its limit, waits as told, and its text is the same") {
-  System system;
+TEST_CASE(
+    "rebind storm: the tenant meets its limit, waits as long as asked, and its text is the same") {
+  System system(slow());
   system.admit("ann", {"--rebinds-per-minute", "6", "--rebind-burst", "1"});
   const auto alone = system.undisturbed(kAnn);
   const auto ann = system.start_streaming(kAnn, 4);
@@ -29,11 +57,10 @@ TEST_CASE("rebind storm: the tenant meets its limit, waits as told, and its text
   for (std::size_t revocations = 1; revocations <= 10 && !was_limited(ann->record());
        ++revocations) {
     system.revoke_mid_request("ann");
-    const std::size_t tokens = ann->record().tokens.size();
     REQUIRE(ann->read_until([&](const demo::TenantRecord& record) {
-      const bool continues = record.leases.size() == revocations + 1;
-      return was_limited(record) || (continues && record.tokens.size() >= tokens + 4);
+      return was_limited(record) || rebounds(record) == revocations;
     }));
+    if (!was_limited(ann->record())) REQUIRE(ann->read_tokens(ann->record().tokens.size() + 4));
   }
 
   REQUIRE(was_limited(ann->record()));
@@ -44,6 +71,33 @@ TEST_CASE("rebind storm: the tenant meets its limit, waits as told, and its text
   const auto limited = std::ranges::find_if(reported, is_limited);
   CHECK(std::ranges::count_if(reported, is_limited) == 1);
   CHECK(std::next(limited)->event == "acquired");
+}
+
+TEST_CASE("rebind: the broker records each as one event and one log line") {
+  System system(slow());
+  system.admit("ann");
+  const auto ann = system.start_streaming(kAnn, 4);
+  for (std::size_t i = 1; i <= 3; ++i) {
+    system.revoke_mid_request("ann");
+    REQUIRE(ann->read_until([&](const auto& record) { return rebounds(record) == i; }));
+    REQUIRE(ann->read_tokens(ann->record().tokens.size() + 4));
+  }
+  CHECK(ann->finish() == 0);
+
+  const auto& record = ann->record();
+  const auto rebinds = recorded_rebinds(system);
+  REQUIRE(rebinds.size() == 3);
+  for (std::size_t i = 0; i < rebinds.size(); ++i) {
+    CHECK(rebinds[i].tenant == "ann");
+    CHECK(rebinds[i].old_lease == record.leases[i]);
+    CHECK(rebinds[i].new_lease == record.leases[i + 1]);
+    CHECK(rebinds[i].request == rebinds[0].request);
+    CHECK(rebinds[i].prompt_tokens == rebinds[0].prompt_tokens);
+    CHECK(rebinds[i].prompt_tokens > 0);
+    CHECK(rebinds[i].emitted_tokens == record.revocations[i].after_tokens);
+    CHECK(rebinds[i].latency_ns > 0);
+  }
+  CHECK(lines_matching("request rebound tenant=ann", system.directory() / "broker.log") == 3);
 }
 
 }  // namespace leasehold::testing

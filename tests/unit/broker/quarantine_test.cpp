@@ -210,8 +210,13 @@ TEST_CASE("leases: the view shows all times from grant to rebind") {
   world.clock.advance(1s);
   world.end_unit(world.worker);
   const auto rebind = [&](LeaseId to, const std::string& tenant) {
-    const events::Rebind event{
-        .tenant = tenant, .request = {"r"}, .old_lease = old, .new_lease = to};
+    const events::Rebind event{.tenant = tenant,
+                               .request = {"r"},
+                               .old_lease = old,
+                               .new_lease = to,
+                               .prompt_tokens = 7,
+                               .emitted_tokens = 5,
+                               .latency_ns = 99};
     world.post(WorkerReported{kWorkerSocket, {event, world.clock.now()}});
   };
 
@@ -227,6 +232,12 @@ TEST_CASE("leases: the view shows all times from grant to rebind") {
   CHECK_FALSE(before.replaced_by);
   CHECK(after.replaced_by == fresh);  // although its acquire did not name `replaces`
   CHECK(world.warnings.size() == 1);
+  const auto recorded = world.recorded<events::Rebind>();
+  REQUIRE(recorded.size() == 1);
+  CHECK(recorded[0].new_lease == fresh);
+  CHECK(recorded[0].prompt_tokens == 7);
+  CHECK(recorded[0].emitted_tokens == 5);
+  CHECK(recorded[0].latency_ns == 2'000'000'000);  // the broker's, not the worker's
   CHECK(times.revoked_boottime_ns - times.granted_boottime_ns == 1'000'000'000);
   CHECK(times.fenced_boottime_ns - times.revoked_boottime_ns == 1'000'000'000);
   CHECK(times.rebound_boottime_ns - times.fenced_boottime_ns == 1'000'000'000);

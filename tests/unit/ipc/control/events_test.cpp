@@ -21,7 +21,7 @@ const std::vector<std::string> kSamples = {
         "emitted_tokens":1,"per_seq_kv_positions":[4,4294967295],
         "per_seq_leases":["17.4","3.1"]})",
     R"({"event":"rebind","at_boottime_ns":7,"tenant":"acme","request":"r-1","old_lease":"17.4",
-        "new_lease":"18.1","prompt_tokens":30})",
+        "new_lease":"18.1","prompt_tokens":30,"emitted_tokens":12,"latency_ns":-1})",
     R"({"event":"request_completed","at_boottime_ns":7,"request":"r-1","tenant":"acme",
         "lease":"17.4","reason":"Revoked","emitted_tokens":3})",
     R"({"event":"operator_action","at_boottime_ns":7,"action":"quarantine_release","object":"extent:5",
