@@ -1,11 +1,13 @@
 /// The whole state of the broker, without sockets, descriptors or clocks. Threads: one.
 #pragma once
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "broker/books/extents.hpp"
+#include "broker/books/latency_histogram.hpp"
 #include "broker/books/lease_book.hpp"
 #include "broker/books/request_book.hpp"
 #include "broker/books/tenants.hpp"
@@ -31,6 +33,10 @@ struct BrokerConfig {
   bool lends_device() const { return device != "cpu"; }
 };
 
+/// The clocks of a revocation: wire::RevokeClocks.
+enum class RevokeClock : std::uint8_t { Refuse, Error, Quiet, Reuse };
+inline constexpr std::size_t kRevokeClockCount = 4;
+
 struct State {
   explicit State(const BrokerConfig& configuration)
       : config(configuration),
@@ -47,7 +53,8 @@ struct State {
   RequestBook requests;
   journal::Reserved reserved;       ///< Ids up to these are reserved in the journal.
   std::uint64_t leases_fenced = 0;  ///< Since the broker started, like the other counters below.
-  std::uint64_t tampered = 0;       ///< Table entries that other processes changed.
+  std::array<LatencyHistory, kRevokeClockCount> clocks;  ///< By RevokeClock.
+  std::uint64_t tampered = 0;  ///< Table entries that other processes changed.
   std::uint64_t decisions = 0;
   bool stopping = false;
   bool device_lost = false;  ///< No device agent runs: nothing can be allocated.

@@ -7,6 +7,7 @@
 #include "broker/decide/record.hpp"
 #include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
+#include "broker/decide/revoke_clock.hpp"
 
 namespace leasehold {
 namespace {
@@ -117,9 +118,7 @@ void decide_event(Decision& decision, const SettleAnswered& answered) {
         to_string(answered.lease), answered.refused ? name(answered.refused->code) : "none"));
   }
   LeaseRecord& record = **found;
-  if (record.clocks.quiet_ns < 0) {
-    record.clocks.quiet_ns = (decision.now - record.revoked_at()).count();
-  }
+  note_latency(decision, record, RevokeClock::Quiet, decision.now - record.revoked_at());
   fence_all(decision, std::vector<ProvenLease>{{answered.lease, *answered.proof}});
 }
 

@@ -7,13 +7,10 @@
 #include "broker/decide/record.hpp"
 #include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
+#include "broker/decide/revoke_clock.hpp"
 
 namespace leasehold {
 namespace {
-
-void note_quiet(LeaseRecord& record, TimePoint seen_at) {
-  if (record.clocks.quiet_ns < 0) record.clocks.quiet_ns = (seen_at - record.revoked_at()).count();
-}
 
 /// Frees an extent with no allocated bytes. Allocated bytes mean that a worker wrote after the
 /// fence or, on a device, that the driver did not report the memory free. Such an extent is
@@ -111,7 +108,8 @@ void decide_event(Decision& decision, const QuietObserved& observed) {
   for (const LaunchQuiet& proof : observed.proofs) {
     const auto found = decision.state.leases.find(proof.lease());
     if (!found || !(*found)->is(LeaseState::Revoked)) continue;  // fenced by another proof
-    note_quiet(**found, observed.seen_at == TimePoint{} ? decision.now : observed.seen_at);
+    const TimePoint seen = observed.seen_at == TimePoint{} ? decision.now : observed.seen_at;
+    note_latency(decision, **found, RevokeClock::Quiet, seen - (*found)->revoked_at());
     proven.push_back({proof.lease(), proof});
   }
   fence_all(decision, proven);

@@ -2,6 +2,7 @@
 
 #include "broker/decide/device.hpp"
 #include "broker/decide/record.hpp"
+#include "broker/decide/revoke_clock.hpp"
 #include "common/expects.hpp"
 
 namespace leasehold {
@@ -68,7 +69,9 @@ void scrub_returned(Decision& decision, LeaseRecord& record, std::span<const Ext
 void close_if_returned(Decision& decision, LeaseRecord& record) {
   if (!record.is(LeaseState::Fenced) || !record.extents.empty() || record.memory_returned) return;
   const bool all_empty = record.quarantined_extents == 0;
-  if (all_empty) record.clocks.reuse_ns = (decision.now - record.revoked_at()).count();
+  if (all_empty) {
+    note_latency(decision, record, RevokeClock::Reuse, decision.now - record.revoked_at());
+  }
   decision.state.requests.release(record.request, record.id());
   decision.state.leases.close(record);
   decision.touch(record.id());

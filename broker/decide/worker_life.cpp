@@ -8,6 +8,7 @@
 #include "broker/decide/liveness.hpp"
 #include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
+#include "broker/decide/revoke_clock.hpp"
 
 namespace leasehold {
 namespace {
@@ -59,30 +60,30 @@ LeaseRecord* find_reported(State& state, const Worker& worker, LeaseId lease) {
 }
 
 /// Accepts the first latency that lies between the flip and now.
-void note_latency(std::int64_t& clock_ns, std::int64_t reported_ns, std::int64_t longest_ns) {
-  if (clock_ns < 0 && reported_ns >= 0 && reported_ns <= longest_ns) clock_ns = reported_ns;
+void note_reported(Decision& decision, LeaseRecord& record, RevokeClock clock, Duration reported) {
+  const Duration longest = decision.now - record.revoked_at();
+  if (reported < Duration::zero() || reported > longest) return;
+  note_latency(decision, record, clock, reported);
 }
 
 /// Applies a worker's event to its leases. False for events that a worker must not report.
 struct TakeReport {
-  State& state;
+  Decision& decision;
   const Worker& worker;
-  TimePoint now;
   TimePoint at;
 
   bool is_before_flip(const LeaseRecord& record) const {
     return record.is(LeaseState::Live) || at < record.revoked_at();
   }
   bool operator()(const events::ForwardRevoked& seen) const {
-    LeaseRecord* record = find_reported(state, worker, seen.lease);
+    LeaseRecord* record = find_reported(decision.state, worker, seen.lease);
     if (record == nullptr) return false;
     if (is_before_flip(*record)) return true;  // its own deadline, or a cancelled request
-    note_latency(record->clocks.refuse_ns, seen.since_flip_ns,
-                 (now - record->revoked_at()).count());
+    note_reported(decision, *record, RevokeClock::Refuse, Duration(seen.since_flip_ns));
     return true;
   }
   bool operator()(const events::RequestCompletedEvent& ended) const {
-    LeaseRecord* record = find_reported(state, worker, ended.lease);
+    LeaseRecord* record = find_reported(decision.state, worker, ended.lease);
     if (record == nullptr) return false;
     if (is_before_flip(*record)) {
       const bool ran_out = record->deadline != TimePoint{} && at >= record->deadline;
@@ -90,15 +91,14 @@ struct TakeReport {
       if (stopped && record->stopped_at == TimePoint{}) record->stopped_at = at;
       return true;
     }
-    note_latency(record->clocks.error_ns, (at - record->revoked_at()).count(),
-                 (now - record->revoked_at()).count());
+    note_reported(decision, *record, RevokeClock::Error, at - record->revoked_at());
     return true;
   }
   /// The old lease may be on another worker, but must belong to the same tenant.
   bool operator()(const events::Rebind& rebind) const {
-    const LeaseRecord* fresh = find_reported(state, worker, rebind.new_lease);
+    const LeaseRecord* fresh = find_reported(decision.state, worker, rebind.new_lease);
     if (fresh == nullptr || fresh->tenant.value != rebind.tenant) return false;
-    const auto old = state.leases.find(rebind.old_lease);
+    const auto old = decision.state.leases.find(rebind.old_lease);
     if (!old) return old.error().code == Errc::StaleGeneration;
     if ((*old)->scope != wire::LeaseScope::Tenant || (*old)->tenant != fresh->tenant) return false;
     if ((*old)->rebound_at != TimePoint{}) return true;
@@ -220,7 +220,7 @@ void decide_event(Decision& decision, const WorkerReported& reported) {
   const Worker* worker = decision.state.workers.find_by_connection(reported.connection);
   if (worker == nullptr) return;
   const TimePoint at = std::min(reported.report.at, decision.now);
-  const TakeReport take{decision.state, *worker, decision.now, at};
+  const TakeReport take{decision, *worker, at};
   if (std::visit(take, reported.report.event)) {
     events::Event event = reported.report.event;
     if (auto* rebind = std::get_if<events::Rebind>(&event)) complete(*rebind, decision.state, at);

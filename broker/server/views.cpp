@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 namespace leasehold {
@@ -223,6 +224,27 @@ std::uint64_t unproven_bytes(const State& state) {
   return bytes;
 }
 
+wire::LatencySummary summary_of(const LatencyHistogram& histogram) {
+  return {.count = histogram.count(),
+          .p50_ns = histogram.quantile(0.5).count(),
+          .p99_ns = histogram.quantile(0.99).count(),
+          .max_ns = histogram.max().count()};
+}
+
+/// In the order of RevokeClock.
+std::vector<wire::ClockSummary> clock_summaries(const State& state, TimePoint now) {
+  constexpr std::array<const char*, kRevokeClockCount> kNames = {"t_refuse", "t_error", "t_quiet",
+                                                                 "t_reuse"};
+  std::vector<wire::ClockSummary> summaries;
+  for (std::size_t i = 0; i < kNames.size(); ++i) {
+    const LatencyHistory& history = state.clocks[i];
+    summaries.push_back({.clock = kNames[i],
+                         .since_start = summary_of(history.since_start()),
+                         .last_minute = summary_of(history.last_minute(now))});
+  }
+  return summaries;
+}
+
 }  // namespace
 
 wire::StatusView status_view(const State& state, TimePoint now) {
@@ -240,6 +262,7 @@ wire::StatusView status_view(const State& state, TimePoint now) {
                         .leases_fenced = state.leases_fenced,
                         .tenants = static_cast<std::uint32_t>(state.tenants.all().size()),
                         .tampered = state.tampered,
+                        .clocks = clock_summaries(state, now),
                         .device = state.config.device,
                         .device_uuid = state.config.device_uuid,
                         .device_state = state.device_lost ? "lost" : "ready",

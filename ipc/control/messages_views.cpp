@@ -11,6 +11,7 @@ constexpr std::string_view kDrainStates[] = {"serving", "draining", "drained"};
 constexpr std::string_view kWorkerStates[] = {"attached", "ready", "lost", "gone"};
 constexpr std::string_view kDeviceStates[] = {"ready", "lost"};
 constexpr std::string_view kIsolations[] = {"separate-users", "same-user", "no-worker"};
+constexpr std::string_view kClocks[] = {"t_refuse", "t_error", "t_quiet", "t_reuse"};
 constexpr Between<std::int64_t> kLatency_ns{-1, std::numeric_limits<std::int64_t>::max()};
 
 void describe(Is<RevokeClocks> auto& m, auto& fields) {
@@ -98,6 +99,19 @@ void describe(Is<OperatorActionView> auto& m, auto& fields) {
   fields.field("done", m.done);
 }
 
+void describe(Is<LatencySummary> auto& m, auto& fields) {
+  fields.field("count", m.count);
+  fields.field("p50_ns", m.p50_ns, kBoottime_ns);
+  fields.field("p99_ns", m.p99_ns, kBoottime_ns);
+  fields.field("max_ns", m.max_ns, kBoottime_ns);
+}
+
+void describe(Is<ClockSummary> auto& m, auto& fields) {
+  fields.field("clock", m.clock, Choice{kClocks});
+  fields.field("since_start", m.since_start);
+  fields.field("last_minute", m.last_minute);
+}
+
 void describe(Is<StatusView> auto& m, auto& fields) {
   fields.field("capacity_bytes", m.capacity_bytes);
   fields.field("free_bytes", m.free_bytes);
@@ -119,6 +133,7 @@ void describe(Is<StatusView> auto& m, auto& fields) {
   fields.field("isolation", m.isolation, Choice{kIsolations});
   fields.field("tampered", m.tampered);
   fields.field("uptime_ms", m.uptime_ms);
+  fields.field("clocks", m.clocks, MaxItems{std::size(kClocks)});
   fields.field("device", m.device, TextRule::NonEmpty);
   fields.field("device_uuid", m.device_uuid);
   fields.field("device_state", m.device_state, Choice{kDeviceStates});
@@ -133,6 +148,8 @@ template struct Message<QuarantineView>;
 template struct Message<WorkerView>;
 template struct Message<TenantView>;
 template struct Message<OperatorActionView>;
+template struct Message<LatencySummary>;
+template struct Message<ClockSummary>;
 template struct Message<StatusView>;
 
 }  // namespace leasehold::wire

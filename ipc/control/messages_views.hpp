@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/ids.hpp"
 #include "ipc/control/messages_common.hpp"
@@ -103,6 +104,20 @@ struct OperatorActionView : Message<OperatorActionView> {
   bool done = true;    ///< False when the broker refused it.
 };
 
+/// Quantiles of a clock over revocations, in nanoseconds; p50 and p99 at most 12.5 % too high.
+struct LatencySummary : Message<LatencySummary> {
+  std::uint64_t count = 0;  ///< Without any, the times below are 0.
+  std::int64_t p50_ns = 0;
+  std::int64_t p99_ns = 0;
+  std::int64_t max_ns = 0;
+};
+
+struct ClockSummary : Message<ClockSummary> {
+  std::string clock;  ///< "t_refuse", "t_error", "t_quiet", "t_reuse"
+  LatencySummary since_start;
+  LatencySummary last_minute;  ///< Of the last 55 to 60 s.
+};
+
 /// State of the broker. The bytes of the extent states always add up to the capacity.
 struct StatusView : Message<StatusView> {
   std::uint64_t capacity_bytes = 0;
@@ -126,6 +141,7 @@ struct StatusView : Message<StatusView> {
   std::string isolation;       ///< "separate-users", "same-user" or "no-worker"
   std::uint64_t tampered = 0;  ///< Lease table slots found changed by another process, in total.
   std::int64_t uptime_ms = 0;
+  std::vector<ClockSummary> clocks;    ///< One for each of the four.
   std::string device = "cpu";          ///< The device whose memory is leased: "cpu", "cuda:0" …
   std::string device_uuid;             ///< UUID of the card; empty for "cpu".
   std::string device_state = "ready";  ///< "ready", or "lost" when its agent has exited.

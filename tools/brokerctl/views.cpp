@@ -32,6 +32,13 @@ std::string clock_text(const wire::LeaseView& lease, std::int64_t clock_ns) {
   return before_flip ? "before flip" : nanoseconds_text(clock_ns);
 }
 
+std::string summary_text(const wire::LatencySummary& summary) {
+  if (summary.count == 0) return "-";
+  return fmt::format("{} / {} / {} of {}", nanoseconds_text(summary.p50_ns),
+                     nanoseconds_text(summary.p99_ns), nanoseconds_text(summary.max_ns),
+                     summary.count);
+}
+
 std::string value_text(const wire::Json& value) {
   return printable(value.is_string() ? value.get<std::string>() : value.dump());
 }
@@ -67,6 +74,10 @@ cli::Table status_table(const wire::StatusView& status) {
   add("  card", or_dash(printable(status.device_uuid)));
   add("  state", printable(status.device_state));
   add("  device agents lost", number(status.device_losses));
+  for (const wire::ClockSummary& clock : status.clocks) {
+    add(clock.clock + " p50 / p99 / max", summary_text(clock.since_start));
+    add("  in the last minute", summary_text(clock.last_minute));
+  }
   add("uptime", nanoseconds_text(status.uptime_ms * 1'000'000));
   return table;
 }

@@ -18,13 +18,20 @@ Result<void> run_verb(FakeBroker& broker, Verb verb, Output output = Output::Tab
 TEST_CASE("brokerctl: status prints memory in readable units") {
   FakeBroker broker;
   const wire::StatusView status{
-      .capacity_bytes = 256u << 20, .free_bytes = 256u << 20, .isolation = "same-user"};
+      .capacity_bytes = 256u << 20,
+      .free_bytes = 256u << 20,
+      .isolation = "same-user",
+      .clocks = {{.clock = "t_quiet",
+                  .since_start = {.count = 12, .p50_ns = 4000, .p99_ns = 31000, .max_ns = 45000},
+                  .last_minute = {}}}};
   broker.replies["status"] = {status.to_json()};
 
   REQUIRE(run_verb(broker, Show::Status));
 
   CHECK(broker.out.str().find("256 MiB") != std::string::npos);
   CHECK(broker.out.str().find("same-user") != std::string::npos);
+  CHECK(broker.out.str().find("t_quiet p50 / p99 / max") != std::string::npos);
+  CHECK(broker.out.str().find("4.0 µs / 31.0 µs / 45.0 µs of 12") != std::string::npos);
 }
 
 TEST_CASE("brokerctl: -o json prints one document that parses") {

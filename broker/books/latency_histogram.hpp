@@ -1,0 +1,66 @@
+/// Quantiles of many durations in bounded memory.
+///
+/// Source: G. Tene, HdrHistogram (hdrhistogram.org): each power of two is cut into equal buckets,
+/// so the relative error is bounded. Pure: time is an argument. Threads: one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "common/clock.hpp"
+
+namespace leasehold {
+
+/// Values up to 2^40 ns (18 min); longer ones are counted as that long. Takes 2.4 KiB once it
+/// has a value.
+class LatencyHistogram {
+ public:
+  /// A quantile exceeds the exact value by at most 1/kBucketsPerPower of it.
+  static constexpr std::uint64_t kBucketsPerPower = 8;
+
+  /// A negative duration counts as 0.
+  void add(Duration value);
+  void add(const LatencyHistogram& other);
+
+  std::uint64_t count() const { return count_; }
+  /// Exact.
+  Duration max() const { return max_; }
+  /// Nearest rank: at least `share` of the values are at or below the result. Zero when empty.
+  Duration quantile(double share) const;
+
+ private:
+  static constexpr std::uint64_t kPowers = 40;
+  static constexpr std::size_t kBuckets = (kPowers - 2) * kBucketsPerPower;
+  /// Bucket of a value: exact below kBucketsPerPower, then kBucketsPerPower for each power of two.
+  static std::size_t bucket_of(std::uint64_t value);
+  static std::uint64_t highest_of(std::size_t bucket);
+
+  std::vector<std::uint64_t> counts_;  ///< Empty until the first value.
+  std::uint64_t count_ = 0;
+  Duration max_{};
+};
+
+/// Durations since the start and in the last minute, in steps of 5 s.
+class LatencyHistory {
+ public:
+  void add(Duration value, TimePoint now);
+
+  const LatencyHistogram& since_start() const { return since_start_; }
+  /// Of the last 55 to 60 s.
+  LatencyHistogram last_minute(TimePoint now) const;
+
+ private:
+  static constexpr Duration kStep = std::chrono::seconds(5);
+  static constexpr std::int64_t kSteps = 12;
+
+  struct Step {
+    std::int64_t number = -kSteps;  ///< Since boot; an entry of an earlier minute is stale.
+    LatencyHistogram values;
+  };
+
+  LatencyHistogram since_start_;
+  std::array<Step, kSteps> steps_;
+};
+
+}  // namespace leasehold
