@@ -174,6 +174,7 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
               },
           .on_growth = [this](const auto& requests) { serving_->leases().grow(requests); },
           .on_drained = [this](const auto& leases) { serving_->leases().report_drained(leases); },
+          .on_usage = [this](const auto& usage) { serving_->leases().report_usage(usage); },
           .on_weights_lost = [this](Engine& engine) { return restore_weights(engine); }};
 }
 

@@ -38,6 +38,8 @@ struct LeaseRecord {
   std::vector<ExtentId> extents;          ///< Until they are free or quarantined.
   std::uint32_t quarantined_extents = 0;  ///< No longer in `extents`.
   std::uint32_t charged_blocks = 0;
+  /// The highest max_blocks of the tenant since the grant, before the one in force. Not journaled.
+  std::uint32_t earlier_max_blocks = 0;
   std::vector<PendingGrant> grants;  ///< Until `acquired`, the first is the acquire.
   bool acquired = false;             ///< The acquire was answered.
   std::vector<CallId> shrinks;

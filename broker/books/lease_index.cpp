@@ -40,7 +40,7 @@ void LeaseIndex::enter(const LeaseRecord& record) {
                                             .time = time_of(record),
                                             .call_pending = call_pending_since(record)};
   workers_[entry.worker].open.insert(id);
-  if (entry.charged != 0) charged_[entry.tenant] += entry.charged;
+  add_to_holding(entry);
   if (ByTime* set = set_of(entry)) set->emplace(entry.time, id);
   if (entry.call_pending != TimePoint{})
     workers_[entry.worker].call_pending.emplace(entry.call_pending, id);
@@ -51,10 +51,7 @@ void LeaseIndex::erase(LeaseId lease) {
   if (found == entries_.end()) return;
   const Entry& entry = found->second;
   if (ByTime* set = set_of(entry)) set->erase({entry.time, lease});
-  if (const auto charged = charged_.find(entry.tenant); charged != charged_.end()) {
-    charged->second -= entry.charged;
-    if (charged->second == 0) charged_.erase(charged);
-  }
+  remove_from_holding(entry);
   const auto worker = workers_.find(entry.worker);
   worker->second.open.erase(lease);
   worker->second.call_pending.erase({entry.call_pending, lease});
@@ -62,9 +59,40 @@ void LeaseIndex::erase(LeaseId lease) {
   entries_.erase(found);
 }
 
+/// Engine leases have no tenant.
+void LeaseIndex::add_to_holding(const Entry& entry) {
+  if (entry.tenant.value.empty() || entry.state == LeaseState::Fenced) return;
+  Holding& holding = holdings_[entry.tenant][entry.worker];
+  const bool live = entry.state == LeaseState::Live;
+  holding.leases += 1;
+  holding.live += live ? 1 : 0;
+  holding.charged_blocks += entry.charged;
+  holding.live_blocks += live ? entry.charged : 0;
+}
+
+void LeaseIndex::remove_from_holding(const Entry& entry) {
+  if (entry.tenant.value.empty() || entry.state == LeaseState::Fenced) return;
+  const auto tenant = holdings_.find(entry.tenant);
+  Holding& holding = tenant->second.at(entry.worker);
+  const bool live = entry.state == LeaseState::Live;
+  holding.leases -= 1;
+  holding.live -= live ? 1 : 0;
+  holding.charged_blocks -= entry.charged;
+  holding.live_blocks -= live ? entry.charged : 0;
+  if (holding.leases == 0) tenant->second.erase(entry.worker);
+  if (tenant->second.empty()) holdings_.erase(tenant);
+}
+
+const LeaseIndex::Holdings& LeaseIndex::of(const TenantId& tenant) const {
+  static const Holdings kNothing;
+  const auto found = holdings_.find(tenant);
+  return found == holdings_.end() ? kNothing : found->second;
+}
+
 std::uint64_t LeaseIndex::charged(const TenantId& tenant) const {
-  const auto found = charged_.find(tenant);
-  return found == charged_.end() ? 0 : found->second;
+  std::uint64_t charged = 0;
+  for (const auto& [worker, holding] : of(tenant)) charged += holding.charged_blocks;
+  return charged;
 }
 
 const LeaseIndex::WorkerEntry& LeaseIndex::of(AttachmentId worker) const {

@@ -31,6 +31,16 @@ class LeaseIndex {
   /// Live leases by their TTL or drain deadline, whichever is first; without those that have none.
   const ByTime& deadlines() const { return deadlines_; }
 
+  /// What a tenant has on one worker. Fenced leases do not count.
+  struct Holding {
+    std::uint32_t leases = 0;
+    std::uint32_t live = 0;  ///< Of `leases`: no launch begins under the others.
+    std::uint64_t charged_blocks = 0;
+    std::uint64_t live_blocks = 0;  ///< Charged to live leases.
+  };
+  using Holdings = std::map<AttachmentId, Holding>;
+  const Holdings& of(const TenantId& tenant) const;
+
   /// Blocks charged to the tenant's leases that are not fenced.
   std::uint64_t charged(const TenantId& tenant) const;
 
@@ -48,16 +58,18 @@ class LeaseIndex {
   struct Entry {
     AttachmentId worker;
     TenantId tenant;
-    std::uint32_t charged = 0;
+    std::uint32_t charged = 0;  ///< Zero when fenced.
     LeaseState state = LeaseState::Live;
     TimePoint time;
     TimePoint call_pending;  ///< Zero: none.
   };
   ByTime* set_of(const Entry& entry);
+  void add_to_holding(const Entry& entry);
+  void remove_from_holding(const Entry& entry);
 
   std::unordered_map<LeaseId, Entry> entries_;
   ByTime deadlines_;
-  std::map<TenantId, std::uint64_t> charged_;
+  std::map<TenantId, Holdings> holdings_;
   std::map<AttachmentId, WorkerEntry> workers_;
 };
 

@@ -60,6 +60,11 @@ Duration Tenants::take_rebind(const TenantId& tenant, const std::optional<LeaseI
   return tenants_.at(tenant).rebinds.take(replaces, now);
 }
 
+Tenant* Tenants::find(const TenantId& tenant) {
+  const auto found = tenants_.find(tenant);
+  return found == tenants_.end() ? nullptr : &found->second;
+}
+
 const Tenant* Tenants::find(const TenantId& tenant) const {
   const auto found = tenants_.find(tenant);
   return found == tenants_.end() ? nullptr : &found->second;
@@ -93,8 +98,7 @@ Result<BlockAllowance> allow_blocks(const BlockDemand& demand) {
   const std::uint64_t extents = (wanted + per_extent - 1) / per_extent;
   return BlockAllowance{
       .extents = static_cast<std::uint32_t>(extents),
-      .charged = static_cast<std::uint32_t>(std::min<std::uint64_t>(extents * per_extent, room)),
-      .ceiling = room};
+      .charged = static_cast<std::uint32_t>(std::min<std::uint64_t>(extents * per_extent, room))};
 }
 
 }  // namespace leasehold

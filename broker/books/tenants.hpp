@@ -9,14 +9,17 @@
 
 #include "broker/books/ids.hpp"
 #include "broker/books/rebind_limiter.hpp"
+#include "broker/books/shares.hpp"
 #include "ipc/control/messages.hpp"
 
 namespace leasehold {
 
 struct Tenant {
   wire::TenantAdmit policy;
-  RebindLimiter rebinds;  ///< Not journaled: a restarted broker starts with a full burst.
-  bool draining = false;  ///< It gets no new lease.
+  RebindLimiter rebinds;            ///< Not journaled: a restarted broker starts with a full burst.
+  bool draining = false;            ///< It gets no new lease.
+  Shares shares;                    ///< Of max_concurrent; on workers with live leases.
+  std::uint64_t last_revision = 0;  ///< Of the quotas sent.
 };
 
 class Tenants {
@@ -36,6 +39,7 @@ class Tenants {
   /// Errors: UnknownTenant; PermissionDenied if the policy names another user.
   Result<const Tenant*> find_for(const TenantId& tenant, std::uint32_t uid) const;
 
+  Tenant* find(const TenantId& tenant);
   const Tenant* find(const TenantId& tenant) const;
   const std::map<TenantId, Tenant>& all() const { return tenants_; }
 
@@ -54,7 +58,6 @@ struct BlockDemand {
 struct BlockAllowance {
   std::uint32_t extents = 0;
   std::uint32_t charged = 0;  ///< Blocks in those extents that may be used.
-  std::uint32_t ceiling = 0;  ///< Blocks that this lease can have at most after growing.
 };
 
 /// Rounds the demand up to whole extents; the last one is charged only up to the quota.

@@ -1,10 +1,27 @@
 // `brokerctl tenants admit`: creates or changes a tenant's policy.
+#include <algorithm>
+
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/record.hpp"
 
 namespace leasehold {
 
+namespace {
+
+/// Requests that run may grow within the quota that admitted them.
+void keep_earlier_quota(State& state, const TenantId& tenant) {
+  const std::uint32_t quota = state.tenants.find(tenant)->policy.max_blocks;
+  for (const LeaseId id : state.leases.open_leases()) {
+    LeaseRecord& record = state.leases.at(id);
+    if (record.tenant != tenant) continue;
+    record.earlier_max_blocks = std::max(record.earlier_max_blocks, quota);
+  }
+}
+
+}  // namespace
+
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit) {
+  if (decision.state.tenants.find(admit.tenant)) keep_earlier_quota(decision.state, admit.tenant);
   TRY(decision.state.tenants.admit(admit, decision.now));
   decision.touched.tenants.push_back(admit.tenant);
   decision.touched.durable = true;

@@ -5,6 +5,7 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
 #include "broker/decide/journal_decision.hpp"
+#include "broker/decide/quota.hpp"
 #include "common/expects.hpp"
 
 namespace leasehold {
@@ -113,7 +114,9 @@ std::vector<Effect> decide(State& state, const Event& event, TimePoint now) {
   if (!std::holds_alternative<BrokerStalled>(event)) apply_deadlines(decision);
   std::visit([&decision](const auto& happened) { handle(decision, happened); }, event);
   check_invariants(state);
+  const std::set<TenantId> tenants = tenants_touched(decision);
   journal_decision(decision);
+  settle_quotas(decision, tenants);
   return decision.take_effects();
 }
 

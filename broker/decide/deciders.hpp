@@ -20,6 +20,9 @@ void decide_event(Decision& decision, const PingAnswered& answered);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit);
 void decide_event(Decision& decision, const JournalWritten& written);
 
+// decide/quota.cpp
+void decide_event(Decision& decision, const UsageReported& reported);
+
 // decide/revoke_command.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRevoke& revoke);
 

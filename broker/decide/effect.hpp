@@ -77,6 +77,12 @@ struct SendGrant {
   wire::LeaseGrant grant;
 };
 
+/// Sends `tenant.quota`. A worker that does not get it has lost its connection, and its leases.
+struct SendQuota {
+  AttachmentId worker;
+  wire::TenantQuota quota;
+};
+
 /// Sends `lease.settle`: on a device, kernels run longer than the worker segment shows.
 /// → SettleAnswered
 struct SendSettle {
@@ -196,8 +202,8 @@ namespace leasehold {
 using Effect =
     std::variant<effect::Journal, effect::PublishGrant, effect::StoreWords, effect::SetDeadline,
                  effect::SetDrainDeadline, effect::BindWorker, effect::ResumeWorker,
-                 effect::ForgetWorker, effect::SendGrant, effect::SendSettle, effect::SendUnmap,
-                 effect::SendPing, effect::SendReclaim, effect::BeginQuietWatch,
+                 effect::ForgetWorker, effect::SendGrant, effect::SendQuota, effect::SendSettle,
+                 effect::SendUnmap, effect::SendPing, effect::SendReclaim, effect::BeginQuietWatch,
                  effect::PunchExtents, effect::ClearExtents, effect::VerifyExtents,
                  effect::CreateRegion, effect::ShareRegion, effect::SealRegion, effect::ScrubRegion,
                  effect::CloseRegion, effect::KillWorker, effect::Reply, effect::ReplyWhenJournaled,

@@ -143,6 +143,12 @@ struct WorkerReported {
   events::StampedEvent report;
 };
 
+/// A worker reported its use of a divided quota; its form is checked, its content is not.
+struct UsageReported {
+  ConnectionId connection;
+  wire::TenantUsage usage;
+};
+
 /// The rows behind a ReplyWhenJournaled are on disk, or could not be written.
 struct JournalWritten {
   CallId call;
@@ -172,7 +178,7 @@ using Event =
                  PreviousHolderExited, WorkerExited, GrantAnswered, SettleAnswered, UnmapAnswered,
                  PingAnswered, ReclaimAnswered, WordsStored, QuietObserved, ExtentsCleared,
                  ExtentsVerified, DeviceLost, DeviceRecovered, RegionLent, RegionSealed,
-                 RegionScrubbed, TableTampered, WorkerReported, JournalWritten, BrokerStalled, Tick,
-                 Shutdown>;
+                 RegionScrubbed, TableTampered, WorkerReported, UsageReported, JournalWritten,
+                 BrokerStalled, Tick, Shutdown>;
 
 }  // namespace leasehold

@@ -43,17 +43,13 @@ std::uint32_t charged_to_others(State& state, const TenantId& tenant,
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(charged, ~std::uint32_t{0}));
 }
 
-void send_grants(Decision& decision, LeaseRecord& record, std::span<const ExtentId> extents,
-                 std::uint32_t ceiling) {
-  const Tenant* tenant = decision.state.tenants.find(record.tenant);
+void send_grants(Decision& decision, LeaseRecord& record, std::span<const ExtentId> extents) {
   for (std::size_t from = 0; from < extents.size(); from += kExtentsPerGrant) {
     const auto part = extents.subspan(from, std::min(kExtentsPerGrant, extents.size() - from));
     decision.add(effect::SendGrant{
         record.worker(),
         wire::LeaseGrant{.lease = record.id(),
                          .tenant = record.tenant,
-                         .max_concurrent = tenant->policy.max_concurrent,
-                         .max_blocks = ceiling,
                          .extent_size_bytes = decision.state.extents.extent_size_bytes(),
                          .extents = {part.begin(), part.end()}}});
     ++record.grants_in_flight;
@@ -61,14 +57,13 @@ void send_grants(Decision& decision, LeaseRecord& record, std::span<const Extent
   note_call_sent(decision, record);
 }
 
-void take_extents(Decision& decision, LeaseRecord& record, CallId call, std::uint32_t count,
-                  std::uint32_t ceiling) {
+void take_extents(Decision& decision, LeaseRecord& record, CallId call, std::uint32_t count) {
   const std::vector<ExtentId> taken =
       decision.state.extents.take(count, record.id(), record.worker());
   record.extents.insert(record.extents.end(), taken.begin(), taken.end());
   for (const ExtentId extent : taken) record_extent(decision, extent, &record);
   record.grants.push_back(PendingGrant{.call = call, .waiting = {taken.begin(), taken.end()}});
-  send_grants(decision, record, taken, ceiling);
+  send_grants(decision, record, taken);
 }
 
 Result<void> require_free_extents(const State& state, std::uint32_t wanted, AttachmentId worker) {
@@ -335,7 +330,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   note_replacement(decision, apart, record);
   decision.add(effect::PublishGrant{record.id(), record.deadline});
   record_lease(decision, record);
-  take_extents(decision, record, caller.call, allowed.extents, allowed.ceiling);
+  take_extents(decision, record, caller.call, allowed.extents);
   return std::nullopt;  // answered once the worker has mapped everything
 }
 
@@ -348,10 +343,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
                 fmt::format("lease {} was not granted to this worker", to_string(attach.lease)));
   }
   TRY(require_live(record));
-  const std::uint32_t others = charged_to_others(decision.state, record.tenant, record.id());
-  const std::uint32_t quota = decision.state.tenants.find(record.tenant)->policy.max_blocks;
-  send_grants(decision, record, owned_extents(decision.state, record),
-              std::max(record.charged_blocks, quota - std::min(quota, others)));
+  send_grants(decision, record, owned_extents(decision.state, record));
   return Answer{};
 }
 

@@ -28,10 +28,8 @@ Result<Answer> reassign_holder(Decision& decision, const Caller& caller, Answer 
 void reassign_pending_holder(Decision& decision, const Caller& caller, CallId first);
 
 /// Takes extents for the lease and sends them to its worker. The call is answered once all are
-/// mapped. `ceiling`: blocks the lease may be charged at most. Precondition: enough extents are
-/// free.
-void take_extents(Decision& decision, LeaseRecord& record, CallId call, std::uint32_t count,
-                  std::uint32_t ceiling);
+/// mapped. Precondition: enough extents are free.
+void take_extents(Decision& decision, LeaseRecord& record, CallId call, std::uint32_t count);
 
 /// Fences a revoked lease at once if its descriptors never left the broker.
 void fence_if_never_mapped(Decision& decision, const LeaseRecord& record);

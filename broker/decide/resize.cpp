@@ -34,6 +34,13 @@ Result<LeaseRecord*> find_resizable(State& state, const Caller& caller, LeaseId 
   return record;
 }
 
+/// A worker asks beyond a lowered quota only for requests that ran before: it admits nothing there.
+std::uint32_t quota_for_growth(State& state, const Caller& caller, const LeaseRecord& record) {
+  const std::uint32_t quota = state.tenants.find(record.tenant)->policy.max_blocks;
+  const Worker* worker = state.workers.find_by_connection(caller.connection);
+  return worker == nullptr ? quota : std::max(quota, record.earlier_max_blocks);
+}
+
 /// Those of the named extents that the lease owns, without duplicates.
 std::vector<ExtentId> returnable(const State& state, const LeaseRecord& record,
                                  std::vector<ExtentId> named) {
@@ -54,7 +61,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
   LeaseRecord& record = *TRY(find_resizable(state, caller, grow.lease, grow.extents));
   TRY(require_free_extents(state, grow.extents, record.worker()));
   const std::uint32_t per_extent = state.workers.find(record.worker())->blocks_per_extent;
-  const std::uint32_t quota = state.tenants.find(record.tenant)->policy.max_blocks;
+  const std::uint32_t quota = quota_for_growth(state, caller, record);
   const std::uint32_t others = charged_to_others(state, record.tenant, record.id());
   const std::uint32_t ceiling = quota - std::min(quota, others);
   const std::uint64_t more = std::uint64_t{grow.extents - 1} * per_extent;
@@ -66,7 +73,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
   record.charged_blocks = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(record.charged_blocks + more + per_extent, ceiling));
   decision.touch(record.id());
-  take_extents(decision, record, caller.call, grow.extents, ceiling);
+  take_extents(decision, record, caller.call, grow.extents);
   return std::nullopt;
 }
 

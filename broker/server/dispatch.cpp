@@ -140,14 +140,21 @@ Result<void> Dispatch::take_report(ConnectionId connection, const control::Json&
   return {};
 }
 
+Result<void> Dispatch::take_usage(ConnectionId connection, const control::Json& params) {
+  hooks_.post(UsageReported{connection, TRY(wire::TenantUsage::from_json(params))});
+  return {};
+}
+
 void Dispatch::notification(const std::string& method, ConnectionId connection,
                             const control::Credentials& credentials,
                             const control::Payload& params) {
-  if (method != wire::EventReport::kMethod || !check_role(Role::Worker, credentials)) return;
-  if (const auto taken = take_report(connection, params.body); !taken) {
-    spdlog::warn("dropped an event report connection={} detail=\"{}\"", connection.value,
-                 taken.error().detail);
-  }
+  if (!check_role(Role::Worker, credentials)) return;
+  Result<void> taken;
+  if (method == wire::EventReport::kMethod) taken = take_report(connection, params.body);
+  if (method == wire::TenantUsage::kMethod) taken = take_usage(connection, params.body);
+  if (taken) return;
+  spdlog::warn("dropped a report method={} connection={} detail=\"{}\"", method, connection.value,
+               taken.error().detail);
 }
 
 }  // namespace leasehold

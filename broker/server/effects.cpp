@@ -158,6 +158,15 @@ void ServerEffects::send_grant(const effect::SendGrant& effect, Result<std::vect
               });
 }
 
+void ServerEffects::perform(const effect::SendQuota& effect) {
+  call_worker(effect.worker, effect.quota.kMethod, {effect.quota.to_json(), {}},
+              [tenant = effect.quota.tenant](const Result<control::Payload>& reply) {
+                if (reply || reply.error().code == Errc::ConnectionLost) return;
+                spdlog::warn("a worker did not accept a quota tenant={} error={} detail=\"{}\"",
+                             tenant.value, name(reply.error().code), reply.error().detail);
+              });
+}
+
 void ServerEffects::perform(const effect::SendSettle& effect) {
   const wire::LeaseSettle settle{.lease = effect.lease};
   call_worker(effect.worker, settle.kMethod, {settle.to_json(), {}},

@@ -6,7 +6,8 @@
 
 namespace leasehold::wire {
 
-inline constexpr Between<std::uint32_t> kConcurrent{1, 64};
+inline constexpr Between<std::uint32_t> kConcurrent{1, kMaxStepSequences};
+inline constexpr Between<std::uint32_t> kConcurrentOrZero{0, kMaxStepSequences};
 inline constexpr Between<std::uint32_t> kBlocks{1, 1u << 20};
 inline constexpr Between<std::uint32_t> kBlocksOrZero{0, 1u << 20};
 inline constexpr Between<std::uint32_t> kExtents{1, 1024};

@@ -74,10 +74,24 @@ void describe(Is<EventReport> auto& m, auto& fields) {
 void describe(Is<LeaseGrant> auto& m, auto& fields) {
   fields.field("lease", m.lease);
   fields.field("tenant", m.tenant);
-  fields.field("max_concurrent", m.max_concurrent, kConcurrent);
-  fields.field("max_blocks", m.max_blocks, kBlocksOrZero);
   fields.field("extent_size_bytes", m.extent_size_bytes, kPositiveBytes);
   fields.field("extents", m.extents);
+}
+
+void describe(Is<TenantQuota> auto& m, auto& fields) {
+  fields.field("tenant", m.tenant);
+  fields.field("revision", m.revision);
+  fields.field("max_concurrent", m.max_concurrent, kConcurrentOrZero);
+  fields.field("max_blocks", m.max_blocks, kBlocksOrZero);
+  fields.field("divided", m.divided);
+}
+
+void describe(Is<TenantUsage> auto& m, auto& fields) {
+  fields.field("tenant", m.tenant);
+  fields.field("revision", m.revision);
+  fields.field("running", m.running, kConcurrentOrZero);
+  fields.field("waiting", m.waiting, kConcurrentOrZero);
+  fields.field("admitted", m.admitted);
 }
 
 void describe(Is<LeaseReclaim> auto& m, auto& fields) {
@@ -102,6 +116,8 @@ template struct Message<LeaseDrained>;
 template struct Message<EventReport>;
 template struct Message<LeaseGrant>;
 template struct Message<LeaseDraining>;
+template struct Message<TenantQuota>;
+template struct Message<TenantUsage>;
 template struct Message<LeaseSettle>;
 template struct Message<LeaseUnmap>;
 template struct Message<LeaseReclaim>;

@@ -134,8 +134,6 @@ struct LeaseGrant : Message<LeaseGrant> {
   static constexpr std::string_view kMethod = "lease.grant";
   LeaseId lease;
   TenantId tenant;
-  std::uint32_t max_concurrent = 1;
-  std::uint32_t max_blocks = 0;  ///< Limit of this lease.
   std::uint64_t extent_size_bytes = 0;
   std::vector<ExtentId> extents;
 };
@@ -145,6 +143,27 @@ struct LeaseGrant : Message<LeaseGrant> {
 struct LeaseDraining : Message<LeaseDraining> {
   static constexpr std::string_view kMethod = "lease.draining";
   LeaseId lease;
+};
+
+/// Call `tenant.quota`: what a tenant may use on this worker, over all its leases there. It holds
+/// from the next step on and ends no running request. Precedes a grant that needs it. Reply: Empty.
+struct TenantQuota : Message<TenantQuota> {
+  static constexpr std::string_view kMethod = "tenant.quota";
+  TenantId tenant;
+  std::uint64_t revision = 0;        ///< Grows with every quota of this tenant; never 0.
+  std::uint32_t max_concurrent = 0;  ///< Requests that run at once; 0 … 64.
+  std::uint32_t max_blocks = 0;      ///< 0 … 2^20
+  bool divided = false;              ///< Other workers serve the tenant too: report its usage.
+};
+
+/// Notification `tenant.usage`, worker → broker: the use of a divided quota, sent when it changes.
+struct TenantUsage : Message<TenantUsage> {
+  static constexpr std::string_view kMethod = "tenant.usage";
+  TenantId tenant;
+  std::uint64_t revision = 0;  ///< Of the quota in force. More than it allows may still run.
+  std::uint32_t running = 0;   ///< 0 … 64
+  std::uint32_t waiting = 0;   ///< At most 64 are reported.
+  std::uint64_t admitted = 0;  ///< Since the worker started.
 };
 
 /// Call `lease.settle`: for device memory, once the lease is no longer Live. The reply (Empty)

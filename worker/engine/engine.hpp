@@ -80,9 +80,7 @@ class Engine {
 
   std::uint64_t kv_block_size_bytes() const { return memory_.block_size_bytes(); }
   void add_lease(Tenancy tenancy) { scheduler_.add_lease(std::move(tenancy)); }
-  void set_quota(LeaseId lease, std::uint32_t max_concurrent, std::uint32_t max_blocks) {
-    scheduler_.set_quota(lease, max_concurrent, max_blocks);
-  }
+  void set_quota(const wire::TenantQuota& quota) { scheduler_.set_quota(quota); }
   /// Unmaps a fenced lease of a tenant or of a part of the weights. Returns false when nothing of
   /// it is mapped. Any thread may call it once weights are bound, also during a step: after the
   /// fence no unit touches that memory. `drop_lease` follows between steps.
@@ -127,6 +125,7 @@ class Engine {
   void end_all(const Error& error);
   std::vector<SchedulerEvent> take_events() { return scheduler_.take_events(); }
   std::vector<GrowthRequest> take_growth_requests() { return scheduler_.take_growth_requests(); }
+  std::vector<wire::TenantUsage> take_usage() { return scheduler_.take_usage(); }
   const Scheduler& scheduler() const { return scheduler_; }
   /// Logits of a request in the last step. Empty when it had none, and after a step that ended a
   /// sequence early: then all scratch is scrubbed.

@@ -62,6 +62,8 @@ bool EngineLoop::step_once() {
   hooks_.on_report(std::move(*report));
   std::vector<GrowthRequest> growth_requests = engine_->take_growth_requests();
   if (!growth_requests.empty()) hooks_.on_growth(std::move(growth_requests));
+  std::vector<wire::TenantUsage> usage = engine_->take_usage();
+  if (!usage.empty()) hooks_.on_usage(std::move(usage));
   return ran;
 }
 

@@ -22,6 +22,8 @@ class EngineLoop {
     std::function<void(std::vector<GrowthRequest>)> on_growth;
     /// No request is left under these draining leases. Follows `on_report` with their last ends.
     std::function<void(std::vector<LeaseId>)> on_drained;
+    /// Gets the use of divided quotas after every step that changed it.
+    std::function<void(std::vector<wire::TenantUsage>)> on_usage = {};
     /// Restores one revoked part of the weights, or returns why it cannot. The loop calls it until
     /// none is missing and runs commands in between. RestoreWindow says when the requests stop
     /// waiting; the loop calls the hook again at the next command.

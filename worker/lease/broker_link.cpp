@@ -53,6 +53,12 @@ void BrokerLink::call_async(const std::string& method, control::Payload params,
   });
 }
 
+void BrokerLink::notify(const std::string& method, control::Payload params) {
+  boost::asio::post(*io_, [this, method, params = std::move(params)]() mutable {
+    peer_->notify(method, std::move(params));
+  });
+}
+
 void BrokerLink::report(const events::Event& event, TimePoint at) {
   // Serialised on the I/O thread: the caller may be a gate thread within a unit.
   boost::asio::post(*io_, [this, event, at] {

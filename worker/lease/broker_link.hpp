@@ -40,6 +40,9 @@ class BrokerLink {
   void call_async(const std::string& method, control::Payload params,
                   control::Peer::ReplyHandler on_reply, Duration timeout = Duration::zero());
 
+  /// Does nothing while the broker is disconnected. For any thread.
+  void notify(const std::string& method, control::Payload params);
+
   /// Sends an event to the broker, or keeps it while reports are buffered.
   void report(const events::Event& event, TimePoint at);
 

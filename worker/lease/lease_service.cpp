@@ -43,6 +43,8 @@ void LeaseService::on_call(const std::string& method, Payload params, Responder 
   Result<void> done = fail(Errc::UnknownMethod, fmt::format("a worker has no method '{}'", method));
   if (method == wire::LeaseGrant::kMethod) {
     done = grant(std::move(params), respond);
+  } else if (method == wire::TenantQuota::kMethod) {
+    done = set_quota(params.body, respond);
   } else if (method == wire::LeaseUnmap::kMethod) {
     done = unmap(params.body, respond);
   } else if (method == wire::LeaseSettle::kMethod) {
@@ -55,6 +57,19 @@ void LeaseService::on_call(const std::string& method, Payload params, Responder 
     done = reclaim(params.body, respond);
   }
   if (!done) respond(std::unexpected(done.error()));
+}
+
+Result<void> LeaseService::set_quota(const Json& body, Responder& respond) {
+  const wire::TenantQuota quota = TRY(wire::TenantQuota::from_json(body));
+  deps_.loop->post([quota](Engine& engine) { engine.set_quota(quota); });
+  respond(empty_payload());
+  return {};
+}
+
+void LeaseService::report_usage(const std::vector<wire::TenantUsage>& usage) {
+  for (const wire::TenantUsage& each : usage) {
+    deps_.broker->notify(std::string(each.kMethod), {.body = each.to_json()});
+  }
 }
 
 Result<void> LeaseService::grant(Payload params, Responder& respond) {
@@ -98,12 +113,7 @@ void LeaseService::on_mapped(wire::LeaseGrant granted, Result<std::vector<Leased
   deps_.loop->post([this, grant = std::move(granted), mapped = *std::move(done),
                     respond = std::move(responder)](Engine& engine) mutable {
     if (!engine.scheduler().has_lease(grant.lease)) {
-      engine.add_lease({.lease = grant.lease,
-                        .tenant = grant.tenant,
-                        .max_concurrent = grant.max_concurrent,
-                        .max_blocks = grant.max_blocks});
-    } else {
-      engine.set_quota(grant.lease, grant.max_concurrent, grant.max_blocks);
+      engine.add_lease({.lease = grant.lease, .tenant = grant.tenant});
     }
     for (std::size_t i = 0; i < mapped.size(); ++i) {
       engine.add_extent(grant.lease, grant.extents[i], std::move(mapped[i]));

@@ -1,5 +1,5 @@
-/// Answers the broker's calls about leases: map a grant, confirm that the launches of a revoked
-/// lease are over, unmap a fenced lease, return extents.
+/// Answers the broker's calls about leases and quotas: apply a quota, map a grant, confirm that the
+/// launches of a revoked lease are over, unmap a fenced lease, return extents.
 ///
 /// One thread maps and prefaults, another unmaps, so that reclaiming memory does not wait for
 /// granting it. Neither happens inside a step, nor on the I/O thread, which sends the typed ends of
@@ -58,6 +58,8 @@ class LeaseService {
   /// Sends growth requests to the broker: one call per lease at a time, and none for a short while
   /// after a refusal.
   void grow(const std::vector<GrowthRequest>& growth_requests);
+  /// Sends the use of divided quotas to the broker. From any thread.
+  void report_usage(const std::vector<wire::TenantUsage>& usage);
 
   /// Reports draining leases under which no request is left.
   void report_drained(const std::vector<LeaseId>& leases);
@@ -65,6 +67,7 @@ class LeaseService {
   void repeat_drained();
 
  private:
+  Result<void> set_quota(const control::Json& body, control::Responder& respond);
   Result<void> grant(control::Payload params, control::Responder& respond);
   Result<void> keep_extent_fds(const wire::LeaseGrant& grant, const std::vector<UniqueFd>& fds);
   /// `done`: the mappings, or why mapping failed.

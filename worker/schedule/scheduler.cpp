@@ -36,7 +36,7 @@ bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
   const std::uint32_t positions = sequence.blocks.committed() + n_rows;
   const std::uint32_t more =
       blocks_for(positions) - std::min(blocks_for(positions), blocks_held(sequence));
-  const bool over_quota = more > 0 && tenancy.pool.held_blocks() + more > tenancy.max_blocks;
+  const bool over_quota = more > 0 && held_by(tenancy.tenant) + more > limit_of(sequence);
   const bool ok = !over_quota && sequence.blocks.reserve(positions, tenancy.pool).has_value();
   if (over_quota) tenancy.growth_denied = true;  // growing would exceed the quota too
   // Asks one block ahead, so that the broker has answered by the time the block is needed.
@@ -154,11 +154,15 @@ void Scheduler::admit_round_robin() {
 
 bool Scheduler::admit_one(Tenancy& tenancy) {
   if (tenancy.waiting.empty()) return false;
-  if (running_of(tenancy.tenant) >= tenancy.max_concurrent) return false;
+  const wire::TenantQuota& quota = quota_of(tenancy.tenant);
+  if (running_of(tenancy.tenant) >= quota.max_concurrent) return false;
+  if (reject_too_large(tenancy)) return false;
   auto sequence = std::make_unique<Sequence>(tenancy.waiting.front(), limits_.tokens_per_block);
   if (!reserve_first_blocks(*sequence, tenancy)) return false;
   sequence->stop_slot = free_stop_slot();
   sequence->admission = ++admissions_;
+  sequence->block_limit = quota.max_blocks;
+  ++tenants_.at(tenancy.tenant).admitted;
   tenancy.waiting.pop_front();
   ++tenancy.running;
   const PromptRequest& request = sequence->request;
@@ -176,7 +180,7 @@ bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
   const std::uint32_t record_blocks = record_blocks_of(sequence.request);
   const std::uint32_t needed = blocks_for(positions) + record_blocks;
   const std::uint32_t free = tenancy.pool.free_blocks();
-  if (tenancy.pool.held_blocks() + needed > tenancy.max_blocks) return false;
+  if (held_by(tenancy.tenant) + needed > quota_of(tenancy.tenant).max_blocks) return false;
   if (free >= needed) {
     const bool ok = sequence.blocks.reserve_record(record_blocks, tenancy.pool) &&
                     sequence.blocks.reserve(positions, tenancy.pool);
@@ -234,7 +238,7 @@ Result<void> Scheduler::check(const PromptRequest& request) const {
     return fail(Errc::BadRequest, fmt::format("request {} is already running; choose another id",
                                               request.engine_request_id.value));
   }
-  TRY(check_sizes(request, tenancy));
+  TRY(check_sizes(request));
   if (tenancy.waiting.size() >= limits_.max_waiting_per_lease) {
     return fail(Errc::QuotaConcurrent,
                 fmt::format("{} requests of lease {} are waiting; retry when one ends",
@@ -247,7 +251,7 @@ Result<void> Scheduler::check(const PromptRequest& request) const {
   return {};
 }
 
-Result<void> Scheduler::check_sizes(const PromptRequest& request, const Tenancy& tenancy) const {
+Result<void> Scheduler::check_sizes(const PromptRequest& request) const {
   TRY(check_sampling(request.sampling));
   if (request.prompt.empty()) return fail(Errc::BadRequest, "the prompt is empty");
   if (request.max_emitted_tokens == 0 || request.max_emitted_tokens < request.emitted.size()) {
@@ -263,15 +267,21 @@ Result<void> Scheduler::check_sizes(const PromptRequest& request, const Tenancy&
         fmt::format("the prompt has {} tokens, and the model's context holds {}; shorten it", known,
                     limits_.max_context));
   }
+  return check_blocks(request);
+}
+
+Result<void> Scheduler::check_blocks(const PromptRequest& request) const {
+  const std::uint32_t allowed = quota_of(request.tenant).max_blocks;
   const std::size_t most = std::min<std::size_t>(request.prompt.size() + request.max_emitted_tokens,
                                                  limits_.max_context);
   const std::uint32_t blocks =
       blocks_for(static_cast<std::uint32_t>(most)) + record_blocks_of(request);
-  if (blocks > tenancy.max_blocks) {
-    return fail(Errc::QuotaBlocks,
-                fmt::format("up to {} tokens need {} KV blocks, and tenant {} may hold {}; ask "
-                            "for fewer tokens",
-                            most, blocks, request.tenant.value, tenancy.max_blocks));
+  if (blocks > allowed) {
+    return fail(
+        Errc::QuotaBlocks,
+        fmt::format("up to {} tokens need {} KV blocks, and tenant {} may hold {} here; ask "
+                    "for fewer tokens",
+                    most, blocks, request.tenant.value, allowed));
   }
   return {};
 }
@@ -316,14 +326,6 @@ std::uint32_t Scheduler::waiting_count() const {
   std::size_t waiting = 0;
   for (const auto& [lease, tenancy] : tenancies_) waiting += tenancy.waiting.size();
   return static_cast<std::uint32_t>(waiting);
-}
-
-std::uint32_t Scheduler::running_of(const TenantId& tenant) const {
-  std::uint32_t running = 0;
-  for (const auto& [lease, tenancy] : tenancies_) {
-    if (tenancy.tenant == tenant) running += tenancy.running;
-  }
-  return running;
 }
 
 std::uint32_t Scheduler::blocks_held(const Sequence& sequence) {

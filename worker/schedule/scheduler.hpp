@@ -21,6 +21,7 @@
 #include <memory>
 #include <vector>
 
+#include "ipc/control/messages_worker.hpp"
 #include "worker/schedule/events.hpp"
 #include "worker/schedule/sequence.hpp"
 
@@ -61,12 +62,10 @@ struct GrowthRequest {
   std::uint32_t blocks = 0;
 };
 
-/// A lease as the scheduler knows it: its tenant, its quota, its blocks and its waiting requests.
+/// A lease as the scheduler knows it: its tenant, its blocks and its waiting requests.
 struct Tenancy {
   LeaseId lease;
   TenantId tenant;
-  std::uint32_t max_concurrent = 1;
-  std::uint32_t max_blocks = 0;
   BlockPool pool;
   std::deque<PromptRequest> waiting;
   std::uint32_t running = 0;
@@ -82,8 +81,11 @@ class Scheduler {
 
   /// Adds a lease. Preconditions: it is not known yet, and has no blocks or requests.
   void add_lease(Tenancy tenancy);
-  /// Sets the tenant's quota. Above it nothing is admitted; running requests go on.
-  void set_quota(LeaseId lease, std::uint32_t max_concurrent, std::uint32_t max_blocks);
+  /// Sets the quota of a tenant, over all its leases here. Without one nothing is admitted. Above
+  /// it nothing is admitted either; what runs goes on, within the quota that admitted it.
+  void set_quota(const wire::TenantQuota& quota);
+  /// The use of divided quotas, of tenants whose use changed since the last call.
+  std::vector<wire::TenantUsage> take_usage();
   void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
   /// The broker refused a GrowthRequest. At the next plan one running sequence that lacks a block
   /// ends; when no request of the lease runs, its first waiting request is rejected instead.
@@ -138,25 +140,39 @@ class Scheduler {
 
  private:
   Result<void> check(const PromptRequest& request) const;
-  Result<void> check_sizes(const PromptRequest& request, const Tenancy& tenancy) const;
+  Result<void> check_sizes(const PromptRequest& request) const;
+  Result<void> check_blocks(const PromptRequest& request) const;
   bool id_in_use(const RequestId& engine_request_id) const;
   void end_waiting(Tenancy& tenancy, const Completed& how);
   void complete_waiting(const PromptRequest& request, Completed how);
   void reject(const PromptRequest& request, Error reason);
   void admit_round_robin();
   bool admit_one(Tenancy& tenancy);
+  bool reject_too_large(Tenancy& tenancy);
   bool reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
   bool reserve_rows(Sequence& sequence, std::uint32_t n_rows);
   void request_growth(Tenancy& tenancy, std::uint32_t missing);
   void end_starved();
+  const wire::TenantQuota& quota_of(const TenantId& tenant) const;
   std::uint32_t running_of(const TenantId& tenant) const;
+  std::uint32_t held_by(const TenantId& tenant) const;
+  std::uint32_t limit_of(const Sequence& sequence) const;
   static std::uint32_t blocks_held(const Sequence& sequence);
   std::uint32_t free_stop_slot() const;
   std::uint32_t blocks_for(std::uint32_t n_positions) const;
   std::uint32_t record_blocks_of(const PromptRequest& request) const;
   Tenancy& tenancy_of(const Sequence& sequence);
 
+  /// Kept when its last lease ends, because a quota precedes its grant. Operators admit tenants, so
+  /// there are few.
+  struct Tenant {
+    wire::TenantQuota quota;
+    std::uint64_t admitted = 0;
+    wire::TenantUsage reported;
+  };
+
   SchedulerLimits limits_;
+  std::map<TenantId, Tenant> tenants_;
   std::map<LeaseId, Tenancy> tenancies_;
   std::vector<std::unique_ptr<Sequence>> running_;
   LeaseId last_admitted_;  // round robin continues after it

@@ -14,13 +14,6 @@ void Scheduler::add_lease(Tenancy tenancy) {
   expects(added, "a lease is added once");
 }
 
-void Scheduler::set_quota(LeaseId lease, std::uint32_t max_concurrent, std::uint32_t max_blocks) {
-  const auto found = tenancies_.find(lease);
-  if (found == tenancies_.end()) return;
-  found->second.max_concurrent = max_concurrent;
-  found->second.max_blocks = max_blocks;
-}
-
 void Scheduler::add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks) {
   expects(has_lease(lease), "an extent belongs to a known lease");
   tenancies_.at(lease).pool.add_extent(extent, blocks);

@@ -228,6 +228,7 @@ void World::restart(Duration grace) {
     record.sent_to_worker = true;
   });
   for (const auto& [id, record] : state.extents.records()) state.extents.mark_unavailable(id);
+  for (const auto& [id, tenant] : state.tenants.all()) state.tenants.find(id)->shares.clear();
   grants.clear();
   unmaps.clear();
 }

@@ -151,6 +151,7 @@ class World {
   void perform(const effect::Warn& effect);
   // Only recorded:
   void perform(const effect::ResumeWorker&) {}
+  void perform(const effect::SendQuota&) {}
   void perform(const effect::PunchExtents&) {}
   void perform(const effect::CloseRegion&) {}
   void perform(const effect::KillWorker&) {}

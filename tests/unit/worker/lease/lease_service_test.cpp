@@ -44,7 +44,6 @@ class Fixture {
   void grant(LeaseId lease) {
     const wire::LeaseGrant grant{.lease = lease,
                                  .tenant = TenantId{"t"},
-                                 .max_blocks = 8,
                                  .extent_size_bytes = 2u << 20,
                                  .extents = {ExtentId{1'000}}};
     std::vector<UniqueFd> fds;

@@ -13,10 +13,9 @@ class SchedulerFixture {
 
   LeaseId lease(std::uint32_t slot, std::uint32_t blocks, std::uint32_t max_concurrent = 8) {
     const LeaseId id{slot, 1};
-    scheduler.add_lease({.lease = id,
-                         .tenant = TenantId{"t" + std::to_string(slot)},
-                         .max_concurrent = max_concurrent,
-                         .max_blocks = 100});
+    const TenantId tenant{"t" + std::to_string(slot)};
+    scheduler.add_lease({.lease = id, .tenant = tenant});
+    scheduler.set_quota({.tenant = tenant, .max_concurrent = max_concurrent, .max_blocks = 100});
     grow(id, blocks);
     return id;
   }

@@ -78,8 +78,8 @@ TEST_CASE(
     "scheduler: submit refuses a request above the tenant's quota and takes one at its limit") {
   SchedulerFixture fixture;
   const LeaseId lease{1, 1};
-  fixture.scheduler.add_lease(
-      {.lease = lease, .tenant = TenantId{"t1"}, .max_concurrent = 1, .max_blocks = 3});
+  fixture.scheduler.add_lease({.lease = lease, .tenant = TenantId{"t1"}});
+  fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 1, .max_blocks = 3});
   REQUIRE(refused(fixture, fixture.request(lease, "r", 30, 3)) ==
           Errc::QuotaBlocks);  // 3 blocks and a record
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 29, 3)));

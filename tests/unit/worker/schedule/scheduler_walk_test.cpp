@@ -50,10 +50,10 @@ class Walk {
   void open(std::uint32_t slot) {
     const LeaseId lease{slot, ++generation_};
     max_concurrent_[lease] = 1 + static_cast<std::uint32_t>(random_.below(3));
-    fixture_.scheduler.add_lease({.lease = lease,
-                                  .tenant = TenantId{"t" + std::to_string(slot)},
-                                  .max_concurrent = max_concurrent_[lease],
-                                  .max_blocks = 12});
+    const TenantId tenant{"t" + std::to_string(slot)};
+    fixture_.scheduler.add_lease({.lease = lease, .tenant = tenant});
+    fixture_.scheduler.set_quota(
+        {.tenant = tenant, .max_concurrent = max_concurrent_[lease], .max_blocks = 12});
     fixture_.grow(lease, 4);
     leases_[slot] = lease;
   }

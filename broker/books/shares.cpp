@@ -1,0 +1,84 @@
+#include "broker/books/shares.hpp"
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+namespace leasehold {
+namespace {
+
+struct Target {
+  Share* share;
+  std::uint32_t wanted = 0;
+};
+
+/// The reachable workers, the longest without an admission first.
+std::vector<Target> in_turn(Shares& shares) {
+  std::vector<Target> order;
+  for (auto& [worker, share] : shares) {
+    if (share.reachable) order.push_back({&share});
+  }
+  std::ranges::stable_sort(order, {}, [](const Target& each) { return each.share->turn; });
+  return order;
+}
+
+void choose_targets(std::vector<Target>& order, std::uint32_t limit) {
+  std::uint32_t left = limit;
+  for (bool given = true; given && left > 0;) {
+    given = false;
+    for (Target& each : order) {
+      if (left == 0 || each.wanted >= each.share->demand) continue;
+      ++each.wanted;
+      --left;
+      given = true;
+    }
+  }
+  for (Target& each : order) {
+    const std::uint32_t unused = each.share->assigned - std::min(each.share->assigned, each.wanted);
+    const std::uint32_t kept = std::min(left, unused);
+    each.wanted += kept;
+    left -= kept;
+  }
+}
+
+/// A share may reach what the others leave free. What may run on a worker itself does not count
+/// against it: it runs there already, or a share was lowered and is raised again.
+void raise(std::span<const Target> order, const Shares& shares, std::uint32_t limit) {
+  std::uint64_t taken = 0;
+  for (const auto& [worker, share] : shares) taken += share.may_run;
+  for (const Target& each : order) {
+    Share& share = *each.share;
+    const std::uint64_t others = taken - share.may_run;
+    while (share.assigned < each.wanted && others + share.assigned < limit) ++share.assigned;
+    share.may_run = std::max(share.may_run, share.assigned);
+    taken = others + share.may_run;
+  }
+}
+
+}  // namespace
+
+void divide(Shares& shares, std::uint32_t limit) {
+  std::vector<Target> order = in_turn(shares);
+  choose_targets(order, limit);
+  if (shares.size() == 1 && order.size() == 1) order.front().wanted = limit;
+  for (const Target& each : order) {
+    each.share->assigned = std::min(each.share->assigned, each.wanted);
+  }
+  raise(order, shares, limit);
+}
+
+void enter_report(Shares& shares, AttachmentId worker, const wire::TenantUsage& usage) {
+  const auto found = shares.find(worker);
+  if (found == shares.end()) return;  // its leases ended meanwhile
+  Share& share = found->second;
+  share.demand = usage.running + usage.waiting;
+  if (usage.admitted > share.admitted) {
+    share.admitted = usage.admitted;
+    for (const auto& [id, other] : shares) share.turn = std::max(share.turn, other.turn + 1);
+  }
+  if (usage.revision == share.sent.revision) {
+    share.may_run = std::max(share.assigned, usage.running);
+  }
+}
+
+}  // namespace leasehold

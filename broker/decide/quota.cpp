@@ -1,0 +1,109 @@
+#include "broker/decide/quota.hpp"
+
+#include <algorithm>
+
+#include "broker/decide/deciders.hpp"
+#include "ipc/segment/gate_set.hpp"
+
+namespace leasehold {
+namespace {
+
+/// A resuming worker may run as many as any quota allows: the earlier broker set its share.
+constexpr std::uint32_t kUnknown = kMaxStepSequences;
+
+bool is_reachable(const Worker* worker) {
+  return worker != nullptr && worker->state == WorkerState::Ready && !worker->resuming;
+}
+
+/// One share per worker with live leases. Nothing begins under a lease that is not live, so its
+/// worker's share is free at once.
+void update_workers(const State& state, const LeaseIndex::Holdings& holdings, Shares& shares) {
+  std::erase_if(shares, [&](const auto& entry) {
+    const auto found = holdings.find(entry.first);
+    return found == holdings.end() || found->second.live == 0;
+  });
+  for (const auto& [id, holding] : holdings) {
+    if (holding.live == 0) continue;
+    const bool reachable = is_reachable(state.workers.find(id));
+    const auto [entry, added] = shares.try_emplace(id);
+    entry->second.reachable = reachable;
+    if (added && !reachable) entry->second.may_run = kUnknown;
+  }
+}
+
+/// The blocks that the tenant may hold on one worker. The broker charges blocks when it lends them,
+/// so growth needs no division; a quota lowered below the charge is divided in proportion to it.
+std::uint32_t blocks_on(const LeaseIndex::Holdings& holdings, AttachmentId worker,
+                        std::uint32_t max_blocks) {
+  std::uint64_t all = 0;
+  for (const auto& [id, holding] : holdings) all += holding.live_blocks;
+  const std::uint64_t here = holdings.at(worker).live_blocks;
+  const std::uint64_t allowed =
+      all > max_blocks ? here * max_blocks / all : max_blocks - (all - here);
+  return static_cast<std::uint32_t>(allowed);
+}
+
+bool is_same(const wire::TenantQuota& one, const wire::TenantQuota& other) {
+  return one.max_concurrent == other.max_concurrent && one.max_blocks == other.max_blocks &&
+         one.divided == other.divided;
+}
+
+void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& quotas) {
+  Tenant* tenant = decision.state.tenants.find(id);
+  if (tenant == nullptr) return;
+  const LeaseIndex::Holdings& holdings = decision.state.leases.index().of(id);
+  update_workers(decision.state, holdings, tenant->shares);
+  divide(tenant->shares, tenant->policy.max_concurrent);
+  for (auto& [worker, share] : tenant->shares) {
+    if (!share.reachable) continue;
+    wire::TenantQuota quota{.tenant = id,
+                            .max_concurrent = share.assigned,
+                            .max_blocks = blocks_on(holdings, worker, tenant->policy.max_blocks),
+                            .divided = tenant->shares.size() > 1};
+    if (share.sent.revision != 0 && is_same(quota, share.sent)) continue;
+    // Reports about a quota of an earlier broker never match a revision of this one.
+    tenant->last_revision =
+        std::max(tenant->last_revision + 1, static_cast<std::uint64_t>(decision.now.boottime_ns));
+    quota.revision = tenant->last_revision;
+    share.sent = quota;
+    quotas.emplace_back(effect::SendQuota{worker, std::move(quota)});
+  }
+}
+
+}  // namespace
+
+std::set<TenantId> tenants_touched(const Decision& decision) {
+  const State& state = decision.state;
+  const Touched& touched = decision.touched;
+  std::set<TenantId> tenants(touched.tenants.begin(), touched.tenants.end());
+  tenants.insert(touched.usage.begin(), touched.usage.end());
+  const auto add = [&](LeaseId id) {
+    const LeaseRecord* record = state.leases.in_slot(id.slot);
+    if (record != nullptr && !record->tenant.value.empty()) tenants.insert(record->tenant);
+  };
+  std::ranges::for_each(touched.leases, add);
+  for (const AttachmentId worker : touched.workers) {
+    std::ranges::for_each(state.leases.leases_on(worker), add);
+  }
+  return tenants;
+}
+
+void settle_quotas(Decision& decision, const std::set<TenantId>& tenants) {
+  std::vector<Effect> quotas;
+  for (const TenantId& tenant : tenants) settle_tenant(decision, tenant, quotas);
+  std::vector<Effect>& effects = decision.effects();
+  const auto first_grant = std::ranges::find_if(
+      effects, [](const Effect& each) { return std::holds_alternative<effect::SendGrant>(each); });
+  effects.insert(first_grant, std::make_move_iterator(quotas.begin()),
+                 std::make_move_iterator(quotas.end()));
+}
+
+void decide_event(Decision& decision, const UsageReported& reported) {
+  const Worker* worker = decision.state.workers.find_by_connection(reported.connection);
+  Tenant* tenant = decision.state.tenants.find(reported.usage.tenant);
+  if (worker == nullptr || tenant == nullptr) return;
+  enter_report(tenant->shares, worker->id, reported.usage);
+  decision.touched.usage.push_back(reported.usage.tenant);
+}
+
+}  // namespace leasehold

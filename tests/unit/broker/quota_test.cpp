@@ -1,0 +1,181 @@
+// Policies that change while leases are live, and their division among workers.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/broker/world.hpp"
+
+using namespace leasehold;
+
+namespace {
+
+constexpr ConnectionId kDividedSocket{11};
+
+struct QuotaWorld : ServingWorld {
+  void limit(std::uint32_t max_concurrent, std::uint32_t max_blocks = 1024) {
+    call(kOperator, wire::TenantAdmit{.tenant = {"a"},
+                                      .max_concurrent = max_concurrent,
+                                      .max_blocks = max_blocks,
+                                      .ttl_ms = 60'000});
+  }
+  LeaseId acquire_on(const std::string& worker_name) {
+    const CallId acquire =
+        call(kHolder, wire::LeaseAcquire{.tenant = {"a"}, .blocks = 8, .worker = worker_name});
+    return answer<wire::LeaseAcquired>(acquire).lease;
+  }
+  /// The quota that the worker heard last. Revision 0: none.
+  wire::TenantQuota quota_of(AttachmentId id) const {
+    wire::TenantQuota last;
+    for (const auto& sent : performed<effect::SendQuota>()) {
+      if (sent.worker == id) last = sent.quota;
+    }
+    return last;
+  }
+  void report(AttachmentId id, wire::TenantUsage usage) {
+    usage.tenant = {"a"};
+    usage.revision = quota_of(id).revision;
+    post(UsageReported{state.workers.find(id)->connection, usage});
+  }
+};
+
+/// A second worker; the tenant holds a lease on each.
+struct DividedWorld : QuotaWorld {
+  explicit DividedWorld(std::uint32_t max_concurrent) {
+    limit(max_concurrent);
+    first_lease = acquire_on("w0");
+    second_lease = acquire_on("w1");
+  }
+  AttachmentId second = attach_worker("w1", kDividedSocket);
+  LeaseId first_lease;
+  LeaseId second_lease;
+};
+
+}  // namespace
+
+TEST_CASE("policy: a worker hears the quota before the grant, and every change at once") {
+  QuotaWorld world;
+  world.limit(4);
+  world.forget_effects();
+  world.acquired("a");
+  const auto kind = [](const Effect& each) -> char {
+    if (std::holds_alternative<effect::SendQuota>(each)) return 'q';
+    return std::holds_alternative<effect::SendGrant>(each) ? 'g' : ' ';
+  };
+  std::string order;
+  for (const Effect& each : world.effects) order += kind(each);
+  std::erase(order, ' ');
+  CHECK(order == "qg");
+  CHECK(world.quota_of(world.worker).max_concurrent == 4);
+  CHECK_FALSE(world.quota_of(world.worker).divided);
+
+  world.limit(1, 8);
+  CHECK(world.quota_of(world.worker).max_concurrent == 1);
+  CHECK(world.quota_of(world.worker).max_blocks == 8);
+  world.limit(6);
+  CHECK(world.quota_of(world.worker).max_concurrent == 6);
+}
+
+TEST_CASE("policy: a worker that resumes hears the quota again") {
+  QuotaWorld world;
+  world.limit(4);
+  const LeaseId lease = world.acquired("a");
+  world.restart();
+  world.forget_effects();
+  world.limit(2);
+  CHECK(world.performed<effect::SendQuota>().empty());  // it cannot hear yet
+
+  world.call(kReturnSocket, wire::WorkerAttach{.worker = "w0", .resume = world.worker});
+  world.call(kReturnSocket,
+             wire::LeaseRedeliver{.lease = lease, .extents = world.record(lease).extents});
+  world.call(kReturnSocket,
+             wire::WorkerReady{.address = "/run/w0", .kv_block_size_bytes = kTestBlockBytes});
+  CHECK(world.quota_of(world.worker).max_concurrent == 2);
+}
+
+TEST_CASE("policy: a lowered max_blocks lets what runs grow, and admits nothing new") {
+  QuotaWorld world;
+  world.limit(4, 64);
+  const LeaseId lease = world.acquired("a");
+  world.limit(4, 8);
+
+  const CallId by_worker = world.call(kWorkerSocket, wire::LeaseGrow{.lease = lease});
+  CHECK(world.answer<wire::LeaseResized>(by_worker).blocks == 16);
+  const CallId by_holder = world.call(kHolder, wire::LeaseGrow{.lease = lease});
+  CHECK(world.refusal(by_holder) == Errc::QuotaBlocks);
+  CHECK(world.refusal(world.acquire("a")) == Errc::QuotaBlocks);
+  CHECK(world.quota_of(world.worker).max_blocks == 8);
+  CHECK(world.record(lease).is(LeaseState::Live));
+}
+
+TEST_CASE("policy: blocks of a quota lowered below the charge are divided in proportion") {
+  DividedWorld world(4);
+  world.call(kWorkerSocket, wire::LeaseGrow{.lease = world.first_lease, .extents = 2});
+  world.limit(4, 16);  // 24 blocks are charged on the first worker, 8 on the second
+  CHECK(world.quota_of(world.worker).max_blocks == 12);
+  CHECK(world.quota_of(world.second).max_blocks == 4);
+}
+
+TEST_CASE("policy: another worker gets a share only when the first has confirmed that it is free") {
+  DividedWorld world(4);
+  CHECK(world.quota_of(world.worker).divided);
+  world.report(world.worker, {.running = 3, .waiting = 2, .admitted = 3});
+  CHECK(world.quota_of(world.second).max_concurrent == 0);
+
+  world.report(world.second, {.waiting = 2});
+  CHECK(world.quota_of(world.worker).max_concurrent == 2);
+  CHECK(world.quota_of(world.second).max_concurrent == 0);  // the first may run 4
+
+  world.report(world.worker, {.running = 3, .waiting = 2, .admitted = 3});
+  CHECK(world.quota_of(world.second).max_concurrent == 1);
+  world.report(world.worker, {.running = 2, .waiting = 2, .admitted = 3});
+  CHECK(world.quota_of(world.second).max_concurrent == 2);
+}
+
+TEST_CASE("policy: a limit of one goes round between two workers with demand") {
+  DividedWorld world(1);
+  std::uint64_t admitted = 0;
+  world.report(world.worker, {.running = 1, .waiting = 5, .admitted = ++admitted});
+  for (int round = 1; round < 4; ++round) {
+    world.report(world.second, {.waiting = 5, .admitted = admitted - 1});
+    CHECK(world.quota_of(world.worker).max_concurrent == 0);
+    CHECK(world.quota_of(world.second).max_concurrent == 0);
+    world.report(world.worker, {.running = 0, .waiting = 5, .admitted = admitted});
+    CHECK(world.quota_of(world.second).max_concurrent == 1);
+
+    world.report(world.second, {.running = 1, .waiting = 4, .admitted = admitted});
+    CHECK(world.quota_of(world.second).max_concurrent == 0);
+    world.report(world.second, {.running = 0, .waiting = 4, .admitted = admitted});
+    CHECK(world.quota_of(world.worker).max_concurrent == 1);
+    world.report(world.worker, {.running = 1, .waiting = 4, .admitted = ++admitted});
+  }
+}
+
+TEST_CASE("policy: the share of a lost worker is free once its leases are revoked") {
+  DividedWorld world(2);
+  world.report(world.worker, {.running = 2, .admitted = 2});
+  world.report(world.second, {.waiting = 2});
+  CHECK(world.quota_of(world.second).max_concurrent == 0);
+
+  world.post(ConnectionClosed{kWorkerSocket});
+  CHECK(world.quota_of(world.second).max_concurrent == 2);
+  CHECK_FALSE(world.quota_of(world.second).divided);
+}
+
+TEST_CASE("policy: a share raises no other while its worker may still resume") {
+  DividedWorld world(2);
+  world.restart();
+  world.forget_effects();
+  const auto resume = [&world](ConnectionId socket, const char* name, AttachmentId id,
+                               LeaseId lease) {
+    world.call(socket, wire::WorkerAttach{.worker = name, .resume = id});
+    world.call(socket,
+               wire::LeaseRedeliver{.lease = lease, .extents = world.record(lease).extents});
+    world.call(socket,
+               wire::WorkerReady{.address = "/run/w", .kv_block_size_bytes = kTestBlockBytes});
+  };
+  resume(kReturnSocket, "w0", world.worker, world.first_lease);
+  world.report(world.worker, {.running = 1, .waiting = 3, .admitted = 9});
+  CHECK(world.quota_of(world.worker).max_concurrent == 0);  // what runs on the other is unknown
+
+  resume(ConnectionId{21}, "w1", world.second, world.second_lease);
+  world.report(world.second, {.running = 0});
+  CHECK(world.quota_of(world.worker).max_concurrent == 2);
+}

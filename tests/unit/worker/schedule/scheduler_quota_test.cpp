@@ -1,0 +1,137 @@
+// A tenant's quota, which an operator may change while its requests run.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/worker/schedule/scheduler_fixture.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+wire::TenantQuota quota(std::uint32_t max_concurrent, std::uint32_t max_blocks = 100) {
+  return {.tenant = {"t1"},
+          .revision = 7,
+          .max_concurrent = max_concurrent,
+          .max_blocks = max_blocks,
+          .divided = true};
+}
+
+void submit_all(SchedulerFixture& fixture, LeaseId lease,
+                std::initializer_list<std::uint32_t> tokens) {
+  int number = 0;
+  for (const std::uint32_t count : tokens) {
+    REQUIRE(
+        fixture.scheduler.submit(fixture.request(lease, "r" + std::to_string(++number), 4, count)));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("quota: a lowered max_concurrent admits nothing until fewer run, and ends nothing") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 40, 3);
+  submit_all(fixture, lease, {3, 5, 9, 2});
+  fixture.tick();
+  REQUIRE(fixture.scheduler.running_count() == 3);
+
+  fixture.scheduler.set_quota(quota(1));
+  std::vector<std::uint32_t> running;
+  for (int tick = 0; tick < 12; ++tick) {
+    for (const Completed& end : only<Completed>(fixture.tick())) {
+      REQUIRE(end.reason == CompletionReason::MaxTokensReached);
+    }
+    running.push_back(fixture.scheduler.running_count());
+  }
+  // r1, r2 and r3 end after their third, fifth and ninth token; only then does r4 run.
+  REQUIRE(running == std::vector<std::uint32_t>{3, 2, 2, 1, 1, 1, 1, 0, 1, 0, 0, 0});
+}
+
+TEST_CASE("quota: it counts the requests and blocks of all leases of the tenant") {
+  SchedulerFixture fixture;
+  const LeaseId one = fixture.lease(1, 20, 8);
+  const LeaseId other{9, 1};
+  fixture.scheduler.add_lease({.lease = other, .tenant = {"t1"}});
+  fixture.grow(other, 20);
+  PromptRequest second = fixture.request(one, "second", 4, 50);
+  second.lease = other;
+  REQUIRE(fixture.scheduler.submit(fixture.request(one, "first", 4, 50)));
+  REQUIRE(fixture.scheduler.submit(second));
+
+  fixture.scheduler.set_quota(quota(1));
+  fixture.tick();
+  REQUIRE(fixture.scheduler.running_count() == 1);
+
+  fixture.scheduler.set_quota(quota(2, 3));  // each holds 2 blocks: one of text, one record
+  fixture.tick();
+  REQUIRE(fixture.scheduler.running_count() == 1);
+
+  fixture.scheduler.set_quota(quota(2));
+  fixture.tick();
+  REQUIRE(fixture.scheduler.running_count() == 2);
+}
+
+TEST_CASE("quota: a request that runs grows past a lowered max_blocks, and none is admitted") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 20);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "running", 4, 60)));
+  fixture.tick();
+  fixture.scheduler.set_quota(quota(8, 2));
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "small", 4, 3)));
+
+  std::vector<Completed> ends;
+  for (int tick = 0; tick < 59; ++tick) {
+    REQUIRE(fixture.scheduler.running_count() == 1);
+    for (const Completed& end : only<Completed>(fixture.tick())) ends.push_back(end);
+  }
+  REQUIRE(ends.size() == 1);
+  REQUIRE(ends[0].reason == CompletionReason::MaxTokensReached);
+  REQUIRE(ends[0].emitted_tokens == 60);
+  fixture.tick();
+  REQUIRE(fixture.scheduler.running_count() == 1);  // "small"
+}
+
+TEST_CASE("quota: a waiting request that a lowered max_blocks can never hold is rejected") {
+  SchedulerFixture fixture({.max_batch_size = 1});
+  const LeaseId lease = fixture.lease(1, 20);
+  const LeaseId other = fixture.lease(2, 20);
+  REQUIRE(fixture.scheduler.submit(fixture.request(other, "other", 4, 2)));
+  fixture.tick();
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "large", 4, 60)));
+  fixture.scheduler.set_quota(quota(8, 2));
+
+  fixture.tick();
+  const auto rejected = only<AdmissionRejected>(fixture.tick());
+
+  REQUIRE(rejected.size() == 1);
+  REQUIRE(rejected[0].engine_request_id.value == "large");
+  REQUIRE(rejected[0].reason.code == Errc::QuotaBlocks);
+  REQUIRE_FALSE(fixture.scheduler.has_work());
+}
+
+TEST_CASE("quota: the use of a divided quota is reported once for each change") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 20);
+  REQUIRE(fixture.scheduler.take_usage().empty());  // the quota is not divided
+  fixture.scheduler.set_quota(quota(1));
+  submit_all(fixture, lease, {2, 9});
+  fixture.tick();
+
+  const auto usage = fixture.scheduler.take_usage();
+  REQUIRE(usage.size() == 1);
+  REQUIRE(usage[0].tenant == TenantId{"t1"});
+  REQUIRE(usage[0].revision == 7);
+  REQUIRE(usage[0].running == 1);
+  REQUIRE(usage[0].waiting == 1);
+  REQUIRE(usage[0].admitted == 1);
+  REQUIRE(fixture.scheduler.take_usage().empty());
+
+  fixture.tick();  // ends the first
+  REQUIRE(fixture.scheduler.take_usage().at(0).running == 0);
+  fixture.scheduler.set_quota(quota(0));
+  fixture.tick();
+  REQUIRE(fixture.scheduler.take_usage().empty());
+  auto later = quota(0);
+  later.revision = 8;
+  fixture.scheduler.set_quota(later);
+  REQUIRE(fixture.scheduler.take_usage().at(0).revision == 8);
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,81 @@
+// The part of Scheduler that knows what tenants may use and what they do use.
+#include <algorithm>
+
+#include "worker/schedule/scheduler.hpp"
+
+namespace leasehold {
+namespace {
+
+/// More waiting requests than a quota can allow say nothing more to the broker.
+constexpr std::uint32_t kMostReported = kMaxStepSequences;
+
+bool is_same(const wire::TenantUsage& one, const wire::TenantUsage& other) {
+  return one.revision == other.revision && one.running == other.running &&
+         one.waiting == other.waiting && one.admitted == other.admitted;
+}
+
+}  // namespace
+
+void Scheduler::set_quota(const wire::TenantQuota& quota) {
+  tenants_[quota.tenant].quota = quota;
+}
+
+std::vector<wire::TenantUsage> Scheduler::take_usage() {
+  std::vector<wire::TenantUsage> changed;
+  for (auto& [id, tenant] : tenants_) {
+    if (!tenant.quota.divided) continue;
+    wire::TenantUsage usage{.tenant = id,
+                            .revision = tenant.quota.revision,
+                            .running = running_of(id),
+                            .admitted = tenant.admitted};
+    std::size_t waiting = 0;
+    for (const auto& [lease, tenancy] : tenancies_) {
+      if (tenancy.tenant == id) waiting += tenancy.waiting.size();
+    }
+    usage.waiting = static_cast<std::uint32_t>(std::min<std::size_t>(waiting, kMostReported));
+    if (is_same(usage, tenant.reported)) continue;
+    tenant.reported = usage;
+    changed.push_back(std::move(usage));
+  }
+  return changed;
+}
+
+/// A request that the quota can no longer hold does not wait for blocks that never come. While the
+/// tenant runs others here, the quota of this worker may still grow.
+bool Scheduler::reject_too_large(Tenancy& tenancy) {
+  const auto fits = check_blocks(tenancy.waiting.front());
+  if (fits || running_of(tenancy.tenant) > 0) return false;
+  rejected_.push_back({tenancy.waiting.front().engine_request_id, fits.error()});
+  tenancy.waiting.pop_front();
+  return true;
+}
+
+const wire::TenantQuota& Scheduler::quota_of(const TenantId& tenant) const {
+  static const wire::TenantQuota kNothing;
+  const auto found = tenants_.find(tenant);
+  return found == tenants_.end() ? kNothing : found->second.quota;
+}
+
+std::uint32_t Scheduler::running_of(const TenantId& tenant) const {
+  std::uint32_t running = 0;
+  for (const auto& [lease, tenancy] : tenancies_) {
+    if (tenancy.tenant == tenant) running += tenancy.running;
+  }
+  return running;
+}
+
+/// The blocks that the tenant may hold here so that this sequence goes on: a quota lowered after
+/// its admission does not end it.
+std::uint32_t Scheduler::limit_of(const Sequence& sequence) const {
+  return std::max(sequence.block_limit, quota_of(sequence.request.tenant).max_blocks);
+}
+
+std::uint32_t Scheduler::held_by(const TenantId& tenant) const {
+  std::uint32_t held = 0;
+  for (const auto& [lease, tenancy] : tenancies_) {
+    if (tenancy.tenant == tenant) held += tenancy.pool.held_blocks();
+  }
+  return held;
+}
+
+}  // namespace leasehold
