@@ -17,6 +17,7 @@ struct Apply {
   void operator()(const ShapeRow& row) const { image.extent_size_bytes = row.extent_size_bytes; }
   void operator()(const BootRow& row) const { image.boot_id = row.boot_id; }
   void operator()(const OperatorActionRow&) const {}  // not part of the state
+  void operator()(const TenantGone& row) const { image.tenants.erase(row.id); }
   void operator()(const WorkerGone& row) const { image.workers.erase(row.id); }
   void operator()(const LeaseGone& row) const { image.leases.erase(row.id); }
   void operator()(const ExtentGone& row) const { image.extents.erase(row.id); }

@@ -22,7 +22,7 @@
 namespace leasehold::journal {
 
 struct TenantRow {
-  wire::TenantAdmit policy;  ///< Without `request_id`.
+  wire::TenantPolicy policy;
   bool draining = false;
 };
 
@@ -142,6 +142,9 @@ struct WorkerGone {
 struct LeaseGone {
   LeaseId id;
 };
+struct TenantGone {
+  TenantId id;
+};
 struct ExtentGone {
   ExtentId id;
 };
@@ -150,7 +153,8 @@ struct RegionGone {
 };
 
 using Row = std::variant<TenantRow, WorkerRow, LeaseRow, ExtentRow, RegionRow, Reserved, ShapeRow,
-                         OperatorActionRow, BootRow, WorkerGone, LeaseGone, ExtentGone, RegionGone>;
+                         OperatorActionRow, BootRow, TenantGone, WorkerGone, LeaseGone, ExtentGone,
+                         RegionGone>;
 
 /// Everything in a journal that a broker starts from.
 struct Image {

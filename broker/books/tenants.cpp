@@ -14,7 +14,7 @@ Result<void> check_range(const char* field, std::int64_t value, std::int64_t low
               fmt::format("{} is {}; it must be {} to {}", field, value, low, high));
 }
 
-Result<void> check_policy(const wire::TenantAdmit& policy) {
+Result<void> check_policy(const wire::TenantPolicy& policy) {
   TRY(check_range("max_concurrent", policy.max_concurrent, 1, 64));
   TRY(check_range("max_blocks", policy.max_blocks, 1, 1 << 20));
   TRY(check_range("weight", policy.weight, 1, 1000));
@@ -23,14 +23,14 @@ Result<void> check_policy(const wire::TenantAdmit& policy) {
   return check_range("ttl_ms", policy.ttl_ms, 100, 86'400'000);
 }
 
-Rate rebind_rate(const wire::TenantAdmit& policy) {
+Rate rebind_rate(const wire::TenantPolicy& policy) {
   return {.per_second = policy.rebinds_per_minute / 60.0,
           .burst = static_cast<double>(policy.rebind_burst)};
 }
 
 }  // namespace
 
-Result<void> Tenants::admit(const wire::TenantAdmit& policy, TimePoint now) {
+Result<void> Tenants::admit(const wire::TenantPolicy& policy, TimePoint now) {
   auto checked = check_policy(policy);
   if (!checked) return checked;
   const Rate rate = rebind_rate(policy);
@@ -82,6 +82,21 @@ Result<const Tenant*> Tenants::find_for(const TenantId& tenant, std::uint32_t ui
                             *found->policy.uid, uid));
   }
   return found;
+}
+
+wire::TenantPolicy with_changes(const Tenant* tenant, const wire::TenantAdmit& changes) {
+  wire::TenantPolicy policy = tenant == nullptr ? wire::TenantPolicy{} : tenant->policy;
+  policy.tenant = changes.tenant;
+  policy.max_concurrent = changes.max_concurrent.value_or(policy.max_concurrent);
+  policy.max_blocks = changes.max_blocks.value_or(policy.max_blocks);
+  policy.weight = changes.weight.value_or(policy.weight);
+  policy.tier = changes.tier.value_or(policy.tier);
+  policy.ttl_ms = changes.ttl_ms.value_or(policy.ttl_ms);
+  policy.rebinds_per_minute = changes.rebinds_per_minute.value_or(policy.rebinds_per_minute);
+  policy.rebind_burst = changes.rebind_burst.value_or(policy.rebind_burst);
+  if (changes.max_lifetime_ms) policy.max_lifetime_ms = changes.max_lifetime_ms;
+  if (changes.uid) policy.uid = changes.uid;
+  return policy;
 }
 
 Result<BlockAllowance> allow_blocks(const BlockDemand& demand) {

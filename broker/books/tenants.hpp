@@ -15,7 +15,7 @@
 namespace leasehold {
 
 struct Tenant {
-  wire::TenantAdmit policy;
+  wire::TenantPolicy policy;
   RebindLimiter rebinds;            ///< Not journaled: a restarted broker starts with a full burst.
   bool draining = false;            ///< It gets no new lease.
   Shares shares;                    ///< Of max_concurrent; on workers with live leases.
@@ -26,7 +26,9 @@ class Tenants {
  public:
   /// Creates or changes a tenant. A quota lowered below current use revokes nothing; it refuses new
   /// blocks until the use is below it. Errors: BadRequest naming the value out of range.
-  Result<void> admit(const wire::TenantAdmit& policy, TimePoint now);
+  Result<void> admit(const wire::TenantPolicy& policy, TimePoint now);
+  /// Precondition: none of its leases is Live.
+  void remove(const TenantId& tenant) { tenants_.erase(tenant); }
   /// False when there is no such tenant.
   bool set_draining(const TenantId& tenant, bool draining);
 
@@ -46,6 +48,9 @@ class Tenants {
  private:
   std::map<TenantId, Tenant> tenants_;
 };
+
+/// The policy with the given limits changed. Null: a new tenant's, from the defaults.
+wire::TenantPolicy with_changes(const Tenant* tenant, const wire::TenantAdmit& changes);
 
 /// The blocks that an acquire requests, and the limits.
 struct BlockDemand {

@@ -1,16 +1,19 @@
-// `brokerctl tenants admit`: creates or changes a tenant's policy.
+// `brokerctl tenants admit` creates a tenant or changes its policy; `tenants remove` forgets it.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "broker/decide/deciders.hpp"
+#include "broker/decide/named_leases.hpp"
 #include "broker/decide/record.hpp"
+#include "broker/decide/revoke.hpp"
 
 namespace leasehold {
 
 namespace {
 
 /// Requests that run may grow within the quota that admitted them.
-void keep_earlier_quota(State& state, const TenantId& tenant) {
-  const std::uint32_t quota = state.tenants.find(tenant)->policy.max_blocks;
+void keep_earlier_quota(State& state, const TenantId& tenant, std::uint32_t quota) {
   for (const LeaseId id : state.leases.open_leases()) {
     LeaseRecord& record = state.leases.at(id);
     if (record.tenant != tenant) continue;
@@ -21,13 +24,35 @@ void keep_earlier_quota(State& state, const TenantId& tenant) {
 }  // namespace
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit) {
-  if (decision.state.tenants.find(admit.tenant)) keep_earlier_quota(decision.state, admit.tenant);
-  TRY(decision.state.tenants.admit(admit, decision.now));
+  Tenants& tenants = decision.state.tenants;
+  const Tenant* known = tenants.find(admit.tenant);
+  const std::uint32_t earlier = known == nullptr ? 0 : known->policy.max_blocks;
+  TRY(tenants.admit(with_changes(known, admit), decision.now));
+  keep_earlier_quota(decision.state, admit.tenant, earlier);
   decision.touched.tenants.push_back(admit.tenant);
   decision.touched.durable = true;
   record_operator_action(
       decision, {.uid = caller.uid, .action = "admit", .object = "tenant:" + admit.tenant.value});
   decision.add(effect::ReplyWhenJournaled{caller.call, Answer{}});
+  return std::nullopt;
+}
+
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantRemove& remove) {
+  std::vector<LeaseId> leases = TRY(leases_named(decision.state, std::nullopt, remove.tenant));
+  if (!leases.empty() && !remove.revoke) {
+    return fail(Errc::IllegalTransition,
+                fmt::format("tenant {} has {} live leases; wait for them to end, or repeat with "
+                            "--revoke to revoke them",
+                            remove.tenant.value, leases.size()));
+  }
+  revoke_leases(decision, leases, RevokeReason::PolicyChanged);
+  decision.state.tenants.remove(remove.tenant);
+  decision.touched.tenants.push_back(remove.tenant);
+  decision.touched.durable = true;
+  record_operator_action(
+      decision, {.uid = caller.uid, .action = "remove", .object = "tenant:" + remove.tenant.value});
+  decision.add(effect::ReplyWhenJournaled{
+      caller.call, Answer{wire::LeasesTouched{.leases = std::move(leases)}}});
   return std::nullopt;
 }
 

@@ -18,6 +18,7 @@ void decide_event(Decision& decision, const PingAnswered& answered);
 
 // decide/admit.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit);
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantRemove& remove);
 void decide_event(Decision& decision, const JournalWritten& written);
 
 // decide/quota.cpp

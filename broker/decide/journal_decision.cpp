@@ -107,8 +107,10 @@ class RowCollector {
       batch_.rows.push_back(journal::ShapeRow{state_.extents.extent_size_bytes()});
     }
     for (const TenantId& id : touched.tenants) {
-      const Tenant& tenant = *state_.tenants.find(id);
-      batch_.rows.push_back(journal::TenantRow{tenant.policy, tenant.draining});
+      const Tenant* tenant = state_.tenants.find(id);
+      if (tenant != nullptr)
+        batch_.rows.push_back(journal::TenantRow{tenant->policy, tenant->draining});
+      if (tenant == nullptr) batch_.rows.push_back(journal::TenantGone{id});
     }
     for (const AttachmentId id : without_duplicates(touched.workers)) add(id);
     for (const LeaseId id : without_duplicates(touched.leases)) {

@@ -48,14 +48,13 @@ Result<void> load_tenants(Database& database, Image& image) {
     bool draining = false;
     rows.read(name, policy, draining);
     const auto json = wire::Json::parse(policy, nullptr, false);
-    auto read = wire::TenantAdmit::from_json(json);
+    auto read = wire::TenantPolicy::from_json(json);
     if (!read || read->tenant.value != name) {
       return fail(Errc::FileCorrupt,
                   fmt::format("the journal's policy of tenant {} is damaged; move the journal away "
                               "to start without it",
                               name));
     }
-    read->request_id = RequestId{};
     image.tenants[{name}] = {*std::move(read), draining};
   }
   return {};

@@ -39,6 +39,7 @@ Result<RowWriter> RowWriter::create(Database& database) {
   to.extent = TRY(database.prepare(kPutExtent));
   to.region = TRY(database.prepare(kPutRegion));
   to.operator_action = TRY(database.prepare(kPutOperatorAction));
+  to.tenant_gone = TRY(database.prepare("DELETE FROM tenant WHERE tenant=?"));
   to.worker_gone = TRY(database.prepare("DELETE FROM worker WHERE attachment=?"));
   to.lease_gone = TRY(database.prepare("DELETE FROM lease WHERE slot=? AND generation=?"));
   to.extent_gone = TRY(database.prepare("DELETE FROM extent WHERE extent=?"));
@@ -51,9 +52,7 @@ Result<void> RowWriter::write(const Row& row) {
 }
 
 Result<void> RowWriter::put(const TenantRow& row) {
-  wire::TenantAdmit policy = row.policy;
-  policy.request_id = {"journal"};  // required by the message, unused in a policy
-  return to_.tenant.run(row.policy.tenant.value, policy.to_json().dump(),
+  return to_.tenant.run(row.policy.tenant.value, row.policy.to_json().dump(),
                         static_cast<int>(row.draining));
 }
 

@@ -24,6 +24,7 @@ class RowWriter {
     Statement extent;
     Statement region;
     Statement operator_action;
+    Statement tenant_gone;
     Statement worker_gone;
     Statement lease_gone;
     Statement extent_gone;
@@ -40,6 +41,7 @@ class RowWriter {
   Result<void> put(const ShapeRow& row);
   Result<void> put(const OperatorActionRow& row);
   Result<void> put(const BootRow& row);
+  Result<void> put(const TenantGone& row) { return to_.tenant_gone.run(row.id.value); }
   Result<void> put(const WorkerGone& row) { return to_.worker_gone.run(row.id); }
   Result<void> put(const LeaseGone& row) {
     return to_.lease_gone.run(row.id.slot, row.id.generation);

@@ -183,6 +183,7 @@ Result<void> SqliteJournal::write_rows(const Batch& batch) {
 
 struct SqliteJournal::KeyOf {
   RowKey operator()(const TenantRow& row) const { return {0, row.policy.tenant.value, 0, 0}; }
+  RowKey operator()(const TenantGone& row) const { return {0, row.id.value, 0, 0}; }
   RowKey operator()(const WorkerRow& row) const { return {1, "", row.id.value, 0}; }
   RowKey operator()(const WorkerGone& row) const { return {1, "", row.id.value, 0}; }
   RowKey operator()(const LeaseRow& row) const { return {2, "", row.id.slot, row.id.generation}; }

@@ -73,6 +73,7 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
   };
   static const std::map<std::string, Row, std::less<>> kRows = {
       {"tenant.admit", {Role::Operator, &Dispatch::post_call<wire::TenantAdmit>}},
+      {"tenant.remove", {Role::Operator, &Dispatch::post_call<wire::TenantRemove>}},
       {"lease.revoke", {Role::Operator, &Dispatch::post_call<wire::LeaseRevoke>}},
       {"lease.drain", {Role::Operator, &Dispatch::post_call<wire::LeaseDrain>}},
       {"lease.undrain", {Role::Operator, &Dispatch::post_call<wire::LeaseUndrain>}},

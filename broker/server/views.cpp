@@ -193,7 +193,6 @@ std::vector<wire::TenantView> tenant_views(const State& state, const std::option
   auto next = after ? tenants.upper_bound(*after) : tenants.begin();
   for (; next != tenants.end() && views.size() < limit; ++next) {
     wire::TenantView& view = views.emplace_back(wire::TenantView{.policy = next->second.policy});
-    view.policy.request_id = RequestId{};
     view.draining = next->second.draining;
     const auto holds = held.find(next->first);
     if (holds == held.end()) continue;

@@ -32,6 +32,16 @@ void describe(Is<TenantAdmit> auto& m, auto& fields) {
   fields.field("request_id", m.request_id);
 }
 
+void describe(Is<TenantPolicy> auto& m, auto& fields) {
+  kTenantPolicy(m, fields);
+}
+
+void describe(Is<TenantRemove> auto& m, auto& fields) {
+  fields.field("tenant", m.tenant);
+  fields.field("revoke", m.revoke);
+  fields.field("request_id", m.request_id);
+}
+
 static void describe_target(auto& m, auto& fields) {
   fields.field("lease", m.lease);
   fields.field("tenant", m.tenant);
@@ -117,6 +127,8 @@ static Result<void> validate(const QuarantineList& m) {
 
 template struct Message<Empty>;
 template struct Message<TenantAdmit>;
+template struct Message<TenantPolicy>;
+template struct Message<TenantRemove>;
 template struct Message<LeaseRevoke>;
 template struct Message<LeaseDrain>;
 template struct Message<LeaseUndrain>;

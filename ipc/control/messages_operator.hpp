@@ -13,9 +13,8 @@
 
 namespace leasehold::wire {
 
-/// `tenant.admit`: creates or changes a tenant. Reply: Empty.
-struct TenantAdmit : Message<TenantAdmit> {
-  static constexpr std::string_view kMethod = "tenant.admit";
+/// What a tenant may use. `tenant.list` returns it, and the journal keeps it.
+struct TenantPolicy : Message<TenantPolicy> {
   TenantId tenant;
   std::uint32_t max_concurrent = 1;  ///< Requests that run at once; 1 … 64.
   std::uint32_t max_blocks = 1024;   ///< KV blocks over all leases of the tenant; 1 … 2^20.
@@ -28,6 +27,33 @@ struct TenantAdmit : Message<TenantAdmit> {
   std::uint32_t rebinds_per_minute = 600;
   std::uint32_t rebind_burst = 256;  ///< And at once; 1 … 2^20.
   std::optional<std::uint32_t> uid;  ///< The only user that may act for it; empty means any user.
+};
+
+/// `tenant.admit`: creates a tenant, or changes it. The ranges are those of TenantPolicy. A missing
+/// limit keeps its value, and has the default of TenantPolicy for a new tenant. Workers hear the
+/// change at once. Reply: Empty.
+struct TenantAdmit : Message<TenantAdmit> {
+  static constexpr std::string_view kMethod = "tenant.admit";
+  TenantId tenant;
+  std::optional<std::uint32_t> max_concurrent;
+  std::optional<std::uint32_t> max_blocks;
+  std::optional<std::uint32_t> weight;
+  std::optional<Tier> tier;
+  std::optional<std::int64_t> ttl_ms;
+  std::optional<std::int64_t> max_lifetime_ms;
+  std::optional<std::uint32_t> rebinds_per_minute;
+  std::optional<std::uint32_t> rebind_burst;
+  std::optional<std::uint32_t> uid;
+  RequestId request_id;
+};
+
+/// `tenant.remove`: forgets a tenant; later calls for it get UnknownTenant. Its live leases are
+/// revoked with `policy_changed` if `revoke` is set. Reply: LeasesTouched. Errors: UnknownTenant,
+/// IllegalTransition (it has live leases, and `revoke` is not set).
+struct TenantRemove : Message<TenantRemove> {
+  static constexpr std::string_view kMethod = "tenant.remove";
+  TenantId tenant;
+  bool revoke = false;
   RequestId request_id;
 };
 

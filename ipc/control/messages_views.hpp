@@ -87,7 +87,7 @@ struct WorkerView : Message<WorkerView> {
 };
 
 struct TenantView : Message<TenantView> {
-  TenantAdmit policy;  ///< Without the `request_id`.
+  TenantPolicy policy;
   std::uint32_t leases_live = 0;
   std::uint32_t blocks_held = 0;
   bool draining = false;  ///< It gets no new lease.

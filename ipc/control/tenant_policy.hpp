@@ -1,4 +1,4 @@
-/// The fields of a tenant's policy, which `tenant.admit` sends and `tenant.list` returns.
+/// The fields that TenantPolicy and TenantAdmit share.
 #pragma once
 
 #include "ipc/control/message_limits.hpp"
@@ -6,7 +6,6 @@
 
 namespace leasehold::wire {
 
-/// All fields of TenantAdmit except the request id.
 inline constexpr auto kTenantPolicy = [](auto& m, auto& fields) {
   fields.field("tenant", m.tenant);
   fields.field("max_concurrent", m.max_concurrent, kConcurrent);

@@ -17,22 +17,18 @@ namespace {
 /// What CLI11 stores; `parse_verb` turns the values of the chosen command into a Verb.
 struct OptionValues {
   std::string socket, output = "table", request_id;
-  std::string lease, tenant, part, worker, state, tier = "standard", memory, reason;
+  std::string lease, tenant, part, worker, state, tier, memory, reason;
   std::uint64_t after = 0;
   wire::TenantAdmit admit;
-  std::uint32_t uid = 0;
-  std::int64_t max_lifetime_ms = 0;
   ListEvents events;
   ListOperatorActions actions;
   std::int64_t grace_ms = 30'000, timeout_ms = 30'000;
-  bool wait = false;
+  bool wait = false, remove_revokes = false;
 };
 
 struct CommandLine {
   CLI::App app{"Query and control a Leasehold broker", "brokerctl"};
   OptionValues values;
-  CLI::Option* uid = nullptr;
-  CLI::Option* max_lifetime = nullptr;
   CLI::Option* watch_after = nullptr;
 };
 
@@ -82,36 +78,51 @@ void add_lists(CommandLine& line) {
 void add_tenants(CommandLine& line) {
   OptionValues& values = line.values;
   CLI::App* tenants = add_noun(line, "tenants", "Tenants with limits and usage");
-  auto* admit = add_verb_of(tenants, "admit", "Create a tenant, or change its limits");
+  auto* admit = add_verb_of(tenants, "admit",
+                            "Create a tenant, or change the given limits of an existing one; "
+                            "workers hear it at once, and no running request ends");
   admit->add_option("tenant", values.tenant, "Name of the tenant")->required();
   admit
       ->add_option("--max-concurrent", values.admit.max_concurrent,
-                   "Requests that may run at the same time")
+                   "Requests that run at once, over all workers; new tenant: 1")
       ->check(CLI::Range(1, 64));
-  admit->add_option("--max-blocks", values.admit.max_blocks, "KV blocks over all leases")
+  admit
+      ->add_option("--max-blocks", values.admit.max_blocks,
+                   "KV blocks over all leases; new tenant: 1024")
       ->check(CLI::Range(1, 1 << 20));
   admit
       ->add_option("--weight", values.admit.weight,
-                   "Share of the worker's time; stored, not used yet")
+                   "Share of the worker's time; stored, not used yet; new tenant: 1")
       ->check(CLI::Range(1, 1000));
-  admit->add_option("--tier", values.tier, "Tier under memory pressure; stored, not used yet")
+  admit
+      ->add_option("--tier", values.tier,
+                   "Tier under memory pressure; stored, not used yet; new tenant: standard")
       ->check(CLI::IsMember({"guaranteed", "standard", "scavenger"}));
-  admit->add_option("--ttl-ms", values.admit.ttl_ms, "Lifetime of a lease without renewal")
+  admit
+      ->add_option("--ttl-ms", values.admit.ttl_ms,
+                   "Lifetime of a lease without renewal; new tenant: 10000")
       ->check(CLI::Range(100, 86'400'000));
-  line.max_lifetime = admit->add_option("--max-lifetime-ms", values.max_lifetime_ms,
-                                        "Longest lifetime with renewals; default: no limit");
-  line.max_lifetime->check(CLI::Range(std::int64_t{100}, std::int64_t{1'000'000'000'000}));
+  admit
+      ->add_option("--max-lifetime-ms", values.admit.max_lifetime_ms,
+                   "Longest lifetime with renewals, of later leases; new tenant: no limit")
+      ->check(CLI::Range(std::int64_t{100}, std::int64_t{1'000'000'000'000}));
   admit
       ->add_option("--rebinds-per-minute", values.admit.rebinds_per_minute,
-                   "Revoked leases that may be replaced per minute")
+                   "Revoked leases that may be replaced per minute; new tenant: 600")
       ->check(CLI::Range(1, 6'000'000));
   admit
       ->add_option("--rebind-burst", values.admit.rebind_burst,
-                   "Revoked leases that may be replaced at once")
+                   "Revoked leases that may be replaced at once; new tenant: 256")
       ->check(CLI::Range(1, 1 << 20));
-  line.uid =
-      admit->add_option("--uid", values.uid, "User id that may act for the tenant; default: any");
+  admit->add_option("--uid", values.admit.uid,
+                    "User id that may act for the tenant; new tenant: any");
   add_request_id(admit, values);
+  auto* remove = add_verb_of(tenants, "remove",
+                             "Forget a tenant: later calls for it get UnknownTenant; refused while "
+                             "it has live leases");
+  remove->add_option("tenant", values.tenant, "Name of the tenant")->required();
+  remove->add_flag("--revoke", values.remove_revokes, "Revoke its live leases (policy_changed)");
+  add_request_id(remove, values);
 }
 
 void add_quarantine(CommandLine& line) {
@@ -256,16 +267,21 @@ Result<ListLeases> parse_leases(const OptionValues& values) {
   return list;
 }
 
-Result<wire::TenantAdmit> parse_admit(const CommandLine& line) {
-  wire::TenantAdmit admit = line.values.admit;
-  admit.tenant = TRY(TenantId::parse(line.values.tenant));
+Result<wire::TenantAdmit> parse_admit(const OptionValues& values) {
+  wire::TenantAdmit admit = values.admit;
+  admit.tenant = TRY(TenantId::parse(values.tenant));
   for (const auto tier : {wire::Tier::Guaranteed, wire::Tier::Standard, wire::Tier::Scavenger}) {
-    if (wire::name(tier) == line.values.tier) admit.tier = tier;
+    if (wire::name(tier) == values.tier) admit.tier = tier;
   }
-  if (line.uid->count() > 0) admit.uid = line.values.uid;
-  if (line.max_lifetime->count() > 0) admit.max_lifetime_ms = line.values.max_lifetime_ms;
-  admit.request_id = TRY(request_id(line.values));
+  admit.request_id = TRY(request_id(values));
   return admit;
+}
+
+Result<wire::TenantRemove> parse_remove(const OptionValues& values) {
+  wire::TenantRemove remove{.revoke = values.remove_revokes};
+  remove.tenant = TRY(TenantId::parse(values.tenant));
+  remove.request_id = TRY(request_id(values));
+  return remove;
 }
 
 /// Accepts "extent:5" and "region:3"; a bare number is an extent.
@@ -303,7 +319,8 @@ Result<Verb> parse_verb(const CommandLine& line) {
   const std::string verb = verbs.empty() ? "list" : verbs.front()->get_name();
   const std::string name = command->get_name();
   const OptionValues& values = line.values;
-  if (verb == "admit") return TRY(parse_admit(line));
+  if (verb == "admit") return TRY(parse_admit(values));
+  if (verb == "remove") return TRY(parse_remove(values));
   if (verb == "release") return TRY(parse_quarantine_release(values));
   if (name == "status") return Show::Status;
   if (name == "leases") return TRY(parse_leases(values));

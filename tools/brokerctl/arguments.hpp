@@ -48,7 +48,8 @@ struct Drain {
 };
 
 using Verb = std::variant<Show, ListLeases, ListOperatorActions, ListEvents, ShowTimeline, Revoke,
-                          Drain, wire::LeaseUndrain, wire::TenantAdmit, wire::QuarantineRelease>;
+                          Drain, wire::LeaseUndrain, wire::TenantAdmit, wire::TenantRemove,
+                          wire::QuarantineRelease>;
 
 enum class Output { Table, Json };
 

@@ -106,6 +106,10 @@ class Runner {
     print(reply, {.columns = {{"TENANT"}}, .rows = {{admit.tenant.value}}});
     return {};
   }
+  Result<void> operator()(const wire::TenantRemove& remove) {
+    const Json reply = TRY(dependencies_.call(wire::TenantRemove::kMethod, remove.to_json()));
+    return print_touched(reply, TRY(client::parse_message<wire::LeasesTouched>(reply)));
+  }
 
  private:
   Result<void> show_workers() {

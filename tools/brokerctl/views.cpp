@@ -97,7 +97,7 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
                                {"BLOCKS HELD", true},
                                {"DRAIN"}}};
   for (const wire::TenantView& view : tenants) {
-    const wire::TenantAdmit& policy = view.policy;
+    const wire::TenantPolicy& policy = view.policy;
     table.rows.push_back(
         {policy.tenant.value, number(policy.max_concurrent), number(policy.max_blocks),
          number(policy.weight), std::string(wire::name(policy.tier)),

@@ -179,3 +179,46 @@ TEST_CASE("policy: a share raises no other while its worker may still resume") {
   world.report(world.second, {.running = 0});
   CHECK(world.quota_of(world.worker).max_concurrent == 2);
 }
+
+TEST_CASE("admit: an existing tenant keeps the limits that are not given") {
+  ServingWorld world;
+  world.call(kOperator, wire::TenantAdmit{.tenant = {"a"},
+                                          .max_concurrent = 4,
+                                          .tier = wire::Tier::Guaranteed,
+                                          .ttl_ms = 500,
+                                          .max_lifetime_ms = 60'000,
+                                          .uid = 9});
+  world.call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .weight = 7});
+
+  const wire::TenantPolicy& policy = world.journal.tenants.at({"a"}).policy;
+  CHECK(policy.max_concurrent == 4);
+  CHECK(policy.max_blocks == 1024);
+  CHECK(policy.weight == 7);
+  CHECK(policy.tier == wire::Tier::Guaranteed);
+  CHECK(policy.ttl_ms == 500);
+  CHECK(policy.max_lifetime_ms == 60'000);
+  CHECK(policy.uid == 9u);
+}
+
+TEST_CASE("remove: a tenant with live leases stays, unless they are to be revoked") {
+  LeasedWorld world;
+  CHECK(world.refusal(world.call(kOperator, wire::TenantRemove{.tenant = {"a"}})) ==
+        Errc::IllegalTransition);
+  CHECK(world.record(world.lease).is(LeaseState::Live));
+  CHECK(world.refusal(world.call(kOperator, wire::TenantRemove{.tenant = {"nobody"}})) ==
+        Errc::UnknownTenant);
+
+  const CallId removed = world.call(kOperator, wire::TenantRemove{.tenant = {"a"}, .revoke = true});
+  CHECK(world.answer<wire::LeasesTouched>(removed).leases == std::vector{world.lease});
+  CHECK(reason_of(world.record(world.lease).lease) == RevokeReason::PolicyChanged);
+  CHECK(world.refusal(world.acquire("a")) == Errc::UnknownTenant);
+  CHECK(world.state.extents.records().empty());  // its memory is back
+}
+
+TEST_CASE("remove: a removed tenant stays removed after a broker restart") {
+  LeasedWorld world;
+  world.call(kOperator, wire::TenantRemove{.tenant = {"a"}, .revoke = true});
+  World next(world, {});
+  next.attach_worker("w1", ConnectionId{31});
+  CHECK(next.refusal(next.acquire("a")) == Errc::UnknownTenant);
+}

@@ -11,6 +11,7 @@ std::string fingerprint(const Message& message) {
   return std::string(Message::kMethod) + message.to_json().dump();
 }
 template std::string fingerprint(const wire::TenantAdmit&);
+template std::string fingerprint(const wire::TenantRemove&);
 template std::string fingerprint(const wire::LeaseRevoke&);
 template std::string fingerprint(const wire::LeaseDrain&);
 template std::string fingerprint(const wire::LeaseUndrain&);

@@ -70,13 +70,12 @@ TEST_CASE("journal: a lease is read as it was written") {
 
 TEST_CASE("journal: workers, tenants, extents, regions and marks are read as written") {
   const StateDir dir;
-  const wire::TenantAdmit policy{.tenant = {"a"},
-                                 .max_blocks = 77,
-                                 .ttl_ms = 500,
-                                 .rebinds_per_minute = 7,
-                                 .rebind_burst = 5,
-                                 .uid = 9,
-                                 .request_id = {"once"}};
+  const wire::TenantPolicy policy{.tenant = {"a"},
+                                  .max_blocks = 77,
+                                  .ttl_ms = 500,
+                                  .rebinds_per_minute = 7,
+                                  .rebind_burst = 5,
+                                  .uid = 9};
   const RegionRow region{.id = {2},
                          .key = {1, 2, 3, -4, "digest", 5},
                          .size_bytes = 4096,
@@ -98,7 +97,6 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
   CHECK(image.tenants.at({"a"}).policy.uid == 9u);
   CHECK(image.tenants.at({"a"}).policy.rebinds_per_minute == 7);
   CHECK(image.tenants.at({"a"}).policy.rebind_burst == 5);
-  CHECK(image.tenants.at({"a"}).policy.request_id.value.empty());
   CHECK(image.workers.at({1}).name == "w1");
   CHECK(image.workers.at({1}).process == ProcessIdentity{1000, 77});
   CHECK(image.workers.at({1}).state == WorkerState::Ready);

@@ -73,6 +73,29 @@ TEST_CASE("brokerctl arguments: tenants admit carries every limit") {
   CHECK(admit.request_id.value == "r1");
 }
 
+TEST_CASE("brokerctl arguments: tenants admit carries no limit that is not given") {
+  const auto admit = std::get<wire::TenantAdmit>(parsed({"tenants", "admit", "A"}).verb);
+
+  CHECK_FALSE(admit.max_concurrent);
+  CHECK_FALSE(admit.max_blocks);
+  CHECK_FALSE(admit.weight);
+  CHECK_FALSE(admit.tier);
+  CHECK_FALSE(admit.ttl_ms);
+  CHECK_FALSE(admit.uid);
+  CHECK(exit_code_of({"tenants", "admit", "A", "--uid", "-1"}) == 2);
+  CHECK(exit_code_of({"tenants", "admit", "A", "--max-blocks", "4294967297"}) == 2);
+}
+
+TEST_CASE("brokerctl arguments: tenants remove revokes only when asked") {
+  const auto remove =
+      std::get<wire::TenantRemove>(parsed({"tenants", "remove", "A", "--request-id", "r1"}).verb);
+  CHECK(remove.tenant.value == "A");
+  CHECK(remove.request_id.value == "r1");
+  CHECK_FALSE(remove.revoke);
+  CHECK(std::get<wire::TenantRemove>(parsed({"tenants", "remove", "A", "--revoke"}).verb).revoke);
+  CHECK(exit_code_of({"tenants", "remove"}) == 2);
+}
+
 TEST_CASE("brokerctl arguments: an operator action without a request id gets a new one") {
   const auto first = std::get<Revoke>(parsed({"revoke", "17.4"}).verb);
   const auto second = std::get<Revoke>(parsed({"revoke", "17.4"}).verb);
