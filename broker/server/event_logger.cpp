@@ -24,8 +24,9 @@ struct LogVisitor {
         e.emitted_tokens, e.latency_ns < 0 ? -1 : e.latency_ns / 1000);
   }
   void operator()(const events::OperatorAction& e) const {
-    spdlog::warn("operator action action={} object={} uid={} done={} reason=\"{}\"", e.action,
-                 e.object, e.uid, e.done, e.reason);
+    spdlog::log(e.done ? spdlog::level::info : spdlog::level::warn,
+                "operator action action={} object={} uid={} done={} reason=\"{}\"", e.action,
+                e.object, e.uid, e.done, e.reason);
   }
   // The decision also emits a warning for these two.
   void operator()(const events::WorkerUntrusted&) const {}

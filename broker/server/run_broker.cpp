@@ -5,6 +5,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <filesystem>
+#include <optional>
 
 #include "broker/server/fd_keeper.hpp"
 #include "broker/server/lent_device.hpp"
@@ -62,14 +63,14 @@ Result<void> run_broker(const BrokerOptions& options) {
   }
   const bool keep_table = !startup.table_kept && !options.state_dir.empty() && !agent;
   if (keep_table) keep_for_restart(fd_store, kept::kTable, startup.table.writable_fd());
+  std::optional<events::EventFile> event_file;  // opened first: a failure leaves no socket behind
+  if (!options.event_log.empty()) event_file = TRY(events::EventFile::open(options.event_log));
   auto acceptor = TRY(listen(io, options, kept.take(kept::kSocket), fd_store));
   const control::SocketFile socket_file(options.socket);
   BrokerServer server(io, std::move(startup),
                       {.acceptor = std::move(acceptor), .fd_store = fd_store, .agent = agent.get()},
                       options);
-  if (!options.event_log.empty()) {
-    server.write_events_to(TRY(events::EventFile::open(options.event_log)));
-  }
+  if (event_file) server.write_events_to(*std::move(event_file));
   TRY(server.start(std::move(kept)));
   spdlog::info("broker serves socket={} capacity_bytes={} weights_capacity_bytes={} slots={}",
                options.socket, options.capacity_bytes, options.weights_capacity_bytes,
