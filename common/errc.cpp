@@ -15,7 +15,8 @@ struct Row {
 };
 
 // The hints that several codes share.
-constexpr std::string_view kAcquireAgain = "acquire a new lease; an ended lease is never restored";
+constexpr std::string_view kAcquireAgain =
+    "an ended lease is never restored; its tenant acquires a new one";
 constexpr std::string_view kCheckWorker = "check the worker's log and `brokerctl workers`";
 constexpr std::string_view kStartBroker =
     "check that leasehold-broker runs; name its socket with --socket or LEASEHOLD_BROKER, for a "
@@ -36,7 +37,8 @@ constexpr std::array<Row, kErrcCount> kRows{{
     {UnknownTenant, "UnknownTenant", false,
      "admit it with `brokerctl tenants admit`; `brokerctl tenants` lists all"},
     {UnknownWorker, "UnknownWorker", false, "choose a ready worker from `brokerctl workers`"},
-    {UnknownLease, "UnknownLease", false, "choose a lease from `brokerctl leases`"},
+    {UnknownLease, "UnknownLease", false,
+     "choose a lease from `brokerctl leases`, or memory from `brokerctl quarantine`"},
     {UnknownRequest, "UnknownRequest", false, "check the request id"},
     {QuotaConcurrent, "QuotaConcurrent", true,
      "wait for one of the tenant's requests to end, or raise --max-concurrent"},
@@ -78,7 +80,7 @@ constexpr std::array<Row, kErrcCount> kRows{{
      "check that the other process still runs; its log says why it ended"},
     {TimedOut, "TimedOut", true, "try again; if it persists, check the logs of broker and worker"},
     {DiskFull, "DiskFull", true, "free disk space and try again"},
-    {OutOfMemory, "OutOfMemory", true, "free disk space and try again"},
+    {OutOfMemory, "OutOfMemory", true, "free memory, or ask for less, and try again"},
     {SystemError, "SystemError", false, "check the logs; the message above is the system's"},
     {NoDevice, "NoDevice", false, "check `nvidia-smi`, or use --device cpu"},
     {DeviceUnsupported, "DeviceUnsupported", false,

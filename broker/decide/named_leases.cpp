@@ -13,7 +13,10 @@ Result<std::vector<LeaseId>> leases_named(State& state, const std::optional<Leas
   }
   if (lease) {
     const LeaseRecord& record = *TRY(state.leases.find(*lease));
-    if (record.is(LeaseState::Fenced)) return std::unexpected(require_live(record).error());
+    if (record.is(LeaseState::Fenced)) {
+      return fail(Errc::LeaseFenced, fmt::format("lease {} is fenced already ({})",
+                                                 to_string(*lease), name(reason_of(record.lease))));
+    }
     return std::vector{*lease};
   }
   if (state.tenants.find(*tenant) == nullptr) {
