@@ -1,10 +1,12 @@
 #include "common/command_line.hpp"
 
 #include <fmt/format.h>
+#include <sys/un.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdint>
+#include <filesystem>
 #include <iostream>
 #include <sstream>
 #include <vector>
@@ -27,13 +29,47 @@ void only_counts(CLI::App& app) {
   for (CLI::App* part : app.get_subcommands({})) only_counts(*part);
 }
 
+/// Finds `--name ''`, `--name=` and an empty word without an option.
+std::optional<std::string> empty_value(std::span<const std::string> arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const bool assigns_nothing = word.starts_with("--") && word.ends_with('=');
+    if (!word.empty() && !assigns_nothing) continue;
+    const std::string& before = assigns_nothing ? word : i > 0 ? arguments[i - 1] : word;
+    const std::string name = before.substr(0, before.find('='));
+    return fmt::format("{}: the value '' is empty; give one, or leave it out",
+                       name.starts_with('-') ? name : "an argument");
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-std::string not_empty(const std::string& text) {
-  return text.empty() ? "must not be empty; leave the option out" : "";
+std::string check_socket_path(const std::string& path) {
+  constexpr std::size_t kMost = sizeof(sockaddr_un::sun_path) - 1;
+  if (path.size() > kMost) {
+    return fmt::format("the path of a Unix socket has at most {} bytes, '{}' has {}", kMost, path,
+                       path.size());
+  }
+  return check_file_path(path);
+}
+
+std::string check_file_path(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return {};
+  return fmt::format("'{}' is a directory; name a file in it", path);
+}
+
+std::string check_directory_path(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored) || std::filesystem::is_directory(path, ignored)) {
+    return {};
+  }
+  return fmt::format("'{}' is not a directory; name another", path);
 }
 
 std::optional<Usage> parse_cli_arguments(CLI::App& app, std::span<const std::string> arguments) {
+  if (auto text = empty_value(arguments)) return Usage{.text = *std::move(text)};
   only_counts(app);
   app.failure_message([](const CLI::App*, const CLI::Error& error) { return error.what(); });
   try {

@@ -26,12 +26,19 @@ struct Usage {
 };
 
 /// Parses `arguments`, which do not include the program's name. Rejects negative and out-of-range
-/// unsigned options, which CLI11 would silently convert. Call it once, after `app` has its name and
+/// unsigned options, which CLI11 would silently convert, and empty values: an unset shell variable
+/// would silently disable the option. Call it once, after `app` has its name and
 /// all options, including those of subcommands.
 std::optional<Usage> parse_cli_arguments(CLI::App& app, std::span<const std::string> arguments);
 
-/// A check for options that must not be empty: an unset shell variable would silently disable them.
-std::string not_empty(const std::string& text);
+// Checks of options. Each returns what is wrong, or nothing.
+
+/// A path for a Unix socket: at most 107 bytes, and no directory.
+std::string check_socket_path(const std::string& path);
+/// A file that exists or can be created: no directory.
+std::string check_file_path(const std::string& path);
+/// A directory that exists or can be created.
+std::string check_directory_path(const std::string& path);
 
 /// The line for wrong usage: "leasehold-worker: --threads: …; next: …".
 std::string format_error(std::string_view program, const Usage& usage);

@@ -47,10 +47,13 @@ struct RawOptions {
 };
 
 void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
-  app.add_option("--broker", options.broker_socket, "Unix socket of leasehold-broker")->required();
+  app.add_option("--broker", options.broker_socket, "Unix socket of leasehold-broker")
+      ->required()
+      ->check(check_socket_path);
   app.add_option("--model", options.model_path, "GGUF model file")->required();
   app.add_option("--listen", options.listen_path, "Unix socket for tenants; the worker creates it")
-      ->required();
+      ->required()
+      ->check(check_socket_path);
   app.add_option("--name", options.name, "Name of this worker")->capture_default_str();
   app.add_option("--broker-timeout-ms", raw.broker_timeout_ms,
                  "How long to wait for a lost broker to return")
@@ -74,8 +77,7 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
       ->check(CLI::Range(1u, kMaxGateThreads - 1))
       ->capture_default_str();
   app.add_option("--compute-cpus", raw.compute_cpus,
-                 "Cores for compute threads only, such as 1 or 2-7")
-      ->check(not_empty);
+                 "Cores for compute threads only, such as 1 or 2-7");
   app.add_option("--kv-type", raw.kv_type, "Element type of the KV cache")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
@@ -130,7 +132,7 @@ void add_observability_options(CLI::App& app, WorkerOptions& options, RawOptions
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
       ->capture_default_str();
   app.add_option("--event-log", options.event_log, "File that every committed step is appended to")
-      ->check(not_empty);
+      ->check(check_file_path);
 }
 
 Result<void> check_token_budget(const SchedulerLimits& limits) {
@@ -156,6 +158,10 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   if (raw.compute_cpus.empty()) return {};
   const Result<CpuSet> cpus = CpuSet::parse(raw.compute_cpus);
   if (!cpus) return fail(cpus.error().code, "--compute-cpus: " + cpus.error().detail);
+  if (!CpuSet::of_this_thread().contains(*cpus)) {
+    return fail(Errc::BadRequest, "--compute-cpus: this process may not run on all the cores " +
+                                      raw.compute_cpus + "; `taskset -pc $$` lists those it may");
+  }
   options.compute_cpus = *cpus;
   return {};
 }

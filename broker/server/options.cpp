@@ -33,41 +33,51 @@ const CLI::Validator kOctal(
     "OCTAL");
 
 void add_socket_options(CLI::App& app, BrokerOptions& options) {
-  app.add_option("--socket", options.socket, "Unix socket to listen on")->capture_default_str();
+  app.add_option("--socket", options.socket, "Unix socket to listen on")
+      ->check(check_socket_path)
+      ->capture_default_str();
   app.add_option("--socket-mode", options.socket_mode, "File mode of the socket, in octal")
+      ->default_str("0660")
       ->transform(kOctal);
 }
 
 void add_memory_options(CLI::App& app, BrokerOptions& options) {
   app.add_option("--capacity", options.capacity_bytes, "KV memory to lend, for example 256MiB")
       ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(2ull << 20, 1ull << 50));
+      ->check(CLI::Range(2ull << 20, 1ull << 50))
+      ->default_str("256MiB");
   app.add_option("--weights-capacity", options.weights_capacity_bytes,
                  "Memory for model weights, for example 4GiB")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("4GiB");
   app.add_option("--device", options.device,
                  "Device whose memory is lent: cpu, cuda:N, or auto (cuda:0 if usable, else cpu)")
-      ->check(check_device);
+      ->check(check_device)
+      ->capture_default_str();
   app.add_option("--agent", options.agent,
                  "Device agent program (default: leasehold-device-agent beside the broker)");
 }
 
 void add_limit_options(CLI::App& app, BrokerOptions& options) {
   app.add_option("--slots", options.slots, "Number of slots in the lease table")
-      ->check(CLI::Range(1u, 1u << 20));
+      ->check(CLI::Range(1u, 1u << 20))
+      ->capture_default_str();
   app.add_option("--max-engine-leases", options.max_engine_leases,
                  "Maximum engine leases per worker; tensor scope uses one per tensor")
-      ->check(CLI::Range(1u, 1u << 16));
+      ->check(CLI::Range(1u, 1u << 16))
+      ->capture_default_str();
   app.add_option("--max-extents", options.max_extents,
                  "Maximum number of extents in the KV memory; more suits many small tenants")
-      ->check(CLI::Range(1u, 16'384u));
+      ->check(CLI::Range(1u, 16'384u))
+      ->capture_default_str();
 }
 
 void add_timeout(CLI::App& app, const char* name, std::chrono::milliseconds& timeout, int least,
                  const char* meaning) {
   app.add_option_function<std::int64_t>(
          name, [&timeout](std::int64_t ms) { timeout = std::chrono::milliseconds(ms); }, meaning)
-      ->check(CLI::Range(least, 3'600'000));
+      ->check(CLI::Range(least, 3'600'000))
+      ->default_str(std::to_string(timeout.count()));
 }
 
 void add_timeout_options(CLI::App& app, BrokerOptions& options) {
@@ -82,14 +92,15 @@ void add_timeout_options(CLI::App& app, BrokerOptions& options) {
 void add_state_options(CLI::App& app, BrokerOptions& options) {
   app.add_option("--state-dir", options.state_dir,
                  "Directory for the journal and the token key; without it no state is kept")
-      ->check(not_empty);
+      ->check(check_directory_path);
   app.add_flag("--allow-memory-check", options.allow_memory_check,
                "Let operators read leased memory (extent.open); for demos and tests");
   app.add_option("--log-level", options.log_level, "Log level: trace, debug, info, warn or error")
-      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}));
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
+      ->capture_default_str();
   app.add_option("--event-log", options.event_log,
                  "File to append every event to, one JSON object per line")
-      ->check(not_empty);
+      ->check(check_file_path);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "common/expects.hpp"
 #include "common/random.hpp"
 #include "common/version.hpp"
 #include "tools/brokerctl/unknown_command.hpp"
@@ -71,7 +72,8 @@ void add_lists(CommandLine& line) {
   CLI::App* actions = add_noun(line, "actions", "Operator actions, newest first");
   for (CLI::App* app : {actions, actions->get_subcommand("list")}) {
     app->add_option("--limit", values.actions.limit, "List at most this number of actions")
-        ->check(CLI::Range(1, 1000));
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
   }
 }
 
@@ -152,7 +154,8 @@ void add_revoke_and_drain(CommandLine& line) {
   revoke->add_option("--worker", values.worker, "With --part: on this worker only")->needs(part);
   revoke->add_flag("--wait", values.wait, "Wait until fenced and print the four clocks");
   revoke->add_option("--timeout-ms", values.timeout_ms, "With --wait: longest time to wait")
-      ->check(CLI::Range(1, 86'400'000));
+      ->check(CLI::Range(1, 86'400'000))
+      ->capture_default_str();
   add_request_id(revoke, values);
 
   auto* drain =
@@ -163,7 +166,8 @@ void add_revoke_and_drain(CommandLine& line) {
       ->excludes(drain->get_option("--tenant"));
   drain
       ->add_option("--grace-ms", values.grace_ms, "Time to finish; what still runs then is revoked")
-      ->check(CLI::Range(0, 86'400'000));
+      ->check(CLI::Range(0, 86'400'000))
+      ->capture_default_str();
   drain->add_flag("--wait", values.wait,
                   "Wait until the leases end; fail if the grace cuts one off");
   add_request_id(drain, values);
@@ -196,11 +200,14 @@ void add_common(CommandLine& line) {
   line.app.require_subcommand(1);
   line.app.fallthrough();
   line.app.set_version_flag("--version", "brokerctl " + std::string(version()));
-  line.app.add_option("--socket", line.values.socket,
-                      "Broker socket; default: $LEASEHOLD_BROKER, else "
-                      "$XDG_RUNTIME_DIR/leasehold/broker.sock, else /run/leasehold/broker.sock");
+  line.app
+      .add_option("--socket", line.values.socket,
+                  "Broker socket; default: $LEASEHOLD_BROKER, else "
+                  "$XDG_RUNTIME_DIR/leasehold/broker.sock, else /run/leasehold/broker.sock")
+      ->check(check_socket_path);
   line.app.add_option("-o,--output", line.values.output, "Format: table, or json for programs")
-      ->check(CLI::IsMember({"table", "json"}));
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
 }
 
 void add_commands(CommandLine& line) {
@@ -313,6 +320,17 @@ Result<ListEvents> parse_events(const CommandLine& line, bool watch) {
   return list;
 }
 
+/// Nothing for a command that is no noun.
+Result<std::optional<Verb>> parse_list(const std::string& noun, const OptionValues& values) {
+  if (noun == "leases") return TRY(parse_leases(values));
+  if (noun == "extents") return Show::Extents;
+  if (noun == "workers") return Show::Workers;
+  if (noun == "actions") return values.actions;
+  if (noun == "tenants") return Show::Tenants;
+  if (noun == "quarantine") return Show::Quarantine;
+  return std::nullopt;
+}
+
 Result<Verb> parse_verb(const CommandLine& line) {
   const CLI::App* command = line.app.get_subcommands().front();
   const auto verbs = command->get_subcommands();
@@ -322,13 +340,10 @@ Result<Verb> parse_verb(const CommandLine& line) {
   if (verb == "admit") return TRY(parse_admit(values));
   if (verb == "remove") return TRY(parse_remove(values));
   if (verb == "release") return TRY(parse_quarantine_release(values));
+  if (verb == "list") {
+    if (auto list = TRY(parse_list(name, values))) return *std::move(list);
+  }
   if (name == "status") return Show::Status;
-  if (name == "leases") return TRY(parse_leases(values));
-  if (name == "extents") return Show::Extents;
-  if (name == "workers") return Show::Workers;
-  if (name == "actions") return values.actions;
-  if (name == "tenants") return Show::Tenants;
-  if (name == "quarantine") return Show::Quarantine;
   if (name == "events" || name == "watch") return TRY(parse_events(line, name == "watch"));
   if (name == "timeline") return ShowTimeline{TRY(LeaseId::parse(values.lease))};
   if (name == "drain") {
@@ -336,6 +351,7 @@ Result<Verb> parse_verb(const CommandLine& line) {
     return Drain{.message = message, .wait = values.wait};
   }
   if (name == "undrain") return TRY(parse_undrain(values));
+  expects(name == "revoke", "every command of the list in add_commands is parsed");
   const wire::LeaseRevoke message = TRY(parse_revoke(values));
   return Revoke{.message = message, .wait = values.wait, .timeout_ms = values.timeout_ms};
 }

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "common/random.hpp"
 #include "common/text_file.hpp"
@@ -25,6 +26,8 @@ struct CommandLine {
   client::SessionConfig config;
 };
 
+constexpr float kMostBias = 100.0f;
+
 Result<std::string> read_nonempty_text(const std::string& path) {
   std::string text = TRY(read_text_file(path, kMaxTextBytes));
   if (text.empty()) return fail(Errc::BadRequest, path + " is empty");
@@ -34,12 +37,17 @@ Result<std::string> read_nonempty_text(const std::string& path) {
 void add_lease(CommandLine& line) {
   line.app.set_version_flag("--version", "leasehold-tenant " + std::string(version()));
   line.app.add_option("--tenant", line.tenant, "Name of the tenant")->required();
-  line.app.add_option("--socket", line.socket,
-                      "Broker socket; default: $LEASEHOLD_BROKER, else "
-                      "$XDG_RUNTIME_DIR/leasehold/broker.sock, else /run/leasehold/broker.sock");
+  line.app
+      .add_option("--socket", line.socket,
+                  "Broker socket; default: $LEASEHOLD_BROKER, else "
+                  "$XDG_RUNTIME_DIR/leasehold/broker.sock, else /run/leasehold/broker.sock")
+      ->check(check_socket_path);
   line.app.add_option("--worker", line.worker, "Name of the worker; default: any that is ready");
-  line.app.add_option("--blocks", line.config.blocks, "KV blocks to acquire at the start")
-      ->check(CLI::Range(0, 1 << 20));
+  line.app
+      .add_option("--blocks", line.config.blocks,
+                  "KV blocks to acquire at the start; 0: one extent's worth")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
   line.app.add_flag("--rebind", line.config.rebind,
                     "Continue under a new lease when the lease is revoked");
 }
@@ -48,7 +56,7 @@ void add_sampling(CommandLine& line) {
   wire::Sampling& sampling = line.config.request.sampling;
   const auto add = [&line](const char* name, auto& value, const char* what, double low,
                            double high) {
-    line.app.add_option(name, value, what)->check(CLI::Range(low, high));
+    line.app.add_option(name, value, what)->check(CLI::Range(low, high))->capture_default_str();
   };
   add("--top-k", sampling.top_k, "Sample from this number of most likely tokens; 0: all", 0,
       1 << 30);
@@ -71,6 +79,7 @@ void add_sampling(CommandLine& line) {
   line.app
       .add_option("--stop-token", sampling.stop_token_ids,
                   "Token id that ends the answer; repeatable")
+      ->check(CLI::Range(0, std::numeric_limits<std::int32_t>::max()))
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   line.app
@@ -92,7 +101,7 @@ void add_sampling(CommandLine& line) {
   shape->require_option(0, 1);
 }
 
-/// Parses "17=-2.5". The worker checks the range.
+/// Parses "17=-2.5".
 Result<void> add_bias(const std::string& text, wire::TokenBiases& biases) {
   std::int32_t token = 0;
   float bias = 0.0f;
@@ -100,8 +109,10 @@ Result<void> add_bias(const std::string& text, wire::TokenBiases& biases) {
   const auto id = std::from_chars(text.data(), end, token);
   const bool has_value = id.ec == std::errc{} && token >= 0 && id.ptr != end && *id.ptr == '=';
   const auto value = has_value ? std::from_chars(id.ptr + 1, end, bias) : id;
-  if (!has_value || value.ec != std::errc{} || value.ptr != end || !std::isfinite(bias))
-    return fail(Errc::BadRequest, fmt::format("--logit-bias {}: expected TOKEN=BIAS", text));
+  if (!has_value || value.ec != std::errc{} || value.ptr != end || !(std::abs(bias) <= kMostBias))
+    return fail(
+        Errc::BadRequest,
+        fmt::format("--logit-bias {}: expected TOKEN=BIAS with a bias from -100 to 100", text));
   biases.by_token[token] = bias;
   return {};
 }
@@ -126,18 +137,23 @@ void add_request(CommandLine& line) {
                     "Send the prompt as a user message through the model's chat template");
   line.system_option = line.app.add_option("--system", line.system, "System message; needs --chat");
   line.app.add_option("--max-tokens", request.max_emitted_tokens, "Most tokens to generate")
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
   line.app
       .add_option("--temperature", request.sampling.temperature, "Sampling temperature; 0: greedy")
-      ->check(CLI::Range(0.0, 100.0));
-  line.app.add_option("--seed", request.sampling.seed,
-                      "Seed; the same seed and position give the same choice");
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  line.app
+      .add_option("--seed", request.sampling.seed,
+                  "Seed; the same seed and position give the same choice")
+      ->capture_default_str();
   line.app.add_flag("--ignore-eos", request.ignore_eos,
                     "Continue to --max-tokens after the end of sequence");
   add_sampling(line);
   line.app.add_option("--request-id", line.request_id, "Request id; default: a new one");
   line.app.add_option("-o,--output", line.output, "Format: text, or json with one object per line")
-      ->check(CLI::IsMember({"text", "json"}));
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
 }
 
 Result<Arguments> to_arguments(const CommandLine& line) {
@@ -153,6 +169,9 @@ Result<Arguments> to_arguments(const CommandLine& line) {
   if (line.system_option->count() > 0) arguments.system = line.system;
   if (arguments.system && !line.chat) {
     return fail(Errc::BadRequest, "--system needs a chat; add --chat");
+  }
+  if (line.logprobs_option->count() > 0 && arguments.output != Output::Json) {
+    return fail(Errc::BadRequest, "--logprobs needs JSON, which shows them; add -o json");
   }
   const wire::Sampling& sampling = config.request.sampling;
   // CLI11's range check accepts "nan".

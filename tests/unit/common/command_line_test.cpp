@@ -3,7 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <fstream>
 #include <vector>
+
+#include "common/temporary_directory.hpp"
 
 using namespace leasehold;
 
@@ -48,6 +51,37 @@ TEST_CASE("command line: invalid counts are rejected, also in subcommands") {
   REQUIRE(usage);
   CHECK(usage->exit_code == kExitUsage);
   CHECK(usage->text.find(before.back()) != std::string::npos);
+}
+
+TEST_CASE("command line: an empty value is rejected, and the error names option and value") {
+  const auto words =
+      GENERATE(std::vector<std::string>{"--name", ""}, std::vector<std::string>{"--name="},
+               std::vector<std::string>{"part", "--name", "", "--count", "1"});
+  Program program;
+  std::string name;
+  program.app.add_option("--name", name, "Which");
+  program.app.fallthrough();
+  const auto usage = program.parse(words);
+  REQUIRE(usage);
+  CHECK(usage->exit_code == kExitUsage);
+  CHECK(usage->text == "--name: the value '' is empty; give one, or leave it out");
+}
+
+TEST_CASE("command line: paths are checked before they are used") {
+  const TemporaryDirectory directory = TemporaryDirectory::create("paths").value();
+  const std::string folder = directory.path().string();
+  const std::string file = folder + "/file";
+  std::ofstream(file) << "text";
+
+  CHECK(check_socket_path("/run/broker.sock").empty());
+  CHECK(check_socket_path(std::string(107, 'x')).empty());
+  CHECK_FALSE(check_socket_path(std::string(108, 'x')).empty());
+  CHECK_FALSE(check_socket_path(folder).empty());
+  CHECK(check_file_path(file).empty());
+  CHECK_FALSE(check_file_path(folder).empty());
+  CHECK(check_directory_path(folder).empty());
+  CHECK(check_directory_path(folder + "/new").empty());
+  CHECK_FALSE(check_directory_path(file).empty());
 }
 
 TEST_CASE("command line: help and version exit with success") {

@@ -118,6 +118,26 @@ TEST_CASE("brokerctl arguments: revoke --part names weights on one worker or on 
   CHECK(exit_code_of({"revoke", "--part", "two\nlines"}) == 2);
 }
 
+TEST_CASE("brokerctl arguments: an empty value never widens a command") {
+  CHECK(exit_code_of({"revoke", "--part", "blk.1", "--worker", ""}) == 2);
+  CHECK(exit_code_of({"leases", "--tenant", ""}) == 2);
+  CHECK(exit_code_of({"leases", "--tenant="}) == 2);
+  CHECK(exit_code_of({"--socket", "", "status"}) == 2);
+  CHECK(exit_code_of({"--socket=", "status"}) == 2);
+  CHECK(exit_code_of({"--socket", std::string(108, 'x'), "status"}) == 2);
+  CHECK(parse_arguments(std::vector<std::string>{"--socket=", "status"}).error().text ==
+        "--socket: the value '' is empty; give one, or leave it out");
+}
+
+TEST_CASE("brokerctl arguments: help shows the defaults") {
+  const auto help = [](const std::vector<std::string>& words) {
+    return parse_arguments(words).error().text;
+  };
+  CHECK_THAT(help({"revoke", "--help"}), Catch::Contains("30000"));
+  CHECK_THAT(help({"actions", "--help"}), Catch::Contains("100"));
+  CHECK_THAT(help({"tenants", "admit", "--help"}), Catch::Contains("new tenant: 1024"));
+}
+
 TEST_CASE("brokerctl arguments: an option may come before or after the verb") {
   CHECK(parsed({"-o", "json", "status"}).output == Output::Json);
   CHECK(parsed({"status", "-o", "json"}).output == Output::Json);

@@ -101,6 +101,8 @@ TEST_CASE("tenant arguments: every sampling option arrives in the request") {
                                        "64",
                                        "--logprobs",
                                        "0",
+                                       "-o",
+                                       "json",
                                        "--json"};
   const Arguments arguments = parsed(words);
   const wire::Sampling& sampling = arguments.config.request.sampling;
@@ -163,14 +165,18 @@ TEST_CASE("tenant arguments: wrong usage exits with 2 and an explanation") {
   CHECK(exit_code_of({"--tenant", "A B"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--max-tokens", "0"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--system", "Be brief."}) == 2);
-  for (const char* bias : {"7", "7=", "=1", "-7=1", "7=1x", "7=nan", "7:1"})
+  for (const char* bias : {"7", "7=", "=1", "-7=1", "7=1x", "7=nan", "7:1", "5=200", "5=-100.5"})
     CHECK(exit_code_of({"--tenant", "A", "--logit-bias", bias}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--temperature", "-1"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--temperature", "nan"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--seed", "x"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--top-p", "1.5"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--top-p", "nan"}) == 2);
-  CHECK(exit_code_of({"--tenant", "A", "--logprobs", "21"}) == 2);
+  CHECK(exit_code_of({"--tenant", "A", "-o", "json", "--logprobs", "21"}) == 2);
+  CHECK(exit_code_of({"--tenant", "A", "--logprobs", "3"}) == 2);  // only JSON shows them
+  CHECK(exit_code_of({"--tenant", "A", "--stop-token", "-4"}) == 2);
+  CHECK(exit_code_of({"--tenant", "A", "--prompt", ""}) == 2);
+  CHECK(exit_code_of({"--tenant", "A", "--socket", ""}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--request-id", "a b"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "stray"}) == 2);
 }
