@@ -8,7 +8,7 @@
 namespace leasehold::testing {
 namespace {
 
-const TenantSpec kAnn{.tenant = "ann", .max_tokens = 300, .rebind = true};
+const TenantSpec kRebinding{.tenant = "ann", .max_tokens = 300, .rebind = true};
 
 /// Slow enough that no request ends before it is revoked.
 SystemSpec slow() {
@@ -31,7 +31,8 @@ std::size_t rebounds(const demo::TenantRecord& record) {
 /// The rebinds that the broker recorded, oldest first.
 std::vector<events::Rebind> recorded_rebinds(System& system) {
   std::vector<events::Rebind> found;
-  for (const auto& stamped : system.view().events().value()) {
+  const auto all = system.view().events().value();
+  for (const auto& stamped : all) {
     if (const auto* rebind = std::get_if<events::Rebind>(&stamped.event)) found.push_back(*rebind);
   }
   return found;
@@ -50,8 +51,8 @@ TEST_CASE(
     "rebind storm: the tenant meets its limit, waits as long as asked, and its text is the same") {
   System system(slow());
   system.admit("ann", {"--rebinds-per-minute", "6", "--rebind-burst", "1"});
-  const auto alone = system.undisturbed(kAnn);
-  const auto ann = system.start_streaming(kAnn, 4);
+  const auto alone = system.undisturbed(kRebinding);
+  const auto ann = system.start_streaming(kRebinding, 4);
   // A token comes back every 10 s, so the second revocation meets the limit unless the machine
   // stalls for that long.
   for (std::size_t revocations = 1; revocations <= 10 && !was_limited(ann->record());
@@ -76,7 +77,7 @@ TEST_CASE(
 TEST_CASE("rebind: the broker records each as one event and one log line") {
   System system(slow());
   system.admit("ann");
-  const auto ann = system.start_streaming(kAnn, 4);
+  const auto ann = system.start_streaming(kRebinding, 4);
   for (std::size_t i = 1; i <= 3; ++i) {
     system.revoke_mid_request("ann");
     REQUIRE(ann->read_until([&](const auto& record) { return rebounds(record) == i; }));
