@@ -30,7 +30,7 @@ struct Share {
 using Shares = std::map<AttachmentId, Share>;
 
 /// Assigns shares. One worker alone gets the whole limit. Several get what they demand, one request
-/// each in turn, the longest without an admission first; what nobody demands stays where it is.
+/// each in turn, the longest without an admission first; a share without demand stays where it is.
 /// So if the limit is less than the number of workers with demand, it goes round among them.
 void divide(Shares& shares, std::uint32_t limit);
 

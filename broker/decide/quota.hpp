@@ -1,4 +1,4 @@
-/// Tells workers what tenants may use on them.
+/// Sends workers what tenants may use on them.
 #pragma once
 
 #include <set>

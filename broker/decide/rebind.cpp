@@ -7,7 +7,7 @@ namespace leasehold {
 Result<void> admit_rebind(State& state, const wire::LeaseAcquire& acquire, TimePoint now) {
   const Duration wait = state.tenants.take_rebind(acquire.tenant, acquire.replaces, now);
   if (wait == Duration::zero()) return {};
-  const wire::TenantAdmit& policy = state.tenants.find(acquire.tenant)->policy;
+  const wire::TenantPolicy& policy = state.tenants.find(acquire.tenant)->policy;
   const auto wait_ms = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
   return std::unexpected(Error{
       .code = Errc::RebindRateLimited,

@@ -320,7 +320,7 @@ Result<ListEvents> parse_events(const CommandLine& line, bool watch) {
   return list;
 }
 
-/// Nothing for a command that is no noun.
+/// Nothing for a command that has no list.
 Result<std::optional<Verb>> parse_list(const std::string& noun, const OptionValues& values) {
   if (noun == "leases") return TRY(parse_leases(values));
   if (noun == "extents") return Show::Extents;

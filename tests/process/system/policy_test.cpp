@@ -1,0 +1,169 @@
+/// Policies that operators change while requests run.
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/random.hpp"
+#include "ipc/control/client.hpp"
+#include "ipc/control/events.hpp"
+#include "tests/support/system.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+wire::LeaseAcquired acquire(control::Client& client, const std::string& tenant,
+                            const std::string& worker) {
+  const wire::LeaseAcquire ask{
+      .tenant = {tenant}, .worker = worker, .request_id = {mint_request_id()}};
+  const auto reply = client.call("lease.acquire", {.body = ask.to_json()}).value();
+  return wire::LeaseAcquired::from_json(reply.body).value();
+}
+
+/// Sends requests under one lease and notes, in the order of arrival, "+a" for the first token of
+/// request a and "-a" for its end.
+class Stream {
+ public:
+  Stream(boost::asio::io_context& io, const wire::LeaseAcquired& lease,
+         std::vector<std::string>& order)
+      : token_(lease.token), order_(&order) {
+    peer_ = control::Peer::create(
+        control::connect_to(io, lease.address).value(),
+        {.on_call = nullptr,
+         .on_notification = [this](const std::string& method,
+                                   const control::Payload& params) { note(method, params); },
+         .on_closed = [](const Error&) {}});
+    peer_->start();
+  }
+
+  void submit(const std::string& name, std::uint32_t tokens) {
+    const wire::RequestSubmit ask{.token = token_,
+                                  .request_id = {name},
+                                  .prompt = "Once upon a time",
+                                  .max_emitted_tokens = tokens,
+                                  .ignore_eos = true};
+    peer_->call("request.submit", {ask.to_json(), {}}, [](const auto& reply) { CHECK(reply); });
+  }
+
+ private:
+  void note(const std::string& method, const control::Payload& params) {
+    if (method == "request.completed") {
+      const auto end = wire::RequestCompleted::from_json(params.body).value();
+      CHECK(end.reason == "MaxTokensReached");
+      order_->push_back("-" + end.request.value);
+    } else if (const auto token = wire::TokenEmitted::from_json(params.body).value();
+               token.position == 0) {
+      order_->push_back("+" + token.request.value);
+    }
+  }
+
+  std::string token_;
+  std::vector<std::string>* order_;
+  std::shared_ptr<control::Peer> peer_;
+};
+
+void run_until(boost::asio::io_context& io, const std::function<bool()>& holds) {
+  while (!holds()) REQUIRE(io.run_one_for(std::chrono::seconds(60)) > 0);
+}
+
+/// The most requests that run at the same time, from the request `from` on.
+int most_at_once(const std::vector<std::string>& order, const std::string& from) {
+  int running = 0;
+  int most = 0;
+  bool counts = false;
+  for (const std::string& each : order) {
+    running += each.starts_with('+') ? 1 : -1;
+    counts = counts || each == "+" + from;
+    if (counts) most = std::max(most, running);
+  }
+  return most;
+}
+
+/// The worker of each committed step, ordered by time.
+std::vector<std::string> steps_in_order(const System& system) {
+  std::vector<std::pair<std::int64_t, std::string>> steps;
+  for (const EventLogFile& log : system.event_logs()) {
+    if (log.name == "broker") continue;
+    std::ifstream file(log.path);
+    for (std::string line; std::getline(file, line);) {
+      const auto stamped = events::from_json(nlohmann::json::parse(line)).value();
+      if (std::holds_alternative<events::BatchedDecodeStep>(stamped.event))
+        steps.emplace_back(stamped.at.boottime_ns, log.name);
+    }
+  }
+  std::ranges::sort(steps);
+  std::vector<std::string> workers;
+  for (const auto& [at, worker] : steps) workers.push_back(worker);
+  return workers;
+}
+
+}  // namespace
+
+TEST_CASE("policy: a lowered quota holds for a lease granted before, and ends nothing that runs") {
+  System system({.worker_arguments = {"--slow-motion-us", "100"}});
+  system.admit("ann", {"--ttl-ms", "600000"});
+  REQUIRE(system.brokerctl({"tenants", "admit", "ann", "--max-concurrent", "3"}) == 0);
+  auto client = control::Client::connect(system.broker_socket()).value();
+  const auto lease = acquire(client, "ann", "w1");
+  boost::asio::io_context io;
+  std::vector<std::string> order;
+  Stream stream(io, lease, order);
+  for (const char* name : {"a", "b", "c"}) stream.submit(name, 150);
+  run_until(io, [&] { return order.size() == 3; });
+
+  REQUIRE(system.brokerctl({"tenants", "admit", "ann", "--max-concurrent", "1"}) == 0);
+  for (const char* name : {"d", "e", "f"}) stream.submit(name, 20);
+  run_until(io, [&] { return order.size() == 12; });
+
+  CHECK(most_at_once(order, "d") == 1);
+  CHECK(order[3].starts_with('-'));  // a, b and c end before d begins
+  CHECK(order[4].starts_with('-'));
+  CHECK(order[5].starts_with('-'));
+}
+
+TEST_CASE("policy: a limit of one holds across two workers, and neither starves") {
+  System system({.worker_arguments = {"--slow-motion-us", "100"}});
+  system.start_ready_worker("w2");
+  system.admit("ann", {"--ttl-ms", "600000"});
+  REQUIRE(system.brokerctl({"tenants", "admit", "ann", "--max-concurrent", "1"}) == 0);
+  auto client = control::Client::connect(system.broker_socket()).value();
+  const auto first = acquire(client, "ann", "w1");
+  const auto second = acquire(client, "ann", "w2");
+  boost::asio::io_context io;
+  std::vector<std::string> order;
+  Stream one(io, first, order);
+  Stream two(io, second, order);
+  for (const char* name : {"a", "b", "c"}) one.submit(name, 60);
+  for (const char* name : {"x", "y", "z"}) two.submit(name, 60);
+  run_until(io, [&] { return order.size() == 12; });
+
+  // Steps of both workers in the order of their commits: each worker finishes the requests that it
+  // admitted before the other begins one.
+  const std::vector<std::string> steps = steps_in_order(system);
+  CHECK(steps.size() >= 6 * 60);
+  int runs = 1;
+  for (std::size_t i = 1; i < steps.size(); ++i) runs += steps[i] != steps[i - 1] ? 1 : 0;
+  CHECK(runs <= 6);
+  CHECK(runs >= 2);
+}
+
+TEST_CASE("policy: a removed tenant is unknown; its live leases are revoked only when asked") {
+  System system;
+  system.admit("ann");
+  const auto ann = system.start_streaming({.tenant = "ann", .max_tokens = 480}, 5);
+  const LeaseId lease = ann->record().leases.front();
+
+  CHECK(system.brokerctl({"tenants", "remove", "ann"}) == exit_code(Errc::IllegalTransition));
+  CHECK(system.lease(lease).state == LeaseState::Live);
+  CHECK(system.brokerctl({"tenants", "remove", "ann", "--revoke"}) == 0);
+
+  CHECK(ann->finish() == exit_code(Errc::LeaseRevoked));
+  CHECK(system.lease(lease).reason == RevokeReason::PolicyChanged);
+  const auto again = system.start_tenant({.tenant = "ann", .max_tokens = 4});
+  CHECK(again->finish() == exit_code(Errc::UnknownTenant));
+}
+
+}  // namespace leasehold::testing
