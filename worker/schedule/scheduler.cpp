@@ -57,7 +57,7 @@ void Scheduler::end_starved() {
     const std::string why =
         starved.over_quota
             ? fmt::format("tenant {} may hold {}; ask for fewer tokens, or raise --max-blocks",
-                          tenancy.tenant.value, tenancy.max_blocks)
+                          tenancy.tenant.value, limit_of(*starved.sequence))
             : "the broker lends no more; retry later";
     const auto detail =
         fmt::format("the request needs {} more KV blocks, lease {} holds {} and {}", starved.blocks,

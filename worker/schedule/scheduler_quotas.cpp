@@ -45,7 +45,7 @@ std::vector<wire::TenantUsage> Scheduler::take_usage() {
 bool Scheduler::reject_too_large(Tenancy& tenancy) {
   const auto fits = check_blocks(tenancy.waiting.front());
   if (fits || running_of(tenancy.tenant) > 0) return false;
-  rejected_.push_back({tenancy.waiting.front().engine_request_id, fits.error()});
+  reject(tenancy.waiting.front(), fits.error());
   tenancy.waiting.pop_front();
   return true;
 }

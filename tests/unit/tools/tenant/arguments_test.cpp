@@ -133,13 +133,9 @@ TEST_CASE("tenant arguments: at most one of grammar and schema is read from a fi
   CHECK(exit_code_of({"--tenant", "A", "--grammar", "/nowhere/at/all"}) == 2);
 }
 
-TEST_CASE("tenant arguments: an empty prompt is valid, and a missing one means stdin") {
-  const auto empty = parsed({"--tenant", "A", "--prompt", ""});
-  const auto none = parsed({"--tenant", "A"});
-
-  CHECK_FALSE(empty.prompt_from_stdin);
-  CHECK(empty.prompt.empty());
-  CHECK(none.prompt_from_stdin);
+TEST_CASE("tenant arguments: a missing prompt means stdin") {
+  CHECK(parsed({"--tenant", "A"}).prompt_from_stdin);
+  CHECK_FALSE(parsed({"--tenant", "A", "--prompt", "x"}).prompt_from_stdin);
 }
 
 TEST_CASE("tenant arguments: a chat has messages and a time, other requests a prompt") {

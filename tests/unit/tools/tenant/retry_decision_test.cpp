@@ -87,7 +87,7 @@ TEST_CASE("retry decision: temporary errors are retried only with rebind") {
 TEST_CASE("retry decision: a retry waits at least as long as the broker says") {
   const RetryContext second{.rebind = true, .had_lease = true, .failures = 1, .setbacks = 1};
   const auto delay_after = [&](std::int64_t retry_after_ms) {
-    const Error limited{Errc::RebindRateLimited, "", retry_after_ms};
+    const Error limited{.code = Errc::RebindRateLimited, .retry_after_ms = retry_after_ms};
     return retry_of(after_failure(limited, Stage::Broker, second, kPolicy)).delay;
   };
 

@@ -162,7 +162,7 @@ TEST_CASE("rebind: after enough tokens a revoked lease is replaced without delay
 TEST_CASE("rebind: a session over its limit waits as the broker says") {
   World world;
   auto& grants = world.broker.answers["lease.acquire"];
-  const Error limited{Errc::RebindRateLimited, "retry in 9000 ms", 9'000};
+  const Error limited{.code = Errc::RebindRateLimited, .detail = "", .retry_after_ms = 9'000};
   grants.insert(std::next(grants.begin()), std::unexpected(limited));
   stream_then_revoke(world, 2);
   world.timers.advance(0ns);

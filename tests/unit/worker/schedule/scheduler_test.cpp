@@ -226,8 +226,8 @@ TEST_CASE("scheduler: a rejected rebind reports its lease and the tokens emitted
     REQUIRE(fixture.tick().empty());
     fixture.scheduler.deny_growth(lease);
   }
-  SECTION("because the lease drains") {
-    fixture.scheduler.reject_waiting(lease, {Errc::Draining, "draining"});
+  SECTION("because the quota was lowered") {
+    fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 2});
   }
   const auto rejected = only<AdmissionRejected>(fixture.tick());
   REQUIRE(rejected.size() == 1);
@@ -237,20 +237,22 @@ TEST_CASE("scheduler: a rejected rebind reports its lease and the tokens emitted
 
 TEST_CASE("scheduler: OutOfBlocks says whether the quota or the broker is the reason") {
   SchedulerFixture fixture;
-  const LeaseId lease = fixture.lease(1, 4);
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 30, 60)));
   const bool quota = GENERATE(true, false);
-  fixture.scheduler.set_quota(lease, 8, quota ? 5 : 100);
+  const LeaseId lease = fixture.lease(1, quota ? 20 : 6);
+  if (quota) {
+    fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 9});
+  }
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "one", 30, 60)));
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "other", 30, 60)));
   std::vector<Completed> ends;
   for (int tick = 0; tick < 60 && ends.empty(); ++tick) {
     if (!quota) fixture.scheduler.deny_growth(lease);
-    if (quota && tick == 0) fixture.grow(lease, 20);
     ends = only<Completed>(fixture.tick());
   }
   REQUIRE(ends.size() == 1);
   REQUIRE(ends[0].error->code == Errc::OutOfBlocks);
   const std::string& detail = ends[0].error->detail;
-  CHECK((detail.find("tenant t1 may hold 5") != detail.npos) == quota);
+  CHECK((detail.find("tenant t1 may hold 9") != detail.npos) == quota);
   CHECK((detail.find("the broker lends no more") != detail.npos) == !quota);
 }
 
