@@ -60,6 +60,11 @@ bool CpuSet::contains(const CpuSet& others) const {
   return others.without(*this).empty();
 }
 
+bool CpuSet::is_usable() const {
+  const ScopedCpuAffinity tried(*this);  // the kernel drops cores that cannot be used
+  return of_this_thread().contains(*this);
+}
+
 CpuSet CpuSet::without(const CpuSet& others) const {
   CpuSet left;
   CPU_AND(&left.bits_, &bits_, &others.bits_);

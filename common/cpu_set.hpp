@@ -21,6 +21,9 @@ class CpuSet {
 
   bool empty() const { return CPU_COUNT(&bits_) == 0; }
   bool contains(const CpuSet& others) const;
+  /// True when this process may run on all of them. That can be more than where it runs now: a
+  /// program that was pinned at its start may move. Source: sched_setaffinity(2).
+  bool is_usable() const;
   CpuSet without(const CpuSet& others) const;
 
   /// Restricts this thread, and threads it starts, to these cores.

@@ -158,9 +158,9 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   if (raw.compute_cpus.empty()) return {};
   const Result<CpuSet> cpus = CpuSet::parse(raw.compute_cpus);
   if (!cpus) return fail(cpus.error().code, "--compute-cpus: " + cpus.error().detail);
-  if (!CpuSet::of_this_thread().contains(*cpus)) {
-    return fail(Errc::BadRequest, "--compute-cpus: this process may not run on all the cores " +
-                                      raw.compute_cpus + "; `taskset -pc $$` lists those it may");
+  if (!cpus->is_usable()) {
+    return fail(Errc::BadRequest, "--compute-cpus: this process may not use all the cores " +
+                                      raw.compute_cpus + "; `lscpu` lists those that exist");
   }
   options.compute_cpus = *cpus;
   return {};

@@ -1,6 +1,8 @@
 /// A lease word stored during a forward pass is obeyed before the next unit.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
+#include <utility>
 
 #include "tests/property/four_tenants.hpp"
 
@@ -85,6 +87,13 @@ std::map<std::string, SequenceSnapshot> snapshots(FourTenants& scenario) {
   return all;
 }
 
+/// The units that the backend's gates count; the engine's own gate runs the others.
+std::ptrdiff_t backend_units(const std::vector<WatchedUnit>& units) {
+  return std::ranges::count_if(units, [](const WatchedUnit& unit) {
+    return unit.site != LaunchSite::Sampling && unit.site != LaunchSite::Commit;
+  });
+}
+
 void flip_engine(FourTenants& scenario, const Undisturbed& calm, std::size_t k) {
   scenario.begin();
   const auto before = snapshots(scenario);
@@ -99,7 +108,8 @@ void flip_engine(FourTenants& scenario, const Undisturbed& calm, std::size_t k) 
   if (failed) {
     REQUIRE(report.error().code == Errc::EngineDecodeFailed);
     REQUIRE(snapshots(scenario) == before);
-    REQUIRE(scenario.rig.units_run() - units_before == scenario.watch.units().size());
+    REQUIRE(std::cmp_equal(scenario.rig.units_run() - units_before,
+                           backend_units(scenario.watch.units())));
   }
   REQUIRE(scenario.rig.step().error().code == Errc::WeightsLoading);
   REQUIRE(scenario.rig.early_completions().empty());

@@ -31,6 +31,17 @@ TEST_CASE("cpu set: an invalid list is rejected, and the error names the bad par
   CHECK(CpuSet::parse("0,x").error().detail.find("\"x\"") != std::string::npos);
 }
 
+TEST_CASE("cpu set: cores are usable that exist, also while the thread is pinned to others") {
+  const CpuSet all = CpuSet::of_this_thread();
+  int first = 0;
+  while (!all.contains(cpus(std::to_string(first)))) ++first;
+  const ScopedCpuAffinity pinned(cpus(std::to_string(first)));
+  CHECK(all.is_usable());
+  CHECK_FALSE(cpus("1023").is_usable());
+  CHECK_FALSE(cpus(std::to_string(first) + ",1023").is_usable());
+  CHECK(cpus(std::to_string(first)).contains(CpuSet::of_this_thread()));
+}
+
 TEST_CASE("cpu set: a thread is pinned for a scope and restored afterwards") {
   const CpuSet before = CpuSet::of_this_thread();
   const CpuSet none_here = cpus("1023");

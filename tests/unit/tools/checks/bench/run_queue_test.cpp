@@ -32,7 +32,7 @@ TEST_CASE("bench: this process has run time, and a process that ended has none")
   CHECK(run_queues_of(-1).empty());
 }
 
-TEST_CASE("bench: threads of a process are told apart by name") {
+TEST_CASE("bench: threads of a process are listed by name") {
   std::promise<void> named, done;
   std::jthread thread([&] {
     set_thread_name("bench-test");
