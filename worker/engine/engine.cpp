@@ -115,10 +115,14 @@ void Engine::end_all(const Error& error) {
 
 // --------------------------------------------------------------------------------------- the step
 
-Result<StepReport> Engine::step() {
+void Engine::end_stopped() {
   end_revoked_leases();
   end_stopped_sequences();
   scheduler_.drop_expired(deps_.clock->now());
+}
+
+Result<StepReport> Engine::step() {
+  end_stopped();
   TRY(check_weights());
   StepPlan plan = scheduler_.plan(deps_.clock->now());
   publish_running_requests();

@@ -113,6 +113,9 @@ class Engine {
 
   // ---- the step
 
+  /// Ends what was revoked, expired or stopped since the last step; no unit runs. `step` does this
+  /// too, but its events come after the forward pass: take them before it, and no typed end waits.
+  void end_stopped();
   /// Errors: EngineDecodeFailed and WeightsLoading, both naming the revoked part of the weights;
   /// NoModelLoaded; the backend's fault, which is final. Events of a failed step come with the next
   /// report.

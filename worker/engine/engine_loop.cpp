@@ -53,7 +53,15 @@ Result<void> EngineLoop::run() {
   }
 }
 
+/// Reports the ends found between two steps at once; they do not wait for the next forward pass.
+void EngineLoop::report_stopped() {
+  engine_->end_stopped();
+  std::vector<SchedulerEvent> ended = engine_->take_events();
+  if (!ended.empty()) hooks_.on_report({.events = std::move(ended)});
+}
+
 bool EngineLoop::step_once() {
+  report_stopped();
   Result<StepReport> report = engine_->step();
   if (!report && engine_->device_fault()) return false;
   if (!report) return recover();

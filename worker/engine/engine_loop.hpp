@@ -43,6 +43,7 @@ class EngineLoop {
  private:
   std::vector<Command> take_commands(bool may_wait);
   bool step_once();
+  void report_stopped();
   bool recover();
   void end_all(const Error& error);
   void report_drained();

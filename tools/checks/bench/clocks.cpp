@@ -56,6 +56,7 @@ ClockTimes delays_until_error(const Snapshot& early, const Snapshot& late) {
   const auto engine = waited_ns(early.worker, late.worker, kEngineThreads);
   const auto delivery = waited_ns(early.worker, late.worker, kDeliveryThreads);
   return {.refuse_us = us(engine),
+          .refuse_in_step_us = us(engine),
           .handed_us = us(delivery),
           .error_us = us(delivery + waited_ns(early.bench, late.bench, kHolderThreads)),
           .quiet_us = us(engine + waited_ns(early.broker, late.broker, kBrokerThreads))};
@@ -97,6 +98,8 @@ void read_events(const std::vector<events::StampedEvent>& seen, const BySample& 
     if (found == samples.end() || found->second->times.refuse_us >= 0) continue;
     found->second->times.refuse_us = us(refused->since_flip_ns);
     found->second->site = std::string(name(refused->kernel_site));
+    if (refused->kernel_site == LaunchSite::Commit) continue;
+    found->second->times.refuse_in_step_us = found->second->times.refuse_us;
   }
 }
 

@@ -29,6 +29,9 @@ struct ClockSetup {
 /// In µs from the flip. -1: did not happen, such as t_refuse of a tenant between two requests.
 struct ClockTimes {
   double refuse_us = -1;
+  /// `refuse_us` of a flip that a unit before the commit met. Other flips fall between two steps,
+  /// where no unit can run, or into the commit.
+  double refuse_in_step_us = -1;
   double handed_us = -1;
   double error_us = -1;
   double quiet_us = -1;

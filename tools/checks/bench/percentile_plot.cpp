@@ -17,7 +17,7 @@ constexpr double kLeft = 70, kRight = 120, kTop = 40, kBottom = 45;
 constexpr double kNines = 4;  ///< The axis ends at 99.99 %.
 constexpr double kSmallestUs = 1;
 constexpr double kLargestUs = 100'000;
-constexpr std::array kColours = {"#1b6ca8", "#d9a441", "#c8553d", "#2a9d5c", "#7b4fa3"};
+constexpr std::array kColours = {"#1b6ca8", "#d9a441", "#c8553d", "#2a9d5c", "#7b4fa3", "#5c5c5c"};
 
 /// Number of nines of a share: 0.9 → 1, 0.99 → 2.
 double nines(double share) {

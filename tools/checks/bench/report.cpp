@@ -20,6 +20,7 @@ struct ClockText {
   double target_us;  ///< Design target at p99; 0: none.
 };
 constexpr ClockText kClocks[] = {{&ClockTimes::refuse_us, "t_refuse_us", 25},
+                                 {&ClockTimes::refuse_in_step_us, "t_refuse_in_step_us", 25},
                                  {&ClockTimes::handed_us, "t_handed_us", 0},
                                  {&ClockTimes::error_us, "t_error_us", 300},
                                  {&ClockTimes::quiet_us, "t_quiet_us", 40},
@@ -161,10 +162,8 @@ std::string report_text(const Json& report) {
     text += cli::render(table) + "µs from the flip.\n\n";
   }
   Json rest = report;
-  for (const char* shown : {"runs", kWithoutDelay, "t_refuse_us", "t_handed_us", "t_error_us",
-                            "t_quiet_us", "t_reuse_us"}) {
-    rest.erase(shown);
-  }
+  for (const char* shown : {"runs", kWithoutDelay}) rest.erase(shown);
+  for (const ClockText& clock : kClocks) rest.erase(clock.key);
   return text + rest.dump(2) + "\n";
 }
 

@@ -80,6 +80,24 @@ TEST_CASE("engine loop: commands run between steps, in order") {
   REQUIRE(fixture.tokens == 5);
 }
 
+TEST_CASE("engine loop: an end found between two steps is reported before the next step") {
+  LoopFixture fixture(never);
+  const PromptRequest other = fixture.request();
+  const LeaseId revoked = fixture.rig.grant("u");
+  REQUIRE(fixture.rig.submit(other));
+  REQUIRE(fixture.rig.submit(fixture.rig.request("u", revoked, "s", other.prompt, 5)));
+  std::optional<int> tokens_before_end;
+  fixture.on_note = [&, done = false]() mutable {
+    if (fixture.tokens == 4 && !std::exchange(done, true)) fixture.rig.revoke(revoked);
+    if (!fixture.ends.empty() && !tokens_before_end) tokens_before_end = fixture.tokens;
+  };
+  fixture.loop.post([](Engine&) {});
+  fixture.loop.run();
+  REQUIRE(fixture.ends.size() == 1);
+  CHECK(fixture.ends[0].reason == CompletionReason::Revoked);
+  CHECK(tokens_before_end == 4);
+}
+
 TEST_CASE("engine loop: a draining lease is reported after the end of its last request") {
   LoopFixture fixture(never);
   fixture.waits_for_drain = true;
