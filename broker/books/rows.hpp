@@ -124,7 +124,7 @@ struct ShapeRow {
 struct OperatorActionRow {
   std::int64_t at_boottime_ns = 0;
   std::uint32_t uid = 0;
-  std::string action;  ///< "admit", "revoke", "drain", "undrain", "quarantine_release"
+  std::string action;  ///< "admit", "remove", "revoke", "drain", "undrain" or "quarantine_release"
   /// "lease:17.4", "tenant:acme", "worker:w1", "part:blk.1@w1", "extent:5", "region:3"
   std::string object;
   std::string reason;  ///< As the operator gave it; empty if the action takes none.

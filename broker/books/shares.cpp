@@ -41,8 +41,8 @@ void choose_targets(std::vector<Target>& order, std::uint32_t limit) {
   }
 }
 
-/// A share may reach what the others leave free. What may run on a worker itself does not count
-/// against it: it runs there already, or a share was lowered and is raised again.
+/// A share may reach what the others leave free. A worker's own `may_run` is not subtracted from
+/// its own share.
 void raise(std::span<const Target> order, const Shares& shares, std::uint32_t limit) {
   std::uint64_t taken = 0;
   for (const auto& [worker, share] : shares) taken += share.may_run;

@@ -31,7 +31,7 @@ using Shares = std::map<AttachmentId, Share>;
 
 /// Assigns shares. One worker alone gets the whole limit. Several get what they demand, one request
 /// each in turn, the longest without an admission first; a share without demand stays where it is.
-/// So if the limit is less than the number of workers with demand, it goes round among them.
+/// If the limit is less than the number of workers with demand, each may run one request in turn.
 void divide(Shares& shares, std::uint32_t limit);
 
 /// Enters a worker's report. Reports about an earlier quota change the demand only.

@@ -24,8 +24,8 @@ struct Tenant {
 
 class Tenants {
  public:
-  /// Creates or changes a tenant. A quota lowered below current use revokes nothing; it refuses new
-  /// blocks until the use is below it. Errors: BadRequest naming the value out of range.
+  /// Creates or changes a tenant. A quota lowered below current use revokes nothing; only requests
+  /// that run already get blocks beyond it. Errors: BadRequest naming the value out of range.
   Result<void> admit(const wire::TenantPolicy& policy, TimePoint now);
   /// Precondition: none of its leases is Live.
   void remove(const TenantId& tenant) { tenants_.erase(tenant); }

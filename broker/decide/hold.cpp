@@ -62,7 +62,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::LeaseRelease& release) {
   LeaseRecord& record = *TRY(find_held(decision.state, caller, release.lease));
   if (record.is(LeaseState::Fenced)) return std::unexpected(require_live(record).error());
-  revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);
+  revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released, HolderNotice::None);
   return Answer{};
 }
 

@@ -21,11 +21,10 @@ void answer_pending_calls(Decision& decision, LeaseRecord& record) {
   record.open_call.reset();
 }
 
-/// The holder knows when it released the lease; a holder that is gone gets nothing.
 void notify_holder(Decision& decision, const LeaseRecord& record) {
   const RevokeReason reason = reason_of(record.lease);
-  const bool by_holder = reason == RevokeReason::Released || reason == RevokeReason::HolderGone;
-  if (by_holder || !record.acquired || record.holder == ConnectionId{}) return;
+  const bool is_gone = reason == RevokeReason::HolderGone || record.holder == ConnectionId{};
+  if (is_gone || !record.acquired) return;
   decision.add(effect::NotifyHolder{
       record.holder, {.lease = record.id(), .scope = record.scope, .reason = reason}});
 }
@@ -72,7 +71,7 @@ void add_quiet_watches(Decision& decision, std::span<const LeaseId> leases) {
 }
 
 std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> leases,
-                                   RevokeReason reason) {
+                                   RevokeReason reason, HolderNotice notice) {
   std::vector<LeaseId> revoked;
   FlipsByWorker flips;
   for (const LeaseId id : leases) {
@@ -88,7 +87,7 @@ std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> 
   add_quiet_watches(decision, revoked);
   for (const LeaseId id : revoked) {
     LeaseRecord& record = decision.state.leases.at(id);
-    notify_holder(decision, record);
+    if (notice == HolderNotice::Send) notify_holder(decision, record);
     record_lease(decision, record);
     drain_extents(decision, record);
     answer_pending_calls(decision, record);

@@ -14,11 +14,14 @@ using FlipsByWorker = std::map<AttachmentId, std::vector<effect::StoreWords::Fli
 /// Stores lease words: one StoreWords effect per worker moves its counter once.
 void add_store_words(Decision& decision, FlipsByWorker flips);
 
+/// Whether the holders of the leases get `lease.revoked`. A holder that released its lease knows.
+enum class HolderNotice { Send, None };
+
 /// Revokes those of `leases` that are Live and leaves the others as they are. Effects in order: per
 /// worker all words and one step of the counter, then the quiet watches, then everything else.
 /// Returns the leases revoked now. Precondition: every id is open.
 std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> leases,
-                                   RevokeReason reason);
+                                   RevokeReason reason, HolderNotice notice = HolderNotice::Send);
 
 /// Starts one quiet watch per worker and scope; skips leases of workers that are Gone.
 void add_quiet_watches(Decision& decision, std::span<const LeaseId> leases);

@@ -88,7 +88,7 @@ struct LeaseDraining {
 
 /// `operator_action`: an operator changed something, or tried to and was refused.
 struct OperatorAction {
-  std::string action;  ///< "admit", "revoke", "drain", "undrain", "quarantine_release"
+  std::string action;  ///< "admit", "remove", "revoke", "drain", "undrain" or "quarantine_release"
   std::string object;  ///< "tenant:acme", "lease:17.4", "part:blk.1@w1", "extent:5", "region:3"
   std::uint32_t uid = 0;
   std::string reason;  ///< As the operator gave it; empty for actions that take none.

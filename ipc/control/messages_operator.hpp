@@ -75,9 +75,10 @@ struct LeaseRevoke : Message<LeaseRevoke> {
 /// `lease.drain`: the leases accept no new requests from now on. Accepted ones finish, and may grow
 /// within the quota. A lease ends with the reason `released` when its last request has ended, or
 /// with `drain_deadline` after `grace_ms`. Exactly one of lease, tenant and worker is given. A
-/// drained tenant or worker also gets no new lease (Draining) until `lease.undrain`. Reply:
-/// LeasesTouched. Errors: UnknownLease, StaleGeneration, LeaseFenced, UnknownTenant, UnknownWorker;
-/// BadRequest for an engine lease, which has no requests.
+/// drained tenant or worker also gets no new lease (Draining) until `lease.undrain`; a new process
+/// of the worker's name serves again. Reply: LeasesTouched. Errors: UnknownLease, StaleGeneration,
+/// LeaseFenced, UnknownTenant, UnknownWorker; BadRequest for an engine lease, which has no
+/// requests.
 struct LeaseDrain : Message<LeaseDrain> {
   static constexpr std::string_view kMethod = "lease.drain";
   std::optional<LeaseId> lease;

@@ -108,7 +108,8 @@ struct LeaseRedeliver : Message<LeaseRedeliver> {
 ///
 /// Sound because the drain word never returns to zero and one thread of the worker reads it for
 /// both purposes: it reads the word and, if it is set, looks for requests and reports; before it
-/// accepts a request it reads the word again. So a request is either seen by the look or refused.
+/// accepts a request it reads the word again. So the worker
+/// either counts a request before it reports, or refuses it.
 struct LeaseDrained : Message<LeaseDrained> {
   static constexpr std::string_view kMethod = "lease.drained";
   LeaseId lease;

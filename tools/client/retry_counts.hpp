@@ -14,8 +14,9 @@ class RetryCounts {
  public:
   explicit RetryCounts(const RetryPolicy& policy) : policy_(policy) {}
 
-  void note_failure() {
-    ++failures_;
+  /// A refusal that says when to retry is not a failure: a session that obeys does not give up.
+  void note_failure(const Error& error) {
+    if (error.retry_after_ms == 0) ++failures_;
     ++setbacks_;
   }
   /// The worker accepted the request.

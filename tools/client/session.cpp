@@ -190,7 +190,7 @@ void TenantSession::act(const RetryDecision& decision, const Error& error, Repor
 void TenantSession::schedule_retry(const Retry& again, const Error& error, Reported reported) {
   state_ = last_lease_ ? State::Rebinding : State::Acquiring;
   stream_.reset();
-  retry_counts_.note_failure();
+  retry_counts_.note_failure(error);
   if (again.delay > Duration::zero() || reported == Reported::NotYet) {
     observer_(Retrying{.error = error, .delay = again.delay, .attempt = retry_counts_.failures()});
   }

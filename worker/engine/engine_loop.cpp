@@ -49,6 +49,7 @@ Result<void> EngineLoop::run() {
       end_all(*fault);
       return std::unexpected(*fault);
     }
+    report_usage();
     report_drained();
   }
 }
@@ -70,8 +71,6 @@ bool EngineLoop::step_once() {
   hooks_.on_report(std::move(*report));
   std::vector<GrowthRequest> growth_requests = engine_->take_growth_requests();
   if (!growth_requests.empty()) hooks_.on_growth(std::move(growth_requests));
-  std::vector<wire::TenantUsage> usage = engine_->take_usage();
-  if (!usage.empty()) hooks_.on_usage(std::move(usage));
   return ran;
 }
 
@@ -79,7 +78,10 @@ bool EngineLoop::step_once() {
 bool EngineLoop::recover() {
   hooks_.on_report({.events = engine_->take_events()});
   const Result<void> restored = hooks_.on_weights_lost(*engine_);
-  if (restored) return true;
+  if (restored) {
+    restore_window_.close();  // each part has the whole time
+    return true;
+  }
   // Runs commands before the next attempt, because the attempt may depend on one.
   if (!engine_->scheduler().has_work()) {
     restore_window_.close();
@@ -87,6 +89,12 @@ bool EngineLoop::recover() {
   }
   if (const auto end = restore_window_.on_failed(restored.error(), engine_->now())) end_all(*end);
   return false;
+}
+
+/// Also after a failed step: the broker gives other workers what this one does not use.
+void EngineLoop::report_usage() {
+  std::vector<wire::TenantUsage> usage = engine_->take_usage();
+  if (!usage.empty()) hooks_.on_usage(std::move(usage));
 }
 
 void EngineLoop::report_drained() {

@@ -46,6 +46,7 @@ class EngineLoop {
   void report_stopped();
   bool recover();
   void end_all(const Error& error);
+  void report_usage();
   void report_drained();
 
   Engine* engine_;

@@ -1,9 +1,8 @@
 /// Decides how long requests wait for a revoked part of the weights. Pure: time is an argument.
 ///
-///   restore failed ─► passing cause: wait, at most kRestoreTimeout, then WeightsLoading
-///   (retryable)
-///                  ─► broker lost:   BrokerLost (retryable)
-///                  ─► other cause:   MissingWeight (final): the part does not come back
+///   restore failed ─► passing cause: wait, then WeightsLoading
+///                  ─► broker lost:   BrokerLost
+///                  ─► other cause:   MissingWeight, final: the part does not come back
 #pragma once
 
 #include <optional>

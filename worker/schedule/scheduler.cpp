@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "common/expects.hpp"
 #include "ipc/segment/gate_set.hpp"
@@ -38,7 +39,6 @@ bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
       blocks_for(positions) - std::min(blocks_for(positions), blocks_held(sequence));
   const bool over_quota = more > 0 && held_by(tenancy.tenant) + more > limit_of(sequence);
   const bool ok = !over_quota && sequence.blocks.reserve(positions, tenancy.pool).has_value();
-  if (over_quota) tenancy.growth_denied = true;  // growing would exceed the quota too
   // Asks one block ahead, so that the broker has answered by the time the block is needed.
   const std::uint32_t ahead = blocks_for(positions + limits_.tokens_per_block);
   const std::uint32_t held = blocks_held(sequence);
@@ -48,12 +48,17 @@ bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
   return ok;
 }
 
+/// A tick ends one sequence per lease whose growth the broker denied, and one per tenant that is
+/// over its quota: what that frees may be enough for the others.
 void Scheduler::end_starved() {
-  // The least work first: its blocks may be enough for the others of its lease.
+  std::set<TenantId> reduced;
+  // The least work first.
   std::ranges::stable_sort(starved_, {}, [](const Starved& s) { return s.sequence->emitted(); });
   for (const Starved& starved : starved_) {
     Tenancy& tenancy = tenancy_of(*starved.sequence);
-    if (!std::exchange(tenancy.growth_denied, false)) continue;
+    const bool ends = starved.over_quota ? reduced.insert(tenancy.tenant).second
+                                         : std::exchange(tenancy.growth_denied, false);
+    if (!ends) continue;
     const std::string why =
         starved.over_quota
             ? fmt::format("tenant {} may hold {}; ask for fewer tokens, or raise --max-blocks",
@@ -156,7 +161,9 @@ bool Scheduler::admit_one(Tenancy& tenancy) {
   if (tenancy.waiting.empty()) return false;
   const wire::TenantQuota& quota = quota_of(tenancy.tenant);
   if (running_of(tenancy.tenant) >= quota.max_concurrent) return false;
-  if (reject_too_large(tenancy)) return false;
+  while (reject_too_large(tenancy)) {
+    if (tenancy.waiting.empty()) return false;
+  }
   auto sequence = std::make_unique<Sequence>(tenancy.waiting.front(), limits_.tokens_per_block);
   if (!reserve_first_blocks(*sequence, tenancy)) return false;
   sequence->stop_slot = free_stop_slot();

@@ -6,7 +6,7 @@
 namespace leasehold {
 namespace {
 
-/// More waiting requests than a quota can allow say nothing more to the broker.
+/// The broker needs no count above the largest quota.
 constexpr std::uint32_t kMostReported = kMaxStepSequences;
 
 bool is_same(const wire::TenantUsage& one, const wire::TenantUsage& other) {

@@ -120,6 +120,15 @@ TEST_CASE("revoked: the holder gets a notice of an expired lease, and none of on
   CHECK(notices(world).empty());
 }
 
+TEST_CASE("revoked: the holder of a drained lease gets a notice when the lease ends") {
+  LeasedWorld world;
+  world.call(kOperator, wire::LeaseDrain{.lease = world.lease});
+  CHECK(notices(world).empty());
+  world.call(kWorkerSocket, wire::LeaseDrained{.lease = world.lease});
+  REQUIRE(notices(world).size() == 1);
+  CHECK(notices(world)[0].revoked.reason == RevokeReason::Released);
+}
+
 TEST_CASE("revoked: an acquire that was not answered gets its error and no notice") {
   ServingWorld world;
   world.workers_answer = false;

@@ -13,7 +13,7 @@ constexpr TimePoint kStart{1'000'000'000};
 /// After three failures, the worker has accepted the request.
 RetryCounts after_three_failures() {
   RetryCounts counts{RetryPolicy{}};
-  for (int i = 0; i < 3; ++i) counts.note_failure();
+  for (int i = 0; i < 3; ++i) counts.note_failure({});
   counts.note_accepted(kStart);
   return counts;
 }
@@ -28,6 +28,13 @@ TEST_CASE("retry counts: a token ends the row of failures and not that of setbac
   CHECK(counts.setbacks() == 3);
 }
 
+TEST_CASE("retry counts: a refusal that says when to retry is a setback and no failure") {
+  RetryCounts counts = after_three_failures();
+  counts.note_failure({.code = Errc::RebindRateLimited, .retry_after_ms = 500});
+  CHECK(counts.failures() == 3);
+  CHECK(counts.setbacks() == 4);
+}
+
 TEST_CASE("retry counts: enough tokens of one stream are progress") {
   RetryCounts counts = after_three_failures();
   for (int i = 0; i < 15; ++i) counts.note_token(kStart);
@@ -40,7 +47,7 @@ TEST_CASE("retry counts: tokens of several streams do not add up to progress") {
   RetryCounts counts = after_three_failures();
   for (int stream = 0; stream < 10; ++stream) {
     for (int i = 0; i < 15; ++i) counts.note_token(kStart);
-    counts.note_failure();
+    counts.note_failure({});
     counts.note_accepted(kStart);
   }
   CHECK(counts.setbacks() == 13);

@@ -235,6 +235,21 @@ TEST_CASE("scheduler: a rejected rebind reports its lease and the tokens emitted
   REQUIRE(rejected[0].emitted_tokens == 3);
 }
 
+TEST_CASE("scheduler: a lowered quota ends no request that was admitted before") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 5);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "early", 20, 60)));
+  REQUIRE(only<Token>(fixture.tick()).size() == 1);
+  fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 5});
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "late", 4, 40)));
+  std::vector<Completed> ends;
+  for (int tick = 0; tick < 40 && ends.empty(); ++tick) ends = only<Completed>(fixture.tick());
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].engine_request_id.value == "late");
+  REQUIRE(fixture.scheduler.running().size() == 1);
+  CHECK(fixture.scheduler.running()[0]->request.engine_request_id.value == "early");
+}
+
 TEST_CASE("scheduler: OutOfBlocks says whether the quota or the broker is the reason") {
   SchedulerFixture fixture;
   const bool quota = GENERATE(true, false);
