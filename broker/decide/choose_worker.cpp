@@ -5,20 +5,46 @@
 #include <algorithm>
 
 namespace leasehold {
+namespace {
+
+/// After a broker restart.
+bool is_reconnecting(const Worker& worker) {
+  return worker.resuming || worker.reattach_until != TimePoint{};
+}
+
+Error reconnecting(const std::string& name) {
+  return {.code = Errc::BrokerLost,
+          .detail = fmt::format("worker {} is reconnecting after a broker restart; retry", name)};
+}
+
+Result<Worker*> choose_named(State& state, const std::string& name) {
+  Worker* named = TRY(find_worker(state, name));
+  if (named->resuming) return std::unexpected(reconnecting(name));
+  if (named->state != WorkerState::Ready) {
+    return fail(
+        Errc::NoModelLoaded,
+        fmt::format("worker {} has not loaded its model yet; retry, or name another", name));
+  }
+  if (!named->draining) return named;
+  return fail(Errc::Draining, fmt::format("worker {} is draining; name another, or retry after "
+                                          "`brokerctl undrain --worker {}`",
+                                          name, name));
+}
+
+}  // namespace
+
+Result<Worker*> find_worker(State& state, const std::string& name) {
+  if (Worker* worker = state.workers.find_serving(name)) return worker;
+  const bool returns = std::ranges::any_of(state.workers.all(), [&](const auto& entry) {
+    return entry.second.name == name && is_reconnecting(entry.second);
+  });
+  if (returns) return std::unexpected(reconnecting(name));
+  return fail(Errc::UnknownWorker,
+              fmt::format("no worker {} is attached; see `brokerctl workers`", name));
+}
 
 Result<Worker*> choose_worker(State& state, const std::optional<std::string>& wanted) {
-  if (wanted) {
-    Worker* named = state.workers.find_serving(*wanted);
-    const bool ready = named != nullptr && named->state == WorkerState::Ready;
-    if (ready && named->draining) {
-      return fail(Errc::Draining, fmt::format("worker {} is draining; name another, or retry after "
-                                              "`brokerctl undrain --worker {}`",
-                                              *wanted, *wanted));
-    }
-    if (ready) return named;
-    return fail(Errc::UnknownWorker,
-                fmt::format("worker {} is not ready; start it, or name another", *wanted));
-  }
+  if (wanted) return choose_named(state, *wanted);
   Worker* best = nullptr;
   std::size_t fewest = ~std::size_t{0};
   bool any_draining = false;
@@ -36,10 +62,8 @@ Result<Worker*> choose_worker(State& state, const std::optional<std::string>& wa
     return fail(Errc::Draining,
                 "every ready worker is draining; retry when one serves again or another is ready");
   }
-  const auto is_returning = [](const auto& entry) {
-    return entry.second.resuming || entry.second.reattach_until != TimePoint{};
-  };
-  if (std::ranges::any_of(state.workers.all(), is_returning)) {
+  const auto returns = [](const auto& entry) { return is_reconnecting(entry.second); };
+  if (std::ranges::any_of(state.workers.all(), returns)) {
     return fail(Errc::BrokerLost, "the broker restarted and its workers are reconnecting; retry");
   }
   return fail(Errc::NoModelLoaded,

@@ -2,6 +2,7 @@
 // ends. A drained tenant or worker gets no new lease until `brokerctl undrain`.
 #include <fmt/format.h>
 
+#include "broker/decide/choose_worker.hpp"
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/named_leases.hpp"
 #include "broker/decide/record.hpp"
@@ -34,13 +35,6 @@ Result<void> require_tenant_leases(const State& state, std::span<const LeaseId> 
   return {};
 }
 
-Result<Worker*> find_serving(State& state, const std::string& name) {
-  Worker* worker = state.workers.find_serving(name);
-  if (worker != nullptr) return worker;
-  return fail(Errc::UnknownWorker,
-              fmt::format("no worker {} is attached; see `brokerctl workers`", name));
-}
-
 /// A drain or an undrain of a tenant or a worker: from now on it gets no new lease, or gets some
 /// again.
 Result<void> set_draining(Decision& decision, const std::optional<TenantId>& tenant,
@@ -53,7 +47,7 @@ Result<void> set_draining(Decision& decision, const std::optional<TenantId>& ten
     decision.touched.tenants.push_back(*tenant);
   }
   if (worker) {
-    Worker& found = *TRY(find_serving(decision.state, *worker));
+    Worker& found = *TRY(find_worker(decision.state, *worker));
     found.draining = draining;
     decision.touch(found.id);
   }
@@ -62,7 +56,7 @@ Result<void> set_draining(Decision& decision, const std::optional<TenantId>& ten
 
 Result<std::vector<LeaseId>> leases_to_drain(State& state, const wire::LeaseDrain& drain) {
   if (!drain.worker) return leases_named(state, drain.lease, drain.tenant);
-  const AttachmentId worker = TRY(find_serving(state, *drain.worker))->id;
+  const AttachmentId worker = TRY(find_worker(state, *drain.worker))->id;
   return open_leases_where(state, [worker](const LeaseRecord& record) {
     return record.worker() == worker && record.scope == wire::LeaseScope::Tenant &&
            record.is(LeaseState::Live);

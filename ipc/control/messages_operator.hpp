@@ -77,8 +77,8 @@ struct LeaseRevoke : Message<LeaseRevoke> {
 /// with `drain_deadline` after `grace_ms`. Exactly one of lease, tenant and worker is given. A
 /// drained tenant or worker also gets no new lease (Draining) until `lease.undrain`; a new process
 /// of the worker's name serves again. Reply: LeasesTouched. Errors: UnknownLease, StaleGeneration,
-/// LeaseFenced, UnknownTenant, UnknownWorker; BadRequest for an engine lease, which has no
-/// requests.
+/// LeaseFenced, UnknownTenant, UnknownWorker; BrokerLost while the worker reconnects after a broker
+/// restart; BadRequest for an engine lease, which has no requests.
 struct LeaseDrain : Message<LeaseDrain> {
   static constexpr std::string_view kMethod = "lease.drain";
   std::optional<LeaseId> lease;
@@ -89,7 +89,8 @@ struct LeaseDrain : Message<LeaseDrain> {
 };
 
 /// `lease.undrain`: the tenant or the worker gets new leases again. Leases that drain keep
-/// draining. Exactly one is given. Reply: Empty. Errors: UnknownTenant, UnknownWorker.
+/// draining. Exactly one is given. Reply: Empty. Errors: UnknownTenant, UnknownWorker; BrokerLost
+/// as above.
 struct LeaseUndrain : Message<LeaseUndrain> {
   static constexpr std::string_view kMethod = "lease.undrain";
   std::optional<TenantId> tenant;

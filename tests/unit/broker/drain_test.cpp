@@ -118,6 +118,34 @@ TEST_CASE("drain: a target that does not exist is refused") {
   CHECK(refused(wire::LeaseUndrain{.worker = "w9"}) == Errc::UnknownWorker);
 }
 
+TEST_CASE("drain: a worker that reconnects after a broker restart is a reason to retry") {
+  ServingWorld world;
+  world.restart(5s);
+  const auto refusals = [&] {
+    return std::vector{world.refusal(world.call(kOperator, drain_worker("w0"))),
+                       world.refusal(world.call(kOperator, wire::LeaseUndrain{.worker = "w0"})),
+                       world.refusal(acquire_on(world, "w0"))};
+  };
+  CHECK(refusals() == std::vector(3, Errc::BrokerLost));
+
+  world.call(kReturnSocket, wire::WorkerAttach{.worker = "w0", .resume = world.worker});
+  CHECK(world.refusal(acquire_on(world, "w0")) == Errc::BrokerLost);
+  world.answer<wire::LeasesTouched>(world.call(kOperator, drain_worker("w0")));
+}
+
+TEST_CASE("drain: a worker that does not return after a broker restart is unknown") {
+  ServingWorld world;
+  world.restart(5s);
+  world.advance(5s);
+  CHECK(world.refusal(world.call(kOperator, drain_worker("w0"))) == Errc::UnknownWorker);
+}
+
+TEST_CASE("drain: an acquire on a worker that loads its model is told to retry") {
+  ServingWorld world;
+  world.call(kSecondWorker, wire::WorkerAttach{.worker = "w1"});
+  CHECK(world.refusal(acquire_on(world, "w1")) == Errc::NoModelLoaded);
+}
+
 TEST_CASE("drain: an engine lease has no requests to finish and is refused") {
   ServingWorld world;
   const auto opened = world.answer<wire::WeightsOpened>(
