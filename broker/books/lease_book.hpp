@@ -12,6 +12,7 @@
 
 #include "broker/books/lease.hpp"
 #include "broker/books/lease_index.hpp"
+#include "broker/books/rebind_limiter.hpp"
 #include "broker/books/rows.hpp"
 #include "ipc/control/messages.hpp"
 
@@ -42,6 +43,8 @@ struct LeaseRecord {
   std::uint32_t earlier_max_blocks = 0;
   std::vector<PendingGrant> grants;  ///< Until `acquired`, the first is the acquire.
   bool acquired = false;             ///< The acquire was answered.
+  /// What the acquire took from the rebind limit. Not journaled.
+  std::optional<RebindToken> rebind;
   std::vector<CallId> shrinks;
   std::vector<CallId> late_shrinks;    ///< Answered TimedOut; the worker may still answer.
   std::set<ExtentId> unclaimed;        ///< Of a growth that was answered TimedOut.

@@ -14,25 +14,34 @@ void RebindLimiter::note_revoked(LeaseId lease, RevokeReason reason, TimePoint n
   if (reason == RevokeReason::Released || reason == RevokeReason::HolderGone) return;
   forget_old(now);
   if (revocations_.size() == kMaxRevocations) revocations_.pop_front();
-  revocations_.emplace_back(lease, now);
+  revocations_.push_back({.lease = lease, .at = now});
 }
 
-Duration RebindLimiter::take(const std::optional<LeaseId>& replaces, TimePoint now) {
+std::expected<std::optional<RebindToken>, Duration> RebindLimiter::take(
+    const std::optional<LeaseId>& replaces, TimePoint now) {
   forget_old(now);
-  if (!replaces && revocations_.empty()) return Duration::zero();
-  if (bucket_.take(1, now) == 0) return bucket_.wait_for(1, now) + kRounding;
-  const auto named = std::ranges::find_if(
-      revocations_, [&](const auto& revocation) { return revocation.first == replaces; });
-  if (named != revocations_.end()) {
-    revocations_.erase(named);
-  } else if (!replaces) {
-    revocations_.pop_front();
-  }
-  return Duration::zero();
+  if (!replaces && revocations_.empty()) return std::nullopt;
+  if (bucket_.take(1, now) == 0) return std::unexpected(bucket_.wait_for(1, now) + kRounding);
+  const auto followed =
+      replaces ? std::ranges::find(revocations_, *replaces, &RebindToken::Revocation::lease)
+               : revocations_.begin();
+  RebindToken token;
+  if (followed == revocations_.end()) return token;
+  token.follows = *followed;
+  revocations_.erase(followed);
+  return token;
+}
+
+void RebindLimiter::give_back(const RebindToken& token) {
+  bucket_.give_back(1);
+  if (!token.follows || revocations_.size() == kMaxRevocations) return;
+  revocations_.insert(
+      std::ranges::upper_bound(revocations_, token.follows->at, {}, &RebindToken::Revocation::at),
+      *token.follows);
 }
 
 void RebindLimiter::forget_old(TimePoint now) {
-  while (!revocations_.empty() && revocations_.front().second + kWindow < now) {
+  while (!revocations_.empty() && revocations_.front().at + kWindow < now) {
     revocations_.pop_front();
   }
 }

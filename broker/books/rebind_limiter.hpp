@@ -6,14 +6,23 @@
 #pragma once
 
 #include <deque>
+#include <expected>
 #include <optional>
-#include <utility>
 
 #include "broker/books/token_bucket.hpp"
 #include "common/ids.hpp"
 #include "ipc/segment/lease_word.hpp"
 
 namespace leasehold {
+
+/// What one rebind took. `follows` is the remembered revocation that made its acquire a rebind.
+struct RebindToken {
+  struct Revocation {
+    LeaseId lease;
+    TimePoint at;
+  };
+  std::optional<Revocation> follows;
+};
 
 class RebindLimiter {
  public:
@@ -30,15 +39,18 @@ class RebindLimiter {
   /// Does nothing when the holder ended the lease itself.
   void note_revoked(LeaseId lease, RevokeReason reason, TimePoint now);
 
-  /// Zero if the acquire is new work, or has taken a token. Otherwise nothing has changed, and the
-  /// result is the time until a token is there.
-  Duration take(const std::optional<LeaseId>& replaces, TimePoint now);
+  /// The token of a rebind; nothing for an acquire that is new work. An error is the time until a
+  /// token is there; nothing has changed then.
+  std::expected<std::optional<RebindToken>, Duration> take(const std::optional<LeaseId>& replaces,
+                                                           TimePoint now);
+  /// Undoes a take: the next acquire that follows the revocation is a rebind again.
+  void give_back(const RebindToken& token);
 
  private:
   void forget_old(TimePoint now);
 
   TokenBucket bucket_;
-  std::deque<std::pair<LeaseId, TimePoint>> revocations_;  ///< Not replaced yet, oldest first.
+  std::deque<RebindToken::Revocation> revocations_;  ///< Not replaced yet, oldest first.
 };
 
 }  // namespace leasehold

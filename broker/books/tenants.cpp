@@ -55,11 +55,6 @@ void Tenants::note_revoked(const TenantId& tenant, LeaseId lease, RevokeReason r
   if (found != tenants_.end()) found->second.rebinds.note_revoked(lease, reason, now);
 }
 
-Duration Tenants::take_rebind(const TenantId& tenant, const std::optional<LeaseId>& replaces,
-                              TimePoint now) {
-  return tenants_.at(tenant).rebinds.take(replaces, now);
-}
-
 Tenant* Tenants::find(const TenantId& tenant) {
   const auto found = tenants_.find(tenant);
   return found == tenants_.end() ? nullptr : &found->second;

@@ -34,10 +34,6 @@ class Tenants {
 
   /// See RebindLimiter. Does nothing for an unknown tenant.
   void note_revoked(const TenantId& tenant, LeaseId lease, RevokeReason reason, TimePoint now);
-  /// As RebindLimiter::take. Precondition: the tenant is known.
-  Duration take_rebind(const TenantId& tenant, const std::optional<LeaseId>& replaces,
-                       TimePoint now);
-
   /// Errors: UnknownTenant; PermissionDenied if the policy names another user.
   Result<const Tenant*> find_for(const TenantId& tenant, std::uint32_t uid) const;
 

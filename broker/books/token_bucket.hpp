@@ -24,6 +24,11 @@ class TokenBucket {
     return taken;
   }
 
+  /// Returns taken tokens, up to the burst.
+  void give_back(std::size_t count) {
+    tokens_ = std::min(rate_.burst, tokens_ + static_cast<double>(count));
+  }
+
   /// Takes `wanted` tokens even if the balance becomes negative, and returns the time until it is
   /// zero again. Later reservations wait behind this one. Precondition: the rate is not zero.
   Duration reserve(std::size_t wanted, TimePoint now) {

@@ -171,6 +171,7 @@ LeaseRecord& open_tenant_lease(Decision& decision, const Caller& caller,
 void abandon_acquire(Decision& decision, LeaseRecord& record, const Error& why) {
   const CallId call = record.grants.front().call;
   record.grants.clear();
+  give_back_rebind(decision.state, record);
   revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);
   fence_if_never_mapped(decision, record);
   decision.reply(call, std::unexpected(why));
@@ -324,8 +325,9 @@ CallResult decide_call(Decision& decision, const Caller& caller,
     return fail(Errc::PoolExhausted,
                 "every slot of the lease table is in use; retry when leases end");
   }
-  TRY(admit_rebind(state, acquire, decision.now));
+  std::optional<RebindToken> rebind = TRY(admit_rebind(state, acquire, decision.now));
   LeaseRecord& record = open_tenant_lease(decision, caller, acquire, *worker);
+  record.rebind = std::move(rebind);
   record.charged_blocks = allowed.charged;
   note_replacement(decision, apart, record);
   decision.add(effect::PublishGrant{record.id(), record.deadline});

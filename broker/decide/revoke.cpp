@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "broker/decide/rebind.hpp"
 #include "broker/decide/record.hpp"
 
 namespace leasehold {
@@ -80,7 +81,7 @@ std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> 
     if (live == nullptr) continue;
     flips[record.worker()].push_back({id, LeaseState::Revoked, reason});
     record.lease = revoke(std::move(*live), reason, decision.now);
-    decision.state.tenants.note_revoked(record.tenant, id, reason, decision.now);
+    note_rebindable(decision.state, record, reason, decision.now);
     revoked.push_back(id);
   }
   add_store_words(decision, std::move(flips));  // before anything else

@@ -115,6 +115,57 @@ TEST_CASE("rebind limit: a refusal for another reason takes no token") {
   CHECK(world.refusal(world.replace(lease)) == Errc::RebindRateLimited);
 }
 
+TEST_CASE("rebind limit: an acquire that fails after the grant was sent gives its token back") {
+  LimitedWorld world;
+  world.limit(1, 2);  // no token comes back while the test runs
+  const bool names_old = GENERATE(true, false);
+  const LeaseId lease = world.acquired("a");
+  world.revoke(lease);
+  const auto old = names_old ? std::optional(lease) : std::nullopt;
+  for (int i = 0; i < 5; ++i) {
+    world.disk_full = true;
+    CHECK(world.refusal(world.replace(old)) == Errc::DiskFull);
+    world.disk_full = false;
+    world.workers_answer = false;
+    const CallId refused = world.replace(old);
+    world.answer_grant(false);
+    world.workers_answer = true;
+    CHECK(world.refusal(refused) == Errc::OutOfMemory);
+  }
+
+  world.revoke(world.replaced(old));
+  world.revoke(world.replaced(std::nullopt));
+  CHECK(world.refusal(world.replace(std::nullopt)) == Errc::RebindRateLimited);
+}
+
+TEST_CASE("rebind limit: an acquire whose worker is lost gives its token back") {
+  LimitedWorld world;
+  world.limit(1, 1);
+  const LeaseId lease = world.acquired("a");
+  world.revoke(lease);
+  world.workers_answer = false;
+  const CallId lost = world.replace(lease);
+  world.post(ConnectionClosed{kWorkerSocket});
+  CHECK(world.refusal(lost) == Errc::LeaseRevoked);
+
+  world.workers_answer = true;
+  world.attach_worker("w1", ConnectionId{11});
+  world.revoke(world.replaced(lease));
+  CHECK(world.refusal(world.replace(std::nullopt)) == Errc::RebindRateLimited);
+}
+
+TEST_CASE("rebind limit: a holder that ends its own acquire has spent the token") {
+  LimitedWorld world;
+  world.limit(1, 1);
+  const LeaseId lease = world.acquired("a");
+  world.revoke(lease);
+  world.workers_answer = false;
+  world.call(ConnectionId{77}, wire::LeaseAcquire{.tenant = {"a"}, .blocks = 8, .replaces = lease});
+  world.post(ConnectionClosed{ConnectionId{77}});
+
+  CHECK(world.refusal(world.replace(lease)) == Errc::RebindRateLimited);
+}
+
 TEST_CASE("rebind limit: a changed policy keeps the tokens that are left") {
   LimitedWorld world;
   const LeaseId last = world.spend_burst(true);
@@ -153,12 +204,12 @@ TEST_CASE("rebind limit: in any time t at most burst + rate * t rebinds are gran
     const LeaseId old{1, i};
     limiter.note_revoked(old, RevokeReason::Operator, now);
     const auto named = random() % 2 == 0 ? std::optional(old) : std::nullopt;
-    const Duration wait = limiter.take(named, now);
-    if (wait > Duration::zero()) {
+    const auto token = limiter.take(named, now);
+    if (!token) {
       ++refused;
       if (random() % 4 != 0) continue;
-      now = now + wait;  // obeys
-      REQUIRE(limiter.take(named, now) == Duration::zero());
+      now = now + token.error();  // obeys
+      REQUIRE(limiter.take(named, now));
     }
     granted.push_back(now);
   }
