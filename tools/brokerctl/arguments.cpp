@@ -161,7 +161,10 @@ void add_revoke_and_drain(CommandLine& line) {
   auto* drain =
       add_verb(line, "drain", "Accept no new requests or leases, finish the accepted ones");
   add_lease_or_tenant(drain, values);
-  drain->add_option("--worker", values.worker, "All leases of tenants on this worker")
+  drain
+      ->add_option("--worker", values.worker,
+                   "All leases of tenants on this worker; a new process of "
+                   "its name serves again")
       ->excludes(drain->get_option("lease"))
       ->excludes(drain->get_option("--tenant"));
   drain
@@ -169,7 +172,14 @@ void add_revoke_and_drain(CommandLine& line) {
       ->check(CLI::Range(0, 86'400'000))
       ->capture_default_str();
   drain->add_flag("--wait", values.wait,
-                  "Wait until the leases end; fail if the grace cuts one off");
+                  "Wait until the leases have ended; fail if one was cut off, or if the worker is "
+                  "not empty then");
+  drain
+      ->add_option("--timeout-ms", values.timeout_ms,
+                   "With --wait: longest time from a revocation, or from the end of the grace, to "
+                   "the fence")
+      ->check(CLI::Range(1, 86'400'000))
+      ->capture_default_str();
   add_request_id(drain, values);
 
   auto* undrain = add_verb(line, "undrain", "Give a drained tenant or worker new leases again");
@@ -211,7 +221,10 @@ void add_common(CommandLine& line) {
 }
 
 void add_commands(CommandLine& line) {
-  add_verb(line, "status", "Memory by state, and numbers of leases, workers and tenants");
+  add_verb(
+      line, "status",
+      "Memory by state, numbers of leases, workers and tenants, isolation, device, and p50, p99 "
+      "and max of the four clocks");
   add_revoke_and_drain(line);
   add_events(line);
   add_lists(line);
@@ -348,7 +361,7 @@ Result<Verb> parse_verb(const CommandLine& line) {
   if (name == "timeline") return ShowTimeline{TRY(LeaseId::parse(values.lease))};
   if (name == "drain") {
     const wire::LeaseDrain message = TRY(parse_drain(values));
-    return Drain{.message = message, .wait = values.wait};
+    return Drain{.message = message, .wait = values.wait, .timeout_ms = values.timeout_ms};
   }
   if (name == "undrain") return TRY(parse_undrain(values));
   expects(name == "revoke", "every command of the list in add_commands is parsed");

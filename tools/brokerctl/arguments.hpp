@@ -44,7 +44,8 @@ struct Revoke {
 
 struct Drain {
   wire::LeaseDrain message;
-  bool wait = false;  ///< Wait until every lease has ended.
+  bool wait = false;                 ///< Wait until every lease has ended.
+  std::int64_t timeout_ms = 30'000;  ///< Longest wait from a revocation to the fence.
 };
 
 using Verb = std::variant<Show, ListLeases, ListOperatorActions, ListEvents, ShowTimeline, Revoke,

@@ -84,9 +84,11 @@ class Runner {
     const Json reply = TRY(dependencies_.call(wire::LeaseDrain::kMethod, drain.message.to_json()));
     const auto touched = TRY(client::parse_message<wire::LeasesTouched>(reply));
     if (!drain.wait) return print_touched(reply, touched);
-    const auto leases = TRY(wait_until_drained(touched.leases, dependencies_));
+    const auto leases = TRY(wait_until_drained(touched.leases, drain, dependencies_));
     print_items(leases, leases_table);
-    return check_none_cut_off(leases);
+    TRY(check_none_cut_off(std::span(leases).first(touched.leases.size())));
+    if (!drain.message.worker) return {};
+    return check_worker_drained(*drain.message.worker, dependencies_);
   }
   Result<void> operator()(const wire::LeaseUndrain& undrain) {
     const Json reply = TRY(dependencies_.call(wire::LeaseUndrain::kMethod, undrain.to_json()));

@@ -26,9 +26,8 @@ struct Dependencies {
 /// Runs the verb and writes the result to `out`: a table or lines, or one JSON document
 /// (`watch` and `events --follow` with -o json: one object per line).
 /// Errors: those of the call; MalformedMessage for a reply that does not fit; TimedOut,
-/// UnknownLease and StillWritable from `revoke --wait`; LeaseRevoked and TimedOut from
-/// `drain --wait`; UnknownLease and StaleGeneration from
-/// `timeline`.
+/// UnknownLease and StillWritable from `revoke --wait`; those of wait_drained.hpp from
+/// `drain --wait`; UnknownLease and StaleGeneration from `timeline`.
 Result<void> run(const Arguments& arguments, const Dependencies& dependencies);
 
 }  // namespace leasehold::brokerctl

@@ -6,43 +6,132 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/client/all_pages.hpp"
+#include "tools/client/parse_message.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
 
 constexpr Duration kDrainPollInterval = std::chrono::milliseconds(100);
 
-}  // namespace
+bool is_open(const wire::LeaseView& lease) {
+  return lease.state != LeaseState::Fenced;
+}
 
-Result<std::vector<wire::LeaseView>> wait_until_drained(const std::vector<LeaseId>& leases,
-                                                        const Dependencies& dependencies) {
-  while (true) {
-    auto views = TRY(client::all_pages<wire::LeaseView>(dependencies.call));
-    std::erase_if(views, [&leases](const wire::LeaseView& view) {
-      return std::ranges::find(leases, view.lease) == leases.end();
-    });
-    const auto left = static_cast<std::size_t>(std::ranges::count_if(
-        views, [](const wire::LeaseView& view) { return view.state != LeaseState::Fenced; }));
-    if (dependencies.progress) dependencies.progress(leases.size() - left, leases.size());
-    if (left == 0) return views;
-    if (!dependencies.wait(kDrainPollInterval)) {
-      return fail(Errc::TimedOut, fmt::format("interrupted; {} of {} leases are still draining",
-                                              left, leases.size()));
+/// A lease that is not listed has ended: the broker lists it until its slot has another one.
+void update(std::vector<wire::LeaseView>& leases, const std::vector<wire::LeaseView>& listed) {
+  for (wire::LeaseView& lease : leases) {
+    const auto found = std::ranges::find(listed, lease.lease, &wire::LeaseView::lease);
+    if (found != listed.end()) {
+      lease = *found;
+    } else {
+      lease.state = LeaseState::Fenced;
     }
   }
 }
 
-Result<void> check_none_cut_off(const std::vector<wire::LeaseView>& leases) {
+/// A drain names live leases only, but the worker still runs until the others are fenced as well.
+void add_revoked(std::vector<wire::LeaseView>& leases, const std::vector<wire::LeaseView>& listed,
+                 const std::string& worker) {
+  for (const wire::LeaseView& each : listed) {
+    const bool is_known =
+        std::ranges::find(leases, each.lease, &wire::LeaseView::lease) != leases.end();
+    const bool is_revoked =
+        each.scope == wire::LeaseScope::Tenant && each.state == LeaseState::Revoked;
+    if (!is_known && is_revoked && each.worker == worker) leases.push_back(each);
+  }
+}
+
+Result<void> check_none_overdue(const std::vector<wire::LeaseView>& leases, TimePoint drain_end,
+                                std::int64_t timeout_ms, TimePoint now) {
+  for (const wire::LeaseView& lease : leases) {
+    const TimePoint revoked{lease.times.revoked_boottime_ns};
+    const bool is_revoked = lease.state == LeaseState::Revoked && revoked != TimePoint{};
+    const TimePoint since = is_revoked ? revoked : drain_end;
+    if (!is_open(lease) || now < since + std::chrono::milliseconds(timeout_ms)) continue;
+    return fail(Errc::TimedOut,
+                fmt::format("lease {} is {}, not Fenced, {} ms after its {}: worker {} has not "
+                            "proven that it stopped; see `brokerctl workers`",
+                            to_string(lease.lease), name(lease.state), timeout_ms,
+                            is_revoked ? "revocation" : "grace", lease.worker));
+  }
+  return {};
+}
+
+/// By the tenant itself, or because its last request had ended.
+bool ended_by_tenant(RevokeReason reason) {
+  return reason == RevokeReason::Released || reason == RevokeReason::HolderGone ||
+         reason == RevokeReason::TtlExpired;
+}
+
+}  // namespace
+
+Result<std::vector<wire::LeaseView>> wait_until_drained(const std::vector<LeaseId>& leases,
+                                                        const Drain& drain,
+                                                        const Dependencies& dependencies) {
+  const TimePoint drain_end =
+      dependencies.clock->now() + std::chrono::milliseconds(drain.message.grace_ms);
+  std::vector<wire::LeaseView> views;
+  for (const LeaseId lease : leases) views.push_back({.lease = lease});
+  while (true) {
+    const auto listed = TRY(client::all_pages<wire::LeaseView>(dependencies.call));
+    update(views, listed);
+    if (drain.message.worker) add_revoked(views, listed, *drain.message.worker);
+    const auto left = static_cast<std::size_t>(std::ranges::count_if(views, is_open));
+    if (dependencies.progress) dependencies.progress(views.size() - left, views.size());
+    if (left == 0) return views;
+    TRY(check_none_overdue(views, drain_end, drain.timeout_ms, dependencies.clock->now()));
+    if (!dependencies.wait(kDrainPollInterval)) {
+      return fail(Errc::TimedOut, fmt::format("interrupted; {} of {} leases are still draining",
+                                              left, views.size()));
+    }
+  }
+}
+
+Result<void> check_none_cut_off(std::span<const wire::LeaseView> leases) {
   const auto is_cut_off = [](const wire::LeaseView& lease) {
-    return lease.reason == RevokeReason::DrainDeadline;
+    return lease.reason != RevokeReason::None && !ended_by_tenant(lease.reason);
   };
   const auto first = std::ranges::find_if(leases, is_cut_off);
-  if (first == leases.end()) return {};
-  return fail(Errc::LeaseRevoked,
-              fmt::format("{} of {} leases had requests left at the end of the grace and were "
-                          "revoked, first lease {}; drain with a longer --grace-ms",
-                          std::ranges::count_if(leases, is_cut_off), leases.size(),
-                          to_string(first->lease)));
+  if (first != leases.end()) {
+    return fail(
+        Errc::LeaseRevoked,
+        fmt::format("{} of {} leases were revoked before their requests had ended, first lease "
+                    "{} ({}); {}",
+                    std::ranges::count_if(leases, is_cut_off), leases.size(),
+                    to_string(first->lease), name(first->reason),
+                    first->reason == RevokeReason::DrainDeadline
+                        ? "drain with a longer --grace-ms"
+                        : "see `brokerctl timeline " + to_string(first->lease) + "`"));
+  }
+  const auto unknown = std::ranges::find(leases, RevokeReason::None, &wire::LeaseView::reason);
+  if (unknown == leases.end()) return {};
+  const std::string lease = to_string(unknown->lease);
+  return fail(Errc::StaleGeneration,
+              fmt::format("lease {} ended and another uses its slot, so its end was not seen; see "
+                          "`brokerctl events --lease {}`",
+                          lease, lease));
+}
+
+Result<void> check_worker_drained(const std::string& worker, const Dependencies& dependencies) {
+  const wire::Json reply = TRY(dependencies.call("worker.list", wire::Json::object()));
+  auto processes = TRY(client::parse_items<wire::WorkerView>(reply));
+  std::erase_if(processes, [&](const wire::WorkerView& each) { return each.worker != worker; });
+  const auto serving = std::ranges::find_if(processes, [](const wire::WorkerView& each) {
+    return each.state == "attached" || each.state == "ready";
+  });
+  if (serving == processes.end()) {
+    return fail(Errc::UnknownWorker,
+                fmt::format("the leases ended, but worker {} is {}; a new process of its name "
+                            "serves again",
+                            worker, processes.empty() ? "gone" : processes.back().state));
+  }
+  if (serving->drain == "drained") return {};
+  const bool serves = serving->drain == "serving";
+  return fail(serves ? Errc::IllegalTransition : Errc::Draining,
+              fmt::format("the leases ended, but worker {} (process {}) {}; drain it again", worker,
+                          serving->pid,
+                          serves ? "serves: it was undrained, or it is a new process of that name"
+                                 : "has other leases by now"));
 }
 
 }  // namespace leasehold::brokerctl

@@ -1,19 +1,30 @@
 /// Waits for the end of a drain.
 #pragma once
 
+#include <span>
+#include <string>
 #include <vector>
 
 #include "tools/brokerctl/run.hpp"
 
 namespace leasehold::brokerctl {
 
-/// Polls until all `leases` are Fenced, and reports progress. The grace of the drain bounds the
-/// wait. Returns the leases that the broker still lists: another lease may use the slot by now.
-/// Errors: TimedOut when the user interrupts, which does not end the drain; those of the call.
+/// Polls until all `leases`, which the drain named, are Fenced, and reports progress. With a
+/// drained worker it also waits for those of its leases that were revoked before. Returns the last
+/// view of each, `leases` first. A lease that ended between two polls, and whose slot another one
+/// uses, is Fenced without a reason. Errors: TimedOut naming a lease that is not Fenced
+/// `timeout_ms` after its revocation or the end of the grace, or when the user interrupts, which
+/// does not end the drain; those of the call.
 Result<std::vector<wire::LeaseView>> wait_until_drained(const std::vector<LeaseId>& leases,
+                                                        const Drain& drain,
                                                         const Dependencies& dependencies);
 
-/// Errors: LeaseRevoked naming the first lease that was revoked when the grace ended.
-Result<void> check_none_cut_off(const std::vector<wire::LeaseView>& leases);
+/// Errors: LeaseRevoked naming the first lease that was cut off: neither its requests nor its
+/// tenant ended it. StaleGeneration naming one of which that is not known.
+Result<void> check_none_cut_off(std::span<const wire::LeaseView> leases);
+
+/// Reads whether the drained worker has no lease of a tenant. Errors: UnknownWorker (it is gone or
+/// lost), IllegalTransition (it serves again), Draining (it has leases again); those of the call.
+Result<void> check_worker_drained(const std::string& worker, const Dependencies& dependencies);
 
 }  // namespace leasehold::brokerctl

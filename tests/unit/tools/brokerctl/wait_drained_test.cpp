@@ -18,8 +18,26 @@ wire::LeaseView ended(LeaseId lease, RevokeReason reason) {
   return view;
 }
 
+Result<wire::Json> worker_list(std::vector<wire::WorkerView> workers) {
+  wire::Json items = wire::Json::array();
+  for (const auto& worker : workers) items.push_back(worker.to_json());
+  return wire::Json{{"items", items}};
+}
+
+wire::WorkerView worker(std::string state, std::string drain) {
+  return {.worker = "w1", .pid = 7, .state = std::move(state), .drain = std::move(drain)};
+}
+
+wire::LeaseView revoked(LeaseId lease, TimePoint at) {
+  wire::LeaseView view = lease_view(lease, LeaseState::Revoked);
+  view.times.revoked_boottime_ns = at.boottime_ns;
+  return view;
+}
+
 Result<void> drain_and_wait(FakeBroker& broker) {
   broker.replies["lease.drain"] = {wire::LeasesTouched{.leases = {kFirst, kSecond}}.to_json()};
+  if (broker.replies["worker.list"].empty())
+    broker.replies["worker.list"] = {worker_list({worker("ready", "drained")})};
   return run({.verb = Drain{.message = {.worker = "w1"}, .wait = true}}, broker.dependencies());
 }
 
@@ -55,6 +73,96 @@ TEST_CASE("drain --wait: a lease that the end of the grace revoked is an error a
   CHECK(done.error().detail.find("1 of 2") != std::string::npos);
   CHECK(done.error().detail.find("2.5") != std::string::npos);
   CHECK(broker.out.str().find("drain_deadline") != std::string::npos);
+}
+
+TEST_CASE("drain --wait: any end that is not the tenant's is an error that names it") {
+  FakeBroker broker;
+  broker.replies["lease.list"] = {
+      items({ended(kFirst, RevokeReason::HolderGone), ended(kSecond, RevokeReason::WorkerGone)})};
+
+  const auto done = drain_and_wait(broker);
+
+  REQUIRE_FALSE(done);
+  CHECK(done.error().code == Errc::LeaseRevoked);
+  CHECK(done.error().detail.find("2.5 (worker_gone)") != std::string::npos);
+}
+
+TEST_CASE("drain --wait: a lease whose end was not seen is an error, not a success") {
+  FakeBroker broker;
+  broker.replies["lease.list"] = {
+      items({lease_view(kFirst, LeaseState::Live), ended(kSecond, RevokeReason::Released)}),
+      items({lease_view({1, 2}, LeaseState::Live), ended(kSecond, RevokeReason::Released)})};
+
+  const auto done = drain_and_wait(broker);
+
+  REQUIRE_FALSE(done);
+  CHECK(done.error().code == Errc::StaleGeneration);
+  CHECK(done.error().detail.find("lease 1.1 ended") != std::string::npos);
+}
+
+TEST_CASE("drain --wait: a lease that is not fenced in time is named with its worker") {
+  FakeBroker broker;
+  broker.clock.advance(std::chrono::hours(1));
+  const TimePoint start = broker.clock.now();
+  const bool is_revoked = GENERATE(true, false);
+  broker.replies["lease.list"] = {
+      items({ended(kFirst, RevokeReason::Released),
+             is_revoked ? revoked(kSecond, start) : lease_view(kSecond, LeaseState::Live)})};
+
+  const auto done = drain_and_wait(broker);
+
+  REQUIRE_FALSE(done);
+  CHECK(done.error().code == Errc::TimedOut);
+  CHECK(done.error().detail.find(is_revoked ? "lease 2.5 is Revoked, not Fenced, 30000 ms after "
+                                              "its revocation: worker w"
+                                            : "lease 2.5 is Live, not Fenced, 30000 ms after its "
+                                              "grace: worker w") != std::string::npos);
+  // The grace is 30 s as well.
+  CHECK(broker.clock.now() - start == std::chrono::seconds(is_revoked ? 30 : 60));
+}
+
+TEST_CASE("drain --wait: leases of the worker that were revoked before are waited for") {
+  FakeBroker broker;
+  constexpr LeaseId kEarlier{3, 1};
+  const auto with_earlier = [&](LeaseState state) {
+    wire::LeaseView earlier = lease_view(kEarlier, state);
+    earlier.worker = "w1";
+    return items({ended(kFirst, RevokeReason::Released), ended(kSecond, RevokeReason::Released),
+                  lease_view({4, 1}, LeaseState::Revoked), earlier});
+  };
+  broker.replies["lease.list"] = {with_earlier(LeaseState::Revoked),
+                                  with_earlier(LeaseState::Fenced)};
+
+  REQUIRE(drain_and_wait(broker));
+
+  CHECK(broker.waits.size() == 1);
+  CHECK(broker.out.str().find("3.1") != std::string::npos);
+  CHECK(broker.out.str().find("4.1") == std::string::npos);
+}
+
+TEST_CASE("drain --wait: a worker that is not drained at the end is an error that says which") {
+  struct End {
+    std::vector<wire::WorkerView> workers;
+    Errc code;
+    std::string says;
+  };
+  const auto end =
+      GENERATE(values<End>({{{}, Errc::UnknownWorker, "worker w1 is gone"},
+                            {{worker("lost", "drained")}, Errc::UnknownWorker, "worker w1 is lost"},
+                            {{worker("gone", "drained"), worker("ready", "serving")},
+                             Errc::IllegalTransition,
+                             "worker w1 (process 7) serves"},
+                            {{worker("ready", "draining")}, Errc::Draining, "has other leases"}}));
+  FakeBroker broker;
+  broker.replies["lease.list"] = {
+      items({ended(kFirst, RevokeReason::Released), ended(kSecond, RevokeReason::Released)})};
+  broker.replies["worker.list"] = {worker_list(end.workers)};
+
+  const auto done = drain_and_wait(broker);
+
+  REQUIRE_FALSE(done);
+  CHECK(done.error().code == end.code);
+  CHECK(done.error().detail.find(end.says) != std::string::npos);
 }
 
 TEST_CASE("drain --wait: an interrupt ends the wait with what is left") {
