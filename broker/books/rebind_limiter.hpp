@@ -9,8 +9,8 @@
 #include <expected>
 #include <optional>
 
-#include "broker/books/token_bucket.hpp"
 #include "common/ids.hpp"
+#include "common/token_bucket.hpp"
 #include "ipc/segment/lease_word.hpp"
 
 namespace leasehold {

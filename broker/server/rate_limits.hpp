@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "broker/books/ids.hpp"
-#include "broker/books/token_bucket.hpp"
+#include "common/token_bucket.hpp"
 
 namespace leasehold {
 

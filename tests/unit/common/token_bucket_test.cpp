@@ -1,4 +1,4 @@
-#include "broker/books/token_bucket.hpp"
+#include "common/token_bucket.hpp"
 
 #include <catch2/catch.hpp>
 
