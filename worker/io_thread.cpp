@@ -7,9 +7,9 @@
 
 namespace leasehold {
 
-void IoThread::start() {
-  thread_ = std::thread([this] {
-    set_thread_name("io");
+void IoThread::start(const char* name) {
+  thread_ = std::thread([this, name] {
+    set_thread_name(name);
     request_short_time_slice();
     io_.run();
   });

@@ -1,4 +1,4 @@
-/// The thread of all sockets: an io_context and the thread that runs it.
+/// A thread of sockets: an io_context and the thread that runs it.
 #pragma once
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -17,8 +17,9 @@ class IoThread {
 
   boost::asio::io_context& context() { return io_; }
 
-  void start();
-  /// Runs `work` on the I/O thread and waits for its result. Precondition: started.
+  /// `name` appears in `ps -L`.
+  void start(const char* name);
+  /// Runs `work` on the thread and waits for its result. Precondition: started.
   Result<void> run(const std::function<Result<void>()>& work);
   /// Ends the thread; handlers that have not run are dropped with the io_context.
   void stop();

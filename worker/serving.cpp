@@ -37,7 +37,7 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
       .quiesce = [compute = deps.compute](LeaseId, std::move_only_function<void()> done) {
         compute->backend->when_drained(std::move(done));
       }});
-  server_.emplace(ServeDependencies{.io = deps.io,
+  server_.emplace(ServeDependencies{.io = deps.tenant_io,
                                     .loop = deps.loop,
                                     .running_requests = deps.running_requests,
                                     .parser = parser_.get_executor(),
@@ -48,7 +48,9 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
                                     .broker = &deps.broker->link(),
                                     .clock = deps.clock,
                                     .token_key = attachment.token_key});
-  server_->serve(std::move(acceptor));
+  boost::asio::post(*deps.tenant_io, [this, acceptor = std::move(acceptor)]() mutable {
+    server_->serve(std::move(acceptor));
+  });
 }
 
 void Serving::close(IoThread& io) {

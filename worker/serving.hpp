@@ -1,8 +1,9 @@
 /// What a worker serves with once its weights are bound: the broker's calls about leases and the
 /// tenants' requests, with the threads that do their slow work.
 ///
-/// Threads: constructed on the I/O thread, which alone uses both services afterwards, except for
-/// their members that any thread may call. Lifetime: everything in Dependencies outlives it.
+/// Threads: constructed on the I/O thread, which alone uses `leases` afterwards; the thread of
+/// `tenant_io` alone uses `server`. Both have members that any thread may call. Lifetime:
+/// everything in Dependencies outlives it.
 #pragma once
 
 #include <boost/asio/thread_pool.hpp>
@@ -20,7 +21,8 @@ namespace leasehold {
 class Serving {
  public:
   struct Dependencies {
-    boost::asio::io_context* io = nullptr;
+    boost::asio::io_context* io = nullptr;         ///< Of the broker's link.
+    boost::asio::io_context* tenant_io = nullptr;  ///< Of the tenants' sockets.
     EngineLoop* loop = nullptr;
     Engine* engine = nullptr;
     RunningRequests* running_requests = nullptr;

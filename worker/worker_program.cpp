@@ -57,6 +57,7 @@ class WorkerProgram {
   // Outlives everything that may hold a mapping, also the handlers that never ran.
   std::unique_ptr<Compute> compute_;
   IoThread io_;
+  IoThread tenant_io_;
   boost::asio::signal_set signals_{io_.context(), SIGTERM, SIGINT};
   boost::asio::steady_timer lost_timer_{io_.context()};
   std::optional<TenantServer::Acceptor> acceptor_;  // until the server has it
@@ -73,6 +74,7 @@ class WorkerProgram {
 };
 
 WorkerProgram::~WorkerProgram() {
+  tenant_io_.stop();
   io_.stop();
   if (socket_file_) socket_file_->remove();
 }
@@ -81,10 +83,11 @@ WorkerProgram::~WorkerProgram() {
 
 Result<void> WorkerProgram::start() {
   // Cheap steps come first: a bad path fails before the weights are loaded.
-  acceptor_.emplace(TRY(TenantServer::listen(io_.context(), options_.listen_path)));
+  acceptor_.emplace(TRY(TenantServer::listen(tenant_io_.context(), options_.listen_path)));
   socket_file_.emplace(options_.listen_path);
   watch_signals();
-  io_.start();
+  io_.start("io");
+  tenant_io_.start("tenants");
   if (!options_.event_log.empty())
     step_log_.emplace(TRY(events::EventFile::open(options_.event_log)));
   TRY(open_session());
@@ -210,6 +213,7 @@ Result<void> WorkerProgram::restore_weights(Engine& engine) {
 /// On the I/O thread: later calls find `serving_` complete or not at all.
 Result<void> WorkerProgram::start_serving() {
   serving_ = std::make_unique<Serving>(Serving::Dependencies{.io = &io_.context(),
+                                                             .tenant_io = &tenant_io_.context(),
                                                              .loop = loop_.get(),
                                                              .engine = engine_.get(),
                                                              .running_requests = &running_requests_,
@@ -255,6 +259,7 @@ Result<void> WorkerProgram::run() {
   watcher_.reset();
   const bool lost = broker_->is_lost();
   shut_down_server();
+  tenant_io_.stop();
   io_.stop();
   if (!ran) leave_memory_mapped();
   if (!ran || !lost) return ran;
@@ -274,7 +279,9 @@ void WorkerProgram::leave_memory_mapped() {
 void WorkerProgram::shut_down_server() {
   engine_->end_all({Errc::Draining, "this worker is stopping; acquire a lease on another"});
   serving_->server().deliver(engine_->take_events());
-  serving_->close(io_);
+  serving_->close(tenant_io_);
+  // The ends were handed to the link before this, so they are sent.
+  (void)io_.run([]() -> Result<void> { return {}; });
 }
 
 void WorkerProgram::watch_signals() {

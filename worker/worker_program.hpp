@@ -3,7 +3,8 @@
 ///
 ///   main       attaches, loads, then runs the engine; thread 0 of the backend
 ///   compute    threads 1 … n-1 of the backend
-///   io         the sockets of the broker and the tenants
+///   io         the broker's socket
+///   tenants    the tenants' sockets, so that no line of theirs delays an answer to the broker
 ///   mapper     maps and prefaults granted extents
 ///   unmapper   unmaps fenced leases
 ///   parser     parses tenants' requests: templates, tokens, grammars

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <boost/asio/post.hpp>
+
 namespace leasehold {
 
 TenantServer::TenantServer(const ServeDependencies& dependencies)
-    : deliveries_(dependencies, [this](const RequestId& ended) { pipeline_.forget(ended); }),
+    : io_(dependencies.io),
+      deliveries_(dependencies, [this](const RequestId& ended) { pipeline_.forget(ended); }),
       pipeline_(dependencies, deliveries_),
       connections_(*dependencies.io,
                    {.on_call =
@@ -17,6 +20,11 @@ TenantServer::TenantServer(const ServeDependencies& dependencies)
                         [this](const TenantConnection& connection) {
                           pipeline_.connection_closed(connection);
                         }}) {}
+
+void TenantServer::set_broker_disconnected(bool disconnected) {
+  boost::asio::post(*io_,
+                    [this, disconnected] { pipeline_.set_broker_disconnected(disconnected); });
+}
 
 void TenantServer::close() {
   connections_.stop_accepting();

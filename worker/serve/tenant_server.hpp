@@ -7,7 +7,8 @@
 /// client writes.
 ///
 /// Lifetime: see ServeDependencies.
-/// Threads: the I/O thread, except `deliver` and `complete_early`, which any thread may call.
+/// Threads: that of the io_context, except `deliver`, `complete_early` and
+/// `set_broker_disconnected`, which any thread may call.
 #pragma once
 
 #include <string>
@@ -38,9 +39,7 @@ class TenantServer {
   bool is_closed() const { return connections_.empty(); }
 
   /// While the broker is disconnected every new request is refused with BrokerLost.
-  void set_broker_disconnected(bool disconnected) {
-    pipeline_.set_broker_disconnected(disconnected);
-  }
+  void set_broker_disconnected(bool disconnected);
 
   /// Delivers the events of a step.
   void deliver(std::vector<SchedulerEvent> events) { deliveries_.deliver(std::move(events)); }
@@ -51,6 +50,7 @@ class TenantServer {
   void on_call(const TenantConnection& connection, const std::string& method,
                control::Payload params, control::Responder respond);
 
+  boost::asio::io_context* io_;
   Deliveries deliveries_;
   RequestPipeline pipeline_;
   TenantConnections connections_;
