@@ -17,6 +17,11 @@ constexpr int kUnknownMethod = -32601;
 constexpr int kInvalidParams = -32602;
 constexpr int kServerError = -32000;
 
+/// Replies repeat the id and errors name the method, so long ones would cost memory of this
+/// process.
+constexpr std::size_t kMaxIdBytes = 128;
+constexpr std::size_t kMaxMethodBytes = 128;
+
 constexpr std::uint64_t kMaxRetryAfter_ms = 86'400'000;
 
 /// True when arrays and objects nest deeper than `most`. Scans the bytes, so that a hostile line
@@ -56,7 +61,8 @@ std::string text_member(const Json& object, const char* key) {
 }
 
 bool is_id(const Json& id) {
-  return id.is_string() || id.is_number_integer();
+  if (id.is_string()) return id.get_ref<const std::string&>().size() <= kMaxIdBytes;
+  return id.is_number_integer();
 }
 
 /// For peers that send only JSON-RPC's number.
@@ -101,8 +107,15 @@ decltype(Envelope::content) read_request(Json& object) {
   const Json* id = member(object, "id");
   const Json& method = object["method"];
   if (!method.is_string()) return invalid_request(id, "invalid request: 'method' must be text");
-  if (id && !is_id(*id))
-    return invalid_request(id, "invalid request: 'id' must be text or an integer");
+  if (method.get_ref<const std::string&>().size() > kMaxMethodBytes) {
+    return invalid_request(
+        id, fmt::format("invalid request: 'method' has more than {} bytes", kMaxMethodBytes));
+  }
+  if (id && !is_id(*id)) {
+    return invalid_request(id, fmt::format("invalid request: 'id' must be an integer or text of "
+                                           "at most {} bytes",
+                                           kMaxIdBytes));
+  }
   Json params = object.contains("params") ? std::move(object["params"]) : Json::object();
   if (!params.is_object())
     return invalid_request(id, "invalid request: 'params' must be an object with named fields");

@@ -37,8 +37,8 @@ Result<std::optional<Line>> Inbox::next() {
   const std::size_t length = (whole ? newline : bytes_.size()) - begin_;
   if (length > limits_.max_line_bytes) {
     return fail(Errc::MessageTooLarge,
-                fmt::format("a line may have {} bytes, this one has {} or more; send shorter lines",
-                            limits_.max_line_bytes, length));
+                fmt::format("a line may have {} bytes, this one has {} or more; {}",
+                            limits_.max_line_bytes, length, limits_.line_hint));
   }
   if (!whole) return wait_for_more();
   Line line{bytes_.substr(begin_, length), claim_before(dropped_ + newline + 1)};

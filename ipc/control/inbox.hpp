@@ -28,8 +28,8 @@ class Inbox {
  public:
   explicit Inbox(const Limits& limits) : limits_(limits) {}
 
-  /// Limits the descriptors of one message from now on.
-  void set_max_fds(std::size_t at_most) { limits_.max_fds = at_most; }
+  /// They apply from the next line on.
+  void set_limits(const Limits& limits) { limits_ = limits; }
 
   /// Takes the result of one recvmsg; `bytes` is not empty.
   void add(std::string_view bytes, std::vector<UniqueFd> fds);

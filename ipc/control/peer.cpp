@@ -170,8 +170,15 @@ void SocketPeer::handle(RejectedMessage refusal, std::vector<UniqueFd>) {
 
 void SocketPeer::set_max_fds(std::size_t at_most) {
   limits_.max_fds = at_most;
-  inbox_.set_max_fds(at_most);
+  inbox_.set_limits(limits_);
   control_ = control_buffer(at_most);
+}
+
+void SocketPeer::set_max_bytes(std::size_t line, std::size_t queued) {
+  limits_.max_line_bytes = line;
+  limits_.line_hint = Limits{}.line_hint;
+  limits_.max_queued_bytes = queued;
+  inbox_.set_limits(limits_);
 }
 
 // ---------------------------------------------------------------- calls

@@ -24,6 +24,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/clock.hpp"
@@ -37,10 +38,18 @@ using Socket = boost::asio::local::stream_protocol::socket;
 /// Limits on what the other end can make this process hold.
 struct Limits {
   std::size_t max_line_bytes = 1 << 20;
+  std::string_view line_hint = "send shorter lines";  ///< What the sender of a longer line can do.
   std::size_t max_depth = 32;
   std::size_t max_fds = 64;  ///< In one received message; with 0 the peer can still send some.
   std::size_t max_queued_bytes = 8 << 20;  ///< Unsent output; beyond it the connection ends.
   std::size_t max_malformed_lines = 64;    ///< In a row; beyond it the connection ends.
+};
+
+/// Counts the bytes that the peers of one owner have queued, as Limits::max_queued_bytes counts
+/// them.
+struct QueueMeter {
+  std::size_t queued_bytes = 0;
+  std::shared_ptr<QueueMeter> total;  ///< Counts them too; null: none.
 };
 
 /// A peer processes lines of this total weight per turn, then lets the other peers of its
@@ -99,6 +108,14 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
   /// Limits the descriptors in one received message from now on; 0 allows none.
   virtual void set_max_fds(std::size_t at_most) = 0;
+
+  /// Sets `max_line_bytes` and `max_queued_bytes` of Limits from now on, with the default hint.
+  virtual void set_max_bytes(std::size_t line, std::size_t queued) = 0;
+
+  /// Output that waits for the other end to read.
+  virtual std::size_t queued_bytes() const = 0;
+  /// Counts this peer's output there from now on.
+  virtual void set_queue_meter(std::shared_ptr<QueueMeter> meter) = 0;
 
   /// Process and user of the other end, read once at accept or connect (SO_PEERCRED).
   virtual const Credentials& credentials() const = 0;

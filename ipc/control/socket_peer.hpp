@@ -31,6 +31,11 @@ class SocketPeer final : public Peer {
             Duration timeout) override;
   void notify(const std::string& method, Payload params) override;
   void set_max_fds(std::size_t at_most) override;
+  void set_max_bytes(std::size_t line, std::size_t queued) override;
+  std::size_t queued_bytes() const override { return outbox_.cost_bytes(); }
+  void set_queue_meter(std::shared_ptr<QueueMeter> meter) override {
+    outbox_.set_meter(std::move(meter));
+  }
   const Credentials& credentials() const override { return credentials_; }
   void close() override;
 

@@ -301,3 +301,23 @@ TEST_CASE("peer: invalid UTF-8 is sent with replacement characters") {
   bench.peer->notify("n", {json{{"x", "a\xff"}}, {}});
   CHECK(bench.other->read_required()["params"]["x"] == "a\xEF\xBF\xBD");
 }
+
+TEST_CASE(
+    "calls: unsent output is counted for its owner and in total until it is sent or dropped") {
+  const auto total = std::make_shared<control::QueueMeter>();
+  const auto owner = std::make_shared<control::QueueMeter>();
+  owner->total = total;
+  PeerFixture bench;
+  bench.peer->notify("n", {json{{"x", std::string(900'000, 'x')}}, {}});
+  bench.peer->set_queue_meter(owner);
+  CHECK(owner->queued_bytes > 100'000);
+  const std::size_t before = owner->queued_bytes;
+  bench.peer->notify("n", {json{{"x", std::string(1'000, 'x')}}, {}});
+  CHECK(owner->queued_bytes > before + 1'000);
+  CHECK(owner->queued_bytes == bench.peer->queued_bytes());
+  CHECK(total->queued_bytes == owner->queued_bytes);
+  bench.other.reset();
+  bench.run_until_closed();
+  CHECK(owner->queued_bytes == 0);
+  CHECK(total->queued_bytes == 0);
+}

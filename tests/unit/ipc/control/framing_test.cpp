@@ -80,6 +80,45 @@ TEST_CASE("framing: ids are text or integers and the reply repeats them") {
   }
 }
 
+TEST_CASE("framing: an id or a method that is too long is refused, and no reply repeats it") {
+  PeerFixture bench;
+  const auto send = [&](std::size_t id_bytes, std::size_t method_bytes) {
+    bench.other->send_line(json{{"jsonrpc", "2.0"},
+                                {"id", std::string(id_bytes, 'i')},
+                                {"method", std::string(method_bytes, 'm')}}
+                               .dump());
+    return bench.other->read_required();
+  };
+  CHECK(send(128, 1)["id"] == std::string(128, 'i'));
+  const json long_id = send(129, 1);
+  CHECK(long_id["id"] == nullptr);
+  CHECK(long_id["error"]["data"]["code"] == "BadRequest");
+  const json long_method = send(1, 129);
+  CHECK(long_method["id"] == "i");
+  CHECK(long_method["error"]["data"]["code"] == "BadRequest");
+  CHECK(long_method.dump().size() < 400);
+}
+
+TEST_CASE("framing: a peer can allow longer lines later, also in the middle of one") {
+  PeerFixture bench({.max_line_bytes = 100, .line_hint = "knock first"});
+  const std::string line = json{{"jsonrpc", "2.0"},
+                                {"id", 1},
+                                {"method", "m"},
+                                {"params", {{"t", std::string(200, 'x')}}}}
+                               .dump() +
+                           "\n";
+  bench.other->send(line.substr(0, 90));
+  bench.io.poll();
+  bench.peer->set_max_bytes(300, 1 << 20);
+  bench.other->send(line.substr(90));
+  CHECK(bench.other->read_required()["id"] == 1);
+
+  PeerFixture strict({.max_line_bytes = 100, .line_hint = "knock first"});
+  strict.other->send(line);
+  CHECK_THAT(strict.other->read_required()["error"]["message"].get<std::string>(),
+             Catch::Contains("a line may have 100 bytes") && Catch::Contains("knock first"));
+}
+
 TEST_CASE("framing: lines may arrive in pieces and several at once") {
   PeerFixture bench;
   std::string text;
