@@ -111,6 +111,10 @@ void describe(Is<Sampling> auto& m, auto& fields) {
   fields.with_default("grammar", m.grammar, std::string());
 }
 
+void describe(Is<ConnectionAuthenticate> auto& m, auto& fields) {
+  fields.field("token", m.token, TextRule::NonEmpty);
+}
+
 void describe(Is<ChatMessage> auto& m, auto& fields) {
   fields.field("role", m.role, TextRule::NonEmpty);
   fields.field("content", m.content);
@@ -166,6 +170,7 @@ void describe(Is<RequestCancel> auto& m, auto& fields) {
 }
 
 template struct Message<Sampling>;
+template struct Message<ConnectionAuthenticate>;
 template struct Message<RequestSubmit>;
 template struct Message<RequestSubmitted>;
 template struct Message<TokenEmitted>;

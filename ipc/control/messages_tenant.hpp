@@ -59,6 +59,14 @@ struct Sampling : Message<Sampling> {
   std::string grammar;  ///< GBNF; not together with a response_format.
 };
 
+/// `connection.authenticate`: the first call on a connection to a worker. The connection belongs to
+/// the tenant of the token from then on, and may send long lines. Reply: Empty. Further calls may
+/// follow without waiting for it.
+struct ConnectionAuthenticate : Message<ConnectionAuthenticate> {
+  static constexpr std::string_view kMethod = "connection.authenticate";
+  std::string token;  ///< From LeaseAcquired.
+};
+
 /// One turn of a conversation.
 struct ChatMessage {
   std::string role;  ///< "system", "user", "assistant", or another role of the model's template.
@@ -70,7 +78,7 @@ struct ChatMessage {
 /// `token.emitted` (TokenEmitted) and, once, `request.completed` (RequestCompleted).
 struct RequestSubmit : Message<RequestSubmit> {
   static constexpr std::string_view kMethod = "request.submit";
-  std::string token;  ///< From LeaseAcquired.
+  std::string token;  ///< From LeaseAcquired; of the same tenant as the connection.
   RequestId request_id;
   std::optional<std::string> prompt;
   std::optional<std::vector<std::int32_t>> prompt_tokens;

@@ -213,6 +213,21 @@ bool System::pool_is_fully_free() {
   });
 }
 
+control::Client connect_to_worker(const wire::LeaseAcquired& lease) {
+  control::Client worker = required(control::Client::connect(lease.address));
+  const wire::ConnectionAuthenticate authenticate{.token = lease.token};
+  (void)required(worker.call(std::string(authenticate.kMethod), {.body = authenticate.to_json()}));
+  return worker;
+}
+
+void authenticate(control::Peer& worker, const wire::LeaseAcquired& lease) {
+  const wire::ConnectionAuthenticate message{.token = lease.token};
+  worker.call(std::string(message.kMethod), {.body = message.to_json()},
+              [](const Result<control::Payload>& reply) {
+                if (!reply) throw std::runtime_error(reply.error().detail);
+              });
+}
+
 bool is_prefix(const std::vector<std::int32_t>& part, const std::vector<std::int32_t>& whole) {
   return part.size() <= whole.size() && std::equal(part.begin(), part.end(), whole.begin());
 }

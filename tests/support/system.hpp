@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ipc/control/client.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/test_paths.hpp"
 #include "tools/checks/demo/memory_check.hpp"
@@ -128,6 +129,11 @@ class System {
   std::size_t brokers_ = 0;
   std::vector<EventLogFile> event_logs_;
 };
+
+/// An authenticated connection to the worker of the lease. Fails the test if it is refused.
+control::Client connect_to_worker(const wire::LeaseAcquired& lease);
+/// Authenticates another connection to it.
+void authenticate(control::Peer& worker, const wire::LeaseAcquired& lease);
 
 /// True when `whole` starts with `part`.
 bool is_prefix(const std::vector<std::int32_t>& part, const std::vector<std::int32_t>& whole);

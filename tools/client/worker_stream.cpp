@@ -30,8 +30,21 @@ Result<std::shared_ptr<WorkerStream>> WorkerStream::open(boost::asio::io_context
   };
   self->peer_ = control::Peer::create(std::move(socket), std::move(on));
   self->peer_->start();
+  self->authenticate(generate.token);
   self->submit(generate);
   return self;
+}
+
+/// The worker answers in order, so the request follows without waiting for this reply.
+void WorkerStream::authenticate(const std::string& token) {
+  peer_->call(
+      std::string(wire::ConnectionAuthenticate::kMethod),
+      {.body = wire::ConnectionAuthenticate{.token = token}.to_json()},
+      [weak = weak_from_this()](Result<control::Payload> reply) {
+        const auto self = weak.lock();
+        if (self && !reply) self->failed(reply.error());
+      },
+      kSubmitTimeout);
 }
 
 void WorkerStream::submit(const wire::RequestSubmit& generate) {

@@ -29,8 +29,8 @@ class WorkerStream : public std::enable_shared_from_this<WorkerStream> {
     std::function<void(const Error&)> on_failed;
   };
 
-  /// Connects to the worker's socket at `address` and submits `request.submit`, which carries the
-  /// lease token. Errors: FileNotFound, ConnectionRefused, PermissionDenied.
+  /// Connects to the worker's socket at `address`, authenticates with the token of the request, and
+  /// submits it. Errors: FileNotFound, ConnectionRefused, PermissionDenied.
   static Result<std::shared_ptr<WorkerStream>> open(boost::asio::io_context& io,
                                                     const std::string& address,
                                                     const wire::RequestSubmit& generate,
@@ -44,6 +44,7 @@ class WorkerStream : public std::enable_shared_from_this<WorkerStream> {
  private:
   explicit WorkerStream(Handlers handlers, RequestId request)
       : handlers_(std::move(handlers)), request_(std::move(request)) {}
+  void authenticate(const std::string& token);
   void submit(const wire::RequestSubmit& generate);
   void take_notification(const std::string& method, const control::Json& body);
   void complete(const wire::RequestCompleted& completed);

@@ -1,13 +1,19 @@
 #include "worker/serve/connections.hpp"
 
+#include <spdlog/spdlog.h>
+
 namespace leasehold {
 namespace {
 
 constexpr mode_t kSocketMode = 0666;  // a valid token, not the file mode, lets a tenant in
-constexpr std::size_t kMaxConnections = 512;
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 /// No method of a worker takes descriptors from a tenant.
-constexpr control::Limits kTenantLimits{.max_fds = 0};
+constexpr control::Limits kTenantLimits{.max_fds = 0, .max_queued_bytes = 512 << 10};
+/// Room for one call with a token, and for the error that answers a wrong one.
+constexpr control::Limits kStrangerLimits{.max_line_bytes = 4 << 10,
+                                          .line_hint = "call connection.authenticate first",
+                                          .max_fds = 0,
+                                          .max_queued_bytes = 64 << 10};
 
 }  // namespace
 
@@ -34,7 +40,7 @@ void TenantConnections::accept_next() {
   acceptor_->async_accept([this](const boost::system::error_code& error, control::Socket socket) {
     if (error == boost::asio::error::operation_aborted) return;
     if (error) return accept_later();
-    if (open_.size() < kMaxConnections) add(std::move(socket));
+    add(std::move(socket));
     accept_next();
   });
 }
@@ -54,19 +60,70 @@ void TenantConnections::add(control::Socket socket) {
                                     control::Responder respond) {
     const auto open = weak.lock();
     if (!open) return;
-    handlers_.on_call({open->id, open->peer}, method, std::move(params), std::move(respond));
+    const TenantId* tenant = door_.tenant_of(open->id);
+    handlers_.on_call({.id = open->id,
+                       .tenant = tenant ? std::optional(*tenant) : std::nullopt,
+                       .peer = open->peer},
+                      method, std::move(params), std::move(respond));
   };
   const auto on_closed = [this, weak](const Error&) {
     const auto open = weak.lock();
     if (!open) return;
-    handlers_.on_closed({open->id, open->peer});
+    handlers_.on_closed({.id = open->id, .tenant = {}, .peer = open->peer});
+    door_.closed(open->id);
     open_.erase(open->id);
   };
+  const auto throttle = [this, weak](std::size_t weight) {
+    const auto open = weak.lock();
+    return open ? door_.pace(open->id, weight, clock_->now()) : Duration::zero();
+  };
   added->peer = control::Peer::create(
-      std::move(socket), {.on_call = on_call, .on_notification = {}, .on_closed = on_closed},
-      kTenantLimits);
+      std::move(socket),
+      {.on_call = on_call, .on_notification = {}, .on_closed = on_closed, .throttle = throttle},
+      kStrangerLimits);
   open_.emplace(added->id, added);
+  const uid_t uid = added->peer->credentials().uid;
+  if (const auto displaced = door_.connected(added->id, uid, clock_->now())) close(*displaced);
   added->peer->start();
+  report_limits();
+  await_deadline();
+}
+
+Result<void> TenantConnections::authenticate(const TenantConnection& connection,
+                                             const TenantId& tenant) {
+  const auto authenticated = door_.authenticated(connection.id, tenant);
+  const auto peer = connection.peer.lock();
+  if (authenticated && peer)
+    peer->set_max_bytes(kTenantLimits.max_line_bytes, kTenantLimits.max_queued_bytes);
+  report_limits();
+  return authenticated;
+}
+
+void TenantConnections::close(Door::ConnectionId id) {
+  const auto found = open_.find(id);
+  if (found != open_.end()) found->second->peer->close();
+}
+
+/// Runs only while a stranger is connected.
+void TenantConnections::await_deadline() {
+  const auto deadline = door_.next_deadline();
+  if (!deadline || std::exchange(waits_for_deadline_, true)) return;
+  deadline_timer_.expires_after(std::max(*deadline - clock_->now(), Duration::zero()));
+  deadline_timer_.async_wait([this](const boost::system::error_code& error) {
+    waits_for_deadline_ = false;
+    if (error || !acceptor_) return;
+    for (const Door::ConnectionId id : door_.take_overdue(clock_->now())) close(id);
+    report_limits();
+    await_deadline();
+  });
+}
+
+void TenantConnections::report_limits() {
+  const auto report = door_.take_report(clock_->now());
+  if (!report) return;
+  spdlog::warn(
+      "connections to this worker reached a limit timed_out={} displaced={} refused={} open={}",
+      report->timed_out, report->displaced, report->refused, open_.size());
 }
 
 }  // namespace leasehold

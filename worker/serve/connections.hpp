@@ -1,6 +1,9 @@
-/// The connections of tenants: accepts them, up to a limit, and passes their calls on.
+/// The connections of tenants: accepts them, keeps those that the Door keeps, and passes their
+/// calls on.
 ///
-/// Threads: the I/O thread. Lifetime: the io_context outlives it.
+/// A connection that has not authenticated may send and leave unread little (kStrangerLimits).
+///
+/// Threads: that of the io_context. Lifetime: the io_context and the clock outlive it.
 #pragma once
 
 #include <boost/asio/local/stream_protocol.hpp>
@@ -12,12 +15,14 @@
 #include <string>
 
 #include "ipc/control/peer.hpp"
+#include "worker/serve/door.hpp"
 
 namespace leasehold {
 
 /// One tenant's connection. Ids are never used twice.
 struct TenantConnection {
   std::uint64_t id = 0;
+  std::optional<TenantId> tenant;  ///< Once authenticated.
   std::weak_ptr<control::Peer> peer;
 };
 
@@ -32,14 +37,18 @@ class TenantConnections {
     std::function<void(const TenantConnection&)> on_closed;
   };
 
-  TenantConnections(boost::asio::io_context& io, Handlers handlers)
-      : handlers_(std::move(handlers)), accept_timer_(io) {}
+  TenantConnections(boost::asio::io_context& io, const Clock& clock, Handlers handlers)
+      : handlers_(std::move(handlers)), clock_(&clock), accept_timer_(io), deadline_timer_(io) {}
 
   /// Creates a socket that every tenant can reach. Connections wait in its backlog until `serve`.
   /// Errors: those of control::listen_on.
   static Result<Acceptor> listen(boost::asio::io_context& io, const std::string& path);
 
   void serve(Acceptor acceptor);
+
+  /// The connection belongs to the tenant from now on, and may send long lines.
+  /// Errors: those of Door::authenticated.
+  Result<void> authenticate(const TenantConnection& connection, const TenantId& tenant);
 
   void stop_accepting() { acceptor_.reset(); }
   /// Closes each connection once what is queued for it has been sent.
@@ -51,9 +60,16 @@ class TenantConnections {
   void accept_next();
   void accept_later();
   void add(control::Socket socket);
+  void close(Door::ConnectionId id);
+  void await_deadline();
+  void report_limits();
 
   Handlers handlers_;
+  const Clock* clock_;
+  Door door_;
   boost::asio::steady_timer accept_timer_;
+  boost::asio::steady_timer deadline_timer_;
+  bool waits_for_deadline_ = false;
   std::optional<Acceptor> acceptor_;
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, std::shared_ptr<Open>> open_;

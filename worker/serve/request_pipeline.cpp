@@ -51,6 +51,12 @@ Result<RequestPipeline::UnparsedRequest> RequestPipeline::check(const TenantConn
                                                                 const Json& body) const {
   UnparsedRequest unparsed{.request = TRY(wire::RequestSubmit::from_json(body))};
   unparsed.claim = TRY(verify_token(deps_.token_key, unparsed.request.token));
+  if (unparsed.claim.tenant != connection.tenant) {
+    return fail(Errc::BadToken,
+                fmt::format("this connection belongs to tenant {}, the request's token to another; "
+                            "open a connection for each tenant",
+                            connection.tenant ? connection.tenant->value : "none"));
+  }
   if (is_draining_) return std::unexpected(stopping());
   if (broker_disconnected_) {
     return std::unexpected(Error{.code = Errc::BrokerLost,

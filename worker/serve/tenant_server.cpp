@@ -8,9 +8,10 @@ namespace leasehold {
 
 TenantServer::TenantServer(const ServeDependencies& dependencies)
     : io_(dependencies.io),
+      token_key_(dependencies.token_key),
       deliveries_(dependencies, [this](const RequestId& ended) { pipeline_.forget(ended); }),
       pipeline_(dependencies, deliveries_),
-      connections_(*dependencies.io,
+      connections_(*dependencies.io, *dependencies.clock,
                    {.on_call =
                         [this](const TenantConnection& connection, const std::string& method,
                                control::Payload params, control::Responder respond) {
@@ -34,17 +35,37 @@ void TenantServer::close() {
 
 void TenantServer::on_call(const TenantConnection& connection, const std::string& method,
                            control::Payload params, control::Responder respond) {
-  if (method == wire::RequestSubmit::kMethod) {
-    return pipeline_.generate(connection, params.body, std::move(respond));
-  }
-  if (method != wire::RequestCancel::kMethod) {
-    return respond(fail(Errc::UnknownMethod, fmt::format("a worker answers {} and {}, not '{}'",
+  if (method == wire::ConnectionAuthenticate::kMethod)
+    return authenticate(connection, params.body, std::move(respond));
+  const bool is_submit = method == wire::RequestSubmit::kMethod;
+  if (!is_submit && method != wire::RequestCancel::kMethod) {
+    return respond(fail(Errc::UnknownMethod, fmt::format("a worker answers {}, {} and {}, not '{}'",
+                                                         wire::ConnectionAuthenticate::kMethod,
                                                          wire::RequestSubmit::kMethod,
                                                          wire::RequestCancel::kMethod, method)));
   }
+  if (!connection.tenant) {
+    return respond(
+        fail(Errc::BadToken, fmt::format("this connection has shown no lease token; call {} first",
+                                         wire::ConnectionAuthenticate::kMethod)));
+  }
+  if (is_submit) return pipeline_.generate(connection, params.body, std::move(respond));
   const Result<void> cancelled = pipeline_.cancel(connection, params.body);
   if (!cancelled) return respond(std::unexpected(cancelled.error()));
   respond(control::Payload{.body = wire::Empty{}.to_json()});
+}
+
+/// A connection whose token is refused is closed, so that each guess costs a connection.
+void TenantServer::authenticate(const TenantConnection& connection, const control::Json& body,
+                                control::Responder respond) {
+  const auto authenticated = [&]() -> Result<void> {
+    const auto message = TRY(wire::ConnectionAuthenticate::from_json(body));
+    const LeaseClaim claim = TRY(verify_token(token_key_, message.token));
+    return connections_.authenticate(connection, claim.tenant);
+  }();
+  if (authenticated) return respond(control::Payload{.body = wire::Empty{}.to_json()});
+  respond(std::unexpected(authenticated.error()));
+  if (const auto peer = connection.peer.lock(); peer && !connection.tenant) peer->close();
 }
 
 }  // namespace leasehold

@@ -1,10 +1,10 @@
-/// The tenants' side of a worker: `request.submit`, `request.cancel`, and the tokens that come
-/// back.
+/// The tenants' side of a worker: `connection.authenticate`, `request.submit`, `request.cancel`,
+/// and the tokens that come back.
 ///
 /// Wires three parts: TenantConnections accepts, RequestPipeline brings requests to the engine,
 /// Deliveries brings events back. When a connection closes, its requests are cancelled within one
-/// unit. A token says which lease a request runs under; the server trusts nothing else that a
-/// client writes.
+/// unit. The first token says which tenant a connection belongs to, the token of a request which
+/// lease it runs under; the server trusts nothing else that a client writes.
 ///
 /// Lifetime: see ServeDependencies.
 /// Threads: that of the io_context, except `deliver`, `complete_early` and
@@ -49,8 +49,11 @@ class TenantServer {
  private:
   void on_call(const TenantConnection& connection, const std::string& method,
                control::Payload params, control::Responder respond);
+  void authenticate(const TenantConnection& connection, const control::Json& body,
+                    control::Responder respond);
 
   boost::asio::io_context* io_;
+  TokenKey token_key_;
   Deliveries deliveries_;
   RequestPipeline pipeline_;
   TenantConnections connections_;

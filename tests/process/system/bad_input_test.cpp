@@ -35,7 +35,7 @@ Holder hold(const System& system, const std::string& tenant) {
   const auto lease = wire::LeaseAcquired::from_json(
                          broker.call("lease.acquire", {.body = ask.to_json()}).value().body)
                          .value();
-  Client worker = Client::connect(lease.address).value();
+  Client worker = connect_to_worker(lease);
   return {std::move(broker), lease, std::move(worker)};
 }
 

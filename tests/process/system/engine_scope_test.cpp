@@ -54,6 +54,7 @@ Texts decode_together(
            },
        .on_closed = [](const Error& why) { throw std::runtime_error(why.detail); }});
   peer->start();
+  authenticate(*peer, lease);
   system.while_worker_stopped([&] {
     for (int i = 0; i < requests; ++i) {
       const wire::RequestSubmit ask{.token = lease.token,
@@ -128,7 +129,7 @@ TEST_CASE("a drained lease finishes every accepted request, grows for it, and th
 
   const auto texts = decode_together(system, acquired, spec, 12, [&] {
     REQUIRE(system.brokerctl({"drain", to_string(acquired.lease), "--grace-ms", "3600000"}) == 0);
-    auto worker = control::Client::connect(acquired.address).value();
+    auto worker = connect_to_worker(acquired);
     const wire::RequestSubmit late{
         .token = acquired.token, .request_id = fresh_id(), .prompt = spec.prompt};
     const auto refused = worker.call("request.submit", {late.to_json(), {}});

@@ -37,6 +37,7 @@ class Stream {
                                    const control::Payload& params) { note(method, params); },
          .on_closed = [](const Error&) {}});
     peer_->start();
+    authenticate(*peer_, lease);
   }
 
   void submit(const std::string& name, std::uint32_t tokens) {

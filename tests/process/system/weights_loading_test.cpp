@@ -36,6 +36,7 @@ struct Burst {
                                    const control::Payload& params) { note(method, params.body); },
          .on_closed = [](const Error& why) { throw std::runtime_error(why.detail); }});
     peer->start();
+    authenticate(*peer, lease);
   }
 
   void note(const std::string& method, const control::Json& body) {

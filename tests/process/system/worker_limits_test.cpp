@@ -22,7 +22,7 @@ class Holder {
     const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = {mint_request_id()}};
     const auto reply = broker_.call("lease.acquire", {.body = ask.to_json()}).value();
     lease_ = wire::LeaseAcquired::from_json(reply.body).value();
-    worker_.emplace(Client::connect(lease_.address).value());
+    worker_.emplace(connect_to_worker(lease_));
   }
 
   /// Nothing when the request is queued.

@@ -19,6 +19,12 @@ Error error_of(const Json& message) {
   return {code.value_or(Errc::SystemError), detail};
 }
 
+std::string call_line(int id, std::string_view method, const Json& params) {
+  const Json call = {
+      {"jsonrpc", "2.0"}, {"id", id}, {"method", std::string(method)}, {"params", params}};
+  return call.dump() + "\n";
+}
+
 }  // namespace
 
 LineKind kind_of(std::string_view line) {
@@ -36,12 +42,12 @@ Result<std::shared_ptr<LightStream>> LightStream::open(boost::asio::io_context& 
                                                        const wire::RequestSubmit& generate,
                                                        Handlers handlers) {
   control::Socket socket = TRY(control::connect_to(io, address));
-  const Json call = {{"jsonrpc", "2.0"},
-                     {"id", 1},
-                     {"method", std::string(wire::RequestSubmit::kMethod)},
-                     {"params", generate.to_json()}};
+  const std::string calls =
+      call_line(1, wire::ConnectionAuthenticate::kMethod,
+                wire::ConnectionAuthenticate{.token = generate.token}.to_json()) +
+      call_line(2, wire::RequestSubmit::kMethod, generate.to_json());
   boost::system::error_code failed;
-  boost::asio::write(socket, boost::asio::buffer(call.dump() + "\n"), failed);
+  boost::asio::write(socket, boost::asio::buffer(calls), failed);
   if (failed) return fail(Errc::ConnectionLost, failed.message());
   std::shared_ptr<LightStream> stream(new LightStream(std::move(socket), std::move(handlers)));
   stream->read_more();

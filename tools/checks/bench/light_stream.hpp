@@ -1,4 +1,4 @@
-/// One `request.submit` call on one connection, read at little cost.
+/// One request on one connection, read at little cost.
 ///
 /// A small model generates tens of thousands of tokens per second. A client that parses each of
 /// them falls behind and measures its own backlog. This one recognises a token by its method name
@@ -32,7 +32,8 @@ class LightStream : public std::enable_shared_from_this<LightStream> {
     std::function<void(Result<wire::RequestCompleted>)> on_end;
   };
 
-  /// Connects and submits. Errors: those of connect_to; ConnectionLost.
+  /// Connects, authenticates with the token of the request, and submits it. Errors: those of
+  /// connect_to; ConnectionLost.
   static Result<std::shared_ptr<LightStream>> open(boost::asio::io_context& io,
                                                    const std::string& address,
                                                    const wire::RequestSubmit& generate,

@@ -106,6 +106,7 @@ std::vector<MessageSample> make_samples() {
           {"top_k", "top_p", "min_p", "typical_p", "repetition_penalty", "presence_penalty",
            "frequency_penalty", "penalty_window", "logit_bias", "logprobs", "top_logprobs", "stop",
            "stop_token_ids", "grammar", "response_format"}),
+      sample<ConnectionAuthenticate>("ConnectionAuthenticate", R"({"token":"v1:17.4:acme:00"})"),
       sample<RequestSubmit>(
           "RequestSubmit",
           R"({"token":"v1:17.4:acme:00","request_id":"r-1","prompt":"Once","emitted":[5,6],

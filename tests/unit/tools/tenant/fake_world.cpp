@@ -99,6 +99,7 @@ World::World() : broker(io, directory / "broker.sock"), worker(io, directory / "
   broker.answers["lease.hold"] = {
       wire::LeaseRenewed{.deadline_boottime_ns = 5'000'000'000}.to_json()};
   broker.answers["lease.release"] = {wire::Json::object()};
+  worker.answers["connection.authenticate"] = {wire::Json::object()};
   worker.answers["request.submit"] = {
       wire::RequestSubmitted{.request = {"any"}, .prompt_tokens = 4}.to_json()};
   worker.answers["request.cancel"] = {wire::Json::object()};

@@ -51,7 +51,16 @@ struct ServerFixture {
     std::filesystem::remove_all(directory);
   }
 
-  std::unique_ptr<Tenant> tenant() { return std::make_unique<Tenant>(io, directory / "worker"); }
+  std::unique_ptr<Tenant> stranger() { return std::make_unique<Tenant>(io, directory / "worker"); }
+  std::unique_ptr<Tenant> tenant(const std::string& name = "ann") {
+    auto added = stranger();
+    const wire::ConnectionAuthenticate message{.token = mint_token({}, {lease, {name}})};
+    call(*added, "authenticate", std::string(message.kMethod), message.to_json());
+    run_until(io, [&] { return added->answers.contains("authenticate"); });
+    CHECK(added->answers.at("authenticate").has_value());
+    added->answers.clear();
+    return added;
+  }
   void generate(Tenant& tenant, const std::string& id, std::string prompt = "Once upon a time") {
     wire::RequestSubmit request{.token = mint_token({}, {lease, {"ann"}}), .request_id = {id}};
     request.prompt = std::move(prompt);
@@ -126,6 +135,39 @@ TEST_CASE("tenant server: while a request is parsed, the server answers calls an
   run_until(fixture.io, [&] { return ann->has_ended(); });
   CHECK(ann->seen.notifications.size() == 1);
   CHECK(ann->seen.notifications[0].second.body.at("reason") == "Cancelled");
+}
+
+TEST_CASE("tenant server: before a token a connection may call nothing and send no long line") {
+  ServerFixture fixture;
+  const auto stranger = fixture.stranger();
+  fixture.generate(*stranger, "r");
+  fixture.cancel(*stranger, "r");
+  run_until(fixture.io, [&] { return stranger->answers.size() == 2; });
+  CHECK(stranger->answers.at("r").error().code == Errc::BadToken);
+  CHECK(stranger->answers.at("cancel r").error().code == Errc::BadToken);
+  stranger->answers.clear();
+  fixture.generate(*stranger, "long", std::string(5'000, 'a'));
+  run_until(fixture.io, [&] { return fixture.server->is_closed(); });
+  CHECK(fixture.parse() == 0);
+}
+
+TEST_CASE("tenant server: a wrong token gets BadToken, and its connection is closed") {
+  ServerFixture fixture;
+  const auto stranger = fixture.stranger();
+  const wire::ConnectionAuthenticate guess{.token = "v1:1.1:ann:00"};
+  fixture.call(*stranger, "guess", std::string(guess.kMethod), guess.to_json());
+  run_until(fixture.io,
+            [&] { return stranger->answers.contains("guess") && fixture.server->is_closed(); });
+  CHECK(stranger->answers.at("guess").error().code == Errc::BadToken);
+}
+
+TEST_CASE("tenant server: a connection submits requests of its own tenant only") {
+  ServerFixture fixture;
+  const auto bob = fixture.tenant("bob");
+  fixture.generate(*bob, "r");  // with a token of ann
+  run_until(fixture.io, [&] { return bob->answers.contains("r"); });
+  CHECK(bob->answers.at("r").error().code == Errc::BadToken);
+  CHECK_THAT(bob->answers.at("r").error().detail, Catch::Contains("belongs to tenant bob"));
 }
 
 TEST_CASE("tenant server: the parser takes one request of each connection at a time") {

@@ -1,0 +1,111 @@
+#include "worker/serve/door.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace leasehold {
+
+std::optional<Door::ConnectionId> Door::connected(ConnectionId id, uid_t uid, TimePoint now) {
+  std::optional<ConnectionId> displaced;
+  if (!strangers_.may_take_more(uid)) displaced = displace_for(uid);
+  strangers_.take(uid);
+  stranger_by_id_.emplace(id,
+                          Stranger{.uid = uid, .deadline = now + limits_.authentication_timeout});
+  (void)bucket(uid_buckets_, uid, limits_.stranger_lines, now).reserve(1, now);
+  return displaced;
+}
+
+/// Prefers a stranger of the same uid. Only when more uids than places have strangers, the newcomer
+/// has none, and the oldest of all loses its place.
+std::optional<Door::ConnectionId> Door::displace_for(uid_t uid) {
+  auto oldest = std::ranges::find_if(stranger_by_id_,
+                                     [uid](const auto& entry) { return entry.second.uid == uid; });
+  if (oldest == stranger_by_id_.end()) oldest = stranger_by_id_.begin();
+  if (oldest == stranger_by_id_.end()) return std::nullopt;
+  const ConnectionId id = oldest->first;
+  forget_stranger(oldest);
+  ++report_.displaced;
+  return id;
+}
+
+void Door::forget_stranger(Strangers::iterator stranger) {
+  strangers_.give_back(stranger->second.uid);
+  stranger_by_id_.erase(stranger);
+}
+
+Result<void> Door::authenticated(ConnectionId id, const TenantId& tenant) {
+  if (const TenantId* owner = tenant_of(id)) {
+    if (*owner == tenant) return {};
+    return fail(Errc::BadToken, fmt::format("this connection belongs to tenant {}, the token to "
+                                            "another; open a connection for each tenant",
+                                            owner->value));
+  }
+  const auto stranger = stranger_by_id_.find(id);
+  if (stranger == stranger_by_id_.end()) return fail(Errc::ConnectionLost, "the place is lost");
+  if (!tenants_.may_take_more(tenant)) {
+    ++report_.refused;
+    return fail(Errc::QueueFull,
+                fmt::format("tenant {} has {} connections to this worker, its share of {}; close "
+                            "one, or retry later",
+                            tenant.value, tenants_.held_by(tenant), tenants_.capacity()));
+  }
+  forget_stranger(stranger);
+  tenants_.take(tenant);
+  tenant_by_id_.emplace(id, tenant);
+  return {};
+}
+
+const TenantId* Door::tenant_of(ConnectionId id) const {
+  const auto found = tenant_by_id_.find(id);
+  return found == tenant_by_id_.end() ? nullptr : &found->second;
+}
+
+void Door::closed(ConnectionId id) {
+  const auto stranger = stranger_by_id_.find(id);
+  if (stranger != stranger_by_id_.end()) forget_stranger(stranger);
+  const auto known = tenant_by_id_.find(id);
+  if (known == tenant_by_id_.end()) return;
+  tenants_.give_back(known->second);
+  tenant_by_id_.erase(known);
+}
+
+template <class Owner>
+TokenBucket& Door::bucket(std::map<Owner, TokenBucket>& buckets, const Owner& owner,
+                          const Rate& rate, TimePoint now) {
+  return buckets.try_emplace(owner, rate, now).first->second;
+}
+
+Duration Door::pace(ConnectionId id, std::size_t weight, TimePoint now) {
+  if (const TenantId* tenant = tenant_of(id))
+    return bucket(tenant_buckets_, *tenant, limits_.tenant_lines, now).reserve(weight, now);
+  const auto stranger = stranger_by_id_.find(id);
+  if (stranger == stranger_by_id_.end()) return Duration::zero();  // it is being closed
+  return bucket(uid_buckets_, stranger->second.uid, limits_.stranger_lines, now)
+      .reserve(weight, now);
+}
+
+std::optional<TimePoint> Door::next_deadline() const {
+  if (stranger_by_id_.empty()) return std::nullopt;
+  return stranger_by_id_.begin()->second.deadline;
+}
+
+std::vector<Door::ConnectionId> Door::take_overdue(TimePoint now) {
+  std::vector<ConnectionId> overdue;
+  while (!stranger_by_id_.empty() && stranger_by_id_.begin()->second.deadline <= now) {
+    overdue.push_back(stranger_by_id_.begin()->first);
+    forget_stranger(stranger_by_id_.begin());
+    ++report_.timed_out;
+  }
+  return overdue;
+}
+
+std::optional<Door::Report> Door::take_report(TimePoint now) {
+  if (report_ == Report{}) return std::nullopt;
+  if (reported_at_ && now < *reported_at_ + limits_.log_interval) return std::nullopt;
+  reported_at_ = now;
+  return std::exchange(report_, {});
+}
+
+}  // namespace leasehold

@@ -1,0 +1,102 @@
+/// Decides which connections a worker keeps and how fast it reads from them.
+///
+///   connected ──► stranger of a uid ──authenticate──► connection of a tenant ──► closed
+///                      └── deadline, or a newer stranger needs the place ──► closed
+///
+/// A connection belongs to the uid of its peer until it has shown a lease token, then to the tenant
+/// of that token. Strangers and tenants have places of their own, each shared by owner
+/// (common/fair_shares.hpp). A new stranger always gets a place: when its uid has its share, the
+/// oldest stranger of the uid loses its own. A client that sends its token at once keeps it.
+///
+/// Pure: time is an argument. Threads: one.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "common/fair_shares.hpp"
+#include "common/ids.hpp"
+#include "common/token_bucket.hpp"
+
+namespace leasehold {
+
+struct DoorLimits {
+  std::size_t stranger_places = 128;
+  std::size_t tenant_places = 384;
+  Duration authentication_timeout = std::chrono::seconds(5);
+  /// Weight of the lines (control::weight_of_line) of all strangers of one uid; a new connection
+  /// weighs as much as a short line.
+  Rate stranger_lines{.per_second = 1'000, .burst = 2'000};
+  /// Weight of the lines of all connections of one tenant: two of the longest lines a second.
+  Rate tenant_lines{.per_second = 2'048, .burst = 2'048};
+  Duration log_interval = std::chrono::seconds(10);
+};
+
+class Door {
+ public:
+  using ConnectionId = std::uint64_t;  ///< Ids grow, so the lowest stranger is the oldest.
+
+  /// What the limits did since the last report.
+  struct Report {
+    std::uint64_t displaced = 0;  ///< Strangers that lost their place to a newer one.
+    std::uint64_t timed_out = 0;  ///< Strangers that did not authenticate in time.
+    std::uint64_t refused = 0;    ///< Authentications beyond the share of their tenant.
+    bool operator==(const Report&) const = default;
+  };
+
+  explicit Door(const DoorLimits& limits = {})
+      : limits_(limits), strangers_(limits.stranger_places), tenants_(limits.tenant_places) {}
+
+  /// Gives a new connection a place. Returns the stranger that loses its own, if one does.
+  std::optional<ConnectionId> connected(ConnectionId id, uid_t uid, TimePoint now);
+
+  /// The connection belongs to the tenant from now on; repeating it changes nothing.
+  /// Errors: QueueFull when the tenant has its share of the places; BadToken when the connection
+  /// belongs to another tenant.
+  Result<void> authenticated(ConnectionId id, const TenantId& tenant);
+
+  /// Null for a stranger.
+  const TenantId* tenant_of(ConnectionId id) const;
+
+  /// Forgets a connection; does nothing for an unknown one.
+  void closed(ConnectionId id);
+
+  /// How long a line of this weight waits before it is read.
+  Duration pace(ConnectionId id, std::size_t weight, TimePoint now);
+
+  /// When the oldest stranger's time ends.
+  std::optional<TimePoint> next_deadline() const;
+  /// Takes the strangers whose time has ended.
+  std::vector<ConnectionId> take_overdue(TimePoint now);
+
+  /// Nothing when no limit did anything, or less than `log_interval` after the last report.
+  std::optional<Report> take_report(TimePoint now);
+
+ private:
+  struct Stranger {
+    uid_t uid = 0;
+    TimePoint deadline;
+  };
+  using Strangers = std::map<ConnectionId, Stranger>;
+  std::optional<ConnectionId> displace_for(uid_t uid);
+  void forget_stranger(Strangers::iterator stranger);
+  template <class Owner>
+  TokenBucket& bucket(std::map<Owner, TokenBucket>& buckets, const Owner& owner, const Rate& rate,
+                      TimePoint now);
+
+  DoorLimits limits_;
+  FairShares<uid_t> strangers_;
+  FairShares<TenantId> tenants_;
+  Strangers stranger_by_id_;
+  std::map<ConnectionId, TenantId> tenant_by_id_;
+  std::map<uid_t, TokenBucket> uid_buckets_;        ///< Never shrinks: a machine has few users.
+  std::map<TenantId, TokenBucket> tenant_buckets_;  ///< Never shrinks: the broker admits tenants.
+  Report report_;
+  std::optional<TimePoint> reported_at_;
+};
+
+}  // namespace leasehold
