@@ -6,6 +6,7 @@
 #include <set>
 
 #include "common/expects.hpp"
+#include "common/fair_shares.hpp"
 #include "ipc/segment/gate_set.hpp"
 #include "worker/kv/sequence_record.hpp"
 
@@ -251,11 +252,14 @@ Result<void> Scheduler::check(const PromptRequest& request) const {
                 fmt::format("{} requests of lease {} are waiting; retry when one ends",
                             tenancy.waiting.size(), to_string(request.lease)));
   }
-  if (waiting_count() >= limits_.max_waiting) {
-    return fail(Errc::QueueFull,
-                fmt::format("{} requests are waiting; retry later", waiting_count()));
-  }
-  return {};
+  const Share share{.held = waiting_of(request.tenant),
+                    .taken = waiting_count(),
+                    .capacity = limits_.max_waiting};
+  if (may_take_more(share)) return {};
+  return fail(Errc::QueueFull,
+              fmt::format("{} requests of tenant {} are waiting, its share of a queue of {} that "
+                          "holds {}; retry later",
+                          share.held, request.tenant.value, share.capacity, share.taken));
 }
 
 Result<void> Scheduler::check_sizes(const PromptRequest& request) const {

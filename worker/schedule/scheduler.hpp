@@ -35,7 +35,7 @@ struct SchedulerLimits {
   std::uint32_t record_blocks = 0;     ///< Blocks for the record of each sequence.
   std::uint64_t block_size_bytes = 0;  ///< Sizes the additional blocks for sampling lists.
   std::uint32_t max_waiting_per_lease = 64;
-  std::uint32_t max_waiting = 1024;
+  std::uint32_t max_waiting = 1024;  ///< Shared by tenants (common/fair_shares.hpp).
 };
 
 /// One sequence's part of a step.
@@ -154,6 +154,7 @@ class Scheduler {
   void request_growth(Tenancy& tenancy, std::uint32_t missing);
   void end_starved();
   const wire::TenantQuota& quota_of(const TenantId& tenant) const;
+  std::size_t waiting_of(const TenantId& tenant) const;
   std::uint32_t running_of(const TenantId& tenant) const;
   std::uint32_t held_by(const TenantId& tenant) const;
   std::uint32_t limit_of(const Sequence& sequence) const;

@@ -28,11 +28,8 @@ std::vector<wire::TenantUsage> Scheduler::take_usage() {
                             .revision = tenant.quota.revision,
                             .running = running_of(id),
                             .admitted = tenant.admitted};
-    std::size_t waiting = 0;
-    for (const auto& [lease, tenancy] : tenancies_) {
-      if (tenancy.tenant == id) waiting += tenancy.waiting.size();
-    }
-    usage.waiting = static_cast<std::uint32_t>(std::min<std::size_t>(waiting, kMostReported));
+    usage.waiting =
+        static_cast<std::uint32_t>(std::min<std::size_t>(waiting_of(id), kMostReported));
     if (is_same(usage, tenant.reported)) continue;
     tenant.reported = usage;
     changed.push_back(std::move(usage));
@@ -54,6 +51,14 @@ const wire::TenantQuota& Scheduler::quota_of(const TenantId& tenant) const {
   static const wire::TenantQuota kNothing;
   const auto found = tenants_.find(tenant);
   return found == tenants_.end() ? kNothing : found->second.quota;
+}
+
+std::size_t Scheduler::waiting_of(const TenantId& tenant) const {
+  std::size_t waiting = 0;
+  for (const auto& [lease, tenancy] : tenancies_) {
+    if (tenancy.tenant == tenant) waiting += tenancy.waiting.size();
+  }
+  return waiting;
 }
 
 std::uint32_t Scheduler::running_of(const TenantId& tenant) const {

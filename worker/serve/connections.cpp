@@ -60,16 +60,12 @@ void TenantConnections::add(control::Socket socket) {
                                     control::Responder respond) {
     const auto open = weak.lock();
     if (!open) return;
-    const TenantId* tenant = door_.tenant_of(open->id);
-    handlers_.on_call({.id = open->id,
-                       .tenant = tenant ? std::optional(*tenant) : std::nullopt,
-                       .peer = open->peer},
-                      method, std::move(params), std::move(respond));
+    handlers_.on_call(describe(*open), method, std::move(params), std::move(respond));
   };
   const auto on_closed = [this, weak](const Error&) {
     const auto open = weak.lock();
     if (!open) return;
-    handlers_.on_closed({.id = open->id, .tenant = {}, .peer = open->peer});
+    handlers_.on_closed(describe(*open));
     door_.closed(open->id);
     open_.erase(open->id);
   };
@@ -87,6 +83,12 @@ void TenantConnections::add(control::Socket socket) {
   added->peer->start();
   report_limits();
   await_deadline();
+}
+
+TenantConnection TenantConnections::describe(const Open& open) const {
+  const TenantId* tenant = door_.tenant_of(open.id);
+  return {
+      .id = open.id, .tenant = tenant ? std::optional(*tenant) : std::nullopt, .peer = open.peer};
 }
 
 Result<void> TenantConnections::authenticate(const TenantConnection& connection,

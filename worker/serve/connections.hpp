@@ -60,6 +60,7 @@ class TenantConnections {
   void accept_next();
   void accept_later();
   void add(control::Socket socket);
+  TenantConnection describe(const Open& open) const;
   void close(Door::ConnectionId id);
   void await_deadline();
   void report_limits();

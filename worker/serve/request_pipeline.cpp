@@ -14,9 +14,11 @@ using control::Payload;
 using control::Responder;
 
 constexpr std::size_t kMaxRequestsPerConnection = 256;
+/// Of all tenants, which share them.
 constexpr std::size_t kMaxRequests = 4096;
-// Per connection. One request may exceed it by the longest message.
-constexpr std::size_t kMaxUnparsedBytes = 2 << 20;
+constexpr std::size_t kMaxUnparsedBytes = 64 << 20;
+/// One request may exceed it by the longest message.
+constexpr std::size_t kMaxUnparsedBytesPerTenant = 2 << 20;
 
 Error stopping() {
   return {.code = Errc::Draining,
@@ -25,6 +27,13 @@ Error stopping() {
 }
 
 }  // namespace
+
+RequestPipeline::RequestPipeline(const ServeDependencies& dependencies, Deliveries& deliveries)
+    : deps_(dependencies),
+      deliveries_(&deliveries),
+      parser_(deps_.prompt),
+      request_shares_(kMaxRequests),
+      unparsed_byte_shares_(kMaxUnparsedBytes) {}
 
 RequestId RequestPipeline::UnparsedRequest::engine_request_id() const {
   return to_engine_request_id(claim.tenant, request.request_id);
@@ -42,14 +51,17 @@ void RequestPipeline::generate(const TenantConnection& connection, const Json& b
   Connection& from = connections_[connection.id];
   from.peer = connection.peer;
   from.engine_request_ids.insert(engine_request_id);
-  from.unparsed_bytes += size_bytes(unparsed->request);
-  from.unparsed.push_back(*std::move(unparsed));
-  parse_next(connection.id);
+  const TenantId tenant = unparsed->claim.tenant;
+  request_shares_.take(tenant);
+  unparsed_byte_shares_.take(tenant, size_bytes(unparsed->request));
+  parser_queues_[tenant].unparsed.push_back(*std::move(unparsed));
+  parse_next(tenant);
 }
 
 Result<RequestPipeline::UnparsedRequest> RequestPipeline::check(const TenantConnection& connection,
                                                                 const Json& body) const {
   UnparsedRequest unparsed{.request = TRY(wire::RequestSubmit::from_json(body))};
+  unparsed.connection = connection.id;
   unparsed.claim = TRY(verify_token(deps_.token_key, unparsed.request.token));
   if (unparsed.claim.tenant != connection.tenant) {
     return fail(Errc::BadToken,
@@ -63,7 +75,7 @@ Result<RequestPipeline::UnparsedRequest> RequestPipeline::check(const TenantConn
                                  .detail = "the broker is disconnected; retry, it may come back",
                                  .scope = FailureScope::Engine});
   }
-  TRY(check_capacity(connection));
+  TRY(check_capacity(connection, unparsed.claim.tenant));
   if (requests_.contains(unparsed.engine_request_id())) {
     return fail(Errc::BadRequest, fmt::format("request {} is already running; choose another id",
                                               unparsed.request.request_id.value));
@@ -76,38 +88,50 @@ Result<RequestPipeline::UnparsedRequest> RequestPipeline::check(const TenantConn
 }
 
 /// Bounds what waits for the parser and the engine, however slow those are.
-Result<void> RequestPipeline::check_capacity(const TenantConnection& connection) const {
+Result<void> RequestPipeline::check_capacity(const TenantConnection& connection,
+                                             const TenantId& tenant) const {
   const auto found = connections_.find(connection.id);
   const std::size_t n_requests =
       found == connections_.end() ? 0 : found->second.engine_request_ids.size();
-  const std::size_t unparsed_bytes = found == connections_.end() ? 0 : found->second.unparsed_bytes;
   if (n_requests >= kMaxRequestsPerConnection) {
     return fail(Errc::QuotaConcurrent,
                 fmt::format("{} requests of this connection are running or waiting; retry when "
                             "one ends",
                             n_requests));
   }
-  if (unparsed_bytes >= kMaxUnparsedBytes) {
+  const std::size_t unparsed_bytes = unparsed_byte_shares_.held_by(tenant);
+  if (unparsed_bytes >= kMaxUnparsedBytesPerTenant ||
+      !unparsed_byte_shares_.may_take_more(tenant)) {
     return fail(Errc::QueueFull,
-                fmt::format("{} bytes of requests of this connection wait to be parsed; retry when "
-                            "one has been answered",
-                            unparsed_bytes));
+                fmt::format("{} bytes of requests of tenant {} wait to be parsed; retry when one "
+                            "has been answered",
+                            unparsed_bytes, tenant.value));
   }
-  if (requests_.size() < kMaxRequests) return {};
-  return fail(Errc::QueueFull,
-              fmt::format("{} requests are running or waiting; retry later", requests_.size()));
+  if (request_shares_.may_take_more(tenant)) return {};
+  return fail(
+      Errc::QueueFull,
+      fmt::format("{} requests of tenant {} are running or waiting, its share of {} with {} "
+                  "in use; retry when one ends",
+                  request_shares_.held_by(tenant), tenant.value, kMaxRequests,
+                  request_shares_.taken()));
 }
 
 // ------------------------------------------------------------------------------------------ parse
 
-void RequestPipeline::parse_next(std::uint64_t connection) {
-  Connection& from = connections_.at(connection);
-  if (from.is_parsing || from.unparsed.empty()) return;
-  from.is_parsing = true;
-  UnparsedRequest next = std::move(from.unparsed.front());
-  from.unparsed.pop_front();
-  from.unparsed_bytes -= size_bytes(next.request);
-  boost::asio::post(deps_.parser, [this, peer = from.peer, next = std::move(next)]() mutable {
+void RequestPipeline::parse_next(const TenantId& tenant) {
+  const auto found = parser_queues_.find(tenant);
+  if (found == parser_queues_.end() || found->second.is_parsing) return;
+  ParserQueue& queue = found->second;
+  if (queue.unparsed.empty()) {
+    parser_queues_.erase(found);
+    return;
+  }
+  queue.is_parsing = true;
+  UnparsedRequest next = std::move(queue.unparsed.front());
+  queue.unparsed.pop_front();
+  unparsed_byte_shares_.give_back(tenant, size_bytes(next.request));
+  boost::asio::post(deps_.parser, [this, peer = connections_.at(next.connection).peer,
+                                   next = std::move(next)]() mutable {
     auto parsed = parse(next, std::move(peer));
     boost::asio::post(*deps_.io, [this, engine_request_id = next.engine_request_id(),
                                   parsed = std::move(parsed)]() mutable {
@@ -127,22 +151,20 @@ Result<RequestPipeline::ParsedRequest> RequestPipeline::parse(const UnparsedRequ
 }
 
 void RequestPipeline::on_parsed(const RequestId& engine_request_id, Result<ParsedRequest> parsed) {
+  const TenantId tenant = tenant_of(engine_request_id);
+  parser_queues_.at(tenant).is_parsing = false;
+  if (is_draining_) return erase(engine_request_id);  // answered already
   Request& request = requests_.at(engine_request_id);
-  const std::uint64_t connection = request.connection;
-  const auto from = connections_.find(connection);
-  if (is_draining_ || from == connections_.end()) {  // answered already, or the client is gone
-    requests_.erase(engine_request_id);
-    return;
-  }
-  from->second.is_parsing = false;
-  if (parsed) {
+  if (!connections_.contains(request.connection)) {
+    erase(engine_request_id);
+  } else if (parsed) {
     submit(*std::move(parsed), request);
   } else {
     Responder respond = std::move(request.respond);
     forget(engine_request_id);
     respond(std::unexpected(parsed.error()));
   }
-  parse_next(connection);
+  parse_next(tenant);
 }
 
 // ----------------------------------------------------------------------------------------- submit
@@ -182,7 +204,13 @@ void RequestPipeline::forget(const RequestId& engine_request_id) {
   if (request == requests_.end()) return;
   const auto from = connections_.find(request->second.connection);
   if (from != connections_.end()) from->second.engine_request_ids.erase(engine_request_id);
-  requests_.erase(request);
+  erase(engine_request_id);
+}
+
+/// Precondition: the request is known.
+void RequestPipeline::erase(const RequestId& engine_request_id) {
+  request_shares_.give_back(tenant_of(engine_request_id));
+  requests_.erase(engine_request_id);
 }
 
 // ----------------------------------------------------------------------------------------- cancel
@@ -217,9 +245,19 @@ void RequestPipeline::connection_closed(const TenantConnection& connection) {
     deps_.running_requests->stop(engine_request_id, LocalStop::Cancelled);
     cancel_in_engine(engine_request_id);
   }
-  for (const UnparsedRequest& unparsed : closed->second.unparsed)
-    requests_.erase(unparsed.engine_request_id());
+  if (connection.tenant) drop_unparsed(connection.id, *connection.tenant);
   connections_.erase(closed);
+}
+
+void RequestPipeline::drop_unparsed(std::uint64_t connection, const TenantId& tenant) {
+  const auto found = parser_queues_.find(tenant);
+  if (found == parser_queues_.end()) return;
+  std::erase_if(found->second.unparsed, [&](const UnparsedRequest& unparsed) {
+    if (unparsed.connection != connection) return false;
+    unparsed_byte_shares_.give_back(tenant, size_bytes(unparsed.request));
+    erase(unparsed.engine_request_id());
+    return true;
+  });
 }
 
 void RequestPipeline::drain() {

@@ -2,18 +2,20 @@
 ///
 ///   generate ─► check ─► queue ─► parser's thread: prompt, grammar ─► engine
 ///
-/// The parser takes one request of each connection at a time, so a slow request delays neither
-/// other connections nor the broker's calls. What waits is bounded per connection and in all.
+/// The parser takes one request of each tenant at a time, so a slow request delays neither other
+/// tenants' nor any call. Tenants share what may wait (common/fair_shares.hpp).
 ///
 /// Lifetime: see ServeDependencies.
 /// Threads: the I/O thread.
 #pragma once
 
 #include <deque>
+#include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>
 
+#include "common/fair_shares.hpp"
 #include "worker/serve/connections.hpp"
 #include "worker/serve/deliveries.hpp"
 #include "worker/serve/request_parser.hpp"
@@ -23,8 +25,7 @@ namespace leasehold {
 class RequestPipeline {
  public:
   /// `deliveries` outlives the pipeline.
-  RequestPipeline(const ServeDependencies& dependencies, Deliveries& deliveries)
-      : deps_(dependencies), deliveries_(&deliveries), parser_(deps_.prompt) {}
+  RequestPipeline(const ServeDependencies& dependencies, Deliveries& deliveries);
 
   /// Answers with an error, or once the engine has queued the request.
   void generate(const TenantConnection& connection, const control::Json& body,
@@ -50,6 +51,7 @@ class RequestPipeline {
   struct UnparsedRequest {
     wire::RequestSubmit request;
     LeaseClaim claim;
+    std::uint64_t connection = 0;
     std::optional<TimePoint> deadline;
     RequestId engine_request_id() const;
   };
@@ -66,20 +68,24 @@ class RequestPipeline {
   struct Connection {
     std::weak_ptr<control::Peer> peer;
     std::set<RequestId> engine_request_ids;  // queued, parsing or with the engine
+  };
+  /// What a tenant has with the parser.
+  struct ParserQueue {
     std::deque<UnparsedRequest> unparsed;
-    std::size_t unparsed_bytes = 0;
     bool is_parsing = false;
   };
 
   Result<UnparsedRequest> check(const TenantConnection& connection,
                                 const control::Json& body) const;
-  Result<void> check_capacity(const TenantConnection& connection) const;
-  void parse_next(std::uint64_t connection);
+  Result<void> check_capacity(const TenantConnection& connection, const TenantId& tenant) const;
+  void parse_next(const TenantId& tenant);
   Result<ParsedRequest> parse(const UnparsedRequest& unparsed, std::weak_ptr<control::Peer> peer);
   void on_parsed(const RequestId& engine_request_id, Result<ParsedRequest> parsed);
   void submit(ParsedRequest parsed, Request& request);
   void on_submitted(const wire::RequestSubmitted& answer, const RequestId& engine_request_id,
                     Result<void> queued, control::Responder respond);
+  void drop_unparsed(std::uint64_t connection, const TenantId& tenant);
+  void erase(const RequestId& engine_request_id);
   void cancel_in_engine(const RequestId& engine_request_id);
 
   ServeDependencies deps_;
@@ -89,6 +95,9 @@ class RequestPipeline {
   bool is_draining_ = false;
   std::unordered_map<std::uint64_t, Connection> connections_;  // those that sent a request
   std::unordered_map<RequestId, Request> requests_;            // by engine_request_id
+  std::map<TenantId, ParserQueue> parser_queues_;              // those that are not empty
+  FairShares<TenantId> request_shares_;                        // of requests_
+  FairShares<TenantId> unparsed_byte_shares_;
 };
 
 }  // namespace leasehold

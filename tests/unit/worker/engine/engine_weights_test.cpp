@@ -48,7 +48,7 @@ TEST_CASE("engine weights: requests that arrive during a restore wait and then r
 TEST_CASE("engine weights: beyond the queue's bounds a request is WeightsLoading, not a quota") {
   const bool per_lease = GENERATE(true, false);
   LostWeights lost(per_lease ? SchedulerLimits{.max_waiting_per_lease = 2}
-                             : SchedulerLimits{.max_waiting = 2});
+                             : SchedulerLimits{.max_waiting = 4});
   for (const char* id : {"a", "b"}) REQUIRE(lost.rig.submit(lost.request(id)));
   const Error error = lost.rig.submit(lost.request("c")).error();
   CHECK(error.code == Errc::WeightsLoading);

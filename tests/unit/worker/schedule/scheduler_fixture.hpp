@@ -12,10 +12,13 @@ class SchedulerFixture {
   explicit SchedulerFixture(SchedulerLimits limits = {}) : scheduler(filled_in(limits)) {}
 
   LeaseId lease(std::uint32_t slot, std::uint32_t blocks, std::uint32_t max_concurrent = 8) {
-    const LeaseId id{slot, 1};
     const TenantId tenant{"t" + std::to_string(slot)};
-    scheduler.add_lease({.lease = id, .tenant = tenant});
     scheduler.set_quota({.tenant = tenant, .max_concurrent = max_concurrent, .max_blocks = 100});
+    return lease_of(tenant, slot, blocks);
+  }
+  LeaseId lease_of(const TenantId& tenant, std::uint32_t slot, std::uint32_t blocks) {
+    const LeaseId id{slot, 1};
+    scheduler.add_lease({.lease = id, .tenant = tenant});
     grow(id, blocks);
     return id;
   }

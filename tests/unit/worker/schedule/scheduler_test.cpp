@@ -74,6 +74,29 @@ TEST_CASE("scheduler: every refusal of a submit has its own code") {
   REQUIRE(refused(fixture, fixture.request(other, "w")) == Errc::QueueFull);
 }
 
+TEST_CASE("scheduler: a tenant with many leases fills its share of the queue, not the queue") {
+  SchedulerFixture fixture({.max_waiting_per_lease = 6, .max_waiting = 40});
+  const TenantId greedy{"t1"};
+  std::vector<LeaseId> leases{fixture.lease(1, 8)};
+  for (std::uint32_t slot = 2; slot <= 10; ++slot)
+    leases.push_back(fixture.lease_of(greedy, slot, 8));
+  int admitted = 0;
+  for (const LeaseId lease : leases) {
+    for (int i = 0; i < 6; ++i) {
+      PromptRequest request =
+          fixture.request(lease, to_string(lease) + "/" + std::to_string(i), 4, 1);
+      request.tenant = greedy;
+      const auto submitted = fixture.scheduler.submit(std::move(request));
+      if (submitted) ++admitted;
+      if (!submitted) REQUIRE(submitted.error().code == Errc::QueueFull);
+    }
+  }
+  CHECK(admitted == 20);
+  const LeaseId other = fixture.lease(40, 8);
+  for (int i = 0; i < 6; ++i)
+    CHECK(fixture.scheduler.submit(fixture.request(other, std::to_string(i), 4, 1)));
+}
+
 TEST_CASE(
     "scheduler: submit refuses a request above the tenant's quota and takes one at its limit") {
   SchedulerFixture fixture;

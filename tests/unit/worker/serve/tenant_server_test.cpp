@@ -25,6 +25,7 @@ struct Tenant {
   }
 
   RecordedCalls seen;
+  std::string name = "ann";
   std::shared_ptr<control::Peer> peer;
   std::map<std::string, Result<Payload>> answers;  // by request
 };
@@ -54,15 +55,19 @@ struct ServerFixture {
   std::unique_ptr<Tenant> stranger() { return std::make_unique<Tenant>(io, directory / "worker"); }
   std::unique_ptr<Tenant> tenant(const std::string& name = "ann") {
     auto added = stranger();
-    const wire::ConnectionAuthenticate message{.token = mint_token({}, {lease, {name}})};
+    added->name = name;
+    const wire::ConnectionAuthenticate message{.token = token_of(name)};
     call(*added, "authenticate", std::string(message.kMethod), message.to_json());
     run_until(io, [&] { return added->answers.contains("authenticate"); });
     CHECK(added->answers.at("authenticate").has_value());
     added->answers.clear();
     return added;
   }
+  std::string token_of(const std::string& name) const {
+    return mint_token({}, {name == "bob" ? bobs_lease : lease, {name}});
+  }
   void generate(Tenant& tenant, const std::string& id, std::string prompt = "Once upon a time") {
-    wire::RequestSubmit request{.token = mint_token({}, {lease, {"ann"}}), .request_id = {id}};
+    wire::RequestSubmit request{.token = token_of(tenant.name), .request_id = {id}};
     request.prompt = std::move(prompt);
     request.max_emitted_tokens = 4;
     call(tenant, id, std::string(wire::RequestSubmit::kMethod), request.to_json());
@@ -99,6 +104,7 @@ struct ServerFixture {
                                     ("leasehold-server-test-" + std::to_string(::getpid()));
   EngineRig rig;
   LeaseId lease = rig.grant("ann");
+  LeaseId bobs_lease = rig.grant("bob");
   Result<ChatTemplate> no_chat = fail(Errc::UnsupportedModel, "no template");
   boost::asio::io_context io, parser;
   std::optional<boost::asio::local::stream_protocol::acceptor> broker_socket;
@@ -164,18 +170,21 @@ TEST_CASE("tenant server: a wrong token gets BadToken, and its connection is clo
 TEST_CASE("tenant server: a connection submits requests of its own tenant only") {
   ServerFixture fixture;
   const auto bob = fixture.tenant("bob");
-  fixture.generate(*bob, "r");  // with a token of ann
+  bob->name = "ann";
+  fixture.generate(*bob, "r");
   run_until(fixture.io, [&] { return bob->answers.contains("r"); });
   CHECK(bob->answers.at("r").error().code == Errc::BadToken);
   CHECK_THAT(bob->answers.at("r").error().detail, Catch::Contains("belongs to tenant bob"));
 }
 
-TEST_CASE("tenant server: the parser takes one request of each connection at a time") {
+TEST_CASE("tenant server: the parser takes one request of each tenant at a time") {
   ServerFixture fixture;
   fixture.start_engine();
-  const auto ann = fixture.tenant(), bob = fixture.tenant();
-  for (const char* id : {"a1", "a2", "a3"}) fixture.generate(*ann, id);
+  const auto ann = fixture.tenant(), ann_again = fixture.tenant(), bob = fixture.tenant("bob");
+  for (const char* id : {"a1", "a2"}) fixture.generate(*ann, id);
   fixture.wait_until_seen(*ann);
+  fixture.generate(*ann_again, "a3");
+  fixture.wait_until_seen(*ann_again);
   fixture.generate(*bob, "b1");
   fixture.wait_until_seen(*bob);
   CHECK(fixture.parse() == 2);
@@ -183,7 +192,7 @@ TEST_CASE("tenant server: the parser takes one request of each connection at a t
   CHECK(ann->answers.size() == 1);
   CHECK(fixture.parse() == 1);
   CHECK(fixture.parse() == 1);
-  run_until(fixture.io, [&] { return ann->answers.size() == 3; });
+  run_until(fixture.io, [&] { return ann->answers.size() == 2 && ann_again->answers.size() == 1; });
   for (const auto& [id, answer] : ann->answers) CHECK(answer.has_value());
 }
 
@@ -207,15 +216,21 @@ TEST_CASE("tenant server: a parsed request is dropped when its connection is clo
   for (const auto& [id, answer] : again->answers) CHECK(answer.has_value());
 }
 
-TEST_CASE("tenant server: unparsed requests are bounded in bytes, and more are QueueFull") {
+TEST_CASE("tenant server: the unparsed bytes of a tenant are bounded over all its connections") {
   ServerFixture fixture;
-  const auto ann = fixture.tenant();
+  const auto ann = fixture.tenant(), ann_again = fixture.tenant(), bob = fixture.tenant("bob");
   const std::string prompt(900'000, 'a');
   for (const char* id : {"reading", "1", "2", "3", "more"}) fixture.generate(*ann, id, prompt);
   run_until(fixture.io, [&] { return ann->answers.contains("more"); });
   CHECK(ann->answers.size() == 1);
   CHECK(ann->answers.at("more").error().code == Errc::QueueFull);
-  CHECK(fixture.parse() == 1);
+  fixture.generate(*ann_again, "elsewhere");
+  run_until(fixture.io, [&] { return ann_again->answers.contains("elsewhere"); });
+  CHECK(ann_again->answers.at("elsewhere").error().code == Errc::QueueFull);
+  fixture.generate(*bob, "b1");
+  fixture.wait_until_seen(*bob);
+  CHECK(bob->answers.empty());
+  CHECK(fixture.parse() == 2);
   run_until(fixture.io, [&] { return ann->answers.contains("reading"); });
   CHECK(ann->answers.at("reading").error().code == Errc::PromptTooLong);
 }
