@@ -1,4 +1,6 @@
 /// leasehold-broker: owns the memory and the state of every lease. See broker/README.md.
+#include <signal.h>
+
 #include <chrono>
 
 #include "broker/server/run_broker.hpp"
@@ -23,6 +25,7 @@ int main(int argc, char** argv) {
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& options = std::get<BrokerOptions>(parsed);
   set_not_dumpable();
+  ::signal(SIGXFSZ, SIG_IGN);  // a file size limit is a full disk: a write fails, the broker stays
   raise_descriptor_limit();
   request_short_time_slice(kTimeSlice);
   set_up_log(kProgram, options.log_level);

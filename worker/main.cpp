@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   leasehold::set_up_log(kProgram, options->log_level);
   leasehold::set_not_dumpable();
   leasehold::raise_descriptor_limit();
+  ::signal(SIGXFSZ, SIG_IGN);
   ::signal(SIGPIPE, SIG_IGN);
   if (const auto armed = leasehold::arm_fault_points_from_environment(); !armed) {
     return leasehold::print_error(kProgram, armed.error());

@@ -43,6 +43,13 @@ Result<void> ReserveFile::hold(std::uint64_t size_bytes) {
   return {};
 }
 
+bool ReserveFile::could_grow(std::uint64_t size_bytes) const {
+  const auto end = static_cast<off_t>(size_bytes_);
+  const int error_number = ::posix_fallocate(fd_.get(), end, static_cast<off_t>(size_bytes));
+  (void)!::ftruncate(fd_.get(), end);
+  return error_number == 0;
+}
+
 void ReserveFile::give_up(std::uint64_t size_bytes) {
   size_bytes_ -= std::min(size_bytes, size_bytes_);
   (void)!::ftruncate(fd_.get(),

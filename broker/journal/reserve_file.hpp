@@ -19,6 +19,9 @@ class ReserveFile {
   /// Errors: DiskFull; the file keeps its size.
   Result<void> hold(std::uint64_t size_bytes);
 
+  /// True if the file system has space for this many more bytes. Reserves none.
+  bool could_grow(std::uint64_t size_bytes) const;
+
   /// Releases this much of it to the file system, or all of it if it holds less.
   void give_up(std::uint64_t size_bytes);
 

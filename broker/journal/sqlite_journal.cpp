@@ -49,7 +49,37 @@ Result<void> check_log_has_database(const std::string& path) {
           path, log_bytes, log));
 }
 
+/// Leases, extents and regions come and go with what tenants do.
+bool may_end(const Row& row) {
+  return std::holds_alternative<LeaseRow>(row) || std::holds_alternative<ExtentRow>(row) ||
+         std::holds_alternative<RegionRow>(row);
+}
+
+bool is_end(const Row& row) {
+  return std::holds_alternative<LeaseGone>(row) || std::holds_alternative<ExtentGone>(row) ||
+         std::holds_alternative<RegionGone>(row);
+}
+
 }  // namespace
+
+struct SqliteJournal::KeyOf {
+  RowKey operator()(const TenantRow& row) const { return {0, row.policy.tenant.value, 0, 0}; }
+  RowKey operator()(const TenantGone& row) const { return {0, row.id.value, 0, 0}; }
+  RowKey operator()(const WorkerRow& row) const { return {1, "", row.id.value, 0}; }
+  RowKey operator()(const WorkerGone& row) const { return {1, "", row.id.value, 0}; }
+  RowKey operator()(const LeaseRow& row) const { return {2, "", row.id.slot, row.id.generation}; }
+  RowKey operator()(const LeaseGone& row) const { return {2, "", row.id.slot, row.id.generation}; }
+  RowKey operator()(const ExtentRow& row) const { return {3, "", row.id.value, 0}; }
+  RowKey operator()(const ExtentGone& row) const { return {3, "", row.id.value, 0}; }
+  RowKey operator()(const RegionRow& row) const { return {4, "", row.id.value, 0}; }
+  RowKey operator()(const RegionGone& row) const { return {4, "", row.id.value, 0}; }
+  RowKey operator()(const Reserved&) const { return {5, "", 0, 0}; }
+  RowKey operator()(const ShapeRow&) const { return {6, "", 0, 0}; }
+  RowKey operator()(const BootRow&) const { return {8, "", 0, 0}; }
+  RowKey operator()(const OperatorActionRow& row) const {  // never replaced
+    return {7, row.action + ' ' + row.object, static_cast<std::uint64_t>(row.at_boottime_ns), 0};
+  }
+};
 
 Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& state_dir) {
   const std::string path = state_dir + "/journal.db";
@@ -86,22 +116,30 @@ Result<Image> SqliteJournal::load() {
   Image image = TRY(load_image(components_.database));
   image.reserved = marks_ = higher(image.reserved, components_.high_water_marks.marks());
   for (const auto& [id, row] : image.leases) {
+    note_recorded(row);
     if (row.state != LeaseState::Fenced) not_fenced_.insert(id);
   }
+  for (const auto& [id, row] : image.extents) note_recorded(row);
+  for (const auto& [id, row] : image.regions) note_recorded(row);
   (void)components_.reserve.hold(reserve_wanted());  // on failure the old reserve remains
   return image;
 }
 
 Result<void> SqliteJournal::write(const Batch& batch) {
   count_leases(batch);
-  Result<void> written;
-  if (batch.grants) written = components_.reserve.hold(reserve_wanted());
-  if (written) written = raise_marks(batch);
-  if (written) written = commit(batch);
+  Result<void> written = try_write(batch);
   const bool full = !written && written.error().code == Errc::DiskFull;
   if (full && has_revocations(batch)) written = commit_on_reserve(batch);
+  full_ = full && !written ? std::optional(written.error()) : std::nullopt;
   if (!written) queue_rows(batch);
   return written;
+}
+
+Result<void> SqliteJournal::try_write(const Batch& batch) {
+  if (full_ && !components_.reserve.could_grow(log_bytes(batch))) return std::unexpected(*full_);
+  if (batch.grants) TRY(components_.reserve.hold(reserve_wanted()));
+  TRY(raise_marks(batch));
+  return commit(batch);
 }
 
 Result<std::vector<wire::OperatorActionView>> SqliteJournal::newest_operator_actions(
@@ -119,7 +157,8 @@ Result<std::vector<wire::OperatorActionView>> SqliteJournal::newest_operator_act
   return actions;
 }
 
-/// A failure refuses only grants: without a grant no token is signed, and a fence must not wait.
+/// A failure refuses only grants: without a grant no token is signed, and a fence must not
+/// wait.
 Result<void> SqliteJournal::raise_marks(const Batch& batch) {
   for (const Row& row : batch.rows) {
     if (const auto* reserved = std::get_if<Reserved>(&row)) marks_ = *reserved;
@@ -131,18 +170,25 @@ Result<void> SqliteJournal::raise_marks(const Batch& batch) {
 
 /// Releases the share of these rows first, then the whole reserve.
 Result<void> SqliteJournal::commit_on_reserve(const Batch& batch) {
-  components_.reserve.give_up((waiting_.size() + batch.rows.size()) * kBytesPerFence + kSpareBytes);
+  components_.reserve.give_up(log_bytes(batch));
   Result<void> written = commit(batch);
   if (written || written.error().code != Errc::DiskFull) return written;
   components_.reserve.give_up(components_.reserve.size_bytes());
   return commit(batch);
 }
 
+/// The most that the log grows by for the waiting rows and these.
+std::uint64_t SqliteJournal::log_bytes(const Batch& batch) const {
+  return (waiting_.size() + batch.rows.size()) * kBytesPerFence + kSpareBytes;
+}
+
+/// A lease whose grant was refused is not on disk, so its end does not spend the reserve.
 bool SqliteJournal::has_revocations(const Batch& batch) const {
   if (batch.grants || components_.reserve.size_bytes() == 0) return false;
-  const auto revokes = [](const Row& row) {
+  const auto revokes = [this](const Row& row) {
     const auto* lease = std::get_if<LeaseRow>(&row);
-    return lease != nullptr && lease->state != LeaseState::Live;
+    return lease != nullptr && lease->state != LeaseState::Live &&
+           recorded_.contains(KeyOf{}(*lease));
   };
   return std::ranges::any_of(batch.rows, revokes) ||
          std::ranges::any_of(waiting_, revokes, &std::pair<const RowKey, Row>::second);
@@ -158,6 +204,8 @@ Result<void> SqliteJournal::commit(const Batch& batch) {
   if (!written) (void)components_.statements.rollback.run();
   if (durable) TRY(components_.statements.sync_normal.run());
   if (!written) return written;
+  for (const auto& [key, row] : waiting_) note_recorded(row);
+  for (const Row& row : batch.rows) note_recorded(row);
   waiting_.clear();
   waiting_is_durable_ = false;
   checkpoint_if_due();
@@ -167,8 +215,8 @@ Result<void> SqliteJournal::commit(const Batch& batch) {
 void SqliteJournal::checkpoint_if_due() {
   const std::uint64_t pages = components_.database.log_pages();
   if (pages >= kMaxLogPages) return components_.database.checkpoint(true);
-  // Under load the log is never moved completely and keeps growing. Wake the checkpointer once per
-  // kCheckpointPages, not once per commit.
+  // Under load the log is never moved completely and keeps growing. Wake the checkpointer once
+  // per kCheckpointPages, not once per commit.
   checkpointed_pages_ = std::min(checkpointed_pages_, pages);  // the log restarted
   if (pages < checkpointed_pages_ + kCheckpointPages) return;
   checkpointed_pages_ = pages;
@@ -181,28 +229,26 @@ Result<void> SqliteJournal::write_rows(const Batch& batch) {
   return {};
 }
 
-struct SqliteJournal::KeyOf {
-  RowKey operator()(const TenantRow& row) const { return {0, row.policy.tenant.value, 0, 0}; }
-  RowKey operator()(const TenantGone& row) const { return {0, row.id.value, 0, 0}; }
-  RowKey operator()(const WorkerRow& row) const { return {1, "", row.id.value, 0}; }
-  RowKey operator()(const WorkerGone& row) const { return {1, "", row.id.value, 0}; }
-  RowKey operator()(const LeaseRow& row) const { return {2, "", row.id.slot, row.id.generation}; }
-  RowKey operator()(const LeaseGone& row) const { return {2, "", row.id.slot, row.id.generation}; }
-  RowKey operator()(const ExtentRow& row) const { return {3, "", row.id.value, 0}; }
-  RowKey operator()(const ExtentGone& row) const { return {3, "", row.id.value, 0}; }
-  RowKey operator()(const RegionRow& row) const { return {4, "", row.id.value, 0}; }
-  RowKey operator()(const RegionGone& row) const { return {4, "", row.id.value, 0}; }
-  RowKey operator()(const Reserved&) const { return {5, "", 0, 0}; }
-  RowKey operator()(const ShapeRow&) const { return {6, "", 0, 0}; }
-  RowKey operator()(const BootRow&) const { return {8, "", 0, 0}; }
-  RowKey operator()(const OperatorActionRow& row) const {  // never replaced
-    return {7, row.action + ' ' + row.object, static_cast<std::uint64_t>(row.at_boottime_ns), 0};
+void SqliteJournal::note_recorded(const Row& row) {
+  const RowKey key = std::visit(KeyOf{}, row);
+  if (is_end(row)) {
+    recorded_.erase(key);
+  } else if (may_end(row)) {
+    recorded_.insert(key);
   }
-};
+}
 
+/// An object that ended before it was on disk leaves no row, so repeated refused grants leave none.
 void SqliteJournal::queue_rows(const Batch& batch) {
   waiting_is_durable_ = waiting_is_durable_ || batch.durable;
-  for (const Row& row : batch.rows) waiting_.insert_or_assign(std::visit(KeyOf{}, row), row);
+  for (const Row& row : batch.rows) {
+    const RowKey key = std::visit(KeyOf{}, row);
+    if (is_end(row) && !recorded_.contains(key)) {
+      waiting_.erase(key);
+    } else {
+      waiting_.insert_or_assign(key, row);
+    }
+  }
 }
 
 void SqliteJournal::count_leases(const Batch& batch) {

@@ -3,12 +3,16 @@
 /// One transaction per batch: synchronous=NORMAL, which survives the end of the broker but not a
 /// power cut, and FULL for durable batches. A reserve file holds space for the fence of every open
 /// lease, so revocations and fences are written on a full disk, too. Lifetime: the caller holds the
-/// lock of the state directory. Threads: one. Source: https://sqlite.org/wal.html,
+/// lock of the state directory. After a write that found no space, the next one is tried when the
+/// disk has space for all waiting rows, so a decision on a full disk does not rewrite them.
+/// Threads: one. Source: https://sqlite.org/wal.html,
 /// https://sqlite.org/pragma.html#pragma_synchronous
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <tuple>
 #include <unordered_set>
 
@@ -56,12 +60,15 @@ class SqliteJournal final : public Journal {
   };
   explicit SqliteJournal(Components components) : components_(std::move(components)) {}
 
+  Result<void> try_write(const Batch& batch);
   Result<void> commit(const Batch& batch);
   Result<void> commit_on_reserve(const Batch& batch);
   Result<void> raise_marks(const Batch& batch);
   bool has_revocations(const Batch& batch) const;
+  std::uint64_t log_bytes(const Batch& batch) const;
   Result<void> write_rows(const Batch& batch);
   void checkpoint_if_due();
+  void note_recorded(const Row& row);
   void queue_rows(const Batch& batch);
   void count_leases(const Batch& batch);
   std::uint64_t reserve_wanted() const;
@@ -71,9 +78,11 @@ class SqliteJournal final : public Journal {
   struct KeyOf;
 
   Components components_;
+  std::set<RowKey> recorded_;  ///< Leases, extents and regions that are on disk.
   std::unordered_set<LeaseId> not_fenced_;
   std::map<RowKey, Row> waiting_;
   bool waiting_is_durable_ = false;
+  std::optional<Error> full_;             ///< Of the last write, if it found no space.
   Reserved marks_;                        ///< Of the newest row; the file may be behind.
   std::uint64_t checkpointed_pages_ = 0;  ///< Length of the log at the last checkpoint.
 };

@@ -64,11 +64,17 @@ void ServerEffects::write(journal::Batch batch) {
   if (batch.grants) make_memory(batch);
   const auto written = dependencies_.journal.write(batch);
   fault_point(FaultSite::BrokerJournalWritten);
+  const bool was_written = !unwritten_.has_value();
   unwritten_ = error_of(written);
-  if (written) return;
-  spdlog::error("could not journal a decision rows={} grants={} error={} detail=\"{}\"",
-                batch.rows.size(), batch.grants, name(written.error().code),
-                written.error().detail);
+  if (written) {
+    if (!was_written) spdlog::info("the journal is written again");
+    return;
+  }
+  if (was_written) {  // on a full disk a tenant decides how many decisions fail
+    spdlog::error("could not journal a decision rows={} grants={} error={} detail=\"{}\"",
+                  batch.rows.size(), batch.grants, name(written.error().code),
+                  written.error().detail);
+  }
   if (batch.grants) note_refused(batch, written.error());
 }
 

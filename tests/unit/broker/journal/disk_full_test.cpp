@@ -126,6 +126,48 @@ TEST_CASE("journal: on a full disk the reserve is spent on revocations only") {
   CHECK(world.journal->reserve_bytes() < held);
 }
 
+TEST_CASE("journal: refused grants on a full disk cost no reserve and leave no waiting rows") {
+  GrantedLeases world;
+  const std::uint64_t held = world.journal->reserve_bytes();
+  const FileSizeLimit limit(world.log_bytes());
+  for (std::uint32_t slot = 2; slot < 100; ++slot) {
+    const LeaseId lease = lease_row(slot).id;
+    const ExtentRow extent{.id = {slot}, .lease = lease, .size_bytes = 2u << 20};
+    CHECK_FALSE(world.journal->write({.rows = {lease_row(slot), extent}, .grants = true}));
+    CHECK_FALSE(world.journal->write({.rows = {lease_row(slot, LeaseState::Revoked)}}));
+    CHECK_FALSE(world.journal->write({.rows = {lease_row(slot, LeaseState::Fenced)}}));
+    CHECK_FALSE(world.journal->write({.rows = {ExtentGone{{slot}}, LeaseGone{lease}}}));
+  }
+  CHECK(world.journal->reserve_bytes() == held);
+  CHECK(world.journal->waiting() == 0);
+}
+
+TEST_CASE("journal: a refused growth leaves no waiting rows of its extents") {
+  GrantedLeases world;
+  const FileSizeLimit limit(world.log_bytes());
+  for (std::uint64_t id = 1; id < 50; ++id) {
+    const ExtentRow extent{.id = {id}, .lease = lease_row(0).id, .size_bytes = 2u << 20};
+    CHECK_FALSE(world.journal->write({.rows = {lease_row(0), extent}, .grants = true}));
+    CHECK_FALSE(world.journal->write({.rows = {lease_row(0), ExtentGone{{id}}}}));
+  }
+  CHECK(world.journal->waiting() == 1);  // the lease itself
+}
+
+TEST_CASE("journal: the end of an object on disk waits, also after a refused grant") {
+  GrantedLeases world;
+  const ExtentRow extent{.id = {1}, .lease = lease_row(0).id, .size_bytes = 2u << 20};
+  world.journal->write({.rows = {ShapeRow{2u << 20}, extent}, .grants = true}).value();
+  {
+    const FileSizeLimit limit(world.log_bytes());
+    CHECK_FALSE(world.journal->write({.rows = {lease_row(0), extent}, .grants = true}));
+    CHECK_FALSE(world.journal->write({.rows = {ExtentGone{{1}}, LeaseGone{lease_row(0).id}}}));
+  }
+  world.journal->write({.rows = {}}).value();
+  const Image image = world.journal->load().value();
+  CHECK(image.extents.empty());
+  CHECK(image.leases.size() == 1);
+}
+
 TEST_CASE("journal: the reserve is released in parts, so that one fence leaves space for others") {
   const StateDir dir;
   auto reserve = ReserveFile::open(dir.file("journal.reserve")).value();
