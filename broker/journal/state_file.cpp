@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -43,7 +44,29 @@ std::unexpected<Error> state_file_error(const std::string& path, int error_numbe
   }
 }
 
+namespace {
+
+/// A user who may write there can replace the journal and the key that signs tokens.
+Result<void> check_private(const std::string& directory) {
+  struct stat status{};
+  if (::stat(directory.c_str(), &status) != 0) return {};  // opening a file there reports why
+  if (status.st_uid != ::geteuid()) {
+    return fail(Errc::PermissionDenied,
+                fmt::format("the state directory {} belongs to user {}; it must belong to the "
+                            "broker's user {}",
+                            directory, status.st_uid, ::geteuid()));
+  }
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
+  return fail(Errc::PermissionDenied,
+              fmt::format("other users may write to the state directory {} (mode {:04o}); make "
+                          "sure that its files are the broker's and run chmod 0700 {}",
+                          directory, status.st_mode & 07777, directory));
+}
+
+}  // namespace
+
 Result<UniqueFd> lock_state_dir(const std::string& state_dir) {
+  TRY(check_private(state_dir));
   const std::string path = state_dir + "/broker.lock";
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd) return state_file_error(path, errno);
