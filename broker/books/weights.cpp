@@ -6,13 +6,14 @@
 
 namespace leasehold {
 
-WeightsKey key_of(const wire::WeightsOpen& open) {
+WeightsKey key_of(const wire::WeightsOpen& open, std::uint32_t worker_uid) {
   return {.file_device = open.file_device,
           .file_inode = open.file_inode,
           .file_size_bytes = open.file_size_bytes,
           .file_mtime_ns = open.file_mtime_ns,
           .layout_digest = open.layout_digest,
-          .layout_version = open.layout_version};
+          .layout_version = open.layout_version,
+          .worker_uid = worker_uid};
 }
 
 std::string_view name(RegionState state) {

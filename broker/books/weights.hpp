@@ -26,7 +26,8 @@
 
 namespace leasehold {
 
-/// Identifies weights: the same file in the same layout.
+/// Identifies weights: the same file in the same layout, loaded by workers of one user. Nothing
+/// checks the bytes against the file, so a user is served only what its own workers published.
 struct WeightsKey {
   std::uint64_t file_device = 0;
   std::uint64_t file_inode = 0;
@@ -34,10 +35,11 @@ struct WeightsKey {
   std::int64_t file_mtime_ns = 0;
   std::string layout_digest;
   std::uint32_t layout_version = 0;
+  std::uint32_t worker_uid = 0;
   auto operator<=>(const WeightsKey&) const = default;
 };
 
-WeightsKey key_of(const wire::WeightsOpen& open);
+WeightsKey key_of(const wire::WeightsOpen& open, std::uint32_t worker_uid);
 
 enum class RegionState : std::uint8_t { Loading, Published, Retained, Scrubbing, Quarantined };
 inline constexpr int kRegionStateCount = 5;

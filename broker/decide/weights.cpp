@@ -117,7 +117,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wei
   const Worker* worker = TRY(calling_worker(state, caller));
   TRY(check(open));
   TRY(require_device(state));
-  if (WeightsRegion* region = state.weights.find_usable(key_of(open))) {
+  if (WeightsRegion* region = state.weights.find_usable(key_of(open, worker->uid))) {
     return open_existing(decision, caller.call, *worker, *region, open);
   }
   TRY(check_room_for_lease(state, *worker));
@@ -133,7 +133,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wei
                          : "this can never fit; raise --weights-capacity"));
   }
   evict(decision, *evicted);
-  WeightsRegion& region = state.weights.add(key_of(open), open.size_bytes, worker->id);
+  WeightsRegion& region = state.weights.add(key_of(open, worker->uid), open.size_bytes, worker->id);
   const LeaseId lease = open_engine_lease(decision, caller.call, *worker, region, open);
   record_region(decision, region, name(region.state));
   decision.add(effect::CreateRegion{lease, region.id, region.size_bytes});

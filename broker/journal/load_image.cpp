@@ -131,7 +131,7 @@ Result<void> load_extents(Database& database, Image& image) {
 Result<void> load_regions(Database& database, Image& image) {
   Statement rows = TRY(database.prepare(
       "SELECT region, size_bytes, loader, file_device, file_inode, file_size_bytes, file_mtime_ns,"
-      " layout_digest, layout_version, last_worker, last_worker_name, quarantined_ns, "
+      " layout_digest, layout_version, worker_uid, last_worker, last_worker_name, quarantined_ns, "
       "allocated_bytes,"
       " state FROM region"));
   while (TRY(rows.next())) {
@@ -139,12 +139,21 @@ Result<void> load_regions(Database& database, Image& image) {
     WeightsKey& key = row.key;
     rows.read(row.id, row.size_bytes, row.loader, key.file_device, key.file_inode,
               key.file_size_bytes, key.file_mtime_ns, key.layout_digest, key.layout_version,
-              row.quarantine.worker, row.quarantine.worker_name, row.quarantine.since_ns,
-              row.quarantine.allocated_bytes);
+              key.worker_uid, row.quarantine.worker, row.quarantine.worker_name,
+              row.quarantine.since_ns, row.quarantine.allocated_bytes);
     if (!read_enum(rows, row.state, RegionState::Quarantined)) {
       return corrupt("region", row.id.value);
     }
     image.regions[row.id] = std::move(row);
+  }
+  return {};
+}
+
+Result<void> check_regions_of_leases(const Image& image) {
+  for (const auto& [id, lease] : image.leases) {
+    if (lease.region != RegionId{} && !image.regions.contains(lease.region)) {
+      return corrupt("lease in slot", id.slot);
+    }
   }
   return {};
 }
@@ -159,6 +168,7 @@ Result<Image> load_image(Database& database) {
   TRY(load_leases(database, image));
   TRY(load_extents(database, image));
   TRY(load_regions(database, image));
+  TRY(check_regions_of_leases(image));
   return image;
 }
 

@@ -21,8 +21,8 @@ constexpr const char* kPutExtent =
     " VALUES (?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutRegion =
     "REPLACE INTO region (region, state, size_bytes, loader, file_device, file_inode,"
-    " file_size_bytes, file_mtime_ns, layout_digest, layout_version, last_worker, last_worker_name,"
-    " quarantined_ns, allocated_bytes) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+    " file_size_bytes, file_mtime_ns, layout_digest, layout_version, worker_uid, last_worker,"
+    " last_worker_name, quarantined_ns, allocated_bytes) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutOperatorAction =
     "INSERT INTO operator_action (at_boottime_ns, uid, action, object, reason, done) VALUES "
     "(?,?,?,?,?,?)";
@@ -85,8 +85,8 @@ Result<void> RowWriter::put(const RegionRow& row) {
   const WeightsKey& key = row.key;
   return to_.region.run(row.id, static_cast<int>(row.state), row.size_bytes, row.loader,
                         key.file_device, key.file_inode, key.file_size_bytes, key.file_mtime_ns,
-                        key.layout_digest, key.layout_version, row.quarantine.worker,
-                        row.quarantine.worker_name, row.quarantine.since_ns,
+                        key.layout_digest, key.layout_version, key.worker_uid,
+                        row.quarantine.worker, row.quarantine.worker_name, row.quarantine.since_ns,
                         row.quarantine.allocated_bytes);
 }
 

@@ -95,7 +95,9 @@ ALTER TABLE worker ADD COLUMN draining INTEGER NOT NULL DEFAULT 0;
 UPDATE tenant
   SET policy = json_set(policy, '$.rebinds_per_minute', 600, '$.rebind_burst', 256)
   WHERE json_valid(policy);
-)sql"};
+)sql",
+    // The user whose workers share a region; 2^32 - 1, no user, for regions from before.
+    "ALTER TABLE region ADD COLUMN worker_uid INTEGER NOT NULL DEFAULT 4294967295;"};
 
 Result<void> check_ours(Database& database, std::int64_t version) {
   const std::int64_t application = TRY(database.number("PRAGMA application_id"));

@@ -298,7 +298,7 @@ TEST_CASE("recovery: a kept region stays shared, a lost one is counted until it 
   }
   SECTION("lost") {
     World after(before, {});
-    CHECK(after.state.weights.find_usable(key_of(open)) == nullptr);
+    CHECK(after.state.weights.find_usable(key_of(open, 0)) == nullptr);
     CHECK_FALSE(after.record(opened.lease).is(LeaseState::Live));
     CHECK(after.state.weights.free_bytes() == 24 * kMiB);
     after.post(WorkerExited{exit_of(worker)});

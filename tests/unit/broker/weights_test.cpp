@@ -228,3 +228,19 @@ TEST_CASE("weights: a part is revoked by name, a layer with all its parts") {
   CHECK(world.record(tenth).is(LeaseState::Revoked));
   CHECK(world.refusal(revoke("blk")) == Errc::UnknownLease);  // revoked, but not fenced yet
 }
+
+TEST_CASE("weights: workers of another user never get a region") {
+  World world;
+  world.attach_worker("w0", kFirst);
+  const auto mine = world.answer<wire::WeightsOpened>(world.call(kFirst, weights(1, 20 * kMiB)));
+  world.call(kFirst, wire::WeightsPublish{.region = mine.region});
+  constexpr std::uint32_t kOther = 1001;
+  world.call(kSecond, wire::WorkerAttach{.worker = "w1"}, kOther);
+
+  const CallId opening = world.call(kSecond, weights(1, 20 * kMiB), kOther);
+  const auto theirs = world.answer<wire::WeightsOpened>(opening);
+
+  CHECK_FALSE(theirs.published);
+  CHECK(theirs.region != mine.region);
+  CHECK(std::get<RegionDescriptor>(world.answers.at(opening)->descriptors).writable);
+}

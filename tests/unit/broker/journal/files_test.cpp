@@ -51,7 +51,8 @@ TEST_CASE("journal: a value out of range is refused") {
   SqliteJournal::open(dir.path()).value()->write({.rows = {worker_row(1), lease_row(4)}}).value();
   const char* damage = GENERATE(
       "UPDATE lease SET state=9", "UPDATE lease SET reason=-1", "UPDATE lease SET generation=0",
-      "UPDATE lease SET attachment=2", "UPDATE worker SET counter=64", "UPDATE worker SET state=7",
+      "UPDATE lease SET attachment=2", "UPDATE lease SET region=7", "UPDATE worker SET counter=64",
+      "UPDATE worker SET state=7",
       "INSERT INTO extent (extent, slot, generation, state, size_bytes, device, "
       "inode) VALUES (1, 4, 3, 1, 4096, 0, 0)",
       "INSERT INTO region (region, state, size_bytes, loader, file_device, "
