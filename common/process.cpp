@@ -99,6 +99,11 @@ void raise_descriptor_limit() {
   (void)::setrlimit(RLIMIT_NOFILE, &limit);  // best effort: with the old limit fewer extents fit
 }
 
+std::uint64_t descriptor_limit() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
 void request_short_time_slice(std::chrono::microseconds time_slice) {
   SchedulingAttributes attributes{};
   if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;

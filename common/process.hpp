@@ -39,6 +39,8 @@ Result<std::string> boot_id();
 
 /// Raises the soft limit of open descriptors to the hard limit: each extent needs a descriptor.
 void raise_descriptor_limit();
+/// How many descriptors this process may have open.
+std::uint64_t descriptor_limit();
 
 inline constexpr std::chrono::microseconds kMinTimeSlice{100};
 

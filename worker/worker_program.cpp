@@ -13,6 +13,7 @@
 #include "worker/engine/engine_limits.hpp"
 #include "worker/io_thread.hpp"
 #include "worker/lease/deadline_watcher.hpp"
+#include "worker/lease/descriptor_room.hpp"
 #include "worker/lease/weights_source.hpp"
 #include "worker/load_progress.hpp"
 #include "worker/opened_model.hpp"
@@ -235,7 +236,8 @@ Result<void> WorkerProgram::announce_ready() {
                                          .broker_disconnected = &broker_->is_disconnected()}));
   const wire::WorkerReady ready{.address = options_.listen_path,
                                 .model = model_.config.name,
-                                .kv_block_size_bytes = engine_->kv_block_size_bytes()};
+                                .kv_block_size_bytes = engine_->kv_block_size_bytes(),
+                                .max_extents = extents_for(descriptor_limit())};
   const wire::ExtentShape shape = TRY(broker_->announce_ready(ready, serving_->leases()));
   serving_->leases().set_blocks_per_extent(std::max(1u, shape.blocks_per_extent));
   const SchedulerLimits& limits = options_.limits;

@@ -18,17 +18,22 @@ std::string_view name(ExtentState state) {
 
 std::uint64_t choose_extent_size(std::uint64_t capacity_bytes, std::uint64_t block_bytes,
                                  std::uint32_t max_extents) {
-  expects(block_bytes > 0 && block_bytes <= 1ull << 40, "a block has a sane size");
-  const std::uint64_t wanted =
+  expects(block_bytes > 0 && block_bytes <= capacity_bytes, "a block fits into the pool");
+  std::uint64_t wanted =
       block_bytes > kLargeBlockBytes ? block_bytes : kBlocksPerExtentWanted * block_bytes;
+  if (wanted > capacity_bytes) wanted = block_bytes;
   std::uint64_t size = kMinExtentBytes;
   while (size < wanted || capacity_bytes / size > max_extents) size *= 2;
   return size;
 }
 
+std::uint64_t ExtentPool::size_for(std::uint64_t block_bytes) const {
+  return choose_extent_size(capacity_bytes_, block_bytes, max_extents_);
+}
+
 void ExtentPool::choose_size(std::uint64_t block_bytes) {
   expects(extent_size_bytes_ == 0, "the extent size is chosen once");
-  extent_size_bytes_ = choose_extent_size(capacity_bytes_, block_bytes, max_extents_);
+  extent_size_bytes_ = size_for(block_bytes);
 }
 
 std::uint32_t ExtentPool::free_extents() const {

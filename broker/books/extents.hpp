@@ -86,7 +86,7 @@ inline constexpr std::uint64_t kMinExtentBytes = 2ull << 20;
 
 /// The extent size for KV blocks of `block_bytes`: the smallest 2 MiB·2^k that holds 8 blocks (1
 /// block if it is larger than 32 MiB) and cuts the capacity into at most `max_extents`.
-/// Precondition: block_bytes is 1 … 2^40.
+/// Precondition: block_bytes is 1 … capacity_bytes. The result may exceed a small capacity.
 std::uint64_t choose_extent_size(std::uint64_t capacity_bytes, std::uint64_t block_bytes,
                                  std::uint32_t max_extents = kDefaultMaxExtents);
 
@@ -100,6 +100,8 @@ class ExtentPool {
 
   /// Chooses the extent size. Precondition: it was not chosen before.
   void choose_size(std::uint64_t block_bytes);
+  /// The size that choose_size would choose.
+  std::uint64_t size_for(std::uint64_t block_bytes) const;
 
   /// Extents that any worker can take now, and those that this worker can: it may hold some.
   std::uint32_t free_extents() const;

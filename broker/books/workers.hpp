@@ -71,6 +71,7 @@ struct Worker {
   std::string model;
   std::string address;
   std::uint32_t blocks_per_extent = 0;
+  std::uint32_t max_extents = 0;  ///< It has descriptors for this many; 0: no limit.
 };
 
 /// Precondition: the move is in the table, or the worker is in that state.

@@ -66,8 +66,26 @@ void take_extents(Decision& decision, LeaseRecord& record, CallId call, std::uin
   send_grants(decision, record, taken);
 }
 
+/// A grant beyond the worker's descriptors would be cut off in its socket.
+Result<void> require_descriptors(const State& state, std::uint32_t wanted, AttachmentId worker) {
+  const Worker& granted_on = *state.workers.find(worker);
+  if (granted_on.max_extents == 0) return {};
+  std::uint64_t mapped = 0;
+  for (const LeaseId lease : state.leases.index().of(worker).open) {
+    mapped += state.leases.find_open(lease)->extents.size();
+  }
+  if (mapped + wanted <= granted_on.max_extents) return {};
+  const bool ever = wanted <= granted_on.max_extents;
+  return fail(Errc::PoolExhausted,
+              fmt::format("{} extents requested, worker {} has {} and descriptors for {}: {}",
+                          wanted, granted_on.name, mapped, granted_on.max_extents,
+                          ever ? "retry when leases end, or name another worker"
+                               : "ask for fewer, or raise the worker's LimitNOFILE"));
+}
+
 Result<void> require_free_extents(const State& state, std::uint32_t wanted, AttachmentId worker) {
   TRY(require_device(state));
+  TRY(require_descriptors(state, wanted, worker));
   const std::uint32_t free = state.extents.free_extents_for(worker);
   if (wanted <= free) return {};
   const std::uint64_t extent_bytes = std::max<std::uint64_t>(1, state.extents.extent_size_bytes());

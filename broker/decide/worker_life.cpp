@@ -17,8 +17,6 @@ namespace {
 /// worker stopped at the deadline by itself.
 constexpr std::string_view kStopped = "Revoked";
 
-constexpr std::uint64_t kMaxBlockBytes = 1ull << 40;
-
 Answer attached(const State& state, const Worker& worker) {
   return Answer{wire::WorkerAttached{.worker = worker.index,
                                      .attachment = worker.id,
@@ -30,9 +28,12 @@ Answer attached(const State& state, const Worker& worker) {
 }
 
 Result<void> check_block_size(const State& state, std::uint64_t block_bytes) {
-  if (block_bytes == 0 || block_bytes > kMaxBlockBytes) {
-    return fail(Errc::BadRequest,
-                fmt::format("kv_block_size_bytes is {}; it must be 1 to 2^40", block_bytes));
+  const std::uint64_t capacity_bytes = state.config.capacity_bytes;
+  if (block_bytes == 0 || block_bytes > capacity_bytes) {
+    return fail(
+        Errc::BadRequest,
+        fmt::format("kv_block_size_bytes is {}; it must be 1 to {}, the broker's --capacity",
+                    block_bytes, capacity_bytes));
   }
   const std::uint64_t extent_bytes = state.extents.extent_size_bytes();
   if (extent_bytes != 0 && block_bytes > extent_bytes) {
@@ -41,6 +42,12 @@ Result<void> check_block_size(const State& state, std::uint64_t block_bytes) {
         fmt::format("a KV block of {} bytes does not fit an extent of {} bytes, the size for "
                     "the first worker; start this one on another broker",
                     block_bytes, extent_bytes));
+  }
+  if (extent_bytes == 0 && state.extents.size_for(block_bytes) > capacity_bytes) {
+    return fail(Errc::BadRequest,
+                fmt::format("a KV block of {} bytes needs an extent of {} bytes; the broker's "
+                            "--capacity is {}",
+                            block_bytes, state.extents.size_for(block_bytes), capacity_bytes));
   }
   return {};
 }
@@ -178,6 +185,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   decision.touch(worker->id);
   worker->model = ready.model;
   worker->address = ready.address;
+  worker->max_extents = ready.max_extents;
   worker->blocks_per_extent = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(extent_bytes / ready.kv_block_size_bytes, 1u << 20));
   return Answer{wire::ExtentShape{.extent_size_bytes = extent_bytes,

@@ -76,6 +76,7 @@ struct WorkerReady : Message<WorkerReady> {
   std::string address;  ///< Unix socket that tenants connect to.
   std::string model;
   std::uint64_t kv_block_size_bytes = 0;
+  std::uint32_t max_extents = 0;  ///< As many as it has descriptors for; 0: no limit.
   RequestId request_id;
 };
 

@@ -19,6 +19,7 @@ TEST_CASE("extents: eight blocks fit, or one when blocks are large, and 1024 ext
   CHECK(choose_extent_size(1024 * kMiB, 32 * kMiB) == 256 * kMiB);
   CHECK(choose_extent_size(1024 * kMiB, 33 * kMiB) == 64 * kMiB);
   CHECK(choose_extent_size(64 * 1024 * kMiB, 1) == 64 * kMiB);
+  CHECK(choose_extent_size(64 * kMiB, 16 * kMiB) == 16 * kMiB);  // eight do not fit the capacity
 }
 
 TEST_CASE("extents: every byte is in exactly one state") {

@@ -226,3 +226,20 @@ TEST_CASE("attach: only the lease's own worker gets its memory again") {
   CHECK(world.answers.at(grantee).has_value());
   CHECK(world.performed<effect::SendGrant>().size() == 1);
 }
+
+TEST_CASE("grant: a worker gets no more extents than it has descriptors for") {
+  World world;
+  world.call(kWorkerSocket, wire::WorkerAttach{.worker = "w0"});
+  world.call(kWorkerSocket, wire::WorkerReady{.address = "/run/w0",
+                                              .model = "model",
+                                              .kv_block_size_bytes = kTestBlockBytes,
+                                              .max_extents = 3});
+  world.admit_tenant("a", 1000);
+  world.acquire("a", 16);  // two extents of 8 blocks
+
+  const CallId refused = world.acquire("a", 16);
+  CHECK(world.refusal(refused) == Errc::PoolExhausted);
+  CHECK(world.answers.at(refused).error().detail.contains("descriptors for 3"));
+  world.acquire("a", 8);
+  CHECK(world.performed<effect::SendGrant>().size() == 2);
+}

@@ -88,6 +88,22 @@ TEST_CASE("worker: the first one chooses the extent size, later blocks must fit"
   CHECK(world.answer<wire::ExtentShape>(ready(kMiB)).blocks_per_extent == 2);
 }
 
+TEST_CASE("worker: a block that the capacity cannot hold is refused, and the size stays open") {
+  World world;
+  world.call(kWorkerSocket, wire::WorkerAttach{.worker = "w0"});
+  const auto ready = [&world](std::uint64_t block_bytes) {
+    return world.call(kWorkerSocket,
+                      wire::WorkerReady{.address = "/x", .kv_block_size_bytes = block_bytes});
+  };
+  const std::uint64_t capacity_bytes = world.state.config.capacity_bytes;
+  CHECK(world.refusal(ready(capacity_bytes + 1)) == Errc::BadRequest);
+  CHECK(world.refusal(ready(1ull << 40)) == Errc::BadRequest);
+  CHECK(world.refusal(ready(~0ull)) == Errc::BadRequest);
+  CHECK(world.state.extents.extent_size_bytes() == 0);
+  CHECK(world.answer<wire::ExtentShape>(ready(capacity_bytes / 2)).blocks_per_extent >= 1);
+  CHECK(world.state.extents.extent_size_bytes() <= capacity_bytes);
+}
+
 TEST_CASE("reports: a worker's revocation clocks are accepted within bounds") {
   BusyWorker world;
   const TimePoint flip = world.clock.now();

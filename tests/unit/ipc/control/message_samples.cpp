@@ -77,9 +77,9 @@ std::vector<MessageSample> make_samples() {
       sample<WeightsOpened>("WeightsOpened",
                             R"({"region":"18446744073709551615","lease":"2.1","published":true})"),
       sample<WeightsPublish>("WeightsPublish", R"({"region":"0","request_id":"r-1"})"),
-      sample<WorkerReady>(
-          "WorkerReady",
-          R"({"address":"/run/w0.sock","model":"tiny","kv_block_size_bytes":4096,"request_id":"r"})"),
+      sample<WorkerReady>("WorkerReady",
+                          R"({"address":"/run/w0.sock","model":"tiny","kv_block_size_bytes":4096,
+           "max_extents":500,"request_id":"r"})"),
       sample<ExtentShape>("ExtentShape", R"({"extent_size_bytes":2097152,"blocks_per_extent":64})"),
       sample<LeaseAttach>("LeaseAttach", R"({"lease":"17.4"})"),
       sample<LeaseDrained>("LeaseDrained", R"({"lease":"17.4"})"),
