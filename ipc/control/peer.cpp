@@ -266,7 +266,10 @@ void SocketPeer::flush() {
   waits_writable_ = true;
   socket_.async_wait(Socket::wait_write, [me = self()](const boost::system::error_code&) {
     me->waits_writable_ = false;
-    if (me->state_ != State::Closed) me->flush();
+    if (me->state_ == State::Closed) return;
+    me->flush();
+    const bool drained = me->state_ == State::Open && me->outbox_.empty();
+    if (drained && me->handlers_.on_drained) me->handlers_.on_drained();
   });
 }
 

@@ -90,6 +90,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
     /// for replies and malformed lines. The peer reads nothing while a line waits, so the sender's
     /// socket fills. Empty means that no line waits.
     std::function<Duration(std::size_t weight)> throttle = {};
+    /// Called when everything queued has been sent, after some had to wait. May be empty.
+    std::function<void()> on_drained = {};
   };
   using ReplyHandler = std::move_only_function<void(Result<Payload>)>;
 

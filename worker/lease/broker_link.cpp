@@ -1,9 +1,17 @@
 #include "worker/lease/broker_link.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <boost/asio/post.hpp>
 #include <future>
 
 namespace leasehold {
+namespace {
+
+/// Unsent bytes beyond which reports wait in the worker, far below Limits::max_queued_bytes.
+constexpr std::size_t kMaxBacklogBytes = 256 << 10;
+
+}  // namespace
 
 Result<std::unique_ptr<BrokerLink>> BrokerLink::connect(boost::asio::io_context& io,
                                                         const std::string& path,
@@ -19,9 +27,11 @@ std::shared_ptr<control::Peer> BrokerLink::make_peer(control::Socket socket) {
   return control::Peer::create(std::move(socket),
                                {.on_call = handlers_.on_call,
                                 .on_notification = {},
-                                .on_closed = [this, mine = ++connections_](const Error& why) {
-                                  if (mine == connections_) handlers_.on_disconnected(why);
-                                }});
+                                .on_closed =
+                                    [this, mine = ++connections_](const Error& why) {
+                                      if (mine == connections_) handlers_.on_disconnected(why);
+                                    },
+                                .on_drained = [this] { send_waiting(); }});
 }
 
 Result<void> BrokerLink::reconnect() {
@@ -59,19 +69,44 @@ void BrokerLink::notify(const std::string& method, control::Payload params) {
   });
 }
 
+void BrokerLink::report_usage(const wire::TenantUsage& usage) {
+  boost::asio::post(*io_, [this, usage] {
+    usage_.insert_or_assign(usage.tenant, usage);
+    send_waiting();
+  });
+}
+
 void BrokerLink::report(const events::Event& event, TimePoint at) {
   // Serialised on the I/O thread: the caller may be a gate thread within a unit.
   boost::asio::post(*io_, [this, event, at] {
     buffered_.push(events::to_json(event, at).dump());
-    if (!buffering_) flush_reports();
+    send_waiting();
   });
 }
 
 void BrokerLink::flush_reports() {
   buffering_ = false;
-  while (!buffered_.empty()) {
+  send_waiting();
+}
+
+bool BrokerLink::broker_reads() const {
+  return peer_->queued_bytes() < kMaxBacklogBytes;
+}
+
+/// The link's other messages are bounded by the leases and the requests that run.
+void BrokerLink::send_waiting() {
+  while (!buffering_ && !buffered_.empty() && broker_reads()) {
     const wire::EventReport report{.events = buffered_.take()};
     peer_->notify(std::string(report.kMethod), {.body = report.to_json()});
+  }
+  while (!usage_.empty() && broker_reads()) {
+    const auto next = usage_.extract(usage_.begin());
+    const wire::TenantUsage& usage = next.mapped();
+    peer_->notify(std::string(usage.kMethod), {.body = usage.to_json()});
+  }
+  if (!broker_reads()) return;
+  if (const std::uint64_t dropped = buffered_.take_dropped()) {
+    spdlog::warn("dropped reports to a broker that did not read reports={}", dropped);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <functional>
+#include <map>
 #include <memory>
 
 #include "ipc/control/events.hpp"
@@ -43,7 +44,11 @@ class BrokerLink {
   /// Does nothing while the broker is disconnected. For any thread.
   void notify(const std::string& method, control::Payload params);
 
-  /// Sends an event to the broker, or keeps it while reports are buffered.
+  /// Sends the usage of a tenant. While the broker does not read, the newest of each tenant waits.
+  void report_usage(const wire::TenantUsage& usage);
+
+  /// Sends an event to the broker. Keeps it while reports are buffered, or while the broker does
+  /// not read: a broker that is stopped for a while costs old reports, never the connection.
   void report(const events::Event& event, TimePoint at);
 
   /// Keeps reports from now on, as many as a ReportQueue holds, until `flush_reports` sends them.
@@ -54,6 +59,8 @@ class BrokerLink {
   BrokerLink(boost::asio::io_context& io, std::string path, Handlers handlers)
       : io_(&io), path_(std::move(path)), handlers_(std::move(handlers)) {}
   std::shared_ptr<control::Peer> make_peer(control::Socket socket);
+  bool broker_reads() const;
+  void send_waiting();
 
   boost::asio::io_context* io_;
   std::string path_;
@@ -62,6 +69,7 @@ class BrokerLink {
   int connections_ = 0;  // the end of an earlier connection may arrive late
   bool buffering_ = false;
   ReportQueue buffered_;
+  std::map<TenantId, wire::TenantUsage> usage_;  ///< Not sent yet.
 };
 
 }  // namespace leasehold

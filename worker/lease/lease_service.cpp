@@ -67,9 +67,7 @@ Result<void> LeaseService::set_quota(const Json& body, Responder& respond) {
 }
 
 void LeaseService::report_usage(const std::vector<wire::TenantUsage>& usage) {
-  for (const wire::TenantUsage& each : usage) {
-    deps_.broker->notify(std::string(each.kMethod), {.body = each.to_json()});
-  }
+  for (const wire::TenantUsage& each : usage) deps_.broker->report_usage(each);
 }
 
 Result<void> LeaseService::grant(Payload params, Responder& respond) {

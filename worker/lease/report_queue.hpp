@@ -4,9 +4,11 @@
 /// Pure. Threads: one.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace leasehold {
@@ -19,8 +21,13 @@ class ReportQueue {
   /// Adds a report; a full queue drops its oldest one.
   void push(std::string report) {
     waiting_.push_back(std::move(report));
-    if (waiting_.size() > kMaxKept) waiting_.pop_front();
+    if (waiting_.size() <= kMaxKept) return;
+    waiting_.pop_front();
+    ++dropped_;
   }
+
+  /// Reports dropped since the last call.
+  std::uint64_t take_dropped() { return std::exchange(dropped_, 0); }
 
   /// Takes the oldest reports, for one message.
   std::vector<std::string> take() {
@@ -36,6 +43,7 @@ class ReportQueue {
 
  private:
   std::deque<std::string> waiting_;
+  std::uint64_t dropped_ = 0;
 };
 
 }  // namespace leasehold
