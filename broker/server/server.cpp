@@ -232,8 +232,9 @@ void BrokerServer::guard_table() {
   if (const std::uint64_t dropped = rates_.take_dropped()) {
     spdlog::warn("dropped worker events beyond the rate limit events={}", dropped);
   }
+  connections_.close_silent(clock_.now());
   if (const std::uint64_t refused = connections_.take_refused()) {
-    spdlog::warn("refused connections beyond the limits connections={}", refused);
+    spdlog::warn("refused or closed connections beyond the limits connections={}", refused);
   }
 }
 
