@@ -19,14 +19,15 @@ bool is_wide_control(unsigned char first, unsigned char second) {
 
 }  // namespace
 
-std::string printable(std::string_view text) {
+std::string printable(std::string_view text, std::string_view kept) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
     const bool is_wide = is_wide_control(byte, next);
-    out += is_wide || is_control(byte) ? ' ' : text[i];
+    const bool is_hidden = is_wide || (is_control(byte) && !kept.contains(text[i]));
+    out += is_hidden ? ' ' : text[i];
     if (is_wide) ++i;
   }
   return out;

@@ -11,9 +11,9 @@
 
 namespace leasehold {
 
-/// Replaces each control character with a space, so that text from outside cannot control the
-/// terminal.
-std::string printable(std::string_view text);
+/// Replaces each control character but those in `kept` with a space, so that text from outside
+/// cannot control the terminal.
+std::string printable(std::string_view text, std::string_view kept = {});
 
 /// The line for an error: "brokerctl: no tenant B (UnknownTenant); next: admit it with …".
 std::string format_error(std::string_view program, const Error& error);

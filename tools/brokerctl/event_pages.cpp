@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "tools/brokerctl/views.hpp"
+#include "tools/cli/json_text.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -46,10 +47,6 @@ Result<Page> read_page(const Json& reply) {
   return page;
 }
 
-std::string one_line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 class EventReader {
  public:
   EventReader(const ListEvents& request, Output output, const Dependencies& dependencies)
@@ -68,9 +65,8 @@ class EventReader {
       if (caught_up && (!request_.follow || !dependencies_.wait(kEventPollInterval))) break;
     }
     if (is_document()) {
-      *dependencies_.out << Json{{"items", std::move(document_)}, {"missed", missed_}}.dump(
-                                2, ' ', false, Json::error_handler_t::replace)
-                         << '\n';
+      const Json document{{"items", std::move(document_)}, {"missed", missed_}};
+      *dependencies_.out << cli::json_text(document, 2) << '\n';
     }
     dependencies_.out->flush();
     return {};
@@ -106,10 +102,10 @@ class EventReader {
           "{}\n",
           missed, after_, oldest);
     } else if (request_.follow) {
-      *dependencies_.out << one_line({{"event", "events_missed"},
-                                      {"after", after_},
-                                      {"oldest", oldest},
-                                      {"missed", missed}})
+      *dependencies_.out << cli::json_text({{"event", "events_missed"},
+                                            {"after", after_},
+                                            {"oldest", oldest},
+                                            {"missed", missed}})
                          << '\n';
     }
     after_ = oldest - 1;
@@ -132,7 +128,8 @@ class EventReader {
     if (is_document()) {
       document_.push_back(event);
     } else {
-      *dependencies_.out << (output_ == Output::Json ? one_line(event) : event_line(event)) << '\n';
+      *dependencies_.out << (output_ == Output::Json ? cli::json_text(event) : event_line(event))
+                         << '\n';
     }
   }
 

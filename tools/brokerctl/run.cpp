@@ -10,6 +10,7 @@
 #include "tools/brokerctl/views.hpp"
 #include "tools/brokerctl/wait_drained.hpp"
 #include "tools/brokerctl/wait_fenced.hpp"
+#include "tools/cli/json_text.hpp"
 #include "tools/cli/table.hpp"
 #include "tools/client/all_pages.hpp"
 #include "tools/client/parse_message.hpp"
@@ -128,7 +129,7 @@ class Runner {
 
   void print(const Json& document, const cli::Table& table) {
     if (output_ == Output::Json) {
-      *dependencies_.out << document.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+      *dependencies_.out << cli::json_text(document, 2) << '\n';
     } else {
       *dependencies_.out << cli::render(table);
     }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/command_line.hpp"
+#include "tools/cli/json_text.hpp"
 
 namespace leasehold::cli {
 
@@ -16,7 +17,7 @@ std::string error_line(std::string_view code, std::string_view detail, std::stri
                               {"next", next},
                               {"exit_code", exit_code},
                               {"retryable", retryable}}}};
-  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(line);
 }
 
 }  // namespace

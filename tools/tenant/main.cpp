@@ -11,6 +11,7 @@
 #include "common/process.hpp"
 #include "common/text_file.hpp"
 #include "tools/cli/broker_address.hpp"
+#include "tools/cli/json_text.hpp"
 #include "tools/tenant/arguments.hpp"
 #include "tools/tenant/printer.hpp"
 
@@ -29,10 +30,12 @@ Result<std::string> read_prompt() {
 }
 
 void print(const client::SessionEvent& event, tenant::Output output, TimePoint now) {
-  if (output == tenant::Output::Text) return tenant::print_text(event, std::cout, std::cerr);
-  std::cout
-      << tenant::to_json(event, now).dump(-1, ' ', false, wire::Json::error_handler_t::replace)
-      << std::endl;
+  static const bool to_terminal = ::isatty(STDOUT_FILENO) == 1;
+  if (output == tenant::Output::Json) {
+    std::cout << cli::json_text(tenant::to_json(event, now)) << std::endl;
+  } else {
+    tenant::print_text(event, {std::cout, to_terminal}, std::cerr);
+  }
 }
 
 int run(tenant::Arguments arguments) {

@@ -91,12 +91,15 @@ Json event_json(const Ended& event) {
 }
 
 struct AsText {
-  std::ostream& out;
+  TextOutput out;
   std::ostream& notes;
 
   void operator()(const Acquired&) const {}
   void operator()(const Submitted&) const {}
-  void operator()(const TokenArrived& event) const { out << event.token.text << std::flush; }
+  void operator()(const TokenArrived& event) const {
+    write(event.token.text);
+    out.stream << std::flush;
+  }
   void operator()(const Interrupted&) const {}
   void operator()(const Rebound& event) const {
     remark(fmt::format("lease {} was revoked after {} tokens; continuing under lease {}",
@@ -116,8 +119,8 @@ struct AsText {
                        event.error.detail));
   }
   void operator()(const Ended& event) const {
-    out << event.text;
-    if (event.delivered_tokens > 0) out << std::endl;
+    write(event.text);
+    if (event.delivered_tokens > 0) out.stream << std::endl;
     if (event.error) notes << format_error(kProgram, *event.error) << std::endl;
     if (event.error && event.error->scope == FailureScope::Engine) {
       remark("engine scope: the failure concerns every tenant of this worker");
@@ -126,6 +129,10 @@ struct AsText {
     if (event.reason == "Cancelled") {
       remark(fmt::format("cancelled after {} tokens", event.delivered_tokens));
     }
+  }
+
+  void write(const std::string& text) const {
+    out.stream << (out.is_terminal ? printable(text, "\n\t") : text);
   }
 
   void remark(const std::string& text) const {
@@ -141,7 +148,7 @@ Json to_json(const SessionEvent& event, TimePoint at) {
   return json;
 }
 
-void print_text(const SessionEvent& event, std::ostream& out, std::ostream& notes) {
+void print_text(const SessionEvent& event, TextOutput out, std::ostream& notes) {
   std::visit(AsText{out, notes}, event);
 }
 

@@ -14,7 +14,12 @@ namespace leasehold::tenant {
 /// code.
 wire::Json to_json(const client::SessionEvent& event, TimePoint at);
 
+struct TextOutput {
+  std::ostream& stream;
+  bool is_terminal = false;  ///< Control characters but newline and tab become spaces.
+};
+
 /// Writes the tokens' text to `out` as it arrives, and remarks and errors to `notes`.
-void print_text(const client::SessionEvent& event, std::ostream& out, std::ostream& notes);
+void print_text(const client::SessionEvent& event, TextOutput out, std::ostream& notes);
 
 }  // namespace leasehold::tenant

@@ -35,12 +35,24 @@ TEST_CASE("tenant printer: the event names are fixed") {
 
 TEST_CASE("tenant printer: partial text stays on stdout, the reason goes to stderr") {
   std::ostringstream out, notes;
-  print_text(TokenArrived{.token = {.text = "Once"}}, out, notes);
+  print_text(TokenArrived{.token = {.text = "Once"}}, {out}, notes);
   print_text(Ended{.error = Error{Errc::LeaseRevoked, "lease 1.1 is over"}, .delivered_tokens = 1},
-             out, notes);
+             {out}, notes);
 
   CHECK(out.str() == "Once\n");
   CHECK(notes.str().starts_with("leasehold-tenant: lease 1.1 is over (LeaseRevoked); next: "));
+}
+
+TEST_CASE("tenant printer: generated text cannot control a terminal, a file gets every byte") {
+  const std::string text =
+      "a\x1b[2Jb\tc\n\xC2\x9B"
+      "d\xC3\xA9";
+  std::ostringstream terminal, file, notes;
+  print_text(TokenArrived{.token = {.text = text}}, {terminal, true}, notes);
+  print_text(TokenArrived{.token = {.text = text}}, {file, false}, notes);
+
+  CHECK(terminal.str() == "a [2Jb\tc\n d\xC3\xA9");
+  CHECK(file.str() == text);
 }
 
 TEST_CASE("tenant printer: both formats show the scope of a failure") {
@@ -53,8 +65,8 @@ TEST_CASE("tenant printer: both formats show the scope of a failure") {
     std::ostringstream out;
     std::ostringstream retry;
     std::ostringstream ended;
-    print_text(Retrying{.error = error}, out, retry);
-    print_text(Ended{.error = error}, out, ended);
+    print_text(Retrying{.error = error}, {out}, retry);
+    print_text(Ended{.error = error}, {out}, ended);
     CHECK((retry.str().find("engine scope") != std::string::npos) == shown);
     CHECK((ended.str().find("engine scope") != std::string::npos) == shown);
   }
@@ -67,7 +79,7 @@ TEST_CASE("tenant printer: both formats show that the context is full") {
   std::ostringstream out;
   std::ostringstream notes;
 
-  print_text(ended, out, notes);
+  print_text(ended, {out}, notes);
 
   CHECK(notes.str().find("context of 8 tokens is full") != std::string::npos);
   CHECK(to_json(ended, {})["note"] == ended.note);
