@@ -11,6 +11,8 @@
 #include <sstream>
 #include <vector>
 
+#include "common/ids.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -52,6 +54,11 @@ std::string check_socket_path(const std::string& path) {
                        path.size());
   }
   return check_file_path(path);
+}
+
+std::string check_name(const std::string& text) {
+  const auto name = TenantId::parse(text);
+  return name ? std::string() : name.error().detail;
 }
 
 std::string check_file_path(const std::string& path) {

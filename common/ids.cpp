@@ -22,7 +22,10 @@ Result<void> check_name(std::string_view text) {
                                               kMaxNameLength, text.size()));
   }
   if (!std::ranges::all_of(text, is_name_character)) {
-    return fail(Errc::BadRequest, "a name may hold letters, digits, '.', '_', ':' and '-' only");
+    return fail(
+        Errc::BadRequest,
+        fmt::format("'{}' is not a name: only letters, digits, '.', '_', ':' and '-' are allowed",
+                    text));
   }
   return {};
 }
@@ -52,7 +55,9 @@ Result<LeaseId> LeaseId::parse(std::string_view text) {
                   parse_whole(text.substr(dot + 1), id.generation) && id.generation > 0 &&
                   id.generation <= kMaxGeneration;
   if (!ok) {
-    return fail(Errc::BadRequest, "a lease is written SLOT.GENERATION, for example 17.4");
+    return fail(Errc::BadRequest,
+                fmt::format("'{}' is not a lease; write SLOT.GENERATION, for example 17.4",
+                            text.substr(0, kMaxNameLength)));
   }
   return id;
 }

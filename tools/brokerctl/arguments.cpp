@@ -56,20 +56,23 @@ CLI::App* add_noun(CommandLine& line, const std::string& name, const std::string
 /// A repeated call with the same id has the same effect as one call.
 void add_request_id(CLI::App* verb, OptionValues& values) {
   verb->add_option("--request-id", values.request_id,
-                   "Id that makes a repeated call harmless; default: a new one");
+                   "Id that makes a repeated call harmless; default: a new one")
+      ->check(check_name);
 }
 
 void add_lists(CommandLine& line) {
   OptionValues& values = line.values;
   CLI::App* leases = add_noun(line, "leases", "Leases with state, memory and clocks");
   for (CLI::App* app : {leases, leases->get_subcommand("list")}) {
-    app->add_option("--tenant", values.tenant, "List the leases of this tenant only");
+    app->add_option("--tenant", values.tenant, "List the leases of this tenant only")
+        ->check(check_name);
     app->add_option("--state", values.state, "List the leases in this state only")
         ->check(CLI::IsMember({"Live", "Revoked", "Fenced"}, CLI::ignore_case));
   }
   add_noun(line, "extents", "Extents of memory with state and lease");
-  add_noun(line, "workers", "Workers with state, model and address");
-  CLI::App* actions = add_noun(line, "actions", "Operator actions, newest first");
+  add_noun(line, "workers", "Workers with state, drain, model and address");
+  CLI::App* actions =
+      add_noun(line, "actions", "Operator actions, newest first; needs a broker with --state-dir");
   for (CLI::App* app : {actions, actions->get_subcommand("list")}) {
     app->add_option("--limit", values.actions.limit, "List at most this number of actions")
         ->check(CLI::Range(1, 1000))
@@ -79,11 +82,11 @@ void add_lists(CommandLine& line) {
 
 void add_tenants(CommandLine& line) {
   OptionValues& values = line.values;
-  CLI::App* tenants = add_noun(line, "tenants", "Tenants with limits and usage");
+  CLI::App* tenants = add_noun(line, "tenants", "Tenants with limits, usage and drain");
   auto* admit = add_verb_of(tenants, "admit",
                             "Create a tenant, or change the given limits of an existing one; "
                             "workers hear it at once, and no running request ends");
-  admit->add_option("tenant", values.tenant, "Name of the tenant")->required();
+  admit->add_option("tenant", values.tenant, "Name of the tenant")->required()->check(check_name);
   admit
       ->add_option("--max-concurrent", values.admit.max_concurrent,
                    "Requests that run at once, over all workers; new tenant: 1")
@@ -116,13 +119,15 @@ void add_tenants(CommandLine& line) {
       ->add_option("--rebind-burst", values.admit.rebind_burst,
                    "Revoked leases that may be replaced at once; new tenant: 256")
       ->check(CLI::Range(1, 1 << 20));
-  admit->add_option("--uid", values.admit.uid,
-                    "User id that may act for the tenant; new tenant: any");
+  admit
+      ->add_option("--uid", values.admit.uid,
+                   "User id that may act for the tenant; new tenant: any")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{~std::uint32_t{0}}));
   add_request_id(admit, values);
   auto* remove = add_verb_of(tenants, "remove",
                              "Forget a tenant: later calls for it get UnknownTenant; refused while "
                              "it has live leases");
-  remove->add_option("tenant", values.tenant, "Name of the tenant")->required();
+  remove->add_option("tenant", values.tenant, "Name of the tenant")->required()->check(check_name);
   remove->add_flag("--revoke", values.remove_revokes, "Revoke its live leases (policy_changed)");
   add_request_id(remove, values);
 }
@@ -140,7 +145,9 @@ void add_quarantine(CommandLine& line) {
 
 void add_lease_or_tenant(CLI::App* verb, OptionValues& values) {
   auto* lease = verb->add_option("lease", values.lease, "One lease, e.g. 17.4");
-  verb->add_option("--tenant", values.tenant, "All leases of this tenant")->excludes(lease);
+  verb->add_option("--tenant", values.tenant, "All leases of this tenant")
+      ->excludes(lease)
+      ->check(check_name);
 }
 
 void add_revoke_and_drain(CommandLine& line) {
@@ -151,7 +158,9 @@ void add_revoke_and_drain(CommandLine& line) {
                                   "Weights: a tensor, or a layer such as blk.1; "
                                   "`brokerctl leases` lists the parts");
   part->excludes(revoke->get_option("lease"))->excludes(revoke->get_option("--tenant"));
-  revoke->add_option("--worker", values.worker, "With --part: on this worker only")->needs(part);
+  revoke->add_option("--worker", values.worker, "With --part: on this worker only")
+      ->needs(part)
+      ->check(check_name);
   revoke->add_flag("--wait", values.wait, "Wait until fenced and print the four clocks");
   revoke->add_option("--timeout-ms", values.timeout_ms, "With --wait: longest time to wait")
       ->check(CLI::Range(1, 86'400'000))
@@ -166,7 +175,8 @@ void add_revoke_and_drain(CommandLine& line) {
                    "All leases of tenants on this worker; a new process of "
                    "its name serves again")
       ->excludes(drain->get_option("lease"))
-      ->excludes(drain->get_option("--tenant"));
+      ->excludes(drain->get_option("--tenant"))
+      ->check(check_name);
   drain
       ->add_option("--grace-ms", values.grace_ms, "Time to finish; what still runs then is revoked")
       ->check(CLI::Range(0, 86'400'000))
@@ -183,8 +193,8 @@ void add_revoke_and_drain(CommandLine& line) {
   add_request_id(drain, values);
 
   auto* undrain = add_verb(line, "undrain", "Give a drained tenant or worker new leases again");
-  auto* tenant = undrain->add_option("--tenant", values.tenant, "The tenant");
-  undrain->add_option("--worker", values.worker, "The worker")->excludes(tenant);
+  auto* tenant = undrain->add_option("--tenant", values.tenant, "The tenant")->check(check_name);
+  undrain->add_option("--worker", values.worker, "The worker")->excludes(tenant)->check(check_name);
   add_request_id(undrain, values);
 }
 
@@ -202,7 +212,8 @@ void add_events(CommandLine& line) {
     verb->add_option("--limit", values.events.limit, "Stop after this number of events")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32));
     verb->add_option("--lease", values.lease, "Only events that name this lease");
-    verb->add_option("--tenant", values.tenant, "Only events that name this tenant");
+    verb->add_option("--tenant", values.tenant, "Only events that name this tenant")
+        ->check(check_name);
   }
 }
 
@@ -249,7 +260,10 @@ Result<Message> set_target(const OptionValues& values, Message message) {
   message.tenant = TRY(parse_optional<TenantId>(values.tenant));
   message.request_id = TRY(request_id(values));
   if (!message.lease && !message.tenant) {
-    return fail(Errc::BadRequest, "no lease is named; name one, or all of a tenant with --tenant");
+    constexpr bool kDrains = std::is_same_v<Message, wire::LeaseDrain>;
+    return fail(Errc::BadRequest,
+                fmt::format("nothing is named; name a lease, or leases with --tenant or {}",
+                            kDrains ? "--worker" : "--part"));
   }
   return message;
 }
@@ -259,7 +273,7 @@ Result<wire::LeaseRevoke> parse_revoke(const OptionValues& values) {
   wire::LeaseRevoke revoke{.part = values.part};
   revoke.request_id = TRY(request_id(values));
   if (!values.worker.empty()) revoke.worker = values.worker;
-  return wire::LeaseRevoke::from_json(revoke.to_json());  // checks the names
+  return wire::LeaseRevoke::from_json(revoke.to_json());  // checks the part
 }
 
 Result<wire::LeaseDrain> parse_drain(const OptionValues& values) {
@@ -267,14 +281,17 @@ Result<wire::LeaseDrain> parse_drain(const OptionValues& values) {
   if (values.worker.empty()) return set_target(values, std::move(drain));
   drain.worker = values.worker;
   drain.request_id = TRY(request_id(values));
-  return wire::LeaseDrain::from_json(drain.to_json());  // checks the name
+  return drain;
 }
 
 Result<wire::LeaseUndrain> parse_undrain(const OptionValues& values) {
+  if (values.tenant.empty() && values.worker.empty()) {
+    return fail(Errc::BadRequest, "nothing is named; name --tenant or --worker");
+  }
   wire::LeaseUndrain undrain{.tenant = TRY(parse_optional<TenantId>(values.tenant))};
   if (!values.worker.empty()) undrain.worker = values.worker;
   undrain.request_id = TRY(request_id(values));
-  return wire::LeaseUndrain::from_json(undrain.to_json());  // checks that one is named
+  return undrain;
 }
 
 Result<ListLeases> parse_leases(const OptionValues& values) {

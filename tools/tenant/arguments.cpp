@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "common/random.hpp"
@@ -36,13 +37,14 @@ Result<std::string> read_nonempty_text(const std::string& path) {
 
 void add_lease(CommandLine& line) {
   line.app.set_version_flag("--version", "leasehold-tenant " + std::string(version()));
-  line.app.add_option("--tenant", line.tenant, "Name of the tenant")->required();
+  line.app.add_option("--tenant", line.tenant, "Name of the tenant")->required()->check(check_name);
   line.app
       .add_option("--socket", line.socket,
                   "Broker socket; default: $LEASEHOLD_BROKER, else "
                   "$XDG_RUNTIME_DIR/leasehold/broker.sock, else /run/leasehold/broker.sock")
       ->check(check_socket_path);
-  line.app.add_option("--worker", line.worker, "Name of the worker; default: any that is ready");
+  line.app.add_option("--worker", line.worker, "Name of the worker; default: any that is ready")
+      ->check(check_name);
   line.app
       .add_option("--blocks", line.config.blocks,
                   "KV blocks to acquire at the start; 0: one extent's worth")
@@ -52,25 +54,34 @@ void add_lease(CommandLine& line) {
                     "Continue under a new lease when the lease is revoked");
 }
 
+/// CLI11's range check accepts "nan".
+std::string check_not_nan(const std::string& text) {
+  if (!std::isnan(std::strtod(text.c_str(), nullptr))) return {};
+  return fmt::format("'{}' is not a number", text);
+}
+
 void add_sampling(CommandLine& line) {
   wire::Sampling& sampling = line.config.request.sampling;
-  const auto add = [&line](const char* name, auto& value, const char* what, double low,
-                           double high) {
-    line.app.add_option(name, value, what)->check(CLI::Range(low, high))->capture_default_str();
+  const auto add = [&line](const char* name, auto& value, const char* what, auto low, auto high) {
+    line.app.add_option(name, value, what)
+        ->check(CLI::Range(low, high))
+        ->check(check_not_nan, "")
+        ->capture_default_str();
   };
   add("--top-k", sampling.top_k, "Sample from this number of most likely tokens; 0: all", 0,
       1 << 30);
   add("--top-p", sampling.top_p, "Sample from the most likely tokens up to this probability mass",
-      0, 1);
-  add("--min-p", sampling.min_p, "Smallest probability relative to the most likely token", 0, 1);
+      0.0, 1.0);
+  add("--min-p", sampling.min_p, "Smallest probability relative to the most likely token", 0.0,
+      1.0);
   add("--typical-p", sampling.typical_p,
-      "Sample from the most typical tokens up to this probability mass", 0, 1);
+      "Sample from the most typical tokens up to this probability mass", 0.0, 1.0);
   add("--repetition-penalty", sampling.repetition_penalty,
-      "Divisor for the logit of every token already seen; 1: none", 0.01, 100);
+      "Divisor for the logit of every token already seen; 1: none", 0.01, 100.0);
   add("--presence-penalty", sampling.presence_penalty,
-      "Subtracted from the logit of every token already generated", -2, 2);
+      "Subtracted from the logit of every token already generated", -2.0, 2.0);
   add("--frequency-penalty", sampling.frequency_penalty,
-      "Subtracted from the logit once per earlier occurrence", -2, 2);
+      "Subtracted from the logit once per earlier occurrence", -2.0, 2.0);
   add("--penalty-window", sampling.penalty_window,
       "Number of recent tokens that penalties consider; 0: all", 0, 1 << 30);
   line.app.add_option("--stop", sampling.stop.all, "Text that ends the answer; repeatable")
@@ -142,6 +153,7 @@ void add_request(CommandLine& line) {
   line.app
       .add_option("--temperature", request.sampling.temperature, "Sampling temperature; 0: greedy")
       ->check(CLI::Range(0.0, 100.0))
+      ->check(check_not_nan, "")
       ->capture_default_str();
   line.app
       .add_option("--seed", request.sampling.seed,
@@ -150,7 +162,8 @@ void add_request(CommandLine& line) {
   line.app.add_flag("--ignore-eos", request.ignore_eos,
                     "Continue to --max-tokens after the end of sequence");
   add_sampling(line);
-  line.app.add_option("--request-id", line.request_id, "Request id; default: a new one");
+  line.app.add_option("--request-id", line.request_id, "Request id; default: a new one")
+      ->check(check_name);
   line.app.add_option("-o,--output", line.output, "Format: text, or json with one object per line")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
@@ -172,14 +185,6 @@ Result<Arguments> to_arguments(const CommandLine& line) {
   }
   if (line.logprobs_option->count() > 0 && arguments.output != Output::Json) {
     return fail(Errc::BadRequest, "--logprobs needs JSON, which shows them; add -o json");
-  }
-  const wire::Sampling& sampling = config.request.sampling;
-  // CLI11's range check accepts "nan".
-  for (const float value :
-       {sampling.temperature, sampling.top_p, sampling.min_p, sampling.typical_p,
-        sampling.repetition_penalty, sampling.presence_penalty, sampling.frequency_penalty}) {
-    if (!std::isfinite(value))
-      return fail(Errc::BadRequest, "a sampling option is not a finite number; give a number");
   }
   TRY(complete_sampling(line, config.request.sampling));
   if (!line.worker.empty()) config.worker = TRY(TenantId::parse(line.worker)).value;

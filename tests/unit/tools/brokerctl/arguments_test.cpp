@@ -6,6 +6,7 @@
 
 using namespace leasehold;
 using namespace leasehold::brokerctl;
+using namespace std::string_literals;
 
 namespace {
 
@@ -192,6 +193,41 @@ TEST_CASE("brokerctl arguments: wrong usage exits with 2 and an explanation") {
   CHECK(exit_code_of({"timeline"}) == 2);
   CHECK(exit_code_of({"timeline", "x"}) == 2);
   CHECK(exit_code_of({"status", "-o", "xml"}) == 2);
+}
+
+TEST_CASE("brokerctl arguments: an error names the option and its value") {
+  const auto says = [](std::vector<std::string> words, const std::string& text) {
+    CHECK_THAT(parse_arguments(words).error().text, Catch::Contains(text));
+  };
+  says({"tenants", "admit", "a b"}, "tenant: 'a b' is not a name");
+  says({"tenants", "admit", "A", "--uid", "4294967296"},
+       "--uid: Value 4294967296 not in range 0 to 4294967295");
+  says({"drain", "--worker", "a b"}, "--worker: 'a b' is not a name");
+  says({"leases", "--tenant", std::string(65, 'x')}, "--tenant: a name has 1 to 64 characters");
+  says({"status"s, "--socket"s, ""s}, "--socket: the value '' is empty");
+  says({"undrain", "--tenant", "A", "--request-id", "a/b"}, "--request-id: 'a/b' is not a name");
+  says({"revoke", "abc"}, "'abc' is not a lease");
+}
+
+TEST_CASE("brokerctl arguments: without a target the error lists every way to name one") {
+  const auto says = [](const std::string& verb, const std::string& text) {
+    CHECK_THAT(parse_arguments(std::vector{verb}).error().text, Catch::Contains(text));
+  };
+  says("revoke", "name a lease, or leases with --tenant or --part");
+  says("drain", "name a lease, or leases with --tenant or --worker");
+  says("undrain", "name --tenant or --worker");
+}
+
+TEST_CASE("brokerctl arguments: help says what a verb shows and when a drain ends") {
+  const auto help = [](const std::vector<std::string>& words) {
+    return parse_arguments(words).error().text;
+  };
+  CHECK_THAT(help({"status", "--help"}), Catch::Contains("max of the four clocks"));
+  CHECK_THAT(help({"drain", "--help"}), Catch::Contains("a new process of its name serves again") &&
+                                            Catch::Contains("--timeout-ms"));
+  CHECK_THAT(help({"actions", "--help"}), Catch::Contains("needs a broker with --state-dir"));
+  CHECK(std::get<Drain>(parsed({"drain", "1.1", "--wait", "--timeout-ms", "7"}).verb).timeout_ms ==
+        7);
 }
 
 TEST_CASE("brokerctl arguments: a count has digits only and fits 64 bits") {

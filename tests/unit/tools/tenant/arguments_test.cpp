@@ -156,6 +156,21 @@ TEST_CASE("tenant arguments: a chat has messages and a time, other requests a pr
   CHECK(chat.config.request.asked_at_unix_s == 7);
 }
 
+TEST_CASE("tenant arguments: an error names the option and its value") {
+  const auto says = [](std::vector<std::string> words, const std::string& text) {
+    words.insert(words.begin(), {"--prompt", "x"});
+    CHECK_THAT(parse_arguments(words).error().text, Catch::Contains(text));
+  };
+  says({"--tenant", "a b"}, "--tenant: 'a b' is not a name");
+  says({"--tenant", "A", "--worker", "a b"}, "--worker: 'a b' is not a name");
+  says({"--tenant", "A", "--request-id", "a b"}, "--request-id: 'a b' is not a name");
+  says({"--tenant", "A", "--top-p", "nan"}, "--top-p: 'nan' is not a number");
+  says({"--tenant", "A", "--temperature", "nan"}, "--temperature: 'nan' is not a number");
+  says({"--tenant", "A", "--top-k", "-1"}, "--top-k: Value -1 not in range 0 to 1073741824");
+  says({"--tenant", "A", "--penalty-window", "1.5"},
+       "--penalty-window: Value 1.5 not in range 0 to 1073741824");
+}
+
 TEST_CASE("tenant arguments: wrong usage exits with 2 and an explanation") {
   CHECK(exit_code_of({}) == 2);
   CHECK(exit_code_of({"--tenant", "A B"}) == 2);
