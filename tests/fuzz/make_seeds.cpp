@@ -35,9 +35,7 @@ std::string image(const T& value) {
 void write_lines() {
   const auto& samples = message_samples();
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    const nlohmann::json call = {
-        {"jsonrpc", "2.0"}, {"id", i}, {"method", samples[i].name}, {"params", samples[i].json()}};
-    write_seed("line_fuzz", samples[i].name, static_cast<char>(i) + call.dump() + "\n");
+    write_seed("line_fuzz", samples[i].name, line_seed(i));
   }
   write_seed("line_fuzz", "descriptor",
              R"( {"jsonrpc":"2.0","method":"m","fds":1})"

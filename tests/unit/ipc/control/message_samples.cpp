@@ -1,6 +1,7 @@
 #include "message_samples.hpp"
 
 #include "ipc/control/messages.hpp"
+#include "ipc/control/messages_agent.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -191,6 +192,22 @@ std::vector<MessageSample> make_samples() {
            "deadline_boottime_ns":12,"drain_deadline_boottime_ns":0,"blocks":64})"),
       sample<LeaseRevoked>("LeaseRevoked",
                            R"({"lease":"17.4","scope":"tenant","reason":"ttl_expired"})"),
+      sample<Empty>("Empty", "{}"),
+      sample<TenantPolicy>("TenantPolicy", R"({"tenant":"acme","max_concurrent":1,"max_blocks":1,
+           "weight":1,"tier":"standard","ttl_ms":100,"max_lifetime_ms":100,"rebinds_per_minute":1,
+           "rebind_burst":1,"uid":0})",
+                           {"max_lifetime_ms", "uid"}),
+      sample<ExtentOpen>("ExtentOpen", R"({"extent":"5"})"),
+      sample<LatencySummary>("LatencySummary",
+                             R"({"count":3,"p50_ns":1,"p99_ns":2,"max_ns":9223372036854775807})"),
+      sample<ClockSummary>("ClockSummary",
+                           R"({"clock":"t_error","since_start":{"count":3,"p50_ns":1,"p99_ns":2,
+           "max_ns":3},"last_minute":{"count":0,"p50_ns":0,"p99_ns":0,"max_ns":0}})"),
+      sample<AgentDevice>("AgentDevice", R"({"uuid":"GPU-1","name":"","total_bytes":1})"),
+      sample<AgentAllocate>("AgentAllocate", R"({"size_bytes":2097152})"),
+      sample<AgentAllocated>("AgentAllocated", R"({"object":0,"size_bytes":2097152})"),
+      sample<AgentObject>("AgentObject", R"({"object":18446744073709551615})"),
+      sample<AgentMemory>("AgentMemory", R"({"free_bytes":1,"total_bytes":3,"allocated_bytes":2})"),
   };
 }
 
@@ -302,6 +319,13 @@ std::vector<OutOfRange> make_out_of_range() {
 const std::vector<MessageSample>& message_samples() {
   static const auto samples = make_samples();
   return samples;
+}
+
+std::string line_seed(std::size_t sample) {
+  const MessageSample& message = message_samples().at(sample);
+  const nlohmann::json call = {
+      {"jsonrpc", "2.0"}, {"id", sample}, {"method", message.name}, {"params", message.json()}};
+  return static_cast<char>(sample) + call.dump() + "\n";
 }
 
 const std::vector<OutOfRange>& out_of_range_samples() {

@@ -21,6 +21,9 @@ struct MessageSample {
 
 const std::vector<MessageSample>& message_samples();
 
+/// The seed of line_fuzz for the sample: the byte that selects it, then a call that carries it.
+std::string line_seed(std::size_t sample);
+
 /// A field of a sample with values that its rule refuses.
 struct OutOfRange {
   std::string name;
