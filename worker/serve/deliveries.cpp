@@ -41,7 +41,23 @@ void Deliveries::deliver_batch() {
 }
 
 void Deliveries::deliver_one(const Token& token) {
-  if (ClientStream* stream = find(token.engine_request_id)) stream->text.send_token(token);
+  ClientStream* stream = find(token.engine_request_id);
+  if (stream == nullptr || stream->unread_end) return;
+  auto excess = unread_->excess(tenant_of(token.engine_request_id), stream->text.unread_bytes());
+  if (excess) return stop_unread(*stream, token, *std::move(excess));
+  stream->text.send_token(token);
+}
+
+/// The client gets the end that explains this once the engine has ended the request, so that its id
+/// stays in use until then.
+void Deliveries::stop_unread(ClientStream& stream, const Token& next, Error why) {
+  const RequestId& engine_request_id = next.engine_request_id;
+  stream.unread_end = Completed{.engine_request_id = engine_request_id,
+                                .reason = CompletionReason::EngineError,
+                                .emitted_tokens = next.position,
+                                .error = std::move(why)};
+  deps_.running_requests->stop(engine_request_id, LocalStop::Cancelled);
+  deps_.loop->post([engine_request_id](Engine& engine) { (void)engine.cancel(engine_request_id); });
 }
 
 /// Null also while a request is being parsed: an event then belongs to an earlier request with the
@@ -62,9 +78,10 @@ std::string Deliveries::truncation_detail(const ClientStream& stream,
                      completed.emitted_tokens, stream.max_emitted_tokens);
 }
 
-void Deliveries::deliver_one(const Completed& completed) {
-  const ClientStream* stream = find(completed.engine_request_id);
+void Deliveries::deliver_one(const Completed& observed) {
+  const ClientStream* stream = find(observed.engine_request_id);
   if (stream == nullptr) return;
+  const Completed completed = stream->unread_end.value_or(observed);
   std::string detail = truncation_detail(*stream, completed);
   end_stream(completed.engine_request_id, name(completed.reason), completed.emitted_tokens,
              [&](TextStream& text) { text.send_completed(completed, std::move(detail)); });

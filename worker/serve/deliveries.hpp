@@ -2,7 +2,8 @@
 /// broker.
 ///
 /// Lifetime: see ServeDependencies.
-/// Threads: `deliver` and `complete_early` from any thread; the rest on the I/O thread.
+/// Threads: `deliver` and `complete_early` from any thread; the rest on that of the tenants'
+/// sockets.
 #pragma once
 
 #include <functional>
@@ -12,6 +13,7 @@
 #include "worker/serve/delivery_queue.hpp"
 #include "worker/serve/dependencies.hpp"
 #include "worker/serve/text_stream.hpp"
+#include "worker/serve/unread_output.hpp"
 
 namespace leasehold {
 
@@ -20,6 +22,8 @@ struct ClientStream {
   TextStream text;
   LeaseId lease;
   std::uint32_t max_emitted_tokens = 0;
+  /// Set once the client leaves too much unread: no more is sent but this end.
+  std::optional<Completed> unread_end;
 };
 
 class Deliveries {
@@ -27,8 +31,9 @@ class Deliveries {
   using OnEnded = std::function<void(const RequestId& engine_request_id)>;
 
   /// Calls `on_ended` once the stream of a request has ended and is closed.
-  Deliveries(const ServeDependencies& dependencies, OnEnded on_ended)
-      : deps_(dependencies), on_ended_(std::move(on_ended)) {}
+  /// `unread` outlives it.
+  Deliveries(const ServeDependencies& dependencies, const UnreadOutput& unread, OnEnded on_ended)
+      : deps_(dependencies), unread_(&unread), on_ended_(std::move(on_ended)) {}
 
   /// Precondition: no stream of this id is open.
   void open(const RequestId& engine_request_id, ClientStream stream);
@@ -43,7 +48,8 @@ class Deliveries {
  private:
   void deliver_batch();
   void deliver_one(const Token& token);
-  void deliver_one(const Completed& completed);
+  void stop_unread(ClientStream& stream, const Token& next, Error why);
+  void deliver_one(const Completed& observed);
   void deliver_one(const AdmissionRejected& rejected);
   void deliver_one(const Rebound& rebound);
   void end_stream(const RequestId& engine_request_id, std::string_view reason,
@@ -52,6 +58,7 @@ class Deliveries {
   std::string truncation_detail(const ClientStream& stream, const Completed& completed) const;
 
   ServeDependencies deps_;
+  const UnreadOutput* unread_;
   OnEnded on_ended_;
   DeliveryQueue queue_;
   std::unordered_map<RequestId, ClientStream> streams_;  // by engine_request_id

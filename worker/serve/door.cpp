@@ -13,7 +13,7 @@ std::optional<Door::ConnectionId> Door::connected(ConnectionId id, uid_t uid, Ti
   strangers_.take(uid);
   stranger_by_id_.emplace(id,
                           Stranger{.uid = uid, .deadline = now + limits_.authentication_timeout});
-  (void)bucket(uid_buckets_, uid, limits_.stranger_lines, now).reserve(1, now);
+  (void)charge_stranger(uid, 1, now);
   return displaced;
 }
 
@@ -77,13 +77,18 @@ TokenBucket& Door::bucket(std::map<Owner, TokenBucket>& buckets, const Owner& ow
   return buckets.try_emplace(owner, rate, now).first->second;
 }
 
+Duration Door::charge_stranger(uid_t uid, std::size_t weight, TimePoint now) {
+  TokenBucket& budget = bucket(uid_buckets_, uid, limits_.stranger_lines, now);
+  const Duration wait = budget.wait(now);
+  return wait >= limits_.max_stranger_wait ? wait : budget.reserve(weight, now);
+}
+
 Duration Door::pace(ConnectionId id, std::size_t weight, TimePoint now) {
   if (const TenantId* tenant = tenant_of(id))
     return bucket(tenant_buckets_, *tenant, limits_.tenant_lines, now).reserve(weight, now);
   const auto stranger = stranger_by_id_.find(id);
   if (stranger == stranger_by_id_.end()) return Duration::zero();  // it is being closed
-  return bucket(uid_buckets_, stranger->second.uid, limits_.stranger_lines, now)
-      .reserve(weight, now);
+  return charge_stranger(stranger->second.uid, weight, now);
 }
 
 std::optional<TimePoint> Door::next_deadline() const {

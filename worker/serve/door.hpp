@@ -31,6 +31,8 @@ struct DoorLimits {
   /// Weight of the lines (control::weight_of_line) of all strangers of one uid; a new connection
   /// weighs as much as a short line.
   Rate stranger_lines{.per_second = 1'000, .burst = 2'000};
+  /// More debt than this is not kept, so that a user who stops is served again soon.
+  Duration max_stranger_wait = std::chrono::seconds(1);
   /// Weight of the lines of all connections of one tenant: two of the longest lines a second.
   Rate tenant_lines{.per_second = 2'048, .burst = 2'048};
   Duration log_interval = std::chrono::seconds(10);
@@ -84,6 +86,7 @@ class Door {
   using Strangers = std::map<ConnectionId, Stranger>;
   std::optional<ConnectionId> displace_for(uid_t uid);
   void forget_stranger(Strangers::iterator stranger);
+  Duration charge_stranger(uid_t uid, std::size_t weight, TimePoint now);
   template <class Owner>
   TokenBucket& bucket(std::map<Owner, TokenBucket>& buckets, const Owner& owner, const Rate& rate,
                       TimePoint now);

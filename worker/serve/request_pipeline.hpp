@@ -6,7 +6,7 @@
 /// tenants' nor any call. Tenants share what may wait (common/fair_shares.hpp).
 ///
 /// Lifetime: see ServeDependencies.
-/// Threads: the I/O thread.
+/// Threads: that of the tenants' sockets.
 #pragma once
 
 #include <deque>

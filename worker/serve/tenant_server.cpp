@@ -9,7 +9,8 @@ namespace leasehold {
 TenantServer::TenantServer(const ServeDependencies& dependencies)
     : io_(dependencies.io),
       token_key_(dependencies.token_key),
-      deliveries_(dependencies, [this](const RequestId& ended) { pipeline_.forget(ended); }),
+      deliveries_(dependencies, unread_,
+                  [this](const RequestId& ended) { pipeline_.forget(ended); }),
       pipeline_(dependencies, deliveries_),
       connections_(*dependencies.io, *dependencies.clock,
                    {.on_call =
@@ -49,6 +50,12 @@ void TenantServer::on_call(const TenantConnection& connection, const std::string
         fail(Errc::BadToken, fmt::format("this connection has shown no lease token; call {} first",
                                          wire::ConnectionAuthenticate::kMethod)));
   }
+  const auto peer = connection.peer.lock();
+  // The client does not read its replies, so it cannot learn why.
+  if (!peer || unread_.excess(*connection.tenant, peer->queued_bytes())) {
+    if (peer) peer->close();
+    return;
+  }
   if (is_submit) return pipeline_.generate(connection, params.body, std::move(respond));
   const Result<void> cancelled = pipeline_.cancel(connection, params.body);
   if (!cancelled) return respond(std::unexpected(cancelled.error()));
@@ -61,7 +68,11 @@ void TenantServer::authenticate(const TenantConnection& connection, const contro
   const auto authenticated = [&]() -> Result<void> {
     const auto message = TRY(wire::ConnectionAuthenticate::from_json(body));
     const LeaseClaim claim = TRY(verify_token(token_key_, message.token));
-    return connections_.authenticate(connection, claim.tenant);
+    TRY(connections_.authenticate(connection, claim.tenant));
+    if (const auto peer = connection.peer.lock()) {
+      peer->set_queue_meter(unread_.meter_of(claim.tenant));
+    }
+    return {};
   }();
   if (authenticated) return respond(control::Payload{.body = wire::Empty{}.to_json()});
   respond(std::unexpected(authenticated.error()));

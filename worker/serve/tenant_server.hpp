@@ -54,6 +54,7 @@ class TenantServer {
 
   boost::asio::io_context* io_;
   TokenKey token_key_;
+  UnreadOutput unread_;
   Deliveries deliveries_;
   RequestPipeline pipeline_;
   TenantConnections connections_;

@@ -32,6 +32,11 @@ void TextStream::send_token(const Token& token) {
   notify(wire::TokenEmitted::kMethod, message.to_json());
 }
 
+std::size_t TextStream::unread_bytes() const {
+  const auto peer = peer_.lock();
+  return peer ? peer->queued_bytes() : 0;
+}
+
 void TextStream::send_completed(const Completed& completed, std::string detail) {
   wire::RequestCompleted message{.request = client_request_id_,
                                  .reason = std::string(reason_on_the_wire(completed)),

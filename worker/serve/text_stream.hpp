@@ -12,7 +12,7 @@
 
 namespace leasehold {
 
-/// Threads: the I/O thread.
+/// Threads: that of the tenants' sockets.
 class TextStream {
  public:
   /// `text` is new. After a rebind, `emitted` was delivered before and the text continues after it.
@@ -20,6 +20,8 @@ class TextStream {
              std::span<const TokenId> emitted);
 
   void send_token(const Token& token);
+  /// What the client has left unread, of all its streams on the connection.
+  std::size_t unread_bytes() const;
   /// Sends the end, with the text held back. After a revocation that text is not sent, because the
   /// request may continue elsewhere. `detail` explains an end without an error.
   void send_completed(const Completed& completed, std::string detail = {});

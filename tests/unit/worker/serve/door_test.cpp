@@ -1,5 +1,6 @@
 #include "worker/serve/door.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 using namespace leasehold;
@@ -15,6 +16,7 @@ constexpr DoorLimits kSmall{.stranger_places = 8,
                             .tenant_places = 8,
                             .authentication_timeout = 5s,
                             .stranger_lines = {.per_second = 10, .burst = 20},
+                            .max_stranger_wait = 1s,
                             .tenant_lines = {.per_second = 100, .burst = 100},
                             .log_interval = 10s};
 
@@ -97,6 +99,13 @@ TEST_CASE("door: strangers are paced by user, connections of tenants by tenant")
   CHECK(door.pace(2, 100, kStart) == Duration::zero());
   CHECK(door.pace(3, 100, kStart) == 1s);
   CHECK(door.pace(3, 100, kStart + 2s) == Duration::zero());
+}
+
+TEST_CASE("door: a user who connected too often waits for a bounded time") {
+  Door door(kSmall);
+  for (Door::ConnectionId id = 1; id <= 1'000; ++id) (void)door.connected(id, kAnn, kStart);
+  CHECK(door.pace(1'000, 1, kStart) == 1s);
+  CHECK(door.pace(1'000, 1, kStart + 2s) == Duration::zero());
 }
 
 TEST_CASE("door: what the limits did is reported once in an interval") {

@@ -278,6 +278,44 @@ TEST_CASE("tenant server: a request under revoked weights is queued, and its end
   CHECK(end.at("scope") == "engine");
 }
 
+TEST_CASE("tenant server: a stream whose client does not read ends with QueueFull, others go on") {
+  ServerFixture fixture;
+  const auto bob = fixture.tenant("bob");
+  fixture.generate(*bob, "b");
+  // The client's own event loop stands still until `reader` runs.
+  boost::asio::io_context reader;
+  Tenant ann(reader, fixture.directory / "worker");
+  fixture.call(ann, "authenticate", std::string(wire::ConnectionAuthenticate::kMethod),
+               wire::ConnectionAuthenticate{.token = fixture.token_of("ann")}.to_json());
+  fixture.generate(ann, "a");
+  std::size_t parsed = 0;
+  run_until(fixture.io, [&] { return (parsed += fixture.parse()) == 2; });
+
+  constexpr std::uint32_t kTokens = 10'000;
+  std::vector<SchedulerEvent> events;
+  for (std::uint32_t position = 0; position < kTokens; ++position)
+    events.push_back(Token{.engine_request_id = {"ann/a"}, .token = 5, .position = position});
+  events.push_back(Token{.engine_request_id = {"bob/b"}, .token = 5, .position = 0});
+  fixture.server->deliver(std::move(events));
+  run_until(fixture.io, [&] { return !bob->seen.notifications.empty(); });
+  fixture.server->deliver({Completed{.engine_request_id = {"ann/a"},
+                                     .reason = CompletionReason::Cancelled,
+                                     .emitted_tokens = kTokens}});
+  while (!ann.has_ended()) {
+    fixture.io.restart();
+    fixture.io.poll();
+    reader.restart();
+    reader.poll();
+  }
+  const auto& end = ann.seen.notifications.back().second.body;
+  CHECK(end.at("reason") == "QueueFull");
+  CHECK_THAT(end.at("detail").get<std::string>(), Catch::Contains("read faster"));
+  const auto delivered = ann.seen.notifications.size() - 1;
+  CHECK(delivered < kTokens);
+  CHECK(end.at("emitted_tokens") == delivered);
+  CHECK(bob->seen.notifications.size() == 1);
+}
+
 TEST_CASE("tenant server: closing answers unparsed requests with Draining") {
   ServerFixture fixture;
   const auto ann = fixture.tenant();
