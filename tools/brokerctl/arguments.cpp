@@ -10,6 +10,7 @@
 #include "common/expects.hpp"
 #include "common/random.hpp"
 #include "common/version.hpp"
+#include "tools/brokerctl/event_arguments.hpp"
 #include "tools/brokerctl/unknown_command.hpp"
 
 namespace leasehold::brokerctl {
@@ -19,9 +20,8 @@ namespace {
 struct OptionValues {
   std::string socket, output = "table", request_id;
   std::string lease, tenant, part, worker, state, tier, memory, reason;
-  std::uint64_t after = 0;
   wire::TenantAdmit admit;
-  ListEvents events;
+  EventArguments events;
   ListOperatorActions actions;
   std::int64_t grace_ms = 30'000, timeout_ms = 30'000;
   bool wait = false, remove_revokes = false;
@@ -30,7 +30,6 @@ struct OptionValues {
 struct CommandLine {
   CLI::App app{"Query and control a Leasehold broker", "brokerctl"};
   OptionValues values;
-  CLI::Option* watch_after = nullptr;
 };
 
 constexpr const char* kNouns = "Nouns (a noun alone lists)";
@@ -202,19 +201,8 @@ void add_events(CommandLine& line) {
   OptionValues& values = line.values;
   auto* timeline = add_verb(line, "timeline", "Steps of one revocation, with clocks");
   timeline->add_option("lease", values.lease, "Lease, e.g. 17.4")->required();
-  auto* events = add_verb(line, "events", "Past events, oldest first");
-  events->add_option("--after", values.after, "Only events with a larger sequence number");
-  events->add_flag("--follow", values.events.follow, "Continue with new events until interrupted");
-  auto* watch = add_verb(line, "watch", "New events until interrupted");
-  line.watch_after =
-      watch->add_option("--after", values.after, "Start after this sequence number, not now");
-  for (auto* verb : {events, watch}) {
-    verb->add_option("--limit", values.events.limit, "Stop after this number of events")
-        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 32));
-    verb->add_option("--lease", values.lease, "Only events that name this lease");
-    verb->add_option("--tenant", values.tenant, "Only events that name this tenant")
-        ->check(check_name);
-  }
+  values.events.add_events(*add_verb(line, "events", "Past events, oldest first"));
+  values.events.add_watch(*add_verb(line, "watch", "New events until interrupted"));
 }
 
 void add_common(CommandLine& line) {
@@ -340,16 +328,6 @@ Result<wire::QuarantineRelease> parse_quarantine_release(const OptionValues& val
   return wire::QuarantineRelease::from_json(release.to_json());  // checks the reason
 }
 
-Result<ListEvents> parse_events(const CommandLine& line, bool watch) {
-  ListEvents list = line.values.events;
-  list.after = line.values.after;
-  if (watch && line.watch_after->count() == 0) list.after.reset();
-  list.follow = list.follow || watch;
-  list.lease = TRY(parse_optional<LeaseId>(line.values.lease));
-  list.tenant = TRY(parse_optional<TenantId>(line.values.tenant));
-  return list;
-}
-
 /// Nothing for a command that has no list.
 Result<std::optional<Verb>> parse_list(const std::string& noun, const OptionValues& values) {
   if (noun == "leases") return TRY(parse_leases(values));
@@ -374,7 +352,8 @@ Result<Verb> parse_verb(const CommandLine& line) {
     if (auto list = TRY(parse_list(name, values))) return *std::move(list);
   }
   if (name == "status") return Show::Status;
-  if (name == "events" || name == "watch") return TRY(parse_events(line, name == "watch"));
+  if (name == "events") return values.events.events();
+  if (name == "watch") return values.events.watch();
   if (name == "timeline") return ShowTimeline{TRY(LeaseId::parse(values.lease))};
   if (name == "drain") {
     const wire::LeaseDrain message = TRY(parse_drain(values));

@@ -1,0 +1,35 @@
+/// The options of `events` and `watch`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tools/brokerctl/arguments.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace leasehold::brokerctl {
+
+/// Lifetime: outlives the parse, which stores the values here.
+class EventArguments {
+ public:
+  void add_events(CLI::App& verb);
+  void add_watch(CLI::App& verb);
+
+  /// After the parse, the verb that was chosen. Errors: BadRequest for a malformed lease or tenant.
+  Result<Verb> events() const;
+  Result<Verb> watch() const;
+
+ private:
+  void add_filters(CLI::App& verb);
+  Result<ListEvents> filtered() const;
+
+  std::string lease_, tenant_;
+  std::optional<std::uint64_t> after_;
+  ListEvents list_;
+};
+
+}  // namespace leasehold::brokerctl
