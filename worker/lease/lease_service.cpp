@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 
 #include "common/fault_point.hpp"
 #include "common/random.hpp"
+#include "ipc/control/message_limits.hpp"
 
 namespace leasehold {
 namespace {
@@ -14,8 +16,6 @@ using control::Json;
 using control::Payload;
 using control::Responder;
 
-constexpr TimePoint kNever{INT64_MAX};
-constexpr Duration kGrowthRetryDelay = std::chrono::milliseconds(50);
 constexpr std::size_t kExtentsPerRedelivery = 60;
 
 Result<std::vector<LeasedMapping>> map_all(const RegionMapper& regions,
@@ -151,7 +151,10 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
                                                      "mapped",
                                                      to_string(request.lease)));
   }
-  clear_growth_request(request.lease);
+  {
+    const std::scoped_lock lock(mutex_);
+    growth_calls_.forget(request.lease);
+  }
   if (!grants_in_flight_.contains(request.lease)) {
     unmap_fenced(request.lease, std::move(respond));
     return {};
@@ -226,46 +229,33 @@ void LeaseService::answer(Responder respond, Payload reply) {
   });
 }
 
-bool LeaseService::may_request_growth(LeaseId lease) {
-  const std::scoped_lock lock(mutex_);
-  const auto [entry, first] = next_growth_request_.try_emplace(lease, kNever);
-  if (first) return true;
-  if (deps_.clock->now() < entry->second) return false;
-  entry->second = kNever;
-  return true;
-}
-
-void LeaseService::clear_growth_request(LeaseId lease) {
-  const std::scoped_lock lock(mutex_);
-  next_growth_request_.erase(lease);
-}
-
-/// A lost connection is not a refusal: the sequences keep waiting, and the worker asks again.
-void LeaseService::on_growth_reply(LeaseId lease, const Result<Payload>& reply) {
-  const bool disconnected = !reply && reply.error().code == Errc::ConnectionLost;
+void LeaseService::on_growth_reply(LeaseId lease, const Result<void>& reply) {
+  bool refused = false;
   {
     const std::scoped_lock lock(mutex_);
-    if (reply) {
-      next_growth_request_.erase(lease);
-    } else {
-      next_growth_request_[lease] = deps_.clock->now() + kGrowthRetryDelay;
-    }
+    refused = growth_calls_.end(lease, reply, deps_.clock->now());
   }
-  deps_.loop->post([lease, denied = !reply && !disconnected](Engine& engine) {
-    if (denied) engine.deny_growth(lease);
+  deps_.loop->post([lease, refused](Engine& engine) {
+    if (refused) engine.deny_growth(lease);
   });
 }
 
 void LeaseService::grow(const std::vector<GrowthRequest>& growth_requests) {
   for (const GrowthRequest& growth : growth_requests) {
-    if (!may_request_growth(growth.lease)) continue;
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!growth_calls_.begin(growth.lease, deps_.clock->now())) continue;
+    }
+    // What exceeds one call is asked for once these extents are mapped.
     const std::uint32_t extents =
-        (growth.blocks + deps_.blocks_per_extent - 1) / deps_.blocks_per_extent;
+        std::min((growth.blocks + deps_.blocks_per_extent - 1) / deps_.blocks_per_extent,
+                 wire::kExtents.high);
     const wire::LeaseGrow request{
         .lease = growth.lease, .extents = extents, .request_id = {mint_request_id()}};
     deps_.broker->call_async(std::string(request.kMethod), {.body = request.to_json()},
                              [this, lease = growth.lease](const Result<Payload>& reply) {
-                               on_growth_reply(lease, reply);
+                               on_growth_reply(
+                                   lease, reply ? Result<void>{} : std::unexpected(reply.error()));
                              });
   }
 }

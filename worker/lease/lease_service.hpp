@@ -20,6 +20,7 @@
 #include "ipc/region/region_mapper.hpp"
 #include "worker/engine/engine_loop.hpp"
 #include "worker/lease/broker_link.hpp"
+#include "worker/lease/growth_calls.hpp"
 
 namespace leasehold {
 
@@ -55,8 +56,7 @@ class LeaseService {
   };
   Result<std::vector<Redelivery>> redeliveries() const;
 
-  /// Sends growth requests to the broker: one call per lease at a time, and none for a short while
-  /// after a refusal.
+  /// Sends growth requests to the broker, as GrowthCalls allows.
   void grow(const std::vector<GrowthRequest>& growth_requests);
   /// Sends the use of divided quotas to the broker. From any thread.
   void report_usage(const std::vector<wire::TenantUsage>& usage);
@@ -80,15 +80,13 @@ class LeaseService {
   Result<void> reclaim(const control::Json& body, control::Responder& respond);
   void answer(control::Responder respond, control::Payload reply);
   void grant_installed(LeaseId lease);
-  void clear_growth_request(LeaseId lease);
-  bool may_request_growth(LeaseId lease);
-  void on_growth_reply(LeaseId lease, const Result<control::Payload>& reply);
+  void on_growth_reply(LeaseId lease, const Result<void>& reply);
 
   Dependencies deps_;
   std::map<LeaseId, std::map<ExtentId, UniqueFd>> extent_fds_;  // of everything granted; I/O thread
   std::map<LeaseId, int> grants_in_flight_;                     // not in the engine yet; I/O thread
   std::mutex mutex_;
-  std::map<LeaseId, TimePoint> next_growth_request_;  // by lease; kNever while a call is in flight
+  GrowthCalls growth_calls_;  // under the mutex
 };
 
 }  // namespace leasehold

@@ -1,0 +1,34 @@
+#include "worker/lease/growth_calls.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr TimePoint kNever{INT64_MAX};
+
+}  // namespace
+
+bool is_growth_refused(Errc code) {
+  return code == Errc::PoolExhausted || code == Errc::QuotaBlocks || code == Errc::OutOfMemory ||
+         is_lease_ended(code);
+}
+
+bool GrowthCalls::begin(LeaseId lease, TimePoint now) {
+  const auto [entry, first] = next_call_.try_emplace(lease, kNever);
+  if (first) return true;
+  if (now < entry->second) return false;
+  entry->second = kNever;
+  return true;
+}
+
+bool GrowthCalls::end(LeaseId lease, const Result<void>& reply, TimePoint now) {
+  const auto entry = next_call_.find(lease);
+  if (entry == next_call_.end()) return false;
+  if (reply) {
+    next_call_.erase(entry);
+    return false;
+  }
+  entry->second = now + kGrowthRetryDelay;
+  return is_growth_refused(reply.error().code);
+}
+
+}  // namespace leasehold
