@@ -110,6 +110,7 @@ constexpr FailureScope failure_scope(Errc code) {
   switch (code) {
     case Errc::EngineLeaseFenced:
     case Errc::MissingWeight:
+    case Errc::BrokerLost:
     case Errc::EngineDecodeFailed:
     case Errc::NoModelLoaded:
     case Errc::WeightsLoading:

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "broker/decide/unavailable.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -12,23 +14,16 @@ bool is_reconnecting(const Worker& worker) {
   return worker.resuming || worker.reattach_until != TimePoint{};
 }
 
-Error reconnecting(const std::string& name) {
-  return {.code = Errc::BrokerLost,
-          .detail = fmt::format("worker {} is reconnecting after a broker restart; retry", name)};
-}
-
 Result<Worker*> choose_named(State& state, const std::string& name) {
   Worker* named = TRY(find_worker(state, name));
-  if (named->resuming) return std::unexpected(reconnecting(name));
+  if (named->resuming) return std::unexpected(worker_reconnecting(name));
   if (named->state != WorkerState::Ready) {
     return fail(
         Errc::NoModelLoaded,
         fmt::format("worker {} has not loaded its model yet; retry, or name another", name));
   }
-  if (!named->draining) return named;
-  return fail(Errc::Draining, fmt::format("worker {} is draining; name another, or retry after "
-                                          "`brokerctl undrain --worker {}`",
-                                          name, name));
+  if (named->draining) return std::unexpected(worker_draining(name));
+  return named;
 }
 
 }  // namespace
@@ -38,7 +33,7 @@ Result<Worker*> find_worker(State& state, const std::string& name) {
   const bool returns = std::ranges::any_of(state.workers.all(), [&](const auto& entry) {
     return entry.second.name == name && is_reconnecting(entry.second);
   });
-  if (returns) return std::unexpected(reconnecting(name));
+  if (returns) return std::unexpected(worker_reconnecting(name));
   return fail(Errc::UnknownWorker,
               fmt::format("no worker {} is attached; see `brokerctl workers`", name));
 }
@@ -58,10 +53,7 @@ Result<Worker*> choose_worker(State& state, const std::optional<std::string>& wa
     best = state.workers.find(id);
   }
   if (best != nullptr) return best;
-  if (any_draining) {
-    return fail(Errc::Draining,
-                "every ready worker is draining; retry when one serves again or another is ready");
-  }
+  if (any_draining) return std::unexpected(every_worker_draining());
   const auto returns = [](const auto& entry) { return is_reconnecting(entry.second); };
   if (std::ranges::any_of(state.workers.all(), returns)) {
     return fail(Errc::BrokerLost, "the broker restarted and its workers are reconnecting; retry");

@@ -13,6 +13,7 @@
 #include "broker/decide/record.hpp"
 #include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
+#include "broker/decide/unavailable.hpp"
 
 namespace leasehold {
 
@@ -322,14 +323,9 @@ Answer resized(const State& state, const LeaseRecord& record) {
 CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::LeaseAcquire& acquire) {
   State& state = decision.state;
-  if (state.stopping)
-    return fail(Errc::Draining, "the broker is stopping; retry after it has restarted");
+  if (state.stopping) return std::unexpected(broker_stopping());
   const Tenant* tenant = TRY(state.tenants.find_for(acquire.tenant, caller.uid));
-  if (tenant->draining) {
-    return fail(Errc::Draining, fmt::format("tenant {} is draining; retry after `brokerctl undrain "
-                                            "--tenant {}`",
-                                            acquire.tenant.value, acquire.tenant.value));
-  }
+  if (tenant->draining) return std::unexpected(tenant_draining(acquire.tenant));
   if (acquire.ttl_ms < 0) return fail(Errc::BadRequest, "ttl_ms must not be negative");
   const Worker* worker = TRY(choose_worker(state, acquire.worker));
   const std::optional<LeaseId> apart = TRY(charged_once(state, acquire));

@@ -11,6 +11,7 @@
 #include "broker/decide/record.hpp"
 #include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
+#include "broker/decide/unavailable.hpp"
 
 namespace leasehold {
 namespace {
@@ -112,8 +113,7 @@ void evict(Decision& decision, std::span<const RegionId> regions) {
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::WeightsOpen& open) {
   State& state = decision.state;
-  if (state.stopping)
-    return fail(Errc::Draining, "the broker is stopping; retry after it has restarted");
+  if (state.stopping) return std::unexpected(broker_stopping());
   const Worker* worker = TRY(calling_worker(state, caller));
   TRY(check(open));
   TRY(require_device(state));

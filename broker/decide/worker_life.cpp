@@ -9,6 +9,7 @@
 #include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
 #include "broker/decide/revoke_clock.hpp"
+#include "broker/decide/unavailable.hpp"
 
 namespace leasehold {
 namespace {
@@ -134,8 +135,7 @@ void complete(events::Rebind& rebind, State& state, TimePoint at) {
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::WorkerAttach& attach) {
   State& state = decision.state;
-  if (state.stopping)
-    return fail(Errc::Draining, "the broker is stopping; retry after it has restarted");
+  if (state.stopping) return std::unexpected(broker_stopping());
   if (is_untrusted(state, caller)) {
     return fail(Errc::PermissionDenied,
                 fmt::format("process {} wrote to memory after its fence; end it and start another "

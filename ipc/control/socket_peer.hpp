@@ -104,7 +104,10 @@ class SocketPeer::Answer {
   Answer(std::weak_ptr<SocketPeer> peer, Json id) : peer_(std::move(peer)), id_(std::move(id)) {}
   Answer(Answer&&) noexcept = default;
   Answer& operator=(Answer&&) = delete;
-  ~Answer() { (*this)(fail(Errc::Draining, "the call got no reply: that end is stopping")); }
+  ~Answer() {
+    (*this)(std::unexpected(Error{Errc::Draining, "the call got no reply: that end is stopping",
+                                  FailureScope::Engine}));
+  }
   void operator()(Result<Payload> result) {
     if (const auto peer = std::exchange(peer_, {}).lock()) peer->answer(id_, std::move(result));
   }

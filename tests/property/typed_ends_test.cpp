@@ -217,6 +217,7 @@ TEST_CASE("typed ends: a lease ends at its deadline, and without a broker with B
     REQUIRE(rig.step());
     rig.clock().advance(std::chrono::seconds(1));
     REQUIRE(rig.submit(request).error().code == refusal);
+    REQUIRE(rig.submit(request).error().scope == FailureScope::Tenant);
     REQUIRE(rig.step());
     REQUIRE(rig.submit(request).error().code == refusal);
     REQUIRE(rig.outcome("r").tokens.size() == 1);
@@ -224,6 +225,7 @@ TEST_CASE("typed ends: a lease ends at its deadline, and without a broker with B
     const Completed& end = rig.outcome("r").completions[0];
     REQUIRE((end.reason == CompletionReason::EngineError) == disconnected);
     if (disconnected) REQUIRE(end.error->code == Errc::BrokerLost);
+    if (disconnected) REQUIRE(end.error->scope == FailureScope::Tenant);
     if (!disconnected) REQUIRE(end.revocation->reason == RevokeReason::TtlExpired);
   }
 }
@@ -237,6 +239,7 @@ TEST_CASE("typed ends: a draining lease refuses new requests and finishes accept
   rig.set_drain_deadline(lease, rig.clock().now() + std::chrono::seconds(60));
   const PromptRequest late = rig.request("t", lease, "late", rig.encode(prompts()[0]), 4);
   REQUIRE(rig.submit(late).error().code == Errc::Draining);
+  REQUIRE(rig.submit(late).error().scope == FailureScope::Tenant);
   REQUIRE(rig.engine().take_drained().empty());
   while (rig.outcome("r").completions.empty()) REQUIRE(rig.step());
   REQUIRE(rig.engine().scheduler().waiting_count() == 1);

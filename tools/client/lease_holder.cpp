@@ -160,8 +160,10 @@ void LeaseHolder::broker_disconnected(const Error& why) {
   if (on_released_) return std::exchange(on_released_, nullptr)();
   if (!lease_ || !lease_is_live_) return;
   reconnect_attempts_ = 0;
-  handlers_.on_lost({Errc::BrokerLost, fmt::format("the connection to the broker at {} closed: {}",
-                                                   path_, why.detail)});
+  handlers_.on_lost(
+      {Errc::BrokerLost,
+       fmt::format("the connection to the broker at {} closed: {}", path_, why.detail),
+       FailureScope::Tenant});  // the worker may still have its own
   reconnect();
 }
 

@@ -20,7 +20,8 @@ Completed stopped_by(LocalStop local, LeaseId lease) {
           .error = Error{Errc::BrokerLost,
                          fmt::format("the broker is lost and lease {} expired; acquire a new lease "
                                      "once the broker is back",
-                                     to_string(lease))}};
+                                     to_string(lease)),
+                         FailureScope::Tenant}};  // other leases go on to their own deadlines
 }
 
 Completed completion_of(const Sequence& sequence, LeaseWord seen, LocalStop local) {

@@ -70,11 +70,8 @@ Result<RequestPipeline::UnparsedRequest> RequestPipeline::check(const TenantConn
                             connection.tenant ? connection.tenant->value : "none"));
   }
   if (is_draining_) return std::unexpected(stopping());
-  if (broker_disconnected_) {
-    return std::unexpected(Error{.code = Errc::BrokerLost,
-                                 .detail = "the broker is disconnected; retry, it may come back",
-                                 .scope = FailureScope::Engine});
-  }
+  if (broker_disconnected_)
+    return fail(Errc::BrokerLost, "the broker is disconnected; retry, it may come back");
   TRY(check_capacity(connection, unparsed.claim.tenant));
   if (requests_.contains(unparsed.engine_request_id())) {
     return fail(Errc::BadRequest, fmt::format("request {} is already running; choose another id",

@@ -65,13 +65,15 @@ TEST_CASE("errc: a final error is not retryable, a shortage is") {
 }
 
 TEST_CASE("errc: an engine's failure concerns every tenant, every other one only the caller") {
-  for (const Errc engine : {Errc::EngineLeaseFenced, Errc::MissingWeight, Errc::EngineDecodeFailed,
-                            Errc::NoModelLoaded, Errc::WeightsLoading, Errc::DeviceFault}) {
-    CHECK(Error{engine, ""}.scope == FailureScope::Engine);
-    CHECK_FALSE(is_lease_ended(engine));
+  const std::set<Errc> engine{Errc::EngineLeaseFenced,  Errc::MissingWeight, Errc::BrokerLost,
+                              Errc::EngineDecodeFailed, Errc::NoModelLoaded, Errc::WeightsLoading,
+                              Errc::DeviceFault};
+  for (int i = 0; i < kErrcCount; ++i) {
+    const Error error{code_at(i), ""};
+    CAPTURE(name(error.code));
+    CHECK((error.scope == FailureScope::Engine) == engine.contains(error.code));
+    if (engine.contains(error.code)) CHECK_FALSE(is_lease_ended(error.code));
   }
-  for (const Errc tenant : {Errc::LeaseRevoked, Errc::LeaseFenced, Errc::OutOfBlocks})
-    CHECK(Error{tenant, ""}.scope == FailureScope::Tenant);
   for (const FailureScope scope : {FailureScope::Tenant, FailureScope::Engine})
     CHECK(failure_scope_from_name(name(scope)) == scope);
   CHECK_FALSE(failure_scope_from_name(""));

@@ -146,7 +146,9 @@ TEST_CASE("peer: notifications arrive in order and are not answered") {
 TEST_CASE("peer: a dropped responder answers Draining, a used one answers only once") {
   PeerPairFixture bench;
   bench.right_seen.on_call = [](const std::string&, Payload, Responder) {};
-  CHECK(bench.ask("m").error().code == Errc::Draining);
+  const Error dropped = bench.ask("m").error();
+  CHECK(dropped.code == Errc::Draining);
+  CHECK(dropped.scope == FailureScope::Engine);
   bench.right_seen.on_call = [](const std::string&, Payload, Responder respond) {
     respond(Payload{json{{"first", true}}, {}});
     respond(fail(Errc::SystemError, "second"));

@@ -73,6 +73,7 @@ TEST_CASE("loss: without a broker the stream continues until the worker ends it"
   CHECK_FALSE(ended.error);
   CHECK(ended.delivered_tokens == 4);
   CHECK(world.reported<BrokerDisconnected>()[0].error.code == Errc::BrokerLost);
+  CHECK(world.reported<BrokerDisconnected>()[0].error.scope == FailureScope::Tenant);
   CHECK(world.timers.pending() == 0);
 }
 

@@ -323,7 +323,10 @@ TEST_CASE("tenant server: closing answers unparsed requests with Draining") {
   fixture.wait_until_seen(*ann);
   fixture.server->close();
   run_until(fixture.io, [&] { return ann->answers.size() == 2; });
-  for (const auto& [id, answer] : ann->answers) CHECK(answer.error().code == Errc::Draining);
+  for (const auto& [id, answer] : ann->answers) {
+    CHECK(answer.error().code == Errc::Draining);
+    CHECK(answer.error().scope == FailureScope::Engine);
+  }
   CHECK(fixture.parse() == 1);
 }
 

@@ -1,0 +1,39 @@
+#include "broker/decide/unavailable.hpp"
+
+#include <fmt/format.h>
+
+namespace leasehold {
+
+Error broker_stopping() {
+  return {Errc::Draining, "the broker is stopping; retry after it has restarted",
+          FailureScope::Engine};
+}
+
+Error worker_draining(const std::string& worker) {
+  return {Errc::Draining,
+          fmt::format("worker {} is draining; name another, or retry after `brokerctl undrain "
+                      "--worker {}`",
+                      worker, worker),
+          FailureScope::Engine};
+}
+
+Error worker_reconnecting(const std::string& worker) {
+  return {Errc::BrokerLost,
+          fmt::format("worker {} is reconnecting after a broker restart; retry", worker),
+          FailureScope::Engine};
+}
+
+Error every_worker_draining() {
+  return {Errc::Draining,
+          "every ready worker is draining; retry when one serves again or another is ready",
+          FailureScope::Engine};
+}
+
+Error tenant_draining(const TenantId& tenant) {
+  return {Errc::Draining,
+          fmt::format("tenant {} is draining; retry after `brokerctl undrain --tenant {}`",
+                      tenant.value, tenant.value),
+          FailureScope::Tenant};
+}
+
+}  // namespace leasehold

@@ -1,0 +1,18 @@
+/// Errors of calls that nothing serves at the moment. Each says which tenants it concerns.
+#pragma once
+
+#include <string>
+
+#include "common/ids.hpp"
+#include "common/result.hpp"
+
+namespace leasehold {
+
+Error broker_stopping();
+Error worker_draining(const std::string& worker);
+/// After a broker restart.
+Error worker_reconnecting(const std::string& worker);
+Error every_worker_draining();
+Error tenant_draining(const TenantId& tenant);
+
+}  // namespace leasehold
