@@ -4,15 +4,28 @@
 
 #include "broker/decide/choose_worker.hpp"
 #include "broker/decide/deciders.hpp"
+#include "broker/decide/grant.hpp"
 #include "broker/decide/named_leases.hpp"
 #include "broker/decide/record.hpp"
 #include "broker/decide/revoke.hpp"
+#include "broker/decide/unavailable.hpp"
 
 namespace leasehold {
 namespace {
 
-void start_drain(Decision& decision, LeaseRecord& record, TimePoint until) {
+Error refusal_of(const wire::LeaseDrain& drain, LeaseId lease) {
+  if (drain.worker) return worker_draining(*drain.worker);
+  if (drain.tenant) return tenant_draining(*drain.tenant);
+  return {Errc::Draining, fmt::format("lease {} was drained before its worker had mapped it; "
+                                      "acquire a new lease",
+                                      to_string(lease))};
+}
+
+/// An acquire in flight is refused like the next one: no request of its lease would be accepted.
+void start_drain(Decision& decision, LeaseRecord& record, TimePoint until, const Error& refusal) {
   if (!record.is(LeaseState::Live)) return;
+  const bool in_flight = !record.acquired && !record.grants.empty();
+  if (in_flight) return abandon_acquire(decision, record, refusal);
   record.drain_deadline = until;
   decision.touch(record.id());
   decision.record(events::LeaseDraining{.lease = record.id(),
@@ -74,7 +87,9 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
   TRY(require_tenant_leases(decision.state, leases));
   TRY(set_draining(decision, drain.tenant, drain.worker, true));
   const TimePoint until = decision.now + std::chrono::milliseconds(drain.grace_ms);
-  for (const LeaseId id : leases) start_drain(decision, decision.state.leases.at(id), until);
+  for (const LeaseId id : leases) {
+    start_drain(decision, decision.state.leases.at(id), until, refusal_of(drain, id));
+  }
   record_operator_action(decision,
                          {.uid = caller.uid,
                           .action = "drain",

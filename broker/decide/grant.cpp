@@ -33,6 +33,16 @@ void fence_if_never_mapped(Decision& decision, const LeaseRecord& record) {
   }
 }
 
+/// The reason is Released because the holder never received it.
+void abandon_acquire(Decision& decision, LeaseRecord& record, const Error& why) {
+  const CallId call = record.grants.front().call;
+  record.grants.clear();
+  give_back_rebind(decision.state, record);
+  revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);
+  fence_if_never_mapped(decision, record);
+  decision.reply(call, std::unexpected(why));
+}
+
 std::uint32_t charged_to_others(State& state, const TenantId& tenant,
                                 std::optional<LeaseId> apart) {
   std::uint64_t charged = state.leases.index().charged(tenant);
@@ -184,16 +194,6 @@ LeaseRecord& open_tenant_lease(Decision& decision, const Caller& caller,
   if (max_lifetime) record.last_deadline = decision.now + std::chrono::milliseconds(*max_lifetime);
   record.deadline = record.deadline_after(decision.now);
   return record;
-}
-
-/// Ends a lease whose grant failed. The reason is Released because the holder never received it.
-void abandon_acquire(Decision& decision, LeaseRecord& record, const Error& why) {
-  const CallId call = record.grants.front().call;
-  record.grants.clear();
-  give_back_rebind(decision.state, record);
-  revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);
-  fence_if_never_mapped(decision, record);
-  decision.reply(call, std::unexpected(why));
 }
 
 void refuse_growth(Decision& decision, LeaseRecord& record, const GrantAnswered& answered) {

@@ -31,6 +31,10 @@ void reassign_pending_holder(Decision& decision, const Caller& caller, CallId fi
 /// mapped. Precondition: enough extents are free.
 void take_extents(Decision& decision, LeaseRecord& record, CallId call, std::uint32_t count);
 
+/// Ends a lease that its worker has not mapped yet, and answers its acquire with `why`.
+/// Precondition: the acquire is in flight.
+void abandon_acquire(Decision& decision, LeaseRecord& record, const Error& why);
+
 /// Fences a revoked lease at once if its descriptors never left the broker.
 void fence_if_never_mapped(Decision& decision, const LeaseRecord& record);
 

@@ -109,6 +109,49 @@ TEST_CASE("drain: a drained worker that survives a broker restart stays drained"
   CHECK(next.state.workers.find(world.worker)->draining);
 }
 
+TEST_CASE("drain: an acquire in flight is refused with Draining, and its memory comes back") {
+  const auto [what, scope] =
+      GENERATE(table<std::string, FailureScope>({{"worker", FailureScope::Engine},
+                                                 {"tenant", FailureScope::Tenant},
+                                                 {"lease", FailureScope::Tenant}}));
+  const int grace_ms = GENERATE(0, 60'000);
+  CAPTURE(what, grace_ms);
+  ServingWorld world;
+  const std::uint32_t free = world.state.extents.free_extents_for(world.worker);
+  world.workers_answer = false;
+  const CallId call = world.acquire("a");
+  const LeaseId lease = world.grants.front().grant.lease;
+
+  wire::LeaseDrain drain{.grace_ms = grace_ms};
+  if (what == "worker") drain.worker = "w0";
+  if (what == "tenant") drain.tenant = kTenant;
+  if (what == "lease") drain.lease = lease;
+  const CallId drained = world.call(kOperator, drain);
+
+  CHECK(world.answer<wire::LeasesTouched>(drained).leases == std::vector{lease});
+  CHECK(world.refusal(call) == Errc::Draining);
+  CHECK(world.answers.at(call).error().scope == scope);
+  CHECK(reason_of(world.record(lease).lease) == RevokeReason::Released);
+  world.answer_grant();
+  CHECK(world.record(lease).is(LeaseState::Fenced));
+  while (!world.unmaps.empty()) world.answer_unmap();
+  CHECK(world.state.extents.free_extents_for(world.worker) == free);
+  CHECK(world.performed<effect::NotifyHolder>().empty());  // it never had the lease
+}
+
+TEST_CASE("drain: growth in flight goes on, for the requests that run") {
+  ServingWorld world;
+  const LeaseId lease = world.acquired("a");
+  world.workers_answer = false;
+  const CallId grow = world.call(kWorkerSocket, wire::LeaseGrow{.lease = lease, .extents = 1});
+
+  world.call(kOperator, drain_worker("w0"));
+  world.answer_grant();
+
+  CHECK(world.answer<wire::LeaseResized>(grow).extents == 2);
+  CHECK(world.record(lease).is(LeaseState::Live));
+}
+
 TEST_CASE("drain: a target that does not exist is refused") {
   ServingWorld world;
   const auto refused = [&](auto message) { return world.refusal(world.call(kOperator, message)); };
