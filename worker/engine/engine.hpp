@@ -72,8 +72,10 @@ class Engine {
   void bind_weights(Weights weights) { weights_.emplace(std::move(weights)); }
   /// For restoring revoked parts. Precondition: bound.
   Weights& weights() { return *weights_; }
-  /// True when a part of the weights is revoked. Reads the lease words, runs nothing.
-  bool is_fenced() const { return weights_ && weights_->first_revoked_part(); }
+  /// A part of the weights that is revoked, if any. Reads the lease words, runs nothing.
+  std::optional<std::size_t> revoked_part() const {
+    return weights_ ? weights_->first_revoked_part() : std::nullopt;
+  }
   TimePoint now() const { return deps_.clock->now(); }
 
   // ---- leases

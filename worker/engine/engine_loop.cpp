@@ -74,21 +74,17 @@ bool EngineLoop::step_once() {
   return ran;
 }
 
-/// Returns true when the next step can run at once.
+/// Returns true when the next step can run at once. Otherwise commands run before the next attempt,
+/// because the attempt may depend on one.
 bool EngineLoop::recover() {
   hooks_.on_report({.events = engine_->take_events()});
+  const auto part = engine_->revoked_part();
+  if (part) end_if(restore_window_.on_lost(*part, engine_->now()));
   const Result<void> restored = hooks_.on_weights_lost(*engine_);
-  if (restored) {
-    restore_window_.close();  // each part has the whole time
-    return true;
-  }
-  // Runs commands before the next attempt, because the attempt may depend on one.
-  if (!engine_->scheduler().has_work()) {
-    restore_window_.close();
-    return false;
-  }
-  if (const auto end = restore_window_.on_failed(restored.error(), engine_->now())) end_all(*end);
-  return false;
+  if (!restored) end_if(restore_window_.on_failed(restored.error(), engine_->now()));
+  if (restored && part) restore_window_.on_restored(*part);
+  if (!engine_->scheduler().has_work()) restore_window_.close();
+  return restored.has_value();
 }
 
 /// Also after a failed step: the broker gives other workers what this one does not use.
@@ -100,6 +96,10 @@ void EngineLoop::report_usage() {
 void EngineLoop::report_drained() {
   std::vector<LeaseId> drained = engine_->take_drained();
   if (!drained.empty()) hooks_.on_drained(std::move(drained));
+}
+
+void EngineLoop::end_if(const std::optional<Error>& error) {
+  if (error) end_all(*error);
 }
 
 void EngineLoop::end_all(const Error& error) {

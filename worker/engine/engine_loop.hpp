@@ -45,6 +45,7 @@ class EngineLoop {
   bool step_once();
   void report_stopped();
   bool recover();
+  void end_if(const std::optional<Error>& error);
   void end_all(const Error& error);
   void report_usage();
   void report_drained();
@@ -55,7 +56,7 @@ class EngineLoop {
   std::condition_variable wake_;
   std::vector<Command> commands_;
   bool stopping_ = false;
-  RestoreWindow restore_window_;  // closes when a step succeeds
+  RestoreWindow restore_window_;
 };
 
 }  // namespace leasehold

@@ -14,11 +14,27 @@ bool is_passing(Errc code) {
 
 }  // namespace
 
+/// A single loss ends nothing, however long the restore took.
+std::optional<Error> RestoreWindow::on_lost(std::size_t part, TimePoint now) {
+  if (!restored_.contains(part)) return std::nullopt;
+  if (!repeating_since_) repeating_since_ = now;
+  if (now - *repeating_since_ < kRestoreTimeout) return std::nullopt;
+  close();
+  return Error{Errc::WeightsLoading,
+               fmt::format("the weights are revoked faster than a step runs, for {} s; retry",
+                           kRestoreTimeout / std::chrono::seconds(1))};
+}
+
+void RestoreWindow::on_restored(std::size_t part) {
+  failing_since_.reset();
+  restored_.insert(part);
+}
+
 std::optional<Error> RestoreWindow::on_failed(const Error& error, TimePoint now) {
-  if (!began_) began_ = now;
+  if (!failing_since_) failing_since_ = now;
   const bool passing = is_passing(error.code);
-  if (passing && now - *began_ < kRestoreTimeout) return std::nullopt;
-  began_.reset();
+  if (passing && now - *failing_since_ < kRestoreTimeout) return std::nullopt;
+  close();
   if (error.code == Errc::BrokerLost) return error;
   if (passing) {
     return Error{

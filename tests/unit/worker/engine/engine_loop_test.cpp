@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/support/engine_rig.hpp"
+#include "tests/support/unit_watch.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -44,7 +45,8 @@ struct LoopFixture {
     loop.run();
   }
 
-  EngineRig rig;
+  AtUnits units;
+  EngineRig rig{{.probe = &units}};
   EngineLoop loop;
   int tokens = 0;
   std::vector<Completed> ends;
@@ -168,6 +170,52 @@ TEST_CASE("engine loop: when a restore takes too long, every request ends with W
   REQUIRE(asked == 3);
   REQUIRE(fixture.ends.size() == 1);
   REQUIRE(fixture.ends[0].error->code == Errc::WeightsLoading);
+}
+
+TEST_CASE("engine loop: when weights are revoked faster than a step runs, every request ends") {
+  const bool within_step = GENERATE(false, true);
+  CAPTURE(within_step);
+  int restores = 0;
+  LoopFixture fixture([&](LoopFixture& self) -> Result<void> {
+    const auto revoke = [&self] { self.rig.revoke(self.rig.engine_lease()); };
+    self.rig.restore_weights();
+    self.rig.clock().advance(kRestoreTimeout / 4);
+    if (++restores == 20) {
+      self.loop.stop();
+    } else if (!within_step) {
+      revoke();
+    } else {
+      self.units.start([revoke](int unit) {
+        if (unit == 0) revoke();
+      });
+    }
+    return {};
+  });
+  fixture.lose_weights_and_run();
+  CHECK(restores == 6);  // the second loss begins the wait, and the sixth ends it
+  REQUIRE(fixture.ends.size() == 1);
+  REQUIRE(fixture.ends[0].error);
+  CHECK(fixture.ends[0].error->code == Errc::WeightsLoading);
+  CHECK(fixture.ends[0].error->scope == FailureScope::Engine);
+  CHECK(fixture.ends[0].emitted_tokens == 2);
+}
+
+TEST_CASE("engine loop: weights revoked after every step end no request") {
+  LoopFixture fixture([](LoopFixture& self) -> Result<void> {
+    self.rig.restore_weights();
+    self.rig.clock().advance(kRestoreTimeout);
+    return {};
+  });
+  REQUIRE(fixture.rig.submit(fixture.request()));
+  fixture.on_note = [&, seen = 0]() mutable {
+    if (std::exchange(seen, fixture.tokens) < fixture.tokens)
+      fixture.rig.revoke(fixture.rig.engine_lease());
+  };
+  fixture.loop.post([](Engine&) {});
+  fixture.loop.run();
+  REQUIRE(fixture.ends.size() == 1);
+  CHECK(fixture.ends[0].reason == CompletionReason::MaxTokensReached);
+  CHECK(fixture.tokens == 5);
 }
 
 TEST_CASE("engine loop: the time before a request arrives does not count as its wait") {

@@ -55,8 +55,47 @@ TEST_CASE("restore window: each wait is measured from its own first failure") {
   CHECK_FALSE(window.on_failed(passing, kStart));
   window.close();
   CHECK_FALSE(window.on_failed(passing, kStart + kRestoreTimeout));
-  REQUIRE(window.on_failed(passing, kStart + 2 * kRestoreTimeout));
-  CHECK_FALSE(window.on_failed(passing, kStart + 3 * kRestoreTimeout));
+  window.on_restored(0);
+  CHECK_FALSE(window.on_failed(passing, kStart + 2 * kRestoreTimeout));
+  REQUIRE(window.on_failed(passing, kStart + 3 * kRestoreTimeout));
+  CHECK_FALSE(window.on_failed(passing, kStart + 4 * kRestoreTimeout));
+}
+
+TEST_CASE("restore window: parts that are lost once each end nothing, however long they take") {
+  RestoreWindow window;
+  TimePoint now = kStart;
+  for (std::size_t part = 0; part < 100; ++part) {
+    CHECK_FALSE(window.on_lost(part, now));
+    now = now + kRestoreTimeout;
+    window.on_restored(part);
+  }
+}
+
+TEST_CASE("restore window: parts lost again before a step succeeds end the wait after its time") {
+  RestoreWindow window;
+  CHECK_FALSE(window.on_lost(0, kStart));
+  window.on_restored(0);
+  CHECK_FALSE(window.on_lost(1, kStart + kRestoreTimeout));
+  window.on_restored(1);
+  const TimePoint again = kStart + 2 * kRestoreTimeout;
+  CHECK_FALSE(window.on_lost(0, again));
+  window.on_restored(0);
+  CHECK_FALSE(window.on_lost(1, again + kRestoreTimeout - Duration(1)));
+  window.on_restored(1);
+  const auto end = window.on_lost(1, again + kRestoreTimeout);
+  CHECK(code_at_end(end) == Errc::WeightsLoading);
+  CHECK_FALSE(window.on_lost(1, again + 2 * kRestoreTimeout));
+}
+
+TEST_CASE("restore window: a step that succeeds begins the count anew") {
+  RestoreWindow window;
+  for (int step = 0; step < 10; ++step) {
+    const TimePoint now = kStart + step * 2 * kRestoreTimeout;
+    CHECK_FALSE(window.on_lost(0, now));
+    window.on_restored(0);
+    CHECK_FALSE(window.on_lost(0, now + kRestoreTimeout));
+    window.close();
+  }
 }
 
 }  // namespace leasehold::testing
