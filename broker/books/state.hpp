@@ -10,6 +10,7 @@
 #include "broker/books/latency_histogram.hpp"
 #include "broker/books/lease_book.hpp"
 #include "broker/books/request_book.hpp"
+#include "broker/books/step_samples.hpp"
 #include "broker/books/tenants.hpp"
 #include "broker/books/weights.hpp"
 #include "broker/books/workers.hpp"
@@ -51,6 +52,7 @@ struct State {
   ExtentPool extents;
   WeightsStore weights;
   RequestBook requests;
+  StepSamples steps;
   journal::Reserved reserved;       ///< Ids up to these are reserved in the journal.
   std::uint64_t leases_fenced = 0;  ///< Since the broker started, like the other counters below.
   std::array<LatencyHistory, kRevokeClockCount> clocks;  ///< By RevokeClock.

@@ -83,6 +83,10 @@ void decide_event(Decision& decision, const RegionScrubbed& scrubbed);
 CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::QuarantineRelease& release);
 
+// decide/steps.cpp
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::StepWatch& watch);
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::WorkerStep& step);
+
 // decide/tamper.cpp
 void decide_event(Decision& decision, const TableTampered& tampered);
 

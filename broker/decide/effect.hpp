@@ -83,6 +83,12 @@ struct SendQuota {
   wire::TenantQuota quota;
 };
 
+/// Sends `step.sample`. A worker that does not get it has lost its connection, and samples nothing.
+struct SendSampling {
+  AttachmentId worker;
+  wire::StepSampling sampling;
+};
+
 /// Sends `lease.settle`: on a device, kernels run longer than the worker segment shows.
 /// → SettleAnswered
 struct SendSettle {
@@ -202,12 +208,13 @@ namespace leasehold {
 using Effect =
     std::variant<effect::Journal, effect::PublishGrant, effect::StoreWords, effect::SetDeadline,
                  effect::SetDrainDeadline, effect::BindWorker, effect::ResumeWorker,
-                 effect::ForgetWorker, effect::SendGrant, effect::SendQuota, effect::SendSettle,
-                 effect::SendUnmap, effect::SendPing, effect::SendReclaim, effect::BeginQuietWatch,
-                 effect::PunchExtents, effect::ClearExtents, effect::VerifyExtents,
-                 effect::CreateRegion, effect::ShareRegion, effect::SealRegion, effect::ScrubRegion,
-                 effect::CloseRegion, effect::KillWorker, effect::Reply, effect::ReplyWhenJournaled,
-                 effect::NotifyHolder, effect::AppendEvent, effect::Warn>;
+                 effect::ForgetWorker, effect::SendGrant, effect::SendQuota, effect::SendSampling,
+                 effect::SendSettle, effect::SendUnmap, effect::SendPing, effect::SendReclaim,
+                 effect::BeginQuietWatch, effect::PunchExtents, effect::ClearExtents,
+                 effect::VerifyExtents, effect::CreateRegion, effect::ShareRegion,
+                 effect::SealRegion, effect::ScrubRegion, effect::CloseRegion, effect::KillWorker,
+                 effect::Reply, effect::ReplyWhenJournaled, effect::NotifyHolder,
+                 effect::AppendEvent, effect::Warn>;
 
 /// Calls the performer's `perform` for each effect, in order. Results come back as events, never as
 /// return values.

@@ -174,11 +174,12 @@ using Event =
                  Call<wire::WorkerAttach>, Call<wire::WorkerReady>, Call<wire::WeightsOpen>,
                  Call<wire::WeightsPublish>, Call<wire::LeaseAttach>, Call<wire::LeaseDrained>,
                  Call<wire::LeaseUndrain>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
-                 Call<wire::LeaseQuery>, Call<wire::QuarantineRelease>, ConnectionClosed,
-                 HolderExited, PreviousHolderExited, WorkerExited, GrantAnswered, SettleAnswered,
-                 UnmapAnswered, PingAnswered, ReclaimAnswered, WordsStored, QuietObserved,
-                 ExtentsCleared, ExtentsVerified, DeviceLost, DeviceRecovered, RegionLent,
-                 RegionSealed, RegionScrubbed, TableTampered, WorkerReported, UsageReported,
-                 JournalWritten, BrokerStalled, Tick, Shutdown>;
+                 Call<wire::LeaseQuery>, Call<wire::QuarantineRelease>, Call<wire::StepWatch>,
+                 Call<wire::WorkerStep>, ConnectionClosed, HolderExited, PreviousHolderExited,
+                 WorkerExited, GrantAnswered, SettleAnswered, UnmapAnswered, PingAnswered,
+                 ReclaimAnswered, WordsStored, QuietObserved, ExtentsCleared, ExtentsVerified,
+                 DeviceLost, DeviceRecovered, RegionLent, RegionSealed, RegionScrubbed,
+                 TableTampered, WorkerReported, UsageReported, JournalWritten, BrokerStalled, Tick,
+                 Shutdown>;
 
 }  // namespace leasehold

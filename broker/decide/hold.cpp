@@ -2,6 +2,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/revoke.hpp"
+#include "broker/decide/steps.hpp"
 
 namespace leasehold {
 namespace {
@@ -91,6 +92,7 @@ void decide_event(Decision& decision, const ConnectionClosed& closed) {
   Worker* worker = decision.state.workers.find_by_connection(closed.connection);
   if (worker != nullptr) mark_worker_lost(decision, *worker);
   revoke_held_by(decision, closed.connection);
+  end_step_watch(decision, closed.connection);
 }
 
 void decide_event(Decision& decision, const HolderExited& exited) {

@@ -9,6 +9,7 @@
 #include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
 #include "broker/decide/revoke_clock.hpp"
+#include "broker/decide/steps.hpp"
 #include "broker/decide/unavailable.hpp"
 
 namespace leasehold {
@@ -188,6 +189,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   worker->max_extents = ready.max_extents;
   worker->blocks_per_extent = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(extent_bytes / ready.kv_block_size_bytes, 1u << 20));
+  start_sampling(decision, *worker);
   return Answer{wire::ExtentShape{.extent_size_bytes = extent_bytes,
                                   .blocks_per_extent = worker->blocks_per_extent}};
 }
@@ -221,6 +223,7 @@ void decide_event(Decision& decision, const WorkerExited& exited) {
     collect_memory(decision, decision.state.leases.at(id));
   }
   release_held(decision, worker->id);
+  decision.state.steps.newest.erase(worker->id);
   decision.add(effect::ForgetWorker{worker->id});
 }
 

@@ -173,6 +173,15 @@ void ServerEffects::perform(const effect::SendQuota& effect) {
               });
 }
 
+void ServerEffects::perform(const effect::SendSampling& effect) {
+  call_worker(effect.worker, effect.sampling.kMethod, {effect.sampling.to_json(), {}},
+              [](const Result<control::Payload>& reply) {
+                if (reply || reply.error().code == Errc::ConnectionLost) return;
+                spdlog::warn("a worker does not sample steps error={} detail=\"{}\"",
+                             name(reply.error().code), reply.error().detail);
+              });
+}
+
 void ServerEffects::perform(const effect::SendSettle& effect) {
   const wire::LeaseSettle settle{.lease = effect.lease};
   call_worker(effect.worker, settle.kMethod, {settle.to_json(), {}},

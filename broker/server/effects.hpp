@@ -54,6 +54,7 @@ class ServerEffects {
   void perform(const effect::ForgetWorker& effect);
   void perform(const effect::SendGrant& effect);
   void perform(const effect::SendQuota& effect);
+  void perform(const effect::SendSampling& effect);
   void perform(const effect::SendSettle& effect);
   void perform(const effect::SendUnmap& effect);
   void perform(const effect::SendPing& effect);

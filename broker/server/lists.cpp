@@ -143,6 +143,7 @@ Result<Json> list(const ListSources& sources, const std::string& method, const J
   if (method == "quarantine.list") return list_quarantine(sources, params);
   if (method == "worker.list") return workers(sources);
   if (method == "event.list") return event_list(sources, params);
+  if (method == "step.list") return items(step_views(sources.state));
   if (method == "operator_action.list") return list_operator_actions(sources, params);
   return fail(Errc::UnknownMethod, fmt::format("the broker has no query {}", method));
 }

@@ -278,6 +278,14 @@ wire::StatusView status_view(const State& state, TimePoint now) {
   return view;
 }
 
+std::vector<wire::StepView> step_views(const State& state) {
+  std::vector<wire::StepView> views;
+  for (const auto& [id, step] : state.steps.newest) {
+    views.push_back({.worker = worker_name(state, id), .attachment = id, .step = step});
+  }
+  return views;
+}
+
 std::size_t leases_not_fenced(const State& state) {
   std::size_t count = 0;
   state.leases.for_each_open(

@@ -9,8 +9,9 @@
 /// milliseconds with the unit in the name.
 ///
 /// Calls to the broker that change state carry a `request_id`, except `lease.attach`,
-/// `lease.drained` and `lease.redeliver`, which may be repeated. A repeated call with the same id
-/// and parameters gets the same reply; with other parameters it gets RequestIdConflict. Retryable
+/// `lease.drained`, `lease.redeliver`, `step.watch` and `step.report`, which may be repeated. A
+/// repeated call with the same id and parameters gets the same reply; with other parameters it gets
+/// RequestIdConflict. Retryable
 /// errors and the replies to `lease.renew`, `lease.hold` and `worker.attach` are not cached: the
 /// broker decides these calls again.
 #pragma once
@@ -18,6 +19,7 @@
 #include "ipc/control/messages_common.hpp"
 #include "ipc/control/messages_holder.hpp"
 #include "ipc/control/messages_operator.hpp"
+#include "ipc/control/messages_steps.hpp"
 #include "ipc/control/messages_tenant.hpp"
 #include "ipc/control/messages_views.hpp"
 #include "ipc/control/messages_worker.hpp"

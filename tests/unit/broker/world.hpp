@@ -152,6 +152,7 @@ class World {
   // Only recorded:
   void perform(const effect::ResumeWorker&) {}
   void perform(const effect::SendQuota&) {}
+  void perform(const effect::SendSampling&) {}
   void perform(const effect::PunchExtents&) {}
   void perform(const effect::CloseRegion&) {}
   void perform(const effect::KillWorker&) {}

@@ -208,6 +208,23 @@ std::vector<MessageSample> make_samples() {
       sample<AgentAllocated>("AgentAllocated", R"({"object":0,"size_bytes":2097152})"),
       sample<AgentObject>("AgentObject", R"({"object":18446744073709551615})"),
       sample<AgentMemory>("AgentMemory", R"({"free_bytes":1,"total_bytes":3,"allocated_bytes":2})"),
+      sample<StepWatch>("StepWatch", R"({"interval_ms":10})"),
+      sample<StepSampling>("StepSampling", R"({"interval_ms":0})"),
+      sample<TenantTokens>("TenantTokens",
+                           R"({"tenant":"acme","prefill_tokens":4294967295,"decode_tokens":1})"),
+      sample<WorkerStep>(
+          "WorkerStep",
+          R"({"step":18446744073709551615,"at_boottime_ns":5,"duration_us":900,"n_seqs":64,
+           "prefill_tokens":30,"decode_tokens":7,"running":64,"waiting":3,
+           "tenants":[{"tenant":"acme","prefill_tokens":20,"decode_tokens":0},
+                      {"tenant":"b","prefill_tokens":4,"decode_tokens":5}],
+           "other_tenants":2})"),
+      sample<StepView>(
+          "StepView",
+          R"({"worker":"w0","attachment":"12","step":9,"at_boottime_ns":5,"duration_us":900,
+           "n_seqs":1,"prefill_tokens":0,"decode_tokens":1,"running":1,"waiting":0,
+           "tenants":[{"tenant":"acme","prefill_tokens":0,"decode_tokens":1}],
+           "other_tenants":0})"),
   };
 }
 
@@ -311,6 +328,13 @@ std::vector<OutOfRange> make_out_of_range() {
       {"RequestSubmitChat", "/messages/0/role", {R"("")"}, "messages[0].role"},
       {"RequestSubmitChat", "/messages/1/content", {"null"}, "messages[1].content"},
       {"RequestSubmitChat", "/asked_at_unix_s", {"253402300800"}, "asked_at_unix_s"},
+      {"StepWatch", "/interval_ms", {"0", "9", "60001"}, "interval_ms"},
+      {"StepSampling", "/interval_ms", {"-1", "60001"}, "interval_ms"},
+      {"WorkerStep", "/n_seqs", {"65"}, "n_seqs"},
+      {"WorkerStep", "/at_boottime_ns", {"-1"}, "at_boottime_ns"},
+      {"WorkerStep", "/tenants/1/tenant", {R"("a/b")", long_name}, "tenants[1].tenant"},
+      {"WorkerStep", "/other_tenants", {"65"}, "other_tenants"},
+      {"StepView", "/worker", {R"("a b")"}, "worker"},
   };
 }
 

@@ -140,6 +140,30 @@ TEST_CASE("messages: a revoke and a drain name one target, a request one prompt"
   CHECK(sample_named("RequestSubmit").round_trip(tokens) == tokens);
 }
 
+TEST_CASE("messages: the tenants of a step are few, distinct, in falling order, and add up") {
+  const json step = sample_named("WorkerStep").json();
+  const auto with_tenants = [&](json tenants) {
+    json changed = step;
+    changed["tenants"] = std::move(tenants);
+    return sample_named("WorkerStep").round_trip(changed);
+  };
+  const auto tokens = [](const std::string& tenant, int prefill, int decode) {
+    return json{{"tenant", tenant}, {"prefill_tokens", prefill}, {"decode_tokens", decode}};
+  };
+  CHECK(with_tenants({tokens("a", 20, 3), tokens("b", 10, 4)}));
+  check_refused(with_tenants({tokens("a", 3, 0), tokens("a", 2, 0)}), "tenants' has a twice");
+  check_refused(with_tenants({tokens("a", 3, 0), tokens("b", 4, 0)}),
+                "tenants' is not in falling order");
+  check_refused(with_tenants({tokens("a", 30, 0), tokens("b", 1, 0)}),
+                "tenants' sums to 31 prefill");
+  check_refused(with_tenants({tokens("a", 0, 8)}), "tenants' sums to 0 prefill and 8 decode");
+  json many = json::array();
+  for (int i = 0; i < 17; ++i) many.push_back(tokens("t" + std::to_string(i), 1, 0));
+  check_refused(with_tenants(many), "tenants");
+  many.erase(16);
+  CHECK(with_tenants(many));
+}
+
 TEST_CASE("messages: stop accepts a string and a schema accepts an object") {
   json one = sample_named("Sampling").json();
   one["stop"] = "END";

@@ -1,0 +1,29 @@
+/// The watchers of engine steps, and the newest sample of each worker.
+///
+/// Not journaled: a watch ends with its connection. Bounded by the connections and the workers.
+/// Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "broker/books/ids.hpp"
+#include "ipc/control/messages_steps.hpp"
+
+namespace leasehold {
+
+struct StepSamples {
+  std::map<ConnectionId, std::int64_t> watchers;  ///< With the interval that each wants, in ms.
+  std::map<AttachmentId, wire::WorkerStep> newest;
+
+  /// The shortest interval that a watcher wants; 0 without a watcher.
+  std::int64_t interval_ms() const {
+    std::int64_t shortest = 0;
+    for (const auto& [connection, interval] : watchers) {
+      if (shortest == 0 || interval < shortest) shortest = interval;
+    }
+    return shortest;
+  }
+};
+
+}  // namespace leasehold
