@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
@@ -14,6 +15,7 @@
 #include "worker/io_thread.hpp"
 #include "worker/lease/deadline_watcher.hpp"
 #include "worker/lease/descriptor_room.hpp"
+#include "worker/lease/step_reporter.hpp"
 #include "worker/lease/weights_source.hpp"
 #include "worker/load_progress.hpp"
 #include "worker/opened_model.hpp"
@@ -38,6 +40,8 @@ class WorkerProgram {
   Result<void> open_session();
   void on_broker_call(const std::string& method, control::Payload params,
                       control::Responder respond);
+  Result<control::Payload> set_sampling(const control::Json& params);
+  StepReporter::Dependencies step_reporter_dependencies();
   Result<void> build_engine();
   EngineLoop::Hooks loop_hooks();
   void log_step(const StepReport& report);
@@ -64,6 +68,8 @@ class WorkerProgram {
   std::optional<TenantServer::Acceptor> acceptor_;  // until the server has it
   std::optional<control::SocketFile> socket_file_;
   std::optional<events::EventFile> step_log_;
+  StepSampler step_sampler_;
+  StepReporter step_reporter_{step_reporter_dependencies()};
   std::unique_ptr<BrokerSession> broker_;
   std::optional<RevocationReporter> revocation_reporter_;
   std::optional<ThreadGate> engine_gate_;
@@ -105,6 +111,7 @@ Result<void> WorkerProgram::open_session() {
           },
       .on_connection_changed =
           [this](bool disconnected) {
+            if (disconnected) step_reporter_.connection_lost();
             if (!serving_) return;
             serving_->server().set_broker_disconnected(disconnected);
             if (!disconnected) serving_->leases().repeat_drained();
@@ -131,8 +138,30 @@ void WorkerProgram::on_broker_call(const std::string& method, control::Payload p
   if (method == wire::WorkerPing::kMethod) {
     return respond(control::Payload{.body = wire::Empty{}.to_json()});
   }
+  if (method == wire::StepSampling::kMethod) return respond(set_sampling(params.body));
   if (serving_) return serving_->leases().on_call(method, std::move(params), std::move(respond));
   respond(fail(Errc::NoModelLoaded, "the worker is still loading; retry once it is ready"));
+}
+
+Result<control::Payload> WorkerProgram::set_sampling(const control::Json& params) {
+  step_reporter_.set_sampling(TRY(wire::StepSampling::from_json(params)));
+  return control::Payload{.body = wire::Empty{}.to_json()};
+}
+
+StepReporter::Dependencies WorkerProgram::step_reporter_dependencies() {
+  return {
+      .sampler = &step_sampler_,
+      .post =
+          [this](std::function<void()> work) { boost::asio::post(io_.context(), std::move(work)); },
+      .send =
+          [this](const wire::WorkerStep& step, std::function<void()> on_reply) {
+            broker_->link().call_async(
+                std::string(step.kMethod), {.body = step.to_json()},
+                [on_reply = std::move(on_reply)](const Result<control::Payload>& reply) {
+                  if (!reply) spdlog::debug("step not reported: {}", reply.error().detail);
+                  on_reply();
+                });
+          }};
 }
 
 Result<void> WorkerProgram::build_engine() {
@@ -158,7 +187,8 @@ Result<void> WorkerProgram::build_engine() {
                            .observer = &*revocation_reporter_,
                            .clock = &clock_,
                            .broker_disconnected = &broker_->is_disconnected(),
-                           .tokenizer = &model_.tokenizer});
+                           .tokenizer = &model_.tokenizer,
+                           .sampler = &step_sampler_});
   weights_source_ = std::make_unique<WeightsSource>(
       model_.file, model_.config, model_.plan,
       WeightsSource::Dependencies{.broker = &broker_->link(),
@@ -174,6 +204,7 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
   return {.on_report =
               [this](StepReport report) {
                 log_step(report);
+                if (report.sample) step_reporter_.deliver(*std::move(report.sample));
                 serving_->server().deliver(std::move(report.events));
               },
           .on_growth = [this](const auto& requests) { serving_->leases().grow(requests); },

@@ -50,7 +50,8 @@ void EngineRig::load_model() {
                            .observer = this,
                            .clock = &clock_,
                            .broker_disconnected = &broker_disconnected_,
-                           .tokenizer = tokenizer_.get()});
+                           .tokenizer = tokenizer_.get(),
+                           .sampler = &step_sampler_});
   engine_->bind_weights(map_weights());
 }
 

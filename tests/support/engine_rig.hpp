@@ -105,6 +105,7 @@ class EngineRig : public RevocationObserver {
   const Engine& engine() const { return *engine_; }
   Backend& backend() { return *backend_; }
   ManualClock& clock() { return clock_; }
+  StepSampler& step_sampler() { return step_sampler_; }
   void set_broker_disconnected(bool disconnected) { broker_disconnected_ = disconnected; }
   RunningRequests& running_requests() { return running_requests_; }
   LeaseTable& broker_table() { return table_; }
@@ -142,6 +143,7 @@ class EngineRig : public RevocationObserver {
   WorkerSegmentReader worker_segment_;
   WorkerSegmentWriter segment_writer_;
   RunningRequests running_requests_;
+  StepSampler step_sampler_;
   ModelConfig config_{};
   WeightsPlan plan_;
   std::unique_ptr<Tokenizer> tokenizer_;

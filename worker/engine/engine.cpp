@@ -124,7 +124,8 @@ void Engine::end_stopped() {
 Result<StepReport> Engine::step() {
   end_stopped();
   TRY(check_weights());
-  StepPlan plan = scheduler_.plan(deps_.clock->now());
+  const TimePoint began = deps_.clock->now();
+  StepPlan plan = scheduler_.plan(began);
   publish_running_requests();
   StepRefusals refusals(plan, *deps_.table, *deps_.clock, *deps_.observer);
   StepBatch batch(++step_, deps_.running_requests->stops(), refusals);
@@ -146,12 +147,23 @@ Result<StepReport> Engine::step() {
   }
   StepReport report{.ran = true, .decided_at = decided_at};
   report.summary = {.step = step_, .n_seqs = static_cast<std::uint32_t>(plan.parts.size())};
-  commit(plan, refusals, live, report.summary);
+  if (wants_sample(decided_at)) report.sample.emplace();
+  commit(plan, refusals, live, report);
   report.events = scheduler_.take_events();
   for (const SchedulerEvent& event : report.events) {
     if (std::holds_alternative<Token>(event)) ++report.summary.emitted_tokens;
   }
+  if (report.sample) finish_sample(*report.sample, report, began);
   return report;
+}
+
+void Engine::finish_sample(StepSample& sample, const StepReport& report, TimePoint began) const {
+  sample.step = report.summary.step;
+  sample.at = report.decided_at;
+  sample.duration = deps_.clock->now() - began;
+  sample.n_seqs = report.summary.n_seqs;
+  sample.running = scheduler_.running_count();
+  sample.waiting = scheduler_.waiting_count();
 }
 
 void Engine::end_revoked_leases() {
@@ -316,12 +328,14 @@ SequenceMask Engine::decide(const StepPlan& plan, const StepBatch& batch) {
 }
 
 void Engine::commit(const StepPlan& plan, const StepRefusals& refusals, SequenceMask live,
-                    events::BatchedDecodeStep& summary) {
+                    StepReport& report) {
   for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
     if ((live >> i & 1) == 0) continue;
     const Sequence& sequence = *plan.parts[i].sequence;
-    summary.per_seq_kv_positions.push_back(sequence.blocks.committed() + plan.parts[i].n_rows);
-    summary.per_seq_leases.push_back(sequence.request.lease);
+    report.summary.per_seq_kv_positions.push_back(sequence.blocks.committed() +
+                                                  plan.parts[i].n_rows);
+    report.summary.per_seq_leases.push_back(sequence.request.lease);
+    if (report.sample) report.sample->add(plan.parts[i]);
     commit_part(plan.parts[i], i);
   }
   end_refused(plan, refusals);

@@ -28,6 +28,7 @@
 #include "worker/engine/running_requests.hpp"
 #include "worker/engine/step_batch.hpp"
 #include "worker/engine/step_refusals.hpp"
+#include "worker/engine/step_sampler.hpp"
 #include "worker/kv/lease_memory.hpp"
 #include "worker/model/transformer.hpp"
 #include "worker/schedule/scheduler.hpp"
@@ -46,6 +47,7 @@ struct StepReport {
   std::vector<SchedulerEvent> events;
   events::BatchedDecodeStep summary;  ///< When `ran`.
   TimePoint decided_at;               ///< When `ran`: just before the Commit unit.
+  std::optional<StepSample> sample;   ///< When the sampler wants this step.
 };
 
 class Engine {
@@ -60,6 +62,7 @@ class Engine {
     /// True while the broker is disconnected and cannot renew a lease.
     const std::atomic<bool>* broker_disconnected = nullptr;
     const Tokenizer* tokenizer = nullptr;
+    StepSampler* sampler = nullptr;  ///< Null: no step is sampled.
   };
   Engine(const EngineConfig& config, const Dependencies& dependencies);
 
@@ -153,9 +156,13 @@ class Engine {
   Result<TokenRules*> rules_of(Sequence& sequence) const;
   std::optional<TokenId> next_token(std::uint32_t part) const;
   SequenceMask decide(const StepPlan& plan, const StepBatch& batch);
-  /// Commits the live sequences and adds them to `summary`.
+  bool wants_sample(TimePoint now) const {
+    return deps_.sampler != nullptr && deps_.sampler->is_due(now);
+  }
+  /// Commits the live sequences and adds them to the report.
   void commit(const StepPlan& plan, const StepRefusals& refusals, SequenceMask live,
-              events::BatchedDecodeStep& summary);
+              StepReport& report);
+  void finish_sample(StepSample& sample, const StepReport& report, TimePoint began) const;
   void end_refused(const StepPlan& plan, const StepRefusals& refusals);
   void scrub_scratch();
   void commit_part(const PlannedRows& part, std::uint32_t index);
