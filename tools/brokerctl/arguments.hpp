@@ -33,6 +33,11 @@ struct ListEvents {
   std::optional<LeaseId> lease{};    ///< Only events that name this lease.
   std::optional<TenantId> tenant{};  ///< Only events that name this tenant.
 };
+/// `watch --steps`.
+struct WatchSteps {
+  wire::StepWatch message;
+  std::uint64_t limit = 0;  ///< 0: no limit.
+};
 struct ShowTimeline {
   LeaseId lease;
 };
@@ -48,9 +53,9 @@ struct Drain {
   std::int64_t timeout_ms = 30'000;  ///< Longest wait from a revocation to the fence.
 };
 
-using Verb = std::variant<Show, ListLeases, ListOperatorActions, ListEvents, ShowTimeline, Revoke,
-                          Drain, wire::LeaseUndrain, wire::TenantAdmit, wire::TenantRemove,
-                          wire::QuarantineRelease>;
+using Verb = std::variant<Show, ListLeases, ListOperatorActions, ListEvents, WatchSteps,
+                          ShowTimeline, Revoke, Drain, wire::LeaseUndrain, wire::TenantAdmit,
+                          wire::TenantRemove, wire::QuarantineRelease>;
 
 enum class Output { Table, Json };
 

@@ -24,12 +24,14 @@ class EventArguments {
   Result<Verb> watch() const;
 
  private:
-  void add_filters(CLI::App& verb);
+  void add_filters(CLI::App& verb, const std::string& limit_help);
   Result<ListEvents> filtered() const;
 
   std::string lease_, tenant_;
   std::optional<std::uint64_t> after_;
   ListEvents list_;
+  wire::StepWatch step_watch_;
+  bool steps_ = false;
 };
 
 }  // namespace leasehold::brokerctl

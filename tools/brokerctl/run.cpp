@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "tools/brokerctl/event_pages.hpp"
+#include "tools/brokerctl/step_lines.hpp"
 #include "tools/brokerctl/timeline.hpp"
 #include "tools/brokerctl/views.hpp"
 #include "tools/brokerctl/wait_drained.hpp"
@@ -63,6 +64,9 @@ class Runner {
 
   Result<void> operator()(const ListEvents& query) {
     return show_events(query, output_, dependencies_);
+  }
+  Result<void> operator()(const WatchSteps& watch) {
+    return show_steps(watch, output_, dependencies_);
   }
   Result<void> operator()(const ShowTimeline& query) {
     const wire::LeaseView lease = TRY(find_lease(query.lease));

@@ -285,6 +285,21 @@ TEST_CASE("brokerctl arguments: quarantine release takes an extent or a region, 
   CHECK(exit_code_of({"quarantine", "release", "extent:5x", "--reason", "r"}) == 2);
 }
 
+TEST_CASE("brokerctl arguments: watch --steps has a bounded interval and no filters") {
+  const auto steps = std::get<WatchSteps>(parsed({"watch", "--steps", "--limit", "3"}).verb);
+  CHECK(steps.message.interval_ms == 100);
+  CHECK(steps.limit == 3);
+  CHECK(std::get<WatchSteps>(parsed({"watch", "--steps", "--interval-ms", "60000"}).verb)
+            .message.interval_ms == 60'000);
+  CHECK(exit_code_of({"watch", "--steps", "--interval-ms", "9"}) == 2);
+  CHECK(exit_code_of({"watch", "--steps", "--interval-ms", "60001"}) == 2);
+  CHECK(exit_code_of({"watch", "--interval-ms", "100"}) == 2);
+  CHECK(exit_code_of({"watch", "--steps", "--tenant", "A"}) == 2);
+  CHECK(exit_code_of({"watch", "--steps", "--lease", "1.1"}) == 2);
+  CHECK(exit_code_of({"watch", "--steps", "--after", "1"}) == 2);
+  CHECK(exit_code_of({"events", "--steps"}) == 2);
+}
+
 TEST_CASE("brokerctl arguments: watch starts now, events at the oldest") {
   const auto watch = std::get<ListEvents>(parsed({"watch", "--lease", "17.4"}).verb);
   CHECK(watch.follow);
