@@ -5,6 +5,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/named_leases.hpp"
+#include "broker/decide/quota.hpp"
 #include "broker/decide/record.hpp"
 #include "broker/decide/revoke.hpp"
 
@@ -46,6 +47,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ten
                             remove.tenant.value, leases.size()));
   }
   revoke_leases(decision, leases, RevokeReason::PolicyChanged);
+  withdraw_quotas(decision, *decision.state.tenants.find(remove.tenant));
   decision.state.tenants.remove(remove.tenant);
   decision.touched.tenants.push_back(remove.tenant);
   decision.touched.durable = true;

@@ -15,13 +15,31 @@ bool is_reachable(const Worker* worker) {
   return worker != nullptr && worker->state == WorkerState::Ready && !worker->resuming;
 }
 
-/// One share per worker with live leases. Nothing begins under a lease that is not live, so its
-/// worker's share is free at once.
-void update_workers(const State& state, const LeaseIndex::Holdings& holdings, Shares& shares) {
-  std::erase_if(shares, [&](const auto& entry) {
-    const auto found = holdings.find(entry.first);
-    return found == holdings.end() || found->second.live == 0;
+/// Reports about a quota of an earlier broker never match a revision of this one.
+effect::SendQuota send_quota(const Decision& decision, Tenant& tenant, AttachmentId worker,
+                             wire::TenantQuota quota) {
+  tenant.last_revision =
+      std::max(tenant.last_revision + 1, static_cast<std::uint64_t>(decision.now.boottime_ns));
+  quota.revision = tenant.last_revision;
+  return {worker, std::move(quota)};
+}
+
+/// Nothing begins under a lease that is not live, so its worker's share is free at once, and the
+/// worker need not remember the tenant.
+void withdraw_ended(const Decision& decision, Tenant& tenant, const LeaseIndex::Holdings& holdings,
+                    std::vector<Effect>& quotas) {
+  std::erase_if(tenant.shares, [&](const auto& entry) {
+    const auto& [worker, share] = entry;
+    const auto found = holdings.find(worker);
+    if (found != holdings.end() && found->second.live > 0) return false;
+    if (share.sent.revision != 0 && is_reachable(decision.state.workers.find(worker)))
+      quotas.emplace_back(send_quota(decision, tenant, worker, {.tenant = share.sent.tenant}));
+    return true;
   });
+}
+
+/// One share per worker with live leases.
+void update_workers(const State& state, const LeaseIndex::Holdings& holdings, Shares& shares) {
   for (const auto& [id, holding] : holdings) {
     if (holding.live == 0) continue;
     const bool reachable = is_reachable(state.workers.find(id));
@@ -52,6 +70,7 @@ void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& 
   Tenant* tenant = decision.state.tenants.find(id);
   if (tenant == nullptr) return;
   const LeaseIndex::Holdings& holdings = decision.state.leases.index().of(id);
+  withdraw_ended(decision, *tenant, holdings, quotas);
   update_workers(decision.state, holdings, tenant->shares);
   divide(tenant->shares, tenant->policy.max_concurrent);
   for (auto& [worker, share] : tenant->shares) {
@@ -61,12 +80,9 @@ void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& 
                             .max_blocks = blocks_on(holdings, worker, tenant->policy.max_blocks),
                             .divided = tenant->shares.size() > 1};
     if (share.sent.revision != 0 && is_same(quota, share.sent)) continue;
-    // Reports about a quota of an earlier broker never match a revision of this one.
-    tenant->last_revision =
-        std::max(tenant->last_revision + 1, static_cast<std::uint64_t>(decision.now.boottime_ns));
-    quota.revision = tenant->last_revision;
-    share.sent = quota;
-    quotas.emplace_back(effect::SendQuota{worker, std::move(quota)});
+    effect::SendQuota sent = send_quota(decision, *tenant, worker, std::move(quota));
+    share.sent = sent.quota;
+    quotas.emplace_back(std::move(sent));
   }
 }
 
@@ -96,6 +112,12 @@ void settle_quotas(Decision& decision, const std::set<TenantId>& tenants) {
       effects, [](const Effect& each) { return std::holds_alternative<effect::SendGrant>(each); });
   effects.insert(first_grant, std::make_move_iterator(quotas.begin()),
                  std::make_move_iterator(quotas.end()));
+}
+
+void withdraw_quotas(Decision& decision, Tenant& tenant) {
+  std::vector<Effect> quotas;
+  withdraw_ended(decision, tenant, {}, quotas);
+  for (Effect& each : quotas) decision.add(std::move(each));
 }
 
 void decide_event(Decision& decision, const UsageReported& reported) {

@@ -15,4 +15,7 @@ std::set<TenantId> tenants_touched(const Decision& decision);
 /// Precondition: the lease index is up to date.
 void settle_quotas(Decision& decision, const std::set<TenantId>& tenants);
 
+/// Withdraws the quotas of a tenant from its workers. Precondition: none of its leases is Live.
+void withdraw_quotas(Decision& decision, Tenant& tenant);
+
 }  // namespace leasehold

@@ -148,7 +148,8 @@ struct LeaseDraining : Message<LeaseDraining> {
 };
 
 /// Call `tenant.quota`: what a tenant may use on this worker, over all its leases there. It holds
-/// from the next step on and ends no running request. Precedes a grant that needs it. Reply: Empty.
+/// from the next step on and ends no running request. Precedes a grant that needs it, and is
+/// withdrawn when the tenant's last live lease there has ended. Reply: Empty.
 struct TenantQuota : Message<TenantQuota> {
   static constexpr std::string_view kMethod = "tenant.quota";
   TenantId tenant;
@@ -156,6 +157,9 @@ struct TenantQuota : Message<TenantQuota> {
   std::uint32_t max_concurrent = 0;  ///< Requests that run at once; 0 … 64.
   std::uint32_t max_blocks = 0;      ///< 0 … 2^20
   bool divided = false;              ///< Other workers serve the tenant too: report its usage.
+
+  /// The whole of a limit is never 0.
+  bool is_withdrawn() const { return !divided && max_concurrent == 0; }
 };
 
 /// Notification `tenant.usage`, worker → broker: the use of a divided quota, sent when it changes.
@@ -165,7 +169,7 @@ struct TenantUsage : Message<TenantUsage> {
   std::uint64_t revision = 0;  ///< Of the quota in force. More than it allows may still run.
   std::uint32_t running = 0;   ///< 0 … 64
   std::uint32_t waiting = 0;   ///< At most 64 are reported.
-  std::uint64_t admitted = 0;  ///< Since the worker started.
+  std::uint64_t admitted = 0;  ///< Since the tenant's first lease there.
 };
 
 /// Call `lease.settle`: for device memory, once the lease is no longer Live. The reply (Empty)

@@ -100,6 +100,7 @@ void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_del
   Tenancy& tenancy = tenancy_of(sequence);
   sequence.blocks.free(tenancy.pool);
   --tenancy.running;
+  changed_tenants_.insert(tenancy.tenant);
   std::erase_if(running_, [&](const auto& running) { return running.get() == &sequence; });
 }
 
@@ -171,6 +172,7 @@ bool Scheduler::admit_one(Tenancy& tenancy) {
   sequence->admission = ++admissions_;
   sequence->block_limit = quota.max_blocks;
   ++tenants_.at(tenancy.tenant).admitted;
+  changed_tenants_.insert(tenancy.tenant);
   tenancy.waiting.pop_front();
   ++tenancy.running;
   const PromptRequest& request = sequence->request;
@@ -226,6 +228,7 @@ std::vector<GrowthRequest> Scheduler::take_growth_requests() {
 
 Result<void> Scheduler::submit(PromptRequest request) {
   TRY(check(request));
+  changed_tenants_.insert(request.tenant);
   tenancies_.at(request.lease).waiting.push_back(std::move(request));
   return {};
 }

@@ -19,6 +19,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "ipc/control/messages_worker.hpp"
@@ -82,10 +83,15 @@ class Scheduler {
   /// Adds a lease. Preconditions: it is not known yet, and has no blocks or requests.
   void add_lease(Tenancy tenancy);
   /// Sets the quota of a tenant, over all its leases here. Without one nothing is admitted. Above
-  /// it nothing is admitted either; what runs goes on, within the quota that admitted it.
+  /// it nothing is admitted either; what runs goes on, within the quota that admitted it. A quota
+  /// that is withdrawn is forgotten once the tenant has no lease here.
   void set_quota(const wire::TenantQuota& quota);
-  /// The use of divided quotas, of tenants whose use changed since the last call.
+  /// The use of divided quotas, of tenants whose use changed since the last call. Reads the tenants
+  /// that `changed_tenants` lists, and no other.
   std::vector<wire::TenantUsage> take_usage();
+  const std::set<TenantId>& changed_tenants() const { return changed_tenants_; }
+  /// Tenants with a lease or a quota here.
+  std::size_t tenant_count() const { return tenants_.size(); }
   void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
   /// The broker refused a GrowthRequest. At the next plan one running sequence that lacks a block
   /// ends; when no request of the lease runs, its first waiting request is rejected instead.
@@ -164,16 +170,17 @@ class Scheduler {
   std::uint32_t record_blocks_of(const PromptRequest& request) const;
   Tenancy& tenancy_of(const Sequence& sequence);
 
-  /// Kept when its last lease ends, because a quota precedes its grant. Operators admit tenants, so
-  /// there are few.
   struct Tenant {
-    wire::TenantQuota quota;
+    wire::TenantQuota quota;  // precedes the first lease
+    std::set<LeaseId> leases;
     std::uint64_t admitted = 0;
     wire::TenantUsage reported;
   };
+  void forget_if_unused(const TenantId& tenant);
 
   SchedulerLimits limits_;
   std::map<TenantId, Tenant> tenants_;
+  std::set<TenantId> changed_tenants_;  // since the last `take_usage`; may be unknown by now
   std::map<LeaseId, Tenancy> tenancies_;
   std::vector<std::unique_ptr<Sequence>> running_;
   LeaseId last_admitted_;  // round robin continues after it

@@ -10,6 +10,7 @@ void Scheduler::add_lease(Tenancy tenancy) {
   expects(tenancy.running == 0 && tenancy.waiting.empty() && tenancy.pool.total_blocks() == 0,
           "a new lease has no blocks or requests");
   const LeaseId lease = tenancy.lease;
+  tenants_[tenancy.tenant].leases.insert(lease);
   const bool added = tenancies_.emplace(lease, std::move(tenancy)).second;
   expects(added, "a lease is added once");
 }
@@ -40,7 +41,10 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
     end_sequence(*sequence, how);
   }
   end_waiting(tenancies_.at(lease), how);
+  const TenantId tenant = tenancies_.at(lease).tenant;
   tenancies_.erase(lease);
+  tenants_.at(tenant).leases.erase(lease);
+  forget_if_unused(tenant);
 }
 
 void Scheduler::end_all(const Error& error) {
@@ -59,6 +63,7 @@ void Scheduler::complete_waiting(const PromptRequest& request, Completed how) {
   how.engine_request_id = request.engine_request_id;
   how.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
   completed_.push_back(std::move(how));
+  changed_tenants_.insert(request.tenant);
 }
 
 void Scheduler::reject(const PromptRequest& request, Error reason) {
@@ -66,6 +71,7 @@ void Scheduler::reject(const PromptRequest& request, Error reason) {
                        .reason = std::move(reason),
                        .lease = request.lease,
                        .emitted_tokens = static_cast<std::uint32_t>(request.emitted.size())});
+  changed_tenants_.insert(request.tenant);
 }
 
 std::vector<LeaseId> Scheduler::leases() const {

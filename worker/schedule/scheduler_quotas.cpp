@@ -1,5 +1,6 @@
 // The part of Scheduler that knows what tenants may use and what they do use.
 #include <algorithm>
+#include <utility>
 
 #include "worker/schedule/scheduler.hpp"
 
@@ -18,12 +19,22 @@ bool is_same(const wire::TenantUsage& one, const wire::TenantUsage& other) {
 
 void Scheduler::set_quota(const wire::TenantQuota& quota) {
   tenants_[quota.tenant].quota = quota;
+  changed_tenants_.insert(quota.tenant);
+  forget_if_unused(quota.tenant);
+}
+
+/// A quota that is not withdrawn precedes a grant, so it is kept without a lease.
+void Scheduler::forget_if_unused(const TenantId& id) {
+  const auto found = tenants_.find(id);
+  if (found->second.leases.empty() && found->second.quota.is_withdrawn()) tenants_.erase(found);
 }
 
 std::vector<wire::TenantUsage> Scheduler::take_usage() {
   std::vector<wire::TenantUsage> changed;
-  for (auto& [id, tenant] : tenants_) {
-    if (!tenant.quota.divided) continue;
+  for (const TenantId& id : std::exchange(changed_tenants_, {})) {
+    const auto found = tenants_.find(id);
+    if (found == tenants_.end() || !found->second.quota.divided) continue;
+    Tenant& tenant = found->second;
     wire::TenantUsage usage{.tenant = id,
                             .revision = tenant.quota.revision,
                             .running = running_of(id),
@@ -54,18 +65,16 @@ const wire::TenantQuota& Scheduler::quota_of(const TenantId& tenant) const {
 }
 
 std::size_t Scheduler::waiting_of(const TenantId& tenant) const {
+  const auto found = tenants_.find(tenant);
+  if (found == tenants_.end()) return 0;
   std::size_t waiting = 0;
-  for (const auto& [lease, tenancy] : tenancies_) {
-    if (tenancy.tenant == tenant) waiting += tenancy.waiting.size();
-  }
+  for (const LeaseId lease : found->second.leases) waiting += tenancies_.at(lease).waiting.size();
   return waiting;
 }
 
 std::uint32_t Scheduler::running_of(const TenantId& tenant) const {
   std::uint32_t running = 0;
-  for (const auto& [lease, tenancy] : tenancies_) {
-    if (tenancy.tenant == tenant) running += tenancy.running;
-  }
+  for (const LeaseId lease : tenants_.at(tenant).leases) running += tenancies_.at(lease).running;
   return running;
 }
 
@@ -77,9 +86,8 @@ std::uint32_t Scheduler::limit_of(const Sequence& sequence) const {
 
 std::uint32_t Scheduler::held_by(const TenantId& tenant) const {
   std::uint32_t held = 0;
-  for (const auto& [lease, tenancy] : tenancies_) {
-    if (tenancy.tenant == tenant) held += tenancy.pool.held_blocks();
-  }
+  for (const LeaseId lease : tenants_.at(tenant).leases)
+    held += tenancies_.at(lease).pool.held_blocks();
   return held;
 }
 

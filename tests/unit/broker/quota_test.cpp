@@ -73,6 +73,29 @@ TEST_CASE("policy: a worker hears the quota before the grant, and every change a
   CHECK(world.quota_of(world.worker).max_concurrent == 6);
 }
 
+TEST_CASE("policy: a quota is withdrawn when the tenant's last live lease on the worker ends") {
+  QuotaWorld world;
+  world.limit(4);
+  const LeaseId first = world.acquired("a");
+  const LeaseId second = world.acquired("a");
+  world.revoke(first);
+  CHECK_FALSE(world.quota_of(world.worker).is_withdrawn());
+  const std::uint64_t revision = world.quota_of(world.worker).revision;
+  const bool removed = GENERATE(false, true);
+  if (removed) {
+    world.call(kOperator, wire::TenantRemove{.tenant = {"a"}, .revoke = true});
+    world.limit(4);
+  } else {
+    world.revoke(second);
+  }
+  CHECK(world.quota_of(world.worker).tenant == TenantId{"a"});
+  CHECK(world.quota_of(world.worker).is_withdrawn());
+  CHECK(world.quota_of(world.worker).revision > revision);
+
+  world.acquired("a");
+  CHECK(world.quota_of(world.worker).max_concurrent == 4);
+}
+
 TEST_CASE("policy: a worker that resumes hears the quota again") {
   QuotaWorld world;
   world.limit(4);

@@ -146,7 +146,8 @@ class Walk {
 
   void submit() {
     WalkWorker& worker = any_worker();
-    const std::vector<LeaseId> leases = worker.scheduler->leases();
+    std::vector<LeaseId> leases = worker.scheduler->leases();
+    std::erase_if(leases, [this](LeaseId lease) { return !is_live(lease); });  // as the engine does
     if (leases.empty() || worker.scheduler->waiting_count() > 6) return;
     PromptRequest request{.tenant = {"a"},
                           .lease = leases.at(random_.below(leases.size())),

@@ -134,4 +134,57 @@ TEST_CASE("quota: the use of a divided quota is reported once for each change") 
   REQUIRE(fixture.scheduler.take_usage().at(0).revision == 8);
 }
 
+TEST_CASE("quota: a tenant is forgotten once its quota is withdrawn and its last lease ends") {
+  SchedulerFixture fixture;
+  const Completed end{.reason = CompletionReason::Revoked};
+  for (std::uint32_t slot = 0; slot < 1000; ++slot) {
+    const LeaseId lease = fixture.lease(slot, 2);
+    REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r" + std::to_string(slot))));
+    fixture.tick();
+    const wire::TenantQuota withdrawn{.tenant = {"t" + std::to_string(slot)}, .revision = 9};
+    if (slot % 2 == 0) fixture.scheduler.set_quota(withdrawn);
+    CHECK(fixture.scheduler.tenant_count() == 1);
+    fixture.scheduler.end_lease(lease, end);
+    if (slot % 2 == 1) fixture.scheduler.set_quota(withdrawn);
+    CHECK(fixture.scheduler.tenant_count() == 0);
+    fixture.scheduler.take_usage();
+  }
+}
+
+TEST_CASE("quota: one that came for the next lease outlives the end of the last one") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 20);
+  fixture.scheduler.set_quota({.tenant = {"t1"}, .revision = 8});
+  fixture.scheduler.set_quota(quota(2));
+  fixture.scheduler.end_lease(lease, {.reason = CompletionReason::Revoked});
+  const LeaseId next{1, 2};
+  fixture.scheduler.add_lease({.lease = next, .tenant = {"t1"}});
+  fixture.grow(next, 20);
+  REQUIRE(fixture.scheduler.submit(fixture.request(next, "r")));
+  fixture.tick();
+  CHECK(fixture.scheduler.running_count() == 1);
+}
+
+TEST_CASE("quota: only tenants whose use changed are looked at for the next report") {
+  SchedulerFixture fixture;
+  std::vector<LeaseId> leases;
+  for (std::uint32_t slot = 1; slot <= 100; ++slot) {
+    leases.push_back(fixture.lease(slot, 20));
+    wire::TenantQuota divided = quota(4);
+    divided.tenant = {"t" + std::to_string(slot)};
+    fixture.scheduler.set_quota(divided);
+  }
+  CHECK(fixture.scheduler.take_usage().size() == 100);
+  CHECK(fixture.scheduler.changed_tenants().empty());
+
+  REQUIRE(fixture.scheduler.submit(fixture.request(leases[6], "r", 4, 3)));
+  fixture.tick();
+  CHECK(fixture.scheduler.changed_tenants() == std::set{TenantId{"t7"}});
+  CHECK(fixture.scheduler.take_usage().at(0).running == 1);
+  fixture.tick();  // another token of the same request
+  CHECK(fixture.scheduler.changed_tenants().empty());
+  fixture.tick();
+  CHECK(fixture.scheduler.take_usage().at(0).running == 0);
+}
+
 }  // namespace leasehold::testing
