@@ -160,6 +160,29 @@ TEST_CASE("typed ends: after a sequence ended early no logits are left to read")
   REQUIRE(scenario.rig.engine().last_logits(RequestId{"r0"}).empty());
 }
 
+TEST_CASE("typed ends: after a running sequence is stopped or cancelled no logits are left") {
+  const bool stopped = GENERATE(false, true);
+  EngineRig rig;
+  const LeaseId lease = rig.grant("t");
+  for (const char* id : {"ends", "stays", "waits"})
+    REQUIRE(rig.submit(rig.request("t", lease, id, rig.encode(prompts()[0]), 6)));
+  rig.engine().set_quota({.tenant = {"t"}, .max_concurrent = 2, .max_blocks = 1u << 20});
+  REQUIRE(rig.step());
+  REQUIRE(rig.engine().cancel(RequestId{"waits"}));
+  REQUIRE_FALSE(rig.engine().last_logits(RequestId{"stays"}).empty());  // it had no scratch
+
+  if (stopped) {
+    REQUIRE(rig.running_requests().stop(RequestId{"ends"}, LocalStop::DeadlineExceeded));
+    rig.engine().end_stopped();
+  } else {
+    REQUIRE(rig.engine().cancel(RequestId{"ends"}));
+  }
+
+  for (const char* id : {"ends", "stays"}) CHECK(rig.engine().last_logits(RequestId{id}).empty());
+  rig.run();
+  CHECK(rig.outcome("stays").tokens.size() == 6);
+}
+
 TEST_CASE("typed ends: a NaN in one request's forward pass ends only that request") {
   EngineRig sound;
   const std::vector<TokenId> prompt = sound.encode(prompts()[0]);

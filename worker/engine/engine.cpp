@@ -109,6 +109,13 @@ Result<void> Engine::submit(PromptRequest request) {
   return queue(std::move(request));
 }
 
+Result<void> Engine::cancel(const RequestId& engine_request_id) {
+  const std::uint32_t running = scheduler_.running_count();
+  TRY(scheduler_.cancel(engine_request_id));
+  if (scheduler_.running_count() < running) scrub_scratch();  // a waiting request has no scratch
+  return {};
+}
+
 void Engine::end_all(const Error& error) {
   scheduler_.end_all(error);
 }
@@ -212,6 +219,7 @@ void Engine::end_stopped_sequences() {
     const LocalStop stop = deps_.running_requests->stops().read(sequence->stop_slot);
     scheduler_.end_sequence(*sequence, completion_of(*sequence, {}, stop));
   }
+  if (!stopped.empty()) scrub_scratch();
 }
 
 void Engine::publish_running_requests() {

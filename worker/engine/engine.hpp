@@ -112,9 +112,7 @@ class Engine {
   /// Errors: also those of Scheduler::submit, LeaseRevoked, LeaseFenced, Draining, NoModelLoaded;
   /// BadRequest for tokens outside the vocabulary, and for emitted tokens that the grammar forbids.
   Result<void> submit(PromptRequest request);
-  Result<void> cancel(const RequestId& engine_request_id) {
-    return scheduler_.cancel(engine_request_id);
-  }
+  Result<void> cancel(const RequestId& engine_request_id);
 
   // ---- the step
 
@@ -135,8 +133,8 @@ class Engine {
   std::vector<GrowthRequest> take_growth_requests() { return scheduler_.take_growth_requests(); }
   std::vector<wire::TenantUsage> take_usage() { return scheduler_.take_usage(); }
   const Scheduler& scheduler() const { return scheduler_; }
-  /// Logits of a request in the last step. Empty when it had none, and after a step that ended a
-  /// sequence early: then all scratch is scrubbed.
+  /// Logits of a request in the last step. Empty when it had none, and after all scratch was
+  /// scrubbed, because a sequence was revoked, stopped or cancelled or a lease ended.
   std::span<const float> last_logits(const RequestId& engine_request_id) const;
 
  private:
