@@ -183,6 +183,21 @@ TEST_CASE("typed ends: after a running sequence is stopped or cancelled no logit
   CHECK(rig.outcome("stays").tokens.size() == 6);
 }
 
+TEST_CASE("typed ends: a lease revoked after the look between two steps ends at its first unit") {
+  EngineRig rig;
+  const LeaseId lease = rig.grant("t");
+  REQUIRE(rig.submit(rig.request("t", lease, "r", rig.encode(prompts()[0]), 6)));
+  REQUIRE(rig.step());
+  rig.engine().end_stopped();
+  rig.revoke(lease);
+  const auto report = rig.engine().step();
+  REQUIRE(report);
+  CHECK(report->events.empty());  // the gate reported the end within the step
+  REQUIRE(rig.outcome("r").completions.size() == 1);
+  CHECK(rig.outcome("r").completions[0].reason == CompletionReason::Revoked);
+  CHECK(rig.outcome("r").completions[0].emitted_tokens == 1);
+}
+
 TEST_CASE("typed ends: a NaN in one request's forward pass ends only that request") {
   EngineRig sound;
   const std::vector<TokenId> prompt = sound.encode(prompts()[0]);

@@ -223,6 +223,7 @@ PromptRequest EngineRig::request(const std::string& tenant, LeaseId lease, const
 }
 
 Result<StepReport> EngineRig::step() {
+  engine_->end_stopped();
   in_step_ = true;
   Result<StepReport> report = engine_->step();
   in_step_ = false;

@@ -95,8 +95,9 @@ class EngineRig : public RevocationObserver {
   /// The running sequence of a request, or null.
   const Sequence* sequence(const std::string& id) const;
 
-  /// Runs one step and files its events by request. Throws when KV blocks are not conserved: free
-  /// plus held must be all blocks, and running sequences must hold the held ones.
+  /// Ends what was stopped, runs one step and files its events by request. Throws when KV blocks
+  /// are not conserved: free plus held must be all blocks, and running sequences must hold the held
+  /// ones.
   Result<StepReport> step();
   /// Runs steps until no work is left, at most `max_steps`.
   void run(std::uint32_t max_steps = 10'000);

@@ -129,7 +129,6 @@ void Engine::end_stopped() {
 }
 
 Result<StepReport> Engine::step() {
-  end_stopped();
   TRY(check_weights());
   const TimePoint began = deps_.clock->now();
   StepPlan plan = scheduler_.plan(began);

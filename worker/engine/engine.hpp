@@ -116,10 +116,11 @@ class Engine {
 
   // ---- the step
 
-  /// Ends what was revoked, expired or stopped since the last step; no unit runs. `step` does this
-  /// too, but its events come after the forward pass: take them before it, and no typed end waits.
+  /// Ends what was revoked, expired or stopped since the last step; no unit runs. Called before
+  /// each step, and its events taken before it, so that no typed end waits for a forward pass.
   void end_stopped();
-  /// Errors: EngineDecodeFailed and WeightsLoading, both naming the revoked part of the weights;
+  /// What is revoked or stopped after `end_stopped` ends at the poll of its first unit. Errors:
+  /// EngineDecodeFailed and WeightsLoading, both naming the revoked part of the weights;
   /// NoModelLoaded; the backend's fault, which is final. Events of a failed step come with the next
   /// report.
   Result<StepReport> step();
