@@ -51,9 +51,6 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   /// `timeout`, even when the broker does not reply. Drops an acquisition in flight.
   void release(Duration timeout, std::move_only_function<void()> done);
 
-  /// False once the end of the lease is known.
-  bool lease_is_live() const { return lease_is_live_; }
-
   /// The lease granted last, live or over; nothing before the first grant.
   const std::optional<wire::LeaseAcquired>& lease() const { return lease_; }
 
