@@ -4,13 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "common/expects.hpp"
 #include "common/random.hpp"
 #include "common/version.hpp"
 #include "tools/brokerctl/event_arguments.hpp"
+#include "tools/brokerctl/memory_name.hpp"
 #include "tools/brokerctl/unknown_command.hpp"
 
 namespace leasehold::brokerctl {
@@ -35,6 +35,12 @@ struct CommandLine {
 constexpr const char* kNouns = "Nouns (a noun alone lists)";
 constexpr const char* kVerbs = "Verbs";
 
+/// An option or a positional that takes a name.
+CLI::Option* add_name(CLI::App* app, const std::string& option, std::string& value,
+                      const std::string& help) {
+  return app->add_option(option, value, help)->check(check_name);
+}
+
 CLI::App* add_verb(CommandLine& line, const std::string& name, const std::string& help) {
   return line.app.add_subcommand(name, help)->group(kVerbs);
 }
@@ -54,17 +60,15 @@ CLI::App* add_noun(CommandLine& line, const std::string& name, const std::string
 
 /// A repeated call with the same id has the same effect as one call.
 void add_request_id(CLI::App* verb, OptionValues& values) {
-  verb->add_option("--request-id", values.request_id,
-                   "Id that makes a repeated call harmless; default: a new one")
-      ->check(check_name);
+  add_name(verb, "--request-id", values.request_id,
+           "Id that makes a repeated call harmless; default: a new one");
 }
 
 void add_lists(CommandLine& line) {
   OptionValues& values = line.values;
   CLI::App* leases = add_noun(line, "leases", "Leases with state, memory and clocks");
   for (CLI::App* app : {leases, leases->get_subcommand("list")}) {
-    app->add_option("--tenant", values.tenant, "List the leases of this tenant only")
-        ->check(check_name);
+    add_name(app, "--tenant", values.tenant, "List the leases of this tenant only");
     app->add_option("--state", values.state, "List the leases in this state only")
         ->check(CLI::IsMember({"Live", "Revoked", "Fenced"}, CLI::ignore_case));
   }
@@ -85,48 +89,38 @@ void add_tenants(CommandLine& line) {
   auto* admit = add_verb_of(tenants, "admit",
                             "Create a tenant, or change the given limits of an existing one; "
                             "workers hear it at once, and no running request ends");
-  admit->add_option("tenant", values.tenant, "Name of the tenant")->required()->check(check_name);
-  admit
-      ->add_option("--max-concurrent", values.admit.max_concurrent,
-                   "Requests that run at once, over all workers; new tenant: 1")
-      ->check(CLI::Range(1, 64));
-  admit
-      ->add_option("--max-blocks", values.admit.max_blocks,
-                   "KV blocks over all leases; new tenant: 1024")
-      ->check(CLI::Range(1, 1 << 20));
-  admit
-      ->add_option("--weight", values.admit.weight,
-                   "Share of the worker's time; stored, not used yet; new tenant: 1")
-      ->check(CLI::Range(1, 1000));
+  add_name(admit, "tenant", values.tenant, "Name of the tenant")->required();
+  const auto limit = [admit](const char* name, auto& value, const char* help, std::int64_t low,
+                             std::int64_t high) {
+    admit->add_option(name, value, help)->check(CLI::Range(low, high));
+  };
+  wire::TenantAdmit& limits = values.admit;
+  limit("--max-concurrent", limits.max_concurrent,
+        "Requests that run at once, over all workers; new tenant: 1", 1, 64);
+  limit("--max-blocks", limits.max_blocks, "KV blocks over all leases; new tenant: 1024", 1,
+        1 << 20);
+  limit("--weight", limits.weight,
+        "Share of the worker's time; stored, not used yet; new tenant: 1", 1, 1000);
   admit
       ->add_option("--tier", values.tier,
                    "Tier under memory pressure; stored, not used yet; new tenant: standard")
       ->check(CLI::IsMember({"guaranteed", "standard", "scavenger"}));
-  admit
-      ->add_option("--ttl-ms", values.admit.ttl_ms,
-                   "Lifetime of a lease without renewal; new tenant: 10000")
-      ->check(CLI::Range(100, 86'400'000));
-  admit
-      ->add_option("--max-lifetime-ms", values.admit.max_lifetime_ms,
-                   "Longest lifetime with renewals, of later leases; new tenant: no limit")
-      ->check(CLI::Range(std::int64_t{100}, std::int64_t{1'000'000'000'000}));
-  admit
-      ->add_option("--rebinds-per-minute", values.admit.rebinds_per_minute,
-                   "Revoked leases that may be replaced per minute; new tenant: 600")
-      ->check(CLI::Range(1, 6'000'000));
-  admit
-      ->add_option("--rebind-burst", values.admit.rebind_burst,
-                   "Revoked leases that may be replaced at once; new tenant: 256")
-      ->check(CLI::Range(1, 1 << 20));
-  admit
-      ->add_option("--uid", values.admit.uid,
-                   "User id that may act for the tenant; new tenant: any")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{~std::uint32_t{0}}));
+  limit("--ttl-ms", limits.ttl_ms, "Lifetime of a lease without renewal; new tenant: 10000", 100,
+        86'400'000);
+  limit("--max-lifetime-ms", limits.max_lifetime_ms,
+        "Longest lifetime with renewals, of later leases; new tenant: no limit", 100,
+        1'000'000'000'000);
+  limit("--rebinds-per-minute", limits.rebinds_per_minute,
+        "Revoked leases that may be replaced per minute; new tenant: 600", 1, 6'000'000);
+  limit("--rebind-burst", limits.rebind_burst,
+        "Revoked leases that may be replaced at once; new tenant: 256", 1, 1 << 20);
+  limit("--uid", limits.uid, "User id that may act for the tenant; new tenant: any", 0,
+        ~std::uint32_t{0});
   add_request_id(admit, values);
   auto* remove = add_verb_of(tenants, "remove",
                              "Forget a tenant: later calls for it get UnknownTenant; refused while "
                              "it has live leases");
-  remove->add_option("tenant", values.tenant, "Name of the tenant")->required()->check(check_name);
+  add_name(remove, "tenant", values.tenant, "Name of the tenant")->required();
   remove->add_flag("--revoke", values.remove_revokes, "Revoke its live leases (policy_changed)");
   add_request_id(remove, values);
 }
@@ -144,9 +138,7 @@ void add_quarantine(CommandLine& line) {
 
 void add_lease_or_tenant(CLI::App* verb, OptionValues& values) {
   auto* lease = verb->add_option("lease", values.lease, "One lease, e.g. 17.4");
-  verb->add_option("--tenant", values.tenant, "All leases of this tenant")
-      ->excludes(lease)
-      ->check(check_name);
+  add_name(verb, "--tenant", values.tenant, "All leases of this tenant")->excludes(lease);
 }
 
 void add_revoke_and_drain(CommandLine& line) {
@@ -157,9 +149,7 @@ void add_revoke_and_drain(CommandLine& line) {
                                   "Weights: a tensor, or a layer such as blk.1; "
                                   "`brokerctl leases` lists the parts");
   part->excludes(revoke->get_option("lease"))->excludes(revoke->get_option("--tenant"));
-  revoke->add_option("--worker", values.worker, "With --part: on this worker only")
-      ->needs(part)
-      ->check(check_name);
+  add_name(revoke, "--worker", values.worker, "With --part: on this worker only")->needs(part);
   revoke->add_flag("--wait", values.wait, "Wait until fenced and print the four clocks");
   revoke->add_option("--timeout-ms", values.timeout_ms, "With --wait: longest time to wait")
       ->check(CLI::Range(1, 86'400'000))
@@ -169,13 +159,10 @@ void add_revoke_and_drain(CommandLine& line) {
   auto* drain =
       add_verb(line, "drain", "Accept no new requests or leases, finish the accepted ones");
   add_lease_or_tenant(drain, values);
-  drain
-      ->add_option("--worker", values.worker,
-                   "All leases of tenants on this worker; a new process of "
-                   "its name serves again")
+  add_name(drain, "--worker", values.worker,
+           "All leases of tenants on this worker; a new process of its name serves again")
       ->excludes(drain->get_option("lease"))
-      ->excludes(drain->get_option("--tenant"))
-      ->check(check_name);
+      ->excludes(drain->get_option("--tenant"));
   drain
       ->add_option("--grace-ms", values.grace_ms, "Time to finish; what still runs then is revoked")
       ->check(CLI::Range(0, 86'400'000))
@@ -192,8 +179,8 @@ void add_revoke_and_drain(CommandLine& line) {
   add_request_id(drain, values);
 
   auto* undrain = add_verb(line, "undrain", "Give a drained tenant or worker new leases again");
-  auto* tenant = undrain->add_option("--tenant", values.tenant, "The tenant")->check(check_name);
-  undrain->add_option("--worker", values.worker, "The worker")->excludes(tenant)->check(check_name);
+  auto* tenant = add_name(undrain, "--tenant", values.tenant, "The tenant");
+  add_name(undrain, "--worker", values.worker, "The worker")->excludes(tenant);
   add_request_id(undrain, values);
 }
 
@@ -309,22 +296,10 @@ Result<wire::TenantRemove> parse_remove(const OptionValues& values) {
   return remove;
 }
 
-/// Accepts "extent:5" and "region:3"; a bare number is an extent.
 Result<wire::QuarantineRelease> parse_quarantine_release(const OptionValues& values) {
-  const auto colon = values.memory.find(':');
-  const std::string kind = colon == std::string::npos ? "extent" : values.memory.substr(0, colon);
-  const std::string digits = values.memory.substr(colon == std::string::npos ? 0 : colon + 1);
-  std::uint64_t id = 0;
-  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), id);
-  const bool whole = read.ec == std::errc() && read.ptr == digits.data() + digits.size();
-  if (!whole || (kind != "extent" && kind != "region")) {
-    return fail(Errc::BadRequest,
-                fmt::format("'{}' is not a memory id; write extent:5 or region:3", values.memory));
-  }
   wire::QuarantineRelease release{.reason = values.reason};
+  TRY(name_memory(values.memory, release));
   release.request_id = TRY(request_id(values));
-  if (kind == "extent") release.extent = ExtentId{id};
-  if (kind == "region") release.region = RegionId{id};
   return wire::QuarantineRelease::from_json(release.to_json());  // checks the reason
 }
 

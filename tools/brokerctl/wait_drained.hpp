@@ -20,7 +20,7 @@ Result<std::vector<wire::LeaseView>> wait_until_drained(const std::vector<LeaseI
                                                         const Dependencies& dependencies);
 
 /// Errors: LeaseRevoked naming the first lease that was cut off: neither its requests nor its
-/// tenant ended it. StaleGeneration naming one of which that is not known.
+/// tenant ended it. StaleGeneration naming a lease whose end was not seen.
 Result<void> check_none_cut_off(std::span<const wire::LeaseView> leases);
 
 /// Reads whether the drained worker has no lease of a tenant. Errors: UnknownWorker (it is gone or

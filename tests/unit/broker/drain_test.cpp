@@ -183,7 +183,7 @@ TEST_CASE("drain: a worker that does not return after a broker restart is unknow
   CHECK(world.refusal(world.call(kOperator, drain_worker("w0"))) == Errc::UnknownWorker);
 }
 
-TEST_CASE("drain: an acquire on a worker that loads its model is told to retry") {
+TEST_CASE("drain: an acquire on a worker that loads its model may be retried") {
   ServingWorld world;
   world.call(kSecondWorker, wire::WorkerAttach{.worker = "w1"});
   CHECK(world.refusal(acquire_on(world, "w1")) == Errc::NoModelLoaded);
