@@ -5,9 +5,9 @@
 /// into UTF-8, so a character may span any number of tokens. Repetitions are rules that call
 /// themselves as the last symbol, which costs the matcher no stack.
 ///
-/// GrammarBuilder::finish guarantees: some text completes each rule, and a rule that calls itself
-/// without consuming a byte does so as the last symbol only. So a matcher terminates, and every
-/// accepted prefix can be completed.
+/// The builder guarantees: some text completes each rule that the root reaches, and a rule that
+/// calls itself without consuming a byte does so as the last symbol only. So a matcher terminates,
+/// and every accepted prefix can be completed.
 ///
 /// Lifetime: a value. Threads: immutable once built.
 #pragma once
@@ -38,7 +38,7 @@ struct GrammarSymbol {
   enum class Kind : std::uint8_t { End, Bytes, Rule };
   Kind kind = Kind::End;
   std::uint32_t index = 0;  ///< Into `byte_sets` or `rules`.
-  bool operator==(const GrammarSymbol&) const = default;
+  auto operator<=>(const GrammarSymbol&) const = default;
 };
 
 struct GrammarRule {

@@ -11,6 +11,9 @@ namespace leasehold {
 namespace {
 
 constexpr std::uint32_t kLastCodePoint = 0x10FFFF;
+/// A repetition up to this count is a chain of rules; a longer one has blocks.
+constexpr std::uint32_t kMaxChain = 1024;
+constexpr std::uint32_t kBlock = 256;
 
 /// Sorted and merged; no two ranges touch.
 void normalise(CharacterClass& characters) {
@@ -119,22 +122,47 @@ Symbols GrammarBuilder::repeat(const Symbols& what, Repetition times) {
   const bool many = min > 1 || (max && *max > 1);
   const Symbols one = many && what.size() > 1 ? as_rule({}, what) : what;
   Symbols symbols;
-  for (std::uint32_t i = 0; i < min && symbols.size() <= kMaxSymbols; ++i)
-    symbols.insert(symbols.end(), one.begin(), one.end());
-  too_large_ = too_large_ || symbols.size() > kMaxSymbols;
-  if (!max) {
-    const RuleId loop = declare({});
-    define(loop, {join(one, rule(loop)), {}});
-    return join(std::move(symbols), rule(loop));
+  std::uint32_t missing = min;
+  if (missing > kMaxChain) {
+    const Symbols block = as_rule({}, copies(one, kBlock));
+    for (; missing > kBlock; missing -= kBlock) symbols = join(std::move(symbols), block);
   }
-  // x{0,3} becomes (x (x (x)?)?)?, built from the inside.
-  Symbols optional;
-  for (std::uint32_t i = min; i < *max && !is_full(); ++i)
-    optional = rule(make({}, {join(one, optional), {}}));
-  return join(std::move(symbols), optional);
+  symbols = join(std::move(symbols), copies(one, missing));
+  too_large_ = too_large_ || symbols.size() > kMaxSymbols;
+  if (max) return join(std::move(symbols), at_most(one, *max - min));
+  const RuleId loop = declare({});
+  define(loop, {join(one, rule(loop)), {}});
+  return join(std::move(symbols), rule(loop));
 }
 
-Result<Grammar> GrammarBuilder::finish(RuleId root) {
+Symbols GrammarBuilder::copies(const Symbols& one, std::uint32_t n) const {
+  Symbols symbols;
+  for (std::uint32_t i = 0; i < n && symbols.size() <= kMaxSymbols; ++i)
+    symbols.insert(symbols.end(), one.begin(), one.end());
+  return symbols;
+}
+
+/// x{0,3} becomes (x (x (x)?)?)?, built from the inside and shared by all repetitions of x. A long
+/// one becomes blocks: x{0,n} = x{256} x{0,n-256} | x{0,255}, which a text follows with two parses.
+Symbols GrammarBuilder::at_most(const Symbols& one, std::uint32_t n) {
+  if (n == 0) return {};
+  std::vector<Symbols>& chain = chains_[one];
+  if (chain.empty()) chain.emplace_back();
+  const std::uint32_t n_blocks = n > kMaxChain ? (n - kMaxChain + kBlock - 1) / kBlock : 0;
+  const std::uint32_t n_chain = n - n_blocks * kBlock;
+  while (chain.size() <= std::max(n_chain, n_blocks > 0 ? kBlock - 1 : 0) && !is_full())
+    chain.push_back(rule(make({}, {join(one, chain.back()), {}})));
+  if (is_full()) return {};
+  Symbols all = chain[n_chain];
+  if (n_blocks == 0) return all;
+  const Symbols block = as_rule({}, copies(one, kBlock));
+  const Symbols less = chain[kBlock - 1];
+  for (std::uint32_t i = 0; i < n_blocks && !is_full(); ++i)
+    all = rule(make({}, {join(block, all), less}));
+  return all;
+}
+
+Result<Grammar> GrammarBuilder::take(RuleId root) {
   if (is_full()) {
     return fail(Errc::BadRequest,
                 fmt::format("the grammar has more than {} symbols after expanding repetitions "
@@ -145,8 +173,18 @@ Result<Grammar> GrammarBuilder::finish(RuleId root) {
     if (!defined_[rule])
       return fail(Errc::BadRequest, fmt::format("rule '{}' is not defined", rules_[rule].name));
   }
-  Grammar grammar{std::move(byte_sets_), std::move(symbols_), std::move(rules_), root};
+  return Grammar{std::move(byte_sets_), std::move(symbols_), std::move(rules_), root};
+}
+
+Result<Grammar> GrammarBuilder::finish(RuleId root) {
+  Grammar grammar = TRY(take(root));
   TRY(check_grammar(grammar));
+  return grammar;
+}
+
+Result<Grammar> GrammarBuilder::finish_reachable(RuleId root) {
+  Grammar grammar = TRY(take(root));
+  TRY(drop_unproductive(grammar));
   return grammar;
 }
 

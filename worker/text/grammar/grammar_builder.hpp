@@ -66,8 +66,14 @@ class GrammarBuilder {
   /// Errors: BadRequest for a rule that is declared but not defined, that no text can complete, or
   /// that is left recursive, with its name; and for a grammar that is too large.
   Result<Grammar> finish(RuleId root);
+  /// As finish, but drops alternatives that no text can complete. Fails for them only if none is
+  /// left at `root`.
+  Result<Grammar> finish_reachable(RuleId root);
 
  private:
+  Result<Grammar> take(RuleId root);
+  Symbols copies(const Symbols& one, std::uint32_t n) const;
+  Symbols at_most(const Symbols& one, std::uint32_t n);
   RuleId make(std::string name, std::vector<Symbols> alternatives);
   GrammarSymbol bytes(const ByteSet& set);
 
@@ -77,6 +83,7 @@ class GrammarBuilder {
   std::vector<ByteSet> byte_sets_;
   std::map<ByteSet, std::uint32_t> byte_set_index_;
   std::map<CharacterClass, Symbols> characters_;
+  std::map<Symbols, std::vector<Symbols>> chains_;  ///< [n]: at most n of the symbols.
   bool too_large_ = false;
 };
 

@@ -19,23 +19,41 @@ std::span<const GrammarSymbol> alternative_at(const Grammar& grammar, std::uint3
   return std::span(grammar.symbols).subspan(begin, end - begin);
 }
 
-/// The least set of rules with an alternative whose symbols all satisfy `holds` or are in the set;
-/// computed to a fixpoint.
+/// The least set of rules with an alternative whose symbols all satisfy `holds` or are in the set.
+/// Cost: linear in the grammar.
 Flags closure(const Grammar& grammar, const std::function<bool(const GrammarSymbol&)>& holds) {
-  Flags in(grammar.rules.size());
-  const auto symbol_is_in = [&](const GrammarSymbol& symbol) {
-    return symbol.kind == Kind::Rule ? in[symbol.index] : holds(symbol);
+  struct Open {
+    std::uint32_t rule;
+    std::size_t missing;  ///< Symbols that are rules outside the set.
   };
-  for (bool added = true; added;) {
-    added = false;
-    // Generated rules follow their parents, so the backward order needs fewer rounds.
-    for (std::size_t rule = grammar.rules.size(); rule-- > 0;) {
-      if (in[rule]) continue;
-      in[rule] = std::ranges::any_of(grammar.rules[rule].alternatives, [&](std::uint32_t begin) {
-        return std::ranges::all_of(alternative_at(grammar, begin), symbol_is_in);
-      });
-      added = added || in[rule];
+  Flags in(grammar.rules.size());
+  std::vector<Open> alternatives;
+  std::vector<std::vector<std::uint32_t>> uses(grammar.rules.size());  // of a rule, by alternatives
+  std::vector<std::uint32_t> todo;
+  const auto add = [&](std::uint32_t rule) {
+    if (!in[rule]) todo.push_back(rule);
+    in[rule] = true;
+  };
+  for (std::uint32_t rule = 0; rule < grammar.rules.size(); ++rule) {
+    for (const std::uint32_t begin : grammar.rules[rule].alternatives) {
+      const auto symbols = alternative_at(grammar, begin);
+      const auto fits = [&](const GrammarSymbol& s) { return s.kind == Kind::Rule || holds(s); };
+      if (!std::ranges::all_of(symbols, fits)) continue;
+      Open open{rule, 0};
+      for (const GrammarSymbol& symbol : symbols) {
+        if (symbol.kind != Kind::Rule) continue;
+        ++open.missing;
+        uses[symbol.index].push_back(static_cast<std::uint32_t>(alternatives.size()));
+      }
+      alternatives.push_back(open);
+      if (open.missing == 0) add(rule);
     }
+  }
+  while (!todo.empty()) {
+    const std::uint32_t rule = todo.back();
+    todo.pop_back();
+    for (const std::uint32_t user : uses[rule])
+      if (--alternatives[user].missing == 0) add(alternatives[user].rule);
   }
   return in;
 }
@@ -110,27 +128,51 @@ std::optional<std::uint32_t> find_left_recursion(const Grammar& grammar, const F
   return std::nullopt;
 }
 
+Flags productive_rules(const Grammar& grammar) {
+  return closure(grammar, [&](const GrammarSymbol& symbol) {
+    return !grammar.byte_sets[symbol.index].empty();
+  });
+}
+
+std::unexpected<Error> cannot_complete(const Grammar& grammar, std::uint32_t rule) {
+  return fail(Errc::BadRequest,
+              fmt::format("rule '{}' cannot be completed by any text; add an alternative that ends",
+                          named(grammar, rule)));
+}
+
+Result<void> check_left_recursion(const Grammar& grammar) {
+  const Flags nullable = closure(grammar, [](const GrammarSymbol&) { return false; });
+  const auto rule = find_left_recursion(grammar, nullable);
+  if (!rule) return {};
+  return fail(Errc::BadRequest,
+              fmt::format("rule '{}' is left recursive; begin its alternatives with another "
+                          "symbol, or use a repetition",
+                          named(grammar, *rule)));
+}
+
 }  // namespace
 
 Result<void> check_grammar(const Grammar& grammar) {
-  const Flags nullable = closure(grammar, [](const GrammarSymbol&) { return false; });
-  if (const auto rule = find_left_recursion(grammar, nullable)) {
-    return fail(Errc::BadRequest,
-                fmt::format("rule '{}' is left recursive; begin its alternatives with another "
-                            "symbol, or use a repetition",
-                            named(grammar, *rule)));
-  }
-  const Flags productive = closure(grammar, [&](const GrammarSymbol& symbol) {
-    return !grammar.byte_sets[symbol.index].empty();
-  });
+  TRY(check_left_recursion(grammar));
+  const Flags productive = productive_rules(grammar);
   const auto unproductive = std::ranges::find(productive, false) - productive.begin();
-  if (static_cast<std::size_t>(unproductive) < productive.size()) {
-    return fail(
-        Errc::BadRequest,
-        fmt::format("rule '{}' cannot be completed by any text; add an alternative that ends",
-                    named(grammar, static_cast<std::uint32_t>(unproductive))));
-  }
+  if (static_cast<std::size_t>(unproductive) < productive.size())
+    return cannot_complete(grammar, static_cast<std::uint32_t>(unproductive));
   return {};
+}
+
+Result<void> drop_unproductive(Grammar& grammar) {
+  const Flags productive = productive_rules(grammar);
+  if (!productive[grammar.root]) return cannot_complete(grammar, grammar.root);
+  for (GrammarRule& rule : grammar.rules) {
+    std::erase_if(rule.alternatives, [&](std::uint32_t begin) {
+      return std::ranges::any_of(alternative_at(grammar, begin), [&](const GrammarSymbol& symbol) {
+        return symbol.kind == Kind::Rule ? !productive[symbol.index]
+                                         : grammar.byte_sets[symbol.index].empty();
+      });
+    });
+  }
+  return check_left_recursion(grammar);
 }
 
 }  // namespace leasehold

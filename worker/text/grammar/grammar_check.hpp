@@ -11,4 +11,8 @@ namespace leasehold {
 /// allowed.
 Result<void> check_grammar(const Grammar& grammar);
 
+/// Removes the alternatives that no text can complete. Errors: BadRequest for a root that no text
+/// can complete, or a left-recursive rule.
+Result<void> drop_unproductive(Grammar& grammar);
+
 }  // namespace leasehold
