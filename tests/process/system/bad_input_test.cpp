@@ -155,8 +155,8 @@ TEST_CASE("bad input: the error names the sampling field that is invalid") {
       {"top_logprobs", 3},  // without logprobs
       {"response_format", {{"type", "xml"}}},
       {"response_format", {{"type", "json_schema"}}},
-      {"#/properties/age", schema({{"properties", {{"age", {{"multipleOf", 3}}}}}})},
-      {"multipleOf", schema({{"properties", {{"age", {{"multipleOf", 3}}}}}})},
+      {"#/properties/age", schema({{"properties", {{"age", {{"uniqueItems", true}}}}}})},
+      {"uniqueItems", schema({{"properties", {{"age", {{"uniqueItems", true}}}}}})},
       {"grammar", std::string(40'000, ' ') + R"(root ::= "x")"},
       {"root", "root ::= root"},
       {"line 2", "root ::= a\na ::= ("},

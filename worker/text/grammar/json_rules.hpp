@@ -1,6 +1,6 @@
-/// JSON as a grammar (RFC 8259), and the formats of JSON schema, for JSON mode and for schemas.
+/// JSON as a grammar (RFC 8259), for JSON mode and for schemas.
 ///
-/// Narrower than JSON: blanks are at most one space, or one newline and 32 blanks; numbers have at
+/// Narrower than JSON: at most 64 blanks in a row, and none around the whole text; numbers have at
 /// most 16 digits on each side of the point and an exponent below 100, so that every JSON
 /// parser can represent them; surrogates in \u escapes come in pairs.
 #pragma once
@@ -12,8 +12,7 @@
 
 namespace leasehold {
 
-/// Rules: value object array string character number integer boolean null ws; and date time
-/// date-time uuid, without quotes.
+/// Rules: value object array string character number integer boolean null ws.
 class JsonRules {
  public:
   explicit JsonRules(GrammarBuilder& builder);

@@ -1,33 +1,54 @@
-/// JSON schema (draft 2020-12, the part below) as a grammar of valid texts.
+/// JSON schema (draft 2020-12, and the spellings of older drafts) as a grammar of valid texts.
 ///
-///   type             one or a list; without it: the types of the other keywords, else any
-///   enum const       literally, as compact JSON; `type` selects among them
-///   object           properties required additionalProperties; members in the schema's order, then
-///                    others. additionalProperties defaults to false if `properties` is given.
-///   array            items prefixItems minItems maxItems
-///   string           minLength maxLength, or pattern (schema_pattern.hpp), or format: date time
-///                    date-time uuid
-///   integer          minimum maximum exclusiveMinimum exclusiveMaximum; within ±(2^53 - 1)
-///   number boolean null
-///   anyOf oneOf      one of them; oneOf does not check that only one fits
-///   allOf            one schema, or objects without combinators, merged
-///   $ref             into this document: "#", "#/$defs/…", any JSON pointer; may be recursive
-///   true {}          anything
+///   type             one or a list
+///   enum const       literally, in any layout; the keywords beside them select values
+///   object           properties required additionalProperties patternProperties propertyNames
+///                    minProperties maxProperties dependentRequired dependentSchemas dependencies.
+///                    Members in the schema's order, then others. additionalProperties defaults to
+///                    false if `properties` is given.
+///   array            items prefixItems additionalItems minItems maxItems
+///   string           minLength maxLength pattern (schema_pattern.hpp) format (schema_formats.hpp)
+///   integer number   minimum maximum exclusiveMinimum exclusiveMaximum; multipleOf whole numbers;
+///                    integers within ±(2^53 - 1); numbers with bounds have no exponent
+///   boolean null
+///   anyOf allOf      beside any other keyword
+///   oneOf            branches that exclude each other; see schema_exclusive.cpp
+///   $ref             into this document: "#", a JSON pointer, an $anchor or the $id of a part; may
+///                    be recursive
+///   true false
 ///
-/// Annotations (title, description, default, examples, …) are skipped. Every other keyword is
-/// refused with its name and path, so that every generated text is valid. JSON is laid out as in
-/// json_rules.hpp. Names of additional members have no escapes and differ from declared names.
+/// Refused by name, because no grammar can promise them: not, if, uniqueItems, contains,
+/// unevaluatedItems, unevaluatedProperties, multipleOf fractions, $dynamicRef. All other keywords
+/// are annotations, as the standard says. JSON is laid out as in json_rules.hpp. Characters of
+/// names, and of texts with a pattern, are escaped only if they must be.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/result.hpp"
 #include "worker/text/grammar/grammar.hpp"
 
 namespace leasehold {
 
-/// Errors: BadRequest naming the keyword and its path, for example "#/properties/age", or a rule
-/// that no finite text completes.
+enum class SchemaMode : std::uint8_t {
+  Strict,   ///< Refuse what cannot be promised.
+  Lenient,  ///< Ignore it, and read oneOf as anyOf where branches may overlap.
+};
+
+struct CompiledSchema {
+  Grammar grammar;
+  /// What the grammar does not check, with its path: "#/properties/mail: 'format' \"idn\"".
+  std::vector<std::string> unchecked;
+};
+
+/// Errors: BadRequest naming the keyword and its path, for example "#/properties/age": malformed,
+/// not promised, or the part at which the bound of work or size was reached; or a schema that no
+/// finite text satisfies. Work is bounded by counted steps (SchemaContext::kMaxWork).
+Result<CompiledSchema> compile_json_schema(std::string_view text, SchemaMode mode);
+
+/// Strict, without the list.
 Result<Grammar> parse_json_schema(std::string_view text);
 
 /// Any JSON object.

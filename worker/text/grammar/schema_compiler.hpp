@@ -1,78 +1,74 @@
-/// Compiles schemas to symbols, keyword by keyword; json_schema.hpp lists what is covered. Internal
-/// to worker/text/grammar, because it includes all of nlohmann/json.
+/// Compiles schemas to symbols; json_schema.hpp lists what is covered. Internal to
+/// worker/text/grammar.
+///
+/// Each set of schemas that holds for some value becomes one rule, compiled once and later, so a
+/// schema may refer to itself.
 #pragma once
 
 #include <deque>
-#include <initializer_list>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <set>
 
 #include "worker/text/grammar/json_rules.hpp"
+#include "worker/text/grammar/schema_analyzer.hpp"
 
 namespace leasehold {
 
-/// Members keep their order.
-using OrderedJson = nlohmann::ordered_json;
-
-/// Lifetime: document and builder outlive it. Threads: one.
+/// Lifetime: context and builder outlive it. Threads: one.
 class SchemaCompiler {
  public:
-  SchemaCompiler(const OrderedJson& document, GrammarBuilder& builder)
-      : document_(document), builder_(builder), json_(builder) {}
+  SchemaCompiler(SchemaContext& context, GrammarBuilder& builder)
+      : context_(context), builder_(builder), json_(builder), analyzer_(context) {}
 
   Result<RuleId> read();
 
  private:
-  /// A part of the document and its path: "#/properties/a".
-  struct SchemaNode {
-    const OrderedJson& schema;
-    std::string path;
-    SchemaNode at(const std::string& key) const;
-  };
   struct Member {
-    std::string name;
     Symbols text;
     bool required;
   };
+  /// The members of one object; see member_list.
+  struct MemberList {
+    std::vector<Member> declared;
+    std::optional<Symbols> extra;
+    CountRange count;
+    std::map<std::pair<std::size_t, std::uint64_t>, Symbols> known;
+  };
 
-  // schema_compiler.cpp: dispatch, references, combinators
-  RuleId rule_for(const std::string& pointer);
-  Result<Symbols> value(const SchemaNode& node);
-  Result<Symbols> reference(const SchemaNode& node);
-  Result<Symbols> alternatives(const SchemaNode& node, const char* keyword);
-  Result<Symbols> all_of(const SchemaNode& node);
-  Result<Symbols> typed(const SchemaNode& node);
-  /// `type` as a list. Without `type`, the types that the other keywords apply to. Empty: any type.
-  static Result<std::vector<std::string>> types_of(const SchemaNode& node);
-  /// Errors: BadRequest for the first keyword that is neither in the list nor an annotation.
-  static Result<void> check_keywords(const SchemaNode& node, const std::set<std::string>& known);
-  Result<Symbols> of_type(const SchemaNode& node, const std::string& type);
+  // schema_compiler.cpp
+  Symbols value(const Schemas& schemas);
+  Result<Symbols> compile(const Schemas& schemas);
+  Result<Symbols> compile_case(const SchemaCase& one);
+  Result<Symbols> of_types(const SchemaCase& one);
+  Symbols literal(const OrderedJson& value);
+  const OrderedJson& place(const SchemaCase& one) const;
 
-  // schema_containers.cpp
-  Result<Symbols> object(const SchemaNode& node);
-  Result<std::vector<Member>> members(const SchemaNode& node);
-  Result<std::optional<Symbols>> extra_member(const SchemaNode& node);
-  Symbols key_other_than(const std::vector<std::u32string>& names);
-  Symbols member_list(const std::vector<Member>& members, const std::optional<Symbols>& extra);
-  Result<Symbols> array(const SchemaNode& node);
-  Result<Symbols> element_list(const SchemaNode& node, const Repetition& count);
+  // schema_objects.cpp
+  Result<Symbols> object(const SchemaCase& one);
+  Result<std::vector<Member>> members(const SchemaCase& one, const ObjectFacts& facts);
+  Result<std::optional<Symbols>> extra_members(const SchemaCase& one, const ObjectFacts& facts);
+  Result<void> add_extra(const SchemaCase& one, const TextAutomaton& names, const Schemas& schemas,
+                         std::vector<Symbols>& all);
+  Symbols after_members(MemberList& list, std::size_t next, std::uint64_t n);
+  Symbols extra_list(const MemberList& list, std::uint64_t n);
+
+  // schema_arrays.cpp
+  Result<Symbols> array(const SchemaCase& one);
+  Result<Symbols> element_list(const SchemaCase& one, const Repetition& count);
   Symbols with_leading_comma(const Symbols& what);
+  Result<Repetition> repetition(const SchemaCase& one, const char* min, const char* max);
 
   // schema_scalars.cpp
-  Result<Symbols> literals(const SchemaNode& node);
-  Result<Symbols> string(const SchemaNode& node);
-  Result<Symbols> integer(const SchemaNode& node);
-  Result<Repetition> bounds(const SchemaNode& node, const char* min, const char* max);
-
+  Result<Symbols> string(const SchemaCase& one);
+  Result<Symbols> integer(const SchemaCase& one);
+  Result<Symbols> number(const SchemaCase& one);
   Symbols quoted(const Symbols& inside);
-  static std::unexpected<Error> schema_error(const SchemaNode& node, const std::string& what);
 
-  const OrderedJson& document_;
+  SchemaContext& context_;
   GrammarBuilder& builder_;
   JsonRules json_;
-  std::map<std::string, RuleId> by_pointer_;
-  std::deque<std::string> pending_;  ///< References whose rule is not yet compiled.
+  SchemaAnalyzer analyzer_;
+  std::map<Schemas, RuleId> rules_;
+  std::deque<Schemas> pending_;  ///< Sets whose rule is not yet compiled.
+  std::map<SchemaCase, Symbols> by_case_;
 };
 
 }  // namespace leasehold

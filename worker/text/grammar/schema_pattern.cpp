@@ -29,25 +29,25 @@ CharacterClass class_of_letter(char letter) {
   return {};
 }
 
+using Kind = Pattern::Kind;
+
+constexpr std::size_t kMaxPatternNodes = 1 << 14;
+
+Pattern characters(CharacterClass which) {
+  return {.kind = Kind::Character, .characters = std::move(which), .parts = {}, .times = {}};
+}
+Pattern compound(Kind kind, std::vector<Pattern> parts) {
+  return {.kind = kind, .characters = {}, .parts = std::move(parts), .times = {}};
+}
+
 class PatternParser {
  public:
-  PatternParser(std::string_view pattern, GrammarBuilder& builder)
-      : all_(pattern), rest_(pattern), builder_(builder) {}
+  explicit PatternParser(std::string_view pattern) : all_(pattern), rest_(pattern) {}
 
-  Result<Symbols> read() {
-    const bool from_front = take('^');
-    const bool to_end = rest_.ends_with('$') && !rest_.ends_with("\\$");
-    if (to_end) rest_.remove_suffix(1);
-    std::vector<Symbols> alternatives = TRY(parse_alternatives(0));
+  Result<Pattern> read() {
+    Pattern pattern = TRY(parse_alternatives(0));
     if (!rest_.empty()) return error("')' without '('");
-    // In ^a|b$ each anchor belongs to one alternative.
-    if (alternatives.size() > 1 && (from_front || to_end))
-      return error("put alternatives next to '^' or '$' into a group");
-    Symbols inside = builder_.choice(std::move(alternatives));
-    const Symbols anything = builder_.repeat(json_character(builder_, complement_of({})), {});
-    if (!from_front) inside = GrammarBuilder::join(anything, inside);
-    if (!to_end) inside = GrammarBuilder::join(std::move(inside), anything);
-    return inside;
+    return pattern;
   }
 
  private:
@@ -62,61 +62,76 @@ class PatternParser {
                 fmt::format("{}, at byte {} of the pattern", what, all_.size() - rest_.size()));
   }
 
-  Result<std::vector<Symbols>> parse_alternatives(int nesting) {
+  Result<Pattern> parse_alternatives(int nesting) {
     if (nesting > kMaxGrammarNesting) return error("groups are nested too deeply");
-    std::vector<Symbols> alternatives;
+    std::vector<Pattern> alternatives;
     do {
       alternatives.push_back(TRY(parse_sequence(nesting)));
     } while (take('|'));
-    return alternatives;
+    if (alternatives.size() == 1) return std::move(alternatives.front());
+    return compound(Kind::Choice, std::move(alternatives));
   }
 
-  Result<Symbols> parse_sequence(int nesting) {
-    Symbols sequence;
+  Result<Pattern> parse_sequence(int nesting) {
+    std::vector<Pattern> parts;
     while (!rest_.empty() && !starts_with('|') && !starts_with(')')) {
-      Symbols atom = TRY(parse_atom(nesting));
-      atom = TRY(parse_quantifier(std::move(atom)));
-      sequence = GrammarBuilder::join(std::move(sequence), atom);
-      if (builder_.is_full() || sequence.size() > GrammarBuilder::kMaxSymbols)
+      if (++n_nodes_ > kMaxPatternNodes)
         return error("the pattern is too large up to here; make it smaller");
+      Pattern atom = TRY(parse_atom(nesting));
+      const bool is_anchor = atom.kind == Kind::Front || atom.kind == Kind::Back;
+      parts.push_back(is_anchor ? std::move(atom) : TRY(parse_quantifier(std::move(atom))));
     }
-    return sequence;
+    return compound(Kind::Sequence, std::move(parts));
   }
 
-  Result<Symbols> parse_atom(int nesting) {
+  Result<Pattern> parse_atom(int nesting) {
+    if (take('^')) return compound(Kind::Front, {});
+    if (take('$')) return compound(Kind::Back, {});
     if (take('(')) return parse_group(nesting);
     if (take('[')) return parse_class();
-    if (take('.')) return json_character(builder_, complement_of(kLineEnds));
-    if (std::string_view("*+?{}]^$").contains(rest_.front()))
+    if (take('.')) return characters(complement_of(kLineEnds));
+    if (std::string_view("*+?").contains(rest_.front()))
       return error(fmt::format("'{}' is not supported here", rest_.front()));
-    return json_character(builder_, TRY(parse_member()));
+    return characters(TRY(parse_member()));
   }
 
-  Result<Symbols> parse_group(int nesting) {
-    if (take('?') && !take(':'))
-      return error("of groups that begin with '(?' only '(?:' is supported");
-    std::vector<Symbols> alternatives = TRY(parse_alternatives(nesting + 1));
+  Result<Pattern> parse_group(int nesting) {
+    if (take('?') && !take(':')) {
+      const bool is_named = rest_.starts_with("<") && !rest_.starts_with("<=") &&
+                            !rest_.starts_with("<!") && rest_.contains('>');
+      if (!is_named) return error("of groups that begin with '(?' only '(?:' is supported");
+      rest_.remove_prefix(rest_.find('>') + 1);
+    }
+    Pattern inside = TRY(parse_alternatives(nesting + 1));
     if (!take(')')) return error("a '(' is not closed");
-    return builder_.choice(std::move(alternatives));
+    return inside;
   }
 
-  Result<Symbols> parse_class() {
+  Result<Pattern> parse_class() {
     const bool inverted = take('^');
-    CharacterClass characters;
+    CharacterClass all;
     while (!take(']')) {
       if (rest_.empty()) return error("a '[' is not closed");
-      const CharacterClass low = TRY(parse_member());
-      characters.insert(characters.end(), low.begin(), low.end());
-      if (!starts_with('-') || rest_.starts_with("-]")) continue;
+      const CharacterClass low = TRY(parse_class_member());
+      all.insert(all.end(), low.begin(), low.end());
+      const bool low_is_one = low.size() == 1 && low[0].low == low[0].high;
+      if (!low_is_one || !starts_with('-') || rest_.starts_with("-]")) continue;
       (void)take('-');
       if (rest_.empty()) return error("a '[' is not closed");
-      const CharacterClass high = TRY(parse_member());
-      const bool is_range = low.size() == 1 && low[0].low == low[0].high && high.size() == 1 &&
-                            high[0].low == high[0].high && low[0].low <= high[0].low;
+      const CharacterClass high = TRY(parse_class_member());
+      const bool is_range =
+          high.size() == 1 && high[0].low == high[0].high && low[0].low <= high[0].low;
       if (!is_range) return error("expected a range of characters");
-      characters.push_back({low[0].low, high[0].low});
+      all.push_back({low[0].low, high[0].low});
     }
-    return json_character(builder_, inverted ? complement_of(characters) : characters);
+    return characters(inverted ? complement_of(all) : all);
+  }
+
+  /// In a class \b is a backspace.
+  Result<CharacterClass> parse_class_member() {
+    if (!rest_.starts_with("\\b")) return parse_member();
+    rest_.remove_prefix(2);
+    return CharacterClass{{'\b', '\b'}};
   }
 
   /// A character, or an escape of a character or a class.
@@ -141,6 +156,10 @@ class PatternParser {
       (void)take(letter);
       return static_cast<std::uint32_t>(kControlCharacters[at]);
     }
+    if (rest_.starts_with("0") && !(rest_.size() > 1 && rest_[1] >= '0' && rest_[1] <= '9')) {
+      (void)take('0');
+      return 0u;
+    }
     const bool is_word = letter == '_' || (letter >= '0' && letter <= '9') ||
                          (letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z');
     if (is_word) return error(fmt::format("'\\{}' is not supported", letter));
@@ -158,13 +177,14 @@ class PatternParser {
     return value;
   }
 
-  Result<Symbols> parse_quantifier(Symbols atom) {
+  Result<Pattern> parse_quantifier(Pattern atom) {
     Repetition times;
     if (take('?')) {
       times.max = 1;
     } else if (take('+')) {
       times.min = 1;
-    } else if (take('{')) {
+    } else if (is_repetition()) {
+      (void)take('{');
       times.min = TRY(parse_number());
       if (!take(',')) {
         times.max = times.min;
@@ -177,7 +197,15 @@ class PatternParser {
       return atom;
     }
     (void)take('?');  // lazy: matches the same texts
-    return builder_.repeat(atom, times);
+    Pattern repeated = compound(Kind::Repeat, {});
+    repeated.parts.push_back(std::move(atom));
+    repeated.times = times;
+    return repeated;
+  }
+
+  /// A brace without a number after it is a character.
+  bool is_repetition() const {
+    return rest_.size() > 1 && rest_[0] == '{' && rest_[1] >= '0' && rest_[1] <= '9';
   }
 
   Result<std::uint32_t> parse_number() {
@@ -191,8 +219,42 @@ class PatternParser {
 
   std::string_view all_;
   std::string_view rest_;
-  GrammarBuilder& builder_;
+  std::size_t n_nodes_ = 0;
 };
+
+bool has_anchor(const Pattern& pattern) {
+  return pattern.kind == Kind::Front || pattern.kind == Kind::Back ||
+         std::ranges::any_of(pattern.parts, has_anchor);
+}
+
+/// Replaces anchors at the ends, and adds any text at the ends that are open and have none. Returns
+/// false for an anchor elsewhere.
+bool close_ends(Pattern& pattern, bool open_front, bool open_back) {
+  if (pattern.kind == Kind::Choice)
+    return std::ranges::all_of(
+        pattern.parts, [&](Pattern& part) { return close_ends(part, open_front, open_back); });
+  if (pattern.kind != Kind::Sequence) pattern = compound(Kind::Sequence, {std::move(pattern)});
+  std::vector<Pattern>& parts = pattern.parts;
+  if (parts.size() == 1 && parts[0].kind == Kind::Choice && has_anchor(parts[0]))
+    return close_ends(parts[0], open_front, open_back);
+  if (open_front && !parts.empty() && parts.front().kind == Kind::Front) {
+    parts.erase(parts.begin());
+    return close_ends(pattern, false, open_back);
+  }
+  if (open_back && !parts.empty() && parts.back().kind == Kind::Back) {
+    parts.pop_back();
+    return close_ends(pattern, open_front, false);
+  }
+  const bool group_front = open_front && parts.size() > 1 && has_anchor(parts.front());
+  const bool group_back = open_back && parts.size() > 1 && has_anchor(parts.back());
+  if (group_front && !close_ends(parts.front(), true, false)) return false;
+  if (group_back && !close_ends(parts.back(), false, true)) return false;
+  if (has_anchor(pattern)) return false;
+  Pattern anything = compound(Kind::Repeat, {characters(complement_of({}))});
+  if (open_front && !group_front) parts.insert(parts.begin(), anything);
+  if (open_back && !group_back) parts.push_back(std::move(anything));
+  return true;
+}
 
 /// The JSON escape of a character that needs one.
 std::string json_escape(std::uint32_t c) {
@@ -222,8 +284,39 @@ Symbols json_character(GrammarBuilder& builder, const CharacterClass& characters
   return builder.choice(std::move(alternatives));
 }
 
-Result<Symbols> parse_pattern(std::string_view pattern, GrammarBuilder& builder) {
-  return PatternParser(pattern, builder).read();
+Symbols json_text(const Pattern& pattern, GrammarBuilder& builder) {
+  switch (pattern.kind) {
+    case Kind::Character:
+      return json_character(builder, pattern.characters);
+    case Kind::Repeat:
+      return builder.repeat(json_text(pattern.parts[0], builder), pattern.times);
+    case Kind::Choice: {
+      std::vector<Symbols> alternatives;
+      for (const Pattern& part : pattern.parts) alternatives.push_back(json_text(part, builder));
+      return builder.choice(std::move(alternatives));
+    }
+    case Kind::Sequence: {
+      Symbols sequence;
+      for (const Pattern& part : pattern.parts) {
+        if (builder.is_full() || sequence.size() > GrammarBuilder::kMaxSymbols) break;
+        sequence = GrammarBuilder::join(std::move(sequence), json_text(part, builder));
+      }
+      return sequence.size() > GrammarBuilder::kMaxSymbols ? builder.as_rule({}, sequence)
+                                                           : sequence;
+    }
+    case Kind::Front:
+    case Kind::Back:
+      break;
+  }
+  return {};  // parse_pattern leaves no anchors
+}
+
+Result<Pattern> parse_pattern(std::string_view pattern) {
+  Pattern parsed = TRY(PatternParser(pattern).read());
+  if (!close_ends(parsed, true, true))
+    return fail(Errc::BadRequest,
+                "'^' is supported at the front and '$' at the end of alternatives only");
+  return parsed;
 }
 
 }  // namespace leasehold

@@ -1,22 +1,39 @@
-/// Compiles JSON schema's `pattern` to symbols for the content of a JSON string.
+/// JSON schema's `pattern`: parsed, then compiled to symbols or to an automaton.
 ///
-/// The subset: characters, `.`, classes `[a-z]` `[^…]`, groups `(…)` `(?:…)`, alternatives `|`,
-/// `* + ? {m} {m,} {m,n}` (also lazy), the escapes \d \D \w \W \s \S
-/// \t \n \r \f \v \xHH \uHHHH and of punctuation, `^` at the very front and `$` at the very end.
-/// Without an anchor, any text may come before or after, as JSON schema defines. Refused by name:
-/// lookaround, backreferences, \b, \p{…}, anchors elsewhere.
+/// The subset: characters, `.`, classes `[a-z]` `[^…]`, groups `(…)` `(?:…)` `(?<name>…)`,
+/// alternatives `|`, `* + ? {m} {m,} {m,n}` (also lazy), the escapes \d \D \w \W \s \S
+/// \t \n \r \f \v \0 \xHH \uHHHH and of punctuation. `^` may be at the front and `$` at the end of
+/// the pattern, of its alternatives, and of groups at that end. Without an anchor, any text may
+/// come before or after, as JSON schema defines. Refused by name: lookaround, backreferences, \b,
+/// \p{…}, anchors elsewhere.
 #pragma once
 
 #include <string_view>
 
 #include "worker/text/grammar/grammar_builder.hpp"
+#include "worker/text/grammar/text_automaton.hpp"
 
 namespace leasehold {
+
+struct Pattern {
+  enum class Kind : std::uint8_t { Character, Sequence, Choice, Repeat, Front, Back };
+  Kind kind = Kind::Sequence;
+  CharacterClass characters;   ///< Of Character.
+  std::vector<Pattern> parts;  ///< One of Repeat; any number of Sequence and Choice.
+  Repetition times;            ///< Of Repeat.
+};
+
+/// The whole texts that the pattern matches somewhere: has no Front and no Back. Errors: BadRequest
+/// with the position in the pattern.
+Result<Pattern> parse_pattern(std::string_view pattern);
 
 /// One character of the class in a JSON string: the character, or its escape if it needs one.
 Symbols json_character(GrammarBuilder& builder, const CharacterClass& characters);
 
-/// Errors: BadRequest with the position in the pattern.
-Result<Symbols> parse_pattern(std::string_view pattern, GrammarBuilder& builder);
+/// The content of a JSON string.
+Symbols json_text(const Pattern& pattern, GrammarBuilder& builder);
+
+/// Nothing when the budget is used up.
+std::optional<TextAutomaton> automaton_of(const Pattern& pattern, WorkBudget& work);
 
 }  // namespace leasehold

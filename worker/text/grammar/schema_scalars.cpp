@@ -2,31 +2,44 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "worker/text/grammar/integer_range.hpp"
+#include "worker/text/grammar/number_range.hpp"
 #include "worker/text/grammar/schema_compiler.hpp"
+#include "worker/text/grammar/schema_formats.hpp"
 #include "worker/text/grammar/schema_pattern.hpp"
 
 namespace leasehold {
 namespace {
 
-bool is_of_type(const OrderedJson& value, const std::string& type) {
-  if (type == "object") return value.is_object();
-  if (type == "array") return value.is_array();
-  if (type == "string") return value.is_string();
-  if (type == "boolean") return value.is_boolean();
-  if (type == "null") return value.is_null();
-  if (type == "number") return value.is_number();
-  // In JSON schema, 1.0 is an integer.
-  return value.is_number() && value.get<double>() == std::floor(value.get<double>());
-}
+/// The bound of integers where each remainder needs rules of its own.
+constexpr std::int64_t kMaxUnboundedMultiple = 999'999'999;
 
 /// The integer nearest to the bound on the allowed side.
-std::int64_t nearest_integer(const OrderedJson& bound, bool upper) {
-  const double exact = bound.get<double>();
+std::int64_t nearest_integer(const NumericBound& bound, bool upper) {
+  const double exact = bound.value->get<double>();
   const auto max = static_cast<double>(kMaxSafeInteger);
-  const double whole = upper ? std::floor(exact) : std::ceil(exact);
-  return static_cast<std::int64_t>(std::clamp(whole, -max, max));
+  const double whole = std::clamp(upper ? std::floor(exact) : std::ceil(exact), -max, max);
+  const auto nearest = static_cast<std::int64_t>(whole);
+  const bool is_hit = whole == exact && bound.exclusive;
+  return is_hit ? nearest + (upper ? -1 : 1) : nearest;
+}
+
+/// The patterns, and the formats that have one.
+std::vector<std::pair<const OrderedJson*, std::string>> patterns_of(const SchemaCase& one) {
+  std::vector<std::pair<const OrderedJson*, std::string>> all;
+  for (const OrderedJson* part : one.parts) {
+    for (const char* keyword : {"pattern", "format"}) {
+      const auto found = part->find(keyword);
+      if (found == part->end() || !found->is_string()) continue;
+      auto text = found->get<std::string>();
+      if (keyword == std::string_view("format")) text = pattern_of_format(text);
+      const bool is_format = keyword == std::string_view("format");
+      if (!is_format || !text.empty()) all.emplace_back(&*found, std::move(text));
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -36,94 +49,79 @@ Symbols SchemaCompiler::quoted(const Symbols& inside) {
   return GrammarBuilder::join(quote, inside, quote);
 }
 
-Result<Symbols> SchemaCompiler::literals(const SchemaNode& node) {
-  const bool is_const = node.schema.contains("const");
-  const char* keyword = is_const ? "const" : "enum";
-  TRY(check_keywords(node, {"type", keyword}));
-  const SchemaNode list = node.at(keyword);
-  const bool is_list = list.schema.is_array() && !list.schema.empty();
-  if (!is_const && !is_list) return schema_error(list, "expected a list of values");
-  const std::vector<std::string> types = TRY(types_of(node));
-  std::vector<Symbols> all;
-  for (const OrderedJson& value : is_const ? OrderedJson::array({list.schema}) : list.schema) {
-    const auto fits = [&](const std::string& type) { return is_of_type(value, type); };
-    if (types.empty() || std::ranges::any_of(types, fits))
-      all.push_back(builder_.text(value.dump()));
+/// One pattern keeps its structure, which is smaller than an automaton. So does a length.
+Result<Symbols> SchemaCompiler::string(const SchemaCase& one) {
+  const CountRange length = TRY(analyzer_.counts(one, "minLength", "maxLength"));
+  const auto patterns = patterns_of(one);
+  const bool has_length = length.min > 0 || length.max;
+  if (patterns.size() == 1 && !has_length) {
+    const auto pattern = parse_pattern(patterns[0].second);
+    if (!pattern) return context_.error(*patterns[0].first, pattern.error().detail);
+    TRY(context_.spend(*patterns[0].first, patterns[0].second.size()));
+    return quoted(json_text(*pattern, builder_));
   }
-  if (all.empty()) return schema_error(list, "no value has the type");
-  return builder_.choice(std::move(all));
+  if (!patterns.empty()) {
+    const auto set = TRY(analyzer_.texts(one));
+    TRY(context_.spend(place(one), set->states().size()));
+    return quoted(json_text(*set, builder_));
+  }
+  for (const OrderedJson* part : one.parts) {
+    const auto format = part->find("format");
+    if (format == part->end()) continue;
+    if (!format->is_string()) return context_.error(*format, "expected text");
+    context_.add_unchecked(*part, fmt::format("'format' {}", format->dump()));
+  }
+  if (!has_length) return json_["string"];
+  const Repetition times = TRY(repetition(one, "minLength", "maxLength"));
+  return quoted(builder_.repeat(json_["character"], times));
 }
 
-Result<Repetition> SchemaCompiler::bounds(const SchemaNode& node, const char* min,
-                                          const char* max) {
-  Repetition result;
-  for (const char* keyword : {min, max}) {
-    const auto found = node.schema.find(keyword);
-    if (found == node.schema.end()) continue;
-    if (!found->is_number_unsigned() || found->get<std::uint64_t>() > kMaxRepetitions)
-      return schema_error(node.at(keyword),
-                          fmt::format("expected a number from 0 to {}", kMaxRepetitions));
-    const auto count = found->get<std::uint32_t>();
-    if (keyword == min) {
-      result.min = count;
-    } else {
-      result.max = count;
-    }
-  }
-  if (!result.max || *result.max >= result.min) return result;
-  return schema_error(node, fmt::format("{} is above {}", min, max));
-}
-
-Result<Symbols> SchemaCompiler::string(const SchemaNode& node) {
-  const OrderedJson& schema = node.schema;
-  const bool has_length = schema.contains("minLength") || schema.contains("maxLength");
-  if (static_cast<int>(has_length) + static_cast<int>(schema.contains("pattern")) +
-          static_cast<int>(schema.contains("format")) >
-      1)
-    return schema_error(node, "use only one of minLength/maxLength, 'pattern' and 'format'");
-  if (has_length) {
-    const Repetition length = TRY(bounds(node, "minLength", "maxLength"));
-    return quoted(builder_.repeat(json_["character"], length));
-  }
-  for (const char* keyword : {"pattern", "format"}) {
-    if (!schema.contains(keyword)) continue;
-    const SchemaNode child = node.at(keyword);
-    if (!child.schema.is_string()) return schema_error(child, "expected text");
-    const auto text = child.schema.get<std::string>();
-    if (keyword == std::string_view("pattern")) {
-      const Result<Symbols> pattern = parse_pattern(text, builder_);
-      if (!pattern) return schema_error(child, pattern.error().detail);
-      return quoted(*pattern);
-    }
-    static const std::set<std::string> kFormats{"date", "time", "date-time", "uuid"};
-    if (!kFormats.contains(text))
-      return schema_error(
-          child, fmt::format("'{}' is not supported; date, time, date-time and uuid are", text));
-    return quoted(json_[text]);
-  }
-  return json_["string"];
-}
-
-Result<Symbols> SchemaCompiler::integer(const SchemaNode& node) {
+Result<Symbols> SchemaCompiler::integer(const SchemaCase& one) {
+  const NumberFacts facts = TRY(analyzer_.numbers(one));
   std::int64_t low = -kMaxSafeInteger;
   std::int64_t high = kMaxSafeInteger;
-  for (const char* keyword : {"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"}) {
-    const auto found = node.schema.find(keyword);
-    if (found == node.schema.end()) continue;
-    if (!found->is_number()) return schema_error(node.at(keyword), "expected a number");
-    const bool upper = std::string_view(keyword).ends_with("aximum");
-    const bool exclusive = std::string_view(keyword).starts_with("exclusive");
-    std::int64_t bound = nearest_integer(*found, upper);
-    const bool is_hit = static_cast<double>(bound) == found->get<double>();
-    if (exclusive && is_hit) bound += upper ? -1 : 1;
-    if (upper) {
-      high = std::min(high, bound);
-    } else {
-      low = std::max(low, bound);
-    }
+  for (const NumericBound& bound : facts.low) low = std::max(low, nearest_integer(bound, false));
+  for (const NumericBound& bound : facts.high) high = std::min(high, nearest_integer(bound, true));
+  std::uint64_t step = 1;
+  for (const std::uint64_t other : facts.multiples_of) {
+    step = std::lcm(step, other);
+    if (step > static_cast<std::uint64_t>(kMaxSafeInteger))
+      return context_.error(place(one), "multipleOf is too large");
   }
-  if (low > high) return schema_error(node, "no integer is within the bounds");
-  return integer_range(builder_, low, high);
+  if (low > high) return context_.error(place(one), "no integer is within the bounds");
+  if (step == 1) return integer_range(builder_, low, high);
+  if (low < -kMaxUnboundedMultiple && -kMaxUnboundedMultiple < high) low = -kMaxUnboundedMultiple;
+  if (high > kMaxUnboundedMultiple && kMaxUnboundedMultiple > low) high = kMaxUnboundedMultiple;
+  TRY(context_.spend(place(one), 1000));
+  const auto all = multiples(builder_, step, low, high);
+  if (all) return *all;
+  return context_.error(place(one), fmt::format("'multipleOf' {} has too many multiples within the "
+                                                "bounds; set minimum and maximum",
+                                                step));
+}
+
+Result<Symbols> SchemaCompiler::number(const SchemaCase& one) {
+  const NumberFacts facts = TRY(analyzer_.numbers(one));
+  if (!facts.multiples_of.empty()) return integer(one);
+  if (facts.low.empty() && facts.high.empty()) return json_["number"];
+  std::optional<DecimalBound> low;
+  std::optional<DecimalBound> high;
+  for (const NumericBound& bound : facts.low) {
+    const DecimalBound next{Decimal::parse(bound.value->dump()), bound.exclusive};
+    const bool is_tighter =
+        !low || next.value > low->value || (next.value == low->value && next.exclusive);
+    if (is_tighter) low = next;
+  }
+  for (const NumericBound& bound : facts.high) {
+    const DecimalBound next{Decimal::parse(bound.value->dump()), bound.exclusive};
+    const bool is_tighter =
+        !high || next.value < high->value || (next.value == high->value && next.exclusive);
+    if (is_tighter) high = next;
+  }
+  if (low && high && low->value > high->value)
+    return context_.error(place(one), "no number is within the bounds");
+  TRY(context_.spend(place(one), 100));
+  return number_range(builder_, low, high);
 }
 
 }  // namespace leasehold

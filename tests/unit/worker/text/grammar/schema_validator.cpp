@@ -101,7 +101,7 @@ std::string check_combinators(const Schema& document, const Schema& schema, cons
     });
   };
   if (schema.contains("anyOf") && count_valid("anyOf") == 0) return "anyOf";
-  if (schema.contains("oneOf") && count_valid("oneOf") == 0) return "oneOf";
+  if (schema.contains("oneOf") && count_valid("oneOf") != 1) return "oneOf";
   if (schema.contains("allOf") &&
       count_valid("allOf") != static_cast<std::ptrdiff_t>(schema["allOf"].size()))
     return "allOf";

@@ -1,0 +1,123 @@
+/// What schemas mean: which schemas hold together for a value, and what they say about it. Internal
+/// to worker/text/grammar.
+///
+/// anyOf, oneOf, dependencies and references turn a set of schemas into *cases*: alternatives that
+/// are schemas without combinators. A case is read as facts per type of value.
+#pragma once
+
+#include "worker/text/grammar/schema_context.hpp"
+#include "worker/text/grammar/text_automaton.hpp"
+
+namespace leasehold {
+
+using Schemas = std::vector<const OrderedJson*>;
+
+/// Schemas that hold together, and what their combinators add.
+struct SchemaCase {
+  Schemas parts;  ///< Objects with keywords about the value itself; each once.
+  std::set<std::string> required;
+  std::set<std::string> forbidden;
+  std::optional<std::set<std::string>> only;  ///< No other members.
+  bool operator==(const SchemaCase&) const = default;
+  auto operator<=>(const SchemaCase&) const = default;
+};
+using Cases = std::vector<SchemaCase>;
+
+enum SchemaType : unsigned {
+  kNullType = 1,
+  kBooleanType = 2,
+  kObjectType = 4,
+  kArrayType = 8,
+  kStringType = 16,
+  kIntegerType = 32,
+  kFractionType = 64,  ///< Numbers that are not integers.
+  kAnyType = 127
+};
+
+struct CountRange {
+  std::uint64_t min = 0;
+  std::optional<std::uint64_t> max;
+  bool is_empty() const { return max && *max < min; }
+};
+
+struct NumericBound {
+  const OrderedJson* value;  ///< A number.
+  bool exclusive;
+};
+
+struct NumberFacts {
+  std::vector<NumericBound> low;  ///< All hold.
+  std::vector<NumericBound> high;
+  std::vector<std::uint64_t> multiples_of;
+};
+
+struct ObjectFacts {
+  std::vector<std::string>
+      names;  ///< Declared: of `properties` in their order, then of `required`.
+  std::set<std::string> required;
+  Schemas property_names;
+  bool is_closed = false;  ///< Only declared names, and names that match a pattern.
+};
+
+/// Lifetime: the context outlives it. Threads: one. Errors of all functions: BadRequest naming a
+/// keyword that is malformed or cannot be promised and its path, or the part that took too much
+/// work.
+class SchemaAnalyzer {
+ public:
+  explicit SchemaAnalyzer(SchemaContext& context) : context_(context) {}
+
+  /// A value satisfies all of `schemas` if it satisfies one of the cases; with oneOf some such
+  /// values may be left out, never added.
+  Result<Cases> cases(const Schemas& schemas);
+
+  Result<unsigned> types(const SchemaCase& one);
+  /// The values of `enum` and `const` that satisfy the case; nothing without these keywords.
+  Result<std::optional<Schemas>> literals(const SchemaCase& one);
+  Result<NumberFacts> numbers(const SchemaCase& one);
+  Result<CountRange> counts(const SchemaCase& one, const char* min, const char* max);
+  /// Nothing: any text. Format names that are not regular are added to `unchecked`.
+  Result<std::optional<TextAutomaton>> texts(const SchemaCase& one);
+  Result<std::optional<TextAutomaton>> texts(const Schemas& schemas);
+  Result<ObjectFacts> object(const SchemaCase& one);
+  /// The schemas of a member; of an additional one without `name`.
+  Result<Schemas> member(const SchemaCase& one, const std::string& name);
+  Result<std::size_t> tuple_size(const SchemaCase& one);
+  Result<Schemas> element(const SchemaCase& one, std::size_t index);
+  /// The automaton of a pattern at its place in the document.
+  Result<const TextAutomaton*> pattern(const OrderedJson& schema, const std::string& text);
+
+  SchemaContext& context() { return context_; }
+
+ private:
+  // schema_cases.cpp
+  Result<Cases> one(const OrderedJson& schema);
+  Result<Cases> keywords(const OrderedJson& schema);
+  Result<Cases> any_of(const OrderedJson& list);
+  Result<Cases> dependency(const std::string& name, const OrderedJson& needed);
+  Result<Cases> product(const OrderedJson& at, const Cases& a, const Cases& b);
+  // schema_exclusive.cpp
+  Result<Cases> one_of(const OrderedJson& schema, const OrderedJson& list);
+  Result<Cases> without(const OrderedJson& base, const SchemaCase& one, const Cases& other);
+  Result<bool> is_empty(const SchemaCase& one);
+  Result<bool> are_empty(const Schemas& schemas);
+  Result<bool> has_no(const SchemaCase& one, SchemaType type);
+  Result<bool> has_no_object(const SchemaCase& one);
+  // schema_values.cpp
+  Result<bool> admits(const Schemas& schemas, const OrderedJson& value);
+  Result<bool> admits(const SchemaCase& one, const OrderedJson& value);
+  Result<bool> fits(const SchemaCase& one, const OrderedJson& value);
+  Result<bool> admits_object(const SchemaCase& one, const OrderedJson& value);
+  Result<bool> admits_array(const SchemaCase& one, const OrderedJson& value);
+  Result<bool> admits_text(const SchemaCase& one, const std::string& text);
+  Result<bool> admits_number(const SchemaCase& one, const OrderedJson& value);
+  // schema_facts.cpp
+  Result<void> check_enforceable(const OrderedJson& part, unsigned types);
+  Result<void> add_bound(const OrderedJson& part, bool upper, NumberFacts& facts);
+
+  SchemaContext& context_;
+  Schemas open_;     ///< Schemas whose cases are being found.
+  int proving_ = 0;  ///< Depth of a search for a value that two branches share; see is_empty.
+  std::map<std::string, TextAutomaton> patterns_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,59 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "worker/text/grammar/schema_compiler.hpp"
+
+namespace leasehold {
+
+Symbols SchemaCompiler::with_leading_comma(const Symbols& what) {
+  return GrammarBuilder::join(builder_.text(","), json_["ws"], what);
+}
+
+/// A maximum beyond what a grammar counts is cut.
+Result<Repetition> SchemaCompiler::repetition(const SchemaCase& one, const char* min,
+                                              const char* max) {
+  const CountRange count = TRY(analyzer_.counts(one, min, max));
+  if (count.min > kMaxRepetitions)
+    return context_.error(place(one), fmt::format("{} is above {}", min, kMaxRepetitions));
+  if (count.is_empty()) return context_.error(place(one), fmt::format("{} is above {}", min, max));
+  Repetition result{.min = static_cast<std::uint32_t>(count.min), .max = {}};
+  if (count.max)
+    result.max = static_cast<std::uint32_t>(std::min<std::uint64_t>(*count.max, kMaxRepetitions));
+  return result;
+}
+
+Result<Symbols> SchemaCompiler::array(const SchemaCase& one) {
+  const Repetition count = TRY(repetition(one, "minItems", "maxItems"));
+  return GrammarBuilder::join(builder_.text("["), json_["ws"], TRY(element_list(one, count)),
+                              builder_.text("]"));
+}
+
+Result<Symbols> SchemaCompiler::element_list(const SchemaCase& one, const Repetition& count) {
+  const std::uint32_t most = count.max.value_or(UINT32_MAX);
+  const auto n_fixed =
+      static_cast<std::uint32_t>(std::min<std::size_t>(TRY(analyzer_.tuple_size(one)), most));
+  std::vector<Symbols> fixed;
+  for (std::uint32_t i = 0; i < n_fixed; ++i)
+    fixed.push_back(GrammarBuilder::join(value(TRY(analyzer_.element(one, i))), json_["ws"]));
+  if (most == 0) return Symbols{};
+
+  Symbols rest;  // all later elements
+  if (most > n_fixed) {
+    const Schemas schemas = TRY(analyzer_.element(one, n_fixed));
+    const Symbols element = builder_.as_rule({}, GrammarBuilder::join(value(schemas), json_["ws"]));
+    if (fixed.empty()) fixed.push_back(element);
+    const auto at_front = static_cast<std::uint32_t>(fixed.size());
+    const auto minus = [at_front](std::uint32_t n) { return n > at_front ? n - at_front : 0; };
+    const auto max = count.max ? std::optional(minus(*count.max)) : std::nullopt;
+    rest = builder_.repeat(with_leading_comma(element), {minus(count.min), max});
+  }
+  for (auto i = static_cast<std::uint32_t>(fixed.size()); i-- > 0;) {
+    const Symbols with =
+        GrammarBuilder::join(i > 0 ? with_leading_comma(fixed[i]) : fixed[i], rest);
+    rest = i < count.min ? builder_.as_rule({}, with) : builder_.choice({with, {}});
+  }
+  return rest;
+}
+
+}  // namespace leasehold

@@ -1,0 +1,157 @@
+#include "worker/text/grammar/schema_context.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace leasehold {
+namespace {
+
+constexpr int kMaxSchemaDepth = 64;
+
+bool nests_deeper_than(int levels, const OrderedJson& json) {
+  if (!json.is_structured()) return false;
+  if (levels == 0) return true;
+  return std::ranges::any_of(
+      json, [levels](const OrderedJson& part) { return nests_deeper_than(levels - 1, part); });
+}
+
+/// The text of a member that is a string, else nothing.
+std::string text_member(const OrderedJson& schema, const char* key) {
+  const auto found = schema.find(key);
+  return found != schema.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+/// "%24defs" is "$defs".
+std::string without_percent_escapes(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto hex = [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; };
+    const bool escaped =
+        text[i] == '%' && i + 2 < text.size() && hex(text[i + 1]) && hex(text[i + 2]);
+    plain += escaped ? static_cast<char>(std::stoi(std::string(text.substr(i + 1, 2)), nullptr, 16))
+                     : text[i];
+    if (escaped) i += 2;
+  }
+  return plain;
+}
+
+const OrderedJson* part_at(const OrderedJson& resource, const std::string& pointer) {
+  try {
+    const OrderedJson::json_pointer at(pointer);
+    return resource.contains(at) ? &resource.at(at) : nullptr;
+  } catch (const nlohmann::json::exception&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+/// Checks depth after parsing: the library's callback takes quadratic time.
+Result<SchemaContext> SchemaContext::parse(std::string_view text, bool strict) {
+  try {
+    OrderedJson root = OrderedJson::parse(text);
+    if (!nests_deeper_than(kMaxSchemaDepth, root)) return SchemaContext(std::move(root), strict);
+    return fail(Errc::BadRequest,
+                fmt::format("JSON schema: nested deeper than {} levels", kMaxSchemaDepth));
+  } catch (const nlohmann::json::exception& error) {
+    return fail(Errc::BadRequest, fmt::format("JSON schema: {}", error.what()));
+  }
+}
+
+SchemaContext::SchemaContext(OrderedJson root, bool strict)
+    : root_(std::make_unique<OrderedJson>(std::move(root))), strict_(strict) {
+  index_parts(*root_, {.parent = nullptr, .resource = root_.get(), .key = {}});
+}
+
+void SchemaContext::index_parts(const OrderedJson& part, const Place& place) {
+  Place here = place;
+  if (part.is_object()) {
+    const bool is_resource =
+        !text_member(part, "$id").empty() || text_member(part, "id").contains(':');
+    if (is_resource) here.resource = &part;
+    add_names(part);
+  }
+  places_.emplace(&part, here);
+  if (!part.is_structured()) return;
+  for (const auto& [key, child] : part.items())
+    index_parts(child, {.parent = &part, .resource = here.resource, .key = key});
+}
+
+void SchemaContext::add_names(const OrderedJson& schema) {
+  for (const char* key : {"$id", "id"}) {
+    std::string name = text_member(schema, key);
+    if (name.ends_with('#')) name.pop_back();
+    if (!name.empty()) by_name_.emplace(std::move(name), &schema);
+  }
+  const std::string anchor = text_member(schema, "$anchor");
+  if (!anchor.empty()) by_name_.emplace(fmt::format("#{}", anchor), &schema);
+}
+
+std::string SchemaContext::path_of(const OrderedJson& part) const {
+  std::string path;
+  const OrderedJson* at = &part;
+  for (auto place = places_.find(at); place != places_.end() && place->second.parent != nullptr;
+       place = places_.find(at)) {
+    path = fmt::format("/{}{}", place->second.key, path);
+    at = place->second.parent;
+  }
+  return fmt::format("#{}", path);
+}
+
+std::unexpected<Error> SchemaContext::error(const OrderedJson& part,
+                                            const std::string& what) const {
+  return fail(Errc::BadRequest, fmt::format("JSON schema, {}: {}", path_of(part), what));
+}
+
+Result<void> SchemaContext::spend(const OrderedJson& part, std::size_t steps) {
+  if (work_.spend(steps)) return {};
+  return too_much_work(part);
+}
+
+std::unexpected<Error> SchemaContext::too_much_work(const OrderedJson& part) const {
+  return error(part, fmt::format("compiling takes more than {} steps up to here; make this part "
+                                 "smaller",
+                                 kMaxWork));
+}
+
+Result<const OrderedJson*> SchemaContext::target(const OrderedJson& schema) const {
+  const OrderedJson& ref = schema.at("$ref");
+  if (!ref.is_string()) return error(ref, "expected \"#\" or \"#/…\"");
+  const std::string text = ref.get<std::string>();
+  const std::size_t hash = std::min(text.find('#'), text.size());
+  const std::string base = text.substr(0, hash);
+  const std::string fragment = without_percent_escapes(std::string_view(text).substr(hash));
+  const OrderedJson* resource = places_.at(&schema).resource;
+  if (!base.empty()) {
+    const auto named = by_name_.find(base);
+    if (named == by_name_.end())
+      return error(ref,
+                   fmt::format("there is no '{}' in this document; refer to a part of it, such "
+                               "as \"#/$defs/…\"",
+                               text));
+    resource = named->second;
+  }
+  if (fragment.size() <= 1) return resource;
+  if (fragment[1] == '/') {
+    if (const OrderedJson* part = part_at(*resource, fragment.substr(1))) return part;
+    if (const OrderedJson* part = part_at(*root_, fragment.substr(1))) return part;
+  } else if (const auto named = by_name_.find(fragment); named != by_name_.end()) {
+    return named->second;
+  }
+  return error(ref, fmt::format("there is no '{}' in this document", text));
+}
+
+Result<void> SchemaContext::cannot_promise(const OrderedJson& schema, const std::string& keyword) {
+  if (strict_)
+    return error(schema, fmt::format("'{}' is not supported: no grammar can promise it", keyword));
+  add_unchecked(schema, fmt::format("'{}'", keyword));
+  return {};
+}
+
+void SchemaContext::add_unchecked(const OrderedJson& schema, const std::string& what) {
+  unchecked_.insert(fmt::format("{}: {}", path_of(schema), what));
+}
+
+}  // namespace leasehold

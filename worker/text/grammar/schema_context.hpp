@@ -1,0 +1,66 @@
+/// A JSON schema document: where each part lies, what references name, and how much work may still
+/// be done. Internal to worker/text/grammar, because it includes all of nlohmann/json.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "common/result.hpp"
+#include "worker/text/grammar/work_budget.hpp"
+
+namespace leasehold {
+
+/// Members keep their order.
+using OrderedJson = nlohmann::ordered_json;
+
+/// Lifetime: the parts given to it are its own. Threads: one.
+class SchemaContext {
+ public:
+  /// A schema of 32 KiB needs less than a tenth of it.
+  static constexpr std::size_t kMaxWork = 400'000;
+
+  /// Errors: BadRequest for text that is not JSON, or that nests deeper than 64 levels.
+  static Result<SchemaContext> parse(std::string_view text, bool strict);
+
+  const OrderedJson& root() const { return *root_; }
+  WorkBudget& work() { return work_; }
+
+  /// BadRequest with the path of `part`, for example "#/properties/age".
+  std::unexpected<Error> error(const OrderedJson& part, const std::string& what) const;
+  Result<void> spend(const OrderedJson& part, std::size_t steps);
+  std::unexpected<Error> too_much_work(const OrderedJson& part) const;
+
+  /// The schema that the `$ref` of `schema` names.
+  Result<const OrderedJson*> target(const OrderedJson& schema) const;
+
+  /// Refuses the keyword, or with `strict` false adds it to `unchecked`.
+  Result<void> cannot_promise(const OrderedJson& schema, const std::string& keyword);
+  void add_unchecked(const OrderedJson& schema, const std::string& what);
+  const std::set<std::string>& unchecked() const { return unchecked_; }
+  bool is_strict() const { return strict_; }
+
+ private:
+  struct Place {
+    const OrderedJson* parent;
+    const OrderedJson* resource;  ///< The nearest part around it that has an `$id`, or the root.
+    std::string key;
+  };
+
+  SchemaContext(OrderedJson root, bool strict);
+  void index_parts(const OrderedJson& part, const Place& place);
+  void add_names(const OrderedJson& schema);
+  std::string path_of(const OrderedJson& part) const;
+
+  std::unique_ptr<OrderedJson> root_;
+  std::unordered_map<const OrderedJson*, Place> places_;
+  std::map<std::string, const OrderedJson*> by_name_;  ///< By `$id`, and "#anchor".
+  bool strict_;
+  WorkBudget work_{kMaxWork};
+  std::set<std::string> unchecked_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,313 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "worker/text/grammar/schema_analyzer.hpp"
+#include "worker/text/grammar/schema_formats.hpp"
+#include "worker/text/grammar/schema_pattern.hpp"
+
+namespace leasehold {
+namespace {
+
+/// Lengths beyond it are cut where a pattern or format must also hold.
+constexpr std::uint32_t kMaxAutomatonLength = 512;
+
+const std::map<std::string, unsigned>& types_by_name() {
+  static const std::map<std::string, unsigned> kTypes{{"object", kObjectType},
+                                                      {"array", kArrayType},
+                                                      {"string", kStringType},
+                                                      {"integer", kIntegerType},
+                                                      {"number", kIntegerType | kFractionType},
+                                                      {"boolean", kBooleanType},
+                                                      {"null", kNullType}};
+  return kTypes;
+}
+
+Result<unsigned> types_of(const SchemaContext& context, const OrderedJson& type) {
+  if (!type.is_string() && (!type.is_array() || type.empty()))
+    return context.error(type, "expected the name of a type or a list of them");
+  unsigned all = 0;
+  for (const OrderedJson& one : type.is_array() ? type : OrderedJson::array({type})) {
+    const auto known = types_by_name().find(one.is_string() ? one.get<std::string>() : "");
+    if (known == types_by_name().end())
+      return context.error(type,
+                           "expected object, array, string, number, integer, boolean or null");
+    all |= known->second;
+  }
+  return all;
+}
+
+const OrderedJson* member_of(const OrderedJson& schema, const char* keyword) {
+  const auto found = schema.find(keyword);
+  return found == schema.end() ? nullptr : &*found;
+}
+
+/// A tuple is in `prefixItems`, in older drafts in `items`.
+const OrderedJson* tuple_of(const OrderedJson& part) {
+  const OrderedJson* prefix = member_of(part, "prefixItems");
+  const OrderedJson* items = member_of(part, "items");
+  if (prefix != nullptr) return prefix;
+  return items != nullptr && items->is_array() ? items : nullptr;
+}
+
+/// The schema of elements after the tuple.
+const OrderedJson* rest_of(const OrderedJson& part) {
+  const OrderedJson* items = member_of(part, "items");
+  return items != nullptr && items->is_array() ? member_of(part, "additionalItems") : items;
+}
+
+bool closes_object(const OrderedJson& part) {
+  return part.contains("properties") && !part.contains("additionalProperties");
+}
+
+}  // namespace
+
+/// Refuses keywords that no grammar can promise, where they can matter.
+Result<void> SchemaAnalyzer::check_enforceable(const OrderedJson& part, unsigned types) {
+  if (proving_ > 0) return {};
+  const auto is_set = [&](const char* keyword) {
+    return part.contains(keyword) && part.at(keyword) != OrderedJson(true);
+  };
+  for (const char* keyword : {"not", "if", "$dynamicRef", "$recursiveRef"})
+    if (part.contains(keyword)) TRY(context_.cannot_promise(part, keyword));
+  if ((types & kArrayType) != 0) {
+    if (part.contains("contains")) TRY(context_.cannot_promise(part, "contains"));
+    if (is_set("unevaluatedItems")) TRY(context_.cannot_promise(part, "unevaluatedItems"));
+    const auto unique = part.find("uniqueItems");
+    const auto max = part.find("maxItems");
+    const bool is_short = max != part.end() && max->is_number() && max->get<double>() <= 1;
+    if (unique != part.end() && *unique == OrderedJson(true) && !is_short)
+      TRY(context_.cannot_promise(part, "uniqueItems"));
+  }
+  if ((types & kObjectType) != 0 && is_set("unevaluatedProperties"))
+    TRY(context_.cannot_promise(part, "unevaluatedProperties"));
+  return {};
+}
+
+Result<unsigned> SchemaAnalyzer::types(const SchemaCase& one) {
+  unsigned all = kAnyType;
+  for (const OrderedJson* part : one.parts)
+    if (part->contains("type")) all &= TRY(types_of(context_, part->at("type")));
+  for (const OrderedJson* part : one.parts) TRY(check_enforceable(*part, all));
+  return all;
+}
+
+Result<void> SchemaAnalyzer::add_bound(const OrderedJson& part, bool upper, NumberFacts& facts) {
+  const char* inclusive = upper ? "maximum" : "minimum";
+  const char* exclusive = upper ? "exclusiveMaximum" : "exclusiveMinimum";
+  std::vector<NumericBound>& bounds = upper ? facts.high : facts.low;
+  const OrderedJson* limit = member_of(part, inclusive);
+  const OrderedJson* strict = member_of(part, exclusive);
+  if (limit != nullptr) {
+    if (!limit->is_number()) return context_.error(*limit, "expected a number");
+    // Draft 4: a boolean says whether the bound itself is excluded.
+    bounds.push_back({limit, strict != nullptr && *strict == OrderedJson(true)});
+  }
+  if (strict == nullptr || strict->is_boolean()) return {};
+  if (!strict->is_number()) return context_.error(*strict, "expected a number");
+  bounds.push_back({strict, true});
+  return {};
+}
+
+Result<NumberFacts> SchemaAnalyzer::numbers(const SchemaCase& one) {
+  NumberFacts facts;
+  for (const OrderedJson* part : one.parts) {
+    TRY(add_bound(*part, false, facts));
+    TRY(add_bound(*part, true, facts));
+    const OrderedJson* step = member_of(*part, "multipleOf");
+    if (step == nullptr) continue;
+    if (!step->is_number() || step->get<double>() <= 0)
+      return context_.error(*step, "expected a number above 0");
+    const double value = step->get<double>();
+    const bool is_whole =
+        value < 1e15 && value == static_cast<double>(static_cast<std::uint64_t>(value));
+    if (is_whole) {
+      facts.multiples_of.push_back(static_cast<std::uint64_t>(value));
+    } else if (proving_ == 0) {
+      // Validators divide binary fractions, so most of them do not count 0.3 as a multiple of 0.1.
+      TRY(context_.cannot_promise(*part, "multipleOf"));
+    }
+  }
+  return facts;
+}
+
+Result<CountRange> SchemaAnalyzer::counts(const SchemaCase& one, const char* min, const char* max) {
+  CountRange range;
+  for (const OrderedJson* part : one.parts) {
+    for (const char* keyword : {min, max}) {
+      const OrderedJson* limit = member_of(*part, keyword);
+      if (limit == nullptr) continue;
+      const bool is_count = limit->is_number() && limit->get<double>() >= 0 &&
+                            limit->get<double>() <= 9e15 &&
+                            limit->get<double>() == std::floor(limit->get<double>());
+      if (!is_count) return context_.error(*limit, "expected a number from 0 to 9e15");
+      const auto count = static_cast<std::uint64_t>(limit->get<double>());
+      if (keyword == min) range.min = std::max(range.min, count);
+      if (keyword == max) range.max = std::min(range.max.value_or(count), count);
+    }
+  }
+  return range;
+}
+
+Result<const TextAutomaton*> SchemaAnalyzer::pattern(const OrderedJson& schema,
+                                                     const std::string& text) {
+  const auto known = patterns_.find(text);
+  if (known != patterns_.end()) return &known->second;
+  const Result<Pattern> parsed = parse_pattern(text);
+  if (!parsed) return context_.error(schema, parsed.error().detail);
+  auto automaton = automaton_of(*parsed, context_.work());
+  if (!automaton) return context_.too_much_work(schema);
+  return &patterns_.emplace(text, *std::move(automaton)).first->second;
+}
+
+Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts(const SchemaCase& one) {
+  std::optional<TextAutomaton> all;
+  const auto add = [&](const OrderedJson& part, const TextAutomaton& more) -> Result<void> {
+    all = all ? TextAutomaton::both(*all, more, context_.work()) : more;
+    if (!all) return context_.too_much_work(part);
+    return {};
+  };
+  for (const OrderedJson* part : one.parts) {
+    for (const char* keyword : {"pattern", "format"}) {
+      const OrderedJson* child = member_of(*part, keyword);
+      if (child == nullptr) continue;
+      if (!child->is_string()) return context_.error(*child, "expected text");
+      auto text = child->get<std::string>();
+      if (keyword == std::string_view("format")) {
+        if (proving_ > 0) continue;  // most validators do not check formats
+        text = pattern_of_format(text);
+        if (text.empty()) context_.add_unchecked(*part, fmt::format("'format' {}", child->dump()));
+        if (text.empty()) continue;
+      }
+      const TextAutomaton* set = TRY(pattern(*child, text));
+      TRY(add(*part, *set));
+    }
+  }
+  const CountRange length = TRY(counts(one, "minLength", "maxLength"));
+  if (length.min == 0 && !length.max) return all;
+  const OrderedJson& at = *one.parts.front();
+  if (length.min > kMaxAutomatonLength)
+    return context_.error(
+        at, fmt::format("minLength is above {} beside another bound", kMaxAutomatonLength));
+  const auto min = static_cast<std::uint32_t>(length.min);
+  std::optional<std::uint32_t> max;
+  if (length.max)
+    max = static_cast<std::uint32_t>(std::min<std::uint64_t>(*length.max, kMaxAutomatonLength));
+  if (length.is_empty()) {
+    TRY(add(at, TextAutomaton::of_words({})));
+  } else {
+    TRY(add(at, TextAutomaton::of_length(min, max)));
+  }
+  return all;
+}
+
+/// The texts that satisfy all schemas.
+Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts(const Schemas& schemas) {
+  TextAutomaton all = TextAutomaton::of_words({});
+  for (const SchemaCase& one : TRY(cases(schemas))) {
+    if ((TRY(types(one)) & kStringType) == 0) continue;
+    std::optional<TextAutomaton> some;
+    if (const auto values = TRY(literals(one))) {
+      std::vector<std::string> words;
+      for (const OrderedJson* value : *values)
+        if (value->is_string()) words.push_back(value->get<std::string>());
+      some = TextAutomaton::of_words(words);
+    } else {
+      some = TRY(texts(one));
+    }
+    if (!some) return std::optional<TextAutomaton>();
+    auto more = TextAutomaton::either(all, *some, context_.work());
+    if (!more) return context_.too_much_work(*schemas.front());
+    all = *std::move(more);
+  }
+  return std::optional(all);
+}
+
+Result<ObjectFacts> SchemaAnalyzer::object(const SchemaCase& one) {
+  ObjectFacts facts{.names = {}, .required = one.required, .property_names = {}};
+  bool is_open = false;
+  std::set<std::string> known;
+  const auto add_name = [&](const std::string& name) {
+    if (known.insert(name).second) facts.names.push_back(name);
+  };
+  for (const OrderedJson* part : one.parts) {
+    TRY(context_.spend(*part, 1));
+    if (const OrderedJson* properties = member_of(*part, "properties")) {
+      if (!properties->is_object()) return context_.error(*properties, "expected an object");
+      for (auto entry = properties->begin(); entry != properties->end(); ++entry) {
+        const std::string& name = entry.key();
+        const OrderedJson& schema = *entry;
+        add_name(name);
+        // Draft 3: a property says itself that it is required.
+        if (schema.is_object() && schema.value("required", OrderedJson()) == OrderedJson(true))
+          facts.required.insert(name);
+      }
+    }
+    if (const OrderedJson* list = member_of(*part, "required");
+        list != nullptr && !list->is_boolean()) {
+      if (!list->is_array()) return context_.error(*list, "expected a list of names");
+      for (const OrderedJson& name : *list) {
+        if (!name.is_string()) return context_.error(*list, "expected a list of names");
+        facts.required.insert(name.get<std::string>());
+      }
+    }
+    if (const OrderedJson* names = member_of(*part, "propertyNames"))
+      facts.property_names.push_back(names);
+    is_open = is_open || part->contains("additionalProperties");
+    facts.is_closed = facts.is_closed || closes_object(*part);
+  }
+  for (const std::string& name : facts.required) add_name(name);
+  facts.is_closed = facts.is_closed && !is_open;
+  return facts;
+}
+
+Result<Schemas> SchemaAnalyzer::member(const SchemaCase& one, const std::string& name) {
+  Schemas all;
+  for (const OrderedJson* part : one.parts) {
+    const OrderedJson* properties = member_of(*part, "properties");
+    const bool is_named = properties != nullptr && properties->contains(name);
+    if (is_named) all.push_back(&properties->at(name));
+    bool is_matched = is_named;
+    if (const OrderedJson* patterns = member_of(*part, "patternProperties")) {
+      if (!patterns->is_object()) return context_.error(*patterns, "expected an object");
+      for (auto entry = patterns->begin(); entry != patterns->end(); ++entry) {
+        TRY(context_.spend(*patterns, 1 + name.size()));
+        if (!TRY(pattern(*patterns, entry.key()))->accepts(name)) continue;
+        all.push_back(&*entry);
+        is_matched = true;
+      }
+    }
+    const OrderedJson* other = member_of(*part, "additionalProperties");
+    if (!is_matched && other != nullptr) all.push_back(other);
+  }
+  return all;
+}
+
+Result<std::size_t> SchemaAnalyzer::tuple_size(const SchemaCase& one) {
+  std::size_t size = 0;
+  for (const OrderedJson* part : one.parts) {
+    const OrderedJson* tuple = tuple_of(*part);
+    if (tuple == nullptr) continue;
+    if (!tuple->is_array()) return context_.error(*tuple, "expected a list of schemas");
+    size = std::max(size, tuple->size());
+  }
+  return size;
+}
+
+Result<Schemas> SchemaAnalyzer::element(const SchemaCase& one, std::size_t index) {
+  Schemas all;
+  for (const OrderedJson* part : one.parts) {
+    TRY(context_.spend(*part, 1));
+    const OrderedJson* tuple = tuple_of(*part);
+    const OrderedJson* rest = rest_of(*part);
+    if (tuple != nullptr && index < tuple->size()) {
+      all.push_back(&(*tuple)[index]);
+    } else if (rest != nullptr) {
+      all.push_back(rest);
+    }
+  }
+  return all;
+}
+
+}  // namespace leasehold

@@ -1,0 +1,163 @@
+// Which values of `enum` and `const` satisfy the keywords beside them.
+#include <algorithm>
+#include <cmath>
+
+#include "common/utf8.hpp"
+#include "worker/text/grammar/schema_analyzer.hpp"
+
+namespace leasehold {
+namespace {
+
+unsigned type_of(const OrderedJson& value) {
+  switch (value.type()) {
+    case OrderedJson::value_t::object:
+      return kObjectType;
+    case OrderedJson::value_t::array:
+      return kArrayType;
+    case OrderedJson::value_t::string:
+      return kStringType;
+    case OrderedJson::value_t::boolean:
+      return kBooleanType;
+    case OrderedJson::value_t::number_integer:
+    case OrderedJson::value_t::number_unsigned:
+      return kIntegerType;
+    case OrderedJson::value_t::number_float:
+      // In JSON schema, 1.0 is an integer.
+      return value.get<double>() == std::floor(value.get<double>()) ? kIntegerType : kFractionType;
+    default:
+      return kNullType;
+  }
+}
+
+/// Equal as JSON values: members in any order.
+bool is_equal(const OrderedJson& a, const OrderedJson& b) {
+  if (!a.is_structured() || !b.is_structured()) return a == b;
+  return nlohmann::json(a) == nlohmann::json(b);
+}
+
+bool is_listed(const OrderedJson& part, const OrderedJson& value) {
+  if (part.contains("const") && !is_equal(part.at("const"), value)) return false;
+  if (!part.contains("enum") || !part.at("enum").is_array()) return true;
+  return std::ranges::any_of(part.at("enum"),
+                             [&](const OrderedJson& one) { return is_equal(one, value); });
+}
+
+}  // namespace
+
+Result<std::optional<Schemas>> SchemaAnalyzer::literals(const SchemaCase& one) {
+  std::optional<Schemas> listed;
+  const OrderedJson* source = nullptr;
+  for (const OrderedJson* part : one.parts) {
+    const auto values = part->find("enum");
+    if (values != part->end() && (!values->is_array() || values->empty()))
+      return context_.error(*values, "expected a list of values");
+    if (listed) continue;
+    source = part;
+    if (part->contains("const")) {
+      listed = Schemas{&part->at("const")};
+    } else if (values != part->end()) {
+      listed.emplace();
+      for (const OrderedJson& value : *values) listed->push_back(&value);
+    }
+  }
+  if (!listed) return listed;
+  Schemas kept;
+  for (const OrderedJson* value : *listed) {
+    const bool is_in_all = std::ranges::all_of(one.parts, [&](const OrderedJson* part) {
+      return (part == source && !part->contains("const")) || is_listed(*part, *value);
+    });
+    TRY(context_.spend(*source, 1 + value->size()));
+    if (is_in_all && TRY(fits(one, *value))) kept.push_back(value);
+  }
+  return std::optional(kept);
+}
+
+Result<bool> SchemaAnalyzer::admits(const Schemas& schemas, const OrderedJson& value) {
+  Schemas outer;
+  std::swap(outer, open_);  // another value: it may refer to what is open
+  const auto result = [&]() -> Result<bool> {
+    for (const SchemaCase& one : TRY(cases(schemas)))
+      if (TRY(admits(one, value))) return true;
+    return schemas.empty();
+  }();
+  std::swap(outer, open_);
+  return result;
+}
+
+Result<bool> SchemaAnalyzer::admits(const SchemaCase& one, const OrderedJson& value) {
+  for (const OrderedJson* part : one.parts) {
+    TRY(context_.spend(*part, 1 + part->size()));
+    if (!is_listed(*part, value)) return false;
+  }
+  return fits(one, value);
+}
+
+/// Without the keywords that list values.
+Result<bool> SchemaAnalyzer::fits(const SchemaCase& one, const OrderedJson& value) {
+  if ((TRY(types(one)) & type_of(value)) == 0) return false;
+  if (value.is_object()) return admits_object(one, value);
+  if (value.is_array()) return admits_array(one, value);
+  if (value.is_string()) return admits_text(one, value.get<std::string>());
+  if (value.is_number()) return admits_number(one, value);
+  return true;
+}
+
+Result<bool> SchemaAnalyzer::admits_object(const SchemaCase& one, const OrderedJson& value) {
+  const ObjectFacts facts = TRY(object(one));
+  const CountRange count = TRY(counts(one, "minProperties", "maxProperties"));
+  if (value.size() < count.min || (count.max && value.size() > *count.max)) return false;
+  for (const std::string& name : facts.required)
+    if (!value.contains(name)) return false;
+  for (auto entry = value.begin(); entry != value.end(); ++entry) {
+    const std::string& name = entry.key();
+    if (one.forbidden.contains(name) || (one.only && !one.only->contains(name))) return false;
+    if (!TRY(admits(facts.property_names, OrderedJson(name)))) return false;
+    const Schemas schemas = TRY(this->member(one, name));
+    if (!TRY(admits(schemas, *entry))) return false;
+  }
+  return true;
+}
+
+Result<bool> SchemaAnalyzer::admits_array(const SchemaCase& one, const OrderedJson& value) {
+  const CountRange count = TRY(counts(one, "minItems", "maxItems"));
+  if (value.size() < count.min || (count.max && value.size() > *count.max)) return false;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    const Schemas schemas = TRY(element(one, i));
+    if (!TRY(admits(schemas, value[i]))) return false;
+  }
+  return true;
+}
+
+Result<bool> SchemaAnalyzer::admits_text(const SchemaCase& one, const std::string& text) {
+  const CountRange length = TRY(counts(one, "minLength", "maxLength"));
+  const std::size_t n = count_characters(text);
+  if (n < length.min || (length.max && n > *length.max)) return false;
+  for (const OrderedJson* part : one.parts) {
+    const auto found = part->find("pattern");
+    if (found == part->end()) continue;
+    if (!found->is_string()) return context_.error(*found, "expected text");
+    TRY(context_.spend(*part, text.size()));
+    if (!TRY(pattern(*found, found->get<std::string>()))->accepts(text)) return false;
+  }
+  return true;
+}
+
+Result<bool> SchemaAnalyzer::admits_number(const SchemaCase& one, const OrderedJson& value) {
+  const NumberFacts facts = TRY(numbers(one));
+  const auto number = value.get<double>();
+  const auto is_below = [number](const NumericBound& low) {
+    const auto bound = low.value->get<double>();
+    return number < bound || (low.exclusive && number == bound);
+  };
+  const auto is_above = [number](const NumericBound& high) {
+    const auto bound = high.value->get<double>();
+    return number > bound || (high.exclusive && number == bound);
+  };
+  const auto is_between = [number](std::uint64_t step) {
+    return std::fmod(number, static_cast<double>(step)) != 0.0;
+  };
+  return std::ranges::none_of(facts.low, is_below) && std::ranges::none_of(facts.high, is_above) &&
+         std::ranges::none_of(facts.multiples_of, is_between);
+}
+
+}  // namespace leasehold

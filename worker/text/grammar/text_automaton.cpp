@@ -1,0 +1,259 @@
+#include "worker/text/grammar/text_automaton.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "common/utf8.hpp"
+#include "worker/text/grammar/schema_pattern.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr CodePoints kAnyCharacter{0, 0x10FFFF};
+
+using AutomatonState = TextAutomaton::State;
+
+/// Adds an edge; joins it with the last one where both lead to the same state.
+void add_edge(AutomatonState& state, CodePoints on, std::uint32_t to) {
+  if (!state.edges.empty() && state.edges.back().to == to &&
+      state.edges.back().on.high + 1 == on.low) {
+    state.edges.back().on.high = on.high;
+  } else {
+    state.edges.push_back({on, to});
+  }
+}
+
+/// The states from which an accepting one can be reached.
+std::vector<bool> live_states(const std::vector<AutomatonState>& states) {
+  std::vector<std::vector<std::uint32_t>> callers(states.size());
+  std::vector<std::uint32_t> todo;
+  std::vector<bool> live(states.size());
+  for (std::uint32_t i = 0; i < states.size(); ++i) {
+    for (const auto& edge : states[i].edges) callers[edge.to].push_back(i);
+    live[i] = states[i].accepts;
+    if (live[i]) todo.push_back(i);
+  }
+  while (!todo.empty()) {
+    const std::uint32_t at = todo.back();
+    todo.pop_back();
+    for (const std::uint32_t caller : callers[at]) {
+      if (live[caller]) continue;
+      live[caller] = true;
+      todo.push_back(caller);
+    }
+  }
+  return live;
+}
+
+/// All nodes that empty edges lead to, sorted.
+std::vector<std::uint32_t> empty_closure(const TextAutomaton::Fragment& fragment,
+                                         std::vector<std::uint32_t> from) {
+  std::vector<std::uint32_t> todo = from;
+  std::vector<bool> seen(fragment.nodes.size());
+  for (const std::uint32_t node : from) seen[node] = true;
+  while (!todo.empty()) {
+    const std::uint32_t at = todo.back();
+    todo.pop_back();
+    for (const std::uint32_t next : fragment.nodes[at].empty_edges) {
+      if (seen[next]) continue;
+      seen[next] = true;
+      from.push_back(next);
+      todo.push_back(next);
+    }
+  }
+  std::ranges::sort(from);
+  from.erase(std::unique(from.begin(), from.end()), from.end());
+  return from;
+}
+
+struct Target {
+  CodePoints on;
+  std::uint32_t to;
+};
+
+/// Splits overlapping ranges: calls `emit` for each maximal range with the targets it leads to.
+template <class Emit>
+void split_ranges(const std::vector<Target>& targets, Emit emit) {
+  std::vector<std::uint32_t> cuts;
+  for (const Target& target : targets) {
+    cuts.push_back(target.on.low);
+    cuts.push_back(target.on.high + 1);
+  }
+  std::ranges::sort(cuts);
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+    const CodePoints part{cuts[i], cuts[i + 1] - 1};
+    std::vector<std::uint32_t> to;
+    for (const Target& target : targets)
+      if (target.on.low <= part.low && part.high <= target.on.high) to.push_back(target.to);
+    if (!to.empty()) emit(part, std::move(to));
+  }
+}
+
+}  // namespace
+
+/// Keeps the start and the states that lead to an accepting one.
+TextAutomaton::TextAutomaton(std::vector<State> states) {
+  const std::vector<bool> live = live_states(states);
+  std::vector<std::uint32_t> ids(states.size());
+  std::uint32_t next = 1;
+  for (std::uint32_t i = 1; i < states.size(); ++i)
+    if (live[i]) ids[i] = next++;
+  states_.resize(next);
+  for (std::uint32_t i = 0; i < states.size(); ++i) {
+    if (i > 0 && !live[i]) continue;
+    State& kept = states_[ids[i]];
+    kept.accepts = states[i].accepts;
+    for (const Edge& edge : states[i].edges)
+      if (live[edge.to]) add_edge(kept, edge.on, ids[edge.to]);
+  }
+}
+
+TextAutomaton TextAutomaton::of_length(std::uint32_t min, std::optional<std::uint32_t> max) {
+  const std::uint32_t last = std::max(min, max.value_or(min));
+  std::vector<State> states(last + 1);
+  for (std::uint32_t i = 0; i <= last; ++i) {
+    states[i].accepts = i >= min && (!max || i <= *max);
+    if (i < last) states[i].edges.push_back({kAnyCharacter, i + 1});
+  }
+  if (!max) states[last].edges.push_back({kAnyCharacter, last});
+  return TextAutomaton(std::move(states));
+}
+
+TextAutomaton TextAutomaton::of_words(const std::vector<std::string>& words) {
+  std::vector<std::map<std::uint32_t, std::uint32_t>> edges(1);
+  std::vector<State> states(1);
+  for (const std::string& word : words) {
+    std::uint32_t at = 0;
+    for (std::string_view rest = word; !rest.empty();) {
+      const auto [edge, is_new] =
+          edges[at].emplace(take_code_point(rest), static_cast<std::uint32_t>(edges.size()));
+      at = edge->second;
+      if (!is_new) continue;
+      edges.emplace_back();
+      states.emplace_back();
+    }
+    states[at].accepts = true;
+  }
+  for (std::size_t i = 0; i < edges.size(); ++i)
+    for (const auto& [on, to] : edges[i]) states[i].edges.push_back({{on, on}, to});
+  return TextAutomaton(std::move(states));
+}
+
+std::optional<TextAutomaton> TextAutomaton::deterministic(const Fragment& fragment,
+                                                          WorkBudget& work) {
+  std::map<std::vector<std::uint32_t>, std::uint32_t> ids;
+  std::vector<const std::vector<std::uint32_t>*> sets;
+  const auto id_of = [&](std::vector<std::uint32_t> nodes) {
+    const auto [found, is_new] = ids.emplace(empty_closure(fragment, std::move(nodes)),
+                                             static_cast<std::uint32_t>(sets.size()));
+    if (is_new) sets.push_back(&found->first);
+    return found->second;
+  };
+  id_of({0});
+  std::vector<State> states;
+  for (std::size_t at = 0; at < sets.size(); ++at) {
+    std::vector<Target> targets;
+    State state;
+    for (const std::uint32_t node : *sets[at]) {
+      state.accepts = state.accepts || fragment.nodes[node].accepts;
+      for (const auto& [characters, to] : fragment.nodes[node].edges)
+        for (const CodePoints& range : characters) targets.push_back({range, to});
+    }
+    if (!work.spend(1 + sets[at]->size() + targets.size() * (1 + targets.size() / 8)))
+      return std::nullopt;
+    split_ranges(targets, [&](CodePoints on, std::vector<std::uint32_t> to) {
+      add_edge(state, on, id_of(std::move(to)));
+    });
+    states.push_back(std::move(state));
+  }
+  return TextAutomaton(std::move(states));
+}
+
+std::optional<TextAutomaton> TextAutomaton::both(const TextAutomaton& a, const TextAutomaton& b,
+                                                 WorkBudget& work) {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> ids{{{0, 0}, 0}};
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs{{0, 0}};
+  std::vector<State> states;
+  for (std::size_t at = 0; at < pairs.size(); ++at) {
+    const State& left = a.states_[pairs[at].first];
+    const State& right = b.states_[pairs[at].second];
+    if (!work.spend(1 + left.edges.size() + right.edges.size())) return std::nullopt;
+    State state{.edges = {}, .accepts = left.accepts && right.accepts};
+    for (auto l = left.edges.begin(), r = right.edges.begin();
+         l != left.edges.end() && r != right.edges.end();) {
+      const CodePoints on{std::max(l->on.low, r->on.low), std::min(l->on.high, r->on.high)};
+      if (on.low <= on.high) {
+        const auto [found, is_new] =
+            ids.emplace(std::pair(l->to, r->to), static_cast<std::uint32_t>(pairs.size()));
+        if (is_new) pairs.emplace_back(l->to, r->to);
+        add_edge(state, on, found->second);
+      }
+      if (l->on.high < r->on.high) {
+        ++l;
+      } else {
+        ++r;
+      }
+    }
+    states.push_back(std::move(state));
+  }
+  return TextAutomaton(std::move(states));
+}
+
+std::optional<TextAutomaton> TextAutomaton::either(const TextAutomaton& a, const TextAutomaton& b,
+                                                   WorkBudget& work) {
+  const auto neither = both(a.complement(), b.complement(), work);
+  if (!neither) return std::nullopt;
+  return neither->complement();
+}
+
+TextAutomaton TextAutomaton::complement() const {
+  std::vector<State> states = states_;
+  const auto other = static_cast<std::uint32_t>(states.size());
+  for (State& state : states) {
+    state.accepts = !state.accepts;
+    CharacterClass taken;
+    for (const Edge& edge : state.edges) taken.push_back(edge.on);
+    for (const CodePoints& range : complement_of(taken)) state.edges.push_back({range, other});
+    std::ranges::sort(state.edges, {}, [](const Edge& edge) { return edge.on; });
+  }
+  states.push_back({.edges = {{kAnyCharacter, other}}, .accepts = true});
+  return TextAutomaton(std::move(states));
+}
+
+bool TextAutomaton::accepts(std::string_view text) const {
+  std::uint32_t at = 0;
+  while (!text.empty()) {
+    const std::uint32_t c = take_code_point(text);
+    const auto edge = std::ranges::find_if(
+        states_[at].edges, [c](const Edge& e) { return e.on.low <= c && c <= e.on.high; });
+    if (edge == states_[at].edges.end()) return false;
+    at = edge->to;
+  }
+  return states_[at].accepts;
+}
+
+Symbols json_text(const TextAutomaton& set, GrammarBuilder& builder) {
+  std::map<CharacterClass, Symbols> known;
+  const auto character = [&](const CharacterClass& characters) {
+    const auto [found, is_new] = known.emplace(characters, Symbols{});
+    if (is_new) found->second = json_character(builder, characters);
+    return found->second;
+  };
+  std::vector<RuleId> rules;
+  for (std::size_t i = 0; i < set.states().size(); ++i) rules.push_back(builder.declare({}));
+  for (std::size_t i = 0; i < set.states().size(); ++i) {
+    const TextAutomaton::State& state = set.states()[i];
+    std::map<std::uint32_t, CharacterClass> by_target;
+    for (const auto& edge : state.edges) by_target[edge.to].push_back(edge.on);
+    std::vector<Symbols> alternatives;
+    for (const auto& [to, characters] : by_target)
+      alternatives.push_back(
+          GrammarBuilder::join(character(characters), GrammarBuilder::rule(rules[to])));
+    if (state.accepts) alternatives.emplace_back();
+    builder.define(rules[i], std::move(alternatives));
+  }
+  return GrammarBuilder::rule(rules[0]);
+}
+
+}  // namespace leasehold
