@@ -107,7 +107,7 @@ struct Holder {
 
 SystemSpec impatient_broker() {
   return {.broker_arguments = {"--worker-timeout-ms", "4000"},
-          .worker_arguments = {"--slow-motion-us", "1000"}};
+          .worker_arguments = {"--slow-motion-us", "100"}};
 }
 
 }  // namespace
@@ -115,7 +115,7 @@ SystemSpec impatient_broker() {
 TEST_CASE("security: long lines of 500 strangers do not cost a worker its broker or its tenants") {
   System system(impatient_broker());
   system.admit("ann");
-  const TenantSpec request{.tenant = "ann", .max_tokens = 200};
+  const TenantSpec request{.tenant = "ann", .max_tokens = 100};
   const auto ann = system.start_streaming(request, 1);
   const pid_t worker = system.worker().pid();
   auto strangers = connect_many(system.worker_socket("w1"), kConnections);
@@ -136,7 +136,7 @@ TEST_CASE("security: a tenant with 500 connections full of long lines costs the 
   System system(impatient_broker());
   system.admit("ann");
   system.admit("greedy");
-  const TenantSpec request{.tenant = "ann", .max_tokens = 200};
+  const TenantSpec request{.tenant = "ann", .max_tokens = 100};
   const auto ann = system.start_streaming(request, 1);
   const Holder holder(system, "greedy");
   const std::string text = authentication(holder.lease.token) + long_line();
