@@ -26,7 +26,7 @@ PromptRequest sampling_request(const EngineRig& rig, const SamplingParams& sampl
 
 SamplingParams of_schema(std::string schema) {
   return {.temperature = 1.5f,
-          .seed = 3,
+          .seed = 150,
           .min_p = 0.0f,
           .grammar = {GrammarKind::JsonSchema, std::move(schema)}};
 }

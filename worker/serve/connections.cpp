@@ -11,7 +11,7 @@ constexpr mode_t kSocketMode = 0666;  // a valid token, not the file mode, lets 
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 /// No method of a worker takes descriptors from a tenant.
 constexpr control::Limits kTenantLimits{.max_fds = 0,
-                                        .max_queued_bytes = 2 * kMaxUnreadBytesPerConnection};
+                                        .max_queued_bytes = 2 * kMaxUnreadOutputBytesPerConnection};
 /// Room for one call with a token, and for the error that answers a wrong one.
 constexpr control::Limits kStrangerLimits{.max_line_bytes = 4 << 10,
                                           .line_hint = "call connection.authenticate first",

@@ -43,7 +43,8 @@ void Deliveries::deliver_batch() {
 void Deliveries::deliver_one(const Token& token) {
   ClientStream* stream = find(token.engine_request_id);
   if (stream == nullptr || stream->unread_end) return;
-  auto excess = unread_->excess(tenant_of(token.engine_request_id), stream->text.unread_bytes());
+  auto excess =
+      unread_->excess(tenant_of(token.engine_request_id), stream->text.unread_output_bytes());
   if (excess) return stop_unread(*stream, token, *std::move(excess));
   stream->text.send_token(token);
 }

@@ -32,7 +32,7 @@ void TextStream::send_token(const Token& token) {
   notify(wire::TokenEmitted::kMethod, message.to_json());
 }
 
-std::size_t TextStream::unread_bytes() const {
+std::size_t TextStream::unread_output_bytes() const {
   const auto peer = peer_.lock();
   return peer ? peer->queued_bytes() : 0;
 }

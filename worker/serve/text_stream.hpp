@@ -21,7 +21,7 @@ class TextStream {
 
   void send_token(const Token& token);
   /// What the client has left unread, of all its streams on the connection.
-  std::size_t unread_bytes() const;
+  std::size_t unread_output_bytes() const;
   /// Sends the end, with the text held back. After a revocation that text is not sent, because the
   /// request may continue elsewhere. `detail` explains an end without an error.
   void send_completed(const Completed& completed, std::string detail = {});

@@ -14,15 +14,16 @@ std::shared_ptr<control::QueueMeter> UnreadOutput::meter_of(const TenantId& tena
 
 std::optional<Error> UnreadOutput::excess(const TenantId& tenant,
                                           std::size_t connection_bytes) const {
-  if (connection_bytes > kMaxUnreadBytesPerConnection) {
-    return Error{Errc::QueueFull, fmt::format("the client has left {} bytes unread, at most {} are "
-                                              "kept; read faster",
-                                              connection_bytes, kMaxUnreadBytesPerConnection)};
+  if (connection_bytes > kMaxUnreadOutputBytesPerConnection) {
+    return Error{Errc::QueueFull,
+                 fmt::format("the client has left {} bytes unread, at most {} are "
+                             "kept; read faster",
+                             connection_bytes, kMaxUnreadOutputBytesPerConnection)};
   }
   const auto found = by_tenant_.find(tenant);
   const Share share{.held = found == by_tenant_.end() ? 0 : found->second->queued_bytes,
                     .taken = total_->queued_bytes,
-                    .capacity = kMaxUnreadBytes};
+                    .capacity = kMaxUnreadOutputBytes};
   if (may_take_more(share)) return std::nullopt;
   return Error{Errc::QueueFull,
                fmt::format("tenant {} has left {} bytes unread, its share of {} with {} in use; "

@@ -15,8 +15,8 @@ namespace leasehold {
 
 /// Beyond it the streams of the connection end. They need room for their ends, so the connection
 /// itself ends at twice as much.
-inline constexpr std::size_t kMaxUnreadBytesPerConnection = 256 << 10;
-inline constexpr std::size_t kMaxUnreadBytes = 64 << 20;  ///< Of all tenants.
+inline constexpr std::size_t kMaxUnreadOutputBytesPerConnection = 256 << 10;
+inline constexpr std::size_t kMaxUnreadOutputBytes = 64 << 20;  ///< Of all tenants.
 
 class UnreadOutput {
  public:

@@ -162,6 +162,16 @@ TEST_CASE("restart: a drained lease ends although its worker's report was lost w
   CHECK(fixture.system.lease(lease).reason == RevokeReason::Released);
 }
 
+TEST_CASE("restart: a worker that reconnects is drained once it is back") {
+  Restartable fixture;
+  fixture.system.while_worker_stopped([&] {
+    fixture.restart_broker();
+    CHECK(fixture.system.brokerctl({"drain", "--worker", "w1"}) == exit_code(Errc::BrokerLost));
+  });
+  REQUIRE(eventually([&] { return fixture.system.worker_is_ready(); }));
+  CHECK(fixture.system.brokerctl({"drain", "--worker", "w1", "--wait"}) == 0);
+}
+
 TEST_CASE("restart: a tenant that exits while no broker runs loses its lease") {
   Restartable fixture;
   auto cat = fixture.system.start_tenant(kCat);

@@ -151,7 +151,7 @@ TEST_CASE("security: a tenant with 500 connections full of long lines costs the 
   CHECK_THAT(system.worker_log(), !Catch::Contains("broker disconnected"));
 }
 
-TEST_CASE("security: silent connections lock nobody out of a worker, and the log says so once") {
+TEST_CASE("security: silent connections lock no tenant out of a worker, and the log says so once") {
   System system;
   system.admit("ann");
   auto silent = connect_many(system.worker_socket("w1"), 2 * kConnections);

@@ -192,6 +192,20 @@ TEST_CASE("a drained worker finishes what runs, takes nothing new, and is shown 
   CHECK(system.undisturbed({.tenant = "ann", .max_tokens = 5}).size() == 5);
 }
 
+TEST_CASE("a drain of a worker that is killed is reported as such") {
+  System system;
+  system.admit("ann");
+  const auto ann = system.start_streaming({.tenant = "ann", .max_tokens = 480}, 5);
+  Child drain =
+      system.start_brokerctl({"drain", "--worker", "w1", "--grace-ms", "3600000", "--wait"});
+  REQUIRE(eventually([&] { return system.view().workers().value().at(0).drain == "draining"; }));
+
+  system.remove_worker("w1");
+
+  CHECK(exit_status_of(drain) == exit_code(Errc::LeaseRevoked));
+  ann->finish();
+}
+
 TEST_CASE("a draining lease takes no new requests and is revoked at its deadline") {
   System system;
   system.admit("ann");

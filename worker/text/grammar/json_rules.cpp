@@ -14,7 +14,7 @@ array   ::= "[" ws (value ws ("," ws value ws)*)? "]"
 string  ::= "\"" character* "\""
 boolean ::= "true" | "false"
 null    ::= "null"
-ws      ::= [ \t\r\n]{0,64}
+ws      ::= " "{0,4} ("\r"? "\n" [ \t]{0,32})?
 
 number  ::= "-"? digits ("." [0-9]{1,16})? ([eE] [-+]? [0-9]{1,2})?
 integer ::= "-"? digits

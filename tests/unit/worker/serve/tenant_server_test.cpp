@@ -282,7 +282,7 @@ TEST_CASE("tenant server: a stream whose client does not read ends with QueueFul
   ServerFixture fixture;
   const auto bob = fixture.tenant("bob");
   fixture.generate(*bob, "b");
-  // The client's own event loop stands still until `reader` runs.
+  // The client's own event loop does not run before `reader` runs.
   boost::asio::io_context reader;
   Tenant ann(reader, fixture.directory / "worker");
   fixture.call(ann, "authenticate", std::string(wire::ConnectionAuthenticate::kMethod),
