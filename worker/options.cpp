@@ -99,7 +99,8 @@ void add_limit_options(CLI::App& app, SchedulerLimits& limits) {
                  "Tokens of one request, prompt and answer; default: the model's context")
       ->check(CLI::Range(2u, kMaxContext));
   app.add_option("--max-waiting", limits.max_waiting,
-                 "Requests that wait for the batch; one beyond its tenant's share is refused with QueueFull")
+                 "Requests that wait for the batch; one beyond its tenant's share is refused with "
+                 "QueueFull")
       ->check(CLI::Range(1u, kMaxWaiting))
       ->capture_default_str();
   app.add_option("--max-waiting-per-lease", limits.max_waiting_per_lease,
