@@ -156,7 +156,8 @@ TEST_CASE("messages: the tenants of a step are few, distinct, in falling order, 
                 "tenants' is not in falling order");
   check_refused(with_tenants({tokens("a", 30, 0), tokens("b", 1, 0)}),
                 "tenants' sums to 31 prefill");
-  check_refused(with_tenants({tokens("a", 0, 8)}), "tenants' sums to 0 prefill and 8 decode");
+  check_refused(with_tenants(json::array({tokens("a", 0, 8)})),
+                "tenants' sums to 0 prefill and 8 decode");
   json many = json::array();
   for (int i = 0; i < 17; ++i) many.push_back(tokens("t" + std::to_string(i), 1, 0));
   check_refused(with_tenants(many), "tenants");
