@@ -13,14 +13,14 @@
 
 namespace leasehold {
 
-struct Share {
+struct ResourceShare {
   std::size_t held = 0;      ///< By the owner.
   std::size_t taken = 0;     ///< By all owners.
   std::size_t capacity = 0;  ///< Of the resource.
 };
 
 /// True when the owner may take one unit more.
-constexpr bool may_take_more(const Share& share) {
+constexpr bool may_take_more(const ResourceShare& share) {
   return share.taken < share.capacity && share.held < share.capacity - share.taken;
 }
 

@@ -255,9 +255,9 @@ Result<void> Scheduler::check(const PromptRequest& request) const {
                 fmt::format("{} requests of lease {} are waiting; retry when one ends",
                             tenancy.waiting.size(), to_string(request.lease)));
   }
-  const Share share{.held = waiting_of(request.tenant),
-                    .taken = waiting_count(),
-                    .capacity = limits_.max_waiting};
+  const ResourceShare share{.held = waiting_of(request.tenant),
+                            .taken = waiting_count(),
+                            .capacity = limits_.max_waiting};
   if (may_take_more(share)) return {};
   return fail(Errc::QueueFull,
               fmt::format("{} requests of tenant {} are waiting, its share of a queue of {} that "

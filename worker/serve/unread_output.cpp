@@ -21,9 +21,9 @@ std::optional<Error> UnreadOutput::excess(const TenantId& tenant,
                              connection_bytes, kMaxUnreadOutputBytesPerConnection)};
   }
   const auto found = by_tenant_.find(tenant);
-  const Share share{.held = found == by_tenant_.end() ? 0 : found->second->queued_bytes,
-                    .taken = total_->queued_bytes,
-                    .capacity = kMaxUnreadOutputBytes};
+  const ResourceShare share{.held = found == by_tenant_.end() ? 0 : found->second->queued_bytes,
+                            .taken = total_->queued_bytes,
+                            .capacity = kMaxUnreadOutputBytes};
   if (may_take_more(share)) return std::nullopt;
   return Error{Errc::QueueFull,
                fmt::format("tenant {} has left {} bytes unread, its share of {} with {} in use; "
