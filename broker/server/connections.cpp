@@ -3,10 +3,8 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <boost/asio/io_context.hpp>
 
-#include "broker/server/connection_shares.hpp"
 #include "broker/server/worker_links.hpp"
 #include "common/process.hpp"
 
@@ -35,12 +33,13 @@ constexpr control::Limits kTakesNoDescriptors{.max_fds = 0};
 
 Connections::Connections(boost::asio::io_context& io,
                          boost::asio::local::stream_protocol::acceptor acceptor, Handlers handlers,
-                         std::set<uid_t> worker_uids)
+                         const Clock& clock, BrokerDoor door)
     : io_(io),
       acceptor_(std::move(acceptor)),
       accept_timer_(io),
       handlers_(std::move(handlers)),
-      worker_uids_(std::move(worker_uids)) {
+      clock_(&clock),
+      door_(std::move(door)) {
   acceptor_.non_blocking(true);
 }
 
@@ -79,47 +78,18 @@ void Connections::accept_later() {
   });
 }
 
-bool Connections::has_room_for(uid_t uid) const {
-  if (connections_.size() >= (may_use_reserve(uid) ? kMax : kMax - kReserved)) return false;
-  const auto held = std::ranges::count_if(connections_, [uid](const auto& entry) {
-    return entry.second.peer->credentials().uid == uid;
-  });
-  return is_operator(uid) || static_cast<std::size_t>(held) < kMaxOfOneUser;
-}
-
-bool Connections::may_use_reserve(uid_t uid) const {
-  return is_operator(uid) || worker_uids_.contains(uid);
-}
-
-bool Connections::make_room_for(uid_t uid) {
-  std::vector<HeldConnection> held;
-  held.reserve(connections_.size());
-  for (const auto& [id, connection] : connections_) {
-    const uid_t owner = connection.peer->credentials().uid;
-    held.push_back({id, owner, connection.holder_watch || may_use_reserve(owner)});
-  }
-  const auto closed = connection_to_close(held, uid);
-  if (!closed) return false;
-  ++refused_;
-  close(*closed);
-  return true;
-}
-
 /// Frees its place at once; its handler runs later.
 void Connections::close(ConnectionId id) {
   const auto closed = connections_.extract(id);
+  door_.closed(id);
   closed.mapped().peer->close();
 }
 
-void Connections::close_silent(TimePoint now) {
-  std::vector<ConnectionId> silent;
-  for (auto& [id, connection] : connections_) {
-    if (connection.called) continue;
-    if (!connection.silent_since) connection.silent_since = now;
-    if (now - *connection.silent_since >= kFirstCallTimeout) silent.push_back(id);
+void Connections::close_silent() {
+  for (const ConnectionId id : door_.take_silent(clock_->now())) {
+    close(id);
+    ++refused_;
   }
-  for (const ConnectionId id : silent) close(id);
-  refused_ += silent.size();
 }
 
 void Connections::add(control::Socket socket, bool operators_only) {
@@ -129,7 +99,7 @@ void Connections::add(control::Socket socket, bool operators_only) {
       {.on_call =
            [this, id](const std::string& method, control::Payload params,
                       control::Responder respond) {
-             connections_.at(id).called = true;
+             door_.called(id);
              handlers_.on_call(id, method, std::move(params), std::move(respond));
            },
        .on_notification =
@@ -139,6 +109,7 @@ void Connections::add(control::Socket socket, bool operators_only) {
        .on_closed =
            [this, id](const Error&) {
              connections_.erase(id);
+             door_.closed(id);
              spares_.refill();
              handlers_.on_closed(id);
            },
@@ -148,12 +119,11 @@ void Connections::add(control::Socket socket, bool operators_only) {
            }},
       kTakesNoDescriptors);
   const uid_t uid = peer->credentials().uid;
-  const bool is_admitted = is_operator(uid) || !operators_only;
-  const bool has_room = is_admitted && (has_room_for(uid) || make_room_for(uid));
-  if (!has_room || !handlers_.admit_connection(uid)) {
-    ++refused_;
-    return;
-  }
+  BrokerDoor::Admission admission;
+  if (is_operator(uid) || !operators_only) admission = door_.connected(id, uid, clock_->now());
+  if (!admission.is_admitted || admission.displaced) ++refused_;
+  if (!admission.is_admitted) return;
+  if (admission.displaced) close(*admission.displaced);
   connections_[id].peer = peer;
   peer->start();
 }
@@ -178,6 +148,7 @@ Result<void> Connections::watch_holder(ConnectionId connection) {
   }
   if (found->second.holder_watch) return {};
   UniqueFd pidfd = TRY(open_peer_pidfd(found->second.peer->credentials()));
+  door_.holds_lease(connection);
   Watch& watch = found->second.holder_watch.emplace(io_, pidfd.release());
   watch.async_wait(Watch::wait_read, [this, connection](const boost::system::error_code& error) {
     if (!error) handlers_.on_holder_exit(connection);

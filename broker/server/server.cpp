@@ -43,11 +43,11 @@ BrokerServer::BrokerServer(asio::io_context& io, StartupState startup,
                 [this](ConnectionId id) { return connections_.find(id); }},
                [this](Event event) { loop_.post(std::move(event)); }),
       loop_(state_, clock_, effects_),
-      connections_(io, std::move(dependencies.acceptor), connection_handlers(),
-                   options.worker_uids),
+      rates_(options.worker_uids),
+      connections_(io, std::move(dependencies.acceptor), connection_handlers(), clock_,
+                   BrokerDoor(rates_, options.worker_uids)),
       previous_holders_(
           io, [this](const ProcessIdentity& it) { loop_.post(PreviousHolderExited{it}); }),
-      rates_(options.worker_uids),
       dispatch_(dispatch_hooks(), options.worker_uids),
       quiet_timer_(io),
       guard_timer_(io),
@@ -122,30 +122,29 @@ void BrokerServer::watch_previous_holders() {
 }
 
 Connections::Handlers BrokerServer::connection_handlers() {
-  return {
-      .on_call =
-          [this](ConnectionId id, const std::string& method, control::Payload params,
-                 control::Responder respond) {
-            const auto peer = connections_.find(id);
-            dispatch_.call(method,
-                           {id, peer->credentials(), std::move(params), std::move(respond)});
-            links_.drop_prepared(id);
-          },
-      .on_notification =
-          [this](ConnectionId id, const std::string& method, control::Payload params) {
-            const auto peer = connections_.find(id);
-            dispatch_.notification(method, id, peer->credentials(), params);
-          },
-      .on_closed =
-          [this](ConnectionId id) {
-            rates_.forget(id);
-            loop_.post(ConnectionClosed{id});
-          },
-      .on_holder_exit = [this](ConnectionId id) { loop_.post(HolderExited{id}); },
-      .admit_connection = [this](uid_t uid) { return rates_.admit_connection(uid, clock_.now()); },
-      .throttle = [this](
-                      uid_t uid,
-                      std::size_t weight) { return rates_.admit_line(uid, weight, clock_.now()); }};
+  return {.on_call =
+              [this](ConnectionId id, const std::string& method, control::Payload params,
+                     control::Responder respond) {
+                const auto peer = connections_.find(id);
+                dispatch_.call(method,
+                               {id, peer->credentials(), std::move(params), std::move(respond)});
+                links_.drop_prepared(id);
+              },
+          .on_notification =
+              [this](ConnectionId id, const std::string& method, control::Payload params) {
+                const auto peer = connections_.find(id);
+                dispatch_.notification(method, id, peer->credentials(), params);
+              },
+          .on_closed =
+              [this](ConnectionId id) {
+                rates_.forget(id);
+                loop_.post(ConnectionClosed{id});
+              },
+          .on_holder_exit = [this](ConnectionId id) { loop_.post(HolderExited{id}); },
+          .throttle =
+              [this](uid_t uid, std::size_t weight) {
+                return rates_.admit_line(uid, weight, clock_.now());
+              }};
 }
 
 WorkerLinks::Handlers BrokerServer::worker_handlers() {
@@ -232,7 +231,7 @@ void BrokerServer::guard_table() {
   if (const std::uint64_t dropped = rates_.take_dropped()) {
     spdlog::warn("dropped worker events beyond the rate limit events={}", dropped);
   }
-  connections_.close_silent(clock_.now());
+  connections_.close_silent();
   if (const std::uint64_t refused = connections_.take_refused()) {
     spdlog::warn("refused or closed connections beyond the limits connections={}", refused);
   }

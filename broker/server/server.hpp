@@ -70,9 +70,9 @@ class BrokerServer {
   Replies replies_;
   ServerEffects effects_;
   BrokerLoop loop_;
+  RateLimits rates_;
   Connections connections_;
   HolderWatches previous_holders_;
-  RateLimits rates_;
   Dispatch dispatch_;
   std::unique_ptr<BootTimer> deadline_timer_;
   boost::asio::steady_timer quiet_timer_;
