@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "broker/server/connection_shares.hpp"
-
 namespace leasehold {
 namespace {
 
@@ -22,6 +20,7 @@ BrokerDoor::Admission BrokerDoor::connected(ConnectionId id, uid_t uid, TimePoin
     admission.displaced = displace_for(uid);
     if (!admission.displaced) return {};
   }
+  places_.take(uid);
   connections_.emplace(id,
                        Connection{.uid = uid, .first_call_due = now + limits_.first_call_timeout});
   return admission;
@@ -31,33 +30,46 @@ bool BrokerDoor::may_use_reserve(uid_t uid) const {
   return is_operators(uid) || worker_uids_.contains(uid);
 }
 
-bool BrokerDoor::has_room_for(uid_t uid) const {
-  const std::size_t places = limits_.places - (may_use_reserve(uid) ? 0 : limits_.reserved);
-  if (connections_.size() >= places) return false;
-  const auto held = std::ranges::count_if(
-      connections_, [uid](const auto& entry) { return entry.second.uid == uid; });
-  return is_operators(uid) || static_cast<std::size_t>(held) < limits_.of_one_user;
+bool BrokerDoor::may_be_displaced(const Connection& connection) const {
+  return !connection.holds_lease && !may_use_reserve(connection.uid);
 }
 
+bool BrokerDoor::has_room_for(uid_t uid) const {
+  if (is_operators(uid)) return places_.taken() < limits_.places;
+  const std::size_t places = limits_.places - (may_use_reserve(uid) ? 0 : limits_.reserved);
+  return may_take_more(
+      {.held = places_.held_by(uid), .taken = places_.taken(), .capacity = places});
+}
+
+/// The user with the most connections gives a place unless it holds as many as the newcomer will.
+/// An operator always gets one.
 std::optional<ConnectionId> BrokerDoor::displace_for(uid_t uid) {
-  std::vector<HeldConnection> held;
-  held.reserve(connections_.size());
+  std::map<uid_t, ConnectionId> oldest_of;
   for (const auto& [id, connection] : connections_) {
-    held.push_back({id, connection.uid, connection.holds_lease || may_use_reserve(connection.uid)});
+    if (may_be_displaced(connection)) oldest_of.emplace(connection.uid, id);
   }
-  const auto displaced = connection_to_close(held, uid);
-  if (displaced) closed(*displaced);
-  return displaced;
+  const auto held_by = [this](const auto& entry) { return places_.held_by(entry.first); };
+  auto found = std::ranges::max_element(oldest_of, {}, held_by);
+  if (found == oldest_of.end()) return std::nullopt;
+  if (!is_operators(uid) && held_by(*found) < places_.held_by(uid) + 2) found = oldest_of.find(uid);
+  if (found == oldest_of.end()) return std::nullopt;
+  closed(found->second);
+  return found->second;
+}
+
+void BrokerDoor::closed(ConnectionId id) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  places_.give_back(found->second.uid);
+  connections_.erase(found);
 }
 
 std::vector<ConnectionId> BrokerDoor::take_silent(TimePoint now) {
   std::vector<ConnectionId> silent;
-  std::erase_if(connections_, [&](const auto& entry) {
-    const auto& [id, connection] = entry;
-    if (connection.has_called || now < connection.first_call_due) return false;
-    silent.push_back(id);
-    return true;
-  });
+  for (const auto& [id, connection] : connections_) {
+    if (!connection.has_called && connection.first_call_due <= now) silent.push_back(id);
+  }
+  for (const ConnectionId id : silent) closed(id);
   return silent;
 }
 

@@ -1,10 +1,11 @@
 /// Decides which connections the broker keeps, so that no user locks the others out.
 ///
-/// A new connection is charged to its user's rate before it may cost another user a place. A user
-/// that has its share (connection_shares.hpp) gets a place of the user with the most connections.
-/// The last places are reserved for operators and workers. A connection that holds a lease keeps
-/// its place, and so does one of an operator or a worker. Any connection that makes no call in time
-/// is closed.
+/// A new connection is charged to its user's rate before it may cost another user a place. Users
+/// share the places (common/fair_shares.hpp); beyond its share, a user gets the place of the oldest
+/// connection of the user that has the most, or else of its own oldest one. The last places are
+/// reserved for operators and workers; operators have no share. A connection that holds a lease
+/// keeps its place, and so does one of an operator or a worker. Any connection that makes no call
+/// in time is closed.
 ///
 /// Pure: time is an argument. Threads: one. Lifetime: `rates` outlives it.
 #pragma once
@@ -19,20 +20,23 @@
 #include "broker/books/ids.hpp"
 #include "broker/server/rate_limits.hpp"
 #include "common/clock.hpp"
+#include "common/fair_shares.hpp"
 
 namespace leasehold {
 
 struct BrokerDoorLimits {
   std::size_t places = 1024;
-  std::size_t reserved = 64;      ///< Of the places, for operators and workers.
-  std::size_t of_one_user = 256;  ///< Does not apply to operators.
+  std::size_t reserved = 64;  ///< Of the places, for operators and workers.
   Duration first_call_timeout = std::chrono::seconds(10);
 };
 
 class BrokerDoor {
  public:
   BrokerDoor(RateLimits& rates, std::set<uid_t> worker_uids, const BrokerDoorLimits& limits = {})
-      : rates_(&rates), worker_uids_(std::move(worker_uids)), limits_(limits) {}
+      : rates_(&rates),
+        worker_uids_(std::move(worker_uids)),
+        limits_(limits),
+        places_(limits.places) {}
 
   struct Admission {
     bool is_admitted = false;
@@ -44,7 +48,7 @@ class BrokerDoor {
   void called(ConnectionId id) { connections_.at(id).has_called = true; }
   void holds_lease(ConnectionId id) { connections_.at(id).holds_lease = true; }
   /// Does nothing for an unknown connection.
-  void closed(ConnectionId id) { connections_.erase(id); }
+  void closed(ConnectionId id);
 
   /// Takes the connections that made no call within `first_call_timeout`.
   std::vector<ConnectionId> take_silent(TimePoint now);
@@ -57,12 +61,14 @@ class BrokerDoor {
     bool holds_lease = false;
   };
   bool may_use_reserve(uid_t uid) const;
+  bool may_be_displaced(const Connection& connection) const;
   bool has_room_for(uid_t uid) const;
   std::optional<ConnectionId> displace_for(uid_t uid);
 
   RateLimits* rates_;
   std::set<uid_t> worker_uids_;
   BrokerDoorLimits limits_;
+  FairShares<uid_t> places_;
   std::map<ConnectionId, Connection> connections_;
 };
 

@@ -2,15 +2,17 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
+#include <ranges>
 
 using namespace leasehold;
 using namespace std::chrono_literals;
 
 namespace {
 
-constexpr BrokerDoorLimits kSmall{
-    .places = 12, .reserved = 4, .of_one_user = 4, .first_call_timeout = 10s};
+constexpr BrokerDoorLimits kSmall{.places = 12, .reserved = 4, .first_call_timeout = 10s};
 
 struct DoorFixture {
   const uid_t operator_uid = ::geteuid();
@@ -68,14 +70,57 @@ TEST_CASE("broker door: a connection without a call in time is closed, also an o
 
 TEST_CASE("broker door: connections that hold a lease, and operators' and workers', are kept") {
   DoorFixture fixture;
-  for (int i = 0; i < 3; ++i) {
-    CHECK(fixture.connect_and_call(fixture.ann).is_admitted);
-    fixture.door.holds_lease({fixture.last_id});
-  }
+  for (int i = 0; i < 4; ++i) CHECK(fixture.connect_and_call(fixture.ann).is_admitted);
+  for (std::uint64_t id = 1; id <= 3; ++id) fixture.door.holds_lease({id});
   for (int i = 0; i < 4; ++i) CHECK(fixture.connect_and_call(fixture.worker).is_admitted);
-  CHECK(fixture.connect_and_call(fixture.ann).is_admitted);
   for (int i = 0; i < 4; ++i) CHECK(fixture.connect_and_call(fixture.operator_uid).is_admitted);
-  CHECK(fixture.connect_and_call(fixture.bob).displaced ==
-        ConnectionId{8});  // ann's, without lease
+  CHECK(fixture.connect_and_call(fixture.bob).displaced == ConnectionId{4});  // without a lease
+  fixture.door.holds_lease({fixture.last_id});
   CHECK_FALSE(fixture.connect_and_call(fixture.bob).is_admitted);
+  CHECK_FALSE(fixture.connect_and_call(fixture.ann).is_admitted);
+  CHECK_FALSE(fixture.connect_and_call(fixture.worker).is_admitted);
+}
+
+TEST_CASE("broker door: a user has its share, and beyond it loses its own oldest connection") {
+  DoorFixture fixture;
+  for (int i = 0; i < 4; ++i) CHECK_FALSE(fixture.connect_and_call(fixture.ann).displaced);
+  CHECK(fixture.connect_and_call(fixture.ann).displaced == ConnectionId{1});
+  CHECK(fixture.connect_and_call(fixture.ann).displaced == ConnectionId{2});
+  for (int i = 0; i < 2; ++i) CHECK_FALSE(fixture.connect_and_call(fixture.bob).displaced);
+  CHECK(fixture.connect_and_call(fixture.bob).displaced == ConnectionId{3});  // ann has two more
+  CHECK(fixture.connect_and_call(fixture.bob).displaced == ConnectionId{7});  // its own
+}
+
+TEST_CASE("broker door: workers and operators have the reserve, and operators displace tenants") {
+  DoorFixture fixture;
+  for (uid_t user = 0; user < 8; ++user)
+    CHECK(fixture.connect_and_call(fixture.ann + user).is_admitted);
+  for (int i = 0; i < 2; ++i) CHECK_FALSE(fixture.connect_and_call(fixture.worker).displaced);
+  for (int i = 0; i < 2; ++i) CHECK_FALSE(fixture.connect_and_call(fixture.operator_uid).displaced);
+  for (int i = 0; i < 8; ++i) {
+    const auto admission = fixture.connect_and_call(fixture.operator_uid);
+    CHECK(admission.is_admitted);
+    CHECK(admission.displaced);
+  }
+  CHECK_FALSE(fixture.connect_and_call(fixture.operator_uid).is_admitted);
+}
+
+TEST_CASE("broker door: however many users take all they can, their places become equal") {
+  DoorFixture fixture;
+  std::map<ConnectionId, uid_t> open;
+  std::map<uid_t, int> held;
+  constexpr uid_t kUsers = 4;
+  for (uid_t user = 0; user < kUsers; ++user) {
+    for (int i = 0; i < 20; ++i) {
+      const uid_t uid = fixture.ann + user;
+      const auto admission = fixture.connect_and_call(uid);
+      REQUIRE(admission.is_admitted);
+      ++held[uid];
+      open[{fixture.last_id}] = uid;
+      if (admission.displaced) --held[open.at(*admission.displaced)];
+    }
+  }
+  for (uid_t user = 0; user < kUsers; ++user) CHECK(held[fixture.ann + user] >= 1);
+  const auto [least, most] = std::ranges::minmax(held | std::views::values);
+  CHECK(most - least <= 1);
 }
