@@ -10,7 +10,7 @@ constexpr std::size_t kFdCostBytes = 4096;
 }  // namespace
 
 void Outbox::push(std::string line, std::vector<UniqueFd> fds) {
-  charge(line.size() + fds.size() * kFdCostBytes);
+  cost_.set(cost_.bytes() + line.size() + fds.size() * kFdCostBytes);
   lines_.push_back({.text = std::move(line), .fds = std::move(fds)});
 }
 
@@ -20,7 +20,7 @@ Result<void> Outbox::flush(int socket) {
     const std::string_view rest = std::string_view(front.text).substr(front.sent);
     const std::size_t size_bytes = TRY(send_some(socket, rest, front.fds));
     if (size_bytes == 0) return {};
-    refund(size_bytes + front.fds.size() * kFdCostBytes);
+    cost_.set(cost_.bytes() - size_bytes - front.fds.size() * kFdCostBytes);
     front.fds.clear();
     front.sent += size_bytes;
     if (front.sent == front.text.size()) lines_.pop_front();
@@ -30,26 +30,7 @@ Result<void> Outbox::flush(int socket) {
 
 void Outbox::clear() {
   lines_.clear();
-  refund(cost_bytes_);
-}
-
-void Outbox::set_meter(std::shared_ptr<QueueMeter> meter) {
-  const std::size_t cost_bytes = cost_bytes_;
-  refund(cost_bytes);
-  meter_ = std::move(meter);
-  charge(cost_bytes);
-}
-
-void Outbox::charge(std::size_t bytes) {
-  cost_bytes_ += bytes;
-  for (QueueMeter* meter = meter_.get(); meter != nullptr; meter = meter->total.get())
-    meter->queued_bytes += bytes;
-}
-
-void Outbox::refund(std::size_t bytes) {
-  cost_bytes_ -= bytes;
-  for (QueueMeter* meter = meter_.get(); meter != nullptr; meter = meter->total.get())
-    meter->queued_bytes -= bytes;
+  cost_.set(0);
 }
 
 }  // namespace leasehold::control

@@ -4,6 +4,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/unique_fd.hpp"
@@ -13,11 +14,6 @@ namespace leasehold::control {
 
 class Outbox {
  public:
-  Outbox() = default;
-  Outbox(const Outbox&) = delete;
-  Outbox& operator=(const Outbox&) = delete;
-  ~Outbox() { clear(); }
-
   void push(std::string line, std::vector<UniqueFd> fds);
 
   /// Sends until the queue is empty or the socket is full. Sends a line's descriptors with its
@@ -29,10 +25,10 @@ class Outbox {
 
   /// Memory that the queue costs: the unsent bytes, plus a page per descriptor, so that a slow
   /// reader cannot make this process hold thousands of descriptors.
-  std::size_t cost_bytes() const { return cost_bytes_; }
+  std::size_t cost_bytes() const { return cost_.bytes(); }
 
   /// Counts the cost there, too, from now on.
-  void set_meter(std::shared_ptr<QueueMeter> meter);
+  void set_meter(std::shared_ptr<QueueMeter> meter) { cost_.set_meter(std::move(meter)); }
 
  private:
   struct Outgoing {
@@ -40,12 +36,9 @@ class Outbox {
     std::vector<UniqueFd> fds;
     std::size_t sent = 0;
   };
-  void charge(std::size_t bytes);
-  void refund(std::size_t bytes);
 
   std::deque<Outgoing> lines_;
-  std::size_t cost_bytes_ = 0;
-  std::shared_ptr<QueueMeter> meter_;
+  QueueCharge cost_;
 };
 
 }  // namespace leasehold::control

@@ -29,6 +29,7 @@
 
 #include "common/clock.hpp"
 #include "common/unique_fd.hpp"
+#include "ipc/control/queue_meter.hpp"
 
 namespace leasehold::control {
 
@@ -43,13 +44,6 @@ struct Limits {
   std::size_t max_fds = 64;  ///< In one received message; with 0 the peer can still send some.
   std::size_t max_queued_bytes = 8 << 20;  ///< Unsent output; beyond it the connection ends.
   std::size_t max_malformed_lines = 64;    ///< In a row; beyond it the connection ends.
-};
-
-/// Counts the bytes that the peers of one owner have queued, as Limits::max_queued_bytes counts
-/// them.
-struct QueueMeter {
-  std::size_t queued_bytes = 0;
-  std::shared_ptr<QueueMeter> total;  ///< Counts them too; null: none.
 };
 
 /// A peer processes lines of this total weight per turn, then lets the other peers of its
@@ -116,7 +110,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
   /// Output that waits for the other end to read.
   virtual std::size_t queued_bytes() const = 0;
-  /// Counts this peer's output there from now on.
+  /// Counts this peer's output there from now on, as Limits::max_queued_bytes counts it; null:
+  /// nowhere.
   virtual void set_queue_meter(std::shared_ptr<QueueMeter> meter) = 0;
 
   /// Process and user of the other end, read once at accept or connect (SO_PEERCRED).

@@ -4,7 +4,6 @@
 /// Threads: that of the tenants' sockets.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 
@@ -21,15 +20,15 @@ inline constexpr std::size_t kMaxUnreadOutputBytes = 64 << 20;  ///< Of all tena
 class UnreadOutput {
  public:
   /// Every peer of the tenant counts its output there.
-  std::shared_ptr<control::QueueMeter> meter_of(const TenantId& tenant);
+  std::shared_ptr<control::QueueMeter> meter_of(const TenantId& tenant) {
+    return shares_.meter_of(tenant);
+  }
 
   /// QueueFull when a connection of the tenant with that many unread bytes gets no more output.
   std::optional<Error> excess(const TenantId& tenant, std::size_t connection_bytes) const;
 
  private:
-  std::shared_ptr<control::QueueMeter> total_ = std::make_shared<control::QueueMeter>();
-  /// Never shrinks: the broker admits tenants.
-  std::map<TenantId, std::shared_ptr<control::QueueMeter>> by_tenant_;
+  control::QueueShares<TenantId> shares_{kMaxUnreadOutputBytes};
 };
 
 }  // namespace leasehold
