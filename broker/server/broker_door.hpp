@@ -50,6 +50,9 @@ class BrokerDoor {
   /// Does nothing for an unknown connection.
   void closed(ConnectionId id);
 
+  /// True for operators and workers.
+  bool may_use_reserve(uid_t uid) const;
+
   /// Takes the connections that made no call within `first_call_timeout`.
   std::vector<ConnectionId> take_silent(TimePoint now);
 
@@ -60,7 +63,6 @@ class BrokerDoor {
     bool has_called = false;
     bool holds_lease = false;
   };
-  bool may_use_reserve(uid_t uid) const;
   bool may_be_displaced(const Connection& connection) const;
   bool has_room_for(uid_t uid) const;
   std::optional<ConnectionId> displace_for(uid_t uid);

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 
 #include "broker/server/worker_links.hpp"
@@ -27,7 +28,8 @@ bool lacks_descriptors(const boost::system::error_code& error) {
 
 /// The broker accepts no descriptors from callers, so that they cannot use up its descriptor limit.
 /// A connection that sends one is closed.
-constexpr control::Limits kTakesNoDescriptors{.max_fds = 0};
+constexpr control::Limits kCallerLimits{
+    .max_fds = 0, .max_queued_bytes = Connections::kMaxUnsentBytesPerConnection};
 
 }  // namespace
 
@@ -92,40 +94,68 @@ void Connections::close_silent() {
   }
 }
 
+control::Peer::Handlers Connections::peer_handlers(ConnectionId id) {
+  return {.on_call =
+              [this, id](const std::string& method, control::Payload params,
+                         control::Responder respond) {
+                door_.called(id);
+                handlers_.on_call(id, method, std::move(params), std::move(respond));
+                bound_output();
+              },
+          .on_notification =
+              [this, id](const std::string& method, control::Payload params) {
+                handlers_.on_notification(id, method, std::move(params));
+              },
+          .on_closed =
+              [this, id](const Error& why) {
+                if (why.code == Errc::QueueFull) ++refused_;
+                connections_.erase(id);
+                door_.closed(id);
+                spares_.refill();
+                handlers_.on_closed(id);
+              },
+          .throttle =
+              [this, id](std::size_t weight) {
+                return handlers_.throttle(connections_.at(id).peer->credentials().uid, weight);
+              }};
+}
+
 void Connections::add(control::Socket socket, bool operators_only) {
   const ConnectionId id{next_++};
-  auto peer = control::Peer::create(
-      std::move(socket),
-      {.on_call =
-           [this, id](const std::string& method, control::Payload params,
-                      control::Responder respond) {
-             door_.called(id);
-             handlers_.on_call(id, method, std::move(params), std::move(respond));
-           },
-       .on_notification =
-           [this, id](const std::string& method, control::Payload params) {
-             handlers_.on_notification(id, method, std::move(params));
-           },
-       .on_closed =
-           [this, id](const Error&) {
-             connections_.erase(id);
-             door_.closed(id);
-             spares_.refill();
-             handlers_.on_closed(id);
-           },
-       .throttle =
-           [this, id](std::size_t weight) {
-             return handlers_.throttle(connections_.at(id).peer->credentials().uid, weight);
-           }},
-      kTakesNoDescriptors);
+  auto peer = control::Peer::create(std::move(socket), peer_handlers(id), kCallerLimits);
   const uid_t uid = peer->credentials().uid;
   BrokerDoor::Admission admission;
   if (is_operator(uid) || !operators_only) admission = door_.connected(id, uid, clock_->now());
   if (!admission.is_admitted || admission.displaced) ++refused_;
   if (!admission.is_admitted) return;
   if (admission.displaced) close(*admission.displaced);
-  connections_[id].peer = peer;
+  auto& shares = door_.may_use_reserve(uid) ? reserved_unsent_ : tenants_unsent_;
+  auto unsent = std::make_shared<control::QueueMeter>(0, shares.meter_of(uid));
+  peer->set_queue_meter(unsent);
+  connections_.emplace(id, Connection{.peer = peer, .unsent = std::move(unsent)});
   peer->start();
+}
+
+std::map<ConnectionId, Connections::Connection>::iterator Connections::largest_unsent(uid_t uid) {
+  return std::ranges::max_element(connections_, {}, [uid](const auto& entry) {
+    const Connection& connection = entry.second;
+    return connection.peer->credentials().uid == uid ? connection.unsent->queued_bytes : 0;
+  });
+}
+
+/// Output of a connection that is being closed counts until it has been sent or has timed out, and
+/// costs no other connection its place.
+void Connections::bound_output() {
+  for (const auto* shares : {&tenants_unsent_, &reserved_unsent_}) {
+    while (const auto uid = shares->largest_beyond()) {
+      const auto largest = largest_unsent(*uid);
+      if (largest == connections_.end() || largest->second.unsent->queued_bytes == 0) break;
+      ++refused_;
+      door_.closed(largest->first);
+      const auto closed = connections_.extract(largest);
+      closed.mapped().peer->close_now();
+    }
+  }
 }
 
 std::shared_ptr<control::Peer> Connections::find(ConnectionId connection) const {

@@ -24,6 +24,11 @@ class Connections {
   /// Kept open for operators' connections when the process has reached its limit.
   static constexpr std::size_t kSpareDescriptors = 8;
 
+  /// Unsent output of one connection; beyond it the connection ends. Twice the longest message.
+  static constexpr std::size_t kMaxUnsentBytesPerConnection = 2 << 20;
+  /// Of all tenants, who share it by uid, and as much again for operators and workers.
+  static constexpr std::size_t kMaxUnsentBytes = 32 << 20;
+
   struct Handlers {
     std::function<void(ConnectionId, const std::string& method, control::Payload,
                        control::Responder)>
@@ -47,6 +52,10 @@ class Connections {
   /// Closes connections that have made no call in time.
   void close_silent();
 
+  /// Closes connections that do not read, until every user's unsent output fits its share. Call it
+  /// after anything that may have sent much.
+  void bound_output();
+
   std::shared_ptr<control::Peer> find(ConnectionId connection) const;
 
   /// Watches the peer's process as a lease holder; its exit calls `on_holder_exit`. Idempotent.
@@ -59,6 +68,7 @@ class Connections {
  private:
   struct Connection {
     std::shared_ptr<control::Peer> peer;
+    std::shared_ptr<control::QueueMeter> unsent;  ///< Empty for a bound worker, see WorkerLinks.
     std::optional<boost::asio::posix::stream_descriptor> holder_watch;
     std::optional<std::uint64_t> start_ticks;
   };
@@ -67,6 +77,8 @@ class Connections {
   void accept_later();
   bool accept_on_spare();
   void add(control::Socket socket, bool operators_only = false);
+  control::Peer::Handlers peer_handlers(ConnectionId id);
+  std::map<ConnectionId, Connection>::iterator largest_unsent(uid_t uid);
   void close(ConnectionId id);
 
   boost::asio::io_context& io_;
@@ -78,6 +90,8 @@ class Connections {
   SpareDescriptors spares_{kSpareDescriptors};
   std::uint64_t next_ = 1;
   std::uint64_t refused_ = 0;
+  control::QueueShares<uid_t> tenants_unsent_{kMaxUnsentBytes};
+  control::QueueShares<uid_t> reserved_unsent_{kMaxUnsentBytes};
   std::map<ConnectionId, Connection> connections_;
 };
 

@@ -204,6 +204,7 @@ Result<void> BrokerServer::take_memory(ConnectionId id, const wire::LeaseRedeliv
 void BrokerServer::after_events() {
   deadline_timer_->arm(next_deadline(state_));
   observe_quiet();
+  connections_.bound_output();
   if (table_.has_detected_tampering()) guard_table();
   if (state_.stopping && leases_not_fenced(state_) == 0) io_.stop();
 }

@@ -21,6 +21,13 @@ using Watch = asio::posix::stream_descriptor;
 /// Most descriptors in one message of a resumed worker.
 constexpr std::size_t kMaxWorkerDescriptors = 64;
 
+/// A worker owns its connection: it counts in no user's share, so that other connections of the
+/// user cannot cost the worker its leases.
+void set_worker_limits(control::Peer& peer) {
+  peer.set_queue_meter(nullptr);
+  peer.set_max_bytes(control::Limits{}.max_line_bytes, control::Limits{}.max_queued_bytes);
+}
+
 /// Effective user of a running process, from /proc/<pid>/status, which every user may read.
 std::optional<uid_t> effective_user(pid_t pid) {
   std::ifstream status(fmt::format("/proc/{}/status", pid));
@@ -83,6 +90,7 @@ Result<void> WorkerLinks::prepare(ConnectionId connection, std::shared_ptr<contr
 void WorkerLinks::bind(ConnectionId connection, AttachmentId worker) {
   auto node = prepared_.extract(connection);
   expects(!node.empty(), "a link is prepared before its worker is admitted");
+  set_worker_limits(*node.mapped()->peer);
   add(worker, std::move(node.mapped()));
 }
 
@@ -101,6 +109,7 @@ void WorkerLinks::resume(ConnectionId connection, AttachmentId worker) {
   expects(!node.empty() && link != nullptr, "a resume is prepared and its link is restored");
   link->peer = std::move(node.mapped());
   link->peer->set_max_fds(kMaxWorkerDescriptors);
+  set_worker_limits(*link->peer);
 }
 
 void WorkerLinks::add(AttachmentId worker, std::unique_ptr<WorkerLink> link) {

@@ -294,6 +294,10 @@ void SocketPeer::close() {
   begin_close({Errc::ConnectionLost, "this end closed the connection"});
 }
 
+void SocketPeer::close_now() {
+  finish({Errc::ConnectionLost, "this end closed the connection"});
+}
+
 void SocketPeer::refuse_and_close(Error why) {
   send(error_line(nullptr, why), {});
   begin_close(std::move(why));

@@ -119,6 +119,9 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
   /// Sends the queued lines, then closes the connection.
   virtual void close() = 0;
+  /// Closes the connection at once. Queued lines are lost, so the other end finds its calls
+  /// unanswered: ConnectionLost.
+  virtual void close_now() = 0;
 };
 
 /// Connects to a listening Unix socket.

@@ -38,6 +38,7 @@ class SocketPeer final : public Peer {
   }
   const Credentials& credentials() const override { return credentials_; }
   void close() override;
+  void close_now() override;
 
  private:
   enum class State { Open, Closing, Closed };  // Closing: only sends queued lines
