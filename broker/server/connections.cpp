@@ -1,5 +1,6 @@
 #include "broker/server/connections.hpp"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -117,7 +118,18 @@ control::Peer::Handlers Connections::peer_handlers(ConnectionId id) {
           .throttle =
               [this, id](std::size_t weight) {
                 return handlers_.throttle(connections_.at(id).peer->credentials().uid, weight);
-              }};
+              },
+          .refuse_input =
+              [this, id] { return refuse_input(connections_.at(id).peer->credentials().uid); }};
+}
+
+std::optional<Error> Connections::refuse_input(uid_t uid) {
+  const ResourceShare share = shares_of(uid).input.owner_share(uid);
+  if (may_take_more(share)) return std::nullopt;
+  return Error{Errc::QueueFull,
+               fmt::format("{} bytes of lines of user {} wait, its share of {} with {} in use; "
+                           "finish lines, and send less at once",
+                           share.held, uid, share.capacity, share.taken)};
 }
 
 void Connections::add(control::Socket socket, bool operators_only) {
@@ -129,9 +141,10 @@ void Connections::add(control::Socket socket, bool operators_only) {
   if (!admission.is_admitted || admission.displaced) ++refused_;
   if (!admission.is_admitted) return;
   if (admission.displaced) close(*admission.displaced);
-  auto& shares = door_.may_use_reserve(uid) ? reserved_unsent_ : tenants_unsent_;
-  auto unsent = std::make_shared<control::QueueMeter>(0, shares.meter_of(uid));
+  Shares& shares = shares_of(uid);
+  auto unsent = std::make_shared<control::QueueMeter>(0, shares.unsent.meter_of(uid));
   peer->set_queue_meter(unsent);
+  peer->set_input_meter(shares.input.meter_of(uid));
   connections_.emplace(id, Connection{.peer = peer, .unsent = std::move(unsent)});
   peer->start();
 }
@@ -146,8 +159,8 @@ std::map<ConnectionId, Connections::Connection>::iterator Connections::largest_u
 /// Output of a connection that is being closed counts until it has been sent or has timed out, and
 /// costs no other connection its place.
 void Connections::bound_output() {
-  for (const auto* shares : {&tenants_unsent_, &reserved_unsent_}) {
-    while (const auto uid = shares->largest_beyond()) {
+  for (const Shares* shares : {&tenants_, &reserved_}) {
+    while (const auto uid = shares->unsent.largest_beyond()) {
       const auto largest = largest_unsent(*uid);
       if (largest == connections_.end() || largest->second.unsent->queued_bytes == 0) break;
       ++refused_;

@@ -28,6 +28,8 @@ class Connections {
   static constexpr std::size_t kMaxUnsentBytesPerConnection = 2 << 20;
   /// Of all tenants, who share it by uid, and as much again for operators and workers.
   static constexpr std::size_t kMaxUnsentBytes = 32 << 20;
+  /// The same for input that has to wait: unfinished lines, and lines that are paced.
+  static constexpr std::size_t kMaxWaitingInputBytes = 32 << 20;
 
   struct Handlers {
     std::function<void(ConnectionId, const std::string& method, control::Payload,
@@ -73,10 +75,17 @@ class Connections {
     std::optional<std::uint64_t> start_ticks;
   };
 
+  struct Shares {
+    control::QueueShares<uid_t> unsent{kMaxUnsentBytes};
+    control::QueueShares<uid_t> input{kMaxWaitingInputBytes};
+  };
+
   void accept_next();
   void accept_later();
   bool accept_on_spare();
   void add(control::Socket socket, bool operators_only = false);
+  Shares& shares_of(uid_t uid) { return door_.may_use_reserve(uid) ? reserved_ : tenants_; }
+  std::optional<Error> refuse_input(uid_t uid);
   control::Peer::Handlers peer_handlers(ConnectionId id);
   std::map<ConnectionId, Connection>::iterator largest_unsent(uid_t uid);
   void close(ConnectionId id);
@@ -90,8 +99,8 @@ class Connections {
   SpareDescriptors spares_{kSpareDescriptors};
   std::uint64_t next_ = 1;
   std::uint64_t refused_ = 0;
-  control::QueueShares<uid_t> tenants_unsent_{kMaxUnsentBytes};
-  control::QueueShares<uid_t> reserved_unsent_{kMaxUnsentBytes};
+  Shares tenants_;
+  Shares reserved_;
   std::map<ConnectionId, Connection> connections_;
 };
 

@@ -25,6 +25,7 @@ constexpr std::size_t kMaxWorkerDescriptors = 64;
 /// user cannot cost the worker its leases.
 void set_worker_limits(control::Peer& peer) {
   peer.set_queue_meter(nullptr);
+  peer.set_input_meter(nullptr);
   peer.set_max_bytes(control::Limits{}.max_line_bytes, control::Limits{}.max_queued_bytes);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <utility>
 
 namespace leasehold::control {
 
@@ -41,9 +42,25 @@ Result<std::optional<Line>> Inbox::next() {
                             limits_.max_line_bytes, length, limits_.line_hint));
   }
   if (!whole) return wait_for_more();
-  Line line{bytes_.substr(begin_, length), claim_before(dropped_ + newline + 1)};
-  begin_ = searched_ = newline + 1;
+  Line line{.text = {}, .fds = claim_before(dropped_ + newline + 1)};
+  line.text = take_text(newline);
   return line;
+}
+
+/// Frees the memory with the last line, so that an idle connection does not keep that of its
+/// longest line.
+std::string Inbox::take_text(std::size_t newline) {
+  if (newline + 1 < bytes_.size()) {
+    std::string text = bytes_.substr(begin_, newline - begin_);
+    begin_ = searched_ = newline + 1;
+    return text;
+  }
+  std::string text = std::exchange(bytes_, {});
+  dropped_ += text.size();
+  text.resize(newline);
+  text.erase(0, std::exchange(begin_, 0));
+  searched_ = 0;
+  return text;
 }
 
 Result<std::optional<Line>> Inbox::wait_for_more() {

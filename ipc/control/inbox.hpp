@@ -34,6 +34,9 @@ class Inbox {
   /// Takes the result of one recvmsg; `bytes` is not empty.
   void add(std::string_view bytes, std::vector<UniqueFd> fds);
 
+  /// Memory of what has arrived and was not taken. A line that was taken leaves none behind.
+  std::size_t held_bytes() const { return bytes_.empty() ? 0 : bytes_.capacity(); }
+
   /// The next whole line, or nothing if none has arrived. Errors: MessageTooLarge when a line
   /// exceeds the limit; MalformedMessage when more descriptors wait than one message may carry.
   /// The stream is unusable after an error.
@@ -46,6 +49,7 @@ class Inbox {
   };
   std::vector<UniqueFd> claim_before(std::uint64_t end);
   Result<std::optional<Line>> wait_for_more();
+  std::string take_text(std::size_t newline);
   std::size_t waiting_fds() const;
 
   Limits limits_;

@@ -103,6 +103,7 @@ void SocketPeer::process_lines() {
 /// Called when all arrived lines are processed. If the other end no longer reads, still receives
 /// what it has already sent.
 void SocketPeer::read_more() {
+  if (refuse_input(0)) return;
   if (!write_broken_) return wait_readable();
   if (++drain_reads_ > kMaxDrainReads) return finish(why_);
   post([me = self()] {
@@ -110,7 +111,17 @@ void SocketPeer::read_more() {
   });
 }
 
+/// Closes the connection and returns true when its owner may not make this process keep its input.
+bool SocketPeer::refuse_input(std::size_t waiting_line_bytes) {
+  input_.set(inbox_.held_bytes() + waiting_line_bytes);
+  if (input_.bytes() == 0 || !input_.has_meter() || !handlers_.refuse_input) return false;
+  auto why = handlers_.refuse_input();
+  if (why) refuse_and_close(*std::move(why));
+  return why.has_value();
+}
+
 void SocketPeer::process_after(Duration wait, Line line) {
+  if (refuse_input(line.text.capacity())) return;
   pause_.expires_after(wait);
   pause_.async_wait(
       [me = self(), line = std::move(line)](const boost::system::error_code& error) mutable {
@@ -308,10 +319,17 @@ void SocketPeer::begin_close(Error why) {
   if (outbox_.empty()) return finish(std::move(why));
   state_ = State::Closing;
   why_ = std::move(why);
+  drop_input();
   linger_.expires_after(kLinger);
   linger_.async_wait([me = self()](const boost::system::error_code& error) {
     if (!error) me->finish(me->why_);
   });
+}
+
+void SocketPeer::drop_input() {
+  pause_.cancel();
+  inbox_ = Inbox(limits_);
+  input_.set(0);
 }
 
 void SocketPeer::finish(Error why) {
@@ -319,7 +337,7 @@ void SocketPeer::finish(Error why) {
   boost::system::error_code ignored;
   socket_.close(ignored);
   linger_.cancel();
-  pause_.cancel();
+  drop_input();
   outbox_.clear();
   post([me = self(), why = std::move(why)] { me->deliver_close(why); });
 }

@@ -23,6 +23,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -84,6 +85,10 @@ class Peer : public std::enable_shared_from_this<Peer> {
     /// for replies and malformed lines. The peer reads nothing while a line waits, so the sender's
     /// socket fills. Empty means that no line waits.
     std::function<Duration(std::size_t weight)> throttle = {};
+    /// Called when input has to wait, for the rest of its line or for its throttle, on a peer that
+    /// has an input meter. An error is sent, and ends the connection. Empty means that all may
+    /// wait.
+    std::function<std::optional<Error>()> refuse_input = {};
     /// Called when everything queued has been sent, after some had to wait. May be empty.
     std::function<void()> on_drained = {};
   };
@@ -113,6 +118,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   /// Counts this peer's output there from now on, as Limits::max_queued_bytes counts it; null:
   /// nowhere.
   virtual void set_queue_meter(std::shared_ptr<QueueMeter> meter) = 0;
+  /// Counts the input of this peer that has to wait there from now on; null: nowhere.
+  virtual void set_input_meter(std::shared_ptr<QueueMeter> meter) = 0;
 
   /// Process and user of the other end, read once at accept or connect (SO_PEERCRED).
   virtual const Credentials& credentials() const = 0;

@@ -36,6 +36,9 @@ class SocketPeer final : public Peer {
   void set_queue_meter(std::shared_ptr<QueueMeter> meter) override {
     outbox_.set_meter(std::move(meter));
   }
+  void set_input_meter(std::shared_ptr<QueueMeter> meter) override {
+    input_.set_meter(std::move(meter));
+  }
   const Credentials& credentials() const override { return credentials_; }
   void close() override;
   void close_now() override;
@@ -57,6 +60,8 @@ class SocketPeer final : public Peer {
   void process_lines();
   void read_more();
   void process_after(Duration wait, Line line);
+  bool refuse_input(std::size_t waiting_line_bytes);
+  void drop_input();
   void take(Line line);
   void handle(IncomingCall call, std::vector<UniqueFd> fds);
   void handle(IncomingNotification notification, std::vector<UniqueFd> fds);
@@ -92,6 +97,7 @@ class SocketPeer final : public Peer {
   boost::asio::steady_timer linger_;
   boost::asio::steady_timer pause_;
   Inbox inbox_;
+  QueueCharge input_;  ///< What waits in inbox_ and for pause_.
   Outbox outbox_;
   std::vector<std::uint64_t> control_;
   std::uint64_t next_id_ = 1;

@@ -1,5 +1,6 @@
 #include "worker/serve/connections.hpp"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "worker/serve/unread_output.hpp"
@@ -76,10 +77,17 @@ void TenantConnections::add(control::Socket socket) {
     const auto open = weak.lock();
     return open ? door_.pace(open->id, weight, clock_->now()) : Duration::zero();
   };
-  added->peer = control::Peer::create(
-      std::move(socket),
-      {.on_call = on_call, .on_notification = {}, .on_closed = on_closed, .throttle = throttle},
-      kStrangerLimits);
+  const auto refuse = [this, weak] {
+    const auto open = weak.lock();
+    return open ? refuse_input(*open) : std::nullopt;
+  };
+  added->peer = control::Peer::create(std::move(socket),
+                                      {.on_call = on_call,
+                                       .on_notification = {},
+                                       .on_closed = on_closed,
+                                       .throttle = throttle,
+                                       .refuse_input = refuse},
+                                      kStrangerLimits);
   open_.emplace(added->id, added);
   const uid_t uid = added->peer->credentials().uid;
   if (const auto displaced = door_.connected(added->id, uid, clock_->now())) close(*displaced);
@@ -98,10 +106,23 @@ Result<void> TenantConnections::authenticate(const TenantConnection& connection,
                                              const TenantId& tenant) {
   const auto authenticated = door_.authenticated(connection.id, tenant);
   const auto peer = connection.peer.lock();
-  if (authenticated && peer)
+  if (authenticated && peer) {
     peer->set_max_bytes(kTenantLimits.max_line_bytes, kTenantLimits.max_queued_bytes);
+    peer->set_input_meter(waiting_input_.meter_of(tenant));
+  }
   report_limits();
   return authenticated;
+}
+
+std::optional<Error> TenantConnections::refuse_input(const Open& open) const {
+  const TenantId* tenant = door_.tenant_of(open.id);
+  if (tenant == nullptr) return std::nullopt;
+  const ResourceShare share = waiting_input_.owner_share(*tenant);
+  if (may_take_more(share)) return std::nullopt;
+  return Error{Errc::QueueFull,
+               fmt::format("{} bytes of lines of tenant {} wait, its share of {} with {} in use; "
+                           "finish lines, and send less at once",
+                           share.held, tenant->value, share.capacity, share.taken)};
 }
 
 void TenantConnections::close(Door::ConnectionId id) {

@@ -1,7 +1,8 @@
 /// The connections of tenants: accepts them, keeps those that the Door keeps, and passes their
 /// calls on.
 ///
-/// A connection that has not authenticated may send and leave unread little (kStrangerLimits).
+/// A connection that has not authenticated may send and leave unread little (kStrangerLimits). The
+/// tenants share what may wait of their input: unfinished lines, and lines that are paced.
 ///
 /// Threads: that of the io_context. Lifetime: the io_context and the clock outlive it.
 #pragma once
@@ -28,6 +29,8 @@ struct TenantConnection {
 
 class TenantConnections {
  public:
+  static constexpr std::size_t kMaxWaitingInputBytes = 64 << 20;  ///< Of all tenants.
+
   using Acceptor = boost::asio::local::stream_protocol::acceptor;
 
   struct Handlers {
@@ -64,10 +67,12 @@ class TenantConnections {
   void close(Door::ConnectionId id);
   void await_deadline();
   void report_limits();
+  std::optional<Error> refuse_input(const Open& open) const;
 
   Handlers handlers_;
   const Clock* clock_;
   Door door_;
+  control::QueueShares<TenantId> waiting_input_{kMaxWaitingInputBytes};
   boost::asio::steady_timer accept_timer_;
   boost::asio::steady_timer deadline_timer_;
   bool waits_for_deadline_ = false;

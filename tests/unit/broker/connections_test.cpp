@@ -8,6 +8,7 @@
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
 #include <deque>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "common/temporary_directory.hpp"
@@ -17,13 +18,28 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A client that reads nothing.
+/// A client that reads nothing by itself.
 struct MuteClient {
   MuteClient(boost::asio::io_context& io, const std::string& path)
       : socket(control::connect_to(io, path).value()) {}
   void call(const std::string& method) {
     const std::string line = R"({"jsonrpc":"2.0","id":1,"method":")" + method + "\"}\n";
     REQUIRE(::send(socket.native_handle(), line.data(), line.size(), MSG_NOSIGNAL) > 0);
+  }
+  /// Sends a part of a line, until all is sent or the broker has closed.
+  void send_unfinished(std::size_t size_bytes, const std::function<void()>& run) {
+    const std::string text(size_bytes, ' ');
+    for (std::size_t sent = 0; sent < size_bytes && !is_closed();) {
+      const ssize_t n = ::send(socket.native_handle(), text.data() + sent, size_bytes - sent,
+                               MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (n > 0) sent += static_cast<std::size_t>(n);
+      run();
+    }
+  }
+  std::size_t received() {
+    char bytes[4096];
+    const ssize_t n = ::recv(socket.native_handle(), bytes, sizeof bytes, MSG_DONTWAIT);
+    return n > 0 ? static_cast<std::size_t>(n) : 0;
   }
   bool is_closed() const {
     pollfd state{const_cast<control::Socket&>(socket).native_handle(), 0, 0};
@@ -39,6 +55,9 @@ struct ConnectionsFixture {
   void run() {
     do io.restart();
     while (io.poll() > 0);
+  }
+  std::size_t closed() const {
+    return static_cast<std::size_t>(std::ranges::count_if(clients, &MuteClient::is_closed));
   }
 
   const TemporaryDirectory directory = TemporaryDirectory::create("connections").value();
@@ -111,10 +130,26 @@ TEST_CASE("connections: of a user beyond its share, those with the most unread o
     for (int call = 0; call < 2; ++call) mute.call("event.list");
     fixture.run();
   }
-  const auto closed =
-      static_cast<std::size_t>(std::ranges::count_if(fixture.clients, &MuteClient::is_closed));
+  const std::size_t closed = fixture.closed();
   CHECK_FALSE(modest.is_closed());
   CHECK(closed >= kClients / 2);
   CHECK(closed == fixture.connections.take_refused());
   CHECK((fixture.clients.size() - closed) * kLongReply <= Connections::kMaxUnsentBytes / 2);
+}
+
+TEST_CASE("connections: unfinished lines of a user hold a share of the memory, and calls go on") {
+  ConnectionsFixture fixture;
+  MuteClient& caller = fixture.connect();
+  constexpr std::size_t kUnfinished = 1'000'000;
+  constexpr std::size_t kClients = Connections::kMaxWaitingInputBytes / kUnfinished;
+  for (std::size_t i = 0; i < kClients; ++i) {
+    fixture.connect().send_unfinished(kUnfinished, [&] { fixture.run(); });
+  }
+  const std::size_t closed = fixture.closed();
+  CHECK(closed >= kClients / 2);
+  CHECK(closed <= kClients * 3 / 4);
+  CHECK(closed == fixture.connections.take_refused());
+  caller.call("status");
+  fixture.run();
+  CHECK(caller.received() > 0);
 }
