@@ -46,6 +46,7 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
                                                .max_context = deps.model->config.n_context,
                                                .context_bound = deps.model->context_bound},
                                     .broker = &deps.broker->link(),
+                                    .table = &attachment.table,
                                     .clock = deps.clock,
                                     .token_key = attachment.token_key});
   boost::asio::post(*deps.tenant_io, [this, acceptor = std::move(acceptor)]() mutable {

@@ -61,7 +61,8 @@ struct Sampling : Message<Sampling> {
 
 /// `connection.authenticate`: the first call on a connection to a worker. The connection belongs to
 /// the tenant of the token from then on, and may send long lines. Reply: Empty. Further calls may
-/// follow without waiting for it.
+/// follow without waiting for it. Errors, after which the worker closes the connection: BadToken,
+/// QueueFull, and LeaseRevoked or LeaseFenced for the token of an ended lease.
 struct ConnectionAuthenticate : Message<ConnectionAuthenticate> {
   static constexpr std::string_view kMethod = "connection.authenticate";
   std::string token;  ///< From LeaseAcquired.

@@ -10,6 +10,8 @@ namespace {
 
 constexpr mode_t kSocketMode = 0666;  // a valid token, not the file mode, lets a tenant in
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
+/// How often the leases of open connections are checked.
+constexpr auto kLeaseCheckInterval = std::chrono::seconds(1);
 /// No method of a worker takes descriptors from a tenant.
 constexpr control::Limits kTenantLimits{.max_fds = 0,
                                         .max_queued_bytes = 2 * kMaxUnreadOutputBytesPerConnection};
@@ -103,15 +105,16 @@ TenantConnection TenantConnections::describe(const Open& open) const {
 }
 
 Result<void> TenantConnections::authenticate(const TenantConnection& connection,
-                                             const TenantId& tenant) {
-  const auto authenticated = door_.authenticated(connection.id, tenant);
-  const auto peer = connection.peer.lock();
-  if (authenticated && peer) {
-    peer->set_max_bytes(kTenantLimits.max_line_bytes, kTenantLimits.max_queued_bytes);
-    peer->set_input_meter(waiting_input_.meter_of(tenant));
-  }
+                                             const LeaseClaim& claim) {
+  const auto displaced = door_.authenticated(connection.id, claim, clock_->now(), handlers_.use_of);
   report_limits();
-  return authenticated;
+  if (!displaced) return std::unexpected(displaced.error());
+  if (*displaced) close(**displaced);
+  if (const auto peer = connection.peer.lock()) {
+    peer->set_max_bytes(kTenantLimits.max_line_bytes, kTenantLimits.max_queued_bytes);
+    peer->set_input_meter(waiting_input_.meter_of(claim.tenant));
+  }
+  return {};
 }
 
 std::optional<Error> TenantConnections::refuse_input(const Open& open) const {
@@ -130,15 +133,18 @@ void TenantConnections::close(Door::ConnectionId id) {
   if (found != open_.end()) found->second->peer->close();
 }
 
-/// Runs only while a stranger is connected.
+/// Runs only while a connection is open.
 void TenantConnections::await_deadline() {
-  const auto deadline = door_.next_deadline();
-  if (!deadline || std::exchange(waits_for_deadline_, true)) return;
-  deadline_timer_.expires_after(std::max(*deadline - clock_->now(), Duration::zero()));
+  if (open_.empty() || std::exchange(waits_for_deadline_, true)) return;
+  const TimePoint now = clock_->now();
+  const TimePoint check = now + kLeaseCheckInterval;
+  const TimePoint deadline = std::min(check, door_.next_deadline().value_or(check));
+  deadline_timer_.expires_after(std::max(deadline - now, Duration::zero()));
   deadline_timer_.async_wait([this](const boost::system::error_code& error) {
     waits_for_deadline_ = false;
     if (error || !acceptor_) return;
     for (const Door::ConnectionId id : door_.take_overdue(clock_->now())) close(id);
+    for (const Door::ConnectionId id : door_.take_ended(clock_->now(), handlers_.use_of)) close(id);
     report_limits();
     await_deadline();
   });
@@ -148,8 +154,9 @@ void TenantConnections::report_limits() {
   const auto report = door_.take_report(clock_->now());
   if (!report) return;
   spdlog::warn(
-      "connections to this worker reached a limit timed_out={} displaced={} refused={} open={}",
-      report->timed_out, report->displaced, report->refused, open_.size());
+      "connections to this worker reached a limit timed_out={} displaced={} refused={} unused={} "
+      "open={}",
+      report->timed_out, report->displaced, report->refused, report->unused, open_.size());
 }
 
 }  // namespace leasehold

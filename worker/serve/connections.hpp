@@ -38,6 +38,7 @@ class TenantConnections {
                        control::Responder)>
         on_call;
     std::function<void(const TenantConnection&)> on_closed;
+    Door::UseOf use_of;
   };
 
   TenantConnections(boost::asio::io_context& io, const Clock& clock, Handlers handlers)
@@ -49,9 +50,13 @@ class TenantConnections {
 
   void serve(Acceptor acceptor);
 
-  /// The connection belongs to the tenant from now on, and may send long lines.
+  /// The connection belongs to the tenant of this live lease from now on, and may send long lines.
   /// Errors: those of Door::authenticated.
-  Result<void> authenticate(const TenantConnection& connection, const TenantId& tenant);
+  Result<void> authenticate(const TenantConnection& connection, const LeaseClaim& claim);
+  /// As Door::used.
+  void used(std::uint64_t connection, LeaseId lease) {
+    door_.used(connection, lease, clock_->now());
+  }
 
   void stop_accepting() { acceptor_.reset(); }
   /// Closes each connection once what is queued for it has been sent.

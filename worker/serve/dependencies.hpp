@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "ipc/control/lease_token.hpp"
+#include "ipc/table/table_reader.hpp"
 #include "worker/engine/engine_loop.hpp"
 #include "worker/lease/broker_link.hpp"
 #include "worker/serve/prompt.hpp"
@@ -20,6 +21,7 @@ struct ServeDependencies {
   boost::asio::any_io_executor parser;  ///< Of one thread.
   PromptEncoder prompt;
   BrokerLink* broker = nullptr;
+  const TableReader* table = nullptr;
   const Clock* clock = nullptr;
   TokenKey token_key{};
 };

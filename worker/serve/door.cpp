@@ -35,40 +35,82 @@ void Door::forget_stranger(Strangers::iterator stranger) {
   stranger_by_id_.erase(stranger);
 }
 
-Result<void> Door::authenticated(ConnectionId id, const TenantId& tenant) {
+Result<std::optional<Door::ConnectionId>> Door::authenticated(ConnectionId id,
+                                                              const LeaseClaim& claim,
+                                                              TimePoint now, const UseOf& use_of) {
+  const TenantId& tenant = claim.tenant;
   if (const TenantId* owner = tenant_of(id)) {
-    if (*owner == tenant) return {};
-    return fail(Errc::BadToken, fmt::format("this connection belongs to tenant {}, the token to "
-                                            "another; open a connection for each tenant",
-                                            owner->value));
+    if (*owner != tenant) {
+      return fail(Errc::BadToken, fmt::format("this connection belongs to tenant {}, the token to "
+                                              "another; open a connection for each tenant",
+                                              owner->value));
+    }
+    used(id, claim.lease, now);
+    return std::nullopt;
   }
   const auto stranger = stranger_by_id_.find(id);
   if (stranger == stranger_by_id_.end()) return fail(Errc::ConnectionLost, "the place is lost");
+  std::optional<ConnectionId> displaced;
   if (!tenants_.may_take_more(tenant)) {
-    ++report_.refused;
-    return fail(Errc::QueueFull,
-                fmt::format("tenant {} has {} connections to this worker, its share of {}; close "
-                            "one, or retry later",
-                            tenant.value, tenants_.held_by(tenant), tenants_.capacity()));
+    displaced = displace_for(tenant, use_of);
+    if (!displaced) {
+      ++report_.refused;
+      return fail(Errc::QueueFull,
+                  fmt::format("tenant {} has {} connections to this worker, its share of {}, and "
+                              "requests on all; close one, or retry later",
+                              tenant.value, tenants_.held_by(tenant), tenants_.capacity()));
+    }
   }
   forget_stranger(stranger);
   tenants_.take(tenant);
-  tenant_by_id_.emplace(id, tenant);
-  return {};
+  place_by_id_.emplace(
+      id, TenantPlace{
+              .tenant = tenant, .lease = claim.lease, .used_at = now, .ended_at = std::nullopt});
+  return displaced;
+}
+
+std::optional<Door::ConnectionId> Door::displace_for(const TenantId& tenant, const UseOf& use_of) {
+  auto chosen = place_by_id_.end();
+  bool chosen_is_live = true;
+  for (auto place = place_by_id_.begin(); place != place_by_id_.end(); ++place) {
+    if (place->second.tenant != tenant) continue;
+    const Use use = use_of(place->first, place->second.lease);
+    if (use.has_requests) continue;
+    const auto rank = std::pair(use.lease_is_live, place->second.used_at);
+    if (chosen != place_by_id_.end() && rank >= std::pair(chosen_is_live, chosen->second.used_at))
+      continue;
+    chosen = place;
+    chosen_is_live = use.lease_is_live;
+  }
+  if (chosen == place_by_id_.end()) return std::nullopt;
+  const ConnectionId id = chosen->first;
+  forget_place(chosen);
+  ++report_.unused;
+  return id;
+}
+
+void Door::used(ConnectionId id, LeaseId lease, TimePoint now) {
+  const auto place = place_by_id_.find(id);
+  if (place == place_by_id_.end()) return;
+  place->second.lease = lease;
+  place->second.used_at = now;
 }
 
 const TenantId* Door::tenant_of(ConnectionId id) const {
-  const auto found = tenant_by_id_.find(id);
-  return found == tenant_by_id_.end() ? nullptr : &found->second;
+  const auto found = place_by_id_.find(id);
+  return found == place_by_id_.end() ? nullptr : &found->second.tenant;
 }
 
 void Door::closed(ConnectionId id) {
   const auto stranger = stranger_by_id_.find(id);
   if (stranger != stranger_by_id_.end()) forget_stranger(stranger);
-  const auto known = tenant_by_id_.find(id);
-  if (known == tenant_by_id_.end()) return;
-  tenants_.give_back(known->second);
-  tenant_by_id_.erase(known);
+  const auto place = place_by_id_.find(id);
+  if (place != place_by_id_.end()) forget_place(place);
+}
+
+void Door::forget_place(TenantPlaces::iterator place) {
+  tenants_.give_back(place->second.tenant);
+  place_by_id_.erase(place);
 }
 
 template <class Owner>
@@ -104,6 +146,21 @@ std::vector<Door::ConnectionId> Door::take_overdue(TimePoint now) {
     ++report_.timed_out;
   }
   return overdue;
+}
+
+std::vector<Door::ConnectionId> Door::take_ended(TimePoint now, const UseOf& use_of) {
+  std::vector<ConnectionId> ended;
+  for (auto& [id, place] : place_by_id_) {
+    const Use use = use_of(id, place.lease);
+    if (use.lease_is_live || use.has_requests)
+      place.ended_at.reset();
+    else if (!place.ended_at)
+      place.ended_at = now;
+    if (place.ended_at && now >= *place.ended_at + limits_.ended_lease_timeout) ended.push_back(id);
+  }
+  for (const ConnectionId id : ended) forget_place(place_by_id_.find(id));
+  report_.unused += ended.size();
+  return ended;
 }
 
 std::optional<Door::Report> Door::take_report(TimePoint now) {

@@ -1,12 +1,16 @@
 /// Decides which connections a worker keeps and how fast it reads from them.
 ///
 ///   connected ──► stranger of a uid ──authenticate──► connection of a tenant ──► closed
-///                      └── deadline, or a newer stranger needs the place ──► closed
+///                      │                                   └── no request runs, and: its lease has
+///                      │                                       ended, or its tenant needs the
+///                      place └── deadline, or a newer stranger needs the place ──► closed
 ///
 /// A connection belongs to the uid of its peer until it has shown a lease token, then to the tenant
 /// of that token. Strangers and tenants have places of their own, each shared by owner
 /// (common/fair_shares.hpp). A new stranger always gets a place: when its uid has its share, the
-/// oldest stranger of the uid loses its own. A client that sends its token at once keeps it.
+/// oldest stranger of the uid loses its own. A client that sends its token at once keeps it. A
+/// tenant that has its share gives the place of a connection without a request: one whose lease has
+/// ended, or else the one that was unused for longest.
 ///
 /// Pure: time is an argument. Threads: one.
 #pragma once
@@ -14,6 +18,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -21,6 +26,7 @@
 #include "common/fair_shares.hpp"
 #include "common/ids.hpp"
 #include "common/token_bucket.hpp"
+#include "ipc/control/lease_token.hpp"
 
 namespace leasehold {
 
@@ -28,6 +34,8 @@ struct DoorLimits {
   std::size_t stranger_places = 128;
   std::size_t tenant_places = 384;
   Duration authentication_timeout = std::chrono::seconds(5);
+  /// How long a tenant's connection stays open without a request after its lease has ended.
+  Duration ended_lease_timeout = std::chrono::seconds(10);
   /// Weight of the lines (control::weight_of_line) of all strangers of one uid; a new connection
   /// weighs as much as a short line.
   Rate stranger_lines{.per_second = 1'000, .burst = 2'000};
@@ -47,8 +55,15 @@ class Door {
     std::uint64_t displaced = 0;  ///< Strangers that lost their place to a newer one.
     std::uint64_t timed_out = 0;  ///< Strangers that did not authenticate in time.
     std::uint64_t refused = 0;    ///< Authentications beyond the share of their tenant.
+    std::uint64_t unused = 0;     ///< Tenants' connections closed for their lease or their place.
     bool operator==(const Report&) const = default;
   };
+
+  struct Use {
+    bool has_requests = false;  ///< Waiting or running.
+    bool lease_is_live = false;
+  };
+  using UseOf = std::function<Use(ConnectionId, LeaseId)>;
 
   explicit Door(const DoorLimits& limits = {})
       : limits_(limits), strangers_(limits.stranger_places), tenants_(limits.tenant_places) {}
@@ -56,10 +71,14 @@ class Door {
   /// Gives a new connection a place. Returns the stranger that loses its own, if one does.
   std::optional<ConnectionId> connected(ConnectionId id, uid_t uid, TimePoint now);
 
-  /// The connection belongs to the tenant from now on; repeating it changes nothing.
-  /// Errors: QueueFull when the tenant has its share of the places; BadToken when the connection
-  /// belongs to another tenant.
-  Result<void> authenticated(ConnectionId id, const TenantId& tenant);
+  /// The connection belongs to the tenant of this live lease from now on. Returns the connection of
+  /// the tenant that loses its place, if one does.
+  /// Errors: QueueFull when the tenant has its share of the places and uses all; BadToken when the
+  /// connection belongs to another tenant.
+  Result<std::optional<ConnectionId>> authenticated(ConnectionId id, const LeaseClaim& claim,
+                                                    TimePoint now, const UseOf& use_of);
+  /// A request under this live lease came on a tenant's connection.
+  void used(ConnectionId id, LeaseId lease, TimePoint now);
 
   /// Null for a stranger.
   const TenantId* tenant_of(ConnectionId id) const;
@@ -74,6 +93,9 @@ class Door {
   std::optional<TimePoint> next_deadline() const;
   /// Takes the strangers whose time has ended.
   std::vector<ConnectionId> take_overdue(TimePoint now);
+  /// Takes the connections of tenants whose time after the end of their lease has ended. That time
+  /// begins with a call that finds the lease ended and no request, so call it often.
+  std::vector<ConnectionId> take_ended(TimePoint now, const UseOf& use_of);
 
   /// Nothing when no limit did anything, or less than `log_interval` after the last report.
   std::optional<Report> take_report(TimePoint now);
@@ -84,8 +106,17 @@ class Door {
     TimePoint deadline;
   };
   using Strangers = std::map<ConnectionId, Stranger>;
+  struct TenantPlace {
+    TenantId tenant;
+    LeaseId lease;  ///< Of the newest token that was shown.
+    TimePoint used_at;
+    std::optional<TimePoint> ended_at;  ///< When take_ended found the lease ended.
+  };
+  using TenantPlaces = std::map<ConnectionId, TenantPlace>;
   std::optional<ConnectionId> displace_for(uid_t uid);
+  std::optional<ConnectionId> displace_for(const TenantId& tenant, const UseOf& use_of);
   void forget_stranger(Strangers::iterator stranger);
+  void forget_place(TenantPlaces::iterator place);
   Duration charge_stranger(uid_t uid, std::size_t weight, TimePoint now);
   template <class Owner>
   TokenBucket& bucket(std::map<Owner, TokenBucket>& buckets, const Owner& owner, const Rate& rate,
@@ -95,7 +126,7 @@ class Door {
   FairShares<uid_t> strangers_;
   FairShares<TenantId> tenants_;
   Strangers stranger_by_id_;
-  std::map<ConnectionId, TenantId> tenant_by_id_;
+  TenantPlaces place_by_id_;
   std::map<uid_t, TokenBucket> uid_buckets_;        ///< Never shrinks: a machine has few users.
   std::map<TenantId, TokenBucket> tenant_buckets_;  ///< Never shrinks: the broker admits tenants.
   Report report_;

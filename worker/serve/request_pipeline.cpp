@@ -4,6 +4,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "worker/serve/live_lease.hpp"
 #include "worker/serve/request_ids.hpp"
 
 namespace leasehold {
@@ -28,9 +29,11 @@ Error stopping() {
 
 }  // namespace
 
-RequestPipeline::RequestPipeline(const ServeDependencies& dependencies, Deliveries& deliveries)
+RequestPipeline::RequestPipeline(const ServeDependencies& dependencies, Deliveries& deliveries,
+                                 OnAccepted on_accepted)
     : deps_(dependencies),
       deliveries_(&deliveries),
+      on_accepted_(std::move(on_accepted)),
       parser_(deps_.prompt),
       request_shares_(kMaxRequests),
       unparsed_byte_shares_(kMaxUnparsedBytes) {}
@@ -52,6 +55,7 @@ void RequestPipeline::generate(const TenantConnection& connection, const Json& b
   from.peer = connection.peer;
   from.engine_request_ids.insert(engine_request_id);
   const TenantId tenant = unparsed->claim.tenant;
+  on_accepted_(connection.id, unparsed->claim.lease);
   request_shares_.take(tenant);
   unparsed_byte_shares_.take(tenant, size_bytes(unparsed->request));
   parser_queues_[tenant].unparsed.push_back(*std::move(unparsed));
@@ -72,6 +76,7 @@ Result<RequestPipeline::UnparsedRequest> RequestPipeline::check(const TenantConn
   if (is_draining_) return std::unexpected(stopping());
   if (broker_disconnected_)
     return fail(Errc::BrokerLost, "the broker is disconnected; retry, it may come back");
+  TRY(check_live(*deps_.table, unparsed.claim.lease));
   TRY(check_capacity(connection, unparsed.claim.tenant));
   if (requests_.contains(unparsed.engine_request_id())) {
     return fail(Errc::BadRequest, fmt::format("request {} is already running; choose another id",
@@ -233,6 +238,11 @@ Result<void> RequestPipeline::cancel(const TenantConnection& connection, const J
 
 void RequestPipeline::cancel_in_engine(const RequestId& engine_request_id) {
   deps_.loop->post([engine_request_id](Engine& engine) { (void)engine.cancel(engine_request_id); });
+}
+
+bool RequestPipeline::has_requests(std::uint64_t connection) const {
+  const auto found = connections_.find(connection);
+  return found != connections_.end() && !found->second.engine_request_ids.empty();
 }
 
 void RequestPipeline::connection_closed(const TenantConnection& connection) {

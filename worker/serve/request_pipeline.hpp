@@ -10,6 +10,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -24,8 +25,11 @@ namespace leasehold {
 
 class RequestPipeline {
  public:
-  /// `deliveries` outlives the pipeline.
-  RequestPipeline(const ServeDependencies& dependencies, Deliveries& deliveries);
+  using OnAccepted = std::function<void(std::uint64_t connection, LeaseId lease)>;
+
+  /// Calls `on_accepted` for each request that is to be parsed. `deliveries` outlives the pipeline.
+  RequestPipeline(const ServeDependencies& dependencies, Deliveries& deliveries,
+                  OnAccepted on_accepted);
 
   /// Answers with an error, or once the engine has queued the request.
   void generate(const TenantConnection& connection, const control::Json& body,
@@ -33,6 +37,9 @@ class RequestPipeline {
 
   /// Cancels a request of this connection; repeating it changes nothing. Errors: UnknownRequest.
   Result<void> cancel(const TenantConnection& connection, const control::Json& body);
+
+  /// True while a request of the connection waits or runs.
+  bool has_requests(std::uint64_t connection) const;
 
   /// Cancels all requests of the connection.
   void connection_closed(const TenantConnection& connection);
@@ -90,6 +97,7 @@ class RequestPipeline {
 
   ServeDependencies deps_;
   Deliveries* deliveries_;
+  OnAccepted on_accepted_;
   RequestParser parser_;  // used on the parser's thread only
   bool broker_disconnected_ = false;
   bool is_draining_ = false;

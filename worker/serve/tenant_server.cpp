@@ -4,14 +4,20 @@
 
 #include <boost/asio/post.hpp>
 
+#include "worker/serve/live_lease.hpp"
+
 namespace leasehold {
 
 TenantServer::TenantServer(const ServeDependencies& dependencies)
     : io_(dependencies.io),
+      table_(dependencies.table),
       token_key_(dependencies.token_key),
       deliveries_(dependencies, unread_,
                   [this](const RequestId& ended) { pipeline_.forget(ended); }),
-      pipeline_(dependencies, deliveries_),
+      pipeline_(dependencies, deliveries_,
+                [this](std::uint64_t connection, LeaseId lease) {
+                  connections_.used(connection, lease);
+                }),
       connections_(*dependencies.io, *dependencies.clock,
                    {.on_call =
                         [this](const TenantConnection& connection, const std::string& method,
@@ -21,6 +27,11 @@ TenantServer::TenantServer(const ServeDependencies& dependencies)
                     .on_closed =
                         [this](const TenantConnection& connection) {
                           pipeline_.connection_closed(connection);
+                        },
+                    .use_of =
+                        [this](std::uint64_t connection, LeaseId lease) {
+                          return Door::Use{.has_requests = pipeline_.has_requests(connection),
+                                           .lease_is_live = is_live(*table_, lease)};
                         }}) {}
 
 void TenantServer::set_broker_disconnected(bool disconnected) {
@@ -68,7 +79,8 @@ void TenantServer::authenticate(const TenantConnection& connection, const contro
   const auto authenticated = [&]() -> Result<void> {
     const auto message = TRY(wire::ConnectionAuthenticate::from_json(body));
     const LeaseClaim claim = TRY(verify_token(token_key_, message.token));
-    TRY(connections_.authenticate(connection, claim.tenant));
+    TRY(check_live(*table_, claim.lease));
+    TRY(connections_.authenticate(connection, claim));
     if (const auto peer = connection.peer.lock()) {
       peer->set_queue_meter(unread_.meter_of(claim.tenant));
     }

@@ -4,7 +4,9 @@
 /// Wires three parts: TenantConnections accepts, RequestPipeline brings requests to the engine,
 /// Deliveries brings events back. When a connection closes, its requests are cancelled within one
 /// unit. The first token says which tenant a connection belongs to, the token of a request which
-/// lease it runs under; the server trusts nothing else that a client writes.
+/// lease it runs under; the server trusts nothing else that a client writes. A token is worth as
+/// much as its lease: once that has ended, the token gets LeaseRevoked or LeaseFenced, no place and
+/// no parser, and the connection is closed unless it has other requests.
 ///
 /// Lifetime: see ServeDependencies.
 /// Threads: that of the io_context, except `deliver`, `complete_early` and
@@ -53,6 +55,7 @@ class TenantServer {
                     control::Responder respond);
 
   boost::asio::io_context* io_;
+  const TableReader* table_;
   TokenKey token_key_;
   UnreadOutput unread_;
   Deliveries deliveries_;

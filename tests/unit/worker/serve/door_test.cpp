@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <set>
 
 using namespace leasehold;
 using namespace std::chrono_literals;
@@ -20,6 +21,24 @@ constexpr DoorLimits kSmall{.stranger_places = 8,
                             .tenant_lines = {.per_second = 100, .burst = 100},
                             .log_interval = 10s};
 
+constexpr LeaseId kLease{1, 1};
+constexpr LeaseId kEnded{2, 1};
+
+/// All connections of tenants have requests.
+Result<std::optional<Door::ConnectionId>> enter(Door& door, Door::ConnectionId id,
+                                                const char* tenant) {
+  return door.authenticated(id, {.lease = kLease, .tenant = {tenant}}, kStart,
+                            [](auto, auto) { return Door::Use{.has_requests = true}; });
+}
+
+/// Which connections have requests; kEnded has ended.
+struct Uses {
+  std::set<Door::ConnectionId> busy;
+  Door::Use operator()(Door::ConnectionId id, LeaseId lease) const {
+    return {.has_requests = busy.contains(id), .lease_is_live = lease != kEnded};
+  }
+};
+
 }  // namespace
 
 TEST_CASE("door: the silent connections of one user displace each other, not those of others") {
@@ -32,9 +51,9 @@ TEST_CASE("door: the silent connections of one user displace each other, not tho
   CHECK(displaced.size() == 98 - 4);  // bob has one of eight places, ann half of the others
   CHECK(displaced.front() == 2);      // her oldest
   CHECK(std::ranges::find(displaced, 1) == displaced.end());
-  CHECK(door.authenticated(1, {"bob"}));
-  CHECK(door.authenticated(99, {"ann"}));
-  CHECK(door.authenticated(2, {"ann"}).error().code == Errc::ConnectionLost);
+  CHECK(enter(door, 1, "bob"));
+  CHECK(enter(door, 99, "ann"));
+  CHECK(enter(door, 2, "ann").error().code == Errc::ConnectionLost);
 }
 
 TEST_CASE("door: when more users than places have silent connections, the oldest one goes") {
@@ -51,7 +70,7 @@ TEST_CASE("door: a connection that does not authenticate in time loses its place
   (void)door.connected(1, kAnn, kStart);
   (void)door.connected(2, kAnn, kStart + 1s);
   (void)door.connected(3, kAnn, kStart + 2s);
-  CHECK(door.authenticated(2, {"ann"}));
+  CHECK(enter(door, 2, "ann"));
   CHECK(door.next_deadline() == kStart + 5s);
   CHECK(door.take_overdue(kStart + 5s - 1ns).empty());
   CHECK(door.take_overdue(kStart + 5s) == std::vector<Door::ConnectionId>{1});
@@ -64,26 +83,26 @@ TEST_CASE("door: a connection that does not authenticate in time loses its place
 TEST_CASE("door: a tenant has its share of the places, and others still get in") {
   Door door(kSmall);
   Door::ConnectionId id = 0;
-  const auto enter = [&](const char* tenant) {
+  const auto connect = [&](const char* tenant) {
     (void)door.connected(++id, kAnn, kStart);
-    return door.authenticated(id, {tenant});
+    return enter(door, id, tenant);
   };
-  for (int i = 0; i < 4; ++i) CHECK(enter("greedy"));
-  CHECK(enter("greedy").error().code == Errc::QueueFull);
-  for (int i = 0; i < 2; ++i) CHECK(enter("ann"));
-  CHECK(enter("ann").error().code == Errc::QueueFull);
+  for (int i = 0; i < 4; ++i) CHECK(connect("greedy"));
+  CHECK(connect("greedy").error().code == Errc::QueueFull);
+  for (int i = 0; i < 2; ++i) CHECK(connect("ann"));
+  CHECK(connect("ann").error().code == Errc::QueueFull);
   door.closed(1);
   door.closed(1);
-  CHECK(enter("ann"));
+  CHECK(connect("ann"));
 }
 
 TEST_CASE("door: a connection belongs to one tenant for good") {
   Door door(kSmall);
   (void)door.connected(1, kAnn, kStart);
   CHECK(door.tenant_of(1) == nullptr);
-  CHECK(door.authenticated(1, {"ann"}));
-  CHECK(door.authenticated(1, {"ann"}));
-  CHECK(door.authenticated(1, {"bob"}).error().code == Errc::BadToken);
+  CHECK(enter(door, 1, "ann"));
+  CHECK(enter(door, 1, "ann"));
+  CHECK(enter(door, 1, "bob").error().code == Errc::BadToken);
 }
 
 TEST_CASE("door: strangers are paced by user, connections of tenants by tenant") {
@@ -94,8 +113,8 @@ TEST_CASE("door: strangers are paced by user, connections of tenants by tenant")
   CHECK(door.pace(1, 18, kStart) == Duration::zero());
   CHECK(door.pace(2, 5, kStart) == 500ms);
   CHECK(door.pace(3, 5, kStart) == Duration::zero());
-  CHECK(door.authenticated(2, {"ann"}));
-  CHECK(door.authenticated(3, {"ann"}));
+  CHECK(enter(door, 2, "ann"));
+  CHECK(enter(door, 3, "ann"));
   CHECK(door.pace(2, 100, kStart) == Duration::zero());
   CHECK(door.pace(3, 100, kStart) == 1s);
   CHECK(door.pace(3, 100, kStart + 2s) == Duration::zero());
@@ -117,4 +136,48 @@ TEST_CASE("door: what the limits did is reported once in an interval") {
   CHECK_FALSE(door.take_report(kStart + 10s - 1ns));
   CHECK(door.take_report(kStart + 10s) == Door::Report{.timed_out = 4});
   CHECK_FALSE(door.take_report(kStart + 60s));
+}
+
+TEST_CASE("door: a tenant beyond its share gives the place of a connection without a request") {
+  Door door(kSmall);
+  Uses uses{.busy = {2}};
+  const auto connect = [&](Door::ConnectionId id, LeaseId lease, TimePoint now) {
+    (void)door.connected(id, kAnn, now);
+    return door.authenticated(id, {.lease = lease, .tenant = {"ann"}}, now, uses);
+  };
+  for (Door::ConnectionId id = 1; id <= 3; ++id) {
+    CHECK(connect(id, kLease, kStart + std::chrono::seconds(id)).value() == std::nullopt);
+  }
+  CHECK(connect(4, kEnded, kStart + 4s).value() == std::nullopt);
+  CHECK(connect(5, kLease, kStart + 5s).value() == 4);  // its lease has ended
+  door.used(1, kLease, kStart + 6s);
+  CHECK(connect(6, kLease, kStart + 7s).value() == 3);  // 1 was used since, 2 has a request
+  CHECK(connect(7, kLease, kStart + 8s).value() == 5);
+  uses.busy = {1, 2, 6, 7};
+  CHECK(connect(8, kLease, kStart + 9s).error().code == Errc::QueueFull);
+  CHECK(door.take_report(kStart + 9s) == Door::Report{.refused = 1, .unused = 3});
+  door.closed(5);  // late
+  CHECK(door.tenant_of(5) == nullptr);
+}
+
+TEST_CASE(
+    "door: a connection whose lease has ended is closed once it has had no request for long") {
+  Door door(kSmall);
+  Uses uses{.busy = {2}};
+  for (Door::ConnectionId id = 1; id <= 3; ++id) {
+    (void)door.connected(id, kAnn, kStart);
+    CHECK(door.authenticated(id, {.lease = id == 3 ? kLease : kEnded, .tenant = {"ann"}}, kStart,
+                             uses));
+  }
+  CHECK(door.take_ended(kStart + 1s, uses).empty());
+  CHECK(door.take_ended(kStart + 11s - 1ns, uses).empty());
+  CHECK(door.take_ended(kStart + 11s, uses) == std::vector<Door::ConnectionId>{1});
+  uses.busy.clear();
+  CHECK(door.take_ended(kStart + 12s, uses).empty());  // the request of 2 has just ended
+  door.used(2, kLease, kStart + 13s);
+  CHECK(door.take_ended(kStart + 60s, uses).empty());
+  door.used(3, kEnded, kStart + 61s);
+  CHECK(door.take_ended(kStart + 61s, uses).empty());
+  CHECK(door.take_ended(kStart + 71s, uses) == std::vector<Door::ConnectionId>{3});
+  CHECK(door.tenant_of(2)->value == "ann");
 }

@@ -43,6 +43,7 @@ struct ServerFixture {
                                                 .chat = &no_chat,
                                                 .max_context = rig.config().n_context},
                                      .broker = broker.get(),
+                                     .table = &rig.table(),
                                      .clock = &rig.clock()});
     server->serve(*TenantServer::listen(io, directory / "worker"));
   }
@@ -165,6 +166,41 @@ TEST_CASE("tenant server: a wrong token gets BadToken, and its connection is clo
   run_until(fixture.io,
             [&] { return stranger->answers.contains("guess") && fixture.server->is_closed(); });
   CHECK(stranger->answers.at("guess").error().code == Errc::BadToken);
+}
+
+TEST_CASE("tenant server: the token of an ended lease gets its typed error and no place") {
+  ServerFixture fixture;
+  std::vector<std::unique_ptr<Tenant>> strangers;
+  const auto error_of_token = [&] {
+    const auto& late = strangers.emplace_back(fixture.stranger());
+    const wire::ConnectionAuthenticate message{.token = fixture.token_of("ann")};
+    fixture.call(*late, "late", std::string(message.kMethod), message.to_json());
+    run_until(fixture.io,
+              [&] { return late->answers.contains("late") && fixture.server->is_closed(); });
+    return late->answers.at("late").error().code;
+  };
+  fixture.rig.revoke(fixture.lease);
+  CHECK(error_of_token() == Errc::LeaseRevoked);
+  fixture.rig.fence(fixture.lease);
+  CHECK(error_of_token() == Errc::LeaseFenced);
+}
+
+TEST_CASE("tenant server: a late submit on an open connection gets the typed error, unparsed") {
+  ServerFixture fixture;
+  const auto ann = fixture.tenant();
+  fixture.rig.revoke(fixture.lease);
+  fixture.generate(*ann, "r");
+  run_until(fixture.io, [&] { return ann->answers.contains("r"); });
+  CHECK(ann->answers.at("r").error().code == Errc::LeaseRevoked);
+  fixture.rig.fence(fixture.lease);
+  fixture.generate(*ann, "s");
+  run_until(fixture.io, [&] { return ann->answers.contains("s"); });
+  CHECK(ann->answers.at("s").error().code == Errc::LeaseFenced);
+  CHECK(fixture.parse() == 0);
+  fixture.lease = fixture.rig.grant("ann");
+  fixture.generate(*ann, "t");
+  fixture.wait_until_seen(*ann);
+  CHECK(fixture.parse() == 1);
 }
 
 TEST_CASE("tenant server: a connection submits requests of its own tenant only") {

@@ -52,15 +52,17 @@ struct InputFixture {
   const std::string path = directory.file("socket");
   boost::asio::io_context io;
   ManualClock clock;
-  TenantConnections connections{io,
-                                clock,
-                                {.on_call =
-                                     [this](const TenantConnection& from, const std::string& name,
-                                            control::Payload, control::Responder respond) {
-                                       CHECK(connections.authenticate(from, {name}));
-                                       respond(control::Payload{});
-                                     },
-                                 .on_closed = [](const TenantConnection&) {}}};
+  TenantConnections connections{
+      io,
+      clock,
+      {.on_call =
+           [this](const TenantConnection& from, const std::string& name, control::Payload,
+                  control::Responder respond) {
+             CHECK(connections.authenticate(from, {.lease = {1, 1}, .tenant = {name}}));
+             respond(control::Payload{});
+           },
+       .on_closed = [](const TenantConnection&) {},
+       .use_of = [](std::uint64_t, LeaseId) { return Door::Use{.has_requests = true}; }}};
   std::deque<RawClient> clients;
 };
 

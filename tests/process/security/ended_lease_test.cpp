@@ -1,0 +1,54 @@
+// What a tenant can still do at a worker with the token of a lease that has ended: nothing.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "common/random.hpp"
+#include "ipc/control/client.hpp"
+#include "tests/support/system.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+wire::LeaseAcquired acquire(control::Client& broker, const std::string& tenant) {
+  const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = {mint_request_id()}};
+  return wire::LeaseAcquired::from_json(
+             broker.call("lease.acquire", {.body = ask.to_json()}).value().body)
+      .value();
+}
+
+Result<control::Payload> submit(control::Client& worker, const wire::LeaseAcquired& lease) {
+  const wire::RequestSubmit request{.token = lease.token,
+                                    .request_id = {mint_request_id()},
+                                    .prompt = "Once upon a time",
+                                    .max_emitted_tokens = 4};
+  return worker.call(std::string(request.kMethod), {.body = request.to_json()});
+}
+
+}  // namespace
+
+TEST_CASE("security: the token of an ended lease opens no connection, however often it is shown") {
+  System system;
+  system.admit("ann");
+  control::Client broker = control::Client::connect(system.broker_socket()).value();
+  const wire::LeaseAcquired ended = acquire(broker, "ann");
+  control::Client early = connect_to_worker(ended);
+  REQUIRE(system.brokerctl({"revoke", to_string(ended.lease)}) == 0);
+  REQUIRE(system.eventually_fenced(ended.lease));
+
+  CHECK(submit(early, ended).error().code == Errc::LeaseFenced);
+  std::vector<control::Client> kept;
+  for (int i = 0; i < 300; ++i) {
+    kept.push_back(control::Client::connect(ended.address).value());
+    const wire::ConnectionAuthenticate message{.token = ended.token};
+    const auto answer = kept.back().call(std::string(message.kMethod), {.body = message.to_json()});
+    REQUIRE_FALSE(answer.has_value());
+    REQUIRE(answer.error().code == Errc::LeaseFenced);
+  }
+
+  const wire::LeaseAcquired live = acquire(broker, "ann");
+  control::Client late = connect_to_worker(live);
+  CHECK(submit(late, live).has_value());
+}
+
+}  // namespace leasehold::testing
