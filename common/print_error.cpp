@@ -5,16 +5,13 @@
 #include <cstdio>
 #include <iostream>
 
+#include "common/utf8.hpp"
+
 namespace leasehold {
 namespace {
 
 bool is_control(unsigned char byte) {
   return byte < 0x20 || byte == 0x7F;
-}
-
-/// U+0080 to U+009F: some terminals treat U+009B as ESC [.
-bool is_wide_control(unsigned char first, unsigned char second) {
-  return first == 0xC2 && second >= 0x80 && second <= 0x9F;
 }
 
 }  // namespace
@@ -23,10 +20,9 @@ std::string printable(std::string_view text, std::string_view kept) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    const bool is_wide = is_wide_control(byte, next);
-    const bool is_hidden = is_wide || (is_control(byte) && !kept.contains(text[i]));
+    const bool is_wide = begins_with_wide_control(text.substr(i));
+    const bool is_narrow = is_control(static_cast<unsigned char>(text[i]));
+    const bool is_hidden = is_wide || (is_narrow && !kept.contains(text[i]));
     out += is_hidden ? ' ' : text[i];
     if (is_wide) ++i;
   }

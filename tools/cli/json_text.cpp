@@ -4,16 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/utf8.hpp"
+
 namespace leasehold::cli {
 namespace {
 
 constexpr char kDelete = 0x7F;
-constexpr char kFirstOfTwo = '\xC2';  ///< U+0080 to U+009F are C2 80 to C2 9F.
-
-bool is_second_of_control(char byte) {
-  const auto value = static_cast<unsigned char>(byte);
-  return value >= 0x80 && value <= 0x9F;
-}
 
 std::string escape(unsigned code_point) {
   return fmt::format("\\u{:04x}", code_point);
@@ -27,10 +23,8 @@ std::string json_text(const nlohmann::json& document, int indent) {
   std::string text;
   text.reserve(dumped.size());
   for (std::size_t i = 0; i < dumped.size(); ++i) {
-    const bool is_control =
-        dumped[i] == kFirstOfTwo && i + 1 < dumped.size() && is_second_of_control(dumped[i + 1]);
-    if (is_control) {
-      text += escape(static_cast<unsigned char>(dumped[++i]));
+    if (begins_with_wide_control(std::string_view(dumped).substr(i))) {
+      text += escape(static_cast<unsigned char>(dumped[++i]));  // its second byte is its number
     } else if (dumped[i] == kDelete) {
       text += escape(kDelete);
     } else {
