@@ -112,6 +112,11 @@ Problem mismatch(const nlohmann::json& got, std::string expected) {
   return Mismatch{.where = "", .expected = std::move(expected), .got = summary(got)};
 }
 
+std::string check_text(TextRule rule, std::string_view text) {
+  if (matches(rule, text)) return {};
+  return fmt::format("expected {}, got {} bytes", description(rule), text.size());
+}
+
 std::string expected_integer(std::string low, std::string high) {
   return fmt::format("an integer from {} to {}", low, high);
 }

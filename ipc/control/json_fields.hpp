@@ -85,6 +85,8 @@ struct Mismatch {
 using Problem = std::optional<Mismatch>;
 
 Problem mismatch(const nlohmann::json& got, std::string expected);
+/// What is wrong with the text of an option that becomes such a field; empty: nothing.
+std::string check_text(TextRule rule, std::string_view text);
 std::string expected_integer(std::string low, std::string high);
 Problem too_many_items(std::size_t items, MaxItems most);
 /// The path of `inner` below `outer`: "clocks.reuse_ns", "messages[0].role".

@@ -9,6 +9,7 @@
 #include "common/expects.hpp"
 #include "common/random.hpp"
 #include "common/version.hpp"
+#include "ipc/control/json_fields.hpp"
 #include "tools/brokerctl/event_arguments.hpp"
 #include "tools/brokerctl/memory_name.hpp"
 #include "tools/brokerctl/unknown_command.hpp"
@@ -39,6 +40,14 @@ constexpr const char* kVerbs = "Verbs";
 CLI::Option* add_name(CLI::App* app, const std::string& option, std::string& value,
                       const std::string& help) {
   return app->add_option(option, value, help)->check(check_name);
+}
+
+/// An option that becomes a TextRule::Sentence of a message.
+CLI::Option* add_sentence(CLI::App* app, const std::string& option, std::string& value,
+                          const std::string& help) {
+  return app->add_option(option, value, help)->check([](const std::string& text) {
+    return check_text(TextRule::Sentence, text);
+  });
 }
 
 CLI::App* add_verb(CommandLine& line, const std::string& name, const std::string& help) {
@@ -131,7 +140,7 @@ void add_quarantine(CommandLine& line) {
   auto* release = add_verb_of(quarantine, "release", "Clear quarantined memory and make it free");
   release->add_option("memory", values.memory, "Memory as listed, e.g. extent:5 or region:3")
       ->required();
-  release->add_option("--reason", values.reason, "Reason for the record, 1 to 200 bytes")
+  add_sentence(release, "--reason", values.reason, "Reason for the record, 1 to 200 bytes")
       ->required();
   add_request_id(release, values);
 }
@@ -145,9 +154,9 @@ void add_revoke_and_drain(CommandLine& line) {
   OptionValues& values = line.values;
   auto* revoke = add_verb(line, "revoke", "Revoke leases now");
   add_lease_or_tenant(revoke, values);
-  auto* part = revoke->add_option("--part", values.part,
-                                  "Weights: a tensor, or a layer such as blk.1; "
-                                  "`brokerctl leases` lists the parts");
+  auto* part = add_sentence(revoke, "--part", values.part,
+                            "Weights: a tensor, or a layer such as blk.1; "
+                            "`brokerctl leases` lists the parts");
   part->excludes(revoke->get_option("lease"))->excludes(revoke->get_option("--tenant"));
   add_name(revoke, "--worker", values.worker, "With --part: on this worker only")->needs(part);
   revoke->add_flag("--wait", values.wait, "Wait until fenced and print the four clocks");
@@ -248,7 +257,7 @@ Result<wire::LeaseRevoke> parse_revoke(const OptionValues& values) {
   wire::LeaseRevoke revoke{.part = values.part};
   revoke.request_id = TRY(request_id(values));
   if (!values.worker.empty()) revoke.worker = values.worker;
-  return wire::LeaseRevoke::from_json(revoke.to_json());  // checks the part
+  return revoke;
 }
 
 Result<wire::LeaseDrain> parse_drain(const OptionValues& values) {
@@ -300,7 +309,7 @@ Result<wire::QuarantineRelease> parse_quarantine_release(const OptionValues& val
   wire::QuarantineRelease release{.reason = values.reason};
   TRY(name_memory(values.memory, release));
   release.request_id = TRY(request_id(values));
-  return wire::QuarantineRelease::from_json(release.to_json());  // checks the reason
+  return release;
 }
 
 /// Nothing for a command that has no list.

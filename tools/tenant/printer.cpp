@@ -123,7 +123,7 @@ struct AsText {
     if (event.delivered_tokens > 0) out.stream << std::endl;
     if (event.error) notes << format_error(kProgram, *event.error) << std::endl;
     if (event.error && event.error->scope == FailureScope::Engine) {
-      remark("engine scope: the failure concerns every tenant of this worker");
+      remark("engine scope: the failure concerns every tenant, not this one alone");
     }
     if (!event.note.empty()) remark(event.note);
     if (event.reason == "Cancelled") {

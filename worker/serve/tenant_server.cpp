@@ -51,10 +51,12 @@ void TenantServer::on_call(const TenantConnection& connection, const std::string
     return authenticate(connection, params.body, std::move(respond));
   const bool is_submit = method == wire::RequestSubmit::kMethod;
   if (!is_submit && method != wire::RequestCancel::kMethod) {
-    return respond(fail(Errc::UnknownMethod, fmt::format("a worker answers {}, {} and {}, not '{}'",
-                                                         wire::ConnectionAuthenticate::kMethod,
-                                                         wire::RequestSubmit::kMethod,
-                                                         wire::RequestCancel::kMethod, method)));
+    return respond(
+        fail(Errc::UnknownMethod,
+             fmt::format("this socket is a worker's, which answers {}, {} and "
+                         "{}, not '{}'; the broker's socket is another",
+                         wire::ConnectionAuthenticate::kMethod, wire::RequestSubmit::kMethod,
+                         wire::RequestCancel::kMethod, method)));
   }
   if (!connection.tenant) {
     return respond(

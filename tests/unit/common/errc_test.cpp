@@ -97,6 +97,10 @@ TEST_CASE("errc: every error names a next step") {
   }
 }
 
+TEST_CASE("errc: the hint for a revoked lease suits an operator as well as its tenant") {
+  CHECK(error_hint(Errc::LeaseRevoked).starts_with("its tenant acquires a new lease"));
+}
+
 TEST_CASE("errc: an exit code maps back to its error") {
   for (int i = 0; i < kErrcCount; ++i) {
     const auto code = static_cast<Errc>(i);

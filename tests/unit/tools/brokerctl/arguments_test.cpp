@@ -281,6 +281,11 @@ TEST_CASE("brokerctl arguments: quarantine release takes an extent or a region, 
   CHECK(exit_code_of({"quarantine", "release", "5"}) == 2);
   CHECK(exit_code_of({"quarantine", "release", "5", "--reason", ""}) == 2);
   CHECK(exit_code_of({"quarantine", "release", "5", "--reason", std::string(201, 'r')}) == 2);
+  const auto too_long = parse_arguments(
+      std::vector{"quarantine"s, "release"s, "5"s, "--reason"s, std::string(201, 'r')});
+  CHECK_THAT(too_long.error().text,
+             Catch::Contains("--reason: expected 1 to 200 bytes on one line") &&
+                 !Catch::Contains("field"));
   CHECK(exit_code_of({"quarantine", "release", "page:5", "--reason", "r"}) == 2);
   CHECK(exit_code_of({"quarantine", "release", "extent:5x", "--reason", "r"}) == 2);
 }

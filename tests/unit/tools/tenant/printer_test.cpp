@@ -72,6 +72,13 @@ TEST_CASE("tenant printer: both formats show the scope of a failure") {
   }
 }
 
+TEST_CASE("tenant printer: a failure of engine scope is not blamed on a worker that there is not") {
+  std::ostringstream out, notes;
+  print_text(Ended{.error = Error{Errc::NoModelLoaded, "no worker is ready"}}, {out}, notes);
+  CHECK_THAT(notes.str(),
+             Catch::Contains("concerns every tenant") && !Catch::Contains("this worker"));
+}
+
 TEST_CASE("tenant printer: both formats show that the context is full") {
   const Ended ended{.reason = "MaxTokensReached",
                     .delivered_tokens = 3,

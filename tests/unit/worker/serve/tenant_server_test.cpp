@@ -158,6 +158,17 @@ TEST_CASE("tenant server: before a token a connection may call nothing and send 
   CHECK(fixture.parse() == 0);
 }
 
+TEST_CASE("tenant server: the error of a call that only brokers answer names the socket") {
+  ServerFixture fixture;
+  const auto stranger = fixture.stranger();
+  fixture.call(*stranger, "status", "status", wire::Json::object());
+  run_until(fixture.io, [&] { return stranger->answers.contains("status"); });
+  const Error& error = stranger->answers.at("status").error();
+  CHECK(error.code == Errc::UnknownMethod);
+  CHECK_THAT(error.detail, Catch::Contains("this socket is a worker's"));
+  CHECK_THAT(std::string(error_hint(error.code)), Catch::Contains("the socket"));
+}
+
 TEST_CASE("tenant server: a wrong token gets BadToken, and its connection is closed") {
   ServerFixture fixture;
   const auto stranger = fixture.stranger();
