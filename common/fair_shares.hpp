@@ -6,6 +6,7 @@
 /// Switches", 1998, with alpha = 1. Pure. Threads: one.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 
@@ -50,6 +51,12 @@ class FairShares {
   std::size_t held_by(const Owner& owner) const {
     const auto found = held_.find(owner);
     return found == held_.end() ? 0 : found->second;
+  }
+  /// The owner that holds the most. Precondition: some owner holds something.
+  const Owner& largest() const {
+    expects(!held_.empty(), "an owner holds something");
+    return std::ranges::max_element(held_, {}, [](const auto& entry) { return entry.second; })
+        ->first;
   }
   std::size_t taken() const { return taken_; }
   std::size_t capacity() const { return capacity_; }

@@ -11,6 +11,16 @@ namespace {
 /// Unsent bytes beyond which reports wait in the worker, far below Limits::max_queued_bytes.
 constexpr std::size_t kMaxBacklogBytes = 256 << 10;
 
+/// Empty for an event of the worker itself.
+TenantId tenant_of(const events::Event& event) {
+  return std::visit(
+      [](const auto& e) {
+        if constexpr (requires { TenantId{e.tenant}; }) return TenantId{e.tenant};
+        return TenantId{};
+      },
+      event);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<BrokerLink>> BrokerLink::connect(boost::asio::io_context& io,
@@ -79,7 +89,7 @@ void BrokerLink::report_usage(const wire::TenantUsage& usage) {
 void BrokerLink::report(const events::Event& event, TimePoint at) {
   // Serialised on the I/O thread: the caller may be a gate thread within a unit.
   boost::asio::post(*io_, [this, event, at] {
-    buffered_.push(events::to_json(event, at).dump());
+    buffered_.push(tenant_of(event), events::to_json(event, at).dump());
     send_waiting();
   });
 }

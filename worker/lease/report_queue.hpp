@@ -1,15 +1,19 @@
 /// Events that a worker has not reported to its broker yet. Bounded: when a slow or disconnected
-/// broker fills it, the oldest reports are dropped.
+/// broker fills it, the oldest reports of the tenant with the most are dropped, so that a tenant
+/// that ends many requests costs no other tenant its reports.
 ///
 /// Pure. Threads: one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "common/fair_shares.hpp"
+#include "common/ids.hpp"
 
 namespace leasehold {
 
@@ -18,11 +22,14 @@ class ReportQueue {
   static constexpr std::size_t kMaxKept = 4096;
   static constexpr std::size_t kMaxBatch = 256;  ///< So that a message stays far below its limit.
 
-  /// Adds a report; a full queue drops its oldest one.
-  void push(std::string report) {
-    waiting_.push_back(std::move(report));
+  /// Adds a report about a tenant; an empty name is the worker itself.
+  void push(const TenantId& tenant, std::string report) {
+    waiting_.push_back({tenant, std::move(report)});
+    kept_.take(tenant);
     if (waiting_.size() <= kMaxKept) return;
-    waiting_.pop_front();
+    const TenantId most = kept_.largest();
+    waiting_.erase(std::ranges::find(waiting_, most, &Report::tenant));
+    kept_.give_back(most);
     ++dropped_;
   }
 
@@ -31,18 +38,24 @@ class ReportQueue {
 
   /// Takes the oldest reports, for one message.
   std::vector<std::string> take() {
-    const std::size_t count = waiting_.size() < kMaxBatch ? waiting_.size() : kMaxBatch;
-    const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(count);
-    std::vector<std::string> taken(std::make_move_iterator(waiting_.begin()),
-                                   std::make_move_iterator(end));
-    waiting_.erase(waiting_.begin(), end);
+    std::vector<std::string> taken;
+    while (!waiting_.empty() && taken.size() < kMaxBatch) {
+      kept_.give_back(waiting_.front().tenant);
+      taken.push_back(std::move(waiting_.front().text));
+      waiting_.pop_front();
+    }
     return taken;
   }
 
   bool empty() const { return waiting_.empty(); }
 
  private:
-  std::deque<std::string> waiting_;
+  struct Report {
+    TenantId tenant;
+    std::string text;
+  };
+  std::deque<Report> waiting_;
+  FairShares<TenantId> kept_{kMaxKept};
   std::uint64_t dropped_ = 0;
 };
 

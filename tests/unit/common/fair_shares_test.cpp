@@ -15,6 +15,7 @@ TEST_CASE("fair shares: one owner gets half, and a later owner still gets a shar
   shares.give_back("a", 4);
   CHECK(shares.may_take_more("b"));
   CHECK(shares.taken() == 5);
+  CHECK(shares.largest() == "b");
 }
 
 TEST_CASE("fair shares: however many owners take all they can, a newcomer finds a place") {
