@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace leasehold {
 namespace {
@@ -14,12 +15,14 @@ bool is_operators(uid_t uid) {
 }  // namespace
 
 BrokerDoor::Admission BrokerDoor::connected(ConnectionId id, uid_t uid, TimePoint now) {
-  if (!rates_->admit_connection(uid, now)) return {};
-  Admission admission{.is_admitted = true};
-  if (!has_room_for(uid)) {
+  Admission admission{.is_admitted = rates_->admit_connection(uid, now)};
+  if (admission.is_admitted && !has_room_for(uid)) {
     admission.displaced = displace_for(uid);
-    if (!admission.displaced) return {};
+    admission.is_admitted = admission.displaced.has_value();
   }
+  if (!admission.is_admitted) ++report_.refused;
+  if (!admission.is_admitted) return {};
+  if (admission.displaced) ++report_.displaced;
   places_.take(uid);
   connections_.emplace(id,
                        Connection{.uid = uid, .first_call_due = now + limits_.first_call_timeout});
@@ -70,7 +73,15 @@ std::vector<ConnectionId> BrokerDoor::take_silent(TimePoint now) {
     if (!connection.has_called && connection.first_call_due <= now) silent.push_back(id);
   }
   for (const ConnectionId id : silent) closed(id);
+  report_.silent += silent.size();
   return silent;
+}
+
+std::optional<BrokerDoor::Report> BrokerDoor::take_report(TimePoint now) {
+  if (report_ == Report{}) return std::nullopt;
+  if (reported_at_ && now < *reported_at_ + limits_.log_interval) return std::nullopt;
+  reported_at_ = now;
+  return std::exchange(report_, {});
 }
 
 }  // namespace leasehold

@@ -28,6 +28,7 @@ struct BrokerDoorLimits {
   std::size_t places = 1024;
   std::size_t reserved = 64;  ///< Of the places, for operators and workers.
   Duration first_call_timeout = std::chrono::seconds(10);
+  Duration log_interval = std::chrono::seconds(10);
 };
 
 class BrokerDoor {
@@ -37,6 +38,15 @@ class BrokerDoor {
         worker_uids_(std::move(worker_uids)),
         limits_(limits),
         places_(limits.places) {}
+
+  /// What the limits did since the last report.
+  struct Report {
+    std::uint64_t refused = 0;  ///< New connections above the rate of their user, or without room.
+    std::uint64_t displaced = 0;  ///< Lost their place to a new one.
+    std::uint64_t silent = 0;     ///< Made no call in time.
+    std::uint64_t bytes = 0;      ///< Left too much unread or unfinished.
+    bool operator==(const Report&) const = default;
+  };
 
   struct Admission {
     bool is_admitted = false;
@@ -49,6 +59,13 @@ class BrokerDoor {
   void holds_lease(ConnectionId id) { connections_.at(id).holds_lease = true; }
   /// Does nothing for an unknown connection.
   void closed(ConnectionId id);
+
+  /// For the report: a connection was closed that left too much unread or unfinished.
+  void count_excess() { ++report_.bytes; }
+  /// For the report: a connection was refused that this class did not see.
+  void count_refused() { ++report_.refused; }
+  /// Nothing when no limit did anything, or less than `log_interval` after the last report.
+  std::optional<Report> take_report(TimePoint now);
 
   /// True for operators and workers.
   bool may_use_reserve(uid_t uid) const;
@@ -72,6 +89,8 @@ class BrokerDoor {
   BrokerDoorLimits limits_;
   FairShares<uid_t> places_;
   std::map<ConnectionId, Connection> connections_;
+  Report report_;
+  std::optional<TimePoint> reported_at_;
 };
 
 }  // namespace leasehold

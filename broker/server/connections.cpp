@@ -89,10 +89,7 @@ void Connections::close(ConnectionId id) {
 }
 
 void Connections::close_silent() {
-  for (const ConnectionId id : door_.take_silent(clock_->now())) {
-    close(id);
-    ++refused_;
-  }
+  for (const ConnectionId id : door_.take_silent(clock_->now())) close(id);
 }
 
 control::Peer::Handlers Connections::peer_handlers(ConnectionId id) {
@@ -109,7 +106,7 @@ control::Peer::Handlers Connections::peer_handlers(ConnectionId id) {
               },
           .on_closed =
               [this, id](const Error& why) {
-                if (why.code == Errc::QueueFull) ++refused_;
+                if (why.code == Errc::QueueFull) door_.count_excess();
                 connections_.erase(id);
                 door_.closed(id);
                 spares_.refill();
@@ -136,9 +133,8 @@ void Connections::add(control::Socket socket, bool operators_only) {
   const ConnectionId id{next_++};
   auto peer = control::Peer::create(std::move(socket), peer_handlers(id), kCallerLimits);
   const uid_t uid = peer->credentials().uid;
-  BrokerDoor::Admission admission;
-  if (is_operator(uid) || !operators_only) admission = door_.connected(id, uid, clock_->now());
-  if (!admission.is_admitted || admission.displaced) ++refused_;
+  if (operators_only && !is_operator(uid)) return door_.count_refused();
+  const BrokerDoor::Admission admission = door_.connected(id, uid, clock_->now());
   if (!admission.is_admitted) return;
   if (admission.displaced) close(*admission.displaced);
   Shares& shares = shares_of(uid);
@@ -163,7 +159,7 @@ void Connections::bound_output() {
     while (const auto uid = shares->unsent.largest_beyond()) {
       const auto largest = largest_unsent(*uid);
       if (largest == connections_.end() || largest->second.unsent->queued_bytes == 0) break;
-      ++refused_;
+      door_.count_excess();
       door_.closed(largest->first);
       const auto closed = connections_.extract(largest);
       closed.mapped().peer->close_now();

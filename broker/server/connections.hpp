@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <utility>
 
 #include "broker/books/ids.hpp"
 #include "broker/server/broker_door.hpp"
@@ -48,8 +47,8 @@ class Connections {
   void start() { accept_next(); }
   void stop_accepting();
 
-  /// Connections refused since the last call, or closed to make room.
-  std::uint64_t take_refused() { return std::exchange(refused_, 0); }
+  /// As BrokerDoor::take_report.
+  std::optional<BrokerDoor::Report> take_report() { return door_.take_report(clock_->now()); }
 
   /// Closes connections that have made no call in time.
   void close_silent();
@@ -98,7 +97,6 @@ class Connections {
   BrokerDoor door_;
   SpareDescriptors spares_{kSpareDescriptors};
   std::uint64_t next_ = 1;
-  std::uint64_t refused_ = 0;
   Shares tenants_;
   Shares reserved_;
   std::map<ConnectionId, Connection> connections_;

@@ -233,8 +233,9 @@ void BrokerServer::guard_table() {
     spdlog::warn("dropped worker events beyond the rate limit events={}", dropped);
   }
   connections_.close_silent();
-  if (const std::uint64_t refused = connections_.take_refused()) {
-    spdlog::warn("refused or closed connections beyond the limits connections={}", refused);
+  if (const auto report = connections_.take_report()) {
+    spdlog::warn("connections reached a limit refused={} displaced={} silent={} bytes={}",
+                 report->refused, report->displaced, report->silent, report->bytes);
   }
 }
 

@@ -124,3 +124,18 @@ TEST_CASE("broker door: however many users take all they can, their places becom
   const auto [least, most] = std::ranges::minmax(held | std::views::values);
   CHECK(most - least <= 1);
 }
+
+TEST_CASE("broker door: what the limits did is reported once in an interval") {
+  DoorFixture fixture;
+  CHECK_FALSE(fixture.door.take_report(fixture.now));
+  for (int i = 0; i < 6; ++i) fixture.connect(fixture.ann);
+  CHECK(fixture.door.take_report(fixture.now) == BrokerDoor::Report{.displaced = 2});
+  fixture.door.count_excess();
+  (void)fixture.rates.admit_line(fixture.bob, 1'000, fixture.now);
+  fixture.connect(fixture.bob);
+  CHECK_FALSE(fixture.door.take_report(fixture.now + 10s - 1ns));
+  (void)fixture.door.take_silent(fixture.now + 10s);
+  CHECK(fixture.door.take_report(fixture.now + 10s) ==
+        BrokerDoor::Report{.refused = 1, .silent = 4, .bytes = 1});
+  CHECK_FALSE(fixture.door.take_report(fixture.now + 60s));
+}
