@@ -118,6 +118,7 @@ Symbols GrammarBuilder::choice(std::vector<Symbols> alternatives) {
 
 Symbols GrammarBuilder::repeat(const Symbols& what, Repetition times) {
   const auto [min, max] = times;
+  if (min == 1 && max == 1) return what;  // many of them would copy the symbols each time
   // Repetitions of more than one symbol repeat a rule.
   const bool many = min > 1 || (max && *max > 1);
   const Symbols one = many && what.size() > 1 ? as_rule({}, what) : what;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -56,27 +57,6 @@ Flags closure(const Grammar& grammar, const std::function<bool(const GrammarSymb
       if (--alternatives[user].missing == 0) add(alternatives[user].rule);
   }
   return in;
-}
-
-/// Another rule that has `rule` in one of its alternatives.
-std::optional<std::uint32_t> caller_of(const Grammar& grammar, std::uint32_t rule) {
-  for (std::uint32_t other = 0; other < grammar.rules.size(); ++other) {
-    if (other == rule) continue;
-    for (const std::uint32_t begin : grammar.rules[other].alternatives)
-      for (const GrammarSymbol& symbol : alternative_at(grammar, begin))
-        if (symbol == GrammarSymbol{Kind::Rule, rule}) return other;
-  }
-  return std::nullopt;
-}
-
-/// The rule if it has a name in the source, else the named rule that it was generated for.
-std::string named(const Grammar& grammar, std::uint32_t rule) {
-  for (std::size_t steps = 0; grammar.rules[rule].name.empty(); ++steps) {
-    const auto caller = caller_of(grammar, rule);
-    if (!caller || steps == grammar.rules.size()) break;
-    rule = *caller;
-  }
-  return grammar.rules[rule].name;
 }
 
 /// The rules that `rule` may begin with, except harmless ones.
@@ -137,7 +117,7 @@ Flags productive_rules(const Grammar& grammar) {
 std::unexpected<Error> cannot_complete(const Grammar& grammar, std::uint32_t rule) {
   return fail(Errc::BadRequest,
               fmt::format("rule '{}' cannot be completed by any text; add an alternative that ends",
-                          named(grammar, rule)));
+                          rule_name(grammar, rule)));
 }
 
 Result<void> check_left_recursion(const Grammar& grammar) {
@@ -147,10 +127,32 @@ Result<void> check_left_recursion(const Grammar& grammar) {
   return fail(Errc::BadRequest,
               fmt::format("rule '{}' is left recursive; begin its alternatives with another "
                           "symbol, or use a repetition",
-                          named(grammar, *rule)));
+                          rule_name(grammar, *rule)));
 }
 
 }  // namespace
+
+/// A breadth-first search from the named rules; linear, because chains of unnamed rules are long.
+std::string rule_name(const Grammar& grammar, std::uint32_t rule) {
+  std::vector<std::optional<std::uint32_t>> owners(grammar.rules.size());
+  std::deque<std::uint32_t> todo;
+  for (std::uint32_t named = 0; named < grammar.rules.size(); ++named) {
+    if (grammar.rules[named].name.empty()) continue;
+    owners[named] = named;
+    todo.push_back(named);
+  }
+  for (; !todo.empty() && !owners[rule]; todo.pop_front()) {
+    const std::uint32_t caller = todo.front();
+    for (const std::uint32_t begin : grammar.rules[caller].alternatives) {
+      for (const GrammarSymbol& symbol : alternative_at(grammar, begin)) {
+        if (symbol.kind != Kind::Rule || owners[symbol.index]) continue;
+        owners[symbol.index] = owners[caller];
+        todo.push_back(symbol.index);
+      }
+    }
+  }
+  return grammar.rules[owners[rule].value_or(rule)].name;
+}
 
 Result<void> check_grammar(const Grammar& grammar) {
   TRY(check_left_recursion(grammar));

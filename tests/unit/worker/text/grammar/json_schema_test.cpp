@@ -230,6 +230,9 @@ TEST_CASE("json schema: too much work names the part of the schema") {
   check_bad_request(parse_json_schema(R"({"properties":{"long":{"type":"string","minLength":1,
                             "pattern":"(a|b)*a(a|b){18}"}}})"),
                     "#/properties/long/pattern: compiling takes more than");
+  check_bad_request(parse_json_schema(R"({"properties":{"counted":{"type":"string","minLength":1,
+                            "pattern":"((a{0,99}){0,99}){0,99}"}}})"),
+                    "#/properties/counted/pattern: compiling takes more than");
 }
 
 TEST_CASE("json schema: integer bounds are exact") {
