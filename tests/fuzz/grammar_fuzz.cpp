@@ -13,6 +13,9 @@ namespace {
 
 using State = GrammarMatcher::State;
 
+constexpr std::size_t kMaskUnits = std::size_t{1} << 20;
+constexpr std::size_t kMostInOneStep = 2 * GrammarMatcher::kMaxStacks;
+
 PieceTrie bytes_and_pairs() {
   static std::array<std::string, 1024> pieces;
   std::vector<std::string_view> views;
@@ -27,14 +30,17 @@ PieceTrie bytes_and_pairs() {
 void walk(std::shared_ptr<const Grammar> grammar, std::uint64_t choices) {
   static const PieceTrie trie = bytes_and_pairs();
   GrammarMatcher matcher(std::move(grammar));
-  State state = matcher.start();
+  WorkBudget first{kMaskUnits};
+  State state = matcher.start(first);
+  if (state == GrammarMatcher::kUnfinished) return;
   for (int step = 0; step < 24; ++step) {
     state = matcher.retain(state).first;
     TokenMask mask(trie.n_vocab());
-    trie.walk(
-        state, GrammarMatcher::kDead,
-        [&](State from, std::uint8_t byte) { return matcher.next(from, byte); }, mask);
-    if (matcher.overflowed()) return;
+    WorkBudget budget{kMaskUnits};
+    auto walk = trie.walk_from(state);
+    const bool is_whole = trie.advance(walk, matcher, mask, budget);
+    fuzz::check(budget.spent < kMaskUnits + kMostInOneStep);
+    if (!is_whole || matcher.overflowed()) return;
     std::vector<TokenId> allowed;
     mask.for_each([&](TokenId token) {
       if (token < 256) allowed.push_back(token);

@@ -41,17 +41,20 @@ void EngineRig::load_model() {
   engine_gate_ =
       std::make_unique<ThreadGate>(make_gates(gate_dependencies(), kMaxGateThreads - 1, 1).front());
   for (const WeightsPart& part : plan_.parts) load_part(file, part);
-  engine_ = std::make_unique<Engine>(
-      EngineConfig{.model = config_, .kv_type = options_.kv_type, .limits = options_.limits},
-      Engine::Dependencies{.backend = backend_.get(),
-                           .table = &reader_,
-                           .running_requests = &running_requests_,
-                           .engine_gate = engine_gate_.get(),
-                           .observer = this,
-                           .clock = &clock_,
-                           .broker_disconnected = &broker_disconnected_,
-                           .tokenizer = tokenizer_.get(),
-                           .sampler = &step_sampler_});
+  engine_ =
+      std::make_unique<Engine>(EngineConfig{.model = config_,
+                                            .kv_type = options_.kv_type,
+                                            .limits = options_.limits,
+                                            .masks = options_.masks},
+                               Engine::Dependencies{.backend = backend_.get(),
+                                                    .table = &reader_,
+                                                    .running_requests = &running_requests_,
+                                                    .engine_gate = engine_gate_.get(),
+                                                    .observer = this,
+                                                    .clock = &clock_,
+                                                    .broker_disconnected = &broker_disconnected_,
+                                                    .tokenizer = tokenizer_.get(),
+                                                    .sampler = &step_sampler_});
   engine_->bind_weights(map_weights());
 }
 
@@ -255,7 +258,7 @@ void EngineRig::run(std::uint32_t max_steps) {
   for (std::uint32_t i = 0; i < max_steps && engine_->scheduler().has_work(); ++i) {
     const Result<StepReport> report = step();
     if (!report) throw std::runtime_error(report.error().detail);
-    if (!report->ran && report->events.empty()) return;
+    if (!report->ran && !report->awaits_masks && report->events.empty()) return;
   }
 }
 

@@ -50,6 +50,7 @@ struct RigOptions {
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
   SchedulerLimits limits = {};
+  MaskLimits masks = {};
   WeightsScope weights_scope = WeightsScope::Model;
   std::size_t extent_bytes = 2u << 20;
   GateProbe* probe = nullptr;

@@ -23,7 +23,7 @@ Findings device_calls_outside_launcher(const Sources& sources);
 /// Only `Leased` itself, the permit and the mapping read the address inside a `Leased`.
 Findings handles_opened_outside_gate(const Sources& sources);
 
-/// Only code that runs units uses permits: kernels/, ipc/, worker/engine/engine.cpp and tests.
+/// Only code that runs units uses permits: kernels/, ipc/, the parts of Engine and tests.
 Findings permits_outside_units(const Sources& sources);
 
 /// A plain mapping gives access to its bytes without a permit, so broker/ and worker/ make none.

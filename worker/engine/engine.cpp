@@ -105,7 +105,6 @@ Result<void> Engine::submit(PromptRequest request) {
     return fail(Errc::BadRequest,
                 fmt::format("token ids range from 0 to {}", config_.model.n_vocab - 1));
   }
-  if (request.constraint) TRY(TokenRules::create(request, *deps_.tokenizer));
   return queue(std::move(request));
 }
 
@@ -131,13 +130,19 @@ void Engine::end_stopped() {
 Result<StepReport> Engine::step() {
   TRY(check_weights());
   const TimePoint began = deps_.clock->now();
-  StepPlan plan = scheduler_.plan(began);
+  scheduler_.admit(began);
+  StepReport report;
+  TRY(prepare_masks(report));
+  StepPlan plan = scheduler_.plan();
   publish_running_requests();
   StepRefusals refusals(plan, *deps_.table, *deps_.clock, *deps_.observer);
   StepBatch batch(++step_, deps_.running_requests->stops(), refusals);
   batch.add_engine_leases(weights_->leases());
   add_parts(plan, batch);
-  if (plan.parts.empty()) return StepReport{.events = scheduler_.take_events()};
+  if (plan.parts.empty()) {
+    report.events = scheduler_.take_events();
+    return report;
+  }
 
   const LaunchStatus status = transformer_.forward(*weights_, batch.input());
   TRY(check_device());
@@ -151,7 +156,8 @@ Result<StepReport> Engine::step() {
     return fail(Errc::EngineDecodeFailed, fmt::format("step {} failed and no sequence moved: {}",
                                                       step_, check_weights().error().detail));
   }
-  StepReport report{.ran = true, .decided_at = decided_at};
+  report.ran = true;
+  report.decided_at = decided_at;
   report.summary = {.step = step_, .n_seqs = static_cast<std::uint32_t>(plan.parts.size())};
   if (wants_sample(decided_at)) report.sample.emplace();
   commit(plan, refusals, live, report);
@@ -268,18 +274,17 @@ Result<void> Engine::check_device() const {
 }
 
 Result<DrawnToken> Engine::draw(Sequence& sequence, std::uint32_t logit_row) {
-  TokenRules& rules = *TRY(rules_of(sequence));
+  const TokenRules& rules = *sequence.rules;
   // A rebound text may be complete already: its last token was delivered and its end was not.
   if (const auto over = rules.over()) return DrawnToken{.is_text = false, .ends = over};
   if (scheduler_.is_full(sequence))
     return DrawnToken{.is_text = false, .ends = CompletionReason::MaxTokensReached};
-  const TokenMask* allowed = TRY(rules.allowed());
   const SamplingParams& params = sequence.request.sampling;
   const SampleInput input{.logits = {},
                           .params = &params,
                           .history = sequence.tokens,
                           .position = sequence.emitted(),
-                          .allowed = allowed};
+                          .allowed = rules.allowed()};
   DrawnToken drawn;
   drawn.sampled = TRY(sample_row(logit_row, input));
   drawn.ends = rules.ends_before(drawn.sampled.token);
@@ -299,14 +304,6 @@ Result<SampledToken> Engine::sample_row(std::uint32_t logit_row, SampleInput inp
   }
   input.logits = transformer_.logits(logit_row);
   return sample(input, sampler_scratch_);
-}
-
-Result<TokenRules*> Engine::rules_of(Sequence& sequence) const {
-  if (!sequence.rules) {
-    sequence.rules =
-        std::make_shared<TokenRules>(TRY(TokenRules::create(sequence.request, *deps_.tokenizer)));
-  }
-  return sequence.rules.get();
 }
 
 /// The token that the sequence record gets; an end token is not part of the text.

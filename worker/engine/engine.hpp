@@ -1,4 +1,10 @@
-/// The engine: schedule → forward → sample → commit, one step at a time.
+/// The engine: admit → masks → plan → forward → sample → commit, one step at a time.
+///
+/// A grammar is a tenant's program, so its work is counted and bounded. The mask of a sequence's
+/// next token is computed before the step is planned, in slices; each slice is a unit that polls.
+/// A sequence whose mask is not ready when the step's part of this work is used up is left out of
+/// the step, or draws nothing in it, and continues in the next. MaskTurns shares the work by
+/// tenant.
 ///
 /// Effect of a revocation, by scope of the lease:
 ///   tenant   The sequences of that lease end with Revoked. The unit that reads the revoked word
@@ -17,6 +23,7 @@
 
 #include <atomic>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -25,6 +32,7 @@
 #include "common/clock.hpp"
 #include "ipc/control/events.hpp"
 #include "ipc/segment/thread_gate.hpp"
+#include "worker/engine/mask_turns.hpp"
 #include "worker/engine/running_requests.hpp"
 #include "worker/engine/step_batch.hpp"
 #include "worker/engine/step_refusals.hpp"
@@ -39,11 +47,14 @@ struct EngineConfig {
   ModelConfig model;
   KvType kv_type = KvType::F16;
   SchedulerLimits limits;  ///< The engine sets max_context and the record sizes.
+  MaskLimits masks;
 };
 
 /// What one step did.
 struct StepReport {
-  bool ran = false;  ///< False: no sequence could run.
+  bool ran = false;            ///< False: no sequence could run.
+  bool awaits_masks = false;   ///< A sequence waits for its mask; the next step continues it.
+  std::size_t mask_units = 0;  ///< Counted work on grammars.
   std::vector<SchedulerEvent> events;
   events::BatchedDecodeStep summary;  ///< When `ran`.
   TimePoint decided_at;               ///< When `ran`: just before the Commit unit.
@@ -110,7 +121,8 @@ class Engine {
   /// the queue's bounds the error is WeightsLoading, and a rebind is refused with EngineLeaseFenced
   /// once, so that the client learns of the recovery. The same rebind submitted again waits.
   /// Errors: also those of Scheduler::submit, LeaseRevoked, LeaseFenced, Draining, NoModelLoaded;
-  /// BadRequest for tokens outside the vocabulary, and for emitted tokens that the grammar forbids.
+  /// BadRequest for tokens outside the vocabulary. A request whose emitted tokens do not fit its
+  /// grammar is queued, and ends with BadRequest when the engine has read them.
   Result<void> submit(PromptRequest request);
   Result<void> cancel(const RequestId& engine_request_id);
 
@@ -147,12 +159,18 @@ class Engine {
   void end_stopped_sequences();
   bool is_draining(LeaseId lease) const;
   void publish_running_requests();
+  using MaskErrors = std::map<std::uint32_t, Error>;  // by part of the plan
+  Result<void> prepare_masks(StepReport& report);
+  bool mark_awaiting_masks();
+  bool can_draw(const Sequence& sequence) const;
+  void add_gates(StepPlan& plan, GateSet& gates);
+  MaskTurns mask_turns(const StepPlan& plan) const;
+  MaskErrors run_mask_turns(const StepPlan& plan, const GateSet& gates, StepReport& report);
   void add_parts(StepPlan& plan, StepBatch& batch);
   void sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live);
   Result<void> check_device() const;
   Result<DrawnToken> draw(Sequence& sequence, std::uint32_t logit_row);
   Result<SampledToken> sample_row(std::uint32_t logit_row, SampleInput input);
-  Result<TokenRules*> rules_of(Sequence& sequence) const;
   std::optional<TokenId> next_token(std::uint32_t part) const;
   SequenceMask decide(const StepPlan& plan, const StepBatch& batch);
   bool wants_sample(TimePoint now) const {
@@ -176,6 +194,8 @@ class Engine {
   std::optional<Weights> weights_;
   std::deque<RequestId> refused_rebinds_;  // with EngineLeaseFenced, and not submitted since
   std::uint64_t step_ = 0;
+  std::uint64_t mask_gates_ = 0;
+  TenantId last_mask_tenant_;
   std::set<LeaseId> drained_;                             // taken with `take_drained`
   std::vector<std::optional<Result<DrawnToken>>> drawn_;  // per part of the running step
   SamplerScratch sampler_scratch_;

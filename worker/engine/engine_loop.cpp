@@ -67,11 +67,11 @@ bool EngineLoop::step_once() {
   if (!report && engine_->device_fault()) return false;
   if (!report) return recover();
   restore_window_.close();
-  const bool ran = report->ran;
+  const bool has_worked = report->ran || report->awaits_masks;
   hooks_.on_report(std::move(*report));
   std::vector<GrowthRequest> growth_requests = engine_->take_growth_requests();
   if (!growth_requests.empty()) hooks_.on_growth(std::move(growth_requests));
-  return ran;
+  return has_worked;
 }
 
 /// Returns true when the next step can run at once. Otherwise commands run before the next attempt,

@@ -6,30 +6,124 @@
 
 namespace leasehold {
 
-TokenRules::TokenRules(const PromptRequest& request, const Tokenizer& tokenizer)
-    : request_(&request), tokenizer_(&tokenizer) {
+TokenRules::TokenRules(const PromptRequest& request, const Tokenizer& tokenizer,
+                       std::size_t token_units)
+    : request_(&request),
+      tokenizer_(&tokenizer),
+      token_units_(token_units),
+      budget_{token_units * (request.emitted.size() + 1)} {
   if (!request.sampling.stop.empty()) text_.emplace(tokenizer, request.sampling.stop);
-  if (!request.constraint) return;
-  matcher_.emplace(request.constraint.grammar);
-  state_ = matcher_->start();
+  if (request.constraint) matcher_.emplace(request.constraint.grammar);
+  if (!matcher_ && !text_) n_accepted_ = request.emitted.size();
 }
 
-Result<TokenRules> TokenRules::create(const PromptRequest& request, const Tokenizer& tokenizer) {
-  TokenRules rules(request, tokenizer);
-  for (std::size_t i = 0; i < request.emitted.size(); ++i) {
-    rules.accept(request.emitted[i]);
-    if (!rules.matcher_ || rules.state_ != GrammarMatcher::kDead) continue;
+// ----------------------------------------------------------------------------- the preparation
+
+Result<void> TokenRules::prepare(WorkBudget& slice) {
+  if (is_ready()) return {};
+  WorkBudget part{matcher_ ? std::min(slice.left, budget_.left) : slice.left};
+  const Result<void> fits = work(part);
+  slice.spend(part.spent);
+  budget_.spend(part.spent);
+  TRY(fits);
+  TRY(check_work());
+  if (is_ready()) budget_ = {token_units_};
+  return {};
+}
+
+bool TokenRules::is_ready() const {
+  return has_accepted_emitted() && (!matcher_ || mask_ != nullptr || over());
+}
+
+Result<void> TokenRules::work(WorkBudget& slice) {
+  if (!start(slice)) return {};
+  TRY(accept_emitted(slice));
+  if (!is_ready() && has_accepted_emitted()) make_mask(slice);
+  return {};
+}
+
+bool TokenRules::start(WorkBudget& slice) {
+  if (!matcher_ || is_started()) return true;
+  state_ = matcher_->start(slice);
+  return is_started();
+}
+
+Result<void> TokenRules::accept_emitted(WorkBudget& slice) {
+  while (!has_accepted_emitted() && slice.left > 0) {
+    if (matcher_) make_space(slice);
+    if (!follow(request_->emitted[n_accepted_], slice)) return {};
+    if (matcher_ && state_ == GrammarMatcher::kDead && !matcher_->overflowed()) {
+      return fail(
+          Errc::BadRequest,
+          fmt::format(
+              "emitted token {} does not fit the grammar; send the tokens that were delivered",
+              n_accepted_));
+    }
+    ++n_accepted_;
+  }
+  return {};
+}
+
+/// False when the slice is used up; the same call continues.
+bool TokenRules::follow(TokenId token, WorkBudget& slice) {
+  const std::string_view piece = tokenizer_->piece(token);
+  for (; matcher_ && n_bytes_ < piece.size(); ++n_bytes_) {
+    const State next = matcher_->next(state_, static_cast<std::uint8_t>(piece[n_bytes_]), slice);
+    if (next == GrammarMatcher::kUnfinished) return false;
+    state_ = next;
+  }
+  n_bytes_ = 0;
+  if (text_) (void)text_->push(token);
+  slice.spend(1 + piece.size());
+  return true;
+}
+
+void TokenRules::make_mask(WorkBudget& slice) {
+  const GrammarVocabulary& vocabulary = *request_->constraint.vocabulary;
+  if (!unfinished_) {
+    make_space(slice);
+    unfinished_.emplace(vocabulary.pieces.walk_from(state_),
+                        TokenMask(vocabulary.pieces.n_vocab()));
+  }
+  auto& [walk, mask] = *unfinished_;
+  if (!vocabulary.pieces.advance(walk, *matcher_, mask, slice)) return;
+  if (matcher_->may_end(state_))
+    for (const TokenId end : vocabulary.end_tokens) mask.add(end);
+  if (masks_.size() == kMaxMasks) masks_.clear();
+  mask_ = &(masks_[state_] = std::move(mask));
+  unfinished_.reset();
+}
+
+/// Before states are computed for another token.
+void TokenRules::make_space(WorkBudget& slice) {
+  const auto [state, forgot_others] = matcher_->retain(state_, slice);
+  state_ = state;
+  if (forgot_others) masks_.clear();
+}
+
+Result<void> TokenRules::check_work() const {
+  if (!matcher_) return {};
+  if (matcher_->overflowed()) {
     return fail(
         Errc::BadRequest,
-        fmt::format(
-            "emitted token {} does not fit the grammar; send the tokens that were delivered", i));
+        fmt::format("the grammar has more than {} parses of this text, or more than {} states, "
+                    "most of them in rule '{}'; make it less ambiguous",
+                    GrammarMatcher::kMaxStacks, GrammarMatcher::kMaxStates,
+                    matcher_->busiest_rule()));
   }
-  return rules;
+  if (is_ready() || budget_.left > 0) return {};
+  return fail(Errc::BadRequest,
+              fmt::format("the grammar takes more than {} units of work for a token, most of them "
+                          "in rule '{}'; give it fewer alternatives",
+                          token_units_, matcher_->busiest_rule()));
 }
+
+// ------------------------------------------------------------------------------------ the text
 
 std::optional<CompletionReason> TokenRules::over() const {
   if (text_ && text_->is_stopped()) return CompletionReason::StopSequence;
-  if (matcher_ && matcher_->must_end(state_)) return CompletionReason::EndOfSequence;
+  if (matcher_ && is_started() && matcher_->must_end(state_))
+    return CompletionReason::EndOfSequence;
   return std::nullopt;
 }
 
@@ -41,42 +135,11 @@ std::optional<CompletionReason> TokenRules::ends_before(TokenId token) const {
 }
 
 void TokenRules::accept(TokenId token) {
-  if (text_) (void)text_->push(token);
+  WorkBudget all = WorkBudget::unlimited();
+  (void)follow(token, all);
   if (!matcher_) return;
-  const auto [state, forgot_others] = matcher_->retain(state_);
-  state_ = state;
-  if (forgot_others) masks_.clear();
-  for (const char c : tokenizer_->piece(token))
-    state_ = matcher_->next(state_, static_cast<std::uint8_t>(c));
-}
-
-Result<const TokenMask*> TokenRules::allowed() {
-  if (!matcher_) return nullptr;
-  const auto [state, forgot_others] = matcher_->retain(state_);
-  state_ = state;
-  if (forgot_others) masks_.clear();
   const auto known = masks_.find(state_);
-  if (known != masks_.end()) return &known->second;
-  if (masks_.size() == kMaxMasks) masks_.clear();
-  TokenMask mask = make_mask();
-  if (!matcher_->overflowed()) return &(masks_[state_] = std::move(mask));
-  return fail(
-      Errc::BadRequest,
-      fmt::format("the grammar has more than {} parses of this text, or more than {} states; "
-                  "make it less ambiguous",
-                  GrammarMatcher::kMaxStacks, GrammarMatcher::kMaxStates));
-}
-
-TokenMask TokenRules::make_mask() {
-  const GrammarVocabulary& vocabulary = *request_->constraint.vocabulary;
-  TokenMask mask(vocabulary.pieces.n_vocab());
-  const auto next = [this](GrammarMatcher::State from, std::uint8_t byte) {
-    return matcher_->next(from, byte);
-  };
-  vocabulary.pieces.walk(state_, GrammarMatcher::kDead, next, mask);
-  if (matcher_->may_end(state_))
-    for (const TokenId end : vocabulary.end_tokens) mask.add(end);
-  return mask;
+  mask_ = known == masks_.end() ? nullptr : &known->second;
 }
 
 }  // namespace leasehold

@@ -1,7 +1,13 @@
 /// The rules, apart from the logits, for how one request's text continues and where it ends: its
 /// grammar, its stop strings and stop tokens, and the model's end tokens.
 ///
-/// The state depends only on the request and its emitted tokens, so a rebind rebuilds it.
+/// The work on a grammar is counted, and done in slices before the sequence draws a token: first
+/// the tokens of `request.emitted` are accepted, then the mask of the next token is computed. The
+/// result does not depend on the size of the slices.
+///
+/// The state depends only on the request and its emitted tokens, so a rebind rebuilds it. What
+/// kTokenUnits allowed under one lease they allow under the next, because a token emitted before
+/// adds as much to the budget.
 ///
 /// Lifetime: request and tokenizer outlive it. Threads: one. Memory: usually about 100 kB with a
 /// grammar, at most about 3 MB; almost none without one.
@@ -19,35 +25,67 @@ namespace leasehold {
 
 class TokenRules {
  public:
-  /// Accepts the tokens of `request.emitted`. Errors: BadRequest when no text of the request's
-  /// grammar begins with them.
-  static Result<TokenRules> create(const PromptRequest& request, const Tokenizer& tokenizer);
+  /// Work on one token, in units of the matcher and of the walk over the vocabulary. Honest
+  /// grammars take up to a thirtieth (worker/text/grammar/MEASUREMENTS.md).
+  static constexpr std::size_t kTokenUnits = std::size_t{1} << 22;
+
+  TokenRules(const PromptRequest& request, const Tokenizer& tokenizer,
+             std::size_t token_units = kTokenUnits);
+
+  /// Works until a token can be drawn or the slice is used up. One step of work may exceed the
+  /// slice. Errors: BadRequest when no text of the grammar begins with the emitted tokens, when the
+  /// grammar has too many parses of this text, or when a token takes more than the budget; the
+  /// last two name the rule with the most work.
+  Result<void> prepare(WorkBudget& slice);
+  /// True when all tokens emitted before are accepted.
+  bool has_accepted_emitted() const { return n_accepted_ == request_->emitted.size(); }
+  /// True when a token can be drawn: its mask is known, or the text is over.
+  bool is_ready() const;
+  /// Units of the preparation that is not finished.
+  std::size_t spent() const { return budget_.spent; }
 
   /// Why the text is over: it contains a stop string, or its grammar allows no more.
   std::optional<CompletionReason> over() const;
 
-  /// The tokens that may come next; null: any. Valid until the next call.
-  /// Errors: BadRequest when the grammar has too many parses of this text.
-  Result<const TokenMask*> allowed();
+  /// The tokens that may come next; null: any. Valid until the next call. Precondition: ready.
+  const TokenMask* allowed() const { return mask_; }
 
   /// Why this token ends the text, if it does. The token is then not part of the text.
   std::optional<CompletionReason> ends_before(TokenId token) const;
 
-  /// Appends the token to the text. Precondition: it is allowed.
+  /// Appends the token to the text. Precondition: ready, and the token is allowed. Its states were
+  /// computed with the mask, so this takes no work on the grammar.
   void accept(TokenId token);
 
  private:
+  using State = GrammarMatcher::State;
   static constexpr std::size_t kMaxMasks = 16;
+  struct UnfinishedMask {
+    PieceTrie::Walk<State> walk;
+    TokenMask mask;
+  };
 
-  TokenRules(const PromptRequest& request, const Tokenizer& tokenizer);
-  TokenMask make_mask();
+  Result<void> work(WorkBudget& slice);
+  bool start(WorkBudget& slice);
+  Result<void> accept_emitted(WorkBudget& slice);
+  bool follow(TokenId token, WorkBudget& slice);
+  void make_mask(WorkBudget& slice);
+  void make_space(WorkBudget& slice);
+  bool is_started() const { return state_ != GrammarMatcher::kUnfinished; }
+  Result<void> check_work() const;
 
   const PromptRequest* request_;
   const Tokenizer* tokenizer_;
+  std::size_t token_units_;
+  WorkBudget budget_;
   std::optional<GeneratedText> text_;  ///< Only with stop strings.
   std::optional<GrammarMatcher> matcher_;
-  GrammarMatcher::State state_ = GrammarMatcher::kDead;
-  std::map<GrammarMatcher::State, TokenMask> masks_;
+  State state_ = GrammarMatcher::kUnfinished;
+  std::size_t n_accepted_ = 0;  ///< Of the tokens emitted before.
+  std::size_t n_bytes_ = 0;     ///< Followed of the next one.
+  std::optional<UnfinishedMask> unfinished_;
+  std::map<State, TokenMask> masks_;
+  const TokenMask* mask_ = nullptr;  ///< Of `state_`, once it is known.
 };
 
 }  // namespace leasehold

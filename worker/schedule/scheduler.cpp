@@ -14,23 +14,32 @@ namespace leasehold {
 
 // ------------------------------------------------------------------------------------- the tick
 
-StepPlan Scheduler::plan(TimePoint now) {
+void Scheduler::admit(TimePoint now) {
   drop_expired(now);
   admit_round_robin();
+}
+
+StepPlan Scheduler::plan() {
   StepPlan plan;
   starved_.clear();
   std::uint32_t budget = limits_.token_budget;
   for (const bool decoding : {true, false}) {
     for (const auto& sequence : running_) {
       if ((sequence->pending() == 1) != decoding || budget == 0) continue;
-      const std::uint32_t n_rows = std::min(sequence->pending(), budget);
-      if (!reserve_rows(*sequence, n_rows)) continue;
+      const std::uint32_t n_rows = rows_for(*sequence, budget);
+      if (n_rows == 0 || !reserve_rows(*sequence, n_rows)) continue;
       plan.parts.push_back({sequence.get(), n_rows, n_rows == sequence->pending()});
       budget -= n_rows;
     }
   }
   end_starved();
   return plan;
+}
+
+/// Without a mask no token can be drawn, so the last row waits for it.
+std::uint32_t Scheduler::rows_for(const Sequence& sequence, std::uint32_t budget) {
+  const std::uint32_t last_row = sequence.awaits_mask ? 1 : 0;
+  return std::min(sequence.pending() - last_row, budget);
 }
 
 bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {

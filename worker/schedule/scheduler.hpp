@@ -2,15 +2,16 @@
 ///
 /// Pure: no clock, no randomness, no memory access; time is an argument. One scheduler per engine.
 ///
-/// A tick is `plan` → (the engine runs the forward pass) → `commit`. A step that fails is planned
-/// again. Decode rows come first, one per running sequence. Prefill rows fill the rest of the token
-/// budget in chunks, in order of admission. A sequence that lacks a block waits and does not delay
-/// the others. When the broker refuses to lend more, the sequence of that lease with the fewest
-/// emitted tokens ends with OutOfBlocks, and only that one.
+/// A tick is `admit` → (the engine computes masks) → `plan` → (the engine runs the forward pass) →
+/// `commit`. A step that fails is planned again. Decode rows come first, one per running sequence.
+/// Prefill rows fill the rest of the token budget in chunks, in order of admission. A sequence that
+/// lacks a block waits and does not delay the others; so does the last row of one that awaits its
+/// mask. When the broker refuses to lend more, the sequence of that lease with the fewest emitted
+/// tokens ends with OutOfBlocks, and only that one.
 ///
 /// Bound on waiting: with a token budget of at least `max_batch_size`, every decoding sequence that
-/// has its block gets a row in every tick. Waiting requests are admitted round robin by lease: a
-/// lease below its quota waits for at most one admission of every other lease.
+/// has its block and its mask gets a row in every tick. Waiting requests are admitted round robin
+/// by lease: a lease below its quota waits for at most one admission of every other lease.
 ///
 /// Threads: one (the engine's). No request can break a precondition: all its errors are typed.
 #pragma once
@@ -111,14 +112,16 @@ class Scheduler {
   /// Ends a waiting or running request. Errors: UnknownRequest.
   Result<void> cancel(const RequestId& engine_request_id);
 
-  /// Ends the waiting requests whose deadline has passed; `plan` does this, too.
+  /// Ends the waiting requests whose deadline has passed; `admit` does this, too.
   void drop_expired(TimePoint now);
 
   // ---- the tick
 
-  /// Admits what fits, ends what cannot go on, and plans the step. Pointers in the plan stay valid
-  /// while their sequence runs.
-  StepPlan plan(TimePoint now);
+  /// Drops what has expired and admits what fits.
+  void admit(TimePoint now);
+  /// Ends what cannot go on, and plans the step. Pointers in the plan stay valid while their
+  /// sequence runs.
+  StepPlan plan();
 
   /// Commits the rows of a sequence, and appends the drawn token if there is one. Emits Token, then
   /// Completed when the sequence ends.
@@ -156,6 +159,7 @@ class Scheduler {
   bool admit_one(Tenancy& tenancy);
   bool reject_too_large(Tenancy& tenancy);
   bool reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
+  static std::uint32_t rows_for(const Sequence& sequence, std::uint32_t budget);
   bool reserve_rows(Sequence& sequence, std::uint32_t n_rows);
   void request_growth(Tenancy& tenancy, std::uint32_t missing);
   void end_starved();

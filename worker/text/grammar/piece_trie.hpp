@@ -6,11 +6,14 @@
 /// Size: 12 bytes per node. Lifetime: independent of the vocabulary. Threads: immutable.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "worker/text/grammar/work_budget.hpp"
 #include "worker/text/sampling/token_mask.hpp"
 
 namespace leasehold {
@@ -24,24 +27,47 @@ class PieceTrie {
   std::size_t n_vocab() const { return n_vocab_; }
   std::size_t node_count() const { return nodes_.size() - 1; }
 
-  /// Adds to `found` every token whose bytes lead from `start` to a state other than `dead`.
-  /// Signature of `next`: `State next(State, std::uint8_t byte)`.
-  template <class State, class Next>
-  void walk(State start, State dead, Next next, TokenMask& found) const {
-    std::vector<State> path(max_depth_ + 1u, start);
+  /// A pass over the tree that can pause.
+  template <class State>
+  struct Walk {
+    std::vector<State> path;  ///< States on the way to the node.
+    std::size_t node = 0;
+  };
+  template <class State>
+  Walk<State> walk_from(State start) const {
+    return {.path = std::vector<State>(max_depth_ + 1u, start)};
+  }
+
+  /// Adds to `found` every token whose bytes lead from the walk's start to a state of the matcher
+  /// that is not dead. A node costs one unit. Returns false when the budget is used up; the same
+  /// call continues the walk.
+  template <class Matcher, class State>
+  bool advance(Walk<State>& walk, Matcher& matcher, TokenMask& found, WorkBudget& budget) const {
     const std::size_t end = node_count();
-    for (std::size_t i = 0; i < end;) {
+    std::size_t i = walk.node;
+    std::size_t nodes = 0;  // not charged yet; most nodes need nothing else of the budget
+    for (std::size_t left = budget.left; i < end && nodes < left;) {
       const Node& node = nodes_[i];
-      const State state = next(path[node.depth - 1u], node.byte);
-      if (state == dead) {
+      State state = matcher.known(walk.path[node.depth - 1u], node.byte);
+      if (state == Matcher::kUnfinished) {
+        budget.spend(std::exchange(nodes, 0));
+        state = matcher.next(walk.path[node.depth - 1u], node.byte, budget);
+        if (state == Matcher::kUnfinished) break;
+        left = std::max<std::size_t>(budget.left, 1);  // for this node
+      }
+      ++nodes;
+      if (state == Matcher::kDead) {
         i = node.skip;
         continue;
       }
-      path[node.depth] = state;
+      walk.path[node.depth] = state;
       ++i;
       for (std::uint32_t t = node.first_token; t < nodes_[i].first_token; ++t)
         found.add(tokens_[t]);
     }
+    budget.spend(nodes);
+    walk.node = i;
+    return i >= end;
   }
 
  private:

@@ -26,11 +26,47 @@ struct Fixture {
     return request;
   }
   TokenRules rules(const PromptRequest& request) const {
-    auto rules = TokenRules::create(request, tokenizer);
-    REQUIRE(rules);
-    return *std::move(rules);
+    TokenRules rules(request, tokenizer);
+    prepare(rules);
+    return rules;
+  }
+  static void prepare(TokenRules& rules) {
+    WorkBudget all = WorkBudget::unlimited();
+    const Result<void> prepared = rules.prepare(all);
+    INFO((prepared ? "" : prepared.error().detail));
+    REQUIRE(prepared);
+    REQUIRE(rules.is_ready());
+  }
+  static TokenMask allowed(TokenRules& rules) {
+    prepare(rules);
+    return *rules.allowed();
   }
 };
+
+Error error_of(TokenRules& rules) {
+  WorkBudget all = WorkBudget::unlimited();
+  const Result<void> prepared = rules.prepare(all);
+  REQUIRE_FALSE(prepared);
+  return prepared.error();
+}
+
+/// Prepares in slices and returns how many there were.
+int prepare_in_slices(TokenRules& rules, std::size_t units) {
+  int slices = 0;
+  for (; !rules.is_ready(); ++slices) {
+    WorkBudget slice{units};
+    REQUIRE(rules.prepare(slice));
+    REQUIRE((rules.is_ready() || slice.spent >= units));
+  }
+  return slices;
+}
+
+/// After each letter 2 000 copies of a rule that has 16 000 ways to be empty.
+std::string bomb() {
+  std::string text = "root ::= ([a-z]";
+  for (int i = 0; i < 2000; ++i) text += " e";
+  return text + ")*\ne ::= " + std::string(16'000, '|');
+}
 
 SamplingParams with_grammar(std::string text) {
   return {.grammar = {GrammarKind::Gbnf, std::move(text)}};
@@ -86,15 +122,16 @@ TEST_CASE("token rules: an end token is allowed only where the grammar may end")
   const Fixture fixture;
   const PromptRequest request = fixture.request(with_grammar(R"(root ::= "ab" "cc"*)"));
   TokenRules rules = fixture.rules(request);
-  REQUIRE((*rules.allowed())->contains(kAb));
-  REQUIRE((*rules.allowed())->contains(byte_token('a')));
-  REQUIRE_FALSE((*rules.allowed())->contains(kCc));
-  REQUIRE_FALSE((*rules.allowed())->contains(kEnd));
+  REQUIRE(rules.allowed()->contains(kAb));
+  REQUIRE(rules.allowed()->contains(byte_token('a')));
+  REQUIRE_FALSE(rules.allowed()->contains(kCc));
+  REQUIRE_FALSE(rules.allowed()->contains(kEnd));
   rules.accept(kAb);
   REQUIRE_FALSE(rules.over());
-  REQUIRE((*rules.allowed())->contains(kCc));
-  REQUIRE((*rules.allowed())->contains(kEnd));
-  REQUIRE_FALSE((*rules.allowed())->contains(kAb));
+  const TokenMask after = Fixture::allowed(rules);
+  REQUIRE(after.contains(kCc));
+  REQUIRE(after.contains(kEnd));
+  REQUIRE_FALSE(after.contains(kAb));
 }
 
 TEST_CASE("token rules: the text is over when the grammar allows no more") {
@@ -110,9 +147,10 @@ TEST_CASE("token rules: the text is over when the grammar allows no more") {
 TEST_CASE("token rules: tokens emitted before must fit the grammar") {
   const Fixture fixture;
   const PromptRequest request = fixture.request(with_grammar(R"(root ::= "ab"+)"), {kAb, kCc});
-  const auto rules = TokenRules::create(request, fixture.tokenizer);
-  REQUIRE(rules.error().code == Errc::BadRequest);
-  REQUIRE_THAT(rules.error().detail, Catch::Contains("token 1 "));
+  TokenRules rules(request, fixture.tokenizer);
+  const Error error = error_of(rules);
+  REQUIRE(error.code == Errc::BadRequest);
+  REQUIRE_THAT(error.detail, Catch::StartsWith("emitted token 1 does not fit the grammar"));
 }
 
 TEST_CASE("token rules: rebuilt from emitted tokens, they allow the same tokens") {
@@ -125,9 +163,10 @@ TEST_CASE("token rules: rebuilt from emitted tokens, they allow the same tokens"
   for (const char byte : text) {
     const PromptRequest cut = fixture.request(json, emitted);
     TokenRules rebuilt = fixture.rules(cut);
-    REQUIRE(**rebuilt.allowed() == **going_on.allowed());
+    const TokenMask allowed = Fixture::allowed(going_on);
+    REQUIRE(*rebuilt.allowed() == allowed);
     emitted.push_back(byte_token(byte));
-    REQUIRE((*going_on.allowed())->contains(emitted.back()));
+    REQUIRE(allowed.contains(emitted.back()));
     going_on.accept(emitted.back());
   }
 }
@@ -139,7 +178,103 @@ TEST_CASE("token rules: a grammar with too many parses is BadRequest at that tok
   for (int i = 0; i < 600; ++i)
     text += "\nr" + std::to_string(i) + " ::= \"aab" + std::to_string(i) + "\"";
   const PromptRequest request = fixture.request(with_grammar(text));
-  REQUIRE(fixture.rules(request).allowed().error().code == Errc::BadRequest);
+  TokenRules rules(request, fixture.tokenizer);
+  const Error error = error_of(rules);
+  REQUIRE(error.code == Errc::BadRequest);
+  REQUIRE_THAT(error.detail, Catch::Contains("parses of this text"));
+}
+
+TEST_CASE("token rules: the size of the slices changes no mask") {
+  const Fixture fixture;
+  const std::string text = R"({"a": [1, {"é": "x"}, -2.5e3], "b")";
+  for (const std::size_t units : {std::size_t{1}, std::size_t{7}, std::size_t{500}}) {
+    CAPTURE(units);
+    const PromptRequest whole = fixture.request({.grammar = {GrammarKind::JsonObject, {}}});
+    TokenRules at_once = fixture.rules(whole);
+    TokenRules sliced(whole, fixture.tokenizer);
+    std::vector<TokenId> emitted;
+    for (const char byte : text) {
+      prepare_in_slices(sliced, units);
+      REQUIRE(*sliced.allowed() == Fixture::allowed(at_once));
+      const PromptRequest cut = fixture.request(whole.sampling, emitted);
+      TokenRules rebuilt(cut, fixture.tokenizer);
+      REQUIRE(prepare_in_slices(rebuilt, units) > 0);
+      REQUIRE(*rebuilt.allowed() == *sliced.allowed());
+      emitted.push_back(byte_token(byte));
+      at_once.accept(emitted.back());
+      sliced.accept(emitted.back());
+    }
+  }
+}
+
+TEST_CASE("token rules: a token of an expensive grammar ends with BadRequest naming the rule") {
+  const Fixture fixture;
+  const PromptRequest request = fixture.request(with_grammar(bomb()));
+  TokenRules rules(request, fixture.tokenizer);
+  WorkBudget all = WorkBudget::unlimited();
+  const Result<void> prepared = rules.prepare(all);
+  REQUIRE_FALSE(prepared);
+  CHECK(prepared.error().code == Errc::BadRequest);
+  CHECK_THAT(prepared.error().detail,
+             Catch::Contains("units of work for a token") && Catch::Contains("in rule 'e'; "));
+  CHECK(all.spent >= TokenRules::kTokenUnits);
+  CHECK(all.spent < TokenRules::kTokenUnits + 2 * GrammarMatcher::kMaxStacks);
+}
+
+TEST_CASE("token rules: a slice of an expensive grammar is bounded") {
+  const Fixture fixture;
+  const PromptRequest request = fixture.request(with_grammar(bomb()));
+  TokenRules rules(request, fixture.tokenizer);
+  for (std::size_t slices = 1; slices <= 100; ++slices) {
+    WorkBudget slice{1000};
+    REQUIRE(rules.prepare(slice));
+    REQUIRE_FALSE(rules.is_ready());
+    REQUIRE(slice.spent >= 1000);
+    REQUIRE(slice.spent < 1000 + 2 * GrammarMatcher::kMaxStacks);
+  }
+}
+
+TEST_CASE("token rules: nested repetitions are refused before they take the budget") {
+  const Fixture fixture;
+  const PromptRequest request =
+      fixture.request(with_grammar(R"(root ::= ((("a"{0,99}){0,99}){0,99}){0,99})"));
+  TokenRules rules(request, fixture.tokenizer);
+  WorkBudget all = WorkBudget::unlimited();
+  const Result<void> prepared = rules.prepare(all);
+  REQUIRE_FALSE(prepared);
+  CHECK(prepared.error().code == Errc::BadRequest);
+  CHECK_THAT(prepared.error().detail, Catch::Contains("rule 'root'"));
+  CHECK(all.spent < TokenRules::kTokenUnits + 2 * GrammarMatcher::kMaxStacks);
+}
+
+TEST_CASE("token rules: what a budget allowed it allows again after a rebind") {
+  const Fixture fixture;
+  const std::string text = R"({"a": [1, {"é": "x\n"}, -2.5e3], "b": null, "c": [[[[0]]]]})";
+  const PromptRequest whole = fixture.request({.grammar = {GrammarKind::JsonObject, {}}});
+  std::size_t most = 0;
+  TokenRules measured(whole, fixture.tokenizer);
+  for (const char byte : text) {
+    WorkBudget all = WorkBudget::unlimited();
+    REQUIRE(measured.prepare(all));
+    most = std::max(most, all.spent);
+    measured.accept(byte_token(byte));
+  }
+  TokenRules tight(whole, fixture.tokenizer, most + 1);
+  TokenRules too_tight(whole, fixture.tokenizer, most / 2);
+  bool was_refused = false;
+  std::vector<TokenId> emitted;
+  for (const char byte : text) {
+    const PromptRequest cut = fixture.request(whole.sampling, emitted);
+    TokenRules rebuilt(cut, fixture.tokenizer, most + 1);
+    Fixture::prepare(rebuilt);
+    Fixture::prepare(tight);
+    WorkBudget all = WorkBudget::unlimited();
+    was_refused = was_refused || !too_tight.prepare(all);
+    emitted.push_back(byte_token(byte));
+    tight.accept(emitted.back());
+    if (!was_refused) too_tight.accept(emitted.back());
+  }
+  CHECK(was_refused);
 }
 
 }  // namespace leasehold::testing

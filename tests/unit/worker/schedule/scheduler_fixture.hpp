@@ -37,7 +37,8 @@ class SchedulerFixture {
 
   /// Runs one tick and returns its events.
   std::vector<SchedulerEvent> tick(TimePoint now = kNow) {
-    plan = scheduler.plan(now);
+    scheduler.admit(now);
+    plan = scheduler.plan();
     for (const PlannedRows& part : plan.parts) {
       const bool wants = part.wants_token;
       scheduler.commit(part, wants ? std::optional(DrawnToken{.sampled = {2}}) : std::nullopt);

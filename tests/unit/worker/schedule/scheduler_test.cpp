@@ -141,12 +141,34 @@ TEST_CASE("scheduler: a request's last token precedes its completion, and other 
   REQUIRE(std::get<Token>(events[2]).engine_request_id.value == "longer");
 }
 
+TEST_CASE("scheduler: the last row of a sequence waits for its mask and delays no other") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 20);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "masked", 4)));
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "other", 4, 9)));
+  fixture.scheduler.admit(kNow);
+  Sequence& masked = *fixture.scheduler.running().front();
+  masked.awaits_mask = true;
+
+  REQUIRE(only<Token>(fixture.tick()).size() == 1);
+  REQUIRE(fixture.row_count() == 3 + 4);
+  REQUIRE_FALSE(fixture.plan.parts.front().wants_token);
+  REQUIRE(only<Token>(fixture.tick()).size() == 1);
+  REQUIRE(fixture.row_count() == 1);
+  masked.awaits_mask = false;
+  const auto tokens = only<Token>(fixture.tick());
+  REQUIRE(tokens.size() == 2);
+  REQUIRE(tokens.front().position == 0);
+  REQUIRE(fixture.row_count() == 2);
+}
+
 TEST_CASE("scheduler: the drawn token says whether it belongs to the text it ends") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 20);
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r")));
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "s")));
-  const StepPlan plan = fixture.scheduler.plan(kNow);
+  fixture.scheduler.admit(kNow);
+  const StepPlan plan = fixture.scheduler.plan();
   fixture.scheduler.commit(
       plan.parts[0],
       DrawnToken{.sampled = {2}, .is_text = false, .ends = CompletionReason::EndOfSequence});

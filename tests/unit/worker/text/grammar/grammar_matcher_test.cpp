@@ -69,4 +69,67 @@ TEST_CASE("grammar matcher: too many readings set overflowed") {
   REQUIRE(ambiguous.matcher.overflowed());
 }
 
+TEST_CASE("grammar matcher: divided work finds the same states") {
+  const std::string grammar =
+      "root ::= e\ne ::= t (\"-\" t)*\nt ::= [0-9]+ | \"[\" e \"]\" | t2\nt2 ::= "
+      "[0-9] [0-9]";
+  MatchedText whole(grammar);
+  GrammarMatcher divided(std::make_shared<const Grammar>(*parse_gbnf(grammar)));
+  const auto in_units = [&](auto call) {
+    while (true) {
+      WorkBudget one{1};
+      const GrammarMatcher::State state = call(one);
+      if (state != GrammarMatcher::kUnfinished) return state;
+      REQUIRE(one.spent > 0);
+    }
+  };
+  GrammarMatcher::State state = in_units([&](WorkBudget& one) { return divided.start(one); });
+  for (const char c : std::string_view("[12-[3]]-4")) {
+    const auto byte = static_cast<std::uint8_t>(c);
+    state = in_units([&](WorkBudget& one) { return divided.next(state, byte, one); });
+    REQUIRE(whole.take({&c, 1}));
+    REQUIRE(state == whole.state);
+    REQUIRE(divided.may_end(state) == whole.matcher.may_end(whole.state));
+  }
+}
+
+TEST_CASE("grammar matcher: the work of a text does not depend on what was computed before") {
+  const std::string grammar = "root ::= (\"a\" | \"ab\" | [a-c] [a-c]?)*";
+  const auto work_of = [](MatchedText& matched, std::string_view text) {
+    WorkBudget all = WorkBudget::unlimited();
+    for (const char c : text)
+      matched.state = matched.matcher.next(matched.state, static_cast<std::uint8_t>(c), all);
+    return all.spent;
+  };
+  MatchedText fresh(grammar);
+  MatchedText used(grammar);
+  const auto start = used.state;
+  REQUIRE(work_of(used, "ccc") > 0);
+  used.state = start;
+  REQUIRE(work_of(used, "abab") == work_of(fresh, "abab"));
+  used.state = start;
+  REQUIRE(work_of(used, "abab") == 0);
+}
+
+TEST_CASE("grammar matcher: every visit is counted, also of alternatives that are empty") {
+  constexpr std::size_t kAlternatives = 1000;
+  constexpr std::size_t kCopies = 50;
+  std::string text = "root ::= \"x\"";
+  for (std::size_t i = 0; i < kCopies; ++i) text += " e";
+  text += "\ne ::= " + std::string(kAlternatives - 1, '|');
+  MatchedText matched(text);
+  WorkBudget all = WorkBudget::unlimited();
+  matched.matcher.next(matched.state, 'x', all);
+  CHECK(all.spent >= GrammarMatcher::kVisitUnits * kAlternatives * kCopies);
+  CHECK(matched.matcher.busiest_rule() == "e");
+}
+
+TEST_CASE("grammar matcher: a generated rule is named by the rule that it is part of") {
+  MatchedText matched("root ::= \"x\" part\npart ::= (\"a\" | \"b\" (\"c\" | \"d\"){40,60}){0,99}");
+  WorkBudget all = WorkBudget::unlimited();
+  for (const char c : std::string_view("xbcdcd"))
+    matched.state = matched.matcher.next(matched.state, static_cast<std::uint8_t>(c), all);
+  CHECK(matched.matcher.busiest_rule() == "part");
+}
+
 }  // namespace leasehold

@@ -76,6 +76,29 @@ TEST_CASE("mask: it allows exactly the possible tokens in JSON") {
     compare_along_walk({GrammarKind::JsonSchema, schema}, seed, 14);
 }
 
+TEST_CASE("mask: a walk in slices finds the same tokens, one unit per node beside the states") {
+  const Vocabulary vocabulary = awkward_vocabulary(3);
+  const PieceTrie trie = vocabulary.trie();
+  const auto grammar = compile_grammar({GrammarKind::JsonObject, ""});
+  GrammarMatcher whole(*grammar);
+  const TokenMask expected = trie_mask(trie, whole, whole.start());
+  GrammarMatcher divided(*grammar);
+  TokenMask mask(trie.n_vocab());
+  auto walk = trie.walk_from(divided.start());
+  std::size_t units = 0;
+  for (bool is_whole = false; !is_whole;) {
+    WorkBudget one{1};
+    is_whole = trie.advance(walk, divided, mask, one);
+    units += one.spent;
+  }
+  REQUIRE(mask == expected);
+  WorkBudget known = WorkBudget::unlimited();
+  auto again = trie.walk_from(divided.start());
+  REQUIRE(trie.advance(again, divided, mask, known));
+  REQUIRE(known.spent <= trie.node_count());
+  REQUIRE(units > known.spent);
+}
+
 TEST_CASE("mask: tokens without bytes are forbidden, tokens with equal bytes are treated alike") {
   Vocabulary vocabulary{{"a", "", "ab", "ab", "b", "abc", "c"}};
   const auto grammar = compile_grammar({GrammarKind::Gbnf, R"(root ::= "abd" | "a" "b" "b")"});

@@ -8,10 +8,9 @@ namespace leasehold::testing {
 
 TokenMask trie_mask(const PieceTrie& trie, GrammarMatcher& matcher, GrammarMatcher::State state) {
   TokenMask mask(trie.n_vocab());
-  const auto next = [&](GrammarMatcher::State from, std::uint8_t byte) {
-    return matcher.next(from, byte);
-  };
-  trie.walk(state, GrammarMatcher::kDead, next, mask);
+  auto walk = trie.walk_from(state);
+  WorkBudget all = WorkBudget::unlimited();
+  REQUIRE(trie.advance(walk, matcher, mask, all));
   REQUIRE_FALSE(matcher.overflowed());
   return mask;
 }
