@@ -6,8 +6,17 @@
 #include "worker/text/grammar/json_schema.hpp"
 
 namespace leasehold {
+namespace {
 
-Result<std::shared_ptr<const Grammar>> compile_grammar(const GrammarSource& source) {
+using CompiledGrammar = Result<std::shared_ptr<const Grammar>>;
+
+CompiledGrammar compiled_schema(std::string_view text, SchemaMode mode, WorkBudget& work) {
+  return std::make_shared<const Grammar>(TRY(compile_json_schema(text, mode, work)));
+}
+
+}  // namespace
+
+CompiledGrammar compile_grammar(const GrammarSource& source, WorkBudget& work) {
   switch (source.kind) {
     case GrammarKind::None:
       return nullptr;
@@ -16,9 +25,16 @@ Result<std::shared_ptr<const Grammar>> compile_grammar(const GrammarSource& sour
     case GrammarKind::JsonObject:
       return std::make_shared<const Grammar>(json_object_grammar());
     case GrammarKind::JsonSchema:
-      return std::make_shared<const Grammar>(TRY(parse_json_schema(source.text)));
+      return compiled_schema(source.text, SchemaMode::Strict, work);
+    case GrammarKind::LenientJsonSchema:
+      return compiled_schema(source.text, SchemaMode::Lenient, work);
   }
   std::unreachable();
+}
+
+CompiledGrammar compile_grammar(const GrammarSource& source) {
+  WorkBudget work;
+  return compile_grammar(source, work);
 }
 
 }  // namespace leasehold

@@ -46,11 +46,21 @@ struct GrammarRule {
   std::vector<std::uint32_t> alternatives;  ///< Index of each one's first symbol in `symbols`.
 };
 
+/// What the source demands and the grammar does not check, each with its path:
+/// "#/properties/mail: 'format' \"idn\"". Bounded and printable, because clients read it.
+struct UncheckedParts {
+  static constexpr std::size_t kMaxListed = 32;
+  std::vector<std::string> listed;  ///< Each has at most 256 bytes on one line.
+  std::uint32_t omitted = 0;        ///< Number of further ones.
+  bool operator==(const UncheckedParts&) const = default;
+};
+
 struct Grammar {
   std::vector<ByteSet> byte_sets;
   std::vector<GrammarSymbol> symbols;
   std::vector<GrammarRule> rules;
   std::uint32_t root = 0;
+  UncheckedParts unchecked = {};
 };
 
 }  // namespace leasehold

@@ -174,7 +174,7 @@ Result<Grammar> GrammarBuilder::take(RuleId root) {
     if (!defined_[rule])
       return fail(Errc::BadRequest, fmt::format("rule '{}' is not defined", rules_[rule].name));
   }
-  return Grammar{std::move(byte_sets_), std::move(symbols_), std::move(rules_), root};
+  return Grammar{std::move(byte_sets_), std::move(symbols_), std::move(rules_), root, {}};
 }
 
 Result<Grammar> GrammarBuilder::finish(RuleId root) {

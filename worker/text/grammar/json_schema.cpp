@@ -5,19 +5,14 @@
 
 namespace leasehold {
 
-Result<CompiledSchema> compile_json_schema(std::string_view text, SchemaMode mode) {
-  SchemaContext context = TRY(SchemaContext::parse(text, mode == SchemaMode::Strict));
+Result<Grammar> compile_json_schema(std::string_view text, SchemaMode mode, WorkBudget& work) {
+  SchemaContext context = TRY(SchemaContext::parse(text, mode == SchemaMode::Strict, work));
   GrammarBuilder builder;
   SchemaCompiler compiler(context, builder);
   const RuleId root = TRY(compiler.read());
-  auto grammar = builder.finish_reachable(root);
-  if (!grammar) return std::unexpected(grammar.error());
-  const std::set<std::string>& unchecked = context.unchecked();
-  return CompiledSchema{*std::move(grammar), {unchecked.begin(), unchecked.end()}};
-}
-
-Result<Grammar> parse_json_schema(std::string_view text) {
-  return TRY(compile_json_schema(text, SchemaMode::Strict)).grammar;
+  Grammar grammar = TRY(builder.finish_reachable(root));
+  grammar.unchecked = context.unchecked();
+  return grammar;
 }
 
 Grammar json_object_grammar() {

@@ -23,12 +23,11 @@
 /// names, and of texts with a pattern, are escaped only if they must be.
 #pragma once
 
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/result.hpp"
 #include "worker/text/grammar/grammar.hpp"
+#include "worker/text/grammar/work_budget.hpp"
 
 namespace leasehold {
 
@@ -37,19 +36,10 @@ enum class SchemaMode : std::uint8_t {
   Lenient,  ///< Ignore it, and read oneOf as anyOf where branches may overlap.
 };
 
-struct CompiledSchema {
-  Grammar grammar;
-  /// What the grammar does not check, with its path: "#/properties/mail: 'format' \"idn\"".
-  std::vector<std::string> unchecked;
-};
-
 /// Errors: BadRequest naming the keyword and its path, for example "#/properties/age": malformed,
 /// not promised, or the part at which the bound of work or size was reached; or a schema that no
-/// finite text satisfies. Work is bounded by counted steps (SchemaContext::kMaxWork).
-Result<CompiledSchema> compile_json_schema(std::string_view text, SchemaMode mode);
-
-/// Strict, without the list.
-Result<Grammar> parse_json_schema(std::string_view text);
+/// finite text satisfies.
+Result<Grammar> compile_json_schema(std::string_view text, SchemaMode mode, WorkBudget& work);
 
 /// Any JSON object.
 Grammar json_object_grammar();

@@ -15,7 +15,7 @@ struct FragmentBuilder {
   }
 
   Node node() {
-    fits = fits && work.spend(1);
+    fits = fits && work.take(1);
     fragment.nodes.emplace_back();
     return static_cast<Node>(fragment.nodes.size() - 1);
   }

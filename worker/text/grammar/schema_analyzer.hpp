@@ -70,12 +70,13 @@ class SchemaAnalyzer {
   /// values may be left out, never added.
   Result<Cases> cases(const Schemas& schemas);
 
+  /// Formats that are not regular are added to `unchecked`.
   Result<unsigned> types(const SchemaCase& one);
   /// The values of `enum` and `const` that satisfy the case; nothing without these keywords.
   Result<std::optional<Schemas>> literals(const SchemaCase& one);
   Result<NumberFacts> numbers(const SchemaCase& one);
   Result<CountRange> counts(const SchemaCase& one, const char* min, const char* max);
-  /// Nothing: any text. Format names that are not regular are added to `unchecked`.
+  /// Nothing: any text.
   Result<std::optional<TextAutomaton>> texts(const SchemaCase& one);
   Result<std::optional<TextAutomaton>> texts(const Schemas& schemas);
   Result<ObjectFacts> object(const SchemaCase& one);
@@ -112,6 +113,7 @@ class SchemaAnalyzer {
   Result<bool> admits_number(const SchemaCase& one, const OrderedJson& value);
   // schema_facts.cpp
   Result<void> check_enforceable(const OrderedJson& part, unsigned types);
+  Result<void> check_format(const OrderedJson& part);
   Result<void> add_bound(const OrderedJson& part, bool upper, NumberFacts& facts);
 
   SchemaContext& context_;

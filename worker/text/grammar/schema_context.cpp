@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cctype>
 
+#include "common/print_error.hpp"
+
 namespace leasehold {
 namespace {
 
 constexpr int kMaxSchemaDepth = 64;
+constexpr std::size_t kMaxPathBytes = 120;
 
 bool nests_deeper_than(int levels, const OrderedJson& json) {
   if (!json.is_structured()) return false;
@@ -49,10 +52,11 @@ const OrderedJson* part_at(const OrderedJson& resource, const std::string& point
 }  // namespace
 
 /// Checks depth after parsing: the library's callback takes quadratic time.
-Result<SchemaContext> SchemaContext::parse(std::string_view text, bool strict) {
+Result<SchemaContext> SchemaContext::parse(std::string_view text, bool strict, WorkBudget& work) {
   try {
     OrderedJson root = OrderedJson::parse(text);
-    if (!nests_deeper_than(kMaxSchemaDepth, root)) return SchemaContext(std::move(root), strict);
+    if (!nests_deeper_than(kMaxSchemaDepth, root))
+      return SchemaContext(std::move(root), strict, work);
     return fail(Errc::BadRequest,
                 fmt::format("JSON schema: nested deeper than {} levels", kMaxSchemaDepth));
   } catch (const nlohmann::json::exception& error) {
@@ -60,8 +64,8 @@ Result<SchemaContext> SchemaContext::parse(std::string_view text, bool strict) {
   }
 }
 
-SchemaContext::SchemaContext(OrderedJson root, bool strict)
-    : root_(std::make_unique<OrderedJson>(std::move(root))), strict_(strict) {
+SchemaContext::SchemaContext(OrderedJson root, bool strict, WorkBudget& work)
+    : root_(std::make_unique<OrderedJson>(std::move(root))), strict_(strict), work_(&work) {
   index_parts(*root_, {.parent = nullptr, .resource = root_.get(), .key = {}});
 }
 
@@ -94,7 +98,9 @@ std::string SchemaContext::path_of(const OrderedJson& part) const {
   const OrderedJson* at = &part;
   for (auto place = places_.find(at); place != places_.end() && place->second.parent != nullptr;
        place = places_.find(at)) {
-    path = fmt::format("/{}{}", place->second.key, path);
+    const std::string& key = place->second.key;
+    if (path.size() + key.size() > kMaxPathBytes) return fmt::format("#/…{}", path);
+    path = fmt::format("/{}{}", printable(key), path);
     at = place->second.parent;
   }
   return fmt::format("#{}", path);
@@ -106,14 +112,14 @@ std::unexpected<Error> SchemaContext::error(const OrderedJson& part,
 }
 
 Result<void> SchemaContext::spend(const OrderedJson& part, std::size_t steps) {
-  if (work_.spend(steps)) return {};
+  if (work_->take(steps)) return {};
   return too_much_work(part);
 }
 
 std::unexpected<Error> SchemaContext::too_much_work(const OrderedJson& part) const {
   return error(part, fmt::format("compiling takes more than {} steps up to here; make this part "
                                  "smaller",
-                                 kMaxWork));
+                                 WorkBudget::kMaxCompileSteps));
 }
 
 Result<const OrderedJson*> SchemaContext::target(const OrderedJson& schema) const {
@@ -151,7 +157,12 @@ Result<void> SchemaContext::cannot_promise(const OrderedJson& schema, const std:
 }
 
 void SchemaContext::add_unchecked(const OrderedJson& schema, const std::string& what) {
-  unchecked_.insert(fmt::format("{}: {}", path_of(schema), what));
+  if (!noted_.emplace(&schema, what).second) return;
+  if (unchecked_.listed.size() < UncheckedParts::kMaxListed) {
+    unchecked_.listed.push_back(fmt::format("{}: {}", path_of(schema), what));
+  } else {
+    ++unchecked_.omitted;
+  }
 }
 
 }  // namespace leasehold

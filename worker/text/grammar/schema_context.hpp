@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "common/result.hpp"
+#include "worker/text/grammar/grammar.hpp"
 #include "worker/text/grammar/work_budget.hpp"
 
 namespace leasehold {
@@ -20,16 +21,14 @@ using OrderedJson = nlohmann::ordered_json;
 /// Lifetime: the parts given to it are its own. Threads: one.
 class SchemaContext {
  public:
-  /// A schema of 32 KiB needs less than a tenth of it.
-  static constexpr std::size_t kMaxWork = 400'000;
-
-  /// Errors: BadRequest for text that is not JSON, or that nests deeper than 64 levels.
-  static Result<SchemaContext> parse(std::string_view text, bool strict);
+  /// `work` outlives the context. Errors: BadRequest for text that is not JSON, or that nests
+  /// deeper than 64 levels.
+  static Result<SchemaContext> parse(std::string_view text, bool strict, WorkBudget& work);
 
   const OrderedJson& root() const { return *root_; }
-  WorkBudget& work() { return work_; }
+  WorkBudget& work() { return *work_; }
 
-  /// BadRequest with the path of `part`, for example "#/properties/age".
+  /// BadRequest with the path of `part`, for example "#/properties/age"; of a long one the end.
   std::unexpected<Error> error(const OrderedJson& part, const std::string& what) const;
   Result<void> spend(const OrderedJson& part, std::size_t steps);
   std::unexpected<Error> too_much_work(const OrderedJson& part) const;
@@ -40,7 +39,7 @@ class SchemaContext {
   /// Refuses the keyword, or with `strict` false adds it to `unchecked`.
   Result<void> cannot_promise(const OrderedJson& schema, const std::string& keyword);
   void add_unchecked(const OrderedJson& schema, const std::string& what);
-  const std::set<std::string>& unchecked() const { return unchecked_; }
+  const UncheckedParts& unchecked() const { return unchecked_; }
   bool is_strict() const { return strict_; }
 
  private:
@@ -50,7 +49,7 @@ class SchemaContext {
     std::string key;
   };
 
-  SchemaContext(OrderedJson root, bool strict);
+  SchemaContext(OrderedJson root, bool strict, WorkBudget& work);
   void index_parts(const OrderedJson& part, const Place& place);
   void add_names(const OrderedJson& schema);
   std::string path_of(const OrderedJson& part) const;
@@ -59,8 +58,9 @@ class SchemaContext {
   std::unordered_map<const OrderedJson*, Place> places_;
   std::map<std::string, const OrderedJson*> by_name_;  ///< By `$id`, and "#anchor".
   bool strict_;
-  WorkBudget work_{kMaxWork};
-  std::set<std::string> unchecked_;
+  WorkBudget* work_;
+  std::set<std::pair<const OrderedJson*, std::string>> noted_;  ///< All that is not checked.
+  UncheckedParts unchecked_;
 };
 
 }  // namespace leasehold

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/utf8.hpp"
 #include "worker/text/grammar/schema_analyzer.hpp"
 #include "worker/text/grammar/schema_formats.hpp"
 #include "worker/text/grammar/schema_pattern.hpp"
@@ -82,6 +83,17 @@ Result<void> SchemaAnalyzer::check_enforceable(const OrderedJson& part, unsigned
   }
   if ((types & kObjectType) != 0 && is_set("unevaluatedProperties"))
     TRY(context_.cannot_promise(part, "unevaluatedProperties"));
+  if ((types & kStringType) != 0 && part.contains("format")) return check_format(part);
+  return {};
+}
+
+/// Lists a format that is not regular: formats are annotations.
+Result<void> SchemaAnalyzer::check_format(const OrderedJson& part) {
+  const OrderedJson& format = part.at("format");
+  if (!format.is_string()) return context_.error(format, "expected text");
+  const auto name = format.get<std::string>();
+  if (pattern_of_format(name).empty())
+    context_.add_unchecked(part, fmt::format("'format' \"{}\"", printable_excerpt(name)));
   return {};
 }
 
@@ -177,7 +189,6 @@ Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts(const SchemaCase& one
       if (keyword == std::string_view("format")) {
         if (proving_ > 0) continue;  // most validators do not check formats
         text = pattern_of_format(text);
-        if (text.empty()) context_.add_unchecked(*part, fmt::format("'format' {}", child->dump()));
         if (text.empty()) continue;
       }
       const TextAutomaton* set = TRY(pattern(*child, text));

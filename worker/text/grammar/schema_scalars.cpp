@@ -65,12 +65,6 @@ Result<Symbols> SchemaCompiler::string(const SchemaCase& one) {
     TRY(context_.spend(place(one), set->states().size()));
     return quoted(json_text(*set, builder_));
   }
-  for (const OrderedJson* part : one.parts) {
-    const auto format = part->find("format");
-    if (format == part->end()) continue;
-    if (!format->is_string()) return context_.error(*format, "expected text");
-    context_.add_unchecked(*part, fmt::format("'format' {}", format->dump()));
-  }
   if (!has_length) return json_["string"];
   const Repetition times = TRY(repetition(one, "minLength", "maxLength"));
   return quoted(builder_.repeat(json_["character"], times));

@@ -160,7 +160,7 @@ std::optional<TextAutomaton> TextAutomaton::deterministic(const Fragment& fragme
       for (const auto& [characters, to] : fragment.nodes[node].edges)
         for (const CodePoints& range : characters) targets.push_back({range, to});
     }
-    if (!work.spend(1 + sets[at]->size() + targets.size() * (1 + targets.size() / 8)))
+    if (!work.take(1 + sets[at]->size() + targets.size() * (1 + targets.size() / 8)))
       return std::nullopt;
     split_ranges(targets, [&](CodePoints on, std::vector<std::uint32_t> to) {
       add_edge(state, on, id_of(std::move(to)));
@@ -178,7 +178,7 @@ std::optional<TextAutomaton> TextAutomaton::both(const TextAutomaton& a, const T
   for (std::size_t at = 0; at < pairs.size(); ++at) {
     const State& left = a.states_[pairs[at].first];
     const State& right = b.states_[pairs[at].second];
-    if (!work.spend(1 + left.edges.size() + right.edges.size())) return std::nullopt;
+    if (!work.take(1 + left.edges.size() + right.edges.size())) return std::nullopt;
     State state{.edges = {}, .accepts = left.accepts && right.accepts};
     for (auto l = left.edges.begin(), r = right.edges.begin();
          l != left.edges.end() && r != right.edges.end();) {

@@ -20,9 +20,10 @@ struct LogitBias {
 
 enum class GrammarKind : std::uint8_t {
   None,
-  Gbnf,        ///< `text` is a grammar in GBNF.
-  JsonObject,  ///< Any JSON object; `text` is empty.
-  JsonSchema,  ///< `text` is a JSON schema.
+  Gbnf,               ///< `text` is a grammar in GBNF.
+  JsonObject,         ///< Any JSON object; `text` is empty.
+  JsonSchema,         ///< `text` is a JSON schema.
+  LenientJsonSchema,  ///< The same; what no grammar can promise is ignored.
 };
 
 /// The grammar of a request, as the client wrote it; worker/text/grammar/compile.hpp compiles it.

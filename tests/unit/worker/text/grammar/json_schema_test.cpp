@@ -9,10 +9,17 @@
 namespace leasehold::testing {
 namespace {
 
+using Listed = std::vector<std::string>;
+
+Result<Grammar> compiled(std::string_view schema, SchemaMode mode = SchemaMode::Strict) {
+  WorkBudget work;
+  return compile_json_schema(schema, mode, work);
+}
+
 void check(const std::string& schema, const std::vector<std::string>& accepted,
            const std::vector<std::string>& refused) {
   INFO(schema);
-  check_texts(parse_json_schema(schema), accepted, refused);
+  check_texts(compiled(schema), accepted, refused);
 }
 
 }  // namespace
@@ -204,19 +211,46 @@ TEST_CASE("json schema: formats that are regular are rules, others are named") {
     check(std::string(R"({"type":"string","format":")") + name + "\"}", quoted(accepted),
           quoted(refused));
   }
-  const auto other = compile_json_schema(
-      R"({"properties":{"a":{"type":"string","format":"regex"}}})", SchemaMode::Strict);
-  REQUIRE(other);
-  CHECK(other->unchecked == std::vector<std::string>{R"(#/properties/a: 'format' "regex")"});
+  for (const char* beside : {"", R"(,"pattern":"^a","minLength":1)", R"(,"pattern":"^a")"}) {
+    const auto other = compiled(R"({"properties":{"a":{"type":"string","format":"regex")" +
+                                std::string(beside) + "}}}");
+    REQUIRE(other);
+    CHECK(other->unchecked.listed == Listed{R"(#/properties/a: 'format' "regex")"});
+  }
 }
 
 TEST_CASE("json schema: a lenient schema lists what is not checked") {
-  const auto schema = compile_json_schema(
+  const auto schema = compiled(
       R"({"type":"array","uniqueItems":true,"items":{"type":"integer","not":{"const":3}}})",
       SchemaMode::Lenient);
   REQUIRE(schema);
-  CHECK(schema->unchecked == std::vector<std::string>{"#/items: 'not'", "#: 'uniqueItems'"});
-  CHECK(accepts(schema->grammar, "[3,3]"));
+  CHECK(schema->unchecked == UncheckedParts{{"#: 'uniqueItems'", "#/items: 'not'"}, 0});
+  CHECK(accepts(*schema, "[3,3]"));
+  CHECK_FALSE(accepts(*schema, "[true]"));
+  const auto branches =
+      compiled(R"({"oneOf":[{"minimum":1},{"maximum":2}],"type":"integer"})", SchemaMode::Lenient);
+  REQUIRE(branches);
+  CHECK(branches->unchecked.listed == Listed{"#: 'oneOf' as 'anyOf'"});
+  const auto strict = compiled(R"({"type":"integer"})");
+  REQUIRE(strict);
+  CHECK(strict->unchecked == UncheckedParts{});
+}
+
+TEST_CASE("json schema: the list of what is not checked is short and printable") {
+  std::string parts = R"("\u001b\n\u007f":{"format":"\u001b]0;"})";
+  parts += R"(,")" + std::string(5000, 'k') + R"(":{"items":{"format":")" + std::string(5000, 'f') +
+           R"("}})";
+  for (int i = 0; i < 100; ++i) parts += ",\"p" + std::to_string(i) + R"(":{"not":{}})";
+  const auto schema = compiled(R"({"properties":{)" + parts + "}}", SchemaMode::Lenient);
+  REQUIRE(schema);
+  const UncheckedParts& unchecked = schema->unchecked;
+  REQUIRE(unchecked.listed.size() == UncheckedParts::kMaxListed);
+  CHECK(unchecked.omitted == 102 - UncheckedParts::kMaxListed);
+  CHECK(unchecked.listed[0] == R"(#/properties/   : 'format' "?]0;")");
+  for (const std::string& one : unchecked.listed) {
+    CHECK(one.size() <= 256);
+    CHECK(printable(one) == one);
+  }
 }
 
 TEST_CASE("json schema: too much work names the part of the schema") {
@@ -225,9 +259,9 @@ TEST_CASE("json schema: too much work names the part of the schema") {
     all += i > 0 ? "," : "";
     all += R"({"anyOf":[{"minimum":1},{"maximum":2},{"multipleOf":3}]})";
   }
-  check_bad_request(parse_json_schema(R"({"properties":{"deep":{"allOf":[)" + all + "]}}}"),
+  check_bad_request(compiled(R"({"properties":{"deep":{"allOf":[)" + all + "]}}}"),
                     "#/properties/deep/allOf: its alternatives have more than 512");
-  check_bad_request(parse_json_schema(R"({"properties":{"long":{"type":"string","minLength":1,
+  check_bad_request(compiled(R"({"properties":{"long":{"type":"string","minLength":1,
                             "pattern":"(a|b)*a(a|b){18}"}}})"),
                     "#/properties/long/pattern: compiling takes more than");
   check_bad_request(parse_json_schema(R"({"properties":{"counted":{"type":"string","minLength":1,
@@ -312,7 +346,7 @@ TEST_CASE("json schema: an unsupported keyword is a BadRequest with keyword and 
   };
   for (const auto& [schema, what] : kInvalidSchemas) {
     CAPTURE(schema);
-    check_bad_request(parse_json_schema(schema), what);
+    check_bad_request(compiled(schema), what);
   }
 }
 
@@ -320,7 +354,7 @@ TEST_CASE("json schema: a deeply nested schema is refused") {
   std::string deep;
   for (int i = 0; i < 3000; ++i) deep += R"({"items":)";
   deep += "true" + std::string(3000, '}');
-  REQUIRE_THAT(parse_json_schema(deep).error().detail, Catch::Contains("nested deeper"));
+  REQUIRE_THAT(compiled(deep).error().detail, Catch::Contains("nested deeper"));
 }
 
 }  // namespace leasehold::testing
