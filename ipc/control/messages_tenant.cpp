@@ -43,20 +43,28 @@ static Json to_field(const TokenBiases& biases) {
   return json;
 }
 
+static Problem within(const char* where, Problem problem) {
+  problem->where = where;
+  return problem;
+}
+
 static Problem from_field(const Json& json, ResponseFormat& out) {
   static constexpr std::string_view kTypes[] = {"text", "json_object", "json_schema"};
   if (!json.is_object()) return mismatch(json, "an object");
-  const auto within = [](const char* where, Problem problem) {
-    problem->where = where;
-    return problem;
-  };
   const Json type = json.value("type", Json());
   if (Problem problem = leasehold::from_field(type, out.type, Choice{kTypes}))
     return within("type", std::move(problem));
   out.schema.clear();
-  if (out.type != "json_schema") return {};
-  const Json described = json.value("json_schema", Json());
-  const Json schema = described.is_object() ? described.value("schema", Json()) : Json();
+  out.strict = true;
+  const auto described = json.find("json_schema");
+  const bool is_described = described != json.end() && described->is_object();
+  const auto strict = is_described ? described->find("strict") : json.end();
+  const bool has_strict = is_described && strict != described->end();
+  if (out.type != "json_schema") {
+    if (!has_strict) return {};
+    return within("json_schema.strict", mismatch(*strict, "nothing unless type is json_schema"));
+  }
+  const Json schema = is_described ? described->value("schema", Json()) : Json();
   if (schema.is_string()) {
     out.schema = schema.get<std::string>();
   } else if (schema.is_object()) {
@@ -64,12 +72,17 @@ static Problem from_field(const Json& json, ResponseFormat& out) {
   } else {
     return within("json_schema.schema", mismatch(schema, "a schema, as an object or as its text"));
   }
+  if (!has_strict) return {};
+  if (Problem problem = leasehold::from_field(*strict, out.strict))
+    return within("json_schema.strict", std::move(problem));
   return {};
 }
 
 static Json to_field(const ResponseFormat& format) {
   Json json{{"type", format.type}};
-  if (format.type == "json_schema") json["json_schema"]["schema"] = format.schema;
+  if (format.type != "json_schema") return json;
+  json["json_schema"]["schema"] = format.schema;
+  if (!format.strict) json["json_schema"]["strict"] = false;
   return json;
 }
 
@@ -143,6 +156,9 @@ static Result<void> validate(const RequestSubmit& m) {
 void describe(Is<RequestSubmitted> auto& m, auto& fields) {
   fields.field("request", m.request);
   fields.field("prompt_tokens", m.prompt_tokens);
+  fields.with_default("unchecked", m.unchecked, std::vector<std::string>{},
+                      MaxItems{RequestSubmitted::kMaxUnchecked}, TextRule::Label);
+  fields.with_default("unchecked_omitted", m.unchecked_omitted, 0u);
 }
 
 void describe(Is<TokenEmitted> auto& m, auto& fields) {

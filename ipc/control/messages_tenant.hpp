@@ -27,11 +27,14 @@ struct TokenBiases {
 };
 
 /// In JSON {"type": "text" | "json_object" | "json_schema"}. A "json_schema" also has
-/// {"json_schema": {"schema": …}}: the schema as an object, or as the text of one. A line that
-/// arrives through a Peer keeps the order of the schema's members in both forms.
+/// {"json_schema": {"schema": …, "strict": false}}: the schema as an object, or as the text of one.
+/// A line that arrives through a Peer keeps the order of the schema's members in both forms.
 struct ResponseFormat {
   std::string type = "text";
   std::string schema;  ///< JSON.
+  /// Refuse a schema that no grammar can promise. False: ignore what it cannot, and list it in
+  /// RequestSubmitted. May be missing; only with a schema.
+  bool strict = true;
   bool operator==(const ResponseFormat&) const = default;
 };
 
@@ -96,8 +99,13 @@ struct RequestSubmit : Message<RequestSubmit> {
 };
 
 struct RequestSubmitted : Message<RequestSubmitted> {
+  static constexpr std::size_t kMaxUnchecked = 32;
   RequestId request;
   std::uint32_t prompt_tokens = 0;
+  /// What the schema demands and the worker does not check: "#/properties/a: 'not'". May be
+  /// missing.
+  std::vector<std::string> unchecked;
+  std::uint32_t unchecked_omitted = 0;  ///< Number of further ones. May be missing.
 };
 
 struct TokenLogprob {

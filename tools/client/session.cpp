@@ -128,7 +128,12 @@ void TenantSession::accepted(const wire::RequestSubmitted& generating) {
   state_ = State::Streaming;
   retry_counts_.note_accepted(timers_.now());
   const LeaseId now_under = holder_->lease()->lease;
-  observer_(Submitted{.lease = now_under, .prompt_tokens = generating.prompt_tokens});
+  Submitted submitted{.lease = now_under, .prompt_tokens = generating.prompt_tokens};
+  if (!streamed_under_) {
+    submitted.unchecked = generating.unchecked;
+    submitted.unchecked_omitted = generating.unchecked_omitted;
+  }
+  observer_(submitted);
   const auto before = std::exchange(streamed_under_, now_under);
   if (before && *before != now_under) {
     observer_(

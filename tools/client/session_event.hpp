@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "ipc/control/messages.hpp"
 
@@ -23,6 +24,9 @@ struct Acquired {
 struct Submitted {
   LeaseId lease;
   std::uint32_t prompt_tokens = 0;
+  /// What the worker does not check, as in RequestSubmitted; of the first submission only.
+  std::vector<std::string> unchecked;
+  std::uint32_t unchecked_omitted = 0;
 };
 
 struct TokenArrived {

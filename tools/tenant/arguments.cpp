@@ -20,7 +20,7 @@ struct CommandLine {
   std::string socket, tenant, worker, request_id, output = "text", prompt, system;
   std::string schema_file, grammar_file;
   std::vector<std::string> biases;
-  bool json = false, chat = false;
+  bool json = false, lenient = false, chat = false;
   CLI::Option* system_option = nullptr;
   CLI::Option* prompt_option = nullptr;
   CLI::Option* logprobs_option = nullptr;
@@ -58,6 +58,21 @@ void add_lease(CommandLine& line) {
 std::string check_not_nan(const std::string& text) {
   if (!std::isnan(std::strtod(text.c_str(), nullptr))) return {};
   return fmt::format("'{}' is not a number", text);
+}
+
+void add_shape(CommandLine& line) {
+  auto* shape = line.app.add_option_group("shape", "Constrain the answer");
+  auto* json = shape->add_flag("--json", line.json, "Answer with a JSON object");
+  auto* schema = shape->add_option("--json-schema", line.schema_file,
+                                   "Answer with JSON that is valid under the schema in this file");
+  auto* grammar = shape->add_option("--grammar", line.grammar_file,
+                                    "Answer with text that matches the GBNF grammar in this file");
+  shape
+      ->add_flag("--lenient", line.lenient,
+                 "With --json-schema: ignore keywords that cannot be promised, and list them")
+      ->needs(schema);
+  json->excludes(schema)->excludes(grammar);
+  schema->excludes(grammar);
 }
 
 void add_sampling(CommandLine& line) {
@@ -103,13 +118,7 @@ void add_sampling(CommandLine& line) {
           .add_option("--logprobs", sampling.top_logprobs,
                       "With -o json: log probability of each token and of this many others")
           ->check(CLI::Range(0, 20));
-  auto* shape = line.app.add_option_group("shape", "Constrain the answer");
-  shape->add_flag("--json", line.json, "Answer with a JSON object");
-  shape->add_option("--json-schema", line.schema_file,
-                    "Answer with JSON that is valid under the schema in this file");
-  shape->add_option("--grammar", line.grammar_file,
-                    "Answer with text that matches the GBNF grammar in this file");
-  shape->require_option(0, 1);
+  add_shape(line);
 }
 
 /// Parses "17=-2.5".
@@ -137,6 +146,7 @@ Result<void> complete_sampling(const CommandLine& line, wire::Sampling& sampling
   if (line.schema_file.empty()) return {};
   sampling.response_format.type = "json_schema";
   sampling.response_format.schema = TRY(read_nonempty_text(line.schema_file));
+  sampling.response_format.strict = !line.lenient;
   return {};
 }
 

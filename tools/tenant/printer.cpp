@@ -25,9 +25,12 @@ Json event_json(const Acquired& event) {
 }
 
 Json event_json(const Submitted& event) {
-  return {{"event", "submitted"},
-          {"lease", to_string(event.lease)},
-          {"prompt_tokens", event.prompt_tokens}};
+  Json json{{"event", "submitted"},
+            {"lease", to_string(event.lease)},
+            {"prompt_tokens", event.prompt_tokens}};
+  if (!event.unchecked.empty()) json["unchecked"] = event.unchecked;
+  if (event.unchecked_omitted > 0) json["unchecked_omitted"] = event.unchecked_omitted;
+  return json;
 }
 
 Json event_json(const TokenArrived& event) {
@@ -95,7 +98,11 @@ struct AsText {
   std::ostream& notes;
 
   void operator()(const Acquired&) const {}
-  void operator()(const Submitted&) const {}
+  void operator()(const Submitted& event) const {
+    for (const std::string& part : event.unchecked) remark(fmt::format("not checked: {}", part));
+    if (event.unchecked_omitted > 0)
+      remark(fmt::format("not checked: {} more", event.unchecked_omitted));
+  }
   void operator()(const TokenArrived& event) const {
     write(event.token.text);
     out.stream << std::flush;

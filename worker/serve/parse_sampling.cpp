@@ -22,7 +22,8 @@ Result<GrammarSource> grammar_source(const wire::Sampling& sent) {
   if (!sent.grammar.empty()) return GrammarSource{GrammarKind::Gbnf, sent.grammar};
   if (!has_format) return GrammarSource{};
   if (format.type == "json_object") return GrammarSource{GrammarKind::JsonObject, {}};
-  return GrammarSource{GrammarKind::JsonSchema, format.schema};
+  return GrammarSource{format.strict ? GrammarKind::JsonSchema : GrammarKind::LenientJsonSchema,
+                       format.schema};
 }
 
 }  // namespace

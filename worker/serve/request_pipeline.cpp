@@ -27,6 +27,19 @@ Error stopping() {
           .scope = FailureScope::Engine};
 }
 
+static_assert(UncheckedParts::kMaxListed <= wire::RequestSubmitted::kMaxUnchecked);
+
+wire::RequestSubmitted answer_to(const PromptRequest& request) {
+  wire::RequestSubmitted answer{.request = to_client_request_id(request.engine_request_id),
+                                .prompt_tokens = static_cast<std::uint32_t>(request.prompt.size()),
+                                .unchecked = {}};
+  if (!request.constraint) return answer;
+  const UncheckedParts& unchecked = request.constraint.grammar->unchecked;
+  answer.unchecked = unchecked.listed;
+  answer.unchecked_omitted = unchecked.omitted;
+  return answer;
+}
+
 }  // namespace
 
 RequestPipeline::RequestPipeline(const ServeDependencies& dependencies, Deliveries& deliveries,
@@ -173,9 +186,7 @@ void RequestPipeline::on_parsed(const RequestId& engine_request_id, Result<Parse
 
 void RequestPipeline::submit(ParsedRequest parsed, Request& request) {
   const RequestId engine_request_id = parsed.request.engine_request_id;
-  const wire::RequestSubmitted answer{
-      .request = to_client_request_id(engine_request_id),
-      .prompt_tokens = static_cast<std::uint32_t>(parsed.request.prompt.size())};
+  const wire::RequestSubmitted answer = answer_to(parsed.request);
   request.is_parsed = true;
   deliveries_->open(engine_request_id, {.text = std::move(parsed.text),
                                         .lease = parsed.request.lease,

@@ -155,6 +155,12 @@ TEST_CASE("bad input: the error names the sampling field that is invalid") {
       {"top_logprobs", 3},  // without logprobs
       {"response_format", {{"type", "xml"}}},
       {"response_format", {{"type", "json_schema"}}},
+      {"response_format.json_schema.schema",
+       {{"type", "json_schema"}, {"json_schema", {{"strict", false}}}}},
+      {"response_format.json_schema.strict",
+       {{"type", "json_schema"}, {"json_schema", {{"schema", "{}"}, {"strict", "no"}}}}},
+      {"response_format.json_schema.strict",
+       {{"type", "json_object"}, {"json_schema", {{"strict", false}}}}},
       {"#/properties/age", schema({{"properties", {{"age", {{"uniqueItems", true}}}}}})},
       {"uniqueItems", schema({{"properties", {{"age", {{"uniqueItems", true}}}}}})},
       {"grammar", std::string(40'000, ' ') + R"(root ::= "x")"},
@@ -163,9 +169,9 @@ TEST_CASE("bad input: the error names the sampling field that is invalid") {
   };
   for (const auto& [named, value] : kWrong) {
     CAPTURE(named, value.dump());
-    const bool is_schema = value.is_object() && value.value("type", "") == "json_schema";
+    const bool is_format = value.is_object() && value.contains("type");
     const bool is_grammar = value.is_string() && value.get<std::string>().contains("::=");
-    const char* const field = is_schema ? "response_format" : is_grammar ? "grammar" : named;
+    const char* const field = is_format ? "response_format" : is_grammar ? "grammar" : named;
     Json body = generate(holder);
     body["sampling"][field] = value;
     const auto reply = holder.worker.call("request.submit", {.body = body});

@@ -188,6 +188,49 @@ TEST_CASE("chosen text: text under a schema or grammar stays valid over a rebind
   CHECK((any.reason == "MaxTokensReached" || Json::parse(any.text, nullptr, false).is_object()));
 }
 
+TEST_CASE(
+    "chosen text: a schema that cannot be promised needs --lenient, which says what is left") {
+  Bench bench;
+  const std::string schema = bench.write("schema.json", R"({
+    "type": "object", "required": ["name", "tags"],
+    "properties": {"name": {"type": "string", "minLength": 20, "maxLength": 30, "not": {"const": "x"}},
+                   "tags": {"type": "array", "minItems": 20, "maxItems": 20, "uniqueItems": true,
+                            "items": {"enum": ["red", "green"]}}}})");
+  const std::vector<std::string> shape{"--temperature", "1.3", "--seed", "3",
+                                       "--json-schema", schema};
+  const auto print = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{
+        "--socket", bench.system.broker_socket(), "--tenant",     "ann",
+        "--prompt", "Once upon a time",           "--max-tokens", "400"};
+    arguments.insert(arguments.end(), shape.begin(), shape.end());
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    ProgramRun program("leasehold-tenant", arguments);
+    const int code = program.finish([] {});
+    return std::tuple(code, program.output, program.errors());
+  };
+
+  const auto [refused, nothing, why] = print({});
+  CHECK(refused == exit_code(Errc::BadRequest));
+  CHECK(nothing.empty());
+  CHECK_THAT(why, Catch::Contains("#/properties/name: 'not' is not supported"));
+
+  const auto [accepted, text, notes] = print({"--lenient"});
+  CHECK(accepted == 0);
+  CHECK(notes ==
+        "leasehold-tenant: not checked: #/properties/name: 'not'\n"
+        "leasehold-tenant: not checked: #/properties/tags: 'uniqueItems'\n");
+  const Json value = Json::parse(text, nullptr, false);
+  REQUIRE(value.is_object());
+  CHECK(value.at("tags").size() == 20);
+
+  std::vector<std::string> lenient = shape;
+  lenient.emplace_back("--lenient");
+  const TenantSpec spec{.max_tokens = 400, .ignore_eos = false};
+  const Answer whole = bench.ask(lenient, spec);
+  CHECK(Json::parse(whole.text, nullptr, false) == value);
+  CHECK(bench.ask_and_revoke(lenient, spec) == whole);
+}
+
 TEST_CASE("chosen text: log probabilities are the same over a rebind") {
   Bench bench;
   const auto run = [&](bool with_revocation) {

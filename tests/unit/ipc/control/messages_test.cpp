@@ -176,6 +176,24 @@ TEST_CASE("messages: stop accepts a string and a schema accepts an object") {
   CHECK(wire::Sampling::from_json({{"temperature", 0}, {"seed", 1}})->top_p == 1.0f);
 }
 
+TEST_CASE("messages: a schema is strict unless the request says otherwise") {
+  json one = sample_named("Sampling").json();
+  CHECK_FALSE(wire::Sampling::from_json(one)->response_format.strict);
+  one["response_format"]["json_schema"]["strict"] = true;
+  CHECK(wire::Sampling::from_json(one)->response_format.strict);
+  one["response_format"]["json_schema"].erase("strict");
+  CHECK(wire::Sampling::from_json(one)->response_format.strict);
+  CHECK(sample_named("Sampling").round_trip(one) == one);
+}
+
+TEST_CASE("messages: a reply lists a bounded number of unchecked parts") {
+  json reply = sample_named("RequestSubmitted").json();
+  reply["unchecked"] = json(std::vector<std::string>(32, "#: 'not'"));
+  CHECK(sample_named("RequestSubmitted").round_trip(reply) == reply);
+  reply["unchecked"].push_back("#: 'if'");
+  check_refused(sample_named("RequestSubmitted").round_trip(reply), "unchecked");
+}
+
 TEST_CASE("messages: an error does not repeat a long value") {
   json wrong = sample_named("LeaseAcquire").json();
   wrong["tenant"] = std::string(1 << 20, 'x');

@@ -129,6 +129,14 @@ TEST_CASE("tenant arguments: at most one of grammar and schema is read from a fi
   const auto schema = parsed({"--tenant", "A", "--json-schema", file.path()});
   CHECK(schema.config.request.sampling.response_format.type == "json_schema");
   CHECK(schema.config.request.sampling.response_format.schema == "root ::= \"x\"");
+  CHECK(schema.config.request.sampling.response_format.strict);
+  const auto lenient = parsed({"--tenant", "A", "--json-schema", file.path(), "--lenient"});
+  CHECK_FALSE(lenient.config.request.sampling.response_format.strict);
+  CHECK(exit_code_of({"--tenant", "A", "--lenient"}) == 2);
+  CHECK(exit_code_of({"--tenant", "A", "--grammar", file.path(), "--lenient"}) == 2);
+  CHECK(exit_code_of({"--tenant", "A", "--json", "--json-schema", file.path()}) == 2);
+  CHECK(exit_code_of({"--tenant", "A", "--json-schema", file.path(), "--grammar", file.path()}) ==
+        2);
   CHECK(exit_code_of({"--tenant", "A", "--json", "--grammar", file.path()}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--grammar", "/nowhere/at/all"}) == 2);
 }

@@ -33,6 +33,21 @@ TEST_CASE("tenant printer: the event names are fixed") {
   CHECK(to_json(Ended{.error = Error{Errc::LeaseRevoked, ""}}, {})["code"] == "LeaseRevoked");
 }
 
+TEST_CASE("tenant printer: both formats list what the worker does not check") {
+  const Submitted submitted{.unchecked = {"#: 'not'", "#/a\x1b: 'if'"}, .unchecked_omitted = 3};
+  std::ostringstream out, notes;
+  print_text(submitted, {out}, notes);
+  CHECK(out.str().empty());
+  CHECK(notes.str() ==
+        "leasehold-tenant: not checked: #: 'not'\n"
+        "leasehold-tenant: not checked: #/a : 'if'\n"
+        "leasehold-tenant: not checked: 3 more\n");
+  const auto json = to_json(submitted, {});
+  CHECK(json["unchecked"] == submitted.unchecked);
+  CHECK(json["unchecked_omitted"] == 3);
+  CHECK_FALSE(to_json(Submitted{}, {}).contains("unchecked"));
+}
+
 TEST_CASE("tenant printer: partial text stays on stdout, the reason goes to stderr") {
   std::ostringstream out, notes;
   print_text(TokenArrived{.token = {.text = "Once"}}, {out}, notes);

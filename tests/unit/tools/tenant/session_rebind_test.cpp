@@ -58,6 +58,23 @@ TEST_CASE("rebind: a chat is submitted again unchanged, with the time of the fir
   CHECK_FALSE(again.contains("prompt"));
 }
 
+TEST_CASE("rebind: the schema stays lenient, and what is not checked is reported once") {
+  World world;
+  world.request.sampling.response_format = {"json_schema", R"({"not":{}})", false};
+  world.worker.answers["request.submit"] = {wire::RequestSubmitted{
+      .request = {"any"}, .prompt_tokens = 4, .unchecked = {"#: 'not'"}, .unchecked_omitted = 1}
+                                                .to_json()};
+  stream_then_revoke(world, 5);
+  run_until_submitted(world, 2);
+  for (const auto& call : world.worker.calls("request.submit"))
+    CHECK(call.at("sampling").at("response_format").at("json_schema").at("strict") == false);
+  const auto submitted = world.reported<Submitted>();
+  CHECK(submitted[0].unchecked == std::vector<std::string>{"#: 'not'"});
+  CHECK(submitted[0].unchecked_omitted == 1);
+  CHECK(submitted[1].unchecked.empty());
+  CHECK(submitted[1].unchecked_omitted == 0);
+}
+
 TEST_CASE("rebind: the new lease names the old one, which is released") {
   World world;
   stream_then_revoke(world, 1);

@@ -21,6 +21,17 @@ TEST_CASE("sampling lists: unpacking restores what was packed") {
   REQUIRE(again == full());
 }
 
+TEST_CASE("sampling lists: the kind of a grammar is restored, an unknown one is FileCorrupt") {
+  const auto last = static_cast<int>(GrammarKind::LenientJsonSchema);
+  for (int kind = 1; kind <= last + 1; ++kind) {
+    const SamplingParams params{.grammar = {static_cast<GrammarKind>(kind), "{}"}};
+    SamplingParams again;
+    const auto unpacked = unpack_sampling_lists(pack_sampling_lists(params), again);
+    REQUIRE(unpacked.has_value() == (kind <= last));
+    if (unpacked) REQUIRE(again == params);
+  }
+}
+
 TEST_CASE("sampling lists: empty lists pack to no bytes") {
   REQUIRE(pack_sampling_lists({}).empty());
   REQUIRE(pack_sampling_lists({.temperature = 1.0f, .top_k = 40}).empty());

@@ -54,6 +54,9 @@ TEST_CASE("parse sampling: a response format and a grammar exclude each other") 
   request.sampling.response_format = {"json_schema", "{}"};
   REQUIRE(parse_sampling(request, tokenizer)->grammar ==
           GrammarSource{GrammarKind::JsonSchema, "{}"});
+  request.sampling.response_format.strict = false;
+  REQUIRE(parse_sampling(request, tokenizer)->grammar ==
+          GrammarSource{GrammarKind::LenientJsonSchema, "{}"});
   request.sampling.grammar = "root ::= \"x\"";
   REQUIRE(parse_sampling(request, tokenizer).error().code == Errc::BadRequest);
   request.sampling.response_format = {};

@@ -144,6 +144,29 @@ TEST_CASE("tenant server: while a request is parsed, the server answers calls an
   CHECK(ann->seen.notifications[0].second.body.at("reason") == "Cancelled");
 }
 
+TEST_CASE("tenant server: the reply to a lenient schema lists what is not checked") {
+  ServerFixture fixture;
+  const auto ann = fixture.tenant();
+  fixture.start_engine();
+  for (const bool strict : {true, false}) {
+    const std::string id = strict ? "strict" : "lenient";
+    wire::RequestSubmit request{.token = fixture.token_of("ann"), .request_id = {id}};
+    request.prompt = "Once";
+    request.max_emitted_tokens = 4;
+    request.sampling.response_format = {"json_schema", R"({"type":"object","not":{}})", strict};
+    fixture.call(*ann, id, std::string(wire::RequestSubmit::kMethod), request.to_json());
+    fixture.wait_until_seen(*ann);
+    CHECK(fixture.parse() == 1);
+    run_until(fixture.io, [&] { return ann->answers.contains(id); });
+  }
+  CHECK_THAT(ann->answers.at("strict").error().detail, Catch::Contains("#: 'not'"));
+  const auto submitted = wire::RequestSubmitted::from_json(ann->answers.at("lenient")->body);
+  REQUIRE(submitted);
+  CHECK(submitted->unchecked == std::vector<std::string>{"#: 'not'"});
+  CHECK(submitted->unchecked_omitted == 0);
+  run_until(fixture.io, [&] { return ann->has_ended(); });
+}
+
 TEST_CASE("tenant server: before a token a connection may call nothing and send no long line") {
   ServerFixture fixture;
   const auto stranger = fixture.stranger();
