@@ -11,9 +11,10 @@ namespace leasehold {
 namespace {
 
 constexpr std::uint32_t kLastCodePoint = 0x10FFFF;
-/// A repetition up to this count is a chain of rules; a longer one has blocks.
-constexpr std::uint32_t kMaxChain = 1024;
-constexpr std::uint32_t kBlock = 256;
+/// A repetition up to this count is a chain of rules; a longer one has blocks, which need fewer
+/// symbols.
+constexpr std::uint32_t kMaxChain = 128;
+constexpr std::uint32_t kBlock = 64;
 
 /// Sorted and merged; no two ranges touch.
 void normalise(CharacterClass& characters) {
@@ -144,7 +145,7 @@ Symbols GrammarBuilder::copies(const Symbols& one, std::uint32_t n) const {
 }
 
 /// x{0,3} becomes (x (x (x)?)?)?, built from the inside and shared by all repetitions of x. A long
-/// one becomes blocks: x{0,n} = x{256} x{0,n-256} | x{0,255}, which a text follows with two parses.
+/// one becomes blocks: x{0,n} = x{64} x{0,n-64} | x{0,63}, which a text follows with two parses.
 Symbols GrammarBuilder::at_most(const Symbols& one, std::uint32_t n) {
   if (n == 0) return {};
   std::vector<Symbols>& chain = chains_[one];
