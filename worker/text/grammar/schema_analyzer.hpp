@@ -6,6 +6,7 @@
 #pragma once
 
 #include "worker/text/grammar/schema_context.hpp"
+#include "worker/text/grammar/schema_pattern.hpp"
 #include "worker/text/grammar/text_automaton.hpp"
 
 namespace leasehold {
@@ -32,12 +33,6 @@ enum SchemaType : unsigned {
   kIntegerType = 32,
   kFractionType = 64,  ///< Numbers that are not integers.
   kAnyType = 127
-};
-
-struct CountRange {
-  std::uint64_t min = 0;
-  std::optional<std::uint64_t> max;
-  bool is_empty() const { return max && *max < min; }
 };
 
 struct NumericBound {

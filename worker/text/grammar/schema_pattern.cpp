@@ -160,18 +160,31 @@ class PatternParser {
       (void)take('0');
       return 0u;
     }
-    const bool is_word = letter == '_' || (letter >= '0' && letter <= '9') ||
-                         (letter >= 'A' && letter <= 'Z') || (letter >= 'a' && letter <= 'z');
+    const bool is_word = (letter >= '0' && letter <= '9') || (letter >= 'A' && letter <= 'Z') ||
+                         (letter >= 'a' && letter <= 'z');
     if (is_word) return error(fmt::format("'\\{}' is not supported", letter));
     return take_code_point(rest_);
   }
 
   Result<std::uint32_t> parse_hex(std::size_t digits) {
     rest_.remove_prefix(1);
+    std::uint32_t value = TRY(take_hex(digits));
+    const bool is_high = value >= 0xD800 && value < 0xDC00;
+    if (is_high && rest_.starts_with("\\u")) {  // ECMA-262: a pair is one character
+      rest_.remove_prefix(2);
+      const std::uint32_t low = TRY(take_hex(4));
+      if (low < 0xDC00 || low > 0xDFFF) return error("expected the second half of a pair");
+      value = 0x10000 + ((value - 0xD800) << 10) + (low - 0xDC00);
+    }
+    if (is_scalar_value(value)) return value;
+    return error("half of a surrogate pair is no character");
+  }
+
+  Result<std::uint32_t> take_hex(std::size_t digits) {
     std::uint32_t value = 0;
     const std::string_view text = rest_.substr(0, digits);
     const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-    if (failed != std::errc{} || end != text.data() + digits || !is_scalar_value(value))
+    if (failed != std::errc{} || end != text.data() + digits)
       return error(fmt::format("expected {} hex digits of a character", digits));
     rest_.remove_prefix(digits);
     return value;
@@ -292,7 +305,10 @@ Symbols json_text(const Pattern& pattern, GrammarBuilder& builder) {
       return builder.repeat(json_text(pattern.parts[0], builder), pattern.times);
     case Kind::Choice: {
       std::vector<Symbols> alternatives;
-      for (const Pattern& part : pattern.parts) alternatives.push_back(json_text(part, builder));
+      for (const Pattern& part : pattern.parts) {
+        if (builder.is_full()) break;
+        alternatives.push_back(json_text(part, builder));
+      }
       return builder.choice(std::move(alternatives));
     }
     case Kind::Sequence: {
@@ -309,6 +325,43 @@ Symbols json_text(const Pattern& pattern, GrammarBuilder& builder) {
       break;
   }
   return {};  // parse_pattern leaves no anchors
+}
+
+CountRange lengths_of(const Pattern& pattern) {
+  static constexpr std::uint64_t kMost = 1'000'000'000'000;
+  const auto cut = [](std::uint64_t n) { return std::min(n, kMost); };
+  CountRange all{.min = 0, .max = 0};
+  switch (pattern.kind) {
+    case Kind::Character:
+      return {.min = 1, .max = 1};
+    case Kind::Sequence:
+      for (const Pattern& part : pattern.parts) {
+        const CountRange more = lengths_of(part);
+        all.min = cut(all.min + more.min);
+        all.max = all.max && more.max ? std::optional(cut(*all.max + *more.max)) : std::nullopt;
+      }
+      return all;
+    case Kind::Choice:
+      all.min = kMost;
+      for (const Pattern& part : pattern.parts) {
+        const CountRange one = lengths_of(part);
+        all.min = std::min(all.min, one.min);
+        all.max = all.max && one.max ? std::optional(std::max(*all.max, *one.max)) : std::nullopt;
+      }
+      return all;
+    case Kind::Repeat: {
+      const CountRange one = lengths_of(pattern.parts[0]);
+      all.min = cut(one.min * pattern.times.min);
+      all.max.reset();
+      if (one.max && pattern.times.max) all.max = cut(*one.max * *pattern.times.max);
+      if (one.max == 0u) all.max = 0;
+      return all;
+    }
+    case Kind::Front:
+    case Kind::Back:
+      break;
+  }
+  return all;
 }
 
 Result<Pattern> parse_pattern(std::string_view pattern) {

@@ -15,6 +15,15 @@
 
 namespace leasehold {
 
+struct CountRange {
+  std::uint64_t min = 0;
+  std::optional<std::uint64_t> max;
+  bool is_empty() const { return max && *max < min; }
+  bool contains(const CountRange& other) const {
+    return min <= other.min && (!max || (other.max && *other.max <= *max));
+  }
+};
+
 struct Pattern {
   enum class Kind : std::uint8_t { Character, Sequence, Choice, Repeat, Front, Back };
   Kind kind = Kind::Sequence;
@@ -26,6 +35,9 @@ struct Pattern {
 /// The whole texts that the pattern matches somewhere: has no Front and no Back. Errors: BadRequest
 /// with the position in the pattern.
 Result<Pattern> parse_pattern(std::string_view pattern);
+
+/// How many characters the texts of a pattern have. Large numbers are cut at 10^12.
+CountRange lengths_of(const Pattern& pattern);
 
 /// One character of the class in a JSON string: the character, or its escape if it needs one.
 Symbols json_character(GrammarBuilder& builder, const CharacterClass& characters);

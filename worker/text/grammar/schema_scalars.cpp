@@ -49,16 +49,17 @@ Symbols SchemaCompiler::quoted(const Symbols& inside) {
   return GrammarBuilder::join(quote, inside, quote);
 }
 
-/// One pattern keeps its structure, which is smaller than an automaton. So does a length.
+/// One pattern keeps its structure, which is smaller than an automaton, unless it needs to be cut
+/// to the length. So does a length.
 Result<Symbols> SchemaCompiler::string(const SchemaCase& one) {
   const CountRange length = TRY(analyzer_.counts(one, "minLength", "maxLength"));
   const auto patterns = patterns_of(one);
   const bool has_length = length.min > 0 || length.max;
-  if (patterns.size() == 1 && !has_length) {
+  if (patterns.size() == 1) {
     const auto pattern = parse_pattern(patterns[0].second);
     if (!pattern) return context_.error(*patterns[0].first, pattern.error().detail);
     TRY(context_.spend(*patterns[0].first, patterns[0].second.size()));
-    return quoted(json_text(*pattern, builder_));
+    if (length.contains(lengths_of(*pattern))) return quoted(json_text(*pattern, builder_));
   }
   if (!patterns.empty()) {
     const auto set = TRY(analyzer_.texts(one));
