@@ -27,7 +27,8 @@ struct FragmentBuilder {
     switch (pattern.kind) {
       case Pattern::Kind::Character: {
         const Node to = node();
-        fragment.nodes[from].edges.emplace_back(pattern.characters, to);
+        fits = fits && work.spend(pattern.characters.size());
+        if (fits) fragment.nodes[from].edges.emplace_back(pattern.characters, to);
         return to;
       }
       case Pattern::Kind::Sequence:

@@ -48,6 +48,12 @@ void add_once(Schemas& schemas, const OrderedJson* schema) {
   if (std::ranges::find(schemas, schema) == schemas.end()) schemas.push_back(schema);
 }
 
+/// Steps for a copy.
+std::size_t work_of(const SchemaCase& one) {
+  return one.parts.size() + one.required.size() + one.forbidden.size() +
+         (one.only ? one.only->size() : 0);
+}
+
 /// What both say together.
 SchemaCase merged(const SchemaCase& a, const SchemaCase& b) {
   SchemaCase both = a;
@@ -76,7 +82,7 @@ Result<Cases> SchemaAnalyzer::product(const OrderedJson& at, const Cases& a, con
   Cases all;
   for (const SchemaCase& left : a) {
     for (const SchemaCase& right : b) {
-      TRY(context_.spend(at, 1 + left.parts.size() + right.parts.size()));
+      TRY(context_.spend(at, 1 + work_of(left) + work_of(right)));
       SchemaCase both = merged(left, right);
       if (a.size() == 1 || b.size() == 1 || std::ranges::find(all, both) == all.end())
         all.push_back(std::move(both));

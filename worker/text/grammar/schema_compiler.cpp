@@ -14,9 +14,6 @@ Result<RuleId> SchemaCompiler::read() {
     pending_.pop_front();
     TRY(context_.spend(*schemas.front(), 4));
     builder_.define(rules_.at(schemas), {TRY(compile(schemas))});
-    if (builder_.is_full())
-      return context_.error(*schemas.front(),
-                            "the schema is too large up to here; make it smaller");
   }
   return root;
 }
@@ -44,6 +41,9 @@ Result<Symbols> SchemaCompiler::compile(const Schemas& schemas) {
     auto known = by_case_.find(one);
     if (known == by_case_.end())
       known = by_case_.emplace(one, builder_.as_rule({}, TRY(compile_case(one)))).first;
+    if (builder_.is_full())
+      return context_.error(*schemas.front(),
+                            "the schema is too large up to here; make it smaller");
     if (std::ranges::find(all, known->second) == all.end()) all.push_back(known->second);
   }
   if (all.empty()) return builder_.character({});  // 'false': no text

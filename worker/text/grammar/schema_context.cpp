@@ -122,6 +122,16 @@ std::unexpected<Error> SchemaContext::too_much_work(const OrderedJson& part) con
                                  WorkBudget::kMaxCompileSteps));
 }
 
+const OrderedJson* SchemaContext::find(const OrderedJson& object, const std::string& name) {
+  if (!object.is_object()) return nullptr;
+  const auto [members, is_new] = members_.try_emplace(&object);
+  if (is_new)
+    for (auto entry = object.begin(); entry != object.end(); ++entry)
+      members->second.emplace(entry.key(), &*entry);
+  const auto found = members->second.find(name);
+  return found == members->second.end() ? nullptr : found->second;
+}
+
 Result<const OrderedJson*> SchemaContext::target(const OrderedJson& schema) const {
   const OrderedJson& ref = schema.at("$ref");
   if (!ref.is_string()) return error(ref, "expected \"#\" or \"#/…\"");

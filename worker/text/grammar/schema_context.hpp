@@ -33,6 +33,10 @@ class SchemaContext {
   Result<void> spend(const OrderedJson& part, std::size_t steps);
   std::unexpected<Error> too_much_work(const OrderedJson& part) const;
 
+  /// The member of an object of this document; null if there is none. OrderedJson searches all of
+  /// them.
+  const OrderedJson* find(const OrderedJson& object, const std::string& name);
+
   /// The schema that the `$ref` of `schema` names.
   Result<const OrderedJson*> target(const OrderedJson& schema) const;
 
@@ -57,6 +61,8 @@ class SchemaContext {
   std::unique_ptr<OrderedJson> root_;
   std::unordered_map<const OrderedJson*, Place> places_;
   std::map<std::string, const OrderedJson*> by_name_;  ///< By `$id`, and "#anchor".
+  using Members = std::unordered_map<std::string_view, const OrderedJson*>;
+  std::unordered_map<const OrderedJson*, Members> members_;  ///< Of the objects searched so far.
   bool strict_;
   WorkBudget* work_;
   std::set<std::pair<const OrderedJson*, std::string>> noted_;  ///< All that is not checked.

@@ -99,8 +99,10 @@ Result<void> SchemaAnalyzer::check_format(const OrderedJson& part) {
 
 Result<unsigned> SchemaAnalyzer::types(const SchemaCase& one) {
   unsigned all = kAnyType;
-  for (const OrderedJson* part : one.parts)
+  for (const OrderedJson* part : one.parts) {
+    TRY(context_.spend(*part, 1 + part->size() / 8));  // each keyword is searched for
     if (part->contains("type")) all &= TRY(types_of(context_, part->at("type")));
+  }
   for (const OrderedJson* part : one.parts) TRY(check_enforceable(*part, all));
   return all;
 }
@@ -176,6 +178,7 @@ Result<const TextAutomaton*> SchemaAnalyzer::pattern(const OrderedJson& schema,
 Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts(const SchemaCase& one) {
   std::optional<TextAutomaton> all;
   const auto add = [&](const OrderedJson& part, const TextAutomaton& more) -> Result<void> {
+    if (!all) TRY(context_.spend(part, more.states().size()));  // a copy
     all = all ? TextAutomaton::both(*all, more, context_.work()) : more;
     if (!all) return context_.too_much_work(part);
     return {};
@@ -276,10 +279,11 @@ Result<ObjectFacts> SchemaAnalyzer::object(const SchemaCase& one) {
 Result<Schemas> SchemaAnalyzer::member(const SchemaCase& one, const std::string& name) {
   Schemas all;
   for (const OrderedJson* part : one.parts) {
+    TRY(context_.spend(*part, 1));
     const OrderedJson* properties = member_of(*part, "properties");
-    const bool is_named = properties != nullptr && properties->contains(name);
-    if (is_named) all.push_back(&properties->at(name));
-    bool is_matched = is_named;
+    const OrderedJson* named = properties == nullptr ? nullptr : context_.find(*properties, name);
+    if (named != nullptr) all.push_back(named);
+    bool is_matched = named != nullptr;
     if (const OrderedJson* patterns = member_of(*part, "patternProperties")) {
       if (!patterns->is_object()) return context_.error(*patterns, "expected an object");
       for (auto entry = patterns->begin(); entry != patterns->end(); ++entry) {

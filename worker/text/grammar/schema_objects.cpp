@@ -63,6 +63,8 @@ Result<Symbols> SchemaCompiler::object(const SchemaCase& one) {
       !list.extra && list.count.max && *list.count.max >= list.declared.size();
   if (never_reached) list.count.max.reset();
   if (list.count.max) list.count.max = std::min(*list.count.max, kMaxCountedMembers);
+  const auto counted = std::max<std::uint64_t>(list.count.max.value_or(list.count.min), 1);
+  TRY(context_.spend(place(one), 4 * (list.declared.size() + 1) * counted));  // rules
   return GrammarBuilder::join(builder_.text("{"), json_["ws"], after_members(list, 0, 0),
                               builder_.text("}"));
 }
@@ -73,6 +75,7 @@ Result<std::vector<SchemaCompiler::Member>> SchemaCompiler::members(const Schema
   if (!facts.property_names.empty()) allowed = TRY(analyzer_.texts(facts.property_names));
   std::vector<Member> all;
   for (const std::string& name : facts.names) {
+    TRY(context_.spend(place(one), 1 + name.size() / 8));
     const bool is_required = facts.required.contains(name);
     const bool is_forbidden = one.forbidden.contains(name) ||
                               (one.only && !one.only->contains(name)) ||
@@ -98,6 +101,9 @@ Result<std::optional<Symbols>> SchemaCompiler::extra_members(const SchemaCase& o
                           fmt::format("more than {} patterns for names", kMaxNamePatterns));
   std::vector<std::string> taken = facts.names;
   taken.insert(taken.end(), one.forbidden.begin(), one.forbidden.end());
+  std::size_t n_bytes = 0;
+  for (const std::string& name : taken) n_bytes += name.size();
+  TRY(context_.spend(place(one), n_bytes));
   TextAutomaton others = TextAutomaton::of_words(taken).complement();
   const auto restrict = [&](TextAutomaton& set, const TextAutomaton& more) -> Result<void> {
     auto both = TextAutomaton::both(set, more, context_.work());
@@ -118,6 +124,7 @@ Result<std::optional<Symbols>> SchemaCompiler::extra_members(const SchemaCase& o
           *TRY(analyzer_.pattern(*patterns[i].second, patterns[i].first));
       const bool matches = (subset >> i & 1) != 0;
       if (matches) matched.insert(patterns[i].first);
+      TRY(context_.spend(*patterns[i].second, pattern.states().size()));  // a copy
       TRY(restrict(names, matches ? pattern : pattern.complement()));
     }
     if (!names.is_empty()) TRY(add_extra(one, names, schemas_for(one, matched), all));

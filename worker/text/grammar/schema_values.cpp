@@ -61,12 +61,15 @@ Result<std::optional<Schemas>> SchemaAnalyzer::literals(const SchemaCase& one) {
     }
   }
   if (!listed) return listed;
+  std::size_t n_others = 0;  // values that each value is compared with
+  for (const OrderedJson* part : one.parts)
+    if (part != source && part->contains("enum")) n_others += part->at("enum").size();
   Schemas kept;
   for (const OrderedJson* value : *listed) {
+    TRY(context_.spend(*source, 1 + value->size() + n_others / 8));
     const bool is_in_all = std::ranges::all_of(one.parts, [&](const OrderedJson* part) {
       return (part == source && !part->contains("const")) || is_listed(*part, *value);
     });
-    TRY(context_.spend(*source, 1 + value->size()));
     if (is_in_all && TRY(fits(one, *value))) kept.push_back(value);
   }
   return std::optional(kept);

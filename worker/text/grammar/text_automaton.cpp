@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "common/utf8.hpp"
 #include "worker/text/grammar/schema_pattern.hpp"
@@ -45,26 +46,30 @@ std::vector<bool> live_states(const std::vector<AutomatonState>& states) {
   return live;
 }
 
-/// All nodes that empty edges lead to, sorted.
-std::vector<std::uint32_t> empty_closure(const TextAutomaton::Fragment& fragment,
-                                         std::vector<std::uint32_t> from) {
-  std::vector<std::uint32_t> todo = from;
-  std::vector<bool> seen(fragment.nodes.size());
-  for (const std::uint32_t node : from) seen[node] = true;
-  while (!todo.empty()) {
-    const std::uint32_t at = todo.back();
-    todo.pop_back();
-    for (const std::uint32_t next : fragment.nodes[at].empty_edges) {
-      if (seen[next]) continue;
-      seen[next] = true;
-      from.push_back(next);
-      todo.push_back(next);
-    }
+/// Finds the nodes that empty edges lead to. A search costs what it finds, not the fragment.
+class EmptyClosure {
+ public:
+  explicit EmptyClosure(const TextAutomaton::Fragment& fragment)
+      : fragment_(fragment), seen_in_(fragment.nodes.size()) {}
+
+  /// All of them and `from`, sorted.
+  std::vector<std::uint32_t> of(std::vector<std::uint32_t> from) {
+    ++search_;
+    std::erase_if(from, [this](std::uint32_t node) { return !is_new(node); });
+    for (std::size_t at = 0; at < from.size(); ++at)
+      for (const std::uint32_t next : fragment_.nodes[from[at]].empty_edges)
+        if (is_new(next)) from.push_back(next);
+    std::ranges::sort(from);
+    return from;
   }
-  std::ranges::sort(from);
-  from.erase(std::unique(from.begin(), from.end()), from.end());
-  return from;
-}
+
+ private:
+  bool is_new(std::uint32_t node) { return std::exchange(seen_in_[node], search_) != search_; }
+
+  const TextAutomaton::Fragment& fragment_;
+  std::vector<std::uint32_t> seen_in_;  ///< Number of the last search that found the node.
+  std::uint32_t search_ = 0;
+};
 
 struct Target {
   CodePoints on;
@@ -144,9 +149,13 @@ std::optional<TextAutomaton> TextAutomaton::deterministic(const Fragment& fragme
                                                           WorkBudget& work) {
   std::map<std::vector<std::uint32_t>, std::uint32_t> ids;
   std::vector<const std::vector<std::uint32_t>*> sets;
+  EmptyClosure closure(fragment);
+  bool fits = true;
   const auto id_of = [&](std::vector<std::uint32_t> nodes) {
-    const auto [found, is_new] = ids.emplace(empty_closure(fragment, std::move(nodes)),
-                                             static_cast<std::uint32_t>(sets.size()));
+    nodes = closure.of(std::move(nodes));
+    fits = fits && work.spend(nodes.size() / 8);
+    const auto [found, is_new] =
+        ids.emplace(std::move(nodes), static_cast<std::uint32_t>(sets.size()));
     if (is_new) sets.push_back(&found->first);
     return found->second;
   };
@@ -163,8 +172,9 @@ std::optional<TextAutomaton> TextAutomaton::deterministic(const Fragment& fragme
     if (!work.take(1 + sets[at]->size() + targets.size() * (1 + targets.size() / 8)))
       return std::nullopt;
     split_ranges(targets, [&](CodePoints on, std::vector<std::uint32_t> to) {
-      add_edge(state, on, id_of(std::move(to)));
+      if (fits) add_edge(state, on, id_of(std::move(to)));
     });
+    if (!fits) return std::nullopt;
     states.push_back(std::move(state));
   }
   return TextAutomaton(std::move(states));
