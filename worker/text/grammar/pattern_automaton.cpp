@@ -27,7 +27,7 @@ struct FragmentBuilder {
     switch (pattern.kind) {
       case Pattern::Kind::Character: {
         const Node to = node();
-        fits = fits && work.spend(pattern.characters.size());
+        fits = fits && work.take(pattern.characters.size());
         if (fits) fragment.nodes[from].edges.emplace_back(pattern.characters, to);
         return to;
       }

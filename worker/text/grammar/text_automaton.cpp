@@ -153,7 +153,7 @@ std::optional<TextAutomaton> TextAutomaton::deterministic(const Fragment& fragme
   bool fits = true;
   const auto id_of = [&](std::vector<std::uint32_t> nodes) {
     nodes = closure.of(std::move(nodes));
-    fits = fits && work.spend(nodes.size() / 8);
+    fits = fits && work.take(nodes.size() / 8);
     const auto [found, is_new] =
         ids.emplace(std::move(nodes), static_cast<std::uint32_t>(sets.size()));
     if (is_new) sets.push_back(&found->first);
