@@ -63,7 +63,7 @@ std::uint32_t blocks_on(const LeaseIndex::Holdings& holdings, AttachmentId worke
 
 bool is_same(const wire::TenantQuota& one, const wire::TenantQuota& other) {
   return one.max_concurrent == other.max_concurrent && one.max_blocks == other.max_blocks &&
-         one.divided == other.divided;
+         one.weight == other.weight && one.divided == other.divided;
 }
 
 void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& quotas) {
@@ -78,6 +78,7 @@ void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& 
     wire::TenantQuota quota{.tenant = id,
                             .max_concurrent = share.assigned,
                             .max_blocks = blocks_on(holdings, worker, tenant->policy.max_blocks),
+                            .weight = tenant->policy.weight,
                             .divided = tenant->shares.size() > 1};
     if (share.sent.revision != 0 && is_same(quota, share.sent)) continue;
     effect::SendQuota sent = send_quota(decision, *tenant, worker, std::move(quota));

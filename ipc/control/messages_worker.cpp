@@ -84,6 +84,7 @@ void describe(Is<TenantQuota> auto& m, auto& fields) {
   fields.field("revision", m.revision);
   fields.field("max_concurrent", m.max_concurrent, kConcurrentOrZero);
   fields.field("max_blocks", m.max_blocks, kBlocksOrZero);
+  fields.field("weight", m.weight, kWeight);
   fields.field("divided", m.divided);
 }
 

@@ -147,8 +147,9 @@ struct LeaseDraining : Message<LeaseDraining> {
   LeaseId lease;
 };
 
-/// Call `tenant.quota`: what a tenant may use on this worker, over all its leases there. It holds
-/// from the next step on and ends no running request. Precedes a grant that needs it, and is
+/// Call `tenant.quota`: what a tenant may use on this worker, over all its leases there, and its
+/// weight among the tenants of this worker. It holds from the next step on and ends no running
+/// request. Precedes a grant that needs it, and is
 /// withdrawn when the tenant's last live lease there has ended. Reply: Empty.
 struct TenantQuota : Message<TenantQuota> {
   static constexpr std::string_view kMethod = "tenant.quota";
@@ -156,6 +157,7 @@ struct TenantQuota : Message<TenantQuota> {
   std::uint64_t revision = 0;        ///< Grows with every quota of this tenant; never 0.
   std::uint32_t max_concurrent = 0;  ///< Requests that run at once; 0 … 64.
   std::uint32_t max_blocks = 0;      ///< 0 … 2^20
+  std::uint32_t weight = 1;          ///< 1 … 1000
   bool divided = false;              ///< Other workers serve the tenant too: report its usage.
 
   /// The whole of a limit is never 0.

@@ -10,7 +10,7 @@ inline constexpr auto kTenantPolicy = [](auto& m, auto& fields) {
   fields.field("tenant", m.tenant);
   fields.field("max_concurrent", m.max_concurrent, kConcurrent);
   fields.field("max_blocks", m.max_blocks, kBlocks);
-  fields.field("weight", m.weight, Between<std::uint32_t>{1, 1000});
+  fields.field("weight", m.weight, kWeight);
   fields.field("tier", m.tier, EnumCount{3});
   fields.field("ttl_ms", m.ttl_ms, Between<std::int64_t>{100, 86'400'000});
   fields.field("max_lifetime_ms", m.max_lifetime_ms, Between<std::int64_t>{100, 1'000'000'000'000});

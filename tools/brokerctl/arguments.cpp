@@ -108,8 +108,8 @@ void add_tenants(CommandLine& line) {
         "Requests that run at once, over all workers; new tenant: 1", 1, 64);
   limit("--max-blocks", limits.max_blocks, "KV blocks over all leases; new tenant: 1024", 1,
         1 << 20);
-  limit("--weight", limits.weight,
-        "Share of the worker's time; stored, not used yet; new tenant: 1", 1, 1000);
+  limit("--weight", limits.weight, "Share of a worker's time while tenants compete; new tenant: 1",
+        1, 1000);
   admit
       ->add_option("--tier", values.tier,
                    "Tier under memory pressure; stored, not used yet; new tenant: standard")

@@ -144,6 +144,7 @@ Result<StepReport> Engine::step() {
     return report;
   }
 
+  const TimePoint planned_at = deps_.clock->now();
   const LaunchStatus status = transformer_.forward(*weights_, batch.input());
   TRY(check_device());
   sample_all(plan, batch, status.live);
@@ -159,6 +160,7 @@ Result<StepReport> Engine::step() {
   report.ran = true;
   report.decided_at = decided_at;
   report.summary = {.step = step_, .n_seqs = static_cast<std::uint32_t>(plan.parts.size())};
+  scheduler_.note_duration(decided_at - planned_at);
   if (wants_sample(decided_at)) report.sample.emplace();
   commit(plan, refusals, live, report);
   report.events = scheduler_.take_events();

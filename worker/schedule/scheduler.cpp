@@ -16,30 +16,34 @@ namespace leasehold {
 
 void Scheduler::admit(TimePoint now) {
   drop_expired(now);
-  admit_round_robin();
+  settle_active_tenants();
+  admit_in_turn();
 }
 
 StepPlan Scheduler::plan() {
   StepPlan plan;
   starved_.clear();
-  std::uint32_t budget = limits_.token_budget;
-  for (const bool decoding : {true, false}) {
-    for (const auto& sequence : running_) {
-      if ((sequence->pending() == 1) != decoding || budget == 0) continue;
-      const std::uint32_t n_rows = rows_for(*sequence, budget);
-      if (n_rows == 0 || !reserve_rows(*sequence, n_rows)) continue;
-      plan.parts.push_back({sequence.get(), n_rows, n_rows == sequence->pending()});
-      budget -= n_rows;
-    }
+  planned_ = {};
+  for (const auto& sequence : running_) {
+    if (sequence->pending() != 1 || planned_.decode == limits_.token_budget) continue;
+    planned_.decode += add_part(*sequence, rows_ready(*sequence), plan);
   }
+  for (const PlannedRows& part : prefill_in_turn(limits_.token_budget - planned_.decode))
+    planned_.prefill += add_part(*part.sequence, part.n_rows, plan);
   end_starved();
   return plan;
 }
 
 /// Without a mask no token can be drawn, so the last row waits for it.
-std::uint32_t Scheduler::rows_for(const Sequence& sequence, std::uint32_t budget) {
-  const std::uint32_t last_row = sequence.awaits_mask ? 1 : 0;
-  return std::min(sequence.pending() - last_row, budget);
+std::uint32_t Scheduler::rows_ready(const Sequence& sequence) {
+  return sequence.pending() - (sequence.awaits_mask ? 1 : 0);
+}
+
+/// Returns the rows that were planned.
+std::uint32_t Scheduler::add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan) {
+  if (n_rows == 0 || !reserve_rows(sequence, n_rows)) return 0;
+  plan.parts.push_back({&sequence, n_rows, n_rows == sequence.pending()});
+  return n_rows;
 }
 
 bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
@@ -86,6 +90,8 @@ void Scheduler::end_starved() {
 void Scheduler::commit(const PlannedRows& part, std::optional<DrawnToken> drawn) {
   Sequence& sequence = *part.sequence;
   sequence.blocks.commit(sequence.blocks.committed() + part.n_rows);
+  const TenantId& tenant = sequence.request.tenant;
+  counters_.charge(tenant, TokenCounters::cost(part.n_rows, weight_of(tenant)));
   if (!drawn) return;
   if (drawn->is_text) {
     const TokenId token = drawn->sampled.token;
@@ -109,7 +115,7 @@ void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_del
   Tenancy& tenancy = tenancy_of(sequence);
   sequence.blocks.free(tenancy.pool);
   --tenancy.running;
-  changed_tenants_.insert(tenancy.tenant);
+  note_change(tenancy.tenant);
   std::erase_if(running_, [&](const auto& running) { return running.get() == &sequence; });
 }
 
@@ -153,21 +159,6 @@ void Scheduler::drop_expired(TimePoint now) {
   }
 }
 
-void Scheduler::admit_round_robin() {
-  // One admission per lease and round, starting after the lease admitted last.
-  for (bool admitted = true; admitted;) {
-    admitted = false;
-    std::vector<LeaseId> turn = leases();
-    std::ranges::rotate(turn, std::ranges::upper_bound(turn, last_admitted_));
-    for (const LeaseId lease : turn) {
-      if (running_.size() >= limits_.max_batch_size) return;
-      if (!admit_one(tenancies_.at(lease))) continue;
-      last_admitted_ = lease;
-      admitted = true;
-    }
-  }
-}
-
 bool Scheduler::admit_one(Tenancy& tenancy) {
   if (tenancy.waiting.empty()) return false;
   const wire::TenantQuota& quota = quota_of(tenancy.tenant);
@@ -180,8 +171,11 @@ bool Scheduler::admit_one(Tenancy& tenancy) {
   sequence->stop_slot = free_stop_slot();
   sequence->admission = ++admissions_;
   sequence->block_limit = quota.max_blocks;
-  ++tenants_.at(tenancy.tenant).admitted;
-  changed_tenants_.insert(tenancy.tenant);
+  Tenant& tenant = tenants_.at(tenancy.tenant);
+  ++tenant.admitted;
+  tenant.last_admission = admissions_;
+  tenant.last_admitted = tenancy.lease;
+  note_change(tenancy.tenant);
   tenancy.waiting.pop_front();
   ++tenancy.running;
   const PromptRequest& request = sequence->request;
@@ -237,7 +231,7 @@ std::vector<GrowthRequest> Scheduler::take_growth_requests() {
 
 Result<void> Scheduler::submit(PromptRequest request) {
   TRY(check(request));
-  changed_tenants_.insert(request.tenant);
+  note_change(request.tenant);
   tenancies_.at(request.lease).waiting.push_back(std::move(request));
   return {};
 }

@@ -4,14 +4,20 @@
 ///
 /// A tick is `admit` → (the engine computes masks) → `plan` → (the engine runs the forward pass) →
 /// `commit`. A step that fails is planned again. Decode rows come first, one per running sequence.
-/// Prefill rows fill the rest of the token budget in chunks, in order of admission. A sequence that
-/// lacks a block waits and does not delay the others; so does the last row of one that awaits its
-/// mask. When the broker refuses to lend more, the sequence of that lease with the fewest emitted
-/// tokens ends with OutOfBlocks, and only that one.
+/// Prefill rows fill what the PrefillLimit leaves of the token budget, in chunks of a block. A
+/// sequence that lacks a block waits and does not delay the others; so does the last row of one
+/// that awaits its mask. When the broker refuses to lend more, the sequence of that lease with the
+/// fewest emitted tokens ends with OutOfBlocks, and only that one.
+///
+/// Fairness: admissions and prefill chunks go to the tenant with the least token counter
+/// (TokenCounters), over all its leases; inside a tenant to leases in turn, and to prompts in order
+/// of admission. An admitted prompt counts as served. So of two tenants that always have work that
+/// may run, with weights v and w, the served rows divided by weight differ by at most
+/// max_context · (max_batch_size + 1) / min(v, w).
 ///
 /// Bound on waiting: with a token budget of at least `max_batch_size`, every decoding sequence that
-/// has its block and its mask gets a row in every tick. Waiting requests are admitted round robin
-/// by lease: a lease below its quota waits for at most one admission of every other lease.
+/// has its block and its mask gets a row in every tick. A tenant below its quota is admitted before
+/// any other active tenant has been served that difference more.
 ///
 /// Threads: one (the engine's). No request can break a precondition: all its errors are typed.
 #pragma once
@@ -25,7 +31,9 @@
 
 #include "ipc/control/messages_worker.hpp"
 #include "worker/schedule/events.hpp"
+#include "worker/schedule/prefill_limit.hpp"
 #include "worker/schedule/sequence.hpp"
+#include "worker/schedule/token_counters.hpp"
 
 namespace leasehold {
 
@@ -122,6 +130,9 @@ class Scheduler {
   /// Ends what cannot go on, and plans the step. Pointers in the plan stay valid while their
   /// sequence runs.
   StepPlan plan();
+  /// The duration of the planned step, for the limit of later ones. Without it prompts may fill the
+  /// token budget.
+  void note_duration(Duration step) { prefill_limit_.note(step, planned_); }
 
   /// Commits the rows of a sequence, and appends the drawn token if there is one. Emits Token, then
   /// Completed when the sequence ends.
@@ -148,6 +159,15 @@ class Scheduler {
   const std::vector<std::unique_ptr<Sequence>>& running() const { return running_; }
 
  private:
+  struct Tenant {
+    wire::TenantQuota quota;  // precedes the first lease
+    std::set<LeaseId> leases;
+    std::uint64_t admitted = 0;
+    std::uint64_t last_admission = 0;
+    LeaseId last_admitted;  // the turn of the tenant's leases continues after it
+    wire::TenantUsage reported;
+  };
+
   Result<void> check(const PromptRequest& request) const;
   Result<void> check_sizes(const PromptRequest& request) const;
   Result<void> check_blocks(const PromptRequest& request) const;
@@ -155,15 +175,23 @@ class Scheduler {
   void end_waiting(Tenancy& tenancy, const Completed& how);
   void complete_waiting(const PromptRequest& request, Completed how);
   void reject(const PromptRequest& request, Error reason);
-  void admit_round_robin();
+  struct Turn;
+  void settle_active_tenants();
+  std::vector<Turn> waiting_tenants();
+  void admit_in_turn();
+  bool admit_from(Tenant& tenant);
   bool admit_one(Tenancy& tenancy);
+  std::vector<PlannedRows> prefill_in_turn(std::uint32_t budget) const;
+  std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
   bool reject_too_large(Tenancy& tenancy);
   bool reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
-  static std::uint32_t rows_for(const Sequence& sequence, std::uint32_t budget);
+  static std::uint32_t rows_ready(const Sequence& sequence);
   bool reserve_rows(Sequence& sequence, std::uint32_t n_rows);
   void request_growth(Tenancy& tenancy, std::uint32_t missing);
   void end_starved();
   const wire::TenantQuota& quota_of(const TenantId& tenant) const;
+  std::uint32_t weight_of(const TenantId& tenant) const { return quota_of(tenant).weight; }
+  void note_change(const TenantId& tenant);
   std::size_t waiting_of(const TenantId& tenant) const;
   std::uint32_t running_of(const TenantId& tenant) const;
   std::uint32_t held_by(const TenantId& tenant) const;
@@ -174,20 +202,17 @@ class Scheduler {
   std::uint32_t record_blocks_of(const PromptRequest& request) const;
   Tenancy& tenancy_of(const Sequence& sequence);
 
-  struct Tenant {
-    wire::TenantQuota quota;  // precedes the first lease
-    std::set<LeaseId> leases;
-    std::uint64_t admitted = 0;
-    wire::TenantUsage reported;
-  };
   void forget_if_unused(const TenantId& tenant);
 
   SchedulerLimits limits_;
   std::map<TenantId, Tenant> tenants_;
-  std::set<TenantId> changed_tenants_;  // since the last `take_usage`; may be unknown by now
+  std::set<TenantId> changed_tenants_;    // since the last `take_usage`; may be unknown by now
+  std::set<TenantId> unsettled_tenants_;  // since the last `plan`, the same
+  TokenCounters counters_;
+  PrefillLimit prefill_limit_;
+  StepRows planned_;  // in the last plan
   std::map<LeaseId, Tenancy> tenancies_;
   std::vector<std::unique_ptr<Sequence>> running_;
-  LeaseId last_admitted_;  // round robin continues after it
   std::uint64_t admissions_ = 0;
   struct Starved {
     Sequence* sequence = nullptr;

@@ -63,7 +63,7 @@ void Scheduler::complete_waiting(const PromptRequest& request, Completed how) {
   how.engine_request_id = request.engine_request_id;
   how.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
   completed_.push_back(std::move(how));
-  changed_tenants_.insert(request.tenant);
+  note_change(request.tenant);
 }
 
 void Scheduler::reject(const PromptRequest& request, Error reason) {
@@ -71,7 +71,7 @@ void Scheduler::reject(const PromptRequest& request, Error reason) {
                        .reason = std::move(reason),
                        .lease = request.lease,
                        .emitted_tokens = static_cast<std::uint32_t>(request.emitted.size())});
-  changed_tenants_.insert(request.tenant);
+  note_change(request.tenant);
 }
 
 std::vector<LeaseId> Scheduler::leases() const {

@@ -58,6 +58,11 @@ bool Scheduler::reject_too_large(Tenancy& tenancy) {
   return true;
 }
 
+void Scheduler::note_change(const TenantId& tenant) {
+  changed_tenants_.insert(tenant);
+  unsettled_tenants_.insert(tenant);
+}
+
 const wire::TenantQuota& Scheduler::quota_of(const TenantId& tenant) const {
   static const wire::TenantQuota kNothing;
   const auto found = tenants_.find(tenant);

@@ -68,6 +68,10 @@ TEST_CASE("policy: a worker hears the quota before the grant, and every change a
 
   world.limit(1, 8);
   CHECK(world.quota_of(world.worker).max_concurrent == 1);
+  CHECK(world.quota_of(world.worker).weight == 1);
+
+  world.call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .weight = 7});
+  CHECK(world.quota_of(world.worker).weight == 7);
   CHECK(world.quota_of(world.worker).max_blocks == 8);
   world.limit(6);
   CHECK(world.quota_of(world.worker).max_concurrent == 6);

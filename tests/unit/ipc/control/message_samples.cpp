@@ -90,7 +90,7 @@ std::vector<MessageSample> make_samples() {
           "LeaseGrant",
           R"({"lease":"17.4","tenant":"acme","extent_size_bytes":2097152,"extents":["5","6"]})"),
       sample<TenantQuota>("TenantQuota", R"({"tenant":"acme","revision":18446744073709551615,
-           "max_concurrent":64,"max_blocks":1048576,"divided":true})"),
+           "max_concurrent":64,"max_blocks":1048576,"weight":1000,"divided":true})"),
       sample<TenantUsage>("TenantUsage", R"({"tenant":"acme","revision":7,"running":64,
            "waiting":3,"admitted":18446744073709551615})"),
       sample<LeaseSettle>("LeaseSettle", R"({"lease":"17.4"})"),

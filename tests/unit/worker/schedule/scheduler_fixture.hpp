@@ -39,6 +39,8 @@ class SchedulerFixture {
   std::vector<SchedulerEvent> tick(TimePoint now = kNow) {
     scheduler.admit(now);
     plan = scheduler.plan();
+    rows_.clear();
+    for (const PlannedRows& part : plan.parts) rows_[part.sequence->request.tenant] += part.n_rows;
     for (const PlannedRows& part : plan.parts) {
       const bool wants = part.wants_token;
       scheduler.commit(part, wants ? std::optional(DrawnToken{.sampled = {2}}) : std::nullopt);
@@ -53,6 +55,11 @@ class SchedulerFixture {
     return rows;
   }
 
+  std::uint32_t rows_of(const TenantId& tenant) const {
+    const auto found = rows_.find(tenant);
+    return found == rows_.end() ? 0 : found->second;
+  }
+
   Scheduler scheduler;
   StepPlan plan;  ///< Of the last tick; its sequences may have ended.
 
@@ -63,6 +70,7 @@ class SchedulerFixture {
     return limits;
   }
   std::uint64_t next_extent_ = 1;
+  std::map<TenantId, std::uint32_t> rows_;  // of the last tick
 };
 
 /// The events of one kind.

@@ -1,0 +1,210 @@
+/// Fair shares of tenants: token counters in a running scheduler.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <numeric>
+
+#include "common/random.hpp"
+#include "tests/unit/worker/schedule/scheduler_fixture.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr SchedulerLimits kLimits{
+    .max_batch_size = 8, .token_budget = 32, .max_context = 96, .tokens_per_block = 4};
+
+/// What requests of a tenant look like. It always has `queued` of them waiting.
+struct Load {
+  std::uint32_t weight = 1;
+  std::uint32_t leases = 1;
+  std::uint32_t queued = 8;
+  std::uint32_t longest_prompt = 60;
+  std::uint32_t longest_text = 30;
+};
+
+/// Tenants that always have work which may run, so that only turns limit them: as many requests
+/// wait as a tick can admit.
+class Backlog {
+ public:
+  Backlog(std::vector<Load> loads, std::uint64_t seed, SchedulerLimits limits = kLimits)
+      : random_(seed), fixture_(limits), loads_(std::move(loads)), served_(loads_.size()) {
+    for (std::size_t i = 0; i < loads_.size(); ++i) open(i);
+  }
+
+  void run(int ticks) {
+    for (int tick = 0; tick < ticks; ++tick) {
+      for (std::size_t i = 0; i < loads_.size(); ++i) refill(i);
+      fixture_.tick();
+      count_rows();
+      widest_gap_ = std::max(widest_gap_, gap());
+    }
+  }
+
+  /// Rows by weight.
+  std::vector<double> served() const {
+    std::vector<double> shares;
+    for (std::size_t i = 0; i < loads_.size(); ++i)
+      shares.push_back(static_cast<double>(served_[i]) / loads_[i].weight);
+    return shares;
+  }
+  double widest_gap() const { return widest_gap_; }
+  /// The bound that scheduler.hpp states.
+  double bound() const {
+    const auto lightest = std::ranges::min(loads_, {}, &Load::weight).weight;
+    return static_cast<double>(kLimits.max_context * (kLimits.max_batch_size + 1)) / lightest;
+  }
+
+ private:
+  void open(std::size_t i) {
+    fixture_.scheduler.set_quota(
+        {.tenant = tenant(i), .max_concurrent = 8, .max_blocks = 1000, .weight = loads_[i].weight});
+    std::vector<LeaseId>& leases = leases_.emplace_back();
+    for (std::uint32_t k = 0; k < loads_[i].leases; ++k)
+      leases.push_back(fixture_.lease_of(tenant(i), next_slot_++, 400));
+  }
+  static TenantId tenant(std::size_t i) { return TenantId{"tenant" + std::to_string(i)}; }
+
+  void refill(std::size_t i) {
+    std::size_t waiting = 0;
+    for (const LeaseId lease : leases_[i])
+      waiting += fixture_.scheduler.tenancies().at(lease).waiting.size();
+    for (; waiting < loads_[i].queued; ++waiting) {
+      const LeaseId lease = leases_[i][random_.below(leases_[i].size())];
+      PromptRequest request =
+          fixture_.request(lease, std::to_string(++ids_),
+                           static_cast<std::uint32_t>(1 + random_.below(loads_[i].longest_prompt)),
+                           static_cast<std::uint32_t>(1 + random_.below(loads_[i].longest_text)));
+      request.tenant = tenant(i);
+      REQUIRE(fixture_.scheduler.submit(std::move(request)));
+    }
+  }
+
+  void count_rows() {
+    for (std::size_t i = 0; i < loads_.size(); ++i) served_[i] += fixture_.rows_of(tenant(i));
+  }
+
+  double gap() const {
+    const std::vector<double> shares = served();
+    return std::ranges::max(shares) - std::ranges::min(shares);
+  }
+
+  SeededRandom random_;
+  SchedulerFixture fixture_;
+  std::vector<Load> loads_;
+  std::vector<std::uint64_t> served_;
+  std::vector<std::vector<LeaseId>> leases_;
+  std::uint32_t next_slot_ = 1;
+  std::uint64_t ids_ = 0;
+  double widest_gap_ = 0;
+};
+
+/// Jain's index: 1 when all are equal, 1/n when one has everything.
+double jain_index(const std::vector<double>& shares) {
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  const double squares = std::inner_product(shares.begin(), shares.end(), shares.begin(), 0.0);
+  return sum * sum / (static_cast<double>(shares.size()) * squares);
+}
+
+std::uint64_t workloads() {
+  const char* count = std::getenv("WORKLOADS");
+  return count == nullptr ? 200 : std::strtoull(count, nullptr, 10);
+}
+
+Load random_load(SeededRandom& random) {
+  return {.weight = static_cast<std::uint32_t>(1 + random.below(4)),
+          .leases = static_cast<std::uint32_t>(1 + random.below(4)),
+          .queued = static_cast<std::uint32_t>(kLimits.max_batch_size + random.below(12)),
+          .longest_prompt = static_cast<std::uint32_t>(1 + random.below(64)),
+          .longest_text = static_cast<std::uint32_t>(1 + random.below(30))};
+}
+
+}  // namespace
+
+TEST_CASE("fairness: tenants of equal weight get equal rows, whatever they send") {
+  Backlog backlog({{.longest_prompt = 4, .longest_text = 30},
+                   {.longest_prompt = 64, .longest_text = 1},
+                   {.leases = 8, .queued = 40},
+                   {.queued = 2}},
+                  1);
+  backlog.run(4000);
+  CHECK(jain_index(backlog.served()) >= 0.99);
+}
+
+TEST_CASE("fairness: rows are in proportion to weights") {
+  Backlog backlog({{.weight = 1}, {.weight = 2, .leases = 3}, {.weight = 5}}, 2);
+  backlog.run(6000);
+  const std::vector<double> served = backlog.served();
+  CHECK(std::ranges::max(served) / std::ranges::min(served) <= 1.05);
+}
+
+TEST_CASE("fairness: at every tick served rows differ by no more than the stated bound") {
+  for (std::uint64_t seed = 0; seed < workloads(); ++seed) {
+    CAPTURE(seed);
+    SeededRandom random(seed);
+    std::vector<Load> loads(2 + random.below(5));
+    std::ranges::generate(loads, [&] { return random_load(random); });
+    Backlog backlog(loads, seed);
+    backlog.run(150);
+    REQUIRE(backlog.widest_gap() <= backlog.bound());
+  }
+}
+
+TEST_CASE("fairness: a changed weight holds from the next tick on") {
+  SchedulerFixture fixture({.max_batch_size = 2, .token_budget = 32, .tokens_per_block = 4});
+  const LeaseId ann = fixture.lease(1, 60);
+  const LeaseId bob = fixture.lease(2, 60);
+  REQUIRE(fixture.scheduler.submit(fixture.request(ann, "ann", 200, 4)));
+  REQUIRE(fixture.scheduler.submit(fixture.request(bob, "bob", 200, 4)));
+  fixture.tick();
+  CHECK(fixture.rows_of({"t1"}) == 16);
+  CHECK(fixture.rows_of({"t2"}) == 16);
+  fixture.scheduler.set_quota(
+      {.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 100, .weight = 3});
+  fixture.tick();
+  CHECK(fixture.rows_of({"t1"}) == 24);
+  CHECK(fixture.rows_of({"t2"}) == 8);
+}
+
+TEST_CASE("fairness: a short prompt does not wait for another tenant's long one") {
+  SchedulerFixture fixture({.token_budget = 32, .tokens_per_block = 4});
+  const LeaseId ann = fixture.lease(1, 60);
+  const LeaseId bob = fixture.lease(2, 60);
+  REQUIRE(fixture.scheduler.submit(fixture.request(ann, "long", 220, 4)));
+  fixture.tick();
+  REQUIRE(fixture.scheduler.submit(fixture.request(bob, "short", 16, 4)));
+  CHECK(only<Token>(fixture.tick()).size() == 1);
+}
+
+TEST_CASE("fairness: a tenant that was idle gets no credit for that time") {
+  SchedulerFixture fixture({.max_batch_size = 2, .token_budget = 8, .tokens_per_block = 4});
+  const LeaseId ann = fixture.lease(1, 90);
+  const LeaseId bob = fixture.lease(2, 90);
+  REQUIRE(fixture.scheduler.submit(fixture.request(ann, "ann", 240, 4)));
+  for (int tick = 0; tick < 10; ++tick) fixture.tick();
+  REQUIRE(fixture.scheduler.submit(fixture.request(bob, "bob", 240, 4)));
+  for (int tick = 0; tick < 4; ++tick) {
+    fixture.tick();
+    CHECK(fixture.rows_of({"t1"}) == 4);
+    CHECK(fixture.rows_of({"t2"}) == 4);
+  }
+}
+
+TEST_CASE("scheduler: a prompt beside running streams stays within the measured limit") {
+  SchedulerFixture fixture({.token_budget = 64, .tokens_per_block = 4});
+  const LeaseId ann = fixture.lease(1, 60);
+  const LeaseId bob = fixture.lease(2, 60);
+  REQUIRE(fixture.scheduler.submit(fixture.request(ann, "stream", 4, 200)));
+  const auto timed_tick = [&] {
+    fixture.tick();
+    const std::uint32_t prefill = fixture.row_count() - 1;
+    fixture.scheduler.note_duration(std::chrono::microseconds(10'000 + 400 * prefill));
+    return prefill;
+  };
+  fixture.tick();
+  CHECK(timed_tick() == 0);
+  REQUIRE(fixture.scheduler.submit(fixture.request(bob, "prompt", 200, 4)));
+  timed_tick();  // measures the cost of a row
+  CHECK(timed_tick() == 10);
+}
+
+}  // namespace leasehold::testing

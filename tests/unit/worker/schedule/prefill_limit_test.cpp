@@ -1,0 +1,72 @@
+#include "worker/schedule/prefill_limit.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace leasehold {
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr std::uint32_t kBudget = 256;
+
+/// Steps of eight streams that take 10 ms, and 0.1 ms for each prompt row.
+Duration step_time(std::uint32_t prefill) {
+  return microseconds(10'000 + 100 * prefill);
+}
+
+PrefillLimit measured() {
+  PrefillLimit limit;
+  limit.note(step_time(0), {.decode = 8});
+  limit.note(step_time(16), {.decode = 8, .prefill = 16});
+  return limit;
+}
+
+}  // namespace
+
+TEST_CASE("prefill limit: a step without decode rows, or with unknown durations, is full") {
+  CHECK(PrefillLimit().rows(8, kBudget) == kBudget);
+  CHECK(measured().rows(0, kBudget) == kBudget);
+}
+
+TEST_CASE("prefill limit: the rows of a prompt take at most the share of a decode step") {
+  const std::uint32_t rows = measured().rows(8, kBudget);
+  CHECK(rows >= 39);
+  CHECK(rows <= 40);
+}
+
+TEST_CASE("prefill limit: on a machine with cheap rows the budget is the limit") {
+  PrefillLimit limit;
+  limit.note(microseconds(10'000), {.decode = 8});
+  limit.note(microseconds(10'016), {.decode = 8, .prefill = 16});
+  CHECK(limit.rows(8, kBudget) == kBudget);
+}
+
+TEST_CASE("prefill limit: a prompt gets a row even where one costs more than the share") {
+  PrefillLimit limit;
+  limit.note(microseconds(10'000), {.decode = 8});
+  limit.note(microseconds(1'000'000), {.decode = 8, .prefill = 2});
+  CHECK(limit.rows(8, kBudget) == 1);
+}
+
+TEST_CASE("prefill limit: decode rows are measured alone first, and again after an interval") {
+  PrefillLimit limit;
+  limit.note(step_time(256), {.prefill = 256});
+  CHECK(limit.rows(8, kBudget) == 0);
+  limit.note(step_time(0), {.decode = 8});
+  std::uint32_t steps = 0;
+  for (; limit.rows(8, kBudget) > 0; ++steps) {
+    const std::uint32_t rows = limit.rows(8, kBudget);
+    limit.note(step_time(rows), {.decode = 8, .prefill = rows});
+  }
+  CHECK(steps == PrefillLimit::kMeasureInterval);
+  limit.note(step_time(0), {.decode = 8});
+  CHECK(limit.rows(8, kBudget) > 0);
+}
+
+TEST_CASE("prefill limit: one step in which the machine stalls costs little") {
+  PrefillLimit limit = measured();
+  limit.note(std::chrono::seconds(5), {.decode = 8, .prefill = 40});
+  CHECK(limit.rows(8, kBudget) >= 28);
+}
+
+}  // namespace leasehold

@@ -1,0 +1,44 @@
+/// Limits the prompt rows of a step, so that a prompt delays running streams by at most a share of
+/// the time that their step takes without it.
+///
+/// The time of a step is modelled as d + r · (prompt rows): d is measured in steps that only
+/// decode, r in steps with both. Both are moving averages. The limit never changes a text, only
+/// when its prompt is computed.
+///
+/// Pure: durations are arguments. Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "common/clock.hpp"
+
+namespace leasehold {
+
+struct StepRows {
+  std::uint32_t decode = 0;
+  std::uint32_t prefill = 0;
+};
+
+class PrefillLimit {
+ public:
+  /// A step with prompt rows takes at most 1.4 times as long as one without.
+  static constexpr double kDelayShare = 0.4;
+  /// Steps with prompt rows between two that only decode and measure d.
+  static constexpr std::uint32_t kMeasureInterval = 64;
+
+  /// The prompt rows of the next step, at most `budget`. 0: the step measures d. Until the first
+  /// `note` it is the whole budget.
+  std::uint32_t rows(std::uint32_t decode_rows, std::uint32_t budget) const;
+
+  /// The duration of a step that ran.
+  void note(Duration step, StepRows rows);
+
+ private:
+  std::optional<double> decode_ns_;  // d
+  std::optional<double> row_ns_;     // r
+  std::uint32_t since_measured_ = 0;
+  bool noted_ = false;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,37 @@
+#include "worker/schedule/token_counters.hpp"
+
+#include <algorithm>
+
+namespace leasehold {
+
+void TokenCounters::set_active(const TenantId& tenant, bool active) {
+  Account& account = accounts_[tenant];
+  if (account.active == active) return;
+  if (active) account.count = std::max(account.count, least_active());
+  account.active = active;
+  if (!active) idle_level_ = account.count;
+  forget_low();
+}
+
+TokenCounters::Count TokenCounters::of(const TenantId& tenant) const {
+  const auto found = accounts_.find(tenant);
+  return found == accounts_.end() ? least_active() : found->second.count;
+}
+
+TokenCounters::Count TokenCounters::least_active() const {
+  const Account* least = nullptr;
+  for (const auto& [tenant, account] : accounts_) {
+    if (account.active && (least == nullptr || account.count < least->count)) least = &account;
+  }
+  return least == nullptr ? idle_level_ : least->count;
+}
+
+/// A tenant that is not active and has no more than the least would be lifted when it returns.
+void TokenCounters::forget_low() {
+  const Count least = least_active();
+  std::erase_if(accounts_, [least](const auto& entry) {
+    return !entry.second.active && entry.second.count <= least;
+  });
+}
+
+}  // namespace leasehold

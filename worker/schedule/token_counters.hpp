@@ -1,0 +1,50 @@
+/// How many tokens each tenant was served, divided by its weight. The tenant with the least counter
+/// is served next.
+///
+/// Source: Sheng et al., "Fairness in Serving Large Language Models" (OSDI '24), algorithm 4
+/// (weighted Virtual Token Counter), with a cost of 1 for each computed row.
+///
+/// A tenant is *active* while it has requests. When it becomes active, its counter rises to the
+/// least counter of the active tenants: idle time gives no credit. A counter outlives the tenant's
+/// leases as long as it matters, so that a new lease gives no credit either.
+///
+/// Pure. Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "common/ids.hpp"
+
+namespace leasehold {
+
+class TokenCounters {
+ public:
+  using Count = std::uint64_t;  ///< kUnit for a token of a tenant with weight 1.
+  static constexpr Count kUnit = Count{1} << 20;
+
+  /// Precondition: weight > 0.
+  static constexpr Count cost(std::uint64_t tokens, std::uint32_t weight) {
+    return tokens * kUnit / weight;
+  }
+
+  void set_active(const TenantId& tenant, bool active);
+  void charge(const TenantId& tenant, Count cost) { accounts_[tenant].count += cost; }
+  Count of(const TenantId& tenant) const;
+
+  /// Tenants whose counter is kept.
+  std::size_t size() const { return accounts_.size(); }
+
+ private:
+  struct Account {
+    Count count = 0;
+    bool active = false;
+  };
+  Count least_active() const;
+  void forget_low();
+
+  std::map<TenantId, Account> accounts_;
+  Count idle_level_ = 0;  // the counter of the last tenant that was active
+};
+
+}  // namespace leasehold
