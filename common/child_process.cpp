@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <grp.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@ namespace {
 struct Plumbing {
   UniqueFd log;
   UniqueFd null;
+  UniqueFd program;              ///< Opened by this user, for a child that runs as another.
   UniqueFd read_end, write_end;  ///< The pipe of the child's stdout.
 };
 
@@ -33,6 +36,7 @@ Result<Plumbing> lay_pipes(const ChildConfig& config) {
   Plumbing plumbing;
   plumbing.log = TRY(open_file(config.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND));
   plumbing.null = TRY(open_file("/dev/null", O_RDONLY));
+  if (config.uid) plumbing.program = TRY(open_file(config.argv[0].c_str(), O_PATH));
   if (!config.read_output) return plumbing;
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) < 0) return fail_errno(Errc::SystemError, "pipe2", errno);
@@ -55,6 +59,7 @@ struct ExecImage {
   char* listen_pid = nullptr;  ///< Where the pid's digits go; null without inherited descriptors.
   std::vector<int> fds;
   bool own_group;
+  std::optional<uid_t> uid;
 
   explicit ExecImage(const ChildConfig& config);
 };
@@ -76,7 +81,7 @@ std::vector<std::string> environment_of(const ChildConfig& config) {
 }
 
 ExecImage::ExecImage(const ChildConfig& config)
-    : words(environment_of(config)), own_group(!config.share_process_group) {
+    : words(environment_of(config)), own_group(!config.share_process_group), uid(config.uid) {
   for (const std::string& word : config.argv) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -97,8 +102,14 @@ void place_descriptors(std::vector<int>& fds) {
   }
 }
 
+bool become(uid_t uid) {
+  return ::setgroups(0, nullptr) == 0 && ::setgid(uid) == 0 && ::setuid(uid) == 0;
+}
+
 /// Runs between fork and exec, so it makes only async-signal-safe calls.
 [[noreturn]] void exec_child(ExecImage& child, const Plumbing& plumbing, pid_t parent) {
+  if (child.uid && !become(*child.uid)) ::_exit(127);
+  // A change of the user resets it.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // The owner died before the line above.
   if (child.own_group) ::setpgid(0, 0);
@@ -108,11 +119,17 @@ void place_descriptors(std::vector<int>& fds) {
   ::dup2(plumbing.null.get(), STDIN_FILENO);
   ::dup2(plumbing.write_end ? plumbing.write_end.get() : plumbing.log.get(), STDOUT_FILENO);
   ::dup2(plumbing.log.get(), STDERR_FILENO);
+  const int beyond = kFirstHandedOver + static_cast<int>(child.fds.size());
+  const int program = ::fcntl(plumbing.program.get(), F_DUPFD_CLOEXEC, beyond);
   place_descriptors(child.fds);
   if (child.listen_pid != nullptr) {
     std::to_chars(child.listen_pid, child.listen_pid + kPidDigits, ::getpid());
   }
-  ::execve(child.argv[0], child.argv.data(), child.envp.data());
+  if (child.uid) {  // that user may be unable to reach the program by its path
+    ::syscall(SYS_execveat, program, "", child.argv.data(), child.envp.data(), AT_EMPTY_PATH);
+  } else {
+    ::execve(child.argv[0], child.argv.data(), child.envp.data());
+  }
   ::_exit(127);
 }
 

@@ -26,6 +26,7 @@ struct ChildConfig {
   std::vector<InheritedFd> inherited_fds;  ///< With LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES.
   /// Share this process's group, so that the child's children end with this process's owner.
   bool share_process_group = false;
+  std::optional<uid_t> uid;  ///< Run as this user, without further groups; needs root.
 };
 
 /// Threads: one.

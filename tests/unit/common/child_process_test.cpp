@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <fstream>
 
 #include "common/process.hpp"
@@ -109,4 +110,20 @@ TEST_CASE("child: a missing program is an error that names it") {
   REQUIRE_FALSE(child);
   CHECK(child.error().code == Errc::FileNotFound);
   CHECK(child.error().detail.find("/nowhere/leasehold-broker") != std::string::npos);
+}
+
+TEST_CASE("child: it runs as another user, who cannot reach the program by its path") {
+  if (::geteuid() != 0) {
+    WARN("skipped: needs root to run a process as another user");
+    return;
+  }
+  const auto directory = TemporaryDirectory::create("test").value();
+  std::filesystem::copy_file("/bin/sh", directory.file("sh"));
+  auto child = Child::start({.argv = {directory.file("sh"), "-c", "id -u; id -G; sleep 1000"},
+                             .log_path = directory.file("log"),
+                             .read_output = true,
+                             .uid = 65534});
+  REQUIRE(child);
+  CHECK(first_line(*child) == "65534\n");
+  CHECK(first_line(*child) == "65534\n");
 }
