@@ -34,7 +34,8 @@ ChildConfig ProgramStarter::config_of(const std::string& program,
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
   return {.argv = std::move(arguments),
           .log_path = log_path(options.log_name.empty() ? default_log_name : options.log_name),
-          .environment = std::move(options.environment)};
+          .environment = std::move(options.environment),
+          .uid = options.uid};
 }
 
 Result<Child> ProgramStarter::start_broker(StartOptions options) const {
@@ -63,6 +64,13 @@ Result<Child> ProgramStarter::start_tenant(const std::string& tenant, const std:
 
 Result<Child> ProgramStarter::start(const std::string& program, StartOptions options) const {
   return Child::start(config_of(program, {}, program, std::move(options)));
+}
+
+Result<Child> ProgramStarter::start_reading(const std::string& program,
+                                            StartOptions options) const {
+  ChildConfig config = config_of(program, {}, program, std::move(options));
+  config.read_output = true;
+  return Child::start(config);
 }
 
 }  // namespace leasehold

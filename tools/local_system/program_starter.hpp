@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct StartOptions {
   std::vector<std::string> arguments;    ///< Added to those that name sockets, model and tenant.
   std::vector<std::string> environment;  ///< NAME=value, added to this process's environment.
   std::string log_name;  ///< Empty: "broker", "worker-NAME", "tenant-NAME" or the program's name.
+  std::optional<uid_t> uid;  ///< As in ChildConfig.
 };
 
 /// The caller owns the processes. Errors of every start: those of Child::start. Threads: one.
@@ -41,6 +43,8 @@ class ProgramStarter {
                              StartOptions options) const;
   /// Any other program.
   Result<Child> start(const std::string& program, StartOptions options) const;
+  /// The same, and the caller reads its stdout from a pipe.
+  Result<Child> start_reading(const std::string& program, StartOptions options) const;
 
  private:
   ChildConfig config_of(const std::string& program, std::vector<std::string> arguments,

@@ -19,6 +19,7 @@ Result<void> note_token(TenantRecord& record, const Json& line) {
                                                     record.name, position, record.tokens.size()));
   }
   record.tokens.push_back(line.at("token").get<std::int32_t>());
+  record.token_times.push_back({line.value("at_boottime_ns", std::int64_t{0})});
   record.text += line.at("text").get<std::string>();
   return {};
 }

@@ -33,6 +33,7 @@ struct TenantRecord {
   std::vector<TenantEvent> reported;
   std::vector<LeaseId> leases;  ///< In the order they were acquired.
   std::vector<std::int32_t> tokens;
+  std::vector<TimePoint> token_times;  ///< When the tenant received each of them.
   std::string text;
   std::vector<Revocation> revocations;
   std::optional<std::string> completed;  ///< The reason it ended with.
