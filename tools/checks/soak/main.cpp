@@ -1,12 +1,22 @@
 /// leasehold-soak: kills and stops processes and revokes leases at random for a long time, then
-/// checks the histories that they wrote.
+/// checks the histories that they wrote. With --hostile it attacks instead, and checks and measures
+/// what honest tenants see of it.
+///
+/// Exit codes: 0 all checks passed, 1 one failed, 2 wrong usage, 3 only a limit of --check is
+/// exceeded, otherwise the code of the error (common/errc.hpp).
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "common/command_line.hpp"
 #include "common/temporary_directory.hpp"
+#include "common/text_file.hpp"
 #include "common/version.hpp"
+#include "tools/checks/bench/limits.hpp"
+#include "tools/checks/bench/poll_cost.hpp"
+#include "tools/checks/bench/report.hpp"
+#include "tools/checks/soak/hostile/report.hpp"
+#include "tools/checks/soak/hostile/run.hpp"
 #include "tools/checks/soak/report.hpp"
 #include "tools/checks/soak/round.hpp"
 #include "tools/cli/report_directory.hpp"
@@ -17,9 +27,20 @@ using namespace leasehold;
 using namespace leasehold::soak;
 
 constexpr int kChecksFailed = 1;
+constexpr int kOverLimit = 3;
 constexpr int kInterrupted = 130;  // as a shell reports SIGINT
 
+constexpr std::size_t kMaxLimitsBytes = 1 << 20;
+
 namespace fs = std::filesystem;
+
+struct Options {
+  Settings settings;
+  bool is_hostile = false;
+  HostileSettings hostile;
+  std::optional<std::uint32_t> max_tokens;
+  std::string limits_path;
+};
 
 /// The seed of each round is one more than that of the round before, so `--seed S --kills N` with N
 /// kills per round repeats a failed round.
@@ -45,8 +66,8 @@ Result<void> run_rounds(const Settings& settings, const demo::Poller& poller,
   return {};
 }
 
-/// True when every check passed. If one failed, the histories stay on disk.
-Result<bool> run(const Settings& settings, const demo::Poller& poller) {
+/// Returns the exit code. If a check failed, the histories stay on disk.
+Result<int> run(const Settings& settings, const demo::Poller& poller) {
   const auto reports = TRY(cli::ReportDirectory::open(settings.out_dir, "soak", {"json", "txt"}));
   auto directory = TRY(TemporaryDirectory::create("soak"));
   std::cout << "seed " << settings.seed << std::endl;
@@ -61,10 +82,40 @@ Result<bool> run(const Settings& settings, const demo::Poller& poller) {
   TRY(reports.write("txt", summary.text()));
   TRY(done);
   std::cout << (summary.all_passed() ? "\nAll checks passed.\n" : "\nSome checks FAILED.\n");
-  return summary.all_passed();
+  return summary.all_passed() ? kExitOk : kChecksFailed;
 }
 
-void describe(CLI::App& app, Settings& settings) {
+Result<std::vector<bench::Limit>> read_limits(const std::string& path) {
+  if (path.empty()) return std::vector<bench::Limit>{};
+  return bench::parse_limits(TRY(read_text_file(path, kMaxLimitsBytes)));
+}
+
+/// Returns the exit code.
+Result<int> run_hostile(Options options, const demo::Poller& poller) {
+  const Settings& settings = options.settings;
+  const auto limits = TRY(read_limits(options.limits_path));
+  const auto reports =
+      TRY(cli::ReportDirectory::open(settings.out_dir, "hostile", {"json", "txt"}));
+  options.hostile.bin_dir = settings.bin_dir;
+  options.hostile.model_path = settings.model_path;
+  options.hostile.seed = settings.seed;
+  const double units = TRY(bench::measure_step(settings.model_path, bench::kDecodeSteps)).units;
+  const nlohmann::json report =
+      hostile_json(TRY(soak::run_hostile(options.hostile, poller)), units);
+  const auto checks = bench::check_limits(report, limits);
+  const std::string text =
+      hostile_text(report) + (checks.empty() ? "" : "\n" + bench::limit_checks_text(checks));
+  std::cout << text;
+  TRY(reports.write("json", report.dump(2) + "\n"));
+  TRY(reports.write("txt", text));
+  const bool within = std::ranges::all_of(checks, &bench::LimitCheck::ok);
+  const int code = !report.at("ok").get<bool>() ? kChecksFailed : within ? kExitOk : kOverLimit;
+  std::cout << (code == kExitOk ? "\nAll checks passed.\n" : "\nSome checks FAILED.\n");
+  return code;
+}
+
+void describe(CLI::App& app, Options& options) {
+  Settings& settings = options.settings;
   app.set_version_flag("--version", "leasehold-soak " + std::string(version()));
   app.add_option("--bin-dir", settings.bin_dir, "Directory of the programs")->required();
   app.add_option("--model", settings.model_path, "GGUF model")->required();
@@ -83,26 +134,48 @@ void describe(CLI::App& app, Settings& settings) {
   app.add_option("--tenants", settings.tenants, "Number of tenants that run at a time")
       ->check(CLI::Range(1, 32))
       ->capture_default_str();
-  app.add_option("--max-tokens", settings.max_tokens, "Length of each text in tokens")
-      ->check(CLI::Range(10, 400))
-      ->capture_default_str();
+  app.add_option("--max-tokens", options.max_tokens,
+                 "Length of each text in tokens; default: 120, with --hostile 400")
+      ->check(CLI::Range(10, 400));
   app.add_flag("!--no-store", settings.store,
                "Run brokers without descriptor store and journal, so that each starts empty");
-  app.add_option("--out", settings.out_dir, "Directory for soak.json and soak.txt");
+  app.add_option("--out", settings.out_dir, "Directory for the report as JSON and text");
+}
+
+void describe_hostile(CLI::App& app, Options& options) {
+  HostileSettings& hostile = options.hostile;
+  app.add_flag("--hostile", options.is_hostile,
+               "Attack with hostile tenants and strangers, and kill nothing");
+  app.add_option("--seconds", hostile.seconds, "With --hostile: how long to attack")
+      ->check(CLI::Range(1u, 100'000u))
+      ->capture_default_str();
+  app.add_option("--window-seconds", hostile.window_seconds,
+                 "With --hostile: longest attack between two calm windows")
+      ->check(CLI::Range(1u, 1'000u))
+      ->capture_default_str();
+  app.add_option("--without", hostile.without, "With --hostile: leave out this attack; repeatable");
+  app.add_option(
+         "--check", options.limits_path,
+         "With --hostile: exit with 3 unless the figures are within the limits of this file")
+      ->check(CLI::ExistingFile);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  Settings settings;
+  Options options;
   CLI::App app{"Kill and stop processes and revoke leases at random, then check the histories",
                "leasehold-soak"};
-  describe(app, settings);
+  describe(app, options);
+  describe_hostile(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
+  options.settings.max_tokens = options.max_tokens.value_or(options.settings.max_tokens);
+  options.hostile.max_tokens = options.max_tokens.value_or(options.hostile.max_tokens);
   const auto poller = demo::Poller::create();
   if (!poller) return print_error(app.get_name(), poller.error());
-  const auto all_passed = run(settings, *poller);
+  const auto code =
+      options.is_hostile ? run_hostile(options, *poller) : run(options.settings, *poller);
   if (poller->interrupted()) return kInterrupted;
-  if (!all_passed) return print_error(app.get_name(), all_passed.error());
-  return finish_program(app.get_name(), *all_passed ? kExitOk : kChecksFailed);
+  if (!code) return print_error(app.get_name(), code.error());
+  return finish_program(app.get_name(), *code);
 }

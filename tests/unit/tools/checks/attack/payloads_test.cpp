@@ -1,0 +1,48 @@
+#include "tools/checks/attack/payloads.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "ipc/control/lease_token.hpp"
+#include "ipc/control/messages_tenant.hpp"
+
+namespace leasehold::attack {
+
+TEST_CASE("attack payloads: the expensive line is valid and as long as a line may be") {
+  const std::string line = expensive_line();
+  CHECK(line.size() <= kLongLineBytes);
+  CHECK(line.size() > kLongLineBytes - 64);
+  CHECK(line.find('\n') == line.size() - 1);
+  CHECK(wire::Json::accept(line));
+}
+
+TEST_CASE("attack payloads: each bomb fits into one line, and is a request") {
+  auto bombs = grammar_bombs();
+  for (auto& bomb : schema_bombs()) bombs.push_back(std::move(bomb));
+  CHECK(bombs.size() >= 15);
+  for (const auto& [name, sampling] : bombs) {
+    INFO(name);
+    const std::string line =
+        submit_line({.token = "t", .request_id = "r", .prompt = {}, .sampling = sampling});
+    CHECK(line.size() < kLongLineBytes);
+    const auto call = wire::Json::parse(line);
+    const auto submit = wire::RequestSubmit::from_json(call.at("params"));
+    REQUIRE(submit);
+    CHECK_FALSE(
+        (submit->sampling.grammar.empty() && submit->sampling.response_format.schema.empty()));
+  }
+}
+
+TEST_CASE("attack payloads: no forged token is valid") {
+  const TokenKey key = random_token_key();
+  const std::string token = mint_token(key, {{7, 3}, {"ann"}});
+  REQUIRE(verify_token(key, token));
+  const auto forged = forged_tokens(token);
+  CHECK(forged.size() >= 5);
+  for (const std::string& each : forged) {
+    INFO(each);
+    CHECK_FALSE(verify_token(key, each));
+  }
+}
+
+}  // namespace leasehold::attack

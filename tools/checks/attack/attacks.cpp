@@ -1,0 +1,79 @@
+#include "tools/checks/attack/attacks.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "ipc/control/messages_holder.hpp"
+#include "tools/checks/attack/payloads.hpp"
+
+namespace leasehold::attack {
+namespace {
+
+constexpr bool kTenant = true, kOtherUser = true;
+constexpr std::size_t kStormConnections = 16;  ///< At once.
+constexpr std::size_t kStormRounds = 40;
+constexpr Duration kStormPause = std::chrono::milliseconds(5);
+
+constexpr Attack kAttacks[] = {
+    {"long lines", kTenant, !kOtherUser, send_long_lines},
+    {"many requests", kTenant, !kOtherUser, send_many_requests},
+    {"many leases", kTenant, !kOtherUser, fill_many_leases},
+    {"long ids", kTenant, !kOtherUser, send_long_ids},
+    {"unread streams", kTenant, !kOtherUser, read_no_stream},
+    {"grammar bombs", kTenant, !kOtherUser, send_grammar_bombs},
+    {"schema bombs", kTenant, !kOtherUser, send_schema_bombs},
+    {"forged tokens", kTenant, !kOtherUser, forge_tokens},
+    {"storm on the worker", !kTenant, !kOtherUser, storm_worker},
+    {"long lines of strangers", !kTenant, !kOtherUser, send_long_lines_as_stranger},
+    {"silent connections", !kTenant, !kOtherUser, stay_silent_at_worker},
+    {"guessed tokens", !kTenant, !kOtherUser, guess_tokens},
+    {"acquire and release", kTenant, kOtherUser, acquire_and_release},
+    {"forged tokens at the broker", kTenant, kOtherUser, forge_tokens_at_broker},
+    {"unread answers of the broker", !kTenant, kOtherUser, read_no_answer_of_broker},
+    {"storm on the broker", !kTenant, kOtherUser, storm_broker},
+    {"long lines at the broker", !kTenant, kOtherUser, send_long_lines_to_broker},
+    {"silent connections at the broker", !kTenant, kOtherUser, stay_silent_at_broker},
+};
+
+}  // namespace
+
+std::span<const Attack> attacks() {
+  return kAttacks;
+}
+
+std::vector<Attack> attacks_of(const Attacker& attacker, std::span<const std::string> without) {
+  std::vector<Attack> possible;
+  std::ranges::copy_if(kAttacks, std::back_inserter(possible), [&](const Attack& attack) {
+    return attack.needs_tenant == attacker.is_tenant &&
+           (attacker.has_own_user || !attack.needs_other_user) &&
+           std::ranges::find(without, attack.name) == without.end();
+  });
+  return possible;
+}
+
+std::optional<HeldLease> acquire(Run& run) {
+  const wire::LeaseAcquire ask{.tenant = {run.target.tenant}, .request_id = {mint_request_id()}};
+  HeldLease held{.broker = RawPeer(run.target.broker_socket, run.outcome), .token = {}};
+  const auto reply = call(held.broker, call_line(1, ask.kMethod, ask.to_json()), run.until);
+  if (!reply || !reply->is_object()) return std::nullopt;
+  const auto lease = wire::LeaseAcquired::from_json(reply->value("result", wire::Json()));
+  if (!lease) return std::nullopt;
+  held.token = lease->token;
+  return held;
+}
+
+void storm(const std::string& path, Run& run) {
+  const SharedText half = shared_text(R"({"jsonrpc":"2.0","id":1,"meth)");
+  const SystemClock clock;
+  for (std::size_t round = 0; round < kStormRounds && clock.now() < run.until; ++round) {
+    std::vector<RawPeer> peers;
+    for (std::size_t i = 0; i < kStormConnections; ++i) {
+      peers.emplace_back(path, run.outcome);
+      if (i % 2 == 0) peers.back().queue(half);
+      peers.back().write();
+    }
+    sleep_until(clock.now() + kStormPause);
+  }
+}
+
+}  // namespace leasehold::attack

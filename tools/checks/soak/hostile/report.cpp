@@ -1,0 +1,270 @@
+#include "tools/checks/soak/hostile/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "tools/checks/bench/report.hpp"
+#include "tools/checks/bench/statistics.hpp"
+#include "tools/checks/soak/judge_checks.hpp"
+#include "tools/cli/table.hpp"
+
+namespace leasehold::soak {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr WindowKind kKinds[] = {WindowKind::Calm, WindowKind::Control, WindowKind::Hostile};
+constexpr std::uint64_t kMiB = 1 << 20;
+constexpr double kMinGapsPerWindowKind = 100;
+
+std::string_view name(WindowKind kind) {
+  switch (kind) {
+    case WindowKind::Calm:
+      return "calm";
+    case WindowKind::Control:
+      return "control";
+    case WindowKind::Hostile:
+      return "hostile";
+  }
+  return "?";
+}
+
+std::vector<double> all_gaps_us(const HostileRecord& record, WindowKind kind) {
+  std::vector<double> gaps;
+  for (const Window& window : record.windows) {
+    if (window.kind != kind) continue;
+    for (const TenantInstance& text : record.honest)
+      std::ranges::copy(gaps_us(text.record, window), std::back_inserter(gaps));
+  }
+  return gaps;
+}
+
+// ------------------------------------------------------------------------------------------ checks
+
+demo::Check judge_texts(const HostileRecord& record) {
+  Finding texts("Every honest text equals the undisturbed one", "texts");
+  std::uint64_t complete = 0;
+  for (const TenantInstance& text : record.honest) {
+    const auto& tokens = text.record.tokens;
+    const bool is_part =
+        tokens.size() <= text.undisturbed.size() &&
+        std::ranges::equal(tokens, std::span(text.undisturbed).first(tokens.size()));
+    texts.checked();
+    complete += text.record.completed ? 1 : 0;
+    if (text.record.failed) {
+      texts.wrong(fmt::format("{} ended with {}", text.tenant, *text.record.failed));
+    } else if (!is_part || (text.record.completed && tokens.size() < text.undisturbed.size())) {
+      texts.wrong(
+          fmt::format("{} received another text, {} tokens long", text.tenant, tokens.size()));
+    }
+  }
+  demo::Check check = texts.check();
+  check.ok = check.ok && complete > 0;
+  check.seen += fmt::format(", {} complete", complete);
+  return check;
+}
+
+demo::Check judge_rebinds(const HostileRecord& record) {
+  Finding rebinds("Every revoked honest tenant got one typed error and continued", "revocations");
+  for (const HonestRevocation& revocation : record.revocations) {
+    rebinds.checked();
+    std::size_t reports = 0;
+    for (const TenantInstance& text : record.honest) {
+      reports +=
+          std::ranges::count(text.record.revocations, revocation.lease, &demo::Revocation::lease);
+    }
+    if (reports != 1) {
+      rebinds.wrong(
+          fmt::format("lease {} was reported {} times", to_string(revocation.lease), reports));
+    }
+  }
+  return rebinds.check();
+}
+
+demo::Check judge_attacks(const HostileRecord& record) {
+  Finding attacks("Every attack was made", "attacks");
+  for (const std::string& expected : record.expected_attacks) {
+    attacks.checked();
+    const auto found = record.attacks.find(expected);
+    const bool made = found != record.attacks.end() && found->second.runs > 0 &&
+                      found->second.connections > found->second.refused_connections;
+    if (!made) attacks.wrong(expected);
+  }
+  return attacks.check();
+}
+
+demo::Check judge_memory_of(const std::string& program, const MemoryUse& use, std::uint64_t most) {
+  return {.promise = fmt::format("The {} grows by at most {} MiB", program, most / kMiB),
+          .ok = use.before_bytes > 0 && use.growth_bytes() <= most,
+          .seen = fmt::format("{} MiB before, {} MiB at most", use.before_bytes / kMiB,
+                              use.peak_bytes / kMiB)};
+}
+
+// ------------------------------------------------------------------------------------------
+// figures
+
+struct Clock {
+  const char* key;
+  std::int64_t wire::RevokeClocks::* clock;
+};
+constexpr Clock kClocks[] = {{"t_refuse_us", &wire::RevokeClocks::refuse_ns},
+                             {"t_handed_us", &wire::RevokeClocks::error_ns},
+                             {"t_quiet_us", &wire::RevokeClocks::quiet_ns}};
+
+/// From the flip until the holder read the typed end; nothing when it was between two requests.
+std::optional<double> error_us(const HostileRecord& record, const HonestRevocation& revocation) {
+  for (const TenantInstance& text : record.honest) {
+    for (const demo::TenantEvent& event : text.record.reported) {
+      const bool is_its_end = event.event == "revoked" && event.lease == revocation.lease;
+      if (!is_its_end || revocation.flipped == TimePoint{}) continue;
+      return static_cast<double>((event.at - revocation.flipped).count()) / 1e3;
+    }
+  }
+  return std::nullopt;
+}
+
+Json clocks_json(const HostileRecord& record, WindowKind kind) {
+  Json json = Json::object();
+  std::map<std::string, std::vector<double>> values;
+  for (const HonestRevocation& revocation : record.revocations) {
+    if (revocation.window != kind) continue;
+    for (const Clock& clock : kClocks) {
+      const auto ns = revocation.clocks.*clock.clock;
+      if (ns >= 0) values[clock.key].push_back(static_cast<double>(ns) / 1e3);
+    }
+    if (const auto us = error_us(record, revocation)) values["t_error_us"].push_back(*us);
+  }
+  for (const char* key : {"t_refuse_us", "t_handed_us", "t_error_us", "t_quiet_us"})
+    json[key] = bench::to_json(bench::distribution_of(std::move(values[key])));
+  return json;
+}
+
+double ratio(double value, double base) {
+  return base > 0 ? value / base : 0;
+}
+
+Json gaps_json(const HostileRecord& record) {
+  std::map<WindowKind, bench::Distribution> gaps;
+  Json json = Json::object();
+  for (const WindowKind kind : kKinds) {
+    gaps[kind] = bench::distribution_of(all_gaps_us(record, kind));
+    json[std::string(name(kind))] = bench::to_json(gaps[kind]);
+  }
+  const auto& hostile = gaps[WindowKind::Hostile];
+  for (const WindowKind kind : {WindowKind::Calm, WindowKind::Control}) {
+    // A ratio of few gaps says nothing; without it `--check` reports a missing figure.
+    const auto& base = gaps[kind];
+    if (static_cast<double>(std::min(base.count, hostile.count)) < kMinGapsPerWindowKind) continue;
+    json[fmt::format("p50_ratio_to_{}", name(kind))] = ratio(hostile.p50, base.p50);
+    json[fmt::format("p99_ratio_to_{}", name(kind))] = ratio(hostile.p99, base.p99);
+  }
+  return json;
+}
+
+Json attackers_json(const HostileRecord& record) {
+  Json attacks = Json::object();
+  for (const auto& [attack, outcome] : record.attacks) attacks[attack] = attack::to_json(outcome);
+  const auto share = [](const AttackerCpu& cpu) { return ratio(cpu.cpu_s, cpu.window_s); };
+  return {{"attacks", std::move(attacks)},
+          {"cores_used", {{"control", share(record.control)}, {"hostile", share(record.hostile)}}},
+          {"users", record.has_other_users ? "one for each tenant and stranger"
+                                           : "all as the broker's user; needs root for others"}};
+}
+
+}  // namespace
+
+void MemoryUse::see(std::uint64_t bytes, bool attacked) {
+  if (!attacked) before_bytes = std::max(before_bytes, bytes);
+  peak_bytes = std::max(peak_bytes, bytes);
+}
+
+std::uint64_t MemoryUse::growth_bytes() const {
+  return peak_bytes - std::min(peak_bytes, before_bytes);
+}
+
+std::vector<double> gaps_us(const demo::TenantRecord& record, const Window& window) {
+  std::vector<double> gaps;
+  const auto& times = record.token_times;
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    const TimePoint from = times[i - 1], to = times[i];
+    if (from < window.from || to > window.to) continue;
+    const bool is_plain = std::ranges::none_of(
+        record.reported,
+        [&](const demo::TenantEvent& event) { return from <= event.at && event.at <= to; });
+    if (is_plain) gaps.push_back(static_cast<double>((to - from).count()) / 1e3);
+  }
+  return gaps;
+}
+
+std::vector<demo::Check> judge_hostile(const HostileRecord& record) {
+  return {
+      {.promise = "The run ends, with the broker and the worker that it began with",
+       .ok = record.failure.empty(),
+       .seen = record.failure.empty() ? "both run" : record.failure},
+      {.promise = "The worker never loses its broker",
+       .ok = record.worker_kept_link,
+       .seen = record.worker_kept_link ? "it did not" : "its log says it did"},
+      judge_texts(record),
+      judge_rebinds(record),
+      judge_attacks(record),
+      judge_memory_of("worker", record.worker, kMaxWorkerGrowthBytes),
+      judge_memory_of("broker", record.broker, kMaxBrokerGrowthBytes),
+      {.promise = "All leased memory is free at the end",
+       .ok = record.all_memory_free,
+       .seen = record.all_memory_free ? "all" : "some is not"},
+  };
+}
+
+Json hostile_json(const HostileRecord& record, double units_per_step) {
+  Json checks = Json::array();
+  const auto judged = judge_hostile(record);
+  for (const demo::Check& check : judged)
+    checks.push_back({{"promise", check.promise}, {"ok", check.ok}, {"seen", check.seen}});
+  Json gaps = gaps_json(record);
+  const double step_us = gaps["calm"].value("p50", 0.0);
+  Json clocks = Json::object();
+  for (const WindowKind kind : kKinds) clocks[std::string(name(kind))] = clocks_json(record, kind);
+  return {{"ok", demo::all_ok(judged)},
+          {"inter_token_us", std::move(gaps)},
+          {"unit_us", ratio(step_us, units_per_step)},
+          {"clocks", std::move(clocks)},
+          {"texts", record.honest.size()},
+          {"revocations", record.revocations.size()},
+          {"worker_growth_bytes", record.worker.growth_bytes()},
+          {"broker_growth_bytes", record.broker.growth_bytes()},
+          {"attackers", attackers_json(record)},
+          {"checks", std::move(checks)}};
+}
+
+std::string hostile_text(const Json& report) {
+  cli::Table attacks{
+      .columns = {
+          {"ATTACK"}, {"RUNS", true}, {"CONNECTIONS", true}, {"MIB SENT", true}, {"REPLIES"}}};
+  for (const auto& [attack, outcome] : report.at("attackers").at("attacks").items()) {
+    std::string replies;
+    for (const auto& [kind, count] : outcome.at("replies").items())
+      replies +=
+          fmt::format("{}{} {}", replies.empty() ? "" : ", ", count.get<std::uint64_t>(), kind);
+    attacks.rows.push_back({attack, std::to_string(outcome.at("runs").get<std::uint64_t>()),
+                            std::to_string(outcome.at("connections").get<std::uint64_t>()),
+                            fmt::format("{:.1f}", outcome.at("bytes_sent").get<double>() / kMiB),
+                            replies});
+  }
+  Json rest = report;
+  rest.erase("checks");
+  rest["attackers"].erase("attacks");
+  std::string text = cli::render(attacks) + "\n" + rest.dump(2) + "\n\n";
+  for (const Json& check : report.at("checks")) {
+    text +=
+        fmt::format("{}  {} ({})\n", check.at("ok").get<bool>() ? "ok    " : "FAILED",
+                    check.at("promise").get<std::string>(), check.at("seen").get<std::string>());
+  }
+  return text;
+}
+
+}  // namespace leasehold::soak

@@ -1,0 +1,22 @@
+/// One broker, one worker, honest tenants, and attackers that do everything at once.
+///
+///   undisturbed texts ─► short attack ─► calm ─► control ─► attack ─► calm ─► … ─► last texts
+///
+/// Attack and control alternate with calm windows, so that the drift of a shared machine meets all
+/// of them. On few cores attackers slow others down by their own use of the cores, whatever they
+/// attack. So they run only on idle cores (SCHED_IDLE), and a control window has as many processes
+/// of that class that use as much of the cores. The ratio of attack to control is what the broker
+/// and the worker cost honest tenants when they are attacked.
+#pragma once
+
+#include "tools/checks/demo/poller.hpp"
+#include "tools/checks/soak/hostile/record.hpp"
+#include "tools/checks/soak/hostile/settings.hpp"
+
+namespace leasehold::soak {
+
+/// A failure under attack is part of the record. After one the logs stay on disk, and stderr names
+/// them. Errors: TimedOut after Ctrl-C, and those of starting the system.
+Result<HostileRecord> run_hostile(const HostileSettings& settings, const demo::Poller& poller);
+
+}  // namespace leasehold::soak
