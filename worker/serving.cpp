@@ -23,6 +23,10 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
   });
   boost::asio::post(unmapper_, [] { set_thread_name("unmapper"); });
   boost::asio::post(parser_, [] { set_thread_name("parser"); });
+  boost::asio::post(line_parser_, [] {
+    set_thread_name("lines");
+    use_batch_scheduling();
+  });
   leases_.emplace(LeaseService::Dependencies{
       .io = deps.io,
       .mapper = mapper_.get_executor(),
@@ -41,6 +45,7 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
                                     .loop = deps.loop,
                                     .running_requests = deps.running_requests,
                                     .parser = parser_.get_executor(),
+                                    .line_parser = line_parser_.get_executor(),
                                     .prompt = {.tokenizer = &deps.model->tokenizer,
                                                .chat = &deps.model->chat,
                                                .max_context = deps.model->config.n_context,

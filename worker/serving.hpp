@@ -47,6 +47,7 @@ class Serving {
   boost::asio::thread_pool unmapper_{1};
   std::optional<TenantServer> server_;
   boost::asio::thread_pool parser_{1};
+  boost::asio::thread_pool line_parser_{1};
 };
 
 }  // namespace leasehold

@@ -7,6 +7,7 @@
 ///   tenants    the tenants' sockets, so that no line of theirs delays an answer to the broker
 ///   mapper     maps and prefaults granted extents
 ///   unmapper   unmaps fenced leases
+///   lines      parses tenants' long lines, so that they delay no stream
 ///   parser     parses tenants' requests: templates, tokens, grammars
 ///   watcher    stops requests at their deadlines
 #pragma once

@@ -24,25 +24,33 @@ constexpr std::size_t kMaxMethodBytes = 128;
 
 constexpr std::uint64_t kMaxRetryAfter_ms = 86'400'000;
 
-/// True when arrays and objects nest deeper than `most`. Scans the bytes, so that a hostile line
-/// costs no memory. Braces inside strings do not count.
-bool nests_deeper_than(std::string_view line, std::size_t most) {
-  std::size_t depth = 0;
+/// Why a line is not parsed. Scans the bytes, so that a hostile line costs no memory. Braces inside
+/// strings do not count.
+std::optional<std::string> excess_of(std::string_view line, const Limits& limits) {
+  std::size_t depth = 0, values = 0;
   bool in_text = false;
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
     if (in_text) {
       if (c == '\\') ++i;
       if (c == '"') in_text = false;
-    } else if (c == '"') {
+      continue;
+    }
+    if (c == '"' || c == '[' || c == '{') ++values;
+    if (values > limits.max_values) {
+      return fmt::format("the line has more than {} objects, arrays and texts", limits.max_values);
+    }
+    if (c == '"') {
       in_text = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > most) return true;
+      if (++depth > limits.max_depth) {
+        return fmt::format("the line nests deeper than {} objects and arrays", limits.max_depth);
+      }
     } else if ((c == ']' || c == '}') && depth > 0) {
       --depth;
     }
   }
-  return false;
+  return std::nullopt;
 }
 
 Envelope reject_malformed(std::string detail) {
@@ -167,10 +175,7 @@ std::string line_of(Json message, std::size_t fds) {
 }  // namespace
 
 Envelope parse_line(std::string_view line, const Limits& limits) {
-  if (nests_deeper_than(line, limits.max_depth)) {
-    return reject_malformed(
-        fmt::format("the line nests deeper than {} objects and arrays", limits.max_depth));
-  }
+  if (auto excess = excess_of(line, limits)) return reject_malformed(*std::move(excess));
   Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded())
     return reject_malformed(fmt::format("the line of {} bytes is not JSON in UTF-8", line.size()));

@@ -92,7 +92,7 @@ void SocketPeer::process_lines() {
     weight += its_weight;
     const Duration wait = handlers_.throttle ? handlers_.throttle(its_weight) : Duration::zero();
     if (wait > Duration::zero()) return process_after(wait, **std::move(line));
-    take(**std::move(line));
+    if (!parse(**std::move(line))) return;
   }
   if (state_ != State::Open) return;
   post([me = self()] {
@@ -126,24 +126,44 @@ void SocketPeer::process_after(Duration wait, Line line) {
   pause_.async_wait(
       [me = self(), line = std::move(line)](const boost::system::error_code& error) mutable {
         if (error || me->state_ != State::Open) return;
-        me->take(std::move(line));
-        me->process_lines();
+        if (me->parse(std::move(line))) me->process_lines();
       });
 }
 
-void SocketPeer::take(Line line) {
-  Envelope envelope = parse_line(line.text, limits_);
-  if (envelope.fds != line.fds.size()) {
+/// False while another thread parses the line; the peer goes on when that has ended.
+bool SocketPeer::parse(Line line) {
+  if (!handlers_.long_lines || line.text.size() <= kShortLineBytes) {
+    take(parse_line(line.text, limits_), std::move(line.fds));
+    return true;
+  }
+  if (refuse_input(line.text.capacity())) return false;
+  // Only this thread keeps the peer alive: its members are not for the other one.
+  boost::asio::post(
+      handlers_.long_lines, [weak = weak_from_this(), limits = limits_,
+                             executor = socket_.get_executor(), line = std::move(line)]() mutable {
+        Envelope envelope = parse_line(line.text, limits);
+        boost::asio::post(executor, [weak = std::move(weak), envelope = std::move(envelope),
+                                     fds = std::move(line.fds)]() mutable {
+          const auto me = std::static_pointer_cast<SocketPeer>(weak.lock());
+          if (!me || me->state_ != State::Open) return;
+          me->take(std::move(envelope), std::move(fds));
+          me->process_lines();
+        });
+      });
+  return false;
+}
+
+void SocketPeer::take(Envelope envelope, std::vector<UniqueFd> fds) {
+  if (envelope.fds != fds.size()) {
     return refuse_and_close(
         {Errc::MalformedMessage,
          fmt::format("received {} descriptors with a line that declares another number; send each "
                      "message with descriptors in one sendmsg, with \"fds\": n",
-                     line.fds.size())});
+                     fds.size())});
   }
   const bool is_malformed = std::holds_alternative<RejectedMessage>(envelope.content);
   malformed_lines_ = is_malformed ? malformed_lines_ + 1 : 0;
-  std::visit([&](auto& content) { handle(std::move(content), std::move(line.fds)); },
-             envelope.content);
+  std::visit([&](auto& content) { handle(std::move(content), std::move(fds)); }, envelope.content);
 }
 
 void SocketPeer::handle(IncomingCall call, std::vector<UniqueFd> fds) {

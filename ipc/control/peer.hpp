@@ -18,6 +18,7 @@
 
 #include <sys/types.h>
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <cstdint>
 #include <functional>
@@ -42,6 +43,8 @@ struct Limits {
   std::size_t max_line_bytes = 1 << 20;
   std::string_view line_hint = "send shorter lines";  ///< What the sender of a longer line can do.
   std::size_t max_depth = 32;
+  /// Objects, arrays and texts in one line: each costs an allocation, and time to free it.
+  std::size_t max_values = 1 << 17;
   std::size_t max_fds = 64;  ///< In one received message; with 0 the peer can still send some.
   std::size_t max_queued_bytes = 8 << 20;  ///< Unsent output; beyond it the connection ends.
   std::size_t max_malformed_lines = 64;    ///< In a row; beyond it the connection ends.
@@ -50,6 +53,9 @@ struct Limits {
 /// A peer processes lines of this total weight per turn, then lets the other peers of its
 /// io_context run.
 inline constexpr std::size_t kTurnWeight = 16;
+
+/// A longer line may take so long to parse that other peers notice it: 1 MiB takes 10 ms and more.
+inline constexpr std::size_t kShortLineBytes = 16 << 10;
 
 /// Cost of parsing a line, in units of a short line.
 constexpr std::size_t weight_of_line(std::size_t size_bytes) {
@@ -85,10 +91,13 @@ class Peer : public std::enable_shared_from_this<Peer> {
     /// for replies and malformed lines. The peer reads nothing while a line waits, so the sender's
     /// socket fills. Empty means that no line waits.
     std::function<Duration(std::size_t weight)> throttle = {};
-    /// Called when input has to wait, for the rest of its line or for its throttle, on a peer that
-    /// has an input meter. An error is sent, and ends the connection. Empty means that all may
-    /// wait.
+    /// Called when input has to wait, for the rest of its line, for its throttle or for the parser
+    /// of long lines, on a peer that has an input meter. An error is sent, and ends the connection.
+    /// Empty means that all may wait.
     std::function<std::optional<Error>()> refuse_input = {};
+    /// Where lines beyond kShortLineBytes are parsed, one of each peer at a time. The peer reads
+    /// nothing meanwhile. Empty means that the io_context's thread parses all.
+    boost::asio::any_io_executor long_lines = {};
     /// Called when everything queued has been sent, after some had to wait. May be empty.
     std::function<void()> on_drained = {};
   };

@@ -62,7 +62,8 @@ class SocketPeer final : public Peer {
   void process_after(Duration wait, Line line);
   bool refuse_input(std::size_t waiting_line_bytes);
   void drop_input();
-  void take(Line line);
+  bool parse(Line line);
+  void take(Envelope envelope, std::vector<UniqueFd> fds);
   void handle(IncomingCall call, std::vector<UniqueFd> fds);
   void handle(IncomingNotification notification, std::vector<UniqueFd> fds);
   void handle(IncomingReply reply, std::vector<UniqueFd> fds);

@@ -15,9 +15,12 @@ constexpr auto kLeaseCheckInterval = std::chrono::seconds(1);
 /// No method of a worker takes descriptors from a tenant.
 constexpr control::Limits kTenantLimits{.max_fds = 0,
                                         .max_queued_bytes = 2 * kMaxUnreadOutputBytesPerConnection};
+/// More than a conversation or a schema has. Freeing them takes the tenants' thread up to 2 ms.
+constexpr std::size_t kMaxValuesOfOneLine = 1 << 15;
 /// Room for one call with a token, and for the error that answers a wrong one.
 constexpr control::Limits kStrangerLimits{.max_line_bytes = 4 << 10,
                                           .line_hint = "call connection.authenticate first",
+                                          .max_values = kMaxValuesOfOneLine,
                                           .max_fds = 0,
                                           .max_queued_bytes = 64 << 10};
 
@@ -88,7 +91,8 @@ void TenantConnections::add(control::Socket socket) {
                                        .on_notification = {},
                                        .on_closed = on_closed,
                                        .throttle = throttle,
-                                       .refuse_input = refuse},
+                                       .refuse_input = refuse,
+                                       .long_lines = handlers_.long_lines},
                                       kStrangerLimits);
   open_.emplace(added->id, added);
   const uid_t uid = added->peer->credentials().uid;

@@ -7,6 +7,7 @@
 /// Threads: that of the io_context. Lifetime: the io_context and the clock outlive it.
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
@@ -39,6 +40,7 @@ class TenantConnections {
         on_call;
     std::function<void(const TenantConnection&)> on_closed;
     Door::UseOf use_of;
+    boost::asio::any_io_executor long_lines = {};  ///< As in Peer::Handlers.
   };
 
   TenantConnections(boost::asio::io_context& io, const Clock& clock, Handlers handlers)

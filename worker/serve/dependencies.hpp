@@ -1,6 +1,6 @@
 /// What the parts of the tenants' side work with.
 ///
-/// Lifetime: everything in it outlives them, except the parser's thread, which ends before them.
+/// Lifetime: everything in it outlives them, except the parsers' threads, which end before them.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -18,7 +18,8 @@ struct ServeDependencies {
   boost::asio::io_context* io = nullptr;
   EngineLoop* loop = nullptr;
   RunningRequests* running_requests = nullptr;
-  boost::asio::any_io_executor parser;  ///< Of one thread.
+  boost::asio::any_io_executor parser;            ///< Of one thread.
+  boost::asio::any_io_executor line_parser = {};  ///< For long lines; empty: the thread of `io`.
   PromptEncoder prompt;
   BrokerLink* broker = nullptr;
   const TableReader* table = nullptr;

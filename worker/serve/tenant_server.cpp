@@ -32,7 +32,8 @@ TenantServer::TenantServer(const ServeDependencies& dependencies)
                         [this](std::uint64_t connection, LeaseId lease) {
                           return Door::Use{.has_requests = pipeline_.has_requests(connection),
                                            .lease_is_live = is_live(*table_, lease)};
-                        }}) {}
+                        },
+                    .long_lines = dependencies.line_parser}) {}
 
 void TenantServer::set_broker_disconnected(bool disconnected) {
   boost::asio::post(*io_,

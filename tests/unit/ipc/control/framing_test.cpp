@@ -54,6 +54,18 @@ TEST_CASE("framing: a line nested too deep is refused, braces inside text do not
   CHECK(bench.other->read_required().contains("result"));
 }
 
+TEST_CASE(
+    "framing: a line of too many values is refused before it is parsed, numbers do not count") {
+  std::string arrays = R"({"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[)";
+  std::string numbers = arrays;
+  for (int i = 0; i < 140'000; ++i) arrays += "[],";
+  for (int i = 0; i < 140'000; ++i) numbers += "1,";
+  check_refused(arrays + "[]]}}", -32700, "MalformedMessage");
+  PeerFixture bench;
+  bench.other->send_all(numbers + "1]}}\n");
+  CHECK(bench.other->read_required().contains("result"));
+}
+
 TEST_CASE("framing: JSON that is not a request is an invalid request") {
   for (const std::string line :
        {"[]", R"([{"jsonrpc":"2.0","id":1,"method":"ping"}])", "7", "null", "{}",

@@ -46,6 +46,39 @@ TEST_CASE("turns: a sender of many lines does not delay other senders") {
   CHECK(loud.notifications.size() == 1'000);  // all arrive, although the sender has closed
 }
 
+TEST_CASE("turns: a long line is parsed elsewhere, meanwhile other senders are served") {
+  boost::asio::io_context io, elsewhere;
+  leasehold::testing::RecordedCalls loud;
+  leasehold::testing::RecordedCalls quiet;
+  auto [loud_socket, loud_fd] = leasehold::testing::socket_and_raw_fd(io);
+  auto [quiet_socket, quiet_fd] = leasehold::testing::socket_and_raw_fd(io);
+  auto handlers = loud.handlers();
+  handlers.long_lines = elsewhere.get_executor();
+  const auto loud_peer = Peer::create(std::move(loud_socket), std::move(handlers));
+  const auto quiet_peer = Peer::create(std::move(quiet_socket), quiet.handlers());
+  const std::string long_note = R"({"jsonrpc":"2.0","method":"long","params":{"t":")" +
+                                std::string(2 * control::kShortLineBytes, 'a') + "\"}}\n";
+  RawSocket loud_end(io, std::move(loud_fd));
+  loud_end.send(kNote + long_note + kNote);
+  RawSocket quiet_end(io, std::move(quiet_fd));
+  quiet_end.send(kNote);
+  loud_peer->start();
+  quiet_peer->start();
+
+  run_until(io, [&] { return !quiet.notifications.empty() && !loud.notifications.empty(); });
+  for (int i = 0; i < 100; ++i) io.poll();
+  CHECK(loud.notifications.size() == 1);
+
+  while (loud.notifications.size() < 3) {
+    elsewhere.restart();
+    elsewhere.poll();
+    io.restart();
+    io.poll();
+  }
+  CHECK(loud.notifications[1].first == "long");
+  CHECK(loud.notifications[2].first == "n");
+}
+
 TEST_CASE("turns: a waiting line delays all later ones, and the sender's socket fills") {
   int left = 3;
   PeerFixture bench({}, [&](std::size_t) { return left-- > 0 ? 0h : 1h; });
