@@ -3,12 +3,13 @@
 // delivery; 0x02 ends one that carries a descriptor.
 #include <fcntl.h>
 
-#include <cstdlib>
+#include <algorithm>
 
 #include "ipc/control/envelope.hpp"
 #include "ipc/control/events.hpp"
 #include "ipc/control/inbox.hpp"
 #include "ipc/control/lease_token.hpp"
+#include "tests/fuzz/allocations.hpp"
 #include "tests/fuzz/input.hpp"
 #include "tests/unit/ipc/control/message_samples.hpp"
 
@@ -19,6 +20,42 @@ namespace {
 
 constexpr Limits kLimits{.max_line_bytes = 4096, .max_depth = 16, .max_fds = 3};
 
+/// The worker's door charges for a line by its bytes before it is parsed (control::weight_of_line).
+/// So parsing allocates no more than this for each unit, whatever the bytes are.
+constexpr std::size_t kMaxBytesPerWeight = 128 << 10;
+
+struct Size {
+  std::size_t nodes = 0;
+  std::size_t depth = 0;
+};
+
+Size size_of(const Json& json) {
+  Size all{.nodes = 1, .depth = 0};
+  if (!json.is_structured()) return all;
+  for (const Json& part : json) {
+    const Size inner = size_of(part);
+    all.nodes += inner.nodes;
+    all.depth = std::max(all.depth, inner.depth);
+  }
+  ++all.depth;
+  return all;
+}
+
+void check_size(const Json& json, std::string_view line) {
+  const Size size = size_of(json);
+  fuzz::check(size.nodes <= line.size());
+  fuzz::check(size.depth <= kLimits.max_depth);
+}
+
+/// Runs a part of what a line causes.
+template <class Work>
+auto within_weight(std::string_view line, Work work) {
+  const std::size_t before = fuzz::allocated_bytes();
+  auto result = work();
+  fuzz::check(fuzz::allocated_bytes() - before <= weight_of_line(line.size()) * kMaxBytesPerWeight);
+  return result;
+}
+
 /// A reply is exactly one line and parses as a reply.
 void check_reply(const std::string& line) {
   fuzz::check(line.ends_with('\n') && line.find('\n') == line.size() - 1);
@@ -28,8 +65,9 @@ void check_reply(const std::string& line) {
 }
 
 /// A parsed message stays the same when it is written and parsed again.
-void read_message(const testing::MessageSample& sample, const Json& params) {
-  const Result<Json> once = sample.round_trip(params);
+void read_message(const testing::MessageSample& sample, const Json& params, std::string_view line) {
+  check_size(params, line);
+  const Result<Json> once = within_weight(line, [&] { return sample.round_trip(params); });
   if (!once) return check_reply(error_line(1, once.error()));
   const Result<Json> twice = sample.round_trip(*once);
   fuzz::check(twice && *twice == *once);
@@ -37,16 +75,16 @@ void read_message(const testing::MessageSample& sample, const Json& params) {
 
 void read_line(const Line& line, const testing::MessageSample& sample) {
   fuzz::check(line.text.find('\n') == std::string::npos);
-  Envelope envelope = parse_line(line.text, kLimits);
+  Envelope envelope = within_weight(line.text, [&] { return parse_line(line.text, kLimits); });
   if (const auto* refusal = std::get_if<RejectedMessage>(&envelope.content)) {
     check_reply(rejection_line(*refusal));
   } else if (auto* call = std::get_if<IncomingCall>(&envelope.content)) {
-    read_message(sample, call->params);
+    read_message(sample, call->params, line.text);
     check_reply(result_line(call->id, {std::move(call->params), {}}));
   } else if (auto* reply = std::get_if<IncomingReply>(&envelope.content)) {
-    if (reply->result) read_message(sample, *reply->result);
+    if (reply->result) read_message(sample, *reply->result, line.text);
   } else {
-    read_message(sample, std::get<IncomingNotification>(envelope.content).params);
+    read_message(sample, std::get<IncomingNotification>(envelope.content).params, line.text);
   }
   if (const Json json = Json::parse(line.text, nullptr, false); !json.is_discarded())
     (void)events::from_json(json);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "common/random.hpp"
 #include "ipc/segment/segment_layout.hpp"
 #include "tests/support/gguf_builder.hpp"
 #include "tests/support/test_paths.hpp"
@@ -131,7 +132,20 @@ void write_grammars() {
     "b":{"anyOf":[{"$ref":"#"},{"type":["string","null"],"pattern":"^[a-z]{2}(x|\\d)*$"}]}},"required":["a"],
     "additionalProperties":{"type":"array","prefixItems":[{"const":1}],"items":{"format":"date-time"},
     "minItems":1,"maxItems":3}})s");
+  seed("lenient", 3,
+       R"({"type":"array","uniqueItems":true,"items":{"not":{"const":3},"format":"regex"}})");
+  seed("class", 1, R"({"minLength":1,"pattern":"[)" + std::string(2000, 'z') + R"(]{0,60000}"})");
   seed("literals", 1, R"({"enum":["a",1,{"k":[null,true]}],"$defs":{"x":{"maxLength":4}}})");
+}
+
+/// Each byte is a choice of the writer of schemas.
+void write_schemas() {
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    SeededRandom random(i);
+    std::string choices;
+    for (std::uint64_t n = 20 + 40 * i; n > 0; --n) choices += static_cast<char>(random.below(256));
+    write_seed("schema_fuzz", std::to_string(i), choices);
+  }
 }
 
 /// The first byte selects the tokenizer and whether names of control tokens are tokens; the text
@@ -154,5 +168,6 @@ TEST_CASE("fuzz: make_fuzz_seeds writes the seeds of all targets", "[.][seeds]")
   write_record();
   write_chats();
   write_grammars();
+  write_schemas();
   write_texts();
 }

@@ -26,7 +26,7 @@ PromptRequest sampling_request(const EngineRig& rig, const SamplingParams& sampl
 
 SamplingParams of_schema(std::string schema) {
   return {.temperature = 1.5f,
-          .seed = 150,
+          .seed = 4,
           .min_p = 0.0f,
           .grammar = {GrammarKind::JsonSchema, std::move(schema)}};
 }
@@ -49,11 +49,13 @@ const std::vector<SamplingParams>& all_sampling_params() {
        .penalty_window = 9},
       {.temperature = 0.8f, .seed = 4, .ignore_eos = true, .stop = {"e t", ". "}},
       {.ignore_eos = true, .logit_bias = {{5, -100.0f}, {300, 4.0f}}, .stop_tokens = {301}},
-      of_schema(R"({"type":"object","properties":{"a":{"type":"boolean"},
-                    "b":{"type":"string","maxLength":5}},"required":["a","b"]})"),
+      // Its text is short whatever is drawn and however JSON may be laid out.
+      of_schema(R"({"type":"string","pattern":"^[a-z]{4,12}$"})"),
       {.temperature = 1.0f,
        .seed = 9,
        .grammar = {GrammarKind::Gbnf, R"(root ::= ([A-Z] [a-z]{1,6} " ")+ "!")"}},
+      of_schema(R"({"type":"object","properties":{"a":{"type":"boolean"},
+                    "b":{"type":"string","maxLength":5}},"required":["a","b"]})"),
   };
   return kAsked;
 }
@@ -124,7 +126,7 @@ TEST_CASE("sampling: a request draws the same tokens in a batch as alone") {
 
 TEST_CASE("sampling: a text under a JSON schema is valid JSON when it ends") {
   EngineRig rig;
-  SamplingParams sampling = all_sampling_params()[4];
+  SamplingParams sampling = all_sampling_params()[6];
   for (sampling.seed = 0; sampling.seed < 12; ++sampling.seed) {
     const std::string id = "r" + std::to_string(sampling.seed);
     REQUIRE(rig.submit(sampling_request(rig, sampling, rig.grant("t"), id)));

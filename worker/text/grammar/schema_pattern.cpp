@@ -177,7 +177,7 @@ class PatternParser {
       value = 0x10000 + ((value - 0xD800) << 10) + (low - 0xDC00);
     }
     if (is_scalar_value(value)) return value;
-    return error("half of a surrogate pair is no character");
+    return error("half of a surrogate pair is not a character");
   }
 
   Result<std::uint32_t> take_hex(std::size_t digits) {

@@ -1,0 +1,13 @@
+/// Compiles a schema with a budget of its own.
+#pragma once
+
+#include "worker/text/grammar/json_schema.hpp"
+
+namespace leasehold::testing {
+
+inline Result<Grammar> compiled(std::string_view schema, SchemaMode mode = SchemaMode::Strict) {
+  WorkBudget work;
+  return compile_json_schema(schema, mode, work);
+}
+
+}  // namespace leasehold::testing
