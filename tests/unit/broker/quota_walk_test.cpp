@@ -181,7 +181,8 @@ class Walk {
       if (!is_live(lease)) worker.scheduler->end_lease(lease, {});
     }
     const std::uint32_t before = running_everywhere();
-    const StepPlan plan = worker.scheduler->plan(TimePoint{1});
+    worker.scheduler->admit(TimePoint{1});
+    const StepPlan plan = worker.scheduler->plan();
     const std::uint32_t admitted = running_everywhere();
     REQUIRE(admitted <= std::max(before, heard_));
     most_running = std::max(most_running, static_cast<int>(admitted));
