@@ -123,6 +123,14 @@ FourTenants::Undisturbed FourTenants::run_undisturbed() {
   return calm;
 }
 
+SequenceMask FourTenants::mask_of(std::uint32_t tenant) const {
+  const auto& running = rig.engine().scheduler().running();
+  const auto found = std::ranges::find_if(running, [&](const auto& sequence) {
+    return sequence->request.engine_request_id.value == request_id(tenant);
+  });
+  return SequenceMask{1} << (found - running.begin());  // one that is not admitted comes last
+}
+
 void FourTenants::check_units_after_act(SequenceMask mask) const {
   REQUIRE(watch.acted());
   const std::uint32_t actor = watch.units()[watch.at()].thread;

@@ -68,6 +68,9 @@ class FourTenants {
   /// Checks that the thread of the act runs nothing more for `mask`, and any other thread at most
   /// its current unit.
   void check_units_after_act(SequenceMask mask) const;
+  /// The tenant's sequence in the next step: sequences are in the order of their admission, and
+  /// tenants are admitted by what they were served before.
+  SequenceMask mask_of(std::uint32_t tenant) const;
 
   static std::string request_id(std::uint32_t tenant) { return "r" + std::to_string(tenant); }
   LeaseId lease(std::uint32_t tenant) const { return leases_[tenant]; }

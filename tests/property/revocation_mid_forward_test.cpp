@@ -45,8 +45,9 @@ void flip_tenant(FourTenants& scenario, const Undisturbed& calm, std::uint32_t v
                  std::size_t k) {
   scenario.begin();
   const Tokens before = scenario.tokens();
+  const SequenceMask victims_row = scenario.mask_of(victim);
   REQUIRE(scenario.watched_step(k, [&] { scenario.rig.revoke(scenario.lease(victim)); }));
-  scenario.check_units_after_act(SequenceMask{1} << victim);
+  scenario.check_units_after_act(victims_row);
 
   // The last unit is the commit: it has polled already, so the token is emitted.
   const bool discarded = k + 1 < calm.units.size();

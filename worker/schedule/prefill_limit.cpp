@@ -30,6 +30,7 @@ std::uint32_t PrefillLimit::rows(std::uint32_t decode_rows, std::uint32_t budget
 }
 
 void PrefillLimit::note(Duration step, StepRows rows) {
+  if (step <= Duration::zero()) return;  // too short for the clock, or a clock that does not run
   noted_ = true;
   const auto ns = static_cast<double>(step.count());
   if (rows.prefill == 0) {

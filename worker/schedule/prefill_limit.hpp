@@ -31,7 +31,7 @@ class PrefillLimit {
   /// `note` it is the whole budget.
   std::uint32_t rows(std::uint32_t decode_rows, std::uint32_t budget) const;
 
-  /// The duration of a step that ran.
+  /// The duration of a step that ran. Zero says nothing.
   void note(Duration step, StepRows rows);
 
  private:

@@ -17,7 +17,7 @@ namespace leasehold {
 void Scheduler::admit(TimePoint now) {
   drop_expired(now);
   settle_active_tenants();
-  admit_in_turn();
+  admit_least_served();
 }
 
 StepPlan Scheduler::plan() {
@@ -28,7 +28,7 @@ StepPlan Scheduler::plan() {
     if (sequence->pending() != 1 || planned_.decode == limits_.token_budget) continue;
     planned_.decode += add_part(*sequence, rows_ready(*sequence), plan);
   }
-  for (const PlannedRows& part : prefill_in_turn(limits_.token_budget - planned_.decode))
+  for (const PlannedRows& part : prefill_least_served(limits_.token_budget - planned_.decode))
     planned_.prefill += add_part(*part.sequence, part.n_rows, plan);
   end_starved();
   return plan;

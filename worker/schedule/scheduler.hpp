@@ -178,10 +178,10 @@ class Scheduler {
   struct Turn;
   void settle_active_tenants();
   std::vector<Turn> waiting_tenants();
-  void admit_in_turn();
+  void admit_least_served();
   bool admit_from(Tenant& tenant);
   bool admit_one(Tenancy& tenancy);
-  std::vector<PlannedRows> prefill_in_turn(std::uint32_t budget) const;
+  std::vector<PlannedRows> prefill_least_served(std::uint32_t budget) const;
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
   bool reject_too_large(Tenancy& tenancy);
   bool reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);

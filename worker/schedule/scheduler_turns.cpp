@@ -37,7 +37,7 @@ std::vector<Scheduler::Turn> Scheduler::waiting_tenants() {
   return turns;
 }
 
-void Scheduler::admit_in_turn() {
+void Scheduler::admit_least_served() {
   if (running_.size() >= limits_.max_batch_size) return;
   std::vector<Turn> turns = waiting_tenants();
   while (!turns.empty() && running_.size() < limits_.max_batch_size) {
@@ -60,7 +60,7 @@ bool Scheduler::admit_from(Tenant& tenant) {
 
 /// Rows for the running prompts: each block of rows goes to the tenant with the least counter, and
 /// there to the prompt admitted first.
-std::vector<PlannedRows> Scheduler::prefill_in_turn(std::uint32_t budget) const {
+std::vector<PlannedRows> Scheduler::prefill_least_served(std::uint32_t budget) const {
   struct Account {
     TokenCounters::Count count;
     std::uint32_t weight;

@@ -246,20 +246,6 @@ TEST_CASE("broker: another user may call neither operator nor worker methods") {
   CHECK(refusals == "PermissionDenied PermissionDenied");
 }
 
-TEST_CASE("broker: one user cannot take every connection") {
-  if (!can_change_user()) return;
-  BrokerProcess broker;
-  const std::string refusals = as_user(kNobody, [&] {
-    boost::asio::io_context io;
-    std::vector<control::Socket> held;
-    for (int i = 0; i < 255; ++i) held.push_back(control::connect_to(io, broker.socket()).value());
-    control::Client last = broker.connect();
-    control::Client beyond = broker.connect();
-    return outcome(last.call("status", {})) + " " + outcome(beyond.call("status", {}));
-  });
-  CHECK(refusals == "PermissionDenied ConnectionLost");
-}
-
 TEST_CASE("broker: a usage error ends with exit code 2") {
   CHECK(run_broker_once({"--capacity", "plenty"}) == 2);
   CHECK(run_broker_once({"--no-such-option"}) == 2);

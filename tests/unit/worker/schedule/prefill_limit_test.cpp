@@ -28,6 +28,12 @@ TEST_CASE("prefill limit: a step without decode rows, or with unknown durations,
   CHECK(measured().rows(0, kBudget) == kBudget);
 }
 
+TEST_CASE("prefill limit: a clock that does not run measures nothing") {
+  PrefillLimit limit;
+  limit.note(Duration::zero(), {.decode = 8});
+  CHECK(limit.rows(8, kBudget) == kBudget);
+}
+
 TEST_CASE("prefill limit: the rows of a prompt take at most the share of a decode step") {
   const std::uint32_t rows = measured().rows(8, kBudget);
   CHECK(rows >= 39);
