@@ -10,11 +10,11 @@
 
 namespace leasehold::soak {
 
-/// Most that a process may grow under attack, from its bounds (SECURITY.md). Worker: a line of 1
-/// MiB on each of 384 connections, twice while it is parsed, and 64 MiB each of unread output and
-/// unparsed requests. Broker: a line of 1 MiB on each of 256 connections of two strangers.
-inline constexpr std::uint64_t kMaxWorkerGrowthBytes = std::uint64_t{1} << 30;
-inline constexpr std::uint64_t kMaxBrokerGrowthBytes = std::uint64_t{512} << 20;
+/// Private memory that attackers may make a process use, by the bounds of SECURITY.md. Worker: 64
+/// MiB each of input that waits, unread output and unparsed requests, and as much again to parse
+/// it. Broker: 32 MiB each of input and output of tenants.
+inline constexpr std::uint64_t kMaxWorkerGrowthBytes = std::uint64_t{256} << 20;
+inline constexpr std::uint64_t kMaxBrokerGrowthBytes = std::uint64_t{128} << 20;
 
 /// Inter-token gaps in µs of one text within a window. A gap in which the tenant reported something
 /// else, such as a revocation, is left out.
