@@ -178,6 +178,35 @@ TEST_CASE("grammar work: a revoked or stopped request ends within one slice of a
   }
 }
 
+TEST_CASE("grammar work: a lease unmapped during the last slice ends with its revocation") {
+  GrammarRig bench({.slice_units = std::size_t{1} << 30});
+  bench.submit_honest();
+  const LeaseId lease = bench.rig.grant("late");
+  REQUIRE(bench.rig.submit(bench.request("late", lease, {})));
+  REQUIRE(bench.rig.step());
+  bench.watch.start(1, [&] {  // the slice of the second of the two grammars
+    bench.rig.revoke(lease);
+    bench.rig.fence(lease);
+    REQUIRE(bench.rig.engine().unmap_fenced(lease));
+  });
+
+  REQUIRE(bench.rig.step());
+
+  bench.watch.stop();
+  REQUIRE(bench.watch.units().size() > 2);
+  CHECK(bench.watch.units()[1].site == LaunchSite::Sampling);
+  CHECK(bench.watch.units()[2].site != LaunchSite::Sampling);
+  REQUIRE(bench.rig.outcome("late").completions.size() == 1);
+  const Completed& end = bench.rig.outcome("late").completions[0];
+  CHECK(end.reason == CompletionReason::Revoked);
+  CHECK_FALSE(end.error);
+  REQUIRE(end.revocation);
+  CHECK(end.revocation->lease == lease);
+  CHECK(end.revocation->reason == RevokeReason::Operator);
+  bench.rig.run();
+  CHECK(bench.honest_tokens() == honest_alone());
+}
+
 TEST_CASE("grammar work: revoked weights end it within one slice, and it continues") {
   GrammarRig bench({.slice_units = 1000});
   bench.submit_bombs(1);

@@ -242,11 +242,20 @@ void Engine::publish_running_requests() {
 void Engine::add_parts(StepPlan& plan, StepBatch& batch) {
   std::erase_if(plan.parts, [&](const PlannedRows& part) {
     const Result<void> added = batch.add(part, memory_, *deps_.table);
-    if (added) return false;
-    scheduler_.end_sequence(*part.sequence,
-                            {.reason = CompletionReason::EngineError, .error = added.error()});
-    return true;
+    if (!added) end_unplaced(*part.sequence, added.error());
+    return !added;
   });
+}
+
+/// Ends a sequence whose lease has no memory or no word here. The broker may have revoked, fenced
+/// and unmapped the lease since it was last read.
+void Engine::end_unplaced(Sequence& sequence, const Error& error) {
+  const LeaseId lease = sequence.request.lease;
+  const std::optional<Completed> end = completion_for(lease);
+  if (end) report_found_revoked(lease);
+  scheduler_.end_sequence(
+      sequence, end.value_or(Completed{.reason = CompletionReason::EngineError, .error = error}));
+  scrub_scratch();
 }
 
 // ----------------------------------------------------------------------------------------- commit

@@ -167,6 +167,7 @@ class Engine {
   MaskTurns mask_turns(const StepPlan& plan) const;
   MaskErrors run_mask_turns(const StepPlan& plan, const GateSet& gates, StepReport& report);
   void add_parts(StepPlan& plan, StepBatch& batch);
+  void end_unplaced(Sequence& sequence, const Error& error);
   void sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live);
   Result<void> check_device() const;
   Result<DrawnToken> draw(Sequence& sequence, std::uint32_t logit_row);

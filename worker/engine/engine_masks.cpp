@@ -64,13 +64,9 @@ bool Engine::can_draw(const Sequence& sequence) const {
 void Engine::add_gates(StepPlan& plan, GateSet& gates) {
   std::erase_if(plan.parts, [&](const PlannedRows& part) {
     const Result<LeaseDependency> lease = deps_.table->dependency(part.sequence->request.lease);
-    if (!lease) {
-      scheduler_.end_sequence(*part.sequence,
-                              {.reason = CompletionReason::EngineError, .error = lease.error()});
-      return true;
-    }
-    gates.add_sequence({&*lease, 1}, part.sequence->stop_slot);
-    return false;
+    if (lease) gates.add_sequence({&*lease, 1}, part.sequence->stop_slot);
+    if (!lease) end_unplaced(*part.sequence, lease.error());
+    return !lease;
   });
 }
 
