@@ -101,9 +101,7 @@ Result<Json> event_list(const ListSources& sources, const Json& params) {
     item["sequence"] = event.sequence;
     if (!page.add(std::move(item))) break;
   }
-  return Json{{"items", std::move(page).take()},
-              {"oldest", sources.log.oldest()},
-              {"newest", sources.log.newest()}};
+  return Json{{"items", std::move(page).take()}, {"newest", sources.log.newest()}};
 }
 
 /// Ordered by slot. A lease never changes its slot, so a caller that reads page after page sees

@@ -137,7 +137,7 @@ struct LeasesTouched : Message<LeasesTouched> {
 // full. `lease.list` and `event.list` take {"after": <slot or sequence>, "limit": <n ≤ 1000>};
 // `tenant.list`, `extent.list` and `quarantine.list` take the messages below. The reply is
 // {"items": [view or event, …]}. "more" says whether items follow; `event.list` instead returns
-// "oldest" and "newest", the range of sequence numbers that the broker still has.
+// "newest", the sequence of the last event. Sequences that are left out belong to lost events.
 
 /// `tenant.list`: tenants in the order of their names.
 struct TenantList : Message<TenantList> {

@@ -19,7 +19,6 @@ constexpr Duration kEventPollInterval = std::chrono::milliseconds(100);
 
 struct Page {
   std::vector<Json> items;
-  std::uint64_t oldest = 0;  ///< The first event that the broker still has.
   std::uint64_t newest = 0;
 };
 
@@ -37,7 +36,6 @@ Result<Page> read_page(const Json& reply) {
     return fail(Errc::MalformedMessage, "the broker's reply has no list of events");
   }
   Page page;
-  page.oldest = TRY(number(reply, "oldest"));
   page.newest = TRY(number(reply, "newest"));
   for (const Json& item : *items) {
     if (!item.is_object()) return fail(Errc::MalformedMessage, "an event is not an object");
@@ -84,31 +82,30 @@ class EventReader {
   bool is_document() const { return output_ == Output::Json && !request_.follow; }
 
   void take(const Page& page) {
-    if (page.oldest > after_ + 1) report_missed(page.oldest);
     for (const Json& event : page.items) {
-      after_ = std::max(after_, event.at("sequence").get<std::uint64_t>());
+      const auto sequence = event.at("sequence").get<std::uint64_t>();
+      if (sequence > after_ + 1) report_missed(sequence);
+      after_ = std::max(after_, sequence);
       if (matches(event)) show(event);
     }
     dependencies_.out->flush();
   }
 
-  void report_missed(std::uint64_t oldest) {
-    const std::uint64_t missed = oldest - after_ - 1;
+  void report_missed(std::uint64_t next) {
+    const std::uint64_t missed = next - after_ - 1;
     missed_ += missed;
     if (output_ == Output::Table) {
       *dependencies_.out << fmt::format(
-          "… {} events after {} are missing, because the broker keeps only the newest; continuing "
-          "at "
-          "{}\n",
-          missed, after_, oldest);
+          "… {} events after {} are missing, because the broker keeps a bounded number; continuing "
+          "at {}\n",
+          missed, after_, next);
     } else if (request_.follow) {
       *dependencies_.out << cli::json_text({{"event", "events_missed"},
                                             {"after", after_},
-                                            {"oldest", oldest},
+                                            {"next", next},
                                             {"missed", missed}})
                          << '\n';
     }
-    after_ = oldest - 1;
   }
 
   bool matches(const Json& event) const {

@@ -20,8 +20,8 @@ wire::Json event(std::uint64_t sequence, const std::string& lease = "1.1") {
 }
 
 /// One reply of a broker that still has the events `oldest` to `newest`.
-wire::Json event_page(std::vector<wire::Json> items, std::uint64_t oldest, std::uint64_t newest) {
-  return {{"items", std::move(items)}, {"oldest", oldest}, {"newest", newest}};
+wire::Json event_page(std::vector<wire::Json> items, std::uint64_t newest) {
+  return {{"items", std::move(items)}, {"newest", newest}};
 }
 
 std::vector<wire::Json> lines(const FakeBroker& broker) {
@@ -35,8 +35,8 @@ std::vector<wire::Json> lines(const FakeBroker& broker) {
 
 TEST_CASE("brokerctl events: the list ends at the newest event of the first page") {
   FakeBroker broker;
-  broker.replies["event.list"] = {event_page({event(1), event(2)}, 1, 3),
-                                  event_page({event(3), event(4)}, 1, 9)};
+  broker.replies["event.list"] = {event_page({event(1), event(2)}, 3),
+                                  event_page({event(3), event(4)}, 9)};
 
   REQUIRE(show_events(broker, {}));
 
@@ -50,7 +50,7 @@ TEST_CASE("brokerctl events: the list ends at the newest event of the first page
 
 TEST_CASE("brokerctl events: --limit ends the list") {
   FakeBroker broker;
-  broker.replies["event.list"] = {event_page({event(4), event(5)}, 1, 9)};
+  broker.replies["event.list"] = {event_page({event(4), event(5)}, 9)};
 
   REQUIRE(show_events(broker, {.after = 3, .limit = 2}, Output::Json));
 
@@ -65,7 +65,7 @@ TEST_CASE("brokerctl events: --lease and --tenant select the events that name th
   FakeBroker broker;
   wire::Json rebind = event(3);
   rebind["old_lease"] = "2.1";
-  broker.replies["event.list"] = {event_page({event(1), event(2, "2.1"), rebind}, 1, 3)};
+  broker.replies["event.list"] = {event_page({event(1), event(2, "2.1"), rebind}, 3)};
 
   REQUIRE(show_events(broker, {.lease = LeaseId{2, 1}, .tenant = TenantId{"A"}}, Output::Json));
 
@@ -78,8 +78,8 @@ TEST_CASE(
     "brokerctl watch: it starts with the next event and polls every 100 ms until interrupted") {
   FakeBroker broker;
   broker.waits_left = 1;
-  broker.replies["event.list"] = {event_page({}, 1, 7), event_page({}, 1, 7),
-                                  event_page({event(8), event(9)}, 1, 9)};
+  broker.replies["event.list"] = {event_page({}, 7), event_page({}, 7),
+                                  event_page({event(8), event(9)}, 9)};
 
   REQUIRE(show_events(broker, {.after = std::nullopt, .follow = true}, Output::Json));
 
@@ -96,8 +96,7 @@ TEST_CASE(
 TEST_CASE("brokerctl watch: a full page is followed by the next without a wait") {
   FakeBroker broker;
   broker.waits_left = 0;
-  broker.replies["event.list"] = {event_page({event(1), event(2)}, 1, 3),
-                                  event_page({event(3)}, 1, 3)};
+  broker.replies["event.list"] = {event_page({event(1), event(2)}, 3), event_page({event(3)}, 3)};
 
   REQUIRE(show_events(broker, {.follow = true}, Output::Json));
 
@@ -108,20 +107,31 @@ TEST_CASE("brokerctl watch: a full page is followed by the next without a wait")
 TEST_CASE("brokerctl watch: events that the broker dropped are reported as missed") {
   FakeBroker broker;
   broker.waits_left = 1;
-  broker.replies["event.list"] = {event_page({event(1)}, 1, 1), event_page({event(10)}, 10, 10)};
+  broker.replies["event.list"] = {event_page({event(1)}, 1), event_page({event(10)}, 10)};
 
   REQUIRE(show_events(broker, {.follow = true}, Output::Json));
 
   const auto shown = lines(broker);
   REQUIRE(shown.size() == 3);
   CHECK(shown[1] ==
-        wire::Json{{"event", "events_missed"}, {"after", 1}, {"oldest", 10}, {"missed", 8}});
+        wire::Json{{"event", "events_missed"}, {"after", 1}, {"next", 10}, {"missed", 8}});
   CHECK(shown[2].at("sequence") == 10);
+}
+
+TEST_CASE("brokerctl events: each gap between events is reported") {
+  FakeBroker broker;
+  broker.replies["event.list"] = {event_page({event(1), event(4), event(5), event(7)}, 7)};
+
+  REQUIRE(show_events(broker, {}));
+
+  CHECK(broker.out.str().find("2 events after 1 are missing") != std::string::npos);
+  CHECK(broker.out.str().find("1 events after 5 are missing") != std::string::npos);
+  CHECK(broker.out.str().find("events after 4 are missing") == std::string::npos);
 }
 
 TEST_CASE("brokerctl events: dropped events are reported in a table and counted in JSON") {
   FakeBroker broker;
-  broker.replies["event.list"] = {event_page({event(10)}, 10, 10)};
+  broker.replies["event.list"] = {event_page({event(10)}, 10)};
 
   REQUIRE(show_events(broker, {}));
   CHECK(broker.out.str().find("9 events after 0 are missing") != std::string::npos);
