@@ -14,11 +14,13 @@
 #include "broker/books/tenants.hpp"
 #include "broker/books/weights.hpp"
 #include "broker/books/workers.hpp"
+#include "ipc/segment/segment_layout.hpp"
 
 namespace leasehold {
 
 struct BrokerConfig {
   std::uint32_t slot_count = 4096;
+  std::uint32_t max_workers_per_uid = kMaxWorkers;
   std::uint64_t capacity_bytes = 256ull << 20;
   std::uint32_t max_extents = kDefaultMaxExtents;
   std::uint64_t weights_capacity_bytes = 1ull << 30;

@@ -39,6 +39,13 @@ Worker* Workers::add(const IsNeeded& is_needed) {
   return &worker;
 }
 
+std::size_t Workers::count_of(std::uint32_t uid, const IsNeeded& is_needed) const {
+  return static_cast<std::size_t>(std::ranges::count_if(workers_, [&](const auto& entry) {
+    const auto& [id, worker] = entry;
+    return worker.uid == uid && (worker.state != WorkerState::Gone || is_needed(id));
+  }));
+}
+
 Worker& Workers::restore(Worker worker) {
   const AttachmentId id = worker.id;
   const auto [it, added] = workers_.emplace(id, std::move(worker));

@@ -83,6 +83,8 @@ class Workers {
   /// is not needed if there are too many.
   using IsNeeded = std::function<bool(AttachmentId)>;
   Worker* add(const IsNeeded& is_needed);
+  /// Workers of a user that have a counter: all but Gone ones that are not needed.
+  std::size_t count_of(std::uint32_t uid, const IsNeeded& is_needed) const;
 
   /// Restores a worker of an earlier broker. Precondition: its id and counter are free.
   Worker& restore(Worker worker);

@@ -154,9 +154,16 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
                 fmt::format("a worker named {} is attached; choose another name", attach.worker));
   }
   const auto holds_memory = [&](AttachmentId id) { return !state.leases.leases_on(id).empty(); };
+  const std::uint32_t share = state.config.max_workers_per_uid;
+  if (state.workers.count_of(caller.uid, holds_memory) >= share) {
+    return fail(Errc::PoolExhausted,
+                fmt::format("user {} has {} workers, its share of {}; retry when one has exited",
+                            caller.uid, share, kMaxWorkers));
+  }
   Worker* worker = state.workers.add(holds_memory);
   if (worker == nullptr)
-    return fail(Errc::PoolExhausted, "64 workers are attached; retry when one has exited");
+    return fail(Errc::PoolExhausted,
+                fmt::format("{} workers are attached; retry when one has exited", kMaxWorkers));
   worker->name = attach.worker;
   worker->connection = caller.connection;
   worker->pid = caller.pid;

@@ -66,6 +66,22 @@ TEST_CASE("worker: the next worker with the same name gets its own key and count
         world.state.workers.find(world.worker)->token_key);
 }
 
+TEST_CASE("worker: a user takes no more than its share of the workers") {
+  BrokerConfig config = small_config();
+  config.max_workers_per_uid = 2;
+  World world(config);
+  const auto attach = [&](const std::string& name, std::uint64_t socket, std::uint32_t uid) {
+    return world.call(ConnectionId{socket}, wire::WorkerAttach{.worker = name}, uid);
+  };
+  attach("a0", 20, 7);
+  attach("a1", 21, 7);
+  CHECK(world.refusal(attach("a2", 22, 7)) == Errc::PoolExhausted);
+  (void)world.answer<wire::WorkerAttached>(attach("b0", 23, 8));
+  const AttachmentId first = world.state.workers.find_serving("a0")->id;
+  world.post(WorkerExited{exit_of(first)});
+  (void)world.answer<wire::WorkerAttached>(attach("a2", 22, 7));
+}
+
 TEST_CASE("worker: attaching twice on one connection attaches once") {
   World world;
   const wire::WorkerAttach attach{.worker = "w0"};
