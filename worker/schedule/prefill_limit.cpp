@@ -5,17 +5,13 @@
 namespace leasehold {
 namespace {
 
-/// While r is unknown.
-constexpr std::uint32_t kFirstRows = 16;
-constexpr double kNewSample = 0.125;  // its part of a moving average
-constexpr double kLargestSample = 4;  // times the average: the machine may stall in a step
+constexpr double kMostRows = 1 << 20;  // more than any budget
+constexpr double kNewSample = 0.125;   // its part of a moving average
+constexpr double kMostStall = 4;       // times the expected time: the machine may stall in a step
 
 void add_sample(std::optional<double>& average, double sample) {
-  if (!average || *average == 0) {
-    average = sample;
-    return;
-  }
-  *average += kNewSample * (std::min(sample, kLargestSample * *average) - *average);
+  const double before = average.value_or(sample);
+  average = before + kNewSample * (sample - before);
 }
 
 }  // namespace
@@ -23,10 +19,13 @@ void add_sample(std::optional<double>& average, double sample) {
 std::uint32_t PrefillLimit::rows(std::uint32_t decode_rows, std::uint32_t budget) const {
   if (decode_rows == 0 || !noted_) return budget;
   if (!decode_ns_ || since_measured_ >= kMeasureInterval) return 0;
-  if (!row_ns_) return std::min(kFirstRows, budget);
-  const double allowed_ns = *decode_ns_ * kDelayShare;
-  if (allowed_ns >= *row_ns_ * budget) return budget;
-  return std::max(1u, static_cast<std::uint32_t>(allowed_ns / *row_ns_));
+  return std::min(most_rows_, budget);
+}
+
+/// Precondition: d and r are known.
+std::uint32_t PrefillLimit::affordable_rows() const {
+  const double rows = *decode_ns_ * kDelayShare * *mixed_rows_ / std::max(1.0, *mixed_ns_);
+  return static_cast<std::uint32_t>(std::clamp(rows, 1.0, kMostRows));
 }
 
 void PrefillLimit::note(Duration step, StepRows rows) {
@@ -34,14 +33,23 @@ void PrefillLimit::note(Duration step, StepRows rows) {
   noted_ = true;
   const auto ns = static_cast<double>(step.count());
   if (rows.prefill == 0) {
-    if (rows.decode > 0) add_sample(decode_ns_, ns);
+    if (rows.decode > 0) add_sample(decode_ns_, std::min(ns, kMostStall * decode_ns_.value_or(ns)));
     since_measured_ = 0;
     return;
   }
   ++since_measured_;
-  if (rows.decode > 0 && decode_ns_) {
-    add_sample(row_ns_, std::max(0.0, ns - *decode_ns_) / rows.prefill);
+  if (rows.decode > 0 && decode_ns_) note_mixed(std::max(0.0, ns - *decode_ns_), rows.prefill);
+}
+
+void PrefillLimit::note_mixed(double ns, std::uint32_t rows) {
+  if (mixed_rows_) {
+    const double expected_ns =
+        std::max(kDelayShare * *decode_ns_, *mixed_ns_ / *mixed_rows_ * rows);
+    ns = std::min(ns, kMostStall * expected_ns);
   }
+  add_sample(mixed_ns_, ns);
+  add_sample(mixed_rows_, rows);
+  most_rows_ = std::min(std::max(kFirstRows, 2 * rows), affordable_rows());
 }
 
 }  // namespace leasehold

@@ -2,8 +2,9 @@
 /// the time that their step takes without it.
 ///
 /// The time of a step is modelled as d + r · (prompt rows): d is measured in steps that only
-/// decode, r in steps with both. Both are moving averages. The limit never changes a text, only
-/// when its prompt is computed.
+/// decode, r in steps with both. Both come from moving averages. The limit is at most twice the
+/// rows of the last such step, so that a wrong r, measured over few rows, does not fill the budget.
+/// It never changes a text, only when its prompt is computed.
 ///
 /// Pure: durations are arguments. Threads: one.
 #pragma once
@@ -35,8 +36,15 @@ class PrefillLimit {
   void note(Duration step, StepRows rows);
 
  private:
-  std::optional<double> decode_ns_;  // d
-  std::optional<double> row_ns_;     // r
+  static constexpr std::uint32_t kFirstRows = 16;  // the limit is not lower because few rows ran
+
+  void note_mixed(double ns, std::uint32_t rows);
+  std::uint32_t affordable_rows() const;
+
+  std::optional<double> decode_ns_;   // d
+  std::optional<double> mixed_ns_;    // of a step with both, above d
+  std::optional<double> mixed_rows_;  // prompt rows of such a step; r = mixed_ns_ / mixed_rows_
+  std::uint32_t most_rows_ = kFirstRows;
   std::uint32_t since_measured_ = 0;
   bool noted_ = false;
 };

@@ -17,7 +17,7 @@ Duration step_time(std::uint32_t prefill) {
 PrefillLimit measured() {
   PrefillLimit limit;
   limit.note(step_time(0), {.decode = 8});
-  limit.note(step_time(16), {.decode = 8, .prefill = 16});
+  limit.note(step_time(32), {.decode = 8, .prefill = 32});
   return limit;
 }
 
@@ -43,8 +43,29 @@ TEST_CASE("prefill limit: the rows of a prompt take at most the share of a decod
 TEST_CASE("prefill limit: on a machine with cheap rows the budget is the limit") {
   PrefillLimit limit;
   limit.note(microseconds(10'000), {.decode = 8});
-  limit.note(microseconds(10'016), {.decode = 8, .prefill = 16});
+  limit.note(microseconds(10'128), {.decode = 8, .prefill = 128});
   CHECK(limit.rows(8, kBudget) == kBudget);
+}
+
+TEST_CASE("prefill limit: short prompts that seem to cost nothing do not fill the budget") {
+  PrefillLimit limit;
+  limit.note(microseconds(12'000), {.decode = 8});  // the machine stalled for 2 ms
+  for (int i = 0; i < 50; ++i) limit.note(step_time(4), {.decode = 8, .prefill = 4});
+  CHECK(limit.rows(8, kBudget) == 16);
+  limit.note(step_time(16), {.decode = 8, .prefill = 16});
+  CHECK(limit.rows(8, kBudget) <= 32);
+}
+
+TEST_CASE("prefill limit: a row's cost is measured by long prompts more than by short ones") {
+  PrefillLimit limit;
+  limit.note(step_time(0), {.decode = 8});
+  for (int i = 0; i < 50; ++i) limit.note(microseconds(10'004), {.decode = 8, .prefill = 4});
+  std::uint32_t rows = 0;
+  for (int i = 0; i < 10; ++i) {
+    rows = limit.rows(8, kBudget);
+    limit.note(step_time(rows), {.decode = 8, .prefill = rows});
+  }
+  CHECK(rows < 60);
 }
 
 TEST_CASE("prefill limit: a prompt gets a row even where one costs more than the share") {
@@ -72,7 +93,7 @@ TEST_CASE("prefill limit: decode rows are measured alone first, and again after 
 TEST_CASE("prefill limit: one step in which the machine stalls costs little") {
   PrefillLimit limit = measured();
   limit.note(std::chrono::seconds(5), {.decode = 8, .prefill = 40});
-  CHECK(limit.rows(8, kBudget) >= 28);
+  CHECK(limit.rows(8, kBudget) >= 24);
 }
 
 }  // namespace leasehold
