@@ -16,6 +16,7 @@
 #include "tools/checks/bench/poll_cost.hpp"
 #include "tools/checks/bench/report.hpp"
 #include "tools/checks/bench/revoke_bench.hpp"
+#include "tools/checks/bench/serve_bench.hpp"
 #include "tools/cli/report_directory.hpp"
 
 namespace {
@@ -32,6 +33,7 @@ struct Options {
   std::string step_model;
   std::uint32_t steps = kDecodeSteps;
   BatchConfig batch;
+  ServeConfig serve;
   std::uint64_t gate_units = 0;
 };
 
@@ -52,6 +54,12 @@ Result<Report> revoke(const Options& options) {
 
 Result<Report> batch(const Options& options) {
   nlohmann::json json = TRY(measure_batch(options.batch));
+  std::string text = json.dump(2) + "\n";
+  return Report{std::move(json), std::move(text), {}};
+}
+
+Result<Report> serve(const Options& options) {
+  nlohmann::json json = TRY(measure_serve(options.serve));
   std::string text = json.dump(2) + "\n";
   return Report{std::move(json), std::move(text), {}};
 }
@@ -103,6 +111,21 @@ void describe_batch(CLI::App& app, Options& options) {
       ->capture_default_str();
 }
 
+void describe_serve(CLI::App& app, Options& options) {
+  app.add_option("--bin-dir", options.serve.bin_dir, "Directory of the programs")->required();
+  app.add_option("--model", options.serve.model_path, "GGUF model")->required();
+  app.add_option("--streams", options.serve.streams, "Tenants that generate all the time")
+      ->check(CLI::Range(1, 63))
+      ->capture_default_str();
+  app.add_option("--prompt-tokens", options.serve.prompt_tokens,
+                 "Tokens of the prompt that arrives")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--rounds", options.serve.rounds, "Rounds, each with and without the prompt")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+}
+
 void describe_step(CLI::App& app, Options& options) {
   app.add_option("--model", options.step_model, "GGUF model")->required();
   app.add_option("--steps", options.steps, "Number of steps")->check(CLI::Range(1, 200));
@@ -124,19 +147,24 @@ struct Command {
 constexpr Command kCommands[] = {
     {"revoke", "Measure revocation and what it costs", describe_revoke, revoke, true},
     {"batch", "Measure tokens per second, batched and serial", describe_batch, batch},
+    {"serve", "Measure running streams while a long prompt arrives", describe_serve, serve},
     {"step", "Run decode steps alone, to count instructions", describe_step, step},
     {"gate", "Run the gate alone, to count instructions", describe_gate, gate},
 };
 
-/// The limits for this command: "batch.…" for `batch`, all others for `revoke`.
+/// The limits for this command: "batch.…" for `batch`, "serve.…" for `serve`, all others for
+/// `revoke`.
 Result<std::vector<Limit>> read_limits(const Options& options, std::string_view command) {
   std::vector<Limit> limits;
   if (options.limits_path.empty()) return limits;
   const std::string text = TRY(read_text_file(options.limits_path, kMaxLimitsBytes));
   limits = TRY(parse_limits(text));
-  std::erase_if(limits, [&](const Limit& limit) {
-    return limit.name.starts_with("batch.") != (command == "batch");
-  });
+  const auto command_of = [](const Limit& limit) -> std::string_view {
+    for (const std::string_view named : {"batch", "serve"})
+      if (limit.name.starts_with(std::string(named) + ".")) return named;
+    return "revoke";
+  };
+  std::erase_if(limits, [&](const Limit& limit) { return command_of(limit) != command; });
   return limits;
 }
 

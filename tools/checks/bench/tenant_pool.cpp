@@ -21,7 +21,6 @@ namespace {
 constexpr Duration kRetryDelay = std::chrono::milliseconds(5);
 constexpr Duration kReleaseTimeout = std::chrono::seconds(1);
 constexpr auto kTokenPollInterval = std::chrono::milliseconds(2);
-constexpr std::uint32_t kPromptTokens = 4;
 constexpr std::uint32_t kFirstPromptToken = 300;  // words in the vocabulary of every bundled model
 
 }  // namespace
@@ -40,6 +39,7 @@ struct PoolResults {
   std::uint64_t tokens = 0;
   TenantPool::Losses losses;
   std::string last_error = "no client met an error";
+  std::optional<Error> final_error;
 };
 
 /// One tenant. Threads: the pool's.
@@ -81,7 +81,7 @@ void TenantClient::acquire() {
         io_, timers_, config_.broker_socket,
         {.on_lost = [](const Error&) {}, .on_revoked = [](const wire::LeaseRevoked&) {}});
   }
-  const wire::LeaseAcquire wanted{.tenant = {fmt::format("bench-{}", index_)},
+  const wire::LeaseAcquire wanted{.tenant = {fmt::format("{}-{}", config_.name, index_)},
                                   .request_id = {mint_request_id()}};
   holder_->acquire(wanted, [weak = weak_from_this()](Result<wire::LeaseAcquired> acquired) {
     const auto self = weak.lock();
@@ -98,7 +98,7 @@ void TenantClient::submit() {
                                .max_emitted_tokens = config_.max_tokens,
                                .ignore_eos = true};
   std::vector<std::int32_t> prompt;
-  for (std::uint32_t i = 0; i < kPromptTokens; ++i) {
+  for (std::uint32_t i = 0; i < config_.prompt_tokens; ++i) {
     prompt.push_back(static_cast<std::int32_t>(kFirstPromptToken + (index_ * 7 + i) % 100));
   }
   generate.prompt_tokens = std::move(prompt);
@@ -169,6 +169,7 @@ void TenantClient::failed(const Error& error) {
     const std::lock_guard lock(results_.mutex);
     ++results_.losses.streams;
     results_.last_error = fmt::format("{}: {}", name(error.code), error.detail);
+    if (!is_retryable(error.code)) results_.final_error = error;
     results_.clients[index_].lease.reset();
   }
   if (const auto holder = std::exchange(holder_, nullptr)) {
@@ -252,6 +253,11 @@ std::optional<TimePoint> TenantPool::await_token(std::uint32_t client, TimePoint
   };
   if (!results.changed.wait_for(lock, at_most, came)) return {};
   return results.clients[client].token_at;
+}
+
+std::optional<Error> TenantPool::final_error() const {
+  const std::lock_guard lock(state_->results.mutex);
+  return state_->results.final_error;
 }
 
 std::vector<double> TenantPool::take_gaps_us() {

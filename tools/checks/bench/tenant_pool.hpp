@@ -17,8 +17,10 @@ namespace leasehold::bench {
 
 struct TenantPoolConfig {
   std::string broker_socket;
-  std::uint32_t clients = 1;       ///< Client i is tenant "bench-<i>"; the caller admits it.
-  std::uint32_t max_tokens = 100;  ///< Per request.
+  std::uint32_t clients = 1;        ///< Client i is tenant "<name>-<i>"; the caller admits it.
+  std::uint32_t prompt_tokens = 4;  ///< Per request.
+  std::uint32_t max_tokens = 100;   ///< Per request.
+  std::string name = "bench";
 };
 
 /// The end of one lease, as its client saw it.
@@ -55,6 +57,9 @@ class TenantPool {
   /// Waits for a token of this client later than `after`; returns its time.
   std::optional<TimePoint> await_token(std::uint32_t client, TimePoint after,
                                        Duration at_most) const;
+
+  /// The last error of a client that another try cannot mend.
+  std::optional<Error> final_error() const;
 
   /// Returns the times in µs between two tokens of one request since the last call, of all clients.
   std::vector<double> take_gaps_us();

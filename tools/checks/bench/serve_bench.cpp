@@ -1,0 +1,108 @@
+#include "tools/checks/bench/serve_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "tools/checks/bench/report.hpp"
+#include "tools/checks/bench/statistics.hpp"
+#include "tools/checks/bench/system.hpp"
+#include "tools/checks/bench/tenant_pool.hpp"
+#include "tools/checks/bench/tick_cost.hpp"
+
+namespace leasehold::bench {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr Duration kStartTimeout = std::chrono::minutes(2);
+constexpr Duration kFirstTokenTimeout = std::chrono::minutes(10);
+constexpr Duration kErrorInterval = std::chrono::milliseconds(200);
+constexpr std::uint32_t kStreamTokens = 512;
+constexpr const char* kArriving = "arriving";
+
+class ServeBench {
+ public:
+  explicit ServeBench(const ServeConfig& config) : config_(config) {}
+
+  Result<void> measure() {
+    const std::uint32_t cores = std::max(2u, std::thread::hardware_concurrency());
+    system_ = TRY(System::start({.bin_dir = config_.bin_dir,
+                                 .model_path = config_.model_path,
+                                 .threads = cores - 1,
+                                 .broker_options = {}}));
+    TRY(system_->admit_pool(config_.streams));
+    TRY(system_->admit(fmt::format("{}-0", kArriving)));
+    for (std::uint32_t round = 0; round < config_.rounds; ++round) {
+      alone_s_.push_back(TRY(first_token_s()));
+      TRY(measure_streams());
+    }
+    return {};
+  }
+
+  Json json() const {
+    const Distribution calm = distribution_of(calm_us_);
+    const Distribution beside = distribution_of(beside_us_);
+    const double alone_s = median_of(alone_s_);
+    const double beside_s = median_of(beside_s_);
+    return {{"streams", config_.streams},
+            {"prompt_tokens", config_.prompt_tokens},
+            {"inter_token_us",
+             {{"calm", to_json(calm)},
+              {"long_prompt", to_json(beside)},
+              {"p50_ratio", beside.p50 / calm.p50},
+              {"p99_ratio", beside.p99 / calm.p99}}},
+            {"first_token_s",
+             {{"alone", alone_s}, {"beside_streams", beside_s}, {"ratio", beside_s / alone_s}}}};
+  }
+
+ private:
+  /// The lease is part of the time: a few milliseconds.
+  Result<double> first_token_s() {
+    const SystemClock clock;
+    const TimePoint begin = clock.now();
+    const TenantPool arriving({.broker_socket = system_->broker_socket(),
+                               .prompt_tokens = config_.prompt_tokens,
+                               .max_tokens = 1,
+                               .name = kArriving});
+    while (clock.now() - begin < kFirstTokenTimeout) {
+      if (const auto token = arriving.await_token(0, begin, kErrorInterval))
+        return static_cast<double>((*token - begin).count()) / 1e9;
+      if (const auto error = arriving.final_error()) return std::unexpected(*error);
+    }
+    return fail(Errc::TimedOut, "the long prompt got no token within ten minutes");
+  }
+
+  Result<void> measure_streams() {
+    TenantPool streams({.broker_socket = system_->broker_socket(),
+                        .clients = config_.streams,
+                        .max_tokens = kStreamTokens});
+    TRY(streams.await_running(config_.streams, kStartTimeout));
+    (void)streams.take_gaps_us();
+    std::this_thread::sleep_for(config_.calm);
+    std::ranges::copy(streams.take_gaps_us(), std::back_inserter(calm_us_));
+    beside_s_.push_back(TRY(first_token_s()));
+    std::ranges::copy(streams.take_gaps_us(), std::back_inserter(beside_us_));
+    return {};
+  }
+
+  ServeConfig config_;
+  std::unique_ptr<System> system_;
+  std::vector<double> alone_s_, beside_s_, calm_us_, beside_us_;
+};
+
+}  // namespace
+
+Result<Json> measure_serve(const ServeConfig& config) {
+  ServeBench bench(config);
+  TRY(bench.measure());
+  Json json = bench.json();
+  json["tick_us"] = to_json(measure_tick_us({}));
+  return Json{{"serve", std::move(json)}};
+}
+
+}  // namespace leasehold::bench

@@ -1,0 +1,29 @@
+/// What a long prompt costs running streams, and what they cost it.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "common/clock.hpp"
+#include "common/result.hpp"
+
+namespace leasehold::bench {
+
+struct ServeConfig {
+  std::string bin_dir;  ///< Directory of leasehold-broker and leasehold-worker.
+  std::string model_path;
+  std::uint32_t streams = 8;           ///< Tenants that generate all the time.
+  std::uint32_t prompt_tokens = 4096;  ///< Of the tenant that arrives.
+  std::uint32_t rounds = 3;            ///< Each with the prompt alone, calm streams, and both.
+  Duration calm = std::chrono::seconds(10);
+};
+
+/// {"serve": {"tick_us": {…}, "inter_token_us": {"calm": {…}, "long_prompt": {…}, "p99_ratio"},
+/// "first_token_s": {"alone", "beside_streams", "ratio"}, …}}: times between two tokens of a
+/// stream, with and without the prompt, and medians of the time to the prompt's first token. One
+/// core is left to the clients.
+/// Errors: those of System::start and TenantPool.
+Result<nlohmann::json> measure_serve(const ServeConfig& config);
+
+}  // namespace leasehold::bench
