@@ -56,9 +56,9 @@ function(leasehold_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   leasehold_settings(${name})
-  # Compile time dominates, except for tests that compute much and for sanitizers.
+  # Compile time dominates, except for tests that compute much.
   set(optimise -O0)
-  if(LEASEHOLD_SANITIZE OR arg_LABEL MATCHES "^(contract|long|model|property|tsan)$")
+  if(arg_LABEL MATCHES "^(contract|long|model|property|tsan)$")
     set(optimise -O1)
   endif()
   target_compile_options(${name} PRIVATE ${optimise})
