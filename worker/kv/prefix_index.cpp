@@ -1,0 +1,181 @@
+#include "worker/kv/prefix_index.hpp"
+
+#include <sodium.h>
+
+#include <algorithm>
+#include <ranges>
+
+#include "common/expects.hpp"
+
+namespace leasehold {
+namespace {
+
+PrefixKey keyed_hash(std::span<const std::byte> key, std::span<const std::byte> message) {
+  PrefixKey hash{};
+  static_assert(hash.size() == crypto_generichash_BYTES);
+  const int failed =
+      ::crypto_generichash(reinterpret_cast<unsigned char*>(hash.data()), hash.size(),
+                           reinterpret_cast<const unsigned char*>(message.data()), message.size(),
+                           reinterpret_cast<const unsigned char*>(key.data()), key.size());
+  ensures(failed == 0, "a hash of 32 bytes with a key of at most 64 can be computed");
+  return hash;
+}
+
+/// The key that the first block of a text has as its parent.
+PrefixKey salt_of(const TenantId& owner) {
+  return keyed_hash({}, std::as_bytes(std::span(owner.value)));
+}
+
+}  // namespace
+
+PrefixKey next_prefix_key(const PrefixKey& parent, std::span<const TokenId> tokens) {
+  return keyed_hash(parent, std::as_bytes(tokens));
+}
+
+PrefixCounters& PrefixCounters::operator+=(const PrefixCounters& other) {
+  hits += other.hits;
+  misses += other.misses;
+  evictions += other.evictions;
+  cross_tenant_hits += other.cross_tenant_hits;
+  return *this;
+}
+
+PrefixKey PrefixIndex::key_of(PrefixId parent, const OwnedText& block_text) const {
+  const PrefixKey before = parent.value == 0 ? salt_of(*block_text.owner) : entries_.at(parent).key;
+  return hash_(before, block_text.tokens);
+}
+
+std::optional<PrefixId> PrefixIndex::find(PrefixId parent, const OwnedText& block_text) const {
+  const auto found = by_key_.find(key_of(parent, block_text));
+  if (found == by_key_.end()) return std::nullopt;
+  const Entry& entry = entries_.at(found->second);
+  if (entry.parent != parent) return std::nullopt;
+  if (entry.owner != *block_text.owner) return std::nullopt;
+  if (!std::ranges::equal(entry.tokens, block_text.tokens)) return std::nullopt;
+  return found->second;
+}
+
+std::vector<PrefixId> PrefixIndex::match(const OwnedText& text,
+                                         std::uint32_t tokens_per_block) const {
+  std::vector<PrefixId> chain;
+  PrefixId parent;
+  const std::size_t usable = text.tokens.empty() ? 0 : text.tokens.size() - 1;
+  for (std::size_t at = 0; at + tokens_per_block <= usable; at += tokens_per_block) {
+    const auto next = find(parent, {text.owner, text.tokens.subspan(at, tokens_per_block)});
+    if (!next) break;
+    chain.push_back(*next);
+    parent = *next;
+  }
+  return chain;
+}
+
+void PrefixIndex::reference(PrefixId id) {
+  Entry& entry = entries_.at(id);
+  if (entry.references++ == 0) unused_.erase(entry.released);
+}
+
+void PrefixIndex::take(std::span<const PrefixId> chain, const TenantId& taker, std::size_t blocks) {
+  expects(chain.size() <= blocks, "a chain is part of what was looked up");
+  for (const PrefixId id : chain) {
+    reference(id);
+    if (entries_.at(id).owner != taker) ++counters_.cross_tenant_hits;
+  }
+  counters_.hits += chain.size();
+  counters_.misses += blocks - chain.size();
+}
+
+std::optional<PrefixId> PrefixIndex::add(PrefixId parent, const OwnedText& block_text,
+                                         BlockId block) {
+  if (is_forgotten(parent)) return std::nullopt;
+  const PrefixKey key = key_of(parent, block_text);
+  const PrefixId id{last_id_ + 1};
+  if (!by_key_.emplace(key, id).second) return std::nullopt;
+  ++last_id_;
+  entries_.emplace(id, Entry{.parent = parent,
+                             .key = key,
+                             .owner = *block_text.owner,
+                             .tokens = {block_text.tokens.begin(), block_text.tokens.end()},
+                             .block = block,
+                             .references = 1});
+  return id;
+}
+
+std::optional<PrefixId> PrefixIndex::add_or_take(PrefixId parent, const OwnedText& block_text,
+                                                 BlockId block) {
+  const auto known = find(parent, block_text);
+  if (!known) return add(parent, block_text, block);
+  reference(*known);
+  return known;
+}
+
+void PrefixIndex::release(std::span<const PrefixId> chain) {
+  for (const PrefixId id :
+       std::views::reverse(chain)) {  // children first, so they are evicted first
+    Entry& entry = entries_.at(id);
+    expects(entry.references > 0, "a released entry was referenced");
+    if (--entry.references > 0) continue;
+    entry.released = ++releases_;
+    unused_.emplace(entry.released, id);
+  }
+}
+
+std::set<PrefixId> PrefixIndex::with_descendants(std::set<PrefixId> ids) const {
+  for (const auto& [id, entry] : entries_) {
+    if (ids.contains(entry.parent)) ids.insert(id);
+  }
+  return ids;
+}
+
+void PrefixIndex::forget(PrefixId id) {
+  for (const PrefixId each : with_descendants({id})) {
+    Entry& entry = entries_.at(each);
+    if (!std::exchange(entry.is_forgotten, true)) by_key_.erase(entry.key);
+  }
+}
+
+BlockId PrefixIndex::remove(PrefixId id) {
+  const auto found = entries_.find(id);
+  const Entry& entry = found->second;
+  expects(entry.references == 0, "only an unused entry is removed");
+  unused_.erase(entry.released);
+  if (!entry.is_forgotten) by_key_.erase(entry.key);
+  const BlockId block = entry.block;
+  entries_.erase(found);
+  ++counters_.evictions;
+  return block;
+}
+
+std::vector<BlockId> PrefixIndex::evict(std::uint32_t count) {
+  std::vector<BlockId> blocks;
+  while (blocks.size() < count && !unused_.empty())
+    blocks.push_back(remove(unused_.begin()->second));
+  return blocks;
+}
+
+std::vector<BlockId> PrefixIndex::evict_extent(ExtentId extent) {
+  std::set<PrefixId> ids;
+  for (const auto& [released, id] : unused_) {
+    if (entries_.at(id).block.extent == extent) ids.insert(id);
+  }
+  std::vector<BlockId> blocks;
+  for (const PrefixId id : with_descendants(std::move(ids))) blocks.push_back(remove(id));
+  return blocks;
+}
+
+std::uint32_t PrefixIndex::unused_of(std::span<const PrefixId> chain) const {
+  return static_cast<std::uint32_t>(
+      std::ranges::count_if(chain, [this](PrefixId id) { return references(id) == 0; }));
+}
+
+std::map<ExtentId, std::uint32_t> PrefixIndex::unused_by_extent() const {
+  std::map<ExtentId, std::uint32_t> counts;
+  for (const auto& [released, id] : unused_) ++counts[entries_.at(id).block.extent];
+  return counts;
+}
+
+std::vector<PrefixId> PrefixIndex::entries() const {
+  const auto ids = std::views::keys(entries_);
+  return {ids.begin(), ids.end()};
+}
+
+}  // namespace leasehold

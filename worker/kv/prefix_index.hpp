@@ -1,0 +1,119 @@
+/// The full KV blocks of one lease that can be used again, found by the text that they hold.
+///
+/// Keys and values of a block depend on its tokens and on every token before it. So an entry names
+/// its parent, the entry of the block before, and a sequence uses a *chain* of entries from the
+/// first block on. An entry is found by a 256-bit hash (BLAKE2b) of its tokens, keyed with the hash
+/// of its parent; the first one is keyed with the hash of its owner, the authenticated tenant. A
+/// lookup also compares parent, owner and tokens, so a hash that collides is a miss.
+///
+/// A running sequence references a whole chain. So only unused entries follow an unused one, and
+/// the entry evicted first, the least recently used, has none after it.
+///
+/// Lifetime: an index is part of its lease. Pure. Threads: one at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "worker/kv/block_pool.hpp"
+#include "worker/text/tokenizer/token_id.hpp"
+
+namespace leasehold {
+
+using PrefixKey = std::array<std::byte, 32>;
+using PrefixId = StrongId<struct PrefixTag>;  ///< An entry; never reused. 0: before the first one.
+
+/// The key of the block that follows the one with key `parent`.
+PrefixKey next_prefix_key(const PrefixKey& parent, std::span<const TokenId> tokens);
+
+/// A text as an index knows it. Views.
+struct OwnedText {
+  const TenantId* owner = nullptr;  ///< As the broker granted the lease to it.
+  std::span<const TokenId> tokens;
+};
+
+/// In blocks, since the index exists.
+struct PrefixCounters {
+  std::uint64_t hits = 0;
+  std::uint64_t misses = 0;
+  std::uint64_t evictions = 0;
+  std::uint64_t cross_tenant_hits = 0;  ///< Of another owner than the taker. Always 0.
+
+  PrefixCounters& operator+=(const PrefixCounters& other);
+};
+
+class PrefixIndex {
+ public:
+  /// Tests that need a collision pass another hash.
+  using Hash = PrefixKey (*)(const PrefixKey& parent, std::span<const TokenId> tokens);
+  explicit PrefixIndex(Hash hash = next_prefix_key) : hash_(hash) {}
+
+  /// The longest cached chain of full blocks for `text`, without its last token.
+  std::vector<PrefixId> match(const OwnedText& text, std::uint32_t tokens_per_block) const;
+
+  /// References a chain for `taker`, which looked up `blocks` blocks.
+  void take(std::span<const PrefixId> chain, const TenantId& taker, std::size_t blocks);
+
+  /// Adds the block that holds `block_text` after `parent`, with one reference. Returns nothing
+  /// when that text is cached already, and when its key collides. Precondition: the caller
+  /// references the parent.
+  std::optional<PrefixId> add(PrefixId parent, const OwnedText& block_text, BlockId block);
+
+  /// Like `add`, but references the entry of a text that is cached already.
+  std::optional<PrefixId> add_or_take(PrefixId parent, const OwnedText& block_text, BlockId block);
+
+  /// Gives back one reference to every entry of a chain. Precondition: it is a whole chain.
+  void release(std::span<const PrefixId> chain);
+
+  /// Makes an entry and all that follow it impossible to find; they stay until they are evicted.
+  void forget(PrefixId id);
+
+  /// Removes up to `count` unused entries, the least recently used first. Returns their blocks.
+  std::vector<BlockId> evict(std::uint32_t count);
+  /// Removes the unused entries whose block lies in the extent, and all that follow them.
+  std::vector<BlockId> evict_extent(ExtentId extent);
+
+  BlockId block(PrefixId id) const { return entries_.at(id).block; }
+  std::uint32_t references(PrefixId id) const { return entries_.at(id).references; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(entries_.size()); }
+  /// Entries that no sequence references.
+  std::uint32_t unused() const { return static_cast<std::uint32_t>(unused_.size()); }
+  std::uint32_t unused_of(std::span<const PrefixId> chain) const;
+  std::map<ExtentId, std::uint32_t> unused_by_extent() const;
+  std::vector<PrefixId> entries() const;
+  const PrefixCounters& counters() const { return counters_; }
+
+ private:
+  struct Entry {
+    PrefixId parent;
+    PrefixKey key;
+    TenantId owner;
+    std::vector<TokenId> tokens;
+    BlockId block;
+    std::uint32_t references = 0;
+    std::uint64_t released = 0;  // when it became unused; later for a parent than for its children
+    bool is_forgotten = false;
+  };
+  PrefixKey key_of(PrefixId parent, const OwnedText& block_text) const;
+  std::optional<PrefixId> find(PrefixId parent, const OwnedText& block_text) const;
+  bool is_forgotten(PrefixId id) const { return id.value != 0 && entries_.at(id).is_forgotten; }
+  void reference(PrefixId id);
+  std::set<PrefixId> with_descendants(std::set<PrefixId> ids) const;
+  BlockId remove(PrefixId id);
+
+  Hash hash_;
+  std::map<PrefixId, Entry> entries_;  // a parent precedes its children
+  std::map<PrefixKey, PrefixId> by_key_;
+  std::map<std::uint64_t, PrefixId> unused_;  // by `released`
+  std::uint64_t last_id_ = 0;
+  std::uint64_t releases_ = 0;
+  PrefixCounters counters_;
+};
+
+}  // namespace leasehold
