@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/reference/reference_backend.hpp"
+#include "tests/support/block_conservation.hpp"
 #include "tests/support/required.hpp"
 #include "worker/model/weights.hpp"
 
@@ -230,28 +231,13 @@ Result<StepReport> EngineRig::step() {
   in_step_ = true;
   Result<StepReport> report = engine_->step();
   in_step_ = false;
-  check_conservation();
+  check_block_conservation(engine_->scheduler());
   if (!report) return report;
   const auto file = [this](const auto& event) {
     outcomes_[event.engine_request_id.value].add(event);
   };
   for (const SchedulerEvent& event : report->events) std::visit(file, event);
   return report;
-}
-
-void EngineRig::check_conservation() const {
-  std::map<LeaseId, std::size_t> used;
-  for (const auto& sequence : engine_->scheduler().running()) {
-    used[sequence->request.lease] +=
-        sequence->blocks.blocks().size() + sequence->blocks.record_blocks().size();
-  }
-  for (const auto& [lease, tenancy] : engine_->scheduler().tenancies()) {
-    const BlockPool& pool = tenancy.pool;
-    if (pool.free_blocks() + pool.held_blocks() != pool.total_blocks() ||
-        pool.held_blocks() != used[lease]) {
-      throw std::logic_error("KV blocks of lease " + to_string(lease) + " are not conserved");
-    }
-  }
 }
 
 void EngineRig::run(std::uint32_t max_steps) {

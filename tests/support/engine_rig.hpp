@@ -97,8 +97,7 @@ class EngineRig : public RevocationObserver {
   const Sequence* sequence(const std::string& id) const;
 
   /// Ends what was stopped, runs one step and files its events by request. Throws when KV blocks
-  /// are not conserved: free plus held must be all blocks, and running sequences must hold the held
-  /// ones.
+  /// are not conserved.
   Result<StepReport> step();
   /// Runs steps until no work is left, at most `max_steps`.
   void run(std::uint32_t max_steps = 10'000);
@@ -135,7 +134,6 @@ class EngineRig : public RevocationObserver {
   void load_part(const GgufFile& file, const WeightsPart& part);
   std::shared_ptr<void> reach(Leased<const std::byte> at, std::size_t size_bytes) const;
   Weights::MappedPart hold_part(std::size_t part) const;
-  void check_conservation() const;
 
   RigOptions options_;
   std::atomic<bool> broker_disconnected_{false};

@@ -56,6 +56,13 @@ std::vector<ExtentId> BlockPool::remove_free_extents(std::uint32_t count) {
   return removed;
 }
 
+std::map<ExtentId, std::uint32_t> BlockPool::held_by_extent() const {
+  std::map<ExtentId, std::uint32_t> held;
+  for (const Extent& extent : extents_)
+    held[extent.id] = static_cast<std::uint32_t>(extent.held.size() - extent.free.size());
+  return held;
+}
+
 std::uint32_t BlockPool::free_blocks() const {
   std::size_t free = 0;
   for (const Extent& extent : extents_) free += extent.free.size();

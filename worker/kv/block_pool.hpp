@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -37,6 +38,8 @@ class BlockPool {
   /// Removes up to `count` extents without a held block and returns their ids.
   std::vector<ExtentId> remove_free_extents(std::uint32_t count);
 
+  /// The held blocks of every extent.
+  std::map<ExtentId, std::uint32_t> held_by_extent() const;
   std::uint32_t free_blocks() const;
   std::uint32_t held_blocks() const;
   std::uint32_t total_blocks() const;

@@ -19,6 +19,13 @@ Result<void> take_blocks(std::uint32_t count, BlockPool& pool, std::vector<Block
 
 }  // namespace
 
+void BlockTable::start_with(std::vector<PrefixId> chain, const PrefixIndex& index) {
+  expects(blocks_.empty(), "cached blocks are the first ones");
+  cached_ = std::move(chain);
+  for (const PrefixId id : cached_) blocks_.push_back(index.block(id));
+  committed_ = static_cast<std::uint32_t>(blocks_.size()) * tokens_per_block_;
+}
+
 Result<void> BlockTable::reserve(std::uint32_t n_positions, BlockPool& pool) {
   expects(!is_freed_, "no block is reserved in a freed block table");
   const std::uint32_t needed = (n_positions + tokens_per_block_ - 1) / tokens_per_block_;
@@ -38,9 +45,34 @@ void BlockTable::commit(std::uint32_t n_positions) {
   committed_ = n_positions;
 }
 
-void BlockTable::free(BlockPool& pool) {
-  for (const BlockId block : blocks_) pool.release(block);
+OwnedText BlockTable::next_text(const OwnedText& text) const {
+  return {text.owner, text.tokens.subspan(cached_.size() * tokens_per_block_, tokens_per_block_)};
+}
+
+void BlockTable::cache_full(const OwnedText& text, PrefixIndex& index) {
+  while (next_is_full()) {
+    const auto added = index.add(last_cached(), next_text(text), blocks_[cached_.size()]);
+    if (!added) return;
+    cached_.push_back(*added);
+  }
+}
+
+void BlockTable::cache_all(const OwnedText& text, PrefixIndex& index) {
+  while (next_is_full()) {
+    const auto entry = index.add_or_take(last_cached(), next_text(text), blocks_[cached_.size()]);
+    if (!entry) return;
+    cached_.push_back(*entry);
+  }
+}
+
+void BlockTable::free(BlockPool& pool, PrefixIndex& index) {
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+    const bool stays = i < cached_.size() && index.block(cached_[i]) == blocks_[i];
+    if (!stays) pool.release(blocks_[i]);
+  }
   for (const BlockId block : record_blocks_) pool.release(block);
+  index.release(cached_);
+  cached_.clear();
   blocks_.clear();
   record_blocks_.clear();
   is_freed_ = true;

@@ -1,13 +1,15 @@
 /// The blocks of one sequence, in order of position, and the blocks of its record.
 ///
-/// Blocks come from one lease's pool and go back to it all at once.
+/// Blocks come from one lease's pool and go back to it all at once. The first ones may be in the
+/// lease's prefix index: other sequences may read them, and the index keeps them when this sequence
+/// ends. Positions in them are committed, so no step writes to them.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "worker/kv/block_pool.hpp"
+#include "worker/kv/prefix_index.hpp"
 
 namespace leasehold {
 
@@ -15,6 +17,10 @@ class BlockTable {
  public:
   /// A block holds `tokens_per_block` positions.
   explicit BlockTable(std::uint32_t tokens_per_block) : tokens_per_block_(tokens_per_block) {}
+
+  /// Starts with the blocks of a chain, their positions committed. Precondition: the chain is
+  /// referenced, and no position has a block yet.
+  void start_with(std::vector<PrefixId> chain, const PrefixIndex& index);
 
   /// Takes the blocks for positions 0 … n_positions - 1, all or none. Errors: OutOfBlocks, with the
   /// number of missing blocks.
@@ -26,19 +32,35 @@ class BlockTable {
   /// Makes positions 0 … n_positions - 1 final.
   void commit(std::uint32_t n_positions);
 
-  /// Gives every block back to the pool; after that nothing may be reserved.
-  void free(BlockPool& pool);
+  /// Adds the blocks that are full of committed positions to the index, up to the first whose text
+  /// another sequence has added.
+  void cache_full(const OwnedText& text, PrefixIndex& index);
+
+  /// Like `cache_full`, for a sequence that ends: where another sequence has added the same text,
+  /// that block stays cached and this one does not.
+  void cache_all(const OwnedText& text, PrefixIndex& index);
+
+  /// Gives back every block: cached ones stay in the index, the others go to the pool. After that
+  /// nothing may be reserved.
+  void free(BlockPool& pool, PrefixIndex& index);
 
   std::uint32_t committed() const { return committed_; }
   std::span<const BlockId> blocks() const { return blocks_; }
   std::span<const BlockId> record_blocks() const { return record_blocks_; }
+  /// The entries of the first blocks.
+  std::span<const PrefixId> cached() const { return cached_; }
 
  private:
+  bool next_is_full() const { return (cached_.size() + 1) * tokens_per_block_ <= committed_; }
+  PrefixId last_cached() const { return cached_.empty() ? PrefixId{} : cached_.back(); }
+  OwnedText next_text(const OwnedText& text) const;
+
   std::uint32_t tokens_per_block_;
   std::uint32_t committed_ = 0;
   bool is_freed_ = false;
   std::vector<BlockId> blocks_;
   std::vector<BlockId> record_blocks_;
+  std::vector<PrefixId> cached_;  // referenced
 };
 
 }  // namespace leasehold

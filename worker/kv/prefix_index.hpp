@@ -52,7 +52,8 @@ class PrefixIndex {
  public:
   /// Tests that need a collision pass another hash.
   using Hash = PrefixKey (*)(const PrefixKey& parent, std::span<const TokenId> tokens);
-  explicit PrefixIndex(Hash hash = next_prefix_key) : hash_(hash) {}
+  PrefixIndex() = default;
+  explicit PrefixIndex(Hash hash) : hash_(hash) {}
 
   /// The longest cached chain of full blocks for `text`, without its last token.
   std::vector<PrefixId> match(const OwnedText& text, std::uint32_t tokens_per_block) const;
@@ -107,7 +108,7 @@ class PrefixIndex {
   std::set<PrefixId> with_descendants(std::set<PrefixId> ids) const;
   BlockId remove(PrefixId id);
 
-  Hash hash_;
+  Hash hash_ = next_prefix_key;
   std::map<PrefixId, Entry> entries_;  // a parent precedes its children
   std::map<PrefixKey, PrefixId> by_key_;
   std::map<std::uint64_t, PrefixId> unused_;  // by `released`

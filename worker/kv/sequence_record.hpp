@@ -15,6 +15,9 @@
 /// content. A reader takes the valid slot with the higher number. A torn slot has a wrong checksum
 /// or still its old number; then the other slot, one commit older, is valid.
 ///
+/// Several records may name a block: the first ones of sequences that share a cached prefix
+/// (worker/kv/prefix_index.hpp).
+///
 /// Readers treat every byte as untrusted input. Units: tokens, positions, blocks.
 #pragma once
 

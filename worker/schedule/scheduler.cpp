@@ -46,51 +46,12 @@ std::uint32_t Scheduler::add_part(Sequence& sequence, std::uint32_t n_rows, Step
   return n_rows;
 }
 
-bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
-  Tenancy& tenancy = tenancy_of(sequence);
-  const std::uint32_t positions = sequence.blocks.committed() + n_rows;
-  const std::uint32_t more =
-      blocks_for(positions) - std::min(blocks_for(positions), blocks_held(sequence));
-  const bool over_quota = more > 0 && held_by(tenancy.tenant) + more > limit_of(sequence);
-  const bool ok = !over_quota && sequence.blocks.reserve(positions, tenancy.pool).has_value();
-  // Asks one block ahead, so that the broker has answered by the time the block is needed.
-  const std::uint32_t ahead = blocks_for(positions + limits_.tokens_per_block);
-  const std::uint32_t held = blocks_held(sequence);
-  const bool wants_more = ahead > held && tenancy.pool.free_blocks() == 0;
-  if (wants_more && !over_quota) request_growth(tenancy, ahead - held);
-  if (!ok) starved_.push_back({&sequence, more, over_quota});
-  return ok;
-}
-
-/// A tick ends one sequence per lease whose growth the broker denied, and one per tenant that is
-/// over its quota: what that frees may be enough for the others.
-void Scheduler::end_starved() {
-  std::set<TenantId> reduced;
-  // The least work first.
-  std::ranges::stable_sort(starved_, {}, [](const Starved& s) { return s.sequence->emitted(); });
-  for (const Starved& starved : starved_) {
-    Tenancy& tenancy = tenancy_of(*starved.sequence);
-    const bool ends = starved.over_quota ? reduced.insert(tenancy.tenant).second
-                                         : std::exchange(tenancy.growth_denied, false);
-    if (!ends) continue;
-    const std::string why =
-        starved.over_quota
-            ? fmt::format("tenant {} may hold {}; ask for fewer tokens, or raise --max-blocks",
-                          tenancy.tenant.value, limit_of(*starved.sequence))
-            : "the broker lends no more; retry later";
-    const auto detail =
-        fmt::format("the request needs {} more KV blocks, lease {} holds {} and {}", starved.blocks,
-                    to_string(tenancy.lease), tenancy.pool.held_blocks(), why);
-    end_sequence(*starved.sequence, {.reason = CompletionReason::EngineError,
-                                     .error = Error{Errc::OutOfBlocks, detail}});
-  }
-  for (auto& [lease, tenancy] : tenancies_) tenancy.growth_denied = false;
-}
-
 void Scheduler::commit(const PlannedRows& part, std::optional<DrawnToken> drawn) {
   Sequence& sequence = *part.sequence;
+  Tenancy& tenancy = tenancy_of(sequence);
   sequence.blocks.commit(sequence.blocks.committed() + part.n_rows);
-  const TenantId& tenant = sequence.request.tenant;
+  sequence.blocks.cache_full({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
+  const TenantId& tenant = tenancy.tenant;
   counters_.charge(tenant, TokenCounters::cost(part.n_rows, weight_of(tenant)));
   if (!drawn) return;
   if (drawn->is_text) {
@@ -111,9 +72,9 @@ bool Scheduler::is_full(const Sequence& sequence) const {
 void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_delivered) {
   how.engine_request_id = sequence.request.engine_request_id;
   how.emitted_tokens = sequence.emitted();
-  if (!already_delivered) completed_.push_back(std::move(how));
   Tenancy& tenancy = tenancy_of(sequence);
-  sequence.blocks.free(tenancy.pool);
+  free_blocks(sequence, how);
+  if (!already_delivered) completed_.push_back(std::move(how));
   --tenancy.running;
   note_change(tenancy.tenant);
   std::erase_if(running_, [&](const auto& running) { return running.get() == &sequence; });
@@ -186,45 +147,6 @@ bool Scheduler::admit_one(Tenancy& tenancy) {
   }
   running_.push_back(std::move(sequence));
   return true;
-}
-
-bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
-  const auto positions = static_cast<std::uint32_t>(sequence.tokens.size());
-  const std::uint32_t record_blocks = record_blocks_of(sequence.request);
-  const std::uint32_t needed = blocks_for(positions) + record_blocks;
-  const std::uint32_t free = tenancy.pool.free_blocks();
-  if (held_by(tenancy.tenant) + needed > quota_of(tenancy.tenant).max_blocks) return false;
-  if (free >= needed) {
-    const bool ok = sequence.blocks.reserve_record(record_blocks, tenancy.pool) &&
-                    sequence.blocks.reserve(positions, tenancy.pool);
-    ensures(ok, "free blocks can be taken");
-    return true;
-  }
-  if (tenancy.growth_denied && tenancy.running == 0) {
-    const auto detail = fmt::format(
-        "the prompt needs {} KV blocks, lease {} has {} free and the broker lends no more; retry "
-        "later",
-        needed, to_string(tenancy.lease), free);
-    reject(sequence.request, {Errc::PoolExhausted, detail});
-    tenancy.waiting.pop_front();
-    tenancy.growth_denied = false;
-    return false;
-  }
-  request_growth(tenancy, needed - free);
-  return false;
-}
-
-void Scheduler::request_growth(Tenancy& tenancy, std::uint32_t missing) {
-  tenancy.blocks_wanted = std::max(tenancy.blocks_wanted, missing);
-}
-
-std::vector<GrowthRequest> Scheduler::take_growth_requests() {
-  std::vector<GrowthRequest> growth_requests;
-  for (auto& [lease, tenancy] : tenancies_) {
-    if (tenancy.blocks_wanted > 0) growth_requests.push_back({lease, tenancy.blocks_wanted});
-    tenancy.blocks_wanted = 0;
-  }
-  return growth_requests;
 }
 
 // ------------------------------------------------------------------------------------- requests
@@ -345,10 +267,6 @@ std::uint32_t Scheduler::waiting_count() const {
   return static_cast<std::uint32_t>(waiting);
 }
 
-std::uint32_t Scheduler::blocks_held(const Sequence& sequence) {
-  return static_cast<std::uint32_t>(sequence.blocks.blocks().size());
-}
-
 std::uint32_t Scheduler::free_stop_slot() const {
   for (std::uint32_t stop_slot = 0; stop_slot < kMaxStepSequences; ++stop_slot) {
     const bool taken = std::ranges::any_of(
@@ -357,14 +275,6 @@ std::uint32_t Scheduler::free_stop_slot() const {
   }
   ensures(false, "at most kMaxStepSequences sequences run");
   return 0;
-}
-
-std::uint32_t Scheduler::blocks_for(std::uint32_t n_positions) const {
-  return (n_positions + limits_.tokens_per_block - 1) / limits_.tokens_per_block;
-}
-
-std::uint32_t Scheduler::record_blocks_of(const PromptRequest& request) const {
-  return limits_.record_blocks + list_block_count(request.sampling, limits_.block_size_bytes);
 }
 
 Tenancy& Scheduler::tenancy_of(const Sequence& sequence) {

@@ -9,6 +9,11 @@
 /// that awaits its mask. When the broker refuses to lend more, the sequence of that lease with the
 /// fewest emitted tokens ends with OutOfBlocks, and only that one.
 ///
+/// A full committed block stays cached under its lease (PrefixIndex): a prompt that begins with its
+/// text does not compute it again. Cached blocks that no sequence uses count as held by their
+/// tenant, and are evicted before the lease asks for growth, before the quota refuses, when an
+/// extent is reclaimed, and when the quota is lowered.
+///
 /// Fairness: admissions and prefill chunks go to the tenant with the least token counter
 /// (TokenCounters), over all its leases; inside a tenant to leases in turn, and to prompts in order
 /// of admission. An admitted prompt counts as served. So of two tenants that always have work that
@@ -77,6 +82,7 @@ struct Tenancy {
   LeaseId lease;
   TenantId tenant;
   BlockPool pool;
+  PrefixIndex prefixes;  ///< Its blocks are held in `pool`.
   std::deque<PromptRequest> waiting;
   std::uint32_t running = 0;
   bool growth_denied = false;       ///< The broker refused the last GrowthRequest.
@@ -105,6 +111,7 @@ class Scheduler {
   /// The broker refused a GrowthRequest. At the next plan one running sequence that lacks a block
   /// ends; when no request of the lease runs, its first waiting request is rejected instead.
   void deny_growth(LeaseId lease);
+  /// Removes up to `count` extents that no sequence uses; cached blocks in them are evicted.
   std::vector<ExtentId> remove_free_extents(LeaseId lease, std::uint32_t count);
   /// Ends every request of the lease with `how` and forgets the lease.
   void end_lease(LeaseId lease, const Completed& how);
@@ -155,6 +162,8 @@ class Scheduler {
   bool has_work() const;
   std::uint32_t running_count() const { return static_cast<std::uint32_t>(running_.size()); }
   std::uint32_t waiting_count() const;
+  /// Over all leases, also ended ones.
+  PrefixCounters prefix_counters() const;
   const std::map<LeaseId, Tenancy>& tenancies() const { return tenancies_; }
   const std::vector<std::unique_ptr<Sequence>>& running() const { return running_; }
 
@@ -185,6 +194,15 @@ class Scheduler {
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
   bool reject_too_large(Tenancy& tenancy);
   bool reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
+  struct FirstBlocks {
+    std::uint32_t needed = 0;
+    std::uint32_t available = 0;
+  };
+  void wait_for_blocks(const Sequence& sequence, Tenancy& tenancy, FirstBlocks blocks);
+  void make_room(Tenancy& tenancy, std::uint32_t blocks, std::uint32_t limit);
+  void evict(Tenancy& tenancy, std::uint32_t count);
+  void evict_above(const TenantId& tenant, std::uint32_t limit);
+  void free_blocks(Sequence& sequence, const Completed& how);
   static std::uint32_t rows_ready(const Sequence& sequence);
   bool reserve_rows(Sequence& sequence, std::uint32_t n_rows);
   void request_growth(Tenancy& tenancy, std::uint32_t missing);
@@ -195,6 +213,9 @@ class Scheduler {
   std::size_t waiting_of(const TenantId& tenant) const;
   std::uint32_t running_of(const TenantId& tenant) const;
   std::uint32_t held_by(const TenantId& tenant) const;
+  std::uint32_t used_by(const TenantId& tenant) const;
+  static std::uint32_t available_blocks(const Tenancy& tenancy);
+  static std::uint32_t used_blocks(const Tenancy& tenancy);
   std::uint32_t limit_of(const Sequence& sequence) const;
   static std::uint32_t blocks_held(const Sequence& sequence);
   std::uint32_t free_stop_slot() const;
@@ -214,6 +235,7 @@ class Scheduler {
   std::map<LeaseId, Tenancy> tenancies_;
   std::vector<std::unique_ptr<Sequence>> running_;
   std::uint64_t admissions_ = 0;
+  PrefixCounters ended_prefixes_;  // of leases that ended
   struct Starved {
     Sequence* sequence = nullptr;
     std::uint32_t blocks = 0;  // that it lacks

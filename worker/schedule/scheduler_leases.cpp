@@ -1,5 +1,9 @@
 // The part of Scheduler that adds, grows, shrinks and ends leases.
+#include <algorithm>
+#include <iterator>
+#include <optional>
 #include <ranges>
+#include <utility>
 
 #include "common/expects.hpp"
 #include "worker/schedule/scheduler.hpp"
@@ -25,10 +29,42 @@ void Scheduler::deny_growth(LeaseId lease) {
   if (found != tenancies_.end()) found->second.growth_denied = true;
 }
 
+namespace {
+
+/// The extent without a block of a running sequence that has the fewest cached blocks.
+std::optional<ExtentId> cheapest_unused_extent(const Tenancy& tenancy) {
+  const auto unused = tenancy.prefixes.unused_by_extent();
+  std::optional<std::pair<std::uint32_t, ExtentId>> cheapest;
+  for (const auto& [extent, held] : tenancy.pool.held_by_extent()) {
+    const auto cached = unused.find(extent);
+    if (cached == unused.end() || cached->second != held) continue;
+    if (!cheapest || held < cheapest->first) cheapest = {held, extent};
+  }
+  if (!cheapest) return std::nullopt;
+  return cheapest->second;
+}
+
+}  // namespace
+
 std::vector<ExtentId> Scheduler::remove_free_extents(LeaseId lease, std::uint32_t count) {
   const auto found = tenancies_.find(lease);
-  return found == tenancies_.end() ? std::vector<ExtentId>{}
-                                   : found->second.pool.remove_free_extents(count);
+  if (found == tenancies_.end()) return {};
+  Tenancy& tenancy = found->second;
+  std::vector<ExtentId> removed = tenancy.pool.remove_free_extents(count);
+  while (removed.size() < count) {
+    const std::optional<ExtentId> extent = cheapest_unused_extent(tenancy);
+    if (!extent) break;
+    for (const BlockId block : tenancy.prefixes.evict_extent(*extent)) tenancy.pool.release(block);
+    const auto left = static_cast<std::uint32_t>(count - removed.size());
+    std::ranges::copy(tenancy.pool.remove_free_extents(left), std::back_inserter(removed));
+  }
+  return removed;
+}
+
+PrefixCounters Scheduler::prefix_counters() const {
+  PrefixCounters all = ended_prefixes_;
+  for (const auto& [lease, tenancy] : tenancies_) all += tenancy.prefixes.counters();
+  return all;
 }
 
 void Scheduler::end_lease(LeaseId lease, const Completed& how) {
@@ -42,6 +78,7 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
   }
   end_waiting(tenancies_.at(lease), how);
   const TenantId tenant = tenancies_.at(lease).tenant;
+  ended_prefixes_ += tenancies_.at(lease).prefixes.counters();
   tenancies_.erase(lease);
   tenants_.at(tenant).leases.erase(lease);
   forget_if_unused(tenant);

@@ -19,6 +19,7 @@ bool is_same(const wire::TenantUsage& one, const wire::TenantUsage& other) {
 
 void Scheduler::set_quota(const wire::TenantQuota& quota) {
   tenants_[quota.tenant].quota = quota;
+  evict_above(quota.tenant, quota.max_blocks);
   changed_tenants_.insert(quota.tenant);
   forget_if_unused(quota.tenant);
 }
@@ -87,6 +88,13 @@ std::uint32_t Scheduler::running_of(const TenantId& tenant) const {
 /// its admission does not end it.
 std::uint32_t Scheduler::limit_of(const Sequence& sequence) const {
   return std::max(sequence.block_limit, quota_of(sequence.request.tenant).max_blocks);
+}
+
+/// Without cached blocks that no sequence uses: they give way to whatever the tenant needs.
+std::uint32_t Scheduler::used_by(const TenantId& tenant) const {
+  std::uint32_t used = 0;
+  for (const LeaseId lease : tenants_.at(tenant).leases) used += used_blocks(tenancies_.at(lease));
+  return used;
 }
 
 std::uint32_t Scheduler::held_by(const TenantId& tenant) const {

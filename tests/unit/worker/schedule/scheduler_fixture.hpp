@@ -1,6 +1,8 @@
 /// A scheduler with a simulated engine: every planned row succeeds, and tokens count up.
 #pragma once
 
+#include <functional>
+
 #include "worker/schedule/scheduler.hpp"
 
 namespace leasehold::testing {
@@ -26,12 +28,13 @@ class SchedulerFixture {
     scheduler.add_extent(id, ExtentId{next_extent_++}, blocks);
   }
 
+  /// The prompts of requests with different names have no common beginning.
   PromptRequest request(LeaseId id, const std::string& name, std::uint32_t prompt = 4,
                         std::uint32_t tokens = 3) const {
     return {.tenant = TenantId{"t" + std::to_string(id.slot)},
             .lease = id,
             .engine_request_id = RequestId{name},
-            .prompt = std::vector<TokenId>(prompt, 1),
+            .prompt = std::vector<TokenId>(prompt, token_of(name)),
             .max_emitted_tokens = tokens};
   }
 
@@ -64,6 +67,9 @@ class SchedulerFixture {
   StepPlan plan;  ///< Of the last tick; its sequences may have ended.
 
  private:
+  static TokenId token_of(const std::string& name) {
+    return static_cast<TokenId>(std::hash<std::string>{}(name) % (1u << 30));
+  }
   static SchedulerLimits filled_in(SchedulerLimits limits) {
     if (limits.max_context == 0) limits.max_context = 256;
     if (limits.record_blocks == 0) limits.record_blocks = 1;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "common/random.hpp"
+#include "tests/support/block_conservation.hpp"
 #include "tests/unit/worker/schedule/scheduler_fixture.hpp"
 
 namespace leasehold::testing {
@@ -22,11 +23,13 @@ class Walk {
   }
 
   void step() {
-    const std::uint64_t what = random_.below(10);
+    const std::uint64_t what = random_.below(11);
     if (what < 4) submit();
     if (what == 4) cancel();
     if (what == 5) answer_growth_requests();
     if (what == 6 && random_.below(20) == 0) reopen();
+    if (what == 7) reclaim();
+    check_block_conservation(fixture_.scheduler);
     note(fixture_.tick(kNow + Duration(static_cast<std::int64_t>(++now_))));
     check();
   }
@@ -40,10 +43,13 @@ class Walk {
     REQUIRE_FALSE(fixture_.scheduler.has_work());
     REQUIRE(open_.empty());
     for (const auto& [lease, tenancy] : fixture_.scheduler.tenancies())
-      REQUIRE(tenancy.pool.held_blocks() == 0);
+      REQUIRE(tenancy.pool.held_blocks() == tenancy.prefixes.unused());
   }
 
+  PrefixCounters prefix_counters() const { return fixture_.scheduler.prefix_counters(); }
+
   std::set<CompletionReason> ends;
+  std::size_t reclaimed = 0;
   int rejections = 0;
 
  private:
@@ -73,6 +79,12 @@ class Walk {
     PromptRequest request =
         fixture_.request(leases_[slot], id, static_cast<std::uint32_t>(1 + random_.below(60)),
                          static_cast<std::uint32_t>(1 + random_.below(40)));
+    // One of three texts, and sometimes an own end.
+    const auto text = static_cast<TokenId>(random_.below(3));
+    const bool has_own_end = random_.below(2) == 0;
+    for (std::size_t i = 0; i < request.prompt.size(); ++i) {
+      if (!has_own_end || i < 20) request.prompt[i] = text;
+    }
     if (random_.below(4) == 0)
       request.deadline = kNow + Duration(static_cast<std::int64_t>(now_) + 3);
     if (fixture_.scheduler.submit(request)) open_[id] = 0;
@@ -82,6 +94,12 @@ class Walk {
     if (open_.empty()) return;
     const auto which = std::next(open_.begin(), static_cast<long>(random_.below(open_.size())));
     REQUIRE(fixture_.scheduler.cancel(RequestId{which->first}));
+  }
+
+  void reclaim() {
+    const LeaseId lease = leases_[static_cast<std::uint32_t>(1 + random_.below(4))];
+    const auto count = static_cast<std::uint32_t>(random_.below(3));
+    reclaimed += fixture_.scheduler.remove_free_extents(lease, count).size();
   }
 
   void answer_growth_requests() {
@@ -113,19 +131,18 @@ class Walk {
   void check() {
     const Scheduler& scheduler = fixture_.scheduler;
     std::map<LeaseId, std::uint32_t> running;
-    std::map<LeaseId, std::size_t> held;
     std::set<std::uint32_t> places;
     for (const auto& sequence : scheduler.running()) {
       const LeaseId lease = sequence->request.lease;
       ++running[lease];
-      held[lease] += sequence->blocks.blocks().size() + sequence->blocks.record_blocks().size();
       REQUIRE(places.insert(sequence->stop_slot).second);
     }
     REQUIRE(scheduler.running_count() <= 6);
+    check_block_conservation(scheduler);
     for (const auto& [lease, tenancy] : scheduler.tenancies()) {
       REQUIRE(running[lease] == tenancy.running);
       REQUIRE(running[lease] <= max_concurrent_.at(lease));
-      REQUIRE(held[lease] == tenancy.pool.held_blocks());
+      REQUIRE(tenancy.pool.held_blocks() <= 12);
     }
     REQUIRE(scheduler.running_count() + scheduler.waiting_count() == open_.size());
   }
@@ -147,7 +164,7 @@ TEST_CASE(
   const std::uint64_t seed = test_seed();
   CAPTURE(seed);
   Walk walk(seed);
-  for (int i = 0; i < 4000; ++i) walk.step();
+  for (int i = 0; i < 10'000; ++i) walk.step();
   walk.finish();
   for (const CompletionReason reason :
        {CompletionReason::MaxTokensReached, CompletionReason::Cancelled, CompletionReason::Revoked,
@@ -155,6 +172,10 @@ TEST_CASE(
     CAPTURE(name(reason));
     REQUIRE(walk.ends.contains(reason));  // or the walk is too short to prove anything
   }
+  REQUIRE(walk.reclaimed > 50);
+  REQUIRE(walk.prefix_counters().hits > 1000);
+  REQUIRE(walk.prefix_counters().evictions > 500);
+  REQUIRE(walk.prefix_counters().cross_tenant_hits == 0);
 }
 
 }  // namespace leasehold::testing

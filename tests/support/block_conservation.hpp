@@ -1,0 +1,52 @@
+/// Checks that every KV block of a scheduler is free, used by running sequences, or cached.
+#pragma once
+
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <string>
+
+#include "worker/schedule/scheduler.hpp"
+
+namespace leasehold::testing {
+
+/// Throws std::logic_error when a block is lost, belongs to two sequences without being cached, or
+/// when an entry is not referenced by exactly the sequences that use it.
+inline void check_block_conservation(const Scheduler& scheduler) {
+  std::map<LeaseId, std::set<BlockId>> held;
+  std::map<LeaseId, std::map<PrefixId, std::uint32_t>> references;
+  const auto require = [](bool ok, LeaseId lease, const char* what) {
+    if (!ok) throw std::logic_error("KV blocks of lease " + to_string(lease) + ": " + what);
+  };
+  for (const auto& [lease, tenancy] : scheduler.tenancies()) {
+    for (const PrefixId id : tenancy.prefixes.entries())
+      require(held[lease].insert(tenancy.prefixes.block(id)).second, lease, "one is cached twice");
+  }
+  for (const auto& sequence : scheduler.running()) {
+    const LeaseId lease = sequence->request.lease;
+    const PrefixIndex& prefixes = scheduler.tenancies().at(lease).prefixes;
+    const BlockTable& table = sequence->blocks;
+    const auto cached = table.cached();
+    for (std::size_t i = 0; i < table.blocks().size(); ++i) {
+      const BlockId block = table.blocks()[i];
+      if (i >= cached.size()) require(held[lease].insert(block).second, lease, "one has two users");
+      if (i < cached.size())
+        require(prefixes.block(cached[i]) == block, lease, "one is not cached");
+    }
+    for (const BlockId block : table.record_blocks())
+      require(held[lease].insert(block).second, lease, "a record has another user");
+    for (const PrefixId id : cached) ++references[lease][id];
+  }
+  for (const auto& [lease, tenancy] : scheduler.tenancies()) {
+    const BlockPool& pool = tenancy.pool;
+    require(pool.held_blocks() == held[lease].size(), lease, "one has no user");
+    require(pool.free_blocks() + pool.held_blocks() == pool.total_blocks(), lease, "one is lost");
+    for (const BlockId block : held[lease])
+      require(pool.holds(block), lease, "one is used and free");
+    for (const PrefixId id : tenancy.prefixes.entries())
+      require(tenancy.prefixes.references(id) == references[lease][id], lease,
+              "an entry is referenced by others than its users");
+  }
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,222 @@
+// What a lease's cached blocks save, and what they give way to. A block has sixteen tokens, a
+// sequence one record block.
+#include <catch2/catch.hpp>
+#include <numeric>
+
+#include "tests/support/block_conservation.hpp"
+#include "tests/unit/worker/schedule/scheduler_fixture.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+std::vector<TokenId> numbered(std::uint32_t count, TokenId from = 100) {
+  std::vector<TokenId> tokens(count);
+  std::iota(tokens.begin(), tokens.end(), from);
+  return tokens;
+}
+
+struct Run {
+  std::uint32_t rows = 0;  // of the prompt
+  std::vector<SchedulerEvent> events;
+};
+
+/// Submits a prompt and runs all ticks until nothing moves.
+Run run(SchedulerFixture& fixture, PromptRequest request, std::vector<TokenId> prompt) {
+  request.prompt = std::move(prompt);
+  REQUIRE(fixture.scheduler.submit(request));
+  Run run;
+  bool moved = true;
+  while (fixture.scheduler.has_work() && moved) {
+    const auto events = fixture.tick();
+    check_block_conservation(fixture.scheduler);
+    if (run.rows == 0) run.rows = fixture.row_count();
+    moved = !fixture.plan.parts.empty() || !events.empty();
+    run.events.insert(run.events.end(), events.begin(), events.end());
+  }
+  return run;
+}
+
+std::uint32_t cached(const SchedulerFixture& fixture, LeaseId lease) {
+  return fixture.scheduler.tenancies().at(lease).prefixes.unused();
+}
+
+}  // namespace
+
+TEST_CASE("prefix cache: a prompt computes only what follows its cached blocks") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 40);
+  CHECK(run(fixture, fixture.request(lease, "cold"), numbered(70)).rows == 70);
+  CHECK(cached(fixture, lease) == 4);
+  CHECK(run(fixture, fixture.request(lease, "warm"), numbered(70)).rows == 70 - 64);
+  CHECK(run(fixture, fixture.request(lease, "shorter"), numbered(40)).rows == 40 - 32);
+  CHECK(run(fixture, fixture.request(lease, "whole blocks"), numbered(32)).rows == 16);
+  std::vector<TokenId> branch = numbered(70);
+  branch[50] = 1;  // in the fourth block
+  CHECK(run(fixture, fixture.request(lease, "branch"), branch).rows == 70 - 48);
+  const PrefixCounters counters = fixture.scheduler.prefix_counters();
+  CHECK(counters.hits == 4 + 2 + 1 + 3);
+  CHECK(counters.misses == 4 + 0 + 0 + 0 + 1);
+  CHECK(counters.evictions == 0);
+  CHECK(counters.cross_tenant_hits == 0);
+}
+
+TEST_CASE("prefix cache: what a tenant cached saves no row of another tenant or lease") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 40);
+  const LeaseId stranger = fixture.lease(2, 40);
+  const LeaseId second = fixture.lease_of({"t1"}, 3, 40);
+  run(fixture, fixture.request(lease, "first"), numbered(70));
+  CHECK(run(fixture, fixture.request(stranger, "same"), numbered(70)).rows == 70);
+  PromptRequest request = fixture.request(second, "other lease");
+  request.tenant = {"t1"};
+  CHECK(run(fixture, request, numbered(70)).rows == 70);
+  CHECK(fixture.scheduler.prefix_counters().hits == 0);
+}
+
+TEST_CASE("prefix cache: blocks of a sequence that runs are used by others, and outlive it") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 40);
+  PromptRequest first = fixture.request(lease, "first", 1, 40);
+  first.prompt = numbered(40);
+  REQUIRE(fixture.scheduler.submit(first));
+  fixture.tick();
+  PromptRequest second = fixture.request(lease, "second", 1, 40);
+  second.prompt = numbered(40);
+  REQUIRE(fixture.scheduler.submit(second));
+  fixture.tick();
+  CHECK(fixture.row_count() == 1 + 8);
+  REQUIRE(fixture.scheduler.running_count() == 2);
+  const auto shared = fixture.scheduler.running()[0]->blocks.cached();
+  CHECK(std::ranges::equal(shared, fixture.scheduler.running()[1]->blocks.cached()));
+  REQUIRE(fixture.scheduler.cancel(RequestId{"first"}));
+  check_block_conservation(fixture.scheduler);
+  CHECK(cached(fixture, lease) == 0);  // the second one uses them
+  fixture.tick();
+  REQUIRE(fixture.scheduler.cancel(RequestId{"second"}));
+  check_block_conservation(fixture.scheduler);
+  CHECK(cached(fixture, lease) == 2);
+}
+
+TEST_CASE("prefix cache: a rebind finds the cached blocks of prompt and emitted tokens") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 40);
+  const auto first = run(fixture, fixture.request(lease, "r", 1, 20), numbered(20));
+  CHECK(only<Token>(first.events).size() == 20);
+  PromptRequest again = fixture.request(lease, "again", 1, 30);
+  again.emitted.assign(20, 2);  // the token that the fixture draws
+  again.rebound_from = LeaseId{9, 1};
+  CHECK(run(fixture, again, numbered(20)).rows == 40 - 32);
+}
+
+TEST_CASE("prefix cache: cached blocks are evicted before the lease asks for growth") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 7);
+  run(fixture, fixture.request(lease, "old"), numbered(70));
+  REQUIRE(cached(fixture, lease) == 4);
+  SECTION("by a prompt") {
+    const auto next = run(fixture, fixture.request(lease, "next"), numbered(70, 1000));
+    CHECK(only<Token>(next.events).size() == 3);
+    CHECK(fixture.scheduler.prefix_counters().evictions == 3);
+  }
+  SECTION("by a sequence that grows") {
+    const auto next = run(fixture, fixture.request(lease, "next", 1, 70), numbered(4, 1000));
+    CHECK(only<Token>(next.events).size() == 70);
+    CHECK(fixture.scheduler.prefix_counters().evictions == 3);
+  }
+  CHECK(fixture.scheduler.take_growth_requests().empty());
+}
+
+TEST_CASE("prefix cache: a prompt asks for the blocks that it lacks after eviction and hits") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 6);
+  run(fixture, fixture.request(lease, "old"), numbered(70));
+  PromptRequest larger = fixture.request(lease, "larger");
+  larger.prompt = numbered(100);  // four cached blocks, three more, and a record
+  REQUIRE(fixture.scheduler.submit(larger));
+  CHECK(fixture.tick().empty());
+  const auto growth = fixture.scheduler.take_growth_requests();
+  REQUIRE(growth.size() == 1);
+  CHECK(growth[0].blocks == 2);
+  CHECK(cached(fixture, lease) == 4);  // nothing is evicted for a request that waits
+  fixture.grow(lease, 2);
+  fixture.tick();
+  CHECK(fixture.row_count() == 100 - 64);
+}
+
+TEST_CASE("prefix cache: cached blocks count towards the quota and are evicted before it refuses") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 40);
+  const LeaseId second = fixture.lease_of({"t1"}, 3, 40);
+  fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 6});
+  run(fixture, fixture.request(lease, "old"), numbered(70));
+  REQUIRE(cached(fixture, lease) == 4);
+  PromptRequest next = fixture.request(second, "next", 1, 20);
+  next.tenant = {"t1"};
+  CHECK(only<Token>(run(fixture, next, numbered(60, 1000)).events).size() == 20);
+  CHECK(cached(fixture, lease) + cached(fixture, second) <= 6);
+  CHECK(cached(fixture, lease) == 0);
+}
+
+TEST_CASE("prefix cache: a lowered quota evicts what is cached beyond it") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 40);
+  run(fixture, fixture.request(lease, "old"), numbered(90));
+  REQUIRE(cached(fixture, lease) == 5);
+  fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 4});
+  CHECK(cached(fixture, lease) == 4);
+  CHECK(run(fixture, fixture.request(lease, "same", 1, 1), numbered(33)).rows == 33 - 32);
+}
+
+TEST_CASE("prefix cache: reclaimed extents lose their cached blocks, and running ones stay") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 3);
+  fixture.grow(lease, 3);
+  run(fixture, fixture.request(lease, "old"), numbered(70));
+  REQUIRE(cached(fixture, lease) == 4);
+  REQUIRE(fixture.scheduler.tenancies().at(lease).pool.total_blocks() == 6);
+  SECTION("all of them while nothing runs") {
+    CHECK(fixture.scheduler.remove_free_extents(lease, 9).size() == 2);
+    CHECK(fixture.scheduler.tenancies().at(lease).prefixes.size() == 0);
+  }
+  SECTION("as many as the broker asked for") {
+    CHECK(fixture.scheduler.remove_free_extents(lease, 0).empty());
+    CHECK(fixture.scheduler.remove_free_extents(lease, 1).size() == 1);
+    CHECK(fixture.scheduler.tenancies().at(lease).pool.total_blocks() == 3);
+  }
+  SECTION("none that a sequence uses") {
+    PromptRequest warm = fixture.request(lease, "warm", 1, 9);
+    warm.prompt = numbered(70);
+    REQUIRE(fixture.scheduler.submit(warm));
+    fixture.tick();
+    CHECK(fixture.scheduler.remove_free_extents(lease, 9).empty());
+  }
+  check_block_conservation(fixture.scheduler);
+}
+
+TEST_CASE("prefix cache: the end of a lease drops its cached blocks") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 40);
+  run(fixture, fixture.request(lease, "old"), numbered(70));
+  fixture.scheduler.end_lease(lease, {.reason = CompletionReason::Revoked});
+  const LeaseId next{1, 2};
+  fixture.scheduler.add_lease({.lease = next, .tenant = {"t1"}});
+  fixture.grow(next, 40);
+  CHECK(run(fixture, fixture.request(next, "same"), numbered(70)).rows == 70);
+  CHECK(fixture.scheduler.prefix_counters().misses == 8);  // those of the ended lease still count
+}
+
+TEST_CASE("prefix cache: a request that met a logit that is not finite leaves no block behind") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 40);
+  PromptRequest request = fixture.request(lease, "damaged", 1, 40);
+  request.prompt = numbered(70);
+  REQUIRE(fixture.scheduler.submit(request));
+  fixture.tick();
+  REQUIRE(fixture.scheduler.running_count() == 1);
+  fixture.scheduler.end_sequence(*fixture.scheduler.running()[0],
+                                 {.reason = CompletionReason::EngineError,
+                                  .error = Error{Errc::NumericFault, "a logit is not finite"}});
+  CHECK(run(fixture, fixture.request(lease, "again"), numbered(70)).rows == 70);
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,160 @@
+// The part of Scheduler that takes KV blocks for sequences.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/expects.hpp"
+#include "worker/kv/sequence_record.hpp"
+#include "worker/schedule/scheduler.hpp"
+
+namespace leasehold {
+
+/// A prompt starts with the cached blocks of its text, and takes the others.
+bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
+  const auto positions = static_cast<std::uint32_t>(sequence.tokens.size());
+  const OwnedText text{&tenancy.tenant, sequence.tokens};
+  std::vector<PrefixId> chain = tenancy.prefixes.match(text, limits_.tokens_per_block);
+  const std::uint32_t unused = tenancy.prefixes.unused_of(chain);
+  const std::uint32_t needed = blocks_for(positions) - static_cast<std::uint32_t>(chain.size()) +
+                               record_blocks_of(sequence.request);
+  const std::uint32_t limit = quota_of(tenancy.tenant).max_blocks;
+  if (used_by(tenancy.tenant) + unused + needed > limit) return false;
+  const std::uint32_t available = available_blocks(tenancy) - unused;
+  if (available < needed) {
+    wait_for_blocks(sequence, tenancy, {.needed = needed, .available = available});
+    return false;
+  }
+  tenancy.prefixes.take(chain, tenancy.tenant, (positions - 1) / limits_.tokens_per_block);
+  make_room(tenancy, needed, limit);
+  sequence.blocks.start_with(std::move(chain), tenancy.prefixes);
+  const bool ok =
+      sequence.blocks.reserve_record(record_blocks_of(sequence.request), tenancy.pool) &&
+      sequence.blocks.reserve(positions, tenancy.pool);
+  ensures(ok, "free blocks can be taken");
+  return true;
+}
+
+/// Waits for growth. A refusal ends the request when the lease runs no other whose end would help.
+void Scheduler::wait_for_blocks(const Sequence& sequence, Tenancy& tenancy, FirstBlocks blocks) {
+  if (!tenancy.growth_denied || tenancy.running > 0)
+    return request_growth(tenancy, blocks.needed - blocks.available);
+  const auto detail = fmt::format(
+      "the prompt needs {} KV blocks, lease {} has {} free and the broker lends no more; retry "
+      "later",
+      blocks.needed, to_string(tenancy.lease), blocks.available);
+  reject(sequence.request, {Errc::PoolExhausted, detail});
+  tenancy.waiting.pop_front();
+  tenancy.growth_denied = false;
+}
+
+bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
+  Tenancy& tenancy = tenancy_of(sequence);
+  const std::uint32_t positions = sequence.blocks.committed() + n_rows;
+  const std::uint32_t more =
+      blocks_for(positions) - std::min(blocks_for(positions), blocks_held(sequence));
+  const std::uint32_t limit = limit_of(sequence);
+  const bool over_quota = more > 0 && used_by(tenancy.tenant) + more > limit;
+  if (more > 0 && !over_quota && available_blocks(tenancy) >= more) make_room(tenancy, more, limit);
+  const bool ok = !over_quota && sequence.blocks.reserve(positions, tenancy.pool).has_value();
+  // Asks one block ahead, so that the broker has answered by the time the block is needed.
+  const std::uint32_t ahead = blocks_for(positions + limits_.tokens_per_block);
+  const std::uint32_t held = blocks_held(sequence);
+  const bool wants_more = ahead > held && available_blocks(tenancy) == 0;
+  if (wants_more && !over_quota) request_growth(tenancy, ahead - held);
+  if (!ok) starved_.push_back({&sequence, more, over_quota});
+  return ok;
+}
+
+/// Evicts cached blocks until the lease can take `blocks` within the tenant's limit. Precondition:
+/// evicting every unused one is enough.
+void Scheduler::make_room(Tenancy& tenancy, std::uint32_t blocks, std::uint32_t limit) {
+  evict(tenancy, blocks - std::min(blocks, tenancy.pool.free_blocks()));
+  evict_above(tenancy.tenant, limit - blocks);
+}
+
+void Scheduler::evict(Tenancy& tenancy, std::uint32_t count) {
+  for (const BlockId block : tenancy.prefixes.evict(count)) tenancy.pool.release(block);
+}
+
+/// Evicts cached blocks while the tenant holds more than `limit`.
+void Scheduler::evict_above(const TenantId& tenant, std::uint32_t limit) {
+  for (const LeaseId lease : tenants_.at(tenant).leases) {
+    const std::uint32_t held = held_by(tenant);
+    if (held <= limit) return;
+    evict(tenancies_.at(lease), held - limit);
+  }
+}
+
+/// Full blocks stay cached, except after a logit that is not finite: keys or values may be damaged,
+/// and the request must not find them when it is submitted again.
+void Scheduler::free_blocks(Sequence& sequence, const Completed& how) {
+  Tenancy& tenancy = tenancy_of(sequence);
+  const std::span<const PrefixId> cached = sequence.blocks.cached();
+  const bool is_damaged = how.error && how.error->code == Errc::NumericFault;
+  if (is_damaged && !cached.empty()) tenancy.prefixes.forget(cached.front());
+  if (!is_damaged) sequence.blocks.cache_all({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
+  sequence.blocks.free(tenancy.pool, tenancy.prefixes);
+}
+
+/// A tick ends one sequence per lease whose growth the broker denied, and one per tenant that is
+/// over its quota: what that frees may be enough for the others.
+void Scheduler::end_starved() {
+  std::set<TenantId> reduced;
+  // The least work first.
+  std::ranges::stable_sort(starved_, {}, [](const Starved& s) { return s.sequence->emitted(); });
+  for (const Starved& starved : starved_) {
+    Tenancy& tenancy = tenancy_of(*starved.sequence);
+    const bool ends = starved.over_quota ? reduced.insert(tenancy.tenant).second
+                                         : std::exchange(tenancy.growth_denied, false);
+    if (!ends) continue;
+    const std::string why =
+        starved.over_quota
+            ? fmt::format("tenant {} may hold {}; ask for fewer tokens, or raise --max-blocks",
+                          tenancy.tenant.value, limit_of(*starved.sequence))
+            : "the broker lends no more; retry later";
+    const auto detail =
+        fmt::format("the request needs {} more KV blocks, lease {} holds {} and {}", starved.blocks,
+                    to_string(tenancy.lease), used_blocks(tenancy), why);
+    end_sequence(*starved.sequence, {.reason = CompletionReason::EngineError,
+                                     .error = Error{Errc::OutOfBlocks, detail}});
+  }
+  for (auto& [lease, tenancy] : tenancies_) tenancy.growth_denied = false;
+}
+
+void Scheduler::request_growth(Tenancy& tenancy, std::uint32_t missing) {
+  tenancy.blocks_wanted = std::max(tenancy.blocks_wanted, missing);
+}
+
+std::vector<GrowthRequest> Scheduler::take_growth_requests() {
+  std::vector<GrowthRequest> growth_requests;
+  for (auto& [lease, tenancy] : tenancies_) {
+    if (tenancy.blocks_wanted > 0) growth_requests.push_back({lease, tenancy.blocks_wanted});
+    tenancy.blocks_wanted = 0;
+  }
+  return growth_requests;
+}
+
+/// Blocks that the lease can take without growth.
+std::uint32_t Scheduler::available_blocks(const Tenancy& tenancy) {
+  return tenancy.pool.free_blocks() + tenancy.prefixes.unused();
+}
+
+/// Blocks that are neither free nor cached alone.
+std::uint32_t Scheduler::used_blocks(const Tenancy& tenancy) {
+  return tenancy.pool.held_blocks() - tenancy.prefixes.unused();
+}
+
+std::uint32_t Scheduler::blocks_held(const Sequence& sequence) {
+  return static_cast<std::uint32_t>(sequence.blocks.blocks().size());
+}
+
+std::uint32_t Scheduler::blocks_for(std::uint32_t n_positions) const {
+  return (n_positions + limits_.tokens_per_block - 1) / limits_.tokens_per_block;
+}
+
+std::uint32_t Scheduler::record_blocks_of(const PromptRequest& request) const {
+  return limits_.record_blocks + list_block_count(request.sampling, limits_.block_size_bytes);
+}
+
+}  // namespace leasehold
