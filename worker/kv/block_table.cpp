@@ -50,10 +50,10 @@ OwnedText BlockTable::next_text(const OwnedText& text) const {
 }
 
 void BlockTable::cache_full(const OwnedText& text, PrefixIndex& index) {
-  while (next_is_full()) {
+  while (!is_duplicate_ && next_is_full()) {
     const auto added = index.add(last_cached(), next_text(text), blocks_[cached_.size()]);
-    if (!added) return;
-    cached_.push_back(*added);
+    is_duplicate_ = !added;
+    if (added) cached_.push_back(*added);
   }
 }
 

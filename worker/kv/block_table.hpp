@@ -58,6 +58,7 @@ class BlockTable {
   std::uint32_t tokens_per_block_;
   std::uint32_t committed_ = 0;
   bool is_freed_ = false;
+  bool is_duplicate_ = false;  // another sequence added the text of the next block to cache
   std::vector<BlockId> blocks_;
   std::vector<BlockId> record_blocks_;
   std::vector<PrefixId> cached_;  // referenced

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <string_view>
+#include <unordered_set>
 
 #include "common/expects.hpp"
 #include "common/fair_shares.hpp"
@@ -89,12 +90,13 @@ std::vector<SchedulerEvent> Scheduler::take_events() {
   };
   // A stream carries nothing after its end, so the last tokens of requests that ended in this tick
   // precede the completions.
-  const auto completed_now = [this](const Token& token) {
-    return std::ranges::any_of(completed_, [&](const Completed& c) {
-      return c.engine_request_id == token.engine_request_id;
-    });
+  std::unordered_set<std::string_view> completed_now;
+  for (const Completed& completed : completed_)
+    completed_now.insert(completed.engine_request_id.value);
+  const auto is_final = [&completed_now](const Token& token) {
+    return completed_now.contains(token.engine_request_id.value);
   };
-  const auto rest = std::stable_partition(tokens_.begin(), tokens_.end(), completed_now);
+  const auto rest = std::stable_partition(tokens_.begin(), tokens_.end(), is_final);
   std::vector<Token> final_tokens(tokens_.begin(), rest);
   tokens_.erase(tokens_.begin(), rest);
   append(final_tokens);
