@@ -62,7 +62,10 @@ void GrammarBuilder::define(RuleId rule, std::vector<Symbols> alternatives) {
 }
 
 RuleId GrammarBuilder::make(std::string name, std::vector<Symbols> alternatives) {
+  const auto known = name.empty() ? made_.find(alternatives) : made_.end();
+  if (known != made_.end()) return known->second;
   const RuleId made = declare(std::move(name));
+  if (rules_[made].name.empty() && !is_full()) made_.emplace(alternatives, made);
   define(made, std::move(alternatives));
   return made;
 }
@@ -132,9 +135,12 @@ Symbols GrammarBuilder::repeat(const Symbols& what, Repetition times) {
   symbols = join(std::move(symbols), copies(one, missing));
   too_large_ = too_large_ || symbols.size() > kMaxSymbols;
   if (max) return join(std::move(symbols), at_most(one, *max - min));
-  const RuleId loop = declare({});
-  define(loop, {join(one, rule(loop)), {}});
-  return join(std::move(symbols), rule(loop));
+  const auto [loop, is_new] = loops_.try_emplace(one);
+  if (is_new) {
+    loop->second = declare({});
+    define(loop->second, {join(one, rule(loop->second)), {}});
+  }
+  return join(std::move(symbols), rule(loop->second));
 }
 
 Symbols GrammarBuilder::copies(const Symbols& one, std::uint32_t n) const {

@@ -84,6 +84,8 @@ class GrammarBuilder {
   std::map<ByteSet, std::uint32_t> byte_set_index_;
   std::map<CharacterClass, Symbols> characters_;
   std::map<Symbols, std::vector<Symbols>> chains_;  ///< [n]: at most n of the symbols.
+  std::map<Symbols, RuleId> loops_;                 ///< Any number of the symbols.
+  std::map<std::vector<Symbols>, RuleId> made_;     ///< Rules without a name, each once.
   bool too_large_ = false;
 };
 

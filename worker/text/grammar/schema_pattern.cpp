@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "common/utf8.hpp"
 
@@ -286,15 +287,18 @@ Symbols json_character(GrammarBuilder& builder, const CharacterClass& characters
   CharacterClass others = complement_of(characters);
   others.insert(others.end(), {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}});
   const CharacterClass plain = complement_of(std::move(others));
-  std::vector<Symbols> alternatives;
-  if (!plain.empty()) alternatives.push_back(builder.character(plain));
+  std::set<std::uint32_t> escaped;
   for (const CodePoints& range : characters) {
-    for (std::uint32_t c = range.low; c <= std::min<std::uint32_t>(range.high, '\\'); ++c) {
-      if (c < 0x20 || c == '"' || c == '\\') alternatives.push_back(builder.text(json_escape(c)));
-    }
+    for (std::uint32_t c = range.low; c <= std::min<std::uint32_t>(range.high, '\\'); ++c)
+      if (c < 0x20 || c == '"' || c == '\\') escaped.insert(c);
   }
-  if (alternatives.empty()) return builder.character({});  // an empty class matches nothing
-  return builder.choice(std::move(alternatives));
+  std::vector<Symbols> escapes;
+  for (const std::uint32_t c : escaped) escapes.push_back(builder.text(json_escape(c)));
+  if (plain.empty() && escapes.empty()) return builder.character({});  // matches nothing
+  if (escapes.empty()) return builder.character(plain);
+  // A rule of their own, which other classes share.
+  const Symbols all_escapes = builder.choice(std::move(escapes));
+  return plain.empty() ? all_escapes : builder.choice({builder.character(plain), all_escapes});
 }
 
 Symbols json_text(const Pattern& pattern, GrammarBuilder& builder) {
