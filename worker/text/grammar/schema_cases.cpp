@@ -118,6 +118,7 @@ Result<Cases> SchemaAnalyzer::keywords(const OrderedJson& schema) {
       for (SchemaCase& one : all) add_once(one.parts, &schema);
     } else if (keyword == "$ref") {
       const OrderedJson* target = TRY(context_.target(schema));
+      if (target == nullptr) continue;
       const Cases more = TRY(one(*target));
       all = TRY(product(schema, all, more));
     } else if (keyword == "allOf") {

@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "common/print_error.hpp"
+#include "common/utf8.hpp"
 
 namespace leasehold {
 namespace {
@@ -132,7 +133,7 @@ const OrderedJson* SchemaContext::find(const OrderedJson& object, const std::str
   return found == members->second.end() ? nullptr : found->second;
 }
 
-Result<const OrderedJson*> SchemaContext::target(const OrderedJson& schema) const {
+Result<const OrderedJson*> SchemaContext::target(const OrderedJson& schema) {
   const OrderedJson& ref = schema.at("$ref");
   if (!ref.is_string()) return error(ref, "expected \"#\" or \"#/…\"");
   const std::string text = ref.get<std::string>();
@@ -142,11 +143,15 @@ Result<const OrderedJson*> SchemaContext::target(const OrderedJson& schema) cons
   const OrderedJson* resource = places_.at(&schema).resource;
   if (!base.empty()) {
     const auto named = by_name_.find(base);
-    if (named == by_name_.end())
-      return error(ref,
-                   fmt::format("there is no '{}' in this document; refer to a part of it, such "
-                               "as \"#/$defs/…\"",
-                               text));
+    if (named == by_name_.end()) {
+      if (strict_)
+        return error(ref,
+                     fmt::format("there is no '{}' in this document; refer to a part of it, such "
+                                 "as \"#/$defs/…\"",
+                                 text));
+      add_unchecked(schema, fmt::format("'$ref' \"{}\"", printable_excerpt(text)));
+      return nullptr;
+    }
     resource = named->second;
   }
   if (fragment.size() <= 1) return resource;

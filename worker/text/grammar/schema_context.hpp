@@ -37,8 +37,9 @@ class SchemaContext {
   /// them.
   const OrderedJson* find(const OrderedJson& object, const std::string& name);
 
-  /// The schema that the `$ref` of `schema` names.
-  Result<const OrderedJson*> target(const OrderedJson& schema) const;
+  /// The schema that the `$ref` of `schema` names. Null for another document, which is refused if
+  /// `strict`, else added to `unchecked`.
+  Result<const OrderedJson*> target(const OrderedJson& schema);
 
   /// Refuses the keyword, or with `strict` false adds it to `unchecked`.
   Result<void> cannot_promise(const OrderedJson& schema, const std::string& keyword);

@@ -257,6 +257,20 @@ TEST_CASE("json schema: a lenient schema lists what is not checked") {
   CHECK(strict->unchecked == UncheckedParts{});
 }
 
+TEST_CASE("json schema: a lenient schema ignores a reference into another document") {
+  const auto schema = compiled(
+      R"({"type":"object","properties":{"a":{"$ref":"core.json#/$defs/id","type":"integer"},
+          "b":{"$ref":"http://json-schema.org/draft-07/schema#"}}})",
+      SchemaMode::Lenient);
+  REQUIRE(schema);
+  CHECK(schema->unchecked.listed ==
+        Listed{"#/properties/a: '$ref' \"core.json#/$defs/id\"",
+               "#/properties/b: '$ref' \"http://json-schema.org/draft-07/schema#\""});
+  CHECK(accepts(*schema, R"({"a":3,"b":{"c":[]}})"));
+  CHECK_FALSE(accepts(*schema, R"({"a":"x"})"));
+  check_bad_request(compiled(R"({"$ref":"#/$defs/none"})", SchemaMode::Lenient), "there is no");
+}
+
 TEST_CASE("json schema: the list of what is not checked is short and printable") {
   std::string parts = R"("\u001b\n\u007f":{"format":"\u001b]0;"})";
   parts += R"(,")" + std::string(5000, 'k') + R"(":{"items":{"format":")" + std::string(5000, 'f') +
