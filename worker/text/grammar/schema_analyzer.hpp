@@ -79,8 +79,10 @@ class SchemaAnalyzer {
   Result<Schemas> member(const SchemaCase& one, const std::string& name);
   Result<std::size_t> tuple_size(const SchemaCase& one);
   Result<Schemas> element(const SchemaCase& one, std::size_t index);
-  /// The automaton of a pattern at its place in the document.
-  Result<const TextAutomaton*> pattern(const OrderedJson& schema, const std::string& text);
+  /// A pattern at its place in the document; nothing if it is not supported and not strict.
+  Result<std::optional<Pattern>> parsed(const OrderedJson& at, const std::string& text);
+  /// Its automaton; null likewise.
+  Result<const TextAutomaton*> pattern(const OrderedJson& at, const std::string& text);
 
   SchemaContext& context() { return context_; }
 

@@ -25,6 +25,13 @@ class SchemaCompiler {
     Symbols text;
     bool required;
   };
+  /// Patterns and lengths that hold together for a text.
+  struct TextBounds {
+    std::vector<std::string> patterns;
+    std::uint64_t min;
+    std::optional<std::uint64_t> max;
+    auto operator<=>(const TextBounds&) const = default;
+  };
   /// The members of one object; see member_list.
   struct MemberList {
     std::vector<Member> declared;
@@ -32,6 +39,9 @@ class SchemaCompiler {
     CountRange count;
     std::map<std::pair<std::size_t, std::uint64_t>, Symbols> known;
   };
+
+  /// The text of each pattern, and the `patternProperties` that has it.
+  using NamePatterns = std::vector<std::pair<std::string, const OrderedJson*>>;
 
   // schema_compiler.cpp
   Symbols value(const Schemas& schemas);
@@ -44,6 +54,7 @@ class SchemaCompiler {
   // schema_objects.cpp
   Result<Symbols> object(const SchemaCase& one);
   Result<std::vector<Member>> members(const SchemaCase& one, const ObjectFacts& facts);
+  Result<NamePatterns> name_patterns(const SchemaCase& one);
   Result<std::optional<Symbols>> extra_members(const SchemaCase& one, const ObjectFacts& facts);
   Result<void> add_extra(const SchemaCase& one, const TextAutomaton& names, const Schemas& schemas,
                          std::vector<Symbols>& all);
@@ -69,6 +80,7 @@ class SchemaCompiler {
   std::map<Schemas, RuleId> rules_;
   std::deque<Schemas> pending_;  ///< Sets whose rule is not yet compiled.
   std::map<SchemaCase, Symbols> by_case_;
+  std::map<TextBounds, Symbols> texts_;  ///< Compiled automata.
 };
 
 }  // namespace leasehold

@@ -164,14 +164,25 @@ Result<CountRange> SchemaAnalyzer::counts(const SchemaCase& one, const char* min
   return range;
 }
 
-Result<const TextAutomaton*> SchemaAnalyzer::pattern(const OrderedJson& schema,
+Result<std::optional<Pattern>> SchemaAnalyzer::parsed(const OrderedJson& at,
+                                                      const std::string& text) {
+  TRY(context_.spend(at, 1 + text.size()));
+  Result<Pattern> pattern = parse_pattern(text);
+  if (pattern) return std::optional(*std::move(pattern));
+  if (context_.is_strict()) return context_.error(at, pattern.error().detail);
+  if (proving_ == 0)
+    context_.add_unchecked(at, fmt::format("pattern \"{}\"", printable_excerpt(text)));
+  return std::optional<Pattern>();
+}
+
+Result<const TextAutomaton*> SchemaAnalyzer::pattern(const OrderedJson& at,
                                                      const std::string& text) {
   const auto known = patterns_.find(text);
   if (known != patterns_.end()) return &known->second;
-  const Result<Pattern> parsed = parse_pattern(text);
-  if (!parsed) return context_.error(schema, parsed.error().detail);
-  auto automaton = automaton_of(*parsed, context_.work());
-  if (!automaton) return context_.too_much_work(schema);
+  const auto pattern = TRY(parsed(at, text));
+  if (!pattern) return static_cast<const TextAutomaton*>(nullptr);
+  auto automaton = automaton_of(*pattern, context_.work());
+  if (!automaton) return context_.too_much_work(at);
   return &patterns_.emplace(text, *std::move(automaton)).first->second;
 }
 
@@ -195,7 +206,7 @@ Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts(const SchemaCase& one
         if (text.empty()) continue;
       }
       const TextAutomaton* set = TRY(pattern(*child, text));
-      TRY(add(*part, *set));
+      if (set != nullptr) TRY(add(*part, *set));
     }
   }
   const CountRange length = TRY(counts(one, "minLength", "maxLength"));
@@ -288,7 +299,8 @@ Result<Schemas> SchemaAnalyzer::member(const SchemaCase& one, const std::string&
       if (!patterns->is_object()) return context_.error(*patterns, "expected an object");
       for (auto entry = patterns->begin(); entry != patterns->end(); ++entry) {
         TRY(context_.spend(*patterns, 1 + name.size()));
-        if (!TRY(pattern(*patterns, entry.key()))->accepts(name)) continue;
+        const TextAutomaton* names = TRY(pattern(*patterns, entry.key()));
+        if (names == nullptr || !names->accepts(name)) continue;
         all.push_back(&*entry);
         is_matched = true;
       }

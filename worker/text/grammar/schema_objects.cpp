@@ -11,21 +11,6 @@ namespace {
 constexpr std::size_t kMaxNamePatterns = 6;
 constexpr std::uint64_t kMaxCountedMembers = 64;
 
-/// Patterns of `patternProperties`, each once.
-std::vector<std::pair<std::string, const OrderedJson*>> name_patterns(const SchemaCase& one) {
-  std::vector<std::pair<std::string, const OrderedJson*>> all;
-  for (const OrderedJson* part : one.parts) {
-    const auto patterns = part->find("patternProperties");
-    if (patterns == part->end() || !patterns->is_object()) continue;
-    for (const auto& [text, schema] : patterns->items()) {
-      const bool is_known =
-          std::ranges::any_of(all, [&](const auto& p) { return p.first == text; });
-      if (!is_known) all.emplace_back(text, &*patterns);
-    }
-  }
-  return all;
-}
-
 /// The schemas of a member whose name matches `matched` and no other pattern.
 Schemas schemas_for(const SchemaCase& one, const std::set<std::string>& matched) {
   Schemas all;
@@ -45,6 +30,22 @@ Schemas schemas_for(const SchemaCase& one, const std::set<std::string>& matched)
 }
 
 }  // namespace
+
+/// Patterns of `patternProperties`, each once, without those that are not supported.
+Result<SchemaCompiler::NamePatterns> SchemaCompiler::name_patterns(const SchemaCase& one) {
+  NamePatterns all;
+  for (const OrderedJson* part : one.parts) {
+    const auto patterns = part->find("patternProperties");
+    if (patterns == part->end() || !patterns->is_object()) continue;
+    for (const auto& [text, schema] : patterns->items()) {
+      const bool is_known =
+          std::ranges::any_of(all, [&](const auto& p) { return p.first == text; });
+      if (is_known) continue;
+      if (TRY(analyzer_.pattern(*patterns, text)) != nullptr) all.emplace_back(text, &*patterns);
+    }
+  }
+  return all;
+}
 
 Result<Symbols> SchemaCompiler::object(const SchemaCase& one) {
   const ObjectFacts facts = TRY(analyzer_.object(one));
@@ -94,7 +95,7 @@ Result<std::vector<SchemaCompiler::Member>> SchemaCompiler::members(const Schema
 /// Members that are not declared: one alternative for each set of patterns that a name can match.
 Result<std::optional<Symbols>> SchemaCompiler::extra_members(const SchemaCase& one,
                                                              const ObjectFacts& facts) {
-  const auto patterns = name_patterns(one);
+  const NamePatterns patterns = TRY(name_patterns(one));
   if (one.only || (facts.is_closed && patterns.empty())) return std::nullopt;
   if (patterns.size() > kMaxNamePatterns)
     return context_.error(*patterns.front().second,

@@ -53,19 +53,23 @@ Symbols SchemaCompiler::quoted(const Symbols& inside) {
 /// to the length. So does a length.
 Result<Symbols> SchemaCompiler::string(const SchemaCase& one) {
   const CountRange length = TRY(analyzer_.counts(one, "minLength", "maxLength"));
-  const auto patterns = patterns_of(one);
-  const bool has_length = length.min > 0 || length.max;
-  if (patterns.size() == 1) {
-    const auto pattern = parse_pattern(patterns[0].second);
-    if (!pattern) return context_.error(*patterns[0].first, pattern.error().detail);
-    TRY(context_.spend(*patterns[0].first, patterns[0].second.size()));
-    if (length.contains(lengths_of(*pattern))) return quoted(json_text(*pattern, builder_));
+  std::vector<Pattern> patterns;
+  TextBounds bounds{.patterns = {}, .min = length.min, .max = length.max};
+  for (auto& [at, text] : patterns_of(one)) {
+    auto pattern = TRY(analyzer_.parsed(*at, text));
+    if (!pattern) continue;
+    patterns.push_back(*std::move(pattern));
+    bounds.patterns.push_back(std::move(text));
   }
+  if (patterns.size() == 1 && length.contains(lengths_of(patterns[0])))
+    return quoted(json_text(patterns[0], builder_));
   if (!patterns.empty()) {
+    if (const auto known = texts_.find(bounds); known != texts_.end()) return known->second;
     const auto set = TRY(analyzer_.texts(one));
     TRY(context_.spend(place(one), set->states().size()));
-    return quoted(json_text(*set, builder_));
+    return texts_.emplace(bounds, quoted(json_text(*set, builder_))).first->second;
   }
+  const bool has_length = length.min > 0 || length.max;
   if (!has_length) return json_["string"];
   const Repetition times = TRY(repetition(one, "minLength", "maxLength"));
   return quoted(builder_.repeat(json_["character"], times));

@@ -140,7 +140,8 @@ Result<bool> SchemaAnalyzer::admits_text(const SchemaCase& one, const std::strin
     if (found == part->end()) continue;
     if (!found->is_string()) return context_.error(*found, "expected text");
     TRY(context_.spend(*part, text.size()));
-    if (!TRY(pattern(*found, found->get<std::string>()))->accepts(text)) return false;
+    const TextAutomaton* texts = TRY(pattern(*found, found->get<std::string>()));
+    if (texts != nullptr && !texts->accepts(text)) return false;
   }
   return true;
 }

@@ -257,6 +257,24 @@ TEST_CASE("json schema: a lenient schema lists what is not checked") {
   CHECK(strict->unchecked == UncheckedParts{});
 }
 
+TEST_CASE("json schema: a lenient schema ignores patterns that are not supported") {
+  const auto schema = compiled(
+      R"s({"type":"object","properties":{"a":{"type":"string","pattern":"^(?!x)","maxLength":2},
+          "b":{"enum":["x","yy"],"pattern":"a$b","minLength":2}},
+          "patternProperties":{"^(?=n)":{"type":"null"},"^m":{"type":"null"}},
+          "additionalProperties":false})s",
+      SchemaMode::Lenient);
+  REQUIRE(schema);
+  CHECK(schema->unchecked.listed == Listed{"#/patternProperties: pattern \"^(?=n)\"",
+                                           "#/properties/a/pattern: pattern \"^(?!x)\"",
+                                           "#/properties/b/pattern: pattern \"a$b\""});
+  CHECK(accepts(*schema, R"({"a":"xy","b":"yy","m":null})"));
+  CHECK_FALSE(accepts(*schema, R"({"a":"xyz"})"));
+  CHECK_FALSE(accepts(*schema, R"({"b":"x"})"));
+  CHECK_FALSE(accepts(*schema, R"({"n":null})"));
+  CHECK_FALSE(accepts(*schema, R"({"m":1})"));
+}
+
 TEST_CASE("json schema: a lenient schema ignores a reference into another document") {
   const auto schema = compiled(
       R"({"type":"object","properties":{"a":{"$ref":"core.json#/$defs/id","type":"integer"},
@@ -269,6 +287,24 @@ TEST_CASE("json schema: a lenient schema ignores a reference into another docume
   CHECK(accepts(*schema, R"({"a":3,"b":{"c":[]}})"));
   CHECK_FALSE(accepts(*schema, R"({"a":"x"})"));
   check_bad_request(compiled(R"({"$ref":"#/$defs/none"})", SchemaMode::Lenient), "there is no");
+}
+
+TEST_CASE("json schema: equal parts are compiled once") {
+  // Each of the two texts alone needs more than a tenth of the symbols that a grammar may have.
+  const std::string kTexts[] = {
+      R"({"type":"string","pattern":"^a[bc]*d[bc]*e[bc]*$","minLength":2,"maxLength":500})",
+      R"({"type":"string","pattern":"^([a-z]{1,63}[.]){1,20}(x|[0-9]{1,500})$"})"};
+  for (const std::string& text : kTexts) {
+    const auto symbols_of = [&](int n) {
+      std::string all;
+      for (int i = 0; i < n; ++i)
+        all += (i > 0 ? ",\"p" : "\"p") + std::to_string(i) + "\":" + text;
+      const auto schema = compiled(R"({"type":"object","properties":{)" + all + "}}");
+      REQUIRE(schema);
+      return schema->symbols.size();
+    };
+    CHECK(symbols_of(40) < symbols_of(1) + 40 * 40);
+  }
 }
 
 TEST_CASE("json schema: the list of what is not checked is short and printable") {
