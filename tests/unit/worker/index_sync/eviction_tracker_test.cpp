@@ -1,0 +1,231 @@
+#include "worker/index_sync/eviction_tracker.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+
+#include "common/random.hpp"
+#include "worker/serve/request_ids.hpp"
+
+namespace leasehold {
+namespace {
+
+using Ids = std::vector<RequestId>;
+
+const RequestId kAnn1{"ann/req-1"};
+const RequestId kAnn2{"ann/req-2"};
+const RequestId kBob1{"bob/req-1"};
+const RequestId kBob3{"bob/req-3"};
+const RequestId kOne{"req-1"};
+const RequestId kTwo{"req-2"};
+const RequestId kThree{"req-3"};
+
+EvictionTracker with(const Ids& admitted, std::size_t max_tracked = EvictionTracker::kMaxTracked) {
+  EvictionTracker tracker(max_tracked);
+  for (const RequestId& id : admitted) tracker.admitted(id);
+  return tracker;
+}
+
+void end_cached(EvictionTracker& tracker, const RequestId& id) {
+  tracker.blocks_cached(id);
+  tracker.ended(id);
+}
+
+}  // namespace
+
+TEST_CASE("eviction tracker: admission and prefix registration remove nothing") {
+  EvictionTracker tracker = with({kAnn1, kAnn2});
+  tracker.blocks_cached(kAnn1);
+  CHECK(tracker.take_removed().empty());
+}
+
+TEST_CASE("eviction tracker: an end without cached blocks removes the id at once, and once") {
+  EvictionTracker tracker = with({kAnn1});
+  tracker.ended(kAnn1);
+  CHECK(tracker.take_removed() == Ids{kOne});
+  tracker.ended(kAnn1);
+  tracker.last_cached_block_evicted(kAnn1);
+  tracker.tenant_revoked({"ann"});
+  tracker.cache_reset();
+  CHECK(tracker.take_removed().empty());
+  CHECK(tracker.tracked() == 0);
+}
+
+TEST_CASE("eviction tracker: an end with cached blocks removes the id with the last block") {
+  EvictionTracker tracker = with({kAnn1, kAnn2});
+  end_cached(tracker, kAnn1);
+  end_cached(tracker, kAnn2);
+  CHECK(tracker.take_removed().empty());
+  tracker.last_cached_block_evicted(kAnn2);
+  CHECK(tracker.take_removed() == Ids{kTwo});
+  tracker.last_cached_block_evicted(kAnn2);
+  CHECK(tracker.take_removed().empty());
+}
+
+TEST_CASE("eviction tracker: blocks lost by a running request are removed with its end") {
+  EvictionTracker tracker = with({kAnn1});
+  tracker.blocks_cached(kAnn1);
+  tracker.last_cached_block_evicted(kAnn1);  // a swap-out without buffer, a swap timeout
+  CHECK(tracker.take_removed().empty());
+  tracker.ended(kAnn1);
+  CHECK(tracker.take_removed() == Ids{kOne});
+}
+
+TEST_CASE("eviction tracker: an admission rolled back and repeated is removed with its end") {
+  EvictionTracker tracker = with({kAnn1});
+  tracker.admitted(kAnn1);
+  CHECK(tracker.take_removed().empty());
+  tracker.ended(kAnn1);
+  CHECK(tracker.take_removed() == Ids{kOne});
+}
+
+TEST_CASE("eviction tracker: a revoked tenant's held ids leave, its running ones at their end") {
+  EvictionTracker tracker = with({kAnn1, kAnn2, kBob3});
+  end_cached(tracker, kAnn1);
+  end_cached(tracker, kBob3);
+  tracker.blocks_cached(kAnn2);
+  tracker.tenant_revoked({"ann"});
+  CHECK(tracker.take_removed() == Ids{kOne});
+  tracker.ended(kAnn2);
+  CHECK(tracker.take_removed() == Ids{kTwo});
+}
+
+TEST_CASE("eviction tracker: a cache reset removes all held ids, running ones at their end") {
+  EvictionTracker tracker = with({kAnn1, kAnn2, kBob3});
+  end_cached(tracker, kBob3);
+  end_cached(tracker, kAnn1);
+  tracker.blocks_cached(kAnn2);
+  tracker.cache_reset();
+  CHECK(tracker.take_removed() == Ids{kThree, kOne});
+  tracker.ended(kAnn2);
+  CHECK(tracker.take_removed() == Ids{kTwo});
+}
+
+TEST_CASE("eviction tracker: an id used again stays until its second end") {
+  EvictionTracker tracker = with({kAnn1});
+  end_cached(tracker, kAnn1);
+  tracker.admitted(kAnn1);
+  tracker.last_cached_block_evicted(kAnn1);
+  CHECK(tracker.take_removed().empty());
+  tracker.ended(kAnn1);
+  CHECK(tracker.take_removed() == Ids{kOne});
+  tracker.admitted(kAnn1);
+  tracker.ended(kAnn1);
+  CHECK(tracker.take_removed() == Ids{kOne});
+}
+
+TEST_CASE("eviction tracker: an id of two tenants leaves with the last of them") {
+  EvictionTracker tracker = with({kAnn1, kBob1});
+  tracker.ended(kAnn1);
+  CHECK(tracker.take_removed().empty());
+  tracker.ended(kBob1);
+  CHECK(tracker.take_removed() == Ids{kOne});
+}
+
+TEST_CASE("eviction tracker: at its bound the longest held id leaves early") {
+  EvictionTracker tracker = with({kAnn1, kAnn2}, 2);
+  end_cached(tracker, kAnn2);
+  end_cached(tracker, kAnn1);
+  tracker.admitted(kBob3);
+  CHECK(tracker.take_removed() == Ids{kTwo});
+  CHECK(tracker.removed_early() == 1);
+  CHECK(tracker.tracked() == 2);
+  tracker.last_cached_block_evicted(kAnn2);
+  CHECK(tracker.take_removed().empty());
+}
+
+TEST_CASE("eviction tracker: beyond its bound of running requests an id is counted and stays") {
+  EvictionTracker tracker = with({kAnn1, kAnn2}, 2);
+  tracker.admitted(kBob3);
+  CHECK(tracker.untracked() == 1);
+  CHECK(tracker.tracked() == 2);
+  tracker.ended(kBob3);
+  CHECK(tracker.take_removed().empty());
+  tracker.ended(kAnn1);
+  CHECK(tracker.take_removed() == Ids{kOne});
+}
+
+namespace {
+
+/// The engine's order of one request's events: random, but a block is cached before the end and
+/// evicted after it was cached.
+class RandomLife {
+ public:
+  RandomLife(RequestId id, SeededRandom& random) : id_(std::move(id)), random_(&random) {}
+
+  /// Makes one step; returns true once it is over.
+  bool step(EvictionTracker& tracker) {
+    switch (at_++) {
+      case 0:
+        tracker.admitted(id_);
+        if (random_->below(3) == 0) tracker.admitted(id_);
+        return false;
+      case 1:
+        cached_ = random_->below(2) == 0;
+        if (cached_) tracker.blocks_cached(id_);
+        return false;
+      case 2:
+        if (cached_ && random_->below(2) == 0) evict(tracker);
+        return false;
+      case 3:
+        for (std::uint64_t n = random_->below(2) + 1; n > 0; --n) tracker.ended(id_);
+        return false;
+      default:
+        if (cached_) evict(tracker);
+        return true;
+    }
+  }
+  bool may_have_left() const { return at_ >= 4 && !cached_; }
+  const RequestId& id() const { return id_; }
+
+ private:
+  void evict(EvictionTracker& tracker) {
+    cached_ = false;
+    for (std::uint64_t n = random_->below(2) + 1; n > 0; --n)
+      tracker.last_cached_block_evicted(id_);
+  }
+
+  RequestId id_;
+  SeededRandom* random_;
+  int at_ = 0;
+  bool cached_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("eviction tracker: in random orders every id leaves once, when nothing of it is left") {
+  const char* given = std::getenv("SEED");
+  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 16;
+  INFO("SEED=" << seed);
+  SeededRandom random(seed);
+  EvictionTracker tracker;
+  std::vector<RandomLife> lives;
+  for (int i = 0; i < 2'000; ++i)
+    lives.emplace_back(RequestId{"t" + std::to_string(i % 7) + "/r" + std::to_string(i)}, random);
+  std::map<RequestId, int> removed;
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < lives.size(); ++i) order.push_back(i);
+  while (!order.empty()) {
+    const std::size_t pick = random.below(order.size());
+    RandomLife& life = lives[order[pick]];
+    const bool over = life.step(tracker);
+    const bool left = removed.contains(to_client_request_id(life.id()));
+    for (const RequestId& id : tracker.take_removed()) {
+      CHECK(id == to_client_request_id(life.id()));
+      ++removed[id];
+    }
+    if (life.may_have_left() || left) {
+      REQUIRE(removed[to_client_request_id(life.id())] == 1);
+    } else {
+      REQUIRE_FALSE(removed.contains(to_client_request_id(life.id())));
+    }
+    if (over) order.erase(order.begin() + static_cast<std::ptrdiff_t>(pick));
+  }
+  CHECK(removed.size() == lives.size());
+  CHECK(tracker.tracked() == 0);
+}
+
+}  // namespace leasehold
