@@ -1,0 +1,178 @@
+#include "worker/index_sync/index_sender.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <map>
+#include <string>
+
+#include "tests/support/index_server.hpp"
+#include "tests/support/test_paths.hpp"
+#include "worker/index_sync/kv_index_sync.hpp"
+
+namespace leasehold {
+namespace {
+
+using testing::IndexMode;
+using testing::IndexServer;
+using Evicted = std::map<std::string, int>;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kStopTimeout = std::chrono::minutes(1);
+
+IndexSenderConfig config_of(const IndexServer& server) {
+  return {.url = IndexUrl::parse(server.url("/v1")).value(),
+          .http = {.timeout = std::chrono::minutes(1)},
+          .first_retry = milliseconds(1),
+          .max_retry = milliseconds(4)};
+}
+
+std::size_t count(const IndexServer& server, const std::string& request) {
+  return static_cast<std::size_t>(std::ranges::count(server.requests(), request));
+}
+
+bool has_reconciled(const IndexServer& server) {
+  return count(server, "GET /v1/requests") > 0;
+}
+
+}  // namespace
+
+TEST_CASE("index sender: ended ids arrive once each, and the index's answer is counted") {
+  IndexServer server;
+  server.add({"req-1", "req-2", "req-9"});
+  IndexSender sender(config_of(server));
+  for (const char* id : {"req-1", "req-2", "req-3", "req-1"}) sender.add_ended({id});
+  sender.stop(kStopTimeout);
+  CHECK(server.evicted() == Evicted{{"req-1", 1}, {"req-2", 1}, {"req-3", 1}});
+  CHECK(server.ids() == std::set<std::string>{"req-9"});
+  CHECK(sender.counters() == IndexCounters{.incoming = 4, .removed = 2, .not_found = 1});
+}
+
+TEST_CASE("index sender: ids that end while the index is busy leave in one batch") {
+  IndexServer server;
+  server.behave(IndexMode::Hold);
+  IndexSender sender(config_of(server));
+  sender.add_ended({"first"});
+  REQUIRE(server.wait([](const auto& s) { return s.held() == 1; }));
+  for (int i = 0; i < 256; ++i) sender.add_ended({"r" + std::to_string(i)});
+  server.behave(IndexMode::Answer);
+  sender.stop(kStopTimeout);
+  CHECK(server.evicted().size() == 257);
+  CHECK(count(server, "POST /v1/evict") == 3);  // the held one is counted twice
+}
+
+TEST_CASE("index sender: an index that fails is asked again until it answers, then reconciled") {
+  const IndexMode mode = GENERATE(IndexMode::Drop, IndexMode::Unavailable, IndexMode::Garbage,
+                                  IndexMode::Huge, IndexMode::Truncated, IndexMode::NotHttp);
+  IndexServer server;
+  server.add({"req-1", "other"});
+  server.behave(mode);
+  IndexSender sender(config_of(server));
+  sender.add_ended({"req-1"});
+  REQUIRE(server.wait([](const auto& s) { return s.requests().size() >= 3; }));
+  CHECK(server.evicted().empty());
+  server.behave(IndexMode::Answer);
+  REQUIRE(server.wait(has_reconciled));
+  sender.stop(kStopTimeout);
+  CHECK(server.evicted() == Evicted{{"req-1", 1}});
+  CHECK(server.ids() == std::set<std::string>{"other"});
+  CHECK(sender.counters().removed == 1);
+  CHECK(sender.counters().failures >= 2);
+  CHECK(sender.counters().dropped == 0);
+}
+
+TEST_CASE("index sender: an index that does not answer in time is asked again") {
+  IndexServer server;
+  server.behave(IndexMode::Hold);
+  IndexSenderConfig config = config_of(server);
+  config.http.timeout = milliseconds(20);
+  IndexSender sender(config);
+  sender.add_ended({"req-1"});
+  CHECK(server.wait([](const auto& s) { return s.requests().size() >= 3; }));
+  CHECK(eventually([&] { return sender.counters().failures >= 2; }));
+}
+
+TEST_CASE("index sender: an index that restarts with an old state is brought up to date") {
+  IndexServer server;
+  server.add({"req-1", "req-2"});
+  IndexSender sender(config_of(server));
+  sender.add_ended({"req-1"});
+  REQUIRE(eventually([&] { return sender.counters().removed == 1; }));
+  server.stop();
+  sender.add_ended({"req-2"});
+  REQUIRE(eventually([&] { return sender.counters().failures >= 1; }));
+  server.add({"req-1", "unknown"});
+  server.start();
+  REQUIRE(server.wait([](const auto& s) { return s.ids() == std::set<std::string>{"unknown"}; }));
+  sender.stop(kStopTimeout);
+  CHECK(server.evicted() == Evicted{{"req-1", 2}, {"req-2", 1}});
+}
+
+TEST_CASE("index sender: an index that restarts and forgets answers not_found, which is final") {
+  IndexServer server;
+  server.stop();
+  IndexSender sender(config_of(server));
+  sender.add_ended({"req-1"});
+  REQUIRE(eventually([&] { return sender.counters().failures >= 1; }));
+  server.start();
+  REQUIRE(server.wait(has_reconciled));
+  sender.stop(kStopTimeout);
+  CHECK(server.evicted() == Evicted{{"req-1", 1}});
+  CHECK(sender.counters().not_found == 1);
+}
+
+TEST_CASE("index sender: an id that lives again stays when the index lists it") {
+  IndexServer server;
+  IndexSender sender(config_of(server));
+  sender.add_ended({"req-1"});
+  sender.add_ended({"req-2"});
+  REQUIRE(server.wait([](const auto& s) { return s.evicted().size() == 2; }));
+  server.stop();
+  sender.add_live({"req-1"});
+  sender.add_ended({"req-3"});
+  REQUIRE(eventually([&] { return sender.counters().failures >= 1; }));
+  server.add({"req-1", "req-2"});
+  server.start();
+  REQUIRE(server.wait([](const auto& s) { return !s.ids().contains("req-2"); }));
+  sender.stop(kStopTimeout);
+  CHECK(server.ids() == std::set<std::string>{"req-1"});
+}
+
+TEST_CASE("index sender: a stalled index costs bounded memory; what is beyond it is counted") {
+  IndexServer server;
+  server.behave(IndexMode::Hold);
+  IndexSenderConfig config = config_of(server);
+  config.max_inbox = 8;
+  IndexSender sender(config);
+  sender.add_ended({"first"});
+  REQUIRE(server.wait([](const auto& s) { return s.held() == 1; }));
+  for (int i = 0; i < 100; ++i) sender.add_ended({"r" + std::to_string(i)});
+  CHECK(sender.counters().dropped == 92);
+  server.behave(IndexMode::Answer);
+  sender.stop(kStopTimeout);
+  CHECK(server.evicted().size() == 9);
+}
+
+TEST_CASE("index sender: a stalled index does not hold a stop; what is not sent is counted") {
+  IndexServer server;
+  server.behave(IndexMode::Hold);
+  IndexSender sender(config_of(server));
+  sender.add_ended({"req-1"});
+  REQUIRE(server.wait([](const auto& s) { return s.held() == 1; }));
+  sender.add_ended({"req-2"});
+  sender.stop(milliseconds(0));
+  CHECK(sender.counters().dropped == 2);
+}
+
+TEST_CASE("kv index sync: an id leaves when its request has ended and its last block is evicted") {
+  IndexServer server;
+  KvIndexSync sync(config_of(server));
+  for (const char* id : {"ann/req-1", "ann/req-2", "bob/req-3"}) sync.admitted({id});
+  sync.blocks_cached({"ann/req-1"});
+  for (const char* id : {"ann/req-1", "ann/req-2"}) sync.ended({id});
+  REQUIRE(server.wait([](const auto& s) { return s.evicted() == Evicted{{"req-2", 1}}; }));
+  sync.last_cached_block_evicted({"ann/req-1"});
+  sync.stop(kStopTimeout);
+  CHECK(server.evicted() == Evicted{{"req-1", 1}, {"req-2", 1}});
+}
+
+}  // namespace leasehold

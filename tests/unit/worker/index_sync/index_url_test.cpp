@@ -1,0 +1,52 @@
+#include "worker/index_sync/index_url.hpp"
+
+#include <catch2/catch.hpp>
+#include <string>
+
+namespace leasehold {
+
+TEST_CASE("index url: host, port and path are read") {
+  CHECK(IndexUrl::parse("http://127.0.0.1:8765") ==
+        IndexUrl{.host = "127.0.0.1", .port = "8765", .path = ""});
+  CHECK(IndexUrl::parse("http://index.local:80/v1/pilot/") ==
+        IndexUrl{.host = "index.local", .port = "80", .path = "/v1/pilot"});
+  const auto ipv6 = IndexUrl::parse("http://[::1]:65535/");
+  CHECK(ipv6 == IndexUrl{.host = "::1", .port = "65535", .path = ""});
+  CHECK(ipv6->authority() == "[::1]:65535");
+}
+
+TEST_CASE("index url: text that is not such a URL is refused with what to write") {
+  for (const std::string text : {"",
+                                 "nonsense",
+                                 "127.0.0.1:80",
+                                 "https://a:1",
+                                 "HTTP://a:1",
+                                 "http://",
+                                 "http://a",
+                                 "http://:80",
+                                 "http://a:",
+                                 "http://a:0",
+                                 "http://a:65536",
+                                 "http://a:80x",
+                                 "http://a:-1",
+                                 "http://user@a:80",
+                                 "http://u:p@a:80",
+                                 "http://a:80/x?y",
+                                 "http://a:80/#f",
+                                 "http://a:80/x y",
+                                 "http://a b:80",
+                                 "http://a:80/\r\nHost: b",
+                                 "http://[::1:80",
+                                 "http://::1:80",
+                                 "http://a\\b:80"}) {
+    INFO(text);
+    const auto parsed = IndexUrl::parse(text);
+    REQUIRE_FALSE(parsed);
+    CHECK(parsed.error().code == Errc::BadRequest);
+    CHECK(parsed.error().detail.find("use http://host:port") != std::string::npos);
+  }
+  CHECK_FALSE(IndexUrl::parse("http://a:80/" + std::string(2'000, 'x')));
+  CHECK_FALSE(IndexUrl::parse("http://" + std::string(300, 'x') + ":80"));
+}
+
+}  // namespace leasehold

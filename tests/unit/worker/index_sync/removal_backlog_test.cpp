@@ -1,0 +1,59 @@
+#include "worker/index_sync/removal_backlog.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace leasehold {
+namespace {
+
+using BacklogIds = std::vector<RequestId>;
+const RequestId kA{"a"};
+const RequestId kB{"b"};
+const RequestId kC{"c"};
+
+RemovalBacklog backlog_with(const BacklogIds& ended, const BacklogLimits& limits = {}) {
+  RemovalBacklog backlog(limits);
+  for (const RequestId& id : ended) backlog.add_ended(id);
+  return backlog;
+}
+
+}  // namespace
+
+TEST_CASE("removal backlog: ids are sent in order, once, until they are confirmed") {
+  RemovalBacklog backlog = backlog_with({kA, kB, kA, kC}, {.max_batch = 2});
+  CHECK(backlog.batch() == BacklogIds{kA, kB});
+  CHECK(backlog.batch() == BacklogIds{kA, kB});
+  backlog.confirm(BacklogIds{kA, kB});
+  CHECK(backlog.batch() == BacklogIds{kC});
+  backlog.confirm(BacklogIds{kC});
+  CHECK_FALSE(backlog.has_pending());
+}
+
+TEST_CASE("removal backlog: an id that lives again is neither sent nor reconciled") {
+  RemovalBacklog backlog = backlog_with({kA, kB});
+  backlog.confirm(BacklogIds{kB});
+  backlog.add_live(kA);
+  backlog.add_live(kB);
+  CHECK_FALSE(backlog.has_pending());
+  CHECK(backlog.reconcile(BacklogIds{kA, kB}) == 0);
+}
+
+TEST_CASE("removal backlog: listed ids are sent again when they ended here, others are not") {
+  RemovalBacklog backlog = backlog_with({kA, kB});
+  backlog.confirm(BacklogIds{kA});
+  CHECK(backlog.reconcile(BacklogIds{kA, kB, kC, kA}) == 1);
+  CHECK(backlog.batch() == BacklogIds{kB, kA});
+  backlog.confirm(BacklogIds{kA, kB});
+  backlog.forget_confirmed();
+  CHECK(backlog.reconcile(BacklogIds{kA, kB}) == 0);
+}
+
+TEST_CASE("removal backlog: beyond its bounds the oldest ids are dropped and counted") {
+  RemovalBacklog backlog = backlog_with({kA, kB, kC}, {.max_pending = 2, .max_ended = 2});
+  CHECK(backlog.batch() == BacklogIds{kB, kC});
+  CHECK(backlog.take_dropped() == 1);
+  CHECK(backlog.take_dropped() == 0);
+  backlog.confirm(BacklogIds{kB, kC});
+  CHECK(backlog.reconcile(BacklogIds{kA, kB, kC}) == 2);
+}
+
+}  // namespace leasehold

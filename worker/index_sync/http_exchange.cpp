@@ -1,0 +1,104 @@
+#include "worker/index_sync/http_exchange.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/write.hpp>
+
+#include "common/version.hpp"
+
+namespace leasehold {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+
+constexpr std::uint32_t kMaxHeaderBytes = 8 << 10;
+constexpr std::size_t kReadBytes = 16 << 10;
+constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
+
+Errc code_of(const beast::error_code& error) {
+  if (error == beast::error::timeout) return Errc::TimedOut;
+  if (error == http::error::body_limit || error == http::error::header_limit ||
+      error == http::error::buffer_overflow)
+    return Errc::MessageTooLarge;
+  const bool is_disconnect =
+      error == http::error::end_of_stream || error == http::error::partial_message;
+  const bool is_http = error.category() == make_error_code(http::error::bad_version).category();
+  return is_http && !is_disconnect ? Errc::MalformedMessage : Errc::ConnectionLost;
+}
+
+Errc code_of(http::status status) {
+  const bool is_unknown = status == http::status::not_found ||
+                          status == http::status::method_not_allowed ||
+                          status == http::status::not_implemented;
+  return is_unknown ? Errc::UnknownMethod : Errc::ConnectionRefused;
+}
+
+std::unexpected<Error> failed(const IndexUrl& url, Errc code, std::string_view why) {
+  return fail(code, fmt::format("the index at {}: {}", url.authority(), why));
+}
+
+std::unexpected<Error> failed(const IndexUrl& url, const beast::error_code& error) {
+  return failed(url, code_of(error), error.message());
+}
+
+http::request<http::string_body> message_of(const IndexUrl& url, HttpRequest request) {
+  http::request<http::string_body> message(request.verb, url.path + request.target, 11);
+  message.set(http::field::host, url.authority());
+  message.set(http::field::user_agent, fmt::format("leasehold-worker/{}", version()));
+  message.set(http::field::accept, "application/json");
+  message.keep_alive(false);
+  if (request.body.empty()) return message;
+  message.set(http::field::content_type, "application/json");
+  message.body() = std::move(request.body);
+  message.prepare_payload();
+  return message;
+}
+
+}  // namespace
+
+asio::awaitable<Result<std::string>> exchange(const IndexUrl& url, HttpRequest request,
+                                              HttpLimits limits) {
+  const auto executor = co_await asio::this_coro::executor;
+  asio::ip::tcp::resolver resolver(executor);
+  auto [not_found, addresses] = co_await resolver.async_resolve(url.host, url.port, kAsTuple);
+  if (not_found) co_return failed(url, Errc::ConnectionRefused, not_found.message());
+
+  beast::tcp_stream stream(executor);
+  stream.expires_after(limits.timeout);
+  auto [not_connected, endpoint] = co_await stream.async_connect(addresses, kAsTuple);
+  if (not_connected) {
+    const bool timed_out = not_connected == beast::error::timeout;
+    co_return failed(url, timed_out ? Errc::TimedOut : Errc::ConnectionRefused,
+                     not_connected.message());
+  }
+
+  const http::request<http::string_body> message = message_of(url, std::move(request));
+  auto [not_sent, sent_bytes] = co_await http::async_write(stream, message, kAsTuple);
+  if (not_sent) co_return failed(url, not_sent);
+
+  http::response_parser<http::string_body> parser;
+  parser.header_limit(kMaxHeaderBytes);
+  parser.body_limit(limits.max_answer_bytes);
+  beast::flat_buffer buffer(kMaxHeaderBytes + kReadBytes);
+  auto [not_read, read_bytes] = co_await http::async_read(stream, buffer, parser, kAsTuple);
+  if (not_read) co_return failed(url, not_read);
+  if (const http::status status = parser.get().result(); status != http::status::ok) {
+    co_return failed(url, code_of(status),
+                     fmt::format("it answered {}", parser.get().result_int()));
+  }
+  co_return std::move(parser.get().body());
+}
+
+}  // namespace leasehold

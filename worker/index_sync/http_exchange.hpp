@@ -1,0 +1,31 @@
+/// One HTTP/1.1 request and its answer, on a connection of its own.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/beast/http/verb.hpp>
+#include <chrono>
+#include <string>
+
+#include "common/result.hpp"
+#include "worker/index_sync/index_url.hpp"
+
+namespace leasehold {
+
+struct HttpLimits {
+  std::chrono::milliseconds timeout{5'000};  ///< From the connect to the last byte.
+  std::size_t max_answer_bytes = 1 << 20;
+};
+
+struct HttpRequest {
+  boost::beast::http::verb verb = boost::beast::http::verb::get;
+  std::string target;
+  std::string body;  ///< JSON; empty: none.
+};
+
+/// The body of an answer with status 200. Errors: UnknownMethod (404, 405, 501), ConnectionRefused
+/// (no connection, any other status), ConnectionLost, TimedOut, MessageTooLarge, MalformedMessage
+/// (not HTTP).
+boost::asio::awaitable<Result<std::string>> exchange(const IndexUrl& url, HttpRequest request,
+                                                     HttpLimits limits);
+
+}  // namespace leasehold

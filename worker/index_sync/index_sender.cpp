@@ -1,0 +1,175 @@
+#include "worker/index_sync/index_sender.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <utility>
+
+#include "common/process.hpp"
+#include "worker/index_sync/index_answers.hpp"
+
+namespace leasehold {
+namespace {
+
+namespace asio = boost::asio;
+using boost::beast::http::verb;
+
+}  // namespace
+
+IndexSender::IndexSender(IndexSenderConfig config)
+    : config_(std::move(config)), backlog_(config_.backlog), retry_(config_.first_retry) {
+  asio::co_spawn(io_, serve(), [this](const std::exception_ptr& failed) {
+    if (failed) std::rethrow_exception(failed);
+    served_.set_value();
+  });
+  thread_ = std::thread([this] {
+    set_thread_name("index");
+    use_batch_scheduling();
+    io_.run();
+  });
+}
+
+void IndexSender::stop(std::chrono::milliseconds timeout) {
+  if (!thread_.joinable()) return;
+  asio::post(io_, [this] {
+    is_stopping_ = true;
+    timer_.cancel();
+  });
+  (void)served_.get_future().wait_for(timeout);
+  io_.stop();
+  thread_.join();
+  take_inbox();
+  counts_.dropped += backlog_.pending();
+}
+
+IndexCounters IndexSender::counters() const {
+  return {.incoming = counts_.incoming,
+          .removed = counts_.removed,
+          .not_found = counts_.not_found,
+          .dropped = counts_.dropped,
+          .failures = counts_.failures};
+}
+
+// ------------------------------------------------------------------------------------------ inbox
+
+void IndexSender::add(Change change) {
+  if (!change.is_live) ++counts_.incoming;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (inbox_.size() >= config_.max_inbox) {
+      lost_live_ = lost_live_ || change.is_live;
+      if (!change.is_live) ++counts_.dropped;
+      return;
+    }
+    const bool wakes = !change.is_live && !std::exchange(is_woken_, true);
+    inbox_.push_back(std::move(change));
+    if (!wakes) return;
+  }
+  asio::post(io_, [this] {
+    if (is_idle_) timer_.cancel();
+  });
+}
+
+void IndexSender::take_inbox() {
+  std::vector<Change> inbox;
+  bool lost_live = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    inbox.swap(inbox_);
+    lost_live = std::exchange(lost_live_, false);
+    is_woken_ = false;
+  }
+  for (const Change& change : inbox) {
+    change.is_live ? backlog_.add_live(change.id) : backlog_.add_ended(change.id);
+  }
+  if (lost_live) backlog_.forget_confirmed();
+  counts_.dropped += backlog_.take_dropped();
+}
+
+// ----------------------------------------------------------------------------------------- thread
+
+asio::awaitable<void> IndexSender::serve() {
+  while (true) {
+    take_inbox();
+    if (backlog_.has_pending() || (must_reconcile_ && !is_stopping_)) {
+      const Result<void> sent = co_await send_next();
+      note(sent);
+      if (!sent && is_stopping_) co_return;
+      if (!sent) co_await wait_to_retry();
+    } else if (is_stopping_) {
+      co_return;
+    } else {
+      co_await wait_for_work();
+    }
+  }
+}
+
+asio::awaitable<Result<void>> IndexSender::send_next() {
+  if (backlog_.has_pending()) co_return co_await evict();
+  co_return co_await reconcile();
+}
+
+asio::awaitable<Result<void>> IndexSender::evict() {
+  const std::vector<RequestId> batch = backlog_.batch();
+  HttpRequest request{.verb = verb::post, .target = "/evict", .body = evict_body(batch)};
+  const Result<std::string> body = co_await exchange(config_.url, std::move(request), config_.http);
+  if (!body) co_return std::unexpected(body.error());
+  const Result<EvictAnswer> answer = parse_evict_answer(*body, batch.size());
+  if (!answer) co_return std::unexpected(answer.error());
+  backlog_.confirm(batch);
+  counts_.removed += answer->removed;
+  counts_.not_found += answer->not_found;
+  co_return Result<void>{};
+}
+
+/// An index without such a list, or with one that cannot be read, has no other answer later.
+asio::awaitable<Result<void>> IndexSender::reconcile() {
+  HttpRequest request{.verb = verb::get, .target = "/requests", .body = {}};
+  const Result<std::string> body = co_await exchange(config_.url, std::move(request), config_.http);
+  const bool is_final = body || body.error().code == Errc::MessageTooLarge ||
+                        body.error().code == Errc::UnknownMethod;
+  if (!is_final) co_return std::unexpected(body.error());
+  must_reconcile_ = false;
+  const auto listed = body ? parse_listed_requests(*body) : std::unexpected(body.error());
+  if (!listed) {
+    spdlog::warn("index not reconciled reason=\"{}\"", listed.error().detail);
+    co_return Result<void>{};
+  }
+  take_inbox();  // a listed id may live again
+  const std::size_t found = backlog_.reconcile(*listed);
+  spdlog::info("index reconciled listed={} to_remove={}", listed->size(), found);
+  co_return Result<void>{};
+}
+
+/// Logs the first failure of several and the success that ends them.
+void IndexSender::note(const Result<void>& sent) {
+  const bool had_failed = std::exchange(has_failed_, !sent);
+  if (!sent) {
+    ++counts_.failures;
+    if (!had_failed) spdlog::warn("index not reached reason=\"{}\"", sent.error().detail);
+    return;
+  }
+  retry_ = config_.first_retry;
+  if (!had_failed) return;
+  must_reconcile_ = true;
+  spdlog::info("index reached again pending={}", backlog_.pending());
+}
+
+asio::awaitable<void> IndexSender::wait_for_work() {
+  is_idle_ = true;
+  timer_.expires_at(asio::steady_timer::time_point::max());
+  (void)co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+  is_idle_ = false;
+}
+
+asio::awaitable<void> IndexSender::wait_to_retry() {
+  timer_.expires_after(retry_);
+  retry_ = std::min(2 * retry_, config_.max_retry);
+  (void)co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+}
+
+}  // namespace leasehold

@@ -1,0 +1,105 @@
+/// Sends the removals to the index, from a thread of its own.
+///
+///   inbox ─► backlog ─► POST URL/evict ──answered──► next batch
+///                          └── failed ──► wait, twice as long each time ─► the same batch again
+///
+/// The first success after a failure is followed by GET URL/requests: what ended in this worker
+/// and is still listed there is sent again, because an index that restarted may have read an old
+/// state. An answer that is malformed or too large is a failure.
+///
+/// Bounded: the inbox, the backlog (removal_backlog.hpp), and each answer.
+///
+/// Threads: `add_live` and `add_ended` from any; they take a short lock and never wait for the
+/// index. `counters` from any. Construction and `stop` on one.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <future>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "worker/index_sync/http_exchange.hpp"
+#include "worker/index_sync/removal_backlog.hpp"
+
+namespace leasehold {
+
+struct IndexSenderConfig {
+  IndexUrl url;
+  HttpLimits http;
+  BacklogLimits backlog;
+  std::size_t max_inbox = 16'384;
+  std::chrono::milliseconds first_retry{100};
+  std::chrono::milliseconds max_retry{5'000};
+};
+
+/// Since the start.
+struct IndexCounters {
+  std::uint64_t incoming = 0;   ///< Ids to remove.
+  std::uint64_t removed = 0;    ///< Removed, as the index says.
+  std::uint64_t not_found = 0;  ///< The index had no such id.
+  std::uint64_t dropped = 0;    ///< Given up at a bound or at the stop.
+  std::uint64_t failures = 0;   ///< Exchanges without a valid answer.
+  bool operator==(const IndexCounters&) const = default;
+};
+
+class IndexSender {
+ public:
+  explicit IndexSender(IndexSenderConfig config);
+  ~IndexSender() { stop({}); }
+
+  /// A request with this id lives, so the id stays in the index.
+  void add_live(const RequestId& id) { add({.id = id, .is_live = true}); }
+  /// The id leaves the index.
+  void add_ended(const RequestId& id) { add({.id = id}); }
+
+  /// Sends what waits, without retries, for at most `timeout`; then ends the thread.
+  void stop(std::chrono::milliseconds timeout);
+
+  IndexCounters counters() const;
+
+ private:
+  struct Change {
+    RequestId id;
+    bool is_live = false;
+  };
+  struct Counts {
+    std::atomic<std::uint64_t> incoming, removed, not_found, dropped, failures;
+  };
+
+  void add(Change change);
+  void take_inbox();
+  boost::asio::awaitable<void> serve();
+  boost::asio::awaitable<Result<void>> send_next();
+  boost::asio::awaitable<Result<void>> evict();
+  boost::asio::awaitable<Result<void>> reconcile();
+  boost::asio::awaitable<void> wait_for_work();
+  boost::asio::awaitable<void> wait_to_retry();
+  void note(const Result<void>& sent);
+
+  IndexSenderConfig config_;
+  Counts counts_{};
+  std::mutex mutex_;
+  std::vector<Change> inbox_;
+  bool is_woken_ = false;   ///< An ended id is in the inbox.
+  bool lost_live_ = false;  ///< The inbox was full, and a live id was not added.
+
+  // On the thread only.
+  RemovalBacklog backlog_;
+  std::chrono::milliseconds retry_;
+  bool has_failed_ = false;  ///< Since the last success.
+  bool must_reconcile_ = false;
+  bool is_idle_ = false;
+  bool is_stopping_ = false;
+
+  boost::asio::io_context io_;
+  boost::asio::steady_timer timer_{io_};
+  std::promise<void> served_;
+  std::thread thread_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,74 @@
+#include "worker/index_sync/index_url.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace leasehold {
+namespace {
+
+constexpr std::string_view kScheme = "http://";
+constexpr std::size_t kMaxUrlBytes = 1024;
+constexpr std::size_t kMaxHostBytes = 253;  // RFC 1035
+
+bool is_alphanumeric(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+bool consists_of(std::string_view text, std::string_view more) {
+  return std::ranges::all_of(
+      text, [&](char c) { return is_alphanumeric(c) || more.find(c) != std::string_view::npos; });
+}
+
+std::unexpected<Error> bad_url(std::string_view text, std::string_view why) {
+  return fail(Errc::BadRequest,
+              fmt::format("'{}' is not the URL of an index: {}; use http://host:port or "
+                          "http://host:port/path",
+                          text.substr(0, kMaxUrlBytes), why));
+}
+
+bool is_port(std::string_view text) {
+  int port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc() && end == text.data() + text.size() && port > 0 && port <= 65'535;
+}
+
+/// The host of "host" or "[address]".
+std::optional<std::string_view> host_of(std::string_view text) {
+  const bool in_brackets = text.size() > 2 && text.front() == '[' && text.back() == ']';
+  const std::string_view host = in_brackets ? text.substr(1, text.size() - 2) : text;
+  const bool valid = !host.empty() && host.size() <= kMaxHostBytes &&
+                     consists_of(host, in_brackets ? ":." : "-._");
+  return valid ? std::optional(host) : std::nullopt;
+}
+
+}  // namespace
+
+Result<IndexUrl> IndexUrl::parse(std::string_view text) {
+  if (text.size() > kMaxUrlBytes) return bad_url(text, "it has more than 1024 bytes");
+  if (!text.starts_with(kScheme))
+    return bad_url(text, "it does not start with http:// (for TLS run a proxy on this machine)");
+  const std::string_view rest = text.substr(kScheme.size());
+  const std::size_t slash = std::min(rest.find('/'), rest.size());
+  const std::string_view authority = rest.substr(0, slash);
+  std::string_view path = rest.substr(slash);
+  const std::size_t colon = authority.rfind(':');
+  const std::string_view port =
+      colon == std::string_view::npos ? std::string_view() : authority.substr(colon + 1);
+  if (!is_port(port)) return bad_url(text, "it has no port between 1 and 65535");
+  const auto host = host_of(authority.substr(0, colon));
+  if (!host) return bad_url(text, "its host is neither a name nor an address");
+  if (!consists_of(path, "/-._~%+:@!$&'()*,;="))
+    return bad_url(text, "its path has a character that a path cannot have");
+  while (path.ends_with('/')) path.remove_suffix(1);
+  return IndexUrl{.host = std::string(*host), .port = std::string(port), .path = std::string(path)};
+}
+
+std::string IndexUrl::authority() const {
+  const bool is_ipv6 = host.find(':') != std::string::npos;
+  return is_ipv6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+}  // namespace leasehold

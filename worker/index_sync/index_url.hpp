@@ -1,0 +1,24 @@
+/// The address of an index outside the worker: "http://host:port[/path]".
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "common/result.hpp"
+
+namespace leasehold {
+
+struct IndexUrl {
+  std::string host;  ///< A name or an address; an IPv6 address without its brackets.
+  std::string port;
+  std::string path;  ///< Empty, or starts with a slash and does not end with one.
+
+  /// Errors: BadRequest with the part that is wrong and what to write.
+  static Result<IndexUrl> parse(std::string_view text);
+
+  /// "host:port", as in the Host header.
+  std::string authority() const;
+  bool operator==(const IndexUrl&) const = default;
+};
+
+}  // namespace leasehold

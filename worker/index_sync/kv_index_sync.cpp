@@ -1,0 +1,54 @@
+#include "worker/index_sync/kv_index_sync.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include "worker/serve/request_ids.hpp"
+
+namespace leasehold {
+
+template <class Change>
+void KvIndexSync::apply(const Change& change) {
+  const std::scoped_lock lock(mutex_);
+  change(tracker_);
+  for (const RequestId& id : tracker_.take_removed()) sender_.add_ended(id);
+}
+
+void KvIndexSync::admitted(const RequestId& engine_request_id) {
+  apply([&](EvictionTracker& tracker) {
+    tracker.admitted(engine_request_id);
+    sender_.add_live(to_client_request_id(engine_request_id));
+  });
+}
+
+void KvIndexSync::ended(const RequestId& engine_request_id) {
+  apply([&](EvictionTracker& tracker) { tracker.ended(engine_request_id); });
+}
+
+void KvIndexSync::blocks_cached(const RequestId& engine_request_id) {
+  apply([&](EvictionTracker& tracker) { tracker.blocks_cached(engine_request_id); });
+}
+
+void KvIndexSync::last_cached_block_evicted(const RequestId& engine_request_id) {
+  apply([&](EvictionTracker& tracker) { tracker.last_cached_block_evicted(engine_request_id); });
+}
+
+void KvIndexSync::tenant_revoked(const TenantId& tenant) {
+  apply([&](EvictionTracker& tracker) { tracker.tenant_revoked(tenant); });
+}
+
+void KvIndexSync::cache_reset() {
+  apply([](EvictionTracker& tracker) { tracker.cache_reset(); });
+}
+
+void KvIndexSync::stop(std::chrono::milliseconds timeout) {
+  sender_.stop(timeout);
+  const IndexCounters counts = sender_.counters();
+  const std::scoped_lock lock(mutex_);
+  spdlog::info(
+      "index sync ended evict_incoming={} evict_removed={} evict_not_found={} evict_dropped={} "
+      "failures={} removed_early={} untracked={}",
+      counts.incoming, counts.removed, counts.not_found, counts.dropped, counts.failures,
+      tracker_.removed_early(), tracker_.untracked());
+}
+
+}  // namespace leasehold

@@ -1,0 +1,38 @@
+/// Keeps an index outside the worker free of requests whose KV no longer exists: the tracker
+/// decides, the sender sends.
+///
+/// Threads: as KvEvictionListener; construction and `stop` on one.
+#pragma once
+
+#include <mutex>
+
+#include "worker/index_sync/eviction_tracker.hpp"
+#include "worker/index_sync/index_sender.hpp"
+
+namespace leasehold {
+
+class KvIndexSync final : public KvEvictionListener {
+ public:
+  explicit KvIndexSync(IndexSenderConfig config) : sender_(std::move(config)) {}
+
+  void admitted(const RequestId& engine_request_id) override;
+  void ended(const RequestId& engine_request_id) override;
+  void blocks_cached(const RequestId& engine_request_id) override;
+  void last_cached_block_evicted(const RequestId& engine_request_id) override;
+  void tenant_revoked(const TenantId& tenant) override;
+  void cache_reset() override;
+
+  /// As IndexSender::stop; logs the counters.
+  void stop(std::chrono::milliseconds timeout);
+  IndexCounters counters() const { return sender_.counters(); }
+
+ private:
+  template <class Change>
+  void apply(const Change& change);
+
+  std::mutex mutex_;  ///< Also orders what the sender gets.
+  EvictionTracker tracker_;
+  IndexSender sender_;
+};
+
+}  // namespace leasehold
