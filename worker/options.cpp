@@ -42,6 +42,7 @@ struct RawOptions {
   std::string kv_type = "f16";
   std::string weights_scope = "model";
   std::string compute_cpus;
+  std::string kv_index_url;
   std::int64_t slow_motion_us = 0;
   std::int64_t broker_timeout_ms = 0;
 };
@@ -59,6 +60,9 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
                  "How long to wait for a lost broker to return")
       ->check(CLI::Range(0, 3'600'000))
       ->capture_default_str();
+  app.add_option("--kv-index-url", raw.kv_index_url,
+                 "Index that is sent the ids of ended requests, such as http://127.0.0.1:8765")
+      ->envname("CONTEXTPILOT_INDEX_URL");
 }
 
 void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
@@ -145,6 +149,14 @@ Result<void> check_token_budget(const SchedulerLimits& limits) {
                           limits.token_budget, limits.max_batch_size));
 }
 
+Result<void> resolve_kv_index(const RawOptions& raw, WorkerOptions& options) {
+  if (raw.kv_index_url.empty()) return {};
+  auto url = IndexUrl::parse(raw.kv_index_url);
+  if (!url) return fail(url.error().code, "--kv-index-url: " + url.error().detail);
+  options.kv_index = *std::move(url);
+  return {};
+}
+
 Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   // Worker names follow the rule of tenant names.
   if (const auto named = TenantId::parse(options.name); !named)
@@ -156,6 +168,7 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.kv_type = kKvTypes.at(raw.kv_type);
   options.weights_scope = *weights_scope_from_name(raw.weights_scope);
   TRY(check_token_budget(options.limits));
+  TRY(resolve_kv_index(raw, options));
   if (raw.compute_cpus.empty()) return {};
   const Result<CpuSet> cpus = CpuSet::parse(raw.compute_cpus);
   if (!cpus) return fail(cpus.error().code, "--compute-cpus: " + cpus.error().detail);

@@ -8,6 +8,7 @@
 #include "common/cpu_set.hpp"
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/op_args.hpp"
+#include "worker/index_sync/index_url.hpp"
 #include "worker/model/weights_plan.hpp"
 #include "worker/schedule/scheduler.hpp"
 
@@ -36,6 +37,7 @@ struct WorkerOptions {
   std::chrono::milliseconds broker_timeout{30'000};
   std::string log_level = "info";
   std::string event_log;  ///< Empty: none.
+  std::optional<IndexUrl> kv_index;
 };
 
 /// Returns nothing when the program should end with `exit_code` (help, wrong usage).

@@ -53,6 +53,7 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
                                     .broker = &deps.broker->link(),
                                     .table = &attachment.table,
                                     .clock = deps.clock,
+                                    .eviction_listener = deps.eviction_listener,
                                     .token_key = attachment.token_key});
   boost::asio::post(*deps.tenant_io, [this, acceptor = std::move(acceptor)]() mutable {
     server_->serve(std::move(acceptor));

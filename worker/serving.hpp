@@ -30,6 +30,7 @@ class Serving {
     Compute* compute = nullptr;
     const OpenedModel* model = nullptr;
     const Clock* clock = nullptr;
+    KvEvictionListener* eviction_listener = nullptr;  ///< May be null.
   };
   Serving(const Dependencies& deps, TenantServer::Acceptor acceptor);
 

@@ -12,6 +12,7 @@
 #include "ipc/control/socket_file.hpp"
 #include "worker/compute.hpp"
 #include "worker/engine/engine_limits.hpp"
+#include "worker/index_sync/kv_index_sync.hpp"
 #include "worker/io_thread.hpp"
 #include "worker/lease/deadline_watcher.hpp"
 #include "worker/lease/descriptor_room.hpp"
@@ -26,6 +27,8 @@ namespace leasehold {
 namespace {
 
 constexpr auto kBrokerLostPollInterval = std::chrono::milliseconds(100);
+/// How long a worker that stops waits for the index.
+constexpr auto kIndexStopTimeout = std::chrono::seconds(1);
 
 class WorkerProgram {
  public:
@@ -61,6 +64,7 @@ class WorkerProgram {
   RunningRequests running_requests_;
   // Outlives everything that may hold a mapping, also the handlers that never ran.
   std::unique_ptr<Compute> compute_;
+  std::unique_ptr<KvIndexSync> kv_index_;  // null without --kv-index-url
   IoThread io_;
   IoThread tenant_io_;
   boost::asio::signal_set signals_{io_.context(), SIGTERM, SIGINT};
@@ -97,6 +101,8 @@ Result<void> WorkerProgram::start() {
   tenant_io_.start("tenants");
   if (!options_.event_log.empty())
     step_log_.emplace(TRY(events::EventFile::open(options_.event_log)));
+  if (options_.kv_index)
+    kv_index_ = std::make_unique<KvIndexSync>(IndexSenderConfig{.url = *options_.kv_index});
   TRY(open_session());
   TRY(build_engine());
   TRY(bind_weights());
@@ -252,7 +258,8 @@ Result<void> WorkerProgram::start_serving() {
                                                              .broker = broker_.get(),
                                                              .compute = compute_.get(),
                                                              .model = &model_,
-                                                             .clock = &clock_},
+                                                             .clock = &clock_,
+                                                             .eviction_listener = kv_index_.get()},
                                        std::move(*acceptor_));
   acceptor_.reset();
   revocation_reporter_->set_server(serving_->server());
@@ -294,6 +301,7 @@ Result<void> WorkerProgram::run() {
   shut_down_server();
   tenant_io_.stop();
   io_.stop();
+  if (kv_index_) kv_index_->stop(kIndexStopTimeout);
   if (!ran) leave_memory_mapped();
   if (!ran || !lost) return ran;
   return fail(Errc::BrokerLost,

@@ -10,6 +10,7 @@
 ///   lines      parses tenants' long lines, so that they delay no stream
 ///   parser     parses tenants' requests: templates, tokens, grammars
 ///   watcher    stops requests at their deadlines
+///   index      with --kv-index-url: sends the ids of ended requests to the index
 #pragma once
 
 #include "common/result.hpp"

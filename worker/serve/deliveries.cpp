@@ -17,6 +17,13 @@ constexpr int kDeliveryBatchSize = 16;
 void Deliveries::open(const RequestId& engine_request_id, ClientStream stream) {
   const bool opened = streams_.emplace(engine_request_id, std::move(stream)).second;
   ensures(opened, "a request has one stream");
+  if (deps_.eviction_listener != nullptr) deps_.eviction_listener->admitted(engine_request_id);
+}
+
+/// Every request that the engine may know has one stream, so each end passes here once.
+void Deliveries::close(const RequestId& engine_request_id) {
+  streams_.erase(engine_request_id);
+  if (deps_.eviction_listener != nullptr) deps_.eviction_listener->ended(engine_request_id);
 }
 
 void Deliveries::deliver(std::vector<SchedulerEvent> events) {
@@ -107,7 +114,7 @@ void Deliveries::end_stream(const RequestId& engine_request_id, std::string_view
                                     .reason = std::string(reason),
                                     .emitted_tokens = emitted_tokens},
       now);
-  streams_.erase(engine_request_id);
+  close(engine_request_id);
   on_ended_(engine_request_id);
 }
 

@@ -38,7 +38,7 @@ class Deliveries {
   /// Precondition: no stream of this id is open.
   void open(const RequestId& engine_request_id, ClientStream stream);
   /// Closes the stream of a request that the engine refused: nothing is sent.
-  void discard(const RequestId& engine_request_id) { streams_.erase(engine_request_id); }
+  void discard(const RequestId& engine_request_id) { close(engine_request_id); }
 
   /// Queues the events of a step.
   void deliver(std::vector<SchedulerEvent> events);
@@ -54,6 +54,7 @@ class Deliveries {
   void deliver_one(const Rebound& rebound);
   void end_stream(const RequestId& engine_request_id, std::string_view reason,
                   std::uint32_t emitted_tokens, const std::function<void(TextStream&)>& send);
+  void close(const RequestId& engine_request_id);
   ClientStream* find(const RequestId& engine_request_id);
   std::string truncation_detail(const ClientStream& stream, const Completed& completed) const;
 

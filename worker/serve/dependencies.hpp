@@ -9,6 +9,7 @@
 #include "ipc/control/lease_token.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "worker/engine/engine_loop.hpp"
+#include "worker/kv/eviction_listener.hpp"
 #include "worker/lease/broker_link.hpp"
 #include "worker/serve/prompt.hpp"
 
@@ -24,6 +25,7 @@ struct ServeDependencies {
   BrokerLink* broker = nullptr;
   const TableReader* table = nullptr;
   const Clock* clock = nullptr;
+  KvEvictionListener* eviction_listener = nullptr;  ///< Null: no index outside the worker.
   TokenKey token_key{};
 };
 
