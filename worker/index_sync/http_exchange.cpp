@@ -72,28 +72,28 @@ asio::awaitable<Result<std::string>> exchange(const IndexUrl& url, HttpRequest r
                                               HttpLimits limits) {
   const auto executor = co_await asio::this_coro::executor;
   asio::ip::tcp::resolver resolver(executor);
-  auto [not_found, addresses] = co_await resolver.async_resolve(url.host, url.port, kAsTuple);
-  if (not_found) co_return failed(url, Errc::ConnectionRefused, not_found.message());
+  auto [resolve_error, addresses] = co_await resolver.async_resolve(url.host, url.port, kAsTuple);
+  if (resolve_error) co_return failed(url, Errc::ConnectionRefused, resolve_error.message());
 
   beast::tcp_stream stream(executor);
   stream.expires_after(limits.timeout);
-  auto [not_connected, endpoint] = co_await stream.async_connect(addresses, kAsTuple);
-  if (not_connected) {
-    const bool timed_out = not_connected == beast::error::timeout;
+  auto [connect_error, endpoint] = co_await stream.async_connect(addresses, kAsTuple);
+  if (connect_error) {
+    const bool timed_out = connect_error == beast::error::timeout;
     co_return failed(url, timed_out ? Errc::TimedOut : Errc::ConnectionRefused,
-                     not_connected.message());
+                     connect_error.message());
   }
 
   const http::request<http::string_body> message = message_of(url, std::move(request));
-  auto [not_sent, sent_bytes] = co_await http::async_write(stream, message, kAsTuple);
-  if (not_sent) co_return failed(url, not_sent);
+  auto [write_error, sent_bytes] = co_await http::async_write(stream, message, kAsTuple);
+  if (write_error) co_return failed(url, write_error);
 
   http::response_parser<http::string_body> parser;
   parser.header_limit(kMaxHeaderBytes);
   parser.body_limit(limits.max_answer_bytes);
   beast::flat_buffer buffer(kMaxHeaderBytes + kReadBytes);
-  auto [not_read, read_bytes] = co_await http::async_read(stream, buffer, parser, kAsTuple);
-  if (not_read) co_return failed(url, not_read);
+  auto [read_error, read_bytes] = co_await http::async_read(stream, buffer, parser, kAsTuple);
+  if (read_error) co_return failed(url, read_error);
   if (const http::status status = parser.get().result(); status != http::status::ok) {
     co_return failed(url, code_of(status),
                      fmt::format("it answered {}", parser.get().result_int()));
