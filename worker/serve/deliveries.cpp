@@ -22,8 +22,8 @@ void Deliveries::open(const RequestId& engine_request_id, ClientStream stream) {
 
 /// Every request that the engine may know has one stream, so each end passes here once.
 void Deliveries::close(const RequestId& engine_request_id) {
-  streams_.erase(engine_request_id);
   if (deps_.eviction_listener != nullptr) deps_.eviction_listener->ended(engine_request_id);
+  streams_.erase(engine_request_id);
 }
 
 void Deliveries::deliver(std::vector<SchedulerEvent> events) {
