@@ -57,9 +57,11 @@ struct LeaseRecord {
   std::string part;
   std::optional<CallId> open_call;  ///< Waits for memory and the journal.
 
-  TimePoint deadline;                  ///< Zero: none.
-  TimePoint last_deadline;             ///< Renewals end here. Zero: no limit.
-  TimePoint drain_deadline;            ///< Zero: not draining.
+  TimePoint deadline;        ///< Zero: none.
+  TimePoint last_deadline;   ///< Renewals end here. Zero: no limit.
+  TimePoint drain_deadline;  ///< Zero: not draining.
+  /// Of the revocation at the drain deadline.
+  RevokeReason drain_reason = RevokeReason::DrainDeadline;
   std::uint32_t grants_in_flight = 0;  ///< Sent to the worker, not answered.
   TimePoint call_pending_since;        ///< The worker has not answered a call since. Zero: none.
   bool sent_to_worker = false;         ///< Its descriptors left the broker.

@@ -65,6 +65,7 @@ struct LeaseRow {
   std::int64_t ttl_ns = 0;
   std::int64_t deadline_ns = 0;
   std::int64_t drain_deadline_ns = 0;
+  RevokeReason drain_reason = RevokeReason::DrainDeadline;
   std::int64_t last_deadline_ns = 0;
   std::uint32_t charged_blocks = 0;
   RegionId region;

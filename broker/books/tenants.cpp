@@ -14,13 +14,17 @@ Result<void> check_range(const char* field, std::int64_t value, std::int64_t low
               fmt::format("{} is {}; it must be {} to {}", field, value, low, high));
 }
 
-Result<void> check_policy(const wire::TenantPolicy& policy) {
-  TRY(check_range("max_concurrent", policy.max_concurrent, 1, 64));
-  TRY(check_range("max_blocks", policy.max_blocks, 1, 1 << 20));
-  TRY(check_range("weight", policy.weight, 1, 1000));
-  TRY(check_range("rebinds_per_minute", policy.rebinds_per_minute, 1, 6'000'000));
-  TRY(check_range("rebind_burst", policy.rebind_burst, 1, 1 << 20));
-  return check_range("ttl_ms", policy.ttl_ms, 100, 86'400'000);
+Result<void> check_reserve(const wire::TenantPolicy& policy) {
+  if (policy.reserved_blocks > policy.max_blocks) {
+    return fail(Errc::BadRequest,
+                fmt::format("reserved_blocks is {}; it must be 0 to max_blocks, {}",
+                            policy.reserved_blocks, policy.max_blocks));
+  }
+  if (policy.reserved_blocks == 0 || policy.tier == wire::Tier::Guaranteed) return {};
+  return fail(Errc::BadRequest,
+              fmt::format("reserved_blocks is {}, but tier {} has no reserve; set the tier to "
+                          "guaranteed, or reserved_blocks to 0",
+                          policy.reserved_blocks, wire::name(policy.tier)));
 }
 
 Rate rebind_rate(const wire::TenantPolicy& policy) {
@@ -30,16 +34,35 @@ Rate rebind_rate(const wire::TenantPolicy& policy) {
 
 }  // namespace
 
+Result<void> check_policy(const wire::TenantPolicy& policy) {
+  TRY(check_range("max_concurrent", policy.max_concurrent, 1, 64));
+  TRY(check_range("max_blocks", policy.max_blocks, 1, 1 << 20));
+  TRY(check_range("weight", policy.weight, 1, 1000));
+  TRY(check_range("rebinds_per_minute", policy.rebinds_per_minute, 1, 6'000'000));
+  TRY(check_range("rebind_burst", policy.rebind_burst, 1, 1 << 20));
+  TRY(check_range("ttl_ms", policy.ttl_ms, 100, 86'400'000));
+  return check_reserve(policy);
+}
+
 Result<void> Tenants::admit(const wire::TenantPolicy& policy, TimePoint now) {
   auto checked = check_policy(policy);
   if (!checked) return checked;
   const Rate rate = rebind_rate(policy);
   const auto [it, added] = tenants_.try_emplace(
       policy.tenant, Tenant{.policy = policy, .rebinds = RebindLimiter(rate, now)});
+  reserved_blocks_ += policy.reserved_blocks;
   if (added) return {};
+  reserved_blocks_ -= it->second.policy.reserved_blocks;
   it->second.policy = policy;
   it->second.rebinds.set_rate(rate, now);
   return {};
+}
+
+void Tenants::remove(const TenantId& tenant) {
+  const auto found = tenants_.find(tenant);
+  if (found == tenants_.end()) return;
+  reserved_blocks_ -= found->second.policy.reserved_blocks;
+  tenants_.erase(found);
 }
 
 bool Tenants::set_draining(const TenantId& tenant, bool draining) {
@@ -84,6 +107,7 @@ wire::TenantPolicy with_changes(const Tenant* tenant, const wire::TenantAdmit& c
   policy.tenant = changes.tenant;
   policy.max_concurrent = changes.max_concurrent.value_or(policy.max_concurrent);
   policy.max_blocks = changes.max_blocks.value_or(policy.max_blocks);
+  policy.reserved_blocks = changes.reserved_blocks.value_or(policy.reserved_blocks);
   policy.weight = changes.weight.value_or(policy.weight);
   policy.tier = changes.tier.value_or(policy.tier);
   policy.ttl_ms = changes.ttl_ms.value_or(policy.ttl_ms);

@@ -14,8 +14,15 @@
 
 namespace leasehold {
 
+/// Free extents that a guaranteed tenant was told to come back for. Others get none of them.
+struct Claim {
+  std::uint32_t extents = 0;
+  TimePoint until;
+};
+
 struct Tenant {
   wire::TenantPolicy policy;
+  Claim claim{};                    ///< Not journaled: the next refused acquire makes it anew.
   RebindLimiter rebinds;            ///< Not journaled: a restarted broker starts with a full burst.
   bool draining = false;            ///< It gets no new lease.
   Shares shares;                    ///< Of max_concurrent; on workers with live leases.
@@ -28,7 +35,9 @@ class Tenants {
   /// that run already get blocks beyond it. Errors: BadRequest naming the value out of range.
   Result<void> admit(const wire::TenantPolicy& policy, TimePoint now);
   /// Precondition: none of its leases is Live.
-  void remove(const TenantId& tenant) { tenants_.erase(tenant); }
+  void remove(const TenantId& tenant);
+  /// Over all tenants.
+  std::uint64_t reserved_blocks() const { return reserved_blocks_; }
   /// False when there is no such tenant.
   bool set_draining(const TenantId& tenant, bool draining);
 
@@ -43,7 +52,11 @@ class Tenants {
 
  private:
   std::map<TenantId, Tenant> tenants_;
+  std::uint64_t reserved_blocks_ = 0;
 };
+
+/// Errors: BadRequest naming the value out of range, or a reserve that the policy cannot have.
+Result<void> check_policy(const wire::TenantPolicy& policy);
 
 /// The policy with the given limits changed. Null: a new tenant's, from the defaults.
 wire::TenantPolicy with_changes(const Tenant* tenant, const wire::TenantAdmit& changes);

@@ -29,6 +29,7 @@ journal::LeaseRow row_of(const LeaseRecord& record) {
                         .ttl_ns = record.ttl.count(),
                         .deadline_ns = record.deadline.boottime_ns,
                         .drain_deadline_ns = record.drain_deadline.boottime_ns,
+                        .drain_reason = record.drain_reason,
                         .last_deadline_ns = record.last_deadline.boottime_ns,
                         .charged_blocks = record.charged_blocks,
                         .region = record.region,

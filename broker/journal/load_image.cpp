@@ -82,7 +82,7 @@ Result<void> load_leases(Database& database, Image& image) {
       " drain_deadline_ns, charged_blocks, region, replaces_slot, replaces_generation,"
       " replaced_by_slot, replaced_by_generation, last_deadline_ns, model, part, granted_ns, "
       "scope, state, "
-      "reason"
+      "reason, drain_reason"
       " FROM lease"));
   while (TRY(rows.next())) {
     LeaseRow row;
@@ -94,10 +94,12 @@ Result<void> load_leases(Database& database, Image& image) {
               row.last_deadline_ns, row.model, row.part, row.granted_ns);
     const bool enums = read_enum(rows, row.scope, wire::LeaseScope::Tenant) &&
                        read_enum(rows, row.state, LeaseState::Fenced) &&
-                       read_enum(rows, row.reason, RevokeReason::MachineRestarted);
+                       read_enum(rows, row.reason, RevokeReason::MachineRestarted) &&
+                       read_enum(rows, row.drain_reason, RevokeReason::MachineRestarted);
     const bool live = row.state == LeaseState::Live;
-    if (!enums || row.state == LeaseState::Closed || live != (row.reason == RevokeReason::None) ||
-        row.id.generation == 0 || !image.workers.contains(row.worker)) {
+    if (!enums || row.drain_reason == RevokeReason::None || row.state == LeaseState::Closed ||
+        live != (row.reason == RevokeReason::None) || row.id.generation == 0 ||
+        !image.workers.contains(row.worker)) {
       return corrupt("lease in slot", row.id.slot);
     }
     image.leases[row.id] = std::move(row);

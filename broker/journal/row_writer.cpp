@@ -10,8 +10,8 @@ constexpr const char* kPutLease =
     " proof, tenant, holder_pid, holder_start_ticks, request_uid, request_id, request_digest,"
     " ttl_ns, deadline_ns, drain_deadline_ns, charged_blocks, region, replaces_slot,"
     " replaces_generation, replaced_by_slot, replaced_by_generation, last_deadline_ns,"
-    " model, part, granted_ns)"
-    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+    " model, part, granted_ns, drain_reason)"
+    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutWorker =
     "REPLACE INTO worker (attachment, counter, name, pid, start_ticks, uid, state, model, address,"
     " blocks_per_extent, untrusted, draining) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)";
@@ -71,7 +71,7 @@ Result<void> RowWriter::put(const LeaseRow& row) {
                        row.request.digest, row.ttl_ns, row.deadline_ns, row.drain_deadline_ns,
                        row.charged_blocks, row.region, row.replaces.slot, row.replaces.generation,
                        row.replaced_by.slot, row.replaced_by.generation, row.last_deadline_ns,
-                       row.model, row.part, row.granted_ns);
+                       row.model, row.part, row.granted_ns, static_cast<int>(row.drain_reason));
 }
 
 Result<void> RowWriter::put(const ExtentRow& row) {

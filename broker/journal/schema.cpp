@@ -97,7 +97,12 @@ UPDATE tenant
   WHERE json_valid(policy);
 )sql",
     // The user whose workers share a region; 2^32 - 1, no user, for regions from before.
-    "ALTER TABLE region ADD COLUMN worker_uid INTEGER NOT NULL DEFAULT 4294967295;"};
+    "ALTER TABLE region ADD COLUMN worker_uid INTEGER NOT NULL DEFAULT 4294967295;",
+    // Reserves of guaranteed tenants; the reason (drain_deadline) of a revocation at the deadline.
+    R"sql(
+UPDATE tenant SET policy = json_set(policy, '$.reserved_blocks', 0) WHERE json_valid(policy);
+ALTER TABLE lease ADD COLUMN drain_reason INTEGER NOT NULL DEFAULT 8;
+)sql"};
 
 Result<void> check_ours(Database& database, std::int64_t version) {
   const std::int64_t application = TRY(database.number("PRAGMA application_id"));

@@ -185,6 +185,7 @@ class Restorer {
                        .deadline = {row.deadline_ns},
                        .last_deadline = {row.last_deadline_ns},
                        .drain_deadline = {row.drain_deadline_ns},
+                       .drain_reason = row.drain_reason,
                        .sent_to_worker = sent_to_worker,
                        .granted_at = {row.granted_ns}};
   }

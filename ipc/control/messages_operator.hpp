@@ -18,7 +18,9 @@ struct TenantPolicy : Message<TenantPolicy> {
   TenantId tenant;
   std::uint32_t max_concurrent = 1;  ///< Requests that run at once; 1 … 64.
   std::uint32_t max_blocks = 1024;   ///< KV blocks over all leases of the tenant; 1 … 2^20.
-  std::uint32_t weight = 1;          ///< 1 … 1000
+  /// KV blocks that the tenant can always get; 0 … max_blocks, and 0 unless it is guaranteed.
+  std::uint32_t reserved_blocks = 0;
+  std::uint32_t weight = 1;  ///< 1 … 1000
   Tier tier = Tier::Standard;
   std::int64_t ttl_ms = 10'000;  ///< TTL of a lease without renewal; 100 … 86 400 000.
   /// Limit of renewals; 100 … 10^12. Empty means no limit.
@@ -31,12 +33,15 @@ struct TenantPolicy : Message<TenantPolicy> {
 
 /// `tenant.admit`: creates a tenant, or changes it. The ranges are those of TenantPolicy. A missing
 /// limit keeps its value, and has the default of TenantPolicy for a new tenant. Workers hear the
-/// change at once. Reply: Empty.
+/// change at once. Reply: Empty. Errors: BadRequest for a value out of range and for reserves
+/// beyond the capacity; NoModelLoaded for a raised reserve while no worker tells the size of a
+/// block; PoolExhausted while other tenants hold the memory that the reserves need.
 struct TenantAdmit : Message<TenantAdmit> {
   static constexpr std::string_view kMethod = "tenant.admit";
   TenantId tenant;
   std::optional<std::uint32_t> max_concurrent;
   std::optional<std::uint32_t> max_blocks;
+  std::optional<std::uint32_t> reserved_blocks;
   std::optional<std::uint32_t> weight;
   std::optional<Tier> tier;
   std::optional<std::int64_t> ttl_ms;

@@ -10,6 +10,7 @@ inline constexpr auto kTenantPolicy = [](auto& m, auto& fields) {
   fields.field("tenant", m.tenant);
   fields.field("max_concurrent", m.max_concurrent, kConcurrent);
   fields.field("max_blocks", m.max_blocks, kBlocks);
+  fields.field("reserved_blocks", m.reserved_blocks, kBlocksOrZero);
   fields.field("weight", m.weight, kWeight);
   fields.field("tier", m.tier, EnumCount{3});
   fields.field("ttl_ms", m.ttl_ms, Between<std::int64_t>{100, 86'400'000});

@@ -108,11 +108,15 @@ void add_tenants(CommandLine& line) {
         "Requests that run at once, over all workers; new tenant: 1", 1, 64);
   limit("--max-blocks", limits.max_blocks, "KV blocks over all leases; new tenant: 1024", 1,
         1 << 20);
+  limit("--reserved-blocks", limits.reserved_blocks,
+        "KV blocks a guaranteed tenant can always get, in whole extents; new tenant: 0", 0,
+        1 << 20);
   limit("--weight", limits.weight, "Share of a worker's time while tenants compete; new tenant: 1",
         1, 1000);
   admit
       ->add_option("--tier", values.tier,
-                   "Tier under memory pressure; stored, not used yet; new tenant: standard")
+                   "Tier under memory pressure: scavengers give way to the reserves of guaranteed "
+                   "tenants; new tenant: standard")
       ->check(CLI::IsMember({"guaranteed", "standard", "scavenger"}));
   limit("--ttl-ms", limits.ttl_ms, "Lifetime of a lease without renewal; new tenant: 10000", 100,
         86'400'000);

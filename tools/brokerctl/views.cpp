@@ -86,6 +86,7 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
   cli::Table table{.columns = {{"TENANT"},
                                {"CONCURRENT", true},
                                {"MAX BLOCKS", true},
+                               {"RESERVED", true},
                                {"WEIGHT", true},
                                {"TIER"},
                                {"TTL", true},
@@ -100,8 +101,8 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
     const wire::TenantPolicy& policy = view.policy;
     table.rows.push_back(
         {policy.tenant.value, number(policy.max_concurrent), number(policy.max_blocks),
-         number(policy.weight), std::string(wire::name(policy.tier)),
-         nanoseconds_text(policy.ttl_ms * 1'000'000),
+         number(policy.reserved_blocks), number(policy.weight),
+         std::string(wire::name(policy.tier)), nanoseconds_text(policy.ttl_ms * 1'000'000),
          policy.max_lifetime_ms ? nanoseconds_text(*policy.max_lifetime_ms * 1'000'000) : "-",
          number(policy.rebinds_per_minute), number(policy.rebind_burst),
          policy.uid ? number(*policy.uid) : "any", number(view.leases_live),

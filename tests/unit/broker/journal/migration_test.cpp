@@ -110,10 +110,12 @@ TEST_CASE("journal: opening a file of version 7 keeps tenants, leases and quaran
   CHECK_FALSE(image.tenants.at({"a"}).draining);
   CHECK(image.tenants.at({"a"}).policy.rebinds_per_minute == 600);
   CHECK(image.tenants.at({"a"}).policy.rebind_burst == 256);
+  CHECK(image.tenants.at({"a"}).policy.reserved_blocks == 0);
   CHECK(image.workers.at({1}).untrusted);
   CHECK_FALSE(image.workers.at({1}).draining);
   CHECK(image.leases.at({4, 3}).part == "blk.0");
   CHECK(image.leases.at({4, 3}).granted_ns == 9);
+  CHECK(image.leases.at({4, 3}).drain_reason == RevokeReason::DrainDeadline);
   CHECK(image.extents.at({7}).state == ExtentState::Quarantined);
   CHECK(image.extents.at({7}).quarantine ==
         QuarantineColumns{{1}, "w", 6, 8192, QuarantineReason::NotReturned});

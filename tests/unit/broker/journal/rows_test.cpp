@@ -59,6 +59,7 @@ TEST_CASE("journal: a lease is read as it was written") {
   CHECK(lease.ttl_ns == 10);
   CHECK(lease.deadline_ns == 20);
   CHECK(lease.drain_deadline_ns == 30);
+  CHECK(lease.drain_reason == RevokeReason::PreemptedByPriority);
   CHECK(lease.last_deadline_ns == 40);
   CHECK(lease.charged_blocks == 8);
   CHECK(lease.granted_ns == 9);
@@ -72,6 +73,8 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
   const StateDir dir;
   const wire::TenantPolicy policy{.tenant = {"a"},
                                   .max_blocks = 77,
+                                  .reserved_blocks = 33,
+                                  .tier = wire::Tier::Guaranteed,
                                   .ttl_ms = 500,
                                   .rebinds_per_minute = 7,
                                   .rebind_burst = 5,
@@ -95,6 +98,8 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
 
   CHECK(image.tenants.at({"a"}).policy.max_blocks == 77);
   CHECK(image.tenants.at({"a"}).policy.uid == 9u);
+  CHECK(image.tenants.at({"a"}).policy.reserved_blocks == 33);
+  CHECK(image.tenants.at({"a"}).policy.tier == wire::Tier::Guaranteed);
   CHECK(image.tenants.at({"a"}).policy.rebinds_per_minute == 7);
   CHECK(image.tenants.at({"a"}).policy.rebind_burst == 5);
   CHECK(image.workers.at({1}).name == "w1");

@@ -56,6 +56,7 @@ inline LeaseRow lease_row(std::uint32_t slot, LeaseState state = LeaseState::Liv
           .ttl_ns = 10,
           .deadline_ns = 20,
           .drain_deadline_ns = 30,
+          .drain_reason = RevokeReason::PreemptedByPriority,
           .last_deadline_ns = 40,
           .charged_blocks = 8,
           .model = "m",

@@ -27,12 +27,13 @@ std::vector<MessageSample> make_samples() {
   using namespace wire;
   return {
       sample<TenantAdmit>(
-          "TenantAdmit", R"({"tenant":"acme","max_concurrent":64,"max_blocks":1048576,"weight":1000,
+          "TenantAdmit",
+          R"({"tenant":"acme","max_concurrent":64,"max_blocks":1048576,"reserved_blocks":1048576,"weight":1000,
            "tier":"scavenger","ttl_ms":100,"max_lifetime_ms":1000000000000,"rebinds_per_minute":6000000,
            "rebind_burst":1048576,"uid":4294967295,
            "request_id":"r-1"})",
-          {"max_concurrent", "max_blocks", "weight", "tier", "ttl_ms", "uid", "max_lifetime_ms",
-           "rebinds_per_minute", "rebind_burst"}),
+          {"max_concurrent", "max_blocks", "reserved_blocks", "weight", "tier", "ttl_ms", "uid",
+           "max_lifetime_ms", "rebinds_per_minute", "rebind_burst"}),
       sample<TenantRemove>("TenantRemove", R"({"tenant":"acme","revoke":true,"request_id":"r-1"})"),
       sample<LeaseRevoke>("LeaseRevoke", R"({"lease":"17.4","request_id":"r-1"})"),
       sample<LeaseRevoke>("LeaseRevoke of a part",
@@ -164,8 +165,9 @@ std::vector<MessageSample> make_samples() {
           "WorkerView",
           R"({"worker":"w0","id":"0","pid":123,"state":"ready","drain":"drained","model":"tiny","address":"/run/w",
            "leases":2,"revocations":5})"),
-      sample<TenantView>("TenantView",
-                         R"({"policy":{"tenant":"acme","max_concurrent":1,"max_blocks":1,"weight":1,
+      sample<TenantView>(
+          "TenantView",
+          R"({"policy":{"tenant":"acme","max_concurrent":1,"max_blocks":1,"reserved_blocks":1,"weight":1,
            "tier":"guaranteed","ttl_ms":86400000,"rebinds_per_minute":1,"rebind_burst":1},
            "leases_live":1,"blocks_held":64,"draining":true})"),
       sample<OperatorActionView>(
@@ -196,10 +198,11 @@ std::vector<MessageSample> make_samples() {
       sample<LeaseRevoked>("LeaseRevoked",
                            R"({"lease":"17.4","scope":"tenant","reason":"ttl_expired"})"),
       sample<Empty>("Empty", "{}"),
-      sample<TenantPolicy>("TenantPolicy", R"({"tenant":"acme","max_concurrent":1,"max_blocks":1,
+      sample<TenantPolicy>(
+          "TenantPolicy", R"({"tenant":"acme","max_concurrent":1,"max_blocks":1,"reserved_blocks":0,
            "weight":1,"tier":"standard","ttl_ms":100,"max_lifetime_ms":100,"rebinds_per_minute":1,
            "rebind_burst":1,"uid":0})",
-                           {"max_lifetime_ms", "uid"}),
+          {"max_lifetime_ms", "uid"}),
       sample<ExtentOpen>("ExtentOpen", R"({"extent":"5"})"),
       sample<LatencySummary>("LatencySummary",
                              R"({"count":3,"p50_ns":1,"p99_ns":2,"max_ns":9223372036854775807})"),

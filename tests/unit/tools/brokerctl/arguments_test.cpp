@@ -49,22 +49,18 @@ TEST_CASE("brokerctl arguments: an option of a list may come before or after its
 }
 
 TEST_CASE("brokerctl arguments: tenants admit carries every limit") {
-  const auto arguments = parsed({"tenants",    "admit",
-                                 "A",          "--max-concurrent",
-                                 "4",          "--max-blocks",
-                                 "99",         "--weight",
-                                 "7",          "--tier",
-                                 "guaranteed", "--ttl-ms",
-                                 "500",        "--rebinds-per-minute",
-                                 "30",         "--rebind-burst",
-                                 "3",          "--uid",
-                                 "0",          "--request-id",
-                                 "r1"});
+  const auto arguments = parsed({"tenants",    "admit",          "A",   "--max-concurrent",
+                                 "4",          "--max-blocks",   "99",  "--reserved-blocks",
+                                 "9",          "--weight",       "7",   "--tier",
+                                 "guaranteed", "--ttl-ms",       "500", "--rebinds-per-minute",
+                                 "30",         "--rebind-burst", "3",   "--uid",
+                                 "0",          "--request-id",   "r1"});
 
   const auto& admit = std::get<wire::TenantAdmit>(arguments.verb);
   CHECK(admit.tenant.value == "A");
   CHECK(admit.max_concurrent == 4);
   CHECK(admit.max_blocks == 99);
+  CHECK(admit.reserved_blocks == 9);
   CHECK(admit.weight == 7);
   CHECK(admit.tier == wire::Tier::Guaranteed);
   CHECK(admit.ttl_ms == 500);
@@ -79,6 +75,7 @@ TEST_CASE("brokerctl arguments: tenants admit carries no limit that is not given
 
   CHECK_FALSE(admit.max_concurrent);
   CHECK_FALSE(admit.max_blocks);
+  CHECK_FALSE(admit.reserved_blocks);
   CHECK_FALSE(admit.weight);
   CHECK_FALSE(admit.tier);
   CHECK_FALSE(admit.ttl_ms);

@@ -72,8 +72,12 @@ wire::Json page(const View& view, bool more) {
 TEST_CASE("brokerctl: tenants, extents and quarantine are read in pages too") {
   FakeBroker broker;
   const auto tenant = [](const char* name) {
-    return wire::TenantView{
-        .policy = {.tenant = {name}, .rebinds_per_minute = 421, .rebind_burst = 87}};
+    return wire::TenantView{.policy = {.tenant = {name},
+                                       .reserved_blocks = 365,
+                                       .tier = wire::Tier::Guaranteed,
+                                       .rebinds_per_minute = 421,
+                                       .rebind_burst = 87},
+                            .blocks_held = 593};
   };
   broker.replies["tenant.list"] = {page(tenant("acme"), true), page(tenant("zoo"), false)};
   broker.replies["extent.list"] = {
@@ -88,8 +92,8 @@ TEST_CASE("brokerctl: tenants, extents and quarantine are read in pages too") {
   REQUIRE(run_verb(broker, Show::Extents));
   REQUIRE(run_verb(broker, Show::Quarantine));
 
-  for (const char* word :
-       {"acme", "zoo", " 421 ", " 87 ", " 5 ", " 17 ", "extent:9", "region:3", "region:4"}) {
+  for (const char* word : {"acme", "zoo", " 365 ", " guaranteed ", " 593 ", " 421 ", " 87 ", " 5 ",
+                           " 17 ", "extent:9", "region:3", "region:4"}) {
     CHECK(broker.out.str().find(word) != std::string::npos);
   }
   CHECK(broker.calls.at(1).second == wire::Json{{"after", "acme"}});
