@@ -27,6 +27,8 @@ struct BrokerConfig {
   std::uint32_t max_engine_leases = 1024;    ///< Per worker, until their memory is back.
   std::uint32_t max_weights_regions = 4096;  ///< Each costs at least a descriptor and a page.
   Duration fence_timeout = std::chrono::seconds(2);
+  /// What requests of a scavenger get to finish when its memory is reclaimed.
+  Duration reclaim_grace = std::chrono::seconds(1);
   Duration worker_timeout{};  ///< For unanswered pings and calls. Zero: none.
   TokenKey token_key{};
   std::string device = "cpu";  ///< The lent memory: "cpu", or "cuda:0" and so on.

@@ -7,6 +7,7 @@
 #include "broker/decide/named_leases.hpp"
 #include "broker/decide/quota.hpp"
 #include "broker/decide/record.hpp"
+#include "broker/decide/reserves.hpp"
 #include "broker/decide/revoke.hpp"
 
 namespace leasehold {
@@ -28,7 +29,10 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ten
   Tenants& tenants = decision.state.tenants;
   const Tenant* known = tenants.find(admit.tenant);
   const std::uint32_t earlier = known == nullptr ? 0 : known->policy.max_blocks;
-  TRY(tenants.admit(with_changes(known, admit), decision.now));
+  const wire::TenantPolicy policy = with_changes(known, admit);
+  TRY(check_policy(policy));
+  TRY(require_coverable(decision.state, policy));
+  TRY(tenants.admit(policy, decision.now));
   keep_earlier_quota(decision.state, admit.tenant, earlier);
   decision.touched.tenants.push_back(admit.tenant);
   decision.touched.durable = true;

@@ -1,5 +1,7 @@
 // `brokerctl drain`: leases accept no new requests, and end when their last request or the grace
 // ends. A drained tenant or worker gets no new lease until `brokerctl undrain`.
+#include "broker/decide/drain.hpp"
+
 #include <fmt/format.h>
 
 #include "broker/decide/choose_worker.hpp"
@@ -19,19 +21,6 @@ Error refusal_of(const wire::LeaseDrain& drain, LeaseId lease) {
   return {Errc::Draining, fmt::format("lease {} was drained before its worker had mapped it; "
                                       "acquire a new lease",
                                       to_string(lease))};
-}
-
-/// An acquire in flight is refused like the next one: no request of its lease would be accepted.
-void start_drain(Decision& decision, LeaseRecord& record, TimePoint until, const Error& refusal) {
-  if (!record.is(LeaseState::Live)) return;
-  const bool in_flight = !record.acquired && !record.grants.empty();
-  if (in_flight) return abandon_acquire(decision, record, refusal);
-  record.drain_deadline = until;
-  decision.touch(record.id());
-  decision.record(events::LeaseDraining{.lease = record.id(),
-                                        .tenant = record.tenant.value,
-                                        .deadline_boottime_ns = until.boottime_ns});
-  decision.add(effect::SetDrainDeadline{record.id(), until, record.worker()});
 }
 
 std::string worker_object(const std::string& worker) {
@@ -78,6 +67,25 @@ Result<std::vector<LeaseId>> leases_to_drain(State& state, const wire::LeaseDrai
 
 }  // namespace
 
+void start_drain(Decision& decision, LeaseRecord& record, const Drain& drain,
+                 const Error& refusal) {
+  if (!record.is(LeaseState::Live)) return;
+  const bool in_flight = !record.acquired && !record.grants.empty();
+  if (in_flight) return abandon_acquire(decision, record, refusal);
+  const bool reclaims = drain.reason == RevokeReason::PreemptedByPriority ||
+                        record.drain_reason == RevokeReason::PreemptedByPriority;
+  const bool drains_sooner =
+      record.drain_deadline != TimePoint{} && record.drain_deadline <= drain.until;
+  if (reclaims && drains_sooner) return;
+  record.drain_deadline = drain.until;
+  record.drain_reason = drain.reason;
+  decision.touch(record.id());
+  decision.record(events::LeaseDraining{.lease = record.id(),
+                                        .tenant = record.tenant.value,
+                                        .deadline_boottime_ns = drain.until.boottime_ns});
+  decision.add(effect::SetDrainDeadline{record.id(), drain.until, record.worker()});
+}
+
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrain& drain) {
   if (drain.grace_ms < 0 || drain.grace_ms > 86'400'000) {
     return fail(Errc::BadRequest,
@@ -88,7 +96,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
   TRY(set_draining(decision, drain.tenant, drain.worker, true));
   const TimePoint until = decision.now + std::chrono::milliseconds(drain.grace_ms);
   for (const LeaseId id : leases) {
-    start_drain(decision, decision.state.leases.at(id), until, refusal_of(drain, id));
+    start_drain(decision, decision.state.leases.at(id), {.until = until}, refusal_of(drain, id));
   }
   record_operator_action(decision,
                          {.uid = caller.uid,

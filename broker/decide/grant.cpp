@@ -6,11 +6,12 @@
 
 #include "broker/decide/choose_worker.hpp"
 #include "broker/decide/deciders.hpp"
-#include "broker/decide/device.hpp"
 #include "broker/decide/fence.hpp"
 #include "broker/decide/liveness.hpp"
 #include "broker/decide/rebind.hpp"
+#include "broker/decide/reclaim.hpp"
 #include "broker/decide/record.hpp"
+#include "broker/decide/reserves.hpp"
 #include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
 #include "broker/decide/unavailable.hpp"
@@ -75,47 +76,6 @@ void take_extents(Decision& decision, LeaseRecord& record, CallId call, std::uin
   for (const ExtentId extent : taken) record_extent(decision, extent, &record);
   record.grants.push_back(PendingGrant{.call = call, .waiting = {taken.begin(), taken.end()}});
   send_grants(decision, record, taken);
-}
-
-/// A grant beyond the worker's descriptors would be cut off in its socket.
-Result<void> require_descriptors(const State& state, std::uint32_t wanted, AttachmentId worker) {
-  const Worker& granted_on = *state.workers.find(worker);
-  if (granted_on.max_extents == 0) return {};
-  std::uint64_t mapped = 0;
-  for (const LeaseId lease : state.leases.index().of(worker).open) {
-    mapped += state.leases.find_open(lease)->extents.size();
-  }
-  if (mapped + wanted <= granted_on.max_extents) return {};
-  const bool ever = wanted <= granted_on.max_extents;
-  return fail(Errc::PoolExhausted,
-              fmt::format("{} extents requested, worker {} has {} and descriptors for {}: {}",
-                          wanted, granted_on.name, mapped, granted_on.max_extents,
-                          ever ? "retry when leases end, or name another worker"
-                               : "ask for fewer, or raise the worker's LimitNOFILE"));
-}
-
-Result<void> require_free_extents(const State& state, std::uint32_t wanted, AttachmentId worker) {
-  TRY(require_device(state));
-  TRY(require_descriptors(state, wanted, worker));
-  const std::uint32_t free = state.extents.free_extents_for(worker);
-  if (wanted <= free) return {};
-  const std::uint64_t extent_bytes = std::max<std::uint64_t>(1, state.extents.extent_size_bytes());
-  const std::uint64_t all = state.extents.capacity_bytes() / extent_bytes;
-  const auto quarantined = std::ranges::count_if(state.extents.records(), [](const auto& entry) {
-    return entry.second.quarantine.has_value();
-  });
-  std::string_view advice = "retry when leases end, or ask for fewer";
-  if (wanted > all) {
-    advice = "this can never fit; ask for fewer, or start the broker with a larger --capacity";
-  } else if (wanted + static_cast<std::uint64_t>(quarantined) > all) {
-    advice = "release quarantined memory first, see `brokerctl quarantine list`";
-  } else if (state.config.lends_device()) {
-    advice =
-        "retry when leases end, ask for fewer, or name the worker that had the memory last: device "
-        "memory stays with a worker until it exits";
-  }
-  return fail(Errc::PoolExhausted, fmt::format("{} extents requested, {} of {} are free: {}",
-                                               wanted, free, all, advice));
 }
 
 Result<void> require_worker_attached(const State& state, const LeaseRecord& record) {
@@ -334,15 +294,19 @@ CallResult decide_call(Decision& decision, const Caller& caller,
                         .charged_others = charged_to_others(state, acquire.tenant, apart),
                         .wanted = acquire.blocks,
                         .blocks_per_extent = worker->blocks_per_extent}));
-  TRY(require_free_extents(state, allowed.extents, worker->id));
   if (!state.leases.has_free_slot()) {
     return fail(Errc::PoolExhausted,
                 "every slot of the lease table is in use; retry when leases end");
+  }
+  const ExtentDemand demand{acquire.tenant, worker->id, allowed.extents};
+  if (const auto room = require_room(state, demand, decision.now); !room) {
+    return refuse_or_reclaim(decision, caller.call, demand, room.error());
   }
   std::optional<RebindToken> rebind = TRY(admit_rebind(state, acquire, decision.now));
   LeaseRecord& record = open_tenant_lease(decision, caller, acquire, *worker);
   record.rebind = std::move(rebind);
   record.charged_blocks = allowed.charged;
+  state.tenants.find(acquire.tenant)->claim = {};
   note_replacement(decision, apart, record);
   decision.add(effect::PublishGrant{record.id(), record.deadline});
   record_lease(decision, record);

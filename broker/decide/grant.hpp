@@ -14,10 +14,6 @@ inline constexpr std::size_t kExtentsPerGrant = 60;
 /// Blocks charged to the tenant's leases that are not Fenced, except the lease `apart`.
 std::uint32_t charged_to_others(State& state, const TenantId& tenant, std::optional<LeaseId> apart);
 
-/// Errors: PoolExhausted, which says whether to wait for leases, release quarantined memory, or ask
-/// for fewer.
-Result<void> require_free_extents(const State& state, std::uint32_t wanted, AttachmentId worker);
-
 /// Errors: BrokerLost (retryable) while the lease's worker has not resumed after a broker restart.
 Result<void> require_worker_attached(const State& state, const LeaseRecord& record);
 

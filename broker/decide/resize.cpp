@@ -5,6 +5,8 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
 #include "broker/decide/liveness.hpp"
+#include "broker/decide/reclaim.hpp"
+#include "broker/decide/reserves.hpp"
 #include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
 
@@ -59,7 +61,6 @@ std::vector<ExtentId> returnable(const State& state, const LeaseRecord& record,
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseGrow& grow) {
   State& state = decision.state;
   LeaseRecord& record = *TRY(find_resizable(state, caller, grow.lease, grow.extents));
-  TRY(require_free_extents(state, grow.extents, record.worker()));
   const std::uint32_t per_extent = state.workers.find(record.worker())->blocks_per_extent;
   const std::uint32_t quota = quota_for_growth(state, caller, record);
   const std::uint32_t others = charged_to_others(state, record.tenant, record.id());
@@ -70,6 +71,11 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
                 fmt::format("lease {} holds {} of at most {} blocks; release some first",
                             to_string(grow.lease), record.charged_blocks, ceiling));
   }
+  const ExtentDemand demand{record.tenant, record.worker(), grow.extents};
+  if (const auto room = require_room(state, demand, decision.now); !room) {
+    return refuse_or_reclaim(decision, caller.call, demand, room.error());
+  }
+  state.tenants.find(record.tenant)->claim = {};
   record.charged_blocks = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(record.charged_blocks + more + per_extent, ceiling));
   decision.touch(record.id());

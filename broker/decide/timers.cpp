@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "broker/decide/core.hpp"
 #include "broker/decide/deciders.hpp"
@@ -50,15 +51,14 @@ bool passed(TimePoint deadline, TimePoint now) {
 }
 
 void expire(Decision& decision) {
-  std::vector<LeaseId> drained;
-  std::vector<LeaseId> expired;
+  std::map<RevokeReason, std::vector<LeaseId>> ended;
   for (const auto& [time, id] : decision.state.leases.index().deadlines()) {
     if (time > decision.now) break;
-    const bool drain = passed(decision.state.leases.at(id).drain_deadline, decision.now);
-    (drain ? drained : expired).push_back(id);
+    const LeaseRecord& record = decision.state.leases.at(id);
+    const bool drained = passed(record.drain_deadline, decision.now);
+    ended[drained ? record.drain_reason : RevokeReason::TtlExpired].push_back(id);
   }
-  revoke_leases(decision, drained, RevokeReason::DrainDeadline);
-  revoke_leases(decision, expired, RevokeReason::TtlExpired);
+  for (const auto& [reason, leases] : ended) revoke_leases(decision, leases, reason);
 }
 
 void kill_overdue_workers(Decision& decision) {

@@ -6,6 +6,7 @@
 #include "broker/decide/device.hpp"
 #include "broker/decide/fence.hpp"
 #include "broker/decide/liveness.hpp"
+#include "broker/decide/reserves.hpp"
 #include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
 #include "broker/decide/revoke_clock.hpp"
@@ -196,6 +197,10 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   worker->max_extents = ready.max_extents;
   worker->blocks_per_extent = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(extent_bytes / ready.kv_block_size_bytes, 1u << 20));
+  if (const std::uint64_t beyond = reserved_beyond_capacity(state); beyond > 0) {
+    decision.warn(
+        fmt::format("reserves of tenants exceed the capacity; lower some extents={}", beyond));
+  }
   start_sampling(decision, *worker);
   return Answer{wire::ExtentShape{.extent_size_bytes = extent_bytes,
                                   .blocks_per_extent = worker->blocks_per_extent}};

@@ -83,6 +83,9 @@ void add_timeout(CLI::App& app, const char* name, std::chrono::milliseconds& tim
 void add_timeout_options(CLI::App& app, BrokerOptions& options) {
   add_timeout(app, "--fence-timeout-ms", options.fence_timeout, 1,
               "Time a worker has to prove a fence before it is killed");
+  add_timeout(
+      app, "--reclaim-grace-ms", options.reclaim_grace, 0,
+      "Time a scavenger's requests get to finish when a guaranteed tenant needs the memory");
   add_timeout(app, "--worker-timeout-ms", options.worker_timeout, 0,
               "Time a worker may stay unresponsive before it is killed; 0 disables the timeout");
   add_timeout(app, "--reattach-grace-ms", options.reattach_grace, 0,

@@ -1,0 +1,114 @@
+#include "broker/decide/reclaim.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "broker/decide/drain.hpp"
+#include "broker/decide/revoke.hpp"
+
+namespace leasehold {
+namespace {
+
+/// A drain may end at any time, so the tenant asks often.
+constexpr std::chrono::milliseconds kRetryAfter{50};
+/// A tenant that does not retry for this long has given up its claim.
+constexpr Duration kClaimTime = std::chrono::seconds(5);
+
+/// Device memory stays with the worker that mapped it.
+bool can_serve(const State& state, AttachmentId holder, const ExtentDemand& demand) {
+  return !state.config.lends_device() || holder == demand.worker;
+}
+
+bool ends_by(const LeaseRecord& record, TimePoint until) {
+  return record.drain_deadline != TimePoint{} && record.drain_deadline <= until;
+}
+
+/// Extents that become free without another victim.
+std::uint64_t on_their_way(const State& state, const ExtentDemand& demand, TimePoint until) {
+  std::uint64_t count = 0;
+  for (const auto& [id, extent] : state.extents.records()) {
+    const bool returning =
+        extent.state == ExtentState::Draining || extent.state == ExtentState::Scrubbing;
+    if (returning && can_serve(state, extent.lent_to, demand)) ++count;
+  }
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    if (!record.is(LeaseState::Live) || !ends_by(record, until)) return;
+    if (!can_serve(state, record.worker(), demand)) return;
+    count +=
+        static_cast<std::uint64_t>(std::ranges::count_if(record.extents, [&state](ExtentId extent) {
+          return state.extents.find(extent)->state == ExtentState::Owned;
+        }));
+  });
+  return count;
+}
+
+bool is_of_scavenger(const State& state, const LeaseRecord& record) {
+  const Tenant* tenant = state.tenants.find(record.tenant);
+  return tenant != nullptr && tenant->policy.tier == wire::Tier::Scavenger;
+}
+
+/// The leases to drain for `missing` extents. Nothing if scavengers have fewer.
+std::optional<std::vector<LeaseId>> choose_victims(State& state, const ExtentDemand& demand,
+                                                   TimePoint until, std::uint64_t missing) {
+  std::vector<LeaseId> candidates = open_leases_where(state, [&](const LeaseRecord& record) {
+    return record.is(LeaseState::Live) && is_of_scavenger(state, record) &&
+           !ends_by(record, until) && can_serve(state, record.worker(), demand);
+  });
+  std::ranges::sort(candidates, {}, [&state](LeaseId id) {
+    const LeaseRecord& record = state.leases.at(id);
+    return std::tuple(state.tenants.find(record.tenant)->policy.weight,
+                      -record.granted_at.boottime_ns, id);
+  });
+  std::vector<LeaseId> victims;
+  std::uint64_t found = 0;
+  for (const LeaseId id : candidates) {
+    if (found >= missing) break;
+    found += state.leases.at(id).extents.size();
+    victims.push_back(id);
+  }
+  if (found < missing) return std::nullopt;
+  return victims;
+}
+
+void take_from(Decision& decision, std::span<const LeaseId> victims, TimePoint until) {
+  const Error refusal{Errc::PoolExhausted,
+                      "the memory is reclaimed for a guaranteed tenant; retry when leases end"};
+  for (const LeaseId id : victims) {
+    start_drain(decision, decision.state.leases.at(id),
+                {.until = until, .reason = RevokeReason::PreemptedByPriority}, refusal);
+  }
+  if (until <= decision.now) revoke_leases(decision, victims, RevokeReason::PreemptedByPriority);
+}
+
+}  // namespace
+
+CallResult refuse_or_reclaim(Decision& decision, CallId call, const ExtentDemand& demand,
+                             const Error& why) {
+  State& state = decision.state;
+  const bool promised = demand.extents <= unused_reserve(state, demand.tenant);
+  if (!promised || !require_lendable(state, demand)) return std::unexpected(why);
+  const TimePoint until = decision.now + state.config.reclaim_grace;
+  const std::uint64_t free = state.extents.free_extents_for(demand.worker);
+  const std::uint64_t wanted =
+      demand.extents + claimed_by_others(state, demand.tenant, decision.now);
+  const std::uint64_t coming = free + on_their_way(state, demand, until);
+  const auto victims = choose_victims(state, demand, until, wanted - std::min(wanted, coming));
+  if (!victims) return std::unexpected(why);
+  Claim& claim = state.tenants.find(demand.tenant)->claim;
+  if (claim.until <= decision.now) claim = {};
+  claim = {std::max(claim.extents, demand.extents), decision.now + kClaimTime};
+  take_from(decision, *victims, until);
+  decision.reply(call, std::unexpected(Error{
+                           .code = Errc::PoolExhausted,
+                           .detail = fmt::format("{} extents requested, {} are free; the reserve "
+                                                 "of tenant {} covers them, and memory is being "
+                                                 "reclaimed for it: retry in {} ms",
+                                                 demand.extents, free, demand.tenant.value,
+                                                 kRetryAfter.count()),
+                           .retry_after_ms = kRetryAfter.count()}));
+  return std::nullopt;
+}
+
+}  // namespace leasehold

@@ -1,0 +1,19 @@
+/// Reclaims extents from scavengers for a guaranteed tenant.
+///
+/// Whole leases are drained, those of the tenants with the least weight first, of those the newest
+/// first, until what is free or on its way suffices. At the end of the grace they are revoked with
+/// `preempted_by_priority`. What becomes free is kept for the tenant while it retries.
+#pragma once
+
+#include "broker/decide/deciders.hpp"
+#include "broker/decide/reserves.hpp"
+
+namespace leasehold {
+
+/// Answers a call that found no room, for the reason `why`. If the tenant's reserve covers the
+/// demand and scavengers have the memory, the answer is PoolExhausted with `retry_after_ms`, and a
+/// reclaim runs. Otherwise it is `why`, and nothing changes.
+CallResult refuse_or_reclaim(Decision& decision, CallId call, const ExtentDemand& demand,
+                             const Error& why);
+
+}  // namespace leasehold

@@ -1,0 +1,42 @@
+/// The rule of tiers: a standard tenant, or a guaranteed one beyond its reserve, gets memory only
+/// if free extents and extents of scavengers still cover every unused reserve; a scavenger gets any
+/// free extent that no reclaim keeps.
+///
+/// A reserve counts in whole extents, the unit in which memory moves, by the attached worker with
+/// the fewest blocks per extent. Memory that is revoked and not free yet covers nothing.
+///
+/// Pure. Without reserves, the tiers are equal.
+#pragma once
+
+#include "broker/decide/decision.hpp"
+
+namespace leasehold {
+
+struct ExtentDemand {
+  TenantId tenant;
+  AttachmentId worker;
+  std::uint32_t extents = 0;
+};
+
+/// Errors: PoolExhausted while no device agent runs, or when the worker has no descriptors left.
+Result<void> require_lendable(const State& state, const ExtentDemand& demand);
+
+/// Errors: as above; PoolExhausted, which says whether to wait for leases, release quarantined
+/// memory, or ask for fewer, or that the free extents are kept for guaranteed tenants.
+Result<void> require_room(const State& state, const ExtentDemand& demand, TimePoint now);
+
+/// Extents that the tenant may take and its reserve still covers.
+std::uint64_t unused_reserve(const State& state, const TenantId& tenant);
+
+/// Free extents that reclaims keep for other tenants.
+std::uint64_t claimed_by_others(const State& state, const TenantId& tenant, TimePoint now);
+
+/// Checks a new or changed policy against the memory. A change that covers no reserve worse than
+/// before is accepted. Errors: as for wire::TenantAdmit. Precondition: check_policy accepts it.
+Result<void> require_coverable(const State& state, const wire::TenantPolicy& policy);
+
+/// Extents by which all reserves together exceed the capacity: a worker with larger blocks came, or
+/// the broker was restarted with less memory.
+std::uint64_t reserved_beyond_capacity(const State& state);
+
+}  // namespace leasehold
