@@ -105,7 +105,10 @@ RetryDecision after_failure(const Error& error, Stage stage, const RetryContext&
                             const RetryPolicy& policy) {
   // A worker that lost its broker accepts no new request until it reconnects; the lease is good.
   const bool broker_unavailable = stage == Stage::Worker && error.code == Errc::BrokerLost;
-  const bool may_try = retry_context.rebind || broker_unavailable;
+  // The broker reclaims memory for the tenant, which takes a bounded time.
+  const bool is_reclaiming =
+      stage == Stage::Broker && error.code == Errc::PoolExhausted && error.retry_after_ms > 0;
+  const bool may_try = retry_context.rebind || broker_unavailable || is_reclaiming;
   if (!may_try || !is_transient(error, stage, retry_context)) return std::unexpected(error);
   const bool fresh = stage == Stage::Broker || !lease_survives(error);
   return retry_or_give_up(error, fresh, retry_context, policy);

@@ -28,7 +28,8 @@ bool GrowthCalls::end(LeaseId lease, const Result<void>& reply, TimePoint now) {
     return false;
   }
   entry->second = now + kGrowthRetryDelay;
-  return is_growth_refused(reply.error().code);
+  const bool reclaims = reply.error().retry_after_ms > 0;
+  return is_growth_refused(reply.error().code) && !reclaims;
 }
 
 }  // namespace leasehold

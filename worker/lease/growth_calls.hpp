@@ -2,7 +2,8 @@
 /// means. Pure: time is an argument.
 ///
 ///   the broker lends no more, or the lease has ended ─► refused: requests that lack blocks end
-///   any other error, as while the broker restarts    ─► they wait, and the worker asks again
+///   the broker reclaims memory and says when to retry,
+///   or any other error, as while the broker restarts ─► they wait, and the worker asks again
 #pragma once
 
 #include <map>

@@ -84,6 +84,13 @@ TEST_CASE("retry decision: temporary errors are retried only with rebind") {
   CHECK(retry_of(after_failure(error, Stage::Broker, {.rebind = true}, kPolicy)).delay == 50ms);
 }
 
+TEST_CASE("retry decision: memory that the broker reclaims is waited for without rebind too") {
+  const Error reclaiming{.code = Errc::PoolExhausted, .retry_after_ms = 70};
+
+  CHECK(retry_of(after_failure(reclaiming, Stage::Broker, {}, kPolicy)).delay == 70ms);
+  CHECK(code_of(after_failure(reclaiming, Stage::Worker, {}, kPolicy)) == Errc::PoolExhausted);
+}
+
 TEST_CASE("retry decision: a retry waits at least as long as the broker says") {
   const RetryContext second{.rebind = true, .had_lease = true, .failures = 1, .setbacks = 1};
   const auto delay_after = [&](std::int64_t retry_after_ms) {

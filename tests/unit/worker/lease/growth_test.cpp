@@ -93,6 +93,14 @@ TEST_CASE("growth: only a broker that lends no more, or a lease that ended, is a
   }
 }
 
+TEST_CASE("growth: while the broker reclaims memory a request waits, and is asked for again") {
+  GrowthCalls calls;
+  REQUIRE(calls.begin(kGrowingLease, kGrowthStart));
+  const Error reclaiming{.code = Errc::PoolExhausted, .retry_after_ms = 50};
+  CHECK_FALSE(calls.end(kGrowingLease, std::unexpected(reclaiming), kGrowthStart));
+  CHECK(calls.begin(kGrowingLease, kGrowthStart + kGrowthRetryDelay));
+}
+
 TEST_CASE("growth: one call per lease at a time, and a pause after each that failed") {
   GrowthCalls calls;
   REQUIRE(calls.begin(kGrowingLease, kGrowthStart));
