@@ -4,6 +4,7 @@
 
 #include "tests/simulation/agent_client.hpp"
 #include "tests/simulation/model_worker.hpp"
+#include "tests/simulation/reserve_check.hpp"
 
 namespace leasehold::simulation {
 namespace {
@@ -148,6 +149,8 @@ void Broker::live() {
 void Broker::handle(const Event& event) {
   if (tracing) trace(fmt::format("broker decides event {}", event.index()));
   const std::vector<Effect> effects = decide(state, event, deps_.machine.clock.now());
+  check_reserves(state);
+  check_refusal(state, event, effects);
   observe_workers();
   disk_full_ = false;
   perform_all(effects, *this);

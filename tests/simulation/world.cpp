@@ -15,7 +15,6 @@ constexpr int kIdleRounds = 150;       // a serving worker never becomes idle
 constexpr int kSettleRounds = 40;      // worker segments are read while other workers unmap
 constexpr int kStepsAfterFault = 280;  // consequences take many steps
 constexpr std::string_view kWorkerNames[] = {"w0", "w1"};
-constexpr std::string_view kTenantNames[] = {"a", "b", "c"};
 
 /// Labels reached only by a worker whose broker was restarted.
 bool is_on_reconnect_path(FaultSite site) {
@@ -64,9 +63,11 @@ Fault World::choose_fault() {
 /// Some schedules begin with every process starting up, most with a running service.
 void World::begin() {
   for (std::size_t index = 0; index < kTenants; ++index) {
-    broker().call(wire::TenantAdmit{.tenant = {std::string(kTenantNames[index])},
-                                    .max_blocks = 16 + machine_.pick(32),
-                                    .ttl_ms = 3000});
+    broker().call(wire::TenantAdmit{
+        .tenant = {std::string(kTenantNames[index])},
+        .max_blocks = 16 + machine_.pick(32),
+        .tier = index == kScavenger ? wire::Tier::Scavenger : wire::Tier::Standard,
+        .ttl_ms = 3000});
     spawn_tenant(index);
   }
   const Fault fault = choose_fault();
@@ -78,6 +79,7 @@ void World::begin() {
   run_until_idle(kIdleRounds);
   for (Worker* worker : workers_) worker->poll_timers();
   run_until_idle(kIdleRounds);
+  change_policy(kGuaranteed);  // a reserve needs a worker
   machine_.fault = fault;
   for (Tenant* tenant : tenants_) {
     if (tenant->is_running()) tenant->act();
@@ -174,58 +176,6 @@ bool World::run_tenant() {
   if (!tenant.is_running()) return false;
   tenant.act();
   return true;
-}
-
-LeaseId World::any_lease() {
-  const auto open = broker().state.leases.open_leases();
-  if (open.empty() || machine_.one_in(16)) return {machine_.pick(5), 1 + machine_.pick(3)};
-  return open[machine_.pick(open.size())];
-}
-
-bool World::run_operator() {
-  if (!broker().is_running() || broker().is_busy()) return false;
-  const TenantId tenant{std::string(kTenantNames[machine_.pick(kTenants)])};
-  switch (machine_.pick(9)) {
-    case 0:
-      broker().call(wire::LeaseRevoke{.tenant = tenant});
-      return true;
-    case 4:
-      return release_quarantined();
-    case 1:
-      broker().call(wire::TenantAdmit{.tenant = tenant, .max_blocks = 8 + machine_.pick(40)});
-      return true;
-    case 2:
-    case 3:
-      broker().call(wire::LeaseDrain{.lease = any_lease(), .grace_ms = machine_.pick(1500)});
-      return true;
-    default:
-      broker().call(wire::LeaseRevoke{.lease = any_lease()});
-      return true;
-  }
-}
-
-bool World::release_quarantined() {
-  bool any = false;
-  for (const auto& [id, extent] : broker().state.extents.records()) {
-    if (extent.state != ExtentState::Quarantined) continue;
-    broker().call(wire::QuarantineRelease{.extent = id, .reason = "checked"});
-    any = true;
-  }
-  for (const auto& [id, region] : broker().state.weights.regions()) {
-    if (region.state != RegionState::Quarantined) continue;
-    broker().call(wire::QuarantineRelease{.region = id, .reason = "checked"});
-    any = true;
-  }
-  return any;
-}
-
-/// Does what StillWritable advises: kills the workers, then clears again.
-void World::release_all_quarantined() {
-  if (!release_quarantined()) return;
-  settle();
-  for (Worker* worker : workers_) worker->kill_pending = !worker->is_dead();
-  settle();
-  if (release_quarantined()) settle();
 }
 
 bool World::advance_clock() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <string_view>
 
 #include "tests/simulation/model_tenant.hpp"
 
@@ -21,6 +22,9 @@ class World {
  private:
   static constexpr std::size_t kWorkers = 2;
   static constexpr std::size_t kTenants = 3;
+  static constexpr std::string_view kTenantNames[] = {"a", "b", "c"};
+  static constexpr std::size_t kGuaranteed = 0;
+  static constexpr std::size_t kScavenger = 2;
 
   Fault choose_fault();
   void begin();
@@ -32,9 +36,6 @@ class World {
   bool is_any_worker_reconnecting() const;
   Broker& broker() const { return *persistent_.broker; }
   void settle();
-  /// An operator releases all quarantined memory; false when there is none.
-  bool release_quarantined();
-  void release_all_quarantined();
   /// Runs everything that needs no time to pass, at most `most` rounds.
   void run_until_idle(int most);
 
@@ -50,7 +51,6 @@ class World {
   bool run_thread();
   bool run_broker();
   bool run_tenant();
-  bool run_operator();
   bool advance_clock();
   bool deliver_signals();
   bool notice_exit();
@@ -58,7 +58,14 @@ class World {
   bool poll_timers();
   bool drain_stores();
   void resume(Process& process);
+
+  // world_operator.cpp
+  bool run_operator();
+  void change_policy(std::size_t tenant);
   LeaseId any_lease();
+  /// Releases all quarantined memory; false when there is none.
+  bool release_quarantined();
+  void release_all_quarantined();
 
   Worker& spawn_worker(std::size_t index);
   Tenant& spawn_tenant(std::size_t index);

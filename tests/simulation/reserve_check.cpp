@@ -1,0 +1,93 @@
+#include "tests/simulation/reserve_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/simulation/judge.hpp"
+#include "tests/simulation/model_broker.hpp"
+
+namespace leasehold::simulation {
+namespace {
+
+constexpr std::uint64_t kBlocksPerExtent = kExtentBytes / kBlockBytes;
+
+std::uint64_t extents_of(std::uint64_t blocks) {
+  return (blocks + kBlocksPerExtent - 1) / kBlocksPerExtent;
+}
+
+std::uint64_t owned_by(const State& state, const TenantId& tenant) {
+  std::uint64_t owned = 0;
+  for (const auto& [id, extent] : state.extents.records()) {
+    const LeaseRecord* lease = state.leases.find_open(extent.lease);
+    if (extent.state == ExtentState::Owned && lease->tenant == tenant) ++owned;
+  }
+  return owned;
+}
+
+std::uint64_t in_state(const State& state, ExtentState wanted) {
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(state.extents.records(),
+                            [wanted](const auto& entry) { return entry.second.state == wanted; }));
+}
+
+std::uint64_t returning(const State& state) {
+  return in_state(state, ExtentState::Draining) + in_state(state, ExtentState::Scrubbing);
+}
+
+bool any_lease_drains(const State& state) {
+  bool any = false;
+  state.leases.for_each_open([&any](const LeaseRecord& record) {
+    any = any || (record.is(LeaseState::Live) && record.drain_deadline != TimePoint{});
+  });
+  return any;
+}
+
+const Error* refusal_of(CallId call, std::span<const Effect> effects) {
+  for (const Effect& effect : effects) {
+    const auto* reply = std::get_if<effect::Reply>(&effect);
+    if (reply != nullptr && reply->call == call && !reply->answer) return &reply->answer.error();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void check_reserves(const State& state) {
+  if (state.extents.extent_size_bytes() == 0) return;  // restarted without workers
+  std::uint64_t unused = 0;
+  std::uint64_t covers = state.extents.free_extents() + returning(state) +
+                         in_state(state, ExtentState::Quarantined) +
+                         in_state(state, ExtentState::Held);
+  for (const auto& [id, tenant] : state.tenants.all()) {
+    const std::uint64_t reserve = extents_of(tenant.policy.reserved_blocks);
+    const std::uint64_t owned = owned_by(state, id);
+    unused += reserve - std::min(reserve, owned);
+    if (tenant.policy.tier == wire::Tier::Scavenger) covers += owned;
+  }
+  if (unused > covers) {
+    violated(
+        fmt::format("{} extents of reserves are unused, but {} can cover them", unused, covers));
+  }
+}
+
+void check_refusal(const State& state, const Event& event, std::span<const Effect> effects) {
+  const auto* call = std::get_if<Call<wire::LeaseAcquire>>(&event);
+  if (call == nullptr || state.config.lends_device()) return;
+  const Error* refusal = refusal_of(call->caller.call, effects);
+  if (refusal == nullptr || refusal->code != Errc::PoolExhausted) return;
+  const leasehold::Tenant* tenant = state.tenants.find(call->message.tenant);
+  if (tenant == nullptr || !state.leases.has_free_slot()) return;
+  if (in_state(state, ExtentState::Quarantined) > 0) return;
+  const std::uint64_t wanted = std::max<std::uint64_t>(1, extents_of(call->message.blocks));
+  const std::uint64_t owned = owned_by(state, call->message.tenant);
+  if (wanted + owned > extents_of(tenant->policy.reserved_blocks)) return;
+  if (refusal->retry_after_ms == 0) {
+    violated("a guaranteed tenant within its reserve is refused: " + refusal->detail);
+  }
+  if (returning(state) == 0 && !any_lease_drains(state)) {
+    violated("a guaranteed tenant is told to retry, but no memory is on its way");
+  }
+}
+
+}  // namespace leasehold::simulation

@@ -1,0 +1,21 @@
+/// Counts from the broker's records, by code of its own, whether reserves are kept.
+#pragma once
+
+#include <span>
+
+#include "broker/books/state.hpp"
+#include "broker/decide/effect.hpp"
+#include "broker/decide/event.hpp"
+
+namespace leasehold::simulation {
+
+/// After a decision: free memory, memory of scavengers and memory on its way back cover every
+/// unused reserve. Quarantined and held memory counts as well: no tenant took it.
+void check_reserves(const State& state);
+
+/// A guaranteed tenant whose reserve covers its acquire is refused for lack of memory only while
+/// memory is on its way, and is told when to retry. Does nothing for other events, for memory of a
+/// card, which may be held for another worker, and while memory is quarantined.
+void check_refusal(const State& state, const Event& event, std::span<const Effect> effects);
+
+}  // namespace leasehold::simulation

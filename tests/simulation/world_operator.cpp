@@ -1,0 +1,72 @@
+// What operators do: revoke, drain, change policies, release quarantined memory.
+#include <algorithm>
+
+#include "tests/simulation/world.hpp"
+
+namespace leasehold::simulation {
+
+LeaseId World::any_lease() {
+  const auto open = broker().state.leases.open_leases();
+  if (open.empty() || machine_.one_in(16)) return {machine_.pick(5), 1 + machine_.pick(3)};
+  return open[machine_.pick(open.size())];
+}
+
+/// The guaranteed tenant has a reserve of up to three extents, the scavenger stays one.
+void World::change_policy(std::size_t index) {
+  wire::TenantAdmit admit{.tenant = {std::string(kTenantNames[index])},
+                          .max_blocks = 8 + machine_.pick(40)};
+  if (index == kGuaranteed) {
+    admit.tier = wire::Tier::Guaranteed;
+    admit.reserved_blocks = std::min(*admit.max_blocks, 8 * machine_.pick(4));
+  }
+  broker().call(std::move(admit));
+}
+
+bool World::run_operator() {
+  if (!broker().is_running() || broker().is_busy()) return false;
+  const std::size_t index = machine_.pick(kTenants);
+  const TenantId tenant{std::string(kTenantNames[index])};
+  switch (machine_.pick(9)) {
+    case 0:
+      broker().call(wire::LeaseRevoke{.tenant = tenant});
+      return true;
+    case 4:
+      return release_quarantined();
+    case 1:
+      change_policy(index);
+      return true;
+    case 2:
+    case 3:
+      broker().call(wire::LeaseDrain{.lease = any_lease(), .grace_ms = machine_.pick(1500)});
+      return true;
+    default:
+      broker().call(wire::LeaseRevoke{.lease = any_lease()});
+      return true;
+  }
+}
+
+bool World::release_quarantined() {
+  bool any = false;
+  for (const auto& [id, extent] : broker().state.extents.records()) {
+    if (extent.state != ExtentState::Quarantined) continue;
+    broker().call(wire::QuarantineRelease{.extent = id, .reason = "checked"});
+    any = true;
+  }
+  for (const auto& [id, region] : broker().state.weights.regions()) {
+    if (region.state != RegionState::Quarantined) continue;
+    broker().call(wire::QuarantineRelease{.region = id, .reason = "checked"});
+    any = true;
+  }
+  return any;
+}
+
+/// Does what StillWritable advises: kills the workers, then clears again.
+void World::release_all_quarantined() {
+  if (!release_quarantined()) return;
+  settle();
+  for (Worker* worker : workers_) worker->kill_pending = !worker->is_dead();
+  settle();
+  if (release_quarantined()) settle();
+}
+
+}  // namespace leasehold::simulation
