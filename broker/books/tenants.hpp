@@ -14,7 +14,7 @@
 
 namespace leasehold {
 
-/// Free extents that a guaranteed tenant was told to come back for. Others get none of them.
+/// Free extents kept for a guaranteed tenant that retries. Others get none of them.
 struct Claim {
   std::uint32_t extents = 0;
   TimePoint until;

@@ -11,7 +11,7 @@ struct Drain {
 };
 
 /// A live lease takes no new request, and is revoked at the deadline. Of a reclaim and another
-/// drain, the earlier deadline stands. An acquire in flight is answered with `refusal`: no request
+/// drain, the earlier deadline applies. An acquire in flight is answered with `refusal`: no request
 /// of its lease would be accepted.
 void start_drain(Decision& decision, LeaseRecord& record, const Drain& drain, const Error& refusal);
 

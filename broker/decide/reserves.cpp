@@ -9,7 +9,7 @@
 namespace leasehold {
 namespace {
 
-/// Of the attached worker with the largest blocks. 0: no worker tells.
+/// Of the attached worker with the largest blocks. 0: no worker is attached.
 std::uint32_t fewest_blocks_per_extent(const State& state) {
   std::uint32_t fewest = 0;
   for (const auto& [id, worker] : state.workers.all()) {
@@ -175,10 +175,12 @@ Result<void> require_coverable(const State& state, const wire::TenantPolicy& pol
   if (state.tenants.reserved_blocks() == 0 && policy.reserved_blocks == 0) return {};
   const std::uint32_t per_extent = fewest_blocks_per_extent(state);
   if (per_extent == 0 && policy.reserved_blocks > earlier) {
-    return fail(Errc::NoModelLoaded,
-                fmt::format("{} blocks cannot be reserved for tenant {}: no worker tells the size "
-                            "of a block yet; retry when one is ready",
-                            policy.reserved_blocks, policy.tenant.value));
+    return fail(
+        Errc::NoModelLoaded,
+        fmt::format(
+            "{} blocks cannot be reserved for tenant {}: no attached worker reports the size "
+            "of a block yet; retry when one is ready",
+            policy.reserved_blocks, policy.tenant.value));
   }
   const TierSums sums = sum_tiers(state, &policy);
   const std::uint64_t capacity = capacity_extents(state);
@@ -194,7 +196,7 @@ Result<void> require_coverable(const State& state, const wire::TenantPolicy& pol
   if (missing <= uncovered(state, sum_tiers(state))) return {};
   return fail(Errc::PoolExhausted,
               fmt::format("the policy of tenant {} would leave {} extents of reserves without "
-                          "memory: retry when leases of tenants that are no scavengers end, or "
+                          "memory: retry when leases of tenants other than scavengers end, or "
                           "revoke some",
                           policy.tenant.value, missing));
 }

@@ -34,7 +34,7 @@ struct TenantPolicy : Message<TenantPolicy> {
 /// `tenant.admit`: creates a tenant, or changes it. The ranges are those of TenantPolicy. A missing
 /// limit keeps its value, and has the default of TenantPolicy for a new tenant. Workers hear the
 /// change at once. Reply: Empty. Errors: BadRequest for a value out of range and for reserves
-/// beyond the capacity; NoModelLoaded for a raised reserve while no worker tells the size of a
+/// beyond the capacity; NoModelLoaded for a raised reserve while no worker reports the size of a
 /// block; PoolExhausted while other tenants hold the memory that the reserves need.
 struct TenantAdmit : Message<TenantAdmit> {
   static constexpr std::string_view kMethod = "tenant.admit";

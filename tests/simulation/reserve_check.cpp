@@ -86,7 +86,7 @@ void check_refusal(const State& state, const Event& event, std::span<const Effec
     violated("a guaranteed tenant within its reserve is refused: " + refusal->detail);
   }
   if (returning(state) == 0 && !any_lease_drains(state)) {
-    violated("a guaranteed tenant is told to retry, but no memory is on its way");
+    violated("a guaranteed tenant is asked to retry, but no memory is on its way");
   }
 }
 

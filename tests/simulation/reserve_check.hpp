@@ -14,8 +14,8 @@ namespace leasehold::simulation {
 void check_reserves(const State& state);
 
 /// A guaranteed tenant whose reserve covers its acquire is refused for lack of memory only while
-/// memory is on its way, and is told when to retry. Does nothing for other events, for memory of a
-/// card, which may be held for another worker, and while memory is quarantined.
+/// memory is on its way, and the answer says when to retry. Does nothing for other events, for
+/// memory of a card, which may be held for another worker, and while memory is quarantined.
 void check_refusal(const State& state, const Event& event, std::span<const Effect> effects);
 
 }  // namespace leasehold::simulation

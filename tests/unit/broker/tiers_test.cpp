@@ -40,7 +40,7 @@ struct TiersWorld : ServingWorld {
   }
 };
 
-bool is_told_to_retry(const Result<Answer>& answer) {
+bool may_retry(const Result<Answer>& answer) {
   return !answer && answer.error().code == Errc::PoolExhausted && answer.error().retry_after_ms > 0;
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("tiers: a reserve beyond max_blocks, of another tier or beyond the cap
   CHECK(world.journal.tenants.at({"d"}).policy.reserved_blocks == 32);
 }
 
-TEST_CASE("tiers: blocks are reserved only once a worker tells their size") {
+TEST_CASE("tiers: blocks are reserved only once a worker reports their size") {
   World world;
   const wire::TenantAdmit admit{
       .tenant = {"a"}, .reserved_blocks = 8, .tier = wire::Tier::Guaranteed};
@@ -111,7 +111,7 @@ TEST_CASE("tiers: memory of scavengers covers reserves, so standard tenants get 
   TiersWorld world;
   world.lease_of("c", 4);
   world.lease_of("b", 12);
-  CHECK(is_told_to_retry(world.ask("a", 4)));
+  CHECK(may_retry(world.ask("a", 4)));
 }
 
 TEST_CASE("tiers: a guaranteed tenant beyond its reserve is standard, and reclaims nothing") {
@@ -133,12 +133,12 @@ TEST_CASE("tiers: a guaranteed acquire drains the newest scavenger, then preempt
   world.advance(1ms);
   const LeaseId newer = world.lease_of("c", 6);
 
-  CHECK(is_told_to_retry(world.ask("a", 4)));
+  CHECK(may_retry(world.ask("a", 4)));
   CHECK(world.is_draining(newer));
   CHECK_FALSE(world.is_draining(older));
   CHECK(world.record(newer).drain_deadline == world.clock.now() + 1s);
   world.advance(999ms);
-  CHECK(is_told_to_retry(world.ask("a", 4)));
+  CHECK(may_retry(world.ask("a", 4)));
   CHECK(world.record(newer).is(LeaseState::Live));
 
   world.forget_effects();
@@ -162,10 +162,10 @@ TEST_CASE("tiers: victims are leases of the least weight, and no more than are n
   world.advance(1ms);
   const LeaseId heavy_newer = world.lease_of("c", 7);
 
-  CHECK(is_told_to_retry(world.ask("a", 3)));
+  CHECK(may_retry(world.ask("a", 3)));
   CHECK(world.is_draining(light));
   CHECK_FALSE(world.is_draining(heavy_newer));
-  CHECK(is_told_to_retry(world.ask("a", 4)));
+  CHECK(may_retry(world.ask("a", 4)));
   CHECK(world.is_draining(heavy_newer));
   CHECK_FALSE(world.is_draining(heavy_older));
 }
@@ -175,7 +175,7 @@ TEST_CASE("tiers: reclaimed memory is kept for the tenant until it stops asking"
   world.lease_of("c", 12);
   world.advance(1ms);
   const LeaseId victim = world.lease_of("c", 4);
-  CHECK(is_told_to_retry(world.ask("a", 4)));
+  CHECK(may_retry(world.ask("a", 4)));
   world.call(kWorkerSocket, wire::LeaseDrained{.lease = victim});
   CHECK(world.reason(victim) == RevokeReason::Released);
   CHECK(world.state.extents.free_extents() == 4);
@@ -196,8 +196,8 @@ TEST_CASE("tiers: two guaranteed tenants reclaim what both need") {
   TiersWorld world;
   world.reserve(4 * kPerExtent, "d");
   for (int i = 0; i < 4; ++i) world.lease_of("c", 4);
-  CHECK(is_told_to_retry(world.ask("a", 4)));
-  CHECK(is_told_to_retry(world.ask("d", 4)));
+  CHECK(may_retry(world.ask("a", 4)));
+  CHECK(may_retry(world.ask("d", 4)));
   world.advance(1s);
   CHECK(world.state.extents.free_extents() == 8);
   CHECK(is_refused(world.ask("b", 1)));
@@ -214,7 +214,7 @@ TEST_CASE("tiers: growth within the reserve reclaims too") {
     return world.answers.at(
         world.call(kWorkerSocket, wire::LeaseGrow{.lease = lease, .extents = 2}));
   };
-  CHECK(is_told_to_retry(grow()));
+  CHECK(may_retry(grow()));
   world.advance(1s);
   CHECK(world.reason(scavenger) == RevokeReason::PreemptedByPriority);
   CHECK(grow());
@@ -228,7 +228,7 @@ TEST_CASE("tiers: memory on its way back is waited for, and no scavenger is drai
   const LeaseId scavenger = world.lease_of("c", 12);
   world.workers_answer = false;
   world.revoke(held);
-  CHECK(is_told_to_retry(world.ask("a", 4)));
+  CHECK(may_retry(world.ask("a", 4)));
   CHECK_FALSE(world.is_draining(scavenger));
   world.answer_unmap();
   world.workers_answer = true;
@@ -239,7 +239,7 @@ TEST_CASE("tiers: an acquire of a scavenger in flight gives way") {
   TiersWorld world;
   world.workers_answer = false;
   const CallId scavenger = world.acquire("c", 16 * kPerExtent);
-  CHECK(is_told_to_retry(world.ask("a", 4)));
+  CHECK(may_retry(world.ask("a", 4)));
   CHECK(world.refusal(scavenger) == Errc::PoolExhausted);
   world.answer_grant();
   while (!world.unmaps.empty()) world.answer_unmap();
@@ -256,7 +256,7 @@ TEST_CASE("tiers: a drain by an operator does not put off a reclaim, nor a recla
   const bool sooner = GENERATE(true, false);
   const bool before = GENERATE(true, false);
   if (before) drain(sooner ? 500 : 60'000);
-  CHECK(is_told_to_retry(world.ask("a", 4)));
+  CHECK(may_retry(world.ask("a", 4)));
   if (!before) drain(sooner ? 500 : 60'000);
   world.advance(1s);
   CHECK(world.reason(lease) ==
@@ -268,7 +268,7 @@ TEST_CASE("tiers: a broker restart keeps reserves and the reason of a reclaim") 
   TiersWorld world;
   const LeaseId scavenger = world.lease_of("c", 12);
   world.lease_of("b", 4);
-  CHECK(is_told_to_retry(world.ask("a", 4)));
+  CHECK(may_retry(world.ask("a", 4)));
 
   World next(world, {});
 
@@ -361,7 +361,7 @@ TEST_CASE("tiers: in random orders, reserves stay covered and are refused only d
         const CallId call = world.acquire(name, extents * kPerExtent);
         const auto answer = world.answers.find(call);
         const bool refused = answer != world.answers.end() && !answer->second;
-        if (refused && extents + holds <= reserve) CHECK(is_told_to_retry(answer->second));
+        if (refused && extents + holds <= reserve) CHECK(may_retry(answer->second));
       }
     }
     if (world.workers_answer) {
