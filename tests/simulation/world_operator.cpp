@@ -11,13 +11,13 @@ LeaseId World::any_lease() {
   return open[machine_.pick(open.size())];
 }
 
-/// The guaranteed tenant has a reserve of up to three extents, the scavenger stays one.
+/// The guaranteed tenant has a reserve of up to five extents, the scavenger stays one.
 void World::change_policy(std::size_t index) {
   wire::TenantAdmit admit{.tenant = {std::string(kTenantNames[index])},
                           .max_blocks = 8 + machine_.pick(40)};
   if (index == kGuaranteed) {
     admit.tier = wire::Tier::Guaranteed;
-    admit.reserved_blocks = std::min(*admit.max_blocks, 8 * machine_.pick(4));
+    admit.reserved_blocks = std::min(*admit.max_blocks, 8 * machine_.pick(6));
   }
   broker().call(std::move(admit));
 }
