@@ -1,5 +1,7 @@
 #include "broker/server/event_log.hpp"
 
+#include <algorithm>
+
 namespace leasehold {
 namespace {
 
@@ -37,32 +39,35 @@ void EventLog::append(events::Event event, TimePoint at) {
       file_.reset();
     }
   }
-  std::string lease = lease_named_in(event);
-  std::string tenant = owner_of(event, lease);
-  kept_.take(tenant);
-  of_tenant_[tenant].push_back(++newest_);
-  events_.emplace(newest_, Entry{{std::move(event), at}, std::move(lease), std::move(tenant)});
-  if (kept_.taken() > kept_.capacity()) evict();
+  Leases::value_type* lease = lease_of(event);
+  of_owner_[owner_of(event, lease)].push_back(++newest_);
+  events_.emplace_hint(events_.end(), newest_, Entry{{std::move(event), at}, lease});
+  if (events_.size() > capacity_) evict();
 }
 
-std::string EventLog::owner_of(const events::Event& event, const std::string& lease) {
+EventLog::Leases::value_type* EventLog::lease_of(const events::Event& event) {
+  std::string lease = lease_named_in(event);
+  if (lease.empty()) return nullptr;
+  const auto known = leases_.try_emplace(std::move(lease)).first;
+  ++known->second.events;
+  return &*known;
+}
+
+std::string EventLog::owner_of(const events::Event& event, Leases::value_type* lease) {
   std::string tenant = tenant_named_in(event);
-  if (lease.empty()) return tenant;
-  KnownLease& known = leases_[lease];
-  ++known.events;
-  if (!tenant.empty()) known.tenant = std::move(tenant);
-  return known.tenant;
+  if (lease == nullptr) return tenant;
+  if (!tenant.empty()) lease->second.tenant = std::move(tenant);
+  return lease->second.tenant;
 }
 
 void EventLog::evict() {
-  const std::string tenant = kept_.largest();
-  std::deque<std::uint64_t>& sequences = of_tenant_.at(tenant);
-  const auto evicted = events_.find(sequences.front());
-  sequences.pop_front();
-  if (sequences.empty()) of_tenant_.erase(tenant);
-  kept_.give_back(tenant);
-  const auto lease = leases_.find(evicted->second.lease);
-  if (lease != leases_.end() && --lease->second.events == 0) leases_.erase(lease);
+  const auto most = std::ranges::max_element(of_owner_, {},
+                                             [](const auto& entry) { return entry.second.size(); });
+  const auto evicted = events_.find(most->second.front());
+  most->second.pop_front();
+  if (most->second.empty()) of_owner_.erase(most);
+  Leases::value_type* lease = evicted->second.lease;
+  if (lease != nullptr && --lease->second.events == 0) leases_.erase(lease->first);
   events_.erase(evicted);
 }
 

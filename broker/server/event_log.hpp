@@ -9,10 +9,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "common/fair_shares.hpp"
 #include "ipc/control/event_file.hpp"
 
 namespace leasehold {
@@ -26,7 +26,7 @@ class EventLog {
  public:
   static constexpr std::size_t kCapacity = 65'536;
 
-  explicit EventLog(std::size_t capacity = kCapacity) : kept_(capacity) {}
+  explicit EventLog(std::size_t capacity = kCapacity) : capacity_(capacity) {}
 
   /// Also writes every later event to this file. After the first failed write the file is closed,
   /// and `take_file_error` returns the error once.
@@ -43,24 +43,25 @@ class EventLog {
   std::uint64_t newest() const { return newest_; }
 
  private:
-  struct Entry {
-    events::StampedEvent stamped;
-    std::string lease;  // empty for an event without one
-    std::string tenant;
-  };
   struct KnownLease {
     std::string tenant;
     std::size_t events = 0;  // of this lease in the log
   };
+  using Leases = std::unordered_map<std::string, KnownLease>;
+  struct Entry {
+    events::StampedEvent stamped;
+    Leases::value_type* lease = nullptr;  // null: it names none
+  };
 
-  std::string owner_of(const events::Event& event, const std::string& lease);
+  Leases::value_type* lease_of(const events::Event& event);
+  static std::string owner_of(const events::Event& event, Leases::value_type* lease);
   void evict();
 
-  FairShares<std::string> kept_;  // events by tenant
+  std::size_t capacity_;
   std::uint64_t newest_ = 0;
-  std::map<std::uint64_t, Entry> events_;                       // by sequence
-  std::map<std::string, std::deque<std::uint64_t>> of_tenant_;  // sequences; no deque is empty
-  std::map<std::string, KnownLease> leases_;                    // those named in the log
+  std::map<std::uint64_t, Entry> events_;                      // by sequence
+  std::map<std::string, std::deque<std::uint64_t>> of_owner_;  // sequences; no deque is empty
+  Leases leases_;                                              // those named in the log
   std::optional<events::EventFile> file_;
   std::optional<Error> file_error_;
 };

@@ -86,14 +86,16 @@ void Scheduler::evict_above(const TenantId& tenant, std::uint32_t limit) {
   }
 }
 
-/// Full blocks stay cached, except after a logit that is not finite: keys or values may be damaged,
-/// and the request must not find them when it is submitted again.
+/// Full blocks stay cached, except under a revoked lease, whose end must not wait for the work, and
+/// after a logit that is not finite: keys or values may be damaged, and the request must not find
+/// them when it is submitted again.
 void Scheduler::free_blocks(Sequence& sequence, const Completed& how) {
   Tenancy& tenancy = tenancy_of(sequence);
   const std::span<const PrefixId> cached = sequence.blocks.cached();
   const bool is_damaged = how.error && how.error->code == Errc::NumericFault;
   if (is_damaged && !cached.empty()) tenancy.prefixes.forget(cached.front());
-  if (!is_damaged) sequence.blocks.cache_all({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
+  if (!is_damaged && !how.revocation)
+    sequence.blocks.cache_all({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
   sequence.blocks.free(tenancy.pool, tenancy.prefixes);
 }
 
