@@ -6,8 +6,8 @@
 namespace leasehold::brokerctl {
 
 /// Writes the selected events to `out`: one line each for people; with Json one document, or one
-/// object per line when following. The broker keeps only the newest events. Events that it dropped
-/// before they were read are reported as one notice ("events_missed").
+/// object per line when following. The broker keeps a bounded number of events. Each gap left by
+/// events that it dropped before they were read is reported as one notice ("events_missed").
 /// Returns when the list ends, the limit is reached, or the user interrupts.
 /// Errors: those of the call; MalformedMessage.
 Result<void> show_events(const ListEvents& query, Output output, const Dependencies& dependencies);
