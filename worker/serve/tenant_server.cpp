@@ -48,6 +48,11 @@ void TenantServer::close() {
 
 void TenantServer::on_call(const TenantConnection& connection, const std::string& method,
                            control::Payload params, control::Responder respond) {
+  const auto peer = connection.peer.lock();
+  if (!peer) return;
+  // Also an error takes room. A client that does not read would not learn why its call fails.
+  if (connection.tenant && unread_.excess(*connection.tenant, peer->queued_bytes()))
+    return peer->close_now();
   if (method == wire::ConnectionAuthenticate::kMethod)
     return authenticate(connection, params.body, std::move(respond));
   const bool is_submit = method == wire::RequestSubmit::kMethod;
@@ -63,12 +68,6 @@ void TenantServer::on_call(const TenantConnection& connection, const std::string
     return respond(
         fail(Errc::BadToken, fmt::format("this connection has shown no lease token; call {} first",
                                          wire::ConnectionAuthenticate::kMethod)));
-  }
-  const auto peer = connection.peer.lock();
-  // The client does not read its replies, so it cannot learn why.
-  if (!peer || unread_.excess(*connection.tenant, peer->queued_bytes())) {
-    if (peer) peer->close();
-    return;
   }
   if (is_submit) return pipeline_.generate(connection, params.body, std::move(respond));
   const Result<void> cancelled = pipeline_.cancel(connection, params.body);

@@ -2,6 +2,7 @@
 // until the test calls `parse`.
 #include "worker/serve/tenant_server.hpp"
 
+#include <boost/asio/write.hpp>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -190,6 +191,41 @@ TEST_CASE("tenant server: the error of a call that only brokers answer names the
   CHECK(error.code == Errc::UnknownMethod);
   CHECK_THAT(error.detail, Catch::Contains("this socket is a worker's"));
   CHECK_THAT(std::string(error_hint(error.code)), Catch::Contains("the socket"));
+}
+
+TEST_CASE("tenant server: a client that reads no answer loses its connection, whatever it calls") {
+  const auto method = GENERATE(as<std::string>(), "status", wire::ConnectionAuthenticate::kMethod,
+                               wire::RequestSubmit::kMethod, wire::RequestCancel::kMethod);
+  CAPTURE(method);
+  ServerFixture fixture;
+  control::Socket mute = *control::connect_to(fixture.io, fixture.directory / "worker");
+  mute.non_blocking(true);
+  std::string unsent;
+  const auto send = [&](const std::string& called, const wire::Json& params) {
+    const wire::Json line{
+        {"jsonrpc", "2.0"}, {"id", std::string(100, 'i')}, {"method", called}, {"params", params}};
+    unsent += line.dump() + "\n";
+    boost::system::error_code ignored;  // no room, or closed
+    unsent.erase(0, boost::asio::write(mute, boost::asio::buffer(unsent), ignored));
+    fixture.io.restart();
+    fixture.io.poll();
+  };
+  const wire::ConnectionAuthenticate token{.token = fixture.token_of("ann")};
+  send(std::string(token.kMethod), token.to_json());
+  std::string first(4096, '\0');
+  first.resize(mute.read_some(boost::asio::buffer(first)));
+  send(method, {{"request_id", "unknown"}});
+  first.resize(4096);
+  const std::size_t answer_bytes = mute.read_some(boost::asio::buffer(first));
+  boost::asio::socket_base::send_buffer_size kernel;  // as the server's
+  mute.get_option(kernel);
+  const std::size_t most = (kMaxUnreadOutputBytesPerConnection + kernel.value()) / answer_bytes + 2;
+
+  for (std::size_t call = 0; call < most && !fixture.server->is_closed(); ++call) {
+    fixture.rig.clock().advance(1ms);
+    send(method, {{"request_id", "unknown"}});
+  }
+  CHECK(fixture.server->is_closed());
 }
 
 TEST_CASE("tenant server: a wrong token gets BadToken, and its connection is closed") {
