@@ -94,7 +94,7 @@ struct TakeReport {
   }
   bool operator()(const events::RequestCompletedEvent& ended) const {
     LeaseRecord* record = find_reported(decision.state, worker, ended.lease);
-    if (record == nullptr) return false;
+    if (record == nullptr || record->tenant.value != ended.tenant) return false;
     if (is_before_flip(*record)) {
       const bool ran_out = record->deadline != TimePoint{} && at >= record->deadline;
       const bool stopped = ran_out && ended.reason == kStopped;

@@ -1,9 +1,9 @@
 #include "broker/server/event_log.hpp"
 
-#include <algorithm>
-
 namespace leasehold {
 namespace {
+
+constexpr const char* kStepsOwner = "(steps)";  // no tenant's name has a bracket
 
 std::string text_of(const std::string& text) {
   return text;
@@ -40,7 +40,7 @@ void EventLog::append(events::Event event, TimePoint at) {
     }
   }
   Leases::value_type* lease = lease_of(event);
-  of_owner_[owner_of(event, lease)].push_back(++newest_);
+  add_to_owner(owner_of(event, lease), ++newest_);
   events_.emplace_hint(events_.end(), newest_, Entry{{std::move(event), at}, lease});
   if (events_.size() > capacity_) evict();
 }
@@ -53,7 +53,15 @@ EventLog::Leases::value_type* EventLog::lease_of(const events::Event& event) {
   return &*known;
 }
 
+void EventLog::add_to_owner(std::string owner, std::uint64_t sequence) {
+  auto& [name, sequences] = *of_owner_.try_emplace(std::move(owner)).first;
+  owners_by_count_.erase({sequences.size(), name});
+  sequences.push_back(sequence);
+  owners_by_count_.emplace(sequences.size(), name);
+}
+
 std::string EventLog::owner_of(const events::Event& event, Leases::value_type* lease) {
+  if (std::holds_alternative<events::BatchedDecodeStep>(event)) return kStepsOwner;
   std::string tenant = tenant_named_in(event);
   if (lease == nullptr) return tenant;
   if (!tenant.empty()) lease->second.tenant = std::move(tenant);
@@ -61,11 +69,15 @@ std::string EventLog::owner_of(const events::Event& event, Leases::value_type* l
 }
 
 void EventLog::evict() {
-  const auto most = std::ranges::max_element(of_owner_, {},
-                                             [](const auto& entry) { return entry.second.size(); });
-  const auto evicted = events_.find(most->second.front());
-  most->second.pop_front();
-  if (most->second.empty()) of_owner_.erase(most);
+  const auto most = of_owner_.find(std::string(owners_by_count_.rbegin()->second));
+  auto& [name, sequences] = *most;
+  owners_by_count_.erase({sequences.size(), name});
+  const auto evicted = events_.find(sequences.front());
+  sequences.pop_front();
+  if (sequences.empty())
+    of_owner_.erase(most);
+  else
+    owners_by_count_.emplace(sequences.size(), name);
   Leases::value_type* lease = evicted->second.lease;
   if (lease != nullptr && --lease->second.events == 0) leases_.erase(lease->first);
   events_.erase(evicted);

@@ -2,13 +2,16 @@
 /// its oldest, so that a busy tenant costs no other tenant its events. Threads: one.
 ///
 /// The owner of an event is its tenant, or the tenant last named with its lease, or the broker.
+/// Sampled steps, which workers report, count together as one more owner.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -55,13 +58,15 @@ class EventLog {
 
   Leases::value_type* lease_of(const events::Event& event);
   static std::string owner_of(const events::Event& event, Leases::value_type* lease);
+  void add_to_owner(std::string owner, std::uint64_t sequence);
   void evict();
 
   std::size_t capacity_;
   std::uint64_t newest_ = 0;
   std::map<std::uint64_t, Entry> events_;                      // by sequence
   std::map<std::string, std::deque<std::uint64_t>> of_owner_;  // sequences; no deque is empty
-  Leases leases_;                                              // those named in the log
+  std::set<std::pair<std::size_t, std::string_view>> owners_by_count_;  // keys of of_owner_
+  Leases leases_;                                                       // those named in the log
   std::optional<events::EventFile> file_;
   std::optional<Error> file_error_;
 };

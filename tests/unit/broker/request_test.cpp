@@ -135,34 +135,3 @@ TEST_CASE("request id: an answer can be evicted once its lease is closed") {
   ask(20'000);
   CHECK(std::holds_alternative<RequestBook::New>(book.begin(mine)));
 }
-
-TEST_CASE("events: the log keeps the newest events, numbered from one") {
-  EventLog log(3);
-  for (std::uint64_t step = 1; step <= 5; ++step) {
-    log.append(events::BatchedDecodeStep{.step = step}, TimePoint{1});
-  }
-  CHECK(log.after(0, 10).size() == 3);
-  CHECK(log.after(0, 10).front().sequence == 3);
-  CHECK(log.after(4, 10).size() == 1);
-  CHECK(log.after(3, 1).front().sequence == 4);
-  CHECK(log.after(9, 10).empty());
-  CHECK(log.newest() == 5);
-  CHECK(EventLog(3).newest() == 0);
-}
-
-TEST_CASE("events: a busy tenant loses its own oldest events, and no others are lost") {
-  EventLog log(6);
-  const LeaseId of_ann{1, 1};
-  const LeaseId of_bob{2, 1};
-  log.append(events::LeaseStateChanged{.lease = of_ann, .tenant = "ann", .proof = {}}, {});
-  log.append(events::WorkerUnresponsive{.worker = "w1", .waiting_for = "unmap"}, {});
-  log.append(events::LeaseStateChanged{.lease = of_bob, .tenant = "bob", .proof = {}}, {});
-  log.append(events::ForwardRevoked{.lease = of_ann}, {});  // names no tenant
-  for (int i = 0; i < 20; ++i)
-    log.append(events::RegionStateChanged{.kind = "extent", .state = {}, .lease = "2.1"}, {});
-
-  std::vector<std::uint64_t> kept;
-  for (const NumberedEvent& event : log.after(0, 10)) kept.push_back(event.sequence);
-  CHECK(kept == std::vector<std::uint64_t>{1, 2, 4, 22, 23, 24});
-  CHECK(log.newest() == 24);
-}

@@ -128,8 +128,9 @@ TEST_CASE("reports: a worker's revocation clocks are accepted within bounds") {
   const events::ForwardRevoked too_long{.lease = world.lease, .since_flip_ns = 2'000'000};
   const events::ForwardRevoked negative{.lease = world.lease, .since_flip_ns = -5};
   const events::ForwardRevoked seen{.lease = world.lease, .since_flip_ns = 7000};
-  const events::RequestCompletedEvent early{.lease = world.lease, .reason = "EndOfSequence"};
-  const events::RequestCompletedEvent ended{.lease = world.lease};
+  const events::RequestCompletedEvent early{
+      .tenant = "a", .lease = world.lease, .reason = "EndOfSequence"};
+  const events::RequestCompletedEvent ended{.tenant = "a", .lease = world.lease};
 
   world.report(too_long, world.clock.now());
   world.report(negative, world.clock.now());
@@ -143,10 +144,23 @@ TEST_CASE("reports: a worker's revocation clocks are accepted within bounds") {
   CHECK(world.record(world.lease).stopped_at == TimePoint{});
 }
 
+TEST_CASE("reports: a worker cannot report the end of a request for another tenant") {
+  BusyWorker world;
+  const auto events_after = [&world](const std::string& tenant) {
+    world.report(events::RequestCompletedEvent{.tenant = tenant, .lease = world.lease}, {});
+    return world.performed<effect::AppendEvent>().size();
+  };
+  const std::size_t before = world.performed<effect::AppendEvent>().size();
+  CHECK(events_after("b") == before);
+  CHECK(events_after("") == before);
+  CHECK(events_after("a") == before + 1);
+}
+
 TEST_CASE("reports: a stop by the worker before the flip is recorded without a clock") {
   BusyWorker world;
   const TimePoint stopped = world.record(world.lease).deadline;
-  const events::RequestCompletedEvent ended{.lease = world.lease, .reason = "Revoked"};
+  const events::RequestCompletedEvent ended{
+      .tenant = "a", .lease = world.lease, .reason = "Revoked"};
   world.clock.advance(stopped - world.clock.now() + 2800ms);  // the report arrives late
   world.post(Tick{});
   world.report(ended, stopped - 1ms);  // before the deadline
