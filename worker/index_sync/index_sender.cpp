@@ -65,9 +65,10 @@ void IndexSender::add(Change change) {
       if (!change.is_live) ++counts_.dropped;
       return;
     }
-    const bool wakes = !change.is_live && !std::exchange(is_woken_, true);
+    const bool is_half_full = 2 * (inbox_.size() + 1) > config_.max_inbox;
+    const bool must_wake = !change.is_live || is_half_full;
     inbox_.push_back(std::move(change));
-    if (!wakes) return;
+    if (!must_wake || std::exchange(is_woken_, true)) return;
   }
   asio::post(io_, [this] {
     if (is_idle_) timer_.cancel();
@@ -126,7 +127,7 @@ asio::awaitable<Result<void>> IndexSender::evict() {
   co_return Result<void>{};
 }
 
-/// An index without such a list, or with one that cannot be read, has no other answer later.
+/// Not repeated after any answer: an index without a readable list will not have one later.
 asio::awaitable<Result<void>> IndexSender::reconcile() {
   HttpRequest request{.verb = verb::get, .target = "/requests", .body = {}};
   const Result<std::string> body = co_await exchange(config_.url, std::move(request), config_.http);

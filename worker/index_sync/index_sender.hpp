@@ -5,7 +5,7 @@
 ///
 /// The first success after a failure is followed by GET URL/requests: what ended in this worker
 /// and is still listed there is sent again, because an index that restarted may have read an old
-/// state. An answer that is malformed or too large is a failure.
+/// state. A malformed or too large answer to /evict is a failure; one to /requests is logged.
 ///
 /// Bounded: the inbox, the backlog (removal_backlog.hpp), and each answer.
 ///
@@ -85,7 +85,7 @@ class IndexSender {
   Counts counts_{};
   std::mutex mutex_;
   std::vector<Change> inbox_;
-  bool is_woken_ = false;   ///< An ended id is in the inbox.
+  bool is_woken_ = false;   ///< The thread will take the inbox.
   bool lost_live_ = false;  ///< The inbox was full, and a live id was not added.
 
   // On the thread only.

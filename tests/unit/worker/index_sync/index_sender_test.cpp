@@ -152,6 +152,21 @@ TEST_CASE("index sender: a stalled index costs bounded memory; what is beyond it
   CHECK(server.evicted().size() == 9);
 }
 
+TEST_CASE("index sender: running requests alone do not fill the inbox for good") {
+  IndexServer server;
+  auto config = config_of(server);
+  config.max_inbox = 8;
+  IndexSender sender(std::move(config));
+  for (int i = 0; i < 8; ++i) sender.add_live({"long"});  // the thread takes them
+  const auto was_taken = [&] { return sender.counters().incoming > sender.counters().dropped; };
+  for (int attempt = 0; attempt < 1'000'000 && !was_taken(); ++attempt) {
+    sender.add_ended({"req-1"});
+    std::this_thread::yield();
+  }
+  sender.stop(kStopTimeout);
+  CHECK(server.evicted().contains("req-1"));
+}
+
 TEST_CASE("index sender: a stalled index does not hold a stop; what is not sent is counted") {
   IndexServer server;
   server.behave(IndexMode::Hold);
