@@ -1,19 +1,11 @@
 #include "broker/server/broker_door.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "broker/server/operators.hpp"
+
 namespace leasehold {
-namespace {
-
-bool is_operators(uid_t uid) {
-  return uid == 0 || uid == ::geteuid();
-}
-
-}  // namespace
-
 BrokerDoor::Admission BrokerDoor::connected(ConnectionId id, uid_t uid, TimePoint now) {
   Admission admission{.is_admitted = rates_->admit_connection(uid, now)};
   if (admission.is_admitted && !has_room_for(uid)) {
@@ -30,7 +22,7 @@ BrokerDoor::Admission BrokerDoor::connected(ConnectionId id, uid_t uid, TimePoin
 }
 
 bool BrokerDoor::may_use_reserve(uid_t uid) const {
-  return is_operators(uid) || worker_uids_.contains(uid);
+  return is_operator(uid) || worker_uids_.contains(uid);
 }
 
 bool BrokerDoor::may_be_displaced(const Connection& connection) const {
@@ -38,14 +30,14 @@ bool BrokerDoor::may_be_displaced(const Connection& connection) const {
 }
 
 bool BrokerDoor::has_room_for(uid_t uid) const {
-  if (is_operators(uid)) return places_.taken() < limits_.places;
+  if (is_operator(uid)) return places_.taken() < limits_.places;
   const std::size_t places = limits_.places - (may_use_reserve(uid) ? 0 : limits_.reserved);
   return may_take_more(
       {.held = places_.held_by(uid), .taken = places_.taken(), .capacity = places});
 }
 
 /// The user with the most connections gives a place unless it holds as many as the newcomer will.
-/// An operator always gets one.
+/// An operator gets one while any connection may be displaced.
 std::optional<ConnectionId> BrokerDoor::displace_for(uid_t uid) {
   std::map<uid_t, ConnectionId> oldest_of;
   for (const auto& [id, connection] : connections_) {
@@ -54,7 +46,7 @@ std::optional<ConnectionId> BrokerDoor::displace_for(uid_t uid) {
   const auto held_by = [this](const auto& entry) { return places_.held_by(entry.first); };
   auto found = std::ranges::max_element(oldest_of, {}, held_by);
   if (found == oldest_of.end()) return std::nullopt;
-  if (!is_operators(uid) && held_by(*found) < places_.held_by(uid) + 2) found = oldest_of.find(uid);
+  if (!is_operator(uid) && held_by(*found) < places_.held_by(uid) + 2) found = oldest_of.find(uid);
   if (found == oldest_of.end()) return std::nullopt;
   closed(found->second);
   return found->second;

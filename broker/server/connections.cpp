@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 
+#include "broker/server/operators.hpp"
 #include "broker/server/worker_links.hpp"
 #include "common/process.hpp"
 
@@ -17,10 +17,6 @@ using Watch = boost::asio::posix::stream_descriptor;
 
 /// Wait before accepting again after an error, typically because descriptors ran out.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
-
-bool is_operator(uid_t uid) {
-  return uid == 0 || uid == ::geteuid();
-}
 
 bool lacks_descriptors(const boost::system::error_code& error) {
   return error == boost::system::errc::too_many_files_open ||

@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <map>
 #include <span>
+
+#include "broker/server/operators.hpp"
 
 namespace leasehold {
 namespace {
@@ -23,7 +24,7 @@ Result<void> Dispatch::check_role(Role role, const control::Credentials& credent
     case Role::Anyone:
       return {};
     case Role::Operator:
-      if (uid == 0 || uid == ::geteuid()) return {};
+      if (is_operator(uid)) return {};
       return fail(
           Errc::PermissionDenied,
           fmt::format("user {} is not an operator; call as root or as the broker's user", uid));

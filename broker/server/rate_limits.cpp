@@ -1,12 +1,12 @@
 #include "broker/server/rate_limits.hpp"
 
-#include <unistd.h>
+#include "broker/server/operators.hpp"
 
 namespace leasehold {
 
 /// Null for operators.
 TokenBucket* RateLimits::bucket_of(uid_t uid, TimePoint now) {
-  if (uid == 0 || uid == ::geteuid()) return nullptr;
+  if (is_operator(uid)) return nullptr;
   const Rate& rate = worker_uids_.contains(uid) ? config_.worker_lines : config_.lines;
   return &lines_.try_emplace(uid, rate, now).first->second;
 }
