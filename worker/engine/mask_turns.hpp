@@ -5,7 +5,8 @@
 /// expensive one, and one tenant's masks delay another's by less than a slice. Of equal tenants the
 /// one after `last` comes first, so no tenant is always the one that the step has no units for.
 ///
-/// A tenant's part of the step does not grow when others need less: their step waits for it.
+/// A tenant's part of the step is fixed. Unused parts are not given to others, because the rows of
+/// every tenant wait for that work.
 ///
 /// Pure. Units: those of GrammarMatcher and PieceTrie. Threads: one.
 #pragma once

@@ -5,9 +5,9 @@
 /// the tokens of `request.emitted` are accepted, then the mask of the next token is computed. The
 /// result does not depend on the size of the slices.
 ///
-/// The state depends only on the request and its emitted tokens, so a rebind rebuilds it. What
-/// kTokenUnits allowed under one lease they allow under the next, because a token emitted before
-/// adds as much to the budget.
+/// The state depends only on the request and its emitted tokens, so a rebind rebuilds it. A
+/// rebind gets kTokenUnits for each emitted token again, so it is not refused for work that was
+/// allowed under the old lease.
 ///
 /// Lifetime: request and tokenizer outlive it. Threads: one. Memory: usually about 100 kB with a
 /// grammar, at most about 3 MB; almost none without one.

@@ -50,7 +50,7 @@ class RemovalBacklog {
 
   /// The request ended: remove its id from the index.
   void add_ended(const RequestId& id);
-  /// A request with this id lives: an id that ended before and is still in the index stays.
+  /// A request with this id runs: the id is not removed, also if it ended before.
   void add_live(const RequestId& id);
   /// Some live ids are unknown, so no id that was confirmed is known to be ended.
   void forget_confirmed() { ended_ = {}; }

@@ -1,4 +1,4 @@
-/// What a token is worth: it is valid for ever, its lease is not.
+/// Refuses tokens whose lease is no longer live. Tokens themselves do not expire.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What a tenant can still do at a worker with the token of a lease that has ended: nothing.
+// The token of a lease that has ended opens no connection at a worker and submits nothing.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <vector>

@@ -158,8 +158,8 @@ TEST_CASE("index sender: running requests alone do not fill the inbox for good")
   config.max_inbox = 8;
   IndexSender sender(std::move(config));
   for (int i = 0; i < 8; ++i) sender.add_live({"long"});  // the thread takes them
-  const auto was_taken = [&] { return sender.counters().incoming > sender.counters().dropped; };
-  for (int attempt = 0; attempt < 1'000'000 && !was_taken(); ++attempt) {
+  const auto has_room = [&] { return sender.counters().incoming > sender.counters().dropped; };
+  for (int attempt = 0; attempt < 1'000'000 && !has_room(); ++attempt) {
     sender.add_ended({"req-1"});
     std::this_thread::yield();
   }
