@@ -138,6 +138,12 @@ void add_observability_options(CLI::App& app, WorkerOptions& options, RawOptions
       ->capture_default_str();
   app.add_option("--event-log", options.event_log, "File that every committed step is appended to")
       ->check(check_file_path);
+  app.add_option("--event-log-bytes", options.event_log_bytes,
+                 "Size at which the event log is renamed to FILE.1, where FILE is its path, and a "
+                 "new one begins, for example 256MiB")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(64ull << 10, 1ull << 40))
+      ->default_str("256MiB");
 }
 
 Result<void> check_token_budget(const SchedulerLimits& limits) {

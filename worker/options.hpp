@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/cpu_set.hpp"
+#include "ipc/control/event_file.hpp"
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/op_args.hpp"
 #include "worker/index_sync/index_url.hpp"
@@ -37,6 +38,7 @@ struct WorkerOptions {
   std::chrono::milliseconds broker_timeout{30'000};
   std::string log_level = "info";
   std::string event_log;  ///< Empty: none.
+  std::uint64_t event_log_bytes = events::EventFile::kDefaultMaxBytes;
   std::optional<IndexUrl> kv_index;
 };
 

@@ -100,7 +100,7 @@ Result<void> WorkerProgram::start() {
   io_.start("io");
   tenant_io_.start("tenants");
   if (!options_.event_log.empty())
-    step_log_.emplace(TRY(events::EventFile::open(options_.event_log)));
+    step_log_.emplace(TRY(events::EventFile::open(options_.event_log, options_.event_log_bytes)));
   if (options_.kv_index)
     kv_index_ = std::make_unique<KvIndexSync>(IndexSenderConfig{.url = *options_.kv_index});
   TRY(open_session());
@@ -219,13 +219,15 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
           .on_weights_lost = [this](Engine& engine) { return restore_weights(engine); }};
 }
 
-/// Appends the step to the event log, when there is one. The first write that fails closes it.
+/// Appends the step to the event log, when there is one.
 void WorkerProgram::log_step(const StepReport& report) {
   if (!step_log_ || !report.ran) return;
-  const auto written = step_log_->append(report.summary, report.decided_at);
-  if (written) return;
-  spdlog::error("event log closed reason=\"{}\"", written.error().detail);
-  step_log_.reset();
+  const auto lost_steps = step_log_->append(report.summary, report.decided_at);
+  if (!lost_steps) {
+    spdlog::error("the event log file loses steps reason=\"{}\"", lost_steps.error().detail);
+  } else if (*lost_steps > 0) {
+    spdlog::warn("the event log file continues lost_steps={}", *lost_steps);
+  }
 }
 
 Result<void> WorkerProgram::bind_weights() {

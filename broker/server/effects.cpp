@@ -307,10 +307,7 @@ void ServerEffects::perform(const effect::NotifyHolder& effect) {
 
 void ServerEffects::perform(const effect::AppendEvent& effect) {
   logger_.log(effect.event, effect.at);
-  dependencies_.log.append(effect.event, effect.at);
-  if (const auto lost = dependencies_.log.take_file_error()) {
-    spdlog::error("stopped writing the event log file reason=\"{}\"", lost->detail);
-  }
+  logger_.log_file(dependencies_.log.append(effect.event, effect.at));
 }
 
 void ServerEffects::perform(const effect::Warn& effect) {

@@ -32,17 +32,13 @@ std::string lease_named_in(const events::Event& event) {
 
 }  // namespace
 
-void EventLog::append(events::Event event, TimePoint at) {
-  if (file_) {
-    if (auto written = file_->append(event, at); !written) {
-      file_error_ = std::move(written).error();
-      file_.reset();
-    }
-  }
+Result<std::uint64_t> EventLog::append(events::Event event, TimePoint at) {
+  Result<std::uint64_t> in_file = file_ ? file_->append(event, at) : 0;
   Leases::value_type* lease = lease_of(event);
   add_to_owner(owner_of(event, lease), ++newest_);
   events_.emplace_hint(events_.end(), newest_, Entry{{std::move(event), at}, lease});
   if (events_.size() > capacity_) evict();
+  return in_file;
 }
 
 EventLog::Leases::value_type* EventLog::lease_of(const events::Event& event) {

@@ -31,12 +31,12 @@ class EventLog {
 
   explicit EventLog(std::size_t capacity = kCapacity) : capacity_(capacity) {}
 
-  /// Also writes every later event to this file. After the first failed write the file is closed,
-  /// and `take_file_error` returns the error once.
+  /// Also writes every later event to this file.
   void append_to_file(events::EventFile file) { file_.emplace(std::move(file)); }
-  std::optional<Error> take_file_error() { return std::exchange(file_error_, std::nullopt); }
 
-  void append(events::Event event, TimePoint at);
+  /// The result is the file's (events::EventFile::append), 0 without one. The event is in the log
+  /// in any case.
+  Result<std::uint64_t> append(events::Event event, TimePoint at);
 
   /// Up to `limit` events with a sequence above `after`, oldest first. Sequences of lost events are
   /// left out.
@@ -68,7 +68,6 @@ class EventLog {
   std::set<std::pair<std::size_t, std::string_view>> owners_by_count_;  // keys of of_owner_
   Leases leases_;                                                       // those named in the log
   std::optional<events::EventFile> file_;
-  std::optional<Error> file_error_;
 };
 
 }  // namespace leasehold

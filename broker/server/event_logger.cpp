@@ -42,6 +42,14 @@ void EventLogger::log(const events::Event& event, TimePoint at) {
   if (is_within_limit(at)) std::visit(LogVisitor{}, event);
 }
 
+void EventLogger::log_file(const Result<std::uint64_t>& lost_events) {
+  if (!lost_events) {
+    spdlog::error("the event log file loses events reason=\"{}\"", lost_events.error().detail);
+  } else if (*lost_events > 0) {
+    spdlog::warn("the event log file continues lost_events={}", *lost_events);
+  }
+}
+
 bool EventLogger::is_within_limit(TimePoint at) {
   if (at != decision_at_) {
     if (count_ > kLogEntriesPerDecision) {

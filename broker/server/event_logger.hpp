@@ -11,6 +11,8 @@ namespace leasehold {
 class EventLogger {
  public:
   void log(const events::Event& event, TimePoint at);
+  /// Takes the result of EventLog::append.
+  static void log_file(const Result<std::uint64_t>& lost_events);
 
  private:
   bool is_within_limit(TimePoint at);

@@ -104,6 +104,12 @@ void add_state_options(CLI::App& app, BrokerOptions& options) {
   app.add_option("--event-log", options.event_log,
                  "File to append every event to, one JSON object per line")
       ->check(check_file_path);
+  app.add_option("--event-log-bytes", options.event_log_bytes,
+                 "Size at which the event log is renamed to FILE.1, where FILE is its path, and a "
+                 "new one begins, for example 256MiB")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(64ull << 10, 1ull << 40))
+      ->default_str("256MiB");
 }
 
 }  // namespace

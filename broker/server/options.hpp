@@ -9,6 +9,8 @@
 #include <string>
 #include <variant>
 
+#include "ipc/control/event_file.hpp"
+
 namespace leasehold {
 
 struct BrokerOptions {
@@ -30,6 +32,7 @@ struct BrokerOptions {
   bool allow_memory_check = false;  ///< Operators may read leased memory.
   std::string log_level = "info";
   std::string event_log;  ///< Empty: none.
+  std::uint64_t event_log_bytes = events::EventFile::kDefaultMaxBytes;
 };
 
 /// The options, or the exit code to end with: 0 after --help or --version, 2 after a usage error,

@@ -64,7 +64,8 @@ Result<void> run_broker(const BrokerOptions& options) {
   const bool keep_table = !startup.table_kept && !options.state_dir.empty() && !agent;
   if (keep_table) keep_for_restart(fd_store, kept::kTable, startup.table.writable_fd());
   std::optional<events::EventFile> event_file;  // opened first: a failure leaves no socket behind
-  if (!options.event_log.empty()) event_file = TRY(events::EventFile::open(options.event_log));
+  if (!options.event_log.empty())
+    event_file = TRY(events::EventFile::open(options.event_log, options.event_log_bytes));
   auto acceptor = TRY(listen(io, options, kept.take(kept::kSocket), fd_store));
   const control::SocketFile socket_file(options.socket);
   BrokerServer server(io, std::move(startup),

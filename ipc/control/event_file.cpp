@@ -2,31 +2,76 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace leasehold::events {
 
-Result<EventFile> EventFile::open(const std::string& path) {
+namespace {
+
+Result<UniqueFd> open_log(const std::string& path) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   if (fd < 0) return fail_file("open " + path, errno);
-  return EventFile(UniqueFd(fd));
+  return UniqueFd(fd);
 }
 
-Result<void> EventFile::append(const Event& event, TimePoint at) {
-  const std::string line = to_json(event, at).dump() + '\n';
+Result<std::uint64_t> regular_bytes(const UniqueFd& fd) {
+  struct stat now{};
+  if (::fstat(fd.get(), &now) != 0) return fail_file("read the size of the event log", errno);
+  return S_ISREG(now.st_mode) ? static_cast<std::uint64_t>(now.st_size) : 0;
+}
+
+}  // namespace
+
+Result<EventFile> EventFile::open(const std::string& path, std::uint64_t max_bytes) {
+  return EventFile(TRY(open_log(path)), path, max_bytes);
+}
+
+Result<std::uint64_t> EventFile::append(const Event& event, TimePoint at) {
+  if (lost_ > 0 && at < retry_at_) {
+    ++lost_;
+    return 0;
+  }
+  if (auto written = write_line(to_json(event, at).dump() + '\n'); !written) {
+    ++lost_;
+    retry_at_ = at + kRetryInterval;
+    return std::unexpected(std::move(written).error());
+  }
+  return std::exchange(lost_, 0);
+}
+
+/// A part of a line is removed again, so that a later line can follow.
+Result<void> EventFile::write_line(const std::string& line) {
+  std::uint64_t size_bytes = TRY(regular_bytes(fd_));
+  if (size_bytes > 0 && size_bytes + line.size() > max_bytes_) {
+    TRY(rotate());
+    size_bytes = TRY(regular_bytes(fd_));
+  }
   ssize_t written = 0;
   do {
     written = ::write(fd_.get(), line.data(), line.size());
   } while (written < 0 && errno == EINTR);
   if (written < 0) return fail_file("write to the event log", errno);
   if (static_cast<std::size_t>(written) == line.size()) return {};
+  if (::ftruncate(fd_.get(), static_cast<off_t>(size_bytes)) != 0)
+    return fail_file("remove an incomplete line from the event log", errno);
   return fail(Errc::DiskFull,
               fmt::format("wrote only {} of {} bytes to the event log; free disk space", written,
                           line.size()));
+}
+
+/// A file that is already renamed or removed counts as renamed: opening may have failed last time.
+Result<void> EventFile::rotate() {
+  const std::string previous = path_ + ".1";
+  if (::rename(path_.c_str(), previous.c_str()) != 0 && errno != ENOENT)
+    return fail_file(fmt::format("rename {} to {}", path_, previous), errno);
+  fd_ = TRY(open_log(path_));
+  return {};
 }
 
 Result<std::vector<StampedEvent>> read_event_file(const std::string& path) {

@@ -1,9 +1,15 @@
 /// An event log on disk: one event per line, in the order of events, complete up to a SIGKILL.
 ///
+/// Bounded: a file that would grow beyond the limit is renamed to PATH.1, replacing an earlier one,
+/// and a new file begins at PATH. A reader that follows PATH sees a rename, as with other log
+/// rotation. So the log takes at most twice the limit on disk. Devices and pipes, e.g. /dev/stderr, are
+/// never renamed.
+///
 /// Broker and workers write it with `--event-log`. The reports and tests of a run read it.
 /// Threads: one writer. Lifetime: opening keeps what the file already holds.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "common/unique_fd.hpp"
@@ -13,22 +19,37 @@ namespace leasehold::events {
 
 class EventFile {
  public:
+  static constexpr std::uint64_t kDefaultMaxBytes = 256ull << 20;
+  /// After a failed write, so that a full disk costs an event neither a system call nor a log line.
+  static constexpr Duration kRetryInterval = std::chrono::seconds(10);
+
   /// Errors: FileNotFound (no such folder), PermissionDenied, DiskFull, SystemError.
-  static Result<EventFile> open(const std::string& path);
+  static Result<EventFile> open(const std::string& path,
+                                std::uint64_t max_bytes = kDefaultMaxBytes);
 
   /// Writes the event with one write(2), so that SIGKILL leaves at most one incomplete line, the
-  /// last. Errors: DiskFull, SystemError. The file may then end with an incomplete line, so do not
-  /// append again.
-  Result<void> append(const Event& event, TimePoint at);
+  /// last. Returns how many events were lost since the last one that was written: 0 unless writing
+  /// failed meanwhile. Errors: DiskFull, PermissionDenied, SystemError; this event is lost, and so
+  /// are those of the next `kRetryInterval`, for which the result is 0.
+  Result<std::uint64_t> append(const Event& event, TimePoint at);
 
  private:
-  explicit EventFile(UniqueFd fd) : fd_(std::move(fd)) {}
+  EventFile(UniqueFd fd, std::string path, std::uint64_t max_bytes)
+      : fd_(std::move(fd)), path_(std::move(path)), max_bytes_(max_bytes) {}
+
+  Result<void> write_line(const std::string& line);
+  Result<void> rotate();
+
   UniqueFd fd_;
+  std::string path_;
+  std::uint64_t max_bytes_;
+  std::uint64_t lost_ = 0;
+  TimePoint retry_at_;  ///< While events are lost.
 };
 
-/// Leaves out a last line without newline, which a killed process left incomplete.
-/// Errors: FileNotFound; BadRequest for any other line that does not hold an event, with its
-/// number.
+/// Leaves out a last line without newline, which a killed process left incomplete. Reads this one
+/// file, not the one that was renamed. Errors: FileNotFound; BadRequest for any other line that
+/// does not hold an event, with its number.
 Result<std::vector<StampedEvent>> read_event_file(const std::string& path);
 
 }  // namespace leasehold::events

@@ -4,10 +4,12 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <memory>
 #include <vector>
 
+#include "ipc/control/event_file.hpp"
 #include "tests/process/broker/broker_process.hpp"
 #include "tests/process/broker/fake_worker.hpp"
 #include "tests/process/broker/forked_process.hpp"
@@ -25,6 +27,33 @@ std::size_t open_descriptors(pid_t pid) {
 void limit_process(pid_t pid, __rlimit_resource resource, rlim_t most) {
   const rlimit limit{most, most};
   REQUIRE(::prlimit(pid, resource, &limit, nullptr) == 0);
+}
+
+/// The events of a file, as `event.list` shows them without their numbers.
+control::Json events_in(const std::string& path) {
+  control::Json events = control::Json::array();
+  const auto all = events::read_event_file(path).value();
+  for (const events::StampedEvent& read : all)
+    events.push_back(events::to_json(read.event, read.at));
+  return events;
+}
+
+/// Without their numbers; fewer when the broker keeps fewer.
+control::Json newest_events(control::Client& client, std::size_t count) {
+  control::Json all = control::Json::array();
+  while (true) {
+    const std::uint64_t after = all.empty() ? 0 : all.back().at("sequence").get<std::uint64_t>();
+    const auto page = client.call("event.list", {{{"after", after}}, {}}).value().body.at("items");
+    if (page.empty()) break;
+    all.insert(all.end(), page.begin(), page.end());
+  }
+  if (all.size() < count) return all;
+  control::Json newest = control::Json::array();
+  for (auto item = all.end() - static_cast<std::ptrdiff_t>(count); item != all.end(); ++item) {
+    item->erase("sequence");
+    newest.push_back(*item);
+  }
+  return newest;
 }
 
 }  // namespace
@@ -97,4 +126,59 @@ TEST_CASE("security: idle connections of four users do not lock out a fifth") {
     return acquired ? "acquired" : acquired.error().detail;
   });
   CHECK(answer == "acquired");
+}
+
+TEST_CASE("security: a tenant that acquires in a loop fills two files of --event-log-bytes") {
+  const auto directory = TemporaryDirectory::create("log").value();
+  const std::string path = directory.file("events.jsonl");
+  constexpr std::uintmax_t kMaxBytes = 64 << 10;
+  BrokerProcess broker({"--event-log", path, "--event-log-bytes", "64KiB"});
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  const auto acquire_and_revoke = [&] {
+    broker.revoke(client, broker.acquire(client, "a").value().lease).value();
+  };
+
+  acquire_and_revoke();
+  const control::Json first = events_in(path).at(0);
+  const auto first_is_gone = [&] {
+    return std::filesystem::exists(path + ".1") && events_in(path + ".1").at(0) != first;
+  };
+  for (int i = 0; i < 2000 && !first_is_gone(); ++i) acquire_and_revoke();
+
+  CHECK(first_is_gone());
+  CHECK(std::filesystem::file_size(path) <= kMaxBytes);
+  CHECK(std::filesystem::file_size(path + ".1") <= kMaxBytes);
+  const std::filesystem::directory_iterator files(directory.path());
+  CHECK(std::distance(begin(files), end(files)) == 2);
+  CHECK(eventually([&] {
+    control::Json in_files = events_in(path + ".1");
+    const control::Json later = events_in(path);
+    in_files.insert(in_files.end(), later.begin(), later.end());
+    return in_files == newest_events(client, in_files.size());
+  }));
+}
+
+TEST_CASE("security: a full disk under the event log costs no decision") {
+  const auto directory = TemporaryDirectory::create("log").value();
+  const std::string path = directory.file("events.jsonl");
+  constexpr std::size_t kLimitBytes = 8 << 20;  // more than a memory object of a lease
+  {
+    const std::string event =
+        events::to_json(events::LeaseStateChanged{.lease = {5, 1}}, TimePoint{1}).dump();
+    std::ofstream(path) << event << std::string(kLimitBytes - event.size() - 1, ' ') << '\n';
+  }
+  BrokerProcess broker({"--event-log", path});
+  FakeWorker worker(broker.socket(), "w0");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  const auto size_bytes = std::filesystem::file_size(path);
+  limit_process(broker.pid(), RLIMIT_FSIZE, size_bytes + 10);
+
+  const LeaseId lease = broker.acquire(client, "a").value().lease;
+  broker.revoke(client, lease).value();
+
+  CHECK(eventually([&] { return broker.view(client, lease).state == LeaseState::Fenced; }));
+  CHECK(std::filesystem::file_size(path) == size_bytes);  // and no part of a line
 }

@@ -13,6 +13,7 @@ namespace {
 constexpr Duration kPollInterval = std::chrono::milliseconds(10);
 constexpr std::int64_t kTtl_ms = 5000;
 constexpr const char* kFenceTimeout_ms = "1500";
+constexpr const char* kEventLogBytes = "64GiB";  // the judge reads every event
 
 }  // namespace
 
@@ -116,10 +117,10 @@ Result<void> Supervisor::start_broker() {
   }
   const std::string name = fmt::format("broker-{}", broker_instances_.size());
   broker_instances_.push_back(history_.brokers.size() - 1);
-  StartOptions options{
-      .arguments = {"--capacity", "64MiB", "--allow-memory-check", "--fence-timeout-ms",
-                    kFenceTimeout_ms, "--event-log", event_log(name)},
-      .log_name = name};
+  StartOptions options{.arguments = {"--capacity", "64MiB", "--allow-memory-check",
+                                     "--fence-timeout-ms", kFenceTimeout_ms, "--event-log",
+                                     event_log(name), "--event-log-bytes", kEventLogBytes},
+                       .log_name = name};
   if (store_) {
     const std::filesystem::path state = programs_.directory() / "state";
     std::error_code ignored;  // the broker reports it
@@ -151,7 +152,7 @@ Result<void> Supervisor::start_worker(WorkerSlot& slot) {
   slot.process.adopt(TRY(programs_.start_worker(
       slot.name, settings_.model_path,
       {.arguments = {"--threads", "1", "--slow-motion-us", std::to_string(settings_.slow_motion_us),
-                     "--event-log", event_log(file)},
+                     "--event-log", event_log(file), "--event-log-bytes", kEventLogBytes},
        .log_name = file})));
   return {};
 }

@@ -1,9 +1,11 @@
 #include "ipc/control/event_file.hpp"
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <fstream>
 
 #include "common/temporary_directory.hpp"
+#include "tests/support/file_size_limit.hpp"
 
 using namespace leasehold;
 
@@ -12,6 +14,29 @@ namespace {
 void append(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::app) << text;
 }
+
+/// A log of small files, with steps numbered from 1.
+struct SmallLog {
+  static constexpr std::uint64_t kMaxBytes = 1000;
+
+  TemporaryDirectory directory = TemporaryDirectory::create("test").value();
+  std::string path = directory.file("events.jsonl");
+  std::string previous = path + ".1";
+  events::EventFile file = events::EventFile::open(path, kMaxBytes).value();
+  TimePoint now{1};
+  std::uint64_t step = 0;
+
+  Result<std::uint64_t> append() {
+    return file.append(events::BatchedDecodeStep{.step = ++step}, now);
+  }
+  static std::vector<std::uint64_t> steps_in(const std::string& path) {
+    std::vector<std::uint64_t> steps;
+    const auto all = events::read_event_file(path).value();
+    for (const events::StampedEvent& read : all)
+      steps.push_back(std::get<events::BatchedDecodeStep>(read.event).step);
+    return steps;
+  }
+};
 
 }  // namespace
 
@@ -55,4 +80,76 @@ TEST_CASE("event file: a full disk is DiskFull") {
   auto file = events::EventFile::open("/dev/full").value();
   const auto appended = file.append(events::LeaseStateChanged{.lease = {5, 1}}, TimePoint{1});
   CHECK(appended.error().code == Errc::DiskFull);
+}
+
+TEST_CASE("event file: a file beyond its limit is renamed, and two files hold the newest events") {
+  SmallLog log;
+  while (log.step < 100) REQUIRE(log.append().value() == 0);
+
+  CHECK(std::filesystem::file_size(log.path) <= SmallLog::kMaxBytes);
+  CHECK(std::filesystem::file_size(log.previous) <= SmallLog::kMaxBytes);
+  std::vector<std::uint64_t> steps = SmallLog::steps_in(log.previous);
+  for (const std::uint64_t step : SmallLog::steps_in(log.path)) steps.push_back(step);
+  REQUIRE(steps.size() > 2);
+  for (std::size_t i = 0; i < steps.size(); ++i) CHECK(steps[i] == 100 - steps.size() + 1 + i);
+  const std::filesystem::directory_iterator files(log.directory.path());
+  CHECK(std::distance(begin(files), end(files)) == 2);
+}
+
+TEST_CASE("event file: a file that was beyond its limit when it was opened is renamed") {
+  SmallLog log;
+  append(log.path, std::string(2 * SmallLog::kMaxBytes, ' ') + "\n");
+  REQUIRE(log.append());
+  CHECK(std::filesystem::file_size(log.previous) == 2 * SmallLog::kMaxBytes + 1);
+  CHECK(SmallLog::steps_in(log.path) == std::vector<std::uint64_t>{1});
+}
+
+TEST_CASE("event file: a file that cannot be renamed does not grow, and is tried again") {
+  SmallLog log;
+  const std::string obstacle = log.previous + "/obstacle";
+  std::filesystem::create_directories(obstacle);
+  while (log.append()) REQUIRE(log.step < 100);
+  const std::uint64_t failed_step = log.step;
+  log.now = log.now + events::EventFile::kRetryInterval;
+  CHECK_FALSE(log.append());
+  CHECK(std::filesystem::file_size(log.path) <= SmallLog::kMaxBytes);
+
+  std::filesystem::remove_all(log.previous);
+  CHECK(log.append().value() == 0);  // too early
+  log.now = log.now + events::EventFile::kRetryInterval;
+  CHECK(log.append().value() == 3);
+  CHECK(log.append().value() == 0);
+
+  CHECK(SmallLog::steps_in(log.previous).back() == failed_step - 1);
+  CHECK(SmallLog::steps_in(log.path) == std::vector{log.step - 1, log.step});
+}
+
+TEST_CASE("event file: a new file that cannot be created is tried again after the rename") {
+  SmallLog log;
+  const std::string elsewhere = log.directory.path().string() + "-moved";
+  std::filesystem::rename(log.directory.path(), elsewhere);
+  while (log.append()) REQUIRE(log.step < 100);
+  std::filesystem::rename(elsewhere, log.directory.path());
+  std::filesystem::rename(log.path, log.previous);  // as if the rename had succeeded
+
+  log.now = log.now + events::EventFile::kRetryInterval;
+  CHECK(log.append().value() == 1);
+
+  CHECK(SmallLog::steps_in(log.path) == std::vector{log.step});
+  CHECK(SmallLog::steps_in(log.previous).back() == log.step - 2);
+}
+
+TEST_CASE("event file: a full disk leaves no incomplete line, and the log continues later") {
+  SmallLog log;
+  REQUIRE(log.append());
+  {
+    const testing::FileSizeLimit full(std::filesystem::file_size(log.path) + 10);
+    CHECK(log.append().error().code == Errc::DiskFull);
+    CHECK(log.append().value() == 0);
+    log.now = log.now + events::EventFile::kRetryInterval;
+    CHECK(log.append().error().code == Errc::DiskFull);
+  }
+  log.now = log.now + events::EventFile::kRetryInterval;
+  CHECK(log.append().value() == 3);
+  CHECK(SmallLog::steps_in(log.path) == std::vector<std::uint64_t>{1, 5});
 }
