@@ -1,6 +1,7 @@
 /// The whole state of the broker, without sockets, descriptors or clocks. Threads: one.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -20,7 +21,8 @@ namespace leasehold {
 
 struct BrokerConfig {
   std::uint32_t slot_count = 4096;
-  std::uint32_t max_workers_per_uid = kMaxWorkers;
+  /// Users that may run workers. What workers take is divided equally among them.
+  std::uint32_t worker_users = 1;
   std::uint64_t capacity_bytes = 256ull << 20;
   std::uint32_t max_extents = kDefaultMaxExtents;
   std::uint64_t weights_capacity_bytes = 1ull << 30;
@@ -36,6 +38,15 @@ struct BrokerConfig {
 
   /// Device memory: kernels outlast the worker's announcement, and only its exit proves an unmap.
   bool lends_device() const { return device != "cpu"; }
+
+  std::uint32_t workers_per_user() const { return equal_share(kMaxWorkers); }
+  /// Half of the slots are for tenants, whatever workers open.
+  std::uint32_t engine_leases_per_user() const { return equal_share(slot_count / 2); }
+
+ private:
+  std::uint32_t equal_share(std::uint32_t total) const {
+    return std::max(1u, total / worker_users);
+  }
 };
 
 /// The clocks of a revocation: wire::RevokeClocks.
@@ -47,7 +58,9 @@ struct State {
       : config(configuration),
         leases(configuration.slot_count),
         extents(configuration.capacity_bytes, configuration.max_extents),
-        weights(configuration.weights_capacity_bytes, configuration.max_weights_regions) {}
+        weights({.capacity_bytes = configuration.weights_capacity_bytes,
+                 .max_regions = configuration.max_weights_regions,
+                 .worker_users = configuration.worker_users}) {}
 
   BrokerConfig config;
   Tenants tenants;

@@ -1,6 +1,7 @@
 #include "broker/books/weights.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/expects.hpp"
 
@@ -40,23 +41,42 @@ WeightsRegion* WeightsStore::find_usable(const WeightsKey& key) {
   return nullptr;
 }
 
-std::optional<std::vector<RegionId>> WeightsStore::room_for(std::uint64_t size_bytes) const {
+WeightsUse WeightsStore::held_by(std::uint32_t worker_uid) const {
+  WeightsUse use;
+  for (const auto& [id, region] : regions_) {
+    if (region.key.worker_uid != worker_uid) continue;
+    use.size_bytes += region.size_bytes;
+    ++use.regions;
+  }
+  return use;
+}
+
+std::optional<std::vector<RegionId>> WeightsStore::room_for(std::uint64_t size_bytes,
+                                                            std::uint32_t worker_uid) const {
+  const auto is_own = [&](const WeightsRegion& region) {
+    return region.key.worker_uid == worker_uid;
+  };
   std::vector<const WeightsRegion*> retained;
   for (const auto& [id, region] : regions_) {
     if (region.state == RegionState::Retained) retained.push_back(&region);
   }
-  std::ranges::sort(retained, {}, &WeightsRegion::retained_order);
+  std::ranges::sort(retained, {}, [&](const WeightsRegion* region) {
+    return std::pair(!is_own(*region), region->retained_order);
+  });
+  WeightsUse held = held_by(worker_uid);
   std::uint64_t room = free_bytes_;
-  std::vector<RegionId> evicted;
-  const auto fits = [&] {
-    return room >= size_bytes && regions_.size() - evicted.size() < max_regions_;
+  const auto fits_share = [&] {
+    return held.regions < share_.regions && held.size_bytes <= share_.size_bytes &&
+           size_bytes <= share_.size_bytes - held.size_bytes;
   };
+  std::vector<RegionId> evicted;
   for (const WeightsRegion* region : retained) {
-    if (fits()) break;
+    if (room >= size_bytes && (fits_share() || !is_own(*region))) break;
+    if (is_own(*region)) held = {held.size_bytes - region->size_bytes, held.regions - 1};
     room += region->size_bytes;
     evicted.push_back(region->id);
   }
-  if (!fits()) return std::nullopt;
+  if (room < size_bytes || !fits_share()) return std::nullopt;
   return evicted;
 }
 

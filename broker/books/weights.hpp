@@ -7,6 +7,9 @@
 /// Weights have a capacity of their own, apart from the KV pool. Sealed memory cannot be punched: a
 /// published region is freed by closing it after its last user has unmapped it or exited.
 ///
+/// Users that may run workers have equal shares of the capacity and of the regions, retained ones
+/// included: what one user loads costs no other user a region.
+///
 /// Invariant: free bytes + the sizes of all regions = weights capacity.
 /// Threads: one.
 #pragma once
@@ -82,12 +85,30 @@ struct WeightsRegion {
 /// Precondition: the move is in the table.
 void move(WeightsRegion& region, RegionState to);
 
+struct WeightsLimits {
+  std::uint64_t capacity_bytes = 0;
+  std::uint32_t max_regions = 0;
+  std::uint32_t worker_users = 1;  ///< That share both.
+};
+
+/// Regions and their bytes: what a user holds, or may hold.
+struct WeightsUse {
+  std::uint64_t size_bytes = 0;
+  std::uint64_t regions = 0;
+};
+
 class WeightsStore {
  public:
-  WeightsStore(std::uint64_t capacity_bytes, std::size_t max_regions)
-      : capacity_bytes_(capacity_bytes), max_regions_(max_regions), free_bytes_(capacity_bytes) {}
+  explicit WeightsStore(const WeightsLimits& limits)
+      : capacity_bytes_(limits.capacity_bytes),
+        share_{limits.capacity_bytes / limits.worker_users,
+               std::max(1u, limits.max_regions / limits.worker_users)},
+        free_bytes_(limits.capacity_bytes) {}
 
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
+  /// Of one user.
+  const WeightsUse& share() const { return share_; }
+  WeightsUse held_by(std::uint32_t worker_uid) const;
   std::uint64_t free_bytes() const { return free_bytes_; }
 
   WeightsRegion* find(RegionId id);
@@ -96,8 +117,11 @@ class WeightsStore {
   WeightsRegion* find_usable(const WeightsKey& key);
   const std::map<RegionId, WeightsRegion>& regions() const { return regions_; }
 
-  /// The retained regions to evict, oldest first, so that `size_bytes` fit; nullopt if they cannot.
-  std::optional<std::vector<RegionId>> room_for(std::uint64_t size_bytes) const;
+  /// The retained regions to evict, the user's own and then the oldest first, so that `size_bytes`
+  /// fit into its share; nullopt if they cannot. Those of others go only where others hold more
+  /// than their shares, after a restart with other limits.
+  std::optional<std::vector<RegionId>> room_for(std::uint64_t size_bytes,
+                                                std::uint32_t worker_uid) const;
 
   /// Precondition: size_bytes ≤ free_bytes().
   WeightsRegion& add(const WeightsKey& key, std::uint64_t size_bytes, AttachmentId loader);
@@ -116,7 +140,7 @@ class WeightsStore {
 
  private:
   std::uint64_t capacity_bytes_;
-  std::size_t max_regions_;
+  WeightsUse share_;
   std::uint64_t free_bytes_;
   std::uint64_t next_id_ = 1;
   std::uint64_t next_order_ = 1;

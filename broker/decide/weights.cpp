@@ -41,21 +41,59 @@ LeaseRecord* engine_lease_on(State& state, const Worker& worker, RegionId region
   return nullptr;
 }
 
-/// Limits the engine leases of one worker, so that slots remain for other workers.
+struct EngineLeases {
+  std::uint32_t of_worker = 0;
+  std::uint32_t of_user = 0;
+};
+
+EngineLeases engine_leases_of(const State& state, const Worker& worker) {
+  EngineLeases held;
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    if (record.scope != wire::LeaseScope::Engine) return;
+    const Worker* holder = state.workers.find(record.worker());
+    if (record.worker() == worker.id) ++held.of_worker;
+    if (holder != nullptr && holder->uid == worker.uid) ++held.of_user;
+  });
+  return held;
+}
+
+/// Limits the engine leases of one worker and of one user, so that slots remain for others.
 Result<void> check_room_for_lease(const State& state, const Worker& worker) {
   if (!state.leases.has_free_slot()) {
     return fail(Errc::PoolExhausted,
                 "every slot of the lease table is in use; retry when leases end");
   }
-  std::uint32_t held = 0;
-  state.leases.for_each_open([&](const LeaseRecord& record) {
-    if (record.scope == wire::LeaseScope::Engine && record.worker() == worker.id) ++held;
-  });
-  if (held < state.config.max_engine_leases) return {};
-  return fail(Errc::PoolExhausted,
-              fmt::format("worker {} holds {} engine leases, the limit for one worker; start it "
-                          "with a coarser --weights-scope, or raise --max-engine-leases",
-                          worker.name, held));
+  const EngineLeases held = engine_leases_of(state, worker);
+  if (held.of_worker >= state.config.max_engine_leases) {
+    return fail(Errc::PoolExhausted,
+                fmt::format("worker {} holds {} engine leases, the limit for one worker; start it "
+                            "with a coarser --weights-scope, or raise --max-engine-leases",
+                            worker.name, held.of_worker));
+  }
+  if (held.of_user >= state.config.engine_leases_per_user()) {
+    return fail(
+        Errc::PoolExhausted,
+        fmt::format("workers of user {} hold {} engine leases, the user's share of {} slots; "
+                    "start them with a coarser --weights-scope, or raise --slots",
+                    worker.uid, held.of_user, state.config.slot_count));
+  }
+  return {};
+}
+
+/// The share of the worker's user is in use.
+std::unexpected<Error> no_room_for_region(const WeightsStore& weights, const Worker& worker,
+                                          std::uint64_t size_bytes) {
+  const WeightsUse held = weights.held_by(worker.uid);
+  const WeightsUse& share = weights.share();
+  const bool ever = size_bytes <= share.size_bytes;
+  return fail(
+      Errc::PoolExhausted,
+      fmt::format("{} bytes of weights requested; user {} holds {} of {} bytes and {} of {} "
+                  "regions, its share of the broker's: {}",
+                  size_bytes, worker.uid, held.size_bytes, share.size_bytes, held.regions,
+                  share.regions,
+                  ever ? "stop a worker, or raise --weights-capacity"
+                       : "this can never fit; raise --weights-capacity"));
 }
 
 /// Opens the lease; RegionLent answers the call. Precondition: check_room_for_lease succeeded.
@@ -121,17 +159,8 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wei
     return open_existing(decision, caller.call, *worker, *region, open);
   }
   TRY(check_room_for_lease(state, *worker));
-  const auto evicted = state.weights.room_for(open.size_bytes);
-  if (!evicted) {
-    const bool ever = open.size_bytes <= state.weights.capacity_bytes();
-    return fail(
-        Errc::PoolExhausted,
-        fmt::format("{} bytes of weights requested, {} of {} are free beside {} regions: {}",
-                    open.size_bytes, state.weights.free_bytes(), state.weights.capacity_bytes(),
-                    state.weights.regions().size(),
-                    ever ? "stop a worker, or raise --weights-capacity"
-                         : "this can never fit; raise --weights-capacity"));
-  }
+  const auto evicted = state.weights.room_for(open.size_bytes, worker->uid);
+  if (!evicted) return no_room_for_region(state.weights, *worker, open.size_bytes);
   evict(decision, *evicted);
   WeightsRegion& region = state.weights.add(key_of(open, worker->uid), open.size_bytes, worker->id);
   const LeaseId lease = open_engine_lease(decision, caller.call, *worker, region, open);

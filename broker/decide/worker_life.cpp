@@ -155,7 +155,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
                 fmt::format("a worker named {} is attached; choose another name", attach.worker));
   }
   const auto holds_memory = [&](AttachmentId id) { return !state.leases.leases_on(id).empty(); };
-  const std::uint32_t share = state.config.max_workers_per_uid;
+  const std::uint32_t share = state.config.workers_per_user();
   if (state.workers.count_of(caller.uid, holds_memory) >= share) {
     return fail(Errc::PoolExhausted,
                 fmt::format("user {} has {} workers, its share of {}; retry when one has exited",

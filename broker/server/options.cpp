@@ -47,7 +47,7 @@ void add_memory_options(CLI::App& app, BrokerOptions& options) {
       ->check(CLI::Range(2ull << 20, 1ull << 50))
       ->default_str("256MiB");
   app.add_option("--weights-capacity", options.weights_capacity_bytes,
-                 "Memory for model weights, for example 4GiB")
+                 "Memory for model weights, for example 4GiB; each --worker-uid has an equal share")
       ->transform(CLI::AsSizeValue(false))
       ->default_str("4GiB");
   app.add_option("--device", options.device,

@@ -14,9 +14,8 @@ namespace {
 
 BrokerConfig config_of(const BrokerOptions& options, const LentDevice& device,
                        const TokenKey& key) {
-  const auto worker_uids = static_cast<std::uint32_t>(options.worker_uids.size());
   return {.slot_count = options.slots,
-          .max_workers_per_uid = std::max(1u, kMaxWorkers / worker_uids),
+          .worker_users = static_cast<std::uint32_t>(options.worker_uids.size()),
           .capacity_bytes = options.capacity_bytes,
           .max_extents = options.max_extents,
           .weights_capacity_bytes = options.weights_capacity_bytes,

@@ -1,6 +1,7 @@
 // A broker that has reached a limit of its process or its disk keeps its operators.
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -181,4 +182,21 @@ TEST_CASE("security: a full disk under the event log costs no decision") {
 
   CHECK(eventually([&] { return broker.view(client, lease).state == LeaseState::Fenced; }));
   CHECK(std::filesystem::file_size(path) == size_bytes);  // and no part of a line
+}
+
+TEST_CASE("security: users that may run workers have equal shares of the memory for weights") {
+  const std::vector<std::string> one_user{"--weights-capacity", "1MiB", "--worker-uid",
+                                          std::to_string(::getuid())};
+  BrokerProcess for_one(one_user);
+  FakeWorker alone(for_one.socket(), "w0");
+  CHECK(alone.open_weights());  // 1 MiB
+
+  std::vector<std::string> two_users = one_user;
+  two_users.insert(two_users.end(), {"--worker-uid", std::to_string(kNobody)});
+  BrokerProcess for_two(two_users);
+  FakeWorker worker(for_two.socket(), "w0");
+  const auto refused = worker.open_weights();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Errc::PoolExhausted);
+  CHECK(refused.error().detail.find("of 524288 bytes") != std::string::npos);
 }

@@ -15,6 +15,43 @@ wire::WeightsOpen weights(std::uint64_t inode, std::uint64_t size_bytes = 40 * k
   return {.model = "m", .file_inode = inode, .layout_digest = "d", .size_bytes = size_bytes};
 }
 
+constexpr std::uint32_t kAnn = 1001, kBob = 1002;
+
+/// Two users that may run workers, and workers of both.
+struct TwoUsers : World {
+  using World::World;
+
+  ConnectionId attach(const std::string& name, std::uint32_t uid) {
+    const ConnectionId connection{next_connection_++};
+    (void)answer<wire::WorkerAttached>(call(connection, wire::WorkerAttach{.worker = name}, uid));
+    return connection;
+  }
+  /// Opens and publishes weights of a file of its own; nothing if that is refused.
+  std::optional<wire::WeightsOpened> load(ConnectionId worker, std::uint64_t size_bytes) {
+    const CallId opening = call(worker, weights(next_inode_++, size_bytes));
+    if (!answers.at(opening)) return std::nullopt;
+    const auto opened = answer<wire::WeightsOpened>(opening);
+    call(worker, wire::WeightsPublish{.region = opened.region});
+    return opened;
+  }
+  /// How often a worker loads before it is refused.
+  std::size_t load_all(ConnectionId worker, std::uint64_t size_bytes) {
+    std::size_t loaded = 0;
+    while (load(worker, size_bytes)) ++loaded;
+    return loaded;
+  }
+
+  static BrokerConfig config() {
+    BrokerConfig config = small_config();
+    config.worker_users = 2;
+    return config;
+  }
+
+ private:
+  std::uint64_t next_connection_ = 30;
+  std::uint64_t next_inode_ = 1;
+};
+
 struct TwoWorkers : World {
   using World::World;
 
@@ -243,4 +280,55 @@ TEST_CASE("weights: workers of another user never get a region") {
   CHECK_FALSE(theirs.published);
   CHECK(theirs.region != mine.region);
   CHECK(std::get<RegionDescriptor>(world.answers.at(opening)->descriptors).writable);
+}
+
+TEST_CASE("weights: workers of one user leave another user its share of the regions") {
+  BrokerConfig config = TwoUsers::config();
+  config.max_weights_regions = 8;
+  TwoUsers world(config);
+  std::size_t taken = 0;
+  for (const std::string name : {"a0", "a1", "a2"})
+    taken += world.load_all(world.attach(name, kAnn), 64);
+  CHECK(taken == 4);
+  CHECK(world.load_all(world.attach("b0", kBob), 64) == 4);
+}
+
+TEST_CASE("weights: workers of one user leave another user its share of the bytes") {
+  TwoUsers world(TwoUsers::config());
+  const ConnectionId ann = world.attach("a0", kAnn);
+  CHECK(world.load_all(ann, 12 * kMiB) == 2);  // of 32 MiB
+  CHECK(world.load(world.attach("b0", kBob), 32 * kMiB));
+
+  const CallId refused = world.call(ann, weights(99, 12 * kMiB));
+  CHECK(world.refusal(refused) == Errc::PoolExhausted);
+  CHECK(world.answers.at(refused).error().detail.find("user 1001 holds") != std::string::npos);
+  const CallId huge = world.call(ann, weights(99, ~0ull));
+  CHECK(world.answers.at(huge).error().detail.find("never fit") != std::string::npos);
+}
+
+TEST_CASE("weights: a user's retained regions are evicted for that user only") {
+  BrokerConfig config = TwoUsers::config();
+  config.max_weights_regions = 4;
+  TwoUsers world(config);
+  const ConnectionId ann = world.attach("a0", kAnn), bob = world.attach("b0", kBob);
+  const auto of_bob = world.load(bob, kMiB).value();
+  world.revoke(of_bob.lease);  // retained, and the oldest
+  const auto of_ann = world.load(ann, kMiB).value();
+  world.revoke(of_ann.lease);
+
+  CHECK(world.load_all(ann, kMiB) == 2);
+
+  CHECK(world.state.weights.find(of_ann.region) == nullptr);
+  CHECK(world.state.weights.find(of_bob.region) != nullptr);
+}
+
+TEST_CASE("weights: workers of one user leave slots for tenants and for another user") {
+  BrokerConfig config = TwoUsers::config();
+  config.slot_count = 16;
+  TwoUsers world(config);
+  std::size_t taken = 0;
+  for (const std::string name : {"a0", "a1"}) taken += world.load_all(world.attach(name, kAnn), 64);
+  CHECK(taken == 4);
+  CHECK(world.load_all(world.attach("b0", kBob), 64) == 4);
+  CHECK(world.state.leases.has_free_slot());
 }

@@ -68,7 +68,7 @@ TEST_CASE("worker: the next worker with the same name gets its own key and count
 
 TEST_CASE("worker: a user takes no more than its share of the workers") {
   BrokerConfig config = small_config();
-  config.max_workers_per_uid = 2;
+  config.worker_users = kMaxWorkers / 2;
   World world(config);
   const auto attach = [&](const std::string& name, std::uint64_t socket, std::uint32_t uid) {
     return world.call(ConnectionId{socket}, wire::WorkerAttach{.worker = name}, uid);
