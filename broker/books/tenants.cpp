@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ipc/control/message_limits.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -40,6 +42,8 @@ Result<void> check_policy(const wire::TenantPolicy& policy) {
   TRY(check_range("weight", policy.weight, 1, 1000));
   TRY(check_range("rebinds_per_minute", policy.rebinds_per_minute, 1, 6'000'000));
   TRY(check_range("rebind_burst", policy.rebind_burst, 1, 1 << 20));
+  if (policy.tokens_per_minute)
+    TRY(check_range("tokens_per_minute", *policy.tokens_per_minute, 1, wire::kMostTokensPerMinute));
   TRY(check_range("ttl_ms", policy.ttl_ms, 100, 86'400'000));
   return check_reserve(policy);
 }
@@ -48,8 +52,10 @@ Result<void> Tenants::admit(const wire::TenantPolicy& policy, TimePoint now) {
   auto checked = check_policy(policy);
   if (!checked) return checked;
   const Rate rate = rebind_rate(policy);
-  const auto [it, added] = tenants_.try_emplace(
-      policy.tenant, Tenant{.policy = policy, .rebinds = RebindLimiter(rate, now)});
+  const auto [it, added] =
+      tenants_.try_emplace(policy.tenant, Tenant{.policy = policy,
+                                                 .rebinds = RebindLimiter(rate, now),
+                                                 .idle_tokens = IdleTokens(now)});
   reserved_blocks_ += policy.reserved_blocks;
   if (added) return {};
   reserved_blocks_ -= it->second.policy.reserved_blocks;
@@ -114,6 +120,7 @@ wire::TenantPolicy with_changes(const Tenant* tenant, const wire::TenantAdmit& c
   policy.rebinds_per_minute = changes.rebinds_per_minute.value_or(policy.rebinds_per_minute);
   policy.rebind_burst = changes.rebind_burst.value_or(policy.rebind_burst);
   if (changes.max_lifetime_ms) policy.max_lifetime_ms = changes.max_lifetime_ms;
+  if (changes.tokens_per_minute) policy.tokens_per_minute = changes.tokens_per_minute;
   if (changes.uid) policy.uid = changes.uid;
   return policy;
 }

@@ -10,6 +10,7 @@
 #include "broker/books/ids.hpp"
 #include "broker/books/rebind_limiter.hpp"
 #include "broker/books/shares.hpp"
+#include "broker/books/token_shares.hpp"
 #include "ipc/control/messages.hpp"
 
 namespace leasehold {
@@ -24,6 +25,7 @@ struct Tenant {
   wire::TenantPolicy policy;
   Claim claim{};                    ///< Not journaled: the next refused acquire makes it anew.
   RebindLimiter rebinds;            ///< Not journaled: a restarted broker starts with a full burst.
+  IdleTokens idle_tokens;           ///< Not journaled: a restarted broker starts with a full burst.
   bool draining = false;            ///< It gets no new lease.
   Shares shares;                    ///< Of max_concurrent; on workers with live leases.
   std::uint64_t last_revision = 0;  ///< Of the quotas sent.

@@ -36,6 +36,7 @@ void withdraw_ended(const Decision& decision, Tenant& tenant, const LeaseIndex::
       quotas.emplace_back(send_quota(decision, tenant, worker, {.tenant = share.sent.tenant}));
     return true;
   });
+  if (tenant.shares.empty()) tenant.idle_tokens.begin(decision.now);
 }
 
 /// One share per worker with live leases.
@@ -63,7 +64,15 @@ std::uint32_t blocks_on(const LeaseIndex::Holdings& holdings, AttachmentId worke
 
 bool is_same(const wire::TenantQuota& one, const wire::TenantQuota& other) {
   return one.max_concurrent == other.max_concurrent && one.max_blocks == other.max_blocks &&
-         one.weight == other.weight && one.divided == other.divided;
+         one.weight == other.weight && one.divided == other.divided &&
+         one.tokens_per_minute == other.tokens_per_minute;
+}
+
+/// The tokens of a tenant without a limit are not counted.
+void set_token_limit(wire::TenantQuota& quota, Tenant& tenant, const Share& share, TimePoint now) {
+  const std::optional<std::uint32_t> limit = tenant.policy.tokens_per_minute;
+  quota.token_credit = tenant.idle_tokens.end(limit.value_or(0), now);
+  if (limit) quota.tokens_per_minute = tokens_per_minute_on(tenant.shares, share, *limit);
 }
 
 void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& quotas) {
@@ -80,6 +89,7 @@ void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& 
                             .max_blocks = blocks_on(holdings, worker, tenant->policy.max_blocks),
                             .weight = tenant->policy.weight,
                             .divided = tenant->shares.size() > 1};
+    set_token_limit(quota, *tenant, share, decision.now);
     if (share.sent.revision != 0 && is_same(quota, share.sent)) continue;
     effect::SendQuota sent = send_quota(decision, *tenant, worker, std::move(quota));
     share.sent = sent.quota;

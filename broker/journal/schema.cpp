@@ -102,7 +102,10 @@ UPDATE tenant
     R"sql(
 UPDATE tenant SET policy = json_set(policy, '$.reserved_blocks', 0) WHERE json_valid(policy);
 ALTER TABLE lease ADD COLUMN drain_reason INTEGER NOT NULL DEFAULT 8;
-)sql"};
+)sql",
+    // Policies may have tokens_per_minute, which an older broker would drop. Without it: no limit.
+    "UPDATE tenant SET policy = json_remove(policy, '$.tokens_per_minute') WHERE "
+    "json_valid(policy);"};
 
 Result<void> check_ours(Database& database, std::int64_t version) {
   const std::int64_t application = TRY(database.number("PRAGMA application_id"));

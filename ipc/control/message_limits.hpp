@@ -6,11 +6,16 @@
 
 namespace leasehold::wire {
 
+/// Sums of tokens and nanoseconds then fit into 64 bits (worker/schedule/token_allowance.hpp).
+inline constexpr std::uint32_t kMostTokensPerMinute = 10'000'000;
+
 inline constexpr Between<std::uint32_t> kConcurrent{1, kMaxStepSequences};
 inline constexpr Between<std::uint32_t> kConcurrentOrZero{0, kMaxStepSequences};
 inline constexpr Between<std::uint32_t> kBlocks{1, 1u << 20};
 inline constexpr Between<std::uint32_t> kBlocksOrZero{0, 1u << 20};
 inline constexpr Between<std::uint32_t> kWeight{1, 1000};
+inline constexpr Between<std::uint32_t> kTokensPerMinute{1, kMostTokensPerMinute};
+inline constexpr Between<std::uint32_t> kTokensOrZero{0, kMostTokensPerMinute};
 inline constexpr Between<std::uint32_t> kExtents{1, 1024};
 inline constexpr Between<std::int64_t> kUpToOneDay_ms{0, 86'400'000};
 inline constexpr Between<std::int64_t> kBoottime_ns{0, std::numeric_limits<std::int64_t>::max()};

@@ -28,6 +28,9 @@ struct TenantPolicy : Message<TenantPolicy> {
   /// Revoked leases that the tenant may replace per minute; 1 … 6 000 000.
   std::uint32_t rebinds_per_minute = 600;
   std::uint32_t rebind_burst = 256;  ///< And at once; 1 … 2^20.
+  /// Computed prompt tokens and emitted tokens per minute, over all workers, and at once;
+  /// 1 … 10 000 000. Empty means no limit.
+  std::optional<std::uint32_t> tokens_per_minute;
   std::optional<std::uint32_t> uid;  ///< The only user that may act for it; empty means any user.
 };
 
@@ -48,6 +51,7 @@ struct TenantAdmit : Message<TenantAdmit> {
   std::optional<std::int64_t> max_lifetime_ms;
   std::optional<std::uint32_t> rebinds_per_minute;
   std::optional<std::uint32_t> rebind_burst;
+  std::optional<std::uint32_t> tokens_per_minute;
   std::optional<std::uint32_t> uid;
   RequestId request_id;
 };

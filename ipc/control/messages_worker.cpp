@@ -86,6 +86,8 @@ void describe(Is<TenantQuota> auto& m, auto& fields) {
   fields.field("max_blocks", m.max_blocks, kBlocksOrZero);
   fields.field("weight", m.weight, kWeight);
   fields.field("divided", m.divided);
+  fields.field("tokens_per_minute", m.tokens_per_minute, kTokensPerMinute);
+  fields.field("token_credit", m.token_credit, kTokensOrZero);
 }
 
 void describe(Is<TenantUsage> auto& m, auto& fields) {

@@ -159,6 +159,10 @@ struct TenantQuota : Message<TenantQuota> {
   std::uint32_t max_blocks = 0;      ///< 0 … 2^20
   std::uint32_t weight = 1;          ///< 1 … 1000
   bool divided = false;              ///< Other workers serve the tenant too: report its usage.
+  /// This worker's part of the limit; 1 … 10 000 000. Empty means no limit.
+  std::optional<std::uint32_t> tokens_per_minute;
+  /// Gained while no worker had a part of the limit, to be added once; 0 … 10 000 000.
+  std::uint32_t token_credit = 0;
 
   /// The whole of a limit is never 0.
   bool is_withdrawn() const { return !divided && max_concurrent == 0; }

@@ -17,6 +17,7 @@ inline constexpr auto kTenantPolicy = [](auto& m, auto& fields) {
   fields.field("max_lifetime_ms", m.max_lifetime_ms, Between<std::int64_t>{100, 1'000'000'000'000});
   fields.field("rebinds_per_minute", m.rebinds_per_minute, Between<std::uint32_t>{1, 6'000'000});
   fields.field("rebind_burst", m.rebind_burst, Between<std::uint32_t>{1, 1u << 20});
+  fields.field("tokens_per_minute", m.tokens_per_minute, kTokensPerMinute);
   fields.field("uid", m.uid);
 };
 

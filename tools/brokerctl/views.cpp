@@ -93,6 +93,7 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
                                {"MAX LIFETIME", true},
                                {"REBINDS/MIN", true},
                                {"REBIND BURST", true},
+                               {"TOKENS/MIN", true},
                                {"UID", true},
                                {"LIVE LEASES", true},
                                {"BLOCKS HELD", true},
@@ -105,6 +106,7 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
          std::string(wire::name(policy.tier)), nanoseconds_text(policy.ttl_ms * 1'000'000),
          policy.max_lifetime_ms ? nanoseconds_text(*policy.max_lifetime_ms * 1'000'000) : "-",
          number(policy.rebinds_per_minute), number(policy.rebind_burst),
+         policy.tokens_per_minute ? number(*policy.tokens_per_minute) : "-",
          policy.uid ? number(*policy.uid) : "any", number(view.leases_live),
          number(view.blocks_held), view.draining ? "draining" : "-"});
   }

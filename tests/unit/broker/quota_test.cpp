@@ -1,5 +1,6 @@
 // Policies that change while leases are live, and their division among workers.
 #include <catch2/catch.hpp>
+#include <numeric>
 
 #include "tests/unit/broker/world.hpp"
 
@@ -16,6 +17,9 @@ struct QuotaWorld : ServingWorld {
                                       .max_blocks = max_blocks,
                                       .ttl_ms = 60'000});
   }
+  void limit_tokens(std::uint32_t tokens_per_minute) {
+    call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .tokens_per_minute = tokens_per_minute});
+  }
   LeaseId acquire_on(const std::string& worker_name) {
     const CallId acquire =
         call(kHolder, wire::LeaseAcquire{.tenant = {"a"}, .blocks = 8, .worker = worker_name});
@@ -28,6 +32,12 @@ struct QuotaWorld : ServingWorld {
       if (sent.worker == id) last = sent.quota;
     }
     return last;
+  }
+  /// Of the quotas that were sent.
+  std::vector<std::uint32_t> credits() const {
+    std::vector<std::uint32_t> all;
+    for (const auto& sent : performed<effect::SendQuota>()) all.push_back(sent.quota.token_credit);
+    return all;
   }
   void report(AttachmentId id, wire::TenantUsage usage) {
     usage.tenant = {"a"};
@@ -205,6 +215,67 @@ TEST_CASE("policy: a share raises no other while its worker may still resume") {
   resume(ConnectionId{21}, "w1", world.second, world.second_lease);
   world.report(world.second, {.running = 0});
   CHECK(world.quota_of(world.worker).max_concurrent == 2);
+}
+
+TEST_CASE("token rate: the parts of the workers add up to the limit, and follow their requests") {
+  DividedWorld world(4);
+  const auto parts = [&] {
+    return std::pair(world.quota_of(world.worker).tokens_per_minute,
+                     world.quota_of(world.second).tokens_per_minute);
+  };
+  CHECK_FALSE(parts().first);
+  world.limit_tokens(600);
+  CHECK(parts() == std::pair(std::optional(500u), std::optional(100u)));  // 4 requests and 0
+  world.report(world.worker, {.running = 1, .admitted = 1});
+  world.report(world.second, {.waiting = 3});
+  world.report(world.worker, {.running = 1, .admitted = 1});
+  CHECK(world.quota_of(world.worker).max_concurrent == 1);
+  CHECK(parts() == std::pair(std::optional(200u), std::optional(400u)));
+  world.limit_tokens(60);
+  CHECK(parts() == std::pair(std::optional(20u), std::optional(40u)));
+  world.limit_tokens(1);  // no worker is left without any
+  CHECK(parts() == std::pair(std::optional(1u), std::optional(1u)));
+  world.revoke(world.first_lease);
+  world.limit_tokens(600);
+  CHECK(parts() == std::pair(std::optional<std::uint32_t>(), std::optional(600u)));
+}
+
+TEST_CASE(
+    "token rate: a tenant gains the tokens of the time without a lease once, up to a minute") {
+  QuotaWorld world;
+  world.limit(4);
+  world.limit_tokens(600);
+  const LeaseId first = world.acquired("a");
+  CHECK(world.credits() == std::vector<std::uint32_t>{600});
+  world.limit_tokens(900);
+  world.acquired("a");
+  world.advance(std::chrono::seconds(20));
+  world.revoke(first);
+  CHECK(world.credits() == std::vector<std::uint32_t>{600, 0});
+  world.call(kOperator, wire::LeaseRevoke{.tenant = TenantId{"a"}});
+  world.advance(std::chrono::seconds(10));
+  world.forget_effects();
+  const LeaseId next = world.acquired("a");
+  CHECK(world.credits() == std::vector<std::uint32_t>{150});
+  world.revoke(next);
+  world.advance(std::chrono::seconds(59));
+  world.forget_effects();
+  world.attach_worker("w1", kDividedSocket);
+  world.acquire_on("w1");
+  world.acquire_on("w0");
+  CHECK(world.credits().at(0) == 885);
+  const std::vector<std::uint32_t> all = world.credits();
+  CHECK(std::accumulate(all.begin(), all.end(), 0u) == 885);
+}
+
+TEST_CASE("token rate: a limit of no tokens is refused, and the earlier one is kept") {
+  QuotaWorld world;
+  world.limit_tokens(600);
+  const auto refused =
+      world.call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .tokens_per_minute = 0});
+  CHECK(world.refusal(refused) == Errc::BadRequest);
+  world.limit(4);
+  CHECK(world.journal.tenants.at({"a"}).policy.tokens_per_minute == 600u);
 }
 
 TEST_CASE("admit: an existing tenant keeps the limits that are not given") {

@@ -71,8 +71,11 @@ class Walk {
   void admit() {
     limit_ = 1 + static_cast<std::uint32_t>(random_.below(4));
     heard_ = std::max(heard_, limit_);
-    world_.call(kOperator,
-                wire::TenantAdmit{.tenant = {"a"}, .max_concurrent = limit_, .ttl_ms = 3'600'000});
+    tokens_per_minute_ = 1 + static_cast<std::uint32_t>(random_.below(600));
+    world_.call(kOperator, wire::TenantAdmit{.tenant = {"a"},
+                                             .max_concurrent = limit_,
+                                             .ttl_ms = 3'600'000,
+                                             .tokens_per_minute = tokens_per_minute_});
     collect();
   }
 
@@ -230,6 +233,20 @@ class Walk {
     }
     world_.forget_effects();
     forget_old_limits();
+    check_token_parts();
+  }
+
+  /// The parts add up to the limit, but for a part of 1 where there would be none.
+  void check_token_parts() {
+    std::uint64_t all = 0;
+    std::uint64_t parts_of_one = 0;
+    for (const auto& [worker, share] : world_.state.tenants.find({"a"})->shares) {
+      if (!share.reachable) continue;
+      REQUIRE(share.sent.tokens_per_minute.value_or(0) > 0);
+      all += *share.sent.tokens_per_minute;
+      parts_of_one += *share.sent.tokens_per_minute == 1 ? 1 : 0;
+    }
+    REQUIRE(all <= tokens_per_minute_ + parts_of_one);
   }
 
   void forget_old_limits() {
@@ -262,6 +279,7 @@ class Walk {
   World world_;
   std::vector<std::unique_ptr<WalkWorker>> workers_;
   std::uint32_t limit_ = 0;
+  std::uint32_t tokens_per_minute_ = 0;
   std::uint32_t heard_ = 0;  ///< The highest limit that a worker may still act on.
   std::uint64_t names_ = 0;
   std::uint64_t requests_ = 0;

@@ -78,6 +78,7 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
                                   .ttl_ms = 500,
                                   .rebinds_per_minute = 7,
                                   .rebind_burst = 5,
+                                  .tokens_per_minute = 4'321,
                                   .uid = 9};
   const RegionRow region{.id = {2},
                          .key = {1, 2, 3, -4, "digest", 5},
@@ -102,6 +103,7 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
   CHECK(image.tenants.at({"a"}).policy.tier == wire::Tier::Guaranteed);
   CHECK(image.tenants.at({"a"}).policy.rebinds_per_minute == 7);
   CHECK(image.tenants.at({"a"}).policy.rebind_burst == 5);
+  CHECK(image.tenants.at({"a"}).policy.tokens_per_minute == 4'321u);
   CHECK(image.workers.at({1}).name == "w1");
   CHECK(image.workers.at({1}).process == ProcessIdentity{1000, 77});
   CHECK(image.workers.at({1}).state == WorkerState::Ready);

@@ -54,7 +54,8 @@ TEST_CASE("brokerctl arguments: tenants admit carries every limit") {
                                  "9",          "--weight",       "7",   "--tier",
                                  "guaranteed", "--ttl-ms",       "500", "--rebinds-per-minute",
                                  "30",         "--rebind-burst", "3",   "--uid",
-                                 "0",          "--request-id",   "r1"});
+                                 "0",          "--request-id",   "r1",  "--tokens-per-minute",
+                                 "700"});
 
   const auto& admit = std::get<wire::TenantAdmit>(arguments.verb);
   CHECK(admit.tenant.value == "A");
@@ -66,6 +67,7 @@ TEST_CASE("brokerctl arguments: tenants admit carries every limit") {
   CHECK(admit.ttl_ms == 500);
   CHECK(admit.rebinds_per_minute == 30);
   CHECK(admit.rebind_burst == 3);
+  CHECK(admit.tokens_per_minute == 700u);
   CHECK(admit.uid == 0u);
   CHECK(admit.request_id.value == "r1");
 }
@@ -313,6 +315,13 @@ TEST_CASE("brokerctl arguments: watch starts now, events at the oldest") {
   CHECK(events.after == 0u);
   CHECK(events.limit == 0);
   CHECK(events.tenant == TenantId{"A"});
+}
+
+TEST_CASE("brokerctl arguments: tokens per minute are 1 or more") {
+  CHECK_FALSE(
+      std::get<wire::TenantAdmit>(parsed({"tenants", "admit", "A"}).verb).tokens_per_minute);
+  for (const char* bad : {"0", "-1", "10000001", "many"})
+    CHECK(exit_code_of({"tenants", "admit", "A", "--tokens-per-minute", bad}) == 2);
 }
 
 TEST_CASE("brokerctl arguments: a tenant's leases may have a longest lifetime") {

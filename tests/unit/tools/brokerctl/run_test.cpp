@@ -76,7 +76,8 @@ TEST_CASE("brokerctl: tenants, extents and quarantine are read in pages too") {
                                        .reserved_blocks = 365,
                                        .tier = wire::Tier::Guaranteed,
                                        .rebinds_per_minute = 421,
-                                       .rebind_burst = 87},
+                                       .rebind_burst = 87,
+                                       .tokens_per_minute = 1234},
                             .blocks_held = 593};
   };
   broker.replies["tenant.list"] = {page(tenant("acme"), true), page(tenant("zoo"), false)};
@@ -92,8 +93,8 @@ TEST_CASE("brokerctl: tenants, extents and quarantine are read in pages too") {
   REQUIRE(run_verb(broker, Show::Extents));
   REQUIRE(run_verb(broker, Show::Quarantine));
 
-  for (const char* word : {"acme", "zoo", " 365 ", " guaranteed ", " 593 ", " 421 ", " 87 ", " 5 ",
-                           " 17 ", "extent:9", "region:3", "region:4"}) {
+  for (const char* word : {"acme", "zoo", " 365 ", " guaranteed ", " 593 ", " 421 ", " 87 ",
+                           " 1234 ", " 5 ", " 17 ", "extent:9", "region:3", "region:4"}) {
     CHECK(broker.out.str().find(word) != std::string::npos);
   }
   CHECK(broker.calls.at(1).second == wire::Json{{"after", "acme"}});
