@@ -89,6 +89,8 @@ constexpr std::array<Row, kErrcCount> kRows{{
     {DeviceFault, "DeviceFault", true,
      "check the worker's log and `nvidia-smi`, then restart the worker"},
     {StaleGraph, "StaleGraph", true, "try again; the step is captured again"},
+    {QuotaTokens, "QuotaTokens", true,
+     "wait as long as the error says, or raise --tokens-per-minute with `brokerctl tenants admit`"},
 }};
 
 constexpr bool rows_follow_the_enum() {

@@ -65,9 +65,11 @@ enum class Errc : std::uint8_t {
   DeviceUnsupported,
   DeviceFault,
   StaleGraph,
+  // Limits, below the others so that their exit codes stay.
+  QuotaTokens,
 };
 
-inline constexpr int kErrcCount = static_cast<int>(Errc::StaleGraph) + 1;
+inline constexpr int kErrcCount = static_cast<int>(Errc::QuotaTokens) + 1;
 
 /// The name as it appears on every wire: "LeaseFenced".
 std::string_view name(Errc code);

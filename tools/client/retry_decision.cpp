@@ -47,8 +47,9 @@ bool engine_recovers(const Error& error) {
 bool lease_survives(const Error& error) {
   if (engine_recovers(error)) return true;
   const Errc code = error.code;
-  return code == Errc::QuotaConcurrent || code == Errc::QueueFull || code == Errc::PoolExhausted ||
-         code == Errc::OutOfBlocks || code == Errc::RebindRateLimited || code == Errc::BrokerLost;
+  return code == Errc::QuotaConcurrent || code == Errc::QuotaTokens || code == Errc::QueueFull ||
+         code == Errc::PoolExhausted || code == Errc::OutOfBlocks ||
+         code == Errc::RebindRateLimited || code == Errc::BrokerLost;
 }
 
 /// A broker that was never reached has a wrong address, so the error is final.

@@ -351,6 +351,7 @@ void Engine::commit(const StepPlan& plan, const StepRefusals& refusals, Sequence
                                                   plan.parts[i].n_rows);
     report.summary.per_seq_leases.push_back(sequence.request.lease);
     if (report.sample) report.sample->add(plan.parts[i]);
+    charge_tokens(plan.parts[i], i, report.decided_at);
     commit_part(plan.parts[i], i);
   }
   end_refused(plan, refusals);

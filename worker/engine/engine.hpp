@@ -40,6 +40,7 @@
 #include "worker/kv/lease_memory.hpp"
 #include "worker/model/transformer.hpp"
 #include "worker/schedule/scheduler.hpp"
+#include "worker/schedule/token_allowance.hpp"
 
 namespace leasehold {
 
@@ -96,7 +97,7 @@ class Engine {
 
   std::uint64_t kv_block_size_bytes() const { return memory_.block_size_bytes(); }
   void add_lease(Tenancy tenancy) { scheduler_.add_lease(std::move(tenancy)); }
-  void set_quota(const wire::TenantQuota& quota) { scheduler_.set_quota(quota); }
+  void set_quota(const wire::TenantQuota& quota);
   /// Unmaps a fenced lease of a tenant or of a part of the weights. Returns false when nothing of
   /// it is mapped. Any thread may call it once weights are bound, also during a step: after the
   /// fence no unit touches that memory. `drop_lease` follows between steps.
@@ -120,9 +121,10 @@ class Engine {
   /// Queues a request. While a part of the weights is revoked it waits in the same queue: beyond
   /// the queue's bounds the error is WeightsLoading, and a rebind is refused with EngineLeaseFenced
   /// once, so that the client learns of the recovery. The same rebind submitted again waits.
-  /// Errors: also those of Scheduler::submit, LeaseRevoked, LeaseFenced, Draining, NoModelLoaded;
-  /// BadRequest for tokens outside the vocabulary. A request whose emitted tokens do not fit its
-  /// grammar is queued, and ends with BadRequest when the engine has read them.
+  /// Errors: also those of Scheduler::submit, QuotaTokens (TokenAllowances), LeaseRevoked,
+  /// LeaseFenced, Draining, NoModelLoaded; BadRequest for tokens outside the vocabulary. A request
+  /// whose emitted tokens do not fit its grammar is queued, and ends with BadRequest when the
+  /// engine has read them.
   Result<void> submit(PromptRequest request);
   Result<void> cancel(const RequestId& engine_request_id);
 
@@ -154,6 +156,8 @@ class Engine {
   Result<void> check_weights() const;
   Result<void> queue(PromptRequest request);
   bool is_first_refusal(const RequestId& engine_request_id);
+  Result<void> check_tokens(const PromptRequest& request);
+  void charge_tokens(const PlannedRows& part, std::uint32_t index, TimePoint now);
   void end_revoked_leases();
   void report_found_revoked(LeaseId lease);
   void end_stopped_sequences();
@@ -192,6 +196,7 @@ class Engine {
   Transformer transformer_;
   LeaseMemory memory_;
   Scheduler scheduler_;
+  TokenAllowances token_allowances_;
   std::optional<Weights> weights_;
   std::deque<RequestId> refused_rebinds_;  // with EngineLeaseFenced, and not submitted since
   std::uint64_t step_ = 0;

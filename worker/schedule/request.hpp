@@ -26,10 +26,15 @@ struct PromptRequest {
   std::optional<TimePoint> deadline;
 };
 
+/// Tokens that are known before the first step: the prompt and, after a rebind, what was emitted.
+inline std::size_t known_tokens(const PromptRequest& request) {
+  return request.prompt.size() + request.emitted.size();
+}
+
 /// True when the context has room for one more token. A rebound request may also fill it exactly:
 /// its last token may have been delivered already.
 inline bool fits_context(const PromptRequest& request, std::uint32_t max_context) {
-  const std::size_t known = request.prompt.size() + request.emitted.size();
+  const std::size_t known = known_tokens(request);
   return known < max_context || (known == max_context && !request.emitted.empty());
 }
 

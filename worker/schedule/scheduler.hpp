@@ -124,6 +124,8 @@ class Scheduler {
   /// BadRequest (empty prompt, token count, sampling, id in use), PromptTooLong, QuotaBlocks,
   /// QuotaConcurrent (this lease's queue is full), QueueFull.
   Result<void> submit(PromptRequest request);
+  /// The error that `submit` would return.
+  Result<void> check(const PromptRequest& request) const;
   /// Ends a waiting or running request. Errors: UnknownRequest.
   Result<void> cancel(const RequestId& engine_request_id);
 
@@ -162,6 +164,8 @@ class Scheduler {
   bool has_work() const;
   std::uint32_t running_count() const { return static_cast<std::uint32_t>(running_.size()); }
   std::uint32_t waiting_count() const;
+  /// Prompt tokens of the tenant's waiting and running requests that are not computed.
+  std::uint64_t prompt_tokens_pending(const TenantId& tenant) const;
   /// Over all leases, also ended ones.
   PrefixCounters prefix_counters() const;
   const std::map<LeaseId, Tenancy>& tenancies() const { return tenancies_; }
@@ -177,7 +181,6 @@ class Scheduler {
     wire::TenantUsage reported;
   };
 
-  Result<void> check(const PromptRequest& request) const;
   Result<void> check_sizes(const PromptRequest& request) const;
   Result<void> check_blocks(const PromptRequest& request) const;
   bool id_in_use(const RequestId& engine_request_id) const;

@@ -78,6 +78,20 @@ std::size_t Scheduler::waiting_of(const TenantId& tenant) const {
   return waiting;
 }
 
+std::uint64_t Scheduler::prompt_tokens_pending(const TenantId& tenant) const {
+  std::uint64_t pending = 0;
+  for (const auto& sequence : running_) {
+    if (sequence->request.tenant == tenant) pending += sequence->prompt_rows(sequence->pending());
+  }
+  const auto found = tenants_.find(tenant);
+  if (found == tenants_.end()) return pending;
+  for (const LeaseId lease : found->second.leases) {
+    for (const PromptRequest& request : tenancies_.at(lease).waiting)
+      pending += known_tokens(request);
+  }
+  return pending;
+}
+
 std::uint32_t Scheduler::running_of(const TenantId& tenant) const {
   std::uint32_t running = 0;
   for (const LeaseId lease : tenants_.at(tenant).leases) running += tenancies_.at(lease).running;

@@ -1,6 +1,7 @@
 /// One running request: its tokens, its blocks and how many positions the KV cache holds.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -38,6 +39,11 @@ struct Sequence {
   /// Positions that are not in the cache yet; 1 when decoding.
   std::uint32_t pending() const {
     return static_cast<std::uint32_t>(tokens.size()) - blocks.committed();
+  }
+  /// How many of the next `n_rows` rows hold tokens that were known at the submission.
+  std::uint32_t prompt_rows(std::uint32_t n_rows) const {
+    const auto known = static_cast<std::uint32_t>(known_tokens(request));
+    return std::min(n_rows, known - std::min(known, blocks.committed()));
   }
   /// The commit of `n_rows` more positions and, when there is one, of the token `next`.
   RecordCommit record_commit(std::uint32_t n_rows, std::optional<TokenId> next) const {

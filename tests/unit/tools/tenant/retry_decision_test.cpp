@@ -102,6 +102,17 @@ TEST_CASE("retry decision: a retry waits at least as long as the broker says") {
   CHECK(delay_after(10) == 100ms);
 }
 
+TEST_CASE("retry decision: tokens beyond the limit are waited for under the same lease") {
+  const Error limited{.code = Errc::QuotaTokens, .retry_after_ms = 7'000};
+  const Retry again =
+      retry_of(after_failure(limited, Stage::Worker, {.rebind = true, .had_lease = true}, kPolicy));
+
+  CHECK(again.delay == 7s);
+  CHECK_FALSE(again.fresh_lease);
+  CHECK(code_of(after_failure(limited, Stage::Worker, {.had_lease = true}, kPolicy)) ==
+        Errc::QuotaTokens);
+}
+
 TEST_CASE("retry decision: a lease whose worker ended before the grant is acquired again") {
   const Error error{Errc::LeaseRevoked, "worker_gone"};
 

@@ -1,0 +1,29 @@
+/// A tenant with a limit on tokens per minute, with real processes.
+#include <catch2/catch.hpp>
+
+#include "tests/support/system.hpp"
+
+namespace leasehold::testing {
+
+TEST_CASE("token rate: beyond its limit a tenant learns when to retry, until the limit is raised") {
+  System system;
+  system.admit("ann");
+  const auto alone = system.undisturbed({.tenant = "ann"});
+  // One minute's tokens are there at first. The request uses 110 more, which take 11 minutes.
+  REQUIRE(system.brokerctl({"tenants", "remove", "ann"}) == 0);
+  system.admit("ann", {"--tokens-per-minute", "10"});
+  const auto first = system.start_tenant({.tenant = "ann"});
+  CHECK(first->finish() == 0);
+  CHECK((first->record().tokens == alone));
+
+  const auto second = system.start_tenant({.tenant = "ann"});
+  CHECK(second->finish() == exit_code(Errc::QuotaTokens));
+  CHECK(second->record().tokens.empty());
+
+  REQUIRE(system.brokerctl({"tenants", "admit", "ann", "--tokens-per-minute", "10000000"}) == 0);
+  const auto third = system.start_tenant({.tenant = "ann", .rebind = true});
+  CHECK(third->finish() == 0);
+  CHECK((third->record().tokens == alone));
+}
+
+}  // namespace leasehold::testing

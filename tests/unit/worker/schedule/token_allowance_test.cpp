@@ -1,0 +1,163 @@
+#include "worker/schedule/token_allowance.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "common/random.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::int64_t kMinute_ns = 60'000'000'000;
+constexpr TimePoint kStart{1'000};
+
+/// Full, of this many tokens per minute.
+TokenAllowance full(std::uint32_t tokens_per_minute) {
+  TokenAllowance allowance(kStart);
+  allowance.set_limit(tokens_per_minute, kStart);
+  allowance.add(tokens_per_minute);
+  return allowance;
+}
+
+wire::TenantQuota limited(std::uint32_t tokens_per_minute, std::uint32_t credit = 0) {
+  return {.tenant = {"t"},
+          .max_concurrent = 1,
+          .tokens_per_minute = tokens_per_minute,
+          .token_credit = credit};
+}
+
+}  // namespace
+
+TEST_CASE("token allowance: a token is there after its part of a minute, and not one ns before") {
+  for (const std::uint32_t limit : {1u, 7u, 1'000u, 9'999'999u, 10'000'000u}) {
+    CAPTURE(limit);
+    TokenAllowance allowance = full(limit);
+    CHECK(allowance.wait_for(limit, kStart) == Duration::zero());
+    allowance.charge(limit, kStart);
+    const Duration wait = allowance.wait_for(1, kStart);
+    CHECK(wait.count() == (kMinute_ns + limit - 1) / limit);
+    CHECK(allowance.wait_for(1, kStart + wait - Duration(1)) == Duration(1));
+    CHECK(allowance.wait_for(1, kStart + wait) == Duration::zero());
+  }
+}
+
+TEST_CASE("token allowance: it starts empty and holds one minute's tokens, after any idle time") {
+  TokenAllowance allowance(kStart);
+  allowance.set_limit(10'000'000, kStart);
+  CHECK(allowance.wait_for(1, kStart) > Duration::zero());
+  const TimePoint late{std::numeric_limits<std::int64_t>::max()};
+  CHECK(allowance.wait_for(10'000'000, late) == Duration::zero());
+  CHECK(allowance.wait_for(10'000'001, late) == Duration(kMinute_ns / 10'000'000));
+}
+
+TEST_CASE("token allowance: a debt is paid by time, and the largest overflows nothing") {
+  TokenAllowance allowance = full(1);
+  for (int i = 0; i < 100; ++i) allowance.charge(~std::uint32_t{0}, kStart);
+  const Duration wait = allowance.wait_for(~std::uint64_t{0}, kStart);
+  CHECK(wait > Duration::zero());
+  CHECK(allowance.wait_for(~std::uint64_t{0}, kStart + wait - Duration(1)) > Duration::zero());
+  allowance.set_limit(10'000'000, kStart);
+  CHECK(allowance.wait_for(1, kStart + std::chrono::hours(1)) == Duration::zero());
+}
+
+TEST_CASE("token allowance: a lowered limit caps what is there, a raised one fills faster") {
+  TokenAllowance allowance = full(600);
+  allowance.set_limit(60, kStart);
+  CHECK(allowance.wait_for(60, kStart) == Duration::zero());
+  CHECK(allowance.wait_for(61, kStart) == std::chrono::seconds(1));
+  allowance.set_limit(600, kStart);
+  CHECK(allowance.wait_for(70, kStart) == std::chrono::seconds(1));
+}
+
+TEST_CASE("token allowance: without a limit it neither fills nor loses what is there") {
+  TokenAllowance allowance = full(600);
+  allowance.charge(700, kStart);
+  allowance.set_limit(0, kStart);
+  const TimePoint later = kStart + std::chrono::hours(1);
+  allowance.set_limit(600, later);
+  CHECK(allowance.wait_for(0, later) == std::chrono::seconds(10));
+}
+
+TEST_CASE("token allowance: a clock that does not run and one that goes back fill nothing") {
+  TokenAllowance allowance(kStart);
+  allowance.set_limit(600, kStart);
+  for (const std::int64_t ns : {1'000, 0, 1'000})
+    CHECK(allowance.wait_for(1, TimePoint{ns}) == std::chrono::milliseconds(100));
+}
+
+TEST_CASE("token allowance: over random changes it is what plain arithmetic says") {
+  const char* seed_text = std::getenv("SEED");
+  const std::uint64_t seed = seed_text == nullptr ? 1 : std::strtoull(seed_text, nullptr, 10);
+  CAPTURE(seed);
+  SeededRandom random(seed);
+  TokenAllowance allowance(kStart);
+  TimePoint now = kStart;
+  std::int64_t limit = 0;
+  std::int64_t parts = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    const auto passed = static_cast<std::int64_t>(random.below(100'000'000'000));
+    now = now + Duration(passed);
+    if (limit > 0) parts = std::min(parts + passed * limit, limit * kMinute_ns);
+    const auto amount = static_cast<std::uint32_t>(random.below(500));
+    switch (random.below(4)) {
+      case 0:
+        limit = amount;
+        allowance.set_limit(amount, now);
+        if (limit > 0) parts = std::min(parts, limit * kMinute_ns);
+        break;
+      case 1:
+        allowance.charge(amount, now);
+        parts -= amount * kMinute_ns;
+        break;
+      default:
+        break;
+    }
+    if (limit == 0) continue;
+    const std::int64_t missing = std::max<std::int64_t>(0, amount * kMinute_ns - parts);
+    REQUIRE(allowance.wait_for(amount, now).count() == (missing + limit - 1) / limit);
+  }
+}
+
+TEST_CASE("token allowances: a refusal says in ms when a retry is accepted") {
+  TokenAllowances allowances;
+  allowances.set_quota(limited(600, 10), kStart);
+  CHECK(allowances.check({"t"}, 10, 0, kStart));
+  const auto refused = allowances.check({"t"}, 8, 5, kStart);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Errc::QuotaTokens);
+  CHECK(refused.error().retry_after_ms == 300);
+  CHECK(refused.error().detail.find("--tokens-per-minute") != std::string::npos);
+  CHECK_FALSE(allowances.check({"t"}, 8, 5, kStart + std::chrono::milliseconds(299)));
+  CHECK(allowances.check({"t"}, 8, 5, kStart + std::chrono::milliseconds(300)));
+}
+
+TEST_CASE("token allowances: a prompt of more than a minute's tokens needs a full allowance") {
+  TokenAllowances allowances;
+  allowances.set_quota(limited(60, 59), kStart);
+  CHECK(allowances.check({"t"}, 500, 0, kStart).error().retry_after_ms == 1'000);
+  CHECK(allowances.check({"t"}, 500, 0, kStart + std::chrono::seconds(1)));
+}
+
+TEST_CASE("token allowances: a tenant without a limit is never refused, and a lifted one no more") {
+  TokenAllowances allowances;
+  CHECK(allowances.check({"t"}, 500, 0, kStart));
+  allowances.charge({"t"}, 500, kStart);
+  allowances.set_quota(limited(1), kStart);
+  CHECK_FALSE(allowances.check({"t"}, 1, 0, kStart));
+  CHECK(allowances.check({"other"}, 1, 0, kStart));
+  allowances.set_quota({.tenant = {"t"}, .max_concurrent = 1}, kStart);
+  CHECK_FALSE(allowances.is_limited({"t"}));
+  CHECK(allowances.check({"t"}, 500, 0, kStart));
+}
+
+TEST_CASE("token allowances: a tenant whose leases end keeps its debt and gains no time") {
+  TokenAllowances allowances;
+  allowances.set_quota(limited(60, 60), kStart);
+  allowances.charge({"t"}, 90, kStart);
+  allowances.set_quota({.tenant = {"t"}}, kStart);
+  const TimePoint later = kStart + std::chrono::hours(1);
+  allowances.set_quota(limited(60, 10), later);  // what the broker says that it gained
+  CHECK(allowances.check({"t"}, 5, 0, later).error().retry_after_ms == 25'000);
+}
+
+}  // namespace leasehold
