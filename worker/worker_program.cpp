@@ -48,6 +48,7 @@ class WorkerProgram {
   Result<void> build_engine();
   EngineLoop::Hooks loop_hooks();
   void log_step(const StepReport& report);
+  static void log_preemptions(const std::vector<SchedulerEvent>& events);
   Result<void> bind_weights();
   Result<void> restore_weights(Engine& engine);
   Result<void> start_serving();
@@ -210,6 +211,7 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
   return {.on_report =
               [this](StepReport report) {
                 log_step(report);
+                log_preemptions(report.events);
                 if (report.sample) step_reporter_.deliver(*std::move(report.sample));
                 serving_->server().deliver(std::move(report.events));
               },
@@ -217,6 +219,16 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
           .on_drained = [this](const auto& leases) { serving_->leases().report_drained(leases); },
           .on_usage = [this](const auto& usage) { serving_->leases().report_usage(usage); },
           .on_weights_lost = [this](Engine& engine) { return restore_weights(engine); }};
+}
+
+void WorkerProgram::log_preemptions(const std::vector<SchedulerEvent>& events) {
+  for (const SchedulerEvent& event : events) {
+    const auto* preempted = std::get_if<Preempted>(&event);
+    if (preempted == nullptr) continue;
+    spdlog::info("request preempted request={} cause={} freed_blocks={} emitted_tokens={}",
+                 preempted->engine_request_id.value, name(preempted->cause),
+                 preempted->freed_blocks, preempted->emitted_tokens);
+  }
 }
 
 /// Appends the step to the event log, when there is one.

@@ -101,6 +101,7 @@ static Problem from_field(const Json& json, TokenLogprob& out) {
 // ---------------------------------------------------------------- messages
 
 constexpr std::string_view kScopes[] = {"", "engine", "tenant"};
+constexpr std::string_view kPreemptionCauses[] = {"PoolExhausted", "QuotaBlocks"};
 
 constexpr Between<float> kFinite{};
 
@@ -170,6 +171,13 @@ void describe(Is<TokenEmitted> auto& m, auto& fields) {
   fields.with_default("top_logprobs", m.top_logprobs, std::vector<TokenLogprob>{});
 }
 
+void describe(Is<RequestPreempted> auto& m, auto& fields) {
+  fields.field("request", m.request);
+  fields.field("cause", m.cause, Choice{kPreemptionCauses});
+  fields.field("freed_blocks", m.freed_blocks);
+  fields.field("emitted_tokens", m.emitted_tokens);
+}
+
 void describe(Is<RequestCompleted> auto& m, auto& fields) {
   fields.field("request", m.request);
   fields.field("reason", m.reason, TextRule::NonEmpty);
@@ -190,6 +198,7 @@ template struct Message<ConnectionAuthenticate>;
 template struct Message<RequestSubmit>;
 template struct Message<RequestSubmitted>;
 template struct Message<TokenEmitted>;
+template struct Message<RequestPreempted>;
 template struct Message<RequestCompleted>;
 template struct Message<RequestCancel>;
 

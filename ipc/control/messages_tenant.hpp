@@ -79,7 +79,8 @@ struct ChatMessage {
 
 /// `request.submit`: exactly one of `prompt` (text), `prompt_tokens`, and `messages`, which the
 /// model's chat template turns into a prompt. Reply: RequestSubmitted; then notifications
-/// `token.emitted` (TokenEmitted) and, once, `request.completed` (RequestCompleted).
+/// `token.emitted` (TokenEmitted), `request.preempted` (RequestPreempted) and, once,
+/// `request.completed` (RequestCompleted).
 struct RequestSubmit : Message<RequestSubmit> {
   static constexpr std::string_view kMethod = "request.submit";
   std::string token;  ///< From LeaseAcquired; of the same tenant as the connection.
@@ -122,6 +123,16 @@ struct TokenEmitted : Message<TokenEmitted> {
   std::string text;                        ///< Whole UTF-8 characters; may be empty.
   std::optional<float> logprob;            ///< Only when requested, as top_logprobs.
   std::vector<TokenLogprob> top_logprobs;  ///< Most likely first.
+};
+
+/// The request waits without blocks, and goes on later: its next token has the position
+/// `emitted_tokens`. A client may ignore it.
+struct RequestPreempted : Message<RequestPreempted> {
+  static constexpr std::string_view kMethod = "request.preempted";
+  RequestId request;
+  std::string cause;  ///< "PoolExhausted" (the broker lends no more) or "QuotaBlocks".
+  std::uint32_t freed_blocks = 0;
+  std::uint32_t emitted_tokens = 0;
 };
 
 struct RequestCompleted : Message<RequestCompleted> {

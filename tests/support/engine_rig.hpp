@@ -30,6 +30,7 @@ struct RequestOutcome {
   std::vector<Completed> completions;  ///< Exactly one, if the engine is correct.
   std::vector<AdmissionRejected> rejections;
   std::vector<Rebound> rebounds;
+  std::vector<Preempted> preemptions;
 
   void add(const Token& token) {
     tokens.push_back(token.token);
@@ -38,6 +39,7 @@ struct RequestOutcome {
   void add(const Completed& completed) { completions.push_back(completed); }
   void add(const AdmissionRejected& rejected) { rejections.push_back(rejected); }
   void add(const Rebound& rebound) { rebounds.push_back(rebound); }
+  void add(const Preempted& preempted) { preemptions.push_back(preempted); }
 };
 
 struct RigOptions {

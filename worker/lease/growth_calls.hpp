@@ -1,7 +1,8 @@
 /// Decides when the worker asks the broker for more extents of a lease, and what a failed call
 /// means. Pure: time is an argument.
 ///
-///   the broker lends no more, or the lease has ended ─► refused: requests that lack blocks end
+///   the broker lends no more, or the lease has ended ─► refused: a request that lacks blocks is
+///                                                        preempted, or ends when it is alone
 ///   the broker reclaims memory and says when to retry,
 ///   or any other error, as while the broker restarts ─► they wait, and the worker asks again
 #pragma once
@@ -24,7 +25,7 @@ class GrowthCalls {
   /// Begins a call. False while one is in flight for the lease, and for kGrowthRetryDelay after a
   /// call that failed.
   bool begin(LeaseId lease, TimePoint now);
-  /// The call ended. True when requests that lack blocks end.
+  /// The call ended. True when the broker refused.
   bool end(LeaseId lease, const Result<void>& reply, TimePoint now);
   /// The lease has ended; a call in flight changes nothing.
   void forget(LeaseId lease) { next_call_.erase(lease); }

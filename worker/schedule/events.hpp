@@ -1,5 +1,5 @@
 /// The events of the scheduler. Order within a tick: last tokens of requests that end, completions,
-/// rejections, rebinds, other tokens.
+/// rejections, rebinds, preemptions, other tokens.
 #pragma once
 
 #include <cstdint>
@@ -55,6 +55,15 @@ struct Rebound {
   std::uint32_t emitted_tokens = 0;  ///< Before, under other leases.
 };
 
-using SchedulerEvent = std::variant<Completed, AdmissionRejected, Rebound, Token>;
+/// A running request gave its blocks to others, and waits. Its tokens continue once it is admitted
+/// again.
+struct Preempted {
+  RequestId engine_request_id;
+  Errc cause = Errc::PoolExhausted;  ///< Or QuotaBlocks: who refused more blocks.
+  std::uint32_t freed_blocks = 0;    ///< That another sequence can take, cached ones included.
+  std::uint32_t emitted_tokens = 0;
+};
+
+using SchedulerEvent = std::variant<Completed, AdmissionRejected, Rebound, Preempted, Token>;
 
 }  // namespace leasehold

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "common/clock.hpp"
@@ -24,11 +25,27 @@ struct PromptRequest {
   TextConstraint constraint;             ///< `sampling.grammar`, compiled.
   std::uint32_t max_emitted_tokens = 0;  ///< Includes `emitted`.
   std::optional<TimePoint> deadline;
+
+  // Set by the scheduler.
+  std::uint64_t arrival = 0;      ///< Number of this submit. A preempted request keeps it.
+  std::uint32_t block_limit = 0;  ///< The tenant's max_blocks when it was admitted; 0 before.
+
+  /// Of a waiting request: it ran, and was preempted.
+  bool was_admitted() const { return block_limit > 0; }
 };
 
 /// Tokens that are known before the first step: the prompt and, after a rebind, what was emitted.
 inline std::size_t known_tokens(const PromptRequest& request) {
   return request.prompt.size() + request.emitted.size();
+}
+
+/// The order in which the requests of a lease are admitted: those that were preempted, then by
+/// arrival.
+inline bool is_admitted_before(const PromptRequest& one, const PromptRequest& other) {
+  const auto rank = [](const PromptRequest& request) {
+    return std::tuple(!request.was_admitted(), request.arrival);
+  };
+  return rank(one) < rank(other);
 }
 
 /// True when the context has room for one more token. A rebound request may also fill it exactly:

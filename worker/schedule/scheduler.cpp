@@ -22,6 +22,14 @@ void Scheduler::admit(TimePoint now) {
 }
 
 StepPlan Scheduler::plan() {
+  StepPlan plan = plan_rows();
+  // What a victim gave back goes to a sequence that lacked it before anything else can take it.
+  if (relieve_starved()) plan = plan_rows();
+  for (auto& [lease, tenancy] : tenancies_) tenancy.growth_denied = false;
+  return plan;
+}
+
+StepPlan Scheduler::plan_rows() {
   StepPlan plan;
   starved_.clear();
   planned_ = {};
@@ -31,7 +39,6 @@ StepPlan Scheduler::plan() {
   }
   for (const PlannedRows& part : prefill_least_served(limits_.token_budget - planned_.decode))
     planned_.prefill += add_part(*part.sequence, part.n_rows, plan);
-  end_starved();
   return plan;
 }
 
@@ -73,9 +80,13 @@ bool Scheduler::is_full(const Sequence& sequence) const {
 void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_delivered) {
   how.engine_request_id = sequence.request.engine_request_id;
   how.emitted_tokens = sequence.emitted();
-  Tenancy& tenancy = tenancy_of(sequence);
   free_blocks(sequence, how);
   if (!already_delivered) completed_.push_back(std::move(how));
+  stop_running(sequence);
+}
+
+void Scheduler::stop_running(Sequence& sequence) {
+  Tenancy& tenancy = tenancy_of(sequence);
   --tenancy.running;
   note_change(tenancy.tenant);
   std::erase_if(running_, [&](const auto& running) { return running.get() == &sequence; });
@@ -103,6 +114,7 @@ std::vector<SchedulerEvent> Scheduler::take_events() {
   append(completed_);
   append(rejected_);
   append(rebound_);
+  append(preempted_);
   append(tokens_);
   return events;
 }
@@ -133,7 +145,7 @@ bool Scheduler::admit_one(Tenancy& tenancy) {
   if (!reserve_first_blocks(*sequence, tenancy)) return false;
   sequence->stop_slot = free_stop_slot();
   sequence->admission = ++admissions_;
-  sequence->block_limit = quota.max_blocks;
+  sequence->request.block_limit = limit_of(sequence->request);
   Tenant& tenant = tenants_.at(tenancy.tenant);
   ++tenant.admitted;
   tenant.last_admission = admissions_;
@@ -156,8 +168,15 @@ bool Scheduler::admit_one(Tenancy& tenancy) {
 Result<void> Scheduler::submit(PromptRequest request) {
   TRY(check(request));
   note_change(request.tenant);
-  tenancies_.at(request.lease).waiting.push_back(std::move(request));
+  request.arrival = ++arrivals_;
+  enqueue(std::move(request));
   return {};
+}
+
+void Scheduler::enqueue(PromptRequest request) {
+  std::deque<PromptRequest>& waiting = tenancies_.at(request.lease).waiting;
+  const auto after = std::ranges::upper_bound(waiting, request, is_admitted_before);
+  waiting.insert(after, std::move(request));
 }
 
 Result<void> Scheduler::check(const PromptRequest& request) const {
@@ -211,10 +230,12 @@ Result<void> Scheduler::check_sizes(const PromptRequest& request) const {
   return check_blocks(request);
 }
 
+/// A preempted request goes on when what it has so far fits.
 Result<void> Scheduler::check_blocks(const PromptRequest& request) const {
-  const std::uint32_t allowed = quota_of(request.tenant).max_blocks;
-  const std::size_t most = std::min<std::size_t>(request.prompt.size() + request.max_emitted_tokens,
-                                                 limits_.max_context);
+  const std::uint32_t allowed = limit_of(request);
+  const std::size_t more =
+      request.was_admitted() ? request.emitted.size() : request.max_emitted_tokens;
+  const std::size_t most = std::min<std::size_t>(request.prompt.size() + more, limits_.max_context);
   const std::uint32_t blocks =
       blocks_for(static_cast<std::uint32_t>(most)) + record_blocks_of(request);
   if (blocks > allowed) {

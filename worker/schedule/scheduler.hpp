@@ -6,8 +6,15 @@
 /// `commit`. A step that fails is planned again. Decode rows come first, one per running sequence.
 /// Prefill rows fill what the PrefillLimit leaves of the token budget, in chunks of a block. A
 /// sequence that lacks a block waits and does not delay the others; so does the last row of one
-/// that awaits its mask. When the broker refuses to lend more, the sequence of that lease with the
-/// fewest emitted tokens ends with OutOfBlocks, and only that one.
+/// that awaits its mask.
+///
+/// Preemption: when the broker or the quota refuses a block that a running sequence lacks, another
+/// sequence of the same lease (for the quota: of the same tenant) gives its blocks back and goes to
+/// the front of its lease's queue with its emitted tokens. The victim has the fewest committed
+/// positions, which is the work that is lost; of equal ones it arrived last. It may be the sequence
+/// that lacks the block. Once there is room it is admitted again, computes its rows again, and
+/// continues with its next token. The oldest request that runs is never the victim, so it ends, and
+/// so does every one after it. A sequence that runs alone and does not fit ends with OutOfBlocks.
 ///
 /// A full committed block stays cached under its lease (PrefixIndex): a prompt that begins with its
 /// text does not compute it again. Cached blocks that no sequence uses count as held by their
@@ -82,8 +89,8 @@ struct Tenancy {
   LeaseId lease;
   TenantId tenant;
   BlockPool pool;
-  PrefixIndex prefixes;  ///< Its blocks are held in `pool`.
-  std::deque<PromptRequest> waiting;
+  PrefixIndex prefixes;               ///< Its blocks are held in `pool`.
+  std::deque<PromptRequest> waiting;  ///< Sorted by `is_admitted_before`.
   std::uint32_t running = 0;
   bool growth_denied = false;       ///< The broker refused the last GrowthRequest.
   std::uint32_t blocks_wanted = 0;  ///< For the next GrowthRequest.
@@ -108,8 +115,9 @@ class Scheduler {
   /// Tenants with a lease or a quota here.
   std::size_t tenant_count() const { return tenants_.size(); }
   void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
-  /// The broker refused a GrowthRequest. At the next plan one running sequence that lacks a block
-  /// ends; when no request of the lease runs, its first waiting request is rejected instead.
+  /// The broker refused a GrowthRequest. When a running sequence lacks a block, the next plan
+  /// preempts one sequence of the lease, or ends the only one. When no request of the lease runs,
+  /// its first waiting request is refused.
   void deny_growth(LeaseId lease);
   /// Removes up to `count` extents that no sequence uses; cached blocks in them are evicted.
   std::vector<ExtentId> remove_free_extents(LeaseId lease, std::uint32_t count);
@@ -136,8 +144,8 @@ class Scheduler {
 
   /// Drops what has expired and admits what fits.
   void admit(TimePoint now);
-  /// Ends what cannot go on, and plans the step. Pointers in the plan stay valid while their
-  /// sequence runs.
+  /// Preempts or ends what cannot go on, and plans the step. Pointers in the plan stay valid while
+  /// their sequence runs.
   StepPlan plan();
   /// The duration of the planned step, for the limit of later ones. Without it prompts may fill the
   /// token budget.
@@ -187,12 +195,14 @@ class Scheduler {
   void end_waiting(Tenancy& tenancy, const Completed& how);
   void complete_waiting(const PromptRequest& request, Completed how);
   void reject(const PromptRequest& request, Error reason);
+  void enqueue(PromptRequest request);
   struct Turn;
   void settle_active_tenants();
   std::vector<Turn> waiting_tenants();
   void admit_least_served();
   bool admit_from(Tenant& tenant);
   bool admit_one(Tenancy& tenancy);
+  StepPlan plan_rows();
   std::vector<PlannedRows> prefill_least_served(std::uint32_t budget) const;
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
   bool reject_too_large(Tenancy& tenancy);
@@ -209,7 +219,16 @@ class Scheduler {
   static std::uint32_t rows_ready(const Sequence& sequence);
   bool reserve_rows(Sequence& sequence, std::uint32_t n_rows);
   void request_growth(Tenancy& tenancy, std::uint32_t missing);
-  void end_starved();
+  struct Starved {
+    Sequence* sequence = nullptr;
+    std::uint32_t blocks = 0;  // that it lacks
+    bool over_quota = false;   // with these blocks
+  };
+  bool relieve_starved();
+  Sequence* choose_victim(const Starved& starved) const;
+  void preempt(Sequence& victim, Errc cause);
+  void end_starved(const Starved& starved);
+  void stop_running(Sequence& sequence);
   const wire::TenantQuota& quota_of(const TenantId& tenant) const;
   std::uint32_t weight_of(const TenantId& tenant) const { return quota_of(tenant).weight; }
   void note_change(const TenantId& tenant);
@@ -219,7 +238,7 @@ class Scheduler {
   std::uint32_t used_by(const TenantId& tenant) const;
   static std::uint32_t available_blocks(const Tenancy& tenancy);
   static std::uint32_t used_blocks(const Tenancy& tenancy);
-  std::uint32_t limit_of(const Sequence& sequence) const;
+  std::uint32_t limit_of(const PromptRequest& request) const;
   static std::uint32_t blocks_held(const Sequence& sequence);
   std::uint32_t free_stop_slot() const;
   std::uint32_t blocks_for(std::uint32_t n_positions) const;
@@ -237,17 +256,14 @@ class Scheduler {
   StepRows planned_;  // in the last plan
   std::map<LeaseId, Tenancy> tenancies_;
   std::vector<std::unique_ptr<Sequence>> running_;
+  std::uint64_t arrivals_ = 0;
   std::uint64_t admissions_ = 0;
   PrefixCounters ended_prefixes_;  // of leases that ended
-  struct Starved {
-    Sequence* sequence = nullptr;
-    std::uint32_t blocks = 0;  // that it lacks
-    bool over_quota = false;   // with these blocks
-  };
-  std::vector<Starved> starved_;
+  std::vector<Starved> starved_;   // in the last plan
   std::vector<Completed> completed_;
   std::vector<AdmissionRejected> rejected_;
   std::vector<Rebound> rebound_;
+  std::vector<Preempted> preempted_;
   std::vector<Token> tokens_;
 };
 

@@ -18,7 +18,7 @@ bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
   const std::uint32_t unused = tenancy.prefixes.unused_of(chain);
   const std::uint32_t needed = blocks_for(positions) - static_cast<std::uint32_t>(chain.size()) +
                                record_blocks_of(sequence.request);
-  const std::uint32_t limit = quota_of(tenancy.tenant).max_blocks;
+  const std::uint32_t limit = limit_of(sequence.request);
   if (used_by(tenancy.tenant) + unused + needed > limit) return false;
   const std::uint32_t available = available_blocks(tenancy) - unused;
   if (available < needed) {
@@ -53,7 +53,7 @@ bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
   const std::uint32_t positions = sequence.blocks.committed() + n_rows;
   const std::uint32_t more =
       blocks_for(positions) - std::min(blocks_for(positions), blocks_held(sequence));
-  const std::uint32_t limit = limit_of(sequence);
+  const std::uint32_t limit = limit_of(sequence.request);
   const bool over_quota = more > 0 && used_by(tenancy.tenant) + more > limit;
   if (more > 0 && !over_quota && available_blocks(tenancy) >= more) make_room(tenancy, more, limit);
   const bool ok = !over_quota && sequence.blocks.reserve(positions, tenancy.pool).has_value();
@@ -97,31 +97,6 @@ void Scheduler::free_blocks(Sequence& sequence, const Completed& how) {
   if (!is_damaged && !how.revocation)
     sequence.blocks.cache_all({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
   sequence.blocks.free(tenancy.pool, tenancy.prefixes);
-}
-
-/// A tick ends one sequence per lease whose growth the broker denied, and one per tenant that is
-/// over its quota: what that frees may be enough for the others.
-void Scheduler::end_starved() {
-  std::set<TenantId> reduced;
-  // The least work first.
-  std::ranges::stable_sort(starved_, {}, [](const Starved& s) { return s.sequence->emitted(); });
-  for (const Starved& starved : starved_) {
-    Tenancy& tenancy = tenancy_of(*starved.sequence);
-    const bool ends = starved.over_quota ? reduced.insert(tenancy.tenant).second
-                                         : std::exchange(tenancy.growth_denied, false);
-    if (!ends) continue;
-    const std::string why =
-        starved.over_quota
-            ? fmt::format("tenant {} may hold {}; ask for fewer tokens, or raise --max-blocks",
-                          tenancy.tenant.value, limit_of(*starved.sequence))
-            : "the broker lends no more; retry later";
-    const auto detail =
-        fmt::format("the request needs {} more KV blocks, lease {} holds {} and {}", starved.blocks,
-                    to_string(tenancy.lease), used_blocks(tenancy), why);
-    end_sequence(*starved.sequence, {.reason = CompletionReason::EngineError,
-                                     .error = Error{Errc::OutOfBlocks, detail}});
-  }
-  for (auto& [lease, tenancy] : tenancies_) tenancy.growth_denied = false;
 }
 
 void Scheduler::request_growth(Tenancy& tenancy, std::uint32_t missing) {

@@ -103,7 +103,13 @@ void Scheduler::complete_waiting(const PromptRequest& request, Completed how) {
   note_change(request.tenant);
 }
 
+/// A preempted request was admitted, so it ends instead of being rejected.
 void Scheduler::reject(const PromptRequest& request, Error reason) {
+  if (request.was_admitted()) {
+    reason.code = Errc::OutOfBlocks;
+    return complete_waiting(request,
+                            {.reason = CompletionReason::EngineError, .error = std::move(reason)});
+  }
   rejected_.push_back({.engine_request_id = request.engine_request_id,
                        .reason = std::move(reason),
                        .lease = request.lease,

@@ -98,10 +98,10 @@ std::uint32_t Scheduler::running_of(const TenantId& tenant) const {
   return running;
 }
 
-/// The blocks that the tenant may hold here so that this sequence goes on: a quota lowered after
-/// its admission does not end it.
-std::uint32_t Scheduler::limit_of(const Sequence& sequence) const {
-  return std::max(sequence.block_limit, quota_of(sequence.request.tenant).max_blocks);
+/// The blocks that the tenant may hold here so that this request goes on: a quota lowered after its
+/// admission does not end it.
+std::uint32_t Scheduler::limit_of(const PromptRequest& request) const {
+  return std::max(request.block_limit, quota_of(request.tenant).max_blocks);
 }
 
 /// Without cached blocks that no sequence uses: they give way to whatever the tenant needs.

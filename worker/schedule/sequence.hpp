@@ -21,7 +21,6 @@ struct Sequence {
   BlockTable blocks;
   std::uint32_t stop_slot = 0;        ///< Of the StopFlags; its own while it runs.
   std::uint64_t admission = 0;        ///< Number of this admission; unique in a scheduler.
-  std::uint32_t block_limit = 0;      ///< The tenant's max_blocks at the admission.
   std::shared_ptr<TokenRules> rules;  ///< Set and used by the engine.
   bool awaits_mask = false;           ///< Set by the engine: it cannot draw a token yet.
 

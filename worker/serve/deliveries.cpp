@@ -95,6 +95,11 @@ void Deliveries::deliver_one(const Completed& observed) {
              [&](TextStream& text) { text.send_completed(completed, std::move(detail)); });
 }
 
+void Deliveries::deliver_one(const Preempted& preempted) {
+  ClientStream* stream = find(preempted.engine_request_id);
+  if (stream != nullptr && !stream->unread_end) stream->text.send_preempted(preempted);
+}
+
 void Deliveries::deliver_one(const AdmissionRejected& rejected) {
   end_stream(rejected.engine_request_id, name(rejected.reason.code), rejected.emitted_tokens,
              [&](TextStream& text) { text.send_rejected(rejected); });

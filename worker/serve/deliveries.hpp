@@ -52,6 +52,7 @@ class Deliveries {
   void deliver_one(const Completed& observed);
   void deliver_one(const AdmissionRejected& rejected);
   void deliver_one(const Rebound& rebound);
+  void deliver_one(const Preempted& preempted);
   void end_stream(const RequestId& engine_request_id, std::string_view reason,
                   std::uint32_t emitted_tokens, const std::function<void(TextStream&)>& send);
   void close(const RequestId& engine_request_id);

@@ -55,6 +55,14 @@ void TextStream::send_completed(const Completed& completed, std::string detail) 
   notify(wire::RequestCompleted::kMethod, message.to_json());
 }
 
+void TextStream::send_preempted(const Preempted& preempted) {
+  const wire::RequestPreempted message{.request = client_request_id_,
+                                       .cause = std::string(name(preempted.cause)),
+                                       .freed_blocks = preempted.freed_blocks,
+                                       .emitted_tokens = preempted.emitted_tokens};
+  notify(wire::RequestPreempted::kMethod, message.to_json());
+}
+
 void TextStream::send_rejected(const AdmissionRejected& rejected) {
   const wire::RequestCompleted message{.request = client_request_id_,
                                        .reason = std::string(name(rejected.reason.code)),

@@ -25,6 +25,7 @@ class TextStream {
   /// Sends the end, with the text held back. After a revocation that text is not sent, because the
   /// request may continue elsewhere. `detail` explains an end without an error.
   void send_completed(const Completed& completed, std::string detail = {});
+  void send_preempted(const Preempted& preempted);
   /// Sends the end of a request that was never admitted; its reason is the name of the error.
   void send_rejected(const AdmissionRejected& rejected);
 

@@ -126,6 +126,9 @@ std::vector<MessageSample> make_samples() {
           R"({"request":"r-1","token":2147483647,"position":0,"text":"é","logprob":-0.5,
            "top_logprobs":[{"token":3,"logprob":-0.25}]})",
           {"logprob", "top_logprobs"}),
+      sample<RequestPreempted>(
+          "RequestPreempted",
+          R"({"request":"r-1","cause":"QuotaBlocks","freed_blocks":3,"emitted_tokens":7})"),
       sample<RequestCompleted>(
           "RequestCompleted",
           R"({"request":"r-1","reason":"Revoked","emitted_tokens":3,"lease":"17.4","scope":"tenant",
@@ -332,6 +335,8 @@ std::vector<OutOfRange> make_out_of_range() {
       {"RequestSubmit", "/max_emitted_tokens", {"0", "1048577"}, "max_emitted_tokens"},
       {"RequestSubmit", "/emitted/1", {"-1", "2147483648"}, "emitted[1]"},
       {"RequestSubmit", "/deadline_ms", {"-1"}, "deadline_ms"},
+      {"RequestPreempted", "/cause", {R"("mood")", R"("")"}, "cause"},
+      {"RequestPreempted", "/freed_blocks", {"-1"}, "freed_blocks"},
       {"RequestCompleted", "/scope", {R"("planet")"}, "scope"},
       {"RequestCompleted", "/revoke_reason", {R"("mood")"}, "revoke_reason"},
       {"RequestCompleted", "/reason", {R"("")"}, "reason"},

@@ -16,7 +16,7 @@ Errc refused(SchedulerFixture& fixture, const PromptRequest& request) {
 }
 
 std::vector<std::string> kinds(const std::vector<SchedulerEvent>& events) {
-  constexpr const char* kNames[] = {"completed", "rejected", "rebound", "token"};
+  constexpr const char* kNames[] = {"completed", "rejected", "rebound", "preempted", "token"};
   std::vector<std::string> names;
   for (const SchedulerEvent& event : events) names.emplace_back(kNames[event.index()]);
   return names;
@@ -223,28 +223,6 @@ TEST_CASE("scheduler: a sequence without a block waits for the broker and then c
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
 }
 
-TEST_CASE("scheduler: after a denied growth only the sequence with the least output ends") {
-  SchedulerFixture fixture;
-  const LeaseId tight = fixture.lease(1, 4);
-  const LeaseId roomy = fixture.lease(2, 20);
-  REQUIRE(fixture.scheduler.submit(fixture.request(tight, "older", 14, 20)));
-  REQUIRE(fixture.scheduler.submit(fixture.request(roomy, "bystander", 14, 20)));
-  fixture.tick();
-  REQUIRE(fixture.scheduler.submit(fixture.request(tight, "younger", 15, 20)));
-  fixture.tick();
-  fixture.tick();                                    // the first sixteen positions of both are full
-  REQUIRE(only<Token>(fixture.tick()).size() == 1);  // the bystander's token
-  fixture.scheduler.deny_growth(tight);
-  const auto events = fixture.tick();
-  const auto ends = only<Completed>(events);
-  REQUIRE(ends.size() == 1);
-  REQUIRE(ends[0].engine_request_id.value == "younger");
-  REQUIRE(ends[0].reason == CompletionReason::EngineError);
-  REQUIRE(ends[0].error->code == Errc::OutOfBlocks);
-  REQUIRE(only<Token>(events).size() == 1);
-  REQUIRE(only<Token>(fixture.tick()).size() == 2);  // the older one has the blocks now
-}
-
 TEST_CASE("scheduler: a waiting prompt that cannot fit is rejected after a denied growth") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 2);
@@ -287,10 +265,11 @@ TEST_CASE("scheduler: a lowered quota ends no request that was admitted before")
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
   fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 5});
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "late", 4, 40)));
-  std::vector<Completed> ends;
-  for (int tick = 0; tick < 40 && ends.empty(); ++tick) ends = only<Completed>(fixture.tick());
-  REQUIRE(ends.size() == 1);
-  CHECK(ends[0].engine_request_id.value == "late");
+  std::vector<Preempted> preempted;
+  for (int tick = 0; tick < 40 && preempted.empty(); ++tick)
+    preempted = only<Preempted>(fixture.tick());
+  REQUIRE(preempted.size() == 1);
+  CHECK(preempted[0].engine_request_id.value == "late");
   REQUIRE(fixture.scheduler.running().size() == 1);
   CHECK(fixture.scheduler.running()[0]->request.engine_request_id.value == "early");
 }
@@ -298,21 +277,23 @@ TEST_CASE("scheduler: a lowered quota ends no request that was admitted before")
 TEST_CASE("scheduler: OutOfBlocks says whether the quota or the broker is the reason") {
   SchedulerFixture fixture;
   const bool quota = GENERATE(true, false);
-  const LeaseId lease = fixture.lease(1, quota ? 20 : 6);
-  if (quota) {
-    fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 9});
-  }
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "one", 30, 60)));
-  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "other", 30, 60)));
+  const LeaseId lease = fixture.lease(1, quota ? 20 : 4);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "first", 4, quota ? 3 : 1)));
+  fixture.tick();
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "alone", 30, 60)));
+  if (quota)  // beside another request it is admitted with the blocks that it needs first
+    fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 2, .max_blocks = 5});
   std::vector<Completed> ends;
   for (int tick = 0; tick < 60 && ends.empty(); ++tick) {
     if (!quota) fixture.scheduler.deny_growth(lease);
     ends = only<Completed>(fixture.tick());
+    std::erase_if(ends,
+                  [](const Completed& end) { return end.engine_request_id.value == "first"; });
   }
   REQUIRE(ends.size() == 1);
   REQUIRE(ends[0].error->code == Errc::OutOfBlocks);
   const std::string& detail = ends[0].error->detail;
-  CHECK((detail.find("tenant t1 may hold 9") != detail.npos) == quota);
+  CHECK((detail.find("tenant t1 may hold 5") != detail.npos) == quota);
   CHECK((detail.find("the broker lends no more") != detail.npos) == !quota);
 }
 

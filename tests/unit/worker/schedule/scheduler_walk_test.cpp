@@ -51,6 +51,7 @@ class Walk {
   std::set<CompletionReason> ends;
   std::size_t reclaimed = 0;
   int rejections = 0;
+  int preemptions = 0;
 
  private:
   void open(std::uint32_t slot) {
@@ -124,6 +125,9 @@ class Walk {
       } else if (const auto* rejected = std::get_if<AdmissionRejected>(&event)) {
         REQUIRE(open_.erase(rejected->engine_request_id.value) == 1);
         ++rejections;
+      } else if (const auto* preempted = std::get_if<Preempted>(&event)) {
+        REQUIRE(open_.at(preempted->engine_request_id.value) == preempted->emitted_tokens);
+        ++preemptions;
       }
     }
   }
@@ -172,6 +176,7 @@ TEST_CASE(
     CAPTURE(name(reason));
     REQUIRE(walk.ends.contains(reason));  // or the walk is too short to prove anything
   }
+  REQUIRE(walk.preemptions > 100);
   REQUIRE(walk.reclaimed > 50);
   REQUIRE(walk.prefix_counters().hits > 1000);
   REQUIRE(walk.prefix_counters().evictions > 500);

@@ -1,0 +1,88 @@
+// The part of Scheduler that moves a running sequence aside when KV blocks run out.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "worker/schedule/scheduler.hpp"
+
+namespace leasehold {
+
+/// Moves one sequence aside for each lease whose growth the broker denied, and one for each tenant
+/// that is over its quota: what that frees may be enough for the others. True when it freed any.
+bool Scheduler::relieve_starved() {
+  std::set<TenantId> over_quota;
+  bool has_freed = false;
+  while (!starved_.empty()) {
+    const Starved next = starved_.front();
+    starved_.erase(starved_.begin());
+    Tenancy& tenancy = tenancy_of(*next.sequence);
+    const bool is_due = next.over_quota ? over_quota.insert(tenancy.tenant).second
+                                        : std::exchange(tenancy.growth_denied, false);
+    if (!is_due) continue;
+    has_freed = true;
+    Sequence* victim = choose_victim(next);
+    std::erase_if(starved_, [victim](const Starved& other) { return other.sequence == victim; });
+    if (victim == nullptr) {
+      end_starved(next);
+    } else {
+      preempt(*victim, next.over_quota ? Errc::QuotaBlocks : Errc::PoolExhausted);
+    }
+  }
+  return has_freed;
+}
+
+/// The one with the least work to repeat among those that share what ran out, except the oldest;
+/// null when there is only one.
+Sequence* Scheduler::choose_victim(const Starved& starved) const {
+  const PromptRequest& lacks = starved.sequence->request;
+  std::vector<Sequence*> sharing;
+  for (const auto& sequence : running_) {
+    const PromptRequest& request = sequence->request;
+    const bool shares =
+        starved.over_quota ? request.tenant == lacks.tenant : request.lease == lacks.lease;
+    if (shares) sharing.push_back(sequence.get());
+  }
+  const auto arrival = [](const Sequence* sequence) { return sequence->request.arrival; };
+  sharing.erase(std::ranges::min_element(sharing, {}, arrival));
+  if (sharing.empty()) return nullptr;
+  const auto lost_work = [](const Sequence* sequence) {
+    return std::tuple(sequence->blocks.committed(), ~sequence->request.arrival);
+  };
+  return *std::ranges::min_element(sharing, {}, lost_work);
+}
+
+/// Drops the blocks of the sequence, and queues its request with what it emitted. Full blocks stay
+/// cached until the room is needed, so that fewer rows are computed again.
+void Scheduler::preempt(Sequence& victim, Errc cause) {
+  const Tenancy& tenancy = tenancy_of(victim);
+  const std::uint32_t available = available_blocks(tenancy);
+  free_blocks(victim, {});
+  preempted_.push_back({.engine_request_id = victim.request.engine_request_id,
+                        .cause = cause,
+                        .freed_blocks = available_blocks(tenancy) - available,
+                        .emitted_tokens = victim.emitted()});
+  PromptRequest request = victim.request;
+  request.emitted.assign(victim.tokens.begin() + static_cast<std::ptrdiff_t>(request.prompt.size()),
+                         victim.tokens.end());
+  request.rebound_from.reset();  // the rebind was reported
+  stop_running(victim);
+  enqueue(std::move(request));
+}
+
+void Scheduler::end_starved(const Starved& starved) {
+  const Tenancy& tenancy = tenancy_of(*starved.sequence);
+  const std::string why =
+      starved.over_quota
+          ? fmt::format("tenant {} may hold {}; ask for fewer tokens, or raise --max-blocks",
+                        tenancy.tenant.value, limit_of(starved.sequence->request))
+          : "the broker lends no more; retry later";
+  const auto detail =
+      fmt::format("the request needs {} more KV blocks, lease {} holds {} and {}", starved.blocks,
+                  to_string(tenancy.lease), used_blocks(tenancy), why);
+  end_sequence(*starved.sequence, {.reason = CompletionReason::EngineError,
+                                   .error = Error{Errc::OutOfBlocks, detail}});
+}
+
+}  // namespace leasehold
