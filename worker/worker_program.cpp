@@ -195,7 +195,8 @@ Result<void> WorkerProgram::build_engine() {
                            .clock = &clock_,
                            .broker_disconnected = &broker_->is_disconnected(),
                            .tokenizer = &model_.tokenizer,
-                           .sampler = &step_sampler_});
+                           .sampler = &step_sampler_,
+                           .eviction_listener = kv_index_.get()});
   weights_source_ = std::make_unique<WeightsSource>(
       model_.file, model_.config, model_.plan,
       WeightsSource::Dependencies{.broker = &broker_->link(),

@@ -50,24 +50,11 @@ BackendLimits Engine::backend_limits(const ModelConfig& model, const SchedulerLi
 
 // ---------------------------------------------------------------------------------------- leases
 
-void Engine::add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
-  if (memory_.has(lease, extent)) return;
-  const auto blocks = static_cast<std::uint32_t>(mapping.size_bytes() / memory_.block_size_bytes());
-  memory_.add(lease, extent, std::move(mapping));
-  scheduler_.add_extent(lease, extent, blocks);
-}
-
 void Engine::drop_lease(LeaseId lease) {
   const LeaseWord word = deps_.table->word_of(lease);
   scheduler_.end_lease(lease, revoked(lease, word));
   scrub_scratch();
   unmap_fenced(lease);
-}
-
-std::vector<ExtentId> Engine::reclaim_extents(LeaseId lease, std::uint32_t count) {
-  const std::vector<ExtentId> extents = scheduler_.remove_free_extents(lease, count);
-  memory_.remove(lease, extents);
-  return extents;
 }
 
 std::optional<Completed> Engine::completion_for(LeaseId lease) const {
@@ -131,6 +118,7 @@ Result<StepReport> Engine::step() {
   TRY(check_weights());
   const TimePoint began = deps_.clock->now();
   scheduler_.admit(began);
+  report_kv_changes();
   StepReport report;
   TRY(prepare_masks(report));
   StepPlan plan = scheduler_.plan();

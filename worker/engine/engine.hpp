@@ -37,6 +37,7 @@
 #include "worker/engine/step_batch.hpp"
 #include "worker/engine/step_refusals.hpp"
 #include "worker/engine/step_sampler.hpp"
+#include "worker/kv/eviction_listener.hpp"
 #include "worker/kv/lease_memory.hpp"
 #include "worker/model/transformer.hpp"
 #include "worker/schedule/scheduler.hpp"
@@ -74,7 +75,8 @@ class Engine {
     /// True while the broker is disconnected and cannot renew a lease.
     const std::atomic<bool>* broker_disconnected = nullptr;
     const Tokenizer* tokenizer = nullptr;
-    StepSampler* sampler = nullptr;  ///< Null: no step is sampled.
+    StepSampler* sampler = nullptr;                   ///< Null: no step is sampled.
+    KvEvictionListener* eviction_listener = nullptr;  ///< Null: no index outside the worker.
   };
   Engine(const EngineConfig& config, const Dependencies& dependencies);
 
@@ -145,6 +147,9 @@ class Engine {
   /// Ends every request with this error.
   void end_all(const Error& error);
   std::vector<SchedulerEvent> take_events() { return scheduler_.take_events(); }
+  /// Reports to the eviction listener what changed since the last call. `step` calls it before the
+  /// first unit, whose poll may end a request, so that each hold precedes the end.
+  void report_kv_changes();
   std::vector<GrowthRequest> take_growth_requests() { return scheduler_.take_growth_requests(); }
   std::vector<wire::TenantUsage> take_usage() { return scheduler_.take_usage(); }
   const Scheduler& scheduler() const { return scheduler_; }

@@ -51,6 +51,7 @@ Result<void> EngineLoop::run() {
     }
     report_usage();
     report_drained();
+    engine_->report_kv_changes();
   }
 }
 

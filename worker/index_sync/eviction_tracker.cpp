@@ -25,27 +25,26 @@ void EvictionTracker::admitted(const RequestId& engine_request_id) {
 void EvictionTracker::ended(const RequestId& engine_request_id) {
   const auto found = entries_.find(engine_request_id);
   if (found == entries_.end() || !std::exchange(found->second.is_running, false)) return;
-  if (!found->second.is_cached) return remove(found);
+  if (found->second.holds == 0) return remove(found);
   found->second.held_since = ++last_held_;
   held_.emplace(last_held_, engine_request_id);
 }
 
-void EvictionTracker::blocks_cached(const RequestId& engine_request_id) {
+void EvictionTracker::kv_held(const RequestId& engine_request_id) {
   const auto found = entries_.find(engine_request_id);
-  if (found != entries_.end()) found->second.is_cached = true;
+  if (found != entries_.end()) ++found->second.holds;
 }
 
-void EvictionTracker::last_cached_block_evicted(const RequestId& engine_request_id) {
+/// A hold of a request that left early or was not tracked is not known.
+void EvictionTracker::kv_gone(const RequestId& engine_request_id) {
   const auto found = entries_.find(engine_request_id);
-  if (found != entries_.end()) uncache(found);
+  if (found == entries_.end() || found->second.holds == 0) return;
+  if (--found->second.holds == 0 && !found->second.is_running) remove(found);
 }
 
-void EvictionTracker::tenant_revoked(const TenantId& tenant) {
-  uncache_if([&](const RequestId& id) { return tenant_of(id) == tenant; });
-}
-
-void EvictionTracker::cache_reset() {
-  uncache_if([](const RequestId&) { return true; });
+void EvictionTracker::end_all() {
+  while (!held_.empty()) remove(entries_.find(held_.begin()->second));
+  while (!entries_.empty()) remove(entries_.begin());
 }
 
 std::vector<RequestId> EvictionTracker::take_removed() {
@@ -56,23 +55,6 @@ void EvictionTracker::make_room() {
   if (entries_.size() < max_tracked_ || held_.empty()) return;
   ++removed_early_;
   remove(entries_.find(held_.begin()->second));
-}
-
-/// Held requests leave in the order in which they ended, running ones stay until their end.
-template <class Holds>
-void EvictionTracker::uncache_if(const Holds& holds) {
-  const auto held = held_;  // uncache() erases from it
-  for (const auto& [since, id] : held) {
-    if (holds(id)) uncache(entries_.find(id));
-  }
-  for (auto& [id, entry] : entries_) {
-    if (holds(id)) entry.is_cached = false;
-  }
-}
-
-void EvictionTracker::uncache(Entries::iterator entry) {
-  entry->second.is_cached = false;
-  if (!entry->second.is_running) remove(entry);
 }
 
 void EvictionTracker::remove(Entries::iterator entry) {

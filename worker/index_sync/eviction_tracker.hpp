@@ -1,5 +1,5 @@
 /// Decides when the id of a request leaves the outside index: once, when the request has ended and
-/// none of its blocks is cached.
+/// no block holds its text.
 ///
 /// Clients choose ids, so two tenants may use the same one; the id leaves with the last of them.
 /// A client that uses an id again begins a new request with it.
@@ -28,10 +28,11 @@ class EvictionTracker final : public KvEvictionListener {
 
   void admitted(const RequestId& engine_request_id) override;
   void ended(const RequestId& engine_request_id) override;
-  void blocks_cached(const RequestId& engine_request_id) override;
-  void last_cached_block_evicted(const RequestId& engine_request_id) override;
-  void tenant_revoked(const TenantId& tenant) override;
-  void cache_reset() override;
+  void kv_held(const RequestId& engine_request_id) override;
+  void kv_gone(const RequestId& engine_request_id) override;
+
+  /// The worker ends, and its KV with it: every request ends, held ones in the order of their ends.
+  void end_all();
 
   /// Takes the client_request_ids to remove, in the order of their decisions.
   std::vector<RequestId> take_removed();
@@ -43,20 +44,17 @@ class EvictionTracker final : public KvEvictionListener {
  private:
   struct Entry {
     bool is_running = true;
-    bool is_cached = false;
-    std::uint64_t held_since = 0;  ///< Key in `held_`, when ended and cached.
+    std::uint32_t holds = 0;       ///< `kv_held` without `kv_gone`; an id used again has several.
+    std::uint64_t held_since = 0;  ///< Key in `held_`, when ended with holds.
   };
   using Entries = std::unordered_map<RequestId, Entry>;
 
   void make_room();
   void remove(Entries::iterator entry);
-  void uncache(Entries::iterator entry);
-  template <class Holds>
-  void uncache_if(const Holds& holds);
 
   std::size_t max_tracked_;
   Entries entries_;                           ///< By engine_request_id.
-  std::map<std::uint64_t, RequestId> held_;   ///< Ended and cached, the oldest first.
+  std::map<std::uint64_t, RequestId> held_;   ///< Ended with holds, the oldest first.
   std::unordered_map<RequestId, int> users_;  ///< Tracked requests by client_request_id.
   std::vector<RequestId> removed_;
   std::uint64_t last_held_ = 0;

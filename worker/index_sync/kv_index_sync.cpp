@@ -24,23 +24,16 @@ void KvIndexSync::ended(const RequestId& engine_request_id) {
   apply([&](EvictionTracker& tracker) { tracker.ended(engine_request_id); });
 }
 
-void KvIndexSync::blocks_cached(const RequestId& engine_request_id) {
-  apply([&](EvictionTracker& tracker) { tracker.blocks_cached(engine_request_id); });
+void KvIndexSync::kv_held(const RequestId& engine_request_id) {
+  apply([&](EvictionTracker& tracker) { tracker.kv_held(engine_request_id); });
 }
 
-void KvIndexSync::last_cached_block_evicted(const RequestId& engine_request_id) {
-  apply([&](EvictionTracker& tracker) { tracker.last_cached_block_evicted(engine_request_id); });
-}
-
-void KvIndexSync::tenant_revoked(const TenantId& tenant) {
-  apply([&](EvictionTracker& tracker) { tracker.tenant_revoked(tenant); });
-}
-
-void KvIndexSync::cache_reset() {
-  apply([](EvictionTracker& tracker) { tracker.cache_reset(); });
+void KvIndexSync::kv_gone(const RequestId& engine_request_id) {
+  apply([&](EvictionTracker& tracker) { tracker.kv_gone(engine_request_id); });
 }
 
 void KvIndexSync::stop(std::chrono::milliseconds timeout) {
+  apply([](EvictionTracker& tracker) { tracker.end_all(); });
   sender_.stop(timeout);
   const IndexCounters counts = sender_.counters();
   const std::scoped_lock lock(mutex_);

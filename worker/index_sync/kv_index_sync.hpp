@@ -17,12 +17,10 @@ class KvIndexSync final : public KvEvictionListener {
 
   void admitted(const RequestId& engine_request_id) override;
   void ended(const RequestId& engine_request_id) override;
-  void blocks_cached(const RequestId& engine_request_id) override;
-  void last_cached_block_evicted(const RequestId& engine_request_id) override;
-  void tenant_revoked(const TenantId& tenant) override;
-  void cache_reset() override;
+  void kv_held(const RequestId& engine_request_id) override;
+  void kv_gone(const RequestId& engine_request_id) override;
 
-  /// As IndexSender::stop; logs the counters.
+  /// The worker ends: every id leaves. As IndexSender::stop; logs the counters.
   void stop(std::chrono::milliseconds timeout);
   IndexCounters counters() const { return sender_.counters(); }
 

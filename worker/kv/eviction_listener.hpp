@@ -1,12 +1,12 @@
-/// What the worker's KV cache reports about requests, so that an index outside the worker
+/// What the worker reports about requests and their KV, so that an index outside the worker
 /// (ContextPilot) can forget the requests whose KV no longer exists.
 ///
-///   running ──ended, nothing cached──► removed from the index
-///      └────ended, blocks cached────► held ──last cached block evicted──► removed from the index
+///   open ──ended, no block holds its text──► removed from the index
+///     └────ended, blocks cached────► held ──the last one gone──► removed from the index
 ///
-/// Admission, append, swap and prefix registration change nothing outside. Also after a rollback
-/// of an admission, a swap-out without a buffer or a swap timeout the request lives on: its id
-/// leaves with its end only. So these steps need no call.
+/// Append, swap and prefix registration change nothing outside. Also after a rollback of an
+/// admission, a swap-out without a buffer or a swap timeout the request lives on: its id leaves
+/// with its end only. So these steps need no call.
 ///
 /// Threads: any; a call is short and never waits for the index.
 #pragma once
@@ -24,15 +24,12 @@ class KvEvictionListener {
   /// The request completed or was aborted. Repeating it changes nothing.
   virtual void ended(const RequestId& engine_request_id) = 0;
 
-  /// A block of the request is in the prefix cache. Precondition: its end is not reported yet.
-  virtual void blocks_cached(const RequestId& engine_request_id) = 0;
-  /// No block of the request is in the prefix cache any more: evicted, revoked with its lease, or
-  /// replaced by an equal block or after a hash collision.
-  virtual void last_cached_block_evicted(const RequestId& engine_request_id) = 0;
-  /// No block of any request of the tenant is cached any more.
-  virtual void tenant_revoked(const TenantId& tenant) = 0;
-  /// No block of any request is cached any more.
-  virtual void cache_reset() = 0;
+  /// Blocks hold text of the request: of its sequence, and then of the prefix cache. Precondition:
+  /// its end is not reported yet.
+  virtual void kv_held(const RequestId& engine_request_id) = 0;
+  /// No block holds its text any more: freed, evicted, gone with its lease, or replaced by an equal
+  /// block or after a hash collision. Once for each `kv_held`.
+  virtual void kv_gone(const RequestId& engine_request_id) = 0;
 };
 
 }  // namespace leasehold

@@ -129,7 +129,9 @@ std::set<PrefixId> PrefixIndex::with_descendants(std::set<PrefixId> ids) const {
 void PrefixIndex::forget(PrefixId id) {
   for (const PrefixId each : with_descendants({id})) {
     Entry& entry = entries_.at(each);
-    if (!std::exchange(entry.is_forgotten, true)) by_key_.erase(entry.key);
+    if (std::exchange(entry.is_forgotten, true)) continue;
+    by_key_.erase(entry.key);
+    drop_users_of(each);
   }
 }
 
@@ -141,8 +143,29 @@ BlockId PrefixIndex::remove(PrefixId id) {
   if (!entry.is_forgotten) by_key_.erase(entry.key);
   const BlockId block = entry.block;
   entries_.erase(found);
+  drop_users_of(id);
   ++counters_.evictions;
   return block;
+}
+
+void PrefixIndex::add_user(PrefixId first, const RequestId& engine_request_id) {
+  expects(entries_.at(first).parent.value == 0, "a request is known by the first entry of a chain");
+  if (is_forgotten(first)) return gone_users_.push_back(engine_request_id);
+  users_.emplace(first, engine_request_id);
+  if (users_.size() <= kMaxUsers) return;
+  gone_users_.push_back(std::move(users_.begin()->second));
+  users_.erase(users_.begin());
+}
+
+void PrefixIndex::drop_users_of(PrefixId first) {
+  const auto [begin, end] = users_.equal_range(first);
+  for (auto user = begin; user != end; ++user) gone_users_.push_back(std::move(user->second));
+  users_.erase(begin, end);
+}
+
+void PrefixIndex::drop_users() {
+  for (auto& [first, id] : users_) gone_users_.push_back(std::move(id));
+  users_.clear();
 }
 
 std::vector<BlockId> PrefixIndex::evict(std::uint32_t count) {

@@ -7,7 +7,8 @@
 /// lookup also compares parent, owner and tokens, so a hash that collides is a miss.
 ///
 /// A running sequence references a whole chain. So only unused entries follow an unused one, and
-/// the entry evicted first, the least recently used, has none after it.
+/// the entry evicted first, the least recently used, has none after it. Of a chain the first entry
+/// goes last: with it the last cached block of every request that used the chain.
 ///
 /// Lifetime: an index is part of its lease. Pure. Threads: one at a time.
 #pragma once
@@ -19,6 +20,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "worker/kv/block_pool.hpp"
@@ -50,6 +52,8 @@ struct PrefixCounters {
 
 class PrefixIndex {
  public:
+  /// A request of a lease that ends is reported in about a microsecond.
+  static constexpr std::size_t kMaxUsers = 1024;
   /// Tests that need a collision pass another hash.
   using Hash = PrefixKey (*)(const PrefixKey& parent, std::span<const TokenId> tokens);
   PrefixIndex() = default;
@@ -74,6 +78,14 @@ class PrefixIndex {
 
   /// Makes an entry and all that follow it impossible to find; they stay until they are evicted.
   void forget(PrefixId id);
+
+  /// Keeps the id of a request that used the chain beginning with `first`, until none of its blocks
+  /// can be found. Beyond kMaxUsers ids, one of the oldest chain leaves early.
+  void add_user(PrefixId first, const RequestId& engine_request_id);
+  /// The ids that left since the last call, once for each `add_user`.
+  std::vector<RequestId> take_gone_users() { return std::exchange(gone_users_, {}); }
+  /// All ids leave: the lease ends.
+  void drop_users();
 
   /// Removes up to `count` unused entries, the least recently used first. Returns their blocks.
   std::vector<BlockId> evict(std::uint32_t count);
@@ -107,11 +119,14 @@ class PrefixIndex {
   void reference(PrefixId id);
   std::set<PrefixId> with_descendants(std::set<PrefixId> ids) const;
   BlockId remove(PrefixId id);
+  void drop_users_of(PrefixId first);
 
   Hash hash_ = next_prefix_key;
   std::map<PrefixId, Entry> entries_;  // a parent precedes its children
   std::map<PrefixKey, PrefixId> by_key_;
   std::map<std::uint64_t, PrefixId> unused_;  // by `released`
+  std::multimap<PrefixId, RequestId> users_;  // by the first entry of their chain
+  std::vector<RequestId> gone_users_;
   std::uint64_t last_id_ = 0;
   std::uint64_t releases_ = 0;
   PrefixCounters counters_;

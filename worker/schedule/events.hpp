@@ -64,6 +64,13 @@ struct Preempted {
   std::uint32_t emitted_tokens = 0;
 };
 
+/// Blocks of a running sequence or of the prefix cache begin, or cease, to hold text of a request.
+/// Each admission, also one after a preemption, gets one of both, in this order.
+struct KvChange {
+  RequestId engine_request_id;
+  bool is_held = false;
+};
+
 using SchedulerEvent = std::variant<Completed, AdmissionRejected, Rebound, Preempted, Token>;
 
 }  // namespace leasehold

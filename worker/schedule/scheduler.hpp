@@ -39,6 +39,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "ipc/control/messages_worker.hpp"
@@ -168,6 +169,7 @@ class Scheduler {
   /// Returns all events since the last call, in the order of events.hpp.
   std::vector<SchedulerEvent> take_events();
   std::vector<GrowthRequest> take_growth_requests();
+  std::vector<KvChange> take_kv_changes() { return std::exchange(kv_changes_, {}); }
 
   bool has_work() const;
   std::uint32_t running_count() const { return static_cast<std::uint32_t>(running_.size()); }
@@ -216,6 +218,7 @@ class Scheduler {
   void evict(Tenancy& tenancy, std::uint32_t count);
   void evict_above(const TenantId& tenant, std::uint32_t limit);
   void free_blocks(Sequence& sequence, const Completed& how);
+  void note_gone(PrefixIndex& prefixes);
   static std::uint32_t rows_ready(const Sequence& sequence);
   bool reserve_rows(Sequence& sequence, std::uint32_t n_rows);
   void request_growth(Tenancy& tenancy, std::uint32_t missing);
@@ -265,6 +268,7 @@ class Scheduler {
   std::vector<Rebound> rebound_;
   std::vector<Preempted> preempted_;
   std::vector<Token> tokens_;
+  std::vector<KvChange> kv_changes_;
 };
 
 }  // namespace leasehold

@@ -32,6 +32,7 @@ bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
       sequence.blocks.reserve_record(record_blocks_of(sequence.request), tenancy.pool) &&
       sequence.blocks.reserve(positions, tenancy.pool);
   ensures(ok, "free blocks can be taken");
+  kv_changes_.push_back({sequence.request.engine_request_id, true});
   return true;
 }
 
@@ -75,6 +76,7 @@ void Scheduler::make_room(Tenancy& tenancy, std::uint32_t blocks, std::uint32_t 
 
 void Scheduler::evict(Tenancy& tenancy, std::uint32_t count) {
   for (const BlockId block : tenancy.prefixes.evict(count)) tenancy.pool.release(block);
+  note_gone(tenancy.prefixes);
 }
 
 /// Evicts cached blocks while the tenant holds more than `limit`.
@@ -91,12 +93,22 @@ void Scheduler::evict_above(const TenantId& tenant, std::uint32_t limit) {
 /// them when it is submitted again.
 void Scheduler::free_blocks(Sequence& sequence, const Completed& how) {
   Tenancy& tenancy = tenancy_of(sequence);
-  const std::span<const PrefixId> cached = sequence.blocks.cached();
   const bool is_damaged = how.error && how.error->code == Errc::NumericFault;
-  if (is_damaged && !cached.empty()) tenancy.prefixes.forget(cached.front());
   if (!is_damaged && !how.revocation)
     sequence.blocks.cache_all({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
+  const std::span<const PrefixId> cached = sequence.blocks.cached();
+  if (cached.empty()) {
+    kv_changes_.push_back({sequence.request.engine_request_id, false});
+  } else {
+    if (is_damaged) tenancy.prefixes.forget(cached.front());
+    tenancy.prefixes.add_user(cached.front(), sequence.request.engine_request_id);
+  }
   sequence.blocks.free(tenancy.pool, tenancy.prefixes);
+  note_gone(tenancy.prefixes);
+}
+
+void Scheduler::note_gone(PrefixIndex& prefixes) {
+  for (RequestId& id : prefixes.take_gone_users()) kv_changes_.push_back({std::move(id), false});
 }
 
 void Scheduler::request_growth(Tenancy& tenancy, std::uint32_t missing) {

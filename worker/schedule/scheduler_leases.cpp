@@ -55,6 +55,7 @@ std::vector<ExtentId> Scheduler::remove_free_extents(LeaseId lease, std::uint32_
     const std::optional<ExtentId> extent = cheapest_unused_extent(tenancy);
     if (!extent) break;
     for (const BlockId block : tenancy.prefixes.evict_extent(*extent)) tenancy.pool.release(block);
+    note_gone(tenancy.prefixes);
     const auto left = static_cast<std::uint32_t>(count - removed.size());
     std::ranges::copy(tenancy.pool.remove_free_extents(left), std::back_inserter(removed));
   }
@@ -78,6 +79,8 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
   }
   end_waiting(tenancies_.at(lease), how);
   const TenantId tenant = tenancies_.at(lease).tenant;
+  tenancies_.at(lease).prefixes.drop_users();
+  note_gone(tenancies_.at(lease).prefixes);
   ended_prefixes_ += tenancies_.at(lease).prefixes.counters();
   tenancies_.erase(lease);
   tenants_.at(tenant).leases.erase(lease);

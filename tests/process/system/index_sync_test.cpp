@@ -34,37 +34,62 @@ bool has_received(const IndexServer& index, const std::string& id) {
   return index.wait([&](const IndexServer& s) { return s.evicted().contains(id); });
 }
 
-/// Submits a long request and cancels it after its first token; returns once it has ended.
-void run_cancelled(const System& system, const std::string& tenant, const std::string& id) {
-  auto broker = control::Client::connect(system.broker_socket()).value();
-  const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = {mint_request_id()}};
-  const auto reply = broker.call("lease.acquire", {.body = ask.to_json()}).value();
-  const auto lease = wire::LeaseAcquired::from_json(reply.body).value();
-  boost::asio::io_context io;
-  std::string end;
-  std::shared_ptr<control::Peer> peer;
-  const auto note = [&](const std::string& method, const control::Payload& params) {
-    if (method == wire::RequestCompleted::kMethod)
-      end = wire::RequestCompleted::from_json(params.body).value().reason;
-    else if (wire::TokenEmitted::from_json(params.body).value().position == 0)
-      peer->call(wire::RequestCancel::kMethod.data(),
-                 {wire::RequestCancel{.request_id = {id}}.to_json(), {}},
-                 [](const auto& cancelled) { CHECK(cancelled); });
-  };
-  peer = control::Peer::create(
-      control::connect_to(io, lease.address).value(),
-      {.on_call = nullptr, .on_notification = note, .on_closed = [](const Error&) {}});
-  peer->start();
-  authenticate(*peer, lease);
-  const wire::RequestSubmit request{.token = lease.token,
-                                    .request_id = {id},
-                                    .prompt = "Once upon a time",
-                                    .max_emitted_tokens = 400,
-                                    .ignore_eos = true};
-  peer->call("request.submit", {request.to_json(), {}}, [](const auto& sent) { CHECK(sent); });
-  while (end.empty()) REQUIRE(io.run_one_for(std::chrono::seconds(60)) > 0);
-  CHECK(end == "Cancelled");
-}
+/// A lease of the tenant that outlives its requests.
+class Session {
+ public:
+  Session(const System& system, const std::string& tenant)
+      : broker_(control::Client::connect(system.broker_socket()).value()) {
+    const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = {mint_request_id()}};
+    const auto reply = broker_.call("lease.acquire", {.body = ask.to_json()}).value();
+    lease_ = wire::LeaseAcquired::from_json(reply.body).value();
+    peer_ = control::Peer::create(
+        control::connect_to(io_, lease_.address).value(),
+        {.on_call = nullptr,
+         .on_notification = [this](const std::string& method,
+                                   const control::Payload& params) { note(method, params); },
+         .on_closed = [](const Error&) {}});
+    peer_->start();
+    authenticate(*peer_, lease_);
+  }
+
+  /// Returns the reason of its end.
+  std::string run(const std::string& id, std::uint32_t tokens) {
+    const wire::RequestSubmit request{.token = lease_.token,
+                                      .request_id = {id},
+                                      .prompt = "Once upon a time",
+                                      .max_emitted_tokens = tokens,
+                                      .ignore_eos = true};
+    end_.clear();
+    peer_->call("request.submit", {request.to_json(), {}}, [](const auto& sent) { CHECK(sent); });
+    while (end_.empty()) REQUIRE(io_.run_one_for(std::chrono::seconds(60)) > 0);
+    return end_;
+  }
+  /// The same for a request that is cancelled after its first token.
+  std::string run_cancelled(const std::string& id) {
+    cancelled_ = id;
+    return run(id, 400);
+  }
+
+ private:
+  void note(const std::string& method, const control::Payload& params) {
+    if (method == wire::RequestCompleted::kMethod) {
+      end_ = wire::RequestCompleted::from_json(params.body).value().reason;
+      return;
+    }
+    const auto token = wire::TokenEmitted::from_json(params.body).value();
+    if (token.position > 0 || token.request.value != cancelled_) return;
+    peer_->call(wire::RequestCancel::kMethod.data(),
+                {wire::RequestCancel{.request_id = {cancelled_}}.to_json(), {}},
+                [](const auto& cancelled) { CHECK(cancelled); });
+  }
+
+  control::Client broker_;
+  wire::LeaseAcquired lease_;
+  boost::asio::io_context io_;
+  std::shared_ptr<control::Peer> peer_;
+  std::string cancelled_;
+  std::string end_;
+};
 
 class ScopedVariable {
  public:
@@ -87,7 +112,7 @@ TEST_CASE("index sync: completed, cancelled and revoked requests reach the index
 
   CHECK(system.start_tenant(request_of("ann", kCompleted, 10))->finish() == 0);
   REQUIRE(has_received(index, kCompleted));
-  run_cancelled(system, "ann", kCancelled);
+  CHECK(Session(system, "ann").run_cancelled(kCancelled) == "Cancelled");
   REQUIRE(has_received(index, kCancelled));
   const auto bob = system.start_streaming(request_of("bob", kRevoked, 480), 5);
   REQUIRE_FALSE(index.evicted().contains(kRevoked));
@@ -103,6 +128,32 @@ TEST_CASE("index sync: completed, cancelled and revoked requests reach the index
   CHECK(index.ids() == std::set<std::string>{"req-of-another"});
   CHECK(system.worker_log().find("evict_incoming=4 evict_removed=4 evict_not_found=0 "
                                  "evict_dropped=0") != std::string::npos);
+}
+
+TEST_CASE("index sync: a completed request stays in the index while a block of it is cached") {
+  IndexServer index;
+  System system({.worker_arguments = {"--kv-index-url", index.url()}});
+  system.admit("ann", {"--ttl-ms", "600000"});
+  Session ann(system, "ann");
+  CHECK(ann.run(kFirst, 60) == "MaxTokensReached");
+  // Less than a block, so nothing of it is cached, and its id leaves with its end: after the one
+  // before, if that left with its end, too.
+  CHECK(ann.run(kCompleted, 2) == "MaxTokensReached");
+  REQUIRE(has_received(index, kCompleted));
+  CHECK(index.evicted() == Evicted{{kCompleted, 1}});
+
+  system.admit("ann", {"--max-blocks", "1"});  // evicts what is cached beyond it
+  REQUIRE(has_received(index, kFirst));
+  system.admit("ann");
+  CHECK(ann.run(kLast, 60) == "MaxTokensReached");
+  CHECK(ann.run(kCancelled, 2) == "MaxTokensReached");
+  REQUIRE(has_received(index, kCancelled));
+  CHECK_FALSE(index.evicted().contains(kLast));
+  REQUIRE(system.brokerctl({"revoke", "--tenant", "ann"}) == 0);
+  REQUIRE(has_received(index, kLast));
+  REQUIRE(system.worker().signal(SIGTERM));
+  REQUIRE(eventually([&] { return system.worker().status().has_value(); }));
+  CHECK(index.evicted() == Evicted{{kFirst, 1}, {kCompleted, 1}, {kCancelled, 1}, {kLast, 1}});
 }
 
 TEST_CASE("index sync: an index that never answers costs a stream no token") {

@@ -29,46 +29,44 @@ EvictionTracker with(const Ids& admitted, std::size_t max_tracked = EvictionTrac
   return tracker;
 }
 
-void end_cached(EvictionTracker& tracker, const RequestId& id) {
-  tracker.blocks_cached(id);
+void end_held(EvictionTracker& tracker, const RequestId& id) {
+  tracker.kv_held(id);
   tracker.ended(id);
 }
 
 }  // namespace
 
-TEST_CASE("eviction tracker: admission and prefix registration remove nothing") {
+TEST_CASE("eviction tracker: admission and blocks remove nothing") {
   EvictionTracker tracker = with({kAnn1, kAnn2});
-  tracker.blocks_cached(kAnn1);
+  tracker.kv_held(kAnn1);
   CHECK(tracker.take_removed().empty());
 }
 
-TEST_CASE("eviction tracker: an end without cached blocks removes the id at once, and once") {
+TEST_CASE("eviction tracker: an end without blocks removes the id at once, and once") {
   EvictionTracker tracker = with({kAnn1});
   tracker.ended(kAnn1);
   CHECK(tracker.take_removed() == Ids{kOne});
   tracker.ended(kAnn1);
-  tracker.last_cached_block_evicted(kAnn1);
-  tracker.tenant_revoked({"ann"});
-  tracker.cache_reset();
+  tracker.kv_gone(kAnn1);
   CHECK(tracker.take_removed().empty());
   CHECK(tracker.tracked() == 0);
 }
 
-TEST_CASE("eviction tracker: an end with cached blocks removes the id with the last block") {
+TEST_CASE("eviction tracker: an end with cached blocks removes the id when they are gone") {
   EvictionTracker tracker = with({kAnn1, kAnn2});
-  end_cached(tracker, kAnn1);
-  end_cached(tracker, kAnn2);
+  end_held(tracker, kAnn1);
+  end_held(tracker, kAnn2);
   CHECK(tracker.take_removed().empty());
-  tracker.last_cached_block_evicted(kAnn2);
+  tracker.kv_gone(kAnn2);
   CHECK(tracker.take_removed() == Ids{kTwo});
-  tracker.last_cached_block_evicted(kAnn2);
+  tracker.kv_gone(kAnn2);
   CHECK(tracker.take_removed().empty());
 }
 
 TEST_CASE("eviction tracker: blocks lost by a running request are removed with its end") {
   EvictionTracker tracker = with({kAnn1});
-  tracker.blocks_cached(kAnn1);
-  tracker.last_cached_block_evicted(kAnn1);  // a swap-out without buffer, a swap timeout
+  tracker.kv_held(kAnn1);
+  tracker.kv_gone(kAnn1);  // a swap-out without buffer, a swap timeout
   CHECK(tracker.take_removed().empty());
   tracker.ended(kAnn1);
   CHECK(tracker.take_removed() == Ids{kOne});
@@ -82,35 +80,26 @@ TEST_CASE("eviction tracker: an admission rolled back and repeated is removed wi
   CHECK(tracker.take_removed() == Ids{kOne});
 }
 
-TEST_CASE("eviction tracker: a revoked tenant's held ids leave, its running ones at their end") {
+TEST_CASE("eviction tracker: the end of the worker removes every id, held ones as they ended") {
   EvictionTracker tracker = with({kAnn1, kAnn2, kBob3});
-  end_cached(tracker, kAnn1);
-  end_cached(tracker, kBob3);
-  tracker.blocks_cached(kAnn2);
-  tracker.tenant_revoked({"ann"});
-  CHECK(tracker.take_removed() == Ids{kOne});
-  tracker.ended(kAnn2);
-  CHECK(tracker.take_removed() == Ids{kTwo});
+  end_held(tracker, kBob3);
+  end_held(tracker, kAnn1);
+  tracker.kv_held(kAnn2);
+  tracker.end_all();
+  CHECK(tracker.take_removed() == Ids{kThree, kOne, kTwo});
+  CHECK(tracker.tracked() == 0);
 }
 
-TEST_CASE("eviction tracker: a cache reset removes all held ids, running ones at their end") {
-  EvictionTracker tracker = with({kAnn1, kAnn2, kBob3});
-  end_cached(tracker, kBob3);
-  end_cached(tracker, kAnn1);
-  tracker.blocks_cached(kAnn2);
-  tracker.cache_reset();
-  CHECK(tracker.take_removed() == Ids{kThree, kOne});
-  tracker.ended(kAnn2);
-  CHECK(tracker.take_removed() == Ids{kTwo});
-}
-
-TEST_CASE("eviction tracker: an id used again stays until its second end") {
+TEST_CASE("eviction tracker: an id used again stays until all blocks of both uses are gone") {
   EvictionTracker tracker = with({kAnn1});
-  end_cached(tracker, kAnn1);
+  end_held(tracker, kAnn1);
   tracker.admitted(kAnn1);
-  tracker.last_cached_block_evicted(kAnn1);
+  tracker.kv_held(kAnn1);
+  tracker.kv_gone(kAnn1);
   CHECK(tracker.take_removed().empty());
   tracker.ended(kAnn1);
+  CHECK(tracker.take_removed().empty());
+  tracker.kv_gone(kAnn1);
   CHECK(tracker.take_removed() == Ids{kOne});
   tracker.admitted(kAnn1);
   tracker.ended(kAnn1);
@@ -127,13 +116,13 @@ TEST_CASE("eviction tracker: an id of two tenants leaves with the last of them")
 
 TEST_CASE("eviction tracker: at its bound the longest held id leaves early") {
   EvictionTracker tracker = with({kAnn1, kAnn2}, 2);
-  end_cached(tracker, kAnn2);
-  end_cached(tracker, kAnn1);
+  end_held(tracker, kAnn2);
+  end_held(tracker, kAnn1);
   tracker.admitted(kBob3);
   CHECK(tracker.take_removed() == Ids{kTwo});
   CHECK(tracker.removed_early() == 1);
   CHECK(tracker.tracked() == 2);
-  tracker.last_cached_block_evicted(kAnn2);
+  tracker.kv_gone(kAnn2);
   CHECK(tracker.take_removed().empty());
 }
 
@@ -150,8 +139,8 @@ TEST_CASE("eviction tracker: beyond its bound of running requests an id is count
 
 namespace {
 
-/// The engine's order of one request's events: random, but a block is cached before the end and
-/// evicted after it was cached.
+/// The engine's order of one request's events: random, but blocks are held before the end and gone
+/// once for each time that they were held.
 class RandomLife {
  public:
   RandomLife(RequestId id, SeededRandom& random) : id_(std::move(id)), random_(&random) {}
@@ -164,34 +153,33 @@ class RandomLife {
         if (random_->below(3) == 0) tracker.admitted(id_);
         return false;
       case 1:
-        cached_ = random_->below(2) == 0;
-        if (cached_) tracker.blocks_cached(id_);
+        holds_ = random_->below(3);
+        for (std::uint64_t n = holds_; n > 0; --n) tracker.kv_held(id_);
         return false;
       case 2:
-        if (cached_ && random_->below(2) == 0) evict(tracker);
+        if (holds_ > 0 && random_->below(2) == 0) evict(tracker);
         return false;
       case 3:
         for (std::uint64_t n = random_->below(2) + 1; n > 0; --n) tracker.ended(id_);
         return false;
       default:
-        if (cached_) evict(tracker);
-        return true;
+        if (holds_ > 0) evict(tracker);
+        return holds_ == 0;
     }
   }
-  bool may_have_left() const { return at_ >= 4 && !cached_; }
+  bool may_have_left() const { return at_ >= 4 && holds_ == 0; }
   const RequestId& id() const { return id_; }
 
  private:
   void evict(EvictionTracker& tracker) {
-    cached_ = false;
-    for (std::uint64_t n = random_->below(2) + 1; n > 0; --n)
-      tracker.last_cached_block_evicted(id_);
+    --holds_;
+    tracker.kv_gone(id_);
   }
 
   RequestId id_;
   SeededRandom* random_;
   int at_ = 0;
-  bool cached_ = false;
+  std::uint64_t holds_ = 0;
 };
 
 }  // namespace

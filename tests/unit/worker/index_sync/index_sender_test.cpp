@@ -178,16 +178,18 @@ TEST_CASE("index sender: a stalled index does not hold a stop; what is not sent 
   CHECK(sender.counters().dropped == 2);
 }
 
-TEST_CASE("kv index sync: an id leaves when its request has ended and its last block is evicted") {
+TEST_CASE("kv index sync: an id leaves when its request has ended and its last block is gone") {
   IndexServer server;
   KvIndexSync sync(config_of(server));
   for (const char* id : {"ann/req-1", "ann/req-2", "bob/req-3"}) sync.admitted({id});
-  sync.blocks_cached({"ann/req-1"});
+  sync.kv_held({"ann/req-1"});
   for (const char* id : {"ann/req-1", "ann/req-2"}) sync.ended({id});
   REQUIRE(server.wait([](const auto& s) { return s.evicted() == Evicted{{"req-2", 1}}; }));
-  sync.last_cached_block_evicted({"ann/req-1"});
+  sync.kv_gone({"ann/req-1"});
+  REQUIRE(server.wait(
+      [](const auto& s) { return s.evicted() == Evicted{{"req-1", 1}, {"req-2", 1}}; }));
   sync.stop(kStopTimeout);
-  CHECK(server.evicted() == Evicted{{"req-1", 1}, {"req-2", 1}});
+  CHECK(server.evicted() == Evicted{{"req-1", 1}, {"req-2", 1}, {"req-3", 1}});
 }
 
 }  // namespace leasehold

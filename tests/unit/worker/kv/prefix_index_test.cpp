@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 #include <set>
+#include <string>
 
 #include "common/random.hpp"
 
@@ -14,6 +15,7 @@ const TenantId kAlice{"alice"};
 const TenantId kBob{"bob"};
 
 using Text = std::vector<TokenId>;
+using Ids = std::vector<RequestId>;
 
 BlockId block(std::uint32_t index, std::uint64_t extent = 1) {
   return {ExtentId{extent}, index};
@@ -214,6 +216,57 @@ TEST_CASE("prefix index: over random calls no referenced block is evicted, and n
     for (const auto& [id, count] : references) REQUIRE(index.references(id) == count);
   }
   REQUIRE(index.counters().evictions > 100);
+}
+
+TEST_CASE("prefix index: the users of a chain leave once, with its first block and not before") {
+  PrefixIndex index;
+  const auto chain = cache(index, kAlice, numbered(12), block(0));
+  const auto other = cache(index, kAlice, numbered(12, 500), block(10, 2));
+  index.add_user(chain[0], {"one"});
+  index.add_user(chain[0], {"two"});
+  index.add_user(other[0], {"three"});
+  SECTION("evicted") {
+    index.evict(2);
+    CHECK(index.take_gone_users().empty());
+    index.evict(1);
+    CHECK(index.take_gone_users() == Ids{{"one"}, {"two"}});
+    index.evict(3);
+    CHECK(index.take_gone_users() == Ids{{"three"}});
+  }
+  SECTION("reclaimed") {
+    index.evict_extent(ExtentId{2});
+    CHECK(index.take_gone_users() == Ids{{"three"}});
+  }
+  SECTION("forgotten: a later user leaves at once, and the eviction reports nothing") {
+    index.forget(chain[1]);
+    CHECK(index.take_gone_users().empty());
+    index.forget(chain[0]);
+    CHECK(index.take_gone_users() == Ids{{"one"}, {"two"}});
+    index.add_user(chain[0], {"late"});
+    CHECK(index.take_gone_users() == Ids{{"late"}});
+    index.evict(6);
+    CHECK(index.take_gone_users() == Ids{{"three"}});
+  }
+  SECTION("dropped with the lease") {
+    index.drop_users();
+    CHECK(index.take_gone_users().size() == 3);
+  }
+  index.evict(6);
+  index.take_gone_users();
+  index.drop_users();
+  CHECK(index.take_gone_users().empty());
+}
+
+TEST_CASE("prefix index: beyond its bound of users the first of the oldest chain leaves early") {
+  PrefixIndex index;
+  const auto old = cache(index, kAlice, numbered(4), block(0));
+  const auto young = cache(index, kAlice, numbered(4, 500), block(1));
+  index.add_user(young[0], {"young"});
+  for (std::size_t i = 1; i < PrefixIndex::kMaxUsers; ++i)
+    index.add_user(old[0], {"old" + std::to_string(i)});
+  CHECK(index.take_gone_users().empty());
+  index.add_user(young[0], {"one more"});
+  CHECK(index.take_gone_users() == Ids{{"old1"}});
 }
 
 }  // namespace leasehold

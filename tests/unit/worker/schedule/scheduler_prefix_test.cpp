@@ -40,6 +40,16 @@ std::uint32_t cached(const SchedulerFixture& fixture, LeaseId lease) {
   return fixture.scheduler.tenancies().at(lease).prefixes.unused();
 }
 
+/// "+id" where blocks begin to hold text of a request, "-id" where they cease.
+std::vector<std::string> kv_changes(SchedulerFixture& fixture) {
+  std::vector<std::string> changes;
+  for (const KvChange& change : fixture.scheduler.take_kv_changes())
+    changes.push_back((change.is_held ? "+" : "-") + change.engine_request_id.value);
+  return changes;
+}
+
+using Changes = std::vector<std::string>;
+
 }  // namespace
 
 TEST_CASE("prefix cache: a prompt computes only what follows its cached blocks") {
@@ -217,6 +227,60 @@ TEST_CASE("prefix cache: a request that met a logit that is not finite leaves no
                                  {.reason = CompletionReason::EngineError,
                                   .error = Error{Errc::NumericFault, "a logit is not finite"}});
   CHECK(run(fixture, fixture.request(lease, "again"), numbered(70)).rows == 70);
+}
+
+TEST_CASE("prefix cache: text is held from the admission until its last cached block is gone") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 40);
+  run(fixture, fixture.request(lease, "cold"), numbered(70));
+  run(fixture, fixture.request(lease, "warm"), numbered(70));  // it computed no cached block
+  run(fixture, fixture.request(lease, "short"), numbered(9, 1000));
+  REQUIRE(cached(fixture, lease) == 4);
+  CHECK(kv_changes(fixture) == Changes{"+cold", "+warm", "+short", "-short"});
+  const auto set_blocks = [&](std::uint32_t most) {
+    fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = most});
+  };
+  SECTION("evicted") {
+    set_blocks(1);
+    CHECK(kv_changes(fixture).empty());
+    set_blocks(0);
+    CHECK(kv_changes(fixture) == Changes{"-cold", "-warm"});
+  }
+  SECTION("reclaimed") {
+    REQUIRE(fixture.scheduler.remove_free_extents(lease, 1).size() == 1);
+    CHECK(kv_changes(fixture) == Changes{"-cold", "-warm"});
+  }
+  SECTION("gone with the lease") {
+    fixture.scheduler.end_lease(lease, {.reason = CompletionReason::Revoked});
+    CHECK(kv_changes(fixture) == Changes{"-cold", "-warm"});
+  }
+  SECTION("damaged while another request uses them") {
+    PromptRequest request = fixture.request(lease, "damaged", 1, 40);
+    request.prompt = numbered(70);
+    REQUIRE(fixture.scheduler.submit(request));
+    fixture.tick();
+    fixture.scheduler.end_sequence(*fixture.scheduler.running()[0],
+                                   {.reason = CompletionReason::EngineError,
+                                    .error = Error{Errc::NumericFault, "a logit is not finite"}});
+    CHECK(kv_changes(fixture) == Changes{"+damaged", "-cold", "-warm", "-damaged"});
+    set_blocks(0);
+    CHECK(kv_changes(fixture).empty());
+  }
+}
+
+TEST_CASE("prefix cache: a block replaced by an equal one keeps the ids of both requests") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 40);
+  for (const char* name : {"one", "two"}) {
+    PromptRequest request = fixture.request(lease, name);
+    request.prompt = numbered(20);
+    REQUIRE(fixture.scheduler.submit(request));
+  }
+  while (fixture.scheduler.has_work()) fixture.tick();
+  REQUIRE(cached(fixture, lease) == 1);
+  CHECK(kv_changes(fixture) == Changes{"+one", "+two"});
+  fixture.scheduler.end_lease(lease, {.reason = CompletionReason::Revoked});
+  CHECK(kv_changes(fixture) == Changes{"-one", "-two"});
 }
 
 }  // namespace leasehold::testing

@@ -1,7 +1,9 @@
 /// A seeded random walk over the calls of a scheduler, with its invariants checked at every tick.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "common/random.hpp"
@@ -16,6 +18,77 @@ std::uint64_t test_seed() {
   return seed == nullptr ? 7 : std::strtoull(seed, nullptr, 10);
 }
 
+/// Which requests' text is held, and what the prefix indexes say about it.
+class HeldTexts {
+ public:
+  void submitted(const PromptRequest& request) { texts_[request.engine_request_id].of = request; }
+  void emitted(const RequestId& id, TokenId token) { texts_.at(id).of.emitted.push_back(token); }
+  void ended(const Completed& how) { texts_.at(how.engine_request_id).end = how.reason; }
+
+  /// From now on the cached blocks of its former run and its sequence may hold the text.
+  void preempted(const RequestId& id) { texts_.at(id).was_preempted = true; }
+  void rejected(const RequestId& id) { REQUIRE(texts_.erase(id) == 1); }
+
+  /// Between two changes of the schedule, so that no block is evicted and cached again in between.
+  void observe(Scheduler& scheduler) {
+    for (const KvChange& change : scheduler.take_kv_changes()) {
+      Text& text = texts_.at(change.engine_request_id);
+      text.holds += change.is_held ? 1 : -1;
+      REQUIRE(text.holds >= 0);
+      REQUIRE((text.holds <= 1 || text.was_preempted));
+      if (change.is_held) continue;
+      ++gone;
+      if (text.was_preempted) continue;
+      if (text.first) REQUIRE_FALSE(exists(scheduler, text));  // it was held after its end
+      if (!text.first && text.end == CompletionReason::MaxTokensReached)
+        REQUIRE(text.of.prompt.size() + text.of.emitted.size() <= kBlock);
+    }
+    std::set<RequestId> running;
+    for (const auto& sequence : scheduler.running())
+      running.insert(sequence->request.engine_request_id);
+    for (auto& [id, text] : texts_) {
+      if (running.contains(id)) {
+        REQUIRE(text.holds >= 1);
+      } else if (text.holds > 0 && !text.was_preempted) {
+        if (!text.first) text.first = first_entry(scheduler, text);
+        REQUIRE(exists(scheduler, text));
+      }
+    }
+    std::erase_if(texts_, [](const auto& each) { return each.second.end && !each.second.holds; });
+  }
+
+  int gone = 0;
+  std::size_t held() const { return texts_.size(); }
+
+ private:
+  static constexpr std::uint32_t kBlock = 16;
+  struct Text {
+    PromptRequest of;
+    int holds = 0;
+    bool was_preempted = false;
+    std::optional<CompletionReason> end;
+    std::optional<PrefixId> first;  // the entry of its first block, once it has ended
+  };
+
+  static std::optional<PrefixId> first_entry(const Scheduler& scheduler, const Text& text) {
+    std::vector<TokenId> tokens = text.of.prompt;
+    tokens.insert(tokens.end(), text.of.emitted.begin(), text.of.emitted.end());
+    REQUIRE(tokens.size() >= kBlock);
+    tokens.resize(kBlock + 1);  // a match leaves the last token to compute
+    const Tenancy& tenancy = scheduler.tenancies().at(text.of.lease);
+    const auto chain = tenancy.prefixes.match({&tenancy.tenant, tokens}, kBlock);
+    REQUIRE(chain.size() == 1);
+    return chain.front();
+  }
+  static bool exists(const Scheduler& scheduler, const Text& text) {
+    if (!scheduler.has_lease(text.of.lease)) return false;
+    const auto entries = scheduler.tenancies().at(text.of.lease).prefixes.entries();
+    return std::ranges::binary_search(entries, *text.first);
+  }
+
+  std::map<RequestId, Text> texts_;
+};
+
 class Walk {
  public:
   explicit Walk(std::uint64_t seed) : random_(seed), fixture_({.max_batch_size = 6}) {
@@ -29,6 +102,7 @@ class Walk {
     if (what == 5) answer_growth_requests();
     if (what == 6 && random_.below(20) == 0) reopen();
     if (what == 7) reclaim();
+    held.observe(fixture_.scheduler);
     check_block_conservation(fixture_.scheduler);
     note(fixture_.tick(kNow + Duration(static_cast<std::int64_t>(++now_))));
     check();
@@ -44,6 +118,10 @@ class Walk {
     REQUIRE(open_.empty());
     for (const auto& [lease, tenancy] : fixture_.scheduler.tenancies())
       REQUIRE(tenancy.pool.held_blocks() == tenancy.prefixes.unused());
+    REQUIRE(held.held() > 0);
+    for (const auto& [slot, lease] : leases_) fixture_.scheduler.end_lease(lease, {});
+    held.observe(fixture_.scheduler);
+    REQUIRE(held.held() == 0);
   }
 
   PrefixCounters prefix_counters() const { return fixture_.scheduler.prefix_counters(); }
@@ -52,6 +130,7 @@ class Walk {
   std::size_t reclaimed = 0;
   int rejections = 0;
   int preemptions = 0;
+  HeldTexts held;
 
  private:
   void open(std::uint32_t slot) {
@@ -88,7 +167,9 @@ class Walk {
     }
     if (random_.below(4) == 0)
       request.deadline = kNow + Duration(static_cast<std::int64_t>(now_) + 3);
-    if (fixture_.scheduler.submit(request)) open_[id] = 0;
+    if (!fixture_.scheduler.submit(request)) return;
+    open_[id] = 0;
+    held.submitted(request);
   }
 
   void cancel() {
@@ -118,15 +199,19 @@ class Walk {
       if (const auto* token = std::get_if<Token>(&event)) {
         REQUIRE(open_.at(token->engine_request_id.value)++ ==
                 token->position);  // consecutive positions
+        held.emitted(token->engine_request_id, token->token);
       } else if (const auto* end = std::get_if<Completed>(&event)) {
         REQUIRE(open_.at(end->engine_request_id.value) == end->emitted_tokens);
         REQUIRE(open_.erase(end->engine_request_id.value) == 1);  // one end, and no event after it
         ends.insert(end->reason);
+        held.ended(*end);
       } else if (const auto* rejected = std::get_if<AdmissionRejected>(&event)) {
         REQUIRE(open_.erase(rejected->engine_request_id.value) == 1);
         ++rejections;
+        held.rejected(rejected->engine_request_id);
       } else if (const auto* preempted = std::get_if<Preempted>(&event)) {
         REQUIRE(open_.at(preempted->engine_request_id.value) == preempted->emitted_tokens);
+        held.preempted(preempted->engine_request_id);
         ++preemptions;
       }
     }
@@ -149,6 +234,7 @@ class Walk {
       REQUIRE(tenancy.pool.held_blocks() <= 12);
     }
     REQUIRE(scheduler.running_count() + scheduler.waiting_count() == open_.size());
+    held.observe(fixture_.scheduler);
   }
 
   SeededRandom random_;
@@ -164,7 +250,8 @@ class Walk {
 }  // namespace
 
 TEST_CASE(
-    "scheduler: a random walk respects quotas, batch size and blocks, and each request ends once") {
+    "scheduler: a random walk respects quotas, batch size and blocks, and each request ends once, "
+    "its text held exactly as long as a block of it is cached") {
   const std::uint64_t seed = test_seed();
   CAPTURE(seed);
   Walk walk(seed);
@@ -178,6 +265,7 @@ TEST_CASE(
   }
   REQUIRE(walk.preemptions > 100);
   REQUIRE(walk.reclaimed > 50);
+  REQUIRE(walk.held.gone > 1000);
   REQUIRE(walk.prefix_counters().hits > 1000);
   REQUIRE(walk.prefix_counters().evictions > 500);
   REQUIRE(walk.prefix_counters().cross_tenant_hits == 0);

@@ -1,0 +1,30 @@
+// The part of Engine that adds and removes KV memory, and reports whose text it holds.
+#include "worker/engine/engine.hpp"
+
+namespace leasehold {
+
+void Engine::add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
+  if (memory_.has(lease, extent)) return;
+  const auto blocks = static_cast<std::uint32_t>(mapping.size_bytes() / memory_.block_size_bytes());
+  memory_.add(lease, extent, std::move(mapping));
+  scheduler_.add_extent(lease, extent, blocks);
+}
+
+std::vector<ExtentId> Engine::reclaim_extents(LeaseId lease, std::uint32_t count) {
+  const std::vector<ExtentId> extents = scheduler_.remove_free_extents(lease, count);
+  memory_.remove(lease, extents);
+  return extents;
+}
+
+void Engine::report_kv_changes() {
+  for (const KvChange& change : scheduler_.take_kv_changes()) {
+    if (deps_.eviction_listener == nullptr) continue;
+    if (change.is_held) {
+      deps_.eviction_listener->kv_held(change.engine_request_id);
+    } else {
+      deps_.eviction_listener->kv_gone(change.engine_request_id);
+    }
+  }
+}
+
+}  // namespace leasehold
