@@ -48,7 +48,8 @@ class WorkerProgram {
   Result<void> build_engine();
   EngineLoop::Hooks loop_hooks();
   void log_step(const StepReport& report);
-  static void log_preemptions(const std::vector<SchedulerEvent>& events);
+  static void log_events(const std::vector<SchedulerEvent>& events);
+  void log_restore(const Result<void>& restored);
   Result<void> bind_weights();
   Result<void> restore_weights(Engine& engine);
   Result<void> start_serving();
@@ -73,6 +74,7 @@ class WorkerProgram {
   std::optional<TenantServer::Acceptor> acceptor_;  // until the server has it
   std::optional<control::SocketFile> socket_file_;
   std::optional<events::EventFile> step_log_;
+  std::optional<Errc> restore_failed_;  // the last attempt
   StepSampler step_sampler_;
   StepReporter step_reporter_{step_reporter_dependencies()};
   std::unique_ptr<BrokerSession> broker_;
@@ -212,24 +214,42 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
   return {.on_report =
               [this](StepReport report) {
                 log_step(report);
-                log_preemptions(report.events);
+                log_events(report.events);
                 if (report.sample) step_reporter_.deliver(*std::move(report.sample));
                 serving_->server().deliver(std::move(report.events));
               },
           .on_growth = [this](const auto& requests) { serving_->leases().grow(requests); },
           .on_drained = [this](const auto& leases) { serving_->leases().report_drained(leases); },
           .on_usage = [this](const auto& usage) { serving_->leases().report_usage(usage); },
-          .on_weights_lost = [this](Engine& engine) { return restore_weights(engine); }};
+          .on_weights_lost =
+              [this](Engine& engine) {
+                const Result<void> restored = restore_weights(engine);
+                log_restore(restored);
+                return restored;
+              }};
 }
 
-void WorkerProgram::log_preemptions(const std::vector<SchedulerEvent>& events) {
+/// Logs what happens to a request for a cause outside it.
+void WorkerProgram::log_events(const std::vector<SchedulerEvent>& events) {
   for (const SchedulerEvent& event : events) {
-    const auto* preempted = std::get_if<Preempted>(&event);
-    if (preempted == nullptr) continue;
-    spdlog::info("request preempted request={} cause={} freed_blocks={} emitted_tokens={}",
-                 preempted->engine_request_id.value, name(preempted->cause),
-                 preempted->freed_blocks, preempted->emitted_tokens);
+    if (const auto* preempted = std::get_if<Preempted>(&event)) {
+      spdlog::info("request preempted request={} cause={} freed_blocks={} emitted_tokens={}",
+                   preempted->engine_request_id.value, name(preempted->cause),
+                   preempted->freed_blocks, preempted->emitted_tokens);
+    }
+    const auto* ended = std::get_if<Completed>(&event);
+    if (ended == nullptr || !ended->error || ended->error->code != Errc::NumericFault) continue;
+    spdlog::error("request ended with a numeric fault request={} emitted_tokens={} reason=\"{}\"",
+                  ended->engine_request_id.value, ended->emitted_tokens, ended->error->detail);
   }
+}
+
+/// Logs a failure once until another one follows or the weights are restored.
+void WorkerProgram::log_restore(const Result<void>& restored) {
+  const auto failed = restored ? std::nullopt : std::optional(restored.error().code);
+  if (std::exchange(restore_failed_, failed) == failed || !failed) return;
+  spdlog::error("weights not restored error={} reason=\"{}\"", name(*failed),
+                restored.error().detail);
 }
 
 /// Appends the step to the event log, when there is one.

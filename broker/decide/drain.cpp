@@ -138,7 +138,9 @@ CallResult decide_call(Decision& decision, const Caller& caller,
     return fail(Errc::IllegalTransition,
                 fmt::format("lease {} is not draining; it goes on", lease));
   }
-  revoke_leases(decision, std::vector{drained.lease}, RevokeReason::Released);
+  const bool is_reclaimed = record.drain_reason == RevokeReason::PreemptedByPriority;
+  revoke_leases(decision, std::vector{drained.lease},
+                is_reclaimed ? record.drain_reason : RevokeReason::Released);
   return Answer{};
 }
 

@@ -196,8 +196,8 @@ Result<void> require_coverable(const State& state, const wire::TenantPolicy& pol
   if (missing <= uncovered(state, sum_tiers(state))) return {};
   return fail(Errc::PoolExhausted,
               fmt::format("the policy of tenant {} would leave {} extents of reserves without "
-                          "memory: retry when leases of tenants other than scavengers end, or "
-                          "revoke some",
+                          "memory: retry when leases of this tenant, or of others that are not "
+                          "scavengers, end, or revoke some",
                           policy.tenant.value, missing));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <utility>
 
 #include "tools/brokerctl/views.hpp"
 #include "tools/cli/json_text.hpp"
@@ -62,6 +63,7 @@ class EventReader {
       const bool caught_up = page.items.empty() || after_ >= *last_sequence;
       if (caught_up && (!request_.follow || !dependencies_.wait(kEventPollInterval))) break;
     }
+    report_missed();
     if (is_document()) {
       const Json document{{"items", std::move(document_)}, {"missed", missed_}};
       *dependencies_.out << cli::json_text(document, 2) << '\n';
@@ -84,24 +86,34 @@ class EventReader {
   void take(const Page& page) {
     for (const Json& event : page.items) {
       const auto sequence = event.at("sequence").get<std::uint64_t>();
-      if (sequence > after_ + 1) report_missed(sequence);
+      if (sequence > after_ + 1) note_missed(sequence);
       after_ = std::max(after_, sequence);
-      if (matches(event)) show(event);
+      if (!matches(event)) continue;
+      report_missed();
+      show(event);
     }
     dependencies_.out->flush();
   }
 
-  void report_missed(std::uint64_t next) {
-    const std::uint64_t missed = next - after_ - 1;
+  void note_missed(std::uint64_t next) {
+    if (gap_.missed == 0) gap_.after = after_;
+    gap_.missed += next - after_ - 1;
+    gap_.next = next;
+  }
+
+  /// One line for all gaps since the last event that was shown.
+  void report_missed() {
+    const auto [after, next, missed] = std::exchange(gap_, {});
+    if (missed == 0) return;
     missed_ += missed;
     if (output_ == Output::Table) {
       *dependencies_.out << fmt::format(
           "… {} events after {} are missing, because the broker keeps a bounded number; continuing "
           "at {}\n",
-          missed, after_, next);
+          missed, after, next);
     } else if (request_.follow) {
       *dependencies_.out << cli::json_text({{"event", "events_missed"},
-                                            {"after", after_},
+                                            {"after", after},
                                             {"next", next},
                                             {"missed", missed}})
                          << '\n';
@@ -136,6 +148,11 @@ class EventReader {
   std::uint64_t after_ = 0;
   std::uint64_t shown_ = 0;
   std::uint64_t missed_ = 0;
+  struct Gap {
+    std::uint64_t after = 0;
+    std::uint64_t next = 0;
+    std::uint64_t missed = 0;
+  } gap_{};  // not reported yet
   Json document_ = Json::array();
 };
 

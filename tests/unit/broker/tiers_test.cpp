@@ -177,7 +177,7 @@ TEST_CASE("tiers: reclaimed memory is kept for the tenant until it stops asking"
   const LeaseId victim = world.lease_of("c", 4);
   CHECK(may_retry(world.ask("a", 4)));
   world.call(kWorkerSocket, wire::LeaseDrained{.lease = victim});
-  CHECK(world.reason(victim) == RevokeReason::Released);
+  CHECK(world.reason(victim) == RevokeReason::PreemptedByPriority);
   CHECK(world.state.extents.free_extents() == 4);
 
   CHECK(is_refused(world.ask("c", 1)));

@@ -129,6 +129,17 @@ TEST_CASE("brokerctl events: each gap between events is reported") {
   CHECK(broker.out.str().find("events after 4 are missing") == std::string::npos);
 }
 
+TEST_CASE("brokerctl events: gaps between events that are not shown are reported once") {
+  FakeBroker broker;
+  broker.replies["event.list"] = {event_page({event(3), event(5), event(9)}, 9)};
+
+  REQUIRE(show_events(broker, {.tenant = TenantId{"nobody"}}));
+
+  CHECK(broker.out.str() ==
+        "… 6 events after 0 are missing, because the broker keeps a bounded number; continuing at "
+        "9\n");
+}
+
 TEST_CASE("brokerctl events: dropped events are reported in a table and counted in JSON") {
   FakeBroker broker;
   broker.replies["event.list"] = {event_page({event(10)}, 10)};
