@@ -72,6 +72,8 @@ class SchemaAnalyzer {
   Result<NumberFacts> numbers(const SchemaCase& one);
   Result<CountRange> counts(const SchemaCase& one, const char* min, const char* max);
   /// Nothing: any text.
+  Result<std::optional<TextAutomaton>> texts_of_patterns(const SchemaCase& one);
+  /// With its lengths.
   Result<std::optional<TextAutomaton>> texts(const SchemaCase& one);
   Result<std::optional<TextAutomaton>> texts(const Schemas& schemas);
   Result<ObjectFacts> object(const SchemaCase& one);
@@ -111,6 +113,8 @@ class SchemaAnalyzer {
   // schema_facts.cpp
   Result<void> check_enforceable(const OrderedJson& part, unsigned types);
   Result<void> check_format(const OrderedJson& part);
+  Result<void> add_texts(const OrderedJson& part, const TextAutomaton& more,
+                         std::optional<TextAutomaton>& all);
   Result<void> add_bound(const OrderedJson& part, bool upper, NumberFacts& facts);
 
   SchemaContext& context_;

@@ -32,6 +32,10 @@ class SchemaCompiler {
     std::optional<std::uint64_t> max;
     auto operator<=>(const TextBounds&) const = default;
   };
+  struct LimitedText {
+    Symbols text;
+    bool has_length;  ///< Else the length is not checked.
+  };
   /// The members of one object; see member_list.
   struct MemberList {
     std::vector<Member> declared;
@@ -69,6 +73,9 @@ class SchemaCompiler {
 
   // schema_scalars.cpp
   Result<Symbols> string(const SchemaCase& one);
+  Result<LimitedText> bounded_text(const SchemaCase& one, const std::vector<Pattern>& patterns,
+                                   const CountRange& length);
+  void add_unchecked_length(const SchemaCase& one);
   Result<Symbols> integer(const SchemaCase& one);
   Result<Symbols> number(const SchemaCase& one);
   Symbols quoted(const Symbols& inside);
@@ -80,7 +87,7 @@ class SchemaCompiler {
   std::map<Schemas, RuleId> rules_;
   std::deque<Schemas> pending_;  ///< Sets whose rule is not yet compiled.
   std::map<SchemaCase, Symbols> by_case_;
-  std::map<TextBounds, Symbols> texts_;  ///< Compiled automata.
+  std::map<TextBounds, LimitedText> texts_;  ///< Compiled automata.
 };
 
 }  // namespace leasehold

@@ -186,14 +186,16 @@ Result<const TextAutomaton*> SchemaAnalyzer::pattern(const OrderedJson& at,
   return &patterns_.emplace(text, *std::move(automaton)).first->second;
 }
 
-Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts(const SchemaCase& one) {
+Result<void> SchemaAnalyzer::add_texts(const OrderedJson& part, const TextAutomaton& more,
+                                       std::optional<TextAutomaton>& all) {
+  if (!all) TRY(context_.spend(part, more.states().size()));  // a copy
+  all = all ? TextAutomaton::both(*all, more, context_.work()) : more;
+  if (!all) return context_.too_much_work(part);
+  return {};
+}
+
+Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts_of_patterns(const SchemaCase& one) {
   std::optional<TextAutomaton> all;
-  const auto add = [&](const OrderedJson& part, const TextAutomaton& more) -> Result<void> {
-    if (!all) TRY(context_.spend(part, more.states().size()));  // a copy
-    all = all ? TextAutomaton::both(*all, more, context_.work()) : more;
-    if (!all) return context_.too_much_work(part);
-    return {};
-  };
   for (const OrderedJson* part : one.parts) {
     for (const char* keyword : {"pattern", "format"}) {
       const OrderedJson* child = member_of(*part, keyword);
@@ -206,9 +208,14 @@ Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts(const SchemaCase& one
         if (text.empty()) continue;
       }
       const TextAutomaton* set = TRY(pattern(*child, text));
-      if (set != nullptr) TRY(add(*part, *set));
+      if (set != nullptr) TRY(add_texts(*part, *set, all));
     }
   }
+  return all;
+}
+
+Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts(const SchemaCase& one) {
+  std::optional<TextAutomaton> all = TRY(texts_of_patterns(one));
   const CountRange length = TRY(counts(one, "minLength", "maxLength"));
   if (length.min == 0 && !length.max) return all;
   const OrderedJson& at = *one.parts.front();
@@ -220,9 +227,9 @@ Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts(const SchemaCase& one
   if (length.max)
     max = static_cast<std::uint32_t>(std::min<std::uint64_t>(*length.max, kMaxAutomatonLength));
   if (length.is_empty()) {
-    TRY(add(at, TextAutomaton::of_words({})));
+    TRY(add_texts(at, TextAutomaton::of_words({}), all));
   } else {
-    TRY(add(at, TextAutomaton::of_length(min, max)));
+    TRY(add_texts(at, TextAutomaton::of_length(min, max), all));
   }
   return all;
 }

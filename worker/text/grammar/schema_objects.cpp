@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "worker/text/grammar/bounded_text.hpp"
 #include "worker/text/grammar/schema_compiler.hpp"
 
 namespace leasehold {

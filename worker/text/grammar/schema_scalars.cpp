@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "worker/text/grammar/bounded_text.hpp"
 #include "worker/text/grammar/integer_range.hpp"
 #include "worker/text/grammar/number_range.hpp"
 #include "worker/text/grammar/schema_compiler.hpp"
@@ -42,6 +43,9 @@ std::vector<std::pair<const OrderedJson*, std::string>> patterns_of(const Schema
   return all;
 }
 
+/// Of the automaton of one pattern with a length, and of cutting it.
+constexpr std::size_t kMaxTextSteps = 10'000;
+
 }  // namespace
 
 Symbols SchemaCompiler::quoted(const Symbols& inside) {
@@ -64,15 +68,43 @@ Result<Symbols> SchemaCompiler::string(const SchemaCase& one) {
   if (patterns.size() == 1 && length.contains(lengths_of(patterns[0])))
     return quoted(json_text(patterns[0], builder_));
   if (!patterns.empty()) {
-    if (const auto known = texts_.find(bounds); known != texts_.end()) return known->second;
-    const auto set = TRY(analyzer_.texts(one));
-    TRY(context_.spend(place(one), set->states().size()));
-    return texts_.emplace(bounds, quoted(json_text(*set, builder_))).first->second;
+    auto known = texts_.find(bounds);
+    if (known == texts_.end())
+      known = texts_.emplace(bounds, TRY(bounded_text(one, patterns, length))).first;
+    if (!known->second.has_length) add_unchecked_length(one);
+    return quoted(known->second.text);
   }
   const bool has_length = length.min > 0 || length.max;
   if (!has_length) return json_["string"];
   const Repetition times = TRY(repetition(one, "minLength", "maxLength"));
   return quoted(builder_.repeat(json_["character"], times));
+}
+
+/// A length that needs too large an automaton is refused, or not checked.
+Result<SchemaCompiler::LimitedText> SchemaCompiler::bounded_text(
+    const SchemaCase& one, const std::vector<Pattern>& patterns, const CountRange& length) {
+  const bool is_one = patterns.size() == 1;
+  const bool has_length = length.min > 0 || length.max;
+  WorkBudget trial{.left = std::min(context_.work().left, kMaxTextSteps)};
+  const auto all =
+      is_one ? automaton_of(patterns[0], trial) : TRY(analyzer_.texts_of_patterns(one));
+  const auto within = all && has_length ? within_lengths(*all, length, trial) : std::nullopt;
+  TRY(context_.spend(place(one), trial.spent));
+  if (within) return LimitedText{json_text(*within, builder_), true};
+  if (has_length && context_.is_strict())
+    return context_.error(place(one),
+                          "'minLength' and 'maxLength' beside this pattern need too many rules; "
+                          "make the pattern simpler, or write the length into its repetitions");
+  if (!is_one) TRY(context_.spend(place(one), all->states().size()));
+  return LimitedText{is_one ? json_text(patterns[0], builder_) : json_text(*all, builder_),
+                     !has_length};
+}
+
+void SchemaCompiler::add_unchecked_length(const SchemaCase& one) {
+  for (const OrderedJson* part : one.parts)
+    for (const char* keyword : {"minLength", "maxLength"})
+      if (part->contains(keyword))
+        context_.add_unchecked(*part, fmt::format("'{}' beside 'pattern'", keyword));
 }
 
 Result<Symbols> SchemaCompiler::integer(const SchemaCase& one) {

@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "common/utf8.hpp"
-#include "worker/text/grammar/schema_pattern.hpp"
 
 namespace leasehold {
 namespace {
 
 constexpr CodePoints kAnyCharacter{0, 0x10FFFF};
+/// Of the search for states that are equal.
+constexpr int kMaxRounds = 64;
 
 using AutomatonState = TextAutomaton::State;
 
@@ -231,6 +232,35 @@ TextAutomaton TextAutomaton::complement() const {
   return TextAutomaton(std::move(states));
 }
 
+/// Moore's partition: states are apart if one accepts, or if a character leads to states apart.
+/// Classes are numbered by their first state, so the start is 0.
+TextAutomaton TextAutomaton::minimal(WorkBudget& work) const {
+  std::vector<std::uint32_t> classes(states_.size());
+  for (std::size_t i = 0; i < states_.size(); ++i) classes[i] = states_[i].accepts ? 1 : 0;
+  std::size_t n_edges = states_.size();
+  for (const State& state : states_) n_edges += state.edges.size();
+  for (int round = 0; round < kMaxRounds && work.take(1 + n_edges / 8); ++round) {
+    std::map<std::pair<std::uint32_t, std::vector<std::pair<CodePoints, std::uint32_t>>>,
+             std::uint32_t>
+        ids;
+    std::vector<State> kept;
+    std::vector<std::uint32_t> next;
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      State joined{.edges = {}, .accepts = states_[i].accepts};
+      for (const Edge& edge : states_[i].edges) add_edge(joined, edge.on, classes[edge.to]);
+      std::vector<std::pair<CodePoints, std::uint32_t>> edges;
+      for (const Edge& edge : joined.edges) edges.emplace_back(edge.on, edge.to);
+      const auto [id, is_new] = ids.emplace(std::pair(classes[i], std::move(edges)),
+                                            static_cast<std::uint32_t>(kept.size()));
+      if (is_new) kept.push_back(std::move(joined));
+      next.push_back(id->second);
+    }
+    if (classes == next) return TextAutomaton(std::move(kept));
+    classes = std::move(next);
+  }
+  return *this;
+}
+
 bool TextAutomaton::accepts(std::string_view text) const {
   std::uint32_t at = 0;
   while (!text.empty()) {
@@ -241,29 +271,6 @@ bool TextAutomaton::accepts(std::string_view text) const {
     at = edge->to;
   }
   return states_[at].accepts;
-}
-
-Symbols json_text(const TextAutomaton& set, GrammarBuilder& builder) {
-  std::map<CharacterClass, Symbols> known;
-  const auto character = [&](const CharacterClass& characters) {
-    const auto [found, is_new] = known.emplace(characters, Symbols{});
-    if (is_new) found->second = json_character(builder, characters);
-    return found->second;
-  };
-  std::vector<RuleId> rules;
-  for (std::size_t i = 0; i < set.states().size(); ++i) rules.push_back(builder.declare({}));
-  for (std::size_t i = 0; i < set.states().size(); ++i) {
-    const TextAutomaton::State& state = set.states()[i];
-    std::map<std::uint32_t, CharacterClass> by_target;
-    for (const auto& edge : state.edges) by_target[edge.to].push_back(edge.on);
-    std::vector<Symbols> alternatives;
-    for (const auto& [to, characters] : by_target)
-      alternatives.push_back(
-          GrammarBuilder::join(character(characters), GrammarBuilder::rule(rules[to])));
-    if (state.accepts) alternatives.emplace_back();
-    builder.define(rules[i], std::move(alternatives));
-  }
-  return GrammarBuilder::rule(rules[0]);
 }
 
 }  // namespace leasehold

@@ -44,6 +44,9 @@ class TextAutomaton {
   static std::optional<TextAutomaton> either(const TextAutomaton& a, const TextAutomaton& b,
                                              WorkBudget& work);
   TextAutomaton complement() const;
+  /// The same texts with the fewest states; unchanged where finding them takes many rounds or more
+  /// than the budget.
+  TextAutomaton minimal(WorkBudget& work) const;
 
   bool accepts(std::string_view text) const;
   bool is_empty() const { return states_[0].edges.empty() && !states_[0].accepts; }
@@ -54,9 +57,5 @@ class TextAutomaton {
 
   std::vector<State> states_;  ///< 0 is the start.
 };
-
-/// The content of a JSON string whose text is in the set; characters are escaped only if they must
-/// be.
-Symbols json_text(const TextAutomaton& set, GrammarBuilder& builder);
 
 }  // namespace leasehold

@@ -15,10 +15,10 @@ TEST_CASE("json schema: too much work names the part of the schema") {
   }
   check_bad_request(compiled(R"({"properties":{"deep":{"allOf":[)" + all + "]}}}"),
                     "#/properties/deep/allOf: its alternatives have more than 512");
-  check_bad_request(compiled(R"({"properties":{"long":{"type":"string","minLength":30,
+  check_bad_request(compiled(R"({"properties":{"long":{"type":"string","allOf":[{"pattern":"b"}],
                             "pattern":"(a|b)*a(a|b){18}"}}})"),
                     "#/properties/long/pattern: compiling takes more than");
-  check_bad_request(compiled(R"({"properties":{"counted":{"type":"string","minLength":1,
+  check_bad_request(compiled(R"({"properties":{"counted":{"type":"string","allOf":[{"pattern":"b"}],
                             "pattern":"((a{0,99}){0,99}){0,99}"}}})"),
                     "#/properties/counted/pattern: compiling takes more than");
 }
@@ -45,7 +45,7 @@ TEST_CASE("json schema: work that copies or repeats is counted, and the first re
       R"({"enum":[)" + repeated(2000, name) + R"(],"allOf":[{"enum":[)" + repeated(2000, name) +
           "]}]}",
       // A class of 2 000 ranges, repeated.
-      R"({"minLength":1,"pattern":"[)" + std::string(2000, 'z') + R"(]{0,60000}"})",
+      R"({"allOf":[{"pattern":"z"}],"pattern":"[)" + std::string(2000, 'z') + R"(]{0,60000}"})",
   };
   for (const std::string& schema : kHostile) {
     CAPTURE(schema.substr(0, 60));

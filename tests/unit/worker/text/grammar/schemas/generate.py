@@ -6,7 +6,7 @@ WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heron",
          "lagoon", "meadow", "nectar", "orchid", "pebble", "quarry", "raven", "summit", "thicket")
 # How often a schema has the cause, in parts of all; a schema may have several.
 MIX = {"plain": 8, "unknown keyword": 23, "old spelling": 10, "literal beside": 7, "members beside": 9,
-       "number bounds": 9, "multiple of": 3, "item bounds": 6, "text bounds": 6, "pattern members": 7,
+       "number bounds": 9, "multiple of": 3, "item bounds": 6, "text bounds": 6, "pattern and length": 5, "pattern members": 7,
        "dependent": 4, "member count": 4, "names": 2, "format": 10, "one of": 4, "combined types": 3,
        "many members": 2, "layout": 3, "cannot be promised": 7}
 
@@ -157,6 +157,16 @@ class Maker:
             lambda: ({"type": "string", "pattern": "b", "allOf": [{"pattern": "^a"}]}, ["amber", "birch", "cab", "ab"]),
             lambda: ({"type": "string", "pattern": "^(x|y)$|^none$"}, ["x", "none", "xnone", "z"]),
             lambda: ({"type": "string", "format": "date", "minLength": 1, "maxLength": 10}, ["2024-02-29", ""]),
+        ])()
+
+    def pattern_and_length(self):
+        return self.random.choice([
+            lambda: ({"type": "string", "pattern": "^(https?|s3)://([^/]+)/(.*?([^/]+))$", "maxLength": 2048},
+                     ["https://grove.example/amber/birch", "s3://heron/knoll", "https://grove.example/", "s3:/x/y"]),
+            lambda: ({"type": "string", "pattern": "^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?[.])+[a-z]{2,63}$",
+                      "minLength": 4, "maxLength": 1024}, ["grove.example", "www.grove-2.example", "a.b", "-.example"]),
+            lambda: ({"type": "string", "pattern": "^[A-Z][a-z]*( [a-z]+)*[.]?$", "minLength": 7, "maxLength": 900},
+                     ["Amber birch cedar.", "Amber", "Amber b", "amber birch", "Amber  birch"]),
         ])()
 
     def pattern_members(self):

@@ -1,0 +1,229 @@
+#include "worker/text/grammar/bounded_text.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "worker/text/grammar/text_growth.hpp"
+
+namespace leasehold {
+namespace {
+
+constexpr std::uint64_t kAny = TextGrowth::kAny;
+/// More states than these are shared among the growing parts.
+constexpr std::size_t kMaxExactStates = 256;
+constexpr std::size_t kMaxSharedStates = 1536;
+/// Of a part of several states each time it is entered.
+constexpr std::uint64_t kMaxPartStates = 768;
+/// A part that repeats gets no less, unless the length is shorter.
+constexpr std::uint64_t kLeastShare = 32;
+/// A longer bound is cut to it.
+constexpr std::uint64_t kMaxLength = 1 << 14;
+/// Counts that differ by less are rounded where texts are missing anyway, so that rules are shared.
+constexpr std::uint64_t kRound = 64;
+
+/// A state of the set, and what the bounds allow after it.
+struct Place {
+  std::uint32_t state;
+  std::uint64_t left;     ///< Characters; kAny: any rest fits.
+  std::uint64_t missing;  ///< Characters; 0: any rest is long enough.
+  std::uint64_t inner;    ///< Of the share of a growing part, beside `left`; kAny: has no share.
+  auto operator<=>(const Place&) const = default;
+};
+
+class Cutter {
+ public:
+  Cutter(const TextAutomaton& set, const TextGrowth& growth, bool shares)
+      : set_(set), growth_(growth), shares_(shares) {}
+
+  std::optional<BoundedText> cut(const CountRange& length, WorkBudget& work) {
+    const std::uint64_t left = length.max ? std::min(*length.max, kMaxLength) : kAny;
+    lacks_some_ = length.max && *length.max > kMaxLength;
+    BoundedText text;
+    if (!id_of(entered(0, left, length.min))) return text;
+    const std::size_t most = shares_ ? kMaxSharedStates : kMaxExactStates;
+    for (std::size_t at = 0; at < places_.size(); ++at) {
+      const Place place = places_[at];
+      const std::size_t n_edges = set_.states()[place.state].edges.size();
+      if (places_.size() > most || has_tiny_share_ || !work.take(1 + n_edges)) return std::nullopt;
+      text.states.push_back(state_of(place));
+    }
+    text.lacks_some = lacks_some_;
+    return text;
+  }
+
+ private:
+  const TextGrowth::Part& part_of(std::uint32_t state) const {
+    return growth_.parts[growth_.states[state].part];
+  }
+
+  BoundedText::State state_of(const Place& place) {
+    const TextAutomaton::State& from = set_.states()[place.state];
+    BoundedText::State made{.edges = {},
+                            .accepts = from.accepts && place.missing == 0,
+                            .loop = {},
+                            .times = 0,
+                            .beyond = {}};
+    const bool counts =
+        place.inner != kAny && place.missing == 0 && part_of(place.state).n_states == 1;
+    for (const TextAutomaton::Edge& edge : from.edges) {
+      if (counts && edge.to == place.state) {
+        made.loop.push_back(edge.on);
+      } else if (const auto next = id_of(after(place, edge.to))) {
+        made.edges.push_back({edge.on, *next});
+      }
+    }
+    if (!counts) return made;
+    made.times = static_cast<std::uint32_t>(place.inner);
+    made.beyond = id_of(after({place.state, place.left, 0, 0}, place.state));
+    return made;
+  }
+
+  /// The place after a character that leads to `to`; nothing if there is none left.
+  std::optional<Place> after(const Place& place, std::uint32_t to) {
+    const TextGrowth::Part& part = part_of(place.state);
+    const bool stays = part.grows && growth_.states[to].part == growth_.states[place.state].part;
+    const std::uint64_t missing = place.missing - std::min<std::uint64_t>(place.missing, 1);
+    if (stays && place.inner != kAny && place.inner > 0)
+      return Place{to, place.left, missing, place.inner - 1};
+    const bool keeps_exact = part.n_growing == 1 && place.left == part.longest_rest;
+    if (stays && place.inner == 0 && !keeps_exact) return std::nullopt;
+    if (place.left == 0) return std::nullopt;
+    const std::uint64_t left = place.left == kAny ? kAny : place.left - 1;
+    if (stays) return Place{to, left, missing, kAny};
+    return entered(to, left, missing);
+  }
+
+  /// Gives a growing part its share.
+  Place entered(std::uint32_t state, std::uint64_t left, std::uint64_t missing) {
+    const TextGrowth::Part& part = part_of(state);
+    Place place{state, left, missing, kAny};
+    if (!part.grows || left == kAny) return place;
+    const bool rest_fits = part.n_growing == 1 && part.longest_rest <= left;
+    if (!shares_ && (!rest_fits || part.n_states > 1)) return place;
+    const bool may_round = part.n_growing > 1 && left >= 4 * kRound;
+    if (may_round) left -= left % kRound;
+    const std::uint64_t spare = left - std::min(left, growth_.states[state].shortest);
+    place.inner = rest_fits ? left - part.longest_rest : spare / std::max(2u, part.n_growing);
+    if (part.n_states > 1) {
+      const std::uint64_t most = kMaxPartStates / part.n_states;
+      has_tiny_share_ = has_tiny_share_ || most < std::min(place.inner, kLeastShare);
+      lacks_some_ = lacks_some_ || most < place.inner;
+      place.inner = std::min(place.inner, most);
+    }
+    lacks_some_ = lacks_some_ || !rest_fits;
+    place.left = rest_fits ? part.longest_rest : left - place.inner;
+    return place;
+  }
+
+  /// Nothing: no text goes through the place. Such a place may still be made, for example where
+  /// texts of even length are cut to 3 characters; its rule has no text.
+  std::optional<std::uint32_t> id_of(std::optional<Place> found) {
+    if (!found) return std::nullopt;
+    Place place = *found;
+    const TextGrowth::State& state = growth_.states[place.state];
+    const std::uint64_t left =
+        place.inner == kAny || place.left == kAny ? place.left : place.left + place.inner;
+    if (state.shortest > left || state.longest < place.missing) return std::nullopt;
+    if (place.inner == kAny && state.longest <= left) place.left = kAny;
+    if (state.shortest >= place.missing) place.missing = 0;
+    const bool may_round = place.inner != kAny && place.missing == 0 && place.inner >= 4 * kRound &&
+                           part_of(place.state).n_growing > 1;
+    if (may_round) place.inner -= place.inner % kRound;
+    const auto [known, is_new] = ids_.emplace(place, static_cast<std::uint32_t>(places_.size()));
+    if (is_new) places_.push_back(place);
+    return known->second;
+  }
+
+  const TextAutomaton& set_;
+  const TextGrowth& growth_;
+  bool shares_;  ///< Else each count of a character has a state, except in loops at the end.
+  bool lacks_some_ = false;
+  bool has_tiny_share_ = false;
+  std::map<Place, std::uint32_t> ids_;
+  std::vector<Place> places_;
+};
+
+/// True if a text leads from the start to the end.
+bool has_text(const BoundedText& text) {
+  std::vector<bool> live(text.states.size());
+  std::vector<std::vector<std::uint32_t>> callers(text.states.size());
+  std::vector<std::uint32_t> todo;
+  for (std::uint32_t i = 0; i < text.states.size(); ++i) {
+    const BoundedText::State& state = text.states[i];
+    for (const auto& edge : state.edges) callers[edge.to].push_back(i);
+    if (state.beyond) callers[*state.beyond].push_back(i);
+    live[i] = state.accepts;
+    if (live[i]) todo.push_back(i);
+  }
+  for (; !todo.empty();) {
+    const std::uint32_t at = todo.back();
+    todo.pop_back();
+    for (const std::uint32_t caller : callers[at]) {
+      if (live[caller]) continue;
+      live[caller] = true;
+      todo.push_back(caller);
+    }
+  }
+  return !live.empty() && live[0];
+}
+
+}  // namespace
+
+std::optional<BoundedText> within_lengths(const TextAutomaton& set, const CountRange& length,
+                                          WorkBudget& work) {
+  if (set.is_empty()) return BoundedText{};
+  const TextAutomaton small = set.minimal(work);
+  const std::size_t n_states = small.states().size();
+  if (!work.take(n_states)) return std::nullopt;
+  const TextGrowth growth(small);
+  if (auto exact = Cutter(small, growth, false).cut(length, work)) {
+    if (!has_text(*exact)) return BoundedText{};
+    return exact;
+  }
+  auto shared = Cutter(small, growth, true).cut(length, work);
+  if (!shared || !has_text(*shared)) return std::nullopt;
+  return shared;
+}
+
+Symbols json_text(const BoundedText& set, GrammarBuilder& builder) {
+  std::map<CharacterClass, Symbols> known;
+  const auto character = [&](const CharacterClass& characters) {
+    const auto [found, is_new] = known.emplace(characters, Symbols{});
+    if (is_new) found->second = json_character(builder, characters);
+    return found->second;
+  };
+  if (set.states.empty()) return builder.character({});
+  std::vector<RuleId> rules;
+  for (std::size_t i = 0; i < set.states.size(); ++i) rules.push_back(builder.declare({}));
+  for (std::size_t i = 0; i < set.states.size() && !builder.is_full(); ++i) {
+    const BoundedText::State& state = set.states[i];
+    std::map<std::uint32_t, CharacterClass> by_target;
+    for (const auto& edge : state.edges) by_target[edge.to].push_back(edge.on);
+    std::vector<Symbols> alternatives;
+    for (const auto& [to, characters] : by_target)
+      alternatives.push_back(
+          GrammarBuilder::join(character(characters), GrammarBuilder::rule(rules[to])));
+    if (state.accepts) alternatives.emplace_back();
+    if (!state.loop.empty()) {
+      const Symbols one = character(state.loop);
+      const Symbols loop = builder.repeat(one, {.min = 0, .max = state.times});
+      alternatives = {GrammarBuilder::join(loop, builder.choice(std::move(alternatives)))};
+      const std::uint32_t more = state.times + 1;
+      if (state.beyond)
+        alternatives.push_back(GrammarBuilder::join(builder.repeat(one, {.min = more, .max = more}),
+                                                    GrammarBuilder::rule(rules[*state.beyond])));
+    }
+    builder.define(rules[i], std::move(alternatives));
+  }
+  return GrammarBuilder::rule(rules[0]);
+}
+
+Symbols json_text(const TextAutomaton& set, GrammarBuilder& builder) {
+  BoundedText text;
+  for (const TextAutomaton::State& state : set.states())
+    text.states.push_back(
+        {.edges = state.edges, .accepts = state.accepts, .loop = {}, .times = 0, .beyond = {}});
+  return json_text(text, builder);
+}
+
+}  // namespace leasehold
