@@ -2,7 +2,15 @@
 
 #include <algorithm>
 
+#include "worker/text/grammar/bounded_text.hpp"
+
 namespace leasehold {
+namespace {
+
+/// Texts in a longer list share their beginnings, because each literal is a parse of its own.
+constexpr std::size_t kMaxLiterals = 128;
+
+}  // namespace
 
 Result<RuleId> SchemaCompiler::read() {
   const RuleId root = builder_.declare("#");
@@ -59,10 +67,16 @@ Result<Symbols> SchemaCompiler::compile_case(const SchemaCase& one) {
   const auto values = TRY(analyzer_.literals(one));
   if (!values) return of_types(one);
   std::vector<Symbols> all;
+  std::vector<std::string> words;
   for (const OrderedJson* value : *values) {
     TRY(context_.spend(*value, 1));
-    all.push_back(literal(*value));
+    const bool is_word = values->size() > kMaxLiterals && value->is_string();
+    if (is_word) words.push_back(value->get<std::string>());
+    if (!is_word) all.push_back(literal(*value));
   }
+  if (!words.empty())
+    all.push_back(
+        quoted(json_text(TextAutomaton::of_words(words).minimal(context_.work()), builder_)));
   if (all.empty()) return builder_.character({});
   return builder_.choice(std::move(all));
 }

@@ -3,6 +3,7 @@
 
 #include "tests/unit/worker/text/grammar/compiled_schema.hpp"
 #include "tests/unit/worker/text/grammar/earley.hpp"
+#include "worker/text/grammar/grammar_matcher.hpp"
 #include "worker/text/grammar/integer_range.hpp"
 
 namespace leasehold::testing {
@@ -341,6 +342,23 @@ TEST_CASE("json schema: a deeply nested schema is refused") {
   for (int i = 0; i < 3000; ++i) deep += R"({"items":)";
   deep += "true" + std::string(3000, '}');
   REQUIRE_THAT(compiled(deep).error().detail, Catch::Contains("nested deeper"));
+}
+
+TEST_CASE("json schema: a long list of texts is followed with few parses") {
+  std::string list = "7";
+  for (int i = 0; i < 700; ++i) list += ",\"licence \\\"" + std::to_string(i) + "\"";
+  const auto schema = compiled("{\"enum\":[" + list + "]}");
+  REQUIRE(schema);
+  GrammarMatcher matcher(std::make_shared<const Grammar>(*schema));
+  const auto follows = [&](std::string_view text) {
+    GrammarMatcher::State state = matcher.start();
+    for (const char c : text) state = matcher.next(state, static_cast<std::uint8_t>(c));
+    return matcher.may_end(state);
+  };
+  CHECK(follows(R"("licence \"699")"));
+  CHECK(follows("7"));
+  CHECK_FALSE(follows(R"("licence \"700")"));
+  CHECK_FALSE(matcher.overflowed());
 }
 
 }  // namespace leasehold::testing
