@@ -59,7 +59,7 @@ struct Rebound {
 /// again.
 struct Preempted {
   RequestId engine_request_id;
-  Errc cause = Errc::PoolExhausted;  ///< Or QuotaBlocks: who refused more blocks.
+  Errc cause = Errc::PoolExhausted;  ///< Or QuotaBlocks.
   std::uint32_t freed_blocks = 0;    ///< That another sequence can take, cached ones included.
   std::uint32_t emitted_tokens = 0;
 };
