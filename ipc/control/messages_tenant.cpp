@@ -134,6 +134,9 @@ void describe(Is<ChatMessage> auto& m, auto& fields) {
   fields.field("content", m.content);
 }
 
+constexpr Between<std::int32_t> kPriority{-RequestSubmit::kMaxPriority,
+                                          RequestSubmit::kMaxPriority};
+
 void describe(Is<RequestSubmit> auto& m, auto& fields) {
   fields.field("token", m.token, TextRule::NonEmpty);
   fields.field("request_id", m.request_id);
@@ -147,6 +150,7 @@ void describe(Is<RequestSubmit> auto& m, auto& fields) {
   fields.field("max_emitted_tokens", m.max_emitted_tokens, Between<std::uint32_t>{1, 1u << 20});
   fields.field("ignore_eos", m.ignore_eos);
   fields.field("deadline_ms", m.deadline_ms, kUpToOneDay_ms);
+  fields.with_default("priority", m.priority, 0, kPriority);
 }
 
 static Result<void> validate(const RequestSubmit& m) {

@@ -83,6 +83,7 @@ struct ChatMessage {
 /// `request.completed` (RequestCompleted).
 struct RequestSubmit : Message<RequestSubmit> {
   static constexpr std::string_view kMethod = "request.submit";
+  static constexpr std::int32_t kMaxPriority = 10;
   std::string token;  ///< From LeaseAcquired; of the same tenant as the connection.
   RequestId request_id;
   std::optional<std::string> prompt;
@@ -97,6 +98,9 @@ struct RequestSubmit : Message<RequestSubmit> {
   std::uint32_t max_emitted_tokens = 128;  ///< 1 … 2^20; includes `emitted`.
   bool ignore_eos = false;
   std::optional<std::int64_t> deadline_ms;  ///< Counted from the arrival of the request.
+  /// -kMaxPriority … kMaxPriority. Among the requests of a tenant that wait on a worker, higher
+  /// ones run first. May be missing.
+  std::int32_t priority = 0;
 };
 
 struct RequestSubmitted : Message<RequestSubmitted> {

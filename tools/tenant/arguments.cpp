@@ -171,6 +171,11 @@ void add_request(CommandLine& line) {
       ->capture_default_str();
   line.app.add_flag("--ignore-eos", request.ignore_eos,
                     "Continue to --max-tokens after the end of sequence");
+  line.app
+      .add_option("--priority", request.priority,
+                  "Priority among the tenant's requests, -10 to 10; the highest runs first")
+      ->check(CLI::Range(-wire::RequestSubmit::kMaxPriority, wire::RequestSubmit::kMaxPriority))
+      ->capture_default_str();
   add_sampling(line);
   line.app.add_option("--request-id", line.request_id, "Request id; default: a new one")
       ->check(check_name);

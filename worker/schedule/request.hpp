@@ -25,6 +25,7 @@ struct PromptRequest {
   TextConstraint constraint;             ///< `sampling.grammar`, compiled.
   std::uint32_t max_emitted_tokens = 0;  ///< Includes `emitted`.
   std::optional<TimePoint> deadline;
+  std::int32_t priority = 0;  ///< Among the requests of the tenant.
 
   // Set by the scheduler.
   std::uint64_t arrival = 0;      ///< Number of this submit. A preempted request keeps it.
@@ -39,13 +40,18 @@ inline std::size_t known_tokens(const PromptRequest& request) {
   return request.prompt.size() + request.emitted.size();
 }
 
-/// The order in which the requests of a lease are admitted: those that were preempted, then by
-/// arrival.
+/// The order in which the requests of a tenant are admitted: the highest priority first, then those
+/// that were preempted, then the earliest deadline.
+inline auto urgency(const PromptRequest& request) {
+  constexpr TimePoint kNever{INT64_MAX};
+  const bool is_first = request.was_admitted();
+  return std::tuple(-request.priority, !is_first,
+                    is_first ? TimePoint{} : request.deadline.value_or(kNever));
+}
+
+/// The order inside a lease: equal ones by arrival.
 inline bool is_admitted_before(const PromptRequest& one, const PromptRequest& other) {
-  const auto rank = [](const PromptRequest& request) {
-    return std::tuple(!request.was_admitted(), request.arrival);
-  };
-  return rank(one) < rank(other);
+  return std::tuple(urgency(one), one.arrival) < std::tuple(urgency(other), other.arrival);
 }
 
 /// True when the context has room for one more token. A rebound request may also fill it exactly:

@@ -134,15 +134,11 @@ void Scheduler::drop_expired(TimePoint now) {
   }
 }
 
-bool Scheduler::admit_one(Tenancy& tenancy) {
-  if (tenancy.waiting.empty()) return false;
-  const wire::TenantQuota& quota = quota_of(tenancy.tenant);
-  if (running_of(tenancy.tenant) >= quota.max_concurrent) return false;
-  while (reject_too_large(tenancy)) {
-    if (tenancy.waiting.empty()) return false;
-  }
+/// Precondition: a request of the lease waits.
+Scheduler::Admission Scheduler::admit_one(Tenancy& tenancy) {
   auto sequence = std::make_unique<Sequence>(tenancy.waiting.front(), limits_.tokens_per_block);
-  if (!reserve_first_blocks(*sequence, tenancy)) return false;
+  const Admission admission = reserve_first_blocks(*sequence, tenancy);
+  if (admission != Admission::Admitted) return admission;
   sequence->stop_slot = free_stop_slot();
   sequence->admission = ++admissions_;
   sequence->request.block_limit = limit_of(sequence->request);
@@ -160,7 +156,7 @@ bool Scheduler::admit_one(Tenancy& tenancy) {
                         static_cast<std::uint32_t>(request.emitted.size())});
   }
   running_.push_back(std::move(sequence));
-  return true;
+  return Admission::Admitted;
 }
 
 // ------------------------------------------------------------------------------------- requests

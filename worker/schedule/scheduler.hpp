@@ -10,11 +10,12 @@
 ///
 /// Preemption: when the broker or the quota refuses a block that a running sequence lacks, another
 /// sequence of the same lease (for the quota: of the same tenant) gives its blocks back and goes to
-/// the front of its lease's queue with its emitted tokens. The victim has the fewest committed
-/// positions, which is the work that is lost; of equal ones it arrived last. It may be the sequence
-/// that lacks the block. Once there is room it is admitted again, computes its rows again, and
-/// continues with its next token. The oldest request that runs is never the victim, so it ends, and
-/// so does every one after it. A sequence that runs alone and does not fit ends with OutOfBlocks.
+/// the front of its lease's queue with its emitted tokens. The victim has the lowest priority, then
+/// the fewest committed positions, which is the work that is lost; of equal ones it arrived last.
+/// It may be the sequence that lacks the block. Once there is room it is admitted again, computes
+/// its rows again, and continues with its next token. Of the requests that run, the oldest with the
+/// highest priority is never the victim, so it ends, and so does every one after it. A sequence
+/// that runs alone and does not fit ends with OutOfBlocks.
 ///
 /// A full committed block stays cached under its lease (PrefixIndex): a prompt that begins with its
 /// text does not compute it again. Cached blocks that no sequence uses count as held by their
@@ -22,14 +23,20 @@
 /// extent is reclaimed, and when the quota is lowered.
 ///
 /// Fairness: admissions and prefill chunks go to the tenant with the least token counter
-/// (TokenCounters), over all its leases; inside a tenant to leases in turn, and to prompts in order
-/// of admission. An admitted prompt counts as served. So of two tenants that always have work that
-/// may run, with weights v and w, the served rows divided by weight differ by at most
-/// max_context · (max_batch_size + 1) / min(v, w).
+/// (TokenCounters), over all its leases. An admitted prompt counts as served. So of two tenants
+/// that always have work that may run, with weights v and w, the served rows divided by weight
+/// differ by at most max_context · (max_batch_size + 1) / min(v, w).
+///
+/// Inside a tenant the request of the highest priority is admitted first, then one that was
+/// preempted, then the one with the earliest deadline; of equal ones leases have turns, and inside
+/// a lease they are admitted as they arrived. Prompts are computed in order of admission. A
+/// priority buys nothing from another tenant, and moves no running request aside to be admitted.
 ///
 /// Bound on waiting: with a token budget of at least `max_batch_size`, every decoding sequence that
 /// has its block and its mask gets a row in every tick. A tenant below its quota is admitted before
-/// any other active tenant has been served that difference more.
+/// any other active tenant has been served that difference more. Inside its tenant a request waits
+/// for those before it in the order above, and for blocks that running requests give back; only
+/// while its own lease lacks blocks are requests of the tenant's other leases admitted before it.
 ///
 /// Threads: one (the engine's). No request can break a precondition: all its errors are typed.
 #pragma once
@@ -202,13 +209,14 @@ class Scheduler {
   void settle_active_tenants();
   std::vector<Turn> waiting_tenants();
   void admit_least_served();
-  bool admit_from(Tenant& tenant);
-  bool admit_one(Tenancy& tenancy);
+  bool admit_from(const TenantId& id);
+  enum class Admission { Admitted, LacksBlocks, LacksQuota };
+  Admission admit_one(Tenancy& tenancy);
   StepPlan plan_rows();
   std::vector<PlannedRows> prefill_least_served(std::uint32_t budget) const;
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
   bool reject_too_large(Tenancy& tenancy);
-  bool reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
+  Admission reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
   struct FirstBlocks {
     std::uint32_t needed = 0;
     std::uint32_t available = 0;

@@ -11,7 +11,7 @@
 namespace leasehold {
 
 /// A prompt starts with the cached blocks of its text, and takes the others.
-bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
+Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
   const auto positions = static_cast<std::uint32_t>(sequence.tokens.size());
   const OwnedText text{&tenancy.tenant, sequence.tokens};
   std::vector<PrefixId> chain = tenancy.prefixes.match(text, limits_.tokens_per_block);
@@ -19,11 +19,11 @@ bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
   const std::uint32_t needed = blocks_for(positions) - static_cast<std::uint32_t>(chain.size()) +
                                record_blocks_of(sequence.request);
   const std::uint32_t limit = limit_of(sequence.request);
-  if (used_by(tenancy.tenant) + unused + needed > limit) return false;
+  if (used_by(tenancy.tenant) + unused + needed > limit) return Admission::LacksQuota;
   const std::uint32_t available = available_blocks(tenancy) - unused;
   if (available < needed) {
     wait_for_blocks(sequence, tenancy, {.needed = needed, .available = available});
-    return false;
+    return Admission::LacksBlocks;
   }
   tenancy.prefixes.take(chain, tenancy.tenant, (positions - 1) / limits_.tokens_per_block);
   make_room(tenancy, needed, limit);
@@ -33,7 +33,7 @@ bool Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
       sequence.blocks.reserve(positions, tenancy.pool);
   ensures(ok, "free blocks can be taken");
   kv_changes_.push_back({sequence.request.engine_request_id, true});
-  return true;
+  return Admission::Admitted;
 }
 
 /// Waits for growth. A refusal ends the request when the lease runs no other whose end would help.

@@ -33,8 +33,8 @@ bool Scheduler::relieve_starved() {
   return has_freed;
 }
 
-/// The one with the least work to repeat among those that share what ran out, except the oldest;
-/// null when there is only one.
+/// The one with the lowest priority, then the least work to repeat, among those that share what ran
+/// out, except the oldest of the highest priority; null when there is only one.
 Sequence* Scheduler::choose_victim(const Starved& starved) const {
   const PromptRequest& lacks = starved.sequence->request;
   std::vector<Sequence*> sharing;
@@ -44,11 +44,14 @@ Sequence* Scheduler::choose_victim(const Starved& starved) const {
         starved.over_quota ? request.tenant == lacks.tenant : request.lease == lacks.lease;
     if (shares) sharing.push_back(sequence.get());
   }
-  const auto arrival = [](const Sequence* sequence) { return sequence->request.arrival; };
-  sharing.erase(std::ranges::min_element(sharing, {}, arrival));
+  const auto rank = [](const Sequence* sequence) {
+    return std::tuple(-sequence->request.priority, sequence->request.arrival);
+  };
+  sharing.erase(std::ranges::min_element(sharing, {}, rank));
   if (sharing.empty()) return nullptr;
   const auto lost_work = [](const Sequence* sequence) {
-    return std::tuple(sequence->blocks.committed(), ~sequence->request.arrival);
+    const PromptRequest& request = sequence->request;
+    return std::tuple(request.priority, sequence->blocks.committed(), ~request.arrival);
   };
   return *std::ranges::min_element(sharing, {}, lost_work);
 }

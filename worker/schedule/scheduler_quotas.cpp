@@ -52,6 +52,7 @@ std::vector<wire::TenantUsage> Scheduler::take_usage() {
 /// A request that the quota can no longer hold does not wait for blocks that never come. While the
 /// tenant runs others here, the quota of this worker may still grow.
 bool Scheduler::reject_too_large(Tenancy& tenancy) {
+  if (tenancy.waiting.empty()) return false;
   const auto fits = check_blocks(tenancy.waiting.front());
   if (fits || running_of(tenancy.tenant) > 0) return false;
   reject(tenancy.waiting.front(), fits.error());

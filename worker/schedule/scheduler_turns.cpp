@@ -42,7 +42,7 @@ void Scheduler::admit_least_served() {
   std::vector<Turn> turns = waiting_tenants();
   while (!turns.empty() && running_.size() < limits_.max_batch_size) {
     const auto next = std::ranges::min_element(turns, std::less{});
-    if (admit_from(*next->tenant)) {
+    if (admit_from(*next->id)) {
       next->count += TokenCounters::cost(running_.back()->pending(), weight_of(*next->id));
     } else {
       turns.erase(next);
@@ -50,12 +50,25 @@ void Scheduler::admit_least_served() {
   }
 }
 
-/// Tries the tenant's leases in turn, after the one admitted last.
-bool Scheduler::admit_from(Tenant& tenant) {
-  std::vector<LeaseId> turn(tenant.leases.begin(), tenant.leases.end());
+/// Tries the most urgent request of each lease; equal ones in turn, after the lease admitted last.
+/// What lacks quota is not overtaken by a smaller request of the tenant.
+bool Scheduler::admit_from(const TenantId& id) {
+  const Tenant& tenant = tenants_.at(id);
+  if (running_of(id) >= tenant.quota.max_concurrent) return false;
+  std::vector<LeaseId> turn;
+  for (const LeaseId lease : tenant.leases) {
+    Tenancy& tenancy = tenancies_.at(lease);
+    while (reject_too_large(tenancy)) continue;
+    if (!tenancy.waiting.empty()) turn.push_back(lease);
+  }
   std::ranges::rotate(turn, std::ranges::upper_bound(turn, tenant.last_admitted));
-  return std::ranges::any_of(turn,
-                             [this](LeaseId lease) { return admit_one(tenancies_.at(lease)); });
+  std::ranges::stable_sort(
+      turn, {}, [this](LeaseId lease) { return urgency(tenancies_.at(lease).waiting.front()); });
+  for (const LeaseId lease : turn) {
+    const Admission admission = admit_one(tenancies_.at(lease));
+    if (admission != Admission::LacksBlocks) return admission == Admission::Admitted;
+  }
+  return false;
 }
 
 /// Rows for the running prompts: each block of rows goes to the tenant with the least counter, and

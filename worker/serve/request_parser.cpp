@@ -19,7 +19,8 @@ Result<PromptRequest> RequestParser::parse(const wire::RequestSubmit& wire_reque
       .emitted = wire_request.emitted,
       .rebound_from = wire_request.rebound_from,
       .sampling = std::move(sampling),
-      .max_emitted_tokens = wire_request.max_emitted_tokens};
+      .max_emitted_tokens = wire_request.max_emitted_tokens,
+      .priority = wire_request.priority};
   const auto is_unknown = [this](TokenId token) { return !prompt_.tokenizer->contains(token); };
   if (std::ranges::any_of(wire_request.emitted, is_unknown)) {
     return fail(Errc::BadRequest,

@@ -40,12 +40,13 @@ class Stream {
     authenticate(*peer_, lease);
   }
 
-  void submit(const std::string& name, std::uint32_t tokens) {
+  void submit(const std::string& name, std::uint32_t tokens, std::int32_t priority = 0) {
     const wire::RequestSubmit ask{.token = token_,
                                   .request_id = {name},
                                   .prompt = "Once upon a time",
                                   .max_emitted_tokens = tokens,
-                                  .ignore_eos = true};
+                                  .ignore_eos = true,
+                                  .priority = priority};
     peer_->call("request.submit", {ask.to_json(), {}}, [](const auto& reply) { CHECK(reply); });
   }
 
@@ -123,6 +124,24 @@ TEST_CASE("policy: a lowered quota holds for a lease granted before, and ends no
   CHECK(order[3].starts_with('-'));  // a, b and c end before d begins
   CHECK(order[4].starts_with('-'));
   CHECK(order[5].starts_with('-'));
+}
+
+TEST_CASE("policy: of the requests that wait, those of higher priority run first") {
+  System system({.worker_arguments = {"--slow-motion-us", "100"}});
+  system.admit("ann", {"--ttl-ms", "600000"});
+  REQUIRE(system.brokerctl({"tenants", "admit", "ann", "--max-concurrent", "1"}) == 0);
+  auto client = control::Client::connect(system.broker_socket()).value();
+  boost::asio::io_context io;
+  std::vector<std::string> order;
+  Stream stream(io, acquire(client, "ann", "w1"), order);
+  stream.submit("first", 300);
+  run_until(io, [&] { return order.size() == 1; });
+  for (const auto& [name, priority] : {std::pair{"low", -1}, {"usual", 0}, {"high", 10}})
+    stream.submit(name, 5, priority);
+  run_until(io, [&] { return order.size() == 8; });
+
+  CHECK(order == std::vector<std::string>{"+first", "-first", "+high", "-high", "+usual", "-usual",
+                                          "+low", "-low"});
 }
 
 TEST_CASE("policy: a limit of one holds across two workers, and neither starves") {

@@ -47,9 +47,9 @@ int exit_code_of(const std::vector<std::string>& words) {
 
 TEST_CASE("tenant arguments: every option arrives in the request") {
   const std::vector<std::string> words{
-      "--tenant", "A",    "--prompt",     "Once",     "--max-tokens", "9", "--temperature", "0.5",
-      "--seed",   "11",   "--ignore-eos", "--rebind", "--blocks",     "8", "--worker",      "w",
-      "-o",       "json", "--request-id", "r1",       "--socket",     "/x"};
+      "--tenant", "A",    "--prompt",     "Once",     "--max-tokens", "9",  "--temperature", "0.5",
+      "--seed",   "11",   "--ignore-eos", "--rebind", "--blocks",     "8",  "--worker",      "w",
+      "-o",       "json", "--request-id", "r1",       "--socket",     "/x", "--priority",    "-3"};
 
   const Arguments arguments = parsed(words);
 
@@ -60,6 +60,7 @@ TEST_CASE("tenant arguments: every option arrives in the request") {
   CHECK(config.request.sampling.temperature == 0.5f);
   CHECK(config.request.sampling.seed == 11);
   CHECK(config.request.ignore_eos);
+  CHECK(config.request.priority == -3);
   CHECK(config.rebind);
   CHECK(config.blocks == 8);
   CHECK(config.worker == "w");
@@ -183,6 +184,7 @@ TEST_CASE("tenant arguments: wrong usage exits with 2 and an explanation") {
   CHECK(exit_code_of({}) == 2);
   CHECK(exit_code_of({"--tenant", "A B"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--max-tokens", "0"}) == 2);
+  CHECK(exit_code_of({"--tenant", "A", "--priority", "11"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--system", "Be brief."}) == 2);
   for (const char* bias : {"7", "7=", "=1", "-7=1", "7=1x", "7=nan", "7:1", "5=200", "5=-100.5"})
     CHECK(exit_code_of({"--tenant", "A", "--logit-bias", bias}) == 2);

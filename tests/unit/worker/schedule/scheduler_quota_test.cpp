@@ -106,6 +106,17 @@ TEST_CASE("quota: a waiting request that a lowered max_blocks can never hold is 
   REQUIRE_FALSE(fixture.scheduler.has_work());
 }
 
+TEST_CASE("quota: while its share here is nothing, a waiting request is not rejected") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 20);
+  submit_all(fixture, lease, {3});
+  fixture.scheduler.set_quota(quota(0, 0));
+  REQUIRE(fixture.tick().empty());
+  REQUIRE(fixture.scheduler.waiting_count() == 1);
+  fixture.scheduler.set_quota(quota(1));
+  REQUIRE(only<Token>(fixture.tick()).size() == 1);
+}
+
 TEST_CASE("quota: the use of a divided quota is reported once for each change") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 20);

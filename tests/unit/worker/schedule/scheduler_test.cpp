@@ -320,6 +320,7 @@ TEST_CASE("scheduler: a waiting request ends at its deadline, not before") {
   SchedulerFixture fixture({.max_batch_size = 1});
   const LeaseId lease = fixture.lease(1, 20);
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "running", 4, 50)));
+  fixture.tick();
   PromptRequest late = fixture.request(lease, "late");
   late.deadline = kNow + Duration(5);
   late.emitted = {1};

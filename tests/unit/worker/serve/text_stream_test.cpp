@@ -61,6 +61,23 @@ TEST_CASE("text stream: bytes of an incomplete character are sent with the end")
   REQUIRE(fixture.received("request.completed").at("text") == "\uFFFD");
 }
 
+TEST_CASE("text stream: a preemption is notified with its cause, and the text continues") {
+  StreamFixture fixture;
+  TextStream stream = fixture.stream();
+  stream.send_token({RequestId{"t/r"}, byte_token(kLlama[0]), 0});
+  REQUIRE(fixture.text().empty());
+  stream.send_preempted({RequestId{"t/r"}, Errc::QuotaBlocks, 5, 1});
+  REQUIRE(fixture.received("request.preempted") == nlohmann::json{{"request", "r"},
+                                                                  {"cause", "QuotaBlocks"},
+                                                                  {"freed_blocks", 5},
+                                                                  {"emitted_tokens", 1}});
+  for (std::uint32_t i = 1; i < 4; ++i)
+    stream.send_token({RequestId{"t/r"}, byte_token(kLlama[i]), i});
+  REQUIRE(fixture.text().empty());
+  REQUIRE(fixture.text().empty());
+  REQUIRE(fixture.text() == kLlama);
+}
+
 TEST_CASE("text stream: the possible beginning of a stop string is held back until the end") {
   StreamFixture fixture;
   TextStream stream = fixture.stream({byte_token('a'), byte_token('<')}, {"</s>"});
