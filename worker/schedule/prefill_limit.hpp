@@ -23,8 +23,8 @@ struct StepRows {
 
 class PrefillLimit {
  public:
-  /// A step with prompt rows takes at most 1.4 times as long as one without.
-  static constexpr double kDelayShare = 0.4;
+  /// A step with prompt rows takes at most 1.55 times as long as one without.
+  static constexpr double kDelayShare = 0.55;
   /// Steps with prompt rows between two that only decode and measure d.
   static constexpr std::uint32_t kMeasureInterval = 64;
 
