@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "tests/property/damaged_model.hpp"
 #include "tests/property/four_tenants.hpp"
 #include "worker/lease/deadline_watcher.hpp"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/confined.hpp"
 #include "common/fault_point.hpp"
 #include "worker/engine/lease_time.hpp"
 #include "worker/engine/token_rules.hpp"
@@ -258,7 +259,7 @@ void Engine::sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMa
     const auto draw_if_live = [&](const LaunchPermit& permit) {
       if (!permit.is_live(i)) return;
       Sequence& sequence = *plan.parts[i].sequence;
-      drawn_[i] = draw(sequence, *logits);
+      drawn_[i] = confined([&] { return draw(sequence, *logits); });
       last_logits_[sequence.request.engine_request_id] = *logits;
     };
     deps_.engine_gate->run(batch.gates(), {LaunchSite::Sampling, 0, Touches::WeightsAndScratch},

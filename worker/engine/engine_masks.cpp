@@ -1,6 +1,7 @@
 // The part of Engine that computes the masks of grammars before a step is planned.
 #include <fmt/format.h>
 
+#include "common/confined.hpp"
 #include "worker/engine/engine.hpp"
 #include "worker/engine/token_rules.hpp"
 
@@ -97,7 +98,7 @@ Engine::MaskErrors Engine::run_mask_turns(const StepPlan& plan, const GateSet& g
     bool is_over = true;  // also of a sequence that is not live
     const auto prepare = [&](const LaunchPermit& permit) {
       if (!permit.is_live(turn->sequence)) return;
-      const Result<void> prepared = sequence.rules->prepare(slice);
+      const Result<void> prepared = confined([&] { return sequence.rules->prepare(slice); });
       if (!prepared) errors.emplace(turn->sequence, prepared.error());
       is_over = !prepared || can_draw(sequence);
     };

@@ -4,6 +4,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "common/confined.hpp"
 #include "worker/serve/live_lease.hpp"
 #include "worker/serve/request_ids.hpp"
 
@@ -147,7 +148,7 @@ void RequestPipeline::parse_next(const TenantId& tenant) {
   unparsed_byte_shares_.give_back(tenant, size_bytes(next.request));
   boost::asio::post(deps_.parser, [this, peer = connections_.at(next.connection).peer,
                                    next = std::move(next)]() mutable {
-    auto parsed = parse(next, std::move(peer));
+    auto parsed = confined([&] { return parse(next, std::move(peer)); });
     boost::asio::post(*deps_.io, [this, engine_request_id = next.engine_request_id(),
                                   parsed = std::move(parsed)]() mutable {
       on_parsed(engine_request_id, std::move(parsed));

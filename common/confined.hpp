@@ -1,0 +1,28 @@
+/// Runs the code of one request, so that what it throws ends that request and nothing else.
+#pragma once
+
+#include <exception>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#include "common/result.hpp"
+
+namespace leasehold {
+
+/// What `work` returns, a Result. What it throws becomes an error of tenant scope: OutOfMemory, or
+/// EngineDecodeFailed with the words of the exception.
+template <class Work>
+std::invoke_result_t<Work> confined(Work&& work) try {
+  return std::forward<Work>(work)();
+} catch (const std::bad_alloc&) {
+  return std::unexpected(Error{.code = Errc::OutOfMemory,
+                               .detail = "the request needs more memory than there is; retry later",
+                               .scope = FailureScope::Tenant});
+} catch (const std::exception& thrown) {
+  return std::unexpected(Error{.code = Errc::EngineDecodeFailed,
+                               .detail = std::string("the request failed: ") + thrown.what(),
+                               .scope = FailureScope::Tenant});
+}
+
+}  // namespace leasehold
