@@ -1,11 +1,7 @@
 #include "tests/property/four_tenants.hpp"
 
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #if LEASEHOLD_TEST_CUDA
 #include "tests/support/cuda_rig.hpp"
@@ -65,24 +61,6 @@ const std::vector<std::string>& prompts() {
       "The sun was warm and",
   };
   return texts;
-}
-
-std::string model_with_nan_embedding(TokenId token) {
-  const GgufFile file = *GgufFile::open(bundled_model_path());
-  const GgufTensor* table = file.find("token_embd.weight");
-  std::ifstream in(bundled_model_path(), std::ios::binary);
-  std::string bytes((std::istreambuf_iterator<char>(in)), {});
-  const auto* start = reinterpret_cast<const char*>(file.data(*table).data());
-  const std::size_t rows = read_config(file)->n_vocab;
-  const std::size_t row_bytes = file.data(*table).size() / rows;
-  const std::size_t offset =
-      bytes.find(std::string(start, file.data(*table).size())) + token * row_bytes;
-  const std::uint16_t nan = 0x7E00;  // the scale of the row's first Q8_0 block, in binary16
-  std::memcpy(bytes.data() + offset, &nan, sizeof(nan));
-  const auto path = std::filesystem::temp_directory_path() /
-                    ("leasehold-nan-" + std::to_string(::getpid()) + ".gguf");
-  std::ofstream(path, std::ios::binary) << bytes;
-  return path.string();
 }
 
 bool same_bits(const Run& a, const Run& b) {

@@ -31,9 +31,6 @@ std::vector<std::uint32_t> with_cuda(std::vector<std::uint32_t> others);
 /// Texts of different lengths from the model's training vocabulary.
 const std::vector<std::string>& prompts();
 
-/// A copy of the bundled model whose embedding of `token` is NaN. The caller removes the file.
-std::string model_with_nan_embedding(TokenId token);
-
 using Logits = std::vector<float>;
 using Run = std::vector<Logits>;  // one entry per emitted token
 

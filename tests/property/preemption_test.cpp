@@ -6,6 +6,7 @@
 #include <set>
 
 #include "common/random.hpp"
+#include "tests/property/damaged_model.hpp"
 #include "tests/property/four_tenants.hpp"
 #include "worker/kv/sequence_record.hpp"
 #include "worker/text/grammar/compile.hpp"
