@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -110,6 +112,20 @@ SystemSpec impatient_broker() {
           .worker_arguments = {"--slow-motion-us", "100"}};
 }
 
+/// Of the first thread of a process; 0 where the kernel has no slice per thread. Source:
+/// sched_setattr(2), sched_runtime of SCHED_OTHER.
+std::chrono::nanoseconds time_slice_of(pid_t process) {
+  struct {
+    std::uint32_t size_bytes, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t runtime_ns, deadline_ns, period_ns;
+  } attributes{};
+  REQUIRE(::syscall(SYS_sched_getattr, process, &attributes, sizeof attributes, 0) == 0);
+  return std::chrono::nanoseconds(attributes.runtime_ns);
+}
+
 }  // namespace
 
 TEST_CASE("security: long lines of 500 strangers do not cost a worker its broker or its tenants") {
@@ -159,6 +175,15 @@ TEST_CASE("security: silent connections lock no tenant out of a worker, and the 
   CHECK(system.undisturbed(request).size() == 8);
   for (RawConnection& connection : silent) REQUIRE(connection.read_to_end() == "");
   CHECK_THAT(system.worker_log(), Catch::Contains("connections to this worker reached a limit"));
+}
+
+TEST_CASE("security: the engine's time slice is short, so that it runs soon after it wakes") {
+  if (time_slice_of(::getpid()) == std::chrono::nanoseconds(0)) {
+    WARN("skipped: before Linux 6.12 a thread has no time slice of its own");
+    return;
+  }
+  System system;
+  CHECK(time_slice_of(system.worker().pid()) == std::chrono::microseconds(500));
 }
 
 }  // namespace leasehold::testing

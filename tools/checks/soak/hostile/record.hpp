@@ -18,6 +18,8 @@ enum class WindowKind { Calm, Control, Hostile };
 struct Window {
   WindowKind kind = WindowKind::Calm;
   TimePoint from, to;
+  /// How long the engine's thread was ready to run, but had no core.
+  std::uint64_t engine_waited_ns = 0;
 };
 
 /// One revocation of an honest tenant's lease in the middle of a text.

@@ -166,6 +166,21 @@ Json gaps_json(const HostileRecord& record) {
   return json;
 }
 
+/// Per second of windows.
+Json engine_queue_json(const HostileRecord& record) {
+  Json json = Json::object();
+  for (const WindowKind kind : kKinds) {
+    double waited_ms = 0, window_s = 0;
+    for (const Window& window : record.windows) {
+      if (window.kind != kind) continue;
+      waited_ms += static_cast<double>(window.engine_waited_ns) / 1e6;
+      window_s += std::chrono::duration<double>(window.to - window.from).count();
+    }
+    json[std::string(name(kind))] = ratio(waited_ms, window_s);
+  }
+  return json;
+}
+
 Json attackers_json(const HostileRecord& record) {
   Json attacks = Json::object();
   for (const auto& [attack, outcome] : record.attacks) attacks[attack] = attack::to_json(outcome);
@@ -231,6 +246,7 @@ Json hostile_json(const HostileRecord& record, double units_per_step) {
   for (const WindowKind kind : kKinds) clocks[std::string(name(kind))] = clocks_json(record, kind);
   return {{"ok", demo::all_ok(judged)},
           {"inter_token_us", std::move(gaps)},
+          {"engine_run_queue_ms_per_s", engine_queue_json(record)},
           {"unit_us", ratio(step_us, units_per_step)},
           {"clocks", std::move(clocks)},
           {"texts", record.honest.size()},

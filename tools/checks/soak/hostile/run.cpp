@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
 #include "common/random.hpp"
 #include "common/text_file.hpp"
+#include "tools/checks/bench/run_queue.hpp"
 #include "tools/checks/soak/hostile/attackers.hpp"
 #include "tools/checks/soak/hostile/honest_tenants.hpp"
 #include "tools/checks/soak/hostile/report.hpp"
@@ -179,13 +181,19 @@ Result<Attackers> HostileRun::start_attackers(WindowKind kind, Duration duration
 Result<void> HostileRun::window(WindowKind kind, Duration duration) {
   TRY(poll_for(kPause));
   Attackers attackers = TRY(start_attackers(kind, duration));
+  const pid_t worker = system_.worker(kHostileWorker).pid();
+  const auto early = bench::run_queues_of(worker);
   const TimePoint from = clock_.now();
   while (clock_.now() < from + duration) {
     TRY(poll());
     revoke_one(kind);
     TRY(read_clocks());
   }
-  record.windows.push_back({kind, from, clock_.now()});
+  record.windows.push_back({.kind = kind,
+                            .from = from,
+                            .to = clock_.now(),
+                            .engine_waited_ns = bench::waited_ns(
+                                early, bench::run_queues_of(worker), std::array{"main"})});
   return await_end(attackers, kind == WindowKind::Hostile ? record.hostile : record.control,
                    duration);
 }

@@ -88,6 +88,19 @@ TEST_CASE("hostile report: ratios compare the attack with control and calm windo
   CHECK(clocks.at("t_handed_us").at("n") == 0);  // it did not end in time
 }
 
+TEST_CASE(
+    "hostile report: the engine's wait for a core is given per second of each kind of window") {
+  HostileRecord record = good_record();
+  constexpr std::uint64_t kWaited_ns = 40 * kMs;
+  record.windows[0].engine_waited_ns = kWaited_ns;  // in 1 s
+  record.windows[2].engine_waited_ns = 2 * kWaited_ns;
+  record.windows.push_back({WindowKind::Hostile, at_ms(5'000), at_ms(8'000), 2 * kWaited_ns});
+  const auto waits = hostile_json(record, 4).at("engine_run_queue_ms_per_s");
+  CHECK(waits.at("calm") == Approx(40));
+  CHECK(waits.at("control") == Approx(0));
+  CHECK(waits.at("hostile") == Approx(40));
+}
+
 TEST_CASE("hostile report: a ratio of few gaps is left out") {
   HostileRecord record = good_record();
   record.windows[1].to = record.windows[1].from;
