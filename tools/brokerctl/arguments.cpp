@@ -109,8 +109,7 @@ void add_tenants(CommandLine& line) {
   limit("--max-blocks", limits.max_blocks, "KV blocks over all leases; new tenant: 1024", 1,
         1 << 20);
   limit("--reserved-blocks", limits.reserved_blocks,
-        "KV blocks kept for a guaranteed tenant, in whole extents; new tenant: 0", 0,
-        1 << 20);
+        "KV blocks kept for a guaranteed tenant, in whole extents; new tenant: 0", 0, 1 << 20);
   limit("--weight", limits.weight, "Share of a worker's time while tenants compete; new tenant: 1",
         1, 1000);
   admit
