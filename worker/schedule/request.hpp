@@ -1,6 +1,7 @@
 /// A request as the scheduler takes it, and the closed list of reasons for its end.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -29,6 +30,7 @@ struct PromptRequest {
 
   // Set by the scheduler.
   std::uint64_t arrival = 0;      ///< Number of this submit. A preempted request keeps it.
+  std::uint32_t charged = 0;      ///< Positions computed or emitted before a preemption.
   std::uint32_t block_limit = 0;  ///< The tenant's max_blocks when it was admitted; 0 before.
 
   /// Of a waiting request: it ran, and was preempted.
@@ -38,6 +40,11 @@ struct PromptRequest {
 /// Tokens that are known before the first step: the prompt and, after a rebind, what was emitted.
 inline std::size_t known_tokens(const PromptRequest& request) {
   return request.prompt.size() + request.emitted.size();
+}
+
+/// Known tokens that the tenant's tokens per minute are not charged for yet.
+inline std::size_t uncharged_tokens(const PromptRequest& request) {
+  return known_tokens(request) - std::min<std::size_t>(known_tokens(request), request.charged);
 }
 
 /// The order in which the requests of a tenant are admitted: the highest priority first, then those

@@ -69,6 +69,9 @@ void Scheduler::preempt(Sequence& victim, Errc cause) {
   PromptRequest request = victim.request;
   request.emitted.assign(victim.tokens.begin() + static_cast<std::ptrdiff_t>(request.prompt.size()),
                          victim.tokens.end());
+  const bool is_decoding = victim.blocks.committed() >= known_tokens(victim.request);
+  const auto charged = is_decoding ? victim.tokens.size() : victim.blocks.committed();
+  request.charged = std::max(request.charged, static_cast<std::uint32_t>(charged));
   request.rebound_from.reset();  // the rebind was reported
   stop_running(victim);
   enqueue(std::move(request));

@@ -88,7 +88,7 @@ std::uint64_t Scheduler::prompt_tokens_pending(const TenantId& tenant) const {
   if (found == tenants_.end()) return pending;
   for (const LeaseId lease : found->second.leases) {
     for (const PromptRequest& request : tenancies_.at(lease).waiting)
-      pending += known_tokens(request);
+      pending += uncharged_tokens(request);
   }
   return pending;
 }

@@ -39,10 +39,13 @@ struct Sequence {
   std::uint32_t pending() const {
     return static_cast<std::uint32_t>(tokens.size()) - blocks.committed();
   }
-  /// How many of the next `n_rows` rows hold tokens that were known at the submission.
+  /// How many of the next `n_rows` rows hold tokens that were known at the admission and are
+  /// computed for the first time.
   std::uint32_t prompt_rows(std::uint32_t n_rows) const {
     const auto known = static_cast<std::uint32_t>(known_tokens(request));
-    return std::min(n_rows, known - std::min(known, blocks.committed()));
+    const std::uint32_t from = std::max(blocks.committed(), request.charged);
+    const std::uint32_t to = std::min(known, blocks.committed() + n_rows);
+    return to - std::min(from, to);
   }
   /// The commit of `n_rows` more positions and, when there is one, of the token `next`.
   RecordCommit record_commit(std::uint32_t n_rows, std::optional<TokenId> next) const {

@@ -7,8 +7,9 @@
 /// what the requests that its other quotas let wait and run emit. A prompt of more than a minute's
 /// tokens is accepted when the allowance is full.
 ///
-/// Cached blocks of a prompt are not charged: nothing is computed. A rebind is charged for what it
-/// computes again, since a client says itself that a request is one.
+/// Neither cached blocks of a prompt are charged, nor positions that are computed again after a
+/// preemption. A rebind is charged for what it computes again, since a client says itself that a
+/// request is one.
 ///
 /// Pure: time is an argument, and arithmetic is exact. Threads: one.
 #pragma once

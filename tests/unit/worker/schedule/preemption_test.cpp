@@ -89,6 +89,20 @@ TEST_CASE("preemption: after a denied growth one sequence waits, and then each t
   }
 }
 
+TEST_CASE("preemption: rows that a request computes again are not charged again") {
+  TwoInOnePool pool;
+  const TenantId tenant = pool.scheduler.running().front()->request.tenant;
+  CHECK(pool.scheduler.prompt_tokens_pending(tenant) == 0);
+  while (!pool.ends.contains("older")) pool.step();
+  pool.scheduler.admit(kNow);
+  const StepPlan plan = pool.scheduler.plan();
+  REQUIRE(plan.parts.size() == 1);
+  CHECK(plan.parts[0].n_rows > 1);
+  CHECK(plan.parts[0].sequence->prompt_rows(plan.parts[0].n_rows) == 0);
+  pool.finish();
+  CHECK(pool.is_complete("younger", 20));
+}
+
 TEST_CASE("preemption: the victim has the least work to repeat, and of equal ones it came last") {
   TightPool pool;
   const bool equal = GENERATE(false, true);
