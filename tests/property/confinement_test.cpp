@@ -158,7 +158,7 @@ Timeline run(Bench& bench, const Misfortune& misfortune) {
     }
     for (const GrowthRequest& growth : bench.rig.engine().take_growth_requests()) {
       if (growth.lease == bench.lease)
-        bench.rig.engine().deny_growth(growth.lease);
+        bench.rig.engine().deny_growth(growth);
       else
         bench.rig.grow(growth.lease);
     }

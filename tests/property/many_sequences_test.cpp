@@ -71,7 +71,7 @@ class FullBatch {
       for (const std::uint32_t i : members_) append_last_logits(rig_, id(i), runs[i]);
       for (const GrowthRequest& growth : rig_.engine().take_growth_requests()) {
         if (starved_ && growth.lease == leases_.at(tenant(*starved_))) {
-          rig_.engine().deny_growth(growth.lease);
+          rig_.engine().deny_growth(growth);
         } else {
           rig_.grow(growth.lease);
         }

@@ -61,7 +61,7 @@ class TightRig : public EngineRig {
   }
   void step_without_growth() {
     for (const GrowthRequest& growth : engine().take_growth_requests())
-      engine().deny_growth(growth.lease);
+      engine().deny_growth(growth);
     REQUIRE(step());
   }
   /// KV blocks, with the records of `records` sequences.

@@ -111,7 +111,7 @@ class Engine {
   /// Ends what still runs under the lease and unmaps it.
   void drop_lease(LeaseId lease);
   std::vector<ExtentId> reclaim_extents(LeaseId lease, std::uint32_t count);
-  void deny_growth(LeaseId lease) { scheduler_.deny_growth(lease); }
+  void deny_growth(const GrowthRequest& refused) { scheduler_.deny_growth(refused); }
   /// The draining leases under which no request runs or waits, each once until `repeat_drained`. No
   /// request is accepted under them any more: `submit` reads the drain word on this same thread,
   /// and a word that this thread saw set stays set for it.

@@ -229,14 +229,14 @@ void LeaseService::answer(Responder respond, Payload reply) {
   });
 }
 
-void LeaseService::on_growth_reply(LeaseId lease, const Result<void>& reply) {
+void LeaseService::on_growth_reply(const GrowthRequest& asked, const Result<void>& reply) {
   bool refused = false;
   {
     const std::scoped_lock lock(mutex_);
-    refused = growth_calls_.end(lease, reply, deps_.clock->now());
+    refused = growth_calls_.end(asked.lease, reply, deps_.clock->now());
   }
-  deps_.loop->post([lease, refused](Engine& engine) {
-    if (refused) engine.deny_growth(lease);
+  deps_.loop->post([asked, refused](Engine& engine) {
+    if (refused) engine.deny_growth(asked);
   });
 }
 
@@ -253,9 +253,9 @@ void LeaseService::grow(const std::vector<GrowthRequest>& growth_requests) {
     const wire::LeaseGrow request{
         .lease = growth.lease, .extents = extents, .request_id = {mint_request_id()}};
     deps_.broker->call_async(std::string(request.kMethod), {.body = request.to_json()},
-                             [this, lease = growth.lease](const Result<Payload>& reply) {
+                             [this, growth](const Result<Payload>& reply) {
                                on_growth_reply(
-                                   lease, reply ? Result<void>{} : std::unexpected(reply.error()));
+                                   growth, reply ? Result<void>{} : std::unexpected(reply.error()));
                              });
   }
 }

@@ -80,7 +80,7 @@ class LeaseService {
   Result<void> reclaim(const control::Json& body, control::Responder& respond);
   void answer(control::Responder respond, control::Payload reply);
   void grant_installed(LeaseId lease);
-  void on_growth_reply(LeaseId lease, const Result<void>& reply);
+  void on_growth_reply(const GrowthRequest& asked, const Result<void>& reply);
 
   Dependencies deps_;
   std::map<LeaseId, std::map<ExtentId, UniqueFd>> extent_fds_;  // of everything granted; I/O thread

@@ -25,13 +25,14 @@ StepPlan Scheduler::plan() {
   StepPlan plan = plan_rows();
   // What a victim gave back goes to a sequence that lacked it before anything else can take it.
   if (relieve_starved()) plan = plan_rows();
-  for (auto& [lease, tenancy] : tenancies_) tenancy.growth_denied = false;
+  for (auto& [lease, tenancy] : tenancies_) tenancy.growth_denied.reset();
   return plan;
 }
 
 StepPlan Scheduler::plan_rows() {
   StepPlan plan;
   starved_.clear();
+  for (auto& [lease, tenancy] : tenancies_) tenancy.blocks_wanted = 0;
   planned_ = {};
   for (const auto& sequence : running_) {
     if (sequence->pending() != 1 || planned_.decode == limits_.token_budget) continue;

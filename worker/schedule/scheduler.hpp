@@ -10,12 +10,12 @@
 ///
 /// Preemption: when the broker or the quota refuses a block that a running sequence lacks, another
 /// sequence of the same lease (for the quota: of the same tenant) gives its blocks back and goes to
-/// the front of its lease's queue with its emitted tokens. The victim has the lowest priority, then
-/// the fewest committed positions, which is the work that is lost; of equal ones it arrived last.
-/// It may be the sequence that lacks the block. Once there is room it is admitted again, computes
-/// its rows again, and continues with its next token. Of the requests that run, the oldest with the
-/// highest priority is never the victim, so it ends, and so does every one after it. A sequence
-/// that runs alone and does not fit ends with OutOfBlocks.
+/// the queue of its lease, before others of its priority, with its emitted tokens. The victim has
+/// the lowest priority, then the fewest committed positions, which is the work that is lost; of
+/// equal ones it arrived last. It may be the sequence that lacks the block. Once there is room it
+/// is admitted again, computes its rows again, and continues with its next token. Of the requests
+/// that run, the oldest with the highest priority is never the victim, so it ends, and so does
+/// every one after it. A sequence that runs alone and does not fit ends with OutOfBlocks.
 ///
 /// A full committed block stays cached under its lease (PrefixIndex): a prompt that begins with its
 /// text does not compute it again. Cached blocks that no sequence uses count as held by their
@@ -45,6 +45,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -100,8 +101,11 @@ struct Tenancy {
   PrefixIndex prefixes;               ///< Its blocks are held in `pool`.
   std::deque<PromptRequest> waiting;  ///< Sorted by `is_admitted_before`.
   std::uint32_t running = 0;
-  bool growth_denied = false;       ///< The broker refused the last GrowthRequest.
-  std::uint32_t blocks_wanted = 0;  ///< For the next GrowthRequest.
+  std::optional<std::uint32_t> growth_denied;  ///< Blocks that the broker refused, until the plan.
+  /// For the next GrowthRequest. What a waiting request wants is asked for while no running
+  /// sequence wants any, because the broker lends all that is asked for, or nothing.
+  std::uint32_t blocks_wanted = 0;
+  std::uint32_t blocks_wanted_waiting = 0;
 };
 
 class Scheduler {
@@ -123,10 +127,11 @@ class Scheduler {
   /// Tenants with a lease or a quota here.
   std::size_t tenant_count() const { return tenants_.size(); }
   void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
-  /// The broker refused a GrowthRequest. When a running sequence lacks a block, the next plan
-  /// preempts one sequence of the lease, or ends the only one. When no request of the lease runs,
-  /// its first waiting request is refused.
-  void deny_growth(LeaseId lease);
+  /// The broker refused a GrowthRequest. When a running sequence lacks a block, and the request was
+  /// not for more than the running sequences want, the next plan preempts one sequence of the
+  /// lease, or ends the only one. When no request of the lease runs, its first waiting request is
+  /// rejected.
+  void deny_growth(const GrowthRequest& refused);
   /// Removes up to `count` extents that no sequence uses; cached blocks in them are evicted.
   std::vector<ExtentId> remove_free_extents(LeaseId lease, std::uint32_t count);
   /// Ends every request of the lease with `how` and forgets the lease.
@@ -229,13 +234,13 @@ class Scheduler {
   void note_gone(PrefixIndex& prefixes);
   static std::uint32_t rows_ready(const Sequence& sequence);
   bool reserve_rows(Sequence& sequence, std::uint32_t n_rows);
-  void request_growth(Tenancy& tenancy, std::uint32_t missing);
   struct Starved {
     Sequence* sequence = nullptr;
     std::uint32_t blocks = 0;  // that it lacks
     bool over_quota = false;   // with these blocks
   };
   bool relieve_starved();
+  static bool take_refusal(Tenancy& tenancy);
   Sequence* choose_victim(const Starved& starved) const;
   void preempt(Sequence& victim, Errc cause);
   void end_starved(const Starved& starved);

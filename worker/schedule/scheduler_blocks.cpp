@@ -38,15 +38,19 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
 
 /// Waits for growth. A refusal ends the request when the lease runs no other whose end would help.
 void Scheduler::wait_for_blocks(const Sequence& sequence, Tenancy& tenancy, FirstBlocks blocks) {
-  if (!tenancy.growth_denied || tenancy.running > 0)
-    return request_growth(tenancy, blocks.needed - blocks.available);
+  const std::uint32_t missing = blocks.needed - blocks.available;
+  const bool was_refused = tenancy.growth_denied.value_or(missing + 1) <= missing;
+  if (!was_refused || tenancy.running > 0) {
+    tenancy.blocks_wanted_waiting = std::max(tenancy.blocks_wanted_waiting, missing);
+    return;
+  }
   const auto detail = fmt::format(
       "the prompt needs {} KV blocks, lease {} has {} free and the broker lends no more; retry "
       "later",
       blocks.needed, to_string(tenancy.lease), blocks.available);
   reject(sequence.request, {Errc::PoolExhausted, detail});
   tenancy.waiting.pop_front();
-  tenancy.growth_denied = false;
+  tenancy.growth_denied.reset();
 }
 
 bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
@@ -62,7 +66,8 @@ bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
   const std::uint32_t ahead = blocks_for(positions + limits_.tokens_per_block);
   const std::uint32_t held = blocks_held(sequence);
   const bool wants_more = ahead > held && available_blocks(tenancy) == 0;
-  if (wants_more && !over_quota) request_growth(tenancy, ahead - held);
+  if (wants_more && !over_quota)
+    tenancy.blocks_wanted = std::max(tenancy.blocks_wanted, ahead - held);
   if (!ok) starved_.push_back({&sequence, more, over_quota});
   return ok;
 }
@@ -111,15 +116,13 @@ void Scheduler::note_gone(PrefixIndex& prefixes) {
   for (RequestId& id : prefixes.take_gone_users()) kv_changes_.push_back({std::move(id), false});
 }
 
-void Scheduler::request_growth(Tenancy& tenancy, std::uint32_t missing) {
-  tenancy.blocks_wanted = std::max(tenancy.blocks_wanted, missing);
-}
-
 std::vector<GrowthRequest> Scheduler::take_growth_requests() {
   std::vector<GrowthRequest> growth_requests;
   for (auto& [lease, tenancy] : tenancies_) {
-    if (tenancy.blocks_wanted > 0) growth_requests.push_back({lease, tenancy.blocks_wanted});
-    tenancy.blocks_wanted = 0;
+    const std::uint32_t running = std::exchange(tenancy.blocks_wanted, 0);
+    const std::uint32_t waiting = std::exchange(tenancy.blocks_wanted_waiting, 0);
+    const std::uint32_t wanted = running > 0 ? running : waiting;
+    if (wanted > 0) growth_requests.push_back({lease, wanted});
   }
   return growth_requests;
 }

@@ -24,9 +24,9 @@ void Scheduler::add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks)
   tenancies_.at(lease).pool.add_extent(extent, blocks);
 }
 
-void Scheduler::deny_growth(LeaseId lease) {
-  const auto found = tenancies_.find(lease);
-  if (found != tenancies_.end()) found->second.growth_denied = true;
+void Scheduler::deny_growth(const GrowthRequest& refused) {
+  const auto found = tenancies_.find(refused.lease);
+  if (found != tenancies_.end()) found->second.growth_denied = refused.blocks;
 }
 
 namespace {

@@ -18,8 +18,8 @@ bool Scheduler::relieve_starved() {
     const Starved next = starved_.front();
     starved_.erase(starved_.begin());
     Tenancy& tenancy = tenancy_of(*next.sequence);
-    const bool is_due = next.over_quota ? over_quota.insert(tenancy.tenant).second
-                                        : std::exchange(tenancy.growth_denied, false);
+    const bool is_due =
+        next.over_quota ? over_quota.insert(tenancy.tenant).second : take_refusal(tenancy);
     if (!is_due) continue;
     has_freed = true;
     Sequence* victim = choose_victim(next);
@@ -31,6 +31,12 @@ bool Scheduler::relieve_starved() {
     }
   }
   return has_freed;
+}
+
+/// True when the broker refused no more than the running sequences of the lease want.
+bool Scheduler::take_refusal(Tenancy& tenancy) {
+  const auto refused = std::exchange(tenancy.growth_denied, std::nullopt);
+  return refused && *refused <= tenancy.blocks_wanted;
 }
 
 /// The one with the lowest priority, then the least work to repeat, among those that share what ran

@@ -16,7 +16,7 @@ struct TightPool : SchedulerFixture {
   /// Runs one tick and files its events.
   void step(TimePoint now = kNow) {
     for (const GrowthRequest& growth : scheduler.take_growth_requests())
-      scheduler.deny_growth(growth.lease);
+      scheduler.deny_growth(growth);
     file(tick(now));
     check_block_conservation(scheduler);
   }
@@ -87,6 +87,30 @@ TEST_CASE("preemption: after a denied growth one sequence waits, and then each t
     CAPTURE(id);
     CHECK(pool.is_complete(id, 20));
   }
+}
+
+TEST_CASE("preemption: growth that is refused to a waiting request ends no running one") {
+  TightPool pool;
+  const LeaseId lease = pool.lease(1, 2);
+  pool.submit(pool.request(lease, "runs", 15, 60));
+  pool.file(pool.tick());
+  pool.submit(pool.request(lease, "waits", 60, 3));
+  pool.file(pool.tick());
+  int refused = 0;
+  for (int i = 0; i < 100 && !pool.ends.contains("runs"); ++i) {
+    for (const GrowthRequest& growth : pool.scheduler.take_growth_requests()) {
+      if (growth.blocks > 1) {
+        pool.scheduler.deny_growth(growth);
+        ++refused;
+      } else {
+        pool.grow(lease, 1);
+      }
+    }
+    pool.file(pool.tick());
+  }
+  CHECK(refused > 0);
+  CHECK(pool.preemptions.empty());
+  CHECK(pool.is_complete("runs", 60));
 }
 
 TEST_CASE("preemption: rows that a request computes again are not charged again") {
@@ -248,7 +272,7 @@ TEST_CASE("preemption: a rebind is reported once, however often it is preempted"
   int reports = 0;
   for (int i = 0; i < 300 && pool.scheduler.has_work(); ++i) {
     for (const GrowthRequest& growth : pool.scheduler.take_growth_requests())
-      pool.scheduler.deny_growth(growth.lease);
+      pool.scheduler.deny_growth(growth);
     const auto events = pool.tick();
     reports += static_cast<int>(only<Rebound>(events).size());
     pool.file(events);

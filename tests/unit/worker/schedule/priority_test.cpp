@@ -98,7 +98,7 @@ TEST_CASE("priority: out of blocks, the lowest is the victim, also when it is th
   std::vector<Preempted> preempted;
   for (int i = 0; i < 60 && preempted.empty(); ++i) {
     for (const GrowthRequest& growth : fixture.scheduler.take_growth_requests())
-      fixture.scheduler.deny_growth(growth.lease);
+      fixture.scheduler.deny_growth(growth);
     preempted = only<Preempted>(fixture.tick());
   }
   REQUIRE(preempted.size() == 1);
@@ -115,7 +115,7 @@ TEST_CASE("priority: a preempted request comes before its equals, and after a hi
   Names ended;
   for (int i = 0; i < 300 && fixture.scheduler.has_work(); ++i) {
     for (const GrowthRequest& growth : fixture.scheduler.take_growth_requests())
-      fixture.scheduler.deny_growth(growth.lease);
+      fixture.scheduler.deny_growth(growth);
     const auto events = fixture.tick();
     if (!only<Preempted>(events).empty()) {
       REQUIRE(fixture.scheduler.submit(later));

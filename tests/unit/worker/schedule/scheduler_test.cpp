@@ -229,8 +229,9 @@ TEST_CASE("scheduler: a waiting prompt that cannot fit is rejected after a denie
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "big", 60, 3)));
   REQUIRE(fixture.scheduler.submit(fixture.request(lease, "small", 4, 3)));
   REQUIRE(fixture.tick().empty());
-  REQUIRE(fixture.scheduler.take_growth_requests()[0].blocks == 3);
-  fixture.scheduler.deny_growth(lease);
+  const auto asked = fixture.scheduler.take_growth_requests();
+  REQUIRE(asked.at(0).blocks == 3);
+  fixture.scheduler.deny_growth(asked[0]);
   const auto rejected = only<AdmissionRejected>(fixture.tick());
   REQUIRE(rejected.size() == 1);
   REQUIRE(rejected[0].engine_request_id.value == "big");
@@ -247,7 +248,7 @@ TEST_CASE("scheduler: a rejected rebind reports its lease and the tokens emitted
   REQUIRE(fixture.scheduler.submit(rebind));
   SECTION("because the broker lends no more") {
     REQUIRE(fixture.tick().empty());
-    fixture.scheduler.deny_growth(lease);
+    fixture.scheduler.deny_growth(fixture.scheduler.take_growth_requests().at(0));
   }
   SECTION("because the quota was lowered") {
     fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 2});
@@ -285,7 +286,7 @@ TEST_CASE("scheduler: OutOfBlocks says whether the quota or the broker is the re
     fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 2, .max_blocks = 5});
   std::vector<Completed> ends;
   for (int tick = 0; tick < 60 && ends.empty(); ++tick) {
-    if (!quota) fixture.scheduler.deny_growth(lease);
+    if (!quota) fixture.scheduler.deny_growth({lease, 1});
     ends = only<Completed>(fixture.tick());
     std::erase_if(ends,
                   [](const Completed& end) { return end.engine_request_id.value == "first"; });

@@ -187,7 +187,7 @@ class Walk {
   void answer_growth_requests() {
     for (const GrowthRequest& growth : fixture_.scheduler.take_growth_requests()) {
       if (random_.below(2) == 0) {
-        fixture_.scheduler.deny_growth(growth.lease);
+        fixture_.scheduler.deny_growth(growth);
       } else {
         fixture_.grow(growth.lease, 3);
       }
