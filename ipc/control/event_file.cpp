@@ -26,6 +26,12 @@ Result<std::uint64_t> regular_bytes(const UniqueFd& fd) {
   return S_ISREG(now.st_mode) ? static_cast<std::uint64_t>(now.st_size) : 0;
 }
 
+/// True for a symbolic link, such as /dev/stderr, which may lead to a file that is not this log.
+bool is_link(const std::string& path) {
+  struct stat named{};
+  return ::lstat(path.c_str(), &named) == 0 && S_ISLNK(named.st_mode);
+}
+
 }  // namespace
 
 Result<EventFile> EventFile::open(const std::string& path, std::uint64_t max_bytes) {
@@ -48,7 +54,7 @@ Result<std::uint64_t> EventFile::append(const Event& event, TimePoint at) {
 /// A part of a line is removed again, so that a later line can follow.
 Result<void> EventFile::write_line(const std::string& line) {
   std::uint64_t size_bytes = TRY(regular_bytes(fd_));
-  if (size_bytes > 0 && size_bytes + line.size() > max_bytes_) {
+  if (size_bytes > 0 && size_bytes + line.size() > max_bytes_ && !is_link(path_)) {
     TRY(rotate());
     size_bytes = TRY(regular_bytes(fd_));
   }

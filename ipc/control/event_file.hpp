@@ -2,8 +2,8 @@
 ///
 /// Bounded: a file that would grow beyond the limit is renamed to PATH.1, replacing an earlier one,
 /// and a new file begins at PATH. A reader that follows PATH sees a rename, as with other log
-/// rotation. So the log takes at most twice the limit on disk. Devices and pipes, e.g. /dev/stderr,
-/// are never renamed.
+/// rotation. So the log takes at most twice the limit on disk. Devices, pipes and
+/// symbolic links, such as /dev/stderr, are never renamed, so what they lead to is not bounded.
 ///
 /// Broker and workers write it with `--event-log`. The reports and tests of a run read it.
 /// Threads: one writer. Lifetime: opening keeps what the file already holds.

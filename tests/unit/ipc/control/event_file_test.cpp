@@ -96,6 +96,17 @@ TEST_CASE("event file: a file beyond its limit is renamed, and two files hold th
   CHECK(std::distance(begin(files), end(files)) == 2);
 }
 
+TEST_CASE("event file: a symbolic link, such as /dev/stderr, is written to and never renamed") {
+  SmallLog log;
+  const std::string link = log.directory.file("link");
+  std::filesystem::create_symlink(log.path, link);
+  auto file = events::EventFile::open(link, SmallLog::kMaxBytes).value();
+  while (std::filesystem::file_size(log.path) <= SmallLog::kMaxBytes)
+    REQUIRE(file.append(events::BatchedDecodeStep{.step = 1}, TimePoint{1}));
+  CHECK(std::filesystem::is_symlink(link));
+  CHECK_FALSE(std::filesystem::exists(link + ".1"));
+}
+
 TEST_CASE("event file: a file that was beyond its limit when it was opened is renamed") {
   SmallLog log;
   append(log.path, std::string(2 * SmallLog::kMaxBytes, ' ') + "\n");
