@@ -106,7 +106,7 @@ class WeightsStore {
         free_bytes_(limits.capacity_bytes) {}
 
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
-  /// Of one user.
+  /// What one user may hold.
   const WeightsUse& share() const { return share_; }
   WeightsUse held_by(std::uint32_t worker_uid) const;
   std::uint64_t free_bytes() const { return free_bytes_; }

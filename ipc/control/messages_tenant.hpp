@@ -99,7 +99,7 @@ struct RequestSubmit : Message<RequestSubmit> {
   bool ignore_eos = false;
   std::optional<std::int64_t> deadline_ms;  ///< Counted from the arrival of the request.
   /// -kMaxPriority … kMaxPriority. Among the requests of a tenant that wait on a worker, higher
-  /// ones run first. May be missing.
+  /// ones run first; among those that run, lower ones are preempted first. May be missing.
   std::int32_t priority = 0;
 };
 

@@ -92,6 +92,7 @@ class EventReader {
       report_missed();
       show(event);
     }
+    if (request_.follow) report_missed();
     dependencies_.out->flush();
   }
 

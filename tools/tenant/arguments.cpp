@@ -173,7 +173,8 @@ void add_request(CommandLine& line) {
                     "Continue to --max-tokens after the end of sequence");
   line.app
       .add_option("--priority", request.priority,
-                  "Priority among the tenant's requests, -10 to 10; the highest runs first")
+                  "Priority among the tenant's requests, -10 to 10; the highest runs first and is "
+                  "preempted last")
       ->check(CLI::Range(-wire::RequestSubmit::kMaxPriority, wire::RequestSubmit::kMaxPriority))
       ->capture_default_str();
   add_sampling(line);

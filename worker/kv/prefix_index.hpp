@@ -52,7 +52,7 @@ struct PrefixCounters {
 
 class PrefixIndex {
  public:
-  /// A request of a lease that ends is reported in about a microsecond.
+  /// Bounds the reports at the end of a lease; each takes about a microsecond.
   static constexpr std::size_t kMaxUsers = 1024;
   /// Tests that need a collision pass another hash.
   using Hash = PrefixKey (*)(const PrefixKey& parent, std::span<const TokenId> tokens);

@@ -65,7 +65,8 @@ struct Preempted {
 };
 
 /// Blocks of a running sequence or of the prefix cache begin, or cease, to hold text of a request.
-/// Each admission, also one after a preemption, gets one of both, in this order.
+/// Each admission, also one after a preemption, is followed by one change to held and, later, by
+/// one to not held.
 struct KvChange {
   RequestId engine_request_id;
   bool is_held = false;

@@ -23,7 +23,8 @@ struct StepRows {
 
 class PrefillLimit {
  public:
-  /// A step with prompt rows takes at most 1.55 times as long as one without.
+  /// A step with prompt rows takes about 1.55 times as long as one without, by moving averages. One
+  /// row is always allowed.
   static constexpr double kDelayShare = 0.55;
   /// Steps with prompt rows between two that only decode and measure d.
   static constexpr std::uint32_t kMeasureInterval = 64;

@@ -51,7 +51,7 @@ void Scheduler::admit_least_served() {
 }
 
 /// Tries the most urgent request of each lease; equal ones in turn, after the lease admitted last.
-/// What lacks quota is not overtaken by a smaller request of the tenant.
+/// A request that lacks quota blocks smaller requests of its tenant.
 bool Scheduler::admit_from(const TenantId& id) {
   const Tenant& tenant = tenants_.at(id);
   if (running_of(id) >= tenant.quota.max_concurrent) return false;

@@ -12,7 +12,8 @@ namespace leasehold {
 namespace {
 
 constexpr std::int64_t kPartsPerToken = Duration(std::chrono::minutes(1)).count();
-/// Of a debt, and of a demand. Beyond every queue; sums of two stay below 2^63 parts.
+/// The largest debt and the largest demand that are counted. Larger than any queue's tokens; the
+/// sum of two stays below 2^63 parts.
 constexpr std::int64_t kMostTokens = 50'000'000;
 static_assert(kMostTokens >= wire::kMostTokensPerMinute);
 static_assert(2 * kMostTokens < std::numeric_limits<std::int64_t>::max() / kPartsPerToken);

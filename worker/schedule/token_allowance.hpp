@@ -50,8 +50,8 @@ class TokenAllowance {
 
 class TokenAllowances {
  public:
-  /// A withdrawn quota stops the allowance, so that the tenant neither gains by returning nor loses
-  /// what it has. Never shrinks otherwise: the broker admits tenants.
+  /// A withdrawn quota stops the allowance and keeps its balance, positive or negative. Entries are
+  /// never removed otherwise: the broker admits tenants.
   void set_quota(const wire::TenantQuota& quota, TimePoint now);
   bool is_limited(const TenantId& tenant) const { return allowances_.contains(tenant); }
   /// `owed`: what accepted prompts of the tenant will still be charged.

@@ -50,9 +50,12 @@ void TenantServer::on_call(const TenantConnection& connection, const std::string
                            control::Payload params, control::Responder respond) {
   const auto peer = connection.peer.lock();
   if (!peer) return;
-  // Also an error takes room. A client that does not read would not learn why its call fails.
-  if (connection.tenant && unread_.excess(*connection.tenant, peer->queued_bytes()))
-    return peer->close_now();
+  if (connection.tenant) {
+    auto excess = unread_.excess(*connection.tenant, peer->queued_bytes());
+    // Also an error takes room, and a client that does not read would not learn it.
+    if (excess && peer->queued_bytes() > 0) return peer->close_now();
+    if (excess) return respond(std::unexpected(*std::move(excess)));
+  }
   if (method == wire::ConnectionAuthenticate::kMethod)
     return authenticate(connection, params.body, std::move(respond));
   const bool is_submit = method == wire::RequestSubmit::kMethod;

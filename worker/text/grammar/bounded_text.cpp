@@ -12,7 +12,7 @@ constexpr std::uint64_t kAny = TextGrowth::kAny;
 /// More states than these are shared among the growing parts.
 constexpr std::size_t kMaxExactStates = 256;
 constexpr std::size_t kMaxSharedStates = 1536;
-/// Of a part of several states each time it is entered.
+/// States that a part of several states may use each time it is entered.
 constexpr std::uint64_t kMaxPartStates = 768;
 /// A part that repeats gets no less, unless the length is shorter.
 constexpr std::uint64_t kLeastShare = 32;

@@ -43,7 +43,7 @@ std::vector<std::pair<const OrderedJson*, std::string>> patterns_of(const Schema
   return all;
 }
 
-/// Of the automaton of one pattern with a length, and of cutting it.
+/// Steps to build the automaton of one pattern and to cut it to its length.
 constexpr std::size_t kMaxTextSteps = 10'000;
 
 }  // namespace

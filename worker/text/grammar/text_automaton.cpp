@@ -10,7 +10,7 @@ namespace leasehold {
 namespace {
 
 constexpr CodePoints kAnyCharacter{0, 0x10FFFF};
-/// Of the search for states that are equal.
+/// Rounds of the search for equal states.
 constexpr int kMaxRounds = 64;
 
 using AutomatonState = TextAutomaton::State;
