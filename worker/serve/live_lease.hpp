@@ -1,4 +1,4 @@
-/// Refuses tokens whose lease is no longer live. Tokens themselves do not expire.
+/// Refuses the tokens of leases that have ended. Tokens themselves do not expire.
 #pragma once
 
 #include <fmt/format.h>

@@ -146,8 +146,8 @@ void RequestPipeline::parse_next(const TenantId& tenant) {
   UnparsedRequest next = std::move(queue.unparsed.front());
   queue.unparsed.pop_front();
   unparsed_byte_shares_.give_back(tenant, size_bytes(next.request));
-  boost::asio::post(deps_.parser, [this, peer = connections_.at(next.connection).peer,
-                                   next = std::move(next)]() mutable {
+  auto peer = connections_.at(next.connection).peer;
+  boost::asio::post(deps_.parser, [this, peer = std::move(peer), next = std::move(next)]() mutable {
     auto parsed = confined([&] { return parse(next, std::move(peer)); });
     boost::asio::post(*deps_.io, [this, engine_request_id = next.engine_request_id(),
                                   parsed = std::move(parsed)]() mutable {
