@@ -43,7 +43,8 @@ std::size_t size_bytes(const wire::RequestSubmit& wire_request) {
                      wire_request.emitted.size() * sizeof(TokenId);
   if (wire_request.prompt) size += wire_request.prompt->size();
   if (wire_request.prompt_tokens) size += wire_request.prompt_tokens->size() * sizeof(TokenId);
-  for (const std::string& stop : wire_request.sampling.stop.all) size += sizeof(stop) + stop.size();
+  for (const std::string& stop : wire_request.sampling.stop.all)
+    size += sizeof(std::string) + stop.size();
   size += (wire_request.sampling.stop_token_ids.size() +
            wire_request.sampling.logit_bias.by_token.size()) *
           sizeof(double);
