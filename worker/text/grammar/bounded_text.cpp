@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "worker/text/grammar/text_growth.hpp"
 
@@ -41,8 +42,8 @@ class Cutter {
     BoundedText text;
     if (!id_of(entered(0, left, length.min))) return text;
     const std::size_t most = shares_ ? kMaxSharedStates : kMaxExactStates;
-    for (std::size_t at = 0; at < places_.size(); ++at) {
-      const Place place = places_[at];
+    while (text.states.size() < places_.size()) {
+      const Place place = places_[text.states.size()];
       const std::size_t n_edges = set_.states()[place.state].edges.size();
       if (places_.size() > most || has_tiny_share_ || !work.take(1 + n_edges)) return std::nullopt;
       text.states.push_back(state_of(place));
@@ -145,26 +146,15 @@ class Cutter {
 
 /// True if a text leads from the start to the end.
 bool has_text(const BoundedText& text) {
-  std::vector<bool> live(text.states.size());
+  std::vector<bool> accepts(text.states.size());
   std::vector<std::vector<std::uint32_t>> callers(text.states.size());
-  std::vector<std::uint32_t> todo;
   for (std::uint32_t i = 0; i < text.states.size(); ++i) {
     const BoundedText::State& state = text.states[i];
     for (const auto& edge : state.edges) callers[edge.to].push_back(i);
     if (state.beyond) callers[*state.beyond].push_back(i);
-    live[i] = state.accepts;
-    if (live[i]) todo.push_back(i);
+    accepts[i] = state.accepts;
   }
-  for (; !todo.empty();) {
-    const std::uint32_t at = todo.back();
-    todo.pop_back();
-    for (const std::uint32_t caller : callers[at]) {
-      if (live[caller]) continue;
-      live[caller] = true;
-      todo.push_back(caller);
-    }
-  }
-  return !live.empty() && live[0];
+  return !accepts.empty() && live_states(std::move(accepts), callers)[0];
 }
 
 }  // namespace

@@ -25,14 +25,14 @@ struct SchemaCase {
 using Cases = std::vector<SchemaCase>;
 
 enum SchemaType : unsigned {
-  kNullType = 1,
-  kBooleanType = 2,
-  kObjectType = 4,
-  kArrayType = 8,
-  kStringType = 16,
-  kIntegerType = 32,
-  kFractionType = 64,  ///< Numbers that are not integers.
-  kAnyType = 127
+  NullType = 1,
+  BooleanType = 2,
+  ObjectType = 4,
+  ArrayType = 8,
+  StringType = 16,
+  IntegerType = 32,
+  FractionType = 64,  ///< Numbers that are not integers.
+  AnyType = 127
 };
 
 struct NumericBound {

@@ -100,16 +100,16 @@ Symbols SchemaCompiler::literal(const OrderedJson& value) {
 Result<Symbols> SchemaCompiler::of_types(const SchemaCase& one) {
   const unsigned types = TRY(analyzer_.types(one));
   std::vector<Symbols> all;
-  if ((types & kObjectType) != 0) all.push_back(TRY(object(one)));
-  if ((types & kArrayType) != 0) all.push_back(TRY(array(one)));
-  if ((types & kStringType) != 0) all.push_back(TRY(string(one)));
-  if ((types & kFractionType) != 0) {
+  if ((types & ObjectType) != 0) all.push_back(TRY(object(one)));
+  if ((types & ArrayType) != 0) all.push_back(TRY(array(one)));
+  if ((types & StringType) != 0) all.push_back(TRY(string(one)));
+  if ((types & FractionType) != 0) {
     all.push_back(TRY(number(one)));
-  } else if ((types & kIntegerType) != 0) {
+  } else if ((types & IntegerType) != 0) {
     all.push_back(TRY(integer(one)));
   }
-  if ((types & kBooleanType) != 0) all.push_back(json_["boolean"]);
-  if ((types & kNullType) != 0) all.push_back(json_["null"]);
+  if ((types & BooleanType) != 0) all.push_back(json_["boolean"]);
+  if ((types & NullType) != 0) all.push_back(json_["null"]);
   if (all.empty()) return builder_.character({});
   return builder_.choice(std::move(all));
 }

@@ -76,7 +76,7 @@ Result<Cases> SchemaAnalyzer::without(const OrderedJson& base, const SchemaCase&
     const unsigned types = TRY(this->types(with_base.front()));
     Cases next;
     for (const std::string& name : TRY(object(theirs)).required) {
-      if (types != kObjectType || mine.required.contains(name)) continue;
+      if (types != ObjectType || mine.required.contains(name)) continue;
       for (SchemaCase part : left) {
         part.forbidden.insert(name);
         next.push_back(std::move(part));
@@ -110,7 +110,7 @@ Result<bool> SchemaAnalyzer::is_empty(const SchemaCase& one) {
     const unsigned types = TRY(this->types(one));
     if (types == 0) return true;
     if (const auto values = TRY(literals(one))) return values->empty();
-    for (unsigned type = kNullType; type <= kFractionType; type *= 2)
+    for (unsigned type = NullType; type <= FractionType; type *= 2)
       if ((types & type) != 0 && !TRY(has_no(one, static_cast<SchemaType>(type)))) return false;
     return true;
   }();
@@ -120,9 +120,9 @@ Result<bool> SchemaAnalyzer::is_empty(const SchemaCase& one) {
 
 Result<bool> SchemaAnalyzer::has_no(const SchemaCase& one, SchemaType type) {
   switch (type) {
-    case kObjectType:
+    case ObjectType:
       return has_no_object(one);
-    case kArrayType: {
+    case ArrayType: {
       const CountRange count = TRY(counts(one, "minItems", "maxItems"));
       if (count.is_empty()) return true;
       for (std::size_t i = 0; i < std::min<std::uint64_t>(count.min, 4); ++i) {
@@ -131,7 +131,7 @@ Result<bool> SchemaAnalyzer::has_no(const SchemaCase& one, SchemaType type) {
       }
       return false;
     }
-    case kStringType: {
+    case StringType: {
       if (TRY(counts(one, "minLength", "maxLength")).is_empty()) return true;
       const bool has_pattern = std::ranges::any_of(
           one.parts, [](const auto* part) { return part->contains("pattern"); });
@@ -139,23 +139,23 @@ Result<bool> SchemaAnalyzer::has_no(const SchemaCase& one, SchemaType type) {
       const auto set = TRY(texts(one));
       return set && set->is_empty();
     }
-    case kIntegerType:
-    case kFractionType: {
+    case IntegerType:
+    case FractionType: {
       const NumberFacts facts = TRY(numbers(one));
       for (const NumericBound& low : facts.low) {
         for (const NumericBound& high : facts.high) {
           const auto above = low.value->get<double>() - high.value->get<double>();
           if (above > 0 || (above == 0 && (low.exclusive || high.exclusive))) return true;
-          if (above == 0 && type == kFractionType &&
+          if (above == 0 && type == FractionType &&
               low.value->get<double>() == std::floor(low.value->get<double>()))
             return true;
         }
       }
       return false;
     }
-    case kNullType:
-    case kBooleanType:
-    case kAnyType:
+    case NullType:
+    case BooleanType:
+    case AnyType:
       break;
   }
   return false;

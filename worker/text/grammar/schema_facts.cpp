@@ -15,13 +15,13 @@ namespace {
 constexpr std::uint32_t kMaxAutomatonLength = 512;
 
 const std::map<std::string, unsigned>& types_by_name() {
-  static const std::map<std::string, unsigned> kTypes{{"object", kObjectType},
-                                                      {"array", kArrayType},
-                                                      {"string", kStringType},
-                                                      {"integer", kIntegerType},
-                                                      {"number", kIntegerType | kFractionType},
-                                                      {"boolean", kBooleanType},
-                                                      {"null", kNullType}};
+  static const std::map<std::string, unsigned> kTypes{{"object", ObjectType},
+                                                      {"array", ArrayType},
+                                                      {"string", StringType},
+                                                      {"integer", IntegerType},
+                                                      {"number", IntegerType | FractionType},
+                                                      {"boolean", BooleanType},
+                                                      {"null", NullType}};
   return kTypes;
 }
 
@@ -72,7 +72,7 @@ Result<void> SchemaAnalyzer::check_enforceable(const OrderedJson& part, unsigned
   };
   for (const char* keyword : {"not", "if", "$dynamicRef", "$recursiveRef"})
     if (part.contains(keyword)) TRY(context_.cannot_promise(part, keyword));
-  if ((types & kArrayType) != 0) {
+  if ((types & ArrayType) != 0) {
     if (part.contains("contains")) TRY(context_.cannot_promise(part, "contains"));
     if (is_set("unevaluatedItems")) TRY(context_.cannot_promise(part, "unevaluatedItems"));
     const auto unique = part.find("uniqueItems");
@@ -81,9 +81,9 @@ Result<void> SchemaAnalyzer::check_enforceable(const OrderedJson& part, unsigned
     if (unique != part.end() && *unique == OrderedJson(true) && !is_short)
       TRY(context_.cannot_promise(part, "uniqueItems"));
   }
-  if ((types & kObjectType) != 0 && is_set("unevaluatedProperties"))
+  if ((types & ObjectType) != 0 && is_set("unevaluatedProperties"))
     TRY(context_.cannot_promise(part, "unevaluatedProperties"));
-  if ((types & kStringType) != 0 && part.contains("format")) return check_format(part);
+  if ((types & StringType) != 0 && part.contains("format")) return check_format(part);
   return {};
 }
 
@@ -98,7 +98,7 @@ Result<void> SchemaAnalyzer::check_format(const OrderedJson& part) {
 }
 
 Result<unsigned> SchemaAnalyzer::types(const SchemaCase& one) {
-  unsigned all = kAnyType;
+  unsigned all = AnyType;
   for (const OrderedJson* part : one.parts) {
     TRY(context_.spend(*part, 1 + part->size() / 8));  // each keyword is searched for
     if (part->contains("type")) all &= TRY(types_of(context_, part->at("type")));
@@ -238,7 +238,7 @@ Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts(const SchemaCase& one
 Result<std::optional<TextAutomaton>> SchemaAnalyzer::texts(const Schemas& schemas) {
   TextAutomaton all = TextAutomaton::of_words({});
   for (const SchemaCase& one : TRY(cases(schemas))) {
-    if ((TRY(types(one)) & kStringType) == 0) continue;
+    if ((TRY(types(one)) & StringType) == 0) continue;
     std::optional<TextAutomaton> some;
     if (const auto values = TRY(literals(one))) {
       std::vector<std::string> words;

@@ -11,21 +11,21 @@ namespace {
 unsigned type_of(const OrderedJson& value) {
   switch (value.type()) {
     case OrderedJson::value_t::object:
-      return kObjectType;
+      return ObjectType;
     case OrderedJson::value_t::array:
-      return kArrayType;
+      return ArrayType;
     case OrderedJson::value_t::string:
-      return kStringType;
+      return StringType;
     case OrderedJson::value_t::boolean:
-      return kBooleanType;
+      return BooleanType;
     case OrderedJson::value_t::number_integer:
     case OrderedJson::value_t::number_unsigned:
-      return kIntegerType;
+      return IntegerType;
     case OrderedJson::value_t::number_float:
       // In JSON schema, 1.0 is an integer.
-      return value.get<double>() == std::floor(value.get<double>()) ? kIntegerType : kFractionType;
+      return value.get<double>() == std::floor(value.get<double>()) ? IntegerType : FractionType;
     default:
-      return kNullType;
+      return NullType;
   }
 }
 

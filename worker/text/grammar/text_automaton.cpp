@@ -25,28 +25,6 @@ void add_edge(AutomatonState& state, CodePoints on, std::uint32_t to) {
   }
 }
 
-/// The states from which an accepting one can be reached.
-std::vector<bool> live_states(const std::vector<AutomatonState>& states) {
-  std::vector<std::vector<std::uint32_t>> callers(states.size());
-  std::vector<std::uint32_t> todo;
-  std::vector<bool> live(states.size());
-  for (std::uint32_t i = 0; i < states.size(); ++i) {
-    for (const auto& edge : states[i].edges) callers[edge.to].push_back(i);
-    live[i] = states[i].accepts;
-    if (live[i]) todo.push_back(i);
-  }
-  while (!todo.empty()) {
-    const std::uint32_t at = todo.back();
-    todo.pop_back();
-    for (const std::uint32_t caller : callers[at]) {
-      if (live[caller]) continue;
-      live[caller] = true;
-      todo.push_back(caller);
-    }
-  }
-  return live;
-}
-
 /// Finds the nodes that empty edges lead to. A search costs what it finds, not the fragment.
 class EmptyClosure {
  public:
@@ -98,9 +76,33 @@ void split_ranges(const std::vector<Target>& targets, Emit emit) {
 
 }  // namespace
 
+std::vector<bool> live_states(std::vector<bool> accepts,
+                              const std::vector<std::vector<std::uint32_t>>& callers) {
+  std::vector<std::uint32_t> todo;
+  for (std::uint32_t i = 0; i < accepts.size(); ++i)
+    if (accepts[i]) todo.push_back(i);
+  std::vector<bool> live = std::move(accepts);
+  while (!todo.empty()) {
+    const std::uint32_t at = todo.back();
+    todo.pop_back();
+    for (const std::uint32_t caller : callers[at]) {
+      if (live[caller]) continue;
+      live[caller] = true;
+      todo.push_back(caller);
+    }
+  }
+  return live;
+}
+
 /// Keeps the start and the states that lead to an accepting one.
 TextAutomaton::TextAutomaton(std::vector<State> states) {
-  const std::vector<bool> live = live_states(states);
+  std::vector<bool> accepts(states.size());
+  std::vector<std::vector<std::uint32_t>> callers(states.size());
+  for (std::uint32_t i = 0; i < states.size(); ++i) {
+    for (const Edge& edge : states[i].edges) callers[edge.to].push_back(i);
+    accepts[i] = states[i].accepts;
+  }
+  const std::vector<bool> live = live_states(std::move(accepts), callers);
   std::vector<std::uint32_t> ids(states.size());
   std::uint32_t next = 1;
   for (std::uint32_t i = 1; i < states.size(); ++i)
@@ -162,15 +164,16 @@ std::optional<TextAutomaton> TextAutomaton::deterministic(const Fragment& fragme
   };
   id_of({0});
   std::vector<State> states;
-  for (std::size_t at = 0; at < sets.size(); ++at) {
+  while (states.size() < sets.size()) {
+    const std::vector<std::uint32_t>& nodes = *sets[states.size()];
     std::vector<Target> targets;
     State state;
-    for (const std::uint32_t node : *sets[at]) {
+    for (const std::uint32_t node : nodes) {
       state.accepts = state.accepts || fragment.nodes[node].accepts;
       for (const auto& [characters, to] : fragment.nodes[node].edges)
         for (const CodePoints& range : characters) targets.push_back({range, to});
     }
-    if (!work.take(1 + sets[at]->size() + targets.size() * (1 + targets.size() / 8)))
+    if (!work.take(1 + nodes.size() + targets.size() * (1 + targets.size() / 8)))
       return std::nullopt;
     split_ranges(targets, [&](CodePoints on, std::vector<std::uint32_t> to) {
       if (fits) add_edge(state, on, id_of(std::move(to)));
