@@ -1,9 +1,13 @@
 /// Rules that every backend shares besides arithmetic: labels, preconditions, and copies.
 #pragma once
 
+#include <algorithm>
+
 #include "common/expects.hpp"
 #include "ipc/segment/thread_gate.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/quant/dequantize.hpp"
+#include "kernels/quant/row_group.hpp"
 
 namespace leasehold {
 
@@ -44,6 +48,29 @@ inline const float* item_row(const ExpertMatmulArgs& args, std::uint32_t item) {
 inline const std::byte* matrix_row(const LaunchPermit& permit, const WeightMatrix& matrix,
                                    std::uint32_t index) {
   return permit.open(matrix.data) + index * row_size_bytes(matrix.type, matrix.n_in);
+}
+
+/// Group `index` of a matrix, valid while the permit is.
+inline const std::byte* matrix_group(const LaunchPermit& permit, const WeightMatrix& matrix,
+                                     std::uint32_t index) {
+  return permit.open(matrix.data) + index * row_group_bytes(matrix.type, matrix.n_in);
+}
+
+/// out (+)= dot + bias
+inline void store_product(const MatmulArgs& args, float& out, float dot, const float* bias) {
+  const float product = bias != nullptr ? dot + *bias : dot;
+  out = args.accumulate ? out + product : product;
+}
+
+/// Stores the products of one group with row i of out; the last group may have fewer outputs.
+inline void store_group(const MatmulArgs& args, const LaunchPermit& permit, std::uint32_t group,
+                        std::uint32_t i, const float* dots) {
+  const std::uint32_t first = group * kGroupRows;
+  const std::uint32_t n = std::min(kGroupRows, args.weight.n_out - first);
+  const float* bias = args.bias ? permit.open(args.bias) + first : nullptr;
+  float* out = args.out + std::size_t{i} * args.weight.n_out + first;
+  for (std::uint32_t o = 0; o < n; ++o)
+    store_product(args, out[o], dots[o], bias != nullptr ? bias + o : nullptr);
 }
 
 inline void expect_within_limits(const BackendLimits& limits, const LaunchContext& context) {

@@ -28,12 +28,19 @@ constexpr std::uint32_t size_bytes(KvType type) {
   return type == KvType::F32 ? 4 : 2;
 }
 
+/// How the rows of a matrix lie in memory, which decides the arithmetic of its matmuls: rows as in
+/// the file are multiplied as floats, groups of rows (kernels/quant/row_group.hpp) as int8.
+enum class MatrixLayout : std::uint8_t { Rows, RowGroups };
+
 /// One matrix in the weights region.
 struct WeightMatrix {
   TensorType type = TensorType::F32;
-  std::uint32_t n_out = 0;       ///< Rows of the matrix.
-  std::uint32_t n_in = 0;        ///< Elements of a row.
-  Leased<const std::byte> data;  ///< [n_out] rows of row_size_bytes(type, n_in) bytes
+  MatrixLayout layout = MatrixLayout::Rows;
+  std::uint32_t n_out = 0;  ///< Rows of the matrix.
+  std::uint32_t n_in = 0;   ///< Elements of a row.
+  /// [n_out] rows of row_size_bytes(type, n_in) bytes, or [row_groups(n_out)] groups of
+  /// row_group_bytes(type, n_in).
+  Leased<const std::byte> data;
 };
 
 struct RowRef {

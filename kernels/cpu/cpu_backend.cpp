@@ -42,6 +42,7 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       // Each row starts on its own cache line, so threads do not share lines.
       weight_stride_((limits.max_width + 31) / 16 * 16),
       weight_rows_(weight_stride_ * launcher_.threads()),
+      rounded_(limits.max_rows, limits.max_width),
       max_partials_(partials_per_wave(limits)),
       partials_(max_partials_ * partial_floats(limits.head_dim)),
       first_partial_(limits.max_rows + 1),
@@ -64,13 +65,18 @@ LaunchStatus CpuBackend::each_row(const LaunchContext& context, UnitLabel label,
 
 LaunchStatus CpuBackend::embedding(const LaunchContext& context, const EmbeddingArgs& args) {
   const std::uint32_t width = args.table.n_in;
-  return each_row(context, label(context, LaunchSite::Embedding), width * kMacsPerElement,
-                  [&](const LaunchPermit& permit, std::size_t r) {
-                    const auto token = static_cast<std::uint32_t>(args.tokens[r]);
-                    expects(token < args.table.n_out, "a token is an index of the vocabulary");
-                    kernels_.dequantize_row(args.table.type, matrix_row(permit, args.table, token),
-                                            args.out + r * width, width);
-                  });
+  return each_row(
+      context, label(context, LaunchSite::Embedding), width * kMacsPerElement,
+      [&](const LaunchPermit& permit, std::size_t r) {
+        const auto token = static_cast<std::uint32_t>(args.tokens[r]);
+        expects(token < args.table.n_out, "a token is an index of the vocabulary");
+        float* out = args.out + r * width;
+        if (args.table.layout == MatrixLayout::RowGroups)
+          return dequantize_group_row(args.table.type,
+                                      matrix_group(permit, args.table, token / kGroupRows),
+                                      token % kGroupRows, out, width);
+        kernels_.dequantize_row(args.table.type, matrix_row(permit, args.table, token), out, width);
+      });
 }
 
 LaunchStatus CpuBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
@@ -92,6 +98,7 @@ LaunchStatus CpuBackend::rms_norm(const LaunchContext& context, const RmsNormArg
 LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
   expect_within_limits(limits_, context);
   expects(args.weight.n_in <= limits_.max_width, "matrix rows are at most max_width long");
+  if (args.weight.layout == MatrixLayout::RowGroups) return matmul_int8(context, args);
   const std::uint32_t n_batch = selected_rows(context, args);
   if (n_batch == 0) return {context.gates->all()};
   const MatmulTiles tiles = MatmulTiles::plan(args.weight.n_out, args.weight.n_in, n_batch);
@@ -104,9 +111,7 @@ LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& 
       const float* bias = args.bias ? permit.open(args.bias) + o : nullptr;
       dot_batch(kernels_, {weights, args.weight.n_in}, tiles.batch(tile), row_of,
                 [&](std::uint32_t i, float dot) {
-                  float& out = args.out[std::size_t{i} * args.weight.n_out + o];
-                  const float product = bias != nullptr ? dot + *bias : dot;
-                  out = args.accumulate ? out + product : product;
+                  store_product(args, args.out[std::size_t{i} * args.weight.n_out + o], dot, bias);
                 });
     }
   };
@@ -171,6 +176,7 @@ LaunchStatus CpuBackend::copy_in(const LaunchContext& context, const CopyInArgs&
 }
 
 void CpuBackend::clear_workspace() {
+  rounded_.clear(std::exchange(used_rounded_, 0));
   const std::size_t used = std::exchange(used_partials_, 0);
   std::fill_n(partials_.begin(), used * partial_floats(limits_.head_dim), 0.0F);
 }

@@ -13,6 +13,7 @@
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/expert_groups.hpp"
 #include "kernels/host_backend.hpp"
+#include "kernels/rounded_rows.hpp"
 
 namespace leasehold {
 
@@ -52,6 +53,7 @@ class CpuBackend final : public HostBackend {
   struct AttentionWave;
   AttentionWave next_wave(const LaunchContext& context, const AttentionArgs& args,
                           std::uint32_t first_row);
+  LaunchStatus matmul_int8(const LaunchContext& context, const MatmulArgs& args);
   LaunchStatus score_wave(const LaunchContext& context, const AttentionArgs& args,
                           const AttentionWave& wave);
   LaunchStatus merge_wave(const LaunchContext& context, const AttentionArgs& args,
@@ -63,6 +65,8 @@ class CpuBackend final : public HostBackend {
   Launcher launcher_;
   std::size_t weight_stride_;
   std::vector<float> weight_rows_;  // [threads, weight_stride_]: one dequantised row per thread
+  RoundedRows rounded_;             // of the running matmul
+  std::uint32_t used_rounded_ = 0;  // rows written since the last clear_workspace
   std::size_t max_partials_;        // partials of one wave
   ZeroedArray<float> partials_;     // [max_partials_, partial_floats(head_dim)]
   std::size_t used_partials_ = 0;   // written since the last clear_workspace

@@ -5,9 +5,12 @@
 
 #include "kernels/cpu/avx2/attention.hpp"
 #include "kernels/cpu/avx2/dequantize.hpp"
+#include "kernels/cpu/avx2/int8.hpp"
 #include "kernels/cpu/avx2/rows.hpp"
+#include "kernels/cpu/avx512/int8.hpp"
 #include "kernels/cpu/avx512/rows.hpp"
 #include "kernels/cpu/scalar_rows.hpp"
+#include "kernels/cpu/tiling.hpp"
 #include "kernels/quant/dequantize.hpp"
 
 namespace leasehold {
@@ -17,6 +20,9 @@ constexpr std::array<std::string_view, std::size(kSimdPaths)> kNames = {"scalar"
 
 constexpr RowKernels kScalar{.dequantize_row = dequantize_row,
                              .dot_group = scalar::dot_group,
+                             .round_row = round_row,
+                             .dot_group_int8 = dot_group_int8,
+                             .int8_tile_macs = kTileMacs,
                              .rms_norm_row = scalar::rms_norm_row,
                              .swiglu = scalar::swiglu,
                              .add_scaled = scalar::add_scaled,
@@ -27,6 +33,9 @@ constexpr RowKernels kScalar{.dequantize_row = dequantize_row,
 
 constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
                            .dot_group = avx2::dot_group,
+                           .round_row = avx2::round_row,
+                           .dot_group_int8 = avx2::dot_group_int8,
+                           .int8_tile_macs = 600'000,
                            .rms_norm_row = avx2::rms_norm_row,
                            .swiglu = avx2::swiglu,
                            .add_scaled = avx2::add_scaled,
@@ -41,6 +50,17 @@ constexpr RowKernels kAvx512 = [] {
   kernels.dot_group = avx512::dot_group;
   return kernels;
 }();
+
+constexpr RowKernels kAvx512Vnni = [] {
+  RowKernels kernels = kAvx512;
+  kernels.dot_group_int8 = avx512::dot_group_int8;
+  kernels.int8_tile_macs = 1'200'000;
+  return kernels;
+}();
+
+bool has_vnni() {
+  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni");
+}
 
 }  // namespace
 
@@ -80,7 +100,7 @@ const RowKernels& row_kernels(SimdPath path) {
     case SimdPath::Avx2:
       return kAvx2;
     case SimdPath::Avx512:
-      return kAvx512;
+      return has_vnni() ? kAvx512Vnni : kAvx512;
   }
   return kScalar;
 }

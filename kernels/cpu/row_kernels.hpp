@@ -11,6 +11,7 @@
 
 #include "kernels/numerics/attention_order.hpp"
 #include "kernels/op_args.hpp"
+#include "kernels/quant/row_group.hpp"
 
 namespace leasehold {
 
@@ -55,6 +56,13 @@ struct RowKernels {
   /// out[r] = w·x[r] for n_rows (1 … kDotGroup) rows x[r] of n elements.
   void (*dot_group)(const float* w, const float* const* x, std::uint32_t n_rows, std::size_t n,
                     float* out);
+  /// As round_row in kernels/numerics/int8_order.hpp.
+  void (*round_row)(const float* x, std::size_t n, const RoundedRowBuffer& out);
+  /// As dot_group_int8 in kernels/quant/row_group.hpp.
+  void (*dot_group_int8)(TensorType type, const std::byte* group, std::uint32_t n_in,
+                         const RoundedRow* x, std::uint32_t n_rows, float* out);
+  /// Multiply-adds of dot_group_int8 in a unit.
+  std::uint64_t int8_tile_macs;
   void (*rms_norm_row)(const NormRow& row);
   /// gate[i] = silu(gate[i])·up[i]
   void (*swiglu)(float* gate, const float* up, std::size_t n);

@@ -40,6 +40,7 @@ ReferenceBackend::ReferenceBackend(const BackendLimits& limits, const ThreadGate
     : limits_(limits),
       gate_(gate),
       row_(std::max(limits.max_width, limits.head_dim)),
+      rounded_(1, limits.max_width),
       partials_(std::size_t{partition_count(limits.max_context)} * partial_floats(limits.head_dim)),
       groups_(limits.n_experts, 0) {}
 
@@ -49,8 +50,13 @@ LaunchStatus ReferenceBackend::embedding(const LaunchContext& context, const Emb
                    [&](const LaunchPermit& permit, std::size_t r) {
                      const auto token = static_cast<std::uint32_t>(args.tokens[r]);
                      expects(token < args.table.n_out, "a token is an index of the vocabulary");
-                     dequantize_row(args.table.type, matrix_row(permit, args.table, token),
-                                    args.out + r * args.table.n_in, args.table.n_in);
+                     float* out = args.out + r * args.table.n_in;
+                     if (args.table.layout == MatrixLayout::RowGroups)
+                       return dequantize_group_row(
+                           args.table.type, matrix_group(permit, args.table, token / kGroupRows),
+                           token % kGroupRows, out, args.table.n_in);
+                     dequantize_row(args.table.type, matrix_row(permit, args.table, token), out,
+                                    args.table.n_in);
                    });
 }
 
@@ -70,6 +76,7 @@ LaunchStatus ReferenceBackend::rms_norm(const LaunchContext& context, const RmsN
 LaunchStatus ReferenceBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
   expect_within_limits(limits_, context);
   expects(args.weight.n_in <= limits_.max_width, "matrix rows are at most max_width long");
+  if (args.weight.layout == MatrixLayout::RowGroups) return matmul_int8(context, args);
   const std::uint32_t n_selected = selected_rows(context, args);
   const auto weight_row = [&](const LaunchPermit& permit, std::size_t o) {
     const std::byte* source = matrix_row(permit, args.weight, static_cast<std::uint32_t>(o));
@@ -77,12 +84,29 @@ LaunchStatus ReferenceBackend::matmul(const LaunchContext& context, const Matmul
     for (std::uint32_t i = 0; i < n_selected; ++i) {
       float& out = args.out[std::size_t{i} * args.weight.n_out + o];
       const float dot = ordered_dot(row_.data(), selected_row(args, i), args.weight.n_in);
-      const float product = args.bias ? dot + permit.open(args.bias)[o] : dot;
-      out = args.accumulate ? out + product : product;
+      store_product(args, out, dot, args.bias ? permit.open(args.bias) + o : nullptr);
     }
   };
   const std::uint32_t units = n_selected == 0 ? 0 : args.weight.n_out;
   return each_unit(context, label(context, args.site), units, weight_row);
+}
+
+/// A unit is a group; it rounds each row again.
+LaunchStatus ReferenceBackend::matmul_int8(const LaunchContext& context, const MatmulArgs& args) {
+  const std::uint32_t n_selected = selected_rows(context, args);
+  const auto multiply_group = [&](const LaunchPermit& permit, std::size_t unit) {
+    const auto group = static_cast<std::uint32_t>(unit);
+    const std::byte* weights = matrix_group(permit, args.weight, group);
+    for (std::uint32_t i = 0; i < n_selected; ++i) {
+      round_row(selected_row(args, i), args.weight.n_in, rounded_.buffer(0));
+      const RoundedRow x = rounded_.row(0);
+      float dots[kGroupRows];
+      dot_group_int8(args.weight.type, weights, args.weight.n_in, &x, 1, dots);
+      store_group(args, permit, group, i, dots);
+    }
+  };
+  const std::uint32_t units = n_selected == 0 ? 0 : row_groups(args.weight.n_out);
+  return each_unit(context, label(context, args.site), units, multiply_group);
 }
 
 LaunchStatus ReferenceBackend::rope(const LaunchContext& context, const RopeArgs& args) {
@@ -207,6 +231,7 @@ LaunchStatus ReferenceBackend::copy_in(const LaunchContext& context, const CopyI
 
 void ReferenceBackend::clear_workspace() {
   std::ranges::fill(row_, 0.0F);
+  rounded_.clear(1);
   std::ranges::fill(partials_, 0.0F);
 }
 

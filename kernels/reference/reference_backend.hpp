@@ -6,6 +6,7 @@
 #include "ipc/segment/thread_gate.hpp"
 #include "kernels/expert_groups.hpp"
 #include "kernels/host_backend.hpp"
+#include "kernels/rounded_rows.hpp"
 
 namespace leasehold {
 
@@ -40,12 +41,14 @@ class ReferenceBackend final : public HostBackend {
           gate_.run(*context.gates, label, [&](const LaunchPermit& permit) { unit(permit, i); });
     return {live};
   }
+  LaunchStatus matmul_int8(const LaunchContext& context, const MatmulArgs& args);
   void score_partition(const float* q, const AttentionArgs& args, const std::byte* const* blocks,
                        std::uint32_t n_positions, float* partial);
 
   BackendLimits limits_;
   ThreadGate gate_;
   std::vector<float> row_;       // [max_width]: one dequantised row, key or value
+  RoundedRows rounded_;          // one row
   std::vector<float> partials_;  // [max partitions, partial_floats(head_dim)] of one row and head
   ExpertGroups groups_;
 };

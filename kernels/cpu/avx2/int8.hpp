@@ -1,0 +1,18 @@
+/// Int8 rounding and dots on AVX2. RowKernels documents each function.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/quant/row_group.hpp"
+
+namespace leasehold::avx2 {
+
+[[gnu::target("avx2,fma,f16c")]] void round_row(const float* x, std::size_t n,
+                                                const RoundedRowBuffer& out);
+
+[[gnu::target("avx2,fma,f16c")]] void dot_group_int8(TensorType type, const std::byte* group,
+                                                     std::uint32_t n_in, const RoundedRow* x,
+                                                     std::uint32_t n_rows, float* out);
+
+}  // namespace leasehold::avx2

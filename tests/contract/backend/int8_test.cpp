@@ -1,0 +1,220 @@
+/// Matmuls in int8 arithmetic: the written order everywhere, near the exact product.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+
+#include "tests/contract/backend/rig.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr int kInt8Shapes = 30;
+
+/// A matrix of row groups, and the rows that it was made from.
+struct GroupedMatrix {
+  GroupedMatrix(SeededRandom& random, TensorType type, std::uint32_t n_out, std::uint32_t n_in)
+      : rows(random, type, n_out, n_in), memory(row_groups(n_out) * row_group_bytes(type, n_in)) {
+    const std::uint64_t row_bytes = row_size_bytes(type, n_in);
+    for (std::uint32_t group = 0; group < row_groups(n_out); ++group) {
+      const std::uint32_t first = group * kGroupRows;
+      interleave_rows(type, rows.memory.bytes() + first * row_bytes,
+                      std::min(kGroupRows, n_out - first), n_in,
+                      memory.bytes() + group * row_group_bytes(type, n_in));
+    }
+  }
+
+  WeightMatrix view() const {
+    WeightMatrix matrix = rows.view();
+    matrix.layout = MatrixLayout::RowGroups;
+    matrix.data = memory.at();
+    return matrix;
+  }
+
+  Matrix rows;
+  LeasedMemory memory;
+};
+
+struct Int8Case {
+  explicit Int8Case(SeededRandom& random)
+      : weight(random, random.below(2) == 0 ? TensorType::Q8_0 : TensorType::Q4_0,
+               static_cast<std::uint32_t>(1 + random.below(70)),
+               static_cast<std::uint32_t>(1 + random.below(30)) * kInt8Block),
+        rows(plain_rows(static_cast<std::uint32_t>(1 + random.below(40)))),
+        x(random_floats(random, rows.size() * weight.rows.n_in)),
+        accumulate(random.below(2) == 1),
+        bias(random.below(2) == 1 ? random_floats(random, weight.rows.n_out)
+                                  : std::vector<float>{}),
+        bias_memory(weight.rows.n_out * sizeof(float)) {
+    bias_memory.fill<float>(bias);
+    if (random.below(2) == 1)
+      for (std::uint32_t r = 0; r < rows.size(); ++r)
+        if (r + 1 == rows.size() || random.below(3) == 0) select.push_back(r);
+    before =
+        random_floats(random, (select.empty() ? rows.size() : select.size()) * weight.rows.n_out);
+  }
+
+  std::vector<float> on(Rig& rig) const {
+    std::vector<float> out = before;
+    run_step(rig, rows, [&](Backend& backend, const LaunchContext& context) {
+      return backend.matmul(context, {.site = LaunchSite::FfnUp,
+                                      .weight = weight.view(),
+                                      .x = x.data(),
+                                      .out = out.data(),
+                                      .accumulate = accumulate,
+                                      .select = select,
+                                      .bias = bias.empty() ? Leased<const float>()
+                                                           : bias_memory.at().as<const float>()});
+    });
+    return out;
+  }
+
+  /// The exact product, and how far rounding the activations may move it: half a step of each
+  /// block times its weights, and the roundings of the sums.
+  std::pair<double, double> expected(std::size_t i, std::uint32_t output) const {
+    const std::size_t row = select.empty() ? i : select[i];
+    const std::uint32_t n_in = weight.rows.n_in;
+    double sum = (accumulate ? before[i * weight.rows.n_out + output] : 0.0) +
+                 (bias.empty() ? 0.0 : bias[output]);
+    double slack = std::abs(sum) * 0x1p-22;
+    for (std::uint32_t begin = 0; begin < n_in; begin += kInt8Block) {
+      double largest = 0;
+      double weights = 0;
+      for (std::uint32_t k = begin; k < begin + kInt8Block; ++k) {
+        const double value = x[row * n_in + k];
+        largest = std::max(largest, std::abs(value));
+        weights += std::abs(weight.rows.at(output, k));
+        sum += weight.rows.at(output, k) * value;
+      }
+      slack += weights * largest * (0.5001 / 127 + n_in * 0x1p-24);
+    }
+    return {sum, slack};
+  }
+
+  GroupedMatrix weight;
+  std::vector<RowRef> rows;
+  std::vector<float> x;
+  bool accumulate;
+  std::vector<float> bias;  // [n_out], or empty
+  LeasedMemory bias_memory;
+  std::vector<std::uint32_t> select;
+  std::vector<float> before;
+};
+
+std::vector<float> product(Rig& rig, const WeightMatrix& weight, const std::vector<float>& x) {
+  const std::size_t n_rows = x.size() / weight.n_in;
+  std::vector<float> out(n_rows * weight.n_out);
+  run_step(rig, std::vector<RowRef>(n_rows, RowRef{0, 0}),
+           [&](Backend& backend, const LaunchContext& context) {
+             return backend.matmul(
+                 context,
+                 {.site = LaunchSite::FfnDown, .weight = weight, .x = x.data(), .out = out.data()});
+           });
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("int8: a matmul has the reference's bits for every type, shape and selection") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed());
+  CAPTURE(threads, test_seed());
+  Rig rig(threads);
+  Rig reference(0);
+  for (int shape = 0; shape < 2 * kInt8Shapes; ++shape) {
+    const Int8Case c(random);
+    CAPTURE(shape, c.weight.rows.n_out, c.weight.rows.n_in, c.rows.size(), c.accumulate);
+    REQUIRE(first_difference(c.on(rig), c.on(reference)) == -1);
+  }
+}
+
+TEST_CASE("int8: a matmul is as near to the exact product as its rounding allows") {
+  SeededRandom random(test_seed() + 100);
+  Rig reference(0);
+  for (int shape = 0; shape < kInt8Shapes; ++shape) {
+    const Int8Case c(random);
+    const std::vector<float> out = c.on(reference);
+    double worst = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const auto [exact, slack] =
+          c.expected(i / c.weight.rows.n_out, static_cast<std::uint32_t>(i % c.weight.rows.n_out));
+      worst = std::max(worst, std::abs(out[i] - exact) / (slack + 1e-30));
+    }
+    CAPTURE(shape, c.weight.rows.n_out, c.weight.rows.n_in);
+    REQUIRE(worst <= 1.0);
+  }
+}
+
+TEST_CASE("int8: a row's product does not depend on its batch or its index") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed() + 200);
+  Rig rig(threads);
+  const GroupedMatrix weight(random, TensorType::Q8_0, 37, 480);
+  const auto x = random_floats(random, weight.rows.n_in);
+  const std::vector<float> alone = product(rig, weight.view(), x);
+  for (const std::uint32_t n_rows : {2, 3, 5, 8, 9, 17, 48}) {
+    for (std::uint32_t index = 0; index < n_rows; index += 5) {
+      auto batch = random_floats(random, std::size_t{n_rows} * weight.rows.n_in);
+      std::ranges::copy(x, batch.begin() + index * weight.rows.n_in);
+      const std::vector<float> out = product(rig, weight.view(), batch);
+      const auto first = out.begin() + index * weight.rows.n_out;
+      CAPTURE(threads, n_rows, index);
+      REQUIRE(first_difference({first, first + weight.rows.n_out}, alone) == -1);
+    }
+  }
+}
+
+TEST_CASE("int8: a row with a number that is not finite gives none that is, and changes no other") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const float bad =
+      GENERATE(std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+               -std::numeric_limits<float>::infinity());
+  SeededRandom random(test_seed() + 300);
+  Rig rig(threads);
+  const GroupedMatrix weight(random, TensorType::Q4_0, 20, 96);
+  auto x = random_floats(random, 3 * std::size_t{weight.rows.n_in});
+  const std::vector<float> before = product(rig, weight.view(), x);
+  x[weight.rows.n_in + 40] = bad;
+  const std::vector<float> after = product(rig, weight.view(), x);
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    CAPTURE(threads, i);
+    if (i / weight.rows.n_out == 1) {
+      REQUIRE(std::isnan(after[i]));
+    } else {
+      REQUIRE(after[i] == before[i]);
+    }
+  }
+}
+
+TEST_CASE("int8: rounded activations are cleared with the workspace's other contents") {
+  // A second product of fewer rows must not read rows that an earlier one rounded.
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed() + 400);
+  Rig rig(threads);
+  const GroupedMatrix weight(random, TensorType::Q8_0, 16, 64);
+  const auto x = random_floats(random, weight.rows.n_in);
+  const std::vector<float> alone = product(rig, weight.view(), x);
+  product(rig, weight.view(), random_floats(random, 40 * std::size_t{weight.rows.n_in}));
+  rig.backend->clear_workspace();
+  CHECK(first_difference(product(rig, weight.view(), x), alone) == -1);
+}
+
+TEST_CASE("int8: an embedding is the token's row of the table, exactly") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed() + 500);
+  Rig rig(threads);
+  for (const TensorType type : {TensorType::Q8_0, TensorType::Q4_0}) {
+    const GroupedMatrix table(random, type, 35, 96);
+    const std::vector<std::int32_t> tokens{0, 34, 16, 15};
+    std::vector<float> out(tokens.size() * table.rows.n_in);
+    run_step(rig, plain_rows(4), [&](Backend& backend, const LaunchContext& context) {
+      return backend.embedding(context, {table.view(), tokens.data(), out.data()});
+    });
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const auto token = static_cast<std::uint32_t>(tokens[i / table.rows.n_in]);
+      const auto column = static_cast<std::uint32_t>(i % table.rows.n_in);
+      REQUIRE(out[i] == static_cast<float>(table.rows.at(token, column)));
+    }
+  }
+}
+
+}  // namespace leasehold::testing

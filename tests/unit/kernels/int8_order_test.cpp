@@ -1,0 +1,94 @@
+/// Rounding of activations: by the written rule, on every path.
+#include "kernels/numerics/int8_order.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <vector>
+
+#include "common/random.hpp"
+#include "kernels/cpu/row_kernels.hpp"
+#include "tests/support/random_blocks.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+struct Rounded {
+  explicit Rounded(std::size_t n) : q(n), scale(n / kInt8Block), sums(n / kInt8Block) {}
+  RoundedRowBuffer buffer() { return {q.data(), scale.data(), sums.data()}; }
+
+  std::vector<std::int8_t> q;
+  std::vector<float> scale;
+  std::vector<std::int32_t> sums;
+};
+
+Rounded rounded(const std::vector<float>& x, SimdPath path) {
+  Rounded out(x.size());
+  row_kernels(path).round_row(x.data(), x.size(), out.buffer());
+  return out;
+}
+
+std::vector<float> block_of(float first, float second) {
+  std::vector<float> x(kInt8Block, 0.0F);
+  x[0] = first;
+  x[31] = second;
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("int8 order: rounding is to the nearest step, halves to even, the largest to 127") {
+  for (const SimdPath path : kSimdPaths) {
+    if (!cpu_has(path)) continue;
+    CAPTURE(name(path));
+    const Rounded even = rounded(block_of(127.0F, 2.5F), path);  // a scale of 1
+    CHECK(even.scale[0] == 1.0F);
+    CHECK(even.q[0] == 127);
+    CHECK(even.q[31] == 2);
+    CHECK(even.sums[0] == 129);
+    CHECK(rounded(block_of(-127.0F, -3.5F), path).q[31] == -4);
+    CHECK(rounded(block_of(-127.0F, -3.5F), path).sums[0] == -131);
+    CHECK(rounded(block_of(127.0F, 0.499F), path).q[31] == 0);
+  }
+}
+
+TEST_CASE("int8 order: blocks too small for a normal scale are zero, and bad ones are NaN") {
+  for (const SimdPath path : kSimdPaths) {
+    if (!cpu_has(path)) continue;
+    CAPTURE(name(path));
+    const Rounded small = rounded(block_of(0x1.fffffep-120F, -0x1p-140F), path);
+    CHECK(small.scale[0] == 0.0F);
+    CHECK(small.q[0] == 0);
+    CHECK(small.sums[0] == 0);
+    CHECK(rounded(block_of(0x1p-119F, 0), path).q[0] == 127);
+    for (const float bad : {HUGE_VALF, -HUGE_VALF, std::nanf("")}) {
+      const Rounded out = rounded(block_of(bad, 1.0F), path);
+      CHECK(std::isnan(out.scale[0]));
+      CHECK(out.q[31] == 0);
+    }
+  }
+}
+
+TEST_CASE(
+    "int8 order: every path rounds as the plain loops, and no step is off by more than half") {
+  SeededRandom random(7);
+  for (int i = 0; i < 2000; ++i) {
+    const auto spread = static_cast<int>(random.below(200)) - 100;
+    std::vector<float> x(kInt8Block * (1 + random.below(4)));
+    for (float& value : x) value = std::ldexp(random_floats(random, 1)[0], spread);
+    const Rounded plain = rounded(x, SimdPath::Scalar);
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      const double d = plain.scale[k / kInt8Block];
+      REQUIRE(std::abs(plain.q[k] * d - x[k]) <= d * 0.50001);
+    }
+    for (const SimdPath path : kSimdPaths) {
+      if (!cpu_has(path)) continue;
+      const Rounded out = rounded(x, path);
+      CAPTURE(name(path), i);
+      REQUIRE(out.q == plain.q);
+      REQUIRE(out.scale == plain.scale);
+      REQUIRE(out.sums == plain.sums);
+    }
+  }
+}
+
+}  // namespace leasehold::testing
