@@ -36,6 +36,13 @@ Result<void> check_lent_device(const WorkerOptions& options, const Attachment& l
                     "--backend",
                     lent.device));
   }
+  if (is_cuda_device(lent.device) && options.arithmetic == Arithmetic::Int8) {
+    return fail(
+        Errc::BadRequest,
+        fmt::format("--arithmetic int8 needs a CPU, but the broker lends memory of {}; omit "
+                    "--arithmetic",
+                    lent.device));
+  }
   if (options.device == "auto" || is_cuda_device(options.device) == is_cuda_device(lent.device))
     return {};
   return fail(
@@ -52,7 +59,9 @@ Result<Compute> make_compute(const WorkerOptions& options, const Attachment& len
   TRY(check_lent_device(options, lent));
   if (is_cuda_device(lent.device)) return make_cuda_compute(options, lent, limits, dependencies);
   auto backend = TRY(make_host_backend(options, limits, dependencies));
-  std::string description = fmt::format("{} threads={}", backend->name(), options.threads);
+  std::string description =
+      fmt::format("{} threads={} arithmetic={}", backend->name(), options.threads,
+                  options.arithmetic == Arithmetic::Int8 ? "int8" : "f32");
   // Owns nothing: the mapper lives as long as the program.
   std::shared_ptr<const RegionMapper> mapper(std::shared_ptr<void>(), &host_mapper());
   return Compute{.context = nullptr,

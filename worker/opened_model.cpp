@@ -7,10 +7,11 @@
 
 namespace leasehold {
 
-Result<OpenedModel> OpenedModel::open(const std::string& path, WeightsScope scope) {
+Result<OpenedModel> OpenedModel::open(const std::string& path, WeightsScope scope,
+                                      Arithmetic arithmetic) {
   GgufFile file = TRY(GgufFile::open(path));
   const ModelConfig config = TRY(read_config(file));
-  WeightsPlan plan = make_weights_plan(TRY(make_weights_layout(file, config)), scope);
+  WeightsPlan plan = make_weights_plan(TRY(make_weights_layout(file, config, arithmetic)), scope);
   Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
   TRY(check_record_block_size(KvLayout{
       .n_layers = config.n_layers, .n_kv_heads = config.n_kv_heads, .head_dim = config.head_dim}

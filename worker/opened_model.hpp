@@ -22,7 +22,8 @@ struct OpenedModel {
   ContextBound context_bound = ContextBound::Model;  ///< What `config.n_context` comes from.
 
   /// Errors: those of GgufFile::open, read_config, make_weights_layout and Tokenizer.
-  static Result<OpenedModel> open(const std::string& path, WeightsScope scope);
+  static Result<OpenedModel> open(const std::string& path, WeightsScope scope,
+                                  Arithmetic arithmetic);
 
   /// Limits requests to `max_context` tokens; 0 keeps the model's context. Errors: BadRequest when
   /// the model's context is shorter.

@@ -34,12 +34,15 @@ const std::map<std::string, BackendChoice> kBackends{{"auto", BackendChoice::Aut
                                                      {"cpu", BackendChoice::Cpu},
                                                      {"reference", BackendChoice::Reference}};
 const std::map<std::string, KvType> kKvTypes{{"f16", KvType::F16}, {"f32", KvType::F32}};
+const std::map<std::string, Arithmetic> kArithmetics{{"f32", Arithmetic::F32},
+                                                     {"int8", Arithmetic::Int8}};
 
 /// Options as given on the command line.
 struct RawOptions {
   std::string backend = "auto";
   std::string simd = "auto";
   std::string kv_type = "f16";
+  std::string arithmetic = "f32";
   std::string weights_scope = "model";
   std::string compute_cpus;
   std::string kv_index_url;
@@ -84,6 +87,12 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
                  "Cores for compute threads only, such as 1 or 2-7");
   app.add_option("--kv-type", raw.kv_type, "Element type of the KV cache")
       ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str();
+  app.add_option(
+         "--arithmetic", raw.arithmetic,
+         "How matrices are multiplied; int8 rounds activations, is faster for Q8_0 and Q4_0 "
+         "weights, and gives other bits")
+      ->check(CLI::IsMember({"f32", "int8"}))
       ->capture_default_str();
   app.add_option("--weights-scope", raw.weights_scope,
                  "What one engine lease covers; a finer scope loses less with each lease")
@@ -172,6 +181,7 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.backend = kBackends.at(raw.backend);
   options.simd = simd_path_from_name(raw.simd);
   options.kv_type = kKvTypes.at(raw.kv_type);
+  options.arithmetic = kArithmetics.at(raw.arithmetic);
   options.weights_scope = *weights_scope_from_name(raw.weights_scope);
   TRY(check_token_budget(options.limits));
   TRY(resolve_kv_index(raw, options));

@@ -29,6 +29,7 @@ struct WorkerOptions {
   std::uint32_t threads = 1;
   CpuSet compute_cpus;  ///< Empty: compute threads run anywhere.
   KvType kv_type = KvType::F16;
+  Arithmetic arithmetic = Arithmetic::F32;
   WeightsScope weights_scope = WeightsScope::Model;
   std::string graphs = "gated";  ///< "none", "plain", "gated": for decoding steps on a GPU.
   std::uint32_t graph_segment_layers = 4;

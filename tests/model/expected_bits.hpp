@@ -48,6 +48,16 @@ inline constexpr ExpectedBits kExpectedBits[] = {
      "fa799f3942a006569683f32ceea048505a8d68a1d9ec463a76252b9376ac87b3"},
 };
 
+/// Likewise, in int8 arithmetic.
+inline constexpr ExpectedBits kExpectedInt8Bits[] = {
+    {"own", "09b9b49c40c10f206e5fb9179667284c20d4b88658897d7d4f075772bf8157ac",
+     "2a491ccc89da36920912615f05bc3a14c8313dc4d923072bd32465384667bb24"},
+    {"stories260K-q8_0", "a9aa1a50cc0d00f7ba9f8a75fa51f606e427cf8671a745657cff9bbf62e40d3a",
+     "496379750a0ea6f63a06ffdb00fc32e2192c15178985415e37c9516614e225b6"},
+    {"stories260K-q4_0", "59a8af5b708d99ab782360de2a4a32a7c11c42b18714583d5468ae01b57c54a0",
+     "5c98510cda101de4b9288c5078018230cbf3ccde020b490e1835b4dcdcccf3ef"},
+};
+
 /// For the models of tests/support/generated_model.hpp, which are generated with integers and
 /// correctly rounded operations, so the files are the same everywhere.
 inline constexpr ExpectedBits kExpectedFamilyBits[] = {

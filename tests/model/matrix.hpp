@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "common/random.hpp"
 #include "tests/model/expected_bits.hpp"
@@ -29,20 +31,22 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-/// The bits of the bundled model, serial, once per kv type.
-inline const std::vector<float>& serial_bits(KvType kv_type) {
-  static const std::vector<float> kBits[2] = {
-      compute_logits(bundled_model_path(), matrix_text(kMatrixTokens),
-                     {.kv_type = KvType::F32, .chunking = Chunking::OneByOne}),
-      compute_logits(bundled_model_path(), matrix_text(kMatrixTokens),
-                     {.kv_type = KvType::F16, .chunking = Chunking::OneByOne})};
-  return kBits[kv_type == KvType::F32 ? 0 : 1];
+/// The bits of the bundled model, serial, once per kv type and arithmetic.
+inline const std::vector<float>& serial_bits(KvType kv_type,
+                                             Arithmetic arithmetic = Arithmetic::F32) {
+  static std::map<std::pair<KvType, Arithmetic>, std::vector<float>> known;
+  std::vector<float>& bits = known[{kv_type, arithmetic}];
+  if (bits.empty())
+    bits = compute_logits(
+        bundled_model_path(), matrix_text(kMatrixTokens),
+        {.kv_type = kv_type, .arithmetic = arithmetic, .chunking = Chunking::OneByOne});
+  return bits;
 }
 
 inline void check_variant(const Variant& variant) {
   INFO(describe(variant));
   const auto bits = compute_logits(bundled_model_path(), matrix_text(kMatrixTokens), variant);
-  CHECK(same_bits(bits, serial_bits(variant.kv_type)));
+  CHECK(same_bits(bits, serial_bits(variant.kv_type, variant.arithmetic)));
 }
 
 }  // namespace leasehold::testing

@@ -34,10 +34,13 @@ struct Quality {
   double reference_perplexity;
 };
 
-Quality against_reference(const std::string& model_path, KvType kv_type) {
+Quality against_reference(const std::string& model_path, KvType kv_type,
+                          Arithmetic arithmetic = Arithmetic::F32) {
   const std::vector<TokenId> tokens = tokens_of(model_path);
-  auto model =
-      LocalModel::load({.model_path = model_path, .kv_type = kv_type, .positions = kStoryTokens});
+  auto model = LocalModel::load({.model_path = model_path,
+                                 .kv_type = kv_type,
+                                 .arithmetic = arithmetic,
+                                 .positions = kStoryTokens});
   REQUIRE(model.has_value());
   PlainModel reference(model_path);
   TextScore score;
@@ -76,6 +79,17 @@ TEST_CASE("model: mean KL from the fp32 reference is below 1e-3 on the trained m
   CHECK(quality.perplexity == Approx(quality.reference_perplexity).epsilon(1e-3));
   // Perplexities over 512 tokens. The bundled model was trained on other texts.
   CHECK(quality.perplexity < (name == "own" ? 200 : 5));
+}
+
+TEST_CASE("model: rounded activations keep the mean KL below 1e-3 on the trained models") {
+  const std::string name = GENERATE("own", "stories260K-q8_0", "stories260K-q4_0");
+  const Quality quality = against_reference(matrix_model(name), KvType::F16, Arithmetic::Int8);
+  std::printf("%-18s int8: mean KL %.3e  perplexity %.4f, of the reference %.4f\n", name.c_str(),
+              quality.mean_divergence, quality.perplexity, quality.reference_perplexity);
+  CAPTURE(name, quality.mean_divergence);
+  CHECK(quality.mean_divergence <= 1e-3);
+  CHECK(quality.mean_divergence > 1e-6);
+  CHECK(quality.perplexity == Approx(quality.reference_perplexity).epsilon(1e-2));
 }
 
 TEST_CASE("perplexity: the distance of a model to itself is zero, to a coarser one positive") {

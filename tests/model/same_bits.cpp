@@ -46,11 +46,13 @@ void add_background_rows(std::uint32_t sequence, std::uint32_t n_vocab, std::uin
 
 std::string describe(const Variant& variant) {
   constexpr std::string_view kChunkings[] = {"one by one", "whole", "sixteens", "random"};
-  return fmt::format("{} threads={} kv={} batch={} batch_index={} chunks={} blocks={} seed={}",
-                     variant.reference ? "reference" : name(variant.simd), variant.threads,
-                     variant.kv_type == KvType::F16 ? "f16" : "f32", variant.batch,
-                     variant.batch_index, kChunkings[static_cast<std::size_t>(variant.chunking)],
-                     variant.scattered ? "scattered" : "in order", variant.seed);
+  return fmt::format(
+      "{} threads={} kv={} arithmetic={} batch={} batch_index={} chunks={} blocks={} seed={}",
+      variant.reference ? "reference" : name(variant.simd), variant.threads,
+      variant.kv_type == KvType::F16 ? "f16" : "f32",
+      variant.arithmetic == Arithmetic::F32 ? "f32" : "int8", variant.batch, variant.batch_index,
+      kChunkings[static_cast<std::size_t>(variant.chunking)],
+      variant.scattered ? "scattered" : "in order", variant.seed);
 }
 
 std::vector<float> compute_logits(const std::string& model_path, const std::vector<TokenId>& tokens,
@@ -63,6 +65,7 @@ std::vector<float> compute_logits(const std::string& model_path, const std::vect
                                  .simd = variant.simd,
                                  .threads = variant.threads,
                                  .kv_type = variant.kv_type,
+                                 .arithmetic = variant.arithmetic,
                                  .max_rows = n_tokens + (variant.batch - 1) * kMaxBackgroundChunk,
                                  .sequences = variant.batch,
                                  .positions = n_tokens,

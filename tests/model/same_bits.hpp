@@ -18,6 +18,7 @@ struct Variant {
   SimdPath simd = best_simd_path();
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
+  Arithmetic arithmetic = Arithmetic::F32;
   std::uint32_t batch = 1;        ///< Sequences in every step.
   std::uint32_t batch_index = 0;  ///< Index of our sequence in the batch.
   Chunking chunking = Chunking::Whole;

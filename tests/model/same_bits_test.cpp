@@ -22,6 +22,7 @@ Variant random_variant(std::uint64_t seed) {
   while (!cpu_has(variant.simd));
   variant.threads = static_cast<std::uint32_t>(1 + random.below(3));
   variant.kv_type = random.below(2) == 0 ? KvType::F16 : KvType::F32;
+  variant.arithmetic = random.below(2) == 0 ? Arithmetic::F32 : Arithmetic::Int8;
   // Plain loops are slow, and their result for a row does not depend on the batch size.
   const bool is_slow = variant.reference || variant.simd == SimdPath::Scalar;
   variant.batch = static_cast<std::uint32_t>(1 + random.below(is_slow ? 6 : 64));
@@ -32,11 +33,13 @@ Variant random_variant(std::uint64_t seed) {
 }
 
 /// Checks both backends.
-void check_expected(const ExpectedBits& row, const std::string& model_path) {
+void check_expected(const ExpectedBits& row, const std::string& model_path,
+                    Arithmetic arithmetic = Arithmetic::F32) {
   for (const bool reference : {false, true}) {
     const auto digest = [&](KvType kv_type) {
-      return bits_digest(compute_logits(model_path, matrix_text(kMatrixTokens),
-                                        {.reference = reference, .kv_type = kv_type}));
+      return bits_digest(
+          compute_logits(model_path, matrix_text(kMatrixTokens),
+                         {.reference = reference, .kv_type = kv_type, .arithmetic = arithmetic}));
     };
     CAPTURE(row.model, reference);
     CHECK(digest(KvType::F16) == row.kv_f16);
@@ -54,6 +57,12 @@ TEST_CASE("same bits: a sample of batch, batch_index, chunks, threads, path, blo
 TEST_CASE("same bits: every model and both kv types give the committed bits") {
   const ExpectedBits row = GENERATE(from_range(std::begin(kExpectedBits), std::end(kExpectedBits)));
   check_expected(row, matrix_model(row.model));
+}
+
+TEST_CASE("same bits: int8 arithmetic gives the committed bits") {
+  const ExpectedBits row =
+      GENERATE(from_range(std::begin(kExpectedInt8Bits), std::end(kExpectedInt8Bits)));
+  check_expected(row, matrix_model(row.model), Arithmetic::Int8);
 }
 
 TEST_CASE("same bits: every family, with experts or without, gives the committed bits") {
@@ -90,6 +99,7 @@ TEST_CASE("same bits: the comparison detects one flipped bit of one logit") {
   CHECK_FALSE(same_bits(bits, serial_bits(KvType::F16)));
   CHECK(bits_digest(bits) != bits_digest(serial_bits(KvType::F16)));
   CHECK_FALSE(same_bits(serial_bits(KvType::F32), serial_bits(KvType::F16)));
+  CHECK_FALSE(same_bits(serial_bits(KvType::F16, Arithmetic::Int8), serial_bits(KvType::F16)));
 }
 
 }  // namespace leasehold::testing

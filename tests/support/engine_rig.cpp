@@ -36,7 +36,8 @@ EngineRig::~EngineRig() = default;
 void EngineRig::load_model() {
   const GgufFile file = required(GgufFile::open(options_.model_path));
   config_ = required(read_config(file));
-  plan_ = make_weights_plan(required(make_weights_layout(file, config_)), options_.weights_scope);
+  plan_ = make_weights_plan(required(make_weights_layout(file, config_, options_.arithmetic)),
+                            options_.weights_scope);
   tokenizer_ = std::make_unique<Tokenizer>(required(Tokenizer::from_metadata(file)));
   backend_ = make_backend();
   engine_gate_ =

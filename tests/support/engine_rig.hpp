@@ -51,6 +51,7 @@ struct RigOptions {
   std::function<std::shared_ptr<void>(Leased<const std::byte>, std::size_t)> reach;
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
+  Arithmetic arithmetic = Arithmetic::F32;
   SchedulerLimits limits = {};
   MaskLimits masks = {};
   WeightsScope weights_scope = WeightsScope::Model;

@@ -139,7 +139,8 @@ Result<LeasedMapping> LocalModel::Impl::load_weights_to_device(const GgufFile& f
 }
 
 Result<void> LocalModel::Impl::load_weights(const GgufFile& file) {
-  plan = make_weights_plan(TRY(make_weights_layout(file, config)), WeightsScope::Model);
+  plan = make_weights_plan(TRY(make_weights_layout(file, config, options.arithmetic)),
+                           WeightsScope::Model);
   LeasedMapping mapping =
       TRY(options.placement != nullptr ? load_weights_to_device(file) : load_weights_to_host(file));
   const LeaseDependency lease = TRY(reader.dependency(kEngineLease));

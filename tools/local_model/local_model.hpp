@@ -42,6 +42,7 @@ struct LocalOptions {
   SimdPath simd = best_simd_path();
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
+  Arithmetic arithmetic = Arithmetic::F32;
   std::uint32_t max_rows = 1;   ///< Per step.
   std::uint32_t sequences = 1;  ///< At most kMaxStepSequences.
   std::uint32_t positions = 256;

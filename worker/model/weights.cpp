@@ -5,11 +5,13 @@
 #include <unordered_map>
 
 #include "common/expects.hpp"
+#include "kernels/quant/row_group.hpp"
 
 namespace leasehold {
 namespace {
 
-// Large enough for full disk speed. The only memory of a load besides the weights.
+// Large enough for full disk speed. A load uses this much besides the weights, or twice as much
+// where it interleaves rows.
 constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
 
 /// Finds weights by name and turns them into handles.
@@ -20,9 +22,11 @@ class Binder {
       for (const WeightTensor& slot : plan.parts[part].layout.weights) {
         const Leased<const std::byte> at =
             bases[part] + static_cast<std::ptrdiff_t>(slot.region_offset_bytes);
-        matrices_.emplace(
-            slot.name,
-            WeightMatrix{.type = slot.type, .n_out = slot.rows, .n_in = slot.columns, .data = at});
+        matrices_.emplace(slot.name, WeightMatrix{.type = slot.type,
+                                                  .layout = slot.layout,
+                                                  .n_out = slot.rows,
+                                                  .n_in = slot.columns,
+                                                  .data = at});
       }
     }
   }
@@ -82,6 +86,71 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
   found.ffn_norm = TRY(binder.vector(part("ffn_norm.weight")));
   return found;
 }
+
+/// Copies tensors through the launch gate, in pieces.
+class WeightsCopy {
+ public:
+  WeightsCopy(const GgufFile& file, const LeasedMapping& region, const GateSet& gates,
+              Backend& backend)
+      : file_(file), region_(region), gates_(gates), backend_(backend) {}
+
+  /// A piece of this tensor: whole groups where its rows are interleaved, at least one.
+  static std::uint64_t chunk_bytes(const WeightTensor& slot) {
+    if (slot.layout == MatrixLayout::Rows) return kStagingBytes;
+    const std::uint64_t group_bytes = row_group_bytes(slot.type, slot.columns);
+    return std::max<std::uint64_t>(kStagingBytes / group_bytes, 1) * group_bytes;
+  }
+
+  /// Copies bytes [at, at + size_bytes) of the tensor's place in the region.
+  Result<void> copy_chunk(const WeightTensor& slot, std::uint64_t at, std::uint64_t size_bytes) {
+    const std::span<const std::byte> bytes =
+        TRY(slot.layout == MatrixLayout::Rows ? read(slot, at, size_bytes)
+                                              : read_groups(slot, at, size_bytes));
+    const LaunchStatus status = backend_.copy_in(
+        {.gates = &gates_},
+        {.site = LaunchSite::WeightLoad,
+         .to = region_.writable_base() + static_cast<std::ptrdiff_t>(slot.region_offset_bytes + at),
+         .from = bytes.data(),
+         .size_bytes = bytes.size()});
+    if (const auto fault = backend_.fault()) return std::unexpected(*fault);
+    if (!status.none_live()) return {};
+    return fail(Errc::EngineLeaseFenced, fmt::format("the engine lease was revoked while "
+                                                     "loading {}; load again under a new lease",
+                                                     slot.name));
+  }
+
+ private:
+  Result<std::span<const std::byte>> read(const WeightTensor& slot, std::uint64_t at,
+                                          std::uint64_t size_bytes) {
+    staging_.resize(size_bytes);
+    TRY(file_.read(*file_.find(slot.name), at, staging_));
+    return staging_;
+  }
+
+  /// Groups are as large as their rows in the file; only the last one may have fewer rows there.
+  Result<std::span<const std::byte>> read_groups(const WeightTensor& slot, std::uint64_t at,
+                                                 std::uint64_t size_bytes) {
+    const std::uint64_t row_bytes = row_size_bytes(slot.type, slot.columns);
+    const std::uint64_t in_file = std::min(size_bytes, slot.rows * row_bytes - at);
+    const std::span<const std::byte> rows = TRY(read(slot, at, in_file));
+    groups_.resize(size_bytes);
+    const std::uint64_t group_bytes = row_group_bytes(slot.type, slot.columns);
+    for (std::uint64_t done = 0; done < size_bytes; done += group_bytes) {
+      const std::uint64_t left = (in_file - done) / row_bytes;
+      interleave_rows(slot.type, rows.data() + done,
+                      static_cast<std::uint32_t>(std::min<std::uint64_t>(left, kGroupRows)),
+                      slot.columns, groups_.data() + done);
+    }
+    return groups_;
+  }
+
+  const GgufFile& file_;
+  const LeasedMapping& region_;
+  const GateSet& gates_;
+  Backend& backend_;
+  std::vector<std::byte> staging_;
+  std::vector<std::byte> groups_;
+};
 
 }  // namespace
 
@@ -150,27 +219,14 @@ Result<void> Weights::bind_matrices() {
 Result<void> copy_weights(const GgufFile& file, const WeightsLayout& layout,
                           const LeasedMapping& region, const GateSet& gates, Backend& backend,
                           const LoadProgress& progress) {
-  std::vector<std::byte> staging(std::min<std::uint64_t>(kStagingBytes, layout.size_bytes));
+  WeightsCopy copy(file, region, gates, backend);
   std::uint64_t done_bytes = 0;
-  const auto load = [&](const WeightTensor& slot, std::uint64_t at) -> Result<void> {
-    const auto chunk = std::span(staging).first(std::min(staging.size(), slot.size_bytes - at));
-    TRY(file.read(*file.find(slot.name), at, chunk));
-    const LaunchStatus status = backend.copy_in(
-        {.gates = &gates},
-        {.site = LaunchSite::WeightLoad,
-         .to = region.writable_base() + static_cast<std::ptrdiff_t>(slot.region_offset_bytes + at),
-         .from = chunk.data(),
-         .size_bytes = chunk.size()});
-    if (const auto fault = backend.fault()) return std::unexpected(*fault);
-    if (!status.none_live()) return {};
-    return fail(Errc::EngineLeaseFenced, fmt::format("the engine lease was revoked while "
-                                                     "loading {}; load again under a new lease",
-                                                     slot.name));
-  };
   for (const WeightTensor& slot : layout.weights) {
-    for (std::uint64_t at = 0; at < slot.size_bytes; at += staging.size()) {
-      TRY(load(slot, at));
-      done_bytes += std::min<std::uint64_t>(staging.size(), slot.size_bytes - at);
+    const std::uint64_t chunk_bytes = copy.chunk_bytes(slot);
+    for (std::uint64_t at = 0; at < slot.size_bytes; at += chunk_bytes) {
+      const std::uint64_t size_bytes = std::min(chunk_bytes, slot.size_bytes - at);
+      TRY(copy.copy_chunk(slot, at, size_bytes));
+      done_bytes += size_bytes;
       if (progress) progress(done_bytes, layout.size_bytes);
     }
   }

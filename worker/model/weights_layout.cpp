@@ -8,6 +8,7 @@
 #include <concepts>
 
 #include "common/expects.hpp"
+#include "kernels/quant/row_group.hpp"
 #include "worker/model/architecture.hpp"
 
 namespace leasehold {
@@ -72,8 +73,16 @@ std::vector<RequiredTensor> required_tensors(const GgufFile& file, const ModelCo
   return needs;
 }
 
+MatrixLayout layout_for(const RequiredTensor& need, TensorType type, Arithmetic arithmetic) {
+  const bool is_matrix = need.rule.rows != TensorDim::One;
+  return arithmetic == Arithmetic::Int8 && is_matrix && has_row_groups(type) &&
+                 need.rule.presence != Presence::PerExpert
+             ? MatrixLayout::RowGroups
+             : MatrixLayout::Rows;
+}
+
 Result<WeightTensor> weight_for(const GgufFile& file, const ModelConfig& config,
-                                const RequiredTensor& need) {
+                                const RequiredTensor& need, Arithmetic arithmetic) {
   const GgufTensor* tensor = file.find(need.name);
   if (tensor == nullptr)
     return fail(Errc::MissingWeight, fmt::format("{}: has no tensor {}", file.path(), need.name));
@@ -89,12 +98,16 @@ Result<WeightTensor> weight_for(const GgufFile& file, const ModelConfig& config,
   if (need.rule.rows == TensorDim::One && tensor->type != TensorType::F32)
     return fail(Errc::UnsupportedModel, fmt::format("{}: vector {} is {}; this build reads F32",
                                                     file.path(), need.name, name(tensor->type)));
+  const MatrixLayout layout = layout_for(need, tensor->type, arithmetic);
+  const std::uint64_t size_bytes = layout == MatrixLayout::RowGroups
+                                       ? row_groups(rows) * row_group_bytes(tensor->type, columns)
+                                       : tensor->size_bytes;
   return WeightTensor{.name = need.name,
                       .type = tensor->type,
                       .rows = rows,
                       .columns = columns,
-                      .region_offset_bytes = 0,
-                      .size_bytes = tensor->size_bytes};
+                      .layout = layout,
+                      .size_bytes = size_bytes};
 }
 
 Result<void> reject_unused_tensors(const GgufFile& file, const std::vector<RequiredTensor>& needs) {
@@ -121,6 +134,7 @@ LayoutDigest digest_of(const std::vector<WeightTensor>& weights) {
     add(static_cast<std::uint32_t>(weight.type));
     add(weight.rows);
     add(weight.columns);
+    add(static_cast<std::uint32_t>(weight.layout));
     add(weight.region_offset_bytes);
   }
   LayoutDigest digest;
@@ -148,10 +162,12 @@ WeightsLayout assign_weight_offsets(std::vector<WeightTensor> weights) {
   return layout;
 }
 
-Result<WeightsLayout> make_weights_layout(const GgufFile& file, const ModelConfig& config) {
+Result<WeightsLayout> make_weights_layout(const GgufFile& file, const ModelConfig& config,
+                                          Arithmetic arithmetic) {
   const std::vector<RequiredTensor> needs = required_tensors(file, config);
   std::vector<WeightTensor> weights;
-  for (const RequiredTensor& need : needs) weights.push_back(TRY(weight_for(file, config, need)));
+  for (const RequiredTensor& need : needs)
+    weights.push_back(TRY(weight_for(file, config, need, arithmetic)));
   TRY(reject_unused_tensors(file, needs));
   return assign_weight_offsets(std::move(weights));
 }

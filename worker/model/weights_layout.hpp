@@ -1,8 +1,9 @@
 /// The tensors that a model needs, and their places in a weights region.
 ///
 /// A region contains all weights of a model or a part of them (weights_plan.hpp), in an order that
-/// depends on the model's config only. Each tensor starts on a cache line and has the same bytes as
-/// in the file, so loaders copy it (GgufFile::read) and every worker with the same layout finds it.
+/// depends on the model's config only. Each tensor starts on a cache line. It has the same bytes as
+/// in the file, or its rows are interleaved in groups (kernels/quant/row_group.hpp). So every
+/// worker with the same layout finds it.
 #pragma once
 
 #include <array>
@@ -13,13 +14,14 @@
 
 #include "common/hex.hpp"
 #include "common/result.hpp"
+#include "kernels/op_args.hpp"
 #include "worker/gguf/gguf.hpp"
 #include "worker/model/config.hpp"
 
 namespace leasehold {
 
 /// Increment it when the place or the format of bytes changes. Part of the digest.
-inline constexpr std::uint32_t kWeightsLayoutVersion = 1;
+inline constexpr std::uint32_t kWeightsLayoutVersion = 2;
 inline constexpr std::uint64_t kWeightAlignmentBytes = 64;
 
 struct WeightTensor {
@@ -27,8 +29,9 @@ struct WeightTensor {
   TensorType type;
   std::uint32_t rows;     ///< Outputs of a matrix; 1 for a vector.
   std::uint32_t columns;  ///< Elements per row.
-  std::uint64_t region_offset_bytes;
-  std::uint64_t size_bytes;
+  MatrixLayout layout = MatrixLayout::Rows;
+  std::uint64_t region_offset_bytes = 0;
+  std::uint64_t size_bytes = 0;  ///< In the region.
 
   bool operator==(const WeightTensor&) const = default;
 };
@@ -41,8 +44,8 @@ struct WeightsLayout {
       weights;               ///< token_embd, layer by layer, output_norm, output: ascending.
   std::uint64_t size_bytes;  ///< Of the region; a multiple of kWeightAlignmentBytes.
 
-  /// Covers the version and every weight's name, type, shape and offset. Layouts with equal digests
-  /// place bytes alike; the digest does not cover the bytes.
+  /// Covers the version and every weight's name, type, shape, layout and offset. Layouts with equal
+  /// digests place bytes alike; the digest does not cover the bytes.
   LayoutDigest digest;
 
   /// Returns null if the model has no such weight. Searches: call it once, not per step.
@@ -52,10 +55,16 @@ struct WeightsLayout {
 /// Assigns offsets to the weights in the given order; existing offsets are ignored.
 WeightsLayout assign_weight_offsets(std::vector<WeightTensor> weights);
 
+/// What products of weights and activations are computed in. Int8 rounds activations; it applies to
+/// matrices of the types that have row groups, except those of experts. All others are multiplied
+/// as floats.
+enum class Arithmetic : std::uint8_t { F32, Int8 };
+
 /// The layout of all weights in one region. `config` is the result of read_config for this file.
 /// Errors: MissingWeight naming the tensor; FileCorrupt for a shape that contradicts the config;
 /// UnsupportedModel for a vector that is not F32, and for a tensor that this build does not use,
 /// because its results would be wrong without it.
-Result<WeightsLayout> make_weights_layout(const GgufFile& file, const ModelConfig& config);
+Result<WeightsLayout> make_weights_layout(const GgufFile& file, const ModelConfig& config,
+                                          Arithmetic arithmetic = Arithmetic::F32);
 
 }  // namespace leasehold

@@ -71,7 +71,7 @@ Result<void> check_compatible(const GgufFile& file, const WeightsPart& part) {
                   fmt::format("{}: was replaced by a file without {}", file.path(), weight.name));
     }
     const bool fits = tensor->type == weight.type && tensor->columns() == weight.columns &&
-                      tensor->rows() == weight.rows && tensor->size_bytes == weight.size_bytes;
+                      tensor->rows() == weight.rows;
     if (fits) continue;
     return fail(Errc::MissingWeight,
                 fmt::format("{}: was replaced by a file whose {} is {} with {} rows of {}; this "

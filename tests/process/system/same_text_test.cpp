@@ -20,14 +20,17 @@ std::vector<std::int32_t> tokens_by(std::vector<std::string> arguments) {
 }  // namespace
 
 TEST_CASE("same text: by plain loops, and by every SIMD path with any number of threads") {
-  const auto reference = tokens_by({"--backend", "reference"});
+  const std::string arithmetic = GENERATE("f32", "int8");
+  CAPTURE(arithmetic);
+  const auto reference = tokens_by({"--arithmetic", arithmetic, "--backend", "reference"});
   REQUIRE(reference.size() == kAsked.max_tokens);
   const std::pair<SimdPath, const char*> ways[] = {
       {SimdPath::Scalar, "2"}, {SimdPath::Avx2, "1"}, {SimdPath::Avx512, "3"}};
   for (const auto& [path, threads] : ways) {
     if (!cpu_has(path)) continue;
     INFO(name(path));
-    CHECK(tokens_by({"--simd", std::string(name(path)), "--threads", threads}) == reference);
+    CHECK(tokens_by({"--arithmetic", arithmetic, "--simd", std::string(name(path)), "--threads",
+                     threads}) == reference);
   }
 }
 

@@ -25,11 +25,13 @@ struct Options {
   std::string text_path;
   std::string kv_type = "f16";
   std::string backend = "cpu";
+  std::string arithmetic = "f32";
 };
 
 Result<TextScore> measure(Options& options) {
   options.measure.text = TRY(read_text_file(options.text_path, kMaxTextBytes));
   options.measure.kv_type = options.kv_type == "f16" ? KvType::F16 : KvType::F32;
+  options.measure.arithmetic = options.arithmetic == "f32" ? Arithmetic::F32 : Arithmetic::Int8;
   options.measure.reference_backend = options.backend == "reference";
   cli::ProgressLine line(std::chrono::steady_clock::now(), ::isatty(STDERR_FILENO) == 1);
   return measure_perplexity(options.measure, [&](std::uint64_t done, std::uint64_t total) {
@@ -50,6 +52,10 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--kv-type", options.kv_type, "Format of keys and values")
       ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str();
+  app.add_option("--arithmetic", options.arithmetic,
+                 "Arithmetic of the model; that of --reference is f32")
+      ->check(CLI::IsMember({"f32", "int8"}))
       ->capture_default_str();
   app.add_option("--backend", options.backend, "Compute backend")
       ->check(CLI::IsMember({"cpu", "reference"}))

@@ -27,8 +27,8 @@ Result<std::uint32_t> window_of(const PerplexityConfig& config, const GgufFile& 
                                             window, file.path(), n_context));
 }
 
-Result<Subject> load(const PerplexityConfig& config, const std::string& path,
-                     std::uint32_t window) {
+Result<Subject> load(const PerplexityConfig& config, const std::string& path, std::uint32_t window,
+                     Arithmetic arithmetic) {
   const GgufFile file = TRY(GgufFile::open(path));
   const Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
   std::vector<TokenId> tokens = TRY(tokenizer.encode(config.text));
@@ -36,6 +36,7 @@ Result<Subject> load(const PerplexityConfig& config, const std::string& path,
                                                 .reference = config.reference_backend,
                                                 .threads = config.threads,
                                                 .kv_type = config.kv_type,
+                                                .arithmetic = arithmetic,
                                                 .max_rows = kRowsPerStep,
                                                 .positions = window})),
                  .tokens = std::move(tokens)};
@@ -79,14 +80,14 @@ Result<void> score_window(Subject& subject, Subject* reference, std::span<const 
 Result<TextScore> measure_perplexity(const PerplexityConfig& config, const TokensDone& progress) {
   const GgufFile file = TRY(GgufFile::open(config.model_path));
   const std::uint32_t window = TRY(window_of(config, file));
-  Subject subject = TRY(load(config, config.model_path, window));
+  Subject subject = TRY(load(config, config.model_path, window, config.arithmetic));
   const std::span<const TokenId> tokens = subject.tokens;
   if (tokens.size() < 2)
     return fail(Errc::BadRequest,
                 fmt::format("the text has {} tokens; at least 2 are needed", tokens.size()));
   std::optional<Subject> reference;
   if (!config.reference_path.empty()) {
-    reference = TRY(load(config, config.reference_path, window));
+    reference = TRY(load(config, config.reference_path, window, Arithmetic::F32));
     if (reference->tokens != subject.tokens ||
         reference->model->config().n_vocab != subject.model->config().n_vocab)
       return fail(
