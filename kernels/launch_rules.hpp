@@ -67,10 +67,16 @@ inline void store_group(const MatmulArgs& args, const LaunchPermit& permit, std:
                         std::uint32_t i, const float* dots) {
   const std::uint32_t first = group * kGroupRows;
   const std::uint32_t n = std::min(kGroupRows, args.weight.n_out - first);
-  const float* bias = args.bias ? permit.open(args.bias) + first : nullptr;
   float* out = args.out + std::size_t{i} * args.weight.n_out + first;
-  for (std::uint32_t o = 0; o < n; ++o)
-    store_product(args, out[o], dots[o], bias != nullptr ? bias + o : nullptr);
+  float products[kGroupRows];
+  std::copy_n(dots, kGroupRows, products);
+  if (args.bias) {
+    const float* bias = permit.open(args.bias) + first;
+    for (std::uint32_t o = 0; o < n; ++o) products[o] += bias[o];
+  }
+  if (args.accumulate)
+    for (std::uint32_t o = 0; o < n; ++o) products[o] += out[o];
+  std::copy_n(products, n, out);
 }
 
 inline void expect_within_limits(const BackendLimits& limits, const LaunchContext& context) {

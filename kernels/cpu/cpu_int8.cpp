@@ -12,8 +12,8 @@ constexpr std::uint32_t kRowsAtOnce = 8;
 /// Memory supplies that much to one thread in about 12 µs.
 constexpr std::uint64_t kTileWeightBytes = 256 * 1024;
 
-/// Cuts a matmul into tiles of groups. One that exceeds the unit with all batch rows cuts these,
-/// too.
+/// Cuts a matmul into tiles of groups and at most kRowsAtOnce rows. Tiles of the same groups are
+/// neighbours, so that memory supplies these once, then the cache does.
 struct GroupTiles {
   std::uint32_t n_groups;
   std::uint32_t n_batch;
@@ -22,14 +22,11 @@ struct GroupTiles {
 
   static GroupTiles plan(const WeightMatrix& weight, std::uint32_t n_batch,
                          std::uint64_t tile_macs) {
-    const std::uint64_t macs_per_row = std::uint64_t{kGroupRows} * weight.n_in;
-    const std::uint64_t rows = tile_macs / macs_per_row / kRowsAtOnce * kRowsAtOnce;
-    const std::uint64_t batch = std::min<std::uint64_t>(std::max<std::uint64_t>(rows, 1), n_batch);
-    const std::uint64_t by_macs = tile_macs / (macs_per_row * batch);
+    const std::uint32_t batch = std::min(n_batch, kRowsAtOnce);
+    const std::uint64_t by_macs = tile_macs / (std::uint64_t{kGroupRows} * weight.n_in * batch);
     const std::uint64_t by_bytes = kTileWeightBytes / row_group_bytes(weight.type, weight.n_in);
     const std::uint64_t groups = std::max<std::uint64_t>(std::min(by_macs, by_bytes), 1);
-    return {row_groups(weight.n_out), n_batch, static_cast<std::uint32_t>(groups),
-            static_cast<std::uint32_t>(batch)};
+    return {row_groups(weight.n_out), n_batch, static_cast<std::uint32_t>(groups), batch};
   }
   std::uint32_t batch_tiles() const { return tiles_for(n_batch, batch_per_tile); }
   std::uint32_t count() const { return tiles_for(n_groups, groups_per_tile) * batch_tiles(); }
@@ -62,18 +59,16 @@ LaunchStatus CpuBackend::matmul_int8(const LaunchContext& context, const MatmulA
   const GroupTiles tiles = GroupTiles::plan(weight, n_batch, kernels_.int8_tile_macs);
   const auto multiply = [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t tile) {
     const Span32 batch = tiles.batch(tile);
-    for (std::uint32_t first = batch.begin; first < batch.end; first += kRowsAtOnce) {
-      const std::uint32_t n_rows = std::min(kRowsAtOnce, batch.end - first);
-      std::array<RoundedRow, kRowsAtOnce> x{};
-      for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = rounded_.row(first + i);
-      const Span32 groups = tiles.groups(tile);
-      for (std::uint32_t g = groups.begin; g < groups.end; ++g) {
-        std::array<float, kRowsAtOnce * kGroupRows> dots;
-        kernels_.dot_group_int8(weight.type, matrix_group(permit, weight, g), weight.n_in, x.data(),
-                                n_rows, dots.data());
-        for (std::uint32_t i = 0; i < n_rows; ++i)
-          store_group(args, permit, g, first + i, dots.data() + i * kGroupRows);
-      }
+    const std::uint32_t n_rows = batch.end - batch.begin;
+    std::array<RoundedRow, kRowsAtOnce> x{};
+    for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = rounded_.row(batch.begin + i);
+    const Span32 groups = tiles.groups(tile);
+    for (std::uint32_t g = groups.begin; g < groups.end; ++g) {
+      std::array<float, kRowsAtOnce * kGroupRows> dots;
+      kernels_.dot_group_int8(weight.type, matrix_group(permit, weight, g), weight.n_in, x.data(),
+                              n_rows, dots.data());
+      for (std::uint32_t i = 0; i < n_rows; ++i)
+        store_group(args, permit, g, batch.begin + i, dots.data() + i * kGroupRows);
     }
   };
   const LaunchStatus multiplied = launcher_.run(context, unit, tiles.count(), multiply);

@@ -21,11 +21,6 @@ std::size_t byte_index(std::uint32_t row, std::uint32_t i) {
   return kScalesBytes + (i / kQuad * kGroupRows + row) * kQuad + i % kQuad;
 }
 
-/// Q8_0 stores int8 in the file and offset numbers here; Q4_0 has offset numbers in both.
-std::byte flipped(TensorType type, std::byte value) {
-  return type == TensorType::Q8_0 ? value ^ std::byte{0x80} : value;
-}
-
 struct Elements {
   std::int32_t at[kInt8Block];
 };
@@ -71,14 +66,20 @@ void interleave_rows(TensorType type, const std::byte* rows, std::uint32_t n_row
                      std::uint32_t n_in, std::byte* group) {
   const std::size_t row_bytes = row_size_bytes(type, n_in);
   const std::size_t source_block = block_shape(type).size_bytes;
-  std::memset(group, 0, row_group_bytes(type, n_in));
+  // Q8_0 has int8 in the file and offset numbers in a group; Q4_0 has offset numbers in both.
+  const std::uint32_t flip = type == TensorType::Q8_0 ? 0x80808080 : 0;
+  if (n_rows < kGroupRows) std::memset(group, 0, row_group_bytes(type, n_in));
   for (std::uint32_t row = 0; row < n_rows; ++row) {
     for (std::size_t b = 0; b < n_in / kInt8Block; ++b) {
       const std::byte* from = rows + row * row_bytes + b * source_block;
       std::byte* to = group + b * block_bytes(type);
       std::memcpy(to + row * kHalfBytes, from, kHalfBytes);
-      for (std::uint32_t i = 0; i < source_block - kHalfBytes; ++i)
-        to[byte_index(row, i)] = flipped(type, from[kHalfBytes + i]);
+      for (std::uint32_t i = 0; i < source_block - kHalfBytes; i += kQuad) {
+        std::uint32_t quad;
+        std::memcpy(&quad, from + kHalfBytes + i, kQuad);
+        quad ^= flip;
+        std::memcpy(to + byte_index(row, i), &quad, kQuad);
+      }
     }
   }
 }
