@@ -1,4 +1,4 @@
-/// leasehold-bench: measures revocation on real processes, and what batching gains.
+/// leasehold-bench: measures revocation on real processes, and the speed of the engine.
 ///
 /// Exit codes: 0 done (and within the limits), 1 a limit is exceeded or was not measured, 2 wrong
 /// usage, otherwise the code of the error (common/errc.hpp).
@@ -11,7 +11,8 @@
 #include "common/command_line.hpp"
 #include "common/text_file.hpp"
 #include "common/version.hpp"
-#include "tools/checks/bench/batch_bench.hpp"
+#include "ipc/segment/segment_layout.hpp"
+#include "tools/checks/bench/engine_bench.hpp"
 #include "tools/checks/bench/limits.hpp"
 #include "tools/checks/bench/poll_cost.hpp"
 #include "tools/checks/bench/report.hpp"
@@ -32,7 +33,7 @@ struct Options {
   std::string out_dir, limits_path;
   std::string step_model;
   std::uint32_t steps = kDecodeSteps;
-  BatchConfig batch;
+  EngineBenchConfig engine;
   ServeConfig serve;
   std::uint64_t gate_units = 0;
 };
@@ -52,8 +53,8 @@ Result<Report> revoke(const Options& options) {
                 percentile_svg(clock_panels(report.clocks))};
 }
 
-Result<Report> batch(const Options& options) {
-  nlohmann::json json = TRY(measure_batch(options.batch));
+Result<Report> engine(const Options& options) {
+  nlohmann::json json = TRY(measure_engine(options.engine));
   std::string text = json.dump(2) + "\n";
   return Report{std::move(json), std::move(text), {}};
 }
@@ -101,12 +102,15 @@ void describe_revoke(CLI::App& app, Options& options) {
       ->capture_default_str();
 }
 
-void describe_batch(CLI::App& app, Options& options) {
-  app.add_option("--model", options.batch.model_path, "GGUF model")->required();
-  app.add_option("--sequences", options.batch.sequences, "Sequences in one step")
-      ->check(CLI::Range(1, 64))
+void describe_engine(CLI::App& app, Options& options) {
+  app.add_option("--model", options.engine.model_path, "GGUF model")->required();
+  app.add_option("--threads", options.engine.threads, "Compute threads")
+      ->check(CLI::Range(1u, kMaxGateThreads - 1))
       ->capture_default_str();
-  app.add_option("--rounds", options.batch.rounds, "Rounds, each serial and batched")
+  app.add_option("--prompt-tokens", options.engine.prompt_tokens, "Tokens of the prompt")
+      ->check(CLI::Range(1, 2'048))
+      ->capture_default_str();
+  app.add_option("--rounds", options.engine.rounds, "Rounds, each measuring everything once")
       ->check(CLI::Range(1, 1'000))
       ->capture_default_str();
 }
@@ -146,13 +150,13 @@ struct Command {
 };
 constexpr Command kCommands[] = {
     {"revoke", "Measure revocation and what it costs", describe_revoke, revoke, true},
-    {"batch", "Measure tokens per second, batched and serial", describe_batch, batch},
+    {"engine", "Measure tokens per second in each arithmetic", describe_engine, engine},
     {"serve", "Measure running streams while a long prompt arrives", describe_serve, serve},
     {"step", "Run decode steps alone, to count instructions", describe_step, step},
     {"gate", "Run the gate alone, to count instructions", describe_gate, gate},
 };
 
-/// The limits for this command: "batch.…" for `batch`, "serve.…" for `serve`, all others for
+/// The limits for this command: "engine.…" for `engine`, "serve.…" for `serve`, all others for
 /// `revoke`.
 Result<std::vector<Limit>> read_limits(const Options& options, std::string_view command) {
   std::vector<Limit> limits;
@@ -160,7 +164,7 @@ Result<std::vector<Limit>> read_limits(const Options& options, std::string_view 
   const std::string text = TRY(read_text_file(options.limits_path, kMaxLimitsBytes));
   limits = TRY(parse_limits(text));
   const auto command_of = [](const Limit& limit) -> std::string_view {
-    for (const std::string_view named : {"batch", "serve"})
+    for (const std::string_view named : {"engine", "serve"})
       if (limit.name.starts_with(std::string(named) + ".")) return named;
     return "revoke";
   };
@@ -190,7 +194,8 @@ Result<int> run(const Command& command, const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app{"Measure revocation on real processes, and what batching gains", "leasehold-bench"};
+  CLI::App app{"Measure revocation on real processes, and the speed of the engine",
+               "leasehold-bench"};
   app.set_version_flag("--version", "leasehold-bench " + std::string(version()));
   app.require_subcommand(1);
   for (const Command& command : kCommands) {
