@@ -221,6 +221,10 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
           .on_growth = [this](const auto& requests) { serving_->leases().grow(requests); },
           .on_drained = [this](const auto& leases) { serving_->leases().report_drained(leases); },
           .on_usage = [this](const auto& usage) { serving_->leases().report_usage(usage); },
+          .on_served =
+              [this](const auto& served) {
+                for (const wire::TenantServed& each : served) broker_->link().report_served(each);
+              },
           .on_weights_lost =
               [this](Engine& engine) {
                 const Result<void> restored = restore_weights(engine);

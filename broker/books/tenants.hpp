@@ -29,6 +29,8 @@ struct Tenant {
   bool draining = false;            ///< It gets no new lease.
   Shares shares;                    ///< Of max_concurrent; on workers with live leases.
   std::uint64_t last_revision = 0;  ///< Of the quotas sent.
+  wire::TenantServed served;        ///< Not journaled: since the broker started.
+  std::map<AttachmentId, std::uint32_t> cached_blocks;  ///< As each worker reported last.
 };
 
 class Tenants {

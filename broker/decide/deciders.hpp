@@ -23,6 +23,7 @@ void decide_event(Decision& decision, const JournalWritten& written);
 
 // decide/quota.cpp
 void decide_event(Decision& decision, const UsageReported& reported);
+void decide_event(Decision& decision, const ServedReported& reported);
 
 // decide/revoke_command.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRevoke& revoke);

@@ -149,6 +149,12 @@ struct UsageReported {
   wire::TenantUsage usage;
 };
 
+/// A worker reported what it served a tenant; its form is checked, its content is not.
+struct ServedReported {
+  ConnectionId connection;
+  wire::TenantServed served;
+};
+
 /// The rows behind a ReplyWhenJournaled are on disk, or could not be written.
 struct JournalWritten {
   CallId call;
@@ -179,7 +185,7 @@ using Event =
                  WorkerExited, GrantAnswered, SettleAnswered, UnmapAnswered, PingAnswered,
                  ReclaimAnswered, WordsStored, QuietObserved, ExtentsCleared, ExtentsVerified,
                  DeviceLost, DeviceRecovered, RegionLent, RegionSealed, RegionScrubbed,
-                 TableTampered, WorkerReported, UsageReported, JournalWritten, BrokerStalled, Tick,
-                 Shutdown>;
+                 TableTampered, WorkerReported, UsageReported, ServedReported, JournalWritten,
+                 BrokerStalled, Tick, Shutdown>;
 
 }  // namespace leasehold

@@ -139,4 +139,17 @@ void decide_event(Decision& decision, const UsageReported& reported) {
   decision.touched.usage.push_back(reported.usage.tenant);
 }
 
+/// Blocks cached by a worker that is gone are gone with it; what it served is not.
+void decide_event(Decision& decision, const ServedReported& reported) {
+  const Worker* worker = decision.state.workers.find_by_connection(reported.connection);
+  Tenant* tenant = decision.state.tenants.find(reported.served.tenant);
+  if (worker == nullptr || tenant == nullptr) return;
+  std::erase_if(tenant->cached_blocks, [&](const auto& cached) {
+    const Worker* caching = decision.state.workers.find(cached.first);
+    return caching == nullptr || caching->state == WorkerState::Gone;
+  });
+  tenant->cached_blocks[worker->id] = reported.served.cached_blocks;
+  tenant->served.add(reported.served);
+}
+
 }  // namespace leasehold

@@ -150,6 +150,11 @@ Result<void> Dispatch::take_usage(ConnectionId connection, const control::Json& 
   return {};
 }
 
+Result<void> Dispatch::take_served(ConnectionId connection, const control::Json& params) {
+  hooks_.post(ServedReported{connection, TRY(wire::TenantServed::from_json(params))});
+  return {};
+}
+
 void Dispatch::notification(const std::string& method, ConnectionId connection,
                             const control::Credentials& credentials,
                             const control::Payload& params) {
@@ -157,6 +162,7 @@ void Dispatch::notification(const std::string& method, ConnectionId connection,
   Result<void> taken;
   if (method == wire::EventReport::kMethod) taken = take_report(connection, params.body);
   if (method == wire::TenantUsage::kMethod) taken = take_usage(connection, params.body);
+  if (method == wire::TenantServed::kMethod) taken = take_served(connection, params.body);
   if (taken) return;
   spdlog::warn("dropped a report method={} connection={} detail=\"{}\"", method, connection.value,
                taken.error().detail);

@@ -183,6 +183,17 @@ std::map<TenantId, Held> held_by_tenant(const State& state) {
   return all;
 }
 
+wire::TenantServed served_by_all(const State& state, const TenantId& id, const Tenant& tenant) {
+  wire::TenantServed served = tenant.served;
+  served.tenant = id;
+  served.cached_blocks = 0;
+  for (const auto& [worker, blocks] : tenant.cached_blocks) {
+    const Worker* caching = state.workers.find(worker);
+    if (caching != nullptr && caching->state != WorkerState::Gone) served.cached_blocks += blocks;
+  }
+  return served;
+}
+
 }  // namespace
 
 std::vector<wire::TenantView> tenant_views(const State& state, const std::optional<TenantId>& after,
@@ -194,6 +205,7 @@ std::vector<wire::TenantView> tenant_views(const State& state, const std::option
   for (; next != tenants.end() && views.size() < limit; ++next) {
     wire::TenantView& view = views.emplace_back(wire::TenantView{.policy = next->second.policy});
     view.draining = next->second.draining;
+    view.served = served_by_all(state, next->first, next->second);
     const auto holds = held.find(next->first);
     if (holds == held.end()) continue;
     view.leases_live = holds->second.leases_live;

@@ -88,6 +88,7 @@ void describe(Is<TenantView> auto& m, auto& fields) {
   fields.field("leases_live", m.leases_live);
   fields.field("blocks_held", m.blocks_held);
   fields.field("draining", m.draining);
+  fields.field("served", m.served);
 }
 
 void describe(Is<OperatorActionView> auto& m, auto& fields) {

@@ -10,6 +10,7 @@
 #include "common/ids.hpp"
 #include "ipc/control/messages_common.hpp"
 #include "ipc/control/messages_operator.hpp"
+#include "ipc/control/messages_worker.hpp"
 #include "ipc/segment/lease_word.hpp"
 
 namespace leasehold::wire {
@@ -91,6 +92,7 @@ struct TenantView : Message<TenantView> {
   std::uint32_t leases_live = 0;
   std::uint32_t blocks_held = 0;
   bool draining = false;  ///< It gets no new lease.
+  TenantServed served;    ///< By all workers, since the broker started.
 };
 
 /// An operator action, granted or refused.

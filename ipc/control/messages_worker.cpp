@@ -98,6 +98,27 @@ void describe(Is<TenantUsage> auto& m, auto& fields) {
   fields.field("admitted", m.admitted);
 }
 
+void describe(Is<TenantServed> auto& m, auto& fields) {
+  fields.field("tenant", m.tenant);
+  fields.field("tokens", m.tokens);
+  fields.field("hit_blocks", m.hit_blocks);
+  fields.field("hit_tokens", m.hit_tokens);
+  fields.field("evicted_blocks", m.evicted_blocks);
+  fields.field("preemptions", m.preemptions);
+  fields.field("cross_tenant_hits", m.cross_tenant_hits);
+  fields.field("cached_blocks", m.cached_blocks);
+}
+
+void TenantServed::add(const TenantServed& later) {
+  tokens += later.tokens;
+  hit_blocks += later.hit_blocks;
+  hit_tokens += later.hit_tokens;
+  evicted_blocks += later.evicted_blocks;
+  preemptions += later.preemptions;
+  cross_tenant_hits += later.cross_tenant_hits;
+  cached_blocks = later.cached_blocks;
+}
+
 void describe(Is<LeaseReclaim> auto& m, auto& fields) {
   fields.field("lease", m.lease);
   fields.field("count", m.count, kExtents);
@@ -122,6 +143,7 @@ template struct Message<LeaseGrant>;
 template struct Message<LeaseDraining>;
 template struct Message<TenantQuota>;
 template struct Message<TenantUsage>;
+template struct Message<TenantServed>;
 template struct Message<LeaseSettle>;
 template struct Message<LeaseUnmap>;
 template struct Message<LeaseReclaim>;

@@ -178,6 +178,23 @@ struct TenantUsage : Message<TenantUsage> {
   std::uint64_t admitted = 0;  ///< Since the tenant's first lease there.
 };
 
+/// Notification `tenant.served`, worker → broker: what a tenant was served since the last one, over
+/// all its leases there. A busy worker sends it once a second.
+struct TenantServed : Message<TenantServed> {
+  static constexpr std::string_view kMethod = "tenant.served";
+  TenantId tenant;
+  std::uint64_t tokens = 0;             ///< Computed: of prompts and of generated text.
+  std::uint64_t hit_blocks = 0;         ///< Of the prefix cache, used again.
+  std::uint64_t hit_tokens = 0;         ///< In those blocks: not computed again.
+  std::uint64_t evicted_blocks = 0;     ///< Of the prefix cache.
+  std::uint64_t preemptions = 0;        ///< Of its requests, which continued later.
+  std::uint64_t cross_tenant_hits = 0;  ///< Blocks of another owner. More than 0 is a leak.
+  std::uint32_t cached_blocks = 0;      ///< That the prefix cache alone holds at the moment.
+
+  /// Adds the counts of a later one. `cached_blocks` is the later one's.
+  void add(const TenantServed& later);
+};
+
 /// Call `lease.settle`: for device memory, once the lease is no longer Live. The reply (Empty)
 /// means that the device has reported the end of the last launch that could touch memory of the
 /// lease, and that no new one begins. It is fence proof for this generation of the lease, so a

@@ -82,6 +82,15 @@ cli::Table status_table(const wire::StatusView& status) {
   return table;
 }
 
+namespace {
+
+std::string share_text(std::uint64_t part, std::uint64_t whole) {
+  if (whole == 0) return "-";
+  return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+}  // namespace
+
 cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
   cli::Table table{.columns = {{"TENANT"},
                                {"CONCURRENT", true},
@@ -97,18 +106,37 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
                                {"UID", true},
                                {"LIVE LEASES", true},
                                {"BLOCKS HELD", true},
+                               {"CACHED", true},
+                               {"SERVED", true},
+                               {"HIT TOKENS", true},
+                               {"EVICTED", true},
+                               {"PREEMPTED", true},
                                {"DRAIN"}}};
+  std::uint64_t served_tokens = 0;
+  for (const wire::TenantView& view : tenants) served_tokens += view.served.tokens;
   for (const wire::TenantView& view : tenants) {
     const wire::TenantPolicy& policy = view.policy;
     table.rows.push_back(
-        {policy.tenant.value, number(policy.max_concurrent), number(policy.max_blocks),
-         number(policy.reserved_blocks), number(policy.weight),
-         std::string(wire::name(policy.tier)), nanoseconds_text(policy.ttl_ms * 1'000'000),
+        {policy.tenant.value,
+         number(policy.max_concurrent),
+         number(policy.max_blocks),
+         number(policy.reserved_blocks),
+         number(policy.weight),
+         std::string(wire::name(policy.tier)),
+         nanoseconds_text(policy.ttl_ms * 1'000'000),
          policy.max_lifetime_ms ? nanoseconds_text(*policy.max_lifetime_ms * 1'000'000) : "-",
-         number(policy.rebinds_per_minute), number(policy.rebind_burst),
+         number(policy.rebinds_per_minute),
+         number(policy.rebind_burst),
          policy.tokens_per_minute ? number(*policy.tokens_per_minute) : "-",
-         policy.uid ? number(*policy.uid) : "any", number(view.leases_live),
-         number(view.blocks_held), view.draining ? "draining" : "-"});
+         policy.uid ? number(*policy.uid) : "any",
+         number(view.leases_live),
+         number(view.blocks_held),
+         number(view.served.cached_blocks),
+         share_text(view.served.tokens, served_tokens),
+         number(view.served.hit_tokens),
+         number(view.served.evicted_blocks),
+         number(view.served.preemptions),
+         view.draining ? "draining" : "-"});
   }
   return table;
 }

@@ -152,6 +152,7 @@ class Engine {
   void report_kv_changes();
   std::vector<GrowthRequest> take_growth_requests() { return scheduler_.take_growth_requests(); }
   std::vector<wire::TenantUsage> take_usage() { return scheduler_.take_usage(); }
+  std::vector<wire::TenantServed> take_served() { return scheduler_.take_served(); }
   const Scheduler& scheduler() const { return scheduler_; }
   /// Logits of a request in the last step. Empty when it had none, and after all scratch was
   /// scrubbed, because a sequence was revoked, stopped or cancelled or a lease ended.

@@ -6,6 +6,7 @@ namespace {
 // How long an engine whose work cannot run waits for a command before its next step. Only deadlines
 // of waiting requests depend on it.
 constexpr auto kIdlePollInterval = std::chrono::milliseconds(20);
+constexpr auto kServedInterval = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -52,6 +53,7 @@ Result<void> EngineLoop::run() {
     report_usage();
     report_drained();
     engine_->report_kv_changes();
+    report_served(busy);
   }
 }
 
@@ -97,6 +99,14 @@ void EngineLoop::report_usage() {
 void EngineLoop::report_drained() {
   std::vector<LeaseId> drained = engine_->take_drained();
   if (!drained.empty()) hooks_.on_drained(std::move(drained));
+}
+
+void EngineLoop::report_served(bool busy) {
+  const TimePoint now = engine_->now();
+  if (busy && now < next_served_) return;
+  next_served_ = now + kServedInterval;
+  std::vector<wire::TenantServed> served = engine_->take_served();
+  if (!served.empty() && hooks_.on_served) hooks_.on_served(std::move(served));
 }
 
 void EngineLoop::end_if(const std::optional<Error>& error) {

@@ -24,6 +24,8 @@ class EngineLoop {
     std::function<void(std::vector<LeaseId>)> on_drained;
     /// Gets the use of divided quotas after every step that changed it.
     std::function<void(std::vector<wire::TenantUsage>)> on_usage = {};
+    /// Gets what tenants were served: before the loop waits, and once a second while it does not.
+    std::function<void(std::vector<wire::TenantServed>)> on_served = {};
     /// Restores one revoked part of the weights, or returns why it cannot. The loop calls it until
     /// none is missing and runs commands in between. RestoreWindow says when the requests stop
     /// waiting; the loop calls the hook again at the next command.
@@ -49,6 +51,7 @@ class EngineLoop {
   void end_all(const Error& error);
   void report_usage();
   void report_drained();
+  void report_served(bool busy);
 
   Engine* engine_;
   Hooks hooks_;
@@ -57,6 +60,7 @@ class EngineLoop {
   std::vector<Command> commands_;
   bool stopping_ = false;
   RestoreWindow restore_window_;
+  TimePoint next_served_;  // while busy
 };
 
 }  // namespace leasehold

@@ -86,6 +86,15 @@ void BrokerLink::report_usage(const wire::TenantUsage& usage) {
   });
 }
 
+void BrokerLink::report_served(const wire::TenantServed& served) {
+  boost::asio::post(*io_, [this, served] {
+    wire::TenantServed& waiting = served_[served.tenant];
+    waiting.tenant = served.tenant;
+    waiting.add(served);
+    send_waiting();
+  });
+}
+
 void BrokerLink::report(const events::Event& event, TimePoint at) {
   // Serialised on the I/O thread: the caller may be a gate thread within a unit.
   boost::asio::post(*io_, [this, event, at] {
@@ -113,6 +122,11 @@ void BrokerLink::send_waiting() {
     const auto next = usage_.extract(usage_.begin());
     const wire::TenantUsage& usage = next.mapped();
     peer_->notify(std::string(usage.kMethod), {.body = usage.to_json()});
+  }
+  while (!buffering_ && !served_.empty() && broker_reads()) {
+    const auto next = served_.extract(served_.begin());
+    const wire::TenantServed& served = next.mapped();
+    peer_->notify(std::string(served.kMethod), {.body = served.to_json()});
   }
   if (!broker_reads()) return;
   if (const std::uint64_t dropped = buffered_.take_dropped()) {

@@ -47,6 +47,10 @@ class BrokerLink {
   /// Sends the usage of a tenant. While the broker does not read, the newest of each tenant waits.
   void report_usage(const wire::TenantUsage& usage);
 
+  /// Sends what a tenant was served. While reports are buffered, or the broker does not read, the
+  /// counts add up.
+  void report_served(const wire::TenantServed& served);
+
   /// Sends an event to the broker. Keeps it while reports are buffered, or while the broker does
   /// not read: a broker that is stopped for a while costs old reports, never the connection.
   void report(const events::Event& event, TimePoint at);
@@ -69,7 +73,8 @@ class BrokerLink {
   int connections_ = 0;  // the end of an earlier connection may arrive late
   bool buffering_ = false;
   ReportQueue buffered_;
-  std::map<TenantId, wire::TenantUsage> usage_;  ///< Not sent yet.
+  std::map<TenantId, wire::TenantUsage> usage_;    ///< Not sent yet.
+  std::map<TenantId, wire::TenantServed> served_;  ///< Not sent yet.
 };
 
 }  // namespace leasehold

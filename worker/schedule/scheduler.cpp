@@ -60,6 +60,7 @@ void Scheduler::commit(const PlannedRows& part, std::optional<DrawnToken> drawn)
   Tenancy& tenancy = tenancy_of(sequence);
   sequence.blocks.commit(sequence.blocks.committed() + part.n_rows);
   sequence.blocks.cache_full({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
+  tenancy.served_tokens += part.n_rows;
   const TenantId& tenant = tenancy.tenant;
   counters_.charge(tenant, TokenCounters::cost(part.n_rows, weight_of(tenant)));
   if (!drawn) return;

@@ -101,6 +101,8 @@ struct Tenancy {
   PrefixIndex prefixes;               ///< Its blocks are held in `pool`.
   std::deque<PromptRequest> waiting;  ///< Sorted by `is_admitted_before`.
   std::uint32_t running = 0;
+  std::uint64_t served_tokens = 0;             ///< Committed since the last `take_served`.
+  PrefixCounters reported;                     ///< Of `prefixes`, at the last `take_served`.
   std::optional<std::uint32_t> growth_denied;  ///< Blocks that the broker refused, until the plan.
   /// For the next GrowthRequest. What a waiting request wants is asked for while no running
   /// sequence wants any, because the broker lends all that is asked for, or nothing.
@@ -124,6 +126,8 @@ class Scheduler {
   /// that `changed_tenants` lists, and no other.
   std::vector<wire::TenantUsage> take_usage();
   const std::set<TenantId>& changed_tenants() const { return changed_tenants_; }
+  /// What tenants were served since the last call. Leaves out those without a change.
+  std::vector<wire::TenantServed> take_served();
   /// Tenants with a lease or a quota here.
   std::size_t tenant_count() const { return tenants_.size(); }
   void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
@@ -232,6 +236,7 @@ class Scheduler {
   void evict_above(const TenantId& tenant, std::uint32_t limit);
   void free_blocks(Sequence& sequence, const Completed& how);
   void note_gone(PrefixIndex& prefixes);
+  void note_served(Tenancy& tenancy);
   static std::uint32_t rows_ready(const Sequence& sequence);
   bool reserve_rows(Sequence& sequence, std::uint32_t n_rows);
   struct Starved {
@@ -274,8 +279,10 @@ class Scheduler {
   std::vector<std::unique_ptr<Sequence>> running_;
   std::uint64_t arrivals_ = 0;
   std::uint64_t admissions_ = 0;
-  PrefixCounters ended_prefixes_;  // of leases that ended
-  std::vector<Starved> starved_;   // in the last plan
+  PrefixCounters ended_prefixes_;                    // of leases that ended
+  std::map<TenantId, wire::TenantServed> served_;    // noted since the last `take_served`
+  std::map<TenantId, std::uint32_t> cached_blocks_;  // at the last `take_served`; none is 0
+  std::vector<Starved> starved_;                     // in the last plan
   std::vector<Completed> completed_;
   std::vector<AdmissionRejected> rejected_;
   std::vector<Rebound> rebound_;

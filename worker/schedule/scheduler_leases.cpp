@@ -81,6 +81,7 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
   const TenantId tenant = tenancies_.at(lease).tenant;
   tenancies_.at(lease).prefixes.drop_users();
   note_gone(tenancies_.at(lease).prefixes);
+  note_served(tenancies_.at(lease));
   ended_prefixes_ += tenancies_.at(lease).prefixes.counters();
   tenancies_.erase(lease);
   tenants_.at(tenant).leases.erase(lease);

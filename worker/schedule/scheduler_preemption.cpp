@@ -79,6 +79,7 @@ void Scheduler::preempt(Sequence& victim, Errc cause) {
   const auto charged = is_decoding ? victim.tokens.size() : victim.blocks.committed();
   request.charged = std::max(request.charged, static_cast<std::uint32_t>(charged));
   request.rebound_from.reset();  // the rebind was reported
+  ++served_[tenancy.tenant].preemptions;
   stop_running(victim);
   enqueue(std::move(request));
 }

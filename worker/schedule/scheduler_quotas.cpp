@@ -21,6 +21,7 @@ void Scheduler::set_quota(const wire::TenantQuota& quota) {
   tenants_[quota.tenant].quota = quota;
   evict_above(quota.tenant, quota.max_blocks);
   changed_tenants_.insert(quota.tenant);
+  cached_blocks_.erase(quota.tenant);  // a broker that restarted sends quotas again
   forget_if_unused(quota.tenant);
 }
 

@@ -40,10 +40,11 @@ class Stream {
     authenticate(*peer_, lease);
   }
 
-  void submit(const std::string& name, std::uint32_t tokens, std::int32_t priority = 0) {
+  void submit(const std::string& name, std::uint32_t tokens, std::int32_t priority = 0,
+              const std::string& prompt = "Once upon a time") {
     const wire::RequestSubmit ask{.token = token_,
                                   .request_id = {name},
-                                  .prompt = "Once upon a time",
+                                  .prompt = prompt,
                                   .max_emitted_tokens = tokens,
                                   .ignore_eos = true,
                                   .priority = priority};
@@ -184,6 +185,35 @@ TEST_CASE("policy: a removed tenant is unknown; its live leases are revoked only
   CHECK(system.lease(lease).reason == RevokeReason::PolicyChanged);
   const auto again = system.start_tenant({.tenant = "ann", .max_tokens = 4});
   CHECK(again->finish() == exit_code(Errc::UnknownTenant));
+}
+
+TEST_CASE("policy: the list of tenants says what each was served and what is cached of it") {
+  System system;
+  system.admit("ann", {"--ttl-ms", "600000"});
+  auto client = control::Client::connect(system.broker_socket()).value();
+  boost::asio::io_context io;
+  std::vector<std::string> order;
+  Stream ann(io, acquire(client, "ann", "w1"), order);
+  const std::string prompt =
+      "Once upon a time there was a little girl who lived in a small house near a big forest with "
+      "her mother, her father and a cat that liked to sleep in the sun";
+  ann.submit("cold", 60, 0, prompt);
+  run_until(io, [&] { return order == std::vector<std::string>{"+cold", "-cold"}; });
+  ann.submit("warm", 60, 0, prompt);
+  run_until(io, [&] { return order.size() == 4; });
+
+  const auto served = [&] {
+    const auto reply = client.call("tenant.list", {.body = wire::TenantList{}.to_json()}).value();
+    return wire::TenantView::from_json(reply.body.at("items").at(0)).value().served;
+  };
+  REQUIRE(eventually([&] { return served().tokens > 100; }));
+  CHECK(served().tenant == TenantId{"ann"});
+  CHECK(served().hit_blocks > 0);
+  CHECK(served().hit_tokens == 16 * served().hit_blocks);
+  CHECK(served().cross_tenant_hits == 0);
+  CHECK(served().cached_blocks > 0);
+  REQUIRE(system.brokerctl({"revoke", "--tenant", "ann"}) == 0);
+  CHECK(eventually([&] { return served().cached_blocks == 0; }));
 }
 
 }  // namespace leasehold::testing

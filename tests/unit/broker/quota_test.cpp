@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
+#include "broker/server/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;
@@ -319,4 +320,32 @@ TEST_CASE("remove: a removed tenant stays removed after a broker restart") {
   World next(world, {});
   next.attach_worker("w1", ConnectionId{31});
   CHECK(next.refusal(next.acquire("a")) == Errc::UnknownTenant);
+}
+
+TEST_CASE("policy: what workers served a tenant adds up, and a worker that exits caches nothing") {
+  DividedWorld world(4);
+  const auto report = [&](AttachmentId id, wire::TenantServed served) {
+    served.tenant = {"a"};
+    world.post(ServedReported{world.state.workers.find(id)->connection, served});
+  };
+  const auto view = [&] { return tenant_views(world.state, std::nullopt, 1).at(0).served; };
+  CHECK(view().tenant == TenantId{"a"});
+  report(world.worker, {.tokens = 100, .hit_blocks = 2, .hit_tokens = 32, .cached_blocks = 7});
+  report(world.second, {.tokens = 10, .evicted_blocks = 3, .preemptions = 4, .cached_blocks = 5});
+  report(world.worker, {.tokens = 1, .cross_tenant_hits = 1, .cached_blocks = 6});
+  CHECK(view().tokens == 111);
+  CHECK(view().hit_blocks == 2);
+  CHECK(view().hit_tokens == 32);
+  CHECK(view().evicted_blocks == 3);
+  CHECK(view().preemptions == 4);
+  CHECK(view().cross_tenant_hits == 1);
+  CHECK(view().cached_blocks == 6 + 5);
+
+  world.post(WorkerExited{exit_of(world.worker)});
+  CHECK(view().cached_blocks == 5);
+  CHECK(view().tokens == 111);
+  report(world.second, {.tokens = 1, .cached_blocks = 4});
+  CHECK(world.state.tenants.find({"a"})->cached_blocks.size() == 1);
+  world.post(ServedReported{kDividedSocket, {.tenant = {"stranger"}, .tokens = 5}});
+  CHECK(view().tokens == 112);
 }

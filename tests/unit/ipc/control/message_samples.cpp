@@ -175,7 +175,9 @@ std::vector<MessageSample> make_samples() {
           "TenantView",
           R"({"policy":{"tenant":"acme","max_concurrent":1,"max_blocks":1,"reserved_blocks":1,"weight":1,
            "tier":"guaranteed","ttl_ms":86400000,"rebinds_per_minute":1,"rebind_burst":1},
-           "leases_live":1,"blocks_held":64,"draining":true})"),
+           "leases_live":1,"blocks_held":64,"draining":true,
+           "served":{"tenant":"acme","tokens":7,"hit_blocks":2,"hit_tokens":32,"evicted_blocks":1,
+             "preemptions":3,"cross_tenant_hits":0,"cached_blocks":9}})"),
       sample<OperatorActionView>(
           "OperatorActionView",
           R"({"at_unix_s":1700000000,"uid":0,"action":"quarantine_release","object":"extent:5",
@@ -237,6 +239,9 @@ std::vector<MessageSample> make_samples() {
            "n_seqs":1,"prefill_tokens":0,"decode_tokens":1,"running":1,"waiting":0,
            "tenants":[{"tenant":"acme","prefill_tokens":0,"decode_tokens":1}],
            "other_tenants":0})"),
+      sample<TenantServed>("TenantServed", R"({"tenant":"acme","tokens":18446744073709551615,
+           "hit_blocks":2,"hit_tokens":32,"evicted_blocks":1,"preemptions":5,"cross_tenant_hits":4,
+           "cached_blocks":9})"),
   };
 }
 
@@ -351,6 +356,8 @@ std::vector<OutOfRange> make_out_of_range() {
       {"WorkerView", "/drain", {R"("")"}, "drain"},
       {"LeaseDrain of a worker", "/worker", {R"("a b")"}, "worker"},
       {"TenantView", "/policy/weight", {"0"}, "policy.weight"},
+      {"TenantView", "/served/hit_tokens", {"-1"}, "served.hit_tokens"},
+      {"TenantServed", "/cached_blocks", {"-1", "4294967296"}, "cached_blocks"},
       {"StatusView", "/clocks/0/clock", {R"("t_nap")"}, "clocks[0].clock"},
       {"StatusView", "/clocks/0/since_start/max_ns", {"-1"}, "clocks[0].since_start.max_ns"},
       {"StatusView", "/isolation", {R"("")"}, "isolation"},

@@ -71,16 +71,22 @@ wire::Json page(const View& view, bool more) {
 
 TEST_CASE("brokerctl: tenants, extents and quarantine are read in pages too") {
   FakeBroker broker;
-  const auto tenant = [](const char* name) {
+  const auto tenant = [](const char* name, std::uint64_t tokens) {
     return wire::TenantView{.policy = {.tenant = {name},
                                        .reserved_blocks = 365,
                                        .tier = wire::Tier::Guaranteed,
                                        .rebinds_per_minute = 421,
                                        .rebind_burst = 87,
                                        .tokens_per_minute = 1234},
-                            .blocks_held = 593};
+                            .blocks_held = 593,
+                            .served = {.tenant = {name},
+                                       .tokens = tokens,
+                                       .hit_tokens = 7312,
+                                       .evicted_blocks = 271,
+                                       .preemptions = 613,
+                                       .cached_blocks = 149}};
   };
-  broker.replies["tenant.list"] = {page(tenant("acme"), true), page(tenant("zoo"), false)};
+  broker.replies["tenant.list"] = {page(tenant("acme", 3), true), page(tenant("zoo", 1), false)};
   broker.replies["extent.list"] = {
       page(wire::ExtentView{.extent = ExtentId{5}, .state = "Owned"}, true),
       page(wire::ExtentView{.extent = ExtentId{17}, .state = "Owned"}, false)};
@@ -94,7 +100,8 @@ TEST_CASE("brokerctl: tenants, extents and quarantine are read in pages too") {
   REQUIRE(run_verb(broker, Show::Quarantine));
 
   for (const char* word : {"acme", "zoo", " 365 ", " guaranteed ", " 593 ", " 421 ", " 87 ",
-                           " 1234 ", " 5 ", " 17 ", "extent:9", "region:3", "region:4"}) {
+                           " 1234 ", " 5 ", " 17 ", " 75.0 %", " 25.0 % ", " 7312 ", " 271 ",
+                           " 613 ", " 149 ", "extent:9", "region:3", "region:4"}) {
     CHECK(broker.out.str().find(word) != std::string::npos);
   }
   CHECK(broker.calls.at(1).second == wire::Json{{"after", "acme"}});

@@ -19,6 +19,11 @@ struct LoopFixture {
                                   drained = std::move(leases);
                                   loop.stop();
                                 },
+                            .on_served =
+                                [this](std::vector<wire::TenantServed> served) {
+                                  for (const auto& each : served) served_reports.push_back(each);
+                                  if (!ends.empty()) loop.stop();
+                                },
                             .on_weights_lost = [this, restore = std::move(on_weights_lost)](
                                                    Engine&) { return restore(*this); }}) {}
 
@@ -28,7 +33,7 @@ struct LoopFixture {
       if (const auto* end = std::get_if<Completed>(&event)) ends.push_back(*end);
     }
     if (on_note) on_note();
-    if (!ends.empty() && !waits_for_drain) loop.stop();
+    if (!ends.empty() && !waits_for_drain && !waits_for_served) loop.stop();
   }
 
   PromptRequest request() {
@@ -51,6 +56,8 @@ struct LoopFixture {
   int tokens = 0;
   std::vector<Completed> ends;
   bool waits_for_drain = false;
+  bool waits_for_served = false;
+  std::vector<wire::TenantServed> served_reports;
   std::vector<LeaseId> drained;
   int tokens_before_drained = -1;
   std::function<void()> on_note;
@@ -80,6 +87,28 @@ TEST_CASE("engine loop: commands run between steps, in order") {
   fixture.loop.run();
   REQUIRE(order == std::vector{1, 2, 3});
   REQUIRE(fixture.tokens == 5);
+}
+
+TEST_CASE("engine loop: what a tenant was served is reported before a wait, and once a second") {
+  LoopFixture fixture(never);
+  fixture.waits_for_served = true;
+  const PromptRequest request = fixture.request();
+  const std::size_t prompt = request.prompt.size();
+  REQUIRE(fixture.rig.submit(request));
+  SECTION("while less than a second passes") {
+    fixture.loop.post([](Engine&) {});
+    fixture.loop.run();
+    REQUIRE(fixture.served_reports.size() == 2);  // of the first step, and of the others
+    CHECK(fixture.served_reports[1].tokens == 4);
+  }
+  SECTION("while each step takes a second") {
+    fixture.on_note = [&] { fixture.rig.clock().advance(std::chrono::seconds(1)); };
+    fixture.loop.post([](Engine&) {});
+    fixture.loop.run();
+    REQUIRE(fixture.served_reports.size() >= 5);
+    CHECK(fixture.served_reports[1].tokens == 1);
+  }
+  CHECK(fixture.served_reports[0].tokens == prompt);
 }
 
 TEST_CASE("engine loop: an end found between two steps is reported before the next step") {

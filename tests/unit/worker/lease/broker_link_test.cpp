@@ -22,6 +22,8 @@ struct Link {
           .value();
   std::vector<std::string> events;
   std::vector<wire::TenantUsage> usage;
+  wire::TenantServed served;
+  std::uint32_t served_messages = 0;
   std::shared_ptr<control::Peer> broker = control::Peer::create(
       acceptor.accept(),
       {.on_call = {},
@@ -32,6 +34,10 @@ struct Link {
   void take(const std::string& method, const control::Json& body) {
     if (method == wire::TenantUsage::kMethod) {
       return usage.push_back(wire::TenantUsage::from_json(body).value());
+    }
+    if (method == wire::TenantServed::kMethod) {
+      ++served_messages;
+      return served.add(wire::TenantServed::from_json(body).value());
     }
     const auto report = wire::EventReport::from_json(body).value();
     events.insert(events.end(), report.events.begin(), report.events.end());
@@ -50,6 +56,8 @@ TEST_CASE("broker link: a broker that does not read for long costs old reports, 
                                                      .emitted_tokens = i},
                        TimePoint{i});
     if (i % 100 == 0) world.link->report_usage({.tenant = {"a"}, .admitted = i});
+    if (i % 100 == 0)
+      world.link->report_served({.tenant = {"a"}, .tokens = 100, .cached_blocks = i});
   }
   world.io.poll();
   REQUIRE_FALSE(world.lost);
@@ -63,6 +71,10 @@ TEST_CASE("broker link: a broker that does not read for long costs old reports, 
   while (!world.lost && (world.usage.empty() || world.usage.back().admitted < kReports)) {
     world.io.run_one();
   }
+  while (!world.lost && world.served.tokens < kReports) world.io.run_one();
+  CHECK(world.served.tokens == kReports);
+  CHECK(world.served.cached_blocks == kReports);
+  CHECK(world.served_messages < 100);
   CHECK_FALSE(world.lost);
   CHECK(world.events.size() >= ReportQueue::kMaxKept);
   CHECK(world.events.size() < kReports);

@@ -81,6 +81,10 @@ TEST_CASE("preemption: after a denied growth one sequence waits, and then each t
   CHECK(pool.victim() == "younger");
   CHECK(pool.preemptions[0].cause == Errc::PoolExhausted);
   CHECK(pool.preemptions[0].freed_blocks == 2);
+  const auto served = pool.scheduler.take_served();
+  REQUIRE(served.size() == 2);
+  CHECK(served[0].preemptions == 1);
+  CHECK(served[1].preemptions == 0);
   CHECK(pool.row_count() == 2);  // the older one has a block in the same tick
   pool.finish();
   for (const char* id : {"older", "younger", "bystander"}) {

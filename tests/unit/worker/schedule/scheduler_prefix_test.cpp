@@ -283,4 +283,49 @@ TEST_CASE("prefix cache: a block replaced by an equal one keeps the ids of both 
   CHECK(kv_changes(fixture) == Changes{"-one", "-two"});
 }
 
+TEST_CASE("prefix cache: what a tenant was served and what is cached is counted once") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 40);
+  const LeaseId second = fixture.lease_of({"t1"}, 3, 40);
+  const LeaseId other = fixture.lease(2, 40);
+  run(fixture, fixture.request(lease, "cold", 1, 1), numbered(70));
+  run(fixture, fixture.request(lease, "warm", 1, 1), numbered(70));
+  PromptRequest elsewhere = fixture.request(second, "elsewhere", 1, 1);
+  elsewhere.tenant = {"t1"};
+  run(fixture, elsewhere, numbered(40));
+  run(fixture, fixture.request(other, "other", 1, 1), numbered(9));
+
+  auto served = fixture.scheduler.take_served();
+  REQUIRE(served.size() == 2);
+  CHECK(served[0].tenant == TenantId{"t1"});
+  CHECK(served[0].tokens == 70 + 6 + 40);
+  CHECK(served[0].hit_blocks == 4);
+  CHECK(served[0].hit_tokens == 64);
+  CHECK(served[0].evicted_blocks == 0);
+  CHECK(served[0].cross_tenant_hits == 0);
+  CHECK(served[0].cached_blocks == 4 + 2);
+  CHECK(served[1].tenant == TenantId{"t2"});
+  CHECK(served[1].tokens == 9);
+  CHECK(served[1].cached_blocks == 0);
+  CHECK(fixture.scheduler.take_served().empty());
+  fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 100});
+  served = fixture.scheduler.take_served();  // the quota may be of another broker
+  REQUIRE(served.size() == 1);
+  CHECK(served[0].tokens == 0);
+  CHECK(served[0].cached_blocks == 4 + 2);
+
+  fixture.scheduler.end_lease(lease, {.reason = CompletionReason::Revoked});
+  served = fixture.scheduler.take_served();
+  REQUIRE(served.size() == 1);
+  CHECK(served[0].tokens == 0);
+  CHECK(served[0].cached_blocks == 2);
+  fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 1});
+  fixture.scheduler.end_lease(second, {.reason = CompletionReason::Revoked});
+  served = fixture.scheduler.take_served();
+  REQUIRE(served.size() == 1);
+  CHECK(served[0].evicted_blocks == 1);
+  CHECK(served[0].cached_blocks == 0);
+  CHECK(fixture.scheduler.take_served().empty());
+}
+
 }  // namespace leasehold::testing
