@@ -28,8 +28,21 @@ PrefixKey salt_of(const TenantId& owner) {
 
 }  // namespace
 
+/// Hashes one message, because a key of BLAKE2b takes a block of its own.
 PrefixKey next_prefix_key(const PrefixKey& parent, std::span<const TokenId> tokens) {
-  return keyed_hash(parent, std::as_bytes(tokens));
+  const auto text = std::as_bytes(tokens);
+  ::crypto_generichash_state state;
+  PrefixKey hash{};
+  const bool ok =
+      ::crypto_generichash_init(&state, nullptr, 0, hash.size()) == 0 &&
+      ::crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(parent.data()),
+                                  parent.size()) == 0 &&
+      ::crypto_generichash_update(&state, reinterpret_cast<const unsigned char*>(text.data()),
+                                  text.size()) == 0 &&
+      ::crypto_generichash_final(&state, reinterpret_cast<unsigned char*>(hash.data()),
+                                 hash.size()) == 0;
+  ensures(ok, "a hash of 32 bytes can be computed");
+  return hash;
 }
 
 PrefixCounters& PrefixCounters::operator+=(const PrefixCounters& other) {
@@ -58,15 +71,29 @@ std::optional<PrefixId> PrefixIndex::find(PrefixId parent, const OwnedText& bloc
 std::vector<PrefixId> PrefixIndex::match(const OwnedText& text,
                                          std::uint32_t tokens_per_block) const {
   std::vector<PrefixId> chain;
-  PrefixId parent;
+  extend(chain, text, tokens_per_block);
+  return chain;
+}
+
+void PrefixIndex::match_again(PrefixMatch& before, const OwnedText& text,
+                              std::uint32_t tokens_per_block) const {
+  if (before.removed != removals_) before = {.removed = removals_};
+  if (before.added == last_id_) return;
+  extend(before.chain, text, tokens_per_block);
+  before.added = last_id_;
+}
+
+void PrefixIndex::extend(std::vector<PrefixId>& chain, const OwnedText& text,
+                         std::uint32_t tokens_per_block) const {
+  PrefixId parent = chain.empty() ? PrefixId{} : chain.back();
   const std::size_t usable = text.tokens.empty() ? 0 : text.tokens.size() - 1;
-  for (std::size_t at = 0; at + tokens_per_block <= usable; at += tokens_per_block) {
+  for (std::size_t at = chain.size() * tokens_per_block; at + tokens_per_block <= usable;
+       at += tokens_per_block) {
     const auto next = find(parent, {text.owner, text.tokens.subspan(at, tokens_per_block)});
     if (!next) break;
     chain.push_back(*next);
     parent = *next;
   }
-  return chain;
 }
 
 void PrefixIndex::reference(PrefixId id) {
@@ -131,6 +158,7 @@ void PrefixIndex::forget(PrefixId id) {
     Entry& entry = entries_.at(each);
     if (std::exchange(entry.is_forgotten, true)) continue;
     by_key_.erase(entry.key);
+    ++removals_;
     drop_users_of(each);
   }
 }
@@ -145,6 +173,7 @@ BlockId PrefixIndex::remove(PrefixId id) {
   entries_.erase(found);
   drop_users_of(id);
   ++counters_.evictions;
+  ++removals_;
   return block;
 }
 

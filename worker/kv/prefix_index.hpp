@@ -2,8 +2,8 @@
 ///
 /// Keys and values of a block depend on its tokens and on every token before it. So an entry names
 /// its parent, the entry of the block before, and a sequence uses a *chain* of entries from the
-/// first block on. An entry is found by a 256-bit hash (BLAKE2b) of its tokens, keyed with the hash
-/// of its parent; the first one is keyed with the hash of its owner, the authenticated tenant. A
+/// first block on. An entry is found by a 256-bit hash (BLAKE2b) of its parent's hash and its
+/// tokens; the first one has the hash of its owner, the authenticated tenant, as its parent's. A
 /// lookup also compares parent, owner and tokens, so a hash that collides is a miss.
 ///
 /// A running sequence references a whole chain. So only unused entries follow an unused one, and
@@ -40,6 +40,13 @@ struct OwnedText {
   std::span<const TokenId> tokens;
 };
 
+/// What `match_again` found, and when.
+struct PrefixMatch {
+  std::vector<PrefixId> chain;
+  std::uint64_t added = 0;    ///< Entries of the index by then.
+  std::uint64_t removed = 0;  ///< Entries that could not be found any more.
+};
+
 /// In blocks, since the index exists.
 struct PrefixCounters {
   std::uint64_t hits = 0;
@@ -61,6 +68,12 @@ class PrefixIndex {
 
   /// The longest cached chain of full blocks for `text`, without its last token.
   std::vector<PrefixId> match(const OwnedText& text, std::uint32_t tokens_per_block) const;
+
+  /// Brings the match of a text up to date. Hashes nothing while the index does not change, and
+  /// continues the chain when entries were only added. Precondition: the text is the same as
+  /// before, or longer.
+  void match_again(PrefixMatch& before, const OwnedText& text,
+                   std::uint32_t tokens_per_block) const;
 
   /// References a chain for `taker`, which looked up `blocks` blocks.
   void take(std::span<const PrefixId> chain, const TenantId& taker, std::size_t blocks);
@@ -113,6 +126,8 @@ class PrefixIndex {
     std::uint64_t released = 0;  // when it became unused; later for a parent than for its children
     bool is_forgotten = false;
   };
+  void extend(std::vector<PrefixId>& chain, const OwnedText& text,
+              std::uint32_t tokens_per_block) const;
   PrefixKey key_of(PrefixId parent, const OwnedText& block_text) const;
   std::optional<PrefixId> find(PrefixId parent, const OwnedText& block_text) const;
   bool is_forgotten(PrefixId id) const { return id.value != 0 && entries_.at(id).is_forgotten; }
@@ -128,6 +143,7 @@ class PrefixIndex {
   std::multimap<PrefixId, RequestId> users_;  // by the first entry of their chain
   std::vector<RequestId> gone_users_;
   std::uint64_t last_id_ = 0;
+  std::uint64_t removals_ = 0;  // entries that were evicted or forgotten
   std::uint64_t releases_ = 0;
   PrefixCounters counters_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bitset>
 #include <string_view>
 #include <unordered_set>
 
@@ -61,8 +62,8 @@ void Scheduler::commit(const PlannedRows& part, std::optional<DrawnToken> drawn)
   sequence.blocks.commit(sequence.blocks.committed() + part.n_rows);
   sequence.blocks.cache_full({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
   tenancy.served_tokens += part.n_rows;
-  const TenantId& tenant = tenancy.tenant;
-  counters_.charge(tenant, TokenCounters::cost(part.n_rows, weight_of(tenant)));
+  const TenantAccount& account = *tenancy.account;
+  *account.counter += TokenCounters::cost(part.n_rows, account.quota.weight);
   if (!drawn) return;
   if (drawn->is_text) {
     const TokenId token = drawn->sampled.token;
@@ -109,7 +110,9 @@ std::vector<SchedulerEvent> Scheduler::take_events() {
   const auto is_final = [&completed_now](const Token& token) {
     return completed_now.contains(token.engine_request_id.value);
   };
-  const auto rest = std::stable_partition(tokens_.begin(), tokens_.end(), is_final);
+  const auto rest = completed_now.empty()
+                        ? tokens_.begin()
+                        : std::stable_partition(tokens_.begin(), tokens_.end(), is_final);
   std::vector<Token> final_tokens(tokens_.begin(), rest);
   tokens_.erase(tokens_.begin(), rest);
   append(final_tokens);
@@ -124,6 +127,8 @@ std::vector<SchedulerEvent> Scheduler::take_events() {
 // ------------------------------------------------------------------------------------ admission
 
 void Scheduler::drop_expired(TimePoint now) {
+  if (now < next_expiry_) return;
+  next_expiry_ = kNever;
   const auto expired = [now](const PromptRequest& request) {
     return request.deadline && *request.deadline <= now;
   };
@@ -133,18 +138,35 @@ void Scheduler::drop_expired(TimePoint now) {
         complete_waiting(request, {.reason = CompletionReason::DeadlineExceeded});
     }
     std::erase_if(tenancy.waiting, expired);
+    for (const PromptRequest& request : tenancy.waiting) note_deadline(request);
   }
+}
+
+void Scheduler::note_deadline(const PromptRequest& request) {
+  if (request.deadline) next_expiry_ = std::min(next_expiry_, *request.deadline);
+}
+
+/// Keeps the sequence of a request that lacks blocks, so that its text is not copied at each tick.
+std::unique_ptr<Sequence> Scheduler::take_head(Tenancy& tenancy) const {
+  const PromptRequest& request = tenancy.waiting.front();
+  WaitingHead& head = tenancy.head;
+  const bool is_same = head.sequence && head.sequence->request.arrival == request.arrival;
+  if (!is_same) head = {.sequence = std::make_unique<Sequence>(request, limits_.tokens_per_block)};
+  return std::move(head.sequence);
 }
 
 /// Precondition: a request of the lease waits.
 Scheduler::Admission Scheduler::admit_one(Tenancy& tenancy) {
-  auto sequence = std::make_unique<Sequence>(tenancy.waiting.front(), limits_.tokens_per_block);
+  std::unique_ptr<Sequence> sequence = take_head(tenancy);
   const Admission admission = reserve_first_blocks(*sequence, tenancy);
-  if (admission != Admission::Admitted) return admission;
+  if (admission != Admission::Admitted) {
+    tenancy.head.sequence = std::move(sequence);
+    return admission;
+  }
   sequence->stop_slot = free_stop_slot();
   sequence->admission = ++admissions_;
   sequence->request.block_limit = limit_of(sequence->request);
-  Tenant& tenant = tenants_.at(tenancy.tenant);
+  TenantAccount& tenant = *tenancy.account;
   ++tenant.admitted;
   tenant.last_admission = admissions_;
   tenant.last_admitted = tenancy.lease;
@@ -172,6 +194,7 @@ Result<void> Scheduler::submit(PromptRequest request) {
 }
 
 void Scheduler::enqueue(PromptRequest request) {
+  note_deadline(request);
   std::deque<PromptRequest>& waiting = tenancies_.at(request.lease).waiting;
   const auto after = std::ranges::upper_bound(waiting, request, is_admitted_before);
   waiting.insert(after, std::move(request));
@@ -289,13 +312,12 @@ std::uint32_t Scheduler::waiting_count() const {
 }
 
 std::uint32_t Scheduler::free_stop_slot() const {
-  for (std::uint32_t stop_slot = 0; stop_slot < kMaxStepSequences; ++stop_slot) {
-    const bool taken = std::ranges::any_of(
-        running_, [stop_slot](const auto& sequence) { return sequence->stop_slot == stop_slot; });
-    if (!taken) return stop_slot;
-  }
-  ensures(false, "at most kMaxStepSequences sequences run");
-  return 0;
+  std::bitset<kMaxStepSequences> taken;
+  for (const auto& sequence : running_) taken.set(sequence->stop_slot);
+  std::uint32_t stop_slot = 0;
+  while (stop_slot < taken.size() && taken.test(stop_slot)) ++stop_slot;
+  ensures(stop_slot < taken.size(), "at most kMaxStepSequences sequences run");
+  return stop_slot;
 }
 
 Tenancy& Scheduler::tenancy_of(const Sequence& sequence) {

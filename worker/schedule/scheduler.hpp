@@ -37,12 +37,16 @@
 /// any other active tenant has been served that difference more. Inside its tenant a request waits
 /// for those before it in the order above, and for blocks that running requests give back; only
 /// while its own lease lacks blocks are requests of the tenant's other leases admitted before it.
+/// In tokens: with n requests before it in its lease, and k leases of its tenant, all with blocks
+/// and requests of one urgency, it is admitted before its tenant is served max_context · ((n + 1) ·
+/// k + max_batch_size) rows more.
 ///
 /// Threads: one (the engine's). No request can break a precondition: all its errors are typed.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -93,13 +97,33 @@ struct GrowthRequest {
   std::uint32_t blocks = 0;
 };
 
+/// The first waiting request of a lease, while it lacks blocks.
+struct WaitingHead {
+  std::unique_ptr<Sequence> sequence;  ///< Null while none was tried.
+  PrefixMatch match;                   ///< Of its text.
+};
+
+/// A tenant as the scheduler knows it.
+struct TenantAccount {
+  wire::TenantQuota quota;  ///< Precedes the first lease.
+  std::set<LeaseId> leases;
+  TokenCounters::Count* counter = nullptr;  ///< Of an active tenant.
+  std::uint64_t owed = 0;  ///< Rows of running prompts, while admissions are ordered.
+  std::uint64_t admitted = 0;
+  std::uint64_t last_admission = 0;
+  LeaseId last_admitted;  ///< The turn of the tenant's leases continues after it.
+  wire::TenantUsage reported;
+};
+
 /// A lease as the scheduler knows it: its tenant, its blocks and its waiting requests.
 struct Tenancy {
   LeaseId lease;
   TenantId tenant;
+  TenantAccount* account = nullptr;  ///< Set by `add_lease`.
   BlockPool pool;
   PrefixIndex prefixes;               ///< Its blocks are held in `pool`.
   std::deque<PromptRequest> waiting;  ///< Sorted by `is_admitted_before`.
+  WaitingHead head;
   std::uint32_t running = 0;
   std::uint64_t served_tokens = 0;             ///< Committed since the last `take_served`.
   PrefixCounters reported;                     ///< Of `prefixes`, at the last `take_served`.
@@ -198,19 +222,11 @@ class Scheduler {
   const std::vector<std::unique_ptr<Sequence>>& running() const { return running_; }
 
  private:
-  struct Tenant {
-    wire::TenantQuota quota;  // precedes the first lease
-    std::set<LeaseId> leases;
-    std::uint64_t admitted = 0;
-    std::uint64_t last_admission = 0;
-    LeaseId last_admitted;  // the turn of the tenant's leases continues after it
-    wire::TenantUsage reported;
-  };
-
   Result<void> check_sizes(const PromptRequest& request) const;
   Result<void> check_blocks(const PromptRequest& request) const;
   bool id_in_use(const RequestId& engine_request_id) const;
   void end_waiting(Tenancy& tenancy, const Completed& how);
+  void note_deadline(const PromptRequest& request);
   void complete_waiting(const PromptRequest& request, Completed how);
   void reject(const PromptRequest& request, Error reason);
   void enqueue(PromptRequest request);
@@ -218,9 +234,10 @@ class Scheduler {
   void settle_active_tenants();
   std::vector<Turn> waiting_tenants();
   void admit_least_served();
-  bool admit_from(const TenantId& id);
+  bool admit_from(const TenantAccount& tenant);
   enum class Admission { Admitted, LacksBlocks, LacksQuota };
   Admission admit_one(Tenancy& tenancy);
+  std::unique_ptr<Sequence> take_head(Tenancy& tenancy) const;
   StepPlan plan_rows();
   std::vector<PlannedRows> prefill_least_served(std::uint32_t budget) const;
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
@@ -251,10 +268,10 @@ class Scheduler {
   void end_starved(const Starved& starved);
   void stop_running(Sequence& sequence);
   const wire::TenantQuota& quota_of(const TenantId& tenant) const;
-  std::uint32_t weight_of(const TenantId& tenant) const { return quota_of(tenant).weight; }
   void note_change(const TenantId& tenant);
   std::size_t waiting_of(const TenantId& tenant) const;
-  std::uint32_t running_of(const TenantId& tenant) const;
+  bool has_waiting(const TenantAccount& account) const;
+  std::uint32_t running_of(const TenantAccount& account) const;
   std::uint32_t held_by(const TenantId& tenant) const;
   std::uint32_t used_by(const TenantId& tenant) const;
   static std::uint32_t available_blocks(const Tenancy& tenancy);
@@ -269,7 +286,7 @@ class Scheduler {
   void forget_if_unused(const TenantId& tenant);
 
   SchedulerLimits limits_;
-  std::map<TenantId, Tenant> tenants_;
+  std::map<TenantId, TenantAccount> tenants_;
   std::set<TenantId> changed_tenants_;    // since the last `take_usage`; may be unknown by now
   std::set<TenantId> unsettled_tenants_;  // since the last `plan`, the same
   TokenCounters counters_;
@@ -277,6 +294,8 @@ class Scheduler {
   StepRows planned_;  // in the last plan
   std::map<LeaseId, Tenancy> tenancies_;
   std::vector<std::unique_ptr<Sequence>> running_;
+  static constexpr TimePoint kNever{std::numeric_limits<std::int64_t>::max()};
+  TimePoint next_expiry_ = kNever;  // no waiting request expires before it
   std::uint64_t arrivals_ = 0;
   std::uint64_t admissions_ = 0;
   PrefixCounters ended_prefixes_;                    // of leases that ended

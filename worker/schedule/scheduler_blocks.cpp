@@ -14,7 +14,8 @@ namespace leasehold {
 Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
   const auto positions = static_cast<std::uint32_t>(sequence.tokens.size());
   const OwnedText text{&tenancy.tenant, sequence.tokens};
-  std::vector<PrefixId> chain = tenancy.prefixes.match(text, limits_.tokens_per_block);
+  tenancy.prefixes.match_again(tenancy.head.match, text, limits_.tokens_per_block);
+  std::vector<PrefixId> chain = tenancy.head.match.chain;
   const std::uint32_t unused = tenancy.prefixes.unused_of(chain);
   const std::uint32_t needed = blocks_for(positions) - static_cast<std::uint32_t>(chain.size()) +
                                record_blocks_of(sequence.request);
@@ -58,7 +59,7 @@ bool Scheduler::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
   const std::uint32_t positions = sequence.blocks.committed() + n_rows;
   const std::uint32_t more =
       blocks_for(positions) - std::min(blocks_for(positions), blocks_held(sequence));
-  const std::uint32_t limit = limit_of(sequence.request);
+  const std::uint32_t limit = more > 0 ? limit_of(sequence.request) : 0;
   const bool over_quota = more > 0 && used_by(tenancy.tenant) + more > limit;
   if (more > 0 && !over_quota && available_blocks(tenancy) >= more) make_room(tenancy, more, limit);
   const bool ok = !over_quota && sequence.blocks.reserve(positions, tenancy.pool).has_value();

@@ -14,7 +14,8 @@ void Scheduler::add_lease(Tenancy tenancy) {
   expects(tenancy.running == 0 && tenancy.waiting.empty() && tenancy.pool.total_blocks() == 0,
           "a new lease has no blocks or requests");
   const LeaseId lease = tenancy.lease;
-  tenants_[tenancy.tenant].leases.insert(lease);
+  tenancy.account = &tenants_[tenancy.tenant];
+  tenancy.account->leases.insert(lease);
   const bool added = tenancies_.emplace(lease, std::move(tenancy)).second;
   expects(added, "a lease is added once");
 }

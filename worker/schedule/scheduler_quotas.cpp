@@ -36,10 +36,10 @@ std::vector<wire::TenantUsage> Scheduler::take_usage() {
   for (const TenantId& id : std::exchange(changed_tenants_, {})) {
     const auto found = tenants_.find(id);
     if (found == tenants_.end() || !found->second.quota.divided) continue;
-    Tenant& tenant = found->second;
+    TenantAccount& tenant = found->second;
     wire::TenantUsage usage{.tenant = id,
                             .revision = tenant.quota.revision,
-                            .running = running_of(id),
+                            .running = running_of(tenant),
                             .admitted = tenant.admitted};
     usage.waiting =
         static_cast<std::uint32_t>(std::min<std::size_t>(waiting_of(id), kMostReported));
@@ -55,7 +55,7 @@ std::vector<wire::TenantUsage> Scheduler::take_usage() {
 bool Scheduler::reject_too_large(Tenancy& tenancy) {
   if (tenancy.waiting.empty()) return false;
   const auto fits = check_blocks(tenancy.waiting.front());
-  if (fits || running_of(tenancy.tenant) > 0) return false;
+  if (fits || running_of(*tenancy.account) > 0) return false;
   reject(tenancy.waiting.front(), fits.error());
   tenancy.waiting.pop_front();
   return true;
@@ -94,9 +94,14 @@ std::uint64_t Scheduler::prompt_tokens_pending(const TenantId& tenant) const {
   return pending;
 }
 
-std::uint32_t Scheduler::running_of(const TenantId& tenant) const {
+bool Scheduler::has_waiting(const TenantAccount& account) const {
+  return std::ranges::any_of(
+      account.leases, [this](LeaseId lease) { return !tenancies_.at(lease).waiting.empty(); });
+}
+
+std::uint32_t Scheduler::running_of(const TenantAccount& account) const {
   std::uint32_t running = 0;
-  for (const LeaseId lease : tenants_.at(tenant).leases) running += tenancies_.at(lease).running;
+  for (const LeaseId lease : account.leases) running += tenancies_.at(lease).running;
   return running;
 }
 

@@ -9,9 +9,9 @@ namespace leasehold {
 
 struct Scheduler::Turn {
   TokenCounters::Count count = 0;  // with the rows that admitted prompts still need
-  const TenantId* id = nullptr;
-  Tenant* tenant = nullptr;
+  TenantAccount* tenant = nullptr;
 
+  void add_rows(std::uint64_t rows) { count += TokenCounters::cost(rows, tenant->quota.weight); }
   bool operator<(const Turn& other) const {
     if (count != other.count) return count < other.count;
     return tenant->last_admission < other.tenant->last_admission;
@@ -20,20 +20,25 @@ struct Scheduler::Turn {
 
 void Scheduler::settle_active_tenants() {
   for (const TenantId& id : std::exchange(unsettled_tenants_, {})) {
-    const bool is_known = tenants_.contains(id);
-    counters_.set_active(id, is_known && (running_of(id) > 0 || waiting_of(id) > 0));
+    const auto found = tenants_.find(id);
+    if (found == tenants_.end()) {
+      counters_.set_active(id, false);
+      continue;
+    }
+    TenantAccount& account = found->second;
+    account.counter = counters_.set_active(id, running_of(account) > 0 || has_waiting(account));
   }
 }
 
 std::vector<Scheduler::Turn> Scheduler::waiting_tenants() {
   std::vector<Turn> turns;
-  for (auto& [id, tenant] : tenants_) {
-    if (waiting_of(id) > 0) turns.push_back({counters_.of(id), &id, &tenant});
+  for (auto& [id, account] : tenants_) {
+    account.owed = 0;
+    if (has_waiting(account)) turns.push_back({*account.counter, &account});
   }
   if (turns.empty()) return turns;
-  std::map<TenantId, std::uint64_t> owed;
-  for (const auto& sequence : running_) owed[sequence->request.tenant] += sequence->pending();
-  for (Turn& turn : turns) turn.count += TokenCounters::cost(owed[*turn.id], weight_of(*turn.id));
+  for (const auto& sequence : running_) tenancy_of(*sequence).account->owed += sequence->pending();
+  for (Turn& turn : turns) turn.add_rows(turn.tenant->owed);
   return turns;
 }
 
@@ -42,8 +47,8 @@ void Scheduler::admit_least_served() {
   std::vector<Turn> turns = waiting_tenants();
   while (!turns.empty() && running_.size() < limits_.max_batch_size) {
     const auto next = std::ranges::min_element(turns, std::less{});
-    if (admit_from(*next->id)) {
-      next->count += TokenCounters::cost(running_.back()->pending(), weight_of(*next->id));
+    if (admit_from(*next->tenant)) {
+      next->add_rows(running_.back()->pending());
     } else {
       turns.erase(next);
     }
@@ -52,9 +57,8 @@ void Scheduler::admit_least_served() {
 
 /// Tries the most urgent request of each lease; equal ones in turn, after the lease admitted last.
 /// A request that lacks quota blocks smaller requests of its tenant.
-bool Scheduler::admit_from(const TenantId& id) {
-  const Tenant& tenant = tenants_.at(id);
-  if (running_of(id) >= tenant.quota.max_concurrent) return false;
+bool Scheduler::admit_from(const TenantAccount& tenant) {
+  if (running_of(tenant) >= tenant.quota.max_concurrent) return false;
   std::vector<LeaseId> turn;
   for (const LeaseId lease : tenant.leases) {
     Tenancy& tenancy = tenancies_.at(lease);
@@ -74,19 +78,19 @@ bool Scheduler::admit_from(const TenantId& id) {
 /// Rows for the running prompts: each block of rows goes to the tenant with the least counter, and
 /// there to the prompt admitted first.
 std::vector<PlannedRows> Scheduler::prefill_least_served(std::uint32_t budget) const {
-  struct Account {
+  struct Payer {
     TokenCounters::Count count;
     std::uint32_t weight;
   };
-  std::map<TenantId, Account> accounts;
+  std::map<const TenantAccount*, Payer> all;
   std::vector<PlannedRows> parts;
-  std::vector<Account*> payers;  // of the parts
+  std::vector<Payer*> payers;  // of the parts
   for (const auto& sequence : running_) {
     if (sequence->pending() <= 1) continue;
-    const TenantId& id = sequence->request.tenant;
-    const auto account = accounts.try_emplace(id, counters_.of(id), weight_of(id)).first;
+    const TenantAccount* account = tenancies_.at(sequence->request.lease).account;
+    const auto payer = all.try_emplace(account, *account->counter, account->quota.weight).first;
     parts.push_back({.sequence = sequence.get()});
-    payers.push_back(&account->second);
+    payers.push_back(&payer->second);
   }
   for (budget = prefill_limit_.rows(planned_.decode, budget); budget > 0;) {
     std::optional<std::size_t> next;

@@ -4,18 +4,15 @@
 
 namespace leasehold {
 
-void TokenCounters::set_active(const TenantId& tenant, bool active) {
+TokenCounters::Count* TokenCounters::set_active(const TenantId& tenant, bool active) {
   Account& account = accounts_[tenant];
-  if (account.active == active) return;
+  Count* const count = active ? &account.count : nullptr;
+  if (account.active == active) return count;
   if (active) account.count = std::max(account.count, least_active());
   account.active = active;
   if (!active) idle_level_ = account.count;
   forget_low();
-}
-
-TokenCounters::Count TokenCounters::of(const TenantId& tenant) const {
-  const auto found = accounts_.find(tenant);
-  return found == accounts_.end() ? least_active() : found->second.count;
+  return count;
 }
 
 TokenCounters::Count TokenCounters::least_active() const {

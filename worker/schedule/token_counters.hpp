@@ -28,9 +28,8 @@ class TokenCounters {
     return tokens * kUnit / weight;
   }
 
-  void set_active(const TenantId& tenant, bool active);
-  void charge(const TenantId& tenant, Count cost) { accounts_[tenant].count += cost; }
-  Count of(const TenantId& tenant) const;
+  /// Returns the count of an active tenant, which stays there while it is active. Otherwise null.
+  Count* set_active(const TenantId& tenant, bool active);
 
   /// Tenants whose counter is kept.
   std::size_t size() const { return accounts_.size(); }

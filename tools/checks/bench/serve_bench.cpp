@@ -101,7 +101,8 @@ Result<Json> measure_serve(const ServeConfig& config) {
   ServeBench bench(config);
   TRY(bench.measure());
   Json json = bench.json();
-  json["tick_us"] = to_json(measure_tick_us({}));
+  const TickTimes tick = measure_tick_us({});
+  json["tick_us"] = {{"schedule", to_json(tick.schedule)}, {"commit", to_json(tick.commit)}};
   return Json{{"serve", std::move(json)}};
 }
 

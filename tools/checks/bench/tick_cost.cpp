@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/expects.hpp"
+#include "common/random.hpp"
 #include "tools/checks/bench/thread_time.hpp"
 #include "worker/schedule/scheduler.hpp"
 
@@ -11,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kContext = 512;
 constexpr std::uint32_t kPromptTokens = 32;
-constexpr std::uint32_t kTextTokens = 64;
+constexpr std::uint32_t kLongestText = 128;
 constexpr TimePoint kNow{1};
 
 class LoadedScheduler {
@@ -37,19 +38,22 @@ class LoadedScheduler {
   void refill() {
     while (scheduler_.waiting_count() < load_.waiting) {
       const std::uint32_t i = static_cast<std::uint32_t>(next_++ % load_.tenants);
-      const auto submitted =
-          scheduler_.submit({.tenant = tenant(i),
-                             .lease = lease(i),
-                             .engine_request_id = RequestId{fmt::format("req-{}", next_)},
-                             .prompt = std::vector<TokenId>(kPromptTokens, 1),
-                             .max_emitted_tokens = kTextTokens});
+      const auto submitted = scheduler_.submit(
+          {.tenant = tenant(i),
+           .lease = lease(i),
+           .engine_request_id = RequestId{fmt::format("req-{}", next_)},
+           .prompt = std::vector<TokenId>(kPromptTokens, static_cast<TokenId>(next_)),
+           .max_emitted_tokens = static_cast<std::uint32_t>(1 + random_.below(kLongestText))});
       expects(submitted.has_value(), "the queue holds the waiting requests");
     }
   }
 
-  void tick() {
+  StepPlan schedule() {
     scheduler_.admit(kNow);
-    const StepPlan plan = scheduler_.plan();
+    return scheduler_.plan();
+  }
+
+  void commit(const StepPlan& plan) {
     for (const PlannedRows& part : plan.parts)
       scheduler_.commit(
           part, part.wants_token ? std::optional(DrawnToken{.sampled = {2}}) : std::nullopt);
@@ -63,26 +67,31 @@ class LoadedScheduler {
   static LeaseId lease(std::uint32_t i) { return {.slot = i + 1, .generation = 1}; }
 
   TickLoad load_;
+  SeededRandom random_{1};
   Scheduler scheduler_;
   std::uint64_t next_ = 0;
 };
 
 }  // namespace
 
-Distribution measure_tick_us(const TickLoad& load) {
+TickTimes measure_tick_us(const TickLoad& load) {
   LoadedScheduler scheduler(load);
   while (!scheduler.is_full()) {
-    scheduler.tick();
+    scheduler.commit(scheduler.schedule());
     scheduler.refill();
   }
-  std::vector<double> ticks_us;
+  std::vector<double> schedule_us, commit_us;
   for (std::uint32_t i = 0; i < load.ticks; ++i) {
     const double begin_ns = thread_time_ns();
-    scheduler.tick();
-    ticks_us.push_back((thread_time_ns() - begin_ns) / 1e3);
+    const StepPlan plan = scheduler.schedule();
+    const double planned_ns = thread_time_ns();
+    scheduler.commit(plan);
+    commit_us.push_back((thread_time_ns() - planned_ns) / 1e3);
+    schedule_us.push_back((planned_ns - begin_ns) / 1e3);
     scheduler.refill();
   }
-  return distribution_of(std::move(ticks_us));
+  return {.schedule = distribution_of(std::move(schedule_us)),
+          .commit = distribution_of(std::move(commit_us))};
 }
 
 }  // namespace leasehold::bench

@@ -14,8 +14,14 @@ struct TickLoad {
   std::uint32_t ticks = 2000;
 };
 
-/// CPU time of `admit`, `plan` and the commits of a tick, in µs. Each tick ends some texts, which
-/// waiting requests replace; as many new ones arrive outside the measured time.
-Distribution measure_tick_us(const TickLoad& load);
+/// CPU times of a tick, in µs.
+struct TickTimes {
+  Distribution schedule;  ///< `admit` and `plan`.
+  Distribution commit;    ///< The commits, which hash full blocks, and the events.
+};
+
+/// Each tick ends some texts, of 1 to 128 tokens, which waiting requests replace; as many new ones
+/// arrive outside the measured time. No two texts are equal.
+TickTimes measure_tick_us(const TickLoad& load);
 
 }  // namespace leasehold::bench

@@ -269,4 +269,27 @@ TEST_CASE("prefix index: beyond its bound of users the first of the oldest chain
   CHECK(index.take_gone_users() == Ids{{"old1"}});
 }
 
+TEST_CASE("prefix index: a match brought up to date equals a match from the start") {
+  PrefixIndex index;
+  SeededRandom random(5);
+  const Text text = numbered(41);
+  PrefixMatch waiting;
+  std::uint32_t next_block = 0;
+  std::set<std::size_t> lengths;
+  for (int i = 0; i < 3000; ++i) {
+    const std::uint64_t what = random.below(8);
+    const auto length = static_cast<std::size_t>(random.below(text.size()));
+    if (what < 3)
+      cache(index, kAlice, Text(text.begin(), text.begin() + length), block(next_block));
+    if (what < 3) next_block += 20;
+    if (what == 3) index.evict(static_cast<std::uint32_t>(1 + random.below(6)));
+    const auto now = match(index, kAlice, text);
+    if (what == 4 && !now.empty()) index.forget(now[random.below(now.size())]);
+    index.match_again(waiting, {&kAlice, text}, kBlockTokens);
+    REQUIRE(waiting.chain == match(index, kAlice, text));
+    lengths.insert(waiting.chain.size());
+  }
+  CHECK(lengths.size() > 5);
+}
+
 }  // namespace leasehold

@@ -1,7 +1,9 @@
 /// A scheduler with a simulated engine: every planned row succeeds, and tokens count up.
 #pragma once
 
+#include <algorithm>
 #include <functional>
+#include <set>
 
 #include "worker/schedule/scheduler.hpp"
 
@@ -78,6 +80,20 @@ class SchedulerFixture {
   std::uint64_t next_extent_ = 1;
   std::map<TenantId, std::uint32_t> rows_;  // of the last tick
 };
+
+/// True when the events of a tick have the order of events.hpp.
+inline bool is_in_order(const std::vector<SchedulerEvent>& events) {
+  std::set<RequestId> ended;
+  for (const SchedulerEvent& event : events) {
+    if (const auto* end = std::get_if<Completed>(&event)) ended.insert(end->engine_request_id);
+  }
+  const auto place = [&ended](const SchedulerEvent& event) -> std::size_t {
+    const auto* token = std::get_if<Token>(&event);
+    if (token == nullptr) return 1 + event.index();
+    return ended.contains(token->engine_request_id) ? 0 : std::variant_size_v<SchedulerEvent>;
+  };
+  return std::ranges::is_sorted(events, {}, place);
+}
 
 /// The events of one kind.
 template <class Event>

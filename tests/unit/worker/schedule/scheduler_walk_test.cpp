@@ -104,14 +104,14 @@ class Walk {
     if (what == 7) reclaim();
     held.observe(fixture_.scheduler);
     check_block_conservation(fixture_.scheduler);
-    note(fixture_.tick(kNow + Duration(static_cast<std::int64_t>(++now_))));
+    note(fixture_.tick(kNow + Duration(++now_)));
     check();
   }
 
   void finish() {
     for (int i = 0; i < 2000 && fixture_.scheduler.has_work(); ++i) {
       answer_growth_requests();
-      note(fixture_.tick(kNow + Duration(static_cast<std::int64_t>(++now_))));
+      note(fixture_.tick(kNow + Duration(++now_)));
       check();
     }
     REQUIRE_FALSE(fixture_.scheduler.has_work());
@@ -165,8 +165,7 @@ class Walk {
     for (std::size_t i = 0; i < request.prompt.size(); ++i) {
       if (!has_own_end || i < 20) request.prompt[i] = text;
     }
-    if (random_.below(4) == 0)
-      request.deadline = kNow + Duration(static_cast<std::int64_t>(now_) + 3);
+    if (random_.below(4) == 0) request.deadline = kNow + Duration(now_ + 3);
     if (!fixture_.scheduler.submit(request)) return;
     open_[id] = 0;
     held.submitted(request);
@@ -195,6 +194,7 @@ class Walk {
   }
 
   void note(const std::vector<SchedulerEvent>& events) {
+    REQUIRE(is_in_order(events));
     for (const SchedulerEvent& event : events) {
       if (const auto* token = std::get_if<Token>(&event)) {
         REQUIRE(open_.at(token->engine_request_id.value)++ ==
@@ -232,6 +232,10 @@ class Walk {
       REQUIRE(running[lease] == tenancy.running);
       REQUIRE(running[lease] <= max_concurrent_.at(lease));
       REQUIRE(tenancy.pool.held_blocks() <= 12);
+      for (const PromptRequest& waiting : tenancy.waiting) {
+        const bool is_due = waiting.deadline && *waiting.deadline <= kNow + Duration(now_);
+        REQUIRE((!is_due || waiting.was_admitted()));  // it may have been preempted in this tick
+      }
     }
     REQUIRE(scheduler.running_count() + scheduler.waiting_count() == open_.size());
     held.observe(fixture_.scheduler);
@@ -243,7 +247,7 @@ class Walk {
   std::map<LeaseId, std::uint32_t> max_concurrent_;
   std::map<std::string, std::uint32_t> open_;  // tokens emitted so far
   std::uint64_t generation_ = 0;
-  std::uint64_t now_ = 0;
+  std::int64_t now_ = 0;
   std::uint64_t ids_ = 0;
 };
 

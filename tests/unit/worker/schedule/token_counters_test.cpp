@@ -10,7 +10,11 @@ const TenantId kBob{"bob"};
 
 void serve(TokenCounters& counters, const TenantId& tenant, std::uint64_t tokens,
            std::uint32_t weight = 1) {
-  counters.charge(tenant, TokenCounters::cost(tokens, weight));
+  *counters.set_active(tenant, true) += TokenCounters::cost(tokens, weight);
+}
+
+TokenCounters::Count count_of(TokenCounters& counters, const TenantId& tenant) {
+  return *counters.set_active(tenant, true);
 }
 
 }  // namespace
@@ -25,8 +29,7 @@ TEST_CASE("token counters: idle time gives no credit") {
   TokenCounters counters;
   counters.set_active(kAnn, true);
   serve(counters, kAnn, 100);
-  counters.set_active(kBob, true);
-  CHECK(counters.of(kBob) == counters.of(kAnn));
+  CHECK(count_of(counters, kBob) == count_of(counters, kAnn));
 }
 
 TEST_CASE("token counters: a tenant that returns keeps what it was served beyond the others") {
@@ -35,20 +38,31 @@ TEST_CASE("token counters: a tenant that returns keeps what it was served beyond
   counters.set_active(kBob, true);
   serve(counters, kAnn, 100);
   serve(counters, kBob, 30);
-  const TokenCounters::Count before = counters.of(kAnn);
+  const TokenCounters::Count before = count_of(counters, kAnn);
   counters.set_active(kAnn, false);
-  counters.set_active(kAnn, true);
-  CHECK(counters.of(kAnn) == before);
-  CHECK(counters.of(kBob) < before);
+  CHECK(count_of(counters, kAnn) == before);
+  CHECK(count_of(counters, kBob) < before);
 }
 
 TEST_CASE("token counters: when all were idle, the next tenant starts with the last one") {
   TokenCounters counters;
   counters.set_active(kAnn, true);
   serve(counters, kAnn, 100);
-  counters.set_active(kAnn, false);
-  counters.set_active(kBob, true);
-  CHECK(counters.of(kBob) == counters.of(kAnn));
+  CHECK(counters.set_active(kAnn, false) == nullptr);
+  CHECK(count_of(counters, kBob) == TokenCounters::cost(100, 1));
+}
+
+TEST_CASE("token counters: the count of an active tenant stays where it is") {
+  TokenCounters counters;
+  TokenCounters::Count* const count = counters.set_active(kAnn, true);
+  *count += 5;
+  for (int i = 0; i < 100; ++i) {
+    const TenantId guest{"guest" + std::to_string(i)};
+    counters.set_active(guest, true);
+    counters.set_active(guest, false);
+  }
+  CHECK(counters.set_active(kAnn, true) == count);
+  CHECK(*count == 5);
 }
 
 TEST_CASE("token counters: the counter of a tenant that would be lifted is forgotten") {
