@@ -22,7 +22,6 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,6 +29,7 @@
 #include <vector>
 
 #include "common/clock.hpp"
+#include "common/owned_queue.hpp"
 #include "ipc/control/events.hpp"
 #include "ipc/segment/thread_gate.hpp"
 #include "worker/engine/mask_turns.hpp"
@@ -122,7 +122,8 @@ class Engine {
 
   /// Queues a request. While a part of the weights is revoked it waits in the same queue: beyond
   /// the queue's bounds the error is WeightsLoading, and a rebind is refused with EngineLeaseFenced
-  /// once, so that the client learns of the recovery. The same rebind submitted again waits.
+  /// once, so that the client learns of the recovery. The same rebind submitted again waits, or is
+  /// refused for another reason until it is queued.
   /// Errors: also those of Scheduler::submit, QuotaTokens (TokenAllowances), LeaseRevoked,
   /// LeaseFenced, Draining, NoModelLoaded; BadRequest for tokens outside the vocabulary. A request
   /// whose emitted tokens do not fit its grammar is queued, and ends with BadRequest when the
@@ -161,7 +162,6 @@ class Engine {
  private:
   Result<void> check_weights() const;
   Result<void> queue(PromptRequest request);
-  bool is_first_refusal(const RequestId& engine_request_id);
   Result<void> check_tokens(const PromptRequest& request);
   void charge_tokens(const PlannedRows& part, std::uint32_t index, TimePoint now);
   void end_revoked_leases();
@@ -204,7 +204,9 @@ class Engine {
   Scheduler scheduler_;
   TokenAllowances token_allowances_;
   std::optional<Weights> weights_;
-  std::deque<RequestId> refused_rebinds_;  // with EngineLeaseFenced, and not submitted since
+  /// Refused with EngineLeaseFenced and not queued since. Beyond the bound, which clients reach
+  /// that do not submit again, the tenant with the most gets that error twice for its oldest.
+  OwnedQueue<TenantId, RequestId> refused_rebinds_{1024};
   std::uint64_t step_ = 0;
   std::uint64_t mask_gates_ = 0;
   TenantId last_mask_tenant_;

@@ -115,6 +115,27 @@ TEST_CASE("engine weights: a refused rebind waits also when the weights are lost
   CHECK(lost.rig.submit(lost.rebind("r")));
 }
 
+TEST_CASE("engine weights: a refused rebind that finds no place is not EngineLeaseFenced again") {
+  LostWeights lost({.max_waiting_per_lease = 1});
+  REQUIRE(lost.rig.submit(lost.request("first")));
+  REQUIRE(lost.rig.submit(lost.rebind("r")).error().code == Errc::EngineLeaseFenced);
+  for (int i = 0; i < 3; ++i)
+    CHECK(lost.rig.submit(lost.rebind("r")).error().code == Errc::WeightsLoading);
+}
+
+TEST_CASE("engine weights: one tenant's refused rebinds do not make another's refused twice") {
+  LostWeights lost;
+  const LeaseId greedy = lost.rig.grant("greedy");
+  REQUIRE(lost.rig.submit(lost.rebind("r")).error().code == Errc::EngineLeaseFenced);
+  for (int i = 0; i < 1'500; ++i) {
+    PromptRequest rebind = lost.rebind("g" + std::to_string(i));
+    rebind.tenant = {"greedy"};
+    rebind.lease = greedy;
+    REQUIRE(lost.rig.submit(rebind).error().code == Errc::EngineLeaseFenced);
+  }
+  CHECK(lost.rig.submit(lost.rebind("r")));
+}
+
 TEST_CASE("engine weights: an error that ends every request has engine scope") {
   LostWeights lost;
   REQUIRE(lost.rig.submit(lost.request("r")));
