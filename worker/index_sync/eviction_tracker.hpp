@@ -4,9 +4,10 @@
 /// Clients choose ids, so two tenants may use the same one; the id leaves with the last of them.
 /// A client that uses an id again begins a new request with it.
 ///
-/// Bounded: when `max_tracked` requests are tracked, the ended request that is held the longest
-/// leaves early, because an index without it only misses a hit. When all of them run, a new
-/// request is not tracked: its id stays in the index, and is counted.
+/// Bounded, and shared by tenant: beyond `max_tracked` requests the tenant with the most loses one.
+/// Its ended request that is held the longest leaves early, because an index without it only misses
+/// a hit. When all of them run, its newest is not tracked: its id stays in the index. Both are
+/// counted.
 ///
 /// Pure. Threads: one.
 #pragma once
@@ -34,7 +35,7 @@ class EvictionTracker final : public KvEvictionListener {
   /// The worker ends, and its KV with it: every request ends, held ones in the order of their ends.
   void end_all();
 
-  /// Takes the client_request_ids to remove, in the order of their decisions.
+  /// Takes the requests whose client_request_id is to be removed, in the order of the decisions.
   std::vector<RequestId> take_removed();
 
   std::size_t tracked() const { return entries_.size(); }
@@ -44,20 +45,29 @@ class EvictionTracker final : public KvEvictionListener {
  private:
   struct Entry {
     bool is_running = true;
-    std::uint32_t holds = 0;       ///< `kv_held` without `kv_gone`; an id used again has several.
-    std::uint64_t held_since = 0;  ///< Key in `held_`, when ended with holds.
+    std::uint32_t holds = 0;  ///< `kv_held` without `kv_gone`; an id used again has several.
+    std::uint64_t since = 0;  ///< Key in `running` or `held` of its tenant.
   };
   using Entries = std::unordered_map<RequestId, Entry>;
+  using Ordered = std::map<std::uint64_t, RequestId>;  ///< The oldest first.
+  struct OfTenant {
+    Ordered running;
+    Ordered held;  ///< Ended with holds.
+    std::size_t size() const { return running.size() + held.size(); }
+  };
 
+  void file(Entries::iterator entry);
+  void unfile(Entries::iterator entry);
   void make_room();
+  bool forget(Entries::iterator entry);
   void remove(Entries::iterator entry);
 
   std::size_t max_tracked_;
   Entries entries_;                           ///< By engine_request_id.
-  std::map<std::uint64_t, RequestId> held_;   ///< Ended with holds, the oldest first.
+  std::map<TenantId, OfTenant> of_tenant_;    ///< None is empty.
   std::unordered_map<RequestId, int> users_;  ///< Tracked requests by client_request_id.
   std::vector<RequestId> removed_;
-  std::uint64_t last_held_ = 0;
+  std::uint64_t last_ = 0;
   std::uint64_t removed_early_ = 0;
   std::uint64_t untracked_ = 0;
 };

@@ -68,16 +68,15 @@ http::request<http::string_body> message_of(const IndexUrl& url, HttpRequest req
 
 }  // namespace
 
-asio::awaitable<Result<std::string>> exchange(const IndexUrl& url, HttpRequest request,
-                                              HttpLimits limits) {
-  const auto executor = co_await asio::this_coro::executor;
-  asio::ip::tcp::resolver resolver(executor);
-  auto [resolve_error, addresses] = co_await resolver.async_resolve(url.host, url.port, kAsTuple);
-  if (resolve_error) co_return failed(url, Errc::ConnectionRefused, resolve_error.message());
+asio::awaitable<Result<std::string>> exchange(NameLookup& names, const IndexUrl& url,
+                                              HttpRequest request, HttpLimits limits) {
+  const auto deadline = std::chrono::steady_clock::now() + limits.timeout;
+  const auto addresses = co_await names.find(url, limits.timeout);
+  if (!addresses) co_return failed(url, addresses.error().code, addresses.error().detail);
 
-  beast::tcp_stream stream(executor);
-  stream.expires_after(limits.timeout);
-  auto [connect_error, endpoint] = co_await stream.async_connect(addresses, kAsTuple);
+  beast::tcp_stream stream(co_await asio::this_coro::executor);
+  stream.expires_at(deadline);
+  auto [connect_error, endpoint] = co_await stream.async_connect(*addresses, kAsTuple);
   if (connect_error) {
     const bool timed_out = connect_error == beast::error::timeout;
     co_return failed(url, timed_out ? Errc::TimedOut : Errc::ConnectionRefused,

@@ -8,11 +8,12 @@
 
 #include "common/result.hpp"
 #include "worker/index_sync/index_url.hpp"
+#include "worker/index_sync/name_lookup.hpp"
 
 namespace leasehold {
 
 struct HttpLimits {
-  std::chrono::milliseconds timeout{5'000};  ///< From the connect to the last byte.
+  std::chrono::milliseconds timeout{5'000};  ///< From the lookup of the name to the last byte.
   std::size_t max_answer_bytes = 1 << 20;
 };
 
@@ -25,7 +26,7 @@ struct HttpRequest {
 /// The body of an answer with status 200. Errors: UnknownMethod (404, 405, 501), ConnectionRefused
 /// (no connection, any other status), ConnectionLost, TimedOut, MessageTooLarge, MalformedMessage
 /// (not HTTP).
-boost::asio::awaitable<Result<std::string>> exchange(const IndexUrl& url, HttpRequest request,
-                                                     HttpLimits limits);
+boost::asio::awaitable<Result<std::string>> exchange(NameLookup& names, const IndexUrl& url,
+                                                     HttpRequest request, HttpLimits limits);
 
 }  // namespace leasehold

@@ -21,7 +21,11 @@ using boost::beast::http::verb;
 }  // namespace
 
 IndexSender::IndexSender(IndexSenderConfig config)
-    : config_(std::move(config)), backlog_(config_.backlog), retry_(config_.first_retry) {
+    : config_(std::move(config)),
+      inbox_(config_.max_inbox),
+      backlog_(config_.backlog),
+      retry_(config_.first_retry),
+      names_(config_.resolve) {
   asio::co_spawn(io_, serve(), [this](const std::exception_ptr& failed) {
     if (failed) std::rethrow_exception(failed);
     served_.set_value();
@@ -56,19 +60,18 @@ IndexCounters IndexSender::counters() const {
 
 // ------------------------------------------------------------------------------------------ inbox
 
-void IndexSender::add(Change change) {
-  if (!change.is_live) ++counts_.incoming;
+void IndexSender::add(Changes::Entry change) {
+  const bool is_live = change.value;
+  if (!is_live) ++counts_.incoming;
   {
     const std::scoped_lock lock(mutex_);
-    if (inbox_.size() >= config_.max_inbox) {
-      lost_live_ = lost_live_ || change.is_live;
-      if (!change.is_live) ++counts_.dropped;
-      return;
+    if (const auto dropped = inbox_.push(std::move(change))) {
+      lost_live_ = lost_live_ || dropped->value;
+      if (!dropped->value) ++counts_.dropped;
     }
-    const bool is_half_full = 2 * (inbox_.size() + 1) > config_.max_inbox;
-    const bool must_wake = !change.is_live || is_half_full;
-    inbox_.push_back(std::move(change));
-    if (!must_wake || std::exchange(is_woken_, true)) return;
+    const bool is_half_full = 2 * inbox_.size() > config_.max_inbox;
+    if (is_live && !is_half_full) return;
+    if (std::exchange(is_woken_, true)) return;
   }
   asio::post(io_, [this] {
     if (is_idle_) timer_.cancel();
@@ -76,17 +79,16 @@ void IndexSender::add(Change change) {
 }
 
 void IndexSender::take_inbox() {
-  std::vector<Change> inbox;
+  std::vector<Changes::Entry> inbox;
   bool lost_live = false;
   {
     const std::scoped_lock lock(mutex_);
-    inbox.swap(inbox_);
+    inbox = inbox_.take_all();
     lost_live = std::exchange(lost_live_, false);
     is_woken_ = false;
   }
-  for (const Change& change : inbox) {
-    change.is_live ? backlog_.add_live(change.id) : backlog_.add_ended(change.id);
-  }
+  for (const auto& [tenant, id, is_live] : inbox)
+    is_live ? backlog_.add_live(id) : backlog_.add_ended(tenant, id);
   if (lost_live) backlog_.forget_confirmed();
   counts_.dropped += backlog_.take_dropped();
 }
@@ -117,7 +119,8 @@ asio::awaitable<Result<void>> IndexSender::send_next() {
 asio::awaitable<Result<void>> IndexSender::evict() {
   const std::vector<RequestId> batch = backlog_.batch();
   HttpRequest request{.verb = verb::post, .target = "/evict", .body = evict_body(batch)};
-  const Result<std::string> body = co_await exchange(config_.url, std::move(request), config_.http);
+  const Result<std::string> body =
+      co_await exchange(names_, config_.url, std::move(request), config_.http);
   if (!body) co_return std::unexpected(body.error());
   const Result<EvictAnswer> answer = parse_evict_answer(*body, batch.size());
   if (!answer) co_return std::unexpected(answer.error());
@@ -130,14 +133,16 @@ asio::awaitable<Result<void>> IndexSender::evict() {
 /// Not repeated after any answer: an index without a readable list will not have one later.
 asio::awaitable<Result<void>> IndexSender::reconcile() {
   HttpRequest request{.verb = verb::get, .target = "/requests", .body = {}};
-  const Result<std::string> body = co_await exchange(config_.url, std::move(request), config_.http);
+  const Result<std::string> body =
+      co_await exchange(names_, config_.url, std::move(request), config_.http);
   const bool is_final = body || body.error().code == Errc::MessageTooLarge ||
                         body.error().code == Errc::UnknownMethod;
   if (!is_final) co_return std::unexpected(body.error());
   must_reconcile_ = false;
   const auto listed = body ? parse_listed_requests(*body) : std::unexpected(body.error());
   if (!listed) {
-    spdlog::warn("index not reconciled reason=\"{}\"", listed.error().detail);
+    spdlog::warn("index not reconciled url={} reason=\"{}\"", config_.url.text(),
+                 listed.error().detail);
     co_return Result<void>{};
   }
   take_inbox();  // a listed id may live again
@@ -151,7 +156,9 @@ void IndexSender::note(const Result<void>& sent) {
   const bool had_failed = std::exchange(has_failed_, !sent);
   if (!sent) {
     ++counts_.failures;
-    if (!had_failed) spdlog::warn("index not reached reason=\"{}\"", sent.error().detail);
+    if (!had_failed)
+      spdlog::warn("index not reached; check --kv-index-url url={} reason=\"{}\"",
+                   config_.url.text(), sent.error().detail);
     return;
   }
   retry_ = config_.first_retry;

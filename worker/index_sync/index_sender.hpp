@@ -7,7 +7,8 @@
 /// and is still listed there is sent again, because an index that restarted may have read an old
 /// state. A malformed or too large answer to /evict is a failure; one to /requests is logged.
 ///
-/// Bounded: the inbox, the backlog (removal_backlog.hpp), and each answer.
+/// Bounded: the inbox, the backlog (removal_backlog.hpp), each answer, and the time of an exchange.
+/// The tenants share inbox and backlog: what is dropped is of the tenant with the most.
 ///
 /// Threads: `add_live` and `add_ended` from any; they take a short lock and never wait for the
 /// index. `counters` from any. Construction and `stop` on one.
@@ -21,7 +22,6 @@
 #include <future>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #include "worker/index_sync/http_exchange.hpp"
 #include "worker/index_sync/removal_backlog.hpp"
@@ -35,6 +35,7 @@ struct IndexSenderConfig {
   std::size_t max_inbox = 16'384;
   std::chrono::milliseconds first_retry{100};
   std::chrono::milliseconds max_retry{5'000};
+  NameLookup::Resolve resolve = resolve_name;
 };
 
 /// Since the start.
@@ -53,9 +54,9 @@ class IndexSender {
   ~IndexSender() { stop({}); }
 
   /// A request with this id lives, so the id stays in the index.
-  void add_live(const RequestId& id) { add({.id = id, .is_live = true}); }
+  void add_live(const TenantId& tenant, const RequestId& id) { add({tenant, id, true}); }
   /// The id leaves the index.
-  void add_ended(const RequestId& id) { add({.id = id}); }
+  void add_ended(const TenantId& tenant, const RequestId& id) { add({tenant, id, false}); }
 
   /// Sends what waits, without retries, for at most `timeout`; then ends the thread.
   void stop(std::chrono::milliseconds timeout);
@@ -63,15 +64,13 @@ class IndexSender {
   IndexCounters counters() const;
 
  private:
-  struct Change {
-    RequestId id;
-    bool is_live = false;
-  };
+  /// The newest change of each id; the value is true for a live one.
+  using Changes = OwnedQueue<TenantId, RequestId, bool>;
   struct Counts {
     std::atomic<std::uint64_t> incoming, removed, not_found, dropped, failures;
   };
 
-  void add(Change change);
+  void add(Changes::Entry change);
   void take_inbox();
   boost::asio::awaitable<void> serve();
   boost::asio::awaitable<Result<void>> send_next();
@@ -84,9 +83,9 @@ class IndexSender {
   IndexSenderConfig config_;
   Counts counts_{};
   std::mutex mutex_;
-  std::vector<Change> inbox_;
+  Changes inbox_;
   bool is_woken_ = false;   ///< The thread will take the inbox.
-  bool lost_live_ = false;  ///< The inbox was full, and a live id was not added.
+  bool lost_live_ = false;  ///< The inbox was full, and a live id was dropped.
 
   // On the thread only.
   RemovalBacklog backlog_;
@@ -97,6 +96,7 @@ class IndexSender {
   bool is_stopping_ = false;
 
   boost::asio::io_context io_;
+  NameLookup names_;
   boost::asio::steady_timer timer_{io_};
   std::promise<void> served_;
   std::thread thread_;

@@ -71,4 +71,8 @@ std::string IndexUrl::authority() const {
   return is_ipv6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
 
+std::string IndexUrl::text() const {
+  return std::string(kScheme) + authority() + path;
+}
+
 }  // namespace leasehold

@@ -18,6 +18,8 @@ struct IndexUrl {
 
   /// "host:port", as in the Host header.
   std::string authority() const;
+  /// "http://host:port/path".
+  std::string text() const;
   bool operator==(const IndexUrl&) const = default;
 };
 

@@ -10,13 +10,14 @@ template <class Change>
 void KvIndexSync::apply(const Change& change) {
   const std::scoped_lock lock(mutex_);
   change(tracker_);
-  for (const RequestId& id : tracker_.take_removed()) sender_.add_ended(id);
+  for (const RequestId& id : tracker_.take_removed())
+    sender_.add_ended(tenant_of(id), to_client_request_id(id));
 }
 
 void KvIndexSync::admitted(const RequestId& engine_request_id) {
   apply([&](EvictionTracker& tracker) {
     tracker.admitted(engine_request_id);
-    sender_.add_live(to_client_request_id(engine_request_id));
+    sender_.add_live(tenant_of(engine_request_id), to_client_request_id(engine_request_id));
   });
 }
 

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "common/random.hpp"
-#include "worker/serve/request_ids.hpp"
 
 namespace leasehold {
 namespace {
@@ -19,9 +18,6 @@ const RequestId kAnn1{"ann/req-1"};
 const RequestId kAnn2{"ann/req-2"};
 const RequestId kBob1{"bob/req-1"};
 const RequestId kBob3{"bob/req-3"};
-const RequestId kOne{"req-1"};
-const RequestId kTwo{"req-2"};
-const RequestId kThree{"req-3"};
 
 EvictionTracker with(const Ids& admitted, std::size_t max_tracked = EvictionTracker::kMaxTracked) {
   EvictionTracker tracker(max_tracked);
@@ -45,7 +41,7 @@ TEST_CASE("eviction tracker: admission and blocks remove nothing") {
 TEST_CASE("eviction tracker: an end without blocks removes the id at once, and once") {
   EvictionTracker tracker = with({kAnn1});
   tracker.ended(kAnn1);
-  CHECK(tracker.take_removed() == Ids{kOne});
+  CHECK(tracker.take_removed() == Ids{kAnn1});
   tracker.ended(kAnn1);
   tracker.kv_gone(kAnn1);
   CHECK(tracker.take_removed().empty());
@@ -58,7 +54,7 @@ TEST_CASE("eviction tracker: an end with cached blocks removes the id when they 
   end_held(tracker, kAnn2);
   CHECK(tracker.take_removed().empty());
   tracker.kv_gone(kAnn2);
-  CHECK(tracker.take_removed() == Ids{kTwo});
+  CHECK(tracker.take_removed() == Ids{kAnn2});
   tracker.kv_gone(kAnn2);
   CHECK(tracker.take_removed().empty());
 }
@@ -69,7 +65,7 @@ TEST_CASE("eviction tracker: blocks lost by a running request are removed with i
   tracker.kv_gone(kAnn1);  // a swap-out without buffer, a swap timeout
   CHECK(tracker.take_removed().empty());
   tracker.ended(kAnn1);
-  CHECK(tracker.take_removed() == Ids{kOne});
+  CHECK(tracker.take_removed() == Ids{kAnn1});
 }
 
 TEST_CASE("eviction tracker: an admission rolled back and repeated is removed with its end") {
@@ -77,7 +73,7 @@ TEST_CASE("eviction tracker: an admission rolled back and repeated is removed wi
   tracker.admitted(kAnn1);
   CHECK(tracker.take_removed().empty());
   tracker.ended(kAnn1);
-  CHECK(tracker.take_removed() == Ids{kOne});
+  CHECK(tracker.take_removed() == Ids{kAnn1});
 }
 
 TEST_CASE("eviction tracker: the end of the worker removes every id, held ones as they ended") {
@@ -86,7 +82,7 @@ TEST_CASE("eviction tracker: the end of the worker removes every id, held ones a
   end_held(tracker, kAnn1);
   tracker.kv_held(kAnn2);
   tracker.end_all();
-  CHECK(tracker.take_removed() == Ids{kThree, kOne, kTwo});
+  CHECK(tracker.take_removed() == Ids{kBob3, kAnn1, kAnn2});
   CHECK(tracker.tracked() == 0);
 }
 
@@ -100,10 +96,10 @@ TEST_CASE("eviction tracker: an id used again stays until all blocks of both use
   tracker.ended(kAnn1);
   CHECK(tracker.take_removed().empty());
   tracker.kv_gone(kAnn1);
-  CHECK(tracker.take_removed() == Ids{kOne});
+  CHECK(tracker.take_removed() == Ids{kAnn1});
   tracker.admitted(kAnn1);
   tracker.ended(kAnn1);
-  CHECK(tracker.take_removed() == Ids{kOne});
+  CHECK(tracker.take_removed() == Ids{kAnn1});
 }
 
 TEST_CASE("eviction tracker: an id of two tenants leaves with the last of them") {
@@ -111,7 +107,7 @@ TEST_CASE("eviction tracker: an id of two tenants leaves with the last of them")
   tracker.ended(kAnn1);
   CHECK(tracker.take_removed().empty());
   tracker.ended(kBob1);
-  CHECK(tracker.take_removed() == Ids{kOne});
+  CHECK(tracker.take_removed() == Ids{kBob1});
 }
 
 TEST_CASE("eviction tracker: at its bound the longest held id leaves early") {
@@ -119,7 +115,7 @@ TEST_CASE("eviction tracker: at its bound the longest held id leaves early") {
   end_held(tracker, kAnn2);
   end_held(tracker, kAnn1);
   tracker.admitted(kBob3);
-  CHECK(tracker.take_removed() == Ids{kTwo});
+  CHECK(tracker.take_removed() == Ids{kAnn2});
   CHECK(tracker.removed_early() == 1);
   CHECK(tracker.tracked() == 2);
   tracker.kv_gone(kAnn2);
@@ -131,10 +127,32 @@ TEST_CASE("eviction tracker: beyond its bound of running requests an id is count
   tracker.admitted(kBob3);
   CHECK(tracker.untracked() == 1);
   CHECK(tracker.tracked() == 2);
-  tracker.ended(kBob3);
+  tracker.ended(kAnn2);
   CHECK(tracker.take_removed().empty());
   tracker.ended(kAnn1);
-  CHECK(tracker.take_removed() == Ids{kOne});
+  tracker.ended(kBob3);
+  CHECK(tracker.take_removed() == Ids{kAnn1, kBob3});
+}
+
+TEST_CASE("eviction tracker: a tenant's held or running requests cost no other tenant its own") {
+  const bool are_held = GENERATE(true, false);
+  EvictionTracker tracker(8);
+  for (const RequestId& id : {kBob1, kBob3}) {
+    tracker.admitted(id);
+    end_held(tracker, id);
+  }
+  tracker.admitted(kAnn2);
+  for (int i = 0; i < 100; ++i) {
+    const RequestId id{"greedy/" + std::to_string(i)};
+    tracker.admitted(id);
+    if (are_held) end_held(tracker, id);
+  }
+  CHECK(tracker.tracked() == 8);
+  CHECK((are_held ? tracker.removed_early() : tracker.untracked()) == 95);
+  for (const RequestId& id : tracker.take_removed()) CHECK(id.value.starts_with("greedy/"));
+  for (const RequestId& id : {kBob1, kBob3}) tracker.kv_gone(id);
+  tracker.ended(kAnn2);
+  CHECK(tracker.take_removed() == Ids{kBob1, kBob3, kAnn2});
 }
 
 namespace {
@@ -200,15 +218,15 @@ TEST_CASE("eviction tracker: in random orders every id leaves once, when nothing
     const std::size_t pick = random.below(order.size());
     RandomLife& life = lives[order[pick]];
     const bool over = life.step(tracker);
-    const bool left = removed.contains(to_client_request_id(life.id()));
+    const bool left = removed.contains(life.id());
     for (const RequestId& id : tracker.take_removed()) {
-      CHECK(id == to_client_request_id(life.id()));
+      CHECK(id == life.id());
       ++removed[id];
     }
     if (life.may_have_left() || left) {
-      REQUIRE(removed[to_client_request_id(life.id())] == 1);
+      REQUIRE(removed[life.id()] == 1);
     } else {
-      REQUIRE_FALSE(removed.contains(to_client_request_id(life.id())));
+      REQUIRE_FALSE(removed.contains(life.id()));
     }
     if (over) order.erase(order.begin() + static_cast<std::ptrdiff_t>(pick));
   }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <latch>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "tests/support/index_server.hpp"
@@ -17,6 +19,7 @@ using testing::IndexServer;
 using Evicted = std::map<std::string, int>;
 using std::chrono::milliseconds;
 
+const TenantId kAnn{"ann"};
 constexpr milliseconds kStopTimeout = std::chrono::minutes(1);
 
 IndexSenderConfig config_of(const IndexServer& server) {
@@ -40,7 +43,7 @@ TEST_CASE("index sender: ended ids arrive once each, and the index's answer is c
   IndexServer server;
   server.add({"req-1", "req-2", "req-9"});
   IndexSender sender(config_of(server));
-  for (const char* id : {"req-1", "req-2", "req-3", "req-1"}) sender.add_ended({id});
+  for (const char* id : {"req-1", "req-2", "req-3", "req-1"}) sender.add_ended(kAnn, {id});
   sender.stop(kStopTimeout);
   CHECK(server.evicted() == Evicted{{"req-1", 1}, {"req-2", 1}, {"req-3", 1}});
   CHECK(server.ids() == std::set<std::string>{"req-9"});
@@ -51,9 +54,9 @@ TEST_CASE("index sender: ids that end while the index is busy leave in one batch
   IndexServer server;
   server.behave(IndexMode::Hold);
   IndexSender sender(config_of(server));
-  sender.add_ended({"first"});
+  sender.add_ended(kAnn, {"first"});
   REQUIRE(server.wait([](const auto& s) { return s.held() == 1; }));
-  for (int i = 0; i < 256; ++i) sender.add_ended({"r" + std::to_string(i)});
+  for (int i = 0; i < 256; ++i) sender.add_ended(kAnn, {"r" + std::to_string(i)});
   server.behave(IndexMode::Answer);
   sender.stop(kStopTimeout);
   CHECK(server.evicted().size() == 257);
@@ -67,7 +70,7 @@ TEST_CASE("index sender: an index that fails is asked again until it answers, th
   server.add({"req-1", "other"});
   server.behave(mode);
   IndexSender sender(config_of(server));
-  sender.add_ended({"req-1"});
+  sender.add_ended(kAnn, {"req-1"});
   REQUIRE(server.wait([](const auto& s) { return s.requests().size() >= 3; }));
   CHECK(server.evicted().empty());
   server.behave(IndexMode::Answer);
@@ -86,7 +89,7 @@ TEST_CASE("index sender: an index that does not answer in time is asked again") 
   IndexSenderConfig config = config_of(server);
   config.http.timeout = milliseconds(20);
   IndexSender sender(config);
-  sender.add_ended({"req-1"});
+  sender.add_ended(kAnn, {"req-1"});
   CHECK(server.wait([](const auto& s) { return s.requests().size() >= 3; }));
   CHECK(eventually([&] { return sender.counters().failures >= 2; }));
 }
@@ -95,10 +98,10 @@ TEST_CASE("index sender: an index that restarts with an old state is brought up 
   IndexServer server;
   server.add({"req-1", "req-2"});
   IndexSender sender(config_of(server));
-  sender.add_ended({"req-1"});
+  sender.add_ended(kAnn, {"req-1"});
   REQUIRE(eventually([&] { return sender.counters().removed == 1; }));
   server.stop();
-  sender.add_ended({"req-2"});
+  sender.add_ended(kAnn, {"req-2"});
   REQUIRE(eventually([&] { return sender.counters().failures >= 1; }));
   server.add({"req-1", "unknown"});
   server.start();
@@ -111,7 +114,7 @@ TEST_CASE("index sender: an index that restarts and forgets answers not_found, w
   IndexServer server;
   server.stop();
   IndexSender sender(config_of(server));
-  sender.add_ended({"req-1"});
+  sender.add_ended(kAnn, {"req-1"});
   REQUIRE(eventually([&] { return sender.counters().failures >= 1; }));
   server.start();
   REQUIRE(server.wait(has_reconciled));
@@ -123,12 +126,12 @@ TEST_CASE("index sender: an index that restarts and forgets answers not_found, w
 TEST_CASE("index sender: an id that lives again stays when the index lists it") {
   IndexServer server;
   IndexSender sender(config_of(server));
-  sender.add_ended({"req-1"});
-  sender.add_ended({"req-2"});
+  sender.add_ended(kAnn, {"req-1"});
+  sender.add_ended(kAnn, {"req-2"});
   REQUIRE(server.wait([](const auto& s) { return s.evicted().size() == 2; }));
   server.stop();
-  sender.add_live({"req-1"});
-  sender.add_ended({"req-3"});
+  sender.add_live(kAnn, {"req-1"});
+  sender.add_ended(kAnn, {"req-3"});
   REQUIRE(eventually([&] { return sender.counters().failures >= 1; }));
   server.add({"req-1", "req-2"});
   server.start();
@@ -143,13 +146,50 @@ TEST_CASE("index sender: a stalled index costs bounded memory; what is beyond it
   IndexSenderConfig config = config_of(server);
   config.max_inbox = 8;
   IndexSender sender(config);
-  sender.add_ended({"first"});
+  sender.add_ended(kAnn, {"first"});
   REQUIRE(server.wait([](const auto& s) { return s.held() == 1; }));
-  for (int i = 0; i < 100; ++i) sender.add_ended({"r" + std::to_string(i)});
+  for (int i = 0; i < 100; ++i) sender.add_ended(kAnn, {"r" + std::to_string(i)});
   CHECK(sender.counters().dropped == 92);
   server.behave(IndexMode::Answer);
   sender.stop(kStopTimeout);
   CHECK(server.evicted().size() == 9);
+}
+
+TEST_CASE("index sender: a tenant that fills the inbox loses its own ids") {
+  IndexServer server;
+  server.behave(IndexMode::Hold);
+  IndexSenderConfig config = config_of(server);
+  config.max_inbox = 8;
+  IndexSender sender(config);
+  sender.add_ended(kAnn, {"first"});
+  REQUIRE(server.wait([](const auto& s) { return s.held() == 1; }));
+  sender.add_ended(kAnn, {"second"});
+  for (int i = 0; i < 100; ++i) sender.add_ended({"greedy"}, {"r" + std::to_string(i)});
+  server.behave(IndexMode::Answer);
+  sender.stop(kStopTimeout);
+  CHECK(server.evicted().contains("second"));
+  CHECK(server.evicted().contains("r99"));
+  CHECK(sender.counters().dropped == 93);
+}
+
+TEST_CASE("index sender: a name that is not resolved is a failure, and does not hold a stop") {
+  IndexServer server;
+  IndexSenderConfig config = config_of(server);
+  config.url.host = "index.local";
+  config.http.timeout = milliseconds(1);
+  const auto may_answer = std::make_shared<std::latch>(1);
+  config.resolve = [may_answer](const std::string&, const std::string&) -> Result<Endpoints> {
+    may_answer->wait();
+    return fail(Errc::ConnectionRefused, "late");
+  };
+  {
+    IndexSender sender(config);
+    sender.add_ended(kAnn, {"req-1"});
+    REQUIRE(eventually([&] { return sender.counters().failures >= 2; }));
+    sender.stop(kStopTimeout);
+    CHECK(sender.counters().dropped == 1);
+  }
+  may_answer->count_down();
 }
 
 TEST_CASE("index sender: running requests alone do not fill the inbox for good") {
@@ -157,10 +197,10 @@ TEST_CASE("index sender: running requests alone do not fill the inbox for good")
   auto config = config_of(server);
   config.max_inbox = 8;
   IndexSender sender(std::move(config));
-  for (int i = 0; i < 8; ++i) sender.add_live({"long"});  // the thread takes them
+  for (int i = 0; i < 8; ++i) sender.add_live(kAnn, {"long"});  // the thread takes them
   const auto has_room = [&] { return sender.counters().incoming > sender.counters().dropped; };
   for (int attempt = 0; attempt < 1'000'000 && !has_room(); ++attempt) {
-    sender.add_ended({"req-1"});
+    sender.add_ended(kAnn, {"req-1"});
     std::this_thread::yield();
   }
   sender.stop(kStopTimeout);
@@ -171,9 +211,9 @@ TEST_CASE("index sender: a stalled index does not hold a stop; what is not sent 
   IndexServer server;
   server.behave(IndexMode::Hold);
   IndexSender sender(config_of(server));
-  sender.add_ended({"req-1"});
+  sender.add_ended(kAnn, {"req-1"});
   REQUIRE(server.wait([](const auto& s) { return s.held() == 1; }));
-  sender.add_ended({"req-2"});
+  sender.add_ended(kAnn, {"req-2"});
   sender.stop(milliseconds(0));
   CHECK(sender.counters().dropped == 2);
 }

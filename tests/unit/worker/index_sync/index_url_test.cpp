@@ -13,6 +13,8 @@ TEST_CASE("index url: host, port and path are read") {
   const auto ipv6 = IndexUrl::parse("http://[::1]:65535/");
   CHECK(ipv6 == IndexUrl{.host = "::1", .port = "65535", .path = ""});
   CHECK(ipv6->authority() == "[::1]:65535");
+  CHECK(IndexUrl::parse("http://index.local:80/v1/pilot/")->text() ==
+        "http://index.local:80/v1/pilot");
 }
 
 TEST_CASE("index url: text that is not such a URL is refused with what to write") {

@@ -6,13 +6,14 @@ namespace leasehold {
 namespace {
 
 using BacklogIds = std::vector<RequestId>;
+const TenantId kTenant{"ann"};
 const RequestId kA{"a"};
 const RequestId kB{"b"};
 const RequestId kC{"c"};
 
 RemovalBacklog backlog_with(const BacklogIds& ended, const BacklogLimits& limits = {}) {
   RemovalBacklog backlog(limits);
-  for (const RequestId& id : ended) backlog.add_ended(id);
+  for (const RequestId& id : ended) backlog.add_ended(kTenant, id);
   return backlog;
 }
 
@@ -54,6 +55,16 @@ TEST_CASE("removal backlog: beyond its bounds the oldest ids are dropped and cou
   CHECK(backlog.take_dropped() == 0);
   backlog.confirm(BacklogIds{kB, kC});
   CHECK(backlog.reconcile(BacklogIds{kA, kB, kC}) == 2);
+}
+
+TEST_CASE("removal backlog: a tenant's ids cost no other tenant its own") {
+  RemovalBacklog backlog({.max_pending = 4, .max_ended = 4});
+  backlog.add_ended({"bob"}, kB);
+  for (int i = 0; i < 100; ++i) backlog.add_ended({"greedy"}, {"r" + std::to_string(i)});
+  CHECK(backlog.batch() == BacklogIds{kB, {"r97"}, {"r98"}, {"r99"}});
+  CHECK(backlog.take_dropped() == 97);
+  backlog.confirm(backlog.batch());
+  CHECK(backlog.reconcile(BacklogIds{kB, {"r0"}, {"r99"}}) == 2);  // r0 is forgotten
 }
 
 }  // namespace leasehold
