@@ -32,7 +32,7 @@ std::uint64_t ExtentPool::size_for(std::uint64_t block_bytes) const {
 }
 
 void ExtentPool::choose_size(std::uint64_t block_bytes) {
-  expects(extent_size_bytes_ == 0, "the extent size is chosen once");
+  expects(records_.empty(), "no extent has another size");
   extent_size_bytes_ = size_for(block_bytes);
 }
 

@@ -98,7 +98,7 @@ class ExtentPool {
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
   std::uint64_t extent_size_bytes() const { return extent_size_bytes_; }  ///< 0: not chosen yet.
 
-  /// Chooses the extent size. Precondition: it was not chosen before.
+  /// Chooses the extent size. Precondition: all memory is free.
   void choose_size(std::uint64_t block_bytes);
   /// The size that choose_size would choose.
   std::uint64_t size_for(std::uint64_t block_bytes) const;

@@ -30,6 +30,15 @@ Answer attached(const State& state, const Worker& worker) {
                 WorkerDescriptors{worker.id}};
 }
 
+/// The first worker chooses the extent size for all. Once its memory is free, a choice binds only
+/// the workers that run with it.
+bool extent_size_is_open(const State& state) {
+  const auto uses_it = [](const auto& entry) {
+    return entry.second.blocks_per_extent != 0 && entry.second.state != WorkerState::Gone;
+  };
+  return state.extents.records().empty() && std::ranges::none_of(state.workers.all(), uses_it);
+}
+
 Result<void> check_block_size(const State& state, std::uint64_t block_bytes) {
   const std::uint64_t capacity_bytes = state.config.capacity_bytes;
   if (block_bytes == 0 || block_bytes > capacity_bytes) {
@@ -38,15 +47,16 @@ Result<void> check_block_size(const State& state, std::uint64_t block_bytes) {
         fmt::format("kv_block_size_bytes is {}; it must be 1 to {}, the broker's --capacity",
                     block_bytes, capacity_bytes));
   }
+  const bool is_open = extent_size_is_open(state);
   const std::uint64_t extent_bytes = state.extents.extent_size_bytes();
-  if (extent_bytes != 0 && block_bytes > extent_bytes) {
+  if (!is_open && block_bytes > extent_bytes) {
     return fail(
         Errc::BadRequest,
         fmt::format("a KV block of {} bytes does not fit an extent of {} bytes, the size for "
                     "the first worker; start this one on another broker",
                     block_bytes, extent_bytes));
   }
-  if (extent_bytes == 0 && state.extents.size_for(block_bytes) > capacity_bytes) {
+  if (is_open && state.extents.size_for(block_bytes) > capacity_bytes) {
     return fail(Errc::BadRequest,
                 fmt::format("a KV block of {} bytes needs an extent of {} bytes; the broker's "
                             "--capacity is {}",
@@ -184,7 +194,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
     return fail(Errc::PermissionDenied, "call worker.attach first");
   }
   TRY(check_block_size(state, ready.kv_block_size_bytes));
-  if (state.extents.extent_size_bytes() == 0) {
+  if (extent_size_is_open(state)) {
     state.extents.choose_size(ready.kv_block_size_bytes);
     decision.touched.shape = true;
   }

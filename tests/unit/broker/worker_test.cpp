@@ -120,6 +120,39 @@ TEST_CASE("worker: a block that the capacity cannot hold is refused, and the siz
   CHECK(world.state.extents.extent_size_bytes() <= capacity_bytes);
 }
 
+TEST_CASE("worker: the extent size of workers that have exited binds no other") {
+  World world;
+  const std::uint64_t capacity_bytes = world.state.config.capacity_bytes;
+  const auto extent_bytes_for = [&](const std::string& name, std::uint64_t socket) {
+    world.call(ConnectionId{socket}, wire::WorkerAttach{.worker = name});
+    const wire::WorkerReady ready{.address = "/x", .kv_block_size_bytes = kTestBlockBytes};
+    return world.answer<wire::ExtentShape>(world.call(ConnectionId{socket}, ready))
+        .extent_size_bytes;
+  };
+  const AttachmentId greedy = world.attach_worker("w0", ConnectionId{11}, capacity_bytes);
+  world.admit_tenant("a");
+  const LeaseId lease = world.acquired("a", 1);
+  CHECK(extent_bytes_for("w1", 12) == capacity_bytes);
+  world.post(WorkerExited{exit_of(world.state.workers.find_serving("w1")->id)});
+
+  SECTION("its memory is free") {
+    world.post(WorkerExited{exit_of(greedy)});
+    CHECK(world.state.extents.records().empty());
+    CHECK(extent_bytes_for("w2", 13) == 2 * kMiB);
+    CHECK(world.journal.extent_size_bytes == 2 * kMiB);
+  }
+  SECTION("its memory is quarantined") {
+    for (const auto& [extent, record] : world.state.extents.records()) world.touched.insert(extent);
+    world.post(WorkerExited{exit_of(greedy)});
+    CHECK(extent_bytes_for("w2", 13) == capacity_bytes);
+  }
+  SECTION("it is lost and may resume") {
+    world.revoke(lease);
+    world.post(ConnectionClosed{ConnectionId{11}});
+    CHECK(extent_bytes_for("w2", 13) == capacity_bytes);
+  }
+}
+
 TEST_CASE("reports: a worker's revocation clocks are accepted within bounds") {
   BusyWorker world;
   const TimePoint flip = world.clock.now();
