@@ -27,6 +27,12 @@ std::string_view name(LeaseScope scope);  ///< "engine", "tenant"
 enum class Tier : std::uint8_t { Guaranteed, Standard, Scavenger };
 std::string_view name(Tier tier);  ///< "guaranteed", "standard", "scavenger"
 
+/// The memory that an extent is of. Swap is host memory, whatever device lends the KV memory, and
+/// holds blocks of sequences that wait.
+enum class MemoryPool : std::uint8_t { Kv, Swap };
+inline constexpr int kMemoryPoolCount = 2;
+std::string_view name(MemoryPool pool);  ///< "kv", "swap"
+
 struct Empty : Message<Empty> {};
 
 }  // namespace leasehold::wire

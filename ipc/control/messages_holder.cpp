@@ -39,7 +39,14 @@ void describe(Is<LeaseHold> auto& m, auto& fields) {
   fields.field("request_id", m.request_id);
 }
 
-void describe(Is<LeaseGrow, LeaseShrink> auto& m, auto& fields) {
+void describe(Is<LeaseGrow> auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+  fields.field("extents", m.extents, kExtents);
+  fields.with_default("pool", m.pool, {}, EnumCount{kMemoryPoolCount});
+  fields.field("request_id", m.request_id);
+}
+
+void describe(Is<LeaseShrink> auto& m, auto& fields) {
   fields.field("lease", m.lease);
   fields.field("extents", m.extents, kExtents);
   fields.field("request_id", m.request_id);

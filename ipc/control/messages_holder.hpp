@@ -94,16 +94,18 @@ struct LeaseRevoked : Message<LeaseRevoked> {
 };
 
 /// `lease.grow`: adds extents. The holder may call it, and so may the worker that the lease is on.
-/// Reply: LeaseResized, once the worker has mapped them. Errors: PoolExhausted, QuotaBlocks,
-/// LeaseRevoked, LeaseFenced.
+/// Only the worker may grow in swap, where `max_blocks` does not count; the bound is the tenant's
+/// fair share of the swap capacity. Reply: LeaseResized of the pool, once the worker has mapped
+/// them. Errors: PoolExhausted, QuotaBlocks, PermissionDenied, LeaseRevoked, LeaseFenced.
 struct LeaseGrow : Message<LeaseGrow> {
   static constexpr std::string_view kMethod = "lease.grow";
   LeaseId lease;
-  std::uint32_t extents = 1;  ///< 1 … 1024
+  std::uint32_t extents = 1;         ///< 1 … 1024
+  MemoryPool pool = MemoryPool::Kv;  ///< May be missing.
   RequestId request_id;
 };
 
-/// `lease.shrink`: returns up to `extents` unused extents. Reply: LeaseResized.
+/// `lease.shrink`: returns up to `extents` unused KV extents. Reply: LeaseResized.
 struct LeaseShrink : Message<LeaseShrink> {
   static constexpr std::string_view kMethod = "lease.shrink";
   LeaseId lease;
@@ -111,7 +113,7 @@ struct LeaseShrink : Message<LeaseShrink> {
   RequestId request_id;
 };
 
-/// The size of the lease after the call.
+/// What the lease holds in one pool after the call. Swap blocks are not charged.
 struct LeaseResized : Message<LeaseResized> {
   std::uint32_t extents = 0;
   std::uint32_t blocks = 0;

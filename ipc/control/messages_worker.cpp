@@ -5,6 +5,11 @@
 #include "ipc/control/message_limits.hpp"
 
 namespace leasehold::wire {
+
+std::string_view name(MemoryPool pool) {
+  return pool == MemoryPool::Kv ? "kv" : "swap";
+}
+
 void describe(Is<WorkerAttach> auto& m, auto& fields) {
   fields.field("worker", m.worker, TextRule::Name);
   fields.field("resume", m.resume);
@@ -77,6 +82,7 @@ void describe(Is<LeaseGrant> auto& m, auto& fields) {
   fields.field("tenant", m.tenant);
   fields.field("extent_size_bytes", m.extent_size_bytes, kPositiveBytes);
   fields.field("extents", m.extents);
+  fields.with_default("pool", m.pool, {}, EnumCount{kMemoryPoolCount});
 }
 
 void describe(Is<TenantQuota> auto& m, auto& fields) {
@@ -122,6 +128,7 @@ void TenantServed::add(const TenantServed& later) {
 void describe(Is<LeaseReclaim> auto& m, auto& fields) {
   fields.field("lease", m.lease);
   fields.field("count", m.count, kExtents);
+  fields.with_default("pool", m.pool, {}, EnumCount{kMemoryPoolCount});
 }
 
 void describe(Is<ExtentsReclaimed> auto& m, auto& fields) {

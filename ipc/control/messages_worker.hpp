@@ -130,14 +130,15 @@ struct WorkerPing : Empty {
 };
 
 /// Call `lease.grant`: a new lease, or more extents for a granted one. Carries one descriptor per
-/// extent. The reply (Empty) means that all of them are mapped and prefaulted, an error that none
-/// is.
+/// extent; all are of one pool. The reply (Empty) means that all of them are mapped and prefaulted,
+/// an error that none is.
 struct LeaseGrant : Message<LeaseGrant> {
   static constexpr std::string_view kMethod = "lease.grant";
   LeaseId lease;
   TenantId tenant;
   std::uint64_t extent_size_bytes = 0;
-  std::vector<ExtentId> extents;
+  std::vector<ExtentId> extents;     ///< Ids are unique over both pools.
+  MemoryPool pool = MemoryPool::Kv;  ///< May be missing.
 };
 
 /// Call `lease.draining`: the drain word of the lease is stored. An idle worker reads no words, so
@@ -211,12 +212,14 @@ struct LeaseUnmap : Message<LeaseUnmap> {
   LeaseId lease;
 };
 
-/// Call `lease.reclaim`: asks for up to `count` unused extents of a live lease. Reply:
-/// ExtentsReclaimed with those that the worker has unmapped.
+/// Call `lease.reclaim`: asks for up to `count` unused extents of a live lease in one pool. The
+/// broker asks for swap when another tenant finds no room there. Reply: ExtentsReclaimed with those
+/// that the worker has unmapped.
 struct LeaseReclaim : Message<LeaseReclaim> {
   static constexpr std::string_view kMethod = "lease.reclaim";
   LeaseId lease;
   std::uint32_t count = 1;
+  MemoryPool pool = MemoryPool::Kv;  ///< May be missing.
 };
 
 struct ExtentsReclaimed : Message<ExtentsReclaimed> {
