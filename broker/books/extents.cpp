@@ -1,5 +1,7 @@
 #include "broker/books/extents.hpp"
 
+#include <iterator>
+
 #include "common/expects.hpp"
 
 namespace leasehold {
@@ -27,51 +29,63 @@ std::uint64_t choose_extent_size(std::uint64_t capacity_bytes, std::uint64_t blo
   return size;
 }
 
-std::uint64_t ExtentPool::size_for(std::uint64_t block_bytes) const {
-  return choose_extent_size(capacity_bytes_, block_bytes, max_extents_);
+std::uint64_t ExtentBook::size_for(std::uint64_t block_bytes) const {
+  std::uint64_t size = choose_extent_size(capacity_bytes(), block_bytes, max_extents_);
+  while (capacity_bytes(MemoryPool::Swap) / size > max_extents_) size *= 2;
+  return size;
 }
 
-void ExtentPool::choose_size(std::uint64_t block_bytes) {
+void ExtentBook::choose_size(std::uint64_t block_bytes) {
   expects(records_.empty(), "no extent has another size");
   extent_size_bytes_ = size_for(block_bytes);
 }
 
-std::uint32_t ExtentPool::free_extents() const {
+/// A capacity that was raised after the size was chosen may have room for more.
+std::uint32_t ExtentBook::capacity_extents(MemoryPool pool) const {
   if (extent_size_bytes_ == 0) return 0;
-  return static_cast<std::uint32_t>(free_bytes_ / extent_size_bytes_);
+  const std::uint64_t count = capacity_bytes(pool) / extent_size_bytes_;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(count, kMaxExtents));
 }
 
-std::vector<ExtentId> ExtentPool::held_by(AttachmentId worker) const {
+std::uint32_t ExtentBook::free_extents(MemoryPool pool) const {
+  const std::uint32_t all = capacity_extents(pool);
+  return all - std::min(all, used_[index_of(pool)]);
+}
+
+std::vector<ExtentId> ExtentBook::held_by(AttachmentId worker) const {
   const auto found = held_.find(worker);
   if (found == held_.end()) return {};
   return {found->second.begin(), found->second.end()};
 }
 
-std::uint32_t ExtentPool::free_extents_for(AttachmentId worker) const {
+std::uint32_t ExtentBook::free_extents_for(AttachmentId worker) const {
   std::uint32_t count = free_extents();
   for (const ExtentId extent : held_by(worker)) count += records_.at(extent).unavailable ? 0 : 1;
   return count;
 }
 
-std::vector<ExtentId> ExtentPool::take(std::uint32_t count, LeaseId lease, AttachmentId worker) {
-  expects(count <= free_extents_for(worker), "only free extents are taken");
+std::vector<ExtentId> ExtentBook::take(MemoryPool pool, std::uint32_t count, LeaseId lease,
+                                       AttachmentId worker) {
+  const bool kv = pool == MemoryPool::Kv;
+  expects(count <= (kv ? free_extents_for(worker) : free_extents(pool)),
+          "only free extents are taken");
   std::vector<ExtentId> taken;
   for (const ExtentId id : held_by(worker)) {
-    if (taken.size() == count || records_.at(id).unavailable) continue;
+    if (!kv || taken.size() == count || records_.at(id).unavailable) continue;
     move(id, ExtentState::Owned);
     records_.at(id).lease = lease;
     taken.push_back(id);
   }
   while (taken.size() < count) {
     const ExtentId id{next_id_++};
-    records_.emplace(id, ExtentRecord{.state = ExtentState::Owned, .lease = lease});
-    free_bytes_ -= extent_size_bytes_;
+    records_.emplace(id, ExtentRecord{.state = ExtentState::Owned, .lease = lease, .pool = pool});
+    ++used_[index_of(pool)];
     taken.push_back(id);
   }
   return taken;
 }
 
-void ExtentPool::move(ExtentId extent, ExtentState to) {
+void ExtentBook::move(ExtentId extent, ExtentState to) {
   const auto found = records_.find(extent);
   expects(found != records_.end(), "only extents that are not free are moved");
   expects(may_become(found->second.state, to), "an extent moves as its state table says");
@@ -81,60 +95,72 @@ void ExtentPool::move(ExtentId extent, ExtentState to) {
   if (held_.contains(worker) && held_[worker].empty()) held_.erase(worker);
   found->second.state = to;
   if (to != ExtentState::Free) return;
+  --used_[index_of(found->second.pool)];
   records_.erase(found);
-  free_bytes_ += extent_size_bytes_;
 }
 
-ExtentRecord* ExtentPool::find(ExtentId extent) {
+ExtentRecord* ExtentBook::find(ExtentId extent) {
   const auto found = records_.find(extent);
   return found == records_.end() ? nullptr : &found->second;
 }
 
-void ExtentPool::mark_unavailable(ExtentId extent) {
+void ExtentBook::mark_unavailable(ExtentId extent) {
   const auto found = records_.find(extent);
   expects(found != records_.end(), "only extents in use can be unavailable");
   found->second.unavailable = true;
 }
 
-void ExtentPool::mark_available(ExtentId extent) {
+void ExtentBook::mark_available(ExtentId extent) {
   const auto found = records_.find(extent);
   expects(found != records_.end(), "only extents in use are delivered");
   found->second.unavailable = false;
 }
 
-void ExtentPool::restore_size(std::uint64_t extent_size_bytes) {
+void ExtentBook::restore_size(std::uint64_t extent_size_bytes) {
   expects(extent_size_bytes_ == 0, "the extent size is chosen once");
   extent_size_bytes_ = extent_size_bytes;
 }
 
-void ExtentPool::restore(ExtentId extent, const ExtentRecord& record) {
-  expects(extent_size_bytes_ != 0 && free_bytes_ >= extent_size_bytes_, "there is room for it");
+void ExtentBook::restore(ExtentId extent, const ExtentRecord& record) {
+  expects(extent_size_bytes_ != 0 && free_bytes(record.pool) >= extent_size_bytes_,
+          "there is room for it");
   const bool added = records_.emplace(extent, record).second;
   expects(added, "an extent is restored once");
   if (record.state == ExtentState::Held) held_[record.lent_to].insert(extent);
-  free_bytes_ -= extent_size_bytes_;
+  ++used_[index_of(record.pool)];
   start_above(extent.value);
 }
 
-const ExtentRecord* ExtentPool::find(ExtentId extent) const {
+const ExtentRecord* ExtentBook::find(ExtentId extent) const {
   const auto found = records_.find(extent);
   return found == records_.end() ? nullptr : &found->second;
 }
 
-std::array<std::uint64_t, kExtentStateCount> ExtentPool::bytes_by_state() const {
+std::vector<ExtentId> ExtentBook::of_pool(MemoryPool pool,
+                                          std::span<const ExtentId> extents) const {
+  std::vector<ExtentId> found;
+  std::ranges::copy_if(extents, std::back_inserter(found),
+                       [&](ExtentId extent) { return records_.at(extent).pool == pool; });
+  return found;
+}
+
+std::array<std::uint64_t, kExtentStateCount> ExtentBook::bytes_by_state(MemoryPool pool) const {
   std::array<std::uint64_t, kExtentStateCount> bytes{};
-  bytes[static_cast<unsigned>(ExtentState::Free)] = free_bytes_;
+  bytes[static_cast<unsigned>(ExtentState::Free)] = free_bytes(pool);
   for (const auto& [id, record] : records_) {
+    if (record.pool != pool) continue;
     bytes[static_cast<unsigned>(record.state)] += extent_size_bytes_;
   }
   return bytes;
 }
 
-void ExtentPool::check_conservation() const {
-  std::uint64_t sum = 0;
-  for (const std::uint64_t bytes : bytes_by_state()) sum += bytes;
-  ensures(sum == capacity_bytes_, "bytes are conserved over all extent states");
-  ensures(records_.size() <= kMaxExtents, "a pool has a bounded number of extents");
+void ExtentBook::check_conservation() const {
+  for (const MemoryPool pool : kMemoryPools) {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t bytes : bytes_by_state(pool)) sum += bytes;
+    ensures(sum == capacity_bytes(pool), "bytes are conserved over all extent states of a pool");
+    ensures(used_[index_of(pool)] <= kMaxExtents, "a pool has a bounded number of extents");
+  }
 }
 
 }  // namespace leasehold

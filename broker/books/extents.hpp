@@ -1,4 +1,5 @@
-/// The KV pool: a capacity in bytes, cut into extents of one size.
+/// Two pools of memory, KV and swap: each a capacity in bytes, cut into extents. All extents have
+/// one size, and an id is unique over both pools. Swap is host memory, also where a device is lent.
 ///
 /// States of an extent, and what moves it:
 ///
@@ -18,7 +19,7 @@
 /// zero) and closed when the extent is free again, so an `ExtentId` is never reused. Retained is
 /// for memory of a tenant whose worker died; nothing enters it yet.
 ///
-/// Invariant: the bytes over all states equal the capacity.
+/// Invariant: in each pool, the bytes over all states equal the capacity.
 /// Threads: one.
 #pragma once
 
@@ -28,13 +29,19 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "broker/books/ids.hpp"
 #include "broker/books/quarantine.hpp"
+#include "ipc/control/messages_common.hpp"
 
 namespace leasehold {
+
+using wire::MemoryPool;
+inline constexpr std::array kMemoryPools{MemoryPool::Kv, MemoryPool::Swap};
+static_assert(kMemoryPools.size() == wire::kMemoryPoolCount);
 
 enum class ExtentState : std::uint8_t {
   Free,
@@ -73,7 +80,8 @@ constexpr bool may_become(ExtentState from, ExtentState to) {
 
 struct ExtentRecord {
   ExtentState state = ExtentState::Owned;
-  LeaseId lease;                           ///< The last one, for a quarantined or held extent.
+  LeaseId lease;  ///< The last one, for a quarantined or held extent.
+  MemoryPool pool = MemoryPool::Kv;
   std::optional<Quarantine> quarantine{};  ///< While Quarantined.
   /// The broker has no descriptor of it since a restart; its worker may redeliver it.
   bool unavailable = false;
@@ -90,25 +98,36 @@ inline constexpr std::uint64_t kMinExtentBytes = 2ull << 20;
 std::uint64_t choose_extent_size(std::uint64_t capacity_bytes, std::uint64_t block_bytes,
                                  std::uint32_t max_extents = kDefaultMaxExtents);
 
-class ExtentPool {
- public:
-  explicit ExtentPool(std::uint64_t capacity_bytes, std::uint32_t max_extents = kDefaultMaxExtents)
-      : capacity_bytes_(capacity_bytes), max_extents_(max_extents) {}
+struct PoolCapacities {
+  std::uint64_t kv_bytes = 0;
+  std::uint64_t swap_bytes = 0;  ///< 0: no swap.
+};
 
-  std::uint64_t capacity_bytes() const { return capacity_bytes_; }
+class ExtentBook {
+ public:
+  explicit ExtentBook(PoolCapacities capacities, std::uint32_t max_extents = kDefaultMaxExtents)
+      : capacities_{capacities.kv_bytes, capacities.swap_bytes}, max_extents_(max_extents) {}
+
+  std::uint64_t capacity_bytes(MemoryPool pool = MemoryPool::Kv) const {
+    return capacities_[index_of(pool)];
+  }
+  /// At most kMaxExtents; 0 while the size is not chosen.
+  std::uint32_t capacity_extents(MemoryPool pool = MemoryPool::Kv) const;
   std::uint64_t extent_size_bytes() const { return extent_size_bytes_; }  ///< 0: not chosen yet.
 
   /// Chooses the extent size. Precondition: all memory is free.
   void choose_size(std::uint64_t block_bytes);
-  /// The size that choose_size would choose.
+  /// The size that choose_size would choose: a large swap capacity may double it.
   std::uint64_t size_for(std::uint64_t block_bytes) const;
 
-  /// Extents that any worker can take now, and those that this worker can: it may hold some.
-  std::uint32_t free_extents() const;
+  /// Extents that any worker can take now.
+  std::uint32_t free_extents(MemoryPool pool = MemoryPool::Kv) const;
+  /// KV extents that this worker can take: it may hold some.
   std::uint32_t free_extents_for(AttachmentId worker) const;
 
-  /// Takes extents held for the worker first. Precondition: count ≤ free_extents_for(worker).
-  std::vector<ExtentId> take(std::uint32_t count, LeaseId lease, AttachmentId worker = {});
+  /// Takes KV extents held for the worker first. Precondition: as many are free for the worker.
+  std::vector<ExtentId> take(MemoryPool pool, std::uint32_t count, LeaseId lease,
+                             AttachmentId worker = {});
 
   /// All extents held for this worker, including unavailable ones.
   std::vector<ExtentId> held_by(AttachmentId worker) const;
@@ -128,21 +147,29 @@ class ExtentPool {
 
   ExtentRecord* find(ExtentId extent);
   const ExtentRecord* find(ExtentId extent) const;
+  /// Those of the extents that are of the pool, in the same order. Precondition: all exist.
+  std::vector<ExtentId> of_pool(MemoryPool pool, std::span<const ExtentId> extents) const;
   const std::map<ExtentId, ExtentRecord>& records() const { return records_; }
   std::uint64_t highest_id() const { return next_id_ - 1; }
 
   /// Bytes per state, indexed by ExtentState. A remainder smaller than an extent counts as Free.
-  std::array<std::uint64_t, kExtentStateCount> bytes_by_state() const;
+  std::array<std::uint64_t, kExtentStateCount> bytes_by_state(
+      MemoryPool pool = MemoryPool::Kv) const;
 
-  /// Recounts all bytes and ensures that the sum is the capacity.
+  /// Recounts all bytes and ensures that the sum is the capacity of each pool.
   void check_conservation() const;
 
  private:
-  std::uint64_t capacity_bytes_;
+  static constexpr std::size_t index_of(MemoryPool pool) { return static_cast<std::size_t>(pool); }
+  std::uint64_t free_bytes(MemoryPool pool) const {
+    return capacity_bytes(pool) - used_[index_of(pool)] * extent_size_bytes_;
+  }
+
+  std::array<std::uint64_t, kMemoryPools.size()> capacities_;
   std::uint32_t max_extents_;
   std::uint64_t extent_size_bytes_ = 0;
   std::uint64_t next_id_ = 1;
-  std::uint64_t free_bytes_ = capacity_bytes_;
+  std::array<std::uint32_t, kMemoryPools.size()> used_{};  ///< Extents that are not Free.
   std::map<ExtentId, ExtentRecord> records_;
   std::map<AttachmentId, std::set<ExtentId>> held_;
 };

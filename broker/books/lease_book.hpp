@@ -18,9 +18,10 @@
 
 namespace leasehold {
 
-/// Extents sent to the worker, and the call that waits for them.
+/// Extents of one pool sent to the worker, and the call that waits for them.
 struct PendingGrant {
   CallId call;
+  MemoryPool pool = MemoryPool::Kv;
   std::set<ExtentId> waiting;
   std::optional<Error> refused;
 };
@@ -36,9 +37,9 @@ struct LeaseRecord {
   ProcessIdentity holder_process;  ///< Identifies the holder after a broker restart.
   journal::RequestKey request;     ///< The acquire that created it.
   Duration ttl{};
-  std::vector<ExtentId> extents;          ///< Until they are free or quarantined.
+  std::vector<ExtentId> extents;          ///< Of both pools, until they are free or quarantined.
   std::uint32_t quarantined_extents = 0;  ///< No longer in `extents`.
-  std::uint32_t charged_blocks = 0;
+  std::uint32_t charged_blocks = 0;       ///< Of KV memory only.
   /// The highest max_blocks of the tenant since the grant, before the one in force. Not journaled.
   std::uint32_t earlier_max_blocks = 0;
   std::vector<PendingGrant> grants;  ///< Until `acquired`, the first is the acquire.

@@ -95,6 +95,7 @@ struct ExtentRow {
   std::uint64_t device = 0;  ///< Of the memory object; 0 if it was not created.
   std::uint64_t inode = 0;
   QuarantineColumns quarantine{};
+  MemoryPool pool = MemoryPool::Kv;
 };
 
 struct RegionRow {
@@ -116,7 +117,7 @@ struct Reserved {
   auto operator<=>(const Reserved&) const = default;
 };
 
-/// The extent size of the pool; chosen once.
+/// The extent size of both pools; chosen once.
 struct ShapeRow {
   std::uint64_t extent_size_bytes = 0;
 };

@@ -24,6 +24,7 @@ struct BrokerConfig {
   /// Users that may run workers. What workers take is divided equally among them.
   std::uint32_t worker_users = 1;
   std::uint64_t capacity_bytes = 256ull << 20;
+  std::uint64_t swap_capacity_bytes = 0;
   std::uint32_t max_extents = kDefaultMaxExtents;
   std::uint64_t weights_capacity_bytes = 1ull << 30;
   std::uint32_t max_engine_leases = 1024;    ///< Per worker, until their memory is back.
@@ -38,6 +39,7 @@ struct BrokerConfig {
 
   /// Device memory: kernels outlast the worker's announcement, and only its exit proves an unmap.
   bool lends_device() const { return device != "cpu"; }
+  bool is_on_device(MemoryPool pool) const { return lends_device() && pool == MemoryPool::Kv; }
 
   std::uint32_t workers_per_user() const { return equal_share(kMaxWorkers); }
   /// Half of the slots are for tenants, whatever workers open.
@@ -57,7 +59,9 @@ struct State {
   explicit State(const BrokerConfig& configuration)
       : config(configuration),
         leases(configuration.slot_count),
-        extents(configuration.capacity_bytes, configuration.max_extents),
+        extents({.kv_bytes = configuration.capacity_bytes,
+                 .swap_bytes = configuration.swap_capacity_bytes},
+                configuration.max_extents),
         weights({.capacity_bytes = configuration.weights_capacity_bytes,
                  .max_regions = configuration.max_weights_regions,
                  .worker_users = configuration.worker_users}) {}
@@ -66,7 +70,7 @@ struct State {
   Tenants tenants;
   Workers workers;
   LeaseBook leases;
-  ExtentPool extents;
+  ExtentBook extents;
   WeightsStore weights;
   RequestBook requests;
   StepSamples steps;

@@ -129,7 +129,9 @@ void decide_event(Decision& decision, const DeviceLost& lost) {
   state.device_lost = true;
   ++state.device_losses;
   revoke_leases(decision, state.leases.open_leases(), RevokeReason::DeviceFault);
-  for (const auto& [id, extent] : state.extents.records()) state.extents.mark_unavailable(id);
+  for (const auto& [id, extent] : state.extents.records()) {
+    if (state.config.is_on_device(extent.pool)) state.extents.mark_unavailable(id);
+  }
   drop_device_regions(decision);
   decision.warn(fmt::format("the device agent ended device={} losses={} reason=\"{}\"",
                             state.config.device, state.device_losses, lost.why));

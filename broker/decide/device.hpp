@@ -13,7 +13,7 @@ Result<void> require_device(const State& state);
 
 /// Clears extents that are Scrubbing and holds them for the lease's worker, which may still reach
 /// them. Releases them instead if the worker has exited or never mapped them.
-/// Precondition: a device is lent.
+/// Precondition: a device is lent, and the extents are of the KV pool.
 void return_to_device(Decision& decision, const LeaseRecord& record,
                       std::span<const ExtentId> extents);
 

@@ -113,6 +113,7 @@ struct SendReclaim {
   LeaseId lease;
   CallId call;
   std::uint32_t count = 1;
+  MemoryPool pool = MemoryPool::Kv;
 };
 
 /// Takes one snapshot of the worker segment for all these leases and watches it without blocking.
@@ -126,10 +127,11 @@ struct BeginQuietWatch {
 /// Returns the pages to the kernel. A process that still maps them reads zeros.
 struct PunchExtents {
   std::vector<ExtentId> extents;
+  MemoryPool pool = MemoryPool::Kv;
 };
 
-/// Zeros device memory that its worker has unmapped; cancels allocations in progress.
-/// → ExtentsCleared
+/// Zeros device memory (of the KV pool) that its worker has unmapped; cancels allocations in
+/// progress. → ExtentsCleared
 struct ClearExtents {
   std::vector<ExtentId> extents;
 };
@@ -139,6 +141,7 @@ struct ClearExtents {
 struct VerifyExtents {
   std::vector<ExtentId> extents;
   bool close_anyway = false;  ///< No process maps them: closing frees what is allocated.
+  MemoryPool pool = MemoryPool::Kv;
 };
 
 /// → RegionLent

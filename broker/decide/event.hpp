@@ -91,6 +91,7 @@ struct ReclaimAnswered {
   LeaseId lease;
   CallId call;
   Result<std::vector<ExtentId>> extents;
+  MemoryPool pool = MemoryPool::Kv;  ///< That was asked for.
 };
 
 /// The words of these leases left Live at the time stored in the table. Clocks count from there.

@@ -23,10 +23,10 @@ void finish_extent(Decision& decision, LeaseRecord* record,
     return record_extent(decision, verified.extent, nullptr);
   }
   if (record != nullptr) ++record->quarantined_extents;
-  const AttachmentId holder =
-      record != nullptr ? record->worker() : decision.state.extents.find(verified.extent)->lent_to;
+  const ExtentRecord& extent = *decision.state.extents.find(verified.extent);
+  const AttachmentId holder = record != nullptr ? record->worker() : extent.lent_to;
   const Worker* worker = decision.state.workers.find(holder);
-  const bool on_device = decision.state.config.lends_device();
+  const bool on_device = decision.state.config.is_on_device(extent.pool);
   quarantine_extent(decision, verified.extent,
                     {.worker = holder,
                      .worker_name = worker != nullptr ? worker->name : "",
@@ -55,8 +55,7 @@ void scrub_fenced(Decision& decision, LeaseRecord& record) {
     record_extent(decision, extent, &record);
     punched.push_back(extent);
   }
-  if (punched.empty() || decision.state.config.lends_device()) return;  // no hole in device memory
-  decision.add(effect::PunchExtents{std::move(punched)});
+  punch_extents(decision, punched);
 }
 
 /// Gets the memory of a fenced lease back: asks the worker to unmap it, or collects it at once if

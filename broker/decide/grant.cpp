@@ -55,7 +55,10 @@ std::uint32_t charged_to_others(State& state, const TenantId& tenant,
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(charged, ~std::uint32_t{0}));
 }
 
-void send_grants(Decision& decision, LeaseRecord& record, std::span<const ExtentId> extents) {
+/// Precondition: the extents are of this pool.
+void send_grants(Decision& decision, LeaseRecord& record, MemoryPool pool,
+                 std::span<const ExtentId> extents) {
+  if (extents.empty()) return;
   for (std::size_t from = 0; from < extents.size(); from += kExtentsPerGrant) {
     const auto part = extents.subspan(from, std::min(kExtentsPerGrant, extents.size() - from));
     decision.add(effect::SendGrant{
@@ -63,19 +66,29 @@ void send_grants(Decision& decision, LeaseRecord& record, std::span<const Extent
         wire::LeaseGrant{.lease = record.id(),
                          .tenant = record.tenant,
                          .extent_size_bytes = decision.state.extents.extent_size_bytes(),
-                         .extents = {part.begin(), part.end()}}});
+                         .extents = {part.begin(), part.end()},
+                         .pool = pool}});
     ++record.grants_in_flight;
   }
   note_call_sent(decision, record);
 }
 
-void take_extents(Decision& decision, LeaseRecord& record, CallId call, std::uint32_t count) {
+void take_extents(Decision& decision, LeaseRecord& record, CallId call, MemoryPool pool,
+                  std::uint32_t count) {
   const std::vector<ExtentId> taken =
-      decision.state.extents.take(count, record.id(), record.worker());
+      decision.state.extents.take(pool, count, record.id(), record.worker());
   record.extents.insert(record.extents.end(), taken.begin(), taken.end());
   for (const ExtentId extent : taken) record_extent(decision, extent, &record);
-  record.grants.push_back(PendingGrant{.call = call, .waiting = {taken.begin(), taken.end()}});
-  send_grants(decision, record, taken);
+  record.grants.push_back(
+      PendingGrant{.call = call, .pool = pool, .waiting = {taken.begin(), taken.end()}});
+  send_grants(decision, record, pool, taken);
+}
+
+void ask_for_extents(Decision& decision, LeaseRecord& record, MemoryPool pool,
+                     std::uint32_t count) {
+  record.late_shrinks.push_back(kInternalCall);
+  decision.add(effect::SendReclaim{record.worker(), record.id(), kInternalCall, count, pool});
+  note_call_sent(decision, record);
 }
 
 Result<void> require_worker_attached(const State& state, const LeaseRecord& record) {
@@ -173,7 +186,7 @@ void finish_grant(Decision& decision, LeaseRecord& record, const PendingGrant& g
   }
   recharge(decision, record);
   if (grant.refused) return decision.reply(grant.call, std::unexpected(*grant.refused));
-  decision.reply(grant.call, resized(decision.state, record));
+  decision.reply(grant.call, resized(decision.state, record, grant.pool));
 }
 
 PendingGrant* find_pending(LeaseRecord& record, const GrantAnswered& answered) {
@@ -187,10 +200,10 @@ PendingGrant* find_pending(LeaseRecord& record, const GrantAnswered& answered) {
 
 /// Notes that the worker can reach this device memory until it exits.
 void note_lent(Decision& decision, const LeaseRecord& record, std::span<const ExtentId> extents) {
-  if (!decision.state.config.lends_device()) return;
   for (const ExtentId id : extents) {
     ExtentRecord* extent = decision.state.extents.find(id);
-    if (extent != nullptr && extent->lease == record.id()) extent->lent_to = record.worker();
+    if (extent == nullptr || extent->lease != record.id()) continue;
+    if (decision.state.config.is_on_device(extent->pool)) extent->lent_to = record.worker();
   }
 }
 
@@ -207,17 +220,17 @@ bool worker_refused(const GrantAnswered& answered) {
 /// The worker answered after the caller received TimedOut, so the broker reclaims the extents.
 void handle_late_reply(Decision& decision, LeaseRecord& record, const GrantAnswered& answered) {
   std::uint32_t late = 0;
+  MemoryPool pool = MemoryPool::Kv;
   for (const ExtentId extent : answered.extents) {
     if (record.unclaimed.erase(extent) != 0) ++late;
+    if (const auto* found = decision.state.extents.find(extent)) pool = found->pool;
   }
   if (late == 0) return;  // sent again by lease.attach, or answered before
   if (worker_refused(answered)) {
     refuse_growth(decision, record, answered);
     recharge(decision, record);
   } else if (!answered.refused) {
-    record.late_shrinks.push_back(kInternalCall);
-    decision.add(effect::SendReclaim{record.worker(), record.id(), kInternalCall, late});
-    note_call_sent(decision, record);
+    ask_for_extents(decision, record, pool, late);
   }
 }
 
@@ -258,10 +271,11 @@ Answer acquired_answer(const State& state, const LeaseRecord& record) {
                           .blocks = record.charged_blocks}};
 }
 
-std::vector<ExtentId> owned_extents(const State& state, const LeaseRecord& record) {
-  std::vector<ExtentId> owned;
-  std::ranges::copy_if(record.extents, std::back_inserter(owned), [&](ExtentId extent) {
-    return state.extents.find(extent)->state == ExtentState::Owned;
+std::vector<ExtentId> owned_extents(const State& state, const LeaseRecord& record,
+                                    MemoryPool pool) {
+  std::vector<ExtentId> owned = state.extents.of_pool(pool, record.extents);
+  std::erase_if(owned, [&](ExtentId extent) {
+    return state.extents.find(extent)->state != ExtentState::Owned;
   });
   return owned;
 }
@@ -269,15 +283,18 @@ std::vector<ExtentId> owned_extents(const State& state, const LeaseRecord& recor
 void recharge(Decision& decision, LeaseRecord& record) {
   const State& state = decision.state;
   const std::uint64_t per_extent = state.workers.find(record.worker())->blocks_per_extent;
-  const std::uint64_t held = owned_extents(state, record).size() * per_extent;
+  const std::uint64_t held = owned_extents(state, record, MemoryPool::Kv).size() * per_extent;
   record.charged_blocks =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(record.charged_blocks, held));
   decision.touch(record.id());
 }
 
-Answer resized(const State& state, const LeaseRecord& record) {
-  const auto owned = static_cast<std::uint32_t>(owned_extents(state, record).size());
-  return Answer{wire::LeaseResized{.extents = owned, .blocks = record.charged_blocks}};
+Answer resized(const State& state, const LeaseRecord& record, MemoryPool pool) {
+  const auto owned = static_cast<std::uint32_t>(owned_extents(state, record, pool).size());
+  const std::uint32_t per_extent = state.workers.find(record.worker())->blocks_per_extent;
+  const bool charged = pool == MemoryPool::Kv;
+  return Answer{wire::LeaseResized{.extents = owned,
+                                   .blocks = charged ? record.charged_blocks : owned * per_extent}};
 }
 
 CallResult decide_call(Decision& decision, const Caller& caller,
@@ -310,7 +327,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   note_replacement(decision, apart, record);
   decision.add(effect::PublishGrant{record.id(), record.deadline});
   record_lease(decision, record);
-  take_extents(decision, record, caller.call, allowed.extents);
+  take_extents(decision, record, caller.call, MemoryPool::Kv, allowed.extents);
   return std::nullopt;  // answered once the worker has mapped everything
 }
 
@@ -323,7 +340,9 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
                 fmt::format("lease {} was not granted to this worker", to_string(attach.lease)));
   }
   TRY(require_live(record));
-  send_grants(decision, record, owned_extents(decision.state, record));
+  for (const MemoryPool pool : kMemoryPools) {
+    send_grants(decision, record, pool, owned_extents(decision.state, record, pool));
+  }
   return Answer{};
 }
 

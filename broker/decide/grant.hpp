@@ -25,7 +25,11 @@ void reassign_pending_holder(Decision& decision, const Caller& caller, CallId fi
 
 /// Takes extents for the lease and sends them to its worker. The call is answered once all are
 /// mapped. Precondition: enough extents are free.
-void take_extents(Decision& decision, LeaseRecord& record, CallId call, std::uint32_t count);
+void take_extents(Decision& decision, LeaseRecord& record, CallId call, MemoryPool pool,
+                  std::uint32_t count);
+
+/// Asks the lease's worker for unused extents; no caller waits for them.
+void ask_for_extents(Decision& decision, LeaseRecord& record, MemoryPool pool, std::uint32_t count);
 
 /// Ends a lease that its worker has not mapped yet, and answers its acquire with `why`.
 /// Precondition: the acquire is in flight.
@@ -35,15 +39,15 @@ void abandon_acquire(Decision& decision, LeaseRecord& record, const Error& why);
 void fence_if_never_mapped(Decision& decision, const LeaseRecord& record);
 
 /// The extents that the worker may use: neither draining nor scrubbing.
-std::vector<ExtentId> owned_extents(const State& state, const LeaseRecord& record);
+std::vector<ExtentId> owned_extents(const State& state, const LeaseRecord& record, MemoryPool pool);
 
-/// Lowers the charge to what the owned extents hold.
+/// Lowers the charge to what the owned KV extents hold.
 void recharge(Decision& decision, LeaseRecord& record);
 
 /// The reply to an acquire, and to its repetitions.
 Answer acquired_answer(const State& state, const LeaseRecord& record);
 
-/// The reply to a grow or a shrink: what the lease holds now.
-Answer resized(const State& state, const LeaseRecord& record);
+/// The reply to a grow or a shrink: what the lease holds in the pool now.
+Answer resized(const State& state, const LeaseRecord& record, MemoryPool pool);
 
 }  // namespace leasehold

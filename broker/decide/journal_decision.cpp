@@ -62,7 +62,8 @@ journal::ExtentRow row_of(const State& state, ExtentId id, const ExtentRecord& e
                          .lease = extent.lease,
                          .state = extent.state,
                          .size_bytes = state.extents.extent_size_bytes(),
-                         .quarantine = columns_of(extent.quarantine)};
+                         .quarantine = columns_of(extent.quarantine),
+                         .pool = extent.pool};
   const bool released =
       extent.state == ExtentState::Scrubbing && state.leases.find_open(extent.lease) == nullptr;
   if (extent.state != ExtentState::Held && !released) return row;

@@ -4,6 +4,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/record.hpp"
+#include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
 
 namespace leasehold {
@@ -114,8 +115,9 @@ CallResult release_extent(Decision& decision, const Caller& caller,
     refuse_unavailable(decision, object, *record->quarantine);
     return std::nullopt;
   }
-  decision.add(effect::PunchExtents{{*release.extent}});
-  decision.add(effect::VerifyExtents{{*release.extent}, gone});
+  const std::vector released{*release.extent};
+  punch_extents(decision, released);
+  verify_extents(decision, released, gone);
   return std::nullopt;
 }
 
@@ -168,7 +170,7 @@ void quarantine_region(Decision& decision, WeightsRegion& region, const Quaranti
 }
 
 void finish_release(Decision& decision, const ExtentsVerified::Entry& verified) {
-  ExtentPool& extents = decision.state.extents;
+  ExtentBook& extents = decision.state.extents;
   Quarantine& quarantine = *extents.find(verified.extent)->quarantine;
   if (!quarantine.pending_release) return;
   const std::string object = name_of(verified.extent);
@@ -176,7 +178,7 @@ void finish_release(Decision& decision, const ExtentsVerified::Entry& verified) 
     if (!last_worker_is_gone(decision.state, quarantine)) {
       return refuse_written(decision, object, quarantine, verified.allocated_bytes);
     }
-    return decision.add(effect::VerifyExtents{{verified.extent}, true});  // it exited meanwhile
+    return verify_extents(decision, std::vector{verified.extent}, true);  // it exited meanwhile
   }
   const PendingRelease pending_release = *quarantine.pending_release;
   extents.move(verified.extent, ExtentState::Scrubbing);

@@ -47,7 +47,7 @@ void reconcile_live(Decision& decision, LeaseRecord& record) {
 
 /// The broker may have ended right after the fence, so this repeats the punch and the unmap.
 void reconcile_fenced(Decision& decision, const LeaseRecord& record) {
-  if (!record.extents.empty()) decision.add(effect::PunchExtents{record.extents});
+  punch_extents(decision, record.extents);
   decision.add(effect::SendUnmap{record.worker(), record.id()});
 }
 

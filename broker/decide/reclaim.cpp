@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "broker/decide/drain.hpp"
+#include "broker/decide/grant.hpp"
 #include "broker/decide/revoke.hpp"
 
 namespace leasehold {
@@ -31,15 +32,13 @@ std::uint64_t on_their_way(const State& state, const ExtentDemand& demand, TimeP
   for (const auto& [id, extent] : state.extents.records()) {
     const bool returning =
         extent.state == ExtentState::Draining || extent.state == ExtentState::Scrubbing;
-    if (returning && can_serve(state, extent.lent_to, demand)) ++count;
+    if (extent.pool == MemoryPool::Kv && returning && can_serve(state, extent.lent_to, demand))
+      ++count;
   }
   state.leases.for_each_open([&](const LeaseRecord& record) {
     if (!record.is(LeaseState::Live) || !ends_by(record, until)) return;
     if (!can_serve(state, record.worker(), demand)) return;
-    count +=
-        static_cast<std::uint64_t>(std::ranges::count_if(record.extents, [&state](ExtentId extent) {
-          return state.extents.find(extent)->state == ExtentState::Owned;
-        }));
+    count += owned_extents(state, record, MemoryPool::Kv).size();
   });
   return count;
 }
@@ -65,7 +64,7 @@ std::optional<std::vector<LeaseId>> choose_victims(State& state, const ExtentDem
   std::uint64_t found = 0;
   for (const LeaseId id : candidates) {
     if (found >= missing) break;
-    found += state.leases.at(id).extents.size();
+    found += kv_extents(state, state.leases.at(id));
     victims.push_back(id);
   }
   if (found < missing) return std::nullopt;

@@ -29,8 +29,8 @@ using HeldExtents = std::map<TenantId, std::uint64_t>;
 
 HeldExtents held_extents(const State& state) {
   HeldExtents held;
-  state.leases.for_each_open([&held](const LeaseRecord& record) {
-    if (record.is(LeaseState::Live)) held[record.tenant] += record.extents.size();
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    if (record.is(LeaseState::Live)) held[record.tenant] += kv_extents(state, record);
   });
   return held;
 }
@@ -69,11 +69,6 @@ TierSums sum_tiers(const State& state, const wire::TenantPolicy* changed = nullp
   return sums;
 }
 
-std::uint64_t capacity_extents(const State& state) {
-  const std::uint64_t extent_bytes = state.extents.extent_size_bytes();
-  return extent_bytes == 0 ? 0 : state.extents.capacity_bytes() / extent_bytes;
-}
-
 /// Unused reserves that neither free memory nor scavengers cover.
 std::uint64_t uncovered(const State& state, const TierSums& sums) {
   const auto bytes = state.extents.bytes_by_state();
@@ -105,9 +100,9 @@ Result<void> require_free_extents(const State& state, const ExtentDemand& demand
   const std::uint32_t wanted = demand.extents;
   const std::uint32_t free = state.extents.free_extents_for(demand.worker);
   if (wanted <= free) return {};
-  const std::uint64_t all = capacity_extents(state);
+  const std::uint64_t all = state.extents.capacity_extents();
   const auto quarantined = std::ranges::count_if(state.extents.records(), [](const auto& entry) {
-    return entry.second.quarantine.has_value();
+    return entry.second.quarantine.has_value() && entry.second.pool == MemoryPool::Kv;
   });
   std::string_view advice = "retry when leases end, or ask for fewer";
   if (wanted > all) {
@@ -131,6 +126,10 @@ std::unexpected<Error> kept_for_reserves(std::uint64_t wanted, std::uint64_t fre
 }
 
 }  // namespace
+
+std::uint64_t kv_extents(const State& state, const LeaseRecord& record) {
+  return state.extents.of_pool(MemoryPool::Kv, record.extents).size();
+}
 
 Result<void> require_lendable(const State& state, const ExtentDemand& demand) {
   TRY(require_device(state));
@@ -183,7 +182,7 @@ Result<void> require_coverable(const State& state, const wire::TenantPolicy& pol
             policy.reserved_blocks, policy.tenant.value));
   }
   const TierSums sums = sum_tiers(state, &policy);
-  const std::uint64_t capacity = capacity_extents(state);
+  const std::uint64_t capacity = state.extents.capacity_extents();
   if (policy.reserved_blocks > earlier && sums.reserved > capacity) {
     const std::uint64_t others = sums.reserved - reserve_of(policy, per_extent);
     const std::uint64_t room = (capacity - std::min(capacity, others)) * per_extent;
@@ -203,7 +202,7 @@ Result<void> require_coverable(const State& state, const wire::TenantPolicy& pol
 
 std::uint64_t reserved_beyond_capacity(const State& state) {
   const std::uint64_t reserved = sum_tiers(state).reserved;
-  return reserved - std::min(reserved, capacity_extents(state));
+  return reserved - std::min<std::uint64_t>(reserved, state.extents.capacity_extents());
 }
 
 }  // namespace leasehold

@@ -25,6 +25,9 @@ Result<void> require_lendable(const State& state, const ExtentDemand& demand);
 /// memory, or ask for fewer, or that the free extents are kept for guaranteed tenants.
 Result<void> require_room(const State& state, const ExtentDemand& demand, TimePoint now);
 
+/// Extents that the lease has in the KV pool, in any state.
+std::uint64_t kv_extents(const State& state, const LeaseRecord& record);
+
 /// Extents that the tenant may take and its reserve still covers.
 std::uint64_t unused_reserve(const State& state, const TenantId& tenant);
 

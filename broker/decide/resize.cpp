@@ -9,6 +9,7 @@
 #include "broker/decide/reserves.hpp"
 #include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
+#include "broker/decide/swap.hpp"
 
 namespace leasehold {
 namespace {
@@ -43,17 +44,26 @@ std::uint32_t quota_for_growth(State& state, const Caller& caller, const LeaseRe
   return worker == nullptr ? quota : std::max(quota, record.earlier_max_blocks);
 }
 
-/// Those of the named extents that the lease owns, without duplicates.
-std::vector<ExtentId> returnable(const State& state, const LeaseRecord& record,
+/// Those of the named extents that the lease owns in this pool, without duplicates.
+std::vector<ExtentId> returnable(const State& state, const LeaseRecord& record, MemoryPool pool,
                                  std::vector<ExtentId> named) {
   std::ranges::sort(named);
   const auto repeated = std::ranges::unique(named);
   named.erase(repeated.begin(), repeated.end());
   std::erase_if(named, [&](ExtentId extent) {
     const ExtentRecord* found = state.extents.find(extent);
-    return found == nullptr || found->lease != record.id() || found->state != ExtentState::Owned;
+    return found == nullptr || found->lease != record.id() || found->pool != pool ||
+           found->state != ExtentState::Owned;
   });
   return named;
+}
+
+/// Calls of the broker itself share an id.
+bool erase_one(std::vector<CallId>& calls, CallId call) {
+  const auto found = std::ranges::find(calls, call);
+  if (found == calls.end()) return false;
+  calls.erase(found);
+  return true;
 }
 
 }  // namespace
@@ -61,6 +71,7 @@ std::vector<ExtentId> returnable(const State& state, const LeaseRecord& record,
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseGrow& grow) {
   State& state = decision.state;
   LeaseRecord& record = *TRY(find_resizable(state, caller, grow.lease, grow.extents));
+  if (grow.pool == MemoryPool::Swap) return grow_swap(decision, caller, record, grow.extents);
   const std::uint32_t per_extent = state.workers.find(record.worker())->blocks_per_extent;
   const std::uint32_t quota = quota_for_growth(state, caller, record);
   const std::uint32_t others = charged_to_others(state, record.tenant, record.id());
@@ -79,7 +90,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
   record.charged_blocks = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(record.charged_blocks + more + per_extent, ceiling));
   decision.touch(record.id());
-  take_extents(decision, record, caller.call, grow.extents);
+  take_extents(decision, record, caller.call, MemoryPool::Kv, grow.extents);
   return std::nullopt;
 }
 
@@ -96,24 +107,24 @@ void decide_event(Decision& decision, const ReclaimAnswered& answered) {
   if (!found || !(*found)->is(LeaseState::Live)) return;  // revoked meanwhile
   LeaseRecord& record = **found;
   const bool waited_for = std::erase(record.shrinks, answered.call) != 0;
-  if (!waited_for && std::erase(record.late_shrinks, answered.call) == 0) return;
+  if (!waited_for && !erase_one(record.late_shrinks, answered.call)) return;
   if (!answered.extents) {
-    if (!waited_for) return note_call_answered(decision, record);
     // After a timeout the worker may still answer; its extents are accepted then.
     const bool silent = answered.extents.error().code == Errc::TimedOut;
     silent ? record.late_shrinks.push_back(answered.call) : note_call_answered(decision, record);
-    return decision.reply(answered.call, std::unexpected(answered.extents.error()));
+    if (waited_for) decision.reply(answered.call, std::unexpected(answered.extents.error()));
+    return;
   }
   note_call_answered(decision, record);
-  const auto given = returnable(decision.state, record, *answered.extents);
+  const auto given = returnable(decision.state, record, answered.pool, *answered.extents);
   if (given.size() != answered.extents->size()) {
-    decision.warn(
-        fmt::format("worker returned extents of another lease lease={} returned={} accepted={}",
-                    to_string(record.id()), answered.extents->size(), given.size()));
+    decision.warn(fmt::format(
+        "worker returned extents of another lease or pool lease={} pool={} returned={} accepted={}",
+        to_string(record.id()), name(answered.pool), answered.extents->size(), given.size()));
   }
   scrub_returned(decision, record, given);
   recharge(decision, record);
-  if (waited_for) decision.reply(answered.call, resized(decision.state, record));
+  if (waited_for) decision.reply(answered.call, resized(decision.state, record, answered.pool));
 }
 
 }  // namespace leasehold

@@ -28,7 +28,31 @@ void release_weights(Decision& decision, LeaseRecord& record) {
   if (region->state == RegionState::Scrubbing) decision.add(effect::ScrubRegion{region->id});
 }
 
+/// Returns extents that are Scrubbing: host memory is verified, device memory held or released.
+void return_extents(Decision& decision, const LeaseRecord& record,
+                    std::span<const ExtentId> extents) {
+  if (!decision.state.config.lends_device()) return verify_extents(decision, extents);
+  const ExtentBook& book = decision.state.extents;
+  return_to_device(decision, record, book.of_pool(MemoryPool::Kv, extents));
+  verify_extents(decision, book.of_pool(MemoryPool::Swap, extents));
+}
+
 }  // namespace
+
+void punch_extents(Decision& decision, std::span<const ExtentId> extents) {
+  for (const MemoryPool pool : kMemoryPools) {
+    if (decision.state.config.is_on_device(pool)) continue;
+    std::vector<ExtentId> part = decision.state.extents.of_pool(pool, extents);
+    if (!part.empty()) decision.add(effect::PunchExtents{std::move(part), pool});
+  }
+}
+
+void verify_extents(Decision& decision, std::span<const ExtentId> extents, bool close_anyway) {
+  for (const MemoryPool pool : kMemoryPools) {
+    std::vector<ExtentId> part = decision.state.extents.of_pool(pool, extents);
+    if (!part.empty()) decision.add(effect::VerifyExtents{std::move(part), close_anyway, pool});
+  }
+}
 
 void close_region(Decision& decision, const WeightsRegion& region) {
   const RegionId id = region.id;
@@ -44,14 +68,10 @@ void collect_memory(Decision& decision, LeaseRecord& record) {
     close_if_returned(decision, record);
     return;
   }
-  if (decision.state.config.lends_device()) {
-    return_to_device(decision, record, record.extents);
-    return close_if_returned(decision, record);
-  }
   // The worker mapped this grant after the punch and before it learned of the fence. Prefaulting
   // allocated pages again, which is not a write after the fence.
-  if (record.fenced_during_grant) decision.add(effect::PunchExtents{record.extents});
-  if (!record.extents.empty()) decision.add(effect::VerifyExtents{record.extents});
+  if (record.fenced_during_grant) punch_extents(decision, record.extents);
+  return_extents(decision, record, record.extents);
   close_if_returned(decision, record);
 }
 
@@ -61,9 +81,8 @@ void scrub_returned(Decision& decision, LeaseRecord& record, std::span<const Ext
     decision.state.extents.move(extent, ExtentState::Scrubbing);
     record_extent(decision, extent, &record);
   }
-  if (decision.state.config.lends_device()) return return_to_device(decision, record, given);
-  decision.add(effect::PunchExtents{given});
-  decision.add(effect::VerifyExtents{given});
+  punch_extents(decision, given);
+  return_extents(decision, record, given);
 }
 
 void close_if_returned(Decision& decision, LeaseRecord& record) {

@@ -7,6 +7,12 @@
 
 namespace leasehold {
 
+/// Adds the effects for extents of both pools, one for each pool. Device memory is not punched.
+/// Precondition: the extents exist.
+void punch_extents(Decision& decision, std::span<const ExtentId> extents);
+void verify_extents(Decision& decision, std::span<const ExtentId> extents,
+                    bool close_anyway = false);
+
 /// Verifies and frees the memory of a fenced lease. The caller knows that the worker mapped none of
 /// it, has unmapped it, or has exited. Precondition: Fenced.
 void collect_memory(Decision& decision, LeaseRecord& record);

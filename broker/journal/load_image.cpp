@@ -110,7 +110,7 @@ Result<void> load_leases(Database& database, Image& image) {
 Result<void> load_extents(Database& database, Image& image) {
   Statement rows = TRY(database.prepare(
       "SELECT extent, slot, generation, size_bytes, device, inode, last_worker, last_worker_name,"
-      " quarantined_ns, allocated_bytes, state, quarantine_reason FROM extent"));
+      " quarantined_ns, allocated_bytes, state, quarantine_reason, pool FROM extent"));
   while (TRY(rows.next())) {
     ExtentRow row;
     rows.read(row.id, row.lease.slot, row.lease.generation, row.size_bytes, row.device, row.inode,
@@ -118,6 +118,7 @@ Result<void> load_extents(Database& database, Image& image) {
               row.quarantine.allocated_bytes);
     bool state = read_enum(rows, row.state, ExtentState::Held);
     state = read_enum(rows, row.quarantine.why, QuarantineReason::NotReturned) && state;
+    state = read_enum(rows, row.pool, MemoryPool::Swap) && state;
     const bool needs_lease =
         row.state != ExtentState::Quarantined && row.state != ExtentState::Held;
     const bool sized = row.size_bytes != 0 && row.size_bytes == image.extent_size_bytes;

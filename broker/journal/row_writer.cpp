@@ -17,8 +17,8 @@ constexpr const char* kPutWorker =
     " blocks_per_extent, untrusted, draining) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutExtent =
     "REPLACE INTO extent (extent, slot, generation, state, size_bytes, device, inode, last_worker,"
-    " last_worker_name, quarantined_ns, allocated_bytes, quarantine_reason)"
-    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?)";
+    " last_worker_name, quarantined_ns, allocated_bytes, quarantine_reason, pool)"
+    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutRegion =
     "REPLACE INTO region (region, state, size_bytes, loader, file_device, file_inode,"
     " file_size_bytes, file_mtime_ns, layout_digest, layout_version, worker_uid, last_worker,"
@@ -78,7 +78,8 @@ Result<void> RowWriter::put(const ExtentRow& row) {
   const QuarantineColumns& held = row.quarantine;
   return to_.extent.run(row.id, row.lease.slot, row.lease.generation, static_cast<int>(row.state),
                         row.size_bytes, row.device, row.inode, held.worker, held.worker_name,
-                        held.since_ns, held.allocated_bytes, static_cast<int>(held.why));
+                        held.since_ns, held.allocated_bytes, static_cast<int>(held.why),
+                        static_cast<int>(row.pool));
 }
 
 Result<void> RowWriter::put(const RegionRow& row) {

@@ -105,7 +105,9 @@ ALTER TABLE lease ADD COLUMN drain_reason INTEGER NOT NULL DEFAULT 8;
 )sql",
     // Policies may have tokens_per_minute, which an older broker would drop. Without it: no limit.
     "UPDATE tenant SET policy = json_remove(policy, '$.tokens_per_minute') WHERE "
-    "json_valid(policy);"};
+    "json_valid(policy);",
+    // The pool of an extent; 0: KV.
+    "ALTER TABLE extent ADD COLUMN pool INTEGER NOT NULL DEFAULT 0;"};
 
 Result<void> check_ours(Database& database, std::int64_t version) {
   const std::int64_t application = TRY(database.number("PRAGMA application_id"));

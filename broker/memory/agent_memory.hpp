@@ -35,7 +35,6 @@ class AgentMemory final : public LentMemory {
   Result<MemoryIdentity> name_extent(ExtentId, std::size_t) override { return MemoryIdentity{}; }
   void lend(std::vector<ExtentId> extents, std::size_t size_bytes, OnFds on_fds) override;
   void punch(std::span<const ExtentId>) override {}
-  void after_punches(std::move_only_function<void()> then) override { then(); }
   void clear(std::vector<ExtentId> extents, OnCleared on_cleared) override;
   void verify(Verification request, OnVerified on_verified) override;
   void create_region(RegionId region, std::size_t size_bytes, OnDone on_done) override;

@@ -27,7 +27,8 @@ class HostMemory final : public LentMemory {
   }
   void lend(std::vector<ExtentId> extents, std::size_t size_bytes, OnFds on_fds) override;
   void punch(std::span<const ExtentId> extents) override;
-  void after_punches(std::move_only_function<void()> then) override;
+  /// Calls back when all earlier punches are done.
+  void after_punches(std::move_only_function<void()> then);
   void clear(std::vector<ExtentId> extents, OnCleared on_cleared) override;
   void verify(Verification request, OnVerified on_verified) override;
   void create_region(RegionId region, std::size_t size_bytes, OnDone on_done) override;

@@ -45,8 +45,6 @@ class LentMemory {
 
   /// Frees the pages while they may still be mapped. A no-op for device memory.
   virtual void punch(std::span<const ExtentId> extents) = 0;
-  /// Calls back when all earlier punches are done.
-  virtual void after_punches(std::move_only_function<void()> then) = 0;
   /// Zeros extents that their worker has unmapped; drops extents that no worker ever received.
   virtual void clear(std::vector<ExtentId> extents, OnCleared on_cleared) = 0;
   /// Reports the bytes still allocated in each extent and closes the objects that are empty.

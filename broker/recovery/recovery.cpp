@@ -104,7 +104,7 @@ void resume_pending_work(Decision& decision, const Facts& facts, const Restored&
       return decision.state.extents.find(extent)->state == ExtentState::Scrubbing;
     });
   });
-  if (!returned.empty()) decision.add(effect::VerifyExtents{std::move(returned)});
+  verify_extents(decision, returned);
 }
 
 void touch_dropped(Decision& decision, const Restored& restored) {

@@ -93,16 +93,20 @@ class Restorer {
   }
 
  private:
+  Result<void> check_room(MemoryPool pool) const {
+    const auto extents = std::ranges::count_if(
+        image_.extents, [pool](const auto& entry) { return entry.second.pool == pool; });
+    const std::uint64_t held = static_cast<std::uint64_t>(extents) * image_.extent_size_bytes;
+    if (held <= out_.state.extents.capacity_bytes(pool)) return {};
+    return fail(Errc::BadRequest,
+                fmt::format("leases from before the restart hold {} bytes; start with at least "
+                            "this {} until they end",
+                            held, pool == MemoryPool::Kv ? "--capacity" : "--swap-capacity"));
+  }
+
   Result<void> check_room() const {
     if (machine_restarted_) return {};
-    const std::uint64_t held = image_.extents.size() * image_.extent_size_bytes;
-    if (held > out_.state.config.capacity_bytes) {
-      return fail(
-          Errc::BadRequest,
-          fmt::format("leases from before the restart hold {} bytes; start with at least this "
-                      "--capacity until they end",
-                      held));
-    }
+    for (const MemoryPool pool : kMemoryPools) TRY(check_room(pool));
     std::uint64_t weights = 0;
     for (const auto& [id, row] : image_.regions) weights += row.size_bytes;
     if (weights > out_.state.config.weights_capacity_bytes) {
@@ -211,6 +215,7 @@ class Restorer {
       const ExtentState state_now = quarantined ? row.state : state_of(row, lease->state());
       state.extents.restore(id, {.state = state_now,
                                  .lease = row.lease,
+                                 .pool = row.pool,
                                  .quarantine = quarantine_of(row.quarantine),
                                  .unavailable = true});
       if (!quarantined) state.leases.at(row.lease).extents.push_back(id);

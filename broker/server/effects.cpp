@@ -25,12 +25,17 @@ std::optional<Error> error_of(const Result<T>& result) {
 
 }  // namespace
 
+LentMemory& ServerEffects::memory_of(MemoryPool pool) {
+  if (pool == MemoryPool::Swap) return dependencies_.host;
+  return dependencies_.memory;
+}
+
 /// The rows record the objects' identities. If creation fails here, SendGrant fails later.
 void ServerEffects::make_memory(journal::Batch& batch) {
   for (journal::Row& row : batch.rows) {
     auto* extent = std::get_if<journal::ExtentRow>(&row);
     if (extent == nullptr || extent->state != ExtentState::Owned) continue;
-    const auto identity = dependencies_.memory.name_extent(extent->id, extent->size_bytes);
+    const auto identity = memory_of(extent->pool).name_extent(extent->id, extent->size_bytes);
     if (!identity) continue;
     extent->device = identity->device;
     extent->inode = identity->inode;
@@ -140,8 +145,9 @@ void ServerEffects::perform(const effect::SendGrant& effect) {
     if (auto refusal = take_refusal(unwritten_extents_, extent)) unwritten = std::move(refusal);
   }
   if (unwritten) return post_(GrantAnswered{grant.lease, grant.extents, unwritten, false});
-  dependencies_.memory.lend(grant.extents, grant.extent_size_bytes,
-                            [this, effect](auto fds) { send_grant(effect, std::move(fds)); });
+  memory_of(grant.pool).lend(grant.extents, grant.extent_size_bytes, [this, effect](auto fds) {
+    send_grant(effect, std::move(fds));
+  });
 }
 
 /// Allocating device memory takes time. A lease revoked in the meantime gets no memory: its worker
@@ -190,9 +196,9 @@ void ServerEffects::perform(const effect::SendSettle& effect) {
               });
 }
 
-/// Sent after the punch, so that later writes of the worker stay visible to verification.
+/// Sent after the punches, so that later writes of the worker stay visible to verification.
 void ServerEffects::perform(const effect::SendUnmap& effect) {
-  dependencies_.memory.after_punches([this, effect] { send_unmap(effect); });
+  dependencies_.host.after_punches([this, effect] { send_unmap(effect); });
 }
 
 void ServerEffects::send_unmap(const effect::SendUnmap& effect) {
@@ -213,14 +219,16 @@ void ServerEffects::perform(const effect::SendPing& effect) {
 }
 
 void ServerEffects::perform(const effect::SendReclaim& effect) {
-  const wire::LeaseReclaim reclaim{.lease = effect.lease, .count = effect.count};
+  const wire::LeaseReclaim reclaim{
+      .lease = effect.lease, .count = effect.count, .pool = effect.pool};
   call_worker(effect.worker, reclaim.kMethod, {reclaim.to_json(), {}},
-              [this, lease = effect.lease, call = effect.call](Result<control::Payload> reply) {
+              [this, lease = effect.lease, call = effect.call,
+               pool = effect.pool](Result<control::Payload> reply) {
                 const auto extents = [&]() -> Result<std::vector<ExtentId>> {
                   const control::Payload payload = TRY(std::move(reply));
                   return TRY(wire::ExtentsReclaimed::from_json(payload.body)).extents;
                 };
-                post_(ReclaimAnswered{lease, call, extents()});
+                post_(ReclaimAnswered{lease, call, extents(), pool});
               });
 }
 
@@ -235,7 +243,7 @@ void ServerEffects::perform(const effect::BeginQuietWatch& effect) {
 }
 
 void ServerEffects::perform(const effect::PunchExtents& effect) {
-  dependencies_.memory.punch(effect.extents);
+  memory_of(effect.pool).punch(effect.extents);
 }
 
 void ServerEffects::perform(const effect::ClearExtents& effect) {
@@ -244,8 +252,9 @@ void ServerEffects::perform(const effect::ClearExtents& effect) {
 }
 
 void ServerEffects::perform(const effect::VerifyExtents& effect) {
-  dependencies_.memory.verify({effect.extents, effect.close_anyway},
-                              [this](ExtentsVerified verified) { post_(std::move(verified)); });
+  memory_of(effect.pool)
+      .verify({effect.extents, effect.close_anyway},
+              [this](ExtentsVerified verified) { post_(std::move(verified)); });
 }
 
 void ServerEffects::perform(const effect::CreateRegion& effect) {

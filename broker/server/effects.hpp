@@ -10,6 +10,7 @@
 
 #include "broker/decide/core.hpp"
 #include "broker/journal/journal.hpp"
+#include "broker/memory/host_memory.hpp"
 #include "broker/memory/lent_memory.hpp"
 #include "broker/server/event_log.hpp"
 #include "broker/server/event_logger.hpp"
@@ -25,7 +26,8 @@ namespace leasehold {
 struct EffectDependencies {
   boost::asio::io_context& io;
   LeaseTable& table;
-  LentMemory& memory;
+  LentMemory& memory;  ///< Of the KV pool and the weights.
+  HostMemory& host;    ///< Of the swap pool; where no device is lent, the same as `memory`.
   WorkerLinks& links;
   QuietObserver& quiet;
   Replies& replies;
@@ -77,6 +79,7 @@ class ServerEffects {
 
  private:
   void write(journal::Batch batch);
+  LentMemory& memory_of(MemoryPool pool);
   void make_memory(journal::Batch& batch);
   void send_grant(const effect::SendGrant& effect, Result<std::vector<UniqueFd>> fds);
   void send_unmap(const effect::SendUnmap& effect);

@@ -34,12 +34,13 @@ BrokerServer::BrokerServer(asio::io_context& io, StartupState startup,
                            ServerDependencies dependencies, const BrokerOptions& options)
     : io_(io),
       startup_(std::move(startup)),
-      lent_(make_lent_memory(dependencies.agent)),
+      host_(io, memory_),
+      device_(make_device_memory(dependencies.agent)),
       fd_store_(dependencies.fd_store),
       links_(io, worker_handlers()),
-      replies_(table_, *lent_, links_),
-      effects_({io_, table_, *lent_, links_, quiet_, replies_, log_, *startup_.journal, fd_store_,
-                kCallTimeoutFactor * options.fence_timeout,
+      replies_(table_, lent_memory(), links_),
+      effects_({io_, table_, lent_memory(), host_, links_, quiet_, replies_, log_,
+                *startup_.journal, fd_store_, kCallTimeoutFactor * options.fence_timeout,
                 [this](ConnectionId id) { return connections_.find(id); }},
                [this](Event event) { loop_.post(std::move(event)); }),
       loop_(state_, clock_, effects_),
@@ -57,9 +58,14 @@ BrokerServer::BrokerServer(asio::io_context& io, StartupState startup,
   loop_.on_idle = [this] { after_events(); };
 }
 
+LentMemory& BrokerServer::lent_memory() {
+  if (device_ != nullptr) return *device_;
+  return host_;
+}
+
 /// When the agent ends, its objects are dropped before the decision about the loss.
-std::unique_ptr<LentMemory> BrokerServer::make_lent_memory(DeviceAgentLink* agent) {
-  if (agent == nullptr) return std::make_unique<HostMemory>(io_, memory_);
+std::unique_ptr<LentMemory> BrokerServer::make_device_memory(DeviceAgentLink* agent) {
+  if (agent == nullptr) return nullptr;
   auto memory = std::make_unique<AgentMemory>(*agent);
   agent->set_handlers({.on_lost =
                            [this, raw = memory.get()](const Error& why) {

@@ -49,7 +49,8 @@ class BrokerServer {
   void recheck_soon();
   void guard_table();
   void guard_soon();
-  std::unique_ptr<LentMemory> make_lent_memory(DeviceAgentLink* agent);
+  std::unique_ptr<LentMemory> make_device_memory(DeviceAgentLink* agent);
+  LentMemory& lent_memory();
   void stop(int signal_number);
   Result<void> prepare_worker(ConnectionId id, const wire::WorkerAttach& attach);
   Result<void> take_memory(ConnectionId id, const wire::LeaseRedeliver& redeliver,
@@ -62,7 +63,8 @@ class BrokerServer {
   State& state_ = startup_.recovered.state;
   LeaseTable& table_ = startup_.table;
   MemoryStore& memory_ = startup_.memory;
-  std::unique_ptr<LentMemory> lent_;
+  HostMemory host_;
+  std::unique_ptr<LentMemory> device_;  ///< Null: the broker lends host memory.
   EventLog log_;
   FdKeeper& fd_store_;
   QuietObserver quiet_;

@@ -19,6 +19,10 @@ std::uint64_t weights_bytes(const State& state, RegionId region) {
   return found == state.weights.regions().end() ? 0 : found->second.size_bytes;
 }
 
+std::size_t extents_in(const State& state, const LeaseRecord& record, MemoryPool pool) {
+  return state.extents.of_pool(pool, record.extents).size();
+}
+
 wire::LeaseTimes times_of(const LeaseRecord& record) {
   const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease);
   const bool live = record.is(LeaseState::Live);
@@ -31,7 +35,8 @@ wire::LeaseTimes times_of(const LeaseRecord& record) {
 
 wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
   const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease);
-  const std::uint64_t extent_bytes = record.extents.size() * state.extents.extent_size_bytes();
+  const std::size_t extents = extents_in(state, record, MemoryPool::Kv);
+  const std::uint64_t extent_bytes = state.extents.extent_size_bytes();
   return {.lease = record.id(),
           .scope = record.scope,
           .tenant = record.tenant.value,
@@ -41,8 +46,9 @@ wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
           .state = record.state(),
           .reason = reason_of(record.lease),
           .proof = fenced ? std::string(name(fenced->state().proof)) : "",
-          .extents = static_cast<std::uint32_t>(record.extents.size()),
-          .size_bytes = extent_bytes + weights_bytes(state, record.region),
+          .extents = static_cast<std::uint32_t>(extents),
+          .size_bytes = extents * extent_bytes + weights_bytes(state, record.region),
+          .swap_bytes = extents_in(state, record, MemoryPool::Swap) * extent_bytes,
           .quarantined_extents = record.quarantined_extents,
           .deadline_boottime_ns = record.deadline.boottime_ns,
           .drain_deadline_boottime_ns = record.drain_deadline.boottime_ns,
@@ -107,6 +113,7 @@ std::vector<wire::ExtentView> extent_views(const State& state, std::optional<Ext
   for (; next != records.end() && views.size() < limit; ++next) {
     const auto& [id, record] = *next;
     views.push_back({.extent = id,
+                     .pool = record.pool,
                      .state = std::string(name(record.state)),
                      .lease = record.lease,
                      .size_bytes = state.extents.extent_size_bytes()});
@@ -169,6 +176,7 @@ namespace {
 struct Held {
   std::uint32_t leases_live = 0;
   std::uint32_t blocks = 0;
+  std::uint64_t swap_blocks = 0;
 };
 
 /// One pass over the leases for all tenants.
@@ -179,6 +187,9 @@ std::map<TenantId, Held> held_by_tenant(const State& state) {
     Held& held = all[record.tenant];
     if (record.is(LeaseState::Live)) ++held.leases_live;
     held.blocks += record.charged_blocks;
+    const Worker* worker = state.workers.find(record.worker());
+    const std::uint64_t per_extent = worker == nullptr ? 0 : worker->blocks_per_extent;
+    held.swap_blocks += extents_in(state, record, MemoryPool::Swap) * per_extent;
   });
   return all;
 }
@@ -210,6 +221,7 @@ std::vector<wire::TenantView> tenant_views(const State& state, const std::option
     if (holds == held.end()) continue;
     view.leases_live = holds->second.leases_live;
     view.blocks_held = holds->second.blocks;
+    view.swap_blocks_held = static_cast<std::uint32_t>(holds->second.swap_blocks);
   }
   return views;
 }
@@ -225,12 +237,12 @@ void count_revoked(wire::StatusView& view, Duration age, Duration timeout) {
 }
 
 /// Memory of Lost workers: they no longer serve, but may still access it.
-std::uint64_t unproven_bytes(const State& state) {
+std::uint64_t unproven_bytes(const State& state, MemoryPool pool) {
   std::uint64_t bytes = 0;
   state.leases.for_each_open([&](const LeaseRecord& record) {
     const Worker* worker = state.workers.find(record.worker());
     if (worker == nullptr || worker->state != WorkerState::Lost) return;
-    bytes += record.extents.size() * state.extents.extent_size_bytes();
+    bytes += extents_in(state, record, pool) * state.extents.extent_size_bytes();
   });
   return bytes;
 }
@@ -256,6 +268,19 @@ std::vector<wire::ClockSummary> clock_summaries(const State& state, TimePoint no
   return summaries;
 }
 
+wire::SwapView swap_view(const State& state) {
+  const auto bytes = state.extents.bytes_by_state(MemoryPool::Swap);
+  const auto of = [&bytes](ExtentState each) { return bytes[static_cast<unsigned>(each)]; };
+  return {.capacity_bytes = state.extents.capacity_bytes(MemoryPool::Swap),
+          .free_bytes = of(ExtentState::Free),
+          .owned_bytes = of(ExtentState::Owned),
+          .draining_bytes = of(ExtentState::Draining),
+          .scrubbing_bytes = of(ExtentState::Scrubbing),
+          .retained_bytes = of(ExtentState::Retained),
+          .quarantined_bytes = of(ExtentState::Quarantined),
+          .unproven_bytes = unproven_bytes(state, MemoryPool::Swap)};
+}
+
 }  // namespace
 
 wire::StatusView status_view(const State& state, TimePoint now) {
@@ -269,7 +294,8 @@ wire::StatusView status_view(const State& state, TimePoint now) {
                         .retained_bytes = of(ExtentState::Retained),
                         .quarantined_bytes = of(ExtentState::Quarantined),
                         .held_bytes = of(ExtentState::Held),
-                        .unproven_bytes = unproven_bytes(state),
+                        .unproven_bytes = unproven_bytes(state, MemoryPool::Kv),
+                        .swap = swap_view(state),
                         .leases_fenced = state.leases_fenced,
                         .tenants = static_cast<std::uint32_t>(state.tenants.all().size()),
                         .tampered = state.tampered,

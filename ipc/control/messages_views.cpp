@@ -41,6 +41,7 @@ void describe(Is<LeaseView> auto& m, auto& fields) {
   fields.field("proof", m.proof);
   fields.field("extents", m.extents);
   fields.field("size_bytes", m.size_bytes);
+  fields.field("swap_bytes", m.swap_bytes);
   fields.field("quarantined_extents", m.quarantined_extents);
   fields.field("deadline_boottime_ns", m.deadline_boottime_ns);
   fields.field("drain_deadline_boottime_ns", m.drain_deadline_boottime_ns, kBoottime_ns);
@@ -51,6 +52,7 @@ void describe(Is<LeaseView> auto& m, auto& fields) {
 
 void describe(Is<ExtentView> auto& m, auto& fields) {
   fields.field("extent", m.extent);
+  fields.field("pool", m.pool, EnumCount{kMemoryPoolCount});
   fields.field("state", m.state, TextRule::NonEmpty);
   fields.field("lease", m.lease);
   fields.field("size_bytes", m.size_bytes);
@@ -87,6 +89,7 @@ void describe(Is<TenantView> auto& m, auto& fields) {
   fields.object("policy", m.policy, kTenantPolicy);
   fields.field("leases_live", m.leases_live);
   fields.field("blocks_held", m.blocks_held);
+  fields.field("swap_blocks_held", m.swap_blocks_held);
   fields.field("draining", m.draining);
   fields.field("served", m.served);
 }
@@ -113,6 +116,17 @@ void describe(Is<ClockSummary> auto& m, auto& fields) {
   fields.field("last_minute", m.last_minute);
 }
 
+void describe(Is<SwapView> auto& m, auto& fields) {
+  fields.field("capacity_bytes", m.capacity_bytes);
+  fields.field("free_bytes", m.free_bytes);
+  fields.field("owned_bytes", m.owned_bytes);
+  fields.field("draining_bytes", m.draining_bytes);
+  fields.field("scrubbing_bytes", m.scrubbing_bytes);
+  fields.field("retained_bytes", m.retained_bytes);
+  fields.field("quarantined_bytes", m.quarantined_bytes);
+  fields.field("unproven_bytes", m.unproven_bytes);
+}
+
 void describe(Is<StatusView> auto& m, auto& fields) {
   fields.field("capacity_bytes", m.capacity_bytes);
   fields.field("free_bytes", m.free_bytes);
@@ -123,6 +137,7 @@ void describe(Is<StatusView> auto& m, auto& fields) {
   fields.field("quarantined_bytes", m.quarantined_bytes);
   fields.field("held_bytes", m.held_bytes);
   fields.field("unproven_bytes", m.unproven_bytes);
+  fields.field("swap", m.swap);
   fields.field("leases_live", m.leases_live);
   fields.field("leases_revoked", m.leases_revoked);
   fields.field("leases_stuck", m.leases_stuck);
@@ -151,6 +166,7 @@ template struct Message<TenantView>;
 template struct Message<OperatorActionView>;
 template struct Message<LatencySummary>;
 template struct Message<ClockSummary>;
+template struct Message<SwapView>;
 template struct Message<StatusView>;
 
 }  // namespace leasehold::wire

@@ -43,9 +43,10 @@ struct LeaseView : Message<LeaseView> {
   std::string worker;
   LeaseState state = LeaseState::Live;
   RevokeReason reason = RevokeReason::None;
-  std::string proof;  ///< Kind of fence proof, e.g. "LaunchQuiet"; empty until fenced.
-  std::uint32_t extents = 0;
-  std::uint64_t size_bytes = 0;
+  std::string proof;             ///< Kind of fence proof, e.g. "LaunchQuiet"; empty until fenced.
+  std::uint32_t extents = 0;     ///< In the KV pool.
+  std::uint64_t size_bytes = 0;  ///< Of its KV extents, or of its weights.
+  std::uint64_t swap_bytes = 0;
   std::uint32_t quarantined_extents = 0;  ///< Extents whose teardown is unproven.
   std::int64_t deadline_boottime_ns = 0;
   std::int64_t drain_deadline_boottime_ns = 0;  ///< 0 means not draining.
@@ -56,6 +57,7 @@ struct LeaseView : Message<LeaseView> {
 
 struct ExtentView : Message<ExtentView> {
   ExtentId extent;
+  MemoryPool pool = MemoryPool::Kv;
   std::string state;  ///< broker/books/extents.hpp: "Free", "Owned" …
   std::optional<LeaseId> lease;
   std::uint64_t size_bytes = 0;
@@ -91,6 +93,7 @@ struct TenantView : Message<TenantView> {
   TenantPolicy policy;
   std::uint32_t leases_live = 0;
   std::uint32_t blocks_held = 0;
+  std::uint32_t swap_blocks_held = 0;
   bool draining = false;  ///< It gets no new lease.
   TenantServed served;    ///< By all workers, since the broker started.
 };
@@ -120,7 +123,20 @@ struct ClockSummary : Message<ClockSummary> {
   LatencySummary last_minute;  ///< Of the last 55 to 60 s.
 };
 
-/// State of the broker. The bytes of the extent states always add up to the capacity.
+/// The swap pool. The bytes of the extent states always add up to its capacity.
+struct SwapView : Message<SwapView> {
+  std::uint64_t capacity_bytes = 0;
+  std::uint64_t free_bytes = 0;
+  std::uint64_t owned_bytes = 0;
+  std::uint64_t draining_bytes = 0;
+  std::uint64_t scrubbing_bytes = 0;
+  std::uint64_t retained_bytes = 0;
+  std::uint64_t quarantined_bytes = 0;
+  std::uint64_t unproven_bytes = 0;  ///< As in StatusView.
+};
+
+/// State of the broker. The bytes of the extent states always add up to the capacity: first those
+/// of the KV pool, then those of swap.
 struct StatusView : Message<StatusView> {
   std::uint64_t capacity_bytes = 0;
   std::uint64_t free_bytes = 0;
@@ -132,6 +148,7 @@ struct StatusView : Message<StatusView> {
   std::uint64_t held_bytes = 0;  ///< Device memory, unmapped; freed only when its worker exits.
   /// The part of owned, draining and scrubbing bytes that lost workers hold.
   std::uint64_t unproven_bytes = 0;
+  SwapView swap;
   std::uint32_t leases_live = 0;
   std::uint32_t leases_revoked = 0;    ///< Revoked and not fenced yet.
   std::uint32_t leases_stuck = 0;      ///< Those of them that have exceeded the fence timeout.

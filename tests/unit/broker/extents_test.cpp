@@ -23,11 +23,11 @@ TEST_CASE("extents: eight blocks fit, or one when blocks are large, and 1024 ext
 }
 
 TEST_CASE("extents: every byte is in exactly one state") {
-  ExtentPool pool(33 * kMiB);
+  ExtentBook pool({.kv_bytes = 33 * kMiB});
   pool.choose_size(kTestBlockBytes);
   CHECK(pool.free_extents() == 16);  // the last MiB is too small for an extent and stays free
 
-  const auto taken = pool.take(3, kOwner);
+  const auto taken = pool.take(MemoryPool::Kv, 3, kOwner);
   pool.move(taken[0], ExtentState::Draining);
   pool.move(taken[0], ExtentState::Scrubbing);
   pool.move(taken[1], ExtentState::Scrubbing);
@@ -42,12 +42,38 @@ TEST_CASE("extents: every byte is in exactly one state") {
 }
 
 TEST_CASE("extents: an id names one object and is not used again") {
-  ExtentPool pool(4 * kMiB);
+  ExtentBook pool({.kv_bytes = 4 * kMiB});
   pool.choose_size(kTestBlockBytes);
-  const ExtentId first = pool.take(1, kOwner).front();
+  const ExtentId first = pool.take(MemoryPool::Kv, 1, kOwner).front();
   pool.move(first, ExtentState::Scrubbing);
   pool.move(first, ExtentState::Free);
-  CHECK(pool.take(1, kOwner).front() != first);
+  CHECK(pool.take(MemoryPool::Kv, 1, kOwner).front() != first);
+}
+
+TEST_CASE("extents: each pool conserves its own bytes, and no id is in both") {
+  ExtentBook pools({.kv_bytes = 8 * kMiB, .swap_bytes = 5 * kMiB});
+  pools.choose_size(kTestBlockBytes);
+  CHECK(pools.free_extents(MemoryPool::Swap) == 2);
+
+  const auto kv = pools.take(MemoryPool::Kv, 2, kOwner);
+  const auto swap = pools.take(MemoryPool::Swap, 1, kOwner);
+
+  CHECK(std::ranges::find(kv, swap.front()) == kv.end());
+  CHECK(pools.free_extents() == 2);
+  CHECK(pools.free_extents(MemoryPool::Swap) == 1);
+  const auto bytes = pools.bytes_by_state(MemoryPool::Swap);
+  CHECK(bytes[static_cast<unsigned>(ExtentState::Owned)] == 2 * kMiB);
+  CHECK(bytes[static_cast<unsigned>(ExtentState::Free)] == 3 * kMiB);
+  CHECK(pools.of_pool(MemoryPool::Swap, std::vector{kv[0], swap[0], kv[1]}) == swap);
+  pools.check_conservation();
+}
+
+TEST_CASE("extents: a large swap capacity doubles the size until both pools are bounded") {
+  ExtentBook pools({.kv_bytes = 64 * kMiB, .swap_bytes = 100 * kMiB}, 16);
+  pools.choose_size(kTestBlockBytes);
+  CHECK(pools.extent_size_bytes() == 8 * kMiB);
+  CHECK(pools.capacity_extents() == 8);
+  CHECK(pools.capacity_extents(MemoryPool::Swap) == 12);
 }
 
 TEST_CASE("extents: no extent becomes free without being scrubbed") {

@@ -118,6 +118,7 @@ TEST_CASE("journal: opening a file of version 7 keeps tenants, leases and quaran
   CHECK(image.leases.at({4, 3}).granted_ns == 9);
   CHECK(image.leases.at({4, 3}).drain_reason == RevokeReason::DrainDeadline);
   CHECK(image.extents.at({7}).state == ExtentState::Quarantined);
+  CHECK(image.extents.at({7}).pool == MemoryPool::Kv);
   CHECK(image.extents.at({7}).quarantine ==
         QuarantineColumns{{1}, "w", 6, 8192, QuarantineReason::NotReturned});
   CHECK(image.regions.at({2}).state == RegionState::Quarantined);

@@ -139,10 +139,13 @@ TEST_CASE("journal: held and quarantined extents need no lease") {
                                         .size_bytes = 2u << 20,
                                         .quarantine = {.worker = {12},
                                                        .allocated_bytes = 2u << 20,
-                                                       .why = QuarantineReason::NotReturned}}}});
+                                                       .why = QuarantineReason::NotReturned},
+                                        .pool = MemoryPool::Swap}}});
   CHECK(image.extents.at({6}).state == ExtentState::Held);
   CHECK(image.extents.at({6}).quarantine.worker == AttachmentId{12});
+  CHECK(image.extents.at({6}).pool == MemoryPool::Kv);
   CHECK(image.extents.at({7}).quarantine.why == QuarantineReason::NotReturned);
+  CHECK(image.extents.at({7}).pool == MemoryPool::Swap);
 }
 
 TEST_CASE("journal: a newer row replaces the older one, and erased rows stay erased") {

@@ -145,7 +145,7 @@ std::vector<MessageSample> make_samples() {
       sample<LeaseView>(
           "LeaseView",
           R"({"lease":"17.4","scope":"engine","tenant":"","model":"tiny","part":"blk.0","worker":"w0","state":"Fenced",
-           "reason":"machine_restarted","proof":"LaunchQuiet","extents":2,"size_bytes":4194304,
+           "reason":"machine_restarted","proof":"LaunchQuiet","extents":2,"size_bytes":4194304,"swap_bytes":2097152,
            "quarantined_extents":1,"drain_deadline_boottime_ns":6,
            "deadline_boottime_ns":-1,"replaced_by":"18.1",
            "clocks":{"refuse_ns":1,"error_ns":2,"quiet_ns":3,"reuse_ns":4},
@@ -154,7 +154,8 @@ std::vector<MessageSample> make_samples() {
           {"replaced_by"}),
       sample<ExtentView>(
           "ExtentView",
-          R"({"extent":"5","state":"Owned","lease":"17.4","size_bytes":2097152,"inode":77})",
+          R"({"extent":"5","pool":"swap","state":"Owned","lease":"17.4","size_bytes":2097152,
+           "inode":77})",
           {"lease"}),
       sample<LeaseTimes>("LeaseTimes",
                          R"({"granted_boottime_ns":1,"revoked_boottime_ns":2,"fenced_boottime_ns":3,
@@ -179,7 +180,7 @@ std::vector<MessageSample> make_samples() {
           "TenantView",
           R"({"policy":{"tenant":"acme","max_concurrent":1,"max_blocks":1,"reserved_blocks":1,"weight":1,
            "tier":"guaranteed","ttl_ms":86400000,"rebinds_per_minute":1,"rebind_burst":1},
-           "leases_live":1,"blocks_held":64,"draining":true,
+           "leases_live":1,"blocks_held":64,"swap_blocks_held":8,"draining":true,
            "served":{"tenant":"acme","tokens":7,"hit_blocks":2,"hit_tokens":32,"evicted_blocks":1,
              "preemptions":3,"cross_tenant_hits":0,"cached_blocks":9}})"),
       sample<OperatorActionView>(
@@ -188,7 +189,10 @@ std::vector<MessageSample> make_samples() {
            "reason":"the worker was replaced","done":false})"),
       sample<StatusView>("StatusView",
                          R"({"capacity_bytes":21,"free_bytes":1,"owned_bytes":2,"draining_bytes":3,
-           "scrubbing_bytes":4,"retained_bytes":5,"quarantined_bytes":6,"held_bytes":1,"unproven_bytes":2,"leases_live":1,
+           "scrubbing_bytes":4,"retained_bytes":5,"quarantined_bytes":6,"held_bytes":1,"unproven_bytes":2,
+           "swap":{"capacity_bytes":21,"free_bytes":1,"owned_bytes":2,"draining_bytes":3,
+             "scrubbing_bytes":4,"retained_bytes":5,"quarantined_bytes":6,"unproven_bytes":2},
+           "leases_live":1,
            "leases_revoked":2,"leases_stuck":1,"oldest_revoked_ms":7,"leases_fenced":3,
            "workers":1,"workers_lost":1,"tenants":2,"isolation":"same-user","tampered":4,"uptime_ms":9,
            "clocks":[{"clock":"t_quiet","since_start":{"count":3,"p50_ns":1,"p99_ns":2,"max_ns":3},
@@ -246,6 +250,9 @@ std::vector<MessageSample> make_samples() {
       sample<TenantServed>("TenantServed", R"({"tenant":"acme","tokens":18446744073709551615,
            "hit_blocks":2,"hit_tokens":32,"evicted_blocks":1,"preemptions":5,"cross_tenant_hits":4,
            "cached_blocks":9})"),
+      sample<SwapView>("SwapView",
+                       R"({"capacity_bytes":21,"free_bytes":1,"owned_bytes":2,"draining_bytes":3,
+           "scrubbing_bytes":4,"retained_bytes":5,"quarantined_bytes":6,"unproven_bytes":2})"),
   };
 }
 
@@ -355,6 +362,7 @@ std::vector<OutOfRange> make_out_of_range() {
       {"RequestCompleted", "/revoke_reason", {R"("mood")"}, "revoke_reason"},
       {"RequestCompleted", "/reason", {R"("")"}, "reason"},
       {"RevokeClocks", "/refuse_ns", {"-2"}, "refuse_ns"},
+      {"ExtentView", "/pool", {R"("disk")"}, "pool"},
       {"LeaseView", "/state", {R"("live")"}, "state"},
       {"LeaseView", "/reason", {R"("unknown")"}, "reason"},
       {"LeaseView", "/scope", {R"("Engine")"}, "scope"},
