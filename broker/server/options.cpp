@@ -41,11 +41,25 @@ void add_socket_options(CLI::App& app, BrokerOptions& options) {
       ->transform(kOctal);
 }
 
+/// Both pools have the same extents, whose size grows with the swap capacity. An extent must fit
+/// into the KV memory.
+std::string check_swap(const BrokerOptions& options) {
+  const std::uint64_t most = options.capacity_bytes / 2 * options.max_extents;
+  if (options.swap_capacity_bytes <= most) return {};
+  return "--swap-capacity must be at most " + std::to_string(most) +
+         " for this --capacity and --max-extents";
+}
+
 void add_memory_options(CLI::App& app, BrokerOptions& options) {
   app.add_option("--capacity", options.capacity_bytes, "KV memory to lend, for example 256MiB")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(2ull << 20, 1ull << 50))
       ->default_str("256MiB");
+  app.add_option("--swap-capacity", options.swap_capacity_bytes,
+                 "Host memory to lend for swapped KV blocks, for example 1GiB; 0 means none")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(2ull << 20, 1ull << 50) | CLI::IsMember({0}))
+      ->default_str("0");
   app.add_option("--weights-capacity", options.weights_capacity_bytes,
                  "Memory for model weights, for example 4GiB; each --worker-uid has an equal share")
       ->transform(CLI::AsSizeValue(false))
@@ -67,7 +81,7 @@ void add_limit_options(CLI::App& app, BrokerOptions& options) {
       ->check(CLI::Range(1u, 1u << 16))
       ->capture_default_str();
   app.add_option("--max-extents", options.max_extents,
-                 "Maximum number of extents in the KV memory; more suits many small tenants")
+                 "Maximum number of extents in each pool; more suits many small tenants")
       ->check(CLI::Range(1u, 16'384u))
       ->capture_default_str();
 }
@@ -127,6 +141,11 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   app.add_option("--worker-uid", worker_uids,
                  "User id that may run workers; repeatable (default: the broker's user)");
   add_state_options(app, options);
+  app.final_callback([&options] {
+    if (std::string wrong = check_swap(options); !wrong.empty()) {
+      throw CLI::ValidationError(std::move(wrong));
+    }
+  });
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   options.worker_uids = {worker_uids.begin(), worker_uids.end()};
   if (options.worker_uids.empty()) options.worker_uids.insert(::geteuid());

@@ -17,10 +17,11 @@ struct BrokerOptions {
   std::string socket;
   mode_t socket_mode = 0660;
   std::uint64_t capacity_bytes = 256ull << 20;
+  std::uint64_t swap_capacity_bytes = 0;  ///< 0: no swap.
   std::uint64_t weights_capacity_bytes = 4ull << 30;
   std::uint32_t slots = 4096;
   std::uint32_t max_engine_leases = 1024;  ///< Per worker.
-  std::uint32_t max_extents = 1024;        ///< Upper bound on extents in the KV memory.
+  std::uint32_t max_extents = 1024;        ///< Upper bound on extents in each pool.
   std::chrono::milliseconds fence_timeout{2000};
   std::chrono::milliseconds reclaim_grace{1000};
   std::chrono::milliseconds worker_timeout{15'000};  ///< Zero: disabled.

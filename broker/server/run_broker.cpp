@@ -73,9 +73,11 @@ Result<void> run_broker(const BrokerOptions& options) {
                       options);
   if (event_file) server.write_events_to(*std::move(event_file));
   TRY(server.start(std::move(kept)));
-  spdlog::info("broker serves socket={} capacity_bytes={} weights_capacity_bytes={} slots={}",
-               options.socket, options.capacity_bytes, options.weights_capacity_bytes,
-               options.slots);
+  spdlog::info(
+      "broker serves socket={} capacity_bytes={} swap_capacity_bytes={} weights_capacity_bytes={} "
+      "slots={}",
+      options.socket, options.capacity_bytes, options.swap_capacity_bytes,
+      options.weights_capacity_bytes, options.slots);
   io.run();
   fd_store.remove_all();
   if (!socket_file.remove()) {
