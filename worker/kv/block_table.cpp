@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "common/expects.hpp"
 
 namespace leasehold {
@@ -19,6 +21,12 @@ Result<void> take_blocks(std::uint32_t count, BlockPool& pool, std::vector<Block
 
 }  // namespace
 
+/// The only place that changes the state.
+void BlockTable::become(KvState to) {
+  expects(may_become(state_, to), "KV blocks change their state as the table of states allows");
+  state_ = to;
+}
+
 void BlockTable::start_with(std::vector<PrefixId> chain, const PrefixIndex& index) {
   expects(blocks_.empty(), "cached blocks are the first ones");
   cached_ = std::move(chain);
@@ -27,7 +35,8 @@ void BlockTable::start_with(std::vector<PrefixId> chain, const PrefixIndex& inde
 }
 
 Result<void> BlockTable::reserve(std::uint32_t n_positions, BlockPool& pool) {
-  expects(!is_freed_, "no block is reserved in a freed block table");
+  expects(state_ == KvState::Allocated || state_ == KvState::Active,
+          "blocks are reserved while the sequence is in the KV pool");
   const std::uint32_t needed = (n_positions + tokens_per_block_ - 1) / tokens_per_block_;
   const auto held = static_cast<std::uint32_t>(blocks_.size());
   if (needed <= held) return {};
@@ -42,6 +51,7 @@ Result<void> BlockTable::reserve_record(std::uint32_t count, BlockPool& pool) {
 void BlockTable::commit(std::uint32_t n_positions) {
   expects(n_positions >= committed_ && n_positions <= blocks_.size() * tokens_per_block_,
           "committed positions have blocks and only grow");
+  if (state_ != KvState::Active) become(KvState::Active);
   committed_ = n_positions;
 }
 
@@ -66,6 +76,12 @@ void BlockTable::cache_all(const OwnedText& text, PrefixIndex& index) {
 }
 
 void BlockTable::free(BlockPool& pool, PrefixIndex& index) {
+  expects(state_ != KvState::Swapped, "a swapped table has no blocks in the KV pool");
+  become(KvState::Freed);
+  give_back(pool, index);
+}
+
+void BlockTable::give_back(BlockPool& pool, PrefixIndex& index) {
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     const bool stays = i < cached_.size() && index.block(cached_[i]) == blocks_[i];
     if (!stays) pool.release(blocks_[i]);
@@ -75,7 +91,49 @@ void BlockTable::free(BlockPool& pool, PrefixIndex& index) {
   cached_.clear();
   blocks_.clear();
   record_blocks_.clear();
-  is_freed_ = true;
+}
+
+// ----------------------------------------------------------------------------------------- swap
+
+std::vector<BlockCopy> BlockTable::swap_out(BlockPool& pool, BlockPool& swap, PrefixIndex& index) {
+  expects(swap.free_blocks() >= committed_blocks(), "a swap-out has a swap block for each block");
+  become(KvState::Swapped);
+  std::vector<BlockCopy> copies;
+  for (std::uint32_t i = 0; i < committed_blocks(); ++i) {
+    swapped_.push_back(*swap.take());
+    copies.push_back({.from = blocks_[i], .to = swapped_[i]});
+  }
+  give_back(pool, index);
+  return copies;
+}
+
+std::vector<BlockCopy> BlockTable::swap_in(std::vector<PrefixId> chain, BlockPool& pool,
+                                           BlockPool& swap, const PrefixIndex& index) {
+  become(KvState::Active);
+  const std::uint32_t committed = committed_;
+  start_with(std::move(chain), index);
+  committed_ = std::max(committed_, committed);
+  is_duplicate_ = false;  // the chain is the longest one again
+  std::vector<BlockCopy> copies;
+  for (std::size_t i = blocks_.size(); i < swapped_.size(); ++i) {
+    const auto taken = pool.take();
+    expects(taken.has_value(), "a swap-in has a KV block for each swapped block");
+    blocks_.push_back(*taken);
+    copies.push_back({.from = swapped_[i], .to = *taken});
+  }
+  release_swapped(swap);
+  return copies;
+}
+
+void BlockTable::free_swapped(BlockPool& swap) {
+  expects(state_ == KvState::Swapped, "only a swapped table has swap blocks");
+  become(KvState::Freed);
+  release_swapped(swap);
+}
+
+void BlockTable::release_swapped(BlockPool& swap) {
+  for (const BlockId block : swapped_) swap.release(block);
+  swapped_.clear();
 }
 
 }  // namespace leasehold

@@ -3,15 +3,26 @@
 /// Blocks come from one lease's pool and go back to it all at once. The first ones may be in the
 /// lease's prefix index: other sequences may read them, and the index keeps them when this sequence
 /// ends. Positions in them are committed, so no step writes to them.
+///
+/// A swapped table holds a copy of its committed blocks in the lease's swap pool and nothing in the
+/// KV pool. It does the bookkeeping only: the caller makes the copies that it returns, in order.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "worker/kv/kv_state.hpp"
 #include "worker/kv/prefix_index.hpp"
 
 namespace leasehold {
+
+/// A block to copy from one pool of a lease to the other.
+struct BlockCopy {
+  BlockId from;
+  BlockId to;
+  bool operator==(const BlockCopy&) const = default;
+};
 
 class BlockTable {
  public:
@@ -29,7 +40,7 @@ class BlockTable {
   /// Takes `count` blocks for the sequence record. Precondition: called once.
   Result<void> reserve_record(std::uint32_t count, BlockPool& pool);
 
-  /// Makes positions 0 … n_positions - 1 final.
+  /// Makes positions 0 … n_positions - 1 final. The table becomes Active.
   void commit(std::uint32_t n_positions);
 
   /// Adds the blocks that are full of committed positions to the index, up to the first whose text
@@ -41,26 +52,48 @@ class BlockTable {
   void cache_all(const OwnedText& text, PrefixIndex& index);
 
   /// Gives back every block: cached ones stay in the index, the others go to the pool. After that
-  /// nothing may be reserved.
+  /// nothing may be reserved. Precondition: not Swapped.
   void free(BlockPool& pool, PrefixIndex& index);
 
+  /// Takes a swap block for each block of committed positions, and gives every KV block back as
+  /// `free` does. Precondition: Active, and `swap` has `committed_blocks` free blocks.
+  std::vector<BlockCopy> swap_out(BlockPool& pool, BlockPool& swap, PrefixIndex& index);
+
+  /// Starts with the blocks of a chain, takes a KV block for each other swapped one, and gives the
+  /// swap blocks back. Precondition: Swapped; the chain is referenced; `pool` has the free blocks.
+  std::vector<BlockCopy> swap_in(std::vector<PrefixId> chain, BlockPool& pool, BlockPool& swap,
+                                 const PrefixIndex& index);
+
+  /// Gives the swap blocks back. Precondition: Swapped.
+  void free_swapped(BlockPool& swap);
+
+  KvState state() const { return state_; }
   std::uint32_t committed() const { return committed_; }
+  std::uint32_t committed_blocks() const {
+    return (committed_ + tokens_per_block_ - 1) / tokens_per_block_;
+  }
   std::span<const BlockId> blocks() const { return blocks_; }
   std::span<const BlockId> record_blocks() const { return record_blocks_; }
+  /// Of the swap pool, in order of position; empty unless Swapped.
+  std::span<const BlockId> swapped() const { return swapped_; }
   /// The entries of the first blocks.
   std::span<const PrefixId> cached() const { return cached_; }
 
  private:
+  void become(KvState to);
+  void give_back(BlockPool& pool, PrefixIndex& index);
+  void release_swapped(BlockPool& swap);
   bool next_is_full() const { return (cached_.size() + 1) * tokens_per_block_ <= committed_; }
   PrefixId last_cached() const { return cached_.empty() ? PrefixId{} : cached_.back(); }
   OwnedText next_text(const OwnedText& text) const;
 
   std::uint32_t tokens_per_block_;
   std::uint32_t committed_ = 0;
-  bool is_freed_ = false;
+  KvState state_ = KvState::Allocated;
   bool is_duplicate_ = false;  // another sequence added the text of the next block to cache
   std::vector<BlockId> blocks_;
   std::vector<BlockId> record_blocks_;
+  std::vector<BlockId> swapped_;
   std::vector<PrefixId> cached_;  // referenced
 };
 
