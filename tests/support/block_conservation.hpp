@@ -1,6 +1,8 @@
-/// Checks that every KV block of a scheduler is free, used by running sequences, or cached.
+/// Checks that every KV block of a scheduler is free, used by running sequences, or cached, and
+/// that every swap block is free or used by one swapped sequence.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <stdexcept>
@@ -9,6 +11,27 @@
 #include "worker/schedule/scheduler.hpp"
 
 namespace leasehold::testing {
+
+inline void check_swap_conservation(const Tenancy& tenancy) {
+  const auto require = [&tenancy](bool ok, const char* what) {
+    if (!ok)
+      throw std::logic_error("swap blocks of lease " + to_string(tenancy.lease) + ": " + what);
+  };
+  std::set<BlockId> held;
+  for (const auto& [id, sequence] : tenancy.swapped) {
+    require(sequence->blocks.state() == KvState::Swapped, "a sequence is not Swapped");
+    require(sequence->blocks.blocks().empty(), "a swapped sequence has KV blocks");
+    for (const BlockId block : sequence->blocks.swapped())
+      require(tenancy.swap.holds(block) && held.insert(block).second, "one has two users");
+    const bool waits = std::ranges::any_of(tenancy.waiting, [&id](const PromptRequest& request) {
+      return request.engine_request_id == id;
+    });
+    require(waits, "the request of a swapped sequence does not wait");
+  }
+  require(tenancy.swap.held_blocks() == held.size(), "one has no user");
+  require(tenancy.swap.free_blocks() + tenancy.swap.held_blocks() == tenancy.swap.total_blocks(),
+          "one is lost");
+}
 
 /// Throws std::logic_error when a block is lost, belongs to two sequences without being cached, or
 /// when an entry is not referenced by exactly the sequences that use it.
@@ -24,6 +47,7 @@ inline void check_block_conservation(const Scheduler& scheduler) {
   }
   for (const auto& sequence : scheduler.running()) {
     const LeaseId lease = sequence->request.lease;
+    require(sequence->blocks.swapped().empty(), lease, "a running sequence has swap blocks");
     const PrefixIndex& prefixes = scheduler.tenancies().at(lease).prefixes;
     const BlockTable& table = sequence->blocks;
     const auto cached = table.cached();
@@ -38,6 +62,7 @@ inline void check_block_conservation(const Scheduler& scheduler) {
     for (const PrefixId id : cached) ++references[lease][id];
   }
   for (const auto& [lease, tenancy] : scheduler.tenancies()) {
+    check_swap_conservation(tenancy);
     const BlockPool& pool = tenancy.pool;
     require(pool.held_blocks() == held[lease].size(), lease, "one has no user");
     require(pool.free_blocks() + pool.held_blocks() == pool.total_blocks(), lease, "one is lost");

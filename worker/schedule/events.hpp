@@ -61,12 +61,13 @@ struct Preempted {
   RequestId engine_request_id;
   Errc cause = Errc::PoolExhausted;  ///< Or QuotaBlocks.
   std::uint32_t freed_blocks = 0;    ///< That another sequence can take, cached ones included.
+  std::uint32_t swapped_blocks = 0;  ///< Copied to swap; 0: its rows are computed again.
   std::uint32_t emitted_tokens = 0;
 };
 
-/// Blocks of a running sequence or of the prefix cache begin, or cease, to hold text of a request.
-/// Each admission, also one after a preemption, is followed by one change to held and, later, by
-/// one to not held.
+/// Blocks of a sequence or of the prefix cache begin, or cease, to hold text of a request. Each
+/// admission, also one after a preemption, is followed by one change to held and, later, by one to
+/// not held. Blocks in swap hold the text too, so neither a swap-out nor a swap-in is a change.
 struct KvChange {
   RequestId engine_request_id;
   bool is_held = false;

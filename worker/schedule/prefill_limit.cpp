@@ -41,6 +41,11 @@ void PrefillLimit::note(Duration step, StepRows rows) {
   if (rows.decode > 0 && decode_ns_) note_mixed(std::max(0.0, ns - *decode_ns_), rows.prefill);
 }
 
+std::optional<double> PrefillLimit::row_ns() const {
+  if (!mixed_ns_) return std::nullopt;
+  return *mixed_ns_ / *mixed_rows_;
+}
+
 void PrefillLimit::note_mixed(double ns, std::uint32_t rows) {
   if (mixed_rows_) {
     const double expected_ns =

@@ -36,6 +36,9 @@ class PrefillLimit {
   /// The duration of a step that ran. Zero says nothing.
   void note(Duration step, StepRows rows);
 
+  /// r; nothing until it is measured.
+  std::optional<double> row_ns() const;
+
  private:
   static constexpr std::uint32_t kFirstRows = 16;  // the limit is not lower because few rows ran
 

@@ -19,7 +19,7 @@ namespace leasehold {
 void Scheduler::admit(TimePoint now) {
   drop_expired(now);
   settle_active_tenants();
-  admit_least_served();
+  if (transfers_.empty()) admit_least_served();
 }
 
 StepPlan Scheduler::plan() {
@@ -57,6 +57,7 @@ std::uint32_t Scheduler::add_part(Sequence& sequence, std::uint32_t n_rows, Step
 }
 
 void Scheduler::commit(const PlannedRows& part, std::optional<DrawnToken> drawn) {
+  expects(transfers_.empty(), "blocks are copied before rows are computed");
   Sequence& sequence = *part.sequence;
   Tenancy& tenancy = tenancy_of(sequence);
   sequence.blocks.commit(sequence.blocks.committed() + part.n_rows);
@@ -81,6 +82,8 @@ bool Scheduler::is_full(const Sequence& sequence) const {
 }
 
 void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_delivered) {
+  if (sequence.blocks.state() == KvState::Swapped)
+    return end_swapped(sequence, how, already_delivered);
   how.engine_request_id = sequence.request.engine_request_id;
   how.emitted_tokens = sequence.emitted();
   free_blocks(sequence, how);
@@ -88,11 +91,14 @@ void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_del
   stop_running(sequence);
 }
 
-void Scheduler::stop_running(Sequence& sequence) {
+std::unique_ptr<Sequence> Scheduler::stop_running(Sequence& sequence) {
   Tenancy& tenancy = tenancy_of(sequence);
   --tenancy.running;
   note_change(tenancy.tenant);
-  std::erase_if(running_, [&](const auto& running) { return running.get() == &sequence; });
+  const auto found = std::ranges::find(running_, &sequence, &std::unique_ptr<Sequence>::get);
+  std::unique_ptr<Sequence> stopped = std::move(*found);
+  running_.erase(found);
+  return stopped;
 }
 
 std::vector<SchedulerEvent> Scheduler::take_events() {
@@ -146,23 +152,29 @@ void Scheduler::note_deadline(const PromptRequest& request) {
   if (request.deadline) next_expiry_ = std::min(next_expiry_, *request.deadline);
 }
 
-/// Keeps the sequence of a request that lacks blocks, so that its text is not copied at each tick.
-std::unique_ptr<Sequence> Scheduler::take_head(Tenancy& tenancy) const {
+/// The sequence of the first waiting request: a swapped one, or one that is kept while it lacks
+/// blocks, so that its text is not copied at each tick.
+Sequence& Scheduler::head_of(Tenancy& tenancy) const {
   const PromptRequest& request = tenancy.waiting.front();
   WaitingHead& head = tenancy.head;
-  const bool is_same = head.sequence && head.sequence->request.arrival == request.arrival;
-  if (!is_same) head = {.sequence = std::make_unique<Sequence>(request, limits_.tokens_per_block)};
-  return std::move(head.sequence);
+  if (head.arrival != request.arrival) head = {.arrival = request.arrival};
+  const auto swapped = tenancy.swapped.find(request.engine_request_id);
+  if (swapped != tenancy.swapped.end()) return *swapped->second;
+  if (!head.sequence) head.sequence = std::make_unique<Sequence>(request, limits_.tokens_per_block);
+  return *head.sequence;
+}
+
+std::unique_ptr<Sequence> Scheduler::take_head(Tenancy& tenancy) {
+  auto swapped = tenancy.swapped.extract(tenancy.waiting.front().engine_request_id);
+  WaitingHead head = std::exchange(tenancy.head, {});
+  return swapped ? std::move(swapped.mapped()) : std::move(head.sequence);
 }
 
 /// Precondition: a request of the lease waits.
 Scheduler::Admission Scheduler::admit_one(Tenancy& tenancy) {
+  const Admission admission = reserve_first_blocks(head_of(tenancy), tenancy);
+  if (admission != Admission::Admitted) return admission;
   std::unique_ptr<Sequence> sequence = take_head(tenancy);
-  const Admission admission = reserve_first_blocks(*sequence, tenancy);
-  if (admission != Admission::Admitted) {
-    tenancy.head.sequence = std::move(sequence);
-    return admission;
-  }
   sequence->stop_slot = free_stop_slot();
   sequence->admission = ++admissions_;
   sequence->request.block_limit = limit_of(sequence->request);
@@ -300,6 +312,11 @@ Result<void> Scheduler::cancel(const RequestId& engine_request_id) {
 }
 
 // -------------------------------------------------------------------------------------- queries
+
+bool Scheduler::is_running(const Sequence* sequence) const {
+  return std::ranges::any_of(running_,
+                             [sequence](const auto& each) { return each.get() == sequence; });
+}
 
 bool Scheduler::has_work() const {
   return !running_.empty() || waiting_count() > 0;

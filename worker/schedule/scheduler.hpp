@@ -17,6 +17,14 @@
 /// that run, the oldest with the highest priority is never the victim, so it ends, and so does
 /// every one after it. A sequence that runs alone and does not fit ends with OutOfBlocks.
 ///
+/// Swap: when copying the victim's blocks is cheaper than its rows (SwapCosts), the blocks move to
+/// the lease's swap pool and back at its admission, and no row is computed again. The scheduler
+/// lists the copies (`transfers`) and counts on them at once: freed blocks are given to others, and
+/// swap blocks are reused. So the engine makes the copies in the order of the list, before the
+/// forward pass, and reports each (`transfer_done`). A transfer that failed stays in the list, and
+/// nothing is admitted meanwhile. Without room in swap the broker is asked for more; while it has
+/// not answered the victim runs on, and once it has refused victims are dropped.
+///
 /// A full committed block stays cached under its lease (PrefixIndex): a prompt that begins with its
 /// text does not compute it again. Cached blocks that no sequence uses count as held by their
 /// tenant, and are evicted before the lease asks for growth, before the quota refuses, when an
@@ -58,6 +66,7 @@
 #include "worker/schedule/events.hpp"
 #include "worker/schedule/prefill_limit.hpp"
 #include "worker/schedule/sequence.hpp"
+#include "worker/schedule/swap_costs.hpp"
 #include "worker/schedule/token_counters.hpp"
 
 namespace leasehold {
@@ -71,6 +80,7 @@ struct SchedulerLimits {
   std::uint64_t block_size_bytes = 0;  ///< Sizes the additional blocks for sampling lists.
   std::uint32_t max_waiting_per_lease = 64;
   std::uint32_t max_waiting = 1024;  ///< Shared by tenants (common/fair_shares.hpp).
+  bool can_swap = false;             ///< The backend copies blocks between the pools.
 };
 
 /// One sequence's part of a step.
@@ -95,11 +105,19 @@ struct DrawnToken {
 struct GrowthRequest {
   LeaseId lease;
   std::uint32_t blocks = 0;
+  wire::MemoryPool pool = wire::MemoryPool::Kv;
+};
+
+/// Blocks of one sequence to copy between the pools of its lease.
+struct SwapTransfer {
+  Sequence* sequence = nullptr;
+  std::vector<BlockCopy> copies;
 };
 
 /// The first waiting request of a lease, while it lacks blocks.
 struct WaitingHead {
-  std::unique_ptr<Sequence> sequence;  ///< Null while none was tried.
+  std::uint64_t arrival = 0;           ///< Of the request; 0: none was tried.
+  std::unique_ptr<Sequence> sequence;  ///< Null for a swapped one.
   PrefixMatch match;                   ///< Of its text.
 };
 
@@ -123,6 +141,9 @@ struct Tenancy {
   BlockPool pool;
   PrefixIndex prefixes;               ///< Its blocks are held in `pool`.
   std::deque<PromptRequest> waiting;  ///< Sorted by `is_admitted_before`.
+  BlockPool swap;
+  /// By engine_request_id; their requests are in `waiting`, their blocks are held in `swap`.
+  std::map<RequestId, std::unique_ptr<Sequence>> swapped;
   WaitingHead head;
   std::uint32_t running = 0;
   std::uint64_t served_tokens = 0;             ///< Committed since the last `take_served`.
@@ -132,6 +153,9 @@ struct Tenancy {
   /// sequence wants any, because the broker lends all that is asked for, or nothing.
   std::uint32_t blocks_wanted = 0;
   std::uint32_t blocks_wanted_waiting = 0;
+  std::uint32_t swap_blocks_wanted = 0;
+  bool swap_refused = false;  ///< The broker refused swap, and has not granted any since.
+  bool awaits_swap = false;   ///< The last plan kept a victim until the broker answers.
 };
 
 class Scheduler {
@@ -155,13 +179,16 @@ class Scheduler {
   /// Tenants with a lease or a quota here.
   std::size_t tenant_count() const { return tenants_.size(); }
   void add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
-  /// The broker refused a GrowthRequest. When a running sequence lacks a block, and the request was
-  /// not for more than the running sequences want, the next plan preempts one sequence of the
-  /// lease, or ends the only one. When no request of the lease runs, its first waiting request is
-  /// rejected.
+  void add_swap_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks);
+  /// The broker refused a GrowthRequest for swap: victims are dropped. For KV: when a running
+  /// sequence lacks a block, and the request was not for more than the running sequences want, the
+  /// next plan preempts one sequence of the lease, or ends the only one. When no request of the
+  /// lease runs, its first waiting request is rejected.
   void deny_growth(const GrowthRequest& refused);
-  /// Removes up to `count` extents that no sequence uses; cached blocks in them are evicted.
-  std::vector<ExtentId> remove_free_extents(LeaseId lease, std::uint32_t count);
+  /// Removes up to `count` extents of a pool that no sequence uses; cached blocks in them are
+  /// evicted. None while transfers of the lease wait, whose sources count as free.
+  std::vector<ExtentId> remove_free_extents(LeaseId lease, std::uint32_t count,
+                                            wire::MemoryPool pool = wire::MemoryPool::Kv);
   /// Ends every request of the lease with `how` and forgets the lease.
   void end_lease(LeaseId lease, const Completed& how);
   bool has_lease(LeaseId lease) const { return tenancies_.contains(lease); }
@@ -192,11 +219,16 @@ class Scheduler {
   /// token budget.
   void note_duration(Duration step) { prefill_limit_.note(step, planned_); }
 
+  /// The copies to make before the forward pass, in this order.
+  const std::vector<SwapTransfer>& transfers() const { return transfers_; }
+  /// The sequence's first transfer in the list was made, in this time.
+  void transfer_done(const Sequence& sequence, Duration copying);
+
   /// Commits the rows of a sequence, and appends the drawn token if there is one. Emits Token, then
-  /// Completed when the sequence ends.
+  /// Completed when the sequence ends. Precondition: no transfer waits.
   void commit(const PlannedRows& part, std::optional<DrawnToken> drawn);
-  /// Ends one running sequence and frees its blocks. With `already_delivered` no Completed event is
-  /// emitted, because a gate thread delivered it early.
+  /// Ends one running or swapped sequence and frees its blocks. With `already_delivered` no
+  /// Completed event is emitted, because a gate thread delivered it early.
   void end_sequence(Sequence& sequence, Completed how, bool already_delivered = false);
   /// True when the sequence may emit no more tokens. A rebound sequence may be full from the start:
   /// its last token was delivered and its end was not.
@@ -220,6 +252,7 @@ class Scheduler {
   PrefixCounters prefix_counters() const;
   const std::map<LeaseId, Tenancy>& tenancies() const { return tenancies_; }
   const std::vector<std::unique_ptr<Sequence>>& running() const { return running_; }
+  bool is_running(const Sequence* sequence) const;
 
  private:
   Result<void> check_sizes(const PromptRequest& request) const;
@@ -237,7 +270,8 @@ class Scheduler {
   bool admit_from(const TenantAccount& tenant);
   enum class Admission { Admitted, LacksBlocks, LacksQuota };
   Admission admit_one(Tenancy& tenancy);
-  std::unique_ptr<Sequence> take_head(Tenancy& tenancy) const;
+  Sequence& head_of(Tenancy& tenancy) const;
+  static std::unique_ptr<Sequence> take_head(Tenancy& tenancy);
   StepPlan plan_rows();
   std::vector<PlannedRows> prefill_least_served(std::uint32_t budget) const;
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
@@ -247,7 +281,7 @@ class Scheduler {
     std::uint32_t needed = 0;
     std::uint32_t available = 0;
   };
-  void wait_for_blocks(const Sequence& sequence, Tenancy& tenancy, FirstBlocks blocks);
+  void wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks);
   void make_room(Tenancy& tenancy, std::uint32_t blocks, std::uint32_t limit);
   void evict(Tenancy& tenancy, std::uint32_t count);
   void evict_above(const TenantId& tenant, std::uint32_t limit);
@@ -264,9 +298,20 @@ class Scheduler {
   bool relieve_starved();
   static bool take_refusal(Tenancy& tenancy);
   Sequence* choose_victim(const Starved& starved) const;
-  void preempt(Sequence& victim, Errc cause);
+  enum class SwapChoice { Drop, SwapOut, Await };
+  SwapChoice choose_swap(const Sequence& victim);
+  SwapWork swap_work(const Sequence& victim) const;
+  void preempt(Sequence& victim, Errc cause, bool to_swap);
+  static PromptRequest request_to_wait(const Sequence& victim);
   void end_starved(const Starved& starved);
-  void stop_running(Sequence& sequence);
+  std::unique_ptr<Sequence> stop_running(Sequence& sequence);
+  std::uint32_t swap_out(Sequence& victim);
+  void swap_in(Sequence& sequence, std::vector<PrefixId> chain);
+  void end_swapped(Sequence& sequence, const Completed& how, bool already_delivered);
+  void free_swapped(const PromptRequest& request, const Completed& how);
+  void drop_transfers(const Sequence& sequence);
+  bool has_transfer(const Sequence& sequence) const;
+  bool has_transfers(LeaseId lease) const;
   const wire::TenantQuota& quota_of(const TenantId& tenant) const;
   void note_change(const TenantId& tenant);
   std::size_t waiting_of(const TenantId& tenant) const;
@@ -291,6 +336,7 @@ class Scheduler {
   std::set<TenantId> unsettled_tenants_;  // since the last `plan`, the same
   TokenCounters counters_;
   PrefillLimit prefill_limit_;
+  SwapCosts swap_costs_;
   StepRows planned_;  // in the last plan
   std::map<LeaseId, Tenancy> tenancies_;
   std::vector<std::unique_ptr<Sequence>> running_;
@@ -302,6 +348,7 @@ class Scheduler {
   std::map<TenantId, wire::TenantServed> served_;    // noted since the last `take_served`
   std::map<TenantId, std::uint32_t> cached_blocks_;  // at the last `take_served`; none is 0
   std::vector<Starved> starved_;                     // in the last plan
+  std::vector<SwapTransfer> transfers_;              // not made yet, in order
   std::vector<Completed> completed_;
   std::vector<AdmissionRejected> rejected_;
   std::vector<Rebound> rebound_;

@@ -10,7 +10,8 @@
 
 namespace leasehold {
 
-/// A prompt starts with the cached blocks of its text, and takes the others.
+/// A sequence starts with the cached blocks of its text, and takes the others; what a swapped one
+/// has committed is copied to them.
 Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
   const auto positions = static_cast<std::uint32_t>(sequence.tokens.size());
   const OwnedText text{&tenancy.tenant, sequence.tokens};
@@ -23,22 +24,29 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
   if (used_by(tenancy.tenant) + unused + needed > limit) return Admission::LacksQuota;
   const std::uint32_t available = available_blocks(tenancy) - unused;
   if (available < needed) {
-    wait_for_blocks(sequence, tenancy, {.needed = needed, .available = available});
+    wait_for_blocks(tenancy, {.needed = needed, .available = available});
     return Admission::LacksBlocks;
   }
-  tenancy.prefixes.take(chain, tenancy.tenant, (positions - 1) / limits_.tokens_per_block);
+  const bool is_swapped = sequence.blocks.state() == KvState::Swapped;
+  tenancy.prefixes.take(chain, tenancy.tenant,
+                        is_swapped ? chain.size() : (positions - 1) / limits_.tokens_per_block);
   make_room(tenancy, needed, limit);
-  sequence.blocks.start_with(std::move(chain), tenancy.prefixes);
+  if (is_swapped) {
+    swap_in(sequence, std::move(chain));
+  } else {
+    sequence.blocks.start_with(std::move(chain), tenancy.prefixes);
+    kv_changes_.push_back({sequence.request.engine_request_id, true});
+  }
   const bool ok =
       sequence.blocks.reserve_record(record_blocks_of(sequence.request), tenancy.pool) &&
       sequence.blocks.reserve(positions, tenancy.pool);
   ensures(ok, "free blocks can be taken");
-  kv_changes_.push_back({sequence.request.engine_request_id, true});
   return Admission::Admitted;
 }
 
-/// Waits for growth. A refusal ends the request when the lease runs no other whose end would help.
-void Scheduler::wait_for_blocks(const Sequence& sequence, Tenancy& tenancy, FirstBlocks blocks) {
+/// The first waiting request waits for growth. A refusal ends it when the lease runs no other whose
+/// end would help.
+void Scheduler::wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks) {
   const std::uint32_t missing = blocks.needed - blocks.available;
   const bool was_refused = tenancy.growth_denied.value_or(missing + 1) <= missing;
   if (!was_refused || tenancy.running > 0) {
@@ -49,7 +57,7 @@ void Scheduler::wait_for_blocks(const Sequence& sequence, Tenancy& tenancy, Firs
       "the prompt needs {} KV blocks, lease {} has {} free and the broker lends no more; retry "
       "later",
       blocks.needed, to_string(tenancy.lease), blocks.available);
-  reject(sequence.request, {Errc::PoolExhausted, detail});
+  reject(tenancy.waiting.front(), {Errc::PoolExhausted, detail});
   tenancy.waiting.pop_front();
   tenancy.growth_denied.reset();
 }
@@ -96,11 +104,13 @@ void Scheduler::evict_above(const TenantId& tenant, std::uint32_t limit) {
 
 /// Full blocks stay cached, except under a revoked lease, whose end must not wait for the work, and
 /// after a logit that is not finite: keys or values may be damaged, and the request must not find
-/// them when it is submitted again.
+/// them when it is submitted again. Nor is anything cached whose copy from swap was not made.
 void Scheduler::free_blocks(Sequence& sequence, const Completed& how) {
   Tenancy& tenancy = tenancy_of(sequence);
   const bool is_damaged = how.error && how.error->code == Errc::NumericFault;
-  if (!is_damaged && !how.revocation)
+  const bool is_copied = !has_transfer(sequence);
+  drop_transfers(sequence);
+  if (!is_damaged && !how.revocation && is_copied)
     sequence.blocks.cache_all({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
   const std::span<const PrefixId> cached = sequence.blocks.cached();
   if (cached.empty()) {
@@ -123,7 +133,9 @@ std::vector<GrowthRequest> Scheduler::take_growth_requests() {
     const std::uint32_t running = std::exchange(tenancy.blocks_wanted, 0);
     const std::uint32_t waiting = std::exchange(tenancy.blocks_wanted_waiting, 0);
     const std::uint32_t wanted = running > 0 ? running : waiting;
-    if (wanted > 0) growth_requests.push_back({lease, wanted});
+    if (wanted > 0) growth_requests.push_back({.lease = lease, .blocks = wanted});
+    const std::uint32_t swap = std::exchange(tenancy.swap_blocks_wanted, 0);
+    if (swap > 0) growth_requests.push_back({lease, swap, wire::MemoryPool::Swap});
   }
   return growth_requests;
 }

@@ -25,9 +25,20 @@ void Scheduler::add_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks)
   tenancies_.at(lease).pool.add_extent(extent, blocks);
 }
 
+void Scheduler::add_swap_extent(LeaseId lease, ExtentId extent, std::uint32_t blocks) {
+  expects(has_lease(lease), "an extent belongs to a known lease");
+  tenancies_.at(lease).swap.add_extent(extent, blocks);
+  tenancies_.at(lease).swap_refused = false;
+}
+
 void Scheduler::deny_growth(const GrowthRequest& refused) {
   const auto found = tenancies_.find(refused.lease);
-  if (found != tenancies_.end()) found->second.growth_denied = refused.blocks;
+  if (found == tenancies_.end()) return;
+  if (refused.pool == wire::MemoryPool::Swap) {
+    found->second.swap_refused = true;
+  } else {
+    found->second.growth_denied = refused.blocks;
+  }
 }
 
 namespace {
@@ -47,10 +58,12 @@ std::optional<ExtentId> cheapest_unused_extent(const Tenancy& tenancy) {
 
 }  // namespace
 
-std::vector<ExtentId> Scheduler::remove_free_extents(LeaseId lease, std::uint32_t count) {
+std::vector<ExtentId> Scheduler::remove_free_extents(LeaseId lease, std::uint32_t count,
+                                                     wire::MemoryPool pool) {
   const auto found = tenancies_.find(lease);
-  if (found == tenancies_.end()) return {};
+  if (found == tenancies_.end() || has_transfers(lease)) return {};
   Tenancy& tenancy = found->second;
+  if (pool == wire::MemoryPool::Swap) return tenancy.swap.remove_free_extents(count);
   std::vector<ExtentId> removed = tenancy.pool.remove_free_extents(count);
   while (removed.size() < count) {
     const std::optional<ExtentId> extent = cheapest_unused_extent(tenancy);
@@ -102,6 +115,7 @@ void Scheduler::end_waiting(Tenancy& tenancy, const Completed& how) {
 }
 
 void Scheduler::complete_waiting(const PromptRequest& request, Completed how) {
+  free_swapped(request, how);
   how.engine_request_id = request.engine_request_id;
   how.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
   completed_.push_back(std::move(how));

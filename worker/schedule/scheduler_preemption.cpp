@@ -14,6 +14,8 @@ namespace leasehold {
 bool Scheduler::relieve_starved() {
   std::set<TenantId> over_quota;
   bool has_freed = false;
+  for (auto& [lease, tenancy] : tenancies_)
+    if (std::exchange(tenancy.awaits_swap, false)) tenancy.growth_denied = 0;
   while (!starved_.empty()) {
     const Starved next = starved_.front();
     starved_.erase(starved_.begin());
@@ -21,13 +23,19 @@ bool Scheduler::relieve_starved() {
     const bool is_due =
         next.over_quota ? over_quota.insert(tenancy.tenant).second : take_refusal(tenancy);
     if (!is_due) continue;
-    has_freed = true;
     Sequence* victim = choose_victim(next);
+    const SwapChoice choice = victim == nullptr ? SwapChoice::Drop : choose_swap(*victim);
+    if (choice == SwapChoice::Await) {
+      tenancy.awaits_swap = !next.over_quota;
+      continue;
+    }
+    has_freed = true;
     std::erase_if(starved_, [victim](const Starved& other) { return other.sequence == victim; });
     if (victim == nullptr) {
       end_starved(next);
     } else {
-      preempt(*victim, next.over_quota ? Errc::QuotaBlocks : Errc::PoolExhausted);
+      preempt(*victim, next.over_quota ? Errc::QuotaBlocks : Errc::PoolExhausted,
+              choice == SwapChoice::SwapOut);
     }
   }
   return has_freed;
@@ -62,16 +70,27 @@ Sequence* Scheduler::choose_victim(const Starved& starved) const {
   return *std::ranges::min_element(sharing, {}, lost_work);
 }
 
-/// Drops the blocks of the sequence, and queues its request with what it emitted. Full blocks stay
-/// cached until the room is needed, so that fewer rows are computed again.
-void Scheduler::preempt(Sequence& victim, Errc cause) {
-  const Tenancy& tenancy = tenancy_of(victim);
+/// Moves the blocks of the sequence to swap or drops them, and queues its request with what it
+/// emitted. Full blocks stay cached until the room is needed, so that fewer rows are computed
+/// again, or fewer blocks copied back.
+void Scheduler::preempt(Sequence& victim, Errc cause, bool to_swap) {
+  Tenancy& tenancy = tenancy_of(victim);
   const std::uint32_t available = available_blocks(tenancy);
-  free_blocks(victim, {});
-  preempted_.push_back({.engine_request_id = victim.request.engine_request_id,
+  PromptRequest request = request_to_wait(victim);
+  const std::uint32_t swapped_blocks = to_swap ? swap_out(victim) : 0;
+  if (!to_swap) free_blocks(victim, {});
+  preempted_.push_back({.engine_request_id = request.engine_request_id,
                         .cause = cause,
                         .freed_blocks = available_blocks(tenancy) - available,
+                        .swapped_blocks = swapped_blocks,
                         .emitted_tokens = victim.emitted()});
+  ++served_[tenancy.tenant].preemptions;
+  std::unique_ptr<Sequence> stopped = stop_running(victim);
+  if (to_swap) tenancy.swapped.emplace(request.engine_request_id, std::move(stopped));
+  enqueue(std::move(request));
+}
+
+PromptRequest Scheduler::request_to_wait(const Sequence& victim) {
   PromptRequest request = victim.request;
   request.emitted.assign(victim.tokens.begin() + static_cast<std::ptrdiff_t>(request.prompt.size()),
                          victim.tokens.end());
@@ -79,9 +98,7 @@ void Scheduler::preempt(Sequence& victim, Errc cause) {
   const auto charged = is_decoding ? victim.tokens.size() : victim.blocks.committed();
   request.charged = std::max(request.charged, static_cast<std::uint32_t>(charged));
   request.rebound_from.reset();  // the rebind was reported
-  ++served_[tenancy.tenant].preemptions;
-  stop_running(victim);
-  enqueue(std::move(request));
+  return request;
 }
 
 void Scheduler::end_starved(const Starved& starved) {

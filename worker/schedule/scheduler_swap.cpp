@@ -1,0 +1,108 @@
+// The part of Scheduler that moves blocks of preempted sequences to swap and back.
+#include <algorithm>
+#include <utility>
+
+#include "common/expects.hpp"
+#include "worker/schedule/scheduler.hpp"
+
+namespace leasehold {
+
+Scheduler::SwapChoice Scheduler::choose_swap(const Sequence& victim) {
+  if (!limits_.can_swap || victim.blocks.state() != KvState::Active) return SwapChoice::Drop;
+  if (!swap_costs_.is_swap_cheaper(swap_work(victim), prefill_limit_.row_ns())) {
+    swap_costs_.note_dropped();
+    return SwapChoice::Drop;
+  }
+  Tenancy& tenancy = tenancy_of(victim);
+  const std::uint32_t needed = victim.blocks.committed_blocks();
+  const std::uint32_t free = tenancy.swap.free_blocks();
+  if (needed <= free) return SwapChoice::SwapOut;
+  tenancy.swap_blocks_wanted = std::max(tenancy.swap_blocks_wanted, needed - free);
+  return tenancy.swap_refused ? SwapChoice::Drop : SwapChoice::Await;
+}
+
+/// Blocks that other sequences use stay cached: neither their rows are computed again, nor are they
+/// copied back.
+SwapWork Scheduler::swap_work(const Sequence& victim) const {
+  const PrefixIndex& prefixes = tenancies_.at(victim.request.lease).prefixes;
+  const auto is_shared = [&](PrefixId id) { return prefixes.references(id) > 1; };
+  const auto shared =
+      static_cast<std::uint32_t>(std::ranges::count_if(victim.blocks.cached(), is_shared));
+  const std::uint32_t blocks = victim.blocks.committed_blocks();
+  const std::uint32_t copies = blocks + (blocks - shared);
+  return {.copied_bytes = copies * limits_.block_size_bytes,
+          .rows_to_repeat = victim.blocks.committed() - shared * limits_.tokens_per_block};
+}
+
+/// Returns the number of blocks that move to swap. The record is written again after the swap-in,
+/// since it names the blocks.
+std::uint32_t Scheduler::swap_out(Sequence& victim) {
+  Tenancy& tenancy = tenancy_of(victim);
+  std::vector<BlockCopy> copies =
+      victim.blocks.swap_out(tenancy.pool, tenancy.swap, tenancy.prefixes);
+  victim.record = {};
+  victim.request.rebound_from.reset();  // the rebind was reported
+  const auto count = static_cast<std::uint32_t>(copies.size());
+  transfers_.push_back({&victim, std::move(copies)});
+  return count;
+}
+
+void Scheduler::swap_in(Sequence& sequence, std::vector<PrefixId> chain) {
+  Tenancy& tenancy = tenancy_of(sequence);
+  std::vector<BlockCopy> copies =
+      sequence.blocks.swap_in(std::move(chain), tenancy.pool, tenancy.swap, tenancy.prefixes);
+  if (!copies.empty()) transfers_.push_back({&sequence, std::move(copies)});
+}
+
+void Scheduler::transfer_done(const Sequence& sequence, Duration copying) {
+  const auto done = std::ranges::find(transfers_, &sequence, &SwapTransfer::sequence);
+  expects(done != transfers_.end(), "a transfer is made once");
+  swap_costs_.note_copy(copying, done->copies.size() * limits_.block_size_bytes);
+  transfers_.erase(done);
+}
+
+/// What was not copied is not needed any more.
+void Scheduler::drop_transfers(const Sequence& sequence) {
+  std::erase_if(transfers_, [&](const SwapTransfer& each) { return each.sequence == &sequence; });
+}
+
+bool Scheduler::has_transfer(const Sequence& sequence) const {
+  return std::ranges::find(transfers_, &sequence, &SwapTransfer::sequence) != transfers_.end();
+}
+
+bool Scheduler::has_transfers(LeaseId lease) const {
+  return std::ranges::any_of(transfers_, [lease](const SwapTransfer& each) {
+    return each.sequence->request.lease == lease;
+  });
+}
+
+void Scheduler::end_swapped(Sequence& sequence, const Completed& how, bool already_delivered) {
+  std::deque<PromptRequest>& waiting = tenancy_of(sequence).waiting;
+  const auto found = std::ranges::find(waiting, sequence.request.engine_request_id,
+                                       &PromptRequest::engine_request_id);
+  complete_waiting(*found, how);
+  if (already_delivered) completed_.pop_back();
+  waiting.erase(found);
+}
+
+/// Frees the swap blocks of a waiting request, if it has any. Its text may still be cached.
+void Scheduler::free_swapped(const PromptRequest& request, const Completed& how) {
+  Tenancy& tenancy = tenancies_.at(request.lease);
+  const auto found = tenancy.swapped.find(request.engine_request_id);
+  if (found == tenancy.swapped.end()) return;
+  Sequence& sequence = *found->second;
+  drop_transfers(sequence);
+  sequence.blocks.free_swapped(tenancy.swap);
+  std::vector<PrefixId> cached;
+  if (!how.revocation)
+    cached = tenancy.prefixes.match({&tenancy.tenant, sequence.tokens}, limits_.tokens_per_block);
+  if (cached.empty()) {
+    kv_changes_.push_back({request.engine_request_id, false});
+  } else {
+    tenancy.prefixes.add_user(cached.front(), request.engine_request_id);
+    note_gone(tenancy.prefixes);
+  }
+  tenancy.swapped.erase(found);
+}
+
+}  // namespace leasehold
