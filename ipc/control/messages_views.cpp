@@ -166,7 +166,6 @@ template struct Message<TenantView>;
 template struct Message<OperatorActionView>;
 template struct Message<LatencySummary>;
 template struct Message<ClockSummary>;
-template struct Message<SwapView>;
 template struct Message<StatusView>;
 
 }  // namespace leasehold::wire

@@ -124,7 +124,7 @@ struct ClockSummary : Message<ClockSummary> {
 };
 
 /// The swap pool. The bytes of the extent states always add up to its capacity.
-struct SwapView : Message<SwapView> {
+struct SwapView {
   std::uint64_t capacity_bytes = 0;
   std::uint64_t free_bytes = 0;
   std::uint64_t owned_bytes = 0;

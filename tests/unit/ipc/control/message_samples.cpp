@@ -250,9 +250,6 @@ std::vector<MessageSample> make_samples() {
       sample<TenantServed>("TenantServed", R"({"tenant":"acme","tokens":18446744073709551615,
            "hit_blocks":2,"hit_tokens":32,"evicted_blocks":1,"preemptions":5,"cross_tenant_hits":4,
            "cached_blocks":9})"),
-      sample<SwapView>("SwapView",
-                       R"({"capacity_bytes":21,"free_bytes":1,"owned_bytes":2,"draining_bytes":3,
-           "scrubbing_bytes":4,"retained_bytes":5,"quarantined_bytes":6,"unproven_bytes":2})"),
   };
 }
 
@@ -308,8 +305,6 @@ std::vector<OutOfRange> make_out_of_range() {
       {"LeaseAcquired", "/deadline_boottime_ns", {"-1"}, "deadline_boottime_ns"},
       {"LeaseGrow", "/extents", {"0", "1025"}, "extents"},
       {"LeaseGrow", "/pool", {R"("disk")", R"("Swap")", R"("")"}, "pool"},
-      {"LeaseGrant", "/pool", {R"("disk")"}, "pool"},
-      {"LeaseReclaim", "/pool", {R"("disk")"}, "pool"},
       {"LeaseShrink", "/extents", {"0"}, "extents"},
       {"LeaseHold", "/token", {R"("")"}, "token"},
       {"WorkerAttach", "/worker", {R"("../w")"}, "worker"},
@@ -362,7 +357,6 @@ std::vector<OutOfRange> make_out_of_range() {
       {"RequestCompleted", "/revoke_reason", {R"("mood")"}, "revoke_reason"},
       {"RequestCompleted", "/reason", {R"("")"}, "reason"},
       {"RevokeClocks", "/refuse_ns", {"-2"}, "refuse_ns"},
-      {"ExtentView", "/pool", {R"("disk")"}, "pool"},
       {"LeaseView", "/state", {R"("live")"}, "state"},
       {"LeaseView", "/reason", {R"("unknown")"}, "reason"},
       {"LeaseView", "/scope", {R"("Engine")"}, "scope"},
