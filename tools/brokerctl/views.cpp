@@ -59,6 +59,14 @@ cli::Table status_table(const wire::StatusView& status) {
   add("  quarantined", bytes_text(status.quarantined_bytes));
   add("  held for returning workers", bytes_text(status.held_bytes));
   add("held by lost workers (included above)", bytes_text(status.unproven_bytes));
+  add("swap capacity", bytes_text(status.swap.capacity_bytes));
+  add("  free", bytes_text(status.swap.free_bytes));
+  add("  owned", bytes_text(status.swap.owned_bytes));
+  add("  draining", bytes_text(status.swap.draining_bytes));
+  add("  scrubbing", bytes_text(status.swap.scrubbing_bytes));
+  add("  retained", bytes_text(status.swap.retained_bytes));
+  add("  quarantined", bytes_text(status.swap.quarantined_bytes));
+  add("swap held by lost workers (included above)", bytes_text(status.swap.unproven_bytes));
   add("leases live", number(status.leases_live));
   add("leases revoked, not yet fenced", number(status.leases_revoked));
   add("  stuck (longer than --fence-timeout-ms)", number(status.leases_stuck));
@@ -106,6 +114,7 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
                                {"UID", true},
                                {"LIVE LEASES", true},
                                {"BLOCKS HELD", true},
+                               {"SWAP BLOCKS", true},
                                {"CACHED", true},
                                {"SERVED", true},
                                {"HIT TOKENS", true},
@@ -131,6 +140,7 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
          policy.uid ? number(*policy.uid) : "any",
          number(view.leases_live),
          number(view.blocks_held),
+         number(view.swap_blocks_held),
          number(view.served.cached_blocks),
          share_text(view.served.tokens, served_tokens),
          number(view.served.hit_tokens),
@@ -152,6 +162,7 @@ cli::Table leases_table(const std::vector<wire::LeaseView>& leases) {
                                {"REASON"},
                                {"PROOF"},
                                {"MEMORY", true},
+                               {"SWAP", true},
                                {"REPLACED BY"},
                                {"T_REFUSE", true},
                                {"T_ERROR", true},
@@ -164,7 +175,7 @@ cli::Table leases_table(const std::vector<wire::LeaseView>& leases) {
          or_dash(printable(view.tenant)), or_dash(printable(view.model)),
          or_dash(printable(view.part)), or_dash(printable(view.worker)), state_text(view),
          has_reason ? std::string(name(view.reason)) : "-", or_dash(printable(view.proof)),
-         bytes_text(view.size_bytes), lease_text(view.replaced_by),
+         bytes_text(view.size_bytes), bytes_text(view.swap_bytes), lease_text(view.replaced_by),
          clock_text(view, view.clocks.refuse_ns), clock_text(view, view.clocks.error_ns),
          nanoseconds_text(view.clocks.quiet_ns), nanoseconds_text(view.clocks.reuse_ns)});
   }
@@ -173,10 +184,12 @@ cli::Table leases_table(const std::vector<wire::LeaseView>& leases) {
 
 cli::Table extents_table(const std::vector<wire::ExtentView>& extents) {
   cli::Table table{
-      .columns = {{"EXTENT", true}, {"STATE"}, {"LEASE"}, {"SIZE", true}, {"INODE", true}}};
+      .columns = {
+          {"EXTENT", true}, {"POOL"}, {"STATE"}, {"LEASE"}, {"SIZE", true}, {"INODE", true}}};
   for (const wire::ExtentView& view : extents) {
-    table.rows.push_back({number(view.extent.value), or_dash(printable(view.state)),
-                          lease_text(view.lease), bytes_text(view.size_bytes), number(view.inode)});
+    table.rows.push_back({number(view.extent.value), std::string(wire::name(view.pool)),
+                          or_dash(printable(view.state)), lease_text(view.lease),
+                          bytes_text(view.size_bytes), number(view.inode)});
   }
   return table;
 }

@@ -200,6 +200,30 @@ TEST_CASE("brokerctl: status shows the memory of lost workers") {
   CHECK(broker.out.str().find("9 MiB") != std::string::npos);
 }
 
+TEST_CASE("brokerctl: status has a line of its own for swap, and leases show theirs") {
+  FakeBroker broker;
+  const wire::StatusView status{.swap = {.capacity_bytes = 48u << 20,
+                                         .free_bytes = 7u << 20,
+                                         .owned_bytes = 11u << 20,
+                                         .quarantined_bytes = 30u << 20},
+                                .isolation = "same-user"};
+  broker.replies["status"] = {status.to_json()};
+  REQUIRE(run_verb(broker, Show::Status));
+  const std::string shown = broker.out.str();
+  const auto swap = shown.find("swap capacity");
+  REQUIRE(swap != std::string::npos);
+  for (const char* part : {"48 MiB", "7 MiB", "11 MiB", "30 MiB"}) {
+    CAPTURE(part);
+    CHECK(shown.find(part, swap) < shown.find("leases live"));
+  }
+
+  wire::LeaseView lease = lease_view({1, 1}, LeaseState::Live);
+  lease.swap_bytes = 13u << 20;
+  broker.replies["lease.list"] = {items({lease})};
+  REQUIRE(run_verb(broker, ListLeases{}));
+  CHECK(broker.out.str().contains("13 MiB"));
+}
+
 TEST_CASE("brokerctl: leases show a drain, and a worker that stopped before the flip") {
   FakeBroker broker;
   wire::LeaseView draining = lease_view({1, 1}, LeaseState::Live);
