@@ -45,6 +45,13 @@ void Broker::saw(const events::RegionStateChanged& changed) {
   }
 }
 
+/// A free extent is not in the books any more, so its pool is noted while it is.
+Kind Broker::kind_of(ExtentId extent) {
+  const ExtentRecord* found = state.extents.find(extent);
+  if (found != nullptr && found->pool == MemoryPool::Swap) swap_.insert(extent);
+  return swap_.contains(extent) ? Kind::Swap : Kind::Extent;
+}
+
 void Broker::saw_extent(const events::RegionStateChanged& changed, ExtentState to) {
   ExtentState& seen = extents_[changed.region];
   if (!to_recover_.empty()) {  // the events of the broker before are not known here
@@ -55,8 +62,9 @@ void Broker::saw_extent(const events::RegionStateChanged& changed, ExtentState t
   if (to == ExtentState::Free) deps_.judge.freed(ExtentId{changed.region});
   if (to == ExtentState::Quarantined) deps_.judge.quarantined(ExtentId{changed.region});
   if (seen == ExtentState::Quarantined) deps_.judge.released_by_operator(ExtentId{changed.region});
-  if (device_) saw_on_device(seen, to);
-  met({Kind::Extent, static_cast<std::uint8_t>(seen), static_cast<std::uint8_t>(to)});
+  const Kind kind = kind_of(ExtentId{changed.region});
+  if (device_ && kind == Kind::Extent) saw_on_device(seen, to);
+  met({kind, static_cast<std::uint8_t>(seen), static_cast<std::uint8_t>(to)});
   seen = to;
 }
 
@@ -177,8 +185,10 @@ void Broker::perform(const effect::SendGrant& effect) {
     const Error none{Errc::OutOfMemory, "no memory"};
     return receive(GrantAnswered{grant.lease, grant.extents, none, false});
   }
-  if (device_) return lend(effect);
-  for (const ExtentId extent : grant.extents) deps_.judge.object_made(extent, grant.lease);
+  if (device_ && grant.pool == MemoryPool::Kv) return lend(effect);
+  for (const ExtentId extent : grant.extents) {
+    deps_.judge.object_made(extent, grant.lease, grant.pool);
+  }
   send_grant(effect);
 }
 
@@ -212,7 +222,6 @@ void Broker::perform(const effect::SendSettle& effect) {
 }
 
 void Broker::perform(const effect::SendUnmap& effect) {
-  if (device_) return send_unmap(effect);  // no punch before it
   scrubs_.push_back([this, effect] { send_unmap(effect); });
 }
 
@@ -242,10 +251,9 @@ void Broker::perform(const effect::SendReclaim& effect) {
   Connection* const way = connection_to(effect.worker);
   if (way == nullptr) return;
   Connection& to = *way;
-  const std::uint64_t number =
-      expect_answer(to, [lease = effect.lease, call = effect.call](Error error) -> Event {
-        return ReclaimAnswered{lease, call, std::unexpected(error)};
-      });
+  const std::uint64_t number = expect_answer(to, [asked = effect](Error error) -> Event {
+    return ReclaimAnswered{asked.lease, asked.call, std::unexpected(error), asked.pool};
+  });
   auto* worker = dynamic_cast<Worker*>(to.ends[Connection::kClient].process);
   deps_.machine.send(to, Connection::kClient,
                      [worker, asked = effect, number] { worker->on_reclaim(asked, number); });
@@ -272,7 +280,7 @@ void Broker::perform(const effect::ClearExtents& effect) {
 }
 
 void Broker::perform(const effect::PunchExtents& effect) {
-  if (device_) return device_->punch(effect.extents);
+  ensures(!device_ || effect.pool == MemoryPool::Swap, "memory of a card is not punched");
   scrubs_.push_back([this, extents = effect.extents] {
     for (const ExtentId extent : extents) deps_.judge.punched(extent);
     deps_.machine.reach(FaultSite::BrokerScrubbed, *this);
@@ -280,7 +288,7 @@ void Broker::perform(const effect::PunchExtents& effect) {
 }
 
 void Broker::perform(const effect::VerifyExtents& effect) {
-  if (device_) return verify(effect);
+  if (device_ && effect.pool == MemoryPool::Kv) return verify(effect);
   too_late_.insert(effect.extents.begin(), effect.extents.end());
   scrubs_.push_back([this, effect] {
     ExtentsVerified verified;

@@ -102,7 +102,10 @@ void Broker::recover() {
   perform_all(to_recover_, *this);
   to_recover_.clear();
   observe_workers();
-  for (const auto& [id, record] : state.extents.records()) extents_[id.value] = record.state;
+  for (const auto& [id, record] : state.extents.records()) {
+    extents_[id.value] = record.state;
+    (void)kind_of(id);
+  }
   for (const auto& [id, region] : state.weights.regions()) regions_[id.value] = region.state;
   check_words();
   handling_ = false;

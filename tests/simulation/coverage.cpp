@@ -26,6 +26,7 @@ std::vector<Transition> make_transitions() {
   std::vector<Transition> all;
   add_table<LeaseState>(all, Kind::Lease, kLeaseStateCount);
   add_table<ExtentState>(all, Kind::Extent, kExtentStateCount);
+  add_table<ExtentState>(all, Kind::Swap, kExtentStateCount);
   add_table<WorkerState>(all, Kind::Worker, kWorkerStateCount);
   add_table<RegionState>(all, Kind::Region, kRegionStateCount);
   return all;
@@ -37,6 +38,7 @@ std::string state_name(Kind kind, std::uint8_t state) {
     case Kind::Lease:
       return std::string(name(static_cast<LeaseState>(state)));
     case Kind::Extent:
+    case Kind::Swap:
       return std::string(name(static_cast<ExtentState>(state)));
     case Kind::Worker:
       return std::string(kWorkers[state]);
@@ -61,7 +63,7 @@ std::optional<std::size_t> index_of(const Transition& transition) {
 }
 
 std::string name(const Transition& transition) {
-  constexpr std::string_view kKinds[] = {"lease", "extent", "worker", "region"};
+  constexpr std::string_view kKinds[] = {"lease", "extent", "swap", "worker", "region"};
   return fmt::format("{} {} -> {}", kKinds[static_cast<unsigned>(transition.kind)],
                      state_name(transition.kind, transition.from),
                      state_name(transition.kind, transition.to));

@@ -16,7 +16,8 @@
 
 namespace leasehold::simulation {
 
-enum class Kind : std::uint8_t { Lease, Extent, Worker, Region };
+/// An extent of the KV pool, or of swap.
+enum class Kind : std::uint8_t { Lease, Extent, Swap, Worker, Region };
 
 struct Transition {
   Kind kind{};

@@ -6,8 +6,8 @@
 namespace leasehold::simulation {
 namespace {
 
-constexpr Transition of(ExtentState from, ExtentState to) {
-  return {Kind::Extent, static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(to)};
+bool is_extent(const Transition& transition) {
+  return transition.kind == Kind::Extent || transition.kind == Kind::Swap;
 }
 
 /// Fault labels that this machine reaches. A new label must be added here.
@@ -45,11 +45,9 @@ bool touches(const Transition& transition, ExtentState state) {
 
 std::optional<std::string> why_impossible(const Transition& transition, FaultColumn column) {
   using enum ExtentState;
-  if (transition == of(Draining, Retained) || transition == of(Retained, Scrubbing)) {
-    return "no descriptors are kept yet";
-  }
+  if (is_extent(transition) && touches(transition, Retained)) return "no descriptors are kept yet";
+  if (transition.kind == Kind::Swap && touches(transition, Held)) return "swap is host memory";
   if (transition.kind == Kind::Extent && touches(transition, Held)) {
-    if (column.site == FaultSite::BrokerScrubbed) return "memory of a card is not punched";
     const bool returns =
         column.site == FaultSite::WorkerResumed || column.site == FaultSite::WorkerRedelivered;
     if (returns) return "a broker that lends a card keeps no table, so no worker reconnects to it";

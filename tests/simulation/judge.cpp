@@ -141,7 +141,7 @@ void Judge::mapped(const Worker& worker, ExtentId extent) {
   if (tracing) trace(fmt::format("extent {} mapped", extent.value));
   Object& object = objects_.at(extent);
   if (std::ranges::find(object.mappers, &worker) != object.mappers.end()) return;
-  if (card_ != nullptr) return import(worker, object);
+  if (is_on_card(object)) return import(worker, object);
   object.mappers.push_back(&worker);
   object.allocated = true;  // prefaulted
 }
@@ -149,12 +149,12 @@ void Judge::mapped(const Worker& worker, ExtentId extent) {
 void Judge::unmapped(const Worker& worker, ExtentId extent) {
   if (tracing) trace(fmt::format("extent {} unmapped", extent.value));
   Object& object = objects_.at(extent);
-  if (card_ != nullptr) return release_import(worker, object);
+  if (is_on_card(object)) return release_import(worker, object);
   std::erase(object.mappers, &worker);
 }
 
 void Judge::died(const Worker& worker) {
-  if (card_ != nullptr) return died_on_card(worker);
+  if (card_ != nullptr) died_on_card(worker);
   for (auto& [id, object] : objects_) std::erase(object.mappers, &worker);
 }
 
@@ -241,7 +241,7 @@ void Judge::redelivered(ExtentId extent) {
 
 void Judge::taint(ExtentId extent) {
   Object& object = objects_.at(extent);
-  if (card_ != nullptr) {
+  if (is_on_card(object)) {
     object.falsely_unmapped = true;
     object.returned = true;
     return coverage_->happened(CardEvent::FalseUnmapReport);
@@ -250,20 +250,23 @@ void Judge::taint(ExtentId extent) {
   object.allocated = true;
 }
 
-void Judge::object_made(ExtentId extent, LeaseId lease) {
-  const auto [found, fresh] = objects_.try_emplace(extent, Object{.lease = lease});
+void Judge::object_made(ExtentId extent, LeaseId lease, MemoryPool pool) {
+  const auto [found, fresh] = objects_.try_emplace(extent, Object{.lease = lease, .pool = pool});
   if (found->second.lease != lease) violated("an extent of one lease was granted to another");
-  if (fresh) check_capacity();
+  if (found->second.pool != pool) violated("an extent of one pool was granted in another");
+  if (fresh) check_capacity(pool);
 }
 
-/// All existing bytes, by any holder, fit the capacity: granted memory was really free.
-void Judge::check_capacity() const {
+/// All existing bytes of a pool, by any holder, fit its capacity: granted memory was really free.
+void Judge::check_capacity(MemoryPool pool) const {
   std::uint64_t exist = 0;
   for (const auto& [id, object] : objects_) {
-    if (object.open || !object.mappers.empty()) ++exist;
+    if (object.pool == pool && (object.open || !object.mappers.empty())) ++exist;
   }
-  if (exist > capacity_extents_) {
-    violated(fmt::format("{} extents exist, the capacity is {}", exist, capacity_extents_));
+  const std::uint64_t capacity = pool == MemoryPool::Kv ? capacity_extents_ : swap_extents_;
+  if (exist > capacity) {
+    violated(
+        fmt::format("{} extents of {} exist, the capacity is {}", exist, name(pool), capacity));
   }
 }
 
@@ -286,7 +289,7 @@ void Judge::freed(ExtentId extent) {
   if (!found->second.mappers.empty()) {
     violated(fmt::format("extent {} is free while a worker maps it", extent.value));
   }
-  if (card_ != nullptr) return freed_on_card(extent, found->second);
+  if (is_on_card(found->second)) return freed_on_card(extent, found->second);
   if (found->second.tainted && found->second.open)
     violated("memory that was touched after its fence became free");
 }

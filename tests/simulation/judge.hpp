@@ -65,8 +65,8 @@ struct Request {
 
 class Judge {
  public:
-  Judge(const Machine& machine, std::uint64_t capacity_extents)
-      : machine_(&machine), capacity_extents_(capacity_extents) {}
+  Judge(const Machine& machine, std::uint64_t kv_extents, std::uint64_t swap_extents)
+      : machine_(&machine), capacity_extents_(kv_extents), swap_extents_(swap_extents) {}
   /// The lent memory is this card's.
   void watch(Card& card, Coverage& coverage) {
     card_ = &card;
@@ -106,7 +106,7 @@ class Judge {
   void redelivered(ExtentId extent);
 
   // Memory objects, as the broker makes, punches and closes them.
-  void object_made(ExtentId extent, LeaseId lease);
+  void object_made(ExtentId extent, LeaseId lease, MemoryPool pool);
   void punched(ExtentId extent);
   /// What the broker reads. Closes the object when that is zero or `close_anyway` is set.
   std::uint64_t verified(ExtentId extent, bool close_anyway);
@@ -150,6 +150,7 @@ class Judge {
   };
   struct Object {
     LeaseId lease;
+    MemoryPool pool = MemoryPool::Kv;
     bool open = true;  ///< The broker still has it.
     bool tainted = false;
     bool allocated = false;
@@ -168,7 +169,10 @@ class Judge {
   void check_word(Lease& lease, Slot slot, const BrokerStartup& started);
   void enter(const Recovered::Word& word, const State& state);
   void check_no_unit_in(const Lease& lease) const;
-  void check_capacity() const;
+  void check_capacity(MemoryPool pool) const;
+  bool is_on_card(const Object& object) const {
+    return card_ != nullptr && object.pool == MemoryPool::Kv;
+  }
   void check_card_capacity() const;
   void check_lent_before(const Object& object, const Lent& lent) const;
   void import(const Worker& worker, Object& object);
@@ -179,6 +183,7 @@ class Judge {
 
   const Machine* machine_;
   std::uint64_t capacity_extents_;
+  std::uint64_t swap_extents_;
   Card* card_ = nullptr;
   /// The driver's figure says how much memory is kept, not which: counts memory called free that is
   /// kept, and memory quarantined in its place.

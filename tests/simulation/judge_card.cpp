@@ -77,6 +77,7 @@ void Judge::release_import(const Worker& worker, Object& object) {
 
 void Judge::died_on_card(const Worker& worker) {
   for (auto& [id, object] : objects_) {
+    if (!is_on_card(object)) continue;
     if (std::erase(object.mappers, &worker) != 0) card_->importer_exited(*object.memory);
     object.falsely_unmapped = object.falsely_unmapped && !object.mappers.empty();
   }
@@ -132,7 +133,8 @@ void Judge::kernel_touches(const Worker& worker, Launch& launch, const LaunchRow
     if (std::ranges::find(object.mappers, &worker) == object.mappers.end()) {
       violated(fmt::format("a kernel touched extent {} after it was unmapped", extent.value));
     }
-    card_->write(*object.memory);
+    object.allocated = true;
+    if (object.memory) card_->write(*object.memory);
   }
 }
 

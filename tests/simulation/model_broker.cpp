@@ -12,6 +12,7 @@ namespace {
 BrokerConfig config(bool on_card) {
   return {.slot_count = 5,
           .capacity_bytes = kExtents * kExtentBytes,
+          .swap_capacity_bytes = kSwapExtents * kExtentBytes,
           .weights_capacity_bytes = 8ull << 20,
           .fence_timeout = std::chrono::seconds(2),
           .worker_timeout = std::chrono::seconds(6),
@@ -150,6 +151,7 @@ void Broker::handle(const Event& event) {
   if (tracing) trace(fmt::format("broker decides event {}", event.index()));
   const std::vector<Effect> effects = decide(state, event, deps_.machine.clock.now());
   check_reserves(state);
+  check_swap_shares(state);
   check_refusal(state, event, effects);
   observe_workers();
   disk_full_ = false;

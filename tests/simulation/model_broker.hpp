@@ -32,6 +32,7 @@ using testing::Fiber;
 inline constexpr std::uint64_t kExtentBytes = 2ull << 20;
 inline constexpr std::uint64_t kBlockBytes = 256 * 1024;  // 8 in an extent
 inline constexpr std::uint64_t kExtents = 9;
+inline constexpr std::uint64_t kSwapExtents = 7;
 
 /// Planted bugs. The judge must find each one.
 struct PlantedBugs {
@@ -209,6 +210,7 @@ class Broker : public Process {
   void saw(const events::RegionStateChanged& changed);
   void saw(const auto&) {}
   void saw_extent(const events::RegionStateChanged& changed, ExtentState to);
+  Kind kind_of(ExtentId extent);
   void saw_region(const events::RegionStateChanged& changed);
   /// The open connection of that worker; null while it is away.
   Connection* connection_to(AttachmentId worker);
@@ -233,6 +235,7 @@ class Broker : public Process {
   std::map<CallId, Waiting> waiting_;
   std::map<std::uint64_t, PendingCall> pending_calls_;
   std::map<std::uint64_t, ExtentState> extents_;  ///< As the events reported them.
+  std::set<ExtentId> swap_;                       ///< Those of them that are of the swap pool.
   std::map<std::uint64_t, RegionState> regions_;
   std::map<AttachmentId, WorkerState> workers_;
   std::unique_ptr<AgentClient> agent_client_;

@@ -59,7 +59,10 @@ void Tenant::resize_or_leave() {
       return notify_broker(wire::LeaseRenew{.lease = *lease_});
     case 2:
     case 3:
-      return notify_broker(wire::LeaseGrow{.lease = *lease_, .extents = 1 + deps_.machine.pick(2)});
+      return notify_broker(wire::LeaseGrow{
+          .lease = *lease_,
+          .extents = 1 + deps_.machine.pick(2),
+          .pool = deps_.machine.one_in(8) ? MemoryPool::Swap : MemoryPool::Kv});  // refused
     case 4:
     case 5:
       return notify_broker(

@@ -140,13 +140,22 @@ void Worker::on_ping(AttachmentId called) {
                      [broker = broker_, called] { broker->receive(PingAnswered{called}); });
 }
 
-void Worker::map(LeaseId lease, const std::vector<ExtentId>& extents) {
-  Held& held = held_[lease];
-  for (const ExtentId extent : extents) {
-    if (std::ranges::find(held.extents, extent) == held.extents.end()) {
-      held.extents.push_back(extent);
-    }
+void Worker::map(const wire::LeaseGrant& grant) {
+  std::vector<ExtentId>& extents = held_[grant.lease].of(grant.pool);
+  for (const ExtentId extent : grant.extents) {
+    if (std::ranges::find(extents, extent) == extents.end()) extents.push_back(extent);
   }
+}
+
+/// Asks for swap of any lease that it serves.
+void Worker::grow_swap() {
+  if (held_.empty() || !link_->is_open() || is_reconnecting()) return;
+  const auto found = std::next(held_.begin(), deps_.machine.pick(held_.size()));
+  broker_->ask(
+      *link_,
+      wire::LeaseGrow{
+          .lease = found->first, .extents = 1 + deps_.machine.pick(2), .pool = MemoryPool::Swap},
+      [](const Result<Answer>&) {});
 }
 
 void Worker::on_grant(const wire::LeaseGrant& grant, std::uint64_t number) {
@@ -163,7 +172,7 @@ void Worker::on_grant(const wire::LeaseGrant& grant, std::uint64_t number) {
   deps_.machine.reach_then(FaultSite::WorkerExtentsMapped, *this, [this, grant, number] {
     ++grants_in_flight_[grant.lease];
     posted_.push_back([this, grant, number] {
-      map(grant.lease, grant.extents);
+      map(grant);
       --grants_in_flight_[grant.lease];
       reply(number, GrantAnswered{grant.lease, grant.extents, std::nullopt, true});
     });
@@ -173,11 +182,13 @@ void Worker::on_grant(const wire::LeaseGrant& grant, std::uint64_t number) {
 void Worker::unmap_all(LeaseId lease) {
   const auto found = held_.find(lease);
   if (found == held_.end()) return;
-  for (const ExtentId extent : found->second.extents) {
-    if (deps_.machine.one_in(10)) deps_.judge.taint(extent);  // writes after its fence
-    deps_.judge.unmapped(*this, extent);
+  for (const MemoryPool pool : kMemoryPools) {
+    const std::uint32_t rarely = pool == MemoryPool::Kv ? 10 : 5;  // fewer leases have swap
+    for (const ExtentId extent : std::exchange(found->second.of(pool), {})) {
+      if (deps_.machine.one_in(rarely)) deps_.judge.taint(extent);  // writes after its fence
+      deps_.judge.unmapped(*this, extent);
+    }
   }
-  found->second.extents.clear();
   objects_.erase(lease);
 }
 
@@ -248,18 +259,19 @@ void Worker::on_reclaim(const effect::SendReclaim& asked, std::uint64_t number) 
     std::vector<ExtentId> given;
     const auto found = held_.find(asked.lease);
     for (std::uint32_t i = 0; found != held_.end() && i < asked.count; ++i) {
-      std::vector<ExtentId>& extents = found->second.extents;
-      if (extents.size() < 2) break;
+      std::vector<ExtentId>& extents = found->second.of(asked.pool);
+      if (extents.size() < (asked.pool == MemoryPool::Kv ? 2 : 1)) break;
       given.push_back(extents.back());
       extents.pop_back();
       objects_[asked.lease].erase(given.back());
       deps_.judge.unmapped(*this, given.back());
     }
-    for (const auto& [lease, held] : held_) {  // a false report: for another lease, or for none
-      if (lease == asked.lease || !deps_.machine.one_in(16)) continue;
+    for (const auto& [lease, held] : held_) {  // a false report: another lease or pool, or none
+      const bool other = lease != asked.lease || asked.pool == MemoryPool::Swap;
+      if (!other || !deps_.machine.one_in(16)) continue;
       given.push_back(held.extents.empty() ? ExtentId{1000} : held.extents.front());
     }
-    reply(number, ReclaimAnswered{asked.lease, asked.call, given});
+    reply(number, ReclaimAnswered{asked.lease, asked.call, given, asked.pool});
   };
   if (deps_.planted_bugs.ack_before_drain) return give();
   posted_.push_back(give);

@@ -82,7 +82,10 @@ class Worker final : public Process, private RefusalListener {
   };
   struct Held {
     std::vector<ExtentId> extents;
+    std::vector<ExtentId> swap;
     std::optional<Running> running;
+
+    std::vector<ExtentId>& of(MemoryPool pool) { return pool == MemoryPool::Kv ? extents : swap; }
     bool reported_drained = false;
   };
 
@@ -105,7 +108,8 @@ class Worker final : public Process, private RefusalListener {
   void publish_weights();
   void report_ready();
   void reply(std::uint64_t number, Event event);
-  void map(LeaseId lease, const std::vector<ExtentId>& extents);
+  void map(const wire::LeaseGrant& grant);
+  void grow_swap();
   void unmap_all(LeaseId lease);
   void drop(LeaseId lease);
   void end(Held& held);

@@ -19,6 +19,7 @@ std::uint64_t extents_of(std::uint64_t blocks) {
 std::uint64_t owned_by(const State& state, const TenantId& tenant) {
   std::uint64_t owned = 0;
   for (const auto& [id, extent] : state.extents.records()) {
+    if (extent.pool != MemoryPool::Kv) continue;
     const LeaseRecord* lease = state.leases.find_open(extent.lease);
     if (extent.state == ExtentState::Owned && lease->tenant == tenant) ++owned;
   }
@@ -26,9 +27,10 @@ std::uint64_t owned_by(const State& state, const TenantId& tenant) {
 }
 
 std::uint64_t in_state(const State& state, ExtentState wanted) {
-  return static_cast<std::uint64_t>(
-      std::ranges::count_if(state.extents.records(),
-                            [wanted](const auto& entry) { return entry.second.state == wanted; }));
+  const auto is_wanted = [wanted](const auto& entry) {
+    return entry.second.pool == MemoryPool::Kv && entry.second.state == wanted;
+  };
+  return static_cast<std::uint64_t>(std::ranges::count_if(state.extents.records(), is_wanted));
 }
 
 std::uint64_t returning(const State& state) {
@@ -68,6 +70,19 @@ void check_reserves(const State& state) {
   if (unused > covers) {
     violated(
         fmt::format("{} extents of reserves are unused, but {} can cover them", unused, covers));
+  }
+}
+
+void check_swap_shares(const State& state) {
+  std::map<TenantId, std::uint64_t> held;
+  for (const auto& [id, extent] : state.extents.records()) {
+    const LeaseRecord* lease = state.leases.find_open(extent.lease);
+    if (extent.pool == MemoryPool::Swap && lease != nullptr) ++held[lease->tenant];
+  }
+  for (const auto& [tenant, extents] : held) {
+    if (extents <= (kSwapExtents + 1) / 2) continue;
+    violated(
+        fmt::format("tenant {} holds {} of {} swap extents", tenant.value, extents, kSwapExtents));
   }
 }
 

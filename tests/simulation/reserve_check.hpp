@@ -18,4 +18,7 @@ void check_reserves(const State& state);
 /// memory of a card, which may be held for another worker, and while memory is quarantined.
 void check_refusal(const State& state, const Event& event, std::span<const Effect> effects);
 
+/// No tenant holds more of the swap pool than a tenant alone may take.
+void check_swap_shares(const State& state);
+
 }  // namespace leasehold::simulation

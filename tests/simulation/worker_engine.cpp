@@ -56,6 +56,7 @@ void Worker::engine() {
       commit();
     }
     report_drained();
+    if (deps_.machine.one_in(4)) grow_swap();
     threads_[0].busy = false;
     Fiber::pause();
   }
@@ -88,7 +89,8 @@ void Worker::form_step() {
     if (!held.running) continue;
     const LeaseDependency own[] = {table_->dependency(lease).value()};
     set_->add_sequence(own, held.running->stop_slot);
-    in_step_.push_back({lease, held.extents});
+    in_step_.push_back({lease, held.extents});  // with copies from and to swap
+    std::ranges::copy(held.swap, std::back_inserter(in_step_.back().extents));
   }
 }
 

@@ -25,7 +25,7 @@ bool is_on_reconnect_path(FaultSite site) {
 
 World::World(std::uint64_t seed, PlantedBugs planted_bugs, Coverage& coverage, MemoryKind memory)
     : machine_(seed),
-      judge_(machine_, kExtents),
+      judge_(machine_, kExtents, kSwapExtents),
       deps_{machine_, judge_, coverage, planted_bugs, persistent_} {
   persistent_.store = !machine_.one_in(3);
   if (memory == MemoryKind::Card || (memory == MemoryKind::Either && seed % 3 == 0)) {
