@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <future>
+#include <iterator>
 #include <stdexcept>
 
 #include "common/random.hpp"
@@ -103,8 +104,8 @@ void FakeWorker::answer(const std::string& method, control::Payload params,
   const std::lock_guard lock(mutex_);
   if (method == "lease.grant") {
     const auto grant = wire::LeaseGrant::from_json(params.body).value();
-    extents_[grant.lease] = grant.extents;
-    granted_[grant.lease] = std::move(params.fds);
+    std::ranges::copy(grant.extents, std::back_inserter(extents_[grant.lease]));
+    std::ranges::move(params.fds, std::back_inserter(granted_[grant.lease]));
   } else if (method == "lease.settle" && defers_settle_replies_) {
     return settling_.push_back(std::move(respond));
   } else if (method == "lease.unmap") {
@@ -181,6 +182,15 @@ Result<void> FakeWorker::publish_weights(RegionId region) {
   const wire::WeightsPublish publish{.region = region, .request_id = {mint_request_id()}};
   TRY(ask("weights.publish", {publish.to_json(), {}}));
   return {};
+}
+
+Result<wire::LeaseResized> FakeWorker::grow_swap(LeaseId lease, std::uint32_t extents) {
+  const wire::LeaseGrow grow{.lease = lease,
+                             .extents = extents,
+                             .pool = wire::MemoryPool::Swap,
+                             .request_id = {mint_request_id()}};
+  const control::Payload reply = TRY(ask("lease.grow", {grow.to_json(), {}}));
+  return wire::LeaseResized::from_json(reply.body);
 }
 
 void FakeWorker::disconnect() {

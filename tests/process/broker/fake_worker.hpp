@@ -47,6 +47,9 @@ class FakeWorker {
   Result<wire::WeightsOpened> open_weights();
   Result<void> publish_weights(RegionId region);
 
+  /// Asks for swap extents of the lease.
+  Result<wire::LeaseResized> grow_swap(LeaseId lease, std::uint32_t extents);
+
   /// From now on, replies to `lease.settle` wait for `send_settle_replies`.
   void defer_settle_replies() { defers_settle_replies_ = true; }
   /// Number of deferred replies.
@@ -58,7 +61,7 @@ class FakeWorker {
 
   /// Number of leases it holds memory for.
   std::size_t granted();
-  /// The lease's extents in the order of the grant, and duplicates of their descriptors.
+  /// The lease's extents in the order of the grants, and duplicates of their descriptors.
   std::vector<ExtentId> extents_of(LeaseId lease);
   std::vector<UniqueFd> copies_of(LeaseId lease);
 
