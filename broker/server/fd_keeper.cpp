@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <systemd/sd-daemon.h>
 
+#include <charconv>
 #include <cstdlib>
 #include <vector>
 
@@ -41,6 +42,19 @@ std::string pidfd(std::uint64_t attachment) {
 }
 std::string weights(std::uint64_t region) {
   return fmt::format("weights-{}", region);
+}
+
+std::optional<std::string> shortage(const char* fdstore, std::uint32_t needed) {
+  if (fdstore == nullptr) return std::nullopt;
+  const std::string_view text = fdstore;
+  std::uint64_t stored = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), stored);
+  if (error != std::errc() || end != text.data() + text.size() || stored >= needed)
+    return std::nullopt;
+  return fmt::format(
+      "the service manager stores {} descriptors, the broker up to {}: a restart "
+      "would end workers or weights beyond; set FileDescriptorStoreMax={}",
+      stored, needed, needed);
 }
 
 }  // namespace kept

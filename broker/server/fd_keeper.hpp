@@ -8,11 +8,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "common/unique_fd.hpp"
+#include "ipc/segment/segment_layout.hpp"
 
 namespace leasehold {
 
@@ -24,6 +26,17 @@ std::string segment(std::uint64_t attachment);
 std::string wakeup_fd(std::uint64_t attachment);
 std::string pidfd(std::uint64_t attachment);
 std::string weights(std::uint64_t region);
+
+/// The most descriptors that a broker stores: table and socket, three for each worker, and one for
+/// each weights region, which the users that may run workers share equally.
+constexpr std::uint32_t most(std::uint32_t max_weights_regions) {
+  return 2 + 3 * kMaxWorkers + max_weights_regions;
+}
+
+/// Says what to set when the service manager stores fewer descriptors than `needed`: the others
+/// would be lost in a restart. `fdstore` is $FDSTORE, which systemd sets since version 254; null or
+/// malformed text is not judged.
+std::optional<std::string> shortage(const char* fdstore, std::uint32_t needed);
 }  // namespace kept
 
 /// The store of the service manager behind $NOTIFY_SOCKET; without one, every call succeeds and

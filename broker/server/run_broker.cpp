@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 
@@ -29,6 +30,12 @@ void keep_for_restart(FdKeeper& fd_store, std::string_view name, const UniqueFd&
   if (const auto done = fd_store.keep(name, fd); !done) {
     spdlog::warn("could not store a descriptor name={} detail=\"{}\"", name, done.error().detail);
   }
+}
+
+void check_fd_store(const StartupState& startup) {
+  const std::uint32_t most = kept::most(startup.recovered.state.config.max_weights_regions);
+  const auto shortage = kept::shortage(std::getenv("FDSTORE"), most);
+  if (shortage) spdlog::warn("the descriptor store is too small reason=\"{}\"", *shortage);
 }
 
 /// Prefers the kept socket: connections made while no broker ran wait in its backlog.
@@ -57,6 +64,7 @@ Result<void> run_broker(const BrokerOptions& options) {
   const auto agent = TRY(start_agent(io, options));
   const LentDevice device = TRY(lent_device(options, agent.get()));
   StartupState startup = TRY(load_startup_state(options, device, kept, SystemClock().now()));
+  check_fd_store(startup);
   const auto in_use = names_in_use(startup);
   for (const std::string& name : kept.stored_names()) {
     if (!in_use.contains(name)) fd_store.remove(name);

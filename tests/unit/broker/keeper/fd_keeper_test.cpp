@@ -3,7 +3,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "broker/books/state.hpp"
 #include "broker/server/fd_keeper.hpp"
+#include "common/text_file.hpp"
 #include "tests/support/test_paths.hpp"
 #include "tools/local_system/fd_store.hpp"
 
@@ -117,6 +119,23 @@ TEST_CASE("fd store: readiness reaches the service manager") {
   CHECK_FALSE(store.is_ready());
   run(store, {"ready"});
   CHECK(store.is_ready());
+}
+
+TEST_CASE("fd store: the systemd unit stores all that a broker may keep") {
+  const std::string unit =
+      read_text_file(source_dir() + "/tools/systemd/leasehold-broker.service", 1 << 20).value();
+  const std::uint32_t most = kept::most(BrokerConfig{}.max_weights_regions);
+  INFO("a broker keeps up to " << most);
+  CHECK(unit.find("\nFileDescriptorStoreMax=" + std::to_string(most) + "\n") != std::string::npos);
+}
+
+TEST_CASE("fd store: a store that is too small is reported with what to set") {
+  const auto shortage = kept::shortage("1024", 4290);
+  REQUIRE(shortage);
+  CHECK(shortage->find("stores 1024") != std::string::npos);
+  CHECK(shortage->find("FileDescriptorStoreMax=4290") != std::string::npos);
+  for (const char* enough : {"4290", "65536", "x", "", static_cast<const char*>(nullptr)})
+    CHECK_FALSE(kept::shortage(enough, 4290));
 }
 
 TEST_CASE("fd store: names are built by one function") {
