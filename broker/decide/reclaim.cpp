@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 #include "broker/decide/drain.hpp"
@@ -48,26 +49,62 @@ bool is_of_scavenger(const State& state, const LeaseRecord& record) {
   return tenant != nullptr && tenant->policy.tier == wire::Tier::Scavenger;
 }
 
-/// The leases to drain for `missing` extents. Nothing if scavengers have fewer.
-std::optional<std::vector<LeaseId>> choose_victims(State& state, const ExtentDemand& demand,
-                                                   TimePoint until, std::uint64_t missing) {
-  std::vector<LeaseId> candidates = open_leases_where(state, [&](const LeaseRecord& record) {
+/// What a scavenger can lose.
+struct Scavenger {
+  std::uint32_t weight = 1;
+  std::uint64_t extents = 0;
+  std::vector<const LeaseRecord*> leases;  // the oldest first
+};
+
+/// By the memory that it holds for its weight; of equal ones the one with the least weight, then
+/// the one that got memory last, is the victim.
+bool is_spared_for(const Scavenger& one, const Scavenger& other) {
+  const std::uint64_t exceeds = one.extents * other.weight;
+  const std::uint64_t other_exceeds = other.extents * one.weight;
+  if (exceeds != other_exceeds) return exceeds < other_exceeds;
+  if (one.weight != other.weight) return one.weight > other.weight;
+  return one.leases.back()->granted_at < other.leases.back()->granted_at;
+}
+
+std::vector<Scavenger> find_scavengers(State& state, const ExtentDemand& demand, TimePoint until) {
+  const std::vector<LeaseId> leases = open_leases_where(state, [&](const LeaseRecord& record) {
     return record.is(LeaseState::Live) && is_of_scavenger(state, record) &&
            !ends_by(record, until) && can_serve(state, record.worker(), demand);
   });
-  std::ranges::sort(candidates, {}, [&state](LeaseId id) {
+  std::map<TenantId, Scavenger> all;
+  for (const LeaseId id : leases) {
     const LeaseRecord& record = state.leases.at(id);
-    return std::tuple(state.tenants.find(record.tenant)->policy.weight,
-                      -record.granted_at.boottime_ns, id);
-  });
-  std::vector<LeaseId> victims;
-  std::uint64_t found = 0;
-  for (const LeaseId id : candidates) {
-    if (found >= missing) break;
-    found += kv_extents(state, state.leases.at(id));
-    victims.push_back(id);
+    Scavenger& scavenger = all[record.tenant];
+    scavenger.weight = state.tenants.find(record.tenant)->policy.weight;
+    scavenger.extents += kv_extents(state, record);
+    scavenger.leases.push_back(&record);
   }
-  if (found < missing) return std::nullopt;
+  std::vector<Scavenger> scavengers;
+  for (auto& [tenant, scavenger] : all) {
+    std::ranges::sort(scavenger.leases, {}, [](const LeaseRecord* record) {
+      return std::tuple(record->granted_at, record->id());
+    });
+    scavengers.push_back(std::move(scavenger));
+  }
+  return scavengers;
+}
+
+/// The leases to drain for `missing` extents. Nothing if scavengers have fewer.
+std::optional<std::vector<LeaseId>> choose_victims(State& state, const ExtentDemand& demand,
+                                                   TimePoint until, std::uint64_t missing) {
+  std::vector<Scavenger> scavengers = find_scavengers(state, demand, until);
+  std::vector<LeaseId> victims;
+  while (missing > 0) {
+    const auto next = std::ranges::max_element(scavengers, is_spared_for);
+    if (next == scavengers.end()) return std::nullopt;
+    const LeaseRecord& record = *next->leases.back();
+    victims.push_back(record.id());
+    const std::uint64_t extents = kv_extents(state, record);
+    missing -= std::min(missing, extents);
+    next->extents -= extents;
+    next->leases.pop_back();
+    if (next->leases.empty()) scavengers.erase(next);
+  }
   return victims;
 }
 

@@ -1,8 +1,9 @@
 /// Reclaims extents from scavengers for a guaranteed tenant.
 ///
-/// Whole leases are drained, those of the tenants with the least weight first, of those the newest
-/// first, until what is free or on its way suffices. At the end of the grace they are revoked with
-/// `preempted_by_priority`. What becomes free is kept for the tenant while it retries.
+/// Whole leases are drained, one after another, until what is free or on its way suffices: each
+/// time the newest lease of the scavenger that holds the most extents for its weight. At the end of
+/// the grace they are revoked with `preempted_by_priority`. What becomes free is kept for the
+/// tenant while it retries.
 #pragma once
 
 #include "broker/decide/deciders.hpp"

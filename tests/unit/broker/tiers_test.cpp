@@ -152,21 +152,23 @@ TEST_CASE("tiers: a guaranteed acquire drains the newest scavenger, then preempt
   world.lease_of("c", 2);  // what the guaranteed tenant left
 }
 
-TEST_CASE("tiers: victims are leases of the least weight, and no more than are needed") {
+TEST_CASE(
+    "tiers: victims are of the scavenger with the most for its weight, and no more than needed") {
   TiersWorld world;
   world.admit_as("light", wire::Tier::Scavenger, 1);
   world.admit_as("c", wire::Tier::Scavenger, 5);
-  const LeaseId light = world.lease_of("light", 3);
+  const LeaseId light = world.lease_of("light", 2);
   world.advance(1ms);
-  const LeaseId heavy_older = world.lease_of("c", 6);
+  const LeaseId heavy_older = world.lease_of("c", 9);
   world.advance(1ms);
-  const LeaseId heavy_newer = world.lease_of("c", 7);
+  const LeaseId heavy_newer = world.lease_of("c", 2);
+  world.lease_of("b", 3);
 
-  CHECK(may_retry(world.ask("a", 3)));
-  CHECK(world.is_draining(light));
-  CHECK_FALSE(world.is_draining(heavy_newer));
-  CHECK(may_retry(world.ask("a", 4)));
+  CHECK(may_retry(world.ask("a", 1)));  // 11 extents by 5 exceed 2 by 1
   CHECK(world.is_draining(heavy_newer));
+  CHECK_FALSE(world.is_draining(light));
+  CHECK(may_retry(world.ask("a", 3)));  // and 9 by 5 do not
+  CHECK(world.is_draining(light));
   CHECK_FALSE(world.is_draining(heavy_older));
 }
 
