@@ -29,6 +29,11 @@ Result<std::vector<wire::ExtentView>> BrokerView::extents() {
       [this](const std::string& method, const wire::Json& params) { return call(method, params); });
 }
 
+Result<std::vector<wire::TenantView>> BrokerView::tenants() {
+  return all_pages<wire::TenantView>(
+      [this](const std::string& method, const wire::Json& params) { return call(method, params); });
+}
+
 Result<std::vector<wire::WorkerView>> BrokerView::workers() {
   return parse_items<wire::WorkerView>(TRY(call("worker.list", wire::Json::object())));
 }

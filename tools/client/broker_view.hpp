@@ -30,6 +30,8 @@ class BrokerView {
   Result<std::vector<wire::ExtentView>> extents();
   /// Every worker the broker knows.
   Result<std::vector<wire::WorkerView>> workers();
+  /// Every tenant, ordered by id.
+  Result<std::vector<wire::TenantView>> tenants();
   /// The events that the broker still has, oldest first. It keeps a bounded number.
   Result<std::vector<events::StampedEvent>> events();
   /// A read-only descriptor of one extent's memory, owned by the caller. Refused unless the broker

@@ -8,7 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "tools/checks/bench/prefix_hits.hpp"
 #include "tools/checks/bench/report.hpp"
+#include "tools/checks/bench/served_shares.hpp"
 #include "tools/checks/bench/statistics.hpp"
 #include "tools/checks/bench/system.hpp"
 #include "tools/checks/bench/tenant_pool.hpp"
@@ -23,6 +25,7 @@ constexpr Duration kStartTimeout = std::chrono::minutes(2);
 constexpr Duration kFirstTokenTimeout = std::chrono::minutes(10);
 constexpr Duration kErrorInterval = std::chrono::milliseconds(200);
 constexpr std::uint32_t kStreamTokens = 512;
+constexpr std::uint32_t kMostPrefixTokens = 480;
 constexpr const char* kArriving = "arriving";
 
 class ServeBench {
@@ -41,6 +44,11 @@ class ServeBench {
       alone_s_.push_back(TRY(first_token_s()));
       TRY(measure_streams());
     }
+    prefix_hit_ = TRY(measure_prefix_hits(
+        *system_, {.prompt_tokens = std::min(config_.prompt_tokens, kMostPrefixTokens)}));
+    system_.reset();
+    shares_ =
+        TRY(measure_served_shares({.bin_dir = config_.bin_dir, .model_path = config_.model_path}));
     return {};
   }
 
@@ -57,7 +65,9 @@ class ServeBench {
               {"p50_ratio", beside.p50 / calm.p50},
               {"p99_ratio", beside.p99 / calm.p99}}},
             {"first_token_s",
-             {{"alone", alone_s}, {"beside_streams", beside_s}, {"ratio", beside_s / alone_s}}}};
+             {{"alone", alone_s}, {"beside_streams", beside_s}, {"ratio", beside_s / alone_s}}},
+            {"prefix_hit", prefix_hit_},
+            {"shares", shares_}};
   }
 
  private:
@@ -93,6 +103,7 @@ class ServeBench {
   ServeConfig config_;
   std::unique_ptr<System> system_;
   std::vector<double> alone_s_, beside_s_, calm_us_, beside_us_;
+  Json prefix_hit_, shares_;
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-/// What a long prompt costs running streams, and what they cost it.
+/// What a long prompt costs running streams, and what they cost it; what a prefix hit saves; how
+/// time is shared.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ struct ServeConfig {
   Duration calm = std::chrono::seconds(10);
 };
 
-/// {"serve": {"tick_us": {…}, "inter_token_us": {"calm": {…}, "long_prompt": {…}, "p99_ratio"},
+/// {"serve": {"tick_us": {"schedule": {…}, "commit": {…}}, "prefix_hit": {…}, "shares": {…},
+/// "inter_token_us": {"calm": {…}, "long_prompt": {…}, "p99_ratio"},
 /// "first_token_s": {"alone", "beside_streams", "ratio"}, …}}: times between two tokens of a
 /// stream, with and without the prompt, and medians of the time to the prompt's first token. One
 /// core is left to the clients.

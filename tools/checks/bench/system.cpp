@@ -58,14 +58,16 @@ Result<void> System::start_broker() {
 Result<void> System::start_worker() {
   std::vector<std::string> arguments = {"--threads", std::to_string(config_.threads)};
   if (!compute_cpus_.empty()) arguments.insert(arguments.end(), {"--compute-cpus", compute_cpus_});
+  arguments.insert(arguments.end(), config_.worker_options.begin(), config_.worker_options.end());
   TRY(local_->start_worker(kWorker, config_.model_path, {.arguments = std::move(arguments)}));
   return local_->await_worker(kWorker, kStartTimeout);
 }
 
-Result<void> System::admit(const std::string& tenant) {
+Result<void> System::admit(const std::string& tenant, std::uint32_t weight) {
   return broker().command(wire::TenantAdmit{.tenant = {tenant},
                                             .max_concurrent = 4,
                                             .max_blocks = 1u << 20,
+                                            .weight = weight,
                                             .ttl_ms = 3'600'000,
                                             .rebinds_per_minute = 6'000'000,
                                             .rebind_burst = 1u << 20});

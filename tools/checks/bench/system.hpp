@@ -20,6 +20,7 @@ struct SystemConfig {
   std::uint32_t threads = 1;
   std::string capacity = "512MiB";
   std::vector<std::string> broker_options;
+  std::vector<std::string> worker_options = {};
   bool journal = false;           ///< Give the broker a state directory.
   bool keep_descriptors = false;  ///< Keep the broker's descriptors across its death.
 };
@@ -36,7 +37,7 @@ class System {
   pid_t worker_pid() const { return local_->worker(kWorker).pid(); }
 
   BrokerView& broker() { return local_->view(); }
-  Result<void> admit(const std::string& tenant);
+  Result<void> admit(const std::string& tenant, std::uint32_t weight = 1);
   /// Admits the tenants of a TenantPool with this many clients.
   Result<void> admit_pool(std::uint32_t clients);
   Result<void> revoke(LeaseId lease) { return broker().command(wire::LeaseRevoke{.lease = lease}); }

@@ -21,7 +21,6 @@ namespace {
 constexpr Duration kRetryDelay = std::chrono::milliseconds(5);
 constexpr Duration kReleaseTimeout = std::chrono::seconds(1);
 constexpr auto kTokenPollInterval = std::chrono::milliseconds(2);
-constexpr std::uint32_t kFirstPromptToken = 300;  // words in the vocabulary of every bundled model
 
 }  // namespace
 
@@ -36,6 +35,7 @@ struct PoolResults {
   std::vector<TenantClient> clients;
   std::map<LeaseId, LeaseEnd> ends;
   std::vector<double> gaps_us;
+  std::vector<double> first_tokens_s;
   std::uint64_t tokens = 0;
   TenantPool::Losses losses;
   std::string last_error = "no client met an error";
@@ -57,6 +57,7 @@ class TenantClient : public std::enable_shared_from_this<TenantClient> {
 
  private:
   void submit();
+  std::vector<std::int32_t> next_prompt();
   void take_token();
   void completed(const wire::RequestCompleted& completed);
   void failed(const Error& error);
@@ -70,6 +71,8 @@ class TenantClient : public std::enable_shared_from_this<TenantClient> {
   std::shared_ptr<client::LeaseHolder> holder_;
   std::shared_ptr<LightStream> stream_;
   std::optional<wire::LeaseAcquired> lease_;
+  std::uint64_t requests_ = 0;
+  TimePoint submitted_at_;
   std::optional<TimePoint> last_token_;
   std::uint64_t tokens_read_ = 0;  ///< In this request.
   client::Timer retry_;
@@ -92,16 +95,23 @@ void TenantClient::acquire() {
   });
 }
 
+std::vector<std::int32_t> TenantClient::next_prompt() {
+  if (config_.prompt) return config_.prompt(index_, requests_++);
+  std::vector<std::int32_t> prompt;
+  for (std::uint32_t i = 0; i < config_.prompt_tokens; ++i) {
+    const auto word = static_cast<std::int32_t>(index_ * 7 + i) % TenantPool::kPromptWords;
+    prompt.push_back(TenantPool::kFirstPromptToken + word);
+  }
+  return prompt;
+}
+
 void TenantClient::submit() {
   wire::RequestSubmit generate{.token = lease_->token,
                                .request_id = {mint_request_id()},
                                .max_emitted_tokens = config_.max_tokens,
                                .ignore_eos = true};
-  std::vector<std::int32_t> prompt;
-  for (std::uint32_t i = 0; i < config_.prompt_tokens; ++i) {
-    prompt.push_back(static_cast<std::int32_t>(kFirstPromptToken + (index_ * 7 + i) % 100));
-  }
-  generate.prompt_tokens = std::move(prompt);
+  generate.prompt_tokens = next_prompt();
+  submitted_at_ = timers_.now();
   last_token_.reset();
   tokens_read_ = 0;
   const auto weak = weak_from_this();
@@ -127,6 +137,8 @@ void TenantClient::take_token() {
   ++tokens_read_;
   if (last_token_) {
     results_.gaps_us.push_back(static_cast<double>((now - *last_token_).count()) / 1e3);
+  } else {
+    results_.first_tokens_s.push_back(static_cast<double>((now - submitted_at_).count()) / 1e9);
   }
   last_token_ = now;
   const bool was_running = results_.clients[index_].lease.has_value();
@@ -263,6 +275,11 @@ std::optional<Error> TenantPool::final_error() const {
 std::vector<double> TenantPool::take_gaps_us() {
   const std::lock_guard lock(state_->results.mutex);
   return std::exchange(state_->results.gaps_us, {});
+}
+
+std::vector<double> TenantPool::take_first_tokens_s() {
+  const std::lock_guard lock(state_->results.mutex);
+  return std::exchange(state_->results.first_tokens_s, {});
 }
 
 std::uint64_t TenantPool::tokens() const {

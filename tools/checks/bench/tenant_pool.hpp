@@ -4,6 +4,7 @@
 /// revocation it acquires a new lease. Threads: any; each call takes a lock.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,9 @@ struct TenantPoolConfig {
   std::uint32_t prompt_tokens = 4;  ///< Per request.
   std::uint32_t max_tokens = 100;   ///< Per request.
   std::string name = "bench";
+  /// The prompt of a client's request, both counted from 0. Empty: `prompt_tokens` words, the same
+  /// each time.
+  std::function<std::vector<std::int32_t>(std::uint32_t client, std::uint64_t request)> prompt = {};
 };
 
 /// The end of one lease, as its client saw it.
@@ -32,6 +36,9 @@ struct LeaseEnd {
 class TenantPool {
  public:
   static constexpr const char* kThreadName = "bench-tenants";
+  /// A word in the vocabulary of every bundled model; the next kPromptWords - 1 are words, too.
+  static constexpr std::int32_t kFirstPromptToken = 300;
+  static constexpr std::int32_t kPromptWords = 100;
 
   explicit TenantPool(TenantPoolConfig config);
   ~TenantPool();
@@ -63,6 +70,9 @@ class TenantPool {
 
   /// Returns the times in µs between two tokens of one request since the last call, of all clients.
   std::vector<double> take_gaps_us();
+  /// Returns the times in s from a submission to its first token since the last call, of all
+  /// clients.
+  std::vector<double> take_first_tokens_s();
   std::uint64_t tokens() const;
   /// Losses since the start; both should be 0.
   struct Losses {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kContext = 512;
 constexpr std::uint32_t kPromptTokens = 32;
-constexpr std::uint32_t kLongestText = 128;
+constexpr std::uint32_t kMostTextTokens = 128;
 constexpr TimePoint kNow{1};
 
 class LoadedScheduler {
@@ -43,7 +43,7 @@ class LoadedScheduler {
            .lease = lease(i),
            .engine_request_id = RequestId{fmt::format("req-{}", next_)},
            .prompt = std::vector<TokenId>(kPromptTokens, static_cast<TokenId>(next_)),
-           .max_emitted_tokens = static_cast<std::uint32_t>(1 + random_.below(kLongestText))});
+           .max_emitted_tokens = static_cast<std::uint32_t>(1 + random_.below(kMostTextTokens))});
       expects(submitted.has_value(), "the queue holds the waiting requests");
     }
   }
