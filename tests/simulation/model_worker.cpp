@@ -183,7 +183,7 @@ void Worker::unmap_all(LeaseId lease) {
   const auto found = held_.find(lease);
   if (found == held_.end()) return;
   for (const MemoryPool pool : kMemoryPools) {
-    const std::uint32_t rarely = pool == MemoryPool::Kv ? 10 : 5;  // fewer leases have swap
+    const std::uint32_t rarely = pool == MemoryPool::Kv ? 10 : 3;  // fewer leases have swap
     for (const ExtentId extent : std::exchange(found->second.of(pool), {})) {
       if (deps_.machine.one_in(rarely)) deps_.judge.taint(extent);  // writes after its fence
       deps_.judge.unmapped(*this, extent);

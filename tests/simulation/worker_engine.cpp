@@ -56,7 +56,7 @@ void Worker::engine() {
       commit();
     }
     report_drained();
-    if (deps_.machine.one_in(4)) grow_swap();
+    if (deps_.machine.one_in(3)) grow_swap();
     threads_[0].busy = false;
     Fiber::pause();
   }

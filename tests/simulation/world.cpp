@@ -85,7 +85,8 @@ void World::begin() {
     if (tenant->is_running()) tenant->act();
   }
   run_until_idle(static_cast<int>(machine_.pick(90)));  // sometimes stops in the middle of decoding
-  const bool at_unmap = machine_.fault->site == FaultSite::WorkerExtentsUnmapped;
+  const bool at_unmap = machine_.fault->site == FaultSite::WorkerExtentsUnmapped ||
+                        (card_ && machine_.fault->site == FaultSite::BrokerScrubbed);
   // A worker with a card must settle first.
   for (int round = card_ ? 3 : 1; at_unmap && round > 0; --round) revoke_some_leases();
   if (machine_.one_in(6) || is_on_reconnect_path(machine_.fault->site)) restart_under_load();
