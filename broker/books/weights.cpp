@@ -63,7 +63,8 @@ std::optional<std::vector<RegionId>> WeightsStore::room_for(std::uint64_t size_b
   std::ranges::sort(retained, {}, [&](const WeightsRegion* region) {
     return std::pair(!is_own(*region), region->retained_order);
   });
-  WeightsUse held = held_by(worker_uid);
+  std::map<std::uint32_t, WeightsUse> held_by_user{{worker_uid, held_by(worker_uid)}};
+  const WeightsUse& held = held_by_user.at(worker_uid);
   std::uint64_t room = free_bytes_;
   const auto fits_share = [&] {
     return held.regions < share_.regions && held.size_bytes <= share_.size_bytes &&
@@ -72,7 +73,10 @@ std::optional<std::vector<RegionId>> WeightsStore::room_for(std::uint64_t size_b
   std::vector<RegionId> evicted;
   for (const WeightsRegion* region : retained) {
     if (room >= size_bytes && (fits_share() || !is_own(*region))) break;
-    if (is_own(*region)) held = {held.size_bytes - region->size_bytes, held.regions - 1};
+    const std::uint32_t uid = region->key.worker_uid;
+    WeightsUse& of_user = held_by_user.try_emplace(uid, held_by(uid)).first->second;
+    if (!is_own(*region) && of_user.size_bytes <= share_.size_bytes) continue;
+    of_user = {of_user.size_bytes - region->size_bytes, of_user.regions - 1};
     room += region->size_bytes;
     evicted.push_back(region->id);
   }

@@ -118,8 +118,8 @@ class WeightsStore {
   const std::map<RegionId, WeightsRegion>& regions() const { return regions_; }
 
   /// The retained regions to evict, the user's own and then the oldest first, so that `size_bytes`
-  /// fit into its share; nullopt if they cannot. Those of others go only where others hold more
-  /// than their shares, after a restart with other limits.
+  /// fit into its share; nullopt if they cannot. Of another user one goes only while that user
+  /// holds more bytes than its share, after a restart with other limits.
   std::optional<std::vector<RegionId>> room_for(std::uint64_t size_bytes,
                                                 std::uint32_t worker_uid) const;
 

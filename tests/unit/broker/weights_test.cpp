@@ -322,6 +322,22 @@ TEST_CASE("weights: a user's retained regions are evicted for that user only") {
   CHECK(world.state.weights.find(of_bob.region) != nullptr);
 }
 
+TEST_CASE("weights: a user within its share keeps its retained regions where another exceeds its") {
+  WeightsStore store({.capacity_bytes = 99 * kMiB, .max_regions = 9, .worker_users = 3});
+  const auto retain = [&store](std::uint32_t uid, std::uint64_t size_bytes) {
+    WeightsRegion& region = store.add({.file_inode = uid, .worker_uid = uid}, size_bytes, {});
+    move(region, RegionState::Published);
+    store.retain(region);
+    return region.id;
+  };
+  constexpr std::uint32_t kCarol = 1003;
+  retain(kBob, 20 * kMiB);  // the oldest
+  const RegionId of_carol = retain(kCarol, 60 * kMiB);
+
+  CHECK(store.room_for(30 * kMiB, kAnn) == std::vector{of_carol});
+  CHECK(store.room_for(19 * kMiB, kAnn) == std::vector<RegionId>{});
+}
+
 TEST_CASE("weights: workers of one user leave slots for tenants and for another user") {
   BrokerConfig config = TwoUsers::config();
   config.slot_count = 16;
