@@ -24,6 +24,7 @@ namespace leasehold::journal {
 struct TenantRow {
   wire::TenantPolicy policy;
   bool draining = false;
+  std::uint64_t reserved_bytes = 0;
 };
 
 /// A worker, until it has exited and its last lease is closed.

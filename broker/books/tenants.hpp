@@ -23,6 +23,9 @@ struct Claim {
 
 struct Tenant {
   wire::TenantPolicy policy;
+  /// The reserve, fixed when `reserved_blocks` is set: no worker that comes later changes it. 0
+  /// beside a reserve: not fixed yet.
+  std::uint64_t reserved_bytes = 0;
   Claim claim{};                    ///< Not journaled: the next refused acquire makes it anew.
   RebindLimiter rebinds;            ///< Not journaled: a restarted broker starts with a full burst.
   IdleTokens idle_tokens;           ///< Not journaled: a restarted broker starts with a full burst.

@@ -32,7 +32,9 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ten
   const wire::TenantPolicy policy = with_changes(known, admit);
   TRY(check_policy(policy));
   TRY(require_coverable(decision.state, policy));
+  const std::uint64_t reserved_bytes = reserve_for(decision.state, policy);
   TRY(tenants.admit(policy, decision.now));
+  tenants.find(admit.tenant)->reserved_bytes = reserved_bytes;
   keep_earlier_quota(decision.state, admit.tenant, earlier);
   decision.touched.tenants.push_back(admit.tenant);
   decision.touched.durable = true;

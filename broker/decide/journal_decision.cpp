@@ -111,7 +111,8 @@ class RowCollector {
     for (const TenantId& id : touched.tenants) {
       const Tenant* tenant = state_.tenants.find(id);
       if (tenant != nullptr)
-        batch_.rows.push_back(journal::TenantRow{tenant->policy, tenant->draining});
+        batch_.rows.push_back(
+            journal::TenantRow{tenant->policy, tenant->draining, tenant->reserved_bytes});
       if (tenant == nullptr) batch_.rows.push_back(journal::TenantGone{id});
     }
     for (const AttachmentId id : without_duplicates(touched.workers)) add(id);

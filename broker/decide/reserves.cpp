@@ -19,9 +19,14 @@ std::uint32_t fewest_blocks_per_extent(const State& state) {
   return fewest;
 }
 
-std::uint64_t reserve_of(const wire::TenantPolicy& policy, std::uint32_t per_extent) {
-  if (per_extent == 0) return 0;
-  return (std::uint64_t{policy.reserved_blocks} + per_extent - 1) / per_extent;
+/// 0 for no unit.
+std::uint64_t units_of(std::uint64_t amount, std::uint64_t unit) {
+  return unit == 0 ? 0 : (amount + unit - 1) / unit;
+}
+
+/// In extents.
+std::uint64_t reserve_of(const State& state, std::uint64_t reserved_bytes) {
+  return units_of(reserved_bytes, state.extents.extent_size_bytes());
 }
 
 /// Extents of live leases.
@@ -40,10 +45,8 @@ std::uint64_t held_by(const HeldExtents& held, const TenantId& tenant) {
   return found == held.end() ? 0 : found->second;
 }
 
-std::uint64_t unused_of(const wire::TenantPolicy& policy, const HeldExtents& held,
-                        std::uint32_t per_extent) {
-  const std::uint64_t reserve = reserve_of(policy, per_extent);
-  return reserve - std::min(reserve, held_by(held, policy.tenant));
+std::uint64_t unused_of(std::uint64_t reserve, std::uint64_t held) {
+  return reserve - std::min(reserve, held);
 }
 
 struct TierSums {
@@ -54,18 +57,19 @@ struct TierSums {
 
 /// `changed`, if any, counts in place of the policy that its tenant has.
 TierSums sum_tiers(const State& state, const wire::TenantPolicy* changed = nullptr) {
-  const std::uint32_t per_extent = fewest_blocks_per_extent(state);
   const HeldExtents held = held_extents(state);
   TierSums sums;
-  const auto add = [&](const wire::TenantPolicy& policy) {
-    sums.reserved += reserve_of(policy, per_extent);
-    sums.unused += unused_of(policy, held, per_extent);
-    if (policy.tier == wire::Tier::Scavenger) sums.of_scavengers += held_by(held, policy.tenant);
+  const auto add = [&](const wire::TenantPolicy& policy, std::uint64_t reserve) {
+    const std::uint64_t held_here = held_by(held, policy.tenant);
+    sums.reserved += reserve;
+    sums.unused += unused_of(reserve, held_here);
+    if (policy.tier == wire::Tier::Scavenger) sums.of_scavengers += held_here;
   };
   for (const auto& [id, tenant] : state.tenants.all()) {
-    if (changed == nullptr || changed->tenant != id) add(tenant.policy);
+    if (changed == nullptr || changed->tenant != id)
+      add(tenant.policy, reserve_of(state, tenant.reserved_bytes));
   }
-  if (changed != nullptr) add(*changed);
+  if (changed != nullptr) add(*changed, reserve_of(state, reserve_for(state, *changed)));
   return sums;
 }
 
@@ -137,9 +141,8 @@ Result<void> require_lendable(const State& state, const ExtentDemand& demand) {
 }
 
 std::uint64_t unused_reserve(const State& state, const TenantId& tenant) {
-  const wire::TenantPolicy& policy = state.tenants.find(tenant)->policy;
-  if (policy.reserved_blocks == 0) return 0;
-  return unused_of(policy, held_extents(state), fewest_blocks_per_extent(state));
+  const std::uint64_t reserve = reserve_of(state, state.tenants.find(tenant)->reserved_bytes);
+  return reserve == 0 ? 0 : unused_of(reserve, held_by(held_extents(state), tenant));
 }
 
 std::uint64_t claimed_by_others(const State& state, const TenantId& tenant, TimePoint now) {
@@ -184,7 +187,7 @@ Result<void> require_coverable(const State& state, const wire::TenantPolicy& pol
   const TierSums sums = sum_tiers(state, &policy);
   const std::uint64_t capacity = state.extents.capacity_extents();
   if (policy.reserved_blocks > earlier && sums.reserved > capacity) {
-    const std::uint64_t others = sums.reserved - reserve_of(policy, per_extent);
+    const std::uint64_t others = sums.reserved - reserve_of(state, reserve_for(state, policy));
     const std::uint64_t room = (capacity - std::min(capacity, others)) * per_extent;
     return fail(Errc::BadRequest,
                 fmt::format("reserved_blocks of tenant {} is {}, but the capacity has room for {} "
@@ -198,6 +201,23 @@ Result<void> require_coverable(const State& state, const wire::TenantPolicy& pol
                           "memory: retry when leases of this tenant, or of others that are not "
                           "scavengers, end, or revoke some",
                           policy.tenant.value, missing));
+}
+
+std::uint64_t reserve_for(const State& state, const wire::TenantPolicy& policy) {
+  const Tenant* known = state.tenants.find(policy.tenant);
+  const bool is_fixed = known != nullptr && known->reserved_bytes > 0 &&
+                        known->policy.reserved_blocks == policy.reserved_blocks;
+  if (is_fixed) return known->reserved_bytes;
+  return units_of(policy.reserved_blocks, fewest_blocks_per_extent(state)) *
+         state.extents.extent_size_bytes();
+}
+
+void fix_reserves(Decision& decision) {
+  for (const auto& [id, tenant] : decision.state.tenants.all()) {
+    if (tenant.policy.reserved_blocks == 0 || tenant.reserved_bytes > 0) continue;
+    decision.state.tenants.find(id)->reserved_bytes = reserve_for(decision.state, tenant.policy);
+    decision.touched.tenants.push_back(id);
+  }
 }
 
 std::uint64_t reserved_beyond_capacity(const State& state) {

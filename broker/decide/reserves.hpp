@@ -2,8 +2,10 @@
 /// if free extents and extents of scavengers still cover every unused reserve; a scavenger gets any
 /// free extent that no reclaim keeps.
 ///
-/// A reserve counts in whole extents, the unit in which memory moves, by the attached worker with
-/// the fewest blocks per extent. Memory that is revoked and not free yet covers nothing.
+/// A reserve is set in blocks and counts in whole extents, the unit in which memory moves. Its
+/// bytes are fixed when it is set, by the attached worker with the fewest blocks per extent: a
+/// worker with larger blocks that comes later would otherwise take memory from all tenants. Memory
+/// that is revoked and not free yet covers nothing.
 ///
 /// Pure. Without reserves, the tiers are equal.
 #pragma once
@@ -38,8 +40,16 @@ std::uint64_t claimed_by_others(const State& state, const TenantId& tenant, Time
 /// before is accepted. Errors: as for wire::TenantAdmit. Precondition: check_policy accepts it.
 Result<void> require_coverable(const State& state, const wire::TenantPolicy& policy);
 
-/// Extents by which all reserves together exceed the capacity: a worker with larger blocks came, or
-/// the broker was restarted with less memory.
+/// The bytes of the policy's reserve, in whole extents: those fixed for the tenant while its
+/// reserved blocks stay the same. 0 for a reserve while no worker is attached.
+std::uint64_t reserve_for(const State& state, const wire::TenantPolicy& policy);
+
+/// Fixes reserves that were set while no worker was attached, or by an older broker. Call it when
+/// a worker is ready.
+void fix_reserves(Decision& decision);
+
+/// Extents by which all reserves together exceed the capacity: the broker was restarted with less
+/// memory.
 std::uint64_t reserved_beyond_capacity(const State& state);
 
 }  // namespace leasehold

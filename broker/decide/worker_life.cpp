@@ -207,6 +207,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   worker->max_extents = ready.max_extents;
   worker->blocks_per_extent = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(extent_bytes / ready.kv_block_size_bytes, 1u << 20));
+  fix_reserves(decision);
   if (const std::uint64_t beyond = reserved_beyond_capacity(state); beyond > 0) {
     decision.warn(
         fmt::format("reserves of tenants exceed the capacity; lower some extents={}", beyond));

@@ -41,12 +41,14 @@ Result<void> load_meta(Database& database, Image& image) {
 }
 
 Result<void> load_tenants(Database& database, Image& image) {
-  Statement rows = TRY(database.prepare("SELECT tenant, policy, draining FROM tenant"));
+  Statement rows =
+      TRY(database.prepare("SELECT tenant, policy, draining, reserved_bytes FROM tenant"));
   while (TRY(rows.next())) {
     std::string name;
     std::string policy;
     bool draining = false;
-    rows.read(name, policy, draining);
+    std::uint64_t reserved_bytes = 0;
+    rows.read(name, policy, draining, reserved_bytes);
     const auto json = wire::Json::parse(policy, nullptr, false);
     auto read = wire::TenantPolicy::from_json(json);
     if (!read || read->tenant.value != name) {
@@ -55,7 +57,7 @@ Result<void> load_tenants(Database& database, Image& image) {
                               "to start without it",
                               name));
     }
-    image.tenants[{name}] = {*std::move(read), draining};
+    image.tenants[{name}] = {*std::move(read), draining, reserved_bytes};
   }
   return {};
 }

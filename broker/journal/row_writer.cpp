@@ -33,7 +33,8 @@ Result<RowWriter> RowWriter::create(Database& database) {
   Statements to;
   to.meta = TRY(database.prepare("REPLACE INTO meta (name, value) VALUES (?,?)"));
   to.tenant =
-      TRY(database.prepare("REPLACE INTO tenant (tenant, policy, draining) VALUES (?,?,?)"));
+      TRY(database.prepare("REPLACE INTO tenant (tenant, policy, draining, reserved_bytes)"
+                           " VALUES (?,?,?,?)"));
   to.worker = TRY(database.prepare(kPutWorker));
   to.lease = TRY(database.prepare(kPutLease));
   to.extent = TRY(database.prepare(kPutExtent));
@@ -53,7 +54,7 @@ Result<void> RowWriter::write(const Row& row) {
 
 Result<void> RowWriter::put(const TenantRow& row) {
   return to_.tenant.run(row.policy.tenant.value, row.policy.to_json().dump(),
-                        static_cast<int>(row.draining));
+                        static_cast<int>(row.draining), row.reserved_bytes);
 }
 
 Result<void> RowWriter::put(const WorkerRow& row) {

@@ -107,7 +107,9 @@ ALTER TABLE lease ADD COLUMN drain_reason INTEGER NOT NULL DEFAULT 8;
     "UPDATE tenant SET policy = json_remove(policy, '$.tokens_per_minute') WHERE "
     "json_valid(policy);",
     // The pool of an extent; 0: KV.
-    "ALTER TABLE extent ADD COLUMN pool INTEGER NOT NULL DEFAULT 0;"};
+    "ALTER TABLE extent ADD COLUMN pool INTEGER NOT NULL DEFAULT 0;",
+    // The size of a reserve; 0: the next worker that is ready fixes it.
+    "ALTER TABLE tenant ADD COLUMN reserved_bytes INTEGER NOT NULL DEFAULT 0;"};
 
 Result<void> check_ours(Database& database, std::int64_t version) {
   const std::int64_t application = TRY(database.number("PRAGMA application_id"));

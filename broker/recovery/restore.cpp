@@ -82,6 +82,7 @@ class Restorer {
     for (const auto& [id, row] : image_.tenants) {
       TRY(out_.state.tenants.admit(row.policy, facts_.now));
       out_.state.tenants.set_draining(id, row.draining);
+      out_.state.tenants.find(id)->reserved_bytes = row.reserved_bytes;
     }
     for (const auto& [id, row] : image_.workers) restore(row);
     for (const auto& [id, row] : image_.leases) restore(row);

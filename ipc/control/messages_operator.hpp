@@ -18,8 +18,8 @@ struct TenantPolicy : Message<TenantPolicy> {
   TenantId tenant;
   std::uint32_t max_concurrent = 1;  ///< Requests that run at once; 1 … 64.
   std::uint32_t max_blocks = 1024;   ///< KV blocks over all leases of the tenant; 1 … 2^20.
-  /// KV blocks kept for the tenant, in whole extents; 0 … max_blocks, and 0 unless it is
-  /// guaranteed.
+  /// KV blocks kept for the tenant, in whole extents whose bytes are fixed when this is set;
+  /// 0 … max_blocks, and 0 unless it is guaranteed.
   std::uint32_t reserved_blocks = 0;
   std::uint32_t weight = 1;  ///< 1 … 1000
   Tier tier = Tier::Standard;

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+#include "broker/decide/reserves.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;
@@ -86,12 +87,38 @@ TEST_CASE("tiers: blocks are reserved only once a worker reports their size") {
 }
 
 TEST_CASE(
-    "tiers: a worker with larger blocks that makes reserves exceed the capacity is reported") {
-  TiersWorld world(16);
+    "tiers: a worker with larger blocks changes no reserve that is set, also after a restart") {
+  TiersWorld world(4);
   world.warnings.clear();
-  world.attach_worker("w1", kSecondWorker, kTestBlockBytes * 2);
-  REQUIRE(world.warnings.size() == 1);
-  CHECK(world.warnings[0].contains("exceed the capacity"));
+  world.attach_worker("w1", kSecondWorker, kTestBlockBytes * kPerExtent);  // one block per extent
+  CHECK(world.warnings.empty());
+  CHECK(unused_reserve(world.state, {"a"}) == 4);
+  REQUIRE(world.answers.at(world.call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .weight = 7})));
+  CHECK(unused_reserve(world.state, {"a"}) == 4);
+  world.lease_of("b", 12);
+
+  World next(world, {});
+  next.attach_worker("w1", kSecondWorker, kTestBlockBytes * kPerExtent);
+  CHECK(unused_reserve(next.state, {"a"}) == 4);
+  CHECK(next.journal.tenants.at({"a"}).reserved_bytes == 4 * kPerExtent * kTestBlockBytes);
+}
+
+TEST_CASE(
+    "tiers: a reserve that an older broker journaled is fixed by the next worker, and stays") {
+  TiersWorld world(4);
+  world.journal.tenants.at({"a"}).reserved_bytes = 0;
+  World next(world, {.table = false});
+  CHECK(unused_reserve(next.state, {"a"}) == 0);
+  next.attach_worker("w1", kSecondWorker);
+  CHECK(unused_reserve(next.state, {"a"}) == 4);
+  CHECK(next.journal.tenants.at({"a"}).reserved_bytes == 4 * kPerExtent * kTestBlockBytes);
+}
+
+TEST_CASE("tiers: a reserve set again counts by the largest blocks that are attached") {
+  TiersWorld world(2);
+  world.attach_worker("w1", kSecondWorker, kTestBlockBytes * kPerExtent);
+  REQUIRE(world.reserve(kPerExtent));
+  CHECK(unused_reserve(world.state, {"a"}) == kPerExtent);
 }
 
 TEST_CASE("tiers: a standard tenant gets no memory that an unused reserve needs") {

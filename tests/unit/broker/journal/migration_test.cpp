@@ -111,6 +111,7 @@ TEST_CASE("journal: opening a file of version 7 keeps tenants, leases and quaran
   CHECK(image.tenants.at({"a"}).policy.rebinds_per_minute == 600);
   CHECK(image.tenants.at({"a"}).policy.rebind_burst == 256);
   CHECK(image.tenants.at({"a"}).policy.reserved_blocks == 0);
+  CHECK(image.tenants.at({"a"}).reserved_bytes == 0);
   CHECK_FALSE(image.tenants.at({"a"}).policy.tokens_per_minute);
   CHECK(image.workers.at({1}).untrusted);
   CHECK_FALSE(image.workers.at({1}).draining);

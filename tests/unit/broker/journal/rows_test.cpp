@@ -90,16 +90,17 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
   untrusted.untrusted = true;
   untrusted.draining = true;
   const Image image = reopened(
-      dir,
-      {.rows = {TenantRow{policy, true}, worker_row(1), untrusted, ShapeRow{2u << 20}, lease_row(4),
-                ExtentRow{
-                    {7}, {4, 3}, ExtentState::Scrubbing, 2u << 20, 8, 9, {{1}, "w1", 6, 8192}},
-                region, Reserved{1024, 2048, 3072, 4096}},
-       .durable = true});
+      dir, {.rows = {TenantRow{policy, true, 6u << 20}, worker_row(1), untrusted,
+                     ShapeRow{2u << 20}, lease_row(4),
+                     ExtentRow{
+                         {7}, {4, 3}, ExtentState::Scrubbing, 2u << 20, 8, 9, {{1}, "w1", 6, 8192}},
+                     region, Reserved{1024, 2048, 3072, 4096}},
+            .durable = true});
 
   CHECK(image.tenants.at({"a"}).policy.max_blocks == 77);
   CHECK(image.tenants.at({"a"}).policy.uid == 9u);
   CHECK(image.tenants.at({"a"}).policy.reserved_blocks == 33);
+  CHECK(image.tenants.at({"a"}).reserved_bytes == 6u << 20);
   CHECK(image.tenants.at({"a"}).policy.tier == wire::Tier::Guaranteed);
   CHECK(image.tenants.at({"a"}).policy.rebinds_per_minute == 7);
   CHECK(image.tenants.at({"a"}).policy.rebind_burst == 5);
