@@ -1,7 +1,10 @@
 #include "common/available_memory.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
+#include <string>
 
 #include "common/text_file.hpp"
 
@@ -11,18 +14,13 @@ namespace {
 constexpr const char* kMeminfo = "/proc/meminfo";
 constexpr std::size_t kMaxMeminfoBytes = 1 << 20;
 
-}  // namespace
-
-Result<std::uint64_t> available_memory_bytes() {
-  return parse_available_memory(TRY(read_text_file(kMeminfo, kMaxMeminfoBytes)));
-}
-
-Result<std::uint64_t> parse_available_memory(std::string_view meminfo) {
-  constexpr std::string_view kKey = "\nMemAvailable:";
-  const Error missing{Errc::FileCorrupt, "/proc/meminfo has no MemAvailable in kB; mount /proc"};
-  const auto key = meminfo.find(kKey);
-  if (key == std::string_view::npos) return std::unexpected(missing);
-  std::string_view rest = meminfo.substr(key + kKey.size());
+Result<std::uint64_t> bytes_of(std::string_view meminfo, std::string_view name) {
+  const std::string key = fmt::format("\n{}:", name);
+  const Error missing{Errc::FileCorrupt,
+                      fmt::format("/proc/meminfo has no {} in kB; mount /proc", name)};
+  const auto line = meminfo.find(key);
+  if (line == std::string_view::npos) return std::unexpected(missing);
+  std::string_view rest = meminfo.substr(line + key.size());
   rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of(' ')));
   std::uint64_t kilobytes = 0;
   const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), kilobytes);
@@ -30,6 +28,31 @@ Result<std::uint64_t> parse_available_memory(std::string_view meminfo) {
   if (error != std::errc() || !rest.starts_with(" kB") || kilobytes > UINT64_MAX >> 10)
     return std::unexpected(missing);
   return kilobytes << 10;
+}
+
+}  // namespace
+
+Result<MachineMemory> machine_memory() {
+  return parse_machine_memory(TRY(read_text_file(kMeminfo, kMaxMeminfoBytes)));
+}
+
+Result<MachineMemory> parse_machine_memory(std::string_view meminfo) {
+  const std::string lines = fmt::format("\n{}", meminfo);  // MemTotal is the first line
+  MachineMemory memory;
+  memory.total_bytes = TRY(bytes_of(lines, "MemTotal"));
+  memory.available_bytes = TRY(bytes_of(lines, "MemAvailable"));
+  return memory;
+}
+
+Result<void> check_fits_machine(std::string_view option, std::uint64_t size_bytes,
+                                const MachineMemory& memory) {
+  if (size_bytes <= memory.total_bytes) return {};
+  constexpr std::uint64_t kMiB = 1 << 20;
+  return fail(Errc::BadRequest,
+              fmt::format("{} is {} bytes, but this machine has {} bytes of memory, {} of them "
+                          "available; set {} to less than {}MiB",
+                          option, size_bytes, memory.total_bytes, memory.available_bytes, option,
+                          memory.total_bytes / kMiB));
 }
 
 }  // namespace leasehold

@@ -181,8 +181,8 @@ Result<void> WorkerProgram::build_engine() {
                                       .stops = &running_requests_.stops(),
                                       .probe = &probe_};
   if (attachment.device == "cpu") {
-    const std::uint64_t available = TRY(available_memory_bytes());
-    TRY(check_step_memory(options_.limits, model_.config, available));
+    const MachineMemory memory = TRY(machine_memory());
+    TRY(check_step_memory(options_.limits, model_.config, memory.available_bytes));
   }
   compute_ = std::make_unique<Compute>(TRY(make_compute(
       options_, attachment, Engine::backend_limits(model_.config, options_.limits), dependencies)));

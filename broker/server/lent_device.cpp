@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "common/available_memory.hpp"
 #include "common/device_name.hpp"
 
 namespace leasehold {
@@ -10,6 +11,13 @@ namespace {
 
 std::string card_of(const BrokerOptions& options) {
   return options.device == "auto" ? "cuda:0" : options.device;
+}
+
+/// A worker that touches memory that the machine does not have is killed.
+Result<void> check_host_capacity(const BrokerOptions& options) {
+  const MachineMemory memory = TRY(machine_memory());
+  TRY(check_fits_machine("--capacity", options.capacity_bytes, memory));
+  return check_fits_machine("--weights-capacity", options.weights_capacity_bytes, memory);
 }
 
 /// Leases are granted before their memory is allocated, so a capacity beyond the card's memory is
@@ -46,7 +54,10 @@ Result<std::unique_ptr<DeviceAgentLink>> start_agent(boost::asio::io_context& io
 }
 
 Result<LentDevice> lent_device(const BrokerOptions& options, const DeviceAgentLink* agent) {
-  if (agent == nullptr) return LentDevice{};
+  if (agent == nullptr) {
+    TRY(check_host_capacity(options));
+    return LentDevice{};
+  }
   const std::string name = card_of(options);
   TRY(check_capacity(options, name, agent->card().total_bytes));
   spdlog::info("lending device memory device={} uuid={} name=\"{}\" agent_pid={}", name,

@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <vector>
 
+#include "common/available_memory.hpp"
 #include "common/command_line.hpp"
 #include "common/device_name.hpp"
 #include "common/version.hpp"
@@ -51,6 +53,8 @@ std::string check_swap(const BrokerOptions& options) {
 }
 
 void add_memory_options(CLI::App& app, BrokerOptions& options) {
+  if (const auto memory = machine_memory())  // a small machine has no room for the default
+    options.weights_capacity_bytes = std::min(options.weights_capacity_bytes, memory->total_bytes);
   app.add_option("--capacity", options.capacity_bytes, "KV memory to lend, for example 256MiB")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(2ull << 20, 1ull << 50))
@@ -61,9 +65,9 @@ void add_memory_options(CLI::App& app, BrokerOptions& options) {
       ->check(CLI::Range(2ull << 20, 1ull << 50) | CLI::IsMember({0}))
       ->default_str("0");
   app.add_option("--weights-capacity", options.weights_capacity_bytes,
-                 "Memory for model weights, for example 4GiB; each --worker-uid has an equal share")
-      ->transform(CLI::AsSizeValue(false))
-      ->default_str("4GiB");
+                 "Memory for model weights, for example 2GiB; each --worker-uid has an equal share "
+                 "(default: 4GiB, or the machine's memory if that is less)")
+      ->transform(CLI::AsSizeValue(false));
   app.add_option("--device", options.device,
                  "Device whose memory is lent: cpu, cuda:N, or auto (cuda:0 if usable, else cpu)")
       ->check(check_device)

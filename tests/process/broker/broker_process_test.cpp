@@ -246,6 +246,11 @@ TEST_CASE("broker: another user may call neither operator nor worker methods") {
   CHECK(refusals == "PermissionDenied PermissionDenied");
 }
 
+TEST_CASE("broker: a capacity beyond the machine's memory is refused at start") {
+  const std::string option = GENERATE("--capacity", "--weights-capacity");
+  CHECK(run_broker_once({option, "1PiB"}) == exit_code(Errc::BadRequest));
+}
+
 TEST_CASE("broker: a usage error ends with exit code 2") {
   CHECK(run_broker_once({"--capacity", "plenty"}) == 2);
   CHECK(run_broker_once({"--no-such-option"}) == 2);
