@@ -118,8 +118,9 @@ Result<void> require_free_extents(const State& state, const ExtentDemand& demand
         "retry when leases end, ask for fewer, or name the worker that had the memory last: device "
         "memory stays with a worker until it exits";
   }
-  return fail(Errc::PoolExhausted, fmt::format("{} extents requested, {} of {} are free: {}",
-                                               wanted, free, all, advice));
+  return fail(
+      wanted > all ? Errc::BadRequest : Errc::PoolExhausted,
+      fmt::format("{} extents requested, {} of {} are free: {}", wanted, free, all, advice));
 }
 
 std::unexpected<Error> kept_for_reserves(std::uint64_t wanted, std::uint64_t free) {

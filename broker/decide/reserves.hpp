@@ -24,7 +24,8 @@ struct ExtentDemand {
 Result<void> require_lendable(const State& state, const ExtentDemand& demand);
 
 /// Errors: as above; PoolExhausted, which says whether to wait for leases, release quarantined
-/// memory, or ask for fewer, or that the free extents are kept for guaranteed tenants.
+/// memory, or ask for fewer, or that the free extents are kept for guaranteed tenants; BadRequest
+/// for a demand beyond the capacity, so that no client retries it.
 Result<void> require_room(const State& state, const ExtentDemand& demand, TimePoint now);
 
 /// Extents that the lease has in the KV pool, in any state.

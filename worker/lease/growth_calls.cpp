@@ -9,7 +9,7 @@ constexpr TimePoint kNever{INT64_MAX};
 
 bool is_growth_refused(Errc code) {
   return code == Errc::PoolExhausted || code == Errc::QuotaBlocks || code == Errc::OutOfMemory ||
-         is_lease_ended(code);
+         code == Errc::BadRequest || is_lease_ended(code);
 }
 
 bool GrowthCalls::begin(LeaseId lease, TimePoint now) {

@@ -53,7 +53,9 @@ TEST_CASE("acquire: each refusal has its own error code") {
   CHECK(world.refusal(world.call(kHolder, wire::LeaseAcquire{.tenant = {"a"}, .worker = "w9"})) ==
         Errc::UnknownWorker);
   world.admit_tenant("big", 1 << 20);
-  CHECK(world.refusal(world.acquire("big", 129)) == Errc::PoolExhausted);  // 16 extents of 8
+  world.acquire("a");
+  CHECK(world.refusal(world.acquire("big", 128)) == Errc::PoolExhausted);
+  CHECK(world.refusal(world.acquire("big", 129)) == Errc::BadRequest);  // 16 extents of 8
 
   World empty;
   empty.admit_tenant("a");

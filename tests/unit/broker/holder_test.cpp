@@ -280,6 +280,7 @@ TEST_CASE("acquire: PoolExhausted says whether waiting can help") {
 
   CHECK(detail(16 * 8).find("retry when leases end") != std::string::npos);
   CHECK(detail(17 * 8).find("never fit") != std::string::npos);
+  CHECK(world.refusal(world.acquire("big", 17 * 8)) == Errc::BadRequest);  // final for clients
 
   const LeaseId lease = world.acquired("a");
   world.touched.insert(world.record(lease).extents.at(0));

@@ -107,7 +107,7 @@ TEST_CASE("rebind limit: a refusal for another reason takes no token") {
   for (int i = 0; i < 5; ++i) {
     CHECK(world.refusal(world.call(
               kHolder, wire::LeaseAcquire{.tenant = {"a"}, .blocks = 1024, .replaces = lease})) ==
-          Errc::PoolExhausted);
+          Errc::BadRequest);
   }
 
   world.replaced(lease);

@@ -75,7 +75,11 @@ Error over_quota(ServingWorld& world) {
   return error_after(world, acquire_of("a", 1025));
 }
 Error over_pool(ServingWorld& world) {
-  return error_after(world, acquire_of("a", 1024));
+  world.acquired("a");
+  return error_after(world, acquire_of("a", 16 * 8));  // all extents
+}
+Error beyond_capacity(ServingWorld& world) {
+  return error_after(world, acquire_of("a", 17 * 8));
 }
 Error ended_lease(ServingWorld& world) {
   const LeaseId lease = world.acquired("a");
@@ -109,6 +113,7 @@ TEST_CASE("scope: each refusal says whether it concerns one tenant or every tena
       {"unknown tenant", unknown_tenant, Errc::UnknownTenant, Tenant},
       {"over quota", over_quota, Errc::QuotaBlocks, Tenant},
       {"over pool", over_pool, Errc::PoolExhausted, Tenant},
+      {"beyond capacity", beyond_capacity, Errc::BadRequest, Tenant},
       {"ended lease", ended_lease, Errc::LeaseRevoked, Tenant},
   };
   for (const Row& row : rows) {

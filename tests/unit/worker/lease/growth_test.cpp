@@ -83,7 +83,8 @@ class WaitingRequest {
 
 TEST_CASE("growth: only a broker that lends no more, or a lease that ended, is a refusal") {
   const std::set<Errc> refusals{Errc::PoolExhausted, Errc::QuotaBlocks, Errc::OutOfMemory,
-                                Errc::LeaseRevoked,  Errc::LeaseFenced, Errc::StaleGeneration};
+                                Errc::LeaseRevoked,  Errc::LeaseFenced, Errc::StaleGeneration,
+                                Errc::BadRequest};
   for (int i = 0; i < kErrcCount; ++i) {
     const auto code = static_cast<Errc>(i);
     CAPTURE(name(code));
