@@ -69,6 +69,7 @@ void Tenants::remove(const TenantId& tenant) {
   if (found == tenants_.end()) return;
   reserved_blocks_ -= found->second.policy.reserved_blocks;
   tenants_.erase(found);
+  unwritten_removals_.insert(tenant);
 }
 
 bool Tenants::set_draining(const TenantId& tenant, bool draining) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "broker/books/ids.hpp"
 #include "broker/books/rebind_limiter.hpp"
@@ -43,6 +44,12 @@ class Tenants {
   Result<void> admit(const wire::TenantPolicy& policy, TimePoint now);
   /// Precondition: none of its leases is Live.
   void remove(const TenantId& tenant);
+  /// True for a tenant whose removal may not be on disk: it can be repeated.
+  bool is_removal_unwritten(const TenantId& tenant) const {
+    return unwritten_removals_.contains(tenant);
+  }
+  /// Every row is on disk.
+  void removals_written() { unwritten_removals_.clear(); }
   /// Over all tenants.
   std::uint64_t reserved_blocks() const { return reserved_blocks_; }
   /// False when there is no such tenant.
@@ -60,6 +67,7 @@ class Tenants {
  private:
   std::map<TenantId, Tenant> tenants_;
   std::uint64_t reserved_blocks_ = 0;
+  std::set<TenantId> unwritten_removals_;
 };
 
 /// Errors: BadRequest naming the value out of range, or a reserve that the policy cannot have.

@@ -23,6 +23,21 @@ void keep_earlier_quota(State& state, const TenantId& tenant, std::uint32_t quot
   }
 }
 
+struct Removal {
+  TenantId tenant;  // removed already
+  std::vector<LeaseId> revoked;
+};
+
+void write_removal(Decision& decision, const Caller& caller, Removal removal) {
+  decision.touched.tenants.push_back(removal.tenant);
+  decision.touched.durable = true;
+  record_operator_action(
+      decision,
+      {.uid = caller.uid, .action = "remove", .object = "tenant:" + removal.tenant.value});
+  decision.add(effect::ReplyWhenJournaled{
+      caller.call, Answer{wire::LeasesTouched{.leases = std::move(removal.revoked)}}});
+}
+
 }  // namespace
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit) {
@@ -45,6 +60,13 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ten
 }
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantRemove& remove) {
+  Tenants& tenants = decision.state.tenants;
+  const bool repeats =
+      tenants.find(remove.tenant) == nullptr && tenants.is_removal_unwritten(remove.tenant);
+  if (repeats) {
+    write_removal(decision, caller, {remove.tenant, {}});
+    return std::nullopt;
+  }
   std::vector<LeaseId> leases = TRY(leases_named(decision.state, std::nullopt, remove.tenant));
   if (!leases.empty() && !remove.revoke) {
     return fail(Errc::IllegalTransition,
@@ -53,21 +75,19 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ten
                             remove.tenant.value, leases.size()));
   }
   revoke_leases(decision, leases, RevokeReason::PolicyChanged);
-  withdraw_quotas(decision, *decision.state.tenants.find(remove.tenant));
-  decision.state.tenants.remove(remove.tenant);
-  decision.touched.tenants.push_back(remove.tenant);
-  decision.touched.durable = true;
-  record_operator_action(
-      decision, {.uid = caller.uid, .action = "remove", .object = "tenant:" + remove.tenant.value});
-  decision.add(effect::ReplyWhenJournaled{
-      caller.call, Answer{wire::LeasesTouched{.leases = std::move(leases)}}});
+  withdraw_quotas(decision, *tenants.find(remove.tenant));
+  tenants.remove(remove.tenant);
+  write_removal(decision, caller, {remove.tenant, std::move(leases)});
   return std::nullopt;
 }
 
 /// A success must survive a broker restart. Rows that could not be written take effect all the same
 /// and are written with the next transaction.
 void decide_event(Decision& decision, const JournalWritten& written) {
-  if (!written.refused) return decision.reply(written.call, written.answer);
+  if (!written.refused) {
+    decision.state.tenants.removals_written();
+    return decision.reply(written.call, written.answer);
+  }
   decision.reply(
       written.call,
       fail(written.refused->code,

@@ -174,6 +174,21 @@ TEST_CASE("journal: an admission that is not on disk takes effect and answers Di
   CHECK(world.journal.tenants.contains({"b"}));
 }
 
+TEST_CASE("journal: a removal that is not on disk takes effect, answers DiskFull, is repeated") {
+  Serving world;
+  const wire::TenantRemove remove{.tenant = {"a"}, .request_id = {"once"}};
+  world.disk_full = true;
+  CHECK(world.refusal(world.call(kOperator, remove)) == Errc::DiskFull);
+  CHECK(world.state.tenants.find({"a"}) == nullptr);
+  CHECK(world.journal.tenants.contains({"a"}));
+
+  world.disk_full = false;
+  CHECK(world.answer<wire::LeasesTouched>(world.call(kOperator, remove)).leases.empty());
+  CHECK_FALSE(world.journal.tenants.contains({"a"}));
+  CHECK(world.refusal(world.call(kOperator, wire::TenantRemove{.tenant = {"a"}})) ==
+        Errc::UnknownTenant);
+}
+
 TEST_CASE("journal: a region is written with its loader and erased when evicted") {
   World world;
   world.attach_worker("w0", kWorkerSocket);
