@@ -179,7 +179,10 @@ BlockId PrefixIndex::remove(PrefixId id) {
 
 void PrefixIndex::add_user(PrefixId first, const RequestId& engine_request_id) {
   expects(entries_.at(first).parent.value == 0, "a request is known by the first entry of a chain");
-  if (is_forgotten(first)) return gone_users_.push_back(engine_request_id);
+  const auto [begin, end] = users_.equal_range(first);
+  const bool is_known =
+      std::any_of(begin, end, [&](const auto& user) { return user.second == engine_request_id; });
+  if (is_known || is_forgotten(first)) return gone_users_.push_back(engine_request_id);
   users_.emplace(first, engine_request_id);
   if (users_.size() <= kMaxUsers) return;
   gone_users_.push_back(std::move(users_.begin()->second));

@@ -93,7 +93,8 @@ class PrefixIndex {
   void forget(PrefixId id);
 
   /// Keeps the id of a request that used the chain beginning with `first`, until none of its blocks
-  /// can be found. Beyond kMaxUsers ids, one of the oldest chain leaves early.
+  /// can be found. An id is kept once: that of a request that was preempted leaves again at once.
+  /// Beyond kMaxUsers ids, one of the oldest chain leaves early.
   void add_user(PrefixId first, const RequestId& engine_request_id);
   /// The ids that left since the last call, once for each `add_user`.
   std::vector<RequestId> take_gone_users() { return std::exchange(gone_users_, {}); }

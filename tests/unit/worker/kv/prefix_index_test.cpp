@@ -257,6 +257,20 @@ TEST_CASE("prefix index: the users of a chain leave once, with its first block a
   CHECK(index.take_gone_users().empty());
 }
 
+TEST_CASE("prefix index: a request that uses a chain again and again is one user") {
+  PrefixIndex index;
+  const auto chain = cache(index, kAlice, numbered(4), block(0));
+  index.add_user(chain[0], {"other"});
+  index.add_user(chain[0], {"preempted"});
+  CHECK(index.take_gone_users().empty());
+  for (std::size_t i = 0; i < PrefixIndex::kMaxUsers; ++i) {
+    index.add_user(chain[0], {"preempted"});
+    REQUIRE(index.take_gone_users() == Ids{{"preempted"}});
+  }
+  index.evict(1);
+  CHECK(index.take_gone_users() == Ids{{"other"}, {"preempted"}});
+}
+
 TEST_CASE("prefix index: beyond its bound of users the first of the oldest chain leaves early") {
   PrefixIndex index;
   const auto old = cache(index, kAlice, numbered(4), block(0));
