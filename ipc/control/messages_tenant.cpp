@@ -59,7 +59,7 @@ static Problem from_field(const Json& json, ResponseFormat& out) {
   const auto described = json.find("json_schema");
   const bool is_described = described != json.end() && described->is_object();
   const auto strict = is_described ? described->find("strict") : json.end();
-  const bool has_strict = is_described && strict != described->end();
+  const bool has_strict = is_described && strict != described->end() && !strict->is_null();
   if (out.type != "json_schema") {
     if (!has_strict) return {};
     return within("json_schema.strict", mismatch(*strict, "nothing unless type is json_schema"));

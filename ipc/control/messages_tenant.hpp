@@ -33,7 +33,7 @@ struct ResponseFormat {
   std::string type = "text";
   std::string schema;  ///< JSON.
   /// Refuse a schema that no grammar can promise. False: ignore what it cannot, and list it in
-  /// RequestSubmitted. May be missing; only with a schema.
+  /// RequestSubmitted. May be missing or null; only with a schema.
   bool strict = true;
   bool operator==(const ResponseFormat&) const = default;
 };

@@ -337,7 +337,7 @@ std::vector<OutOfRange> make_out_of_range() {
        "response_format.json_schema.schema"},
       {"Sampling",
        "/response_format/json_schema/strict",
-       {R"("no")", "null", "0"},
+       {R"("no")", "0"},
        "response_format.json_schema.strict"},
       {"Sampling",
        "/response_format/type",

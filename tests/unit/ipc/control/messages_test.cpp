@@ -181,6 +181,8 @@ TEST_CASE("messages: a schema is strict unless the request says otherwise") {
   CHECK_FALSE(wire::Sampling::from_json(one)->response_format.strict);
   one["response_format"]["json_schema"]["strict"] = true;
   CHECK(wire::Sampling::from_json(one)->response_format.strict);
+  one["response_format"]["json_schema"]["strict"] = nullptr;  // as some clients write a default
+  CHECK(wire::Sampling::from_json(one)->response_format.strict);
   one["response_format"]["json_schema"].erase("strict");
   CHECK(wire::Sampling::from_json(one)->response_format.strict);
   CHECK(sample_named("Sampling").round_trip(one) == one);
