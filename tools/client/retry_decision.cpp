@@ -111,6 +111,9 @@ RetryDecision after_failure(const Error& error, Stage stage, const RetryContext&
       stage == Stage::Broker && error.code == Errc::PoolExhausted && error.retry_after_ms > 0;
   const bool may_try = retry_context.rebind || broker_unavailable || is_reclaiming;
   if (!may_try || !is_transient(error, stage, retry_context)) return std::unexpected(error);
+  // The memory is kept for a few seconds only, so no back-off delays the next attempt.
+  if (is_reclaiming)
+    return Retry{.delay = std::chrono::milliseconds(error.retry_after_ms), .fresh_lease = true};
   const bool fresh = stage == Stage::Broker || !lease_survives(error);
   return retry_or_give_up(error, fresh, retry_context, policy);
 }

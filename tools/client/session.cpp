@@ -14,6 +14,14 @@ namespace {
 constexpr Duration kTimeout = std::chrono::seconds(2);
 constexpr std::string_view kCancelled = "Cancelled";
 
+/// A constrained text ends by itself when it is complete, so the limit has cut it.
+std::string note_on_cut(const wire::Sampling& sampling, std::size_t tokens) {
+  const bool is_json = sampling.response_format.type != "text";
+  if (!is_json && sampling.grammar.empty()) return {};
+  return fmt::format("the answer is cut off after {} tokens, so it {}; raise --max-tokens", tokens,
+                     is_json ? "is not valid JSON" : "may not match the grammar");
+}
+
 }  // namespace
 
 TenantSession::TenantSession(boost::asio::io_context& io, Timers& timers, SessionConfig config,
@@ -216,6 +224,8 @@ void TenantSession::finish(Ended ended) {
   if (is_over()) return;
   state_ = State::Releasing;
   ended.delivered_tokens = ledger_.size();
+  if (ended.reason == "MaxTokensReached" && ended.note.empty())
+    ended.note = note_on_cut(config_.request.sampling, ended.delivered_tokens);
   retry_timer_.reset();
   cancel_timer_.reset();
   if (stream_) stream_->close();

@@ -91,6 +91,13 @@ TEST_CASE("retry decision: memory that the broker reclaims is waited for without
   CHECK(code_of(after_failure(reclaiming, Stage::Worker, {}, kPolicy)) == Errc::PoolExhausted);
 }
 
+TEST_CASE("retry decision: memory that is reclaimed is asked for when the broker says, always") {
+  const Error reclaiming{.code = Errc::PoolExhausted, .retry_after_ms = 70};
+  const RetryContext late{.rebind = true, .had_lease = true, .failures = 5, .setbacks = 20};
+
+  CHECK(retry_of(after_failure(reclaiming, Stage::Broker, late, kPolicy)).delay == 70ms);
+}
+
 TEST_CASE("retry decision: a retry waits at least as long as the broker says") {
   const RetryContext second{.rebind = true, .had_lease = true, .failures = 1, .setbacks = 1};
   const auto delay_after = [&](std::int64_t retry_after_ms) {

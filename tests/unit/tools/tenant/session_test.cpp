@@ -147,6 +147,23 @@ TEST_CASE("tenant session: a lost last token is an error at the end") {
   CHECK(world.end().error->detail == "the worker counted 3 tokens, but 2 arrived");
 }
 
+TEST_CASE("tenant session: JSON that the token limit cuts off has a note, other text has none") {
+  const std::string type = GENERATE("json_object", "json_schema", "text");
+  World world;
+  world.request.sampling.response_format.type = type;
+  if (type == "json_schema") world.request.sampling.response_format.schema = "{}";
+  world.stream();
+  world.emit(0, 2);
+  world.complete("MaxTokensReached");
+
+  const Ended ended = world.end();
+
+  CHECK_FALSE(ended.error);
+  CHECK(ended.note == (type == "text" ? ""
+                                      : "the answer is cut off after 2 tokens, so it is not valid "
+                                        "JSON; raise --max-tokens"));
+}
+
 TEST_CASE("tenant session: cancelling ends the request at the worker, then releases the lease") {
   World world;
   world.stream();
