@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "ipc/control/member_order.hpp"
 
@@ -24,11 +25,20 @@ constexpr std::size_t kMaxMethodBytes = 128;
 
 constexpr std::uint64_t kMaxRetryAfter_ms = 86'400'000;
 
-/// Why a line is not parsed. Scans the bytes, so that a hostile line costs no memory. Braces inside
-/// strings do not count.
+/// A number, `true`, `false` or `null` needs no allocation of its own: it counts as a quarter of
+/// another value.
+constexpr std::size_t kQuarters = 4;
+
+bool is_part_of_scalar(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+         c == '+' || c == '.';
+}
+
+/// Why a line is not parsed. Scans the bytes, so that a hostile line costs no memory. Characters
+/// inside texts do not count.
 std::optional<std::string> excess_of(std::string_view line, const Limits& limits) {
-  std::size_t depth = 0, values = 0;
-  bool in_text = false;
+  std::size_t depth = 0, quarters = 0;
+  bool in_text = false, in_scalar = false;
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
     if (in_text) {
@@ -36,9 +46,14 @@ std::optional<std::string> excess_of(std::string_view line, const Limits& limits
       if (c == '"') in_text = false;
       continue;
     }
-    if (c == '"' || c == '[' || c == '{') ++values;
-    if (values > limits.max_values) {
-      return fmt::format("the line has more than {} objects, arrays and texts", limits.max_values);
+    const bool was_in_scalar = std::exchange(in_scalar, is_part_of_scalar(c));
+    if (in_scalar && !was_in_scalar) ++quarters;
+    if (c == '"' || c == '[' || c == '{') quarters += kQuarters;
+    if (quarters > kQuarters * limits.max_values) {
+      return fmt::format(
+          "the line has more than {} objects, arrays and texts; {} numbers count as "
+          "one",
+          limits.max_values, kQuarters);
     }
     if (c == '"') {
       in_text = true;

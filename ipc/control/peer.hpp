@@ -43,7 +43,7 @@ struct Limits {
   std::size_t max_line_bytes = 1 << 20;
   std::string_view line_hint = "send shorter lines";  ///< What the sender of a longer line can do.
   std::size_t max_depth = 32;
-  /// Objects, arrays and texts in one line: each costs an allocation, and time to free it.
+  /// Objects, arrays and texts in one line, or four times as many numbers: each costs time to free.
   std::size_t max_values = 1 << 17;
   std::size_t max_fds = 64;  ///< In one received message; with 0 the peer can still send some.
   std::size_t max_queued_bytes = 8 << 20;  ///< Unsent output; beyond it the connection ends.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "common/ids.hpp"
@@ -11,6 +12,9 @@ namespace leasehold::attack {
 namespace {
 
 using wire::Json;
+
+/// Fewer than a worker refuses before it parses the line (worker/serve/connections.cpp).
+constexpr std::size_t kNumbersOfOneLine = 131'000;
 
 std::string repeated(std::string_view text, std::size_t count) {
   std::string all;
@@ -106,9 +110,11 @@ std::string submit_line(const Ask& ask) {
 
 std::string expensive_line() {
   constexpr std::string_view kHead = R"({"jsonrpc":"2.0","id":1,"method":"none","params":{"a":[)";
-  constexpr std::string_view kTail = "[]]}}\n";
-  const std::size_t room = kLongLineBytes - kHead.size() - kTail.size();
-  return std::string(kHead) + repeated("[],", room / 3) + std::string(kTail);
+  constexpr std::string_view kTail = "0]}}\n";
+  constexpr std::string_view kNumber = "1.25e-7,";
+  const std::size_t room = (kLongLineBytes - kHead.size() - kTail.size()) / kNumber.size();
+  return std::string(kHead) + repeated(kNumber, std::min(room, kNumbersOfOneLine)) +
+         std::string(kTail);
 }
 
 std::string endless_line() {

@@ -28,7 +28,7 @@ struct Ask {
 };
 std::string submit_line(const Ask& ask);
 
-/// A valid line of almost 1 MiB that is expensive to parse: many small values.
+/// A valid line of almost 1 MiB that is expensive to parse: as many numbers as a worker parses.
 std::string expensive_line();
 /// A line that never ends, as long as a stranger can hope to send it.
 std::string endless_line();

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "ipc/control/envelope.hpp"
 #include "ipc/control/lease_token.hpp"
 #include "ipc/control/messages_tenant.hpp"
 
@@ -11,9 +12,17 @@ namespace leasehold::attack {
 TEST_CASE("attack payloads: the expensive line is valid and as long as a line may be") {
   const std::string line = expensive_line();
   CHECK(line.size() <= kLongLineBytes);
-  CHECK(line.size() > kLongLineBytes - 64);
+  CHECK(line.size() > kLongLineBytes - 1024);
   CHECK(line.find('\n') == line.size() - 1);
   CHECK(wire::Json::accept(line));
+}
+
+TEST_CASE("attack payloads: a worker parses the expensive line") {
+  const std::string line = expensive_line();
+  const auto envelope = control::parse_line(std::string_view(line).substr(0, line.size() - 1),
+                                            {.max_values = 1 << 15});
+  REQUIRE(std::holds_alternative<control::IncomingCall>(envelope.content));
+  CHECK(std::get<control::IncomingCall>(envelope.content).params.at("a").size() > 100'000);
 }
 
 TEST_CASE("attack payloads: each bomb fits into one line, and is a request") {
