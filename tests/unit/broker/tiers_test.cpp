@@ -100,7 +100,6 @@ TEST_CASE(
   World next(world, {});
   next.attach_worker("w1", kSecondWorker, kTestBlockBytes * kPerExtent);
   CHECK(unused_reserve(next.state, {"a"}) == 4);
-  CHECK(next.journal.tenants.at({"a"}).reserved_bytes == 4 * kPerExtent * kTestBlockBytes);
 }
 
 TEST_CASE(
@@ -108,17 +107,8 @@ TEST_CASE(
   TiersWorld world(4);
   world.journal.tenants.at({"a"}).reserved_bytes = 0;
   World next(world, {.table = false});
-  CHECK(unused_reserve(next.state, {"a"}) == 0);
   next.attach_worker("w1", kSecondWorker);
-  CHECK(unused_reserve(next.state, {"a"}) == 4);
   CHECK(next.journal.tenants.at({"a"}).reserved_bytes == 4 * kPerExtent * kTestBlockBytes);
-}
-
-TEST_CASE("tiers: a reserve set again counts by the largest blocks that are attached") {
-  TiersWorld world(2);
-  world.attach_worker("w1", kSecondWorker, kTestBlockBytes * kPerExtent);
-  REQUIRE(world.reserve(kPerExtent));
-  CHECK(unused_reserve(world.state, {"a"}) == kPerExtent);
 }
 
 TEST_CASE("tiers: a standard tenant gets no memory that an unused reserve needs") {
