@@ -57,6 +57,7 @@ class EventReader {
         last_sequence;  // without --follow, new events do not extend the list
     while (true) {
       const Page page = TRY(query(after_, std::min(kPageItems, left())));
+      if (!last_sequence && after_ > page.newest) return beyond_newest(page.newest);
       last_sequence = request_.follow ? page.newest : last_sequence.value_or(page.newest);
       take(page);
       if (left() == 0) break;
@@ -75,6 +76,14 @@ class EventReader {
  private:
   Result<Page> query(std::uint64_t after, std::uint64_t limit) {
     return read_page(TRY(dependencies_.call("event.list", {{"after", after}, {"limit", limit}})));
+  }
+
+  /// Events of this broker would be left out silently until they reach that number.
+  Result<void> beyond_newest(std::uint64_t newest) const {
+    return fail(Errc::BadRequest,
+                fmt::format("--after is {}, but the newest event is {}; a restarted broker numbers "
+                            "its events from 1, so begin again with --after 0",
+                            after_, newest));
   }
 
   std::uint64_t left() const {

@@ -48,6 +48,20 @@ TEST_CASE("brokerctl events: the list ends at the newest event of the first page
   CHECK(broker.out.str().find("lease=1.1") != std::string::npos);
 }
 
+TEST_CASE("brokerctl events: a number beyond the newest event is an error, the newest is not") {
+  const bool follow = GENERATE(false, true);
+  FakeBroker broker;
+  broker.waits_left = 0;
+  broker.replies["event.list"] = {event_page({}, 9)};
+
+  const auto beyond = show_events(broker, {.after = 10, .follow = follow});
+
+  REQUIRE_FALSE(beyond);
+  CHECK(beyond.error().code == Errc::BadRequest);
+  CHECK(beyond.error().detail.find("the newest event is 9") != std::string::npos);
+  CHECK(show_events(broker, {.after = 9, .follow = follow}));
+}
+
 TEST_CASE("brokerctl events: --limit ends the list") {
   FakeBroker broker;
   broker.replies["event.list"] = {event_page({event(4), event(5)}, 9)};
