@@ -6,6 +6,8 @@
 #include "tests/support/system.hpp"
 #include "tools/checks/attack/attacks.hpp"
 #include "tools/checks/attack/payloads.hpp"
+#include "worker/serve/connections.hpp"
+#include "worker/serve/unread_output.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -86,8 +88,10 @@ void exchange(std::vector<RawPeer>& peers, Replies replies) {
 
 TEST_CASE("security: 200 connections with ids of 1 MiB and unread streams cost bounded memory") {
   constexpr std::size_t kConnections = 200;
-  constexpr std::uint64_t kMost =
-      400 * kMiB;  // a line of 1 MiB in each, and the shares of the rest
+  // A tenant alone gets half of what all share; the rest are buffers, and a line that is parsed.
+  constexpr std::uint64_t kShares =
+      (TenantConnections::kMaxWaitingInputBytes + kMaxUnreadOutputBytes) / 2;
+  constexpr std::uint64_t kMost = kShares + kConnections * (kMiB / 8);
   System system({.worker_arguments = {"--slow-motion-us", "100"}});
   for (const char* tenant : {"ann", "greedy"}) system.admit(tenant);
   const TenantSpec request{.tenant = "ann", .max_tokens = 300};
