@@ -1,5 +1,6 @@
 #include "kernels/host_backend.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 
@@ -39,6 +40,21 @@ void write_on_host(const LaunchPermit& permit, std::span<const LeasedPiece> piec
     std::atomic_ref(*reinterpret_cast<std::uint64_t*>(permit.open(piece.to)))
         .store(word, std::memory_order_release);
   }
+}
+
+std::uint32_t copy_piece_count(const CopyBlocksArgs& args, std::uint64_t most_bytes) {
+  const std::uint64_t per_block = (args.block_size_bytes + most_bytes - 1) / most_bytes;
+  return static_cast<std::uint32_t>(args.copies.size() * per_block);
+}
+
+void copy_piece(const LaunchPermit& permit, const CopyBlocksArgs& args, std::uint32_t piece,
+                std::uint64_t most_bytes) {
+  if (!permit.is_live(args.sequence)) return;
+  const std::uint64_t per_block = (args.block_size_bytes + most_bytes - 1) / most_bytes;
+  const LeasedCopy& copy = args.copies[piece / per_block];
+  const std::uint64_t at = piece % per_block * most_bytes;
+  std::memcpy(permit.open(copy.to) + at, permit.open(copy.from) + at,
+              std::min(most_bytes, args.block_size_bytes - at));
 }
 
 }  // namespace leasehold

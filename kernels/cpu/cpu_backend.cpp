@@ -175,6 +175,14 @@ LaunchStatus CpuBackend::copy_in(const LaunchContext& context, const CopyInArgs&
                        });
 }
 
+LaunchStatus CpuBackend::copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) {
+  return launcher_.run(context, label(context, LaunchSite::BlockCopy, Touches::TenantMemory),
+                       copy_piece_count(args, kCopyTileBytes),
+                       [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t tile) {
+                         copy_piece(permit, args, tile, kCopyTileBytes);
+                       });
+}
+
 void CpuBackend::clear_workspace() {
   rounded_.clear(std::exchange(used_rounded_, 0));
   const std::size_t used = std::exchange(used_partials_, 0);

@@ -229,6 +229,15 @@ LaunchStatus ReferenceBackend::copy_in(const LaunchContext& context, const CopyI
   return each_unit(context, label(context, args.site, touches_of(args)), units, copy);
 }
 
+LaunchStatus ReferenceBackend::copy_blocks(const LaunchContext& context,
+                                           const CopyBlocksArgs& args) {
+  return each_unit(context, label(context, LaunchSite::BlockCopy, Touches::TenantMemory),
+                   copy_piece_count(args, kCopyUnitBytes),
+                   [&](const LaunchPermit& permit, std::size_t unit) {
+                     copy_piece(permit, args, static_cast<std::uint32_t>(unit), kCopyUnitBytes);
+                   });
+}
+
 void ReferenceBackend::clear_workspace() {
   std::ranges::fill(row_, 0.0F);
   rounded_.clear(1);

@@ -27,6 +27,7 @@ class ReferenceBackend final : public HostBackend {
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override;
   LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override;
   LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
+  LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) override;
   void clear_workspace() override;
   std::vector<std::uint64_t> units_run() const override { return {gate_.units_run()}; }
 

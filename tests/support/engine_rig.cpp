@@ -151,7 +151,7 @@ LeaseId EngineRig::grant(const std::string& tenant, std::uint32_t extents,
   return lease;
 }
 
-void EngineRig::grow(LeaseId lease, std::uint32_t extents) {
+void EngineRig::grow(LeaseId lease, std::uint32_t extents, wire::MemoryPool pool) {
   for (std::uint32_t i = 0; i < extents; ++i) {
     MemoryObject object =
         required(MemoryObject::create({.name = "rig-extent", .size_bytes = options_.extent_bytes}));
@@ -159,7 +159,7 @@ void EngineRig::grow(LeaseId lease, std::uint32_t extents) {
     LeasedMapping mapping =
         required(LeasedMapping::map(object.fd(), options_.extent_bytes, MapAccess::ReadWrite));
     extents_registration_[lease].push_back(reach(mapping.base(), options_.extent_bytes));
-    engine_->add_extent(lease, id, std::move(mapping));
+    engine_->add_extent(lease, id, std::move(mapping), pool);
     extents_[lease].emplace(id, std::move(object));
   }
 }

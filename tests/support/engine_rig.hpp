@@ -68,7 +68,7 @@ class EngineRig : public RevocationObserver {
   /// Grants a new lease with `extents` extents to the engine.
   LeaseId grant(const std::string& tenant, std::uint32_t extents = 1,
                 std::uint32_t max_concurrent = 8);
-  void grow(LeaseId lease, std::uint32_t extents = 1);
+  void grow(LeaseId lease, std::uint32_t extents = 1, wire::MemoryPool pool = wire::MemoryPool::Kv);
   /// Stores the revoked word, as the broker does.
   void revoke(LeaseId lease, RevokeReason reason = RevokeReason::Operator);
   void fence(LeaseId lease);

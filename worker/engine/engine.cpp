@@ -13,11 +13,12 @@ namespace leasehold {
 namespace {
 
 SchedulerLimits with_model_limits(SchedulerLimits limits, const ModelConfig& model,
-                                  std::uint64_t block_size_bytes) {
+                                  std::uint64_t block_size_bytes, const Backend& backend) {
   limits.max_context = model.n_context;
   limits.tokens_per_block = KvLayout::kBlockTokens;
   limits.record_blocks = record_block_count(model.n_context, block_size_bytes);
   limits.block_size_bytes = block_size_bytes;
+  limits.can_swap = backend.can_copy_blocks();
   return limits;
 }
 
@@ -43,7 +44,8 @@ Engine::Engine(const EngineConfig& config, const Dependencies& dependencies)
       transformer_(config.model, config.kv_type, scratch_limits(config.limits),
                    *dependencies.backend),
       memory_(transformer_.kv_layout().block_size_bytes()),
-      scheduler_(with_model_limits(config.limits, config.model, memory_.block_size_bytes())) {}
+      scheduler_(with_model_limits(config.limits, config.model, memory_.block_size_bytes(),
+                                   *dependencies.backend)) {}
 
 BackendLimits Engine::backend_limits(const ModelConfig& model, const SchedulerLimits& limits) {
   return Transformer::backend_limits(model, scratch_limits(limits));
@@ -124,6 +126,7 @@ Result<StepReport> Engine::step() {
   TRY(prepare_masks(report));
   StepPlan plan = scheduler_.plan();
   publish_running_requests();
+  TRY(make_transfers(plan));
   StepRefusals refusals(plan, *deps_.table, *deps_.clock, *deps_.observer);
   StepBatch batch(++step_, deps_.running_requests->stops(), refusals);
   batch.add_engine_leases(weights_->leases());

@@ -1,4 +1,7 @@
-/// The engine: admit → masks → plan → forward → sample → commit, one step at a time.
+/// The engine: admit → masks → plan → transfers → forward → sample → commit, one step at a time.
+///
+/// Transfers copy the blocks of sequences that the plan swaps out and in. Each piece is a unit that
+/// polls. A transfer that a revoked part of the weights interrupts is made again by the next step.
 ///
 /// A grammar is a tenant's program, so its work is counted and bounded. The mask of a sequence's
 /// next token is computed before the step is planned, in slices; each slice is a unit that polls.
@@ -107,10 +110,12 @@ class Engine {
     return memory_.drop(lease) || (weights_ && weights_->unmap(lease));
   }
   /// Does nothing for an extent that is mapped already.
-  void add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping);
+  void add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping,
+                  wire::MemoryPool pool = wire::MemoryPool::Kv);
   /// Ends what still runs under the lease and unmaps it.
   void drop_lease(LeaseId lease);
-  std::vector<ExtentId> reclaim_extents(LeaseId lease, std::uint32_t count);
+  std::vector<ExtentId> reclaim_extents(LeaseId lease, std::uint32_t count,
+                                        wire::MemoryPool pool = wire::MemoryPool::Kv);
   void deny_growth(const GrowthRequest& refused) { scheduler_.deny_growth(refused); }
   /// The draining leases under which no request runs or waits, each once until `repeat_drained`. No
   /// request is accepted under them any more: `submit` reads the drain word on this same thread,
@@ -169,13 +174,17 @@ class Engine {
   void end_stopped_sequences();
   bool is_draining(LeaseId lease) const;
   void publish_running_requests();
-  using MaskErrors = std::map<std::uint32_t, Error>;  // by part of the plan
+  using PartErrors = std::map<std::uint32_t, Error>;  // by part of the plan
   Result<void> prepare_masks(StepReport& report);
   bool mark_awaiting_masks();
   bool can_draw(const Sequence& sequence) const;
   void add_gates(StepPlan& plan, GateSet& gates);
   MaskTurns mask_turns(const StepPlan& plan) const;
-  MaskErrors run_mask_turns(const StepPlan& plan, const GateSet& gates, StepReport& report);
+  PartErrors run_mask_turns(const StepPlan& plan, const GateSet& gates, StepReport& report);
+  Result<void> make_transfers(StepPlan& plan);
+  StepPlan sequences_beside_transfers() const;
+  PartErrors run_transfers(const StepPlan& beside, const GateSet& gates);
+  Result<std::vector<LeasedCopy>> addresses_of(const SwapTransfer& transfer) const;
   void add_parts(StepPlan& plan, StepBatch& batch);
   void end_unplaced(Sequence& sequence, const Error& error);
   void sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live);
@@ -209,6 +218,7 @@ class Engine {
   OwnedQueue<TenantId, RequestId> refused_rebinds_{1024};
   std::uint64_t step_ = 0;
   std::uint64_t mask_gates_ = 0;
+  std::uint64_t transfer_gates_ = 0;
   TenantId last_mask_tenant_;
   std::set<LeaseId> drained_;                             // taken with `take_drained`
   std::vector<std::optional<Result<DrawnToken>>> drawn_;  // per part of the running step

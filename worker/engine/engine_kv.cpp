@@ -3,15 +3,21 @@
 
 namespace leasehold {
 
-void Engine::add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
+void Engine::add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping,
+                        wire::MemoryPool pool) {
   if (memory_.has(lease, extent)) return;
   const auto blocks = static_cast<std::uint32_t>(mapping.size_bytes() / memory_.block_size_bytes());
   memory_.add(lease, extent, std::move(mapping));
-  scheduler_.add_extent(lease, extent, blocks);
+  if (pool == wire::MemoryPool::Swap) {
+    scheduler_.add_swap_extent(lease, extent, blocks);
+  } else {
+    scheduler_.add_extent(lease, extent, blocks);
+  }
 }
 
-std::vector<ExtentId> Engine::reclaim_extents(LeaseId lease, std::uint32_t count) {
-  const std::vector<ExtentId> extents = scheduler_.remove_free_extents(lease, count);
+std::vector<ExtentId> Engine::reclaim_extents(LeaseId lease, std::uint32_t count,
+                                              wire::MemoryPool pool) {
+  const std::vector<ExtentId> extents = scheduler_.remove_free_extents(lease, count, pool);
   memory_.remove(lease, extents);
   return extents;
 }

@@ -25,7 +25,7 @@ Result<void> Engine::prepare_masks(StepReport& report) {
   GateSet gates(kFirstMaskGates + ++mask_gates_, deps_.running_requests->stops(), refusals);
   gates.add_engine_leases(weights_->leases());
   add_gates(plan, gates);
-  const MaskErrors errors = run_mask_turns(plan, gates, report);
+  const PartErrors errors = run_mask_turns(plan, gates, report);
   if (gates.engine_refused()) {
     end_refused(plan, refusals);
     return fail(Errc::EngineDecodeFailed,
@@ -88,9 +88,9 @@ MaskTurns Engine::mask_turns(const StepPlan& plan) const {
   return turns;
 }
 
-Engine::MaskErrors Engine::run_mask_turns(const StepPlan& plan, const GateSet& gates,
+Engine::PartErrors Engine::run_mask_turns(const StepPlan& plan, const GateSet& gates,
                                           StepReport& report) {
-  MaskErrors errors;
+  PartErrors errors;
   MaskTurns turns = mask_turns(plan);
   while (const auto turn = turns.next()) {
     const Sequence& sequence = *plan.parts[turn->sequence].sequence;

@@ -1,0 +1,198 @@
+/// Blocks that are copied to swap and back hold the same bits, whatever ends or fails meanwhile.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+
+#include "tests/property/damaged_model.hpp"
+#include "tests/property/tight_workload.hpp"
+#include "worker/kv/sequence_record.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+/// Two requests of tenant "a" in a pool that holds one of them, with swap, and one of tenant "b".
+class SwapScene {
+ public:
+  explicit SwapScene(std::size_t younger_kind = 1)
+      : kinds_{{"older", 0}, {"younger", younger_kind}, {"bystander", 2}},
+        rig(TightRig::blocks(4, 2), bundled_model_path(), &clock, /*reference=*/true) {
+    clock.drive(rig.clock());
+    a = rig.grant("a");
+    b = rig.grant("b");
+    rig.grow(a, 1, wire::MemoryPool::Swap);
+    submit("older", "a", a);
+    submit("bystander", "b", b);
+    for (int i = 0; i < 3; ++i) rig.step_without_growth();  // decodes, so that a step is measured
+    submit("younger", "a", a);
+  }
+
+  /// Runs all steps. A failed one is repeated with the weights restored.
+  void run(const std::function<void()>& after_step = {}) {
+    for (int i = 0; i < 2'000 && rig.engine().scheduler().has_work(); ++i) {
+      for (const GrowthRequest& growth : rig.engine().take_growth_requests())
+        rig.engine().deny_growth(growth);
+      const Result<StepReport> report = rig.step();
+      if (!report) {
+        ++failed_steps;
+        REQUIRE(rig.restore_weights() > 0);
+      }
+      if (after_step) after_step();
+    }
+    REQUIRE_FALSE(rig.engine().scheduler().has_work());
+  }
+
+  /// Embedding units of the request alone: one for each row that it computes.
+  int rows_alone(const std::string& id, Run* logits = nullptr) const {
+    UnitClock count;
+    TightRig calm(100, bundled_model_path(), &count, /*reference=*/true);
+    const TightKind& kind = tight_kinds()[kinds_.at(id)];
+    REQUIRE(calm.submit(calm.request_of(kind, "t", calm.grant("t"), id)));
+    while (calm.engine().scheduler().has_work()) {
+      REQUIRE(calm.step());
+      if (logits != nullptr) append_last_logits(calm, id, *logits);
+    }
+    alone_[id] = calm.outcome(id).tokens;
+    return count.units(LaunchSite::Embedding);
+  }
+  void check_as_alone(const std::string& id) {
+    CAPTURE(id);
+    (void)rows_alone(id);
+    CHECK(rig.outcome(id).completions.size() == 1);
+    CHECK(rig.outcome(id).tokens == alone_.at(id));
+  }
+  void check_ended(const std::string& id, CompletionReason reason) {
+    CAPTURE(id);
+    REQUIRE(rig.outcome(id).completions.size() == 1);
+    CHECK(rig.outcome(id).completions[0].reason == reason);
+  }
+  bool is_all_free(LeaseId lease) const {
+    const Tenancy& tenancy = rig.engine().scheduler().tenancies().at(lease);
+    return tenancy.swap.held_blocks() == 0 &&
+           tenancy.pool.held_blocks() == tenancy.prefixes.unused();
+  }
+  std::vector<std::byte> swap_block(std::uint32_t index) {
+    const ExtentId swap_extent = rig.extents(a).rbegin()->first;
+    const std::array block{BlockId{swap_extent, index}};
+    return rig.bytes_of(a, block);
+  }
+
+ private:
+  std::map<std::string, std::size_t> kinds_;
+  mutable std::map<std::string, std::vector<TokenId>> alone_;
+
+  void submit(const std::string& id, const std::string& tenant, LeaseId lease) {
+    REQUIRE(rig.submit(rig.request_of(tight_kinds()[kinds_.at(id)], tenant, lease, id)));
+  }
+
+ public:
+  UnitClock clock;
+  TightRig rig;
+  LeaseId a;
+  LeaseId b;
+  int failed_steps = 0;
+};
+
+bool is_zero(const std::vector<std::byte>& bytes) {
+  return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
+}
+
+}  // namespace
+
+TEST_CASE("swap: random requests in a tiny pool with swap get the tokens that they get alone") {
+  const char* given = std::getenv("SEED");
+  const std::uint64_t seed = given == nullptr ? 5 : std::strtoull(given, nullptr, 10);
+  CAPTURE(seed);
+  const std::string model = model_with_nan_embedding(kPoisonedTight);
+  TightWorkload workload(seed, model, tight_answers_alone(model), /*lends_swap=*/true);
+  std::filesystem::remove(model);
+  for (int i = 0; i < 3'000; ++i) workload.operate();
+  workload.finish();
+  // Or the workload proves nothing.
+  CHECK(workload.completed > 100);
+  CHECK(workload.completed_swapped > 40);
+  CHECK(workload.faults > 5);
+  CHECK(workload.swapped > 100);
+  CHECK(workload.preempted - workload.swapped > 20);
+  CHECK(workload.cancelled_swapped > 3);
+  CHECK(workload.revoked_swapped > 3);
+  CHECK(workload.reclaimed_swap > 3);
+  CHECK(workload.preempted_kinds.size() >= 5);
+}
+
+TEST_CASE("swap: a request that comes back computes no row again, and has the bits it has alone") {
+  SwapScene scene;
+  Run got;
+  int records = 0;
+  scene.run([&] {
+    append_last_logits(scene.rig, "younger", got);
+    const Sequence* sequence = scene.rig.sequence("younger");
+    if (sequence == nullptr || scene.rig.outcome("younger").preemptions.empty()) return;
+    const auto bytes = scene.rig.bytes_of(scene.a, sequence->blocks.record_blocks());
+    const Result<SequenceRecord> record = read_record(bytes, scene.rig.config().n_context);
+    REQUIRE(record);
+    REQUIRE(record->tokens == sequence->tokens);
+    REQUIRE(std::ranges::equal(record->blocks, sequence->blocks.blocks()));
+    ++records;
+  });
+  REQUIRE_FALSE(scene.rig.outcome("younger").preemptions.empty());
+  for (const Preempted& each : scene.rig.outcome("younger").preemptions)
+    CHECK(each.swapped_blocks > 0);
+  CHECK(records > 3);
+  Run expected;
+  const int rows = scene.rows_alone("older") + scene.rows_alone("younger", &expected) +
+                   scene.rows_alone("bystander");
+  CHECK(scene.clock.units(LaunchSite::Embedding) == rows);
+  CHECK(same_bits(got, expected));
+  for (const char* id : {"older", "younger", "bystander"}) scene.check_as_alone(id);
+  CHECK(scene.is_all_free(scene.a));
+}
+
+TEST_CASE("swap: a revocation during a copy ends that lease's requests within one unit") {
+  SwapScene scene;
+  scene.clock.act_at_copy(0, [&] { scene.rig.revoke(scene.a); });
+  scene.run();
+  scene.check_ended("older", CompletionReason::Revoked);
+  scene.check_ended("younger", CompletionReason::Revoked);
+  CHECK(scene.rig.early_completions() == std::vector{true, true});
+  CHECK_FALSE(is_zero(scene.swap_block(0)));  // the unit had polled before
+  CHECK(scene.clock.units(LaunchSite::BlockCopy) > 1);
+  CHECK(is_zero(scene.swap_block(1)));
+  scene.check_as_alone("bystander");
+  scene.rig.drop(scene.a);
+  CHECK(scene.is_all_free(scene.b));
+}
+
+TEST_CASE("swap: a revocation or a stop of another sequence during a copy disturbs no copy") {
+  SwapScene scene;
+  const bool revokes = GENERATE(true, false);
+  scene.clock.act_at_copy(0, [&] {
+    if (revokes) return scene.rig.revoke(scene.b);
+    scene.rig.running_requests().stop(RequestId{"older"}, LocalStop::Cancelled);
+  });
+  scene.run();
+  if (revokes) {
+    scene.check_ended("bystander", CompletionReason::Revoked);
+    scene.check_as_alone("older");
+  } else {
+    scene.check_ended("older", CompletionReason::Cancelled);
+    scene.check_as_alone("bystander");
+  }
+  CHECK(scene.rig.early_completions() == std::vector{true});
+  CHECK(scene.rig.outcome("younger").preemptions.at(0).swapped_blocks > 0);
+  scene.check_as_alone("younger");
+  CHECK(scene.is_all_free(scene.a));
+}
+
+TEST_CASE("swap: a copy that a revoked part of the weights interrupts is made again") {
+  SwapScene scene;
+  const int at = GENERATE(0, 2);  // while blocks go out, and while they come back
+  scene.clock.act_at_copy(at, [&] { scene.rig.revoke(scene.rig.engine_lease()); });
+  scene.run();
+  CHECK(scene.failed_steps > 0);
+  CHECK(scene.rig.outcome("younger").preemptions.at(0).swapped_blocks > 0);
+  for (const char* id : {"older", "younger", "bystander"}) scene.check_as_alone(id);
+  CHECK(scene.is_all_free(scene.a));
+}
+
+}  // namespace leasehold::testing

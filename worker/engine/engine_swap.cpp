@@ -1,0 +1,89 @@
+// The part of Engine that copies the blocks of sequences that are swapped out and in.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "worker/engine/engine.hpp"
+
+namespace leasehold {
+namespace {
+
+// Gates tell steps apart by their number. Transfers precede their step and have their own numbers,
+// above those of masks (engine_masks.cpp).
+constexpr std::uint64_t kFirstTransferGates = std::uint64_t{3} << 61;
+
+}  // namespace
+
+/// Makes the transfers in the order of the list, and drops the parts of sequences that ended. The
+/// gates are those of all running sequences and of those that leave, so a request that is revoked
+/// or stopped ends within one unit, whichever sequence is copied.
+Result<void> Engine::make_transfers(StepPlan& plan) {
+  if (scheduler_.transfers().empty()) return {};
+  StepPlan beside = sequences_beside_transfers();
+  StepRefusals refusals(beside, *deps_.table, *deps_.clock, *deps_.observer);
+  GateSet gates(kFirstTransferGates + ++transfer_gates_, deps_.running_requests->stops(), refusals);
+  gates.add_engine_leases(weights_->leases());
+  add_gates(beside, gates);
+  const PartErrors errors = run_transfers(beside, gates);
+  if (gates.engine_refused()) {
+    end_refused(beside, refusals);
+    return fail(Errc::EngineDecodeFailed,
+                fmt::format("no step ran: {}", check_weights().error().detail));
+  }
+  for (const auto& [part, error] : errors) {
+    if (!refusals.completion(part)) end_unplaced(*beside.parts[part].sequence, error);
+  }
+  end_refused(beside, refusals);
+  std::erase_if(plan.parts,
+                [this](const PlannedRows& part) { return !scheduler_.is_running(part.sequence); });
+  return {};
+}
+
+/// At most kMaxStepSequences: while transfers wait nothing is admitted, so those that leave had a
+/// place among the running ones in the plan that listed their transfer.
+StepPlan Engine::sequences_beside_transfers() const {
+  StepPlan plan;
+  for (const auto& sequence : scheduler_.running())
+    plan.parts.push_back({.sequence = sequence.get()});
+  for (const SwapTransfer& transfer : scheduler_.transfers()) {
+    const auto known = std::ranges::find(plan.parts, transfer.sequence, &PlannedRows::sequence);
+    if (known == plan.parts.end()) plan.parts.push_back({.sequence = transfer.sequence});
+  }
+  return plan;
+}
+
+/// What a sequence that is not live any more left undone stays in the list until the sequence ends.
+Engine::PartErrors Engine::run_transfers(const StepPlan& beside, const GateSet& gates) {
+  PartErrors errors;
+  const std::vector<SwapTransfer> transfers = scheduler_.transfers();
+  for (const SwapTransfer& transfer : transfers) {
+    const auto found = std::ranges::find(beside.parts, transfer.sequence, &PlannedRows::sequence);
+    const auto part = static_cast<std::uint32_t>(found - beside.parts.begin());
+    const Result<std::vector<LeasedCopy>> copies = addresses_of(transfer);
+    if (!copies) {
+      errors.emplace(part, copies.error());
+      continue;
+    }
+    const TimePoint began = deps_.clock->now();
+    const LaunchStatus status = deps_.backend->copy_blocks(
+        {.gates = &gates, .rows = {}},
+        {.sequence = part, .copies = *copies, .block_size_bytes = memory_.block_size_bytes()});
+    const bool is_made = (status.live >> part & 1) != 0;
+    if (is_made) scheduler_.transfer_done(*transfer.sequence, deps_.clock->now() - began);
+  }
+  return errors;
+}
+
+/// Errors: LeaseFenced for a block that is not memory of the sequence's lease.
+Result<std::vector<LeasedCopy>> Engine::addresses_of(const SwapTransfer& transfer) const {
+  const LeaseId lease = transfer.sequence->request.lease;
+  std::vector<LeasedCopy> copies;
+  for (const BlockCopy& copy : transfer.copies) {
+    const Leased<std::byte> to = TRY(memory_.address(lease, copy.to));
+    const Leased<const std::byte> from = TRY(memory_.address(lease, copy.from));
+    copies.push_back({.to = to, .from = from});
+  }
+  return copies;
+}
+
+}  // namespace leasehold
