@@ -1,17 +1,22 @@
-/// Decides when the worker asks the broker for more extents of a lease, and what a failed call
-/// means. Pure: time is an argument.
+/// Decides when the worker asks the broker for more extents of a lease in one of its pools, and what
+/// a failed call means. Pure: time is an argument. For KV memory:
 ///
 ///   the broker lends no more, or the lease has ended ─► refused: a request that lacks blocks is
 ///                                                        preempted, or ends when it is alone
 ///   the broker reclaims memory and says when to retry,
 ///   or any other error, as while the broker restarts ─► they wait, and the worker asks again
+///
+/// For swap each failure is a refusal: the preempted request is dropped, which always works, and the
+/// worker asks again for later ones.
 #pragma once
 
 #include <map>
+#include <utility>
 
 #include "common/clock.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
+#include "ipc/control/messages_common.hpp"
 
 namespace leasehold {
 
@@ -22,16 +27,18 @@ bool is_growth_refused(Errc code);
 
 class GrowthCalls {
  public:
-  /// Begins a call. False while one is in flight for the lease, and for kGrowthRetryDelay after a
-  /// call that failed.
-  bool begin(LeaseId lease, TimePoint now);
-  /// The call ended. True when the broker refused.
-  bool end(LeaseId lease, const Result<void>& reply, TimePoint now);
+  using Pool = wire::MemoryPool;
+
+  /// Begins a call. False while one is in flight for this pool of the lease, and for
+  /// kGrowthRetryDelay after a call that failed.
+  bool begin(LeaseId lease, TimePoint now, Pool pool = Pool::Kv);
+  /// The call ended. True when it counts as refused.
+  bool end(LeaseId lease, const Result<void>& reply, TimePoint now, Pool pool = Pool::Kv);
   /// The lease has ended; a call in flight changes nothing.
-  void forget(LeaseId lease) { next_call_.erase(lease); }
+  void forget(LeaseId lease);
 
  private:
-  std::map<LeaseId, TimePoint> next_call_;  // kNever while a call is in flight
+  std::map<std::pair<LeaseId, Pool>, TimePoint> next_call_;  // kNever while a call is in flight
 };
 
 }  // namespace leasehold

@@ -76,7 +76,8 @@ Result<void> LeaseService::grant(Payload params, Responder& respond) {
   ++grants_in_flight_[grant.lease];
   boost::asio::post(deps_.mapper, [this, grant = std::move(grant), fds = std::move(params.fds),
                                    respond = std::move(respond)]() mutable {
-    auto mapped = map_all(*deps_.regions, grant, std::move(fds));
+    const bool is_swap = grant.pool == wire::MemoryPool::Swap;  // host memory on any device
+    auto mapped = map_all(is_swap ? host_mapper() : *deps_.regions, grant, std::move(fds));
     fault_point(FaultSite::WorkerExtentsMapped);
     boost::asio::post(*deps_.io, [this, grant = std::move(grant), mapped = std::move(mapped),
                                   respond = std::move(respond)]() mutable {
@@ -114,7 +115,7 @@ void LeaseService::on_mapped(wire::LeaseGrant granted, Result<std::vector<Leased
       engine.add_lease({.lease = grant.lease, .tenant = grant.tenant});
     }
     for (std::size_t i = 0; i < mapped.size(); ++i) {
-      engine.add_extent(grant.lease, grant.extents[i], std::move(mapped[i]));
+      engine.add_extent(grant.lease, grant.extents[i], std::move(mapped[i]), grant.pool);
     }
     boost::asio::post(*deps_.io, [this, lease = grant.lease] { grant_installed(lease); });
     answer(std::move(respond), empty_payload());
@@ -199,7 +200,8 @@ void LeaseService::unmap_between_steps(LeaseId lease, Responder respond) {
 Result<void> LeaseService::reclaim(const Json& body, Responder& respond) {
   const wire::LeaseReclaim request = TRY(wire::LeaseReclaim::from_json(body));
   deps_.loop->post([this, request, respond = std::move(respond)](Engine& engine) mutable {
-    wire::ExtentsReclaimed given{.extents = engine.reclaim_extents(request.lease, request.count)};
+    wire::ExtentsReclaimed given{
+        .extents = engine.reclaim_extents(request.lease, request.count, request.pool)};
     boost::asio::post(*deps_.io, [this, lease = request.lease, given = std::move(given),
                                   respond = std::move(respond)]() mutable {
       for (const ExtentId extent : given.extents) extent_fds_[lease].erase(extent);
@@ -233,7 +235,7 @@ void LeaseService::on_growth_reply(const GrowthRequest& asked, const Result<void
   bool refused = false;
   {
     const std::scoped_lock lock(mutex_);
-    refused = growth_calls_.end(asked.lease, reply, deps_.clock->now());
+    refused = growth_calls_.end(asked.lease, reply, deps_.clock->now(), asked.pool);
   }
   deps_.loop->post([asked, refused](Engine& engine) {
     if (refused) engine.deny_growth(asked);
@@ -244,14 +246,16 @@ void LeaseService::grow(const std::vector<GrowthRequest>& growth_requests) {
   for (const GrowthRequest& growth : growth_requests) {
     {
       const std::scoped_lock lock(mutex_);
-      if (!growth_calls_.begin(growth.lease, deps_.clock->now())) continue;
+      if (!growth_calls_.begin(growth.lease, deps_.clock->now(), growth.pool)) continue;
     }
     // What exceeds one call is asked for once these extents are mapped.
     const std::uint32_t extents =
         std::min((growth.blocks + deps_.blocks_per_extent - 1) / deps_.blocks_per_extent,
                  wire::kExtents.high);
-    const wire::LeaseGrow request{
-        .lease = growth.lease, .extents = extents, .request_id = {mint_request_id()}};
+    const wire::LeaseGrow request{.lease = growth.lease,
+                                  .extents = extents,
+                                  .pool = growth.pool,
+                                  .request_id = {mint_request_id()}};
     deps_.broker->call_async(std::string(request.kMethod), {.body = request.to_json()},
                              [this, growth](const Result<Payload>& reply) {
                                on_growth_reply(

@@ -53,11 +53,20 @@ class WaitingRequest {
   void step_and_ask() {
     REQUIRE(rig.step());
     service_->grow(rig.engine().take_growth_requests());
+    take_answers();
+  }
+  void take_answers() {
     bool answered = false;  // replies arrive in order
     link_->call_async("later", {}, [&](const Result<control::Payload>&) { answered = true; });
     run_until(io_, [&] { return answered; });
     loop_.post([this](Engine&) { loop_.stop(); });
     REQUIRE(loop_.run());
+  }
+
+  /// Sends a growth request of the rig's lease, and takes the answer.
+  void ask(const GrowthRequest& growth) {
+    service_->grow({growth});
+    take_answers();
   }
 
   static constexpr std::uint32_t blocks_per_extent = 102;
@@ -112,6 +121,35 @@ TEST_CASE("growth: one call per lease at a time, and a pause after each that fai
   REQUIRE(calls.begin(kGrowingLease, kGrowthStart + kGrowthRetryDelay));
   CHECK_FALSE(calls.end(kGrowingLease, {}, kGrowthStart + kGrowthRetryDelay));
   CHECK(calls.begin(kGrowingLease, kGrowthStart + kGrowthRetryDelay));
+}
+
+TEST_CASE("growth: swap is asked for beside KV memory, and each failure of it is a refusal") {
+  constexpr auto kSwap = wire::MemoryPool::Swap;
+  for (int i = 0; i < kErrcCount; ++i) {
+    GrowthCalls calls;
+    REQUIRE(calls.begin(kGrowingLease, kGrowthStart));
+    REQUIRE(calls.begin(kGrowingLease, kGrowthStart, kSwap));
+    CHECK_FALSE(calls.begin(kGrowingLease, kGrowthStart, kSwap));
+    const Error error{.code = static_cast<Errc>(i), .retry_after_ms = 50};
+    CHECK(calls.end(kGrowingLease, std::unexpected(error), kGrowthStart, kSwap));
+    CHECK_FALSE(calls.begin(kGrowingLease, kGrowthStart, kSwap));  // too soon
+    CHECK_FALSE(calls.begin(kGrowingLease, kGrowthStart));         // its call is in flight
+    calls.forget(kGrowingLease);
+    CHECK(calls.begin(kGrowingLease, kGrowthStart, kSwap));
+    CHECK_FALSE(calls.end(kGrowingLease, {}, kGrowthStart, kSwap));
+  }
+}
+
+TEST_CASE("growth: a request for swap names the pool, and its refusal leaves KV requests waiting") {
+  WaitingRequest waiting(Errc::PoolExhausted);
+  const LeaseId lease = waiting.rig.engine().scheduler().leases().front();
+  waiting.ask({lease, 2 * waiting.blocks_per_extent + 1, wire::MemoryPool::Swap});
+  REQUIRE(waiting.asked.size() == 1);
+  CHECK(waiting.asked[0].pool == wire::MemoryPool::Swap);
+  CHECK(waiting.asked[0].extents == 3);
+  CHECK(waiting.rig.engine().scheduler().tenancies().at(lease).swap_refused);
+  REQUIRE(waiting.rig.step());
+  CHECK(waiting.rig.outcome("r").rejections.empty());
 }
 
 TEST_CASE("growth: the reply to a call of a lease that ended meanwhile changes nothing") {

@@ -41,11 +41,12 @@ class Fixture {
   }
 
   /// Grants one extent.
-  void grant(LeaseId lease) {
+  void grant(LeaseId lease, wire::MemoryPool pool = wire::MemoryPool::Kv) {
     const wire::LeaseGrant grant{.lease = lease,
                                  .tenant = TenantId{"t"},
                                  .extent_size_bytes = 2u << 20,
-                                 .extents = {ExtentId{1'000}}};
+                                 .extents = {ExtentId{1'000}},
+                                 .pool = pool};
     std::vector<UniqueFd> fds;
     auto object = MemoryObject::create({.name = "granted", .size_bytes = grant.extent_size_bytes});
     fds.push_back(object->fd().duplicate().value());
@@ -166,6 +167,27 @@ TEST_CASE("unmap: an unmap does not overtake a grant that is being mapped") {
   fixture.run_engine();
   fixture.check_done();
   CHECK_FALSE(fixture.rig.engine().unmap_fenced(lease));
+}
+
+TEST_CASE("grant: an extent of swap joins the swap pool, is reclaimed from it, and is redelivered") {
+  Fixture fixture;
+  const LeaseId lease = fixture.rig.grant("t");
+  const Tenancy& tenancy = fixture.rig.engine().scheduler().tenancies().at(lease);
+  const std::uint32_t kv_blocks = tenancy.pool.total_blocks();
+  fixture.grant(lease, wire::MemoryPool::Swap);
+  fixture.run_mapper();
+  fixture.run_engine();
+  fixture.check_done();
+  CHECK(tenancy.swap.total_blocks() > 0);
+  CHECK(tenancy.pool.total_blocks() == kv_blocks);
+  CHECK(fixture.redeliveries().size() == 1);
+
+  fixture.call(wire::LeaseReclaim{.lease = lease, .count = 9, .pool = wire::MemoryPool::Swap});
+  fixture.run_engine();
+  fixture.check_done();
+  CHECK(tenancy.swap.total_blocks() == 0);
+  CHECK(tenancy.pool.total_blocks() == kv_blocks);
+  CHECK(fixture.redeliveries().empty());
 }
 
 TEST_CASE("quiesce: a live lease is refused") {
