@@ -11,11 +11,11 @@ namespace leasehold {
 /// Writes pieces into leased host memory in the order that Backend::write promises.
 void write_on_host(const LaunchPermit& permit, std::span<const LeasedPiece> pieces);
 
-/// Blocks are copied in pieces of at most `most_bytes`, each of them a unit. A piece of a sequence
+/// Blocks are copied in pieces of at most `piece_bytes`, each of them a unit. A piece of a sequence
 /// that is not live is not copied.
-std::uint32_t copy_piece_count(const CopyBlocksArgs& args, std::uint64_t most_bytes);
+std::uint32_t copy_piece_count(const CopyBlocksArgs& args, std::uint64_t piece_bytes);
 void copy_piece(const LaunchPermit& permit, const CopyBlocksArgs& args, std::uint32_t piece,
-                std::uint64_t most_bytes);
+                std::uint64_t piece_bytes);
 
 class HostBackend : public Backend {
  public:

@@ -104,7 +104,7 @@ void Scheduler::evict_above(const TenantId& tenant, std::uint32_t limit) {
 
 /// Full blocks stay cached, except under a revoked lease, whose end must not wait for the work, and
 /// after a logit that is not finite: keys or values may be damaged, and the request must not find
-/// them when it is submitted again. Nor is anything cached whose copy from swap was not made.
+/// them when it is submitted again. What was not copied back from swap is not cached.
 void Scheduler::free_blocks(Sequence& sequence, const Completed& how) {
   Tenancy& tenancy = tenancy_of(sequence);
   const bool is_damaged = how.error && how.error->code == Errc::NumericFault;

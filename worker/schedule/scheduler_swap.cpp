@@ -21,7 +21,7 @@ Scheduler::SwapChoice Scheduler::choose_swap(const Sequence& victim) {
   return tenancy.swap_refused ? SwapChoice::Drop : SwapChoice::Await;
 }
 
-/// Blocks that other sequences use stay cached: neither their rows are computed again, nor are they
+/// Blocks that other sequences use stay cached: their rows are not computed again, and they are not
 /// copied back.
 SwapWork Scheduler::swap_work(const Sequence& victim) const {
   const PrefixIndex& prefixes = tenancies_.at(victim.request.lease).prefixes;
