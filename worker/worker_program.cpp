@@ -237,9 +237,11 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
 void WorkerProgram::log_events(const std::vector<SchedulerEvent>& events) {
   for (const SchedulerEvent& event : events) {
     if (const auto* preempted = std::get_if<Preempted>(&event)) {
-      spdlog::debug("request preempted request={} cause={} freed_blocks={} emitted_tokens={}",
-                    preempted->engine_request_id.value, name(preempted->cause),
-                    preempted->freed_blocks, preempted->emitted_tokens);
+      spdlog::debug(
+          "request preempted request={} cause={} freed_blocks={} swapped_blocks={} "
+          "emitted_tokens={}",
+          preempted->engine_request_id.value, name(preempted->cause), preempted->freed_blocks,
+          preempted->swapped_blocks, preempted->emitted_tokens);
     }
     const auto* ended = std::get_if<Completed>(&event);
     if (ended == nullptr || !ended->error || ended->error->code != Errc::NumericFault) continue;

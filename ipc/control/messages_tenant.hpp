@@ -136,6 +136,7 @@ struct RequestPreempted : Message<RequestPreempted> {
   RequestId request;
   std::string cause;  ///< "PoolExhausted" (the broker lends no more) or "QuotaBlocks".
   std::uint32_t freed_blocks = 0;
+  std::uint32_t swapped_blocks = 0;  ///< Copied to swap; 0: its rows are computed again.
   std::uint32_t emitted_tokens = 0;
 };
 

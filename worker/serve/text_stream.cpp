@@ -59,6 +59,7 @@ void TextStream::send_preempted(const Preempted& preempted) {
   const wire::RequestPreempted message{.request = client_request_id_,
                                        .cause = std::string(name(preempted.cause)),
                                        .freed_blocks = preempted.freed_blocks,
+                                       .swapped_blocks = preempted.swapped_blocks,
                                        .emitted_tokens = preempted.emitted_tokens};
   notify(wire::RequestPreempted::kMethod, message.to_json());
 }

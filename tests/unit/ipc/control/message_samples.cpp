@@ -133,7 +133,9 @@ std::vector<MessageSample> make_samples() {
           {"logprob", "top_logprobs"}),
       sample<RequestPreempted>(
           "RequestPreempted",
-          R"({"request":"r-1","cause":"QuotaBlocks","freed_blocks":3,"emitted_tokens":7})"),
+          R"({"request":"r-1","cause":"QuotaBlocks","freed_blocks":3,"swapped_blocks":2,
+           "emitted_tokens":7})",
+          {"swapped_blocks"}),
       sample<RequestCompleted>(
           "RequestCompleted",
           R"({"request":"r-1","reason":"Revoked","emitted_tokens":3,"lease":"17.4","scope":"tenant",

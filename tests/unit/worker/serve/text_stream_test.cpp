@@ -66,10 +66,11 @@ TEST_CASE("text stream: a preemption is notified with its cause, and the text co
   TextStream stream = fixture.stream();
   stream.send_token({RequestId{"t/r"}, byte_token(kLlama[0]), 0});
   REQUIRE(fixture.text().empty());
-  stream.send_preempted({RequestId{"t/r"}, Errc::QuotaBlocks, 5, 1});
+  stream.send_preempted({RequestId{"t/r"}, Errc::QuotaBlocks, 5, 2, 1});
   REQUIRE(fixture.received("request.preempted") == nlohmann::json{{"request", "r"},
                                                                   {"cause", "QuotaBlocks"},
                                                                   {"freed_blocks", 5},
+                                                                  {"swapped_blocks", 2},
                                                                   {"emitted_tokens", 1}});
   for (std::uint32_t i = 1; i < 4; ++i)
     stream.send_token({RequestId{"t/r"}, byte_token(kLlama[i]), i});
