@@ -6,12 +6,28 @@
 #include "worker/kv/sequence_record.hpp"
 
 namespace leasehold {
+namespace {
 
-Result<OpenedModel> OpenedModel::open(const std::string& path, WeightsScope scope,
-                                      Arithmetic arithmetic) {
-  GgufFile file = TRY(GgufFile::open(path));
+/// Limits requests to `max_context` tokens; 0 keeps the model's context.
+Result<void> limit_context(OpenedModel& model, std::uint32_t max_context) {
+  if (max_context == 0) return {};
+  if (max_context > model.config.n_context) {
+    return fail(Errc::BadRequest,
+                fmt::format("--max-context is {}, and {} holds {} tokens; use at most that",
+                            max_context, name(model.context_bound), model.config.n_context));
+  }
+  model.config.n_context = max_context;
+  model.context_bound = ContextBound::Worker;
+  return {};
+}
+
+}  // namespace
+
+Result<OpenedModel> OpenedModel::open(const WorkerOptions& options) {
+  GgufFile file = TRY(GgufFile::open(options.model_path));
   const ModelConfig config = TRY(read_config(file));
-  WeightsPlan plan = make_weights_plan(TRY(make_weights_layout(file, config, arithmetic)), scope);
+  WeightsPlan plan = make_weights_plan(TRY(make_weights_layout(file, config, options.arithmetic)),
+                                       options.weights_scope);
   Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
   TRY(check_record_block_size(KvLayout{
       .n_layers = config.n_layers, .n_kv_heads = config.n_kv_heads, .head_dim = config.head_dim}
@@ -19,25 +35,15 @@ Result<OpenedModel> OpenedModel::open(const std::string& path, WeightsScope scop
   Result<ChatTemplate> chat = ChatTemplate::from_metadata(file);
   if (!chat)
     spdlog::warn("requests with messages will be refused reason=\"{}\"", chat.error().detail);
-  return OpenedModel{.file = std::move(file),
-                     .config = config,
-                     .plan = std::move(plan),
-                     .tokenizer = std::move(tokenizer),
-                     .chat = std::move(chat),
-                     .context_bound = config.has_sliding_window ? ContextBound::SlidingWindow
-                                                                : ContextBound::Model};
-}
-
-Result<void> OpenedModel::limit_context(std::uint32_t max_context) {
-  if (max_context == 0) return {};
-  if (max_context > config.n_context) {
-    return fail(Errc::BadRequest,
-                fmt::format("--max-context is {}, and {} holds {} tokens; use at most that",
-                            max_context, name(context_bound), config.n_context));
-  }
-  config.n_context = max_context;
-  context_bound = ContextBound::Worker;
-  return {};
+  OpenedModel model{.file = std::move(file),
+                    .config = config,
+                    .plan = std::move(plan),
+                    .tokenizer = std::move(tokenizer),
+                    .chat = std::move(chat),
+                    .context_bound = config.has_sliding_window ? ContextBound::SlidingWindow
+                                                               : ContextBound::Model};
+  TRY(limit_context(model, options.limits.max_context));
+  return model;
 }
 
 }  // namespace leasehold

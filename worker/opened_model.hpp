@@ -6,6 +6,7 @@
 #include "worker/gguf/gguf.hpp"
 #include "worker/model/config.hpp"
 #include "worker/model/weights_plan.hpp"
+#include "worker/options.hpp"
 #include "worker/serve/prompt.hpp"
 #include "worker/text/chat/chat_template.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
@@ -21,13 +22,10 @@ struct OpenedModel {
 
   ContextBound context_bound = ContextBound::Model;  ///< What `config.n_context` comes from.
 
-  /// Errors: those of GgufFile::open, read_config, make_weights_layout and Tokenizer.
-  static Result<OpenedModel> open(const std::string& path, WeightsScope scope,
-                                  Arithmetic arithmetic);
-
-  /// Limits requests to `max_context` tokens; 0 keeps the model's context. Errors: BadRequest when
-  /// the model's context is shorter.
-  Result<void> limit_context(std::uint32_t max_context);
+  /// Limits requests to the options' `max_context`; 0 keeps the model's context. Errors: those of
+  /// GgufFile::open, read_config, make_weights_layout and Tokenizer; BadRequest when the model's
+  /// context is shorter.
+  static Result<OpenedModel> open(const WorkerOptions& options);
 };
 
 }  // namespace leasehold

@@ -390,10 +390,7 @@ void WorkerProgram::stop_when_leases_end() {
 
 Result<void> run_worker(const WorkerOptions& options) {
   TRY(exclude_compute_cpus(options.compute_cpus));
-  OpenedModel model =
-      TRY(OpenedModel::open(options.model_path, options.weights_scope, options.arithmetic));
-  TRY(model.limit_context(options.limits.max_context));
-  WorkerProgram program(options, std::move(model));
+  WorkerProgram program(options, TRY(OpenedModel::open(options)));
   TRY(program.start());
   return program.run();
 }

@@ -50,6 +50,7 @@ class LeaseStreams {
   std::map<std::string, std::vector<std::int32_t>> tokens;
   std::map<std::string, std::string> ends;
   int preemptions = 0;
+  int swaps = 0;  ///< Preemptions that moved blocks to swap.
 
  private:
   void note(const std::string& method, const control::Json& body) {
@@ -63,6 +64,7 @@ class LeaseStreams {
       CHECK(preempted.emitted_tokens == tokens[preempted.request.value].size());
       CHECK(preempted.freed_blocks > 0);
       ++preemptions;
+      if (preempted.swapped_blocks > 0) ++swaps;
     } else if (method == wire::RequestCompleted::kMethod) {
       const auto end = wire::RequestCompleted::from_json(body).value();
       ends[end.request.value] = end.reason;
@@ -78,7 +80,10 @@ class LeaseStreams {
 }  // namespace
 
 TEST_CASE("preemption: requests beyond their tenant's blocks wait in turn, and get the same text") {
-  System system({.worker_arguments = {}});
+  const bool has_swap = GENERATE(false, true);
+  CAPTURE(has_swap);
+  System system(
+      {.broker_arguments = {"--swap-capacity", has_swap ? "64MiB" : "0"}, .worker_arguments = {}});
   system.admit("calm", {"--ttl-ms", "600000"});
   system.admit("tight", {"--ttl-ms", "600000", "--max-blocks", "102"});
   LeaseStreams calm(system, "calm");
@@ -91,6 +96,7 @@ TEST_CASE("preemption: requests beyond their tenant's blocks wait in turn, and g
   tight.wait_for_ends(kTightRequests);
 
   CHECK(tight.preemptions > 0);
+  CHECK((tight.swaps > 0) == has_swap);
   for (const auto& [number, end] : tight.ends) {
     CAPTURE(number);
     CHECK(end == "MaxTokensReached");

@@ -375,8 +375,7 @@ TEST_CASE("tiers: in random orders, reserves stay covered and are refused only d
       default: {
         const Counts before(world.state);
         const std::uint64_t reserve = world.reserved(name) / kPerExtent;
-        const auto held = before.held.find(name);
-        const std::uint64_t holds = held == before.held.end() ? 0 : held->second;
+        const std::uint64_t holds = before.held.contains(name) ? before.held.at(name) : 0;
         const CallId call = world.acquire(name, extents * kPerExtent);
         const auto answer = world.answers.find(call);
         const bool refused = answer != world.answers.end() && !answer->second;
@@ -391,8 +390,7 @@ TEST_CASE("tiers: in random orders, reserves stay covered and are refused only d
     std::uint64_t unused = 0;
     std::uint64_t covers = now.free + now.returning;
     for (const auto& [id, tenant] : world.state.tenants.all()) {
-      const auto held = now.held.find(id.value);
-      const std::uint64_t holds = held == now.held.end() ? 0 : held->second;
+      const std::uint64_t holds = now.held.contains(id.value) ? now.held.at(id.value) : 0;
       const std::uint64_t reserve = tenant.policy.reserved_blocks / kPerExtent;
       unused += reserve - std::min(reserve, holds);
       if (tenant.policy.tier == wire::Tier::Scavenger) covers += holds;
