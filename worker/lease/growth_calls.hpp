@@ -1,13 +1,13 @@
-/// Decides when the worker asks the broker for more extents of a lease in one of its pools, and what
-/// a failed call means. Pure: time is an argument. For KV memory:
+/// Decides when the worker asks the broker for more extents of a lease in one of its pools, and
+/// what a failed call means. Pure: time is an argument. For KV memory:
 ///
 ///   the broker lends no more, or the lease has ended ─► refused: a request that lacks blocks is
 ///                                                        preempted, or ends when it is alone
 ///   the broker reclaims memory and says when to retry,
 ///   or any other error, as while the broker restarts ─► they wait, and the worker asks again
 ///
-/// For swap each failure is a refusal: the preempted request is dropped, which always works, and the
-/// worker asks again for later ones.
+/// For swap each failure is a refusal: the preempted request is dropped, which always works, and
+/// the worker asks again for later ones.
 #pragma once
 
 #include <map>

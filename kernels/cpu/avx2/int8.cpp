@@ -80,11 +80,9 @@ template <TensorType kType>
 
 /// Half a group times kRows rows.
 template <TensorType kType, int kRows>
-[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void dot_half_group(const std::byte* group,
-                                                                          std::uint32_t n_blocks,
-                                                                          std::uint32_t half,
-                                                                          const RoundedRow* x,
-                                                                          float* out) {
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void dot_half_group(
+    const std::byte* group, std::uint32_t n_blocks, std::uint32_t half, const RoundedRow* x,
+    float* out) {
   constexpr std::size_t kBlockBytes = kGroupRows * std::size_t{block_shape(kType).size_bytes};
   constexpr std::size_t kScalesBytes = kGroupRows * 2;
   constexpr std::int32_t kOffset = kType == TensorType::Q8_0 ? 0 : group_offset(kType);
@@ -127,10 +125,10 @@ template <TensorType kType, int kRows>
 
 template <TensorType kType>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void dot_groups(const std::byte* group,
-                                                                         std::uint32_t n_blocks,
-                                                                         const RoundedRow* x,
-                                                                         std::uint32_t n_rows,
-                                                                         float* out) {
+                                                                            std::uint32_t n_blocks,
+                                                                            const RoundedRow* x,
+                                                                            std::uint32_t n_rows,
+                                                                            float* out) {
   for (std::uint32_t done = 0; done < n_rows;) {
     const std::uint32_t left = n_rows - done;
     const std::uint32_t now = left >= 4 ? 4 : left >= 2 ? 2 : 1;

@@ -76,8 +76,8 @@ dot_group_rows(const std::byte* group, std::uint32_t n_blocks, const RoundedRow*
 
 template <TensorType kType>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-dot_groups(const std::byte* group, std::uint32_t n_blocks, const RoundedRow* x, std::uint32_t n_rows,
-        float* out) {
+dot_groups(const std::byte* group, std::uint32_t n_blocks, const RoundedRow* x,
+           std::uint32_t n_rows, float* out) {
   for (std::uint32_t done = 0; done < n_rows;) {
     const std::uint32_t left = n_rows - done;
     const std::uint32_t now = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;

@@ -169,7 +169,8 @@ TEST_CASE("unmap: an unmap does not overtake a grant that is being mapped") {
   CHECK_FALSE(fixture.rig.engine().unmap_fenced(lease));
 }
 
-TEST_CASE("grant: an extent of swap joins the swap pool, is reclaimed from it, and is redelivered") {
+TEST_CASE(
+    "grant: an extent of swap joins the swap pool, is reclaimed from it, and is redelivered") {
   Fixture fixture;
   const LeaseId lease = fixture.rig.grant("t");
   const Tenancy& tenancy = fixture.rig.engine().scheduler().tenancies().at(lease);

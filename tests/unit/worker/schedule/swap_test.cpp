@@ -75,7 +75,7 @@ TEST_CASE("swap: the blocks of a victim go to swap and come back, and no row is 
   CHECK(pair.is_swapped());
   CHECK(pair.copied_blocks == 2);
   pair.finish();
-  CHECK(pair.copied_blocks == 3);  // its first block was still cached
+  CHECK(pair.copied_blocks == 3);   // its first block was still cached
   CHECK(pair.rows["older"] == 49);  // the last token is not computed
   CHECK(pair.rows["younger"] == 49);
   CHECK(pair.is_all_free());
