@@ -13,9 +13,12 @@ std::string card_of(const BrokerOptions& options) {
   return options.device == "auto" ? "cuda:0" : options.device;
 }
 
-/// A worker that touches memory that the machine does not have is killed.
-Result<void> check_host_capacity(const BrokerOptions& options) {
+/// A worker that touches memory that the machine does not have is killed. Swap is memory of the
+/// machine also where a card's memory is lent.
+Result<void> check_host_memory(const BrokerOptions& options, bool lends_card) {
   const MachineMemory memory = TRY(machine_memory());
+  TRY(check_fits_machine("--swap-capacity", options.swap_capacity_bytes, memory));
+  if (lends_card) return {};
   TRY(check_fits_machine("--capacity", options.capacity_bytes, memory));
   return check_fits_machine("--weights-capacity", options.weights_capacity_bytes, memory);
 }
@@ -55,10 +58,11 @@ Result<std::unique_ptr<DeviceAgentLink>> start_agent(boost::asio::io_context& io
 
 Result<LentDevice> lent_device(const BrokerOptions& options, const DeviceAgentLink* agent) {
   if (agent == nullptr) {
-    TRY(check_host_capacity(options));
+    TRY(check_host_memory(options, false));
     return LentDevice{};
   }
   const std::string name = card_of(options);
+  TRY(check_host_memory(options, true));
   TRY(check_capacity(options, name, agent->card().total_bytes));
   spdlog::info("lending device memory device={} uuid={} name=\"{}\" agent_pid={}", name,
                agent->card().uuid, agent->card().name, agent->pid());

@@ -21,7 +21,7 @@ Result<std::unique_ptr<DeviceAgentLink>> start_agent(boost::asio::io_context& io
                                                      const BrokerOptions& options);
 
 /// The device that `start_agent` chose. Errors: BadRequest when --capacity exceeds the memory of
-/// the card or of the machine; of the machine, also --weights-capacity.
+/// the card or of the machine; of the machine, also --weights-capacity and --swap-capacity.
 Result<LentDevice> lent_device(const BrokerOptions& options, const DeviceAgentLink* agent);
 
 }  // namespace leasehold

@@ -249,6 +249,8 @@ TEST_CASE("broker: another user may call neither operator nor worker methods") {
 TEST_CASE("broker: a capacity beyond the machine's memory is refused at start") {
   const std::string option = GENERATE("--capacity", "--weights-capacity");
   CHECK(run_broker_once({option, "1PiB"}) == exit_code(Errc::BadRequest));
+  CHECK(run_broker_once({"--capacity", "1GiB", "--max-extents", "16384", "--swap-capacity",
+                         "8TiB"}) == exit_code(Errc::BadRequest));
 }
 
 TEST_CASE("broker: a usage error ends with exit code 2") {

@@ -43,8 +43,8 @@ void System::partition_cores() {
 }
 
 Result<void> System::start_broker() {
-  std::vector<std::string> arguments = {"--capacity", config_.capacity,     "--weights-capacity",
-                                        "4GiB",       "--fence-timeout-ms", "30000"};
+  std::vector<std::string> arguments = {"--capacity", config_.capacity, "--fence-timeout-ms",
+                                        "30000"};
   arguments.insert(arguments.end(), config_.broker_options.begin(), config_.broker_options.end());
   if (config_.journal) {
     const auto state = local_->programs().directory() / "state";
