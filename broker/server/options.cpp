@@ -62,7 +62,7 @@ void add_memory_options(CLI::App& app, BrokerOptions& options) {
   app.add_option("--swap-capacity", options.swap_capacity_bytes,
                  "Host memory to lend for swapped KV blocks, for example 1GiB; 0 means none")
       ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(2ull << 20, 1ull << 50) | CLI::IsMember({0}))
+      ->check(CLI::Range(2ull << 20, 1ull << 50) | CLI::IsMember({std::uint64_t{0}}))
       ->default_str("0");
   app.add_option("--weights-capacity", options.weights_capacity_bytes,
                  "Memory for model weights, for example 2GiB; each --worker-uid has an equal share "
