@@ -36,7 +36,8 @@ class NameLookup {
   NameLookup(const NameLookup&) = delete;
   NameLookup& operator=(const NameLookup&) = delete;
 
-  /// Precondition: one call at a time, with the same URL. Errors: TimedOut, those of `Resolve`.
+  /// Precondition: one call at a time, with the same URL, which outlives it. Errors: TimedOut,
+  /// those of `Resolve`.
   boost::asio::awaitable<Result<Endpoints>> find(const IndexUrl& url,
                                                  std::chrono::milliseconds timeout);
 

@@ -16,10 +16,11 @@ constexpr milliseconds kLong = std::chrono::minutes(1);
 const boost::asio::ip::tcp::endpoint kFound{boost::asio::ip::make_address("192.0.2.7"), 80};
 
 Result<Endpoints> run(NameLookup& names, const std::string& url, milliseconds timeout) {
+  const IndexUrl index = IndexUrl::parse(url).value();
   boost::asio::io_context io;
   std::optional<Result<Endpoints>> found;
   boost::asio::co_spawn(
-      io, names.find(IndexUrl::parse(url).value(), timeout),
+      io, names.find(index, timeout),
       [&](const std::exception_ptr&, Result<Endpoints> result) { found = std::move(result); });
   io.run();
   return found.value();
