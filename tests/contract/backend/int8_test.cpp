@@ -185,19 +185,6 @@ TEST_CASE("int8: a row with a number that is not finite gives none that is, and 
   }
 }
 
-TEST_CASE("int8: rounded activations are cleared with the workspace's other contents") {
-  // A second product of fewer rows must not read rows that an earlier one rounded.
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
-  SeededRandom random(test_seed() + 400);
-  Rig rig(threads);
-  const GroupedMatrix weight(random, TensorType::Q8_0, 16, 64);
-  const auto x = random_floats(random, weight.rows.n_in);
-  const std::vector<float> alone = product(rig, weight.view(), x);
-  product(rig, weight.view(), random_floats(random, 40 * std::size_t{weight.rows.n_in}));
-  rig.backend->clear_workspace();
-  CHECK(first_difference(product(rig, weight.view(), x), alone) == -1);
-}
-
 TEST_CASE("int8: an embedding is the token's row of the table, exactly") {
   const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
   SeededRandom random(test_seed() + 500);

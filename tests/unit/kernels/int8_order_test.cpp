@@ -1,12 +1,14 @@
 /// Rounding of activations: by the written rule, on every path.
 #include "kernels/numerics/int8_order.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <vector>
 
 #include "common/random.hpp"
 #include "kernels/cpu/row_kernels.hpp"
+#include "kernels/rounded_rows.hpp"
 #include "tests/support/random_blocks.hpp"
 
 namespace leasehold::testing {
@@ -89,6 +91,18 @@ TEST_CASE(
       REQUIRE(out.sums == plain.sums);
     }
   }
+}
+
+TEST_CASE("int8 order: cleared rows are zero, and the rows after them stay") {
+  const std::vector<float> x(kInt8Block, 1.0F);
+  RoundedRows rows(2, kInt8Block);
+  for (const std::size_t row : {0, 1}) round_row(x.data(), x.size(), rows.buffer(row));
+  rows.clear(1);
+  const RoundedRow cleared = rows.row(0);
+  CHECK(std::all_of(cleared.q, cleared.q + kInt8Block, [](std::int8_t q) { return q == 0; }));
+  CHECK(cleared.scale[0] == 0.0F);
+  CHECK(cleared.sums[0] == 0);
+  CHECK(rows.row(1).q[0] == 127);
 }
 
 }  // namespace leasehold::testing
