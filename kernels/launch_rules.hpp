@@ -6,7 +6,6 @@
 #include "common/expects.hpp"
 #include "ipc/segment/thread_gate.hpp"
 #include "kernels/backend.hpp"
-#include "kernels/quant/dequantize.hpp"
 #include "kernels/quant/row_group.hpp"
 
 namespace leasehold {
@@ -54,6 +53,13 @@ inline const std::byte* matrix_row(const LaunchPermit& permit, const WeightMatri
 inline const std::byte* matrix_group(const LaunchPermit& permit, const WeightMatrix& matrix,
                                      std::uint32_t index) {
   return permit.open(matrix.data) + index * row_group_bytes(matrix.type, matrix.n_in);
+}
+
+/// Row `index` of a matrix of row groups, as floats.
+inline void dequantize_grouped(const LaunchPermit& permit, const WeightMatrix& matrix,
+                               std::uint32_t index, float* out) {
+  dequantize_group_row(matrix.type, matrix_group(permit, matrix, index / kGroupRows),
+                       index % kGroupRows, out, matrix.n_in);
 }
 
 /// out (+)= dot + bias

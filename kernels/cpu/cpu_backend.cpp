@@ -65,18 +65,16 @@ LaunchStatus CpuBackend::each_row(const LaunchContext& context, UnitLabel label,
 
 LaunchStatus CpuBackend::embedding(const LaunchContext& context, const EmbeddingArgs& args) {
   const std::uint32_t width = args.table.n_in;
-  return each_row(
-      context, label(context, LaunchSite::Embedding), width * kMacsPerElement,
-      [&](const LaunchPermit& permit, std::size_t r) {
-        const auto token = static_cast<std::uint32_t>(args.tokens[r]);
-        expects(token < args.table.n_out, "a token is an index of the vocabulary");
-        float* out = args.out + r * width;
-        if (args.table.layout == MatrixLayout::RowGroups)
-          return dequantize_group_row(args.table.type,
-                                      matrix_group(permit, args.table, token / kGroupRows),
-                                      token % kGroupRows, out, width);
-        kernels_.dequantize_row(args.table.type, matrix_row(permit, args.table, token), out, width);
-      });
+  return each_row(context, label(context, LaunchSite::Embedding), width * kMacsPerElement,
+                  [&](const LaunchPermit& permit, std::size_t r) {
+                    const auto token = static_cast<std::uint32_t>(args.tokens[r]);
+                    expects(token < args.table.n_out, "a token is an index of the vocabulary");
+                    float* out = args.out + r * width;
+                    if (args.table.layout == MatrixLayout::RowGroups)
+                      return dequantize_grouped(permit, args.table, token, out);
+                    kernels_.dequantize_row(args.table.type, matrix_row(permit, args.table, token),
+                                            out, width);
+                  });
 }
 
 LaunchStatus CpuBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {

@@ -52,9 +52,7 @@ LaunchStatus ReferenceBackend::embedding(const LaunchContext& context, const Emb
                      expects(token < args.table.n_out, "a token is an index of the vocabulary");
                      float* out = args.out + r * args.table.n_in;
                      if (args.table.layout == MatrixLayout::RowGroups)
-                       return dequantize_group_row(
-                           args.table.type, matrix_group(permit, args.table, token / kGroupRows),
-                           token % kGroupRows, out, args.table.n_in);
+                       return dequantize_grouped(permit, args.table, token, out);
                      dequantize_row(args.table.type, matrix_row(permit, args.table, token), out,
                                     args.table.n_in);
                    });
