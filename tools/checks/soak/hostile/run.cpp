@@ -28,7 +28,6 @@ constexpr Duration kTextTimeout = std::chrono::minutes(3);
 constexpr Duration kEndTimeout = std::chrono::seconds(30);
 constexpr Duration kFreeTimeout = std::chrono::seconds(60);
 constexpr Duration kWarmUp = std::chrono::seconds(2);
-constexpr Duration kCalm = std::chrono::seconds(2);
 /// Between two windows, so that what the last one left behind ends.
 constexpr Duration kPause = std::chrono::milliseconds(500);
 constexpr Duration kRevokeInterval = std::chrono::milliseconds(500);
@@ -156,9 +155,8 @@ Result<void> HostileRun::attack_in_windows() {
   for (std::uint32_t done = 0; done < settings_.seconds;) {
     const std::uint32_t seconds = std::min(settings_.window_seconds, settings_.seconds - done);
     const Duration attack = std::chrono::seconds(seconds);
-    TRY(window(WindowKind::Calm, kCalm));
-    TRY(window(WindowKind::Control, std::max(kCalm, attack / 2)));
-    TRY(window(WindowKind::Hostile, attack));
+    for (const WindowKind kind : {WindowKind::Calm, WindowKind::Control, WindowKind::Hostile})
+      TRY(window(kind, attack));
     done += seconds;
     std::cerr << fmt::format("hostile: {} of {} s of attack\n", done, settings_.seconds);
   }
