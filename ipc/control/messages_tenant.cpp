@@ -151,6 +151,7 @@ void describe(Is<RequestSubmit> auto& m, auto& fields) {
   fields.field("ignore_eos", m.ignore_eos);
   fields.field("deadline_ms", m.deadline_ms, kUpToOneDay_ms);
   fields.with_default("priority", m.priority, 0, kPriority);
+  fields.with_default("resumable", m.resumable, false);
 }
 
 static Result<void> validate(const RequestSubmit& m) {
@@ -198,6 +199,11 @@ void describe(Is<RequestCancel> auto& m, auto& fields) {
   fields.field("request_id", m.request_id);
 }
 
+void describe(Is<RequestResume> auto& m, auto& fields) {
+  fields.field("request_id", m.request_id);
+  fields.field("after_position", m.after_position);
+}
+
 template struct Message<Sampling>;
 template struct Message<ConnectionAuthenticate>;
 template struct Message<RequestSubmit>;
@@ -206,5 +212,6 @@ template struct Message<TokenEmitted>;
 template struct Message<RequestPreempted>;
 template struct Message<RequestCompleted>;
 template struct Message<RequestCancel>;
+template struct Message<RequestResume>;
 
 }  // namespace leasehold::wire

@@ -101,6 +101,10 @@ struct RequestSubmit : Message<RequestSubmit> {
   /// -kMaxPriority … kMaxPriority. Among the requests of a tenant that wait on a worker, higher
   /// ones run first; among those that run, lower ones are preempted first. May be missing.
   std::int32_t priority = 0;
+  /// The request outlives its connection for a while (worker/serve/resumable_streams.hpp). Another
+  /// submission of it, equal except for `token`, `emitted`, `rebound_from` and `asked_at_unix_s`,
+  /// never generates twice: it continues the stream behind `emitted`. May be missing.
+  bool resumable = false;
 };
 
 struct RequestSubmitted : Message<RequestSubmitted> {
@@ -152,6 +156,15 @@ struct RequestCompleted : Message<RequestCompleted> {
   std::string revoke_reason;  ///< "operator" …; with reason Revoked.
   std::string detail;
   std::string text;  ///< Text that was withheld until no token could change it.
+};
+
+/// `request.resume`: continues the stream of a resumable request of the connection's tenant on this
+/// connection, whoever submitted it, with every position behind `after_position` once. Reply:
+/// RequestSubmitted, as for the submission. Error: UnknownRequest, also for another tenant's.
+struct RequestResume : Message<RequestResume> {
+  static constexpr std::string_view kMethod = "request.resume";
+  RequestId request_id;
+  std::optional<std::uint32_t> after_position;  ///< None: from the first position on.
 };
 
 /// `request.cancel`: cancels one request of this connection. Reply: Empty; `request.completed`

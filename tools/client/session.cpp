@@ -169,6 +169,10 @@ void TenantSession::completed(wire::RequestCompleted completed) {
   if (!error) {
     return finish({.reason = completed.reason, .note = completed.detail, .text = completed.text});
   }
+  // The stream of an earlier process was continued, and that one's lease has ended.
+  const LeaseId own = holder_->lease()->lease;
+  if (is_lease_ended(error->code) && completed.lease && *completed.lease != own)
+    return act(Retry{.delay = Duration::zero(), .fresh_lease = false}, *error, Reported::NotYet);
   // A refusal after waiting also names the lease, which may still be live.
   const bool lease_ended = completed.lease && is_lease_ended(error->code);
   if (lease_ended) {

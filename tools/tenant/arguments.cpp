@@ -178,8 +178,13 @@ void add_request(CommandLine& line) {
       ->check(CLI::Range(-wire::RequestSubmit::kMaxPriority, wire::RequestSubmit::kMaxPriority))
       ->capture_default_str();
   add_sampling(line);
-  line.app.add_option("--request-id", line.request_id, "Request id; default: a new one")
-      ->check(check_name);
+  auto* id = line.app.add_option("--request-id", line.request_id, "Request id; default: a new one")
+                 ->check(check_name);
+  line.app
+      .add_flag("--resumable", request.resumable,
+                "The worker keeps the text for a minute without this process; another one with the "
+                "same --request-id and request continues it")
+      ->needs(id);
   line.app.add_option("-o,--output", line.output, "Format: text, or json with one object per line")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

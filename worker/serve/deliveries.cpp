@@ -12,6 +12,13 @@ namespace {
 
 constexpr int kDeliveryBatchSize = 16;
 
+/// Nothing interrupted a text that ended so.
+bool is_complete(std::string_view reason) {
+  using enum CompletionReason;
+  return reason == name(EndOfSequence) || reason == name(StopSequence) ||
+         reason == name(MaxTokensReached);
+}
+
 }  // namespace
 
 void Deliveries::open(const RequestId& engine_request_id, ClientStream stream) {
@@ -50,10 +57,12 @@ void Deliveries::deliver_batch() {
 void Deliveries::deliver_one(const Token& token) {
   ClientStream* stream = find(token.engine_request_id);
   if (stream == nullptr || stream->unread_end) return;
+  if (stream->is_resumable)
+    return resumable_->add(token.engine_request_id, stream->text.send_token(token));
   auto excess =
       unread_->excess(tenant_of(token.engine_request_id), stream->text.unread_output_bytes());
   if (excess) return stop_unread(*stream, token, *std::move(excess));
-  stream->text.send_token(token);
+  (void)stream->text.send_token(token);
 }
 
 /// The client gets the end that explains this once the engine has ended the request, so that its id
@@ -92,7 +101,7 @@ void Deliveries::deliver_one(const Completed& observed) {
   const Completed completed = stream->unread_end.value_or(observed);
   std::string detail = truncation_detail(*stream, completed);
   end_stream(completed.engine_request_id, name(completed.reason), completed.emitted_tokens,
-             [&](TextStream& text) { text.send_completed(completed, std::move(detail)); });
+             [&](TextStream& text) { return text.send_completed(completed, std::move(detail)); });
 }
 
 void Deliveries::deliver_one(const Preempted& preempted) {
@@ -102,16 +111,18 @@ void Deliveries::deliver_one(const Preempted& preempted) {
 
 void Deliveries::deliver_one(const AdmissionRejected& rejected) {
   end_stream(rejected.engine_request_id, name(rejected.reason.code), rejected.emitted_tokens,
-             [&](TextStream& text) { text.send_rejected(rejected); });
+             [&](TextStream& text) { return text.send_rejected(rejected); });
 }
 
 void Deliveries::end_stream(const RequestId& engine_request_id, std::string_view reason,
                             std::uint32_t emitted_tokens,
-                            const std::function<void(TextStream&)>& send) {
+                            const std::function<wire::RequestCompleted(TextStream&)>& send) {
   ClientStream* stream = find(engine_request_id);
   if (stream == nullptr) return;
   const TimePoint now = deps_.clock->now();
-  send(stream->text);
+  wire::RequestCompleted end = send(stream->text);
+  if (stream->is_resumable)
+    resumable_->end(engine_request_id, std::move(end), is_complete(reason));
   deps_.broker->report(
       events::RequestCompletedEvent{.request = to_client_request_id(engine_request_id),
                                     .tenant = tenant_of(engine_request_id).value,

@@ -12,6 +12,7 @@
 
 #include "worker/serve/delivery_queue.hpp"
 #include "worker/serve/dependencies.hpp"
+#include "worker/serve/resumable_streams.hpp"
 #include "worker/serve/text_stream.hpp"
 #include "worker/serve/unread_output.hpp"
 
@@ -22,6 +23,7 @@ struct ClientStream {
   TextStream text;
   LeaseId lease;
   std::uint32_t max_emitted_tokens = 0;
+  bool is_resumable = false;  ///< Its messages go to the ResumableStreams; `text` has no peer.
   /// Set once the client leaves too much unread: no more is sent but this end.
   std::optional<Completed> unread_end;
 };
@@ -31,9 +33,13 @@ class Deliveries {
   using OnEnded = std::function<void(const RequestId& engine_request_id)>;
 
   /// Calls `on_ended` once the stream of a request has ended and is closed.
-  /// `unread` outlives it.
-  Deliveries(const ServeDependencies& dependencies, const UnreadOutput& unread, OnEnded on_ended)
-      : deps_(dependencies), unread_(&unread), on_ended_(std::move(on_ended)) {}
+  /// `unread` and `resumable` outlive it.
+  Deliveries(const ServeDependencies& dependencies, const UnreadOutput& unread,
+             ResumableStreams& resumable, OnEnded on_ended)
+      : deps_(dependencies),
+        unread_(&unread),
+        resumable_(&resumable),
+        on_ended_(std::move(on_ended)) {}
 
   /// Precondition: no stream of this id is open.
   void open(const RequestId& engine_request_id, ClientStream stream);
@@ -54,13 +60,15 @@ class Deliveries {
   void deliver_one(const Rebound& rebound);
   void deliver_one(const Preempted& preempted);
   void end_stream(const RequestId& engine_request_id, std::string_view reason,
-                  std::uint32_t emitted_tokens, const std::function<void(TextStream&)>& send);
+                  std::uint32_t emitted_tokens,
+                  const std::function<wire::RequestCompleted(TextStream&)>& send);
   void close(const RequestId& engine_request_id);
   ClientStream* find(const RequestId& engine_request_id);
   std::string truncation_detail(const ClientStream& stream, const Completed& completed) const;
 
   ServeDependencies deps_;
   const UnreadOutput* unread_;
+  ResumableStreams* resumable_;
   OnEnded on_ended_;
   DeliveryQueue queue_;
   std::unordered_map<RequestId, ClientStream> streams_;  // by engine_request_id

@@ -44,9 +44,10 @@ wire::RequestSubmitted answer_to(const PromptRequest& request) {
 }  // namespace
 
 RequestPipeline::RequestPipeline(const ServeDependencies& dependencies, Deliveries& deliveries,
-                                 OnAccepted on_accepted)
+                                 ResumableStreams& resumable, OnAccepted on_accepted)
     : deps_(dependencies),
       deliveries_(&deliveries),
+      resumable_(&resumable),
       on_accepted_(std::move(on_accepted)),
       parser_(deps_.prompt),
       request_shares_(kMaxRequests),
@@ -63,14 +64,18 @@ void RequestPipeline::generate(const TenantConnection& connection, const Json& b
   auto unparsed = check(connection, body);
   if (!unparsed) return respond(std::unexpected(unparsed.error()));
   const RequestId engine_request_id = unparsed->engine_request_id();
-  requests_.emplace(engine_request_id,
-                    Request{.connection = connection.id, .respond = std::move(respond)});
+  const TenantId tenant = unparsed->claim.tenant;
   Connection& from = connections_[connection.id];
   from.peer = connection.peer;
-  from.engine_request_ids.insert(engine_request_id);
-  const TenantId tenant = unparsed->claim.tenant;
+  if (unparsed->joins) {
+    unparsed->respond = std::move(respond);
+  } else {
+    requests_.emplace(engine_request_id,
+                      Request{.connection = connection.id, .respond = std::move(respond)});
+    from.engine_request_ids.insert(engine_request_id);
+    request_shares_.take(tenant);
+  }
   on_accepted_(connection.id, unparsed->claim.lease);
-  request_shares_.take(tenant);
   unparsed_byte_shares_.take(tenant, size_bytes(unparsed->request));
   parser_queues_[tenant].unparsed.push_back(*std::move(unparsed));
   parse_next(tenant);
@@ -92,10 +97,7 @@ Result<RequestPipeline::UnparsedRequest> RequestPipeline::check(const TenantConn
     return fail(Errc::BrokerLost, "the broker is disconnected; retry, it may come back");
   TRY(check_live(*deps_.table, unparsed.claim.lease));
   TRY(check_capacity(connection, unparsed.claim.tenant));
-  if (requests_.contains(unparsed.engine_request_id())) {
-    return fail(Errc::BadRequest, fmt::format("request {} is already running; choose another id",
-                                              unparsed.request.request_id.value));
-  }
+  TRY(check_id(unparsed));
   if (unparsed.request.deadline_ms) {
     unparsed.deadline =
         deps_.clock->now() + std::chrono::milliseconds(*unparsed.request.deadline_ms);
@@ -148,6 +150,7 @@ void RequestPipeline::parse_next(const TenantId& tenant) {
   unparsed_byte_shares_.give_back(tenant, size_bytes(next.request));
   auto peer = connections_.at(next.connection).peer;
   boost::asio::post(deps_.parser, [this, peer = std::move(peer), next = std::move(next)]() mutable {
+    if (next.joins) return compare(std::move(next));
     auto parsed = confined([&] { return parse(next, std::move(peer)); });
     boost::asio::post(*deps_.io, [this, engine_request_id = next.engine_request_id(),
                                   parsed = std::move(parsed)]() mutable {
@@ -161,9 +164,21 @@ Result<RequestPipeline::ParsedRequest> RequestPipeline::parse(const UnparsedRequ
                                                               std::weak_ptr<control::Peer> peer) {
   PromptRequest request = TRY(parser_.parse(unparsed.request, unparsed.claim));
   request.deadline = unparsed.deadline;
-  GeneratedText answer(*deps_.prompt.tokenizer, request.sampling.stop);
-  TextStream text(std::move(peer), unparsed.request.request_id, std::move(answer), request.emitted);
-  return ParsedRequest{.request = std::move(request), .text = std::move(text)};
+  const bool is_resumable = unparsed.request.resumable;
+  if (is_resumable) peer.reset();
+  TextStream text(std::move(peer), unparsed.request.request_id,
+                  GeneratedText(*deps_.prompt.tokenizer, request.sampling.stop));
+  std::vector<wire::TokenEmitted> before = text.continue_after(request.emitted);
+  ParsedRequest parsed{.request = std::move(request), .text = std::move(text)};
+  if (is_resumable) {
+    parsed.stream = {.body = TRY(body_of(unparsed)),
+                     .asked_at_unix_s = unparsed.request.asked_at_unix_s,
+                     .submitted = {},
+                     .tokens = std::move(before),
+                     .end = {}};
+    parsed.delivered = unparsed.delivered;
+  }
+  return parsed;
 }
 
 void RequestPipeline::on_parsed(const RequestId& engine_request_id, Result<ParsedRequest> parsed) {
@@ -188,16 +203,28 @@ void RequestPipeline::on_parsed(const RequestId& engine_request_id, Result<Parse
 void RequestPipeline::submit(ParsedRequest parsed, Request& request) {
   const RequestId engine_request_id = parsed.request.engine_request_id;
   const wire::RequestSubmitted answer = answer_to(parsed.request);
+  if (parsed.stream) {
+    parsed.stream->submitted = answer;
+    const auto begun = resumable_->begin(engine_request_id, *std::move(parsed.stream));
+    if (!begun) {
+      Responder respond = std::move(request.respond);
+      forget(engine_request_id);
+      return respond(std::unexpected(begun.error()));
+    }
+  }
   request.is_parsed = true;
   deliveries_->open(engine_request_id, {.text = std::move(parsed.text),
                                         .lease = parsed.request.lease,
-                                        .max_emitted_tokens = parsed.request.max_emitted_tokens});
-  deps_.loop->post([this, engine_request_id, answer, prompt = std::move(parsed.request),
+                                        .max_emitted_tokens = parsed.request.max_emitted_tokens,
+                                        .is_resumable = parsed.stream.has_value()});
+  deps_.loop->post([this, answer, engine_request_id, delivered = parsed.delivered,
+                    prompt = std::move(parsed.request),
                     respond = std::move(request.respond)](Engine& engine) mutable {
     Result<void> queued = engine.submit(std::move(prompt));
-    boost::asio::post(*deps_.io, [this, engine_request_id, answer, queued = std::move(queued),
+    boost::asio::post(*deps_.io, [this, answer, engine_request_id, delivered,
+                                  queued = std::move(queued),
                                   respond = std::move(respond)]() mutable {
-      on_submitted(answer, engine_request_id, std::move(queued), std::move(respond));
+      on_submitted(answer, engine_request_id, delivered, std::move(queued), std::move(respond));
     });
   });
   // The client cancelled while the request was being parsed and the engine did not know it yet.
@@ -205,10 +232,16 @@ void RequestPipeline::submit(ParsedRequest parsed, Request& request) {
 }
 
 void RequestPipeline::on_submitted(const wire::RequestSubmitted& answer,
-                                   const RequestId& engine_request_id, Result<void> queued,
-                                   Responder respond) {
-  if (queued) return respond(Payload{.body = answer.to_json()});
+                                   const RequestId& engine_request_id, std::uint32_t delivered,
+                                   Result<void> queued, Responder respond) {
+  if (queued) {
+    respond(Payload{.body = answer.to_json()});
+    const auto request = requests_.find(engine_request_id);
+    if (request == requests_.end() || resumable_->find(engine_request_id) == nullptr) return;
+    return attach(engine_request_id, request->second.connection, delivered);
+  }
   deliveries_->discard(engine_request_id);
+  end_refused_stream(engine_request_id, queued.error());
   forget(engine_request_id);
   respond(std::unexpected(queued.error()));
 }
@@ -239,13 +272,17 @@ Result<void> RequestPipeline::cancel(const TenantConnection& connection, const J
       const auto request = requests_.find(engine_request_id);
       if (request == requests_.end() || std::exchange(request->second.is_cancelled, true))
         return {};
-      deps_.running_requests->stop(engine_request_id, LocalStop::Cancelled);
-      cancel_in_engine(engine_request_id);
+      abandon(engine_request_id);
       return {};
     }
   }
   return fail(Errc::UnknownRequest,
               fmt::format("no request {} runs on this connection", client_request_id.value));
+}
+
+void RequestPipeline::abandon(const RequestId& engine_request_id) {
+  deps_.running_requests->stop(engine_request_id, LocalStop::Cancelled);
+  cancel_in_engine(engine_request_id);
 }
 
 void RequestPipeline::cancel_in_engine(const RequestId& engine_request_id) {
@@ -261,8 +298,12 @@ void RequestPipeline::connection_closed(const TenantConnection& connection) {
   const auto closed = connections_.find(connection.id);
   if (closed == connections_.end()) return;
   for (const RequestId& engine_request_id : closed->second.engine_request_ids) {
-    deps_.running_requests->stop(engine_request_id, LocalStop::Cancelled);
-    cancel_in_engine(engine_request_id);
+    if (!outlives_connection(engine_request_id)) {
+      abandon(engine_request_id);
+      continue;
+    }
+    requests_.at(engine_request_id).connection = 0;
+    resumable_->detach(engine_request_id);
   }
   if (connection.tenant) drop_unparsed(connection.id, *connection.tenant);
   connections_.erase(closed);
@@ -274,7 +315,7 @@ void RequestPipeline::drop_unparsed(std::uint64_t connection, const TenantId& te
   std::erase_if(found->second.unparsed, [&](const UnparsedRequest& unparsed) {
     if (unparsed.connection != connection) return false;
     unparsed_byte_shares_.give_back(tenant, size_bytes(unparsed.request));
-    erase(unparsed.engine_request_id());
+    if (!unparsed.joins) erase(unparsed.engine_request_id());
     return true;
   });
 }

@@ -1,9 +1,12 @@
-/// Brings a request to the engine (check, parse, submit) and cancels it.
+/// Brings a request to the engine (check, parse, submit), cancels it, and continues the stream of a
+/// resumable one on another connection.
 ///
 ///   generate ─► check ─► queue ─► parser's thread: prompt, grammar ─► engine
 ///
 /// The parser takes one request of each tenant at a time, so a slow request delays neither other
-/// tenants' nor any call. Tenants share what may wait (common/fair_shares.hpp).
+/// tenants' nor any call. Tenants share what may wait (common/fair_shares.hpp). A repeated
+/// submission of a resumable request goes the same way as far as the parser's thread, which compares
+/// it with the first one.
 ///
 /// Lifetime: see ServeDependencies.
 /// Threads: that of the tenants' sockets.
@@ -27,9 +30,10 @@ class RequestPipeline {
  public:
   using OnAccepted = std::function<void(std::uint64_t connection, LeaseId lease)>;
 
-  /// Calls `on_accepted` for each request that is to be parsed. `deliveries` outlives the pipeline.
+  /// Calls `on_accepted` for each request that is to be parsed. `deliveries` and `resumable`
+  /// outlive the pipeline.
   RequestPipeline(const ServeDependencies& dependencies, Deliveries& deliveries,
-                  OnAccepted on_accepted);
+                  ResumableStreams& resumable, OnAccepted on_accepted);
 
   /// Answers with an error, or once the engine has queued the request.
   void generate(const TenantConnection& connection, const control::Json& body,
@@ -38,10 +42,17 @@ class RequestPipeline {
   /// Cancels a request of this connection; repeating it changes nothing. Errors: UnknownRequest.
   Result<void> cancel(const TenantConnection& connection, const control::Json& body);
 
+  /// Continues a stream on this connection. Errors: UnknownRequest.
+  void resume(const TenantConnection& connection, const control::Json& body,
+              control::Responder respond);
+
+  /// Cancels a request that nobody will read.
+  void abandon(const RequestId& engine_request_id);
+
   /// True while a request of the connection waits or runs.
   bool has_requests(std::uint64_t connection) const;
 
-  /// Cancels all requests of the connection.
+  /// Cancels all requests of the connection but the resumable ones.
   void connection_closed(const TenantConnection& connection);
 
   /// Forgets a request whose stream has ended.
@@ -60,15 +71,23 @@ class RequestPipeline {
     LeaseClaim claim;
     std::uint64_t connection = 0;
     std::optional<TimePoint> deadline;
+    std::uint32_t delivered = 0;  ///< Tokens that the client has.
+    /// Of the earlier submission that this one repeats.
+    std::optional<BodyDigest> repeats{};
+    bool joins = false;  ///< The stream of that one is continued, and nothing is parsed.
+    control::Responder respond{};  ///< Only when it joins.
     RequestId engine_request_id() const;
   };
   struct ParsedRequest {
     PromptRequest request;
     TextStream text;
+    /// Of a resumable request.
+    std::optional<ResumableStreams::Stream> stream{};
+    std::uint32_t delivered = 0;  ///< Tokens that the client has.
   };
   struct Request {
-    std::uint64_t connection = 0;
-    control::Responder respond;  ///< Until the request is parsed.
+    std::uint64_t connection = 0;  ///< 0: a resumable request without a reader.
+    control::Responder respond;    ///< Until the request is parsed.
     bool is_parsed = false;
     bool is_cancelled = false;
   };
@@ -84,19 +103,27 @@ class RequestPipeline {
 
   Result<UnparsedRequest> check(const TenantConnection& connection,
                                 const control::Json& body) const;
+  Result<void> check_id(UnparsedRequest& unparsed) const;
+  static Result<BodyDigest> body_of(const UnparsedRequest& unparsed);
   Result<void> check_capacity(const TenantConnection& connection, const TenantId& tenant) const;
   void parse_next(const TenantId& tenant);
   Result<ParsedRequest> parse(const UnparsedRequest& unparsed, std::weak_ptr<control::Peer> peer);
   void on_parsed(const RequestId& engine_request_id, Result<ParsedRequest> parsed);
+  void compare(UnparsedRequest repeated);
+  void join(UnparsedRequest repeated, const Result<BodyDigest>& compared);
+  void attach(const RequestId& engine_request_id, std::uint64_t connection, std::uint32_t from);
   void submit(ParsedRequest parsed, Request& request);
   void on_submitted(const wire::RequestSubmitted& answer, const RequestId& engine_request_id,
-                    Result<void> queued, control::Responder respond);
+                    std::uint32_t delivered, Result<void> queued, control::Responder respond);
+  void end_refused_stream(const RequestId& engine_request_id, const Error& error);
+  bool outlives_connection(const RequestId& engine_request_id) const;
   void drop_unparsed(std::uint64_t connection, const TenantId& tenant);
   void erase(const RequestId& engine_request_id);
   void cancel_in_engine(const RequestId& engine_request_id);
 
   ServeDependencies deps_;
   Deliveries* deliveries_;
+  ResumableStreams* resumable_;
   OnAccepted on_accepted_;
   RequestParser parser_;  // used on the parser's thread only
   bool broker_disconnected_ = false;

@@ -12,9 +12,11 @@ TenantServer::TenantServer(const ServeDependencies& dependencies)
     : io_(dependencies.io),
       table_(dependencies.table),
       token_key_(dependencies.token_key),
-      deliveries_(dependencies, unread_,
+      resumable_(*dependencies.io, *dependencies.clock,
+                 [this](const RequestId& unread) { pipeline_.abandon(unread); }),
+      deliveries_(dependencies, unread_, resumable_,
                   [this](const RequestId& ended) { pipeline_.forget(ended); }),
-      pipeline_(dependencies, deliveries_,
+      pipeline_(dependencies, deliveries_, resumable_,
                 [this](std::uint64_t connection, LeaseId lease) {
                   connections_.used(connection, lease);
                 }),
@@ -59,13 +61,14 @@ void TenantServer::on_call(const TenantConnection& connection, const std::string
   if (method == wire::ConnectionAuthenticate::kMethod)
     return authenticate(connection, params.body, std::move(respond));
   const bool is_submit = method == wire::RequestSubmit::kMethod;
-  if (!is_submit && method != wire::RequestCancel::kMethod) {
+  const bool is_resume = method == wire::RequestResume::kMethod;
+  if (!is_submit && !is_resume && method != wire::RequestCancel::kMethod) {
     return respond(
         fail(Errc::UnknownMethod,
-             fmt::format("this socket is a worker's, which answers {}, {} and "
+             fmt::format("this socket is a worker's, which answers {}, {}, {} and "
                          "{}, not '{}'; the broker's socket is another",
                          wire::ConnectionAuthenticate::kMethod, wire::RequestSubmit::kMethod,
-                         wire::RequestCancel::kMethod, method)));
+                         wire::RequestResume::kMethod, wire::RequestCancel::kMethod, method)));
   }
   if (!connection.tenant) {
     return respond(
@@ -73,6 +76,7 @@ void TenantServer::on_call(const TenantConnection& connection, const std::string
                                          wire::ConnectionAuthenticate::kMethod)));
   }
   if (is_submit) return pipeline_.generate(connection, params.body, std::move(respond));
+  if (is_resume) return pipeline_.resume(connection, params.body, std::move(respond));
   const Result<void> cancelled = pipeline_.cancel(connection, params.body);
   if (!cancelled) return respond(std::unexpected(cancelled.error()));
   respond(control::Payload{.body = wire::Empty{}.to_json()});

@@ -1,9 +1,9 @@
-/// The tenants' side of a worker: `connection.authenticate`, `request.submit`, `request.cancel`,
-/// and the tokens that come back.
+/// The tenants' side of a worker: `connection.authenticate`, `request.submit`, `request.resume`,
+/// `request.cancel`, and the tokens that come back.
 ///
-/// Wires three parts: TenantConnections accepts, RequestPipeline brings requests to the engine,
-/// Deliveries brings events back. When a connection closes, its requests are cancelled within one
-/// unit. The first token says which tenant a connection belongs to, the token of a request which
+/// Wires four parts: TenantConnections accepts, RequestPipeline brings requests to the engine,
+/// Deliveries brings events back, ResumableStreams keeps what resumable requests generated. When a
+/// connection closes, its other requests are cancelled within one unit. The first token says which tenant a connection belongs to, the token of a request which
 /// lease it runs under; the server trusts nothing else that a client writes. A token is worth as
 /// much as its lease: once that has ended, the token gets LeaseRevoked or LeaseFenced, no place and
 /// no parser, and the connection is closed unless it has other requests.
@@ -58,6 +58,7 @@ class TenantServer {
   const TableReader* table_;
   TokenKey token_key_;
   UnreadOutput unread_;
+  ResumableStreams resumable_;
   Deliveries deliveries_;
   RequestPipeline pipeline_;
   TenantConnections connections_;

@@ -12,14 +12,23 @@ std::string_view reason_on_the_wire(const Completed& completed) {
 }  // namespace
 
 TextStream::TextStream(std::weak_ptr<control::Peer> peer, RequestId client_request_id,
-                       GeneratedText text, std::span<const TokenId> emitted)
+                       GeneratedText text)
     : peer_(std::move(peer)),
       client_request_id_(std::move(client_request_id)),
-      text_(std::move(text)) {
-  for (const TokenId token : emitted) (void)text_.push(token);
+      text_(std::move(text)) {}
+
+std::vector<wire::TokenEmitted> TextStream::continue_after(std::span<const TokenId> emitted) {
+  std::vector<wire::TokenEmitted> messages;
+  for (const TokenId token : emitted) {
+    messages.push_back({.request = client_request_id_,
+                        .token = token,
+                        .position = static_cast<std::uint32_t>(messages.size()),
+                        .text = text_.push(token)});
+  }
+  return messages;
 }
 
-void TextStream::send_token(const Token& token) {
+wire::TokenEmitted TextStream::send_token(const Token& token) {
   wire::TokenEmitted message{.request = client_request_id_,
                              .token = token.token,
                              .position = token.position,
@@ -29,7 +38,8 @@ void TextStream::send_token(const Token& token) {
     for (const TokenLogprob& top : token.logprobs->top)
       message.top_logprobs.push_back({top.token, top.logprob});
   }
-  notify(wire::TokenEmitted::kMethod, message.to_json());
+  notify(message);
+  return message;
 }
 
 std::size_t TextStream::unread_output_bytes() const {
@@ -37,7 +47,7 @@ std::size_t TextStream::unread_output_bytes() const {
   return peer ? peer->queued_bytes() : 0;
 }
 
-void TextStream::send_completed(const Completed& completed, std::string detail) {
+wire::RequestCompleted TextStream::send_completed(const Completed& completed, std::string detail) {
   wire::RequestCompleted message{.request = client_request_id_,
                                  .reason = std::string(reason_on_the_wire(completed)),
                                  .emitted_tokens = completed.emitted_tokens,
@@ -52,7 +62,8 @@ void TextStream::send_completed(const Completed& completed, std::string detail) 
     message.scope = name(completed.error->scope);
     message.detail = std::string(name(completed.error->code)) + ": " + completed.error->detail;
   }
-  notify(wire::RequestCompleted::kMethod, message.to_json());
+  notify(message);
+  return message;
 }
 
 void TextStream::send_preempted(const Preempted& preempted) {
@@ -61,21 +72,24 @@ void TextStream::send_preempted(const Preempted& preempted) {
                                        .freed_blocks = preempted.freed_blocks,
                                        .swapped_blocks = preempted.swapped_blocks,
                                        .emitted_tokens = preempted.emitted_tokens};
-  notify(wire::RequestPreempted::kMethod, message.to_json());
+  notify(message);
 }
 
-void TextStream::send_rejected(const AdmissionRejected& rejected) {
-  const wire::RequestCompleted message{.request = client_request_id_,
+wire::RequestCompleted TextStream::send_rejected(const AdmissionRejected& rejected) {
+  wire::RequestCompleted message{.request = client_request_id_,
                                        .reason = std::string(name(rejected.reason.code)),
                                        .emitted_tokens = rejected.emitted_tokens,
                                        .lease = rejected.lease,
                                        .scope = std::string(name(rejected.reason.scope)),
                                        .detail = rejected.reason.detail};
-  notify(wire::RequestCompleted::kMethod, message.to_json());
+  notify(message);
+  return message;
 }
 
-void TextStream::notify(std::string_view method, control::Json body) {
-  if (const auto peer = peer_.lock()) peer->notify(std::string(method), {.body = std::move(body)});
+template <class Message>
+void TextStream::notify(const Message& message) {
+  if (const auto peer = peer_.lock())
+    peer->notify(std::string(Message::kMethod), {.body = message.to_json()});
 }
 
 }  // namespace leasehold

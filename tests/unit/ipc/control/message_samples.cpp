@@ -120,8 +120,8 @@ std::vector<MessageSample> make_samples() {
           R"({"token":"v1:17.4:acme:00","request_id":"r-1","prompt":"Once","emitted":[5,6],
            "rebound_from":"17.3","sampling":{"temperature":1.5,"seed":9},
            "max_emitted_tokens":1048576,"ignore_eos":true,"deadline_ms":1000,
-           "priority":-3})",
-          {"rebound_from", "deadline_ms", "priority"}),
+           "priority":-3,"resumable":true})",
+          {"rebound_from", "deadline_ms", "priority", "resumable"}),
       sample<RequestSubmitted>("RequestSubmitted",
                                R"({"request":"r-1","prompt_tokens":4,
            "unchecked":["#/items: 'not'"],"unchecked_omitted":3})",
@@ -252,6 +252,8 @@ std::vector<MessageSample> make_samples() {
       sample<TenantServed>("TenantServed", R"({"tenant":"acme","tokens":18446744073709551615,
            "hit_blocks":2,"hit_tokens":32,"evicted_blocks":1,"preemptions":5,"cross_tenant_hits":4,
            "cached_blocks":9})"),
+      sample<RequestResume>("RequestResume", R"({"request_id":"r-1","after_position":7})",
+                            {"after_position"}),
   };
 }
 

@@ -14,8 +14,9 @@ constexpr std::string_view kLlama = "🦙";  // four bytes
 
 struct StreamFixture {
   TextStream stream(std::vector<TokenId> emitted = {}, std::vector<std::string> stops = {}) {
-    return TextStream(fixture.peer, RequestId{"r"}, GeneratedText(tokenizer, std::move(stops)),
-                      emitted);
+    TextStream made(fixture.peer, RequestId{"r"}, GeneratedText(tokenizer, std::move(stops)));
+    (void)made.continue_after(emitted);
+    return made;
   }
   /// The parameters of the next message to the client.
   nlohmann::json received(const char* method) {

@@ -1,0 +1,215 @@
+// A tenant server keeps resumable requests beyond their connection, and generates each once.
+#include "tests/unit/worker/serve/server_fixture.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr std::uint32_t kTokens = 24;
+
+struct Asked {
+  std::string prompt = "Once upon a time";
+  std::vector<std::int32_t> emitted = {};
+  bool resumable = true;
+  std::optional<LeaseId> lease = {};
+};
+
+struct ResumeFixture : ServerFixture {
+  void submit(TestTenant& tenant, const std::string& id, const Asked& asked = {}) {
+    const std::string token = asked.lease ? mint_token({}, {*asked.lease, {tenant.name}})
+                                          : token_of(tenant.name);
+    wire::RequestSubmit request{.token = token, .request_id = {id}};
+    request.prompt = asked.prompt;
+    request.emitted = asked.emitted;
+    request.max_emitted_tokens = kTokens;
+    request.ignore_eos = true;
+    request.resumable = asked.resumable;
+    call(tenant, id, std::string(wire::RequestSubmit::kMethod), request.to_json());
+  }
+  void resume(TestTenant& tenant, const std::string& id, std::optional<std::uint32_t> after = {}) {
+    call(tenant, id, std::string(wire::RequestResume::kMethod),
+         wire::RequestResume{.request_id = {id}, .after_position = after}.to_json());
+  }
+  void parse_until_answered(TestTenant& tenant, const std::string& id) {
+    run_until(io, [&] {
+      parse();
+      return tenant.answers.contains(id);
+    });
+  }
+  Errc error_of(TestTenant& tenant, const std::string& id) {
+    parse_until_answered(tenant, id);
+    REQUIRE_FALSE(tenant.answers.at(id).has_value());
+    return tenant.answers.at(id).error().code;
+  }
+  /// The connection closes, and the server has seen it.
+  void hang_up(std::unique_ptr<TestTenant> tenant) {
+    tenant->peer->close_now();
+    tenant.reset();
+    const auto other = this->tenant("bob");
+    wait_until_seen(*other);
+  }
+  static std::vector<wire::TokenEmitted> tokens_of(const TestTenant& tenant) {
+    std::vector<wire::TokenEmitted> tokens;
+    for (const auto& [method, payload] : tenant.seen.notifications) {
+      if (method == wire::TokenEmitted::kMethod)
+        tokens.push_back(*wire::TokenEmitted::from_json(payload.body));
+    }
+    return tokens;
+  }
+  static std::vector<std::int32_t> ids_of(const TestTenant& tenant, std::uint32_t first = 0) {
+    std::vector<std::int32_t> ids;
+    for (const auto& token : tokens_of(tenant)) {
+      CHECK(token.position == first + ids.size());
+      ids.push_back(token.token);
+    }
+    return ids;
+  }
+  static std::string reason_of(const TestTenant& tenant) {
+    return tenant.seen.notifications.back().second.body.at("reason");
+  }
+  /// Between two steps, once the request "r" has emitted that many tokens.
+  void replace_lease_after(std::uint32_t tokens) {
+    loop.post([this, tokens](Engine&) {
+      const Sequence* sequence = rig.sequence("ann/r");
+      if (sequence == nullptr || sequence->emitted() < tokens)
+        return replace_lease_after(tokens);
+      rig.revoke(lease);
+      lease = rig.grant("ann");
+    });
+  }
+  std::vector<std::int32_t> undisturbed() {
+    const auto other = tenant();
+    submit(*other, "undisturbed", {.resumable = false});
+    parse_until_answered(*other, "undisturbed");
+    run_until(io, [&] { return other->has_ended(); });
+    return ids_of(*other);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("resumable request: it outlives its connection, and each later token arrives once") {
+  ResumeFixture fixture;
+  auto ann = fixture.tenant();
+  fixture.submit(*ann, "r");
+  fixture.wait_until_seen(*ann);
+  CHECK(fixture.parse() == 1);
+  fixture.hang_up(std::move(ann));  // the engine has not started yet
+  fixture.start_engine();
+  const auto again = fixture.tenant();
+  fixture.resume(*again, "r");
+  run_until(fixture.io, [&] { return again->has_ended(); });
+  CHECK(fixture.reason_of(*again) == "MaxTokensReached");
+  const auto all = fixture.ids_of(*again);
+  CHECK(all == fixture.undisturbed());
+
+  // Once more, from a position in the middle of the text that has ended.
+  const auto late = fixture.tenant();
+  fixture.resume(*late, "r", 9);
+  run_until(fixture.io, [&] { return late->has_ended(); });
+  CHECK(fixture.ids_of(*late, 10) == std::vector(all.begin() + 10, all.end()));
+}
+
+TEST_CASE("resumable request: the same submission continues the stream and generates nothing") {
+  ResumeFixture fixture;
+  auto ann = fixture.tenant();
+  fixture.submit(*ann, "r");
+  fixture.wait_until_seen(*ann);
+  CHECK(fixture.parse() == 1);
+  const auto again = fixture.tenant();
+  fixture.submit(*again, "r");
+  fixture.parse_until_answered(*again, "r");
+  fixture.start_engine();
+  run_until(fixture.io, [&] { return again->has_ended(); });
+  const auto all = fixture.ids_of(*again);
+  CHECK(all.size() == kTokens);
+  CHECK(fixture.tokens_of(*ann).empty());  // its stream was taken over
+
+  const auto late = fixture.tenant();
+  fixture.submit(*late, "r", {.emitted = std::vector(all.begin(), all.begin() + 20)});
+  fixture.parse_until_answered(*late, "r");
+  run_until(fixture.io, [&] { return late->has_ended(); });
+  CHECK(fixture.ids_of(*late, 20) == std::vector(all.begin() + 20, all.end()));
+  CHECK(fixture.rig.engine().scheduler().running().empty());
+}
+
+TEST_CASE("resumable request: another body or other tokens under its id are refused") {
+  ResumeFixture fixture;
+  const auto ann = fixture.tenant();
+  fixture.submit(*ann, "r");
+  fixture.wait_until_seen(*ann);
+  CHECK(fixture.parse() == 1);
+  const auto again = fixture.tenant();
+  fixture.submit(*again, "r", {.prompt = "Another time"});
+  CHECK(fixture.error_of(*again, "r") == Errc::RequestIdConflict);
+  again->answers.clear();
+  fixture.submit(*again, "r", {.emitted = {1}});
+  CHECK(fixture.error_of(*again, "r") == Errc::RequestIdConflict);
+}
+
+TEST_CASE("resumable request: a foreign and an unknown id get the same answer") {
+  ResumeFixture fixture;
+  fixture.start_engine();
+  const auto ann = fixture.tenant(), bob = fixture.tenant("bob");
+  fixture.submit(*ann, "anns");
+  fixture.parse_until_answered(*ann, "anns");
+  fixture.resume(*bob, "anns");
+  fixture.resume(*bob, "none");
+  CHECK(fixture.error_of(*bob, "anns") == Errc::UnknownRequest);
+  CHECK(fixture.error_of(*bob, "none") == Errc::UnknownRequest);
+  std::string foreign = bob->answers.at("anns").error().detail;
+  foreign.replace(foreign.find("anns"), 4, "none");
+  CHECK(foreign == bob->answers.at("none").error().detail);
+}
+
+TEST_CASE("resumable request: a position that does not exist yet is refused") {
+  ResumeFixture fixture;
+  fixture.start_engine();
+  const auto ann = fixture.tenant();
+  fixture.submit(*ann, "r");
+  fixture.parse_until_answered(*ann, "r");
+  run_until(fixture.io, [&] { return ann->has_ended(); });
+  ann->answers.clear();
+  fixture.resume(*ann, "r", kTokens);
+  CHECK(fixture.error_of(*ann, "r") == Errc::BadRequest);
+}
+
+TEST_CASE("resumable request: after its lease was revoked the same submission generates the rest") {
+  const auto text = [] {
+    ResumeFixture alone;
+    alone.start_engine();
+    return alone.undisturbed();
+  }();
+  ResumeFixture fixture;
+  auto ann = fixture.tenant();
+  fixture.submit(*ann, "r");
+  fixture.wait_until_seen(*ann);
+  CHECK(fixture.parse() == 1);
+  fixture.replace_lease_after(3);
+  fixture.start_engine();
+  run_until(fixture.io, [&] { return ann->has_ended(); });
+  CHECK(fixture.reason_of(*ann) == "Revoked");
+  CHECK(fixture.ids_of(*ann).size() == 3);
+
+  const auto again = fixture.tenant();  // a new process, which knows no token
+  fixture.submit(*again, "r");
+  fixture.parse_until_answered(*again, "r");
+  run_until(fixture.io, [&] { return again->has_ended(); });
+  CHECK(fixture.reason_of(*again) == "MaxTokensReached");
+  CHECK(fixture.ids_of(*again) == text);
+}
+
+TEST_CASE("resumable request: without 'resumable' the end of the connection cancels it") {
+  ResumeFixture fixture;
+  auto ann = fixture.tenant();
+  fixture.submit(*ann, "r", {.resumable = false});
+  fixture.wait_until_seen(*ann);
+  CHECK(fixture.parse() == 1);
+  fixture.hang_up(std::move(ann));
+  const auto again = fixture.tenant();
+  fixture.resume(*again, "r");
+  CHECK(fixture.error_of(*again, "r") == Errc::UnknownRequest);
+  fixture.start_engine();
+  run_until(fixture.io, [&] { return fixture.rig.engine().scheduler().running().empty(); });
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,173 @@
+// The streams of resumable requests: kept, read from any position, bounded by tenant, forgotten.
+#include "worker/serve/resumable_streams.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "common/clock.hpp"
+#include "tests/unit/ipc/control/peer_fixture.hpp"
+#include "worker/serve/request_ids.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+const RequestId kRequest{"ann/r"};
+
+wire::TokenEmitted token(std::uint32_t position, std::string text = "x") {
+  return {.request = {"r"},
+          .token = static_cast<std::int32_t>(position),
+          .position = position,
+          .text = std::move(text)};
+}
+
+struct StreamsFixture {
+  void begin(const RequestId& id = kRequest) {
+    REQUIRE(streams.begin(id, {.submitted = {.request = to_client_request_id(id)}}));
+  }
+  void add(std::uint32_t count, const std::string& text = "x", const RequestId& id = kRequest) {
+    for (std::uint32_t i = 0; i < count && streams.find(id) != nullptr; ++i) {
+      const auto next = static_cast<std::uint32_t>(streams.find(id)->tokens.size());
+      streams.add(id, token(next, text));
+    }
+  }
+  void end(const RequestId& id = kRequest) {
+    streams.end(id, {.request = to_client_request_id(id), .reason = "EndOfSequence"}, true);
+  }
+  std::vector<std::uint32_t> positions() const {
+    std::vector<std::uint32_t> positions;
+    for (const auto& [method, payload] : peers.right_seen.notifications) {
+      if (method == wire::TokenEmitted::kMethod) positions.push_back(payload.body.at("position"));
+    }
+    return positions;
+  }
+  std::size_t ends() const {
+    return std::ranges::count(peers.right_seen.notifications, wire::RequestCompleted::kMethod,
+                              [](const auto& each) { return std::string_view(each.first); });
+  }
+  std::vector<std::uint32_t> range(std::uint32_t from, std::uint32_t to) const {
+    std::vector<std::uint32_t> all;
+    for (; from < to; ++from) all.push_back(from);
+    return all;
+  }
+
+  PeerPairFixture peers;
+  ManualClock clock;
+  std::vector<RequestId> abandoned;
+  ResumableStreams streams{peers.io, clock,
+                           [this](const RequestId& id) { abandoned.push_back(id); }};
+};
+
+}  // namespace
+
+TEST_CASE("resumable streams: a reader gets each position behind its own once, then the end") {
+  StreamsFixture fixture;
+  fixture.begin();
+  fixture.add(5);
+  fixture.streams.attach(kRequest, fixture.peers.left, 2);
+  fixture.add(3);
+  fixture.end();
+  run_until(fixture.peers.io, [&] { return fixture.ends() == 1; });
+  CHECK(fixture.positions() == fixture.range(2, 8));
+}
+
+TEST_CASE("resumable streams: another reader takes the stream over") {
+  StreamsFixture fixture;
+  PeerPairFixture others;
+  fixture.begin();
+  fixture.streams.attach(kRequest, others.left, 0);
+  fixture.add(2);
+  fixture.streams.attach(kRequest, fixture.peers.left, 1);
+  fixture.add(2);
+  fixture.end();
+  run_until(fixture.peers.io, [&] { return fixture.ends() == 1; });
+  run_until(others.io, [&] { return others.right_seen.notifications.size() == 2; });
+  others.io.poll();
+  CHECK(fixture.positions() == fixture.range(1, 4));
+  CHECK(others.right_seen.notifications.size() == 2);
+}
+
+TEST_CASE("resumable streams: a reader that stalls pauses, and its output stays bounded") {
+  StreamsFixture fixture;
+  fixture.begin();
+  fixture.streams.attach(kRequest, fixture.peers.left, 0);
+  const std::string text(1000, 'x');
+  fixture.add(5000, text);  // nothing is read meanwhile
+  CHECK(fixture.peers.left->queued_bytes() < ResumableStreams::kMaxUnreadBytes + 2 * text.size());
+  fixture.end();
+  run_until(fixture.peers.io, [&] { return fixture.ends() == 1; });
+  CHECK(fixture.positions() == fixture.range(0, 5000));
+  CHECK(fixture.abandoned.empty());
+}
+
+TEST_CASE("resumable streams: after the grace nobody can read it, and what runs is abandoned") {
+  StreamsFixture fixture;
+  fixture.begin();
+  fixture.begin({"ann/ended"});
+  fixture.end({"ann/ended"});
+  fixture.begin({"ann/read"});
+  fixture.streams.attach({"ann/read"}, fixture.peers.left, 0);
+
+  fixture.clock.advance(ResumableStreams::kResultGrace - std::chrono::milliseconds(1));
+  fixture.streams.forget_expired();
+  CHECK(fixture.streams.find(kRequest) != nullptr);
+  CHECK(fixture.streams.find({"ann/ended"}) != nullptr);
+  CHECK(fixture.abandoned.empty());
+
+  fixture.clock.advance(std::chrono::milliseconds(1));
+  fixture.streams.forget_expired();
+  CHECK(fixture.streams.find(kRequest) == nullptr);
+  CHECK(fixture.streams.find({"ann/ended"}) == nullptr);
+  CHECK(fixture.streams.find({"ann/read"}) != nullptr);
+  CHECK(fixture.abandoned == std::vector{kRequest});
+}
+
+TEST_CASE("resumable streams: the grace begins again when a reader leaves") {
+  StreamsFixture fixture;
+  fixture.begin();
+  fixture.streams.attach(kRequest, fixture.peers.left, 0);
+  fixture.clock.advance(ResumableStreams::kResultGrace);
+  fixture.streams.detach(kRequest);
+  fixture.streams.forget_expired();
+  CHECK(fixture.streams.find(kRequest) != nullptr);
+  fixture.clock.advance(ResumableStreams::kResultGrace);
+  fixture.streams.forget_expired();
+  CHECK(fixture.abandoned == std::vector{kRequest});
+}
+
+TEST_CASE("resumable streams: a tenant without room loses its oldest ended stream, no other's") {
+  StreamsFixture fixture;
+  const std::string text(64 << 10, 'x');
+  fixture.begin({"bob/ended"});
+  fixture.end({"bob/ended"});
+  for (const char* id : {"ann/first", "ann/second"}) {
+    fixture.begin({id});
+    fixture.add(200, text, {id});
+    fixture.end({id});
+    fixture.clock.advance(std::chrono::seconds(1));
+  }
+  fixture.begin();
+  while (fixture.streams.find({"ann/first"}) != nullptr && fixture.abandoned.empty())
+    fixture.add(1, text);
+  CHECK(fixture.streams.find({"ann/second"}) != nullptr);
+  CHECK(fixture.streams.find({"bob/ended"}) != nullptr);
+  CHECK(fixture.abandoned.empty());
+}
+
+TEST_CASE("resumable streams: what has no room ends with QueueFull, and is abandoned") {
+  StreamsFixture fixture;
+  fixture.begin();
+  fixture.streams.attach(kRequest, fixture.peers.left, 0);
+  const std::string text(64 << 10, 'x');
+  while (fixture.streams.find(kRequest) != nullptr) {
+    fixture.add(1, text);
+    fixture.peers.io.poll();
+  }
+  CHECK(fixture.abandoned == std::vector{kRequest});
+  // A tenant alone gets half.
+  CHECK(fixture.positions().size() < ResumableStreams::kMaxBytes / 2 / text.size() + 2);
+  fixture.begin({"bob/r"});
+  CHECK(fixture.streams.find({"bob/r"}) != nullptr);
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,219 @@
+#include "worker/serve/resumable_streams.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "common/expects.hpp"
+#include "worker/serve/request_ids.hpp"
+
+namespace leasehold {
+namespace {
+
+/// Until the output of a reader that stalled is looked at again.
+constexpr Duration kPause = std::chrono::milliseconds(10);
+
+std::size_t size_bytes(const wire::TokenEmitted& token) {
+  return sizeof token + token.request.value.size() + token.text.size() +
+         token.top_logprobs.size() * sizeof(wire::TokenLogprob);
+}
+
+/// With what it takes until its end.
+std::size_t size_bytes(const ResumableStreams::Stream& stream) {
+  constexpr std::size_t kEmpty = 1024;
+  std::size_t bytes = kEmpty;
+  for (const wire::TokenEmitted& token : stream.tokens) bytes += size_bytes(token);
+  return bytes;
+}
+
+template <class Message>
+void notify(control::Peer& reader, const Message& message) {
+  reader.notify(std::string(Message::kMethod), {.body = message.to_json()});
+}
+
+}  // namespace
+
+ResumableStreams::ResumableStreams(boost::asio::io_context& io, const Clock& clock,
+                                   OnAbandoned on_abandoned)
+    : clock_(&clock),
+      on_abandoned_(std::move(on_abandoned)),
+      pause_timer_(io),
+      expiry_timer_(io),
+      shares_(kMaxBytes) {}
+
+// ---------------------------------------------------------------------------------------- streams
+
+Result<void> ResumableStreams::begin(const RequestId& engine_request_id, Stream stream) {
+  forget(engine_request_id);
+  const TenantId tenant = tenant_of(engine_request_id);
+  const std::size_t bytes = size_bytes(stream);
+  if (!make_room(tenant) || shares_.held_by(tenant) + bytes > kMaxBytes / 2) {
+    return fail(Errc::QueueFull,
+                fmt::format("the tenant's resumable streams take {} bytes, its share of {}; retry "
+                            "when one has ended, or submit without 'resumable'",
+                            shares_.held_by(tenant), kMaxBytes));
+  }
+  shares_.take(tenant, bytes);
+  const auto begun = streams_.emplace(engine_request_id, Kept{std::move(stream), bytes}).first;
+  set_expiry(begun, clock_->now() + kResultGrace);
+  return {};
+}
+
+const ResumableStreams::Stream* ResumableStreams::find(const RequestId& engine_request_id) const {
+  const auto found = streams_.find(engine_request_id);
+  return found == streams_.end() ? nullptr : &found->second.stream;
+}
+
+void ResumableStreams::add(const RequestId& engine_request_id, wire::TokenEmitted token) {
+  const auto found = streams_.find(engine_request_id);
+  if (found == streams_.end()) return;
+  const TenantId tenant = tenant_of(engine_request_id);
+  Kept& kept = found->second;
+  expects(token.position == kept.stream.tokens.size(), "tokens are added in order");
+  if (!make_room(tenant)) return abandon(found);
+  const std::size_t bytes = size_bytes(token);
+  shares_.take(tenant, bytes);
+  kept.bytes += bytes;
+  kept.stream.tokens.push_back(std::move(token));
+  send(found);
+}
+
+void ResumableStreams::end(const RequestId& engine_request_id, wire::RequestCompleted end,
+                           bool is_complete) {
+  const auto found = streams_.find(engine_request_id);
+  if (found == streams_.end()) return;
+  found->second.stream.end = std::move(end);
+  found->second.stream.is_complete = is_complete;
+  set_expiry(found, clock_->now() + kResultGrace);
+  send(found);
+}
+
+void ResumableStreams::forget(const RequestId& engine_request_id) {
+  const auto found = streams_.find(engine_request_id);
+  if (found != streams_.end()) erase(found);
+}
+
+/// False when all that the tenant may hold is in streams that have not ended.
+bool ResumableStreams::make_room(const TenantId& tenant) {
+  while (!shares_.may_take_more(tenant)) {
+    const auto ended = ended_.find(tenant);
+    if (ended == ended_.end()) return false;
+    forget(RequestId(ended->second.begin()->second));
+  }
+  return true;
+}
+
+/// Its reader gets what was generated, and why there is no more.
+void ResumableStreams::abandon(Streams::iterator stream) {
+  const RequestId engine_request_id = stream->first;
+  Kept& kept = stream->second;
+  kept.stream.end = wire::RequestCompleted{
+      .request = to_client_request_id(engine_request_id),
+      .reason = std::string(name(Errc::QueueFull)),
+      .emitted_tokens = static_cast<std::uint32_t>(kept.stream.tokens.size()),
+      .scope = std::string(name(FailureScope::Tenant)),
+      .detail = "the tokens of the tenant's resumable streams fill its share of memory; retry when "
+                "one of them has ended"};
+  send(stream);
+  erase(stream);
+  on_abandoned_(engine_request_id);
+}
+
+void ResumableStreams::erase(Streams::iterator stream) {
+  set_expiry(stream, std::nullopt);
+  shares_.give_back(tenant_of(stream->first), stream->second.bytes);
+  paused_.erase(stream->first);
+  streams_.erase(stream);
+}
+
+// ---------------------------------------------------------------------------------------- readers
+
+void ResumableStreams::attach(const RequestId& engine_request_id, std::weak_ptr<control::Peer> peer,
+                              std::uint32_t from) {
+  const auto found = streams_.find(engine_request_id);
+  expects(found != streams_.end(), "a stream that is known is attached");
+  Kept& kept = found->second;
+  kept.reader = std::move(peer);
+  kept.next = from;
+  kept.end_is_sent = false;
+  if (!kept.stream.end) set_expiry(found, std::nullopt);
+  send(found);
+}
+
+void ResumableStreams::detach(const RequestId& engine_request_id) {
+  const auto found = streams_.find(engine_request_id);
+  if (found == streams_.end()) return;
+  found->second.reader.reset();
+  if (!found->second.stream.end) set_expiry(found, clock_->now() + kResultGrace);
+}
+
+void ResumableStreams::send(Streams::iterator stream) {
+  Kept& kept = stream->second;
+  const auto reader = kept.reader.lock();
+  if (!reader) return;
+  for (; kept.next < kept.stream.tokens.size(); ++kept.next) {
+    if (reader->queued_bytes() > kMaxUnreadBytes) {
+      paused_.insert(stream->first);
+      return send_paused_later();
+    }
+    notify(*reader, kept.stream.tokens[kept.next]);
+  }
+  if (kept.stream.end && !std::exchange(kept.end_is_sent, true)) notify(*reader, *kept.stream.end);
+}
+
+void ResumableStreams::send_paused_later() {
+  if (std::exchange(waits_for_readers_, true)) return;
+  pause_timer_.expires_after(kPause);
+  pause_timer_.async_wait([this](const boost::system::error_code& error) {
+    waits_for_readers_ = false;
+    if (error) return;
+    for (const RequestId& each : std::exchange(paused_, {})) {
+      if (const auto found = streams_.find(each); found != streams_.end()) send(found);
+    }
+  });
+}
+
+// --------------------------------------------------------------------------------------- expiries
+
+void ResumableStreams::set_expiry(Streams::iterator stream, std::optional<TimePoint> expires) {
+  const auto& [id, kept] = *stream;
+  if (kept.expires) {
+    expiries_.erase({*kept.expires, id});
+    const auto ended = ended_.find(tenant_of(id));
+    if (ended != ended_.end() && ended->second.erase({*kept.expires, id}) > 0 &&
+        ended->second.empty())
+      ended_.erase(ended);
+  }
+  stream->second.expires = expires;
+  if (!expires) return;
+  expiries_.insert({*expires, id});
+  if (kept.stream.end) ended_[tenant_of(id)].insert({*expires, id});
+  await_expiry();
+}
+
+void ResumableStreams::await_expiry() {
+  if (expiries_.empty() || std::exchange(waits_for_expiry_, true)) return;
+  const Duration wait = expiries_.begin()->first - clock_->now();
+  expiry_timer_.expires_after(std::max(wait, Duration::zero()));
+  expiry_timer_.async_wait([this](const boost::system::error_code& error) {
+    waits_for_expiry_ = false;
+    if (error) return;
+    forget_expired();
+    await_expiry();
+  });
+}
+
+void ResumableStreams::forget_expired() {
+  const TimePoint now = clock_->now();
+  while (!expiries_.empty() && expiries_.begin()->first <= now) {
+    const auto found = streams_.find(expiries_.begin()->second);
+    const bool is_generating = !found->second.stream.end;
+    const RequestId engine_request_id = found->first;
+    erase(found);
+    if (is_generating) on_abandoned_(engine_request_id);
+  }
+}
+
+}  // namespace leasehold

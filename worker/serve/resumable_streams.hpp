@@ -1,0 +1,110 @@
+/// The streams of requests that outlive their connection: what was generated, and who reads it.
+///
+///   generating ──end──► ended ──kResultGrace──► forgotten
+///        └── kResultGrace without a reader, or no memory for its tokens ──► abandoned
+///
+/// A stream keeps every token from position 0 on. Its reader, a connection, gets them in order from
+/// the position it asks for. What it does not read yet waits here and not in its output, so a
+/// reader that stalls only pauses. Another reader takes the stream over from the one before.
+///
+/// Tenants share the memory (common/fair_shares.hpp). A tenant without room loses its oldest ended
+/// stream first.
+///
+/// Threads: that of the tenants' sockets. Lifetime: the io_context and the clock outlive it.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "common/clock.hpp"
+#include "common/fair_shares.hpp"
+#include "ipc/control/messages.hpp"
+#include "ipc/control/peer.hpp"
+#include "worker/serve/body_digest.hpp"
+
+namespace leasehold {
+
+class ResumableStreams {
+ public:
+  static constexpr Duration kResultGrace = std::chrono::seconds(60);
+  static constexpr std::size_t kMaxBytes = 64 << 20;  ///< Of all tenants, approximate.
+  /// A reader with more unread output gets no more of a stream.
+  static constexpr std::size_t kMaxUnreadBytes = 64 << 10;
+
+  struct Stream {
+    BodyDigest body{};
+    std::optional<std::int64_t> asked_at_unix_s;  ///< Of the first submission.
+    wire::RequestSubmitted submitted;
+    std::vector<wire::TokenEmitted> tokens;  ///< By position.
+    std::optional<wire::RequestCompleted> end;
+    /// Nothing interrupted the text. A new submission of another one generates what is missing.
+    bool is_complete = false;
+  };
+  /// The engine must end this request: nobody will read it.
+  using OnAbandoned = std::function<void(const RequestId& engine_request_id)>;
+
+  ResumableStreams(boost::asio::io_context& io, const Clock& clock, OnAbandoned on_abandoned);
+
+  /// Begins a stream without a reader. Replaces an ended one of the same id. Errors: QueueFull when
+  /// the tenant's share has no room for it.
+  Result<void> begin(const RequestId& engine_request_id, Stream stream);
+  /// Null for an unknown id. Valid until the next call.
+  const Stream* find(const RequestId& engine_request_id) const;
+
+  /// Adds the next token. Precondition: its position follows. Without room the stream ends with
+  /// QueueFull and is abandoned.
+  void add(const RequestId& engine_request_id, wire::TokenEmitted token);
+  /// Adds the end. `is_complete`: as in Stream.
+  void end(const RequestId& engine_request_id, wire::RequestCompleted end, bool is_complete);
+  void forget(const RequestId& engine_request_id);
+
+  /// The peer gets every position from `from` on, and the end.
+  void attach(const RequestId& engine_request_id, std::weak_ptr<control::Peer> peer,
+              std::uint32_t from);
+  /// The stream loses its reader, and is kept for a while.
+  void detach(const RequestId& engine_request_id);
+
+  /// Forgets the streams whose time is over. A timer calls it.
+  void forget_expired();
+
+ private:
+  struct Kept {
+    Stream stream;
+    std::size_t bytes = 0;
+    std::weak_ptr<control::Peer> reader;
+    std::uint32_t next = 0;              // position for the reader
+    bool end_is_sent = true;             // to the reader
+    std::optional<TimePoint> expires{};  // while ended, or without a reader
+  };
+  using Streams = std::map<RequestId, Kept>;
+  using Expiries = std::set<std::pair<TimePoint, RequestId>>;
+
+  void send(Streams::iterator stream);
+  bool make_room(const TenantId& tenant);
+  void abandon(Streams::iterator stream);
+  void erase(Streams::iterator stream);
+  void set_expiry(Streams::iterator stream, std::optional<TimePoint> expires);
+  void send_paused_later();
+  void await_expiry();
+
+  const Clock* clock_;
+  OnAbandoned on_abandoned_;
+  boost::asio::steady_timer pause_timer_;
+  boost::asio::steady_timer expiry_timer_;
+  bool waits_for_readers_ = false;
+  bool waits_for_expiry_ = false;
+  Streams streams_;             // by engine_request_id
+  std::set<RequestId> paused_;  // their reader has too much unread
+  Expiries expiries_;
+  std::map<TenantId, Expiries> ended_;  // no set is empty
+  FairShares<TenantId> shares_;         // bytes
+};
+
+}  // namespace leasehold
