@@ -159,7 +159,7 @@ struct RequestCompleted : Message<RequestCompleted> {
 };
 
 /// `request.resume`: continues the stream of a resumable request of the connection's tenant on this
-/// connection, whoever submitted it, with every position behind `after_position` once. Reply:
+/// connection, also of another process, with every position behind `after_position` once. Reply:
 /// RequestSubmitted, as for the submission. Error: UnknownRequest, also for another tenant's.
 struct RequestResume : Message<RequestResume> {
   static constexpr std::string_view kMethod = "request.resume";

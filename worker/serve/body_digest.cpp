@@ -18,10 +18,9 @@ BodyDigest digest_of(const wire::RequestSubmit& submission) {
   const std::string text = body.to_json().dump();
   BodyDigest digest;
   static_assert(digest.size() == crypto_generichash_BYTES);
-  const int rc = ::crypto_generichash(reinterpret_cast<unsigned char*>(digest.data()),
-                                      digest.size(),
-                                      reinterpret_cast<const unsigned char*>(text.data()),
-                                      text.size(), nullptr, 0);
+  const int rc = ::crypto_generichash(
+      reinterpret_cast<unsigned char*>(digest.data()), digest.size(),
+      reinterpret_cast<const unsigned char*>(text.data()), text.size(), nullptr, 0);
   ensures(rc == 0, "BLAKE2b accepts every text");
   return digest;
 }

@@ -1,4 +1,4 @@
-/// Tells whether two submissions ask for the same text.
+/// Says whether two submissions ask for the same text.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@ namespace leasehold {
 
 using BodyDigest = std::array<std::byte, 32>;
 
-/// BLAKE2b of the submission without `token`, `emitted`, `rebound_from` and `asked_at_unix_s`, which
-/// differ between two submissions of one request. Takes milliseconds for a long prompt. Pure.
+/// BLAKE2b of the submission without `token`, `emitted`, `rebound_from` and `asked_at_unix_s`,
+/// which differ between two submissions of one request. Takes milliseconds for a long prompt. Pure.
 BodyDigest digest_of(const wire::RequestSubmit& submission);
 
 }  // namespace leasehold

@@ -99,8 +99,7 @@ void RequestPipeline::resume(const TenantConnection& connection, const Json& bod
                              Responder respond) {
   const auto message = wire::RequestResume::from_json(body);
   if (!message) return respond(std::unexpected(message.error()));
-  const RequestId engine_request_id =
-      to_engine_request_id(*connection.tenant, message->request_id);
+  const RequestId engine_request_id = to_engine_request_id(*connection.tenant, message->request_id);
   const auto* stream = resumable_->find(engine_request_id);
   if (stream == nullptr) {
     return respond(fail(Errc::UnknownRequest,
@@ -110,9 +109,9 @@ void RequestPipeline::resume(const TenantConnection& connection, const Json& bod
   const std::uint64_t from =
       message->after_position ? std::uint64_t{*message->after_position} + 1 : 0;
   if (from > stream->tokens.size()) {
-    return respond(fail(Errc::BadRequest,
-                        fmt::format("after_position is {}, but {} tokens were generated",
-                                    *message->after_position, stream->tokens.size())));
+    return respond(
+        fail(Errc::BadRequest, fmt::format("after_position is {}, but {} tokens were generated",
+                                           *message->after_position, stream->tokens.size())));
   }
   connections_[connection.id].peer = connection.peer;
   respond(Payload{.body = stream->submitted.to_json()});

@@ -221,11 +221,11 @@ void RequestPipeline::submit(ParsedRequest parsed, Request& request) {
                     prompt = std::move(parsed.request),
                     respond = std::move(request.respond)](Engine& engine) mutable {
     Result<void> queued = engine.submit(std::move(prompt));
-    boost::asio::post(*deps_.io, [this, answer, engine_request_id, delivered,
-                                  queued = std::move(queued),
-                                  respond = std::move(respond)]() mutable {
-      on_submitted(answer, engine_request_id, delivered, std::move(queued), std::move(respond));
-    });
+    boost::asio::post(
+        *deps_.io, [this, answer, engine_request_id, delivered, queued = std::move(queued),
+                    respond = std::move(respond)]() mutable {
+          on_submitted(answer, engine_request_id, delivered, std::move(queued), std::move(respond));
+        });
   });
   // The client cancelled while the request was being parsed and the engine did not know it yet.
   if (request.is_cancelled) cancel_in_engine(engine_request_id);

@@ -5,8 +5,8 @@
 ///
 /// The parser takes one request of each tenant at a time, so a slow request delays neither other
 /// tenants' nor any call. Tenants share what may wait (common/fair_shares.hpp). A repeated
-/// submission of a resumable request goes the same way as far as the parser's thread, which compares
-/// it with the first one.
+/// submission of a resumable request goes the same way as far as the parser's thread, which
+/// compares it with the first one.
 ///
 /// Lifetime: see ServeDependencies.
 /// Threads: that of the tenants' sockets.
@@ -46,7 +46,7 @@ class RequestPipeline {
   void resume(const TenantConnection& connection, const control::Json& body,
               control::Responder respond);
 
-  /// Cancels a request that nobody will read.
+  /// Cancels a request without a reader.
   void abandon(const RequestId& engine_request_id);
 
   /// True while a request of the connection waits or runs.
@@ -74,7 +74,7 @@ class RequestPipeline {
     std::uint32_t delivered = 0;  ///< Tokens that the client has.
     /// Of the earlier submission that this one repeats.
     std::optional<BodyDigest> repeats{};
-    bool joins = false;  ///< The stream of that one is continued, and nothing is parsed.
+    bool joins = false;            ///< The stream of that one is continued, and nothing is parsed.
     control::Responder respond{};  ///< Only when it joins.
     RequestId engine_request_id() const;
   };

@@ -114,8 +114,9 @@ void ResumableStreams::abandon(Streams::iterator stream) {
       .reason = std::string(name(Errc::QueueFull)),
       .emitted_tokens = static_cast<std::uint32_t>(kept.stream.tokens.size()),
       .scope = std::string(name(FailureScope::Tenant)),
-      .detail = "the tokens of the tenant's resumable streams fill its share of memory; retry when "
-                "one of them has ended"};
+      .detail =
+          "the tokens of the tenant's resumable streams fill its share of memory; retry when "
+          "one of them has ended"};
   send(stream);
   erase(stream);
   on_abandoned_(engine_request_id);
@@ -154,7 +155,7 @@ void ResumableStreams::send(Streams::iterator stream) {
   const auto reader = kept.reader.lock();
   if (!reader) return;
   for (; kept.next < kept.stream.tokens.size(); ++kept.next) {
-    if (reader->queued_bytes() > kMaxUnreadBytes) {
+    if (reader->queued_bytes() > kMaxQueuedBytes) {
       paused_.insert(stream->first);
       return send_paused_later();
     }

@@ -36,7 +36,7 @@ class ResumableStreams {
   static constexpr Duration kResultGrace = std::chrono::seconds(60);
   static constexpr std::size_t kMaxBytes = 64 << 20;  ///< Of all tenants, approximate.
   /// A reader with more unread output gets no more of a stream.
-  static constexpr std::size_t kMaxUnreadBytes = 64 << 10;
+  static constexpr std::size_t kMaxQueuedBytes = 64 << 10;
 
   struct Stream {
     BodyDigest body{};
@@ -47,7 +47,7 @@ class ResumableStreams {
     /// Nothing interrupted the text. A new submission of another one generates what is missing.
     bool is_complete = false;
   };
-  /// The engine must end this request: nobody will read it.
+  /// The engine must end this request: it has no reader.
   using OnAbandoned = std::function<void(const RequestId& engine_request_id)>;
 
   ResumableStreams(boost::asio::io_context& io, const Clock& clock, OnAbandoned on_abandoned);

@@ -3,10 +3,11 @@
 ///
 /// Wires four parts: TenantConnections accepts, RequestPipeline brings requests to the engine,
 /// Deliveries brings events back, ResumableStreams keeps what resumable requests generated. When a
-/// connection closes, its other requests are cancelled within one unit. The first token says which tenant a connection belongs to, the token of a request which
-/// lease it runs under; the server trusts nothing else that a client writes. A token is worth as
-/// much as its lease: once that has ended, the token gets LeaseRevoked or LeaseFenced, no place and
-/// no parser, and the connection is closed unless it has other requests.
+/// connection closes, its other requests are cancelled within one unit. The first token says which
+/// tenant a connection belongs to, the token of a request which lease it runs under; the server
+/// trusts nothing else that a client writes. A token is worth as much as its lease: once that has
+/// ended, the token gets LeaseRevoked or LeaseFenced, no place and no parser, and the connection is
+/// closed unless it has other requests.
 ///
 /// Lifetime: see ServeDependencies.
 /// Threads: that of the io_context, except `deliver`, `complete_early` and

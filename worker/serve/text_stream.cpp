@@ -77,11 +77,11 @@ void TextStream::send_preempted(const Preempted& preempted) {
 
 wire::RequestCompleted TextStream::send_rejected(const AdmissionRejected& rejected) {
   wire::RequestCompleted message{.request = client_request_id_,
-                                       .reason = std::string(name(rejected.reason.code)),
-                                       .emitted_tokens = rejected.emitted_tokens,
-                                       .lease = rejected.lease,
-                                       .scope = std::string(name(rejected.reason.scope)),
-                                       .detail = rejected.reason.detail};
+                                 .reason = std::string(name(rejected.reason.code)),
+                                 .emitted_tokens = rejected.emitted_tokens,
+                                 .lease = rejected.lease,
+                                 .scope = std::string(name(rejected.reason.scope)),
+                                 .detail = rejected.reason.detail};
   notify(message);
   return message;
 }

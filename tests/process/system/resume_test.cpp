@@ -39,7 +39,8 @@ TEST_CASE("the same request from a second process is not generated twice") {
   const auto first = system.start_tenant(kResumable);
   REQUIRE(first->read_tokens(20));
   TenantSpec rebinding = kResumable;
-  rebinding.rebind = true;  // the first process may end, and with it the lease that the text runs under
+  rebinding.rebind =
+      true;  // the first process may end, and with it the lease that the text runs under
   const auto second = system.start_tenant(rebinding);
   REQUIRE(second->read_tokens(5));
 

@@ -15,8 +15,8 @@ struct Asked {
 
 struct ResumeFixture : ServerFixture {
   void submit(TestTenant& tenant, const std::string& id, const Asked& asked = {}) {
-    const std::string token = asked.lease ? mint_token({}, {*asked.lease, {tenant.name}})
-                                          : token_of(tenant.name);
+    const std::string token =
+        asked.lease ? mint_token({}, {*asked.lease, {tenant.name}}) : token_of(tenant.name);
     wire::RequestSubmit request{.token = token, .request_id = {id}};
     request.prompt = asked.prompt;
     request.emitted = asked.emitted;
@@ -70,8 +70,7 @@ struct ResumeFixture : ServerFixture {
   void replace_lease_after(std::uint32_t tokens) {
     loop.post([this, tokens](Engine&) {
       const Sequence* sequence = rig.sequence("ann/r");
-      if (sequence == nullptr || sequence->emitted() < tokens)
-        return replace_lease_after(tokens);
+      if (sequence == nullptr || sequence->emitted() < tokens) return replace_lease_after(tokens);
       rig.revoke(lease);
       lease = rig.grant("ann");
     });
@@ -100,6 +99,7 @@ TEST_CASE("resumable request: it outlives its connection, and each later token a
   run_until(fixture.io, [&] { return again->has_ended(); });
   CHECK(fixture.reason_of(*again) == "MaxTokensReached");
   const auto all = fixture.ids_of(*again);
+  REQUIRE(all.size() == kTokens);
   CHECK(all == fixture.undisturbed());
 
   // Once more, from a position in the middle of the text that has ended.
@@ -121,7 +121,7 @@ TEST_CASE("resumable request: the same submission continues the stream and gener
   fixture.start_engine();
   run_until(fixture.io, [&] { return again->has_ended(); });
   const auto all = fixture.ids_of(*again);
-  CHECK(all.size() == kTokens);
+  REQUIRE(all.size() == kTokens);
   CHECK(fixture.tokens_of(*ann).empty());  // its stream was taken over
 
   const auto late = fixture.tenant();

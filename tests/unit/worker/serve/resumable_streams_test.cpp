@@ -93,14 +93,14 @@ TEST_CASE("resumable streams: a reader that stalls pauses, and its output stays 
   fixture.streams.attach(kRequest, fixture.peers.left, 0);
   const std::string text(1000, 'x');
   fixture.add(5000, text);  // nothing is read meanwhile
-  CHECK(fixture.peers.left->queued_bytes() < ResumableStreams::kMaxUnreadBytes + 2 * text.size());
+  CHECK(fixture.peers.left->queued_bytes() < ResumableStreams::kMaxQueuedBytes + 2 * text.size());
   fixture.end();
   run_until(fixture.peers.io, [&] { return fixture.ends() == 1; });
   CHECK(fixture.positions() == fixture.range(0, 5000));
   CHECK(fixture.abandoned.empty());
 }
 
-TEST_CASE("resumable streams: after the grace nobody can read it, and what runs is abandoned") {
+TEST_CASE("resumable streams: after the grace it is forgotten, and what runs is abandoned") {
   StreamsFixture fixture;
   fixture.begin();
   fixture.begin({"ann/ended"});
