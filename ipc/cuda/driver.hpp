@@ -41,6 +41,7 @@
   ENTRY(cuMemFreeHost)                  \
   ENTRY(cuMemHostRegister)              \
   ENTRY(cuMemHostUnregister)            \
+  ENTRY(cuMemcpyAsync)                  \
   ENTRY(cuMemcpyHtoDAsync)              \
   ENTRY(cuMemcpyDtoHAsync)              \
   ENTRY(cuMemcpyDtoDAsync)              \

@@ -10,19 +10,23 @@ namespace {
 class HostMapper final : public RegionMapper {
  public:
   Result<LeasedMapping> map(UniqueFd fd, std::size_t size_bytes, MapAccess access) const override {
-    const MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
-    if (object.size_bytes() != size_bytes) {
-      return fail(Errc::UntrustedSegment,
-                  fmt::format("the received memory has {} bytes, {} were announced",
-                              object.size_bytes(), size_bytes));
-    }
-    Mapping mapping = TRY(Mapping::map(object.fd(), size_bytes, access));
-    TRY(mapping.prefault(access));
-    return LeasedMapping(std::move(mapping), access);
+    return LeasedMapping(TRY(map_host_memory(std::move(fd), size_bytes, access)), access);
   }
 };
 
 }  // namespace
+
+Result<Mapping> map_host_memory(UniqueFd fd, std::size_t size_bytes, MapAccess access) {
+  const MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
+  if (object.size_bytes() != size_bytes) {
+    return fail(Errc::UntrustedSegment,
+                fmt::format("the received memory has {} bytes, {} were announced",
+                            object.size_bytes(), size_bytes));
+  }
+  Mapping mapping = TRY(Mapping::map(object.fd(), size_bytes, access));
+  TRY(mapping.prefault(access));
+  return mapping;
+}
 
 const RegionMapper& host_mapper() {
   static const HostMapper mapper;

@@ -26,4 +26,7 @@ class RegionMapper {
 /// Maps host memory: a memfd of fixed size, mapped and prefaulted. One object without state.
 const RegionMapper& host_mapper();
 
+/// What `host_mapper` maps, for a mapper that registers it with a device. Errors: as RegionMapper.
+Result<Mapping> map_host_memory(UniqueFd fd, std::size_t size_bytes, MapAccess access);
+
 }  // namespace leasehold

@@ -148,6 +148,22 @@ CUresult CUDAAPI cuEventElapsedTime(float* milliseconds, CUevent start, CUevent 
   return CUDA_SUCCESS;
 }
 
+/// Infers the kind of each address. Stricter than the driver, which also stages memory that is not
+/// pinned: both ends are the card's or pinned when the call is made and when the copy runs.
+CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
+                               CUstream handle) {
+  FAKE_CUDA_ENTER(cuMemcpyAsync, Context);
+  const auto reaches = [bytes](CUdeviceptr at) {
+    return is_device_memory(at, bytes) || is_pinned(pointer(at), bytes);
+  };
+  if (!reaches(to) || !reaches(from)) return CUDA_ERROR_INVALID_VALUE;
+  return queue_work(handle, [=] {
+    if (!reaches(to) || !reaches(from)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    std::memcpy(pointer(to), pointer(from), bytes);
+    return CUDA_SUCCESS;
+  });
+}
+
 CUresult CUDAAPI cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_t bytes,
                                    CUstream handle) {
   FAKE_CUDA_ENTER(cuMemcpyHtoDAsync, Context);
