@@ -1,7 +1,5 @@
 #include "kernels/backend.hpp"
 
-#include "common/expects.hpp"
-
 namespace leasehold {
 namespace {
 
@@ -26,11 +24,6 @@ RmsNormArgs head_norm(LaunchSite site, const HeadsArgs& args, float* x, std::uin
 }
 
 }  // namespace
-
-LaunchStatus Backend::copy_blocks(const LaunchContext&, const CopyBlocksArgs&) {
-  expects(can_copy_blocks(), "this backend copies no blocks");
-  return {};
-}
 
 LaunchStatus Backend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
   const std::uint32_t n_kv_heads = args.layout.n_kv_heads;

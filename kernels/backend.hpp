@@ -107,10 +107,9 @@ class Backend {
   virtual LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) = 0;
   virtual LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) = 0;
 
-  /// Whether leased memory of both pools is host memory, so that blocks can be copied.
-  virtual bool can_copy_blocks() const { return false; }
-  /// Precondition: `can_copy_blocks`. Complete when the sequence is live in the returned status.
-  virtual LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args);
+  /// Between the pools of KV and swap, outside steps. Returns when the copies are over; they are
+  /// complete when the sequence is live in the returned status.
+  virtual LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) = 0;
 
   /// Norms, rotations and the append: one launch each by default. A backend may fuse them.
   virtual LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "common/expects.hpp"
+#include "kernels/launch_rules.hpp"
 
 namespace leasehold {
 namespace {
@@ -42,19 +43,11 @@ void write_on_host(const LaunchPermit& permit, std::span<const LeasedPiece> piec
   }
 }
 
-std::uint32_t copy_piece_count(const CopyBlocksArgs& args, std::uint64_t piece_bytes) {
-  const std::uint64_t per_block = (args.block_size_bytes + piece_bytes - 1) / piece_bytes;
-  return static_cast<std::uint32_t>(args.copies.size() * per_block);
-}
-
 void copy_piece(const LaunchPermit& permit, const CopyBlocksArgs& args, std::uint32_t piece,
                 std::uint64_t piece_bytes) {
   if (!permit.is_live(args.sequence)) return;
-  const std::uint64_t per_block = (args.block_size_bytes + piece_bytes - 1) / piece_bytes;
-  const LeasedCopy& copy = args.copies[piece / per_block];
-  const std::uint64_t at = piece % per_block * piece_bytes;
-  std::memcpy(permit.open(copy.to) + at, permit.open(copy.from) + at,
-              std::min(piece_bytes, args.block_size_bytes - at));
+  const CopyPiece part = copy_piece_of(args, piece, piece_bytes);
+  std::memcpy(permit.open(part.to), permit.open(part.from), part.size_bytes);
 }
 
 }  // namespace leasehold

@@ -11,9 +11,7 @@ namespace leasehold {
 /// Writes pieces into leased host memory in the order that Backend::write promises.
 void write_on_host(const LaunchPermit& permit, std::span<const LeasedPiece> pieces);
 
-/// Blocks are copied in pieces of at most `piece_bytes`, each of them a unit. A piece of a sequence
-/// that is not live is not copied.
-std::uint32_t copy_piece_count(const CopyBlocksArgs& args, std::uint64_t piece_bytes);
+/// Copies one piece (copy_piece_of), unless its sequence is not live.
 void copy_piece(const LaunchPermit& permit, const CopyBlocksArgs& args, std::uint32_t piece,
                 std::uint64_t piece_bytes);
 
@@ -25,7 +23,6 @@ class HostBackend : public Backend {
   void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) override {
     write_on_host(permit, pieces);
   }
-  bool can_copy_blocks() const override { return true; }
 
  private:
   std::vector<ZeroedArray<unsigned char>> scratch_;

@@ -22,6 +22,28 @@ inline bool may_copy(const LaunchContext& context, const CopyInArgs& args,
   return args.site == LaunchSite::WeightLoad || permit.live() == context.gates->all();
 }
 
+/// Blocks are copied in pieces of at most `piece_bytes`, each of them a unit.
+struct CopyPiece {
+  Leased<std::byte> to;
+  Leased<const std::byte> from;
+  std::uint64_t size_bytes = 0;
+};
+inline std::uint64_t copy_pieces_per_block(const CopyBlocksArgs& args, std::uint64_t piece_bytes) {
+  return (args.block_size_bytes + piece_bytes - 1) / piece_bytes;
+}
+inline std::uint32_t copy_piece_count(const CopyBlocksArgs& args, std::uint64_t piece_bytes) {
+  return static_cast<std::uint32_t>(args.copies.size() * copy_pieces_per_block(args, piece_bytes));
+}
+inline CopyPiece copy_piece_of(const CopyBlocksArgs& args, std::uint32_t piece,
+                               std::uint64_t piece_bytes) {
+  const std::uint64_t per_block = copy_pieces_per_block(args, piece_bytes);
+  const LeasedCopy& copy = args.copies[piece / per_block];
+  const std::uint64_t at = piece % per_block * piece_bytes;
+  return {.to = copy.to + static_cast<std::ptrdiff_t>(at),
+          .from = copy.from + static_cast<std::ptrdiff_t>(at),
+          .size_bytes = std::min(piece_bytes, args.block_size_bytes - at)};
+}
+
 inline UnitLabel label(const LaunchContext& context, LaunchSite site,
                        Touches touches = Touches::WeightsAndScratch) {
   return {.site = site, .layer = context.layer, .touches = touches};

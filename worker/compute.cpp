@@ -65,7 +65,8 @@ Result<Compute> make_compute(const WorkerOptions& options, const Attachment& len
   // Owns nothing: the mapper lives as long as the program.
   std::shared_ptr<const RegionMapper> mapper(std::shared_ptr<void>(), &host_mapper());
   return Compute{.context = nullptr,
-                 .mapper = std::move(mapper),
+                 .mapper = mapper,
+                 .swap_mapper = mapper,
                  .backend = std::move(backend),
                  .description = std::move(description)};
 }

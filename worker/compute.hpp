@@ -16,11 +16,12 @@
 
 namespace leasehold {
 
-/// Lifetime: outlives every mapping of its mapper. Threads: constructed on the engine's thread; any
-/// thread may use the mapper.
+/// Lifetime: outlives every mapping of its mappers. Threads: constructed on the engine's thread;
+/// any thread may use the mappers.
 struct Compute {
-  std::shared_ptr<void> context;  ///< Of a GPU; the mapper and the backend use it.
-  std::shared_ptr<const RegionMapper> mapper;
+  std::shared_ptr<void> context;               ///< Of a GPU; the mappers and the backend use it.
+  std::shared_ptr<const RegionMapper> mapper;  ///< Of KV memory and weights.
+  std::shared_ptr<const RegionMapper> swap_mapper;  ///< Of swap.
   std::unique_ptr<Backend> backend;
   /// For logs: `cpu-avx512 threads=3`, `cuda-sm90 card="NVIDIA H200"`.
   std::string description;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ipc/cuda/device_mapper.hpp"
+#include "ipc/cuda/registered_mapper.hpp"
 #include "kernels/cuda/cuda_backend.hpp"
 #include "worker/compute.hpp"
 
@@ -64,6 +65,7 @@ Result<Compute> make_cuda_compute(const WorkerOptions& options, const Attachment
   std::string description = fmt::format("{} card=\"{}\"", backend->name(), card);
   return Compute{.context = context,
                  .mapper = std::make_shared<cuda::DeviceMapper>(*context),
+                 .swap_mapper = std::make_shared<cuda::RegisteredMapper>(*context),
                  .backend = std::move(backend),
                  .description = std::move(description)};
 }

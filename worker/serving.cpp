@@ -37,6 +37,7 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
       .table = &attachment.table,
       .clock = deps.clock,
       .regions = deps.compute->mapper.get(),
+      .swap_regions = deps.compute->swap_mapper.get(),
       // Between two steps nothing runs on the host, but a GPU may still run what was queued.
       .quiesce = [compute = deps.compute](LeaseId, std::move_only_function<void()> done) {
         compute->backend->when_drained(std::move(done));

@@ -77,6 +77,7 @@ class CudaBackend final : public Backend {
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override;
   LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override;
   LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
+  LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) override;
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
   void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) override;
   void clear_workspace() override;

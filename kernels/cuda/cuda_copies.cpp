@@ -1,11 +1,20 @@
-/// Copies from the host into leased memory on the card.
+/// Copies from the host into leased memory on the card, and between the card and leased host
+/// memory.
 #include <algorithm>
 #include <cstring>
 
 #include "kernels/cuda/launch_plans.hpp"
 #include "kernels/cuda/workspace.hpp"
+#include "kernels/launch_rules.hpp"
 
 namespace leasehold::cuda {
+namespace {
+
+/// A queued copy does not read the mirror, so what is queued bounds how long a revoked lease is
+/// still copied: max_in_flight of these. Smaller pieces would be bound by the driver's calls.
+constexpr std::uint64_t kPieceBytes = 256 * 1024;
+
+}  // namespace
 
 /// Copies in units of half the pinned buffer: the host fills one half while the card copies the
 /// other.
@@ -28,6 +37,29 @@ LaunchStatus CudaBackend::copy_in(const LaunchContext& context, const CopyInArgs
                      return launcher_->copy_to_device(permit.open(args.to) + at, half, n);
                    })
             .live;
+  }
+  status.live &= launcher_->wait_all(*context.gates, where).live;
+  return status;
+}
+
+/// Waits for the end: the caller frees the source, and nothing else in the stream may follow a copy
+/// that no mirror stops.
+LaunchStatus CudaBackend::copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) {
+  const UnitLabel where = label(context, LaunchSite::BlockCopy, Touches::TenantMemory);
+  const std::uint32_t pieces = copy_piece_count(args, kPieceBytes);
+  launcher_->begin(*context.gates);
+  LaunchStatus status{context.gates->all()};
+  const auto is_live = [&] { return (status.live >> args.sequence & 1) != 0; };
+  for (std::uint32_t i = 0; i < pieces && is_live(); ++i) {
+    status.live &= launcher_
+                       ->unit(*context.gates, where, "copying blocks",
+                              [&](const LaunchPermit& permit) {
+                                if (!permit.is_live(args.sequence)) return CUDA_SUCCESS;
+                                const CopyPiece piece = copy_piece_of(args, i, kPieceBytes);
+                                return launcher_->copy(permit.open(piece.to),
+                                                       permit.open(piece.from), piece.size_bytes);
+                              })
+                       .live;
   }
   status.live &= launcher_->wait_all(*context.gates, where).live;
   return status;

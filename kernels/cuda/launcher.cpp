@@ -104,6 +104,11 @@ CUresult Launcher::enqueue(KernelLaunch& launch) {
                                            stream_.get(), params, nullptr);
 }
 
+CUresult Launcher::copy(void* to, const void* from, std::size_t size_bytes) {
+  return context_->driver().cuMemcpyAsync(device_address(to), device_address(from), size_bytes,
+                                          stream_.get());
+}
+
 CUresult Launcher::copy_to_device(const void* to, const void* from, std::size_t size_bytes) {
   return context_->driver().cuMemcpyHtoDAsync(device_address(to), from, size_bytes, stream_.get());
 }

@@ -68,6 +68,7 @@ class Launcher {
   // The operations that units and `enqueue_internal` put into the stream. Host memory is pinned, or
   // the caller waits for the copy.
   CUresult enqueue(KernelLaunch& launch);
+  CUresult copy(void* to, const void* from, std::size_t size_bytes);  ///< Between any two kinds.
   CUresult copy_to_device(const void* to, const void* from, std::size_t size_bytes);
   CUresult copy_to_host(void* to, const void* from, std::size_t size_bytes);
   CUresult clear(const void* at, std::size_t size_bytes);

@@ -72,6 +72,9 @@ class ThrowingBackend final : public Backend {
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override {
     return to_->expert_matmul(context, args);
   }
+  LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) override {
+    return to_->copy_blocks(context, args);
+  }
   LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override {
     return to_->weighted_sum(context, args);
   }

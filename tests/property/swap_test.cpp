@@ -11,13 +11,21 @@
 namespace leasehold::testing {
 namespace {
 
+constexpr BackendUnderTest kReference{.threads = 0};  // each row is a unit of its own
+
+/// The reference backend, and a card launch by launch: no graph holds a copy.
+const std::vector<std::uint32_t> kCopying = [] {
+  std::vector<std::uint32_t> some = with_cuda({kReference.threads});
+  std::erase(some, BackendUnderTest::kCudaGraphs);
+  return some;
+}();
+
 /// Two requests of tenant "a" in a pool that holds one of them, with swap, and one of tenant "b".
 class SwapScene {
  public:
-  explicit SwapScene(std::size_t younger_kind = 1)
-      : kinds_{{"older", 0}, {"younger", younger_kind}, {"bystander", 2}},
-        rig(TightRig::blocks(4, 2), bundled_model_path(), &clock, /*reference=*/true) {
-    clock.drive(rig.clock());
+  explicit SwapScene(BackendUnderTest backend = kReference)
+      : backend_(backend), rig(TightRig::blocks(4, 2), bundled_model_path(), &clock, backend) {
+    clock.drive(rig.clock(), backend.is_cuda() ? row_time() : UnitClock::RowTime());
     a = rig.grant("a");
     b = rig.grant("b");
     rig.grow(a, 1, wire::MemoryPool::Swap);
@@ -45,7 +53,7 @@ class SwapScene {
   /// Embedding units of the request alone: one for each row that it computes.
   int rows_alone(const std::string& id, Run* logits = nullptr) const {
     UnitClock count;
-    TightRig calm(100, bundled_model_path(), &count, /*reference=*/true);
+    TightRig calm(100, bundled_model_path(), &count, backend_);
     const TightKind& kind = tight_kinds()[kinds_.at(id)];
     REQUIRE(calm.submit(calm.request_of(kind, "t", calm.grant("t"), id)));
     while (calm.engine().scheduler().has_work()) {
@@ -78,9 +86,18 @@ class SwapScene {
   }
 
  private:
-  std::map<std::string, std::size_t> kinds_;
+  BackendUnderTest backend_;
+  std::map<std::string, std::size_t> kinds_{{"older", 0}, {"younger", 1}, {"bystander", 2}};
   mutable std::map<std::string, std::vector<TokenId>> alone_;
 
+  UnitClock::RowTime row_time() {
+    return [this] {
+      Duration rows{};
+      for (const auto& sequence : rig.engine().scheduler().running())
+        rows += std::chrono::microseconds(100) * sequence->pending();
+      return rows;
+    };
+  }
   void submit(const std::string& id, const std::string& tenant, LeaseId lease) {
     REQUIRE(rig.submit(rig.request_of(tight_kinds()[kinds_.at(id)], tenant, lease, id)));
   }
@@ -148,8 +165,25 @@ TEST_CASE("swap: a request that comes back computes no row again, and has the bi
   CHECK(scene.is_all_free(scene.a));
 }
 
+TEST_CASE("swap: a request that comes back has the bits it has alone, with every way to launch") {
+  const BackendUnderTest backend{GENERATE(from_range(with_cuda({2})))};
+  CAPTURE(backend);
+  SwapScene scene(backend);
+  Run got;
+  scene.run([&] { append_last_logits(scene.rig, "younger", got); });
+  REQUIRE_FALSE(scene.rig.outcome("younger").preemptions.empty());
+  CHECK(scene.rig.outcome("younger").preemptions.at(0).swapped_blocks > 0);
+  CHECK(scene.clock.units(LaunchSite::BlockCopy) > 1);
+  Run expected;
+  (void)scene.rows_alone("younger", &expected);
+  CHECK(same_bits(got, expected));
+  for (const char* id : {"older", "younger", "bystander"}) scene.check_as_alone(id);
+  CHECK(scene.is_all_free(scene.a));
+  CHECK_FALSE(scene.rig.backend().fault());
+}
+
 TEST_CASE("swap: a revocation during a copy ends that lease's requests within one unit") {
-  SwapScene scene;
+  SwapScene scene(BackendUnderTest{GENERATE(from_range(kCopying))});
   scene.clock.act_at_copy(0, [&] { scene.rig.revoke(scene.a); });
   scene.run();
   scene.check_ended("older", CompletionReason::Revoked);
@@ -164,7 +198,7 @@ TEST_CASE("swap: a revocation during a copy ends that lease's requests within on
 }
 
 TEST_CASE("swap: a revocation or a stop of another sequence during a copy disturbs no copy") {
-  SwapScene scene;
+  SwapScene scene(BackendUnderTest{GENERATE(from_range(kCopying))});
   const bool revokes = GENERATE(true, false);
   scene.clock.act_at_copy(0, [&] {
     if (revokes) return scene.rig.revoke(scene.b);
@@ -185,7 +219,7 @@ TEST_CASE("swap: a revocation or a stop of another sequence during a copy distur
 }
 
 TEST_CASE("swap: a copy that a revoked part of the weights interrupts is made again") {
-  SwapScene scene;
+  SwapScene scene(BackendUnderTest{GENERATE(from_range(kCopying))});
   const int at = GENERATE(0, 2);  // while blocks go out, and while they come back
   scene.clock.act_at_copy(at, [&] { scene.rig.revoke(scene.rig.engine_lease()); });
   scene.run();

@@ -10,9 +10,15 @@ namespace {
 
 constexpr std::uint32_t kTightTokens = 40;
 
-std::size_t tight_extent_bytes(std::uint32_t kv_blocks) {
+RigOptions tight_options(std::uint32_t kv_blocks, const std::string& model, GateProbe* probe,
+                         BackendUnderTest backend) {
   static const std::size_t block = EngineRig().engine().kv_block_size_bytes();
-  return kv_blocks * block;
+  RigOptions options = backend.options();
+  options.model_path = model;
+  options.limits = {.max_batch_size = 8, .token_budget = 40};
+  options.extent_bytes = kv_blocks * block;
+  options.probe = probe;
+  return options;
 }
 
 }  // namespace
@@ -38,12 +44,8 @@ const std::vector<TightKind>& tight_kinds() {
 // -------------------------------------------------------------------------------------- the rig
 
 TightRig::TightRig(std::uint32_t kv_blocks, const std::string& model, GateProbe* probe,
-                   bool reference)
-    : EngineRig({.model_path = model,
-                 .reference = reference,
-                 .limits = {.max_batch_size = 8, .token_budget = 40},
-                 .extent_bytes = tight_extent_bytes(kv_blocks),
-                 .probe = probe}) {}
+                   BackendUnderTest backend)
+    : EngineRig(tight_options(kv_blocks, model, probe, backend)) {}
 
 PromptRequest TightRig::request_of(const TightKind& kind, const std::string& tenant, LeaseId lease,
                                    const std::string& id) {

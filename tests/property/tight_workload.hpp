@@ -25,9 +25,8 @@ const std::vector<TightKind>& tight_kinds();
 /// The broker lends no KV memory beyond the first extent.
 class TightRig : public EngineRig {
  public:
-  /// On the reference backend each row is a unit of its own.
   explicit TightRig(std::uint32_t kv_blocks, const std::string& model = bundled_model_path(),
-                    GateProbe* probe = nullptr, bool reference = false);
+                    GateProbe* probe = nullptr, BackendUnderTest backend = {});
 
   PromptRequest request_of(const TightKind& kind, const std::string& tenant, LeaseId lease,
                            const std::string& id);
@@ -62,10 +61,15 @@ TightAnswer tight_answer_of(const RequestOutcome& outcome);
 /// What each kind of request gets with plenty of memory.
 std::vector<TightAnswer> tight_answers_alone(const std::string& model);
 
-/// Each unit takes a microsecond.
+/// Each unit takes a microsecond, and each row of a step as much as `row_time` says: on a card the
+/// units of a step are as many for one row as for all.
 class UnitClock final : public GateProbe {
  public:
-  void drive(ManualClock& clock) { clock_ = &clock; }
+  using RowTime = std::function<Duration()>;
+  void drive(ManualClock& clock, RowTime row_time = {}) {
+    clock_ = &clock;
+    row_time_ = std::move(row_time);
+  }
   /// Calls `act` at the BlockCopy unit `at`, counted from 0 since the start.
   void act_at_copy(int at, std::function<void()> act) {
     act_at_ = at;
@@ -73,6 +77,7 @@ class UnitClock final : public GateProbe {
   }
   void unit_polled(std::uint32_t, LaunchSite site, std::uint16_t, SequenceMask) override {
     if (clock_ != nullptr) clock_->advance(std::chrono::microseconds(1));
+    if (row_time_ && site == LaunchSite::Embedding) clock_->advance(row_time_());
     if (site == LaunchSite::BlockCopy && units(site) == act_at_) act_();
     ++units_[static_cast<std::size_t>(site)];
   }
@@ -80,6 +85,7 @@ class UnitClock final : public GateProbe {
 
  private:
   ManualClock* clock_ = nullptr;
+  RowTime row_time_;
   int act_at_ = -1;
   std::function<void()> act_;
   std::array<int, kLaunchSiteCount> units_ = {};

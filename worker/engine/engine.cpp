@@ -13,12 +13,11 @@ namespace leasehold {
 namespace {
 
 SchedulerLimits with_model_limits(SchedulerLimits limits, const ModelConfig& model,
-                                  std::uint64_t block_size_bytes, const Backend& backend) {
+                                  std::uint64_t block_size_bytes) {
   limits.max_context = model.n_context;
   limits.tokens_per_block = KvLayout::kBlockTokens;
   limits.record_blocks = record_block_count(model.n_context, block_size_bytes);
   limits.block_size_bytes = block_size_bytes;
-  limits.can_swap = backend.can_copy_blocks();
   return limits;
 }
 
@@ -44,8 +43,7 @@ Engine::Engine(const EngineConfig& config, const Dependencies& dependencies)
       transformer_(config.model, config.kv_type, scratch_limits(config.limits),
                    *dependencies.backend),
       memory_(transformer_.kv_layout().block_size_bytes()),
-      scheduler_(with_model_limits(config.limits, config.model, memory_.block_size_bytes(),
-                                   *dependencies.backend)) {}
+      scheduler_(with_model_limits(config.limits, config.model, memory_.block_size_bytes())) {}
 
 BackendLimits Engine::backend_limits(const ModelConfig& model, const SchedulerLimits& limits) {
   return Transformer::backend_limits(model, scratch_limits(limits));

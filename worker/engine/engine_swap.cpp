@@ -25,6 +25,7 @@ Result<void> Engine::make_transfers(StepPlan& plan) {
   gates.add_engine_leases(weights_->leases());
   add_gates(beside, gates);
   const PartErrors errors = run_transfers(beside, gates);
+  TRY(check_device());
   if (gates.engine_refused()) {
     end_refused(beside, refusals);
     return fail(Errc::EngineDecodeFailed,

@@ -76,8 +76,8 @@ Result<void> LeaseService::grant(Payload params, Responder& respond) {
   ++grants_in_flight_[grant.lease];
   boost::asio::post(deps_.mapper, [this, grant = std::move(grant), fds = std::move(params.fds),
                                    respond = std::move(respond)]() mutable {
-    const bool is_swap = grant.pool == wire::MemoryPool::Swap;  // host memory on any device
-    auto mapped = map_all(is_swap ? host_mapper() : *deps_.regions, grant, std::move(fds));
+    const bool is_swap = grant.pool == wire::MemoryPool::Swap;
+    auto mapped = map_all(is_swap ? *deps_.swap_regions : *deps_.regions, grant, std::move(fds));
     fault_point(FaultSite::WorkerExtentsMapped);
     boost::asio::post(*deps_.io, [this, grant = std::move(grant), mapped = std::move(mapped),
                                   respond = std::move(respond)]() mutable {

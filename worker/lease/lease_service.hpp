@@ -36,7 +36,8 @@ class LeaseService {
     const TableReader* table = nullptr;
     const Clock* clock = nullptr;
     std::uint32_t blocks_per_extent = 1;
-    const RegionMapper* regions = &host_mapper();  ///< Maps the memory this broker lends.
+    const RegionMapper* regions = &host_mapper();  ///< Maps the KV memory that this broker lends.
+    const RegionMapper* swap_regions = &host_mapper();  ///< Maps swap, which is host memory.
     /// Calls back, on any thread, once no launch that began earlier can touch memory of the lease.
     /// Empty: the service answers between two steps, which suffices when a step waits for its
     /// launches.

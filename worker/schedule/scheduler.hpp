@@ -80,7 +80,6 @@ struct SchedulerLimits {
   std::uint64_t block_size_bytes = 0;  ///< Sizes the additional blocks for sampling lists.
   std::uint32_t max_waiting_per_lease = 64;
   std::uint32_t max_waiting = 1024;  ///< Shared by tenants (common/fair_shares.hpp).
-  bool can_swap = false;             ///< The backend copies blocks between the pools.
 };
 
 /// One sequence's part of a step.

@@ -8,7 +8,7 @@
 namespace leasehold {
 
 Scheduler::SwapChoice Scheduler::choose_swap(const Sequence& victim) {
-  if (!limits_.can_swap || victim.blocks.state() != KvState::Active) return SwapChoice::Drop;
+  if (victim.blocks.state() != KvState::Active) return SwapChoice::Drop;
   if (!swap_costs_.is_swap_cheaper(swap_work(victim), prefill_limit_.row_ns())) {
     swap_costs_.note_dropped();
     return SwapChoice::Drop;

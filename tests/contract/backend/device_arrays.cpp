@@ -230,6 +230,16 @@ LaunchStatus DeviceArrays::copy_in(const LaunchContext& context, const CopyInArg
   return backend_->copy_in(context, args);
 }
 
+LaunchStatus DeviceArrays::copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) {
+  DeviceRegistration reached;
+  for (const LeasedCopy& copy : args.copies) {
+    reached.add(copy.to, args.block_size_bytes);
+    reached.add(copy.from, args.block_size_bytes);
+  }
+  reached.open();
+  return backend_->copy_blocks(context, args);
+}
+
 void DeviceArrays::write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) {
   DeviceRegistration reached;
   for (const LeasedPiece& piece : pieces) reached.add(piece.to, piece.bytes.size());

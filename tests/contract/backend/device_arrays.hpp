@@ -39,6 +39,7 @@ class DeviceArrays final : public Backend {
   LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override;
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
   LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
+  LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) override;
   void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) override;
   void clear_workspace() override { backend_->clear_workspace(); }
   /// Counts units of operators, without those of begin_step.

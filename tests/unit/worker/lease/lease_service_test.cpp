@@ -12,11 +12,20 @@ namespace {
 
 using testing::EngineRig;
 
+/// As a card whose driver registers no more host memory.
+class RefusingMapper final : public RegionMapper {
+ public:
+  Result<LeasedMapping> map(UniqueFd, std::size_t, MapAccess) const override {
+    return fail(Errc::OutOfMemory, "registering 2097152 bytes");
+  }
+};
+
 class Fixture {
  public:
   enum class QuiesceMode { BetweenSteps, Manual };
-  explicit Fixture(QuiesceMode quiesce_mode = QuiesceMode::BetweenSteps)
-      : service_(dependencies(quiesce_mode)) {}
+  explicit Fixture(QuiesceMode quiesce_mode = QuiesceMode::BetweenSteps,
+                   const RegionMapper& swap_regions = host_mapper())
+      : service_(dependencies(quiesce_mode, swap_regions)) {}
 
   void call(const auto& message, std::vector<UniqueFd> fds = {}) {
     answer.reset();
@@ -84,14 +93,16 @@ class Fixture {
     io.poll();
   }
 
-  LeaseService::Dependencies dependencies(QuiesceMode quiesce_mode) {
+  LeaseService::Dependencies dependencies(QuiesceMode quiesce_mode,
+                                          const RegionMapper& swap_regions) {
     LeaseService::Dependencies dependencies{.io = &io_,
                                             .mapper = mapper_.get_executor(),
                                             .unmapper = io_.get_executor(),
                                             .loop = &loop_,
                                             .engine = &rig.engine(),
                                             .table = &rig.table(),
-                                            .clock = &rig.clock()};
+                                            .clock = &rig.clock(),
+                                            .swap_regions = &swap_regions};
     if (quiesce_mode == QuiesceMode::Manual) {
       dependencies.quiesce = [this](LeaseId lease, std::move_only_function<void()> quiesced) {
         quiesce_requested_for = lease;
@@ -189,6 +200,28 @@ TEST_CASE(
   CHECK(tenancy.swap.total_blocks() == 0);
   CHECK(tenancy.pool.total_blocks() == kv_blocks);
   CHECK(fixture.redeliveries().empty());
+}
+
+TEST_CASE("grant: swap that a device does not register is refused, and KV memory still joins") {
+  const RefusingMapper refusing;
+  Fixture fixture(Fixture::QuiesceMode::BetweenSteps, refusing);
+  const LeaseId lease = fixture.rig.grant("t");
+  const Tenancy& tenancy = fixture.rig.engine().scheduler().tenancies().at(lease);
+  const std::uint32_t kv_blocks = tenancy.pool.total_blocks();
+  fixture.grant(lease, wire::MemoryPool::Swap);
+  fixture.run_mapper();
+  REQUIRE(fixture.answer);
+  REQUIRE_FALSE(fixture.answer->has_value());
+  CHECK(fixture.answer->error().code == Errc::OutOfMemory);
+  CHECK(fixture.answer->error().detail.starts_with("extent 1000: registering"));
+  CHECK(fixture.redeliveries().empty());
+  CHECK(tenancy.swap.total_blocks() == 0);
+
+  fixture.grant(lease);
+  fixture.run_mapper();
+  fixture.run_engine();
+  fixture.check_done();
+  CHECK(tenancy.pool.total_blocks() > kv_blocks);
 }
 
 TEST_CASE("quiesce: a live lease is refused") {

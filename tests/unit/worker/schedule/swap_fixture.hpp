@@ -49,7 +49,6 @@ class SwapFixture : public SchedulerFixture {
   using Content = std::array<std::uint64_t, kBlock>;
 
   static SchedulerLimits with_swap(SchedulerLimits limits, std::uint64_t block_size_bytes) {
-    limits.can_swap = true;
     limits.block_size_bytes = block_size_bytes;
     return limits;
   }
