@@ -54,7 +54,7 @@ TEST_CASE("gpu-check: a good card is right in every stage") {
   const Folders folders;
   const testing::CardState card;
   const Variable state("FAKE_CUDA_STATE", card.path());
-  ProgramRun run("leasehold-gpu-check", folders.arguments("probe,correctness,gate,bench"));
+  ProgramRun run("leasehold-gpu-check", folders.arguments("probe,correctness,gate,swap,bench"));
 
   const int code = run.finish([] {}, kTimeout);
 
@@ -62,12 +62,15 @@ TEST_CASE("gpu-check: a good card is right in every stage") {
   CHECK(code == 0);
   const Json report = folders.report();
   CHECK(report.at("all_right") == true);
-  CHECK(report.at("stages").size() == 4);
+  CHECK(report.at("stages").size() == 5);
   const Json probed = numbers_of(report, "probe");
   CHECK(probed.at("processes_share_memory") == true);
   CHECK(probed.at("conditional_nodes") == true);
   CHECK(probed.at("freed_after_pidfd_us").size() == 5);
   CHECK(numbers_of(report, "correctness").at("models").size() == 1);
+  const Json swapped = numbers_of(report, "swap").at("swap");
+  for (const char* name : {"out_gb_per_s", "in_gb_per_s", "map_and_unmap_us"})
+    CHECK(swapped.at(name) > 0);
   const Json benched = numbers_of(report, "bench");
   CHECK(benched.at("decode").size() == 6);  // two batches, three ways
   CHECK(benched.at("revoke").size() == 2);

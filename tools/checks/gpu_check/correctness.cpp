@@ -144,7 +144,8 @@ std::vector<std::string> models_in(const std::string& directory) {
   return models;
 }
 
-constexpr const char* kTestPrograms[] = {"backend_contract_test", "device_region_test"};
+constexpr const char* kTestPrograms[] = {"backend_contract_test", "device_region_test",
+                                         "registered_region_test"};
 
 /// The last line of the log: Catch's summary.
 std::string last_line(const std::string& path) {

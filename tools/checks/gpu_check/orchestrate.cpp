@@ -34,10 +34,11 @@ struct StageRow {
 };
 
 /// In the order of execution.
-constexpr std::array<StageRow, 6> kStages{{{"probe", probe, 0.10},
+constexpr std::array<StageRow, 7> kStages{{{"probe", probe, 0.10},
                                            {"correctness", check_correctness, 0.20},
                                            {"gate", check_gate, 0.15},
-                                           {"bench", bench, 0.40},
+                                           {"swap", check_swap, 0.03},
+                                           {"bench", bench, 0.37},
                                            {"memcheck", run_memcheck, 0.08},
                                            {"racecheck", run_racecheck, 0.07}}};
 

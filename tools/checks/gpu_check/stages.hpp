@@ -24,6 +24,9 @@ Result<void> check_correctness(const Settings& settings, StageReport& report);
 Result<void> check_gate(const Settings& settings, StageReport& report);
 Result<void> check_gate_as_threads(const Settings& settings, StageReport& report);
 
+/// Moves blocks between the GPU and host memory, and revokes their lease meanwhile.
+Result<void> check_swap(const Settings& settings, StageReport& report);
+
 /// Runs a small model with single launches and with graphs, for the sanitizers.
 Result<void> run_short(const Settings& settings, StageReport& report);
 Result<void> run_memcheck(const Settings& settings, StageReport& report);
