@@ -103,12 +103,16 @@ class SwapFixture : public SchedulerFixture {
   void write_rows(const PlannedRows& part) {
     const Sequence& sequence = *part.sequence;
     const std::uint32_t committed = sequence.blocks.committed();
+    const std::uint32_t end = committed + part.n_rows;
     std::uint64_t content = 1;
-    for (std::uint32_t i = 0; i < committed + part.n_rows; ++i) {
-      content = content * 6364136223846793005u + static_cast<std::uint64_t>(sequence.tokens[i]) + 1;
-      std::uint64_t& at = contents_[sequence.blocks.blocks()[i / kBlock]][i % kBlock];
-      if (i >= committed) at = content;
-      if (at != content) {
+    for (std::uint32_t i = 0; i < end;) {
+      Content& block = contents_[sequence.blocks.blocks()[i / kBlock]];
+      for (std::uint32_t last = std::min(end, i - i % kBlock + kBlock); i < last; ++i) {
+        content =
+            content * 6364136223846793005u + static_cast<std::uint64_t>(sequence.tokens[i]) + 1;
+        std::uint64_t& at = block[i % kBlock];
+        if (i >= committed) at = content;
+        if (at == content) continue;
         CAPTURE(sequence.request.engine_request_id.value, i, committed);
         REQUIRE(at == content);
       }

@@ -1,5 +1,6 @@
-/// A seeded random walk with two pools and failing steps: both pools are conserved at every tick,
-/// each row finds the contents of the rows before it, and each request ends once.
+/// A seeded random walk of 100 000 operations with two pools and failing steps: both pools are
+/// conserved at every tick, each row finds the contents of the rows before it, and each request
+/// ends once.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <iterator>
@@ -11,6 +12,7 @@ namespace leasehold::testing {
 namespace {
 
 constexpr std::uint32_t kSlots = 3;
+constexpr int kOperations = 100'000;
 
 std::uint64_t swap_seed() {
   const char* seed = std::getenv("SEED");
@@ -54,6 +56,8 @@ class SwapWalk {
   int completed_after_swap = 0;
   std::size_t reclaimed_swap = 0;
   std::uint32_t copied() const { return fixture_.copied_blocks; }
+  /// Submits, cancels, revocations and preemptions, which drop or swap out.
+  int operations() const { return operations_ + swapped + dropped; }
 
  private:
   struct Open {
@@ -84,6 +88,7 @@ class SwapWalk {
     if (random_.below(6) == 0)
       request.deadline = kNow + Duration(static_cast<std::int64_t>(now_) + 40);
     if (!fixture_.scheduler.submit(request)) return;
+    ++operations_;
     open_[id] = {.known = static_cast<std::uint32_t>(request.prompt.size())};
   }
 
@@ -91,6 +96,7 @@ class SwapWalk {
     if (open_.empty()) return;
     const auto which = std::next(open_.begin(), static_cast<long>(random_.below(open_.size())));
     note_swapped();
+    ++operations_;
     REQUIRE(fixture_.scheduler.cancel(RequestId{which->first}));
     note(fixture_.scheduler.take_events());
   }
@@ -98,6 +104,7 @@ class SwapWalk {
   void revoke() {
     const auto slot = static_cast<std::uint32_t>(1 + random_.below(kSlots));
     note_swapped();
+    ++operations_;
     fixture_.scheduler.end_lease(leases_[slot],
                                  {.reason = CompletionReason::Revoked,
                                   .revocation = RevocationInfo{.lease = leases_[slot]}});
@@ -182,6 +189,7 @@ class SwapWalk {
   std::uint64_t generation_ = 0;
   std::uint64_t now_ = 0;
   std::uint64_t ids_ = 0;
+  int operations_ = 0;  // submits, cancels and revocations
 };
 
 }  // namespace
@@ -190,7 +198,7 @@ TEST_CASE("swap: random requests, ends and failed steps lose no block and no con
   const std::uint64_t seed = swap_seed();
   CAPTURE(seed);
   SwapWalk walk(seed);
-  for (int i = 0; i < 10'000; ++i) walk.step();
+  while (walk.operations() < kOperations) walk.step();
   walk.finish();
   // Or the walk is too short to prove anything.
   CHECK(walk.swapped > 200);
