@@ -29,6 +29,7 @@ constexpr LeaseId kTenantLease{.slot = 1, .generation = 1};
 constexpr std::uint32_t kFirstSequenceSlot = 1;
 constexpr std::uint32_t kSlots = kFirstSequenceSlot + kMaxStepSequences;
 constexpr ExtentId kExtent{1};
+constexpr ExtentId kSwapExtent{2};
 
 std::uint32_t blocks_each(const LocalOptions& options) {
   return (options.positions + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
@@ -67,8 +68,10 @@ struct LocalModel::Impl {
   std::optional<Weights> weights = std::nullopt;
   std::optional<LeaseMemory> memory = std::nullopt;
   std::vector<std::vector<Leased<std::byte>>> tables = {};  // [sequences][blocks_each]
-  std::vector<std::uint32_t> positions = {};                // [sequences], of the next row
-  std::vector<LeaseId> leases = {};                         // [sequences]
+  std::optional<MemoryObject> swap = std::nullopt;
+  std::vector<std::vector<Leased<std::byte>>> swap_tables = {};  // as `tables`
+  std::vector<std::uint32_t> positions = {};                     // [sequences], of the next row
+  std::vector<LeaseId> leases = {};                              // [sequences]
   std::uint64_t step = 0;
   SequenceMask live = 0;
 
@@ -82,6 +85,10 @@ struct LocalModel::Impl {
     return options.listener != nullptr ? *options.listener : null_listener;
   }
   Result<void> allocate_kv();
+  Result<void> allocate_swap();
+  using Blocks = std::vector<Leased<std::byte>>;
+  Result<void> copy(std::uint32_t sequence, std::uint32_t positions, const Blocks& to,
+                    const Blocks& from);
   Result<void> check_capacity(std::span<const LocalRow> rows) const;
 };
 
@@ -174,6 +181,36 @@ Result<void> LocalModel::Impl::allocate_kv() {
   return {};
 }
 
+Result<void> LocalModel::Impl::allocate_swap() {
+  const std::uint32_t each = blocks_each(options);
+  const std::size_t size_bytes = options.sequences * each * memory->block_size_bytes();
+  swap = TRY(MemoryObject::create({.name = "local-swap", .size_bytes = size_bytes}));
+  memory->add(kTenantLease, kSwapExtent,
+              TRY(LeasedMapping::map(swap->fd(), size_bytes, MapAccess::ReadWrite)));
+  for (std::uint32_t s = 0; s < options.sequences; ++s) {
+    swap_tables.emplace_back();
+    for (std::uint32_t i = 0; i < each; ++i)
+      swap_tables.back().push_back(TRY(memory->address(kTenantLease, {kSwapExtent, s * each + i})));
+  }
+  return {};
+}
+
+Result<void> LocalModel::Impl::copy(std::uint32_t sequence, std::uint32_t copied_positions,
+                                    const Blocks& to, const Blocks& from) {
+  std::vector<LeasedCopy> copies;
+  for (std::uint32_t i = 0; i * KvLayout::kBlockTokens < copied_positions; ++i)
+    copies.push_back({.to = to.at(i), .from = from.at(i)});
+  GateSet gates(++step, stops, listener());
+  gates.add_engine_lease(TRY(reader.dependency(kEngineLease)));
+  const LeaseDependency lease = TRY(reader.dependency(leases[sequence]));
+  gates.add_sequence({&lease, 1});
+  const LaunchStatus status = backend->copy_blocks(
+      {.gates = &gates, .rows = {}},
+      {.sequence = 0, .copies = copies, .block_size_bytes = memory->block_size_bytes()});
+  if (status.live == 0) return fail(Errc::LeaseRevoked, "a copy stopped; its lease was revoked");
+  return {};
+}
+
 LocalModel::LocalModel(std::unique_ptr<Impl> parts) : impl_(std::move(parts)) {}
 LocalModel::~LocalModel() = default;
 
@@ -197,6 +234,7 @@ Result<std::unique_ptr<LocalModel>> LocalModel::load(LocalOptions options) {
   TRY(parts->make_backend());
   TRY(parts->load_weights(file));
   TRY(parts->allocate_kv());
+  if (parts->options.has_swap) TRY(parts->allocate_swap());
   return std::unique_ptr<LocalModel>(new LocalModel(std::move(parts)));
 }
 
@@ -260,6 +298,18 @@ SequenceMask LocalModel::live() const {
 void LocalModel::restart(std::uint32_t sequence, std::uint32_t position) {
   expects(position < impl_->options.positions, "the position is within the sequence");
   impl_->positions[sequence] = position;
+}
+
+Result<void> LocalModel::swap_out(std::uint32_t sequence, std::uint32_t positions) {
+  return impl_->copy(sequence, positions, impl_->swap_tables[sequence], impl_->tables[sequence]);
+}
+
+Result<void> LocalModel::swap_in(std::uint32_t sequence, std::uint32_t positions) {
+  return impl_->copy(sequence, positions, impl_->tables[sequence], impl_->swap_tables[sequence]);
+}
+
+Result<void> LocalModel::clear_swap() {
+  return impl_->swap->punch();
 }
 
 void LocalModel::revoke(std::uint32_t sequence) {

@@ -46,6 +46,7 @@ struct LocalOptions {
   std::uint32_t max_rows = 1;   ///< Per step.
   std::uint32_t sequences = 1;  ///< At most kMaxStepSequences.
   std::uint32_t positions = 256;
+  bool has_swap = false;  ///< Swap memory as large as the KV memory; on a CPU only.
   /// Seed for a random order of the KV blocks; 0: in order.
   std::uint64_t scatter_seed = 0;
   /// Changes the configuration after it was read, for tests that need a wrong model.
@@ -85,6 +86,14 @@ class LocalModel {
 
   /// Sets the next position of the sequence. Keys and values before it stay as they are.
   void restart(std::uint32_t sequence, std::uint32_t position = 0);
+
+  /// Copies the blocks of the sequence's first `positions` positions to swap memory, or back.
+  /// Preconditions: loaded with `has_swap`; `positions` are within the sequence.
+  /// Errors: LeaseRevoked.
+  Result<void> swap_out(std::uint32_t sequence, std::uint32_t positions);
+  Result<void> swap_in(std::uint32_t sequence, std::uint32_t positions);
+  /// Gives the pages of the swap memory back: all of it is zero.
+  Result<void> clear_swap();
 
   /// Revokes the lease of a sequence; no row of it is computed any more. Any thread, also during a
   /// step.

@@ -18,6 +18,7 @@
 #include "tools/checks/bench/report.hpp"
 #include "tools/checks/bench/revoke_bench.hpp"
 #include "tools/checks/bench/serve_bench.hpp"
+#include "tools/checks/bench/swap_bench.hpp"
 #include "tools/cli/report_directory.hpp"
 
 namespace {
@@ -35,6 +36,7 @@ struct Options {
   std::uint32_t steps = kDecodeSteps;
   EngineBenchConfig engine;
   ServeConfig serve;
+  SwapBenchConfig swap;
   std::uint64_t gate_units = 0;
 };
 
@@ -61,6 +63,12 @@ Result<Report> engine(const Options& options) {
 
 Result<Report> serve(const Options& options) {
   nlohmann::json json = TRY(measure_serve(options.serve));
+  std::string text = json.dump(2) + "\n";
+  return Report{std::move(json), std::move(text), {}};
+}
+
+Result<Report> swap(const Options& options) {
+  nlohmann::json json = TRY(measure_swap(options.swap));
   std::string text = json.dump(2) + "\n";
   return Report{std::move(json), std::move(text), {}};
 }
@@ -118,6 +126,14 @@ void describe_engine(CLI::App& app, Options& options) {
 void describe_serve(CLI::App& app, Options& options) {
   app.add_option("--bin-dir", options.serve.bin_dir, "Directory of the programs")->required();
   app.add_option("--model", options.serve.model_path, "GGUF model")->required();
+  app.add_option("--shares-model", options.serve.shares_model_path,
+                 "GGUF model for the shares, which need many tokens; default: the model");
+  app.add_option("--only", options.serve.measurements, "Run only this measurement; repeatable")
+      ->check(CLI::IsMember(
+          std::set<std::string>(std::begin(kServeMeasurements), std::end(kServeMeasurements))));
+  app.add_option("--arithmetic", options.serve.arithmetic, "How the worker multiplies matrices")
+      ->check(CLI::IsMember({"f32", "int8"}))
+      ->capture_default_str();
   app.add_option("--streams", options.serve.streams, "Tenants that generate all the time")
       ->check(CLI::Range(1, 63))
       ->capture_default_str();
@@ -127,6 +143,19 @@ void describe_serve(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--rounds", options.serve.rounds, "Rounds, each with and without the prompt")
       ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+}
+
+void describe_swap(CLI::App& app, Options& options) {
+  app.add_option("--model", options.swap.model_path, "GGUF model")->required();
+  app.add_option(
+         "--longest", options.swap.longest,
+         "Longest text in tokens; the shortest has 64, and each has twice as many as the one "
+         "before")
+      ->check(CLI::Range(64, 1 << 16))
+      ->capture_default_str();
+  app.add_option("--rounds", options.swap.rounds, "Rounds, each measuring everything once")
+      ->check(CLI::Range(1, 1'000))
       ->capture_default_str();
 }
 
@@ -152,19 +181,20 @@ constexpr Command kCommands[] = {
     {"revoke", "Measure revocation and what it costs", describe_revoke, revoke, true},
     {"engine", "Measure tokens per second in each arithmetic", describe_engine, engine},
     {"serve", "Measure running streams while a long prompt arrives", describe_serve, serve},
+    {"swap", "Measure swapping a text out and in, and computing it again", describe_swap, swap},
     {"step", "Run decode steps alone, to count instructions", describe_step, step},
     {"gate", "Run the gate alone, to count instructions", describe_gate, gate},
 };
 
-/// The limits for this command: "engine.…" for `engine`, "serve.…" for `serve`, all others for
-/// `revoke`.
+/// The limits for this command: "engine.…" for `engine`, "serve.…" for `serve`, "swap.…" for
+/// `swap`, all others for `revoke`.
 Result<std::vector<Limit>> read_limits(const Options& options, std::string_view command) {
   std::vector<Limit> limits;
   if (options.limits_path.empty()) return limits;
   const std::string text = TRY(read_text_file(options.limits_path, kMaxLimitsBytes));
   limits = TRY(parse_limits(text));
   const auto command_of = [](const Limit& limit) -> std::string_view {
-    for (const std::string_view named : {"engine", "serve"})
+    for (const std::string_view named : {"engine", "serve", "swap"})
       if (limit.name.starts_with(std::string(named) + ".")) return named;
     return "revoke";
   };

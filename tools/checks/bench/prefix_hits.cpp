@@ -1,5 +1,6 @@
 #include "tools/checks/bench/prefix_hits.hpp"
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -14,9 +15,13 @@ constexpr Duration kPrefixTimeout = std::chrono::minutes(10);
 constexpr const char* kPrefixTenant = "prefix";
 constexpr std::uint32_t kPrefixBlockTokens = 16;
 
+/// A hit leaves at least one row, and the beginning is cached in whole blocks.
 std::uint32_t shared_tokens(std::uint32_t prompt_tokens) {
   return prompt_tokens * 3 / 4 / kPrefixBlockTokens * kPrefixBlockTokens;
 }
+
+/// The requests of a round, in this order.
+enum PromptKind : std::size_t { kCold, kWarm, kSharedAlone, kOneToken, kPromptKinds };
 
 void append_words(std::vector<std::int32_t>& prompt, std::size_t size, std::uint64_t seed) {
   SeededRandom random(seed);
@@ -26,14 +31,32 @@ void append_words(std::vector<std::int32_t>& prompt, std::size_t size, std::uint
   }
 }
 
-/// Requests come in pairs: the second one begins like the first one.
+/// The warm prompt begins like the cold one of its round; all other text is new.
 std::vector<std::int32_t> prompt_of(std::uint32_t prompt_tokens, std::uint64_t request) {
-  const bool is_second = request % 2 == 1;
+  const std::size_t sizes[kPromptKinds] = {prompt_tokens, prompt_tokens,
+                                           shared_tokens(prompt_tokens), 1};
+  const std::uint64_t kind = request % kPromptKinds;
   std::vector<std::int32_t> prompt;
-  append_words(prompt, is_second ? shared_tokens(prompt_tokens) : prompt_tokens,
-               request - (is_second ? 1 : 0));
-  append_words(prompt, prompt_tokens, request);
+  if (kind == kWarm) append_words(prompt, shared_tokens(prompt_tokens), request - kWarm);
+  append_words(prompt, sizes[kind], request);
   return prompt;
+}
+
+nlohmann::json json_of(const PrefixLoad& load, const std::array<double, kPromptKinds>& median_s) {
+  const double hit_share =
+      static_cast<double>(shared_tokens(load.prompt_tokens)) / load.prompt_tokens;
+  const double saved_s = median_s[kCold] - median_s[kWarm];
+  const double saved_share = saved_s / median_s[kCold];
+  const double rows_s = median_s[kSharedAlone] - median_s[kOneToken];
+  return {{"prompt_tokens", load.prompt_tokens},
+          {"hit_share", hit_share},
+          {"cold_s", median_s[kCold]},
+          {"warm_s", median_s[kWarm]},
+          {"shared_alone_s", median_s[kSharedAlone]},
+          {"one_token_s", median_s[kOneToken]},
+          {"saved_share", saved_share},
+          {"of_ideal", saved_share / hit_share},
+          {"of_computed_rows", saved_s / rows_s}};
 }
 
 }  // namespace
@@ -46,21 +69,16 @@ Result<nlohmann::json> measure_prefix_hits(System& system, const PrefixLoad& loa
                    .prompt = [tokens = load.prompt_tokens](std::uint32_t, std::uint64_t request) {
                      return prompt_of(tokens, request);
                    }});
-  TRY(pool.await_tokens(2ull * load.rounds, kPrefixTimeout));
+  TRY(pool.await_tokens(std::uint64_t{kPromptKinds} * load.rounds, kPrefixTimeout));
   const std::vector<double> first_tokens_s = pool.take_first_tokens_s();
-  std::vector<double> cold_s, warm_s;
-  for (std::size_t i = 0; i < 2ull * load.rounds; ++i)
-    (i % 2 == 0 ? cold_s : warm_s).push_back(first_tokens_s[i]);
-  const double cold = median_of(cold_s);
-  const double warm = median_of(warm_s);
-  const double hit_share =
-      static_cast<double>(shared_tokens(load.prompt_tokens)) / load.prompt_tokens;
-  const double saved_share = (cold - warm) / cold;
-  return nlohmann::json{{"hit_share", hit_share},
-                        {"cold_s", cold},
-                        {"warm_s", warm},
-                        {"saved_share", saved_share},
-                        {"of_ideal", saved_share / hit_share}};
+  std::array<double, kPromptKinds> median_s{};
+  for (std::size_t kind = 0; kind < kPromptKinds; ++kind) {
+    std::vector<double> values;
+    for (std::size_t round = 0; round < load.rounds; ++round)
+      values.push_back(first_tokens_s[round * kPromptKinds + kind]);
+    median_s[kind] = median_of(std::move(values));
+  }
+  return json_of(load, median_s);
 }
 
 }  // namespace leasehold::bench

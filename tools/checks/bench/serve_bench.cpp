@@ -25,30 +25,20 @@ constexpr Duration kStartTimeout = std::chrono::minutes(2);
 constexpr Duration kFirstTokenTimeout = std::chrono::minutes(10);
 constexpr Duration kErrorInterval = std::chrono::milliseconds(200);
 constexpr std::uint32_t kStreamTokens = 512;
-constexpr std::uint32_t kMostPrefixTokens = 480;
 constexpr const char* kArriving = "arriving";
 
-class ServeBench {
+/// Streams beside which a long prompt arrives.
+class StreamsBench {
  public:
-  explicit ServeBench(const ServeConfig& config) : config_(config) {}
+  StreamsBench(const ServeConfig& config, System& system) : config_(config), system_(system) {}
 
   Result<void> measure() {
-    const std::uint32_t cores = std::max(2u, std::thread::hardware_concurrency());
-    system_ = TRY(System::start({.bin_dir = config_.bin_dir,
-                                 .model_path = config_.model_path,
-                                 .threads = cores - 1,
-                                 .broker_options = {}}));
-    TRY(system_->admit_pool(config_.streams));
-    TRY(system_->admit(fmt::format("{}-0", kArriving)));
+    TRY(system_.admit_pool(config_.streams));
+    TRY(system_.admit(fmt::format("{}-0", kArriving)));
     for (std::uint32_t round = 0; round < config_.rounds; ++round) {
       alone_s_.push_back(TRY(first_token_s()));
-      TRY(measure_streams());
+      TRY(measure_round());
     }
-    prefix_hit_ = TRY(measure_prefix_hits(
-        *system_, {.prompt_tokens = std::min(config_.prompt_tokens, kMostPrefixTokens)}));
-    system_.reset();
-    shares_ =
-        TRY(measure_served_shares({.bin_dir = config_.bin_dir, .model_path = config_.model_path}));
     return {};
   }
 
@@ -65,9 +55,7 @@ class ServeBench {
               {"p50_ratio", beside.p50 / calm.p50},
               {"p99_ratio", beside.p99 / calm.p99}}},
             {"first_token_s",
-             {{"alone", alone_s}, {"beside_streams", beside_s}, {"ratio", beside_s / alone_s}}},
-            {"prefix_hit", prefix_hit_},
-            {"shares", shares_}};
+             {{"alone", alone_s}, {"beside_streams", beside_s}, {"ratio", beside_s / alone_s}}}};
   }
 
  private:
@@ -75,7 +63,7 @@ class ServeBench {
   Result<double> first_token_s() {
     const SystemClock clock;
     const TimePoint begin = clock.now();
-    const TenantPool arriving({.broker_socket = system_->broker_socket(),
+    const TenantPool arriving({.broker_socket = system_.broker_socket(),
                                .prompt_tokens = config_.prompt_tokens,
                                .max_tokens = 1,
                                .name = kArriving});
@@ -87,8 +75,8 @@ class ServeBench {
     return fail(Errc::TimedOut, "the long prompt got no token within ten minutes");
   }
 
-  Result<void> measure_streams() {
-    TenantPool streams({.broker_socket = system_->broker_socket(),
+  Result<void> measure_round() {
+    TenantPool streams({.broker_socket = system_.broker_socket(),
                         .clients = config_.streams,
                         .max_tokens = kStreamTokens});
     TRY(streams.await_running(config_.streams, kStartTimeout));
@@ -100,20 +88,48 @@ class ServeBench {
     return {};
   }
 
-  ServeConfig config_;
-  std::unique_ptr<System> system_;
+  const ServeConfig& config_;
+  System& system_;
   std::vector<double> alone_s_, beside_s_, calm_us_, beside_us_;
-  Json prefix_hit_, shares_;
 };
+
+bool is_wanted(const ServeConfig& config, std::string_view measurement) {
+  return config.measurements.empty() ||
+         std::ranges::find(config.measurements, measurement) != config.measurements.end();
+}
+
+/// What runs on one broker and one worker.
+Result<void> measure_on_system(const ServeConfig& config, Json& json) {
+  const std::uint32_t cores = std::max(2u, std::thread::hardware_concurrency());
+  const auto system = TRY(System::start({.bin_dir = config.bin_dir,
+                                         .model_path = config.model_path,
+                                         .threads = cores - 1,
+                                         .broker_options = {},
+                                         .worker_options = {"--arithmetic", config.arithmetic}}));
+  if (is_wanted(config, "prefix")) json["prefix_hit"] = TRY(measure_prefix_hits(*system, {}));
+  if (is_wanted(config, "streams")) {
+    StreamsBench streams(config, *system);
+    TRY(streams.measure());
+    json["streams"] = streams.json();
+  }
+  return {};
+}
 
 }  // namespace
 
 Result<Json> measure_serve(const ServeConfig& config) {
-  ServeBench bench(config);
-  TRY(bench.measure());
-  Json json = bench.json();
-  const TickTimes tick = measure_tick_us({});
-  json["tick_us"] = {{"schedule", to_json(tick.schedule)}, {"commit", to_json(tick.commit)}};
+  Json json = {{"arithmetic", config.arithmetic}};
+  if (is_wanted(config, "streams") || is_wanted(config, "prefix"))
+    TRY(measure_on_system(config, json));
+  if (is_wanted(config, "shares")) {
+    const std::string& model =
+        config.shares_model_path.empty() ? config.model_path : config.shares_model_path;
+    json["shares"] = TRY(measure_served_shares({.bin_dir = config.bin_dir, .model_path = model}));
+  }
+  if (is_wanted(config, "tick")) {
+    const TickTimes tick = measure_tick_us({});
+    json["tick_us"] = {{"schedule", to_json(tick.schedule)}, {"commit", to_json(tick.commit)}};
+  }
   return Json{{"serve", std::move(json)}};
 }
 

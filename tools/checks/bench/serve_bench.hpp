@@ -5,24 +5,31 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "common/clock.hpp"
 #include "common/result.hpp"
 
 namespace leasehold::bench {
 
+/// Measurements by name; a report lacks what was not measured.
+inline constexpr const char* kServeMeasurements[] = {"streams", "prefix", "shares", "tick"};
+
 struct ServeConfig {
   std::string bin_dir;  ///< Directory of leasehold-broker and leasehold-worker.
   std::string model_path;
-  std::uint32_t streams = 8;           ///< Tenants that generate all the time.
-  std::uint32_t prompt_tokens = 4096;  ///< Of the tenant that arrives.
-  std::uint32_t rounds = 3;            ///< Each with the prompt alone, calm streams, and both.
+  std::string shares_model_path;          ///< For "shares", whatever the model; empty: model_path.
+  std::string arithmetic = "f32";         ///< The worker's --arithmetic.
+  std::vector<std::string> measurements;  ///< Of kServeMeasurements; empty: all.
+  std::uint32_t streams = 8;              ///< Tenants that generate all the time.
+  std::uint32_t prompt_tokens = 4096;     ///< Of the tenant that arrives.
+  std::uint32_t rounds = 3;               ///< Each with the prompt alone, calm streams, and both.
   Duration calm = std::chrono::seconds(10);
 };
 
-/// {"serve": {"tick_us": {"schedule": {…}, "commit": {…}}, "prefix_hit": {…}, "shares": {…},
-/// "inter_token_us": {"calm": {…}, "long_prompt": {…}, "p99_ratio"},
-/// "first_token_s": {"alone", "beside_streams", "ratio"}, …}}: times between two tokens of a
+/// {"serve": {"streams": {"inter_token_us": {"calm": {…}, "long_prompt": {…}, "p99_ratio"},
+/// "first_token_s": {"alone", "beside_streams", "ratio"}, …}, "prefix_hit": {…}, "shares": {…},
+/// "tick_us": {"schedule": {…}, "commit": {…}}}}: "streams" has the times between two tokens of a
 /// stream, with and without the prompt, and medians of the time to the prompt's first token. One
 /// core is left to the clients.
 /// Errors: those of System::start and TenantPool.
