@@ -9,6 +9,7 @@
 #include "kernels/reference/reference_backend.hpp"
 #include "tests/support/block_conservation.hpp"
 #include "tests/support/required.hpp"
+#include "tools/checks/bench/thread_time.hpp"
 #include "worker/model/weights.hpp"
 
 namespace leasehold::testing {
@@ -228,10 +229,12 @@ PromptRequest EngineRig::request(const std::string& tenant, LeaseId lease, const
 }
 
 Result<StepReport> EngineRig::step() {
+  const double begin_ns = bench::thread_time_ns();
   engine_->end_stopped();
   in_step_ = true;
   Result<StepReport> report = engine_->step();
   in_step_ = false;
+  step_cpu_ns_ += bench::thread_time_ns() - begin_ns;
   check_block_conservation(engine_->scheduler());
   if (!report) return report;
   const auto file = [this](const auto& event) {

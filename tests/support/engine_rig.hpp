@@ -11,6 +11,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ipc/table/lease_table.hpp"
@@ -102,6 +103,8 @@ class EngineRig : public RevocationObserver {
   /// Ends what was stopped, runs one step and files its events by request. Throws when KV blocks
   /// are not conserved.
   Result<StepReport> step();
+  /// CPU time of this thread in the engine's steps since the last call.
+  double take_step_cpu_ns() { return std::exchange(step_cpu_ns_, 0.0); }
   /// Runs steps until no work is left, at most `max_steps`.
   void run(std::uint32_t max_steps = 10'000);
 
@@ -164,6 +167,7 @@ class EngineRig : public RevocationObserver {
   mutable std::mutex mutex_;
   std::vector<bool> early_completions_;
   std::atomic<bool> in_step_{false};
+  double step_cpu_ns_ = 0;
 };
 
 }  // namespace leasehold::testing

@@ -7,44 +7,32 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <iterator>
+#include <map>
 
 #include "common/command_line.hpp"
-#include "common/text_file.hpp"
 #include "common/version.hpp"
 #include "ipc/segment/segment_layout.hpp"
 #include "tools/checks/bench/engine_bench.hpp"
-#include "tools/checks/bench/limits.hpp"
 #include "tools/checks/bench/poll_cost.hpp"
 #include "tools/checks/bench/report.hpp"
 #include "tools/checks/bench/revoke_bench.hpp"
+#include "tools/checks/bench/run_report.hpp"
 #include "tools/checks/bench/serve_bench.hpp"
 #include "tools/checks/bench/swap_bench.hpp"
-#include "tools/cli/report_directory.hpp"
 
 namespace {
 
 using namespace leasehold;
 using namespace leasehold::bench;
 
-constexpr int kOverLimit = 1;
-constexpr std::size_t kMaxLimitsBytes = 1 << 20;
-
 struct Options {
   RevokeConfig revoke;
-  std::string out_dir, limits_path;
   std::string step_model;
   std::uint32_t steps = kDecodeSteps;
   EngineBenchConfig engine;
   ServeConfig serve;
   SwapBenchConfig swap;
   std::uint64_t gate_units = 0;
-};
-
-/// What a subcommand measured.
-struct Report {
-  nlohmann::json json;
-  std::string text;
-  std::string svg;  ///< Empty: the subcommand has no plot.
 };
 
 Result<Report> revoke(const Options& options) {
@@ -172,53 +160,22 @@ void describe_gate(CLI::App& app, Options& options) {
 
 struct Command {
   const char* name;
+  const char* limits;
   const char* description;
   void (*describe)(CLI::App& app, Options& options);
   Result<Report> (*measure)(const Options& options);
   bool has_plot = false;
 };
 constexpr Command kCommands[] = {
-    {"revoke", "Measure revocation and what it costs", describe_revoke, revoke, true},
-    {"engine", "Measure tokens per second in each arithmetic", describe_engine, engine},
-    {"serve", "Measure running streams while a long prompt arrives", describe_serve, serve},
-    {"swap", "Measure swapping a text out and in, and computing it again", describe_swap, swap},
-    {"step", "Run decode steps alone, to count instructions", describe_step, step},
-    {"gate", "Run the gate alone, to count instructions", describe_gate, gate},
+    {"revoke", "", "Measure revocation and what it costs", describe_revoke, revoke, true},
+    {"engine", "engine.", "Measure tokens per second in each arithmetic", describe_engine, engine},
+    {"serve", "serve.", "Measure running streams while a long prompt arrives", describe_serve,
+     serve},
+    {"swap", "swap.", "Measure swapping a text out and in, and computing it again", describe_swap,
+     swap},
+    {"step", "step.", "Run decode steps alone, to count instructions", describe_step, step},
+    {"gate", "gate.", "Run the gate alone, to count instructions", describe_gate, gate},
 };
-
-/// The limits for this command: "engine.…" for `engine`, "serve.…" for `serve`, "swap.…" for
-/// `swap`, all others for `revoke`.
-Result<std::vector<Limit>> read_limits(const Options& options, std::string_view command) {
-  std::vector<Limit> limits;
-  if (options.limits_path.empty()) return limits;
-  const std::string text = TRY(read_text_file(options.limits_path, kMaxLimitsBytes));
-  limits = TRY(parse_limits(text));
-  const auto command_of = [](const Limit& limit) -> std::string_view {
-    for (const std::string_view named : {"engine", "serve", "swap"})
-      if (limit.name.starts_with(std::string(named) + ".")) return named;
-    return "revoke";
-  };
-  std::erase_if(limits, [&](const Limit& limit) { return command_of(limit) != command; });
-  return limits;
-}
-
-/// Returns the exit code. Opens limits and files before it measures, so that a wrong path fails at
-/// once.
-Result<int> run(const Command& command, const Options& options) {
-  const std::vector<Limit> limits = TRY(read_limits(options, command.name));
-  std::vector<std::string> suffixes = {"json", "txt"};
-  if (command.has_plot) suffixes.push_back("svg");
-  const auto files = TRY(cli::ReportDirectory::open(options.out_dir, command.name, suffixes));
-  const Report report = TRY(command.measure(options));
-  const std::vector<LimitCheck> checks = check_limits(report.json, limits);
-  const std::string checks_text = checks.empty() ? "" : limit_checks_text(checks);
-  std::cout << report.text;
-  std::cerr << checks_text;
-  TRY(files.write("json", report.json.dump(2) + "\n"));
-  TRY(files.write("txt", report.text + checks_text));
-  if (command.has_plot) TRY(files.write("svg", report.svg));
-  return std::ranges::all_of(checks, &LimitCheck::ok) ? kExitOk : kOverLimit;
-}
 
 }  // namespace
 
@@ -228,17 +185,18 @@ int main(int argc, char** argv) {
                "leasehold-bench"};
   app.set_version_flag("--version", "leasehold-bench " + std::string(version()));
   app.require_subcommand(1);
+  std::map<std::string_view, ReportOptions> reports;
   for (const Command& command : kCommands) {
     CLI::App& described = *app.add_subcommand(command.name, command.description);
     command.describe(described, options);
-    described.add_option("--out", options.out_dir,
-                         "Directory for the report as JSON, text and, for revoke, SVG");
-    described.add_option("--check", options.limits_path,
-                         "Exit with 1 unless the figures are within the limits of this file");
+    ReportOptions& report = reports[command.name];
+    report = {.name = command.name, .limits = command.limits, .has_plot = command.has_plot};
+    describe_report(described, report);
   }
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   const auto* const command = std::ranges::find_if(
       kCommands, [&](const Command& each) { return app.got_subcommand(each.name); });
-  const Result<int> done = run(*command, options);
+  const Result<int> done =
+      run_report(reports.at(command->name), [&] { return command->measure(options); });
   return done ? finish_program(app.get_name(), *done) : print_error(app.get_name(), done.error());
 }
