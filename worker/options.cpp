@@ -88,10 +88,9 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
   app.add_option("--kv-type", raw.kv_type, "Element type of the KV cache")
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
-  app.add_option(
-         "--arithmetic", raw.arithmetic,
-         "How matrices are multiplied; int8 rounds activations, is faster for Q8_0 and Q4_0 "
-         "weights, and gives other bits")
+  app.add_option("--arithmetic", raw.arithmetic,
+                 "How matrices are multiplied; int8 rounds activations, is faster for quantised "
+                 "weights, and gives other bits")
       ->check(CLI::IsMember({"f32", "int8"}))
       ->capture_default_str();
   app.add_option("--weights-scope", raw.weights_scope,

@@ -46,10 +46,11 @@ LaunchStatus CpuBackend::matmul_int8(const LaunchContext& context, const MatmulA
   if (n_batch == 0) return {context.gates->all()};
   used_rounded_ = std::max(used_rounded_, n_batch);
   const std::uint32_t per_tile = items_per_tile(weight.n_in * kMacsPerElement);
+  const std::uint32_t block = group_format(weight.type).elements;
   const auto round_rows = [&](const LaunchPermit&, std::uint32_t, std::uint32_t tile) {
     const Span32 span = tile_span(tile, per_tile, n_batch);
     for (std::uint32_t i = span.begin; i < span.end; ++i)
-      kernels_.round_row(selected_row(args, i), weight.n_in, rounded_.buffer(i));
+      kernels_.round_row(selected_row(args, i), weight.n_in, block, rounded_.buffer(i));
   };
   const UnitLabel unit = label(context, args.site);
   const LaunchStatus rounded =

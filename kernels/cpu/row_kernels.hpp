@@ -57,7 +57,8 @@ struct RowKernels {
   void (*dot_group)(const float* w, const float* const* x, std::uint32_t n_rows, std::size_t n,
                     float* out);
   /// As round_row in kernels/numerics/int8_order.hpp.
-  void (*round_row)(const float* x, std::size_t n, const RoundedRowBuffer& out);
+  void (*round_row)(const float* x, std::size_t n, std::uint32_t block,
+                    const RoundedRowBuffer& out);
   /// As dot_group_int8 in kernels/quant/row_group.hpp.
   void (*dot_group_int8)(TensorType type, const std::byte* group, std::uint32_t n_in,
                          const RoundedRow* x, std::uint32_t n_rows, float* out);

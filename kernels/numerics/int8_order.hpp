@@ -1,14 +1,23 @@
 /// The order of int8 arithmetic: how activations are rounded, and how products of blocks are added.
 ///
-/// A row of activations is rounded once, in blocks of 32, so that the products of a block are a sum
-/// of integers, which is exact in any order:
+/// A row of activations is rounded once, in blocks of the size of the weights' blocks, 32 or 256.
+/// The products of a block are then a sum of integers, which is exact in any order:
 ///   d    = largest |x| / 127; 0 if that is below 2^-119, NaN if an element is not finite
 ///   q[i] = x[i] / d, rounded half to even; 0 where d is 0 or NaN
-///   s(b) = Σ w[i] · q[i] of block b; |s| < 2^24, so that its conversion to float is exact
+///
+/// Block b of a weight row has a scale d_w, and may have a minimum or a scale of minima m_w. With w
+/// the integers that d_w multiplies, and for blocks of 256 the integer scale and minimum of each
+/// sub-block:
+///   32 elements    s(b) = Σ w[i] · q[i]                      t(b) = Σ q[i]
+///   256 elements   s(b) = Σ scale · (Σ w[i] · q[i])          t(b) = -Σ min · (Σ q[i])
+/// s and t are exact in 32 bits. float(s) is exact below 2^24, which blocks of 256 may exceed; it
+/// rounds half to even.
 ///
 /// The n blocks of a row form 8 chunks of ceil(n / 8) consecutive blocks; the last ones may be
 /// shorter or empty. Block results are added in this order:
-///   c(k) = 0, then fma(d_w(b) · d(b), s(b), c(k)) for each block b of chunk k, ascending
+///   c(k) = 0, then for each block b of chunk k, ascending:
+///          fma(d_w(b) · d(b), float(s(b)), c(k)), and with a minimum
+///          fma(m_w(b) · d(b), float(t(b)), c(k))
 ///   dot  = c(0) + c(1) + …, from the left, without empty chunks
 ///
 /// Every tiling, batch and instruction set therefore gives the same bits.
@@ -23,8 +32,11 @@
 
 namespace leasehold {
 
+/// The least number of elements that are rounded together, and of elements of a row.
 inline constexpr std::uint32_t kInt8Block = 32;
 inline constexpr std::uint32_t kInt8Chunks = 8;
+/// Elements whose q are summed.
+inline constexpr std::uint32_t kInt8Strip = 16;
 
 /// Blocks per chunk.
 constexpr std::uint32_t int8_chunk_blocks(std::uint32_t n_blocks) {
@@ -34,15 +46,15 @@ constexpr std::uint32_t int8_chunk_blocks(std::uint32_t n_blocks) {
 /// A rounded row of n elements.
 struct RoundedRow {
   const std::int8_t* q;      // [n]
-  const float* scale;        // [n / 32]
-  const std::int32_t* sums;  // [n / 32]: the sum of q of each block
+  const float* scale;        // [n / elements of a block]
+  const std::int16_t* sums;  // [n / 16]: the sum of q of each strip
 };
 
 /// Room for a rounded row.
 struct RoundedRowBuffer {
   std::int8_t* q;
   float* scale;
-  std::int32_t* sums;
+  std::int16_t* sums;
 };
 
 /// The scale of a block from the bits of its largest |x|, which order like the numbers; those of
@@ -61,22 +73,21 @@ inline float rounded_half_even(float x) {
   return (x + kShift) - kShift;
 }
 
-/// Rounds a row of n elements, a multiple of 32.
-inline void round_row(const float* x, std::size_t n, const RoundedRowBuffer& out) {
-  for (std::size_t b = 0; b < n / kInt8Block; ++b) {
-    const float* block = x + b * kInt8Block;
+/// Rounds a row of n elements in blocks of `block` (32 or 256), which divides n.
+inline void round_row(const float* x, std::size_t n, std::uint32_t block,
+                      const RoundedRowBuffer& out) {
+  for (std::size_t b = 0; b < n / block; ++b) {
     std::uint32_t largest = 0;
-    for (std::uint32_t i = 0; i < kInt8Block; ++i)
-      largest = std::max(largest, std::bit_cast<std::uint32_t>(block[i]) & 0x7FFFFFFF);
+    for (std::size_t i = b * block; i < (b + 1) * block; ++i)
+      largest = std::max(largest, std::bit_cast<std::uint32_t>(x[i]) & 0x7FFFFFFF);
     const float d = int8_scale(largest);
-    std::int32_t sum = 0;
-    for (std::uint32_t i = 0; i < kInt8Block; ++i) {
-      const float q = d > 0 ? rounded_half_even(block[i] / d) : 0.0F;
-      out.q[b * kInt8Block + i] = static_cast<std::int8_t>(q);
-      sum += static_cast<std::int32_t>(q);
-    }
     out.scale[b] = d;
-    out.sums[b] = sum;
+    std::fill_n(out.sums + b * (block / kInt8Strip), block / kInt8Strip, std::int16_t{0});
+    for (std::size_t i = b * block; i < (b + 1) * block; ++i) {
+      const float q = d > 0 ? rounded_half_even(x[i] / d) : 0.0F;
+      out.q[i] = static_cast<std::int8_t>(q);
+      out.sums[i / kInt8Strip] = static_cast<std::int16_t>(out.sums[i / kInt8Strip] + out.q[i]);
+    }
   }
 }
 

@@ -4,57 +4,184 @@
 #include <cmath>
 #include <cstring>
 
-#include "kernels/quant/block_bytes.hpp"
+#include "kernels/quant/element.hpp"
+#include "kernels/quant/file_quads.hpp"
 
 namespace leasehold {
 namespace {
 
 constexpr std::uint32_t kQuad = 4;
-constexpr std::size_t kScalesBytes = kGroupRows * kHalfBytes;
+constexpr std::uint32_t kNumbers = 16;
+constexpr std::uint32_t kMaxElements = 256;
 
-std::size_t block_bytes(TensorType type) {
-  return kGroupRows * std::size_t{block_shape(type).size_bytes};
-}
-
-/// The stored byte of bytes 4j … 4j + 3 of a row's block.
-std::size_t byte_index(std::uint32_t row, std::uint32_t i) {
-  return kScalesBytes + (i / kQuad * kGroupRows + row) * kQuad + i % kQuad;
-}
-
-struct Elements {
-  std::int32_t at[kInt8Block];
+/// The bits of four elements of a row in planes of `bits` per element.
+struct PlanePlace {
+  std::size_t at;
+  std::uint32_t shift;
+  std::uint32_t mask;
 };
 
-Elements elements_of(TensorType type, const std::byte* block, std::uint32_t row) {
-  Elements elements;
-  for (std::uint32_t i = 0; i < kInt8Block; ++i) {
-    if (type == TensorType::Q8_0) {
-      elements.at[i] = read_byte(block + byte_index(row, i)) - group_offset(type);
-    } else {
-      const int both = read_byte(block + byte_index(row, i % 16));
-      elements.at[i] = (i < 16 ? both & 15 : both >> 4) - group_offset(type);
+constexpr PlanePlace plane_place(std::uint32_t bits, std::uint32_t row, std::uint32_t quad) {
+  const std::uint32_t per_plane = 8 / bits;
+  return {.at = std::size_t{quad / per_plane} * kPlaneBytes + row * kQuad,
+          .shift = quad % per_plane * bits,
+          .mask = ((1u << bits) - 1) * 0x01010101u};
+}
+
+/// Precondition: the place is zero.
+void put_quad(std::byte* planes, std::uint32_t bits, std::uint32_t row, std::uint32_t quad,
+              std::uint32_t codes) {
+  const PlanePlace place = plane_place(bits, row, quad);
+  const std::uint32_t word = file::load_quad(planes + place.at) | (codes & place.mask)
+                                                                      << place.shift;
+  std::memcpy(planes + place.at, &word, sizeof word);
+}
+
+std::uint32_t get_quad(const std::byte* planes, std::uint32_t bits, std::uint32_t row,
+                       std::uint32_t quad) {
+  const PlanePlace place = plane_place(bits, row, quad);
+  return file::load_quad(planes + place.at) >> place.shift & place.mask;
+}
+
+/// Numbers of 6 bits have the planes of 4 low bits first.
+template <std::uint32_t kBits>
+void put_numbers(std::byte* planes, std::uint32_t row, std::uint32_t quad, std::uint32_t numbers) {
+  if constexpr (kBits == 8) return put_quad(planes, 8, row, quad, numbers);
+  put_quad(planes, 4, row, quad, numbers);
+  put_quad(planes + 2 * std::size_t{kPlaneBytes}, 2, row, quad, numbers >> 4);
+}
+
+std::uint32_t get_numbers(std::uint32_t bits, const std::byte* planes, std::uint32_t row,
+                          std::uint32_t quad) {
+  if (bits == 8) return get_quad(planes, 8, row, quad);
+  return get_quad(planes, 4, row, quad) |
+         get_quad(planes + 2 * std::size_t{kPlaneBytes}, 2, row, quad) << 4;
+}
+
+/// Where the halves of a block are in the file.
+template <TensorType kType>
+constexpr std::size_t kHalvesAt = kType == TensorType::Q2_K   ? Q2KFields::kD
+                                  : kType == TensorType::Q3_K ? Q3KFields::kD
+                                  : kType == TensorType::Q6_K ? Q6KFields::kD
+                                                              : 0;
+
+template <TensorType kType>
+void interleave_block(const std::byte* from, std::uint32_t row, std::byte* to) {
+  constexpr GroupFormat kFormat = group_format(kType);
+  std::memcpy(to + row * kHalfBytes, from + kHalvesAt<kType>, kHalfBytes);
+  if constexpr (kFormat.has_min)
+    std::memcpy(to + (kGroupRows + row) * kHalfBytes, from + kHalvesAt<kType> + kHalfBytes,
+                kHalfBytes);
+  if constexpr (kFormat.has_sub_blocks())
+    for (std::uint32_t quad = 0; quad < kNumbers / kQuad; ++quad) {
+      std::uint32_t numbers = 0;
+      for (std::uint32_t i = 0; i < kQuad; ++i)
+        numbers |= file::number<kType>(from, quad * kQuad + i) << 8 * i;
+      put_numbers<kFormat.number_bits>(to + kFormat.numbers_at(), row, quad, numbers);
+    }
+  for (std::uint32_t quad = 0; quad < kFormat.elements / kQuad; ++quad) {
+    const std::uint32_t codes = file::codes<kType>(from, quad * kQuad);
+    put_quad(to + kFormat.low_at(), kFormat.low_bits, row, quad, codes);
+    if constexpr (kFormat.high_bits != 0)
+      put_quad(to + kFormat.high_at(), kFormat.high_bits, row, quad, codes >> kFormat.low_bits);
+  }
+}
+
+template <TensorType kType>
+void interleave(const std::byte* rows, std::uint32_t n_rows, std::uint32_t n_in, std::byte* group) {
+  constexpr GroupFormat kFormat = group_format(kType);
+  std::memset(group, 0, row_group_bytes(kType, n_in));
+  for (std::uint32_t row = 0; row < n_rows; ++row)
+    for (std::size_t b = 0; b < n_in / kFormat.elements; ++b, rows += block_shape(kType).size_bytes)
+      interleave_block<kType>(rows, row, group + b * kFormat.size_bytes());
+}
+
+/// One row of a block of a group. Blocks of 32 are their only sub-block, with a scale of 1 and a
+/// minimum of -1, because their m is added.
+struct RowBlock {
+  float d;
+  float m = 0;
+  std::int8_t elements[kMaxElements];
+  std::int32_t scales[kNumbers] = {1};
+  std::int32_t mins[kNumbers] = {-1};
+};
+
+std::int32_t byte_of(std::uint32_t quad, std::uint32_t i) {
+  return static_cast<std::int32_t>(quad >> 8 * (i % kQuad) & 255);
+}
+
+void read_numbers(TensorType type, const std::byte* planes, std::uint32_t row, RowBlock& to) {
+  for (std::uint32_t n = 0; n < kNumbers; ++n) {
+    const std::uint32_t bits = group_format(type).number_bits;
+    const std::int32_t number = byte_of(get_numbers(bits, planes, row, n / kQuad), n);
+    switch (type) {
+      case TensorType::Q2_K:
+        to.scales[n] = number & 15;
+        to.mins[n] = number >> 4;
+        break;
+      case TensorType::Q3_K:
+        to.scales[n] = number - 32;
+        break;
+      case TensorType::Q6_K:
+        to.scales[n] = static_cast<std::int8_t>(number);
+        break;
+      default:
+        (n < 8 ? to.scales : to.mins)[n % 8] = number;
     }
   }
-  return elements;
 }
 
-float scale_of(const std::byte* block, std::uint32_t row) {
-  return read_half(block + row * kHalfBytes);
+RowBlock read_block(TensorType type, const std::byte* block, std::uint32_t row) {
+  const GroupFormat format = group_format(type);
+  RowBlock read{.d = read_half(block + row * kHalfBytes)};
+  if (format.has_min) read.m = read_half(block + (kGroupRows + row) * kHalfBytes);
+  if (format.has_sub_blocks()) read_numbers(type, block + format.numbers_at(), row, read);
+  for (std::uint32_t quad = 0; quad < format.elements / kQuad; ++quad) {
+    std::uint32_t codes = get_quad(block + format.low_at(), format.low_bits, row, quad);
+    if (format.high_bits != 0)
+      codes |= get_quad(block + format.high_at(), format.high_bits, row, quad) << format.low_bits;
+    for (std::uint32_t i = 0; i < kQuad; ++i)
+      read.elements[quad * kQuad + i] = static_cast<std::int8_t>(byte_of(codes, i) - format.offset);
+  }
+  return read;
 }
 
-float dot_row(TensorType type, const std::byte* group, std::uint32_t row, std::uint32_t n_blocks,
+std::uint32_t sub_block_of(const GroupFormat& format) {
+  return format.has_sub_blocks() ? format.sub_block : format.elements;
+}
+
+/// Adds block b of the dot to its chunk.
+float add_block(const GroupFormat& format, const RowBlock& w, const RoundedRow& x, std::size_t b,
+                float chunk) {
+  const std::uint32_t size = sub_block_of(format);
+  const std::int8_t* q = x.q + b * format.elements;
+  const std::int16_t* sums = x.sums + b * (format.elements / kInt8Strip);
+  std::int32_t products = 0;
+  std::int32_t minima = 0;
+  for (std::uint32_t s = 0; s < format.elements / size; ++s) {
+    std::int32_t product = 0;
+    for (std::uint32_t e = s * size; e < (s + 1) * size; ++e) product += w.elements[e] * q[e];
+    std::int32_t sum = 0;
+    for (std::uint32_t e = s * size; e < (s + 1) * size; e += kInt8Strip)
+      sum += sums[e / kInt8Strip];
+    products += w.scales[s] * product;
+    minima -= w.mins[s] * sum;
+  }
+  chunk = std::fma(w.d * x.scale[b], static_cast<float>(products), chunk);
+  return format.has_min ? std::fma(w.m * x.scale[b], static_cast<float>(minima), chunk) : chunk;
+}
+
+float dot_row(TensorType type, const std::byte* group, std::uint32_t row, std::uint32_t n_in,
               const RoundedRow& x) {
+  const GroupFormat format = group_format(type);
+  const std::uint32_t n_blocks = n_in / format.elements;
   const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
   float dot = 0;
   for (std::uint32_t begin = 0; begin < n_blocks; begin += per_chunk) {
     float chunk = 0;
-    for (std::uint32_t b = begin; b < std::min(begin + per_chunk, n_blocks); ++b) {
-      const std::byte* block = group + b * block_bytes(type);
-      const Elements w = elements_of(type, block, row);
-      std::int32_t sum = 0;
-      for (std::uint32_t i = 0; i < kInt8Block; ++i) sum += w.at[i] * x.q[b * kInt8Block + i];
-      chunk = std::fma(scale_of(block, row) * x.scale[b], static_cast<float>(sum), chunk);
-    }
+    for (std::uint32_t b = begin; b < std::min(begin + per_chunk, n_blocks); ++b)
+      chunk = add_block(format, read_block(type, group + std::size_t{b} * format.size_bytes(), row),
+                        x, b, chunk);
     dot = begin == 0 ? chunk : dot + chunk;
   }
   return dot;
@@ -64,34 +191,19 @@ float dot_row(TensorType type, const std::byte* group, std::uint32_t row, std::u
 
 void interleave_rows(TensorType type, const std::byte* rows, std::uint32_t n_rows,
                      std::uint32_t n_in, std::byte* group) {
-  const std::size_t row_bytes = row_size_bytes(type, n_in);
-  const std::size_t source_block = block_shape(type).size_bytes;
-  // Q8_0 has int8 in the file and offset numbers in a group; Q4_0 has offset numbers in both.
-  const std::uint32_t flip = type == TensorType::Q8_0 ? 0x80808080 : 0;
-  if (n_rows < kGroupRows) std::memset(group, 0, row_group_bytes(type, n_in));
-  for (std::uint32_t row = 0; row < n_rows; ++row) {
-    for (std::size_t b = 0; b < n_in / kInt8Block; ++b) {
-      const std::byte* from = rows + row * row_bytes + b * source_block;
-      std::byte* to = group + b * block_bytes(type);
-      std::memcpy(to + row * kHalfBytes, from, kHalfBytes);
-      for (std::uint32_t i = 0; i < source_block - kHalfBytes; i += kQuad) {
-        std::uint32_t quad;
-        std::memcpy(&quad, from + kHalfBytes + i, kQuad);
-        quad ^= flip;
-        std::memcpy(to + byte_index(row, i), &quad, kQuad);
-      }
-    }
-  }
+  visit_group_type(type, [&]<TensorType kType> { interleave<kType>(rows, n_rows, n_in, group); });
 }
 
 void dequantize_group_row(TensorType type, const std::byte* group, std::uint32_t row, float* out,
                           std::uint32_t n_in) {
-  for (std::size_t b = 0; b < n_in / kInt8Block; ++b) {
-    const std::byte* block = group + b * block_bytes(type);
-    const Elements w = elements_of(type, block, row);
-    const float d = scale_of(block, row);
-    for (std::uint32_t i = 0; i < kInt8Block; ++i)
-      out[b * kInt8Block + i] = d * static_cast<float>(w.at[i]);
+  const GroupFormat format = group_format(type);
+  for (std::size_t b = 0; b < n_in / format.elements; ++b) {
+    const RowBlock w = read_block(type, group + b * format.size_bytes(), row);
+    for (std::uint32_t e = 0; e < format.elements; ++e) {
+      const std::uint32_t s = e / sub_block_of(format);
+      const float x = element::times(element::times(w.d, w.scales[s]), w.elements[e]);
+      out[b * format.elements + e] = format.has_min ? x - element::times(w.m, w.mins[s]) : x;
+    }
   }
 }
 
@@ -99,7 +211,7 @@ void dot_group_int8(TensorType type, const std::byte* group, std::uint32_t n_in,
                     const RoundedRow* x, std::uint32_t n_rows, float* out) {
   for (std::uint32_t r = 0; r < n_rows; ++r)
     for (std::uint32_t row = 0; row < kGroupRows; ++row)
-      out[r * kGroupRows + row] = dot_row(type, group, row, n_in / kInt8Block, x[r]);
+      out[r * kGroupRows + row] = dot_row(type, group, row, n_in, x[r]);
 }
 
 }  // namespace leasehold

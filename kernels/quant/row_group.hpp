@@ -2,29 +2,16 @@
 /// all of them. The layout of matrices that are multiplied in int8 arithmetic.
 ///
 /// A matrix of n rows has ceil(n / 16) groups; the rows that the last one lacks are zero. A group
-/// has one block per 32 columns, and as many bytes as sixteen rows of the file:
-///
-///   Q8_0   half d[16] | uint8 q[8][16][4]   q[j][r][i] = element 4j + i of row r, plus 128
-///   Q4_0   half d[16] | uint8 q[4][16][4]   q[j][r][i] & 15 = element 4j + i of row r, plus 8;
-///                                           q[j][r][i] >> 4 = element 16 + 4j + i, plus 8
-///
-/// An element here is the number that the block's scale d multiplies.
+/// has as many bytes as sixteen rows of the file; group_format.hpp describes its blocks.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "kernels/numerics/int8_order.hpp"
-#include "kernels/quant/tensor_type.hpp"
+#include "kernels/quant/group_format.hpp"
 
 namespace leasehold {
-
-inline constexpr std::uint32_t kGroupRows = 16;
-
-/// True for the types above.
-constexpr bool has_row_groups(TensorType type) {
-  return type == TensorType::Q8_0 || type == TensorType::Q4_0;
-}
 
 constexpr std::uint32_t row_groups(std::uint32_t n_rows) {
   return (n_rows + kGroupRows - 1) / kGroupRows;
@@ -32,11 +19,6 @@ constexpr std::uint32_t row_groups(std::uint32_t n_rows) {
 
 constexpr std::uint64_t row_group_bytes(TensorType type, std::uint64_t n_in) {
   return kGroupRows * row_size_bytes(type, n_in);
-}
-
-/// What an element's stored number exceeds it by.
-constexpr std::int32_t group_offset(TensorType type) {
-  return type == TensorType::Q8_0 ? 128 : 8;
 }
 
 /// Interleaves `n_rows` (1 … 16) consecutive rows of n_in elements.
@@ -47,7 +29,8 @@ void interleave_rows(TensorType type, const std::byte* rows, std::uint32_t n_row
 void dequantize_group_row(TensorType type, const std::byte* group, std::uint32_t row, float* out,
                           std::uint32_t n_in);
 
-/// out[r, o] = row o of the group · x[r], in the order of int8_order.hpp. `out` is [n_rows][16].
+/// out[r, o] = row o of the group · x[r], in the order of int8_order.hpp. The rows are rounded in
+/// blocks of group_format(type).elements. `out` is [n_rows][16].
 void dot_group_int8(TensorType type, const std::byte* group, std::uint32_t n_in,
                     const RoundedRow* x, std::uint32_t n_rows, float* out);
 

@@ -96,7 +96,8 @@ LaunchStatus ReferenceBackend::matmul_int8(const LaunchContext& context, const M
     const auto group = static_cast<std::uint32_t>(unit);
     const std::byte* weights = matrix_group(permit, args.weight, group);
     for (std::uint32_t i = 0; i < n_selected; ++i) {
-      round_row(selected_row(args, i), args.weight.n_in, rounded_.buffer(0));
+      round_row(selected_row(args, i), args.weight.n_in, group_format(args.weight.type).elements,
+                rounded_.buffer(0));
       const RoundedRow x = rounded_.row(0);
       float dots[kGroupRows];
       dot_group_int8(args.weight.type, weights, args.weight.n_in, &x, 1, dots);

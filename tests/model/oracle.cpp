@@ -43,13 +43,15 @@ std::vector<OracleCase> read_oracle(const std::string& model_path) {
 }
 
 std::vector<Logits> teacher_forced_logits(const std::string& model_path, const OracleCase& one,
-                                          std::function<void(ModelConfig&)> modify_config) {
+                                          std::function<void(ModelConfig&)> modify_config,
+                                          Arithmetic arithmetic) {
   std::vector<LocalRow> rows;
   for (const TokenId token : one.teacher_forced_tokens())
     rows.push_back({.token = token, .wants_logits = rows.size() + 1 >= one.prompt.size()});
   const auto n_rows = static_cast<std::uint32_t>(rows.size());
   auto model = LocalModel::load({.model_path = model_path,
                                  .kv_type = KvType::F32,
+                                 .arithmetic = arithmetic,
                                  .max_rows = n_rows,
                                  .positions = n_rows,
                                  .modify_config = std::move(modify_config)});

@@ -34,7 +34,8 @@ using Logits = std::vector<double>;  // [n_vocab]
 
 /// Our logits from one forward pass with keys and values in F32; one entry per step of the case.
 std::vector<Logits> teacher_forced_logits(const std::string& model_path, const OracleCase& one,
-                                          std::function<void(ModelConfig&)> modify_config = {});
+                                          std::function<void(ModelConfig&)> modify_config = {},
+                                          Arithmetic arithmetic = Arithmetic::F32);
 std::vector<Logits> teacher_forced_logits(PlainModel& model, const OracleCase& one);
 
 /// Agreement over all steps of an oracle.

@@ -3,6 +3,7 @@
 #include "tests/model/oracle.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstdio>
 
 #include "tests/model/format_table.hpp"
@@ -28,6 +29,33 @@ Measured measure(const std::string& model_path, double tolerance) {
     measured.oracle.compare(one, plain, tolerance);
   }
   return measured;
+}
+
+/// Sums of squares of the differences from the plain computation, over the oracle's first tokens:
+/// of the oracle, which rounds activations too, and of int8 arithmetic.
+struct Rounding {
+  double oracle = 0;
+  double int8 = 0;
+  std::uint32_t n = 0;
+};
+
+Rounding measure_rounding(const std::string& model_path) {
+  PlainModel reference(model_path);
+  Rounding rounding;
+  for (const OracleCase& one : read_oracle(model_path)) {
+    const std::vector<Logits> int8 = teacher_forced_logits(model_path, one, {}, Arithmetic::Int8);
+    const std::vector<Logits> plain = teacher_forced_logits(reference, one);
+    for (std::size_t i = 0; i < one.steps.size(); ++i)
+      for (const OracleTop& top : one.steps[i].top) {
+        const double exact = plain[i][static_cast<std::size_t>(top.token)];
+        const double of_oracle = std::abs(top.logit - exact);
+        const double of_int8 = std::abs(int8[i][static_cast<std::size_t>(top.token)] - exact);
+        rounding.oracle += of_oracle * of_oracle;
+        rounding.int8 += of_int8 * of_int8;
+        ++rounding.n;
+      }
+  }
+  return rounding;
 }
 
 /// Greedy text without teacher forcing.
@@ -65,6 +93,21 @@ TEST_CASE("model: every format agrees with its oracle and with the plain computa
           measured.oracle.worst_top);
   CHECK(row.tolerance <= 2 * measured.oracle.worst_top);
   CHECK(holds(measured.ours, row.tolerance));
+}
+
+TEST_CASE("model: int8 arithmetic differs from the plain computation by no more than the oracle") {
+  const FormatRow row = GENERATE(from_range(std::begin(kFormats), std::end(kFormats)));
+  const std::string model = matrix_model(row.file);
+  const bool is_quantised = row.file.find("-q") != std::string_view::npos;
+  if (model.empty() || !is_quantised) return;
+  const Rounding found = measure_rounding(model);
+  const double oracle = std::sqrt(found.oracle / found.n);
+  const double int8 = std::sqrt(found.int8 / found.n);
+  std::printf("%-18s rms: oracle-reference %.4f  int8-reference %.4f\n", row.file.data(), oracle,
+              int8);
+  CAPTURE(row.file, oracle, int8);
+  CHECK(int8 <= 1.1 * oracle);
+  CHECK(int8 > 0);
 }
 
 TEST_CASE("model: stories260K in f32 writes the oracle's whole text") {

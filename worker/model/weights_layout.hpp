@@ -21,7 +21,7 @@
 namespace leasehold {
 
 /// Increment it when the place or the format of bytes changes. Part of the digest.
-inline constexpr std::uint32_t kWeightsLayoutVersion = 2;
+inline constexpr std::uint32_t kWeightsLayoutVersion = 3;
 inline constexpr std::uint64_t kWeightAlignmentBytes = 64;
 
 struct WeightTensor {
@@ -56,8 +56,7 @@ struct WeightsLayout {
 WeightsLayout assign_weight_offsets(std::vector<WeightTensor> weights);
 
 /// What products of weights and activations are computed in. Int8 rounds activations; it applies to
-/// matrices of the types that have row groups, except those of experts. All others are multiplied
-/// as floats.
+/// matrices of quantised types, except those of experts. All others are multiplied as floats.
 enum class Arithmetic : std::uint8_t { F32, Int8 };
 
 /// The layout of all weights in one region. `config` is the result of read_config for this file.

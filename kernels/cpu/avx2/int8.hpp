@@ -8,11 +8,10 @@
 
 namespace leasehold::avx2 {
 
-[[gnu::target("avx2,fma,f16c")]] void round_row(const float* x, std::size_t n,
+[[gnu::target("avx2,fma,f16c")]] void round_row(const float* x, std::size_t n, std::uint32_t block,
                                                 const RoundedRowBuffer& out);
 
-[[gnu::target("avx2,fma,f16c")]] void dot_group_int8(TensorType type, const std::byte* group,
-                                                     std::uint32_t n_in, const RoundedRow* x,
-                                                     std::uint32_t n_rows, float* out);
+void dot_group_int8(TensorType type, const std::byte* group, std::uint32_t n_in,
+                    const RoundedRow* x, std::uint32_t n_rows, float* out);
 
 }  // namespace leasehold::avx2

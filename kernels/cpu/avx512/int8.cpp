@@ -5,40 +5,126 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/avx512/super_blocks.hpp"
+
 namespace leasehold::avx512 {
 namespace {
 
-constexpr std::uint32_t kQuads = kInt8Block / 4;
-constexpr std::size_t kRegisterBytes = 64;
-
+/// Two or four elements of a rounded row, for all rows of a group.
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512i
-load_quads(const std::byte* from) {
-  return _mm512_loadu_si512(from);
+broadcast_word(const void* from) {
+  std::int32_t word;
+  std::memcpy(&word, from, sizeof word);
+  return _mm512_set1_epi32(word);
 }
 
-[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512i
-quad_of(const RoundedRow& x, std::uint32_t block, std::uint32_t quad) {
-  std::int32_t four;
-  std::memcpy(&four, x.q + block * kInt8Block + quad * 4, sizeof four);
-  return _mm512_set1_epi32(four);
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512
+load_halves(const std::byte* from) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 }
 
-/// The elements of quad `quad` of a block, with their offset.
-template <TensorType kType>
-[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512i
-weights_of(const std::byte* quads, std::uint32_t quad) {
-  if constexpr (kType == TensorType::Q8_0) return load_quads(quads + quad * kRegisterBytes);
-  const __m512i both = load_quads(quads + quad % 4 * kRegisterBytes);
-  const __m512i shifted = quad < 4 ? both : _mm512_srli_epi16(both, 4);
-  return _mm512_and_si512(shifted, _mm512_set1_epi8(15));
+/// Adds the products of a strip's codes with the strip's elements of each row.
+template <TensorType kType, int kRows>
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
+add_strip(const std::byte* block, std::uint32_t strip, const RoundedRow* x, std::size_t first,
+          __m512i (&sums)[kRows]) {
+  constexpr GroupFormat kFormat = group_format(kType);
+  __m512i codes[4];
+  load_strip<kFormat.low_bits, kFormat.high_bits>(block + kFormat.low_at(),
+                                                  block + kFormat.high_at(), strip, codes);
+#pragma GCC unroll 4
+  for (int quad = 0; quad < 4; ++quad) {
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+      sums[r] = _mm512_dpbusd_epi32(sums[r], codes[quad],
+                                    broadcast_word(x[r].q + first + strip * kInt8Strip + quad * 4));
+  }
+}
+
+/// Adds a block of 32 to the chunks.
+template <TensorType kType, int kRows>
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
+add_block(const std::byte* block, std::uint32_t b, const RoundedRow* x, __m512 (&chunk)[kRows]) {
+  constexpr GroupFormat kFormat = group_format(kType);
+  const __m512i zero = _mm512_setzero_si512();
+  __m512i sums[kRows];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r)
+    sums[r] = kFormat.offset == 0
+                  ? zero
+                  : _mm512_dpwssd_epi32(zero, broadcast_word(x[r].sums + b * 2),
+                                        _mm512_set1_epi16(static_cast<short>(-kFormat.offset)));
+#pragma GCC unroll 2
+  for (std::uint32_t strip = 0; strip < 2; ++strip)
+    add_strip<kType, kRows>(block, strip, x, std::size_t{b} * kFormat.elements, sums);
+  const __m512 scales = load_halves(block);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const __m512 scale = _mm512_mul_ps(scales, _mm512_set1_ps(x[r].scale[b]));
+    chunk[r] = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(sums[r]), chunk[r]);
+    if constexpr (kFormat.has_min) {
+      const __m512 min =
+          _mm512_mul_ps(load_halves(block + kGroupRows * 2), _mm512_set1_ps(x[r].scale[b]));
+      const __m512i sum =
+          _mm512_dpwssd_epi32(zero, broadcast_word(x[r].sums + b * 2), _mm512_set1_epi16(1));
+      chunk[r] = _mm512_fmadd_ps(min, _mm512_cvtepi32_ps(sum), chunk[r]);
+    }
+  }
+}
+
+/// Adds a block of 256 to the chunks.
+template <TensorType kType, int kRows>
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
+add_super_block(const std::byte* block, std::uint32_t b, const RoundedRow* x,
+                __m512 (&chunk)[kRows]) {
+  constexpr GroupFormat kFormat = group_format(kType);
+  constexpr std::uint32_t kStrips = kFormat.sub_block / kInt8Strip;
+  const SubBlocks sub = load_sub_blocks<kType>(block);
+  __m512i products[kRows];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) products[r] = _mm512_setzero_si512();
+  for (std::uint32_t s = 0; s < kFormat.elements / kFormat.sub_block; ++s) {
+    __m512i sums[kRows];
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) sums[r] = _mm512_setzero_si512();
+#pragma GCC unroll 2
+    for (std::uint32_t strip = 0; strip < kStrips; ++strip)
+      add_strip<kType, kRows>(block, s * kStrips + strip, x, std::size_t{b} * kFormat.elements,
+                              sums);
+    const __m512i scale = number_of(sub.scales, s);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+      products[r] = _mm512_add_epi32(products[r], _mm512_mullo_epi32(sums[r], scale));
+  }
+  __m512i sums[kRows];  // of the activations, times the factors
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) sums[r] = _mm512_setzero_si512();
+  for (std::uint32_t strip = 0; strip < kFormat.elements / kInt8Strip; strip += 2) {
+    const __m512i factors = two_numbers_of(sub.factors, strip / kStrips, (strip + 1) / kStrips);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r)
+      sums[r] = _mm512_dpwssd_epi32(sums[r], factors,
+                                    broadcast_word(x[r].sums + std::size_t{b} * 16 + strip));
+  }
+  const __m512 scales = load_halves(block);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    const __m512 d = _mm512_set1_ps(x[r].scale[b]);
+    const __m512i offsets = _mm512_mullo_epi32(sums[r], _mm512_set1_epi32(kFormat.offset));
+    const __m512i product = _mm512_sub_epi32(products[r], offsets);
+    chunk[r] = _mm512_fmadd_ps(_mm512_mul_ps(scales, d), _mm512_cvtepi32_ps(product), chunk[r]);
+    if constexpr (kFormat.has_min) {
+      const __m512 min = _mm512_mul_ps(load_halves(block + kGroupRows * 2), d);
+      chunk[r] = _mm512_fnmadd_ps(min, _mm512_cvtepi32_ps(sums[r]), chunk[r]);
+    }
+  }
 }
 
 /// One group times kRows rows; their sums stay in registers.
 template <TensorType kType, int kRows>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
 dot_group_rows(const std::byte* group, std::uint32_t n_blocks, const RoundedRow* x, float* out) {
-  constexpr std::size_t kBlockBytes = kGroupRows * std::size_t{block_shape(kType).size_bytes};
-  constexpr std::size_t kScalesBytes = kGroupRows * 2;
+  constexpr std::size_t kBlockBytes = group_format(kType).size_bytes();
   const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
   for (std::uint32_t begin = 0; begin < n_blocks; begin += per_chunk) {
     __m512 chunk[kRows];
@@ -47,24 +133,10 @@ dot_group_rows(const std::byte* group, std::uint32_t n_blocks, const RoundedRow*
     const std::uint32_t end = std::min(begin + per_chunk, n_blocks);
     for (std::uint32_t b = begin; b < end; ++b) {
       const std::byte* block = group + b * kBlockBytes;
-      __m512i sums[kRows];
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r)
-        sums[r] = _mm512_set1_epi32(-group_offset(kType) * x[r].sums[b]);
-#pragma GCC unroll 8
-      for (std::uint32_t quad = 0; quad < kQuads; ++quad) {
-        const __m512i w = weights_of<kType>(block + kScalesBytes, quad);
-#pragma GCC unroll 8
-        for (int r = 0; r < kRows; ++r)
-          sums[r] = _mm512_dpbusd_epi32(sums[r], w, quad_of(x[r], b, quad));
-      }
-      const __m512 scales =
-          _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(block)));
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        const __m512 scale = _mm512_mul_ps(scales, _mm512_set1_ps(x[r].scale[b]));
-        chunk[r] = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(sums[r]), chunk[r]);
-      }
+      if constexpr (group_format(kType).has_sub_blocks())
+        add_super_block<kType, kRows>(block, b, x, chunk);
+      else
+        add_block<kType, kRows>(block, b, x, chunk);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
@@ -75,9 +147,12 @@ dot_group_rows(const std::byte* group, std::uint32_t n_blocks, const RoundedRow*
 }
 
 template <TensorType kType>
-[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-dot_groups(const std::byte* group, std::uint32_t n_blocks, const RoundedRow* x,
-           std::uint32_t n_rows, float* out) {
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] void dot_groups(const std::byte* group,
+                                                                             std::uint32_t n_in,
+                                                                             const RoundedRow* x,
+                                                                             std::uint32_t n_rows,
+                                                                             float* out) {
+  const std::uint32_t n_blocks = n_in / group_format(kType).elements;
   for (std::uint32_t done = 0; done < n_rows;) {
     const std::uint32_t left = n_rows - done;
     const std::uint32_t now = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
@@ -94,9 +169,7 @@ dot_groups(const std::byte* group, std::uint32_t n_blocks, const RoundedRow* x,
 
 void dot_group_int8(TensorType type, const std::byte* group, std::uint32_t n_in,
                     const RoundedRow* x, std::uint32_t n_rows, float* out) {
-  if (type == TensorType::Q8_0)
-    return dot_groups<TensorType::Q8_0>(group, n_in / kInt8Block, x, n_rows, out);
-  dot_groups<TensorType::Q4_0>(group, n_in / kInt8Block, x, n_rows, out);
+  visit_group_type(type, [&]<TensorType kType> { dot_groups<kType>(group, n_in, x, n_rows, out); });
 }
 
 }  // namespace leasehold::avx512

@@ -9,8 +9,7 @@
 namespace leasehold::avx512 {
 
 /// RowKernels::dot_group_int8
-[[gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] void dot_group_int8(
-    TensorType type, const std::byte* group, std::uint32_t n_in, const RoundedRow* x,
-    std::uint32_t n_rows, float* out);
+void dot_group_int8(TensorType type, const std::byte* group, std::uint32_t n_in,
+                    const RoundedRow* x, std::uint32_t n_rows, float* out);
 
 }  // namespace leasehold::avx512

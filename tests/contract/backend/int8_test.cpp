@@ -1,4 +1,6 @@
 /// Matmuls in int8 arithmetic: the written order everywhere, near the exact product.
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
@@ -8,7 +10,16 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr int kInt8Shapes = 30;
+constexpr int kInt8Shapes = 60;
+
+constexpr TensorType kInt8Types[] = {
+    TensorType::Q4_0, TensorType::Q4_1, TensorType::Q5_0, TensorType::Q5_1, TensorType::Q8_0,
+    TensorType::Q2_K, TensorType::Q3_K, TensorType::Q4_K, TensorType::Q5_K, TensorType::Q6_K};
+
+/// More than eight blocks, so that some chunks have several.
+std::uint32_t most_blocks(TensorType type) {
+  return group_format(type).elements == kInt8Block ? 30 : kLimits.max_width / 256;
+}
 
 /// A matrix of row groups, and the rows that it was made from.
 struct GroupedMatrix {
@@ -35,10 +46,10 @@ struct GroupedMatrix {
 };
 
 struct Int8Case {
-  explicit Int8Case(SeededRandom& random)
-      : weight(random, random.below(2) == 0 ? TensorType::Q8_0 : TensorType::Q4_0,
-               static_cast<std::uint32_t>(1 + random.below(70)),
-               static_cast<std::uint32_t>(1 + random.below(30)) * kInt8Block),
+  Int8Case(SeededRandom& random, TensorType type)
+      : weight(random, type, static_cast<std::uint32_t>(1 + random.below(70)),
+               static_cast<std::uint32_t>(1 + random.below(most_blocks(type))) *
+                   group_format(type).elements),
         rows(plain_rows(static_cast<std::uint32_t>(1 + random.below(40)))),
         x(random_floats(random, rows.size() * weight.rows.n_in)),
         accumulate(random.below(2) == 1),
@@ -76,10 +87,11 @@ struct Int8Case {
     double sum = (accumulate ? before[i * weight.rows.n_out + output] : 0.0) +
                  (bias.empty() ? 0.0 : bias[output]);
     double slack = std::abs(sum) * 0x1p-22;
-    for (std::uint32_t begin = 0; begin < n_in; begin += kInt8Block) {
+    const std::uint32_t block = group_format(weight.rows.type).elements;
+    for (std::uint32_t begin = 0; begin < n_in; begin += block) {
       double largest = 0;
       double weights = 0;
-      for (std::uint32_t k = begin; k < begin + kInt8Block; ++k) {
+      for (std::uint32_t k = begin; k < begin + block; ++k) {
         const double value = x[row * n_in + k];
         largest = std::max(largest, std::abs(value));
         weights += std::abs(weight.rows.at(output, k));
@@ -112,6 +124,30 @@ std::vector<float> product(Rig& rig, const WeightMatrix& weight, const std::vect
   return out;
 }
 
+/// A Q4_K matrix of one block, with a scale of 1 and no minimum. The elements of sub-block 6 are 8
+/// and those of sub-block 7 are 1; all others are 15.
+struct SuperBlock {
+  explicit SuperBlock(const std::array<unsigned, 8>& scales)
+      : memory(row_group_bytes(TensorType::Q4_K, 256)) {
+    std::array<unsigned, 144> row{};
+    row[1] = 0x3C;  // the half 1.0
+    for (unsigned s = 0; s < 4; ++s) {
+      row[4 + s] = scales[s] | scales[s + 4] >> 4 << 6;
+      row[12 + s] = scales[s + 4] & 15;
+    }
+    std::fill_n(row.begin() + 16, 96, 0xFFu);
+    std::fill_n(row.begin() + 112, 32, 0x18u);
+    std::array<std::byte, 144> bytes{};
+    std::ranges::transform(row, bytes.begin(), [](unsigned b) { return std::byte(b); });
+    interleave_rows(TensorType::Q4_K, bytes.data(), 1, 256, memory.bytes());
+  }
+  WeightMatrix view() const {
+    return {TensorType::Q4_K, MatrixLayout::RowGroups, 1, 256, memory.at()};
+  }
+
+  LeasedMemory memory;
+};
+
 }  // namespace
 
 TEST_CASE("int8: a matmul has the reference's bits for every type, shape and selection") {
@@ -121,8 +157,9 @@ TEST_CASE("int8: a matmul has the reference's bits for every type, shape and sel
   Rig rig(threads);
   Rig reference(0);
   for (int shape = 0; shape < 2 * kInt8Shapes; ++shape) {
-    const Int8Case c(random);
-    CAPTURE(shape, c.weight.rows.n_out, c.weight.rows.n_in, c.rows.size(), c.accumulate);
+    const TensorType type = kInt8Types[static_cast<std::size_t>(shape) % std::size(kInt8Types)];
+    const Int8Case c(random, type);
+    CAPTURE(shape, name(type), c.weight.rows.n_out, c.weight.rows.n_in, c.rows.size());
     REQUIRE(first_difference(c.on(rig), c.on(reference)) == -1);
   }
 }
@@ -131,7 +168,8 @@ TEST_CASE("int8: a matmul is as near to the exact product as its rounding allows
   SeededRandom random(test_seed() + 100);
   Rig reference(0);
   for (int shape = 0; shape < kInt8Shapes; ++shape) {
-    const Int8Case c(random);
+    const TensorType type = kInt8Types[static_cast<std::size_t>(shape) % std::size(kInt8Types)];
+    const Int8Case c(random, type);
     const std::vector<float> out = c.on(reference);
     double worst = 0;
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -139,7 +177,7 @@ TEST_CASE("int8: a matmul is as near to the exact product as its rounding allows
           c.expected(i / c.weight.rows.n_out, static_cast<std::uint32_t>(i % c.weight.rows.n_out));
       worst = std::max(worst, std::abs(out[i] - exact) / (slack + 1e-30));
     }
-    CAPTURE(shape, c.weight.rows.n_out, c.weight.rows.n_in);
+    CAPTURE(shape, name(type), c.weight.rows.n_out, c.weight.rows.n_in);
     REQUIRE(worst <= 1.0);
   }
 }
@@ -148,7 +186,8 @@ TEST_CASE("int8: a row's product does not depend on its batch or its index") {
   const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
   SeededRandom random(test_seed() + 200);
   Rig rig(threads);
-  const GroupedMatrix weight(random, TensorType::Q8_0, 37, 480);
+  const TensorType type = GENERATE(from_range(std::begin(kInt8Types), std::end(kInt8Types)));
+  const GroupedMatrix weight(random, type, 37, 512);
   const auto x = random_floats(random, weight.rows.n_in);
   const std::vector<float> alone = product(rig, weight.view(), x);
   for (const std::uint32_t n_rows : {2, 3, 5, 8, 9, 17, 48}) {
@@ -157,7 +196,7 @@ TEST_CASE("int8: a row's product does not depend on its batch or its index") {
       std::ranges::copy(x, batch.begin() + index * weight.rows.n_in);
       const std::vector<float> out = product(rig, weight.view(), batch);
       const auto first = out.begin() + index * weight.rows.n_out;
-      CAPTURE(threads, n_rows, index);
+      CAPTURE(threads, name(type), n_rows, index);
       REQUIRE(first_difference({first, first + weight.rows.n_out}, alone) == -1);
     }
   }
@@ -170,7 +209,8 @@ TEST_CASE("int8: a row with a number that is not finite gives none that is, and 
                -std::numeric_limits<float>::infinity());
   SeededRandom random(test_seed() + 300);
   Rig rig(threads);
-  const GroupedMatrix weight(random, TensorType::Q4_0, 20, 96);
+  const TensorType type = GENERATE(TensorType::Q4_0, TensorType::Q5_1, TensorType::Q4_K);
+  const GroupedMatrix weight(random, type, 20, 256);
   auto x = random_floats(random, 3 * std::size_t{weight.rows.n_in});
   const std::vector<float> before = product(rig, weight.view(), x);
   x[weight.rows.n_in + 40] = bad;
@@ -185,12 +225,29 @@ TEST_CASE("int8: a row with a number that is not finite gives none that is, and 
   }
 }
 
+TEST_CASE("int8: a sum above 2^24 rounds to the nearest float, halves to even") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  Rig rig(threads);
+  // Elements of 63 · 15 and of 50 · 15, then of 1 · 8 and 1 · 1.
+  const SuperBlock block({63, 63, 63, 63, 63, 50, 1, 1});
+  std::vector<float> x(256, 0.0F);
+  std::fill_n(x.begin(), 139, 127.0F);
+  x[160] = 126;
+  x[192] = 79;
+  CAPTURE(threads);
+  REQUIRE(139 * 63 * 15 * 127 + 50 * 15 * 126 + 8 * 79 == (1 << 24) + 1);
+  CHECK(product(rig, block.view(), x)[0] == 0x1p24F);
+  x[224] = 2;
+  CHECK(product(rig, block.view(), x)[0] == 0x1p24F + 4);
+}
+
 TEST_CASE("int8: an embedding is the token's row of the table, exactly") {
   const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
   SeededRandom random(test_seed() + 500);
   Rig rig(threads);
-  for (const TensorType type : {TensorType::Q8_0, TensorType::Q4_0}) {
-    const GroupedMatrix table(random, type, 35, 96);
+  for (const TensorType type : kInt8Types) {
+    const GroupedMatrix table(random, type, 35, 256);
+    CAPTURE(name(type));
     const std::vector<std::int32_t> tokens{0, 34, 16, 15};
     std::vector<float> out(tokens.size() * table.rows.n_in);
     run_step(rig, plain_rows(4), [&](Backend& backend, const LaunchContext& context) {

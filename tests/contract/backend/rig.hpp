@@ -20,7 +20,7 @@ inline constexpr BackendLimits kLimits{.max_rows = 48,
                                        .max_context = 640,
                                        .n_heads = 8,
                                        .head_dim = 96,
-                                       .max_width = 1024,
+                                       .max_width = 2560,
                                        .n_experts = 16,
                                        .attention_scratch_bytes = 16 * 1024};
 

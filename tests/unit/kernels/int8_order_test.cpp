@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "common/random.hpp"
@@ -15,17 +16,17 @@ namespace leasehold::testing {
 namespace {
 
 struct Rounded {
-  explicit Rounded(std::size_t n) : q(n), scale(n / kInt8Block), sums(n / kInt8Block) {}
+  Rounded(std::size_t n, std::uint32_t block) : q(n), scale(n / block), sums(n / kInt8Strip) {}
   RoundedRowBuffer buffer() { return {q.data(), scale.data(), sums.data()}; }
 
   std::vector<std::int8_t> q;
   std::vector<float> scale;
-  std::vector<std::int32_t> sums;
+  std::vector<std::int16_t> sums;
 };
 
-Rounded rounded(const std::vector<float>& x, SimdPath path) {
-  Rounded out(x.size());
-  row_kernels(path).round_row(x.data(), x.size(), out.buffer());
+Rounded rounded(const std::vector<float>& x, SimdPath path, std::uint32_t block = kInt8Block) {
+  Rounded out(x.size(), block);
+  row_kernels(path).round_row(x.data(), x.size(), block, out.buffer());
   return out;
 }
 
@@ -46,9 +47,10 @@ TEST_CASE("int8 order: rounding is to the nearest step, halves to even, the larg
     CHECK(even.scale[0] == 1.0F);
     CHECK(even.q[0] == 127);
     CHECK(even.q[31] == 2);
-    CHECK(even.sums[0] == 129);
+    CHECK(even.sums[0] == 127);
+    CHECK(even.sums[1] == 2);
     CHECK(rounded(block_of(-127.0F, -3.5F), path).q[31] == -4);
-    CHECK(rounded(block_of(-127.0F, -3.5F), path).sums[0] == -131);
+    CHECK(rounded(block_of(-127.0F, -3.5F), path).sums[1] == -4);
     CHECK(rounded(block_of(127.0F, 0.499F), path).q[31] == 0);
   }
 }
@@ -75,16 +77,21 @@ TEST_CASE(
   SeededRandom random(7);
   for (int i = 0; i < 2000; ++i) {
     const auto spread = static_cast<int>(random.below(200)) - 100;
-    std::vector<float> x(kInt8Block * (1 + random.below(4)));
+    const std::uint32_t block = random.below(2) == 0 ? 32 : 256;
+    std::vector<float> x(block * (1 + random.below(4)));
     for (float& value : x) value = std::ldexp(random_floats(random, 1)[0], spread);
-    const Rounded plain = rounded(x, SimdPath::Scalar);
+    const Rounded plain = rounded(x, SimdPath::Scalar, block);
     for (std::size_t k = 0; k < x.size(); ++k) {
-      const double d = plain.scale[k / kInt8Block];
+      const double d = plain.scale[k / block];
       REQUIRE(std::abs(plain.q[k] * d - x[k]) <= d * 0.50001);
+    }
+    for (std::size_t strip = 0; strip < plain.sums.size(); ++strip) {
+      const auto first = plain.q.begin() + static_cast<std::ptrdiff_t>(strip * kInt8Strip);
+      REQUIRE(plain.sums[strip] == std::accumulate(first, first + kInt8Strip, 0));
     }
     for (const SimdPath path : kSimdPaths) {
       if (!cpu_has(path)) continue;
-      const Rounded out = rounded(x, path);
+      const Rounded out = rounded(x, path, block);
       CAPTURE(name(path), i);
       REQUIRE(out.q == plain.q);
       REQUIRE(out.scale == plain.scale);
@@ -96,7 +103,7 @@ TEST_CASE(
 TEST_CASE("int8 order: cleared rows are zero, and the rows after them stay") {
   const std::vector<float> x(kInt8Block, 1.0F);
   RoundedRows rows(2, kInt8Block);
-  for (const std::size_t row : {0, 1}) round_row(x.data(), x.size(), rows.buffer(row));
+  for (const std::size_t row : {0, 1}) round_row(x.data(), x.size(), kInt8Block, rows.buffer(row));
   rows.clear(1);
   const RoundedRow cleared = rows.row(0);
   CHECK(std::all_of(cleared.q, cleared.q + kInt8Block, [](std::int8_t q) { return q == 0; }));

@@ -1,0 +1,59 @@
+/// The codes of a group's elements in registers: sixteen elements of eight rows, half a *strip*,
+/// are four registers (kernels/quant/group_format.hpp). Pointers are to the half's first byte of a
+/// plane.
+#pragma once
+
+#include <immintrin.h>
+
+#include "kernels/quant/group_format.hpp"
+
+namespace leasehold::avx2 {
+
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256i load_integers(
+    const void* from) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(from));
+}
+
+/// Shifts each byte's bits to the right, or to the left if kShift is negative. Bits of other bytes
+/// come in; the caller removes them with a mask.
+template <int kShift>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256i shift_right(__m256i plane) {
+  if constexpr (kShift > 0) return _mm256_srli_epi16(plane, kShift);
+  if constexpr (kShift < 0) return _mm256_slli_epi16(plane, -kShift);
+  return plane;
+}
+
+/// Four elements per row of a strip: its bits in `low`, the strip's planes of kLow bits, and in
+/// `high`, with the strip's bits of kHigh in the lowest places of each byte.
+template <int kLow, int kHigh, int kQuad>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256i codes_of(const std::byte* low,
+                                                                             __m256i high) {
+  constexpr int kPerPlane = 8 / kLow;
+  const __m256i plane = load_integers(low + kQuad / kPerPlane * kPlaneBytes);
+  if constexpr (kLow == 8) return plane;
+  const __m256i codes = _mm256_and_si256(shift_right<kQuad % kPerPlane * kLow>(plane),
+                                         _mm256_set1_epi8(static_cast<char>((1 << kLow) - 1)));
+  if constexpr (kHigh == 0) return codes;
+  const __m256i mask = _mm256_set1_epi8(((1 << kHigh) - 1) << kLow);
+  return _mm256_or_si256(codes, _mm256_and_si256(shift_right<kQuad * kHigh - kLow>(high), mask));
+}
+
+/// Strip `strip` of planes of kLow and kHigh bits per element.
+template <int kLow, int kHigh>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void load_strip(const std::byte* low,
+                                                                            const std::byte* high,
+                                                                            std::uint32_t strip,
+                                                                            __m256i (&codes)[4]) {
+  low += strip * (kLow / 2) * kPlaneBytes;
+  __m256i upper = _mm256_setzero_si256();
+  if constexpr (kHigh == 2) upper = load_integers(high + strip * kPlaneBytes);
+  if constexpr (kHigh == 1)  // a plane is two strips
+    upper = _mm256_srl_epi16(load_integers(high + strip / 2 * kPlaneBytes),
+                             _mm_cvtsi32_si128(static_cast<int>(strip % 2 * 4)));
+  codes[0] = codes_of<kLow, kHigh, 0>(low, upper);
+  codes[1] = codes_of<kLow, kHigh, 1>(low, upper);
+  codes[2] = codes_of<kLow, kHigh, 2>(low, upper);
+  codes[3] = codes_of<kLow, kHigh, 3>(low, upper);
+}
+
+}  // namespace leasehold::avx2

@@ -1,0 +1,55 @@
+/// Blocks of 256: their sub-blocks' scales and minima in registers, for eight rows of a group.
+#pragma once
+
+#include "kernels/cpu/avx2/strips.hpp"
+
+namespace leasehold::avx2 {
+
+/// Byte 4·row + i of register j is number 4j + i.
+struct SubBlocks {
+  __m256i scales[4];
+  /// What the sums of activations are multiplied with: the minima, or else the scales, from which
+  /// the code's offset is subtracted once per sub-block.
+  __m256i factors[4];
+};
+
+/// `numbers` is the half's first byte of the block's numbers.
+template <TensorType kType>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline SubBlocks load_sub_blocks(
+    const std::byte* numbers) {
+  SubBlocks sub;
+  if constexpr (group_format(kType).number_bits == 6)
+    load_strip<4, 2>(numbers, numbers + 2 * std::size_t{kPlaneBytes}, 0, sub.scales);
+  else
+    load_strip<8, 0>(numbers, numbers, 0, sub.scales);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (kType == TensorType::Q3_K)
+      sub.scales[i] = _mm256_sub_epi8(sub.scales[i], _mm256_set1_epi8(32));
+    sub.factors[i] = sub.scales[i];
+    if constexpr (kType == TensorType::Q2_K) {
+      const __m256i four_bits = _mm256_set1_epi8(15);
+      sub.factors[i] = _mm256_and_si256(shift_right<4>(sub.scales[i]), four_bits);
+      sub.scales[i] = _mm256_and_si256(sub.scales[i], four_bits);
+    }
+  }
+  if constexpr (kType == TensorType::Q4_K || kType == TensorType::Q5_K) {
+    sub.factors[0] = sub.scales[2];
+    sub.factors[1] = sub.scales[3];
+  }
+  return sub;
+}
+
+/// Numbers n and m of each row, of the same four, as 16 bits each.
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256i two_numbers_of(
+    const __m256i (&numbers)[4], std::uint32_t n, std::uint32_t m) {
+  // A control byte above 127 gives zero; the numbers go to the upper bytes, then down.
+  const __m256i control =
+      _mm256_set1_epi32(static_cast<int>(0x00800080u | (n % 4) << 8 | (m % 4) << 24));
+  const __m256i base = _mm256_setr_epi32(0, 0x04000400, 0x08000800, 0x0C000C00, 0, 0x04000400,
+                                         0x08000800, 0x0C000C00);
+  const __m256i spread = _mm256_shuffle_epi8(numbers[n / 4], _mm256_add_epi8(control, base));
+  return _mm256_srai_epi16(spread, 8);
+}
+
+}  // namespace leasehold::avx2

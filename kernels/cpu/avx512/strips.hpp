@@ -1,0 +1,52 @@
+/// The codes of a group's elements in registers: sixteen elements of sixteen rows, a *strip*, are
+/// four registers (kernels/quant/group_format.hpp).
+#pragma once
+
+#include <immintrin.h>
+
+#include "kernels/quant/group_format.hpp"
+
+namespace leasehold::avx512 {
+
+/// Shifts each byte's bits to the right, or to the left if kShift is negative. Bits of other bytes
+/// come in; the caller removes them with a mask.
+template <int kShift>
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512i
+shift_right(__m512i plane) {
+  if constexpr (kShift > 0) return _mm512_srli_epi16(plane, kShift);
+  if constexpr (kShift < 0) return _mm512_slli_epi16(plane, -kShift);
+  return plane;
+}
+
+/// Four elements per row of a strip: its bits in `low`, the strip's planes of kLow bits, and in
+/// `high`, with the strip's bits of kHigh in the lowest places of each byte.
+template <int kLow, int kHigh, int kQuad>
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512i
+codes_of(const std::byte* low, __m512i high) {
+  constexpr int kPerPlane = 8 / kLow;
+  const __m512i plane = _mm512_loadu_si512(low + kQuad / kPerPlane * kPlaneBytes);
+  if constexpr (kLow == 8) return plane;
+  const __m512i codes = _mm512_and_si512(shift_right<kQuad % kPerPlane * kLow>(plane),
+                                         _mm512_set1_epi8(static_cast<char>((1 << kLow) - 1)));
+  if constexpr (kHigh == 0) return codes;
+  const __m512i mask = _mm512_set1_epi8(((1 << kHigh) - 1) << kLow);
+  return _mm512_or_si512(codes, _mm512_and_si512(shift_right<kQuad * kHigh - kLow>(high), mask));
+}
+
+/// Strip `strip` of planes of kLow and kHigh bits per element.
+template <int kLow, int kHigh>
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
+load_strip(const std::byte* low, const std::byte* high, std::uint32_t strip, __m512i (&codes)[4]) {
+  low += strip * (kLow / 2) * kPlaneBytes;
+  __m512i upper = _mm512_setzero_si512();
+  if constexpr (kHigh == 2) upper = _mm512_loadu_si512(high + strip * kPlaneBytes);
+  if constexpr (kHigh == 1)  // a plane is two strips
+    upper = _mm512_srl_epi16(_mm512_loadu_si512(high + strip / 2 * kPlaneBytes),
+                             _mm_cvtsi32_si128(static_cast<int>(strip % 2 * 4)));
+  codes[0] = codes_of<kLow, kHigh, 0>(low, upper);
+  codes[1] = codes_of<kLow, kHigh, 1>(low, upper);
+  codes[2] = codes_of<kLow, kHigh, 2>(low, upper);
+  codes[3] = codes_of<kLow, kHigh, 3>(low, upper);
+}
+
+}  // namespace leasehold::avx512

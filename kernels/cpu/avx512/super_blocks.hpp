@@ -1,0 +1,64 @@
+/// Blocks of 256: their sub-blocks' scales and minima in registers.
+#pragma once
+
+#include "kernels/cpu/avx512/strips.hpp"
+
+namespace leasehold::avx512 {
+
+/// Per row of a group, one byte for each of the sixteen strips or eight pairs of strips: byte
+/// 4·row + i of register j is number 4j + i.
+struct SubBlocks {
+  __m512i scales[4];
+  /// What the sums of activations are multiplied with: the minima, or else the scales, from which
+  /// the code's offset is subtracted once per sub-block.
+  __m512i factors[4];
+};
+
+template <TensorType kType>
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline SubBlocks
+load_sub_blocks(const std::byte* block) {
+  constexpr GroupFormat kFormat = group_format(kType);
+  const std::byte* numbers = block + kFormat.numbers_at();
+  SubBlocks sub;
+  if constexpr (kFormat.number_bits == 6)
+    load_strip<4, 2>(numbers, numbers + 2 * std::size_t{kPlaneBytes}, 0, sub.scales);
+  else
+    load_strip<8, 0>(numbers, numbers, 0, sub.scales);
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (kType == TensorType::Q3_K)
+      sub.scales[i] = _mm512_sub_epi8(sub.scales[i], _mm512_set1_epi8(32));
+    sub.factors[i] = sub.scales[i];
+    if constexpr (kType == TensorType::Q2_K) {
+      const __m512i four_bits = _mm512_set1_epi8(15);
+      sub.factors[i] = _mm512_and_si512(shift_right<4>(sub.scales[i]), four_bits);
+      sub.scales[i] = _mm512_and_si512(sub.scales[i], four_bits);
+    }
+  }
+  if constexpr (kType == TensorType::Q4_K || kType == TensorType::Q5_K) {
+    sub.factors[0] = sub.scales[2];
+    sub.factors[1] = sub.scales[3];
+  }
+  return sub;
+}
+
+/// Number n of each row, as 32 bits.
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512i
+number_of(const __m512i (&numbers)[4], std::uint32_t n) {
+  const __m128i places = _mm_cvtsi32_si128(static_cast<int>(24 - n % 4 * 8));
+  return _mm512_srai_epi32(_mm512_sll_epi32(numbers[n / 4], places), 24);
+}
+
+/// Numbers n and m of each row, of the same four, as 16 bits each.
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512i
+two_numbers_of(const __m512i (&numbers)[4], std::uint32_t n, std::uint32_t m) {
+  // A control byte above 127 gives zero; the numbers go to the upper bytes, then down.
+  const __m512i control =
+      _mm512_set1_epi32(static_cast<int>(0x00800080u | (n % 4) << 8 | (m % 4) << 24));
+  const __m512i base =
+      _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0x04000400, 0x08000800, 0x0C000C00));
+  const __m512i spread = _mm512_shuffle_epi8(numbers[n / 4], _mm512_add_epi8(control, base));
+  return _mm512_srai_epi16(spread, 8);
+}
+
+}  // namespace leasehold::avx512

@@ -1,0 +1,139 @@
+/// The bytes of sixteen interleaved rows (row_group.hpp), by type.
+///
+/// A block of a group has one block of each row, in as many bytes as they have in the file:
+///
+///   half d[16] | half m[16] | numbers | low bits | high bits
+///
+/// m is the minimum, or the scale of the minima, if the type has one. The other parts are *planes*
+/// of 64 bytes, four per row: byte 4r + i is about elements of row r whose index is i modulo 4.
+/// With p bits per element, plane n has elements 32n/p … 32(n+1)/p - 1 of each row, the first four
+/// in the lowest bits. The bits make a code: low + high · 2^(low bits). The element is the code
+/// minus the type's offset.
+///
+/// Blocks of 256 have sixteen numbers per row, stored in planes like sixteen elements of 8 bits, or
+/// of 4 low and 2 high ones:
+///   Q2_K         8 bits: the scale of each sub-block + 16 · its minimum
+///   Q3_K         6 bits: the scale of each sub-block + 32
+///   Q4_K, Q5_K   6 bits: the scales of the eight sub-blocks, then their minima
+///   Q6_K         8 bits: the scale of each sub-block, signed
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "kernels/quant/tensor_type.hpp"
+
+namespace leasehold {
+
+inline constexpr std::uint32_t kGroupRows = 16;
+inline constexpr std::uint32_t kPlaneBytes = 64;
+
+struct GroupFormat {
+  std::uint32_t elements;  ///< Of a block.
+  std::uint32_t low_bits;
+  std::uint32_t high_bits;
+  std::int32_t offset;
+  bool has_min;
+  std::uint32_t number_bits = 0;  ///< 0: no numbers, and no sub-blocks.
+  std::uint32_t sub_block = 0;    ///< Elements of a sub-block.
+  std::int32_t largest_scale = 1;
+
+  constexpr bool has_sub_blocks() const { return number_bits != 0; }
+  constexpr std::uint32_t numbers_at() const { return kGroupRows * (has_min ? 4 : 2); }
+  constexpr std::uint32_t low_at() const { return numbers_at() + kGroupRows * number_bits * 2; }
+  constexpr std::uint32_t high_at() const {
+    return low_at() + kGroupRows * elements / 8 * low_bits;
+  }
+  constexpr std::uint32_t size_bytes() const {
+    return high_at() + kGroupRows * elements / 8 * high_bits;
+  }
+  /// Bounds of the integers of one block, with the offset subtracted before or after the sum.
+  constexpr std::int64_t largest_code() const { return (1 << (low_bits + high_bits)) - 1; }
+  constexpr std::int64_t largest_sum() const {
+    return std::int64_t{elements} * 127 * largest_scale * (largest_code() + offset);
+  }
+};
+
+/// True for the quantised types.
+constexpr bool has_row_groups(TensorType type) {
+  return type != TensorType::F32 && type != TensorType::F16 && type != TensorType::BF16;
+}
+
+/// Precondition: has_row_groups(type).
+constexpr GroupFormat group_format(TensorType type) {
+  switch (type) {
+    case TensorType::Q4_0:
+      return {32, 4, 0, 8, false};
+    case TensorType::Q4_1:
+      return {32, 4, 0, 0, true};
+    case TensorType::Q5_0:
+      return {32, 4, 1, 16, false};
+    case TensorType::Q5_1:
+      return {32, 4, 1, 0, true};
+    case TensorType::Q8_0:
+      return {32, 8, 0, 128, false};
+    case TensorType::Q2_K:
+      return {256, 2, 0, 0, true, 8, 16, 15};
+    case TensorType::Q3_K:
+      return {256, 2, 1, 4, false, 6, 16, 32};
+    case TensorType::Q4_K:
+      return {256, 4, 0, 0, true, 6, 32, 63};
+    case TensorType::Q5_K:
+      return {256, 4, 1, 0, true, 6, 32, 63};
+    case TensorType::Q6_K:
+      return {256, 4, 2, 32, false, 8, 16, 128};
+    case TensorType::F32:
+    case TensorType::F16:
+    case TensorType::BF16:
+      break;
+  }
+  std::unreachable();
+}
+
+/// Calls visit<type>(). Precondition: has_row_groups(type).
+template <class Visit>
+constexpr void visit_group_type(TensorType type, Visit&& visit) {
+  switch (type) {
+    case TensorType::Q4_0:
+      return visit.template operator()<TensorType::Q4_0>();
+    case TensorType::Q4_1:
+      return visit.template operator()<TensorType::Q4_1>();
+    case TensorType::Q5_0:
+      return visit.template operator()<TensorType::Q5_0>();
+    case TensorType::Q5_1:
+      return visit.template operator()<TensorType::Q5_1>();
+    case TensorType::Q8_0:
+      return visit.template operator()<TensorType::Q8_0>();
+    case TensorType::Q2_K:
+      return visit.template operator()<TensorType::Q2_K>();
+    case TensorType::Q3_K:
+      return visit.template operator()<TensorType::Q3_K>();
+    case TensorType::Q4_K:
+      return visit.template operator()<TensorType::Q4_K>();
+    case TensorType::Q5_K:
+      return visit.template operator()<TensorType::Q5_K>();
+    case TensorType::Q6_K:
+      return visit.template operator()<TensorType::Q6_K>();
+    case TensorType::F32:
+    case TensorType::F16:
+    case TensorType::BF16:
+      break;
+  }
+  std::unreachable();
+}
+
+// Every format fills as many bytes as in the file, and its sums fit 32 bits.
+static_assert([] {
+  for (const TensorTypeRow& row : kTensorTypeRows) {
+    const auto type = static_cast<TensorType>(&row - kTensorTypeRows);
+    if (row.block.size_bytes == 0 || !has_row_groups(type)) continue;
+    const GroupFormat format = group_format(type);
+    if (format.elements != row.block.elements || format.largest_sum() > INT32_MAX ||
+        format.size_bytes() != kGroupRows * row.block.size_bytes)
+      return false;
+  }
+  return true;
+}());
+
+}  // namespace leasehold
