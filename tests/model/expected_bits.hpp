@@ -87,6 +87,7 @@ inline constexpr ExpectedBits kExpectedFamilyBits[] = {
      "edf87ecc3c8f58f2f34657cd0f8852913feb57125709958c07fca55a55ab8307"},
     {"llama, linear", "fba103f63530509236d81f49f4764755bba31565cc59d1bd1ca80efa2997d6d2",
      "f65aa762c8ef690f538241e34b40353ee1df9a7297300f0317aedf3105f11e80"},
+    {"llama, q4_k_m", "126bc00213cd7300595c9ee767dc806d04a74573acf75c24464019b7b4f0f734", "87471fcd0285df871fe2eb3fcf3fff2a79aac3b6d2a56325593f12776712a1d2"},
     {"mixtral", "742f6e145aab7cd125caff4898f26a3a5d69b6e8ced25110d3fc79141a0c127a",
      "8e24ba9cfc78b62df08fc4d118afab84f84b7fc9c465c0766eda2bdca344915e"},
     {"mixtral, q8_0", "ea9a6bcfd7d0e4eab0b506501fc4b1c7e079ab09faf88864a634c39b8af78814",
@@ -103,6 +104,11 @@ inline constexpr ExpectedBits kExpectedFamilyBits[] = {
      "a314330a17d517e6bdc0ac596dfea010aaab373395ab910899dc0a3cedab07f9"},
     {"qwen3moe, in parts", "2b855b3228709affeed598fef100c746878a2fd79e5a03b37bd6bc3c3322c734",
      "468a7cf756b9fa7b126211ccc75a28c9a4876db6985f686b5cc72e25c2744b71"},
+};
+
+/// Likewise, in int8 arithmetic.
+inline constexpr ExpectedBits kExpectedInt8FamilyBits[] = {
+    {"llama, q4_k_m", "294bf8f5e2bed2a1d8389b6a148ccd2a93961a2a3d0e816a8d32e0136b68c9f7", "ccfd62f28d128547d41bb205dcc12bff7db293055e9f494590a3ded2b446f114"},
 };
 
 /// For 300 tokens of the bundled model, more than one partition of attention, with keys in F16.

@@ -74,6 +74,13 @@ TEST_CASE("same bits: every family, with experts or without, gives the committed
   check_expected(*row, model.path());
 }
 
+TEST_CASE("same bits: a family in int8 arithmetic gives the committed bits") {
+  const ExpectedBits row =
+      GENERATE(from_range(std::begin(kExpectedInt8FamilyBits), std::end(kExpectedInt8FamilyBits)));
+  const GeneratedModel model(family_named(row.model));
+  check_expected(row, model.path(), Arithmetic::Int8);
+}
+
 TEST_CASE("same bits: a text longer than a partition of attention, in chunks and in batches") {
   const auto text = matrix_text(300);
   for (const Variant& variant :

@@ -8,8 +8,8 @@
 
 namespace leasehold::testing {
 
-/// The properties in which generated models differ. Widths and vocabulary (512) are the same for
-/// all.
+/// The properties in which generated models differ. Other widths and the vocabulary (512) are the
+/// same for all.
 struct Family {
   const char* name;
   make_model::Architecture architecture = make_model::Architecture::Llama;
@@ -20,12 +20,16 @@ struct Family {
   make_model::Vocabulary vocabulary = make_model::Vocabulary::SentencePiece;
   std::uint32_t parts = 1;
   std::uint32_t context = 256;
+  bool is_mix = false;
+  std::uint32_t ffn = 96;
 };
 
 inline constexpr Family kFamilies[] = {
     {.name = "llama"},
     {.name = "llama, rope_freqs", .rope = make_model::Rope::Divisors},
     {.name = "llama, linear", .rope = make_model::Rope::Linear},
+    // Half of its matrices have rows too short for blocks of 256.
+    {.name = "llama, q4_k_m", .type = TensorType::Q4_K, .is_mix = true, .ffn = 512},
     {.name = "mixtral", .with_experts = true},
     {.name = "mixtral, q8_0", .with_experts = true, .type = TensorType::Q8_0},
     {.name = "qwen2",

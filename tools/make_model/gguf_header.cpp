@@ -84,8 +84,8 @@ class Metadata {
 };
 
 /// The value of general.file_type.
-std::uint32_t file_type(TensorType type) {
-  switch (type) {
+std::uint32_t file_type(const ModelRequest& request) {
+  switch (request.type) {
     case TensorType::F32:
       return 0;
     case TensorType::F16:
@@ -94,6 +94,12 @@ std::uint32_t file_type(TensorType type) {
       return 2;
     case TensorType::Q8_0:
       return 7;
+    case TensorType::Q5_0:
+      return 8;
+    case TensorType::Q4_K:
+      return request.is_mix ? 15 : 14;
+    case TensorType::Q6_K:
+      return 18;
     default:
       std::unreachable();
   }
@@ -101,10 +107,11 @@ std::uint32_t file_type(TensorType type) {
 
 void add_general(Metadata& metadata, const ModelRequest& request) {
   metadata.add("general.architecture", name(request.architecture));
-  metadata.add("general.name", fmt::format("made {} {} seed {}", name(request.architecture),
-                                           name(request.type), request.seed));
+  metadata.add("general.name",
+               fmt::format("made {} {} seed {}", name(request.architecture),
+                           request.is_mix ? "Q4_K_M" : name(request.type), request.seed));
   metadata.add("general.alignment", static_cast<std::uint32_t>(kAlignment));
-  metadata.add("general.file_type", file_type(request.type));
+  metadata.add("general.file_type", file_type(request));
 }
 
 void add_rope(Metadata& metadata, const ModelRequest& request) {

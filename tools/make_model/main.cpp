@@ -40,7 +40,8 @@ void declare(CLI::App& app, Options& options) {
   app.set_version_flag("--version", "make_model " + std::string(version()));
   app.add_option("--shape", options.shape, "Shape: tiny, demo, 0.5b, 1b, 7b or custom")
       ->capture_default_str();
-  app.add_option("--type", options.type, "Weight type: f32, f16, q8_0 or q4_0")
+  app.add_option("--type", options.type,
+                 "Weight type: f32, f16, q8_0, q4_0, q5_0, q4_k, q6_k or q4_k_m")
       ->capture_default_str();
   app.add_option("--arch", options.architecture,
                  "Architecture: llama, qwen2, qwen3, qwen2moe or qwen3moe")
@@ -94,7 +95,9 @@ Result<ModelRequest> request_from(const Options& options) {
   ModelRequest request;
   request.architecture = TRY(architecture_from(options.architecture));
   request.shape = with_changes(TRY(named_shape(options.shape)), options);
-  request.type = TRY(weight_type_from(options.type));
+  const WeightType weight = TRY(weight_type_from(options.type));
+  request.type = weight.type;
+  request.is_mix = weight.is_mix;
   request.seed = options.seed;
   request.rope = TRY(rope_from(options.rope));
   request.parts = options.parts;

@@ -36,11 +36,15 @@ constexpr std::array<std::pair<std::string_view, Rope>, 4> kRopes{{{"plain", Rop
 constexpr std::array<std::pair<std::string_view, Vocabulary>, 2> kVocabularies{
     {{"sentencepiece", Vocabulary::SentencePiece}, {"byte-level", Vocabulary::ByteLevel}}};
 
-constexpr std::array<std::pair<std::string_view, TensorType>, 4> kTypes{
-    {{"f32", TensorType::F32},
-     {"f16", TensorType::F16},
-     {"q8_0", TensorType::Q8_0},
-     {"q4_0", TensorType::Q4_0}}};
+constexpr std::array<std::pair<std::string_view, WeightType>, 8> kTypes{
+    {{"f32", {TensorType::F32}},
+     {"f16", {TensorType::F16}},
+     {"q8_0", {TensorType::Q8_0}},
+     {"q4_0", {TensorType::Q4_0}},
+     {"q5_0", {TensorType::Q5_0}},
+     {"q4_k", {TensorType::Q4_K}},
+     {"q6_k", {TensorType::Q6_K}},
+     {"q4_k_m", {TensorType::Q4_K, true}}}};
 
 // Minimum: 3 control tokens and 256 bytes. vocabulary.cpp has distinct texts for a million tokens.
 constexpr std::uint32_t kMinVocab = 259;
@@ -122,7 +126,7 @@ Result<Architecture> architecture_from(std::string_view name) {
   return look_up(kArchitectures, "--arch", name);
 }
 
-Result<TensorType> weight_type_from(std::string_view name) {
+Result<WeightType> weight_type_from(std::string_view name) {
   return look_up(kTypes, "--type", name);
 }
 
@@ -144,8 +148,10 @@ Result<void> check(const ModelRequest& request) {
   TRY(check_heads(shape));
   TRY(check_experts(request));
   TRY(within("--parts", request.parts, 1, kMaxParts));
-  // Weights are made in pairs, so a row has an even length in any type.
-  const std::uint32_t block = std::max(2u, block_shape(request.type).elements);
+  // Weights are made in pairs, so a row has an even length in any type. A mix uses blocks of 32 for
+  // rows that are not made of blocks of 256.
+  const std::uint32_t block =
+      request.is_mix ? 32u : std::max(2u, block_shape(request.type).elements);
   const std::pair<std::string_view, std::uint32_t> rows[] = {
       {"--embd", shape.embd},
       {"--ffn", shape.ffn},

@@ -42,11 +42,18 @@ struct ModelShape {
   std::uint32_t expert_width() const { return expert_ffn != 0 ? expert_ffn : ffn; }
 };
 
+/// The type of all matrices, or of most.
+struct WeightType {
+  TensorType type;
+  bool is_mix = false;
+};
+
 /// Everything that determines the bytes of the file.
 struct ModelRequest {
   Architecture architecture = Architecture::Llama;
   ModelShape shape;
   TensorType type = TensorType::F32;
+  bool is_mix = false;  ///< Some matrices have another type (tensor_plan.hpp); `type` is Q4_K.
   std::uint64_t seed = 0;
   Rope rope = Rope::Plain;
   std::uint32_t parts = 1;  ///< Number of files.
@@ -58,7 +65,8 @@ inline constexpr float kRopeFactor = 4.0f;
 /// The sizes of a named shape; all zero for "custom".
 Result<ModelShape> named_shape(std::string_view name);
 Result<Architecture> architecture_from(std::string_view name);
-Result<TensorType> weight_type_from(std::string_view name);
+/// "f32", "f16", "q8_0", "q4_0", "q5_0", "q4_k", "q6_k", or the mix "q4_k_m".
+Result<WeightType> weight_type_from(std::string_view name);
 Result<Rope> rope_from(std::string_view name);
 Result<Vocabulary> vocabulary_from(std::string_view name);
 

@@ -38,6 +38,10 @@ constexpr std::uint64_t align_up(std::uint64_t size) {
 }
 
 /// All tensors in file order. Norms and biases are F32, whatever the type of the matrices.
+///
+/// A mix is llama.cpp's Q4_K_M: Q6_K for the output layer, and for the values and the down
+/// projection of about half the layers; Q4_K for the rest. Rows that are not made of blocks
+/// of 256 have Q5_0 instead of Q4_K, and Q8_0 instead of Q6_K.
 std::vector<PlannedTensor> plan_tensors(const ModelRequest& request);
 
 /// Divides a plan into `n_parts` files of about the same size and recomputes the offsets. A part

@@ -9,6 +9,7 @@
 #include "common/expects.hpp"
 #include "common/random.hpp"
 #include "kernels/numerics/f16.hpp"
+#include "tools/make_model/super_blocks.hpp"
 
 namespace leasehold::make_model {
 namespace {
@@ -103,9 +104,30 @@ std::byte* pack_q4_0_block(const float* weights, std::byte* out) {
   return out;
 }
 
+/// Scale = the weight of largest magnitude / -16, then the fifth bits and the nibbles as in Q4_0.
+std::byte* pack_q5_0_block(const float* weights, std::byte* out) {
+  const float extreme = *std::max_element(
+      weights, weights + kBlock, [](float a, float b) { return std::fabs(a) < std::fabs(b); });
+  const float scale = extreme / -16.0f;
+  const float inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
+  std::array<unsigned, kBlock> codes;
+  std::uint32_t fifth_bits = 0;
+  for (std::size_t i = 0; i < kBlock; ++i) {
+    codes[i] =
+        static_cast<unsigned>(std::clamp(static_cast<int>(weights[i] * inverse + 16.5f), 0, 31));
+    fifth_bits |= codes[i] >> 4 << i;
+  }
+  out = store(out, f16_from_f32(scale));
+  out = store(out, fifth_bits);
+  for (std::size_t i = 0; i < kBlock / 2; ++i)
+    out = store(out, static_cast<std::uint8_t>((codes[i] & 15) | (codes[i + 16] & 15) << 4));
+  return out;
+}
+
 template <class PackBlock>
-void pack_blocks(std::span<const float> weights, std::byte* out, PackBlock pack_block) {
-  for (std::size_t i = 0; i < weights.size(); i += kBlock) out = pack_block(&weights[i], out);
+void pack_blocks(std::span<const float> weights, std::byte* out, PackBlock pack_block,
+                 std::size_t block = kBlock) {
+  for (std::size_t i = 0; i < weights.size(); i += block) out = pack_block(&weights[i], out);
 }
 
 }  // namespace
@@ -134,8 +156,14 @@ void pack_weights(TensorType type, std::span<const float> weights, std::span<std
       return pack_f16(weights, out.data());
     case TensorType::Q4_0:
       return pack_blocks(weights, out.data(), pack_q4_0_block);
+    case TensorType::Q5_0:
+      return pack_blocks(weights, out.data(), pack_q5_0_block);
     case TensorType::Q8_0:
       return pack_blocks(weights, out.data(), pack_q8_0_block);
+    case TensorType::Q4_K:
+      return pack_blocks(weights, out.data(), pack_q4_k_block, kSuperBlock);
+    case TensorType::Q6_K:
+      return pack_blocks(weights, out.data(), pack_q6_k_block, kSuperBlock);
     default:
       expects(false, "the weight type of a request can be written");
   }

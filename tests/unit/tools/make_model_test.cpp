@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/numerics/f16.hpp"
+#include "tests/support/plain_formats.hpp"
 #include "tools/make_model/gguf_header.hpp"
 #include "tools/make_model/model_shape.hpp"
 #include "tools/make_model/tensor_plan.hpp"
@@ -218,13 +219,63 @@ TEST_CASE("make_model: a packed weight differs by at most one step from the weig
   }
 }
 
-TEST_CASE("make_model: a block of zeros packs to zeros") {
-  const std::vector<float> zeros(32);
-  for (const TensorType type : {TensorType::Q8_0, TensorType::Q4_0}) {
-    std::vector<std::byte> packed(row_size_bytes(type, 32));
-    pack_weights(type, zeros, packed);
-    for (const float weight : unpacked(type, packed)) CHECK(weight == 0.0f);
+TEST_CASE("make_model: a weight in Q5_0, Q4_K or Q6_K is as near as its block's range allows") {
+  std::vector<float> weights(256 * 16);
+  fill_weights(matrix(16, 256), 5, 0, weights);
+  // Steps of the largest magnitude: one for Q5_0 and Q6_K, whose codes are not symmetric, and half
+  // of a step of the range for Q4_K; scales of 6 and 8 bits add some.
+  const std::pair<TensorType, float> kSteps[] = {
+      {TensorType::Q5_0, 1.01f / 16}, {TensorType::Q4_K, 2.0f / 30 + 0.04f}, {TensorType::Q6_K, 1.2f / 32}};
+  for (const auto& [type, share] : kSteps) {
+    std::vector<std::byte> packed(row_size_bytes(type, weights.size()));
+    pack_weights(type, weights, packed);
+    const std::vector<double> back = testing::plain_values(static_cast<std::uint32_t>(type),
+                                                           packed.data(), weights.size());
+    const std::size_t size = block_shape(type).elements;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      float largest = 0;
+      for (std::size_t k = i / size * size; k < (i / size + 1) * size; ++k)
+        largest = std::max(largest, std::fabs(weights[k]));
+      CAPTURE(name(type), i, weights[i], back[i]);
+      REQUIRE(std::fabs(back[i] - weights[i]) <= share * largest);
+    }
   }
+}
+
+TEST_CASE("make_model: a block of zeros packs to zeros") {
+  const std::vector<float> zeros(256);
+  for (const TensorType type : {TensorType::Q8_0, TensorType::Q4_0, TensorType::Q5_0,
+                                TensorType::Q4_K, TensorType::Q6_K}) {
+    std::vector<std::byte> packed(row_size_bytes(type, 256));
+    pack_weights(type, zeros, packed);
+    for (const double weight :
+         testing::plain_values(static_cast<std::uint32_t>(type), packed.data(), 256))
+      CHECK(weight == 0.0);
+  }
+}
+
+TEST_CASE("make_model: a mix has finer types where they matter, and smaller blocks where they fit") {
+  const auto type_in = [](const char* shape, const std::string& name) {
+    const WeightType mix = *weight_type_from("q4_k_m");
+    const ModelRequest request{
+        .shape = *named_shape(shape), .type = mix.type, .is_mix = mix.is_mix};
+    REQUIRE(check(request));
+    for (const PlannedTensor& tensor : plan_tensors(request))
+      if (tensor.name == name) return tensor.type;
+    return TensorType::F32;
+  };
+  CHECK(type_in("1b", "token_embd.weight") == TensorType::Q4_K);
+  CHECK(type_in("1b", "output.weight") == TensorType::Q6_K);
+  CHECK(type_in("1b", "blk.0.attn_v.weight") == TensorType::Q6_K);
+  CHECK(type_in("1b", "blk.2.attn_v.weight") == TensorType::Q4_K);
+  CHECK(type_in("1b", "blk.4.ffn_down.weight") == TensorType::Q6_K);
+  CHECK(type_in("1b", "blk.21.ffn_down.weight") == TensorType::Q6_K);
+  CHECK(type_in("1b", "blk.0.ffn_up.weight") == TensorType::Q4_K);
+  CHECK(type_in("0.5b", "token_embd.weight") == TensorType::Q8_0);
+  CHECK(type_in("0.5b", "blk.0.attn_v.weight") == TensorType::Q8_0);
+  CHECK(type_in("0.5b", "blk.0.ffn_up.weight") == TensorType::Q5_0);
+  CHECK(type_in("0.5b", "blk.0.ffn_down.weight") == TensorType::Q6_K);
+  CHECK(type_in("0.5b", "blk.3.ffn_down.weight") == TensorType::Q4_K);
 }
 
 TEST_CASE("make_model: every token has its own text, and every word joins from smaller ones") {
@@ -271,6 +322,9 @@ TEST_CASE("make_model: an invalid shape is refused with the option to change") {
   }
   SECTION("a row that is not a whole number of blocks") {
     request.shape.ffn = 161;
+  }
+  SECTION("a row that is not a whole number of large blocks") {
+    request.type = TensorType::Q4_K;
   }
   SECTION("a vocabulary without room for the bytes") {
     request.shape.vocab = 258;
