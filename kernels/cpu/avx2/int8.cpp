@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/cpu/avx2/super_blocks.hpp"
+#include "kernels/cpu/prefetch.hpp"
 
 namespace leasehold::avx2 {
 namespace {
@@ -83,9 +84,11 @@ template <TensorType kType, int kRows>
     sums[r] = _mm256_madd_epi16(broadcast_word(x[r].sums + b * 2),
                                 _mm256_set1_epi16(static_cast<short>(-kOffset)));
 #pragma GCC unroll 2
-  for (std::uint32_t strip = 0; strip < 2; ++strip)
+  for (std::uint32_t strip = 0; strip < 2; ++strip) {
+    if (half == 0) prefetch_strip<kType>(block, strip);
     add_strip<kType, kRows>(block + half * kHalfPlane, strip, x, std::size_t{b} * kFormat.elements,
                             ones, sums);
+  }
   const __m256 scales = load_halves(block, half);
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
@@ -114,6 +117,7 @@ template <TensorType kType, int kRows>
   for (int r = 0; r < kRows; ++r) products[r] = sums[r] = _mm256_setzero_si256();
   for (std::uint32_t strip = 0; strip < kFormat.elements / kInt8Strip; ++strip) {
     const std::uint32_t s = strip / kStrips;
+    if (half == 0) prefetch_strip<kType>(block, strip);
     add_strip<kType, kRows>(half_block, strip, x, std::size_t{b} * kFormat.elements,
                             two_numbers_of(sub.scales, s, s), products);
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/cpu/avx512/super_blocks.hpp"
+#include "kernels/cpu/prefetch.hpp"
 
 namespace leasehold::avx512 {
 namespace {
@@ -29,6 +30,7 @@ template <TensorType kType, int kRows>
 add_strip(const std::byte* block, std::uint32_t strip, const RoundedRow* x, std::size_t first,
           __m512i (&sums)[kRows]) {
   constexpr GroupFormat kFormat = group_format(kType);
+  prefetch_strip<kType>(block, strip);
   __m512i codes[4];
   load_strip<kFormat.low_bits, kFormat.high_bits>(block + kFormat.low_at(),
                                                   block + kFormat.high_at(), strip, codes);
