@@ -112,11 +112,19 @@ std::string_view name(Errc code) {
 }
 
 std::string_view name(FailureScope scope) {
-  return scope == FailureScope::Engine ? "engine" : "tenant";
+  switch (scope) {
+    case FailureScope::Tenant:
+      return "tenant";
+    case FailureScope::Engine:
+      return "engine";
+    case FailureScope::Shared:
+      return "shared";
+  }
+  return "tenant";
 }
 
 std::optional<FailureScope> failure_scope_from_name(std::string_view text) {
-  for (const FailureScope scope : {FailureScope::Tenant, FailureScope::Engine}) {
+  for (const FailureScope scope : {FailureScope::Tenant, FailureScope::Engine, FailureScope::Shared}) {
     if (text == name(scope)) return scope;
   }
   return std::nullopt;

@@ -99,9 +99,10 @@ constexpr bool is_lease_ended(Errc code) {
 enum class FailureScope : std::uint8_t {
   Tenant,  ///< The request, its lease or its tenant; the other tenants go on.
   Engine,  ///< Every tenant of the worker.
+  Shared,  ///< The requests that read a published text; they may continue under their own leases.
 };
 
-/// "tenant" or "engine".
+/// "tenant", "engine" or "shared".
 std::string_view name(FailureScope scope);
 
 /// The inverse of `name`; nothing for another text.

@@ -27,6 +27,10 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
     set_thread_name("lines");
     use_batch_scheduling();
   });
+  const PromptEncoder prompt{.tokenizer = &deps.model->tokenizer,
+                             .chat = &deps.model->chat,
+                             .max_context = deps.model->config.n_context,
+                             .context_bound = deps.model->context_bound};
   leases_.emplace(LeaseService::Dependencies{
       .io = deps.io,
       .mapper = mapper_.get_executor(),
@@ -41,16 +45,16 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
       // Between two steps nothing runs on the host, but a GPU may still run what was queued.
       .quiesce = [compute = deps.compute](LeaseId, std::move_only_function<void()> done) {
         compute->backend->when_drained(std::move(done));
-      }});
+      },
+      .parser = parser_.get_executor(),
+      .encode =
+          [prompt](const std::string& text) { return prompt.encode({.prompt = text}, 0); }});
   server_.emplace(ServeDependencies{.io = deps.tenant_io,
                                     .loop = deps.loop,
                                     .running_requests = deps.running_requests,
                                     .parser = parser_.get_executor(),
                                     .line_parser = line_parser_.get_executor(),
-                                    .prompt = {.tokenizer = &deps.model->tokenizer,
-                                               .chat = &deps.model->chat,
-                                               .max_context = deps.model->config.n_context,
-                                               .context_bound = deps.model->context_bound},
+                                    .prompt = prompt,
                                     .broker = &deps.broker->link(),
                                     .table = &attachment.table,
                                     .clock = deps.clock,

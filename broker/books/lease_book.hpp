@@ -56,7 +56,11 @@ struct LeaseRecord {
   RegionId region;
   std::string model;  ///< The model and the part of its weights, as shown to operators.
   std::string part;
-  std::optional<CallId> open_call;  ///< Waits for memory and the journal.
+  std::optional<CallId> open_call;  ///< Waits for memory and the journal, or for the fill.
+
+  // Shared scope. `part` is the text's name; `charged_blocks` are the published ones, which no
+  // tenant pays for: 0 until the fill is done.
+  std::string text;  ///< Until it is sent. Not journaled.
 
   TimePoint deadline;        ///< Zero: none.
   TimePoint last_deadline;   ///< Renewals end here. Zero: no limit.

@@ -28,6 +28,7 @@ struct BrokerConfig {
   std::uint32_t max_extents = kDefaultMaxExtents;
   std::uint64_t weights_capacity_bytes = 1ull << 30;
   std::uint32_t max_engine_leases = 1024;    ///< Per worker, until their memory is back.
+  std::uint32_t max_shared_blocks = 1024;    ///< Of published texts, per worker; in whole extents.
   std::uint32_t max_weights_regions = 4096;  ///< Each costs at least a descriptor and a page.
   Duration fence_timeout = std::chrono::seconds(2);
   /// What requests of a scavenger get to finish when its memory is reclaimed.

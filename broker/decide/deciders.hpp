@@ -38,6 +38,11 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseAttach& attach);
 void decide_event(Decision& decision, const GrantAnswered& answered);
 
+// decide/publish.cpp
+CallResult decide_call(Decision& decision, const Caller& caller,
+                       const wire::PrefixPublish& publish);
+void decide_event(Decision& decision, const FillAnswered& answered);
+
 // decide/hold.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRenew& renew);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRelease& release);

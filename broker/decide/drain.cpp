@@ -31,7 +31,7 @@ Result<void> require_tenant_leases(const State& state, std::span<const LeaseId> 
   for (const LeaseId id : leases) {
     if (state.leases.find_open(id)->scope == wire::LeaseScope::Tenant) continue;
     return fail(Errc::BadRequest,
-                fmt::format("lease {} covers weights and has no requests; revoke it instead",
+                fmt::format("lease {} has no requests of its own; revoke it instead",
                             to_string(id)));
   }
   return {};

@@ -116,6 +116,12 @@ struct SendReclaim {
   MemoryPool pool = MemoryPool::Kv;
 };
 
+/// Sends `prefix.fill` with the text of a shared lease. → FillAnswered
+struct SendFill {
+  AttachmentId worker;
+  wire::PrefixFill fill;
+};
+
 /// Takes one snapshot of the worker segment for all these leases and watches it without blocking.
 /// → QuietObserved
 struct BeginQuietWatch {
@@ -212,7 +218,7 @@ using Effect =
     std::variant<effect::Journal, effect::PublishGrant, effect::StoreWords, effect::SetDeadline,
                  effect::SetDrainDeadline, effect::BindWorker, effect::ResumeWorker,
                  effect::ForgetWorker, effect::SendGrant, effect::SendQuota, effect::SendSampling,
-                 effect::SendSettle, effect::SendUnmap, effect::SendPing, effect::SendReclaim,
+                 effect::SendSettle, effect::SendUnmap, effect::SendPing, effect::SendReclaim, effect::SendFill,
                  effect::BeginQuietWatch, effect::PunchExtents, effect::ClearExtents,
                  effect::VerifyExtents, effect::CreateRegion, effect::ShareRegion,
                  effect::SealRegion, effect::ScrubRegion, effect::CloseRegion, effect::KillWorker,

@@ -94,6 +94,12 @@ struct ReclaimAnswered {
   MemoryPool pool = MemoryPool::Kv;  ///< That was asked for.
 };
 
+/// The worker answered `prefix.fill`.
+struct FillAnswered {
+  LeaseId lease;
+  Result<wire::PrefixFilled> filled;
+};
+
 /// The words of these leases left Live at the time stored in the table. Clocks count from there.
 struct WordsStored {
   std::vector<LeaseId> leases;
@@ -182,7 +188,7 @@ using Event =
                  Call<wire::WeightsPublish>, Call<wire::LeaseAttach>, Call<wire::LeaseDrained>,
                  Call<wire::LeaseUndrain>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
                  Call<wire::LeaseQuery>, Call<wire::QuarantineRelease>, Call<wire::StepWatch>,
-                 Call<wire::WorkerStep>, ConnectionClosed, HolderExited, PreviousHolderExited,
+                 Call<wire::WorkerStep>, Call<wire::PrefixPublish>, FillAnswered, ConnectionClosed, HolderExited, PreviousHolderExited,
                  WorkerExited, GrantAnswered, SettleAnswered, UnmapAnswered, PingAnswered,
                  ReclaimAnswered, WordsStored, QuietObserved, ExtentsCleared, ExtentsVerified,
                  DeviceLost, DeviceRecovered, RegionLent, RegionSealed, RegionScrubbed,

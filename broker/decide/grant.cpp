@@ -8,6 +8,7 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/fence.hpp"
 #include "broker/decide/liveness.hpp"
+#include "broker/decide/publish.hpp"
 #include "broker/decide/rebind.hpp"
 #include "broker/decide/reclaim.hpp"
 #include "broker/decide/record.hpp"
@@ -67,7 +68,8 @@ void send_grants(Decision& decision, LeaseRecord& record, MemoryPool pool,
                          .tenant = record.tenant,
                          .extent_size_bytes = decision.state.extents.extent_size_bytes(),
                          .extents = {part.begin(), part.end()},
-                         .pool = pool}});
+                         .pool = pool,
+                         .scope = record.scope}});
     ++record.grants_in_flight;
   }
   note_call_sent(decision, record);
@@ -180,6 +182,8 @@ void refuse_growth(Decision& decision, LeaseRecord& record, const GrantAnswered&
 }
 
 void finish_grant(Decision& decision, LeaseRecord& record, const PendingGrant& grant) {
+  if (!record.acquired && record.scope == wire::LeaseScope::Shared)
+    return start_fill(decision, record, grant.call);
   if (!record.acquired) {
     record.acquired = true;
     return decision.reply(grant.call, acquired_answer(decision.state, record));
@@ -335,7 +339,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
   LeaseRecord& record = *TRY(decision.state.leases.find(attach.lease));
   const Worker* worker = decision.state.workers.find_by_connection(caller.connection);
   if (worker == nullptr || record.worker() != worker->id ||
-      record.scope != wire::LeaseScope::Tenant) {
+      record.scope == wire::LeaseScope::Engine) {
     return fail(Errc::PermissionDenied,
                 fmt::format("lease {} was not granted to this worker", to_string(attach.lease)));
   }

@@ -31,6 +31,11 @@ std::vector<ExtentId> not_delivered(const State& state, const LeaseRecord& recor
 void reconcile_live(Decision& decision, LeaseRecord& record) {
   if (record.scope == wire::LeaseScope::Engine)
     return;  // weights are kept by the broker, not redelivered
+  const bool unfilled = record.scope == wire::LeaseScope::Shared && record.charged_blocks == 0;
+  if (unfilled) {  // its caller is gone
+    revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);
+    return;
+  }
   const std::vector<ExtentId> missing = not_delivered(decision.state, record);
   if (!missing.empty() && missing.size() == record.extents.size()) {
     revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);

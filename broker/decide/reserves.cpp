@@ -142,7 +142,9 @@ Result<void> require_lendable(const State& state, const ExtentDemand& demand) {
 }
 
 std::uint64_t unused_reserve(const State& state, const TenantId& tenant) {
-  const std::uint64_t reserve = reserve_of(state, state.tenants.find(tenant)->reserved_bytes);
+  const Tenant* found = state.tenants.find(tenant);
+  if (found == nullptr) return 0;  // published text belongs to none
+  const std::uint64_t reserve = reserve_of(state, found->reserved_bytes);
   return reserve == 0 ? 0 : unused_of(reserve, held_by(held_extents(state), tenant));
 }
 
@@ -164,7 +166,8 @@ Result<void> require_room(const State& state, const ExtentDemand& demand, TimePo
   if (wanted + claimed_by_others(state, demand.tenant, now) > free) {
     return kept_for_reserves(wanted, free);
   }
-  if (state.tenants.find(demand.tenant)->policy.tier == wire::Tier::Scavenger) return {};
+  const Tenant* tenant = state.tenants.find(demand.tenant);
+  if (tenant != nullptr && tenant->policy.tier == wire::Tier::Scavenger) return {};
   const std::uint64_t own = unused_reserve(state, demand.tenant);
   if (wanted <= own) return {};
   const TierSums sums = sum_tiers(state);

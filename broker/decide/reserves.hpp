@@ -15,7 +15,7 @@
 namespace leasehold {
 
 struct ExtentDemand {
-  TenantId tenant;
+  TenantId tenant;  ///< Empty for published text, which counts as a standard tenant's.
   AttachmentId worker;
   std::uint32_t extents = 0;
 };

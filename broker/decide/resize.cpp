@@ -5,6 +5,7 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
 #include "broker/decide/liveness.hpp"
+#include "broker/decide/publish.hpp"
 #include "broker/decide/reclaim.hpp"
 #include "broker/decide/reserves.hpp"
 #include "broker/decide/return_memory.hpp"
@@ -24,7 +25,7 @@ Result<LeaseRecord*> find_resizable(State& state, const Caller& caller, LeaseId 
   const Worker* worker = state.workers.find_by_connection(caller.connection);
   const bool on_it = worker != nullptr && record->worker() == worker->id;
   const bool holds_it = record->holder == caller.connection;
-  if (record->scope != wire::LeaseScope::Tenant || (!on_it && !holds_it)) {
+  if (record->scope == wire::LeaseScope::Engine || (!on_it && !holds_it)) {
     return fail(Errc::PermissionDenied,
                 fmt::format("the caller neither holds nor serves lease {}", to_string(lease)));
   }
@@ -71,6 +72,7 @@ bool erase_one(std::vector<CallId>& calls, CallId call) {
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseGrow& grow) {
   State& state = decision.state;
   LeaseRecord& record = *TRY(find_resizable(state, caller, grow.lease, grow.extents));
+  if (record.scope == wire::LeaseScope::Shared) return grow_shared(decision, caller, record, grow);
   if (grow.pool == MemoryPool::Swap) return grow_swap(decision, caller, record, grow.extents);
   const std::uint32_t per_extent = state.workers.find(record.worker())->blocks_per_extent;
   const std::uint32_t quota = quota_for_growth(state, caller, record);

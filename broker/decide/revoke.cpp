@@ -60,8 +60,8 @@ void add_quiet_watches(Decision& decision, std::span<const LeaseId> leases) {
   std::map<std::pair<AttachmentId, Touches>, std::vector<LeaseId>> watches;
   for (const LeaseId id : leases) {
     const LeaseRecord& record = decision.state.leases.at(id);
-    const bool tenant = record.scope == wire::LeaseScope::Tenant;
-    const Touches scope = tenant ? Touches::TenantMemory : Touches::WeightsAndScratch;
+    const bool engine = record.scope == wire::LeaseScope::Engine;
+    const Touches scope = engine ? Touches::WeightsAndScratch : Touches::TenantMemory;
     watches[{record.worker(), scope}].push_back(id);
   }
   for (auto& [key, waiting] : watches) {

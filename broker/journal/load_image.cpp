@@ -94,7 +94,7 @@ Result<void> load_leases(Database& database, Image& image) {
               row.drain_deadline_ns, row.charged_blocks, row.region, row.replaces.slot,
               row.replaces.generation, row.replaced_by.slot, row.replaced_by.generation,
               row.last_deadline_ns, row.model, row.part, row.granted_ns);
-    const bool enums = read_enum(rows, row.scope, wire::LeaseScope::Tenant) &&
+    const bool enums = read_enum(rows, row.scope, wire::LeaseScope::Shared) &&
                        read_enum(rows, row.state, LeaseState::Fenced) &&
                        read_enum(rows, row.reason, RevokeReason::MachineRestarted) &&
                        read_enum(rows, row.drain_reason, RevokeReason::MachineRestarted);

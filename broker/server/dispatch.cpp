@@ -76,6 +76,7 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
       {"tenant.admit", {Role::Operator, &Dispatch::post_call<wire::TenantAdmit>}},
       {"tenant.remove", {Role::Operator, &Dispatch::post_call<wire::TenantRemove>}},
       {"lease.revoke", {Role::Operator, &Dispatch::post_call<wire::LeaseRevoke>}},
+      {"prefix.publish", {Role::Operator, &Dispatch::post_call<wire::PrefixPublish>}},
       {"lease.drain", {Role::Operator, &Dispatch::post_call<wire::LeaseDrain>}},
       {"lease.undrain", {Role::Operator, &Dispatch::post_call<wire::LeaseUndrain>}},
       {"quarantine.release", {Role::Operator, &Dispatch::post_call<wire::QuarantineRelease>}},

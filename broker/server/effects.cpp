@@ -232,6 +232,17 @@ void ServerEffects::perform(const effect::SendReclaim& effect) {
               });
 }
 
+void ServerEffects::perform(const effect::SendFill& effect) {
+  call_worker(effect.worker, effect.fill.kMethod, {effect.fill.to_json(), {}},
+              [this, lease = effect.fill.lease](Result<control::Payload> reply) {
+                const auto filled = [&]() -> Result<wire::PrefixFilled> {
+                  const control::Payload payload = TRY(std::move(reply));
+                  return wire::PrefixFilled::from_json(payload.body);
+                };
+                post_(FillAnswered{lease, filled()});
+              });
+}
+
 void ServerEffects::perform(const effect::BeginQuietWatch& effect) {
   const WorkerLink* link = dependencies_.links.find(effect.worker);
   if (link == nullptr) return;  // its exit event is already queued
@@ -343,6 +354,7 @@ void ServerEffects::call_worker(AttachmentId worker, std::string_view method,
   const auto timeout = std::make_shared<boost::asio::steady_timer>(dependencies_.io);
   const bool has_core_timeout = method == wire::LeaseSettle::kMethod ||
                                 method == wire::LeaseUnmap::kMethod ||
+                                method == wire::PrefixFill::kMethod ||  // takes as long as the text
                                 method == wire::WorkerPing::kMethod;
   if (!has_core_timeout) {
     timeout->expires_after(dependencies_.call_timeout);

@@ -61,6 +61,7 @@ class ServerEffects {
   void perform(const effect::SendUnmap& effect);
   void perform(const effect::SendPing& effect);
   void perform(const effect::SendReclaim& effect);
+  void perform(const effect::SendFill& effect);
   void perform(const effect::BeginQuietWatch& effect);
   void perform(const effect::PunchExtents& effect);
   void perform(const effect::ClearExtents& effect);

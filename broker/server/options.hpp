@@ -21,6 +21,7 @@ struct BrokerOptions {
   std::uint64_t weights_capacity_bytes = 4ull << 30;
   std::uint32_t slots = 4096;
   std::uint32_t max_engine_leases = 1024;  ///< Per worker.
+  std::uint32_t max_shared_blocks = 1024;  ///< Of published texts, per worker.
   std::uint32_t max_extents = 1024;        ///< Upper bound on extents in each pool.
   std::chrono::milliseconds fence_timeout{2000};
   std::chrono::milliseconds reclaim_grace{1000};

@@ -19,9 +19,11 @@ struct Message {  // NOLINT(bugprone-crtp-constructor-accessibility): messages a
   static Result<T> from_json(const Json& json);
 };
 
-/// What a lease covers: an engine's weights on one worker, or one tenant's KV on one worker.
-enum class LeaseScope : std::uint8_t { Engine, Tenant };
-std::string_view name(LeaseScope scope);  ///< "engine", "tenant"
+/// What a lease covers: an engine's weights on one worker, one tenant's KV on one worker, or the KV
+/// of one published text on one worker.
+enum class LeaseScope : std::uint8_t { Engine, Tenant, Shared };
+inline constexpr int kLeaseScopeCount = 3;
+std::string_view name(LeaseScope scope);  ///< "engine", "tenant", "shared"
 
 /// The order in which tenants lose memory when it is short. Stored, but not used yet.
 enum class Tier : std::uint8_t { Guaranteed, Standard, Scavenger };

@@ -63,7 +63,7 @@ void describe(Is<LeaseQuery> auto& m, auto& fields) {
 
 void describe(Is<LeaseStatus> auto& m, auto& fields) {
   fields.field("lease", m.lease);
-  fields.field("scope", m.scope, EnumCount{2});
+  fields.field("scope", m.scope, EnumCount{kLeaseScopeCount});
   fields.field("state", m.state, EnumCount{4});
   fields.field("reason", m.reason, EnumCount{kRevokeReasonCount});
   fields.field("deadline_boottime_ns", m.deadline_boottime_ns, kBoottime_ns);
@@ -73,7 +73,7 @@ void describe(Is<LeaseStatus> auto& m, auto& fields) {
 
 void describe(Is<LeaseRevoked> auto& m, auto& fields) {
   fields.field("lease", m.lease);
-  fields.field("scope", m.scope, EnumCount{2});
+  fields.field("scope", m.scope, EnumCount{kLeaseScopeCount});
   fields.field("reason", m.reason, EnumCount{kRevokeReasonCount});
 }
 

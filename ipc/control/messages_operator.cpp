@@ -10,7 +10,15 @@
 namespace leasehold::wire {
 
 std::string_view name(LeaseScope scope) {
-  return scope == LeaseScope::Engine ? "engine" : "tenant";
+  switch (scope) {
+    case LeaseScope::Engine:
+      return "engine";
+    case LeaseScope::Tenant:
+      return "tenant";
+    case LeaseScope::Shared:
+      return "shared";
+  }
+  std::unreachable();
 }
 
 std::string_view name(Tier tier) {
@@ -52,6 +60,26 @@ void describe(Is<LeaseRevoke> auto& m, auto& fields) {
   describe_target(m, fields);
   fields.field("part", m.part, TextRule::Sentence);
   fields.field("worker", m.worker, TextRule::Name);
+}
+
+void describe(Is<PrefixPublish> auto& m, auto& fields) {
+  fields.field("worker", m.worker, TextRule::Name);
+  fields.field("text", m.text, TextRule::NonEmpty);
+  fields.field("name", m.name, TextRule::NameOrEmpty);
+  fields.field("request_id", m.request_id);
+}
+
+Result<void> validate(const PrefixPublish& publish) {
+  if (publish.text.size() <= PrefixPublish::kMaxTextBytes) return {};
+  return fail(Errc::BadRequest,
+              fmt::format("text has {} bytes; publish at most {}", publish.text.size(),
+                          PrefixPublish::kMaxTextBytes));
+}
+
+void describe(Is<PrefixPublished> auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+  fields.field("tokens", m.tokens);
+  fields.field("blocks", m.blocks);
 }
 
 void describe(Is<LeaseDrain> auto& m, auto& fields) {
@@ -130,6 +158,8 @@ template struct Message<TenantAdmit>;
 template struct Message<TenantPolicy>;
 template struct Message<TenantRemove>;
 template struct Message<LeaseRevoke>;
+template struct Message<PrefixPublish>;
+template struct Message<PrefixPublished>;
 template struct Message<LeaseDrain>;
 template struct Message<LeaseUndrain>;
 template struct Message<ExtentOpen>;

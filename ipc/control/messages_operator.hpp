@@ -82,6 +82,25 @@ struct LeaseRevoke : Message<LeaseRevoke> {
   RequestId request_id;
 };
 
+/// `prefix.publish`: lends a shared lease to a worker and has it compute the full blocks of a text
+/// there, for the prompts of all tenants that begin with it. `lease.revoke` ends it. Reply:
+/// PrefixPublished. Errors: UnknownWorker, Draining; PoolExhausted; QuotaBlocks, when the worker's
+/// published texts may hold no more; those of PrefixFill, after which the lease has ended.
+struct PrefixPublish : Message<PrefixPublish> {
+  static constexpr std::string_view kMethod = "prefix.publish";
+  static constexpr std::size_t kMaxTextBytes = 128 << 10;  ///< Fits a line, escaped.
+  std::string worker;
+  std::string text;  ///< UTF-8, 1 … kMaxTextBytes.
+  std::string name;  ///< Shown to operators; may be empty.
+  RequestId request_id;
+};
+
+struct PrefixPublished : Message<PrefixPublished> {
+  LeaseId lease;
+  std::uint32_t tokens = 0;  ///< Of the whole text.
+  std::uint32_t blocks = 0;  ///< Full ones, which are published.
+};
+
 /// `lease.drain`: the leases accept no new requests from now on. Accepted ones finish, and may grow
 /// within the quota. A lease ends with the reason `released` when its last request has ended, or
 /// with `drain_deadline` after `grace_ms`. Exactly one of lease, tenant and worker is given. A

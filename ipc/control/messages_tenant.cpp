@@ -100,7 +100,7 @@ static Problem from_field(const Json& json, TokenLogprob& out) {
 
 // ---------------------------------------------------------------- messages
 
-constexpr std::string_view kScopes[] = {"", "engine", "tenant"};
+constexpr std::string_view kScopes[] = {"", "engine", "tenant", "shared"};
 constexpr std::string_view kPreemptionCauses[] = {"PoolExhausted", "QuotaBlocks"};
 
 constexpr Between<float> kFinite{};

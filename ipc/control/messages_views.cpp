@@ -31,7 +31,7 @@ void describe(Is<LeaseTimes> auto& m, auto& fields) {
 
 void describe(Is<LeaseView> auto& m, auto& fields) {
   fields.field("lease", m.lease);
-  fields.field("scope", m.scope, EnumCount{2});
+  fields.field("scope", m.scope, EnumCount{kLeaseScopeCount});
   fields.field("tenant", m.tenant, TextRule::NameOrEmpty);
   fields.field("model", m.model);
   fields.field("part", m.part);

@@ -37,9 +37,9 @@ struct LeaseTimes : Message<LeaseTimes> {
 struct LeaseView : Message<LeaseView> {
   LeaseId lease;
   LeaseScope scope = LeaseScope::Tenant;
-  std::string tenant;  ///< Empty for engine leases.
-  std::string model;   ///< Of an engine lease, as is `part`; empty for tenant leases.
-  std::string part;
+  std::string tenant;  ///< Empty unless the scope is Tenant.
+  std::string model;   ///< Of an engine lease; empty for others.
+  std::string part;    ///< Of an engine lease: its weights. Of a shared lease: the text's name.
   std::string worker;
   LeaseState state = LeaseState::Live;
   RevokeReason reason = RevokeReason::None;

@@ -79,10 +79,28 @@ void describe(Is<EventReport> auto& m, auto& fields) {
 
 void describe(Is<LeaseGrant> auto& m, auto& fields) {
   fields.field("lease", m.lease);
-  fields.field("tenant", m.tenant);
+  fields.field("tenant", m.tenant.value, TextRule::NameOrEmpty);
   fields.field("extent_size_bytes", m.extent_size_bytes, kPositiveBytes);
   fields.field("extents", m.extents);
   fields.with_default("pool", m.pool, {}, EnumCount{kMemoryPoolCount});
+  fields.with_default("scope", m.scope, LeaseScope::Tenant, EnumCount{kLeaseScopeCount});
+}
+
+Result<void> validate(const LeaseGrant& grant) {
+  const bool is_valid = grant.scope == LeaseScope::Shared ? grant.tenant.value.empty()
+                        : grant.scope == LeaseScope::Tenant && !grant.tenant.value.empty();
+  if (is_valid) return {};
+  return fail(Errc::BadRequest, "a grant names a tenant, or is of scope shared and names none");
+}
+
+void describe(Is<PrefixFill> auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+  fields.field("text", m.text);
+}
+
+void describe(Is<PrefixFilled> auto& m, auto& fields) {
+  fields.field("tokens", m.tokens);
+  fields.field("blocks", m.blocks);
 }
 
 void describe(Is<TenantQuota> auto& m, auto& fields) {
@@ -113,6 +131,7 @@ void describe(Is<TenantServed> auto& m, auto& fields) {
   fields.field("preemptions", m.preemptions);
   fields.field("cross_tenant_hits", m.cross_tenant_hits);
   fields.field("cached_blocks", m.cached_blocks);
+  fields.field("shared_hit_blocks", m.shared_hit_blocks);
 }
 
 void TenantServed::add(const TenantServed& later) {
@@ -123,6 +142,7 @@ void TenantServed::add(const TenantServed& later) {
   preemptions += later.preemptions;
   cross_tenant_hits += later.cross_tenant_hits;
   cached_blocks = later.cached_blocks;
+  shared_hit_blocks += later.shared_hit_blocks;
 }
 
 void describe(Is<LeaseReclaim> auto& m, auto& fields) {
@@ -147,6 +167,8 @@ template struct Message<LeaseRedeliver>;
 template struct Message<LeaseDrained>;
 template struct Message<EventReport>;
 template struct Message<LeaseGrant>;
+template struct Message<PrefixFill>;
+template struct Message<PrefixFilled>;
 template struct Message<LeaseDraining>;
 template struct Message<TenantQuota>;
 template struct Message<TenantUsage>;

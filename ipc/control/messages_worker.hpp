@@ -139,6 +139,21 @@ struct LeaseGrant : Message<LeaseGrant> {
   std::uint64_t extent_size_bytes = 0;
   std::vector<ExtentId> extents;     ///< Ids are unique over both pools.
   MemoryPool pool = MemoryPool::Kv;  ///< May be missing.
+  LeaseScope scope = LeaseScope::Tenant;  ///< May be missing. Shared: `tenant` is empty.
+};
+
+/// Call `prefix.fill`: computes the full blocks of a text in a mapped shared lease. From the reply on
+/// sequences of all tenants may read them. Reply: PrefixFilled. Errors: BadRequest (no full block),
+/// PromptTooLong, PoolExhausted or OutOfBlocks (the broker lends no more), LeaseRevoked.
+struct PrefixFill : Message<PrefixFill> {
+  static constexpr std::string_view kMethod = "prefix.fill";
+  LeaseId lease;
+  std::string text;
+};
+
+struct PrefixFilled : Message<PrefixFilled> {
+  std::uint32_t tokens = 0;  ///< Of the whole text.
+  std::uint32_t blocks = 0;  ///< Full ones, which are published.
 };
 
 /// Call `lease.draining`: the drain word of the lease is stored. An idle worker reads no words, so
@@ -191,6 +206,7 @@ struct TenantServed : Message<TenantServed> {
   std::uint64_t preemptions = 0;        ///< Of its requests, which continued later.
   std::uint64_t cross_tenant_hits = 0;  ///< Blocks of another owner. More than 0 is a leak.
   std::uint32_t cached_blocks = 0;      ///< That the prefix cache alone holds at the moment.
+  std::uint64_t shared_hit_blocks = 0;  ///< Of published text, used instead of computed.
 
   /// Adds the counts of a later one. `cached_blocks` is the later one's.
   void add(const TenantServed& later);

@@ -259,6 +259,18 @@ void Broker::perform(const effect::SendReclaim& effect) {
                      [worker, asked = effect, number] { worker->on_reclaim(asked, number); });
 }
 
+void Broker::perform(const effect::SendFill& effect) {
+  Connection* const way = connection_to(effect.worker);
+  if (way == nullptr) return;
+  const LeaseId lease = effect.fill.lease;
+  const std::uint64_t number = expect_answer(*way, [lease](Error error) -> Event {
+    return FillAnswered{lease, std::unexpected(error)};
+  });
+  auto* worker = dynamic_cast<Worker*>(way->ends[Connection::kClient].process);
+  deps_.machine.send(*way, Connection::kClient,
+                     [worker, lease, number] { worker->on_fill(lease, number); });
+}
+
 void Broker::perform(const effect::KillWorker& effect) {
   deps_.machine.send_kill(watched_.at(effect.worker)->pid);
 }

@@ -277,6 +277,11 @@ void Worker::on_reclaim(const effect::SendReclaim& asked, std::uint64_t number) 
   posted_.push_back(give);
 }
 
+void Worker::on_fill(LeaseId lease, std::uint64_t number) {
+  posted_.push_back(
+      [this, lease, number] { reply(number, FillAnswered{lease, wire::PrefixFilled{16, 1}}); });
+}
+
 // ------------------------------------------------------------------------------------------
 // requests
 

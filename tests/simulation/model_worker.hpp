@@ -34,6 +34,7 @@ class Worker final : public Process, private RefusalListener {
   void on_ping(AttachmentId called);
   void on_draining();
   void on_reclaim(const effect::SendReclaim& asked, std::uint64_t number);
+  void on_fill(LeaseId lease, std::uint64_t number);
 
   // Calls of a holder, on a stream of its own.
   void on_submit(Request& request, Connection& stream, Message on_token, Message on_end);

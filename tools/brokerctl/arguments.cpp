@@ -12,6 +12,7 @@
 #include "ipc/control/json_fields.hpp"
 #include "tools/brokerctl/event_arguments.hpp"
 #include "tools/brokerctl/memory_name.hpp"
+#include "tools/brokerctl/prefix_arguments.hpp"
 #include "tools/brokerctl/unknown_command.hpp"
 
 namespace leasehold::brokerctl {
@@ -23,6 +24,7 @@ struct OptionValues {
   std::string lease, tenant, part, worker, state, tier, memory, reason;
   wire::TenantAdmit admit;
   EventArguments events;
+  PrefixArguments prefix;
   ListOperatorActions actions;
   std::int64_t grace_ms = 30'000, timeout_ms = 30'000;
   bool wait = false, remove_revokes = false;
@@ -232,6 +234,8 @@ void add_commands(CommandLine& line) {
   add_lists(line);
   add_tenants(line);
   add_quarantine(line);
+  CLI::App* prefix = add_noun(line, "prefix", "Published texts with lease, name and worker");
+  add_request_id(line.values.prefix.add_publish(*prefix), line.values);
 }
 
 template <class Id>
@@ -327,6 +331,7 @@ Result<std::optional<Verb>> parse_list(const std::string& noun, const OptionValu
   if (noun == "actions") return values.actions;
   if (noun == "tenants") return Show::Tenants;
   if (noun == "quarantine") return Show::Quarantine;
+  if (noun == "prefix") return Show::Prefixes;
   return std::nullopt;
 }
 
@@ -339,6 +344,7 @@ Result<Verb> parse_verb(const CommandLine& line) {
   if (verb == "admit") return TRY(parse_admit(values));
   if (verb == "remove") return TRY(parse_remove(values));
   if (verb == "release") return TRY(parse_quarantine_release(values));
+  if (verb == "publish") return values.prefix.publish(TRY(request_id(values)));
   if (verb == "list") {
     if (auto list = TRY(parse_list(name, values))) return *std::move(list);
   }

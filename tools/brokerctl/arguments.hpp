@@ -17,7 +17,7 @@
 namespace leasehold::brokerctl {
 
 /// Queries without options.
-enum class Show { Status, Tenants, Extents, Workers, Quarantine };
+enum class Show { Status, Tenants, Extents, Workers, Quarantine, Prefixes };
 struct ListLeases {
   std::optional<TenantId> tenant;
   std::optional<LeaseState> state;
@@ -53,9 +53,14 @@ struct Drain {
   std::int64_t timeout_ms = 30'000;  ///< Longest wait from a revocation to the fence.
 };
 
+struct PublishPrefix {
+  std::string file;  ///< "-": standard input.
+  wire::PrefixPublish message;  ///< Without the text.
+};
+
 using Verb = std::variant<Show, ListLeases, ListOperatorActions, ListEvents, WatchSteps,
                           ShowTimeline, Revoke, Drain, wire::LeaseUndrain, wire::TenantAdmit,
-                          wire::TenantRemove, wire::QuarantineRelease>;
+                          wire::TenantRemove, wire::QuarantineRelease, PublishPrefix>;
 
 enum class Output { Table, Json };
 

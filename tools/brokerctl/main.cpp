@@ -16,6 +16,8 @@ namespace {
 using namespace leasehold;
 
 constexpr std::string_view kProgram = "brokerctl";
+constexpr Duration kCallTimeout = std::chrono::seconds(10);
+constexpr Duration kPublishTimeout = std::chrono::minutes(10);
 
 volatile sig_atomic_t stop_requested = 0;
 
@@ -43,7 +45,9 @@ Result<void> run_verb(const brokerctl::Arguments& arguments) {
   cli::ProgressLine line(steady_clock::now(), ::isatty(STDERR_FILENO) == 1);
   brokerctl::Dependencies dependencies{
       .call = [&](std::string_view method, const wire::Json& params) -> Result<wire::Json> {
-        return TRY(client.call(std::string(method), {.body = params})).body;
+        const bool computes = method == wire::PrefixPublish::kMethod;
+        const Duration timeout = computes ? kPublishTimeout : kCallTimeout;
+        return TRY(client.call(std::string(method), {.body = params}, timeout)).body;
       },
       .wait = wait_unless_stopped,
       .clock = &clock,

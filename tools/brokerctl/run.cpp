@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "tools/brokerctl/event_pages.hpp"
+#include "tools/brokerctl/prefix_arguments.hpp"
 #include "tools/brokerctl/step_lines.hpp"
 #include "tools/brokerctl/timeline.hpp"
 #include "tools/brokerctl/views.hpp"
@@ -37,6 +38,8 @@ class Runner {
         return list(quarantine_table);
       case Show::Workers:
         return show_workers();
+      case Show::Prefixes:
+        return show_prefixes();
       case Show::Status:
         break;
     }
@@ -108,6 +111,16 @@ class Runner {
           {.columns = {{"RELEASED", true}}, .rows = {{cli::bytes_text(released.size_bytes)}}});
     return {};
   }
+  Result<void> operator()(const PublishPrefix& publish) {
+    wire::PrefixPublish message = publish.message;
+    message.text = TRY(read_prefix_text(publish.file));
+    const Json reply = TRY(dependencies_.call(wire::PrefixPublish::kMethod, message.to_json()));
+    const auto published = TRY(client::parse_message<wire::PrefixPublished>(reply));
+    print(reply, {.columns = {{"LEASE"}, {"TOKENS", true}, {"BLOCKS", true}},
+                  .rows = {{to_string(published.lease), std::to_string(published.tokens),
+                            std::to_string(published.blocks)}}});
+    return {};
+  }
   Result<void> operator()(const wire::TenantAdmit& admit) {
     const Json reply = TRY(dependencies_.call(wire::TenantAdmit::kMethod, admit.to_json()));
     print(reply, {.columns = {{"TENANT"}}, .rows = {{admit.tenant.value}}});
@@ -122,6 +135,15 @@ class Runner {
   Result<void> show_workers() {
     const Json reply = TRY(dependencies_.call("worker.list", Json::object()));
     print(reply, workers_table(TRY(client::parse_items<wire::WorkerView>(reply))));
+    return {};
+  }
+
+  Result<void> show_prefixes() {
+    auto leases = TRY(client::all_pages<wire::LeaseView>(dependencies_.call));
+    std::erase_if(leases, [](const wire::LeaseView& lease) {
+      return lease.scope != wire::LeaseScope::Shared || lease.state == LeaseState::Fenced;
+    });
+    print_items(leases, prefixes_table);
     return {};
   }
 

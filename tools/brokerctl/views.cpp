@@ -182,6 +182,16 @@ cli::Table leases_table(const std::vector<wire::LeaseView>& leases) {
   return table;
 }
 
+cli::Table prefixes_table(const std::vector<wire::LeaseView>& shared_leases) {
+  cli::Table table{.columns = {{"LEASE"}, {"NAME"}, {"WORKER"}, {"STATE"}, {"MEMORY", true}}};
+  for (const wire::LeaseView& view : shared_leases) {
+    table.rows.push_back({to_string(view.lease), or_dash(printable(view.part)),
+                          or_dash(printable(view.worker)), state_text(view),
+                          bytes_text(view.size_bytes)});
+  }
+  return table;
+}
+
 cli::Table extents_table(const std::vector<wire::ExtentView>& extents) {
   cli::Table table{
       .columns = {

@@ -99,7 +99,8 @@ RetryDecision after_completed(const Error& error, const RetryContext& retry_cont
   const bool resumable =
       is_lease_ended(error.code) || (is_retryable(error.code) && error.code != Errc::TimedOut);
   if (!retry_context.rebind || !resumable) return std::unexpected(error);
-  return retry_or_give_up(error, !engine_recovers(error), retry_context, policy);
+  const bool lease_is_good = engine_recovers(error) || error.scope == FailureScope::Shared;
+  return retry_or_give_up(error, !lease_is_good, retry_context, policy);
 }
 
 RetryDecision after_failure(const Error& error, Stage stage, const RetryContext& retry_context,

@@ -171,12 +171,13 @@ void TenantSession::completed(wire::RequestCompleted completed) {
   }
   // The stream of an earlier process was continued, and that one's lease has ended.
   const LeaseId own = holder_->lease()->lease;
-  if (is_lease_ended(error->code) && completed.lease && *completed.lease != own)
+  const bool is_shared = error->scope == FailureScope::Shared;
+  if (is_lease_ended(error->code) && !is_shared && completed.lease && *completed.lease != own)
     return act(Retry{.delay = Duration::zero(), .fresh_lease = false}, *error, Reported::NotYet);
   // A refusal after waiting also names the lease, which may still be live.
   const bool lease_ended = completed.lease && is_lease_ended(error->code);
   if (lease_ended) {
-    holder_->stop_renewing();
+    if (!is_shared) holder_->stop_renewing();
     observer_(Interrupted{.completed = completed, .delivered_tokens = ledger_.size()});
   }
   // The last token may have been sent before the lease was revoked.

@@ -214,7 +214,7 @@ void Engine::end_stopped_sequences() {
   }
   for (Sequence* sequence : stopped) {
     const LocalStop stop = deps_.running_requests->stops().read(sequence->stop_slot);
-    scheduler_.end_sequence(*sequence, completion_of(*sequence, {}, stop));
+    scheduler_.end_sequence(*sequence, completion_of(*sequence, {.local = stop}));
   }
   if (!stopped.empty()) scrub_scratch();
 }
@@ -240,8 +240,13 @@ void Engine::add_parts(StepPlan& plan, StepBatch& batch) {
 /// Ends a sequence whose lease has no memory or no word here. The broker may have revoked, fenced
 /// and unmapped the lease since it was last read.
 void Engine::end_unplaced(Sequence& sequence, const Error& error) {
-  const LeaseId lease = sequence.request.lease;
-  const std::optional<Completed> end = completion_for(lease);
+  LeaseId lease = sequence.request.lease;
+  std::optional<Completed> end = completion_for(lease);
+  if (!end && sequence.shared_lease) {
+    lease = *sequence.shared_lease;
+    end = completion_for(lease);
+    if (end && end->revocation) end->revocation->scope = FailureScope::Shared;
+  }
   if (end) report_found_revoked(lease);
   scheduler_.end_sequence(
       sequence, end.value_or(Completed{.reason = CompletionReason::EngineError, .error = error}));

@@ -10,7 +10,7 @@
 /// tenant.
 ///
 /// Effect of a revocation, by scope of the lease:
-///   tenant   The sequences of that lease end with Revoked. The unit that reads the revoked word
+///   tenant   The sequences of that lease end with Revoked (shared: those that read its text). The unit that reads the revoked word
 ///            reports it through the RevocationObserver at once. Every other sequence of the step
 ///            is committed.
 ///   engine   The step fails with EngineDecodeFailed and no sequence moves. Every later step fails
@@ -135,6 +135,10 @@ class Engine {
   /// engine has read them.
   Result<void> submit(PromptRequest request);
   Result<void> cancel(const RequestId& engine_request_id);
+  /// Computes a text in a shared lease; `take_filled` returns the end. Precondition: the tokens are
+  /// in the vocabulary. Errors: those of Scheduler::fill and `check_weights`, LeaseRevoked.
+  Result<void> fill(LeaseId lease, std::vector<TokenId> text);
+  std::vector<PrefixFilled> take_filled() { return scheduler_.take_filled(); }
 
   // ---- the step
 

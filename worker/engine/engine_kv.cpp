@@ -1,4 +1,6 @@
 // The part of Engine that adds and removes KV memory, and reports whose text it holds.
+#include <fmt/format.h>
+
 #include "worker/engine/engine.hpp"
 
 namespace leasehold {
@@ -20,6 +22,15 @@ std::vector<ExtentId> Engine::reclaim_extents(LeaseId lease, std::uint32_t count
   const std::vector<ExtentId> extents = scheduler_.remove_free_extents(lease, count, pool);
   memory_.remove(lease, extents);
   return extents;
+}
+
+Result<void> Engine::fill(LeaseId lease, std::vector<TokenId> text) {
+  TRY(check_weights());
+  if (completion_for(lease)) {
+    return fail(Errc::LeaseRevoked,
+                fmt::format("lease {} has ended; publish the text again", to_string(lease)));
+  }
+  return scheduler_.fill(lease, std::move(text));
 }
 
 void Engine::report_kv_changes() {

@@ -52,6 +52,7 @@ Result<void> EngineLoop::run() {
     }
     report_usage();
     report_drained();
+    report_filled();
     engine_->report_kv_changes();
     report_served(busy);
   }
@@ -99,6 +100,11 @@ void EngineLoop::report_usage() {
 void EngineLoop::report_drained() {
   std::vector<LeaseId> drained = engine_->take_drained();
   if (!drained.empty()) hooks_.on_drained(std::move(drained));
+}
+
+void EngineLoop::report_filled() {
+  std::vector<PrefixFilled> filled = engine_->take_filled();
+  if (!filled.empty() && hooks_.on_filled) hooks_.on_filled(std::move(filled));
 }
 
 void EngineLoop::report_served(bool busy) {

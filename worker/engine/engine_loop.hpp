@@ -26,6 +26,8 @@ class EngineLoop {
     std::function<void(std::vector<wire::TenantUsage>)> on_usage = {};
     /// Gets what tenants were served: before the loop waits, and once a second while it does not.
     std::function<void(std::vector<wire::TenantServed>)> on_served = {};
+    /// Gets the ends of fills of shared leases.
+    std::function<void(std::vector<PrefixFilled>)> on_filled = {};
     /// Restores one revoked part of the weights, or returns why it cannot. The loop calls it until
     /// none is missing and runs commands in between. RestoreWindow says when the requests stop
     /// waiting; the loop calls the hook again at the next command.
@@ -51,6 +53,7 @@ class EngineLoop {
   void end_all(const Error& error);
   void report_usage();
   void report_drained();
+  void report_filled();
   void report_served(bool busy);
 
   Engine* engine_;

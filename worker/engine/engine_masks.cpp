@@ -64,10 +64,10 @@ bool Engine::can_draw(const Sequence& sequence) const {
 /// Drops the parts whose lease is unknown, and ends their sequences.
 void Engine::add_gates(StepPlan& plan, GateSet& gates) {
   std::erase_if(plan.parts, [&](const PlannedRows& part) {
-    const Result<LeaseDependency> lease = deps_.table->dependency(part.sequence->request.lease);
-    if (lease) gates.add_sequence({&*lease, 1}, part.sequence->stop_slot);
-    if (!lease) end_unplaced(*part.sequence, lease.error());
-    return !lease;
+    const auto leases = dependencies_of(*part.sequence, *deps_.table);
+    if (leases) gates.add_sequence(*leases, part.sequence->stop_slot);
+    if (!leases) end_unplaced(*part.sequence, leases.error());
+    return !leases;
   });
 }
 

@@ -1,5 +1,7 @@
 #include "worker/engine/step_batch.hpp"
 
+#include <fmt/format.h>
+
 namespace leasehold {
 namespace {
 
@@ -11,17 +13,47 @@ Result<std::vector<Leased<std::byte>>> addresses_of(LeaseId lease, std::span<con
   return addresses;
 }
 
+/// A published block is asked for under its lease, on which the sequence then depends.
+Result<std::vector<Leased<std::byte>>> kv_addresses(const Sequence& sequence,
+                                                    const LeaseMemory& memory) {
+  const LeaseId own = sequence.request.lease;
+  const std::span<const BlockId> blocks = sequence.blocks.blocks();
+  if (!sequence.shared_lease) return addresses_of(own, blocks, memory);
+  const std::uint32_t published = sequence.blocks.published_blocks();
+  auto addresses = TRY(addresses_of(*sequence.shared_lease, blocks.first(published), memory));
+  const auto rest = TRY(addresses_of(own, blocks.subspan(published), memory));
+  addresses.insert(addresses.end(), rest.begin(), rest.end());
+  return addresses;
+}
+
+/// A step writes the rows after the committed ones.
+Result<void> check_writes_own(const Sequence& sequence) {
+  const std::uint32_t published = sequence.blocks.published_blocks();
+  const std::uint32_t next = sequence.blocks.committed();
+  if (next >= published * KvLayout::kBlockTokens) return {};
+  return fail(Errc::PermissionDenied,
+              fmt::format("position {} lies in a published block, which is read-only", next));
+}
+
 }  // namespace
+
+Result<std::vector<LeaseDependency>> dependencies_of(const Sequence& sequence,
+                                                     const TableReader& table) {
+  std::vector<LeaseDependency> leases{TRY(table.dependency(sequence.request.lease))};
+  if (sequence.shared_lease) leases.push_back(TRY(table.dependency(*sequence.shared_lease)));
+  return leases;
+}
 
 Result<void> StepBatch::add(const PlannedRows& part, const LeaseMemory& memory,
                             const TableReader& table) {
   const Sequence& sequence = *part.sequence;
-  const LeaseDependency lease = TRY(table.dependency(sequence.request.lease));
-  const LeaseId owner = sequence.request.lease;
-  auto addresses = TRY(addresses_of(owner, sequence.blocks.blocks(), memory));
-  auto record = TRY(addresses_of(owner, sequence.blocks.record_blocks(), memory));
+  TRY(check_writes_own(sequence));
+  const std::vector<LeaseDependency> leases = TRY(dependencies_of(sequence, table));
+  auto addresses = TRY(kv_addresses(sequence, memory));
+  auto record =
+      TRY(addresses_of(sequence.request.lease, sequence.blocks.record_blocks(), memory));
   const std::uint32_t index = gates_.sequence_count();
-  gates_.add_sequence({&lease, 1}, sequence.stop_slot);
+  gates_.add_sequence(leases, sequence.stop_slot);
   addresses_.push_back(std::move(addresses));
   records_.push_back({std::move(record), memory.block_size_bytes()});
   add_rows(part, index);

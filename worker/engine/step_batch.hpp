@@ -14,6 +14,11 @@
 
 namespace leasehold {
 
+/// The leases that a sequence depends on: its own, then that of the published text it reads.
+/// Errors: UnknownLease.
+Result<std::vector<LeaseDependency>> dependencies_of(const Sequence& sequence,
+                                                     const TableReader& table);
+
 class StepBatch {
  public:
   /// `step` is unique per engine and starts at 1.
@@ -22,8 +27,9 @@ class StepBatch {
   StepBatch(const StepBatch&) = delete;
   StepBatch& operator=(const StepBatch&) = delete;
 
-  /// Adds one sequence. Errors: LeaseFenced when one of its blocks is not memory of its lease,
-  /// UnknownLease. After an error nothing was added.
+  /// Adds one sequence. Errors: LeaseFenced when one of its blocks is not memory of its lease, or a
+  /// published one not memory of that lease; PermissionDenied when a row would be written to a
+  /// published block; UnknownLease. After an error nothing was added.
   Result<void> add(const PlannedRows& part, const LeaseMemory& memory, const TableReader& table);
 
   /// Makes the whole step depend on these leases.

@@ -24,17 +24,20 @@ Completed stopped_by(LocalStop local, LeaseId lease) {
                          FailureScope::Tenant}};  // other leases go on to their own deadlines
 }
 
-Completed completion_of(const Sequence& sequence, LeaseWord seen, LocalStop local) {
+Completed completion_of(const Sequence& sequence, const GateRefusal& refusal) {
   Completed completed;
-  if (local != LocalStop::None) {
-    completed = stopped_by(local, sequence.request.lease);
+  if (refusal.local != LocalStop::None) {
+    completed = stopped_by(refusal.local, sequence.request.lease);
   } else {
-    const LeaseId lease = sequence.request.lease;
+    const LeaseWord seen = refusal.seen;
+    const LeaseId lease{refusal.slot, refusal.granted.generation()};
     const bool same_generation = seen.generation() == lease.generation;
+    const bool is_own = lease == sequence.request.lease;
     // The slot has a newer generation: this lease is fenced, and its reason is overwritten.
     completed = {
         .reason = same_generation ? CompletionReason::Revoked : CompletionReason::LeaseFenced,
-        .revocation = RevocationInfo{lease, same_generation ? seen.reason() : RevokeReason::None}};
+        .revocation = RevocationInfo{lease, same_generation ? seen.reason() : RevokeReason::None,
+                                     is_own ? FailureScope::Tenant : FailureScope::Shared}};
   }
   completed.engine_request_id = sequence.request.engine_request_id;
   completed.emitted_tokens = sequence.emitted();
@@ -59,7 +62,7 @@ void StepRefusals::sequence_refused(const GateRefusal& refusal) {
   const TimePoint now = clock_->now();
   const Sequence& sequence = *plan_->parts[refusal.sequence].sequence;
   const Completed& completion =
-      completions_[refusal.sequence].emplace(completion_of(sequence, refusal.seen, refusal.local));
+      completions_[refusal.sequence].emplace(completion_of(sequence, refusal));
   observer_->completed_early(completion, describe(refusal, now), now);
 }
 
@@ -70,7 +73,7 @@ events::ForwardRevoked StepRefusals::describe(const GateRefusal& refusal, TimePo
   if (refusal.sequence != GateRefusal::kEngine) {
     const Sequence& sequence = *plan_->parts[refusal.sequence].sequence;
     what.kv_position = sequence.blocks.committed();
-    what.lease = sequence.request.lease;
+    if (refusal.local != LocalStop::None) what.lease = sequence.request.lease;
   }
   if (refusal.local == LocalStop::None && what.lease.generation > 0) {
     what.since_flip_ns = (now - table_->flipped_at(what.lease)).count();

@@ -59,7 +59,8 @@ class StepRefusals final : public RefusalListener {
 /// The end of a request that this process stopped. Precondition: `local` is not None.
 Completed stopped_by(LocalStop local, LeaseId lease);
 
-/// The end of a request whose lease word reads `seen`, or that this process stopped.
-Completed completion_of(const Sequence& sequence, LeaseWord seen, LocalStop local);
+/// The end of a request that a gate refused: a word that it depends on differs, or this process
+/// stopped it.
+Completed completion_of(const Sequence& sequence, const GateRefusal& refusal);
 
 }  // namespace leasehold

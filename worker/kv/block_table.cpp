@@ -34,6 +34,14 @@ void BlockTable::start_with(std::vector<PrefixId> chain, const PrefixIndex& inde
   committed_ = static_cast<std::uint32_t>(blocks_.size()) * tokens_per_block_;
 }
 
+void BlockTable::start_with_published(std::span<const PrefixId> chain,
+                                      const PrefixIndex& published) {
+  expects(blocks_.empty(), "published blocks are the first ones");
+  for (const PrefixId id : chain) blocks_.push_back(published.block(id));
+  published_blocks_ = static_cast<std::uint32_t>(blocks_.size());
+  committed_ = published_blocks_ * tokens_per_block_;
+}
+
 Result<void> BlockTable::reserve(std::uint32_t n_positions, BlockPool& pool) {
   expects(state_ == KvState::Allocated || state_ == KvState::Active,
           "blocks are reserved while the sequence is in the KV pool");
@@ -82,12 +90,13 @@ void BlockTable::free(BlockPool& pool, PrefixIndex& index) {
 }
 
 void BlockTable::give_back(BlockPool& pool, PrefixIndex& index) {
-  for (std::size_t i = 0; i < blocks_.size(); ++i) {
+  for (std::size_t i = published_blocks_; i < blocks_.size(); ++i) {
     const bool stays = i < cached_.size() && index.block(cached_[i]) == blocks_[i];
     if (!stays) pool.release(blocks_[i]);
   }
   for (const BlockId block : record_blocks_) pool.release(block);
   index.release(cached_);
+  published_blocks_ = 0;
   cached_.clear();
   blocks_.clear();
   record_blocks_.clear();
@@ -96,6 +105,7 @@ void BlockTable::give_back(BlockPool& pool, PrefixIndex& index) {
 // ----------------------------------------------------------------------------------------- swap
 
 std::vector<BlockCopy> BlockTable::swap_out(BlockPool& pool, BlockPool& swap, PrefixIndex& index) {
+  expects(published_blocks_ == 0, "published blocks are not copied");
   expects(swap.free_blocks() >= committed_blocks(), "a swap-out has a swap block for each block");
   become(KvState::Swapped);
   std::vector<BlockCopy> copies;

@@ -4,6 +4,10 @@
 /// lease's prefix index: other sequences may read them, and the index keeps them when this sequence
 /// ends. Positions in them are committed, so no step writes to them.
 ///
+/// A table may start with the blocks of a published text instead, which lie in a shared lease. It
+/// reads them, and caches none of its own blocks: the index of its lease knows chains from the first
+/// block on only.
+///
 /// A swapped table holds a copy of its committed blocks in the lease's swap pool and nothing in the
 /// KV pool. It does the bookkeeping only: the caller makes the copies that it returns, in order.
 #pragma once
@@ -33,6 +37,10 @@ class BlockTable {
   /// referenced, and no position has a block yet.
   void start_with(std::vector<PrefixId> chain, const PrefixIndex& index);
 
+  /// Starts with the blocks of a published text. The caller keeps the chain referenced until after
+  /// `free`. Precondition: as for `start_with`.
+  void start_with_published(std::span<const PrefixId> chain, const PrefixIndex& published);
+
   /// Takes the blocks for positions 0 … n_positions - 1, all or none. Errors: OutOfBlocks, with the
   /// number of missing blocks.
   Result<void> reserve(std::uint32_t n_positions, BlockPool& pool);
@@ -56,7 +64,8 @@ class BlockTable {
   void free(BlockPool& pool, PrefixIndex& index);
 
   /// Takes a swap block for each block of committed positions, and gives every KV block back as
-  /// `free` does. Precondition: Active, and `swap` has `committed_blocks` free blocks.
+  /// `free` does. Precondition: Active without published blocks, and `swap` has `committed_blocks` free
+  /// blocks.
   std::vector<BlockCopy> swap_out(BlockPool& pool, BlockPool& swap, PrefixIndex& index);
 
   /// Starts with the blocks of a chain, takes a KV block for each other swapped one, and gives the
@@ -76,6 +85,8 @@ class BlockTable {
   std::span<const BlockId> record_blocks() const { return record_blocks_; }
   /// Of the swap pool, in order of position; empty unless Swapped.
   std::span<const BlockId> swapped() const { return swapped_; }
+  /// How many of the first blocks are those of a published text.
+  std::uint32_t published_blocks() const { return published_blocks_; }
   /// The entries of the first blocks.
   std::span<const PrefixId> cached() const { return cached_; }
 
@@ -83,12 +94,15 @@ class BlockTable {
   void become(KvState to);
   void give_back(BlockPool& pool, PrefixIndex& index);
   void release_swapped(BlockPool& swap);
-  bool next_is_full() const { return (cached_.size() + 1) * tokens_per_block_ <= committed_; }
+  bool next_is_full() const {
+    return published_blocks_ == 0 && (cached_.size() + 1) * tokens_per_block_ <= committed_;
+  }
   PrefixId last_cached() const { return cached_.empty() ? PrefixId{} : cached_.back(); }
   OwnedText next_text(const OwnedText& text) const;
 
   std::uint32_t tokens_per_block_;
   std::uint32_t committed_ = 0;
+  std::uint32_t published_blocks_ = 0;
   KvState state_ = KvState::Allocated;
   bool is_duplicate_ = false;  // another sequence added the text of the next block to cache
   std::vector<BlockId> blocks_;

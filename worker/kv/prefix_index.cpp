@@ -28,6 +28,11 @@ PrefixKey salt_of(const TenantId& owner) {
 
 }  // namespace
 
+const TenantId& public_owner() {
+  static const TenantId kPublic;
+  return kPublic;
+}
+
 /// Hashes one message, because a key of BLAKE2b takes a block of its own.
 PrefixKey next_prefix_key(const PrefixKey& parent, std::span<const TokenId> tokens) {
   const auto text = std::as_bytes(tokens);
@@ -50,6 +55,7 @@ PrefixCounters& PrefixCounters::operator+=(const PrefixCounters& other) {
   misses += other.misses;
   evictions += other.evictions;
   cross_tenant_hits += other.cross_tenant_hits;
+  shared_hits += other.shared_hits;
   return *this;
 }
 
@@ -109,6 +115,18 @@ void PrefixIndex::take(std::span<const PrefixId> chain, const TenantId& taker, s
   }
   counters_.hits += chain.size();
   counters_.misses += blocks - chain.size();
+}
+
+void PrefixIndex::borrow(std::span<const PrefixId> chain, PrefixIndex& published) {
+  published.keep(chain);
+  for (const PrefixId id : chain) {
+    const bool is_public = published.entries_.at(id).owner == public_owner();
+    ++(is_public ? counters_.shared_hits : counters_.cross_tenant_hits);
+  }
+}
+
+void PrefixIndex::keep(std::span<const PrefixId> chain) {
+  for (const PrefixId id : chain) reference(id);
 }
 
 std::optional<PrefixId> PrefixIndex::add(PrefixId parent, const OwnedText& block_text,

@@ -10,6 +10,9 @@
 /// the entry evicted first, the least recently used, has none after it. Of a chain the first entry
 /// goes last: with it the last cached block of every request that used the chain.
 ///
+/// The index of a shared lease holds one published text, whose owner is `public_owner`. Sequences of
+/// any tenant may borrow its chain, and count that in the index of their own lease.
+///
 /// Lifetime: an index is part of its lease. Pure. Threads: one at a time.
 #pragma once
 
@@ -34,6 +37,9 @@ using PrefixId = StrongId<struct PrefixTag>;  ///< An entry; never reused. 0: be
 /// The key of the block that follows the one with key `parent`.
 PrefixKey next_prefix_key(const PrefixKey& parent, std::span<const TokenId> tokens);
 
+/// The owner of published text: no tenant, because a tenant's name is not empty.
+const TenantId& public_owner();
+
 /// A text as an index knows it. Views.
 struct OwnedText {
   const TenantId* owner = nullptr;  ///< As the broker granted the lease to it.
@@ -53,6 +59,7 @@ struct PrefixCounters {
   std::uint64_t misses = 0;
   std::uint64_t evictions = 0;
   std::uint64_t cross_tenant_hits = 0;  ///< Of another owner than the taker. Always 0.
+  std::uint64_t shared_hits = 0;        ///< Of published text; not part of `hits`.
 
   PrefixCounters& operator+=(const PrefixCounters& other);
 };
@@ -77,6 +84,12 @@ class PrefixIndex {
 
   /// References a chain for `taker`, which looked up `blocks` blocks.
   void take(std::span<const PrefixId> chain, const TenantId& taker, std::size_t blocks);
+
+  /// References a chain of a published text. Counts here what the owners stored in the blocks say.
+  void borrow(std::span<const PrefixId> chain, PrefixIndex& published);
+
+  /// References a chain without a lookup, so that it is never evicted.
+  void keep(std::span<const PrefixId> chain);
 
   /// Adds the block that holds `block_text` after `parent`, with one reference. Returns nothing
   /// when that text is cached already, and when its key collides. Precondition: the caller

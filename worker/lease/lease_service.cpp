@@ -55,6 +55,8 @@ void LeaseService::on_call(const std::string& method, Payload params, Responder 
     done = Result<void>{};
   } else if (method == wire::LeaseReclaim::kMethod) {
     done = reclaim(params.body, respond);
+  } else if (method == wire::PrefixFill::kMethod) {
+    done = fill(params.body, respond);
   }
   if (!done) respond(std::unexpected(done.error()));
 }
@@ -112,7 +114,9 @@ void LeaseService::on_mapped(wire::LeaseGrant granted, Result<std::vector<Leased
   deps_.loop->post([this, grant = std::move(granted), mapped = *std::move(done),
                     respond = std::move(responder)](Engine& engine) mutable {
     if (!engine.scheduler().has_lease(grant.lease)) {
-      engine.add_lease({.lease = grant.lease, .tenant = grant.tenant});
+      engine.add_lease({.lease = grant.lease,
+                        .tenant = grant.tenant,
+                        .is_shared = grant.scope == wire::LeaseScope::Shared});
     }
     for (std::size_t i = 0; i < mapped.size(); ++i) {
       engine.add_extent(grant.lease, grant.extents[i], std::move(mapped[i]), grant.pool);

@@ -1,5 +1,5 @@
 /// Answers the broker's calls about leases and quotas: apply a quota, map a grant, confirm that the
-/// launches of a revoked lease are over, unmap a fenced lease, return extents.
+/// launches of a revoked lease are over, unmap a fenced lease, return extents, fill a shared lease.
 ///
 /// One thread maps and prefaults, another unmaps, so that reclaiming memory does not wait for
 /// granting it. Neither happens inside a step, nor on the I/O thread, which sends the typed ends of
@@ -42,6 +42,9 @@ class LeaseService {
     /// Empty: the service answers between two steps, which suffices when a step waits for its
     /// launches.
     std::function<void(LeaseId, std::move_only_function<void()>)> quiesce = {};
+    boost::asio::any_io_executor parser = {};  ///< Runs `encode`.
+    /// The tokens of a text, as a prompt would have them.
+    std::function<Result<std::vector<TokenId>>(const std::string& text)> encode = {};
   };
   explicit LeaseService(Dependencies dependencies) : deps_(std::move(dependencies)) {}
 
@@ -62,6 +65,9 @@ class LeaseService {
   /// Sends the use of divided quotas to the broker. From any thread.
   void report_usage(const std::vector<wire::TenantUsage>& usage);
 
+  /// Answers the `prefix.fill` of each. From any thread.
+  void report_filled(std::vector<PrefixFilled> filled);
+
   /// Reports draining leases under which no request is left.
   void report_drained(const std::vector<LeaseId>& leases);
   /// Reports them again, after a reconnect.
@@ -79,6 +85,9 @@ class LeaseService {
   void unmap_fenced(LeaseId lease, control::Responder respond);
   void unmap_between_steps(LeaseId lease, control::Responder respond);
   Result<void> reclaim(const control::Json& body, control::Responder& respond);
+  Result<void> fill(const control::Json& body, control::Responder& respond);
+  void queue_fill(LeaseId lease, std::vector<TokenId> text, control::Responder respond);
+  void answer_fill(const PrefixFilled& filled);
   void answer(control::Responder respond, control::Payload reply);
   void grant_installed(LeaseId lease);
   void on_growth_reply(const GrowthRequest& asked, const Result<void>& reply);
@@ -86,6 +95,11 @@ class LeaseService {
   Dependencies deps_;
   std::map<LeaseId, std::map<ExtentId, UniqueFd>> extent_fds_;  // of everything granted; I/O thread
   std::map<LeaseId, int> grants_in_flight_;                     // not in the engine yet; I/O thread
+  struct Fill {
+    control::Responder respond;
+    std::uint32_t tokens = 0;
+  };
+  std::map<LeaseId, Fill> fills_;  // not answered; I/O thread
   std::mutex mutex_;
   GrowthCalls growth_calls_;  // under the mutex
 };

@@ -27,6 +27,8 @@ struct Token {
 struct RevocationInfo {
   LeaseId lease;
   RevokeReason reason = RevokeReason::None;
+  /// Shared: a published text ended, and the request may continue under its own lease.
+  FailureScope scope = FailureScope::Tenant;
 };
 
 /// The end of a request. Every admitted request gets exactly one.
@@ -71,6 +73,12 @@ struct Preempted {
 struct KvChange {
   RequestId engine_request_id;
   bool is_held = false;
+};
+
+/// A shared lease holds its text now, or why it never will. Goes to the broker, not to a client.
+struct PrefixFilled {
+  LeaseId lease;
+  Result<std::uint32_t> blocks = 0;  ///< That sequences can borrow.
 };
 
 using SchedulerEvent = std::variant<Completed, AdmissionRejected, Rebound, Preempted, Token>;

@@ -86,8 +86,9 @@ void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_del
     return end_swapped(sequence, how, already_delivered);
   how.engine_request_id = sequence.request.engine_request_id;
   how.emitted_tokens = sequence.emitted();
+  const bool is_fill = tenancy_of(sequence).is_shared;
   free_blocks(sequence, how);
-  if (!already_delivered) completed_.push_back(std::move(how));
+  if (!already_delivered && !is_fill) completed_.push_back(std::move(how));
   stop_running(sequence);
 }
 
@@ -247,7 +248,9 @@ Result<void> Scheduler::check(const PromptRequest& request) const {
 Result<void> Scheduler::check_sizes(const PromptRequest& request) const {
   TRY(check_sampling(request.sampling));
   if (request.prompt.empty()) return fail(Errc::BadRequest, "the prompt is empty");
-  if (request.max_emitted_tokens == 0 || request.max_emitted_tokens < request.emitted.size()) {
+  const bool emits_none = request.max_emitted_tokens == 0;
+  const bool is_fill = tenancies_.at(request.lease).is_shared;
+  if (emits_none != is_fill || request.max_emitted_tokens < request.emitted.size()) {
     return fail(
         Errc::BadRequest,
         fmt::format("max_emitted_tokens is {}, and {} tokens were emitted before; ask for more",

@@ -30,6 +30,10 @@
 /// tenant, and are evicted before the lease asks for growth, before the quota refuses, when an
 /// extent is reclaimed, and when the quota is lowered.
 ///
+/// Published text: a shared lease holds one text, which its only request, the fill, computes. A
+/// request whose prompt begins with more blocks of it than its own lease has cached reads those
+/// blocks instead, and ends when the shared lease ends. Such a victim is dropped, not swapped.
+///
 /// Fairness: admissions and prefill chunks go to the tenant with the least token counter
 /// (TokenCounters), over all its leases. An admitted prompt counts as served. So of two tenants
 /// that always have work that may run, with weights v and w, the served rows divided by weight
@@ -113,11 +117,19 @@ struct SwapTransfer {
   std::vector<BlockCopy> copies;
 };
 
+/// The longest published beginning of a text.
+struct PublishedMatch {
+  LeaseId lease;  ///< Of the chain, which may be empty.
+  std::vector<PrefixId> chain;
+  std::uint64_t publications = 0;  ///< By then; 0: not looked up.
+};
+
 /// The first waiting request of a lease, while it lacks blocks.
 struct WaitingHead {
   std::uint64_t arrival = 0;           ///< Of the request; 0: none was tried.
   std::unique_ptr<Sequence> sequence;  ///< Null for a swapped one.
   PrefixMatch match;                   ///< Of its text.
+  PublishedMatch published;
 };
 
 /// A tenant as the scheduler knows it.
@@ -137,6 +149,8 @@ struct Tenancy {
   LeaseId lease;
   TenantId tenant;
   TenantAccount* account = nullptr;  ///< Set by `add_lease`.
+  bool is_shared = false;           ///< Holds a published text, and belongs to no tenant.
+  std::vector<PrefixId> published;  ///< Of a shared lease: the text, once the fill is done.
   BlockPool pool;
   PrefixIndex prefixes;               ///< Its blocks are held in `pool`.
   std::deque<PromptRequest> waiting;  ///< Sorted by `is_admitted_before`.
@@ -188,7 +202,8 @@ class Scheduler {
   /// evicted. None while transfers of the lease wait, whose sources count as free.
   std::vector<ExtentId> remove_free_extents(LeaseId lease, std::uint32_t count,
                                             wire::MemoryPool pool = wire::MemoryPool::Kv);
-  /// Ends every request of the lease with `how` and forgets the lease.
+  /// Ends every request of the lease, and every one that reads its published text, with `how`, and
+  /// forgets the lease.
   void end_lease(LeaseId lease, const Completed& how);
   bool has_lease(LeaseId lease) const { return tenancies_.contains(lease); }
   std::vector<LeaseId> leases() const;
@@ -201,6 +216,11 @@ class Scheduler {
   Result<void> submit(PromptRequest request);
   /// The error that `submit` would return.
   Result<void> check(const PromptRequest& request) const;
+  /// Queues the fill of a shared lease: computes the full blocks of `text` and keeps them, without
+  /// emitting a token. `take_filled` returns the end. Errors: LeaseFenced (no such shared lease),
+  /// BadRequest (no full block, filled already), and those of `submit`.
+  Result<void> fill(LeaseId lease, std::vector<TokenId> text);
+  std::vector<PrefixFilled> take_filled() { return std::exchange(filled_, {}); }
   /// Ends a waiting or running request. Errors: UnknownRequest.
   Result<void> cancel(const RequestId& engine_request_id);
 
@@ -276,6 +296,12 @@ class Scheduler {
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
   bool reject_too_large(Tenancy& tenancy);
   Admission reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
+  const PublishedMatch& match_published(Tenancy& tenancy, const Sequence& sequence);
+  void start_with_published(Sequence& sequence, Tenancy& tenancy, const PublishedMatch& published);
+  void return_published(Sequence& sequence);
+  void finish_fill(Tenancy& tenancy, const Sequence& sequence, const Completed& how);
+  bool note_fill_failed(const PromptRequest& request, const Completed& how);
+  bool note_fill_end(const PromptRequest& request, Result<std::uint32_t> blocks);
   struct FirstBlocks {
     std::uint32_t needed = 0;
     std::uint32_t available = 0;
@@ -354,6 +380,8 @@ class Scheduler {
   std::vector<Preempted> preempted_;
   std::vector<Token> tokens_;
   std::vector<KvChange> kv_changes_;
+  std::vector<PrefixFilled> filled_;
+  std::uint64_t publications_ = 1;  // grows when a published text is added or ends
 };
 
 }  // namespace leasehold

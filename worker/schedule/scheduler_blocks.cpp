@@ -10,15 +10,22 @@
 
 namespace leasehold {
 
-/// A sequence starts with the cached blocks of its text, and takes the others; what a swapped one
-/// has committed is copied to them.
+/// A sequence starts with the blocks of its text that its lease has cached, or with more that are
+/// published, and takes the others; what a swapped one has committed is copied to them.
 Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
   const auto positions = static_cast<std::uint32_t>(sequence.tokens.size());
   const OwnedText text{&tenancy.tenant, sequence.tokens};
   tenancy.prefixes.match_again(tenancy.head.match, text, limits_.tokens_per_block);
   std::vector<PrefixId> chain = tenancy.head.match.chain;
+  const bool is_swapped = sequence.blocks.state() == KvState::Swapped;
+  const bool may_borrow = !is_swapped && !tenancy.is_shared;
+  const PublishedMatch published =
+      may_borrow ? match_published(tenancy, sequence) : PublishedMatch{};
+  const bool borrows = published.chain.size() > chain.size();
+  if (borrows) chain.clear();
   const std::uint32_t unused = tenancy.prefixes.unused_of(chain);
-  const std::uint32_t needed = blocks_for(positions) - static_cast<std::uint32_t>(chain.size()) +
+  const std::size_t known = borrows ? published.chain.size() : chain.size();
+  const std::uint32_t needed = blocks_for(positions) - static_cast<std::uint32_t>(known) +
                                record_blocks_of(sequence.request);
   const std::uint32_t limit = limit_of(sequence.request);
   if (used_by(tenancy.tenant) + unused + needed > limit) return Admission::LacksQuota;
@@ -27,16 +34,17 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
     wait_for_blocks(tenancy, {.needed = needed, .available = available});
     return Admission::LacksBlocks;
   }
-  const bool is_swapped = sequence.blocks.state() == KvState::Swapped;
-  tenancy.prefixes.take(chain, tenancy.tenant,
-                        is_swapped ? chain.size() : (positions - 1) / limits_.tokens_per_block);
+  const std::size_t looked_up = (positions - 1) / limits_.tokens_per_block;
+  tenancy.prefixes.take(chain, tenancy.tenant, is_swapped ? known : looked_up - (known - chain.size()));
   make_room(tenancy, needed, limit);
   if (is_swapped) {
     swap_in(sequence, std::move(chain));
+  } else if (borrows) {
+    start_with_published(sequence, tenancy, published);
   } else {
     sequence.blocks.start_with(std::move(chain), tenancy.prefixes);
-    kv_changes_.push_back({sequence.request.engine_request_id, true});
   }
+  if (may_borrow) kv_changes_.push_back({sequence.request.engine_request_id, true});
   const bool ok =
       sequence.blocks.reserve_record(record_blocks_of(sequence.request), tenancy.pool) &&
       sequence.blocks.reserve(positions, tenancy.pool);
@@ -113,13 +121,16 @@ void Scheduler::free_blocks(Sequence& sequence, const Completed& how) {
   if (!is_damaged && !how.revocation && is_copied)
     sequence.blocks.cache_all({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
   const std::span<const PrefixId> cached = sequence.blocks.cached();
-  if (cached.empty()) {
+  if (tenancy.is_shared) {
+    finish_fill(tenancy, sequence, how);
+  } else if (cached.empty()) {
     kv_changes_.push_back({sequence.request.engine_request_id, false});
   } else {
     if (is_damaged) tenancy.prefixes.forget(cached.front());
     tenancy.prefixes.add_user(cached.front(), sequence.request.engine_request_id);
   }
   sequence.blocks.free(tenancy.pool, tenancy.prefixes);
+  return_published(sequence);
   note_gone(tenancy.prefixes);
 }
 

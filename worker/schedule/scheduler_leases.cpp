@@ -6,15 +6,30 @@
 #include <utility>
 
 #include "common/expects.hpp"
+#include "ipc/control/message_limits.hpp"
 #include "worker/schedule/scheduler.hpp"
 
 namespace leasehold {
+
+namespace {
+
+/// No tenant pays for a fill: the broker bounds the blocks of shared leases.
+wire::TenantQuota quota_of_fills() {
+  return {.tenant = public_owner(),
+          .max_concurrent = wire::kConcurrent.high,
+          .max_blocks = wire::kBlocks.high};
+}
+
+}  // namespace
 
 void Scheduler::add_lease(Tenancy tenancy) {
   expects(tenancy.running == 0 && tenancy.waiting.empty() && tenancy.pool.total_blocks() == 0,
           "a new lease has no blocks or requests");
   const LeaseId lease = tenancy.lease;
+  expects(tenancy.is_shared == (tenancy.tenant == public_owner()),
+          "a shared lease belongs to no tenant");
   tenancy.account = &tenants_[tenancy.tenant];
+  if (tenancy.is_shared) tenancy.account->quota = quota_of_fills();
   tenancy.account->leases.insert(lease);
   const bool added = tenancies_.emplace(lease, std::move(tenancy)).second;
   expects(added, "a lease is added once");
@@ -86,10 +101,14 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
   if (!has_lease(lease)) return;
   std::vector<Sequence*> ending;
   for (const auto& sequence : running_) {
-    if (sequence->request.lease == lease) ending.push_back(sequence.get());
+    const bool depends = sequence->request.lease == lease || sequence->shared_lease == lease;
+    if (depends) ending.push_back(sequence.get());
   }
   for (Sequence* sequence : ending) {
-    end_sequence(*sequence, how);
+    Completed end = how;
+    if (end.revocation && sequence->shared_lease == lease)
+      end.revocation->scope = FailureScope::Shared;
+    end_sequence(*sequence, end);
   }
   end_waiting(tenancies_.at(lease), how);
   const TenantId tenant = tenancies_.at(lease).tenant;
@@ -97,6 +116,7 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
   note_gone(tenancies_.at(lease).prefixes);
   note_served(tenancies_.at(lease));
   ended_prefixes_ += tenancies_.at(lease).prefixes.counters();
+  if (!tenancies_.at(lease).published.empty()) ++publications_;
   tenancies_.erase(lease);
   tenants_.at(tenant).leases.erase(lease);
   forget_if_unused(tenant);
@@ -115,6 +135,7 @@ void Scheduler::end_waiting(Tenancy& tenancy, const Completed& how) {
 }
 
 void Scheduler::complete_waiting(const PromptRequest& request, Completed how) {
+  if (note_fill_failed(request, how)) return;
   free_swapped(request, how);
   how.engine_request_id = request.engine_request_id;
   how.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
@@ -129,6 +150,7 @@ void Scheduler::reject(const PromptRequest& request, Error reason) {
     return complete_waiting(request,
                             {.reason = CompletionReason::EngineError, .error = std::move(reason)});
   }
+  if (note_fill_end(request, std::unexpected(reason))) return;
   rejected_.push_back({.engine_request_id = request.engine_request_id,
                        .reason = std::move(reason),
                        .lease = request.lease,

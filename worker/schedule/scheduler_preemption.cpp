@@ -84,7 +84,7 @@ void Scheduler::preempt(Sequence& victim, Errc cause, bool to_swap) {
                         .freed_blocks = available_blocks(tenancy) - available,
                         .swapped_blocks = swapped_blocks,
                         .emitted_tokens = victim.emitted()});
-  ++served_[tenancy.tenant].preemptions;
+  if (!tenancy.is_shared) ++served_[tenancy.tenant].preemptions;
   std::unique_ptr<Sequence> stopped = stop_running(victim);
   if (to_swap) tenancy.swapped.emplace(request.engine_request_id, std::move(stopped));
   enqueue(std::move(request));

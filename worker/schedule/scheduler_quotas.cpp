@@ -28,7 +28,8 @@ void Scheduler::set_quota(const wire::TenantQuota& quota) {
 /// A quota that is not withdrawn precedes a grant, so it is kept without a lease.
 void Scheduler::forget_if_unused(const TenantId& id) {
   const auto found = tenants_.find(id);
-  if (found->second.leases.empty() && found->second.quota.is_withdrawn()) tenants_.erase(found);
+  const bool may_return = !found->second.quota.is_withdrawn() && id != public_owner();
+  if (found->second.leases.empty() && !may_return) tenants_.erase(found);
 }
 
 std::vector<wire::TenantUsage> Scheduler::take_usage() {

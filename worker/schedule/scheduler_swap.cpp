@@ -9,6 +9,7 @@ namespace leasehold {
 
 Scheduler::SwapChoice Scheduler::choose_swap(const Sequence& victim) {
   if (victim.blocks.state() != KvState::Active) return SwapChoice::Drop;
+  if (victim.shared_lease) return SwapChoice::Drop;  // its first blocks are not copied
   if (!swap_costs_.is_swap_cheaper(swap_work(victim), prefill_limit_.row_ns())) {
     swap_costs_.note_dropped();
     return SwapChoice::Drop;

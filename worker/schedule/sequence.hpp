@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "common/checksum.hpp"
@@ -23,6 +24,9 @@ struct Sequence {
   std::uint64_t admission = 0;        ///< Number of this admission; unique in a scheduler.
   std::shared_ptr<TokenRules> rules;  ///< Set and used by the engine.
   bool awaits_mask = false;           ///< Set by the engine: it cannot draw a token yet.
+  /// The lease of the published text whose blocks it reads. It ends with that lease, too.
+  std::optional<LeaseId> shared_lease;
+  std::vector<PrefixId> borrowed;  ///< Their entries there, referenced.
 
   RecordProgress record;  ///< Of the sequence record in the lease's memory.
 

@@ -55,7 +55,7 @@ wire::RequestCompleted TextStream::send_completed(const Completed& completed, st
   if (!completed.revocation) message.text = text_.finish();
   if (completed.revocation) {
     message.lease = completed.revocation->lease;
-    message.scope = name(FailureScope::Tenant);
+    message.scope = name(completed.revocation->scope);
     message.revoke_reason = name(completed.revocation->reason);
   }
   if (completed.error) {

@@ -280,6 +280,10 @@ void World::perform(const effect::SendReclaim& effect) {
   reclaims.push_back(effect);
 }
 
+void World::perform(const effect::SendFill& effect) {
+  fills.push_back(effect);
+}
+
 void World::perform(const effect::BeginQuietWatch& effect) {
   quiet.watch(segments_.at(effect.worker)->reader, {effect.worker, effect.scope, effect.leases});
 }

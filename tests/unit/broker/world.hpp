@@ -75,6 +75,7 @@ class World {
   std::deque<effect::SendSettle> settles;
   std::deque<effect::SendUnmap> unmaps;
   std::deque<effect::SendReclaim> reclaims;
+  std::deque<effect::SendFill> fills;
   std::map<CallId, Result<Answer>> answers;
   journal::Image journal;      ///< What the next broker would start from.
   std::set<ExtentId> objects;  ///< Extents that have a memory object.
@@ -138,6 +139,7 @@ class World {
   void perform(const effect::SendUnmap& effect);
   void perform(const effect::SendPing& effect);
   void perform(const effect::SendReclaim& effect);
+  void perform(const effect::SendFill& effect);
   void perform(const effect::BeginQuietWatch& effect);
   void perform(const effect::ClearExtents& effect);
   void perform(const effect::VerifyExtents& effect);

@@ -1,0 +1,105 @@
+#include "broker/decide/publish.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "broker/decide/choose_worker.hpp"
+#include "broker/decide/grant.hpp"
+#include "broker/decide/record.hpp"
+#include "broker/decide/reserves.hpp"
+#include "broker/decide/revoke.hpp"
+#include "broker/decide/unavailable.hpp"
+
+namespace leasehold {
+namespace {
+
+/// Until their memory is free.
+std::uint64_t shared_extents_on(const State& state, const Worker& worker) {
+  std::uint64_t extents = 0;
+  for (const LeaseId id : state.leases.index().of(worker.id).open) {
+    const LeaseRecord& record = *state.leases.find_open(id);
+    if (record.scope == wire::LeaseScope::Shared) extents += kv_extents(state, record);
+  }
+  return extents;
+}
+
+/// No tenant pays for published text, so it has a bound of its own.
+Result<void> require_shared_room(const State& state, const Worker& worker, std::uint32_t extents,
+                                 TimePoint now) {
+  const std::uint64_t per_extent = worker.blocks_per_extent;
+  const std::uint64_t held = shared_extents_on(state, worker) * per_extent;
+  const std::uint32_t most = state.config.max_shared_blocks;
+  if (held + extents * per_extent > most) {
+    return fail(Errc::QuotaBlocks,
+                fmt::format("published texts on worker {} hold {} blocks, {} more are needed and "
+                            "the limit is {}; revoke one, or raise --max-shared-blocks",
+                            worker.name, held, extents * per_extent, most));
+  }
+  return require_room(state, {.tenant = {}, .worker = worker.id, .extents = extents}, now);
+}
+
+}  // namespace
+
+CallResult decide_call(Decision& decision, const Caller& caller,
+                       const wire::PrefixPublish& publish) {
+  State& state = decision.state;
+  if (state.stopping) return std::unexpected(broker_stopping());
+  const Worker& worker = *TRY(choose_worker(state, publish.worker));
+  TRY(require_shared_room(state, worker, 1, decision.now));
+  if (!state.leases.has_free_slot()) {
+    return fail(Errc::PoolExhausted,
+                "every slot of the lease table is in use; retry when leases end");
+  }
+  LeaseRecord& record = state.leases.open(worker.id, wire::LeaseScope::Shared);
+  record.granted_at = decision.now;
+  record.part = publish.name;
+  record.text = publish.text;
+  decision.add(effect::PublishGrant{record.id(), TimePoint{}});
+  record_lease(decision, record);
+  record_operator_action(decision, {.uid = caller.uid,
+                                    .action = "publish",
+                                    .object = "lease:" + to_string(record.id())});
+  take_extents(decision, record, caller.call, MemoryPool::Kv, 1);
+  return std::nullopt;  // answered after the fill
+}
+
+void start_fill(Decision& decision, LeaseRecord& record, CallId call) {
+  record.acquired = true;
+  record.open_call = call;
+  decision.add(effect::SendFill{
+      record.worker(), {.lease = record.id(), .text = std::exchange(record.text, {})}});
+}
+
+CallResult grow_shared(Decision& decision, const Caller& caller, LeaseRecord& record,
+                       const wire::LeaseGrow& grow) {
+  if (!record.open_call || grow.pool != MemoryPool::Kv) {
+    return fail(Errc::PermissionDenied,
+                fmt::format("lease {} holds published text and does not grow",
+                            to_string(record.id())));
+  }
+  const Worker& worker = *decision.state.workers.find(record.worker());
+  TRY(require_shared_room(decision.state, worker, grow.extents, decision.now));
+  take_extents(decision, record, caller.call, MemoryPool::Kv, grow.extents);
+  return std::nullopt;
+}
+
+/// A text that was not computed is not published: its lease ends, and the caller gets the reason.
+void decide_event(Decision& decision, const FillAnswered& answered) {
+  const auto found = decision.state.leases.find(answered.lease);
+  if (!found || !(*found)->is(LeaseState::Live) || !(*found)->open_call) return;
+  LeaseRecord& record = **found;
+  const CallId call = *std::exchange(record.open_call, std::nullopt);
+  if (!answered.filled) {
+    revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);
+    return decision.reply(call, std::unexpected(answered.filled.error()));
+  }
+  record.charged_blocks = std::max(1u, answered.filled->blocks);  // the worker's word, for operators
+  decision.touch(record.id());
+  decision.reply(call, Answer{wire::PrefixPublished{.lease = record.id(),
+                                                    .tokens = answered.filled->tokens,
+                                                    .blocks = answered.filled->blocks}});
+}
+
+}  // namespace leasehold
