@@ -65,6 +65,16 @@ inline const float* item_row(const ExpertMatmulArgs& args, std::uint32_t item) {
   return args.x + std::size_t{item / args.items_per_x} * args.weight.n_in;
 }
 
+/// The rows of x that an expert matmul reads.
+inline std::uint32_t expert_inputs(const ExpertMatmulArgs& args) {
+  return args.n_items / args.items_per_x;
+}
+
+/// The most rows of x that any matmul reads in one step.
+inline std::uint32_t most_inputs(const BackendLimits& limits) {
+  return limits.max_rows * std::max(limits.n_experts_used, 1u);
+}
+
 /// Row `index` of a matrix, valid while the permit is.
 inline const std::byte* matrix_row(const LaunchPermit& permit, const WeightMatrix& matrix,
                                    std::uint32_t index) {

@@ -42,7 +42,7 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       // Each row starts on its own cache line, so threads do not share lines.
       weight_stride_((limits.max_width + 31) / 16 * 16),
       weight_rows_(weight_stride_ * launcher_.threads()),
-      rounded_(limits.max_rows, limits.max_width),
+      rounded_(most_inputs(limits), limits.max_width),
       max_partials_(partials_per_wave(limits)),
       partials_(max_partials_ * partial_floats(limits.head_dim)),
       first_partial_(limits.max_rows + 1),

@@ -54,7 +54,14 @@ class CpuBackend final : public HostBackend {
   struct AttentionWave;
   AttentionWave next_wave(const LaunchContext& context, const AttentionArgs& args,
                           std::uint32_t first_row);
+  template <class RowOf>
+  LaunchStatus round_rows(const LaunchContext& context, LaunchSite site, const WeightMatrix& weight,
+                          std::uint32_t n_rows, RowOf&& row_of);
   LaunchStatus matmul_int8(const LaunchContext& context, const MatmulArgs& args);
+  LaunchStatus expert_matmul_int8(const LaunchContext& context, const ExpertMatmulArgs& args,
+                                  const ExpertItems& batch);
+  /// The expert of a tile, by first_tile_.
+  std::uint32_t expert_of_tile(std::uint32_t n_experts, std::uint32_t tile) const;
   LaunchStatus score_wave(const LaunchContext& context, const AttentionArgs& args,
                           const AttentionWave& wave);
   LaunchStatus merge_wave(const LaunchContext& context, const AttentionArgs& args,

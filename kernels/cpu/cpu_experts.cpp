@@ -22,12 +22,20 @@ LaunchStatus CpuBackend::expert_routing(const LaunchContext& context,
                        });
 }
 
+std::uint32_t CpuBackend::expert_of_tile(std::uint32_t n_experts, std::uint32_t tile) const {
+  const auto last = first_tile_.begin() + n_experts + 1;
+  return static_cast<std::uint32_t>(std::upper_bound(first_tile_.begin(), last, tile) -
+                                    first_tile_.begin() - 1);
+}
+
 /// The tiles of one matmul per expert over its own items. An expert without items has no tiles.
 LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) {
   expect_within_limits(limits_, context, args);
   const std::uint32_t n_experts = args.n_experts;
   const std::uint32_t n_out = args.n_out();
   const ExpertItems batch = groups_.sort({args.chosen, args.n_items});
+  if (args.weight.layout == MatrixLayout::RowGroups)
+    return expert_matmul_int8(context, args, batch);
   const auto tiles_of = [&](std::uint32_t expert) {
     return MatmulTiles::plan(n_out, args.weight.n_in,
                              batch.first[expert + 1] - batch.first[expert]);
@@ -38,9 +46,7 @@ LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const Exper
     first_tile_[e + 1] = first_tile_[e] + (is_used ? tiles_of(e).count() : 0);
   }
   const auto run_tile = [&](const LaunchPermit& permit, std::uint32_t thread, std::uint32_t tile) {
-    const auto last = first_tile_.begin() + n_experts + 1;
-    const auto expert = static_cast<std::uint32_t>(
-        std::upper_bound(first_tile_.begin(), last, tile) - first_tile_.begin() - 1);
+    const std::uint32_t expert = expert_of_tile(n_experts, tile);
     const MatmulTiles tiles = tiles_of(expert);
     const std::uint32_t* items = batch.items.data() + batch.first[expert];
     const Span32 outputs = tiles.outputs(tile - first_tile_[expert]);

@@ -43,6 +43,7 @@ class ReferenceBackend final : public HostBackend {
     return {live};
   }
   LaunchStatus matmul_int8(const LaunchContext& context, const MatmulArgs& args);
+  LaunchStatus expert_matmul_int8(const LaunchContext& context, const ExpertMatmulArgs& args);
   void score_partition(const float* q, const AttentionArgs& args, const std::byte* const* blocks,
                        std::uint32_t n_positions, float* partial);
 

@@ -16,6 +16,7 @@ LaunchStatus ReferenceBackend::expert_routing(const LaunchContext& context,
 LaunchStatus ReferenceBackend::expert_matmul(const LaunchContext& context,
                                              const ExpertMatmulArgs& args) {
   expect_within_limits(limits_, context, args);
+  if (args.weight.layout == MatrixLayout::RowGroups) return expert_matmul_int8(context, args);
   const std::uint32_t n_out = args.n_out();
   const ExpertItems batch = groups_.sort({args.chosen, args.n_items});
   SequenceMask live = context.gates->all();
@@ -34,6 +35,25 @@ LaunchStatus ReferenceBackend::expert_matmul(const LaunchContext& context,
     live &= each_unit(context, label(context, args.site), units, weight_row).live;
   }
   return {live};
+}
+
+/// A unit is a group of one item's expert; it rounds the item's row again.
+LaunchStatus ReferenceBackend::expert_matmul_int8(const LaunchContext& context,
+                                                  const ExpertMatmulArgs& args) {
+  const std::uint32_t n_in = args.weight.n_in;
+  const std::uint32_t n_groups = args.n_out() / kGroupRows;
+  const auto multiply_group = [&](const LaunchPermit& permit, std::size_t unit) {
+    const auto item = static_cast<std::uint32_t>(unit / n_groups);
+    const auto group = static_cast<std::uint32_t>(unit % n_groups);
+    round_row(item_row(args, item), n_in, group_format(args.weight.type).elements,
+              rounded_.buffer(0));
+    const RoundedRow x = rounded_.row(0);
+    dot_group_int8(args.weight.type,
+                   matrix_group(permit, args.weight, args.chosen[item] * n_groups + group), n_in,
+                   &x, 1, args.out + unit * kGroupRows);
+  };
+  return each_unit(context, label(context, args.site), std::size_t{args.n_items} * n_groups,
+                   multiply_group);
 }
 
 LaunchStatus ReferenceBackend::weighted_sum(const LaunchContext& context,

@@ -87,7 +87,8 @@ inline constexpr ExpectedBits kExpectedFamilyBits[] = {
      "edf87ecc3c8f58f2f34657cd0f8852913feb57125709958c07fca55a55ab8307"},
     {"llama, linear", "fba103f63530509236d81f49f4764755bba31565cc59d1bd1ca80efa2997d6d2",
      "f65aa762c8ef690f538241e34b40353ee1df9a7297300f0317aedf3105f11e80"},
-    {"llama, q4_k_m", "126bc00213cd7300595c9ee767dc806d04a74573acf75c24464019b7b4f0f734", "87471fcd0285df871fe2eb3fcf3fff2a79aac3b6d2a56325593f12776712a1d2"},
+    {"llama, q4_k_m", "126bc00213cd7300595c9ee767dc806d04a74573acf75c24464019b7b4f0f734",
+     "87471fcd0285df871fe2eb3fcf3fff2a79aac3b6d2a56325593f12776712a1d2"},
     {"mixtral", "742f6e145aab7cd125caff4898f26a3a5d69b6e8ced25110d3fc79141a0c127a",
      "8e24ba9cfc78b62df08fc4d118afab84f84b7fc9c465c0766eda2bdca344915e"},
     {"mixtral, q8_0", "ea9a6bcfd7d0e4eab0b506501fc4b1c7e079ab09faf88864a634c39b8af78814",
@@ -108,7 +109,12 @@ inline constexpr ExpectedBits kExpectedFamilyBits[] = {
 
 /// Likewise, in int8 arithmetic.
 inline constexpr ExpectedBits kExpectedInt8FamilyBits[] = {
-    {"llama, q4_k_m", "294bf8f5e2bed2a1d8389b6a148ccd2a93961a2a3d0e816a8d32e0136b68c9f7", "ccfd62f28d128547d41bb205dcc12bff7db293055e9f494590a3ded2b446f114"},
+    {"llama, q4_k_m", "294bf8f5e2bed2a1d8389b6a148ccd2a93961a2a3d0e816a8d32e0136b68c9f7",
+     "ccfd62f28d128547d41bb205dcc12bff7db293055e9f494590a3ded2b446f114"},
+    {"mixtral, q8_0", "458000d3f22c8cd49e95801cd296de37d1508dd2d669f6c74d49627d8de6ab2c",
+     "aea2e3d4a53a576ef6d63dbece507ab79e417283a7c459d799296572686b092f"},
+    {"qwen2moe, q4_0", "71f9c1f60da713f8bd77aea595adcad5450625efd9fdce5ce3a74abaccb81666",
+     "41d17c1280cd13e2e47c75a1deedb16c4921d11e1173a4d5a1fa54216961a030"},
 };
 
 /// For 300 tokens of the bundled model, more than one partition of attention, with keys in F16.

@@ -73,10 +73,12 @@ std::vector<RequiredTensor> required_tensors(const GgufFile& file, const ModelCo
   return needs;
 }
 
-MatrixLayout layout_for(const RequiredTensor& need, TensorType type, Arithmetic arithmetic) {
+/// A group has rows of one matrix only, so the matrices of experts are whole groups.
+MatrixLayout layout_for(const RequiredTensor& need, TensorType type, std::uint32_t rows_per_matrix,
+                        Arithmetic arithmetic) {
   const bool is_matrix = need.rule.rows != TensorDim::One;
-  return arithmetic == Arithmetic::Int8 && is_matrix && has_row_groups(type) &&
-                 need.rule.presence != Presence::PerExpert
+  const bool fits = need.rule.presence != Presence::PerExpert || rows_per_matrix % kGroupRows == 0;
+  return arithmetic == Arithmetic::Int8 && is_matrix && has_row_groups(type) && fits
              ? MatrixLayout::RowGroups
              : MatrixLayout::Rows;
 }
@@ -98,7 +100,7 @@ Result<WeightTensor> weight_for(const GgufFile& file, const ModelConfig& config,
   if (need.rule.rows == TensorDim::One && tensor->type != TensorType::F32)
     return fail(Errc::UnsupportedModel, fmt::format("{}: vector {} is {}; this build reads F32",
                                                     file.path(), need.name, name(tensor->type)));
-  const MatrixLayout layout = layout_for(need, tensor->type, arithmetic);
+  const MatrixLayout layout = layout_for(need, tensor->type, rows / matrices, arithmetic);
   const std::uint64_t size_bytes = layout == MatrixLayout::RowGroups
                                        ? row_groups(rows) * row_group_bytes(tensor->type, columns)
                                        : tensor->size_bytes;

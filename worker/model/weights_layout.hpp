@@ -56,7 +56,8 @@ struct WeightsLayout {
 WeightsLayout assign_weight_offsets(std::vector<WeightTensor> weights);
 
 /// What products of weights and activations are computed in. Int8 rounds activations; it applies to
-/// matrices of quantised types, except those of experts. All others are multiplied as floats.
+/// matrices of quantised types. All others are multiplied as floats, and so are those of experts
+/// that have no whole groups of rows.
 enum class Arithmetic : std::uint8_t { F32, Int8 };
 
 /// The layout of all weights in one region. `config` is the result of read_config for this file.

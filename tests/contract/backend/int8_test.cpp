@@ -124,6 +124,58 @@ std::vector<float> product(Rig& rig, const WeightMatrix& weight, const std::vect
   return out;
 }
 
+/// A matmul of experts with some rows each, sharing rows of x or with one for each item.
+struct ExpertsCase {
+  ExpertsCase(SeededRandom& random, TensorType type)
+      : n_experts(static_cast<std::uint32_t>(1 + random.below(8))),
+        n_used(static_cast<std::uint32_t>(1 + random.below(n_experts))),
+        by_row(random.below(2) == 1),
+        n_out(static_cast<std::uint32_t>(1 + random.below(3)) * kGroupRows),
+        n_rows(static_cast<std::uint32_t>(1 + random.below(20))),
+        weight(random, type, n_experts * n_out,
+               256 * static_cast<std::uint32_t>(1 + random.below(2))),
+        x(random_floats(random, std::size_t{n_rows} * (by_row ? 1 : n_used) * weight.rows.n_in)) {
+    for (std::uint32_t item = 0; item < n_rows * n_used; ++item)
+      chosen.push_back(static_cast<std::uint32_t>(random.below(n_experts)));
+  }
+
+  std::vector<float> on(Rig& rig) const {
+    std::vector<float> out(chosen.size() * n_out);
+    run_step(rig, plain_rows(n_rows), [&](Backend& backend, const LaunchContext& context) {
+      return backend.expert_matmul(context, {.site = LaunchSite::ExpertUp,
+                                             .weight = weight.view(),
+                                             .n_experts = n_experts,
+                                             .chosen = chosen.data(),
+                                             .n_items = static_cast<std::uint32_t>(chosen.size()),
+                                             .x = x.data(),
+                                             .items_per_x = by_row ? n_used : 1,
+                                             .out = out.data()});
+    });
+    return out;
+  }
+  WeightMatrix matrix_of(std::uint32_t expert) const {
+    WeightMatrix matrix = weight.view();
+    matrix.n_out = n_out;
+    matrix.data =
+        weight.memory.at(expert * (n_out / kGroupRows) * row_group_bytes(matrix.type, matrix.n_in));
+    return matrix;
+  }
+  std::vector<float> x_of(std::uint32_t item) const {
+    const std::size_t n_in = weight.rows.n_in;
+    const auto first = x.begin() + static_cast<std::ptrdiff_t>(item / (by_row ? n_used : 1) * n_in);
+    return {first, first + static_cast<std::ptrdiff_t>(n_in)};
+  }
+
+  std::uint32_t n_experts;
+  std::uint32_t n_used;
+  bool by_row;
+  std::uint32_t n_out;
+  std::uint32_t n_rows;
+  GroupedMatrix weight;
+  std::vector<float> x;
+  std::vector<std::uint32_t> chosen;
+};
+
 /// A Q4_K matrix of one block, with a scale of 1 and no minimum. The elements of sub-block 6 are 8
 /// and those of sub-block 7 are 1; all others are 15.
 struct SuperBlock {
@@ -198,6 +250,25 @@ TEST_CASE("int8: a row's product does not depend on its batch or its index") {
       const auto first = out.begin() + index * weight.rows.n_out;
       CAPTURE(threads, name(type), n_rows, index);
       REQUIRE(first_difference({first, first + weight.rows.n_out}, alone) == -1);
+    }
+  }
+}
+
+TEST_CASE("int8: an expert's products are those of a matmul with its matrix") {
+  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  SeededRandom random(test_seed() + 400);
+  Rig rig(threads);
+  Rig reference(0);
+  for (int shape = 0; shape < 20; ++shape) {
+    const TensorType type = kInt8Types[static_cast<std::size_t>(shape) % std::size(kInt8Types)];
+    const ExpertsCase c(random, type);
+    CAPTURE(threads, name(type), shape, c.n_experts, c.n_used, c.by_row, c.n_out);
+    const std::vector<float> out = c.on(rig);
+    for (std::uint32_t item = 0; item < c.chosen.size(); ++item) {
+      const auto first = out.begin() + item * c.n_out;
+      const std::vector<float> alone =
+          product(reference, c.matrix_of(c.chosen[item]), c.x_of(item));
+      REQUIRE(first_difference({first, first + c.n_out}, alone) == -1);
     }
   }
 }

@@ -21,7 +21,6 @@ namespace {
 BackendLimits cuda_limits() {
   BackendLimits limits = kLimits;
   limits.max_rows = 208;
-  limits.n_experts_used = 16;
   limits.rope_dim = 96;
   return limits;
 }

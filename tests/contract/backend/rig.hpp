@@ -22,6 +22,7 @@ inline constexpr BackendLimits kLimits{.max_rows = 48,
                                        .head_dim = 96,
                                        .max_width = 2560,
                                        .n_experts = 16,
+                                       .n_experts_used = 16,
                                        .attention_scratch_bytes = 16 * 1024};
 
 /// Backends by thread count: 0 is the reference backend, n > 0 the CPU backend with n threads. From
