@@ -10,13 +10,14 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-Result<WeightsLayout> layout_of(const GgufBuilder& builder) {
+Result<WeightsLayout> layout_of(const GgufBuilder& builder,
+                                Arithmetic arithmetic = Arithmetic::F32) {
   const TemporaryFile file(builder.bytes());
   const auto gguf = GgufFile::open(file.path());
   REQUIRE(gguf.has_value());
   const auto config = read_config(*gguf);
   REQUIRE(config.has_value());
-  return make_weights_layout(*gguf, *config);
+  return make_weights_layout(*gguf, *config, arithmetic);
 }
 
 void check_refused(const GgufBuilder& builder, Errc code, const std::string& expected_detail) {
@@ -25,6 +26,20 @@ void check_refused(const GgufBuilder& builder, Errc code, const std::string& exp
   REQUIRE_FALSE(layout.has_value());
   CHECK(name(layout.error().code) == name(code));
   CHECK_THAT(layout.error().detail, Contains(expected_detail));
+}
+
+GgufBuilder experts() {
+  GgufBuilder builder =
+      tiny_llama().set("llama.expert_count", 4u).set("llama.expert_used_count", 2u);
+  for (const std::string block : {"blk.0.", "blk.1."})
+    builder.remove_tensor(block + "ffn_gate.weight")
+        .remove_tensor(block + "ffn_up.weight")
+        .remove_tensor(block + "ffn_down.weight")
+        .tensor(block + "ffn_gate_inp.weight", TensorType::F32, {32, 4})
+        .tensor(block + "ffn_gate_exps.weight", TensorType::Q8_0, {32, 64, 4})
+        .tensor(block + "ffn_up_exps.weight", TensorType::Q8_0, {32, 64, 4})
+        .tensor(block + "ffn_down_exps.weight", TensorType::Q4_0, {64, 32, 4});
+  return builder;
 }
 
 }  // namespace
@@ -127,19 +142,6 @@ TEST_CASE(
 }
 
 TEST_CASE("layout: the experts of a layer are one tensor of consecutive matrices") {
-  const auto experts = [] {
-    GgufBuilder builder =
-        tiny_llama().set("llama.expert_count", 4u).set("llama.expert_used_count", 2u);
-    for (const std::string block : {"blk.0.", "blk.1."})
-      builder.remove_tensor(block + "ffn_gate.weight")
-          .remove_tensor(block + "ffn_up.weight")
-          .remove_tensor(block + "ffn_down.weight")
-          .tensor(block + "ffn_gate_inp.weight", TensorType::F32, {32, 4})
-          .tensor(block + "ffn_gate_exps.weight", TensorType::Q8_0, {32, 64, 4})
-          .tensor(block + "ffn_up_exps.weight", TensorType::Q8_0, {32, 64, 4})
-          .tensor(block + "ffn_down_exps.weight", TensorType::Q4_0, {64, 32, 4});
-    return builder;
-  };
   const auto layout = layout_of(experts());
   REQUIRE(layout.has_value());
   CHECK(layout->find("blk.1.ffn_up_exps.weight")->rows == 4 * 64);
@@ -152,6 +154,25 @@ TEST_CASE("layout: the experts of a layer are one tensor of consecutive matrices
                 "blk.1.ffn_down_exps.weight");
   check_refused(experts().tensor("blk.1.ffn_down.weight", TensorType::F32, {64, 32}),
                 Errc::UnsupportedModel, "blk.1.ffn_down.weight");
+}
+
+TEST_CASE("layout: int8 takes quantised matrices, and experts that are whole groups of rows") {
+  const auto layout_in = [](const GgufBuilder& builder, const std::string& tensor) {
+    const auto layout = layout_of(builder, Arithmetic::Int8);
+    REQUIRE(layout.has_value());
+    return layout->find(tensor)->layout;
+  };
+  CHECK(layout_in(experts(), "blk.0.ffn_up_exps.weight") == MatrixLayout::RowGroups);
+  CHECK(layout_in(experts(), "blk.0.ffn_gate_inp.weight") == MatrixLayout::Rows);
+  CHECK(layout_in(experts(), "blk.0.attn_norm.weight") == MatrixLayout::Rows);
+  // 40 rows per expert; all experts together would be whole groups.
+  GgufBuilder odd = experts().set("llama.expert_feed_forward_length", 40u);
+  for (const std::string block : {"blk.0.", "blk.1."})
+    odd.tensor(block + "ffn_gate_exps.weight", TensorType::Q8_0, {32, 40, 4})
+        .tensor(block + "ffn_up_exps.weight", TensorType::Q8_0, {32, 40, 4})
+        .tensor(block + "ffn_down_exps.weight", TensorType::F16, {40, 32, 4});
+  CHECK(layout_in(odd, "blk.0.ffn_up_exps.weight") == MatrixLayout::Rows);
+  CHECK(layout_in(odd, "blk.0.ffn_down_exps.weight") == MatrixLayout::Rows);
 }
 
 TEST_CASE("layout: the digest depends on types and shapes, not on the order in the file or bytes") {
