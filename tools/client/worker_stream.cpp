@@ -67,6 +67,10 @@ void WorkerStream::take_notification(const std::string& method, const control::J
     const auto token = parse_message<wire::TokenEmitted>(body);
     if (!token) return failed(token.error());
     if (is_ours(token->request)) handlers_.on_token(*token);
+  } else if (method == wire::RequestPreempted::kMethod && handlers_.on_preempted) {
+    const auto preempted = parse_message<wire::RequestPreempted>(body);
+    if (!preempted) return failed(preempted.error());
+    if (is_ours(preempted->request)) handlers_.on_preempted(*preempted);
   } else if (method == wire::RequestCompleted::kMethod) {
     const auto completed = parse_message<wire::RequestCompleted>(body);
     if (!completed) return failed(completed.error());

@@ -1,6 +1,8 @@
 /// The groups of checks that `judge` runs. Each appends to `checks`.
 #pragma once
 
+#include <string>
+
 #include "tools/checks/demo/checks.hpp"
 
 namespace leasehold::demo {
@@ -20,7 +22,10 @@ void check_events(const Observation& seen, std::vector<Check>& checks);
 /// Memory: zero after the lease, and a constant sum of bytes.
 void check_memory(const Observation& seen, std::vector<Check>& checks);
 
-/// Sum of the bytes in every state; equals the capacity.
-std::uint64_t sum_of_states(const wire::StatusView& status);
+/// The pools whose bytes in all states do not add up to their capacity: "kv: 8 of 16 bytes"; empty
+/// when both do.
+std::string not_conserved(const wire::StatusView& status);
+/// All memory of both pools is free.
+bool is_all_free(const wire::StatusView& status);
 
 }  // namespace leasehold::demo

@@ -31,22 +31,34 @@ Check scrubbed(const Observation& seen, LeaseId lease, const std::string& whose)
 }
 
 Check conserved(const Observation& seen) {
-  const auto off = std::ranges::find_if(seen.samples, [](const wire::StatusView& status) {
-    return sum_of_states(status) != status.capacity_bytes;
-  });
-  const bool ok = !seen.samples.empty() && off == seen.samples.end();
-  return {.promise = "no byte of the pool was lost or counted twice",
-          .ok = ok,
-          .seen = ok || seen.samples.empty()
-                      ? fmt::format("counted {} times", seen.samples.size())
-                      : fmt::format("{} of {} bytes", sum_of_states(*off), off->capacity_bytes)};
+  std::string wrong;
+  for (const wire::StatusView& status : seen.samples)
+    if (wrong.empty()) wrong = not_conserved(status);
+  return {.promise = "no byte of either pool was lost or counted twice",
+          .ok = !seen.samples.empty() && wrong.empty(),
+          .seen = wrong.empty() ? fmt::format("counted {} times", seen.samples.size()) : wrong};
+}
+
+std::uint64_t sum_of_states(const auto& pool) {
+  return pool.free_bytes + pool.owned_bytes + pool.draining_bytes + pool.scrubbing_bytes +
+         pool.retained_bytes + pool.quarantined_bytes;
 }
 
 }  // namespace
 
-std::uint64_t sum_of_states(const wire::StatusView& status) {
-  return status.free_bytes + status.owned_bytes + status.draining_bytes + status.scrubbing_bytes +
-         status.retained_bytes + status.quarantined_bytes + status.held_bytes;
+std::string not_conserved(const wire::StatusView& status) {
+  const std::uint64_t kv = sum_of_states(status) + status.held_bytes;
+  const std::uint64_t swap = sum_of_states(status.swap);
+  if (kv != status.capacity_bytes)
+    return fmt::format("KV: {} of {} bytes", kv, status.capacity_bytes);
+  if (swap != status.swap.capacity_bytes)
+    return fmt::format("swap: {} of {} bytes", swap, status.swap.capacity_bytes);
+  return {};
+}
+
+bool is_all_free(const wire::StatusView& status) {
+  return status.capacity_bytes > 0 && status.free_bytes == status.capacity_bytes &&
+         status.swap.free_bytes == status.swap.capacity_bytes;
 }
 
 void check_memory(const Observation& seen, std::vector<Check>& checks) {
@@ -57,11 +69,12 @@ void check_memory(const Observation& seen, std::vector<Check>& checks) {
   if (!killed.empty() && seen.reads_memory)
     checks.push_back(scrubbed(seen, killed[0], "C's lease"));
   checks.push_back(conserved(seen));
-  checks.push_back(
-      {.promise = "all memory is free at the end",
-       .ok = seen.last.capacity_bytes > 0 && seen.last.free_bytes == seen.last.capacity_bytes,
-       .seen = fmt::format("{} of {} free", bytes_text(seen.last.free_bytes),
-                           bytes_text(seen.last.capacity_bytes))});
+  checks.push_back({.promise = "all memory is free at the end",
+                    .ok = is_all_free(seen.last),
+                    .seen = fmt::format(
+                        "{} of {} free, of swap {} of {}", bytes_text(seen.last.free_bytes),
+                        bytes_text(seen.last.capacity_bytes), bytes_text(seen.last.swap.free_bytes),
+                        bytes_text(seen.last.swap.capacity_bytes))});
 }
 
 }  // namespace leasehold::demo

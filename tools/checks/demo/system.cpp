@@ -14,6 +14,7 @@ constexpr Duration kLoadTimeout = std::chrono::minutes(15);
 /// Enough for the four texts with a 7B model without grouped heads, 0.5 MiB a token. Only memory
 /// that is written is allocated.
 constexpr const char* kCapacity = "1GiB";
+constexpr const char* kSwapCapacity = "64MiB";
 /// No worker hangs in the demo, so a silent worker is a slow one.
 constexpr const char* kBrokerTimeout_ms = "300000";
 
@@ -37,6 +38,7 @@ Result<std::unique_ptr<System>> System::start(const Settings& settings, const Po
 Result<void> System::start_processes() {
   const std::uint64_t all_memory = TRY(machine_memory()).total_bytes;
   std::vector<std::string> arguments{"--capacity",           kCapacity,
+                                     "--swap-capacity",      kSwapCapacity,
                                      "--weights-capacity",   std::to_string(all_memory),
                                      "--allow-memory-check", "--fence-timeout-ms",
                                      kBrokerTimeout_ms,      "--worker-timeout-ms",

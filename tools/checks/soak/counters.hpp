@@ -17,6 +17,7 @@ struct Counters {
   std::uint64_t answered = 0;                           ///< Tenants with a complete answer.
   std::map<std::string, std::uint64_t> gave_up;         ///< Failed tenants, by error code.
   std::uint64_t leases = 0, revoked_leases = 0, tokens = 0, extents_read = 0;
+  std::uint64_t swaps = 0;  ///< Preemptions that moved blocks to swap.
 
   std::uint64_t kills() const;
   void add(const Counters& other);
@@ -28,11 +29,15 @@ struct Figure {
   std::uint64_t Counters::* value;
 };
 
-inline constexpr Figure kFigures[] = {
-    {"brokers_started", &Counters::brokers}, {"workers_started", &Counters::workers},
-    {"tenants_started", &Counters::tenants}, {"tenants_answered", &Counters::answered},
-    {"leases_held", &Counters::leases},      {"revocations_received", &Counters::revoked_leases},
-    {"tokens_received", &Counters::tokens},  {"extents_read", &Counters::extents_read}};
+inline constexpr Figure kFigures[] = {{"brokers_started", &Counters::brokers},
+                                      {"workers_started", &Counters::workers},
+                                      {"tenants_started", &Counters::tenants},
+                                      {"tenants_answered", &Counters::answered},
+                                      {"leases_held", &Counters::leases},
+                                      {"revocations_received", &Counters::revoked_leases},
+                                      {"tokens_received", &Counters::tokens},
+                                      {"extents_read", &Counters::extents_read},
+                                      {"swaps", &Counters::swaps}};
 
 struct RoundResult {
   Counters counters;

@@ -37,6 +37,14 @@ struct TenantInstance {
   bool was_killed = false;
 };
 
+/// A text of the tenant whose requests are swapped (tight_tenant.hpp).
+struct TightText {
+  std::uint32_t number = 0;  ///< Texts of equal number are equal.
+  std::vector<std::int32_t> tokens;
+  std::vector<std::int32_t> undisturbed;  ///< Tokens of the undisturbed run.
+  bool is_complete = false;
+};
+
 /// Result of the search for canaries in memory and streams (canary.hpp).
 struct CanaryReport {
   std::uint64_t extents_read = 0;
@@ -55,6 +63,8 @@ struct History {
   std::vector<BrokerInstance> brokers;  ///< In the order of their starts.
   std::vector<WorkerInstance> workers;
   std::vector<TenantInstance> tenants;
+  std::vector<TightText> tight_texts;
+  std::uint64_t swaps = 0;  ///< Preemptions of that tenant that moved blocks to swap.
   std::vector<ExitRecord> ends;
   std::optional<CanaryReport> canaries;  ///< Nothing without a search.
   std::optional<wire::StatusView> last;  ///< After all requests ended.

@@ -185,6 +185,25 @@ demo::Check same_texts(const Case& all) {
   return finding.check();
 }
 
+demo::Check same_swapped_texts(const Case& all) {
+  Finding finding("every text that was swapped is the undisturbed one, or a prefix of it", "texts");
+  for (const TightText& text : all.history.tight_texts) {
+    finding.checked();
+    const auto differ = std::ranges::mismatch(text.tokens, text.undisturbed);
+    if (differ.in1 != text.tokens.end()) {
+      finding.wrong(
+          fmt::format("text {} differs at {}", text.number, differ.in1 - text.tokens.begin()));
+    } else if (text.is_complete && text.tokens.size() != text.undisturbed.size()) {
+      finding.wrong(fmt::format("text {} has {} of {} tokens", text.number, text.tokens.size(),
+                                text.undisturbed.size()));
+    }
+  }
+  demo::Check check = finding.check();
+  check.ok = check.ok && all.history.swaps > 0;
+  check.seen += fmt::format(", {} swaps", all.history.swaps);
+  return check;
+}
+
 }  // namespace
 
 void judge_holders(const Case& all, std::vector<demo::Check>& checks) {
@@ -192,6 +211,7 @@ void judge_holders(const Case& all, std::vector<demo::Check>& checks) {
   checks.push_back(sent_once(all));
   checks.push_back(ended_once(all));
   checks.push_back(same_texts(all));
+  checks.push_back(same_swapped_texts(all));
   checks.push_back(no_crash(all));
 }
 

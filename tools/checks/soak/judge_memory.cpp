@@ -56,14 +56,12 @@ demo::Check one_owner_each(const Case& all) {
 }
 
 demo::Check conserved(const Case& all) {
-  Finding finding("no byte of the pool was lost or counted twice", "samples");
+  Finding finding("no byte of either pool was lost or counted twice", "samples");
   for (const BrokerInstance& broker : all.history.brokers) {
     for (const wire::StatusView& status : broker.samples) {
       finding.checked();
-      const std::uint64_t sum = demo::sum_of_states(status);
-      if (sum != status.capacity_bytes) {
-        finding.wrong(fmt::format("{} of {} bytes", sum, status.capacity_bytes));
-      }
+      const std::string wrong = demo::not_conserved(status);
+      if (!wrong.empty()) finding.wrong(wrong);
     }
   }
   return finding.check();
@@ -72,8 +70,10 @@ demo::Check conserved(const Case& all) {
 demo::Check all_free(const Case& all) {
   const auto& last = all.history.last;
   return {.promise = "all memory is free at the end",
-          .ok = last && last->capacity_bytes > 0 && last->free_bytes == last->capacity_bytes,
-          .seen = last ? fmt::format("{} of {} bytes", last->free_bytes, last->capacity_bytes)
+          .ok = last && demo::is_all_free(*last),
+          .seen = last ? fmt::format("{} of {} bytes, of swap {} of {}", last->free_bytes,
+                                     last->capacity_bytes, last->swap.free_bytes,
+                                     last->swap.capacity_bytes)
                        : "no broker answered"};
 }
 

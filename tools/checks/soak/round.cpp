@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -139,6 +140,10 @@ class Round {
       }
       if (clock_.now() > deadline) return timed_out("a tenant got no complete answer");
     }
+    while (supervisor_.history().swaps == 0) {
+      TRY(supervisor_.poll(true));
+      if (clock_.now() > deadline) return timed_out("no request was swapped");
+    }
     return {};
   }
 
@@ -160,6 +165,7 @@ class Round {
   std::optional<std::string> unsettled() {
     for (const TenantSlot& slot : supervisor_.tenants())
       if (slot.process.has_process()) return slot.spec->name + " never ended";
+    if (!supervisor_.tight_tenant().is_idle()) return "the tight tenant's requests never ended";
     BrokerView* broker = supervisor_.view();
     if (broker == nullptr) return "the broker cannot be reached";
     for (const WorkerSlot& slot : supervisor_.workers())
@@ -169,6 +175,11 @@ class Round {
     if (status->free_bytes != status->capacity_bytes) {
       return fmt::format("{} of {} bytes never became free",
                          status->capacity_bytes - status->free_bytes, status->capacity_bytes);
+    }
+    if (status->swap.free_bytes != status->swap.capacity_bytes) {
+      return fmt::format("{} of {} bytes of swap never became free",
+                         status->swap.capacity_bytes - status->swap.free_bytes,
+                         status->swap.capacity_bytes);
     }
     supervisor_.history().last = *status;
     return std::nullopt;
@@ -180,6 +191,7 @@ class Round {
       counters_.brokers += 1 + instance.restarts.size();
     counters_.workers = history.workers.size();
     counters_.tenants = history.tenants.size();
+    counters_.swaps = history.swaps;
     counters_.extents_read = history.canaries->extents_read;
     for (const TenantInstance& instance : history.tenants) {
       counters_.tokens += instance.record.tokens.size();
@@ -221,10 +233,16 @@ Result<void> run_undisturbed(const Settings& settings, Workload& workload,
     return std::ranges::all_of(workload.tenants,
                                [&](const TenantSpec& spec) { return text_of(spec); });
   };
-  while (!all_answered()) {
+  std::map<std::uint32_t, std::vector<std::int32_t>> tight_texts;
+  while (!all_answered() || tight_texts.size() < TightTenant::kRequests) {
     TRY(supervisor.poll(true));
+    for (const TightText& text : supervisor.history().tight_texts)
+      if (text.is_complete) tight_texts[text.number] = text.tokens;
     if (clock.now() > deadline) return fail(Errc::TimedOut, "the undisturbed run does not end");
   }
+  if (supervisor.history().swaps > 0)
+    return fail(Errc::SystemError, "the undisturbed run swapped requests; it has too few blocks");
+  for (auto& [number, text] : tight_texts) workload.tight_texts.push_back(std::move(text));
   for (TenantSpec& spec : workload.tenants) spec.undisturbed = text_of(spec)->record.tokens;
   return {};
 }

@@ -13,6 +13,8 @@ namespace {
 constexpr Duration kPollInterval = std::chrono::milliseconds(10);
 constexpr std::int64_t kTtl_ms = 5000;
 constexpr const char* kFenceTimeout_ms = "1500";
+constexpr const char* kSwapCapacity = "16MiB";
+constexpr std::uint32_t kManyBlocks = 1000;
 constexpr const char* kEventLogBytes = "64GiB";  // the judge reads every event
 
 }  // namespace
@@ -23,7 +25,8 @@ Supervisor::Supervisor(const Settings& settings, const Workload& workload,
       workload_(workload),
       poller_(poller),
       store_(settings.store ? std::make_unique<FdStore>() : nullptr),
-      programs_(settings.bin_dir, std::move(directory), store_.get()) {
+      programs_(settings.bin_dir, std::move(directory), store_.get()),
+      tight_tenant_(programs_.broker_socket(), settings.max_tokens) {
   history_.canaries.emplace();
   for (std::uint32_t i = 0; i < settings.workers; ++i) {
     workers_.push_back({.name = fmt::format("w{}", i)});
@@ -42,7 +45,17 @@ Result<void> Supervisor::poll(bool tenants) {
   TRY(start_missing(tenants));
   sample_status();
   refresh_workers();
+  poll_tight_tenant(tenants);
   return {};
+}
+
+void Supervisor::poll_tight_tenant(bool starts) {
+  tight_tenant_.poll(starts && std::ranges::any_of(workers_, &WorkerSlot::ready));
+  for (TightText& text : tight_tenant_.take_texts()) {
+    if (!workload_.tight_texts.empty()) text.undisturbed = workload_.tight_texts[text.number];
+    history_.tight_texts.push_back(std::move(text));
+  }
+  history_.swaps = tight_tenant_.swaps();
 }
 
 BrokerView* Supervisor::view() {
@@ -117,10 +130,11 @@ Result<void> Supervisor::start_broker() {
   }
   const std::string name = fmt::format("broker-{}", broker_instances_.size());
   broker_instances_.push_back(history_.brokers.size() - 1);
-  StartOptions options{.arguments = {"--capacity", "64MiB", "--allow-memory-check",
-                                     "--fence-timeout-ms", kFenceTimeout_ms, "--event-log",
-                                     event_log(name), "--event-log-bytes", kEventLogBytes},
-                       .log_name = name};
+  StartOptions options{
+      .arguments = {"--capacity", "64MiB", "--swap-capacity", kSwapCapacity, "--allow-memory-check",
+                    "--fence-timeout-ms", kFenceTimeout_ms, "--event-log", event_log(name),
+                    "--event-log-bytes", kEventLogBytes},
+      .log_name = name};
   if (store_) {
     const std::filesystem::path state = programs_.directory() / "state";
     std::error_code ignored;  // the broker reports it
@@ -135,11 +149,15 @@ Result<void> Supervisor::start_broker() {
 Result<void> Supervisor::connect_broker() {
   auto connected = BrokerView::connect(programs_.broker_socket());
   if (!connected) return {};
-  for (const TenantSpec& spec : workload_.tenants) {
-    const auto admitted = connected->command(wire::TenantAdmit{
-        .tenant = {spec.name}, .max_concurrent = 4, .max_blocks = 1000, .ttl_ms = kTtl_ms});
-    if (!admitted) return {};  // it died
-  }
+  const auto admit = [&connected](const std::string& tenant, std::uint32_t max_blocks) {
+    return connected->command(wire::TenantAdmit{
+        .tenant = {tenant}, .max_concurrent = 4, .max_blocks = max_blocks, .ttl_ms = kTtl_ms});
+  };
+  const bool is_undisturbed_run = workload_.tight_texts.empty();
+  if (!admit(TightTenant::kName, is_undisturbed_run ? kManyBlocks : TightTenant::kBlocks))
+    return {};  // it died
+  for (const TenantSpec& spec : workload_.tenants)
+    if (!admit(spec.name, kManyBlocks)) return {};
   view_.emplace(*std::move(connected));
   return {};
 }

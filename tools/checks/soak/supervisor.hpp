@@ -8,6 +8,7 @@
 #include "common/clock.hpp"
 #include "tools/checks/demo/poller.hpp"
 #include "tools/checks/soak/process_slot.hpp"
+#include "tools/checks/soak/tight_tenant.hpp"
 #include "tools/checks/soak/workload.hpp"
 #include "tools/local_system/fd_store.hpp"
 #include "tools/local_system/local_system.hpp"
@@ -50,6 +51,7 @@ class Supervisor {
   ProcessSlot& broker() { return broker_; }
   std::vector<WorkerSlot>& workers() { return workers_; }
   std::vector<TenantSlot>& tenants() { return tenants_; }
+  const TightTenant& tight_tenant() const { return tight_tenant_; }
   bool all_workers_ready() const;
   std::uint64_t tokens_received() const { return tokens_received_; }
   History& history() { return history_; }
@@ -66,6 +68,7 @@ class Supervisor {
   Result<void> start_tenant(TenantSlot& slot);
   Result<void> connect_broker();
   void refresh_workers();
+  void poll_tight_tenant(bool starts);
   void sample_status();
   std::string event_log(const std::string& name) const {
     return programs_.directory() / (name + ".jsonl");
@@ -82,6 +85,7 @@ class Supervisor {
   std::optional<BrokerView> view_;
   std::vector<WorkerSlot> workers_;
   std::vector<TenantSlot> tenants_;
+  TightTenant tight_tenant_;
   std::uint64_t tokens_received_ = 0;
   History history_;
 };

@@ -17,6 +17,9 @@ struct TenantSpec {
 
 struct Workload {
   std::vector<TenantSpec> tenants;
+  /// The undisturbed texts of the tight tenant, by number; filled in by run_undisturbed. Until then
+  /// its blocks are not limited.
+  std::vector<std::vector<std::int32_t>> tight_texts;
   std::vector<Canary> canaries;  ///< Of the tenant with the same index.
 };
 

@@ -103,6 +103,12 @@ TEST_CASE("demo judge: finds every single flaw") {
        [](Observation& seen) { seen.results[3].observed.tokens[77] += 1; }},
       {"another text of a survivor with equal tokens",
        [](Observation& seen) { seen.results[0].observed.text += "!"; }},
+      {"a byte of swap counted twice",
+       [](Observation& seen) { seen.samples[0].swap = {.capacity_bytes = 4, .free_bytes = 5}; }},
+      {"swap memory that is not free at the end",
+       [](Observation& seen) {
+         seen.last.swap = {.capacity_bytes = 4, .free_bytes = 3, .owned_bytes = 1};
+       }},
       {"a token lost between B's leases",
        [](Observation& seen) {
          auto& tokens = seen.results[1].observed.tokens;

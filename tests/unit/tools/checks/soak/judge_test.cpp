@@ -52,7 +52,10 @@ History good() {
                    lease(40, LeaseState::Live, kNext),
                    lease(50, LeaseState::Revoked, kNext),
                    lease(60, LeaseState::Fenced, kNext)};
-  broker.samples = {{.capacity_bytes = 8, .free_bytes = 5, .owned_bytes = 3}};
+  broker.samples = {{.capacity_bytes = 8,
+                     .free_bytes = 5,
+                     .owned_bytes = 3,
+                     .swap = {.capacity_bytes = 4, .free_bytes = 3, .owned_bytes = 1}}};
   WorkerInstance worker{.broker = 0};
   worker.steps = {at(15, events::BatchedDecodeStep{.step = 1, .per_seq_leases = {kLease}}),
                   at(45, events::BatchedDecodeStep{.step = 2, .per_seq_leases = {kNext}})};
@@ -62,11 +65,16 @@ History good() {
   ann.record.reported = {reported(11, "acquired"),         reported(12, "submitted"),
                          reported(23, "revoked"),          reported(41, "acquired", kNext),
                          reported(42, "submitted", kNext), reported(49, "completed", kNext)};
-  return {.brokers = {broker},
-          .workers = {worker},
-          .tenants = {ann},
-          .canaries = CanaryReport{.extents_read = 2, .own_found = 2},
-          .last = wire::StatusView{.capacity_bytes = 8, .free_bytes = 8}};
+  return {
+      .brokers = {broker},
+      .workers = {worker},
+      .tenants = {ann},
+      .tight_texts = {{.tokens = {4, 5}, .undisturbed = {4, 5}, .is_complete = true},
+                      {.tokens = {4}, .undisturbed = {4, 5}}},
+      .swaps = 1,
+      .canaries = CanaryReport{.extents_read = 2, .own_found = 2},
+      .last = wire::StatusView{
+          .capacity_bytes = 8, .free_bytes = 8, .swap = {.capacity_bytes = 4, .free_bytes = 4}}};
 }
 
 /// The checks that fail after `spoil` has changed the good history.
@@ -118,6 +126,16 @@ void remove_reported(History& history, std::string_view event) {
 
 TEST_CASE("soak judge: a correct history passes every check") {
   CHECK(broken([](History&) {}).empty());
+}
+
+TEST_CASE("soak judge: finds lost swap memory, wrong swapped texts, and a round without swaps") {
+  check_finds("either pool", [](History& history) {
+    history.brokers.front().samples.front().swap.owned_bytes = 2;
+  });
+  check_finds("free at the end", [](History& history) { history.last->swap.free_bytes = 3; });
+  check_finds("that was swapped", [](History& history) { history.swaps = 0; });
+  check_finds("that was swapped", [](History& history) { history.tight_texts[1].tokens = {5}; });
+  check_finds("that was swapped", [](History& history) { history.tight_texts[0].tokens = {4}; });
 }
 
 TEST_CASE("soak judge: finds a row committed after the fence") {
