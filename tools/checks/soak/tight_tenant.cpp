@@ -3,6 +3,8 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "common/random.hpp"
+
 namespace leasehold::soak {
 namespace {
 

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/checks/soak/history.hpp"
 #include "tools/client/lease_holder.hpp"
+#include "tools/client/timers.hpp"
 #include "tools/client/worker_stream.hpp"
 
 namespace leasehold::soak {
