@@ -40,6 +40,7 @@ struct PlantedBugs {
   bool ack_before_drain = false;       ///< A worker gives extents back while its step uses them.
   bool unmap_before_quiet = false;     ///< A worker unmaps as soon as a word is revoked.
   bool commit_without_reread = false;  ///< A worker emits tokens without asking the gate again.
+  bool reader_not_gated = false;       ///< A reader of a published text ignores that lease's word.
   bool journal_over_table = false;     ///< Recovery trusts the journal where the table is newer.
   bool settle_immediately = false;     ///< A worker answers without waiting for its card.
   bool mirror_not_awaited = false;     ///< A launch does not wait for the mirror to be written.

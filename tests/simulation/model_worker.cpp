@@ -197,6 +197,7 @@ void Worker::drop(LeaseId lease) {
   if (found == held_.end()) return;
   unmap_all(lease);
   if (found->second.running) end(found->second);
+  end_readers(lease);
   held_.erase(found);
 }
 
@@ -278,8 +279,30 @@ void Worker::on_reclaim(const effect::SendReclaim& asked, std::uint64_t number) 
 }
 
 void Worker::on_fill(LeaseId lease, std::uint64_t number) {
-  posted_.push_back(
-      [this, lease, number] { reply(number, FillAnswered{lease, wire::PrefixFilled{16, 1}}); });
+  const bool fails = deps_.machine.one_in(6);
+  posted_.push_back([this, lease, number, fails] {
+    const auto found = held_.find(lease);
+    if (fails || found == held_.end())
+      return reply(number, FillAnswered{lease, fail(Errc::BadRequest, "the text is too short")});
+    found->second.is_published = true;
+    reply(number, FillAnswered{lease, wire::PrefixFilled{.tokens = 16, .blocks = 1}});
+  });
+}
+
+/// Nothing on a card, whose launches name one lease for each row.
+std::optional<LeaseId> Worker::any_published() const {
+  std::vector<LeaseId> published;
+  for (const auto& [lease, held] : held_) {
+    if (held.is_published && state_of(lease) == LeaseState::Live) published.push_back(lease);
+  }
+  if (launcher_ || published.empty() || deps_.machine.one_in(4)) return std::nullopt;
+  return published[deps_.machine.pick(published.size())];
+}
+
+void Worker::end_readers(LeaseId shared) {
+  for (auto& [lease, held] : held_) {
+    if (held.running && held.running->shared == shared) end(held);
+  }
 }
 
 // ------------------------------------------------------------------------------------------
@@ -320,7 +343,12 @@ void Worker::on_submit(Request& request, Connection& stream, Message on_token, M
         request.accepted = true;
         deps_.judge.accepted(request.lease);
         stops_.clear(*stop_slot);
-        found->second.running = Running{&request, &stream, on_token, on_end, *stop_slot};
+        found->second.running = Running{.request = &request,
+                                        .stream = &stream,
+                                        .on_token = on_token,
+                                        .on_end = on_end,
+                                        .stop_slot = *stop_slot,
+                                        .shared = any_published()};
       });
 }
 

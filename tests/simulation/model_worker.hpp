@@ -80,11 +80,13 @@ class Worker final : public Process, private RefusalListener {
     Message on_token;
     Message on_end;
     std::uint32_t stop_slot = 0;
+    std::optional<LeaseId> shared;  ///< The published text that it reads.
   };
   struct Held {
     std::vector<ExtentId> extents;
     std::vector<ExtentId> swap;
     std::optional<Running> running;
+    bool is_published = false;  ///< A shared lease whose text was computed.
 
     std::vector<ExtentId>& of(MemoryPool pool) { return pool == MemoryPool::Kv ? extents : swap; }
     bool reported_drained = false;
@@ -119,6 +121,8 @@ class Worker final : public Process, private RefusalListener {
   void report_falsely();
   bool is_expired(LeaseId lease) const;
   std::optional<std::uint32_t> free_stop_slot() const;
+  std::optional<LeaseId> any_published() const;
+  void end_readers(LeaseId shared);
 
   // worker_card.cpp: memory and launches on a card
   void open_card();
@@ -167,6 +171,8 @@ class Worker final : public Process, private RefusalListener {
   struct Part {
     LeaseId lease;
     std::vector<ExtentId> extents;
+    std::optional<LeaseId> shared;
+    std::vector<ExtentId> shared_extents;
   };
   std::vector<Part> in_step_;
   LeaseId step_engine_;

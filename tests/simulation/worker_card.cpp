@@ -27,7 +27,9 @@ void Worker::open_unit(UnitState& unit, Touches touches, SequenceMask live) {
   std::vector<LeaseId> leases{step_engine_};
   for (SequenceMask todo = live; todo != 0; todo &= todo - 1) {
     if (touches != Touches::TenantMemory) break;
-    leases.push_back(in_step_[static_cast<std::size_t>(std::countr_zero(todo))].lease);
+    const Part& part = in_step_[static_cast<std::size_t>(std::countr_zero(todo))];
+    leases.push_back(part.lease);
+    if (part.shared) leases.push_back(*part.shared);
   }
   deps_.judge.unit_opened(unit, touches, std::move(leases));
 }

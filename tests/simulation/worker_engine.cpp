@@ -87,10 +87,14 @@ void Worker::form_step() {
   set_->add_engine_lease(table_->dependency(step_engine_).value());
   for (const auto& [lease, held] : held_) {
     if (!held.running) continue;
-    const LeaseDependency own[] = {table_->dependency(lease).value()};
-    set_->add_sequence(own, held.running->stop_slot);
-    in_step_.push_back({lease, held.extents});  // with copies from and to swap
+    std::vector<LeaseDependency> needed{table_->dependency(lease).value()};
+    const std::optional<LeaseId> shared = held.running->shared;
+    if (shared && !deps_.planted_bugs.reader_not_gated)
+      needed.push_back(table_->dependency(*shared).value());
+    set_->add_sequence(needed, held.running->stop_slot);
+    in_step_.push_back({lease, held.extents, shared, {}});  // with copies from and to swap
     std::ranges::copy(held.swap, std::back_inserter(in_step_.back().extents));
+    if (shared) in_step_.back().shared_extents = held_.at(*shared).extents;
   }
 }
 
@@ -119,6 +123,8 @@ void Worker::touch_memory(Thread& thread, SequenceMask live) {
     for (const ExtentId extent : part.extents) {
       deps_.judge.touched(*this, thread.unit, part.lease, extent);
     }
+    for (const ExtentId extent : part.shared_extents)
+      deps_.judge.touched(*this, thread.unit, *part.shared, extent);
   }
 }
 

@@ -26,7 +26,7 @@ bool World::run_operator() {
   if (!broker().is_running() || broker().is_busy()) return false;
   const std::size_t index = machine_.pick(kTenants);
   const TenantId tenant{std::string(kTenantNames[index])};
-  switch (machine_.pick(9)) {
+  switch (machine_.pick(11)) {
     case 0:
       broker().call(wire::LeaseRevoke{.tenant = tenant});
       return true;
@@ -38,6 +38,11 @@ bool World::run_operator() {
     case 2:
     case 3:
       broker().call(wire::LeaseDrain{.lease = any_lease(), .grace_ms = machine_.pick(1500)});
+      return true;
+    case 9:
+    case 10:
+      broker().call(wire::PrefixPublish{.worker = workers_[machine_.pick(workers_.size())]->worker_name(),
+                                        .text = "a text"});
       return true;
     default:
       broker().call(wire::LeaseRevoke{.lease = any_lease()});

@@ -45,13 +45,18 @@ inline void check_block_conservation(const Scheduler& scheduler) {
     for (const PrefixId id : tenancy.prefixes.entries())
       require(held[lease].insert(tenancy.prefixes.block(id)).second, lease, "one is cached twice");
   }
+  for (const auto& [lease, tenancy] : scheduler.tenancies()) {
+    for (const PrefixId id : tenancy.published) ++references[lease][id];
+  }
   for (const auto& sequence : scheduler.running()) {
+    for (const PrefixId id : sequence->borrowed) ++references[*sequence->shared_lease][id];
     const LeaseId lease = sequence->request.lease;
     require(sequence->blocks.swapped().empty(), lease, "a running sequence has swap blocks");
     const PrefixIndex& prefixes = scheduler.tenancies().at(lease).prefixes;
     const BlockTable& table = sequence->blocks;
     const auto cached = table.cached();
-    for (std::size_t i = 0; i < table.blocks().size(); ++i) {
+    require(table.published_blocks() == sequence->borrowed.size(), lease, "one is borrowed twice");
+    for (std::size_t i = table.published_blocks(); i < table.blocks().size(); ++i) {
       const BlockId block = table.blocks()[i];
       if (i >= cached.size()) require(held[lease].insert(block).second, lease, "one has two users");
       if (i < cached.size())

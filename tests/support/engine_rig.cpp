@@ -152,6 +152,21 @@ LeaseId EngineRig::grant(const std::string& tenant, std::uint32_t extents,
   return lease;
 }
 
+LeaseId EngineRig::publish(std::vector<TokenId> text) {
+  const LeaseId lease = next_lease();
+  engine_->add_lease({.lease = lease, .tenant = public_owner(), .is_shared = true});
+  grow(lease);
+  const Result<void> queued = engine_->fill(lease, std::move(text));
+  if (!queued) throw std::runtime_error(queued.error().detail);
+  std::vector<PrefixFilled> filled;
+  while (filled.empty()) {
+    (void)required(step());
+    filled = engine_->take_filled();
+  }
+  (void)required(filled.front().blocks);
+  return lease;
+}
+
 void EngineRig::grow(LeaseId lease, std::uint32_t extents, wire::MemoryPool pool) {
   for (std::uint32_t i = 0; i < extents; ++i) {
     MemoryObject object =

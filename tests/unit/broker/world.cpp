@@ -13,6 +13,7 @@ std::string fingerprint(const Message& message) {
 template std::string fingerprint(const wire::TenantAdmit&);
 template std::string fingerprint(const wire::TenantRemove&);
 template std::string fingerprint(const wire::LeaseRevoke&);
+template std::string fingerprint(const wire::PrefixPublish&);
 template std::string fingerprint(const wire::LeaseDrain&);
 template std::string fingerprint(const wire::LeaseUndrain&);
 template std::string fingerprint(const wire::QuarantineRelease&);

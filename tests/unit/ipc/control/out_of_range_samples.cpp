@@ -47,7 +47,7 @@ std::vector<OutOfRange> make_out_of_range() {
       {"LeaseStatus", "/state", {R"("Gone")"}, "state"},
       {"LeaseStatus", "/deadline_boottime_ns", {"-1"}, "deadline_boottime_ns"},
       {"LeaseRevoked", "/reason", {R"("boredom")"}, "reason"},
-      {"LeaseRevoked", "/scope", {R"("shared")"}, "scope"},
+      {"LeaseRevoked", "/scope", {R"("weights")"}, "scope"},
       {"LeaseAcquire", "/blocks", {"1048577"}, "blocks"},
       {"LeaseAcquire", "/ttl_ms", {"-1"}, "ttl_ms"},
       {"LeaseAcquire", "/worker", {R"("w 0")"}, "worker"},

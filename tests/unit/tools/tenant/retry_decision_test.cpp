@@ -197,3 +197,12 @@ TEST_CASE("retry decision: delays double up to a limit and do not overflow") {
   CHECK(backoff(kPolicy, 6) == 2s);
   CHECK(backoff(kPolicy, 1'000'000) == 2s);
 }
+TEST_CASE("retry decision: the end of a published text costs a rebinding client no lease") {
+  const Error error{.code = Errc::LeaseRevoked, .detail = "", .scope = FailureScope::Shared};
+  const RetryContext retry_context{.rebind = true, .had_lease = true};
+  const RetryDecision decision = after_completed(error, retry_context, kPolicy);
+  REQUIRE(decision);
+  CHECK_FALSE(decision->fresh_lease);
+  CHECK(decision->delay == Duration::zero());
+  CHECK_FALSE(after_completed(error, {.had_lease = true}, kPolicy));
+}

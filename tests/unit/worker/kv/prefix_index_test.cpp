@@ -102,6 +102,18 @@ TEST_CASE("prefix index: a key that collides is a miss, and its block is not add
   CHECK(index.size() == 1);
 }
 
+TEST_CASE("prefix index: a borrowed block counts as shared only if its owner is the public") {
+  PrefixIndex own, published;
+  const auto text = cache(published, public_owner(), numbered(8), block(0));
+  const auto leaked = cache(published, kAlice, numbered(4, 50), block(5));
+  own.borrow(text, published);
+  CHECK(own.counters().shared_hits == 2);
+  CHECK(own.counters().cross_tenant_hits == 0);
+  own.borrow(leaked, published);
+  CHECK(own.counters().shared_hits == 2);
+  CHECK(own.counters().cross_tenant_hits == 1);
+}
+
 TEST_CASE("prefix index: taking a block of another owner would be counted") {
   PrefixIndex index;
   index.take(cache(index, kAlice, numbered(8), block(0)), kBob, 2);
