@@ -124,7 +124,8 @@ std::string_view name(FailureScope scope) {
 }
 
 std::optional<FailureScope> failure_scope_from_name(std::string_view text) {
-  for (const FailureScope scope : {FailureScope::Tenant, FailureScope::Engine, FailureScope::Shared}) {
+  for (const FailureScope scope :
+       {FailureScope::Tenant, FailureScope::Engine, FailureScope::Shared}) {
     if (text == name(scope)) return scope;
   }
   return std::nullopt;

@@ -43,12 +43,12 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
       .regions = deps.compute->mapper.get(),
       .swap_regions = deps.compute->swap_mapper.get(),
       // Between two steps nothing runs on the host, but a GPU may still run what was queued.
-      .quiesce = [compute = deps.compute](LeaseId, std::move_only_function<void()> done) {
-        compute->backend->when_drained(std::move(done));
-      },
+      .quiesce =
+          [compute = deps.compute](LeaseId, std::move_only_function<void()> done) {
+            compute->backend->when_drained(std::move(done));
+          },
       .parser = parser_.get_executor(),
-      .encode =
-          [prompt](const std::string& text) { return prompt.encode({.prompt = text}, 0); }});
+      .encode = [prompt](const std::string& text) { return prompt.encode({.prompt = text}, 0); }});
   server_.emplace(ServeDependencies{.io = deps.tenant_io,
                                     .loop = deps.loop,
                                     .running_requests = deps.running_requests,

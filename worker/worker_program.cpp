@@ -225,8 +225,7 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
               [this](const auto& served) {
                 for (const wire::TenantServed& each : served) broker_->link().report_served(each);
               },
-          .on_filled =
-              [this](auto filled) { serving_->leases().report_filled(std::move(filled)); },
+          .on_filled = [this](auto filled) { serving_->leases().report_filled(std::move(filled)); },
           .on_weights_lost =
               [this](Engine& engine) {
                 const Result<void> restored = restore_weights(engine);

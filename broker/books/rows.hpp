@@ -72,7 +72,7 @@ struct LeaseRow {
   RegionId region;
   std::string model;  ///< Engine leases only, as shown to operators.
   std::string part;   ///< Also the name of a shared lease's text.
-  LeaseId replaces;  ///< Generation 0: none; likewise for replaced_by.
+  LeaseId replaces;   ///< Generation 0: none; likewise for replaced_by.
   LeaseId replaced_by;
   std::int64_t granted_ns = 0;
 };

@@ -30,9 +30,9 @@ std::string worker_object(const std::string& worker) {
 Result<void> require_tenant_leases(const State& state, std::span<const LeaseId> leases) {
   for (const LeaseId id : leases) {
     if (state.leases.find_open(id)->scope == wire::LeaseScope::Tenant) continue;
-    return fail(Errc::BadRequest,
-                fmt::format("lease {} has no requests of its own; revoke it instead",
-                            to_string(id)));
+    return fail(
+        Errc::BadRequest,
+        fmt::format("lease {} has no requests of its own; revoke it instead", to_string(id)));
   }
   return {};
 }

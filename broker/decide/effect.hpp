@@ -218,12 +218,12 @@ using Effect =
     std::variant<effect::Journal, effect::PublishGrant, effect::StoreWords, effect::SetDeadline,
                  effect::SetDrainDeadline, effect::BindWorker, effect::ResumeWorker,
                  effect::ForgetWorker, effect::SendGrant, effect::SendQuota, effect::SendSampling,
-                 effect::SendSettle, effect::SendUnmap, effect::SendPing, effect::SendReclaim, effect::SendFill,
-                 effect::BeginQuietWatch, effect::PunchExtents, effect::ClearExtents,
-                 effect::VerifyExtents, effect::CreateRegion, effect::ShareRegion,
-                 effect::SealRegion, effect::ScrubRegion, effect::CloseRegion, effect::KillWorker,
-                 effect::Reply, effect::ReplyWhenJournaled, effect::NotifyHolder,
-                 effect::AppendEvent, effect::Warn>;
+                 effect::SendSettle, effect::SendUnmap, effect::SendPing, effect::SendReclaim,
+                 effect::SendFill, effect::BeginQuietWatch, effect::PunchExtents,
+                 effect::ClearExtents, effect::VerifyExtents, effect::CreateRegion,
+                 effect::ShareRegion, effect::SealRegion, effect::ScrubRegion, effect::CloseRegion,
+                 effect::KillWorker, effect::Reply, effect::ReplyWhenJournaled,
+                 effect::NotifyHolder, effect::AppendEvent, effect::Warn>;
 
 /// Calls the performer's `perform` for each effect, in order. Results come back as events, never as
 /// return values.

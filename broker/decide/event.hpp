@@ -188,11 +188,11 @@ using Event =
                  Call<wire::WeightsPublish>, Call<wire::LeaseAttach>, Call<wire::LeaseDrained>,
                  Call<wire::LeaseUndrain>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
                  Call<wire::LeaseQuery>, Call<wire::QuarantineRelease>, Call<wire::StepWatch>,
-                 Call<wire::WorkerStep>, Call<wire::PrefixPublish>, FillAnswered, ConnectionClosed, HolderExited, PreviousHolderExited,
-                 WorkerExited, GrantAnswered, SettleAnswered, UnmapAnswered, PingAnswered,
-                 ReclaimAnswered, WordsStored, QuietObserved, ExtentsCleared, ExtentsVerified,
-                 DeviceLost, DeviceRecovered, RegionLent, RegionSealed, RegionScrubbed,
-                 TableTampered, WorkerReported, UsageReported, ServedReported, JournalWritten,
-                 BrokerStalled, Tick, Shutdown>;
+                 Call<wire::WorkerStep>, Call<wire::PrefixPublish>, FillAnswered, ConnectionClosed,
+                 HolderExited, PreviousHolderExited, WorkerExited, GrantAnswered, SettleAnswered,
+                 UnmapAnswered, PingAnswered, ReclaimAnswered, WordsStored, QuietObserved,
+                 ExtentsCleared, ExtentsVerified, DeviceLost, DeviceRecovered, RegionLent,
+                 RegionSealed, RegionScrubbed, TableTampered, WorkerReported, UsageReported,
+                 ServedReported, JournalWritten, BrokerStalled, Tick, Shutdown>;
 
 }  // namespace leasehold

@@ -58,9 +58,9 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   record.text = publish.text;
   decision.add(effect::PublishGrant{record.id(), TimePoint{}});
   record_lease(decision, record);
-  record_operator_action(decision, {.uid = caller.uid,
-                                    .action = "publish",
-                                    .object = "lease:" + to_string(record.id())});
+  record_operator_action(
+      decision,
+      {.uid = caller.uid, .action = "publish", .object = "lease:" + to_string(record.id())});
   take_extents(decision, record, caller.call, MemoryPool::Kv, 1);
   return std::nullopt;  // answered after the fill
 }
@@ -68,16 +68,16 @@ CallResult decide_call(Decision& decision, const Caller& caller,
 void start_fill(Decision& decision, LeaseRecord& record, CallId call) {
   record.acquired = true;
   record.open_call = call;
-  decision.add(effect::SendFill{
-      record.worker(), {.lease = record.id(), .text = std::exchange(record.text, {})}});
+  decision.add(effect::SendFill{record.worker(),
+                                {.lease = record.id(), .text = std::exchange(record.text, {})}});
 }
 
 CallResult grow_shared(Decision& decision, const Caller& caller, LeaseRecord& record,
                        const wire::LeaseGrow& grow) {
   if (!record.open_call || grow.pool != MemoryPool::Kv) {
-    return fail(Errc::PermissionDenied,
-                fmt::format("lease {} holds published text and does not grow",
-                            to_string(record.id())));
+    return fail(
+        Errc::PermissionDenied,
+        fmt::format("lease {} holds published text and does not grow", to_string(record.id())));
   }
   const Worker& worker = *decision.state.workers.find(record.worker());
   TRY(require_shared_room(decision.state, worker, grow.extents, decision.now));
@@ -95,7 +95,8 @@ void decide_event(Decision& decision, const FillAnswered& answered) {
     revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);
     return decision.reply(call, std::unexpected(answered.filled.error()));
   }
-  record.charged_blocks = std::max(1u, answered.filled->blocks);  // the worker's word, for operators
+  record.charged_blocks =
+      std::max(1u, answered.filled->blocks);  // the worker's word, for operators
   decision.touch(record.id());
   decision.reply(call, Answer{wire::PrefixPublished{.lease = record.id(),
                                                     .tokens = answered.filled->tokens,

@@ -84,9 +84,10 @@ void add_limit_options(CLI::App& app, BrokerOptions& options) {
                  "Maximum engine leases per worker; tensor scope uses one per tensor")
       ->check(CLI::Range(1u, 1u << 16))
       ->capture_default_str();
-  app.add_option("--max-shared-blocks", options.max_shared_blocks,
-                 "KV blocks that published texts may hold on one worker, in whole extents; 0 allows "
-                 "none")
+  app.add_option(
+         "--max-shared-blocks", options.max_shared_blocks,
+         "KV blocks that published texts may hold on one worker, in whole extents; 0 allows "
+         "none")
       ->check(CLI::Range(0u, 1u << 20))
       ->capture_default_str();
   app.add_option("--max-extents", options.max_extents,

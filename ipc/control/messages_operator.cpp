@@ -71,9 +71,8 @@ void describe(Is<PrefixPublish> auto& m, auto& fields) {
 
 Result<void> validate(const PrefixPublish& publish) {
   if (publish.text.size() <= PrefixPublish::kMaxTextBytes) return {};
-  return fail(Errc::BadRequest,
-              fmt::format("text has {} bytes; publish at most {}", publish.text.size(),
-                          PrefixPublish::kMaxTextBytes));
+  return fail(Errc::BadRequest, fmt::format("text has {} bytes; publish at most {}",
+                                            publish.text.size(), PrefixPublish::kMaxTextBytes));
 }
 
 void describe(Is<PrefixPublished> auto& m, auto& fields) {

@@ -152,8 +152,8 @@ struct RequestCompleted : Message<RequestCompleted> {
   /// The lease that ended or refused the request: with reason Revoked or LeaseFenced, and when a
   /// request that waited is refused.
   std::optional<LeaseId> lease;
-  /// "tenant", "engine" or "shared" (FailureScope); empty without a failure. With "shared" the lease
-  /// is that of a published text, and the request's own lease is still live.
+  /// "tenant", "engine" or "shared" (FailureScope); empty without a failure. With "shared" the
+  /// lease is that of a published text, and the request's own lease is still live.
   std::string scope;
   std::string revoke_reason;  ///< "operator" …; with reason Revoked.
   std::string detail;

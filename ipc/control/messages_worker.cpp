@@ -87,8 +87,9 @@ void describe(Is<LeaseGrant> auto& m, auto& fields) {
 }
 
 Result<void> validate(const LeaseGrant& grant) {
-  const bool is_valid = grant.scope == LeaseScope::Shared ? grant.tenant.value.empty()
-                        : grant.scope == LeaseScope::Tenant && !grant.tenant.value.empty();
+  const bool is_valid = grant.scope == LeaseScope::Shared
+                            ? grant.tenant.value.empty()
+                            : grant.scope == LeaseScope::Tenant && !grant.tenant.value.empty();
   if (is_valid) return {};
   return fail(Errc::BadRequest, "a grant names a tenant, or is of scope shared and names none");
 }

@@ -137,14 +137,14 @@ struct LeaseGrant : Message<LeaseGrant> {
   LeaseId lease;
   TenantId tenant;
   std::uint64_t extent_size_bytes = 0;
-  std::vector<ExtentId> extents;     ///< Ids are unique over both pools.
-  MemoryPool pool = MemoryPool::Kv;  ///< May be missing.
+  std::vector<ExtentId> extents;          ///< Ids are unique over both pools.
+  MemoryPool pool = MemoryPool::Kv;       ///< May be missing.
   LeaseScope scope = LeaseScope::Tenant;  ///< May be missing. Shared: `tenant` is empty.
 };
 
-/// Call `prefix.fill`: computes the full blocks of a text in a mapped shared lease. From the reply on
-/// sequences of all tenants may read them. Reply: PrefixFilled. Errors: BadRequest (no full block),
-/// PromptTooLong, PoolExhausted or OutOfBlocks (the broker lends no more), LeaseRevoked.
+/// Call `prefix.fill`: computes the full blocks of a text in a mapped shared lease. From the reply
+/// on sequences of all tenants may read them. Reply: PrefixFilled. Errors: BadRequest (no full
+/// block), PromptTooLong, PoolExhausted or OutOfBlocks (the broker lends no more), LeaseRevoked.
 struct PrefixFill : Message<PrefixFill> {
   static constexpr std::string_view kMethod = "prefix.fill";
   LeaseId lease;

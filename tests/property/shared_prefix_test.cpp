@@ -17,7 +17,7 @@ std::string published_text() {
 }
 
 PromptRequest reader_request(const EngineRig& rig, LeaseId lease, const std::string& id,
-                           const std::string& tenant) {
+                             const std::string& tenant) {
   return rig.request(tenant, lease, id, rig.encode(published_text()), kReaderTokens);
 }
 

@@ -26,7 +26,7 @@ bool World::run_operator() {
   if (!broker().is_running() || broker().is_busy()) return false;
   const std::size_t index = machine_.pick(kTenants);
   const TenantId tenant{std::string(kTenantNames[index])};
-  switch (machine_.pick(11)) {
+  switch (machine_.pick(10)) {
     case 0:
       broker().call(wire::LeaseRevoke{.tenant = tenant});
       return true;
@@ -40,9 +40,8 @@ bool World::run_operator() {
       broker().call(wire::LeaseDrain{.lease = any_lease(), .grace_ms = machine_.pick(1500)});
       return true;
     case 9:
-    case 10:
-      broker().call(wire::PrefixPublish{.worker = workers_[machine_.pick(workers_.size())]->worker_name(),
-                                        .text = "a text"});
+      broker().call(wire::PrefixPublish{
+          .worker = workers_[machine_.pick(workers_.size())]->worker_name(), .text = "a text"});
       return true;
     default:
       broker().call(wire::LeaseRevoke{.lease = any_lease()});

@@ -54,7 +54,7 @@ struct Drain {
 };
 
 struct PublishPrefix {
-  std::string file;  ///< "-": standard input.
+  std::string file;             ///< "-": standard input.
   wire::PrefixPublish message;  ///< Without the text.
 };
 

@@ -33,9 +33,10 @@ Result<void> check(const std::string& file, const std::string& text) {
 }  // namespace
 
 CLI::App* PrefixArguments::add_publish(CLI::App& noun) {
-  CLI::App* verb = noun.add_subcommand(
-      "publish", "Compute a text once for the prompts of all tenants that begin with it; "
-                 "`brokerctl revoke LEASE` ends it");
+  CLI::App* verb =
+      noun.add_subcommand("publish",
+                          "Compute a text once for the prompts of all tenants that begin with it; "
+                          "`brokerctl revoke LEASE` ends it");
   verb->group("Verbs");
   verb->add_option("--file", file_, "UTF-8 text, as prompts begin; - reads standard input")
       ->required();
@@ -48,15 +49,16 @@ CLI::App* PrefixArguments::add_publish(CLI::App& noun) {
 
 PublishPrefix PrefixArguments::publish(RequestId request_id) const {
   return {.file = file_,
-          .message = {.worker = worker_, .text = {}, .name = name_,
-                      .request_id = std::move(request_id)}};
+          .message = {
+              .worker = worker_, .text = {}, .name = name_, .request_id = std::move(request_id)}};
 }
 
 Result<std::string> read_prefix_text(const std::string& file) {
   std::ifstream opened;
   if (file != "-") {
     opened.open(file, std::ios::binary);
-    if (!opened) return fail(Errc::FileNotFound, fmt::format("cannot open '{}'; check the path", file));
+    if (!opened)
+      return fail(Errc::FileNotFound, fmt::format("cannot open '{}'; check the path", file));
   }
   std::istream& in = file == "-" ? std::cin : opened;
   std::string text = read_some(in);

@@ -1,11 +1,12 @@
 /// Decides what a session does when a stream ends or a call fails. Pure: no socket, no clock.
 ///
-/// A failure of shared scope ends the published text that the stream read: the session submits again
-/// at once, under the lease that it holds. A failure of tenant scope may cost the lease. A failure of engine scope that passes
-/// (WeightsLoading, EngineLeaseFenced, EngineDecodeFailed, BrokerLost) does not: the session
-/// submits again under the same lease after the back-off. The worker refuses a rebind with
-/// EngineLeaseFenced at most once, and the second submission waits in the worker's queue; the
-/// worker ends that wait with tokens, with WeightsLoading, or with the final MissingWeight.
+/// A failure of shared scope ends the published text that the stream read: the session submits
+/// again at once, under the lease that it holds. A failure of tenant scope may cost the lease. A
+/// failure of engine scope that passes (WeightsLoading, EngineLeaseFenced, EngineDecodeFailed,
+/// BrokerLost) does not: the session submits again under the same lease after the back-off. The
+/// worker refuses a rebind with EngineLeaseFenced at most once, and the second submission waits in
+/// the worker's queue; the worker ends that wait with tokens, with WeightsLoading, or with the
+/// final MissingWeight.
 #pragma once
 
 #include <cstdint>

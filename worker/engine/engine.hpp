@@ -10,7 +10,8 @@
 /// tenant.
 ///
 /// Effect of a revocation, by scope of the lease:
-///   tenant   The sequences of that lease end with Revoked (shared: those that read its text). The unit that reads the revoked word
+///   tenant   The sequences of that lease end with Revoked (shared: those that read its text). The
+///   unit that reads the revoked word
 ///            reports it through the RevocationObserver at once. Every other sequence of the step
 ///            is committed.
 ///   engine   The step fails with EngineDecodeFailed and no sequence moves. Every later step fails

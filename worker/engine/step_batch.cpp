@@ -50,8 +50,7 @@ Result<void> StepBatch::add(const PlannedRows& part, const LeaseMemory& memory,
   TRY(check_writes_own(sequence));
   const std::vector<LeaseDependency> leases = TRY(dependencies_of(sequence, table));
   auto addresses = TRY(kv_addresses(sequence, memory));
-  auto record =
-      TRY(addresses_of(sequence.request.lease, sequence.blocks.record_blocks(), memory));
+  auto record = TRY(addresses_of(sequence.request.lease, sequence.blocks.record_blocks(), memory));
   const std::uint32_t index = gates_.sequence_count();
   gates_.add_sequence(leases, sequence.stop_slot);
   addresses_.push_back(std::move(addresses));

@@ -5,8 +5,8 @@
 /// ends. Positions in them are committed, so no step writes to them.
 ///
 /// A table may start with the blocks of a published text instead, which lie in a shared lease. It
-/// reads them, and caches none of its own blocks: the index of its lease knows chains from the first
-/// block on only.
+/// reads them, and caches none of its own blocks: the index of its lease knows chains from the
+/// first block on only.
 ///
 /// A swapped table holds a copy of its committed blocks in the lease's swap pool and nothing in the
 /// KV pool. It does the bookkeeping only: the caller makes the copies that it returns, in order.
@@ -64,8 +64,8 @@ class BlockTable {
   void free(BlockPool& pool, PrefixIndex& index);
 
   /// Takes a swap block for each block of committed positions, and gives every KV block back as
-  /// `free` does. Precondition: Active without published blocks, and `swap` has `committed_blocks` free
-  /// blocks.
+  /// `free` does. Precondition: Active without published blocks, and `swap` has `committed_blocks`
+  /// free blocks.
   std::vector<BlockCopy> swap_out(BlockPool& pool, BlockPool& swap, PrefixIndex& index);
 
   /// Starts with the blocks of a chain, takes a KV block for each other swapped one, and gives the

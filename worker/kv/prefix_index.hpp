@@ -10,8 +10,8 @@
 /// the entry evicted first, the least recently used, has none after it. Of a chain the first entry
 /// goes last: with it the last cached block of every request that used the chain.
 ///
-/// The index of a shared lease holds one published text, whose owner is `public_owner`. Sequences of
-/// any tenant may borrow its chain, and count that in the index of their own lease.
+/// The index of a shared lease holds one published text, whose owner is `public_owner`. Sequences
+/// of any tenant may borrow its chain, and count that in the index of their own lease.
 ///
 /// Lifetime: an index is part of its lease. Pure. Threads: one at a time.
 #pragma once

@@ -13,28 +13,28 @@ using control::Responder;
 /// Answered once the engine has computed the text.
 Result<void> LeaseService::fill(const Json& body, Responder& respond) {
   wire::PrefixFill request = TRY(wire::PrefixFill::from_json(body));
-  boost::asio::post(deps_.parser, [this, request = std::move(request),
-                                   respond = std::move(respond)]() mutable {
-    auto text = deps_.encode(request.text);
-    if (text) return queue_fill(request.lease, *std::move(text), std::move(respond));
-    boost::asio::post(*deps_.io, [respond = std::move(respond), why = text.error()]() mutable {
-      respond(std::unexpected(std::move(why)));
-    });
-  });
+  boost::asio::post(
+      deps_.parser, [this, request = std::move(request), respond = std::move(respond)]() mutable {
+        auto text = deps_.encode(request.text);
+        if (text) return queue_fill(request.lease, *std::move(text), std::move(respond));
+        boost::asio::post(*deps_.io, [respond = std::move(respond), why = text.error()]() mutable {
+          respond(std::unexpected(std::move(why)));
+        });
+      });
   return {};
 }
 
 void LeaseService::queue_fill(LeaseId lease, std::vector<TokenId> text, Responder respond) {
-  deps_.loop->post([this, lease, text = std::move(text),
-                    respond = std::move(respond)](Engine& engine) mutable {
-    Fill fill{.respond = std::move(respond), .tokens = static_cast<std::uint32_t>(text.size())};
-    // Posted by the thread that reports the end, so it is known there.
-    boost::asio::post(*deps_.io, [this, lease, queued = engine.fill(lease, std::move(text)),
-                                  fill = std::move(fill)]() mutable {
-      if (!queued) return fill.respond(std::unexpected(queued.error()));
-      fills_.insert_or_assign(lease, std::move(fill));
-    });
-  });
+  deps_.loop->post(
+      [this, lease, text = std::move(text), respond = std::move(respond)](Engine& engine) mutable {
+        Fill fill{.respond = std::move(respond), .tokens = static_cast<std::uint32_t>(text.size())};
+        // Posted by the thread that reports the end, so it is known there.
+        boost::asio::post(*deps_.io, [this, lease, queued = engine.fill(lease, std::move(text)),
+                                      fill = std::move(fill)]() mutable {
+          if (!queued) return fill.respond(std::unexpected(queued.error()));
+          fills_.insert_or_assign(lease, std::move(fill));
+        });
+      });
 }
 
 void LeaseService::report_filled(std::vector<PrefixFilled> filled) {

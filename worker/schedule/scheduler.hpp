@@ -149,8 +149,8 @@ struct Tenancy {
   LeaseId lease;
   TenantId tenant;
   TenantAccount* account = nullptr;  ///< Set by `add_lease`.
-  bool is_shared = false;           ///< Holds a published text, and belongs to no tenant.
-  std::vector<PrefixId> published;  ///< Of a shared lease: the text, once the fill is done.
+  bool is_shared = false;            ///< Holds a published text, and belongs to no tenant.
+  std::vector<PrefixId> published;   ///< Of a shared lease: the text, once the fill is done.
   BlockPool pool;
   PrefixIndex prefixes;               ///< Its blocks are held in `pool`.
   std::deque<PromptRequest> waiting;  ///< Sorted by `is_admitted_before`.

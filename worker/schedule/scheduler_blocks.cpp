@@ -35,7 +35,8 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
     return Admission::LacksBlocks;
   }
   const std::size_t looked_up = (positions - 1) / limits_.tokens_per_block;
-  tenancy.prefixes.take(chain, tenancy.tenant, is_swapped ? known : looked_up - (known - chain.size()));
+  tenancy.prefixes.take(chain, tenancy.tenant,
+                        is_swapped ? known : looked_up - (known - chain.size()));
   make_room(tenancy, needed, limit);
   if (is_swapped) {
     swap_in(sequence, std::move(chain));

@@ -32,7 +32,8 @@ struct Publisher : World {
 
 }  // namespace
 
-TEST_CASE("publish: the worker gets memory of a shared lease, then the text, then the caller hears") {
+TEST_CASE(
+    "publish: the worker gets memory of a shared lease, then the text, then the caller hears") {
   Publisher world;
   const CallId publishing = world.publish();
   REQUIRE(world.fills.size() == 1);
@@ -54,7 +55,8 @@ TEST_CASE("publish: the worker gets memory of a shared lease, then the text, the
   CHECK(world.record(lease).deadline == TimePoint{});
 }
 
-TEST_CASE("publish: a text that the worker cannot compute ends the lease, with the worker's error") {
+TEST_CASE(
+    "publish: a text that the worker cannot compute ends the lease, with the worker's error") {
   Publisher world;
   const CallId publishing = world.publish();
   const LeaseId lease = world.fills[0].fill.lease;
@@ -87,13 +89,16 @@ TEST_CASE("publish: a revocation during the fill answers the caller, and a late 
   CHECK_FALSE(world.record(lease).is(LeaseState::Live));
 }
 
-TEST_CASE("publish: published texts have a bound of their own, growth included, and no tenant pays") {
+TEST_CASE(
+    "publish: published texts have a bound of their own, growth included, and no tenant pays") {
   Publisher unbounded;
   const LeaseId first = unbounded.published();
-  const std::uint32_t per_extent = unbounded.state.workers.find(unbounded.worker)->blocks_per_extent;
+  const std::uint32_t per_extent =
+      unbounded.state.workers.find(unbounded.worker)->blocks_per_extent;
   CHECK(unbounded.state.leases.index().charged({"ann"}) == 0);
-  CHECK(unbounded.refusal(unbounded.call(kFilling, wire::LeaseGrow{.lease = first, .extents = 1})) ==
-        Errc::PermissionDenied);  // it holds its text
+  CHECK(
+      unbounded.refusal(unbounded.call(kFilling, wire::LeaseGrow{.lease = first, .extents = 1})) ==
+      Errc::PermissionDenied);  // it holds its text
 
   Publisher world(2 * per_extent);
   const CallId publishing = world.publish();
