@@ -306,39 +306,6 @@ TEST_CASE("swap: neither a full disk nor a failed allocation leaves swap with th
   CHECK(world.swap_bytes(ExtentState::Free) == 16 * kMiB);
 }
 
-TEST_CASE("swap: it is host memory where a card's memory is lent") {
-  BrokerConfig config = swap_config();
-  config.device = "cuda:0";
-  Swapping world(config);
-  world.grown(world.lease, 2);
-  const auto swap = world.swap_of(world.lease);
-
-  world.revoke(world.lease);
-
-  CHECK(world.proof_of(world.lease) == "WorkerAck");
-  CHECK(world.extent_state() == ExtentState::Held);
-  CHECK(world.performed<effect::ClearExtents>().at(0).extents == std::vector{world.extent});
-  const auto punched = world.performed<effect::PunchExtents>();
-  REQUIRE(punched.size() == 1);
-  CHECK(punched[0].extents == swap);
-  CHECK(world.performed<effect::VerifyExtents>().at(0).extents == swap);
-  CHECK(world.swap_bytes(ExtentState::Free) == 16 * kMiB);
-}
-
-TEST_CASE("swap: on a card, returned swap is scrubbed at once and touched swap is quarantined") {
-  BrokerConfig config = swap_config();
-  config.device = "cuda:0";
-  Swapping world(config);
-  world.grown(world.lease, 2);
-  const auto swap = world.swap_of(world.lease);
-  world.touched.insert(swap[0]);
-  world.post(DeviceLost{"killed"});
-
-  CHECK(world.swap_bytes(ExtentState::Quarantined) == 2 * kMiB);
-  CHECK(world.swap_bytes(ExtentState::Free) == 14 * kMiB);
-  CHECK(quarantine_views(world.state).at(0).why.contains("were written after the fence"));
-}
-
 // ------------------------------------------------------------------------------------- restart
 
 namespace {
