@@ -8,7 +8,7 @@
 
 #include "common/process.hpp"
 #include "tests/support/fake_cuda/card_state.hpp"
-#include "tests/support/system.hpp"
+#include "tests/support/lease_streams.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -117,6 +117,43 @@ TEST_CASE("on a card: all memory of a worker killed mid-decode is free for anoth
   CHECK(eventually([&] { return system.status().free_bytes == system.status().capacity_bytes; }));
   system.start_ready_worker("w2");
   CHECK(system.undisturbed(kAnn) == ann_alone);
+}
+
+TEST_CASE("on a card: blocks move to host memory and back, unless the driver registers none") {
+  constexpr std::uint32_t kRequests = 3;
+  constexpr std::uint32_t kTokens = 100;  // 7 blocks and one for the record
+  const bool registers = GENERATE(true, false);
+  CAPTURE(registers);
+  if (!registers) ::setenv("FAKE_CUDA_FAIL", "cuMemHostRegister", 1);
+  SystemSpec spec = on_card();
+  spec.broker_arguments.insert(spec.broker_arguments.end(), {"--swap-capacity", "64MiB"});
+  System system(std::move(spec));
+  ::unsetenv("FAKE_CUDA_FAIL");
+  system.admit("calm", {"--ttl-ms", "600000"});
+  system.admit("tight", {"--ttl-ms", "600000", "--max-blocks", "18"});
+  LeaseStreams calm(system, "calm");
+  LeaseStreams tight(system, "tight");
+  for (std::uint32_t i = 0; i < kRequests; ++i) calm.submit(i, kTokens);
+  calm.wait_for_ends(kRequests);
+  REQUIRE(calm.preemptions == 0);
+
+  for (std::uint32_t i = 0; i < kRequests; ++i) tight.submit(i, kTokens);
+  tight.wait_for_ends(kRequests);
+
+  CHECK(tight.preemptions > 0);
+  CHECK((tight.swaps > 0) == registers);
+  for (const auto& [number, end] : tight.ends) {
+    CAPTURE(number);
+    CHECK(end == "MaxTokensReached");
+    CHECK((tight.tokens[number] == calm.tokens[number]));
+  }
+  const wire::SwapView swap = system.status().swap;
+  CHECK((swap.owned_bytes > 0) == registers);
+  REQUIRE(system.brokerctl({"revoke", to_string(tight.lease())}) == 0);
+  REQUIRE(system.eventually_fenced(tight.lease()));
+  CHECK(system.lease(tight.lease()).proof == "WorkerAck");
+  CHECK(eventually([&] { return system.status().swap.free_bytes == swap.capacity_bytes; }));
+  CHECK_FALSE(has_exited(system.worker().pidfd()));
 }
 
 TEST_CASE("on a card: a worker that requests the CPU fails with a hint") {
