@@ -91,7 +91,7 @@ Result<void> validate(const LeaseGrant& grant) {
                             ? grant.tenant.value.empty()
                             : grant.scope == LeaseScope::Tenant && !grant.tenant.value.empty();
   if (is_valid) return {};
-  return fail(Errc::BadRequest, "a grant names a tenant, or is of scope shared and names none");
+  return fail(Errc::BadRequest, "expected 'tenant' to be empty exactly with a 'scope' of shared");
 }
 
 void describe(Is<PrefixFill> auto& m, auto& fields) {
