@@ -43,7 +43,7 @@ void BlockTable::start_with_published(std::span<const PrefixId> chain,
 }
 
 Result<void> BlockTable::reserve(std::uint32_t n_positions, BlockPool& pool) {
-  expects(state_ == KvState::Allocated || state_ == KvState::Active,
+  expects(!is_moved_out(state_) && state_ != KvState::Freed,
           "blocks are reserved while the sequence is in the KV pool");
   const std::uint32_t needed = (n_positions + tokens_per_block_ - 1) / tokens_per_block_;
   const auto held = static_cast<std::uint32_t>(blocks_.size());
@@ -84,7 +84,7 @@ void BlockTable::cache_all(const OwnedText& text, PrefixIndex& index) {
 }
 
 void BlockTable::free(BlockPool& pool, PrefixIndex& index) {
-  expects(state_ != KvState::Swapped, "a swapped table has no blocks in the KV pool");
+  expects(!is_moved_out(state_), "a swapped table has no blocks in the KV pool");
   become(KvState::Freed);
   give_back(pool, index);
 }
@@ -136,7 +136,7 @@ std::vector<BlockCopy> BlockTable::swap_in(std::vector<PrefixId> chain, BlockPoo
 }
 
 void BlockTable::free_swapped(BlockPool& swap) {
-  expects(state_ == KvState::Swapped, "only a swapped table has swap blocks");
+  expects(is_moved_out(state_), "only such a table has swap blocks");
   become(KvState::Freed);
   release_swapped(swap);
 }
@@ -144,6 +144,32 @@ void BlockTable::free_swapped(BlockPool& swap) {
 void BlockTable::release_swapped(BlockPool& swap) {
   for (const BlockId block : swapped_) swap.release(block);
   swapped_.clear();
+}
+
+// ---------------------------------------------------------------------------------------- spill
+
+void BlockTable::spill(BlockPool& swap) {
+  become(KvState::Spilled);
+  release_swapped(swap);
+}
+
+void BlockTable::begin_return(std::vector<PrefixId> chain, BlockPool& pool,
+                              const PrefixIndex& index) {
+  become(KvState::Returning);
+  const std::uint32_t committed = committed_;
+  start_with(std::move(chain), index);
+  committed_ = std::max(committed_, committed);
+  is_duplicate_ = false;  // the chain is the longest one again
+  while (blocks_.size() < committed_blocks()) {
+    const auto taken = pool.take();
+    expects(taken.has_value(), "a return has a KV block for each spilled block");
+    blocks_.push_back(*taken);
+  }
+}
+
+void BlockTable::finish_return(bool is_filled) {
+  become(KvState::Active);
+  if (!is_filled) committed_ = static_cast<std::uint32_t>(cached_.size()) * tokens_per_block_;
 }
 
 }  // namespace leasehold

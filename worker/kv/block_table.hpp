@@ -9,7 +9,8 @@
 /// first block on only.
 ///
 /// A swapped table holds a copy of its committed blocks in the lease's swap pool and nothing in the
-/// KV pool. It does the bookkeeping only: the caller makes the copies that it returns, in order.
+/// KV pool. A spilled one holds nothing in either pool. It does the bookkeeping only: the caller
+/// makes the copies that it returns, in order, and fills the blocks of a returning table.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +61,7 @@ class BlockTable {
   void cache_all(const OwnedText& text, PrefixIndex& index);
 
   /// Gives back every block: cached ones stay in the index, the others go to the pool. After that
-  /// nothing may be reserved. Precondition: not Swapped.
+  /// nothing may be reserved. Precondition: neither Swapped nor Spilled.
   void free(BlockPool& pool, PrefixIndex& index);
 
   /// Takes a swap block for each block of committed positions, and gives every KV block back as
@@ -73,7 +74,18 @@ class BlockTable {
   std::vector<BlockCopy> swap_in(std::vector<PrefixId> chain, BlockPool& pool, BlockPool& swap,
                                  const PrefixIndex& index);
 
-  /// Gives the swap blocks back. Precondition: Swapped.
+  /// The spill file holds the blocks now: gives the swap blocks back. Precondition: Swapped.
+  void spill(BlockPool& swap);
+
+  /// Starts with the blocks of a chain and takes a KV block for each other committed one, which the
+  /// caller fills. Precondition: Spilled; the chain is referenced; `pool` has the free blocks.
+  void begin_return(std::vector<PrefixId> chain, BlockPool& pool, const PrefixIndex& index);
+
+  /// With `is_filled` the blocks hold what was committed. Otherwise only those of the chain do, and
+  /// the rows behind them are computed again. Precondition: Returning.
+  void finish_return(bool is_filled);
+
+  /// Gives the swap blocks back, if any. Precondition: Swapped or Spilled.
   void free_swapped(BlockPool& swap);
 
   KvState state() const { return state_; }

@@ -1,11 +1,16 @@
 /// The life of a sequence's KV blocks.
 ///
 ///   Allocated ──append──► Active ──swap out──► Swapped ──swap in──► Active
-///       │                   │                     │
-///       └─────rollback──────┴────finish, abort────┴───────────────► Freed
+///       │                   │                     ├──written to the spill file──► Spilled
+///       └─────rollback──────┴────finish, abort────┴───► Freed
+///
+///   Spilled ──admit──► Returning ──all blocks read, or none usable──► Active
+///      └──────abort────────┴───► Freed
 ///
 /// Allocated and Active: the blocks lie in the lease's KV pool. Swapped: they lie in its swap pool,
-/// and the sequence holds no KV block. BlockTable makes every change.
+/// and the sequence holds no KV block. Spilled: they lie in the spill file alone. Returning: the
+/// sequence holds its KV blocks again, and they are filled piece by piece; no row is computed
+/// meanwhile. BlockTable makes every change.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +22,15 @@ enum class KvState : std::uint8_t {
   Allocated,
   Active,
   Swapped,
+  Spilled,
+  Returning,
   Freed,
 };
-inline constexpr int kKvStateCount = 4;
+inline constexpr int kKvStateCount = 6;
 
 constexpr std::string_view name(KvState state) {
-  constexpr std::string_view kNames[kKvStateCount] = {"Allocated", "Active", "Swapped", "Freed"};
+  constexpr std::string_view kNames[kKvStateCount] = {"Allocated", "Active",    "Swapped",
+                                                      "Spilled",   "Returning", "Freed"};
   return kNames[static_cast<unsigned>(state)];
 }
 
@@ -35,11 +43,20 @@ constexpr bool may_become(KvState from, KvState to) {
     case Active:
       return to == Swapped || to == Freed;
     case Swapped:
+      return to == Active || to == Spilled || to == Freed;
+    case Spilled:
+      return to == Returning || to == Freed;
+    case Returning:
       return to == Active || to == Freed;
     case Freed:
       return false;
   }
   return false;
+}
+
+/// Without blocks in the KV pool; the request waits.
+constexpr bool is_moved_out(KvState state) {
+  return state == KvState::Swapped || state == KvState::Spilled;
 }
 
 }  // namespace leasehold

@@ -38,9 +38,10 @@ struct SwapPools {
 
 TEST_CASE("kv state: only the changes of the picture are allowed") {
   using enum KvState;
-  const std::set<std::pair<KvState, KvState>> allowed{{Allocated, Active}, {Allocated, Freed},
-                                                      {Active, Swapped},   {Active, Freed},
-                                                      {Swapped, Active},   {Swapped, Freed}};
+  const std::set<std::pair<KvState, KvState>> allowed{
+      {Allocated, Active}, {Allocated, Freed},  {Active, Swapped},  {Active, Freed},
+      {Swapped, Active},   {Swapped, Freed},    {Swapped, Spilled}, {Spilled, Returning},
+      {Spilled, Freed},    {Returning, Active}, {Returning, Freed}};
   for (int from = 0; from < kKvStateCount; ++from) {
     for (int to = 0; to < kKvStateCount; ++to) {
       const std::pair change{static_cast<KvState>(from), static_cast<KvState>(to)};
@@ -60,6 +61,25 @@ TEST_CASE("block table: it is Allocated, then Active, Swapped, Active again, and
   CHECK(pools.table.state() == KvState::Active);
   pools.table.free(pools.pool, pools.index);
   CHECK(pools.table.state() == KvState::Freed);
+}
+
+TEST_CASE(
+    "block table: a spilled table has no block in either pool, and returns with its positions") {
+  const bool is_filled = GENERATE(true, false);
+  SwapPools pools;
+  pools.swap_out();
+  pools.table.spill(pools.swap);
+  CHECK(pools.swap.held_blocks() == 0);
+  CHECK(pools.pool.held_blocks() == 0);
+  pools.table.begin_return({}, pools.pool, pools.index);
+  CHECK(pools.table.state() == KvState::Returning);
+  CHECK(pools.table.blocks().size() == 3);
+  CHECK(pools.table.committed() == 10);
+  pools.table.finish_return(is_filled);
+  CHECK(pools.table.state() == KvState::Active);
+  CHECK(pools.table.committed() == (is_filled ? 10u : 0u));
+  pools.table.free(pools.pool, pools.index);
+  CHECK(pools.pool.held_blocks() == 0);
 }
 
 TEST_CASE("block table: a swap-out copies the committed blocks and leaves the KV pool") {
