@@ -11,12 +11,13 @@ namespace {
 constexpr std::uint32_t kTightTokens = 40;
 
 RigOptions tight_options(std::uint32_t kv_blocks, const std::string& model, GateProbe* probe,
-                         BackendUnderTest backend) {
+                         BackendUnderTest backend, std::uint32_t swap_blocks) {
   static const std::size_t block = EngineRig().engine().kv_block_size_bytes();
   RigOptions options = backend.options();
   options.model_path = model;
   options.limits = {.max_batch_size = 8, .token_budget = 40};
   options.extent_bytes = kv_blocks * block;
+  options.swap_extent_bytes = swap_blocks * block;
   options.probe = probe;
   return options;
 }
@@ -44,8 +45,8 @@ const std::vector<TightKind>& tight_kinds() {
 // -------------------------------------------------------------------------------------- the rig
 
 TightRig::TightRig(std::uint32_t kv_blocks, const std::string& model, GateProbe* probe,
-                   BackendUnderTest backend)
-    : EngineRig(tight_options(kv_blocks, model, probe, backend)) {}
+                   BackendUnderTest backend, std::uint32_t swap_blocks)
+    : EngineRig(tight_options(kv_blocks, model, probe, backend, swap_blocks)) {}
 
 PromptRequest TightRig::request_of(const TightKind& kind, const std::string& tenant, LeaseId lease,
                                    const std::string& id) {
@@ -58,14 +59,16 @@ PromptRequest TightRig::request_of(const TightKind& kind, const std::string& ten
   return request;
 }
 
-void TightRig::step_without_growth(const AnswerSwap& answer_swap) {
+StepReport TightRig::step_without_growth(const AnswerSwap& answer_swap) {
   for (const GrowthRequest& growth : engine().take_growth_requests()) {
     const bool is_swap = growth.pool == wire::MemoryPool::Swap;
     const SwapAnswer answer = is_swap && answer_swap ? answer_swap(growth) : SwapAnswer::Refuse;
     if (answer == SwapAnswer::Lend) grow(growth.lease, 1, wire::MemoryPool::Swap);
     if (answer == SwapAnswer::Refuse) engine().deny_growth(growth);
   }
-  REQUIRE(step());
+  Result<StepReport> report = step();
+  REQUIRE(report);
+  return *std::move(report);
 }
 
 std::uint32_t TightRig::blocks(std::uint32_t kv_blocks, std::uint32_t records) {
@@ -102,13 +105,19 @@ std::vector<TightAnswer> tight_answers_alone(const std::string& model) {
 // --------------------------------------------------------------------------------- the workload
 
 TightWorkload::TightWorkload(std::uint64_t seed, const std::string& model,
-                             std::vector<TightAnswer> expected, bool lends_swap)
+                             std::vector<TightAnswer> expected, bool lends_swap,
+                             std::uint32_t swap_blocks)
     : random_(seed),
       lends_swap_(lends_swap),
-      rig_(TightRig::blocks(9, 3), model, lends_swap ? &clock_ : nullptr),
+      rig_(TightRig::blocks(9, 3), model, lends_swap ? &clock_ : nullptr, {}, swap_blocks),
       expected_(std::move(expected)) {
   if (lends_swap) clock_.drive(rig_.clock());
   for (const char* tenant : {"a", "b"}) leases_[tenant] = rig_.grant(tenant);
+}
+
+void TightWorkload::lend_spill(SpillRig& spill) {
+  spill_ = &spill;
+  spill.lend_to(rig_.engine());
 }
 
 void TightWorkload::operate() {
@@ -125,6 +134,7 @@ void TightWorkload::finish() {
   REQUIRE(open_.empty());
   REQUIRE_FALSE(rig_.engine().scheduler().has_work());
   REQUIRE(rig_.engine().scheduler().transfers().empty());
+  if (spill_ != nullptr) spill_->finish(rig_.engine());
   for (const auto& [lease, tenancy] : rig_.engine().scheduler().tenancies()) {
     REQUIRE(tenancy.pool.held_blocks() == tenancy.prefixes.unused());
     REQUIRE(tenancy.swap.held_blocks() == 0);
@@ -159,6 +169,7 @@ void TightWorkload::cancel() {
   auto which = std::next(open_.begin(), static_cast<long>(random_.below(open_.size())));
   if (was_preempted(which->first)) ++cancelled_waiting;
   if (is_swapped(which->first)) ++cancelled_swapped;
+  if (has_spill(which->first)) ++cancelled_spilled;
   which->second.is_cancelled = true;
   REQUIRE(rig_.engine().cancel(RequestId{which->first}));
 }
@@ -169,6 +180,7 @@ void TightWorkload::revoke() {
     if (open.tenant != tenant) continue;
     if (was_preempted(id)) ++revoked_waiting;
     if (is_swapped(id)) ++revoked_swapped;
+    if (has_spill(id)) ++revoked_spilled;
   }
   const LeaseId before = leases_[tenant];
   rig_.revoke(before);
@@ -187,6 +199,14 @@ void TightWorkload::revoke() {
   }
 }
 
+bool TightWorkload::has_spill(const std::string& id) {
+  if (const Sequence* running = rig_.sequence(id))
+    return running->blocks.state() == KvState::Returning;
+  const Tenancy& tenancy = rig_.engine().scheduler().tenancies().at(leases_[open_.at(id).tenant]);
+  const auto found = tenancy.swapped.find(RequestId{id});
+  return found != tenancy.swapped.end() && rig_.engine().scheduler().spills().has(*found->second);
+}
+
 void TightWorkload::reclaim_swap() {
   const LeaseId lease = leases_[random_.below(2) == 0 ? "a" : "b"];
   reclaimed_swap += rig_.engine().reclaim_extents(lease, 1, wire::MemoryPool::Swap).size();
@@ -201,7 +221,10 @@ TightRig::SwapAnswer TightWorkload::answer_swap(const GrowthRequest& growth) {
 }
 
 void TightWorkload::advance() {
-  rig_.step_without_growth([this](const GrowthRequest& growth) { return answer_swap(growth); });
+  if (spill_ != nullptr) spill_->work(random_);
+  const StepReport report =
+      rig_.step_without_growth([this](const GrowthRequest& growth) { return answer_swap(growth); });
+  for (const SpillEvent& event : report.spills) ++spills[event.kind];
   for (auto each = open_.begin(); each != open_.end();)
     each = settle(each->first, each->second) ? open_.erase(each) : std::next(each);
   if (++steps_ % 500 == 0 && open_.empty()) rig_.clear_outcomes();

@@ -10,6 +10,7 @@
 
 #include "common/random.hpp"
 #include "tests/property/four_tenants.hpp"
+#include "tests/property/spill_rig.hpp"
 
 namespace leasehold::testing {
 
@@ -25,8 +26,10 @@ const std::vector<TightKind>& tight_kinds();
 /// The broker lends no KV memory beyond the first extent.
 class TightRig : public EngineRig {
  public:
+  /// `swap_blocks` is the size of an extent of swap; 0: as of KV memory.
   explicit TightRig(std::uint32_t kv_blocks, const std::string& model = bundled_model_path(),
-                    GateProbe* probe = nullptr, BackendUnderTest backend = {});
+                    GateProbe* probe = nullptr, BackendUnderTest backend = {},
+                    std::uint32_t swap_blocks = 0);
 
   PromptRequest request_of(const TightKind& kind, const std::string& tenant, LeaseId lease,
                            const std::string& id);
@@ -34,7 +37,7 @@ class TightRig : public EngineRig {
   /// What the broker does with a request for swap: lends it, refuses it, or has not answered yet.
   enum class SwapAnswer { Lend, Refuse, Later };
   using AnswerSwap = std::function<SwapAnswer(const GrowthRequest&)>;
-  void step_without_growth(const AnswerSwap& answer_swap = {});
+  StepReport step_without_growth(const AnswerSwap& answer_swap = {});
 
   bool is_swapped(LeaseId lease, const std::string& id) const {
     return engine().scheduler().tenancies().at(lease).swapped.contains(RequestId{id});
@@ -97,7 +100,10 @@ class TightWorkload {
  public:
   /// With `lends_swap` the broker lends swap at times, and each unit takes a microsecond.
   TightWorkload(std::uint64_t seed, const std::string& model, std::vector<TightAnswer> expected,
-                bool lends_swap = false);
+                bool lends_swap = false, std::uint32_t swap_blocks = 0);
+
+  /// Lends a spill file, too, whose store `spill` runs at random times.
+  void lend_spill(SpillRig& spill);
 
   void operate();
   /// Also checks that every block is free or cached.
@@ -114,6 +120,9 @@ class TightWorkload {
   int completed_swapped = 0;  ///< Of `completed`.
   std::size_t reclaimed_swap = 0;
   std::set<std::size_t> preempted_kinds;
+  std::map<SpillEvent::Kind, int> spills;
+  int cancelled_spilled = 0;  ///< While blocks were in the file, or on their way.
+  int revoked_spilled = 0;
 
  private:
   struct Open {
@@ -128,6 +137,7 @@ class TightWorkload {
   bool is_swapped(const std::string& id);
   void cancel();
   void revoke();
+  bool has_spill(const std::string& id);
   void reclaim_swap();
   void advance();
   bool settle(const std::string& id, const Open& open);
@@ -137,6 +147,7 @@ class TightWorkload {
   bool lends_swap_;
   UnitClock clock_;
   TightRig rig_;
+  SpillRig* spill_ = nullptr;
   std::vector<TightAnswer> expected_;
   std::map<std::string, LeaseId> leases_;
   std::map<std::string, Open> open_;

@@ -19,7 +19,7 @@ inline void check_swap_conservation(const Tenancy& tenancy) {
   };
   std::set<BlockId> held;
   for (const auto& [id, sequence] : tenancy.swapped) {
-    require(sequence->blocks.state() == KvState::Swapped, "a sequence is not Swapped");
+    require(is_moved_out(sequence->blocks.state()), "a sequence is neither Swapped nor Spilled");
     require(sequence->blocks.blocks().empty(), "a swapped sequence has KV blocks");
     for (const BlockId block : sequence->blocks.swapped())
       require(tenancy.swap.holds(block) && held.insert(block).second, "one has two users");

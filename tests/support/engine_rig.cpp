@@ -168,13 +168,15 @@ LeaseId EngineRig::publish(std::vector<TokenId> text) {
 }
 
 void EngineRig::grow(LeaseId lease, std::uint32_t extents, wire::MemoryPool pool) {
+  const bool is_small = pool == wire::MemoryPool::Swap && options_.swap_extent_bytes > 0;
+  const std::size_t size_bytes = is_small ? options_.swap_extent_bytes : options_.extent_bytes;
   for (std::uint32_t i = 0; i < extents; ++i) {
     MemoryObject object =
-        required(MemoryObject::create({.name = "rig-extent", .size_bytes = options_.extent_bytes}));
+        required(MemoryObject::create({.name = "rig-extent", .size_bytes = size_bytes}));
     const ExtentId id{next_extent_++};
     LeasedMapping mapping =
-        required(LeasedMapping::map(object.fd(), options_.extent_bytes, MapAccess::ReadWrite));
-    extents_registration_[lease].push_back(reach(mapping.base(), options_.extent_bytes));
+        required(LeasedMapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
+    extents_registration_[lease].push_back(reach(mapping.base(), size_bytes));
     engine_->add_extent(lease, id, std::move(mapping), pool);
     extents_[lease].emplace(id, std::move(object));
   }

@@ -57,6 +57,7 @@ struct RigOptions {
   MaskLimits masks = {};
   WeightsScope weights_scope = WeightsScope::Model;
   std::size_t extent_bytes = 2u << 20;
+  std::size_t swap_extent_bytes = 0;  ///< 0: as `extent_bytes`.
   GateProbe* probe = nullptr;
   bool one_mapping = false;  ///< Both roles use the same addresses, as a sanitizer requires.
 };

@@ -43,6 +43,7 @@ Engine::Engine(const EngineConfig& config, const Dependencies& dependencies)
       transformer_(config.model, config.kv_type, scratch_limits(config.limits),
                    *dependencies.backend),
       memory_(transformer_.kv_layout().block_size_bytes()),
+      seals_(seal_layout(transformer_.kv_layout())),
       scheduler_(with_model_limits(config.limits, config.model, memory_.block_size_bytes())) {}
 
 BackendLimits Engine::backend_limits(const ModelConfig& model, const SchedulerLimits& limits) {
@@ -116,6 +117,7 @@ void Engine::end_stopped() {
 }
 
 Result<StepReport> Engine::step() {
+  take_spill_answers();
   TRY(check_weights());
   const TimePoint began = deps_.clock->now();
   scheduler_.admit(began);
@@ -124,7 +126,10 @@ Result<StepReport> Engine::step() {
   TRY(prepare_masks(report));
   StepPlan plan = scheduler_.plan();
   publish_running_requests();
-  TRY(make_transfers(plan));
+  const Result<void> transferred = make_transfers(plan);
+  post_spill_jobs();
+  TRY(transferred);
+  report.spills = scheduler_.take_spill_events();
   StepRefusals refusals(plan, *deps_.table, *deps_.clock, *deps_.observer);
   StepBatch batch(++step_, deps_.running_requests->stops(), refusals);
   batch.add_engine_leases(weights_->leases());

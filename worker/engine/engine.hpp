@@ -1,7 +1,9 @@
 /// The engine: admit → masks → plan → transfers → forward → sample → commit, one step at a time.
 ///
 /// Transfers copy the blocks of sequences that the plan swaps out and in. Each piece is a unit that
-/// polls. A transfer that a revoked part of the weights interrupts is made again by the next step.
+/// polls. With a spill file, transfers also copy blocks to and from staging, which the SpillQueue's
+/// thread seals into the file and opens; no step waits for it. A transfer that a revoked part of
+/// the weights interrupts is made again by the next step.
 ///
 /// A grammar is a tenant's program, so its work is counted and bounded. The mask of a sequence's
 /// next token is computed before the step is planned, in slices; each slice is a unit that polls.
@@ -43,6 +45,7 @@
 #include "worker/engine/step_sampler.hpp"
 #include "worker/kv/eviction_listener.hpp"
 #include "worker/kv/lease_memory.hpp"
+#include "worker/kv/lease_seals.hpp"
 #include "worker/model/transformer.hpp"
 #include "worker/schedule/scheduler.hpp"
 #include "worker/schedule/token_allowance.hpp"
@@ -65,6 +68,7 @@ struct StepReport {
   events::BatchedDecodeStep summary;  ///< When `ran`.
   TimePoint decided_at;               ///< When `ran`: just before the Commit unit.
   std::optional<StepSample> sample;   ///< When the sampler wants this step.
+  std::vector<SpillEvent> spills;
 };
 
 class Engine {
@@ -99,6 +103,11 @@ class Engine {
   }
   TimePoint now() const { return deps_.clock->now(); }
 
+  /// Lends a spill file. Both outlive the engine, and answers wake its loop. Without one nothing
+  /// is spilled. Precondition: called once, before the first lease.
+  /// The store says how many slots and buffers there are.
+  void lend_spill(const SpillStore& store, SpillQueue& queue, SpillLimits limits = {});
+
   // ---- leases
 
   std::uint64_t kv_block_size_bytes() const { return memory_.block_size_bytes(); }
@@ -106,8 +115,10 @@ class Engine {
   void set_quota(const wire::TenantQuota& quota);
   /// Unmaps a fenced lease of a tenant or of a part of the weights. Returns false when nothing of
   /// it is mapped. Any thread may call it once weights are bound, also during a step: after the
-  /// fence no unit touches that memory. `drop_lease` follows between steps.
+  /// fence no unit touches that memory. Also forgets the key of what the lease spilled.
+  /// `drop_lease` follows between steps.
   bool unmap_fenced(LeaseId lease) {
+    seals_.forget(lease);
     return memory_.drop(lease) || (weights_ && weights_->unmap(lease));
   }
   /// Does nothing for an extent that is mapped already.
@@ -186,10 +197,14 @@ class Engine {
   void add_gates(StepPlan& plan, GateSet& gates);
   MaskTurns mask_turns(const StepPlan& plan) const;
   PartErrors run_mask_turns(const StepPlan& plan, const GateSet& gates, StepReport& report);
+  static std::uint64_t seal_layout(const KvLayout& layout);
   Result<void> make_transfers(StepPlan& plan);
   StepPlan sequences_beside_transfers() const;
   PartErrors run_transfers(const StepPlan& beside, const GateSet& gates);
   Result<std::vector<LeasedCopy>> addresses_of(const SwapTransfer& transfer) const;
+  Result<Leased<std::byte>> address_of(LeaseId lease, BlockId block) const;
+  void take_spill_answers();
+  void post_spill_jobs();
   void add_parts(StepPlan& plan, StepBatch& batch);
   void end_unplaced(Sequence& sequence, const Error& error);
   void sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live);
@@ -215,6 +230,9 @@ class Engine {
   Dependencies deps_;
   Transformer transformer_;
   LeaseMemory memory_;
+  LeaseSeals seals_;
+  const SpillStore* spill_store_ = nullptr;
+  SpillQueue* spill_queue_ = nullptr;
   Scheduler scheduler_;
   TokenAllowances token_allowances_;
   std::optional<Weights> weights_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/checksum.hpp"
 #include "worker/engine/engine.hpp"
 
 namespace leasehold {
@@ -13,6 +14,15 @@ namespace {
 constexpr std::uint64_t kFirstTransferGates = std::uint64_t{3} << 61;
 
 }  // namespace
+
+/// Differs between blocks of different shapes, for the seals of spilled ones.
+std::uint64_t Engine::seal_layout(const KvLayout& layout) {
+  Checksum sum;
+  for (const std::uint32_t part : {layout.n_layers, layout.n_kv_heads, layout.head_dim,
+                                   static_cast<std::uint32_t>(layout.type)})
+    sum.add(&part, sizeof part);
+  return sum.value;
+}
 
 /// Makes the transfers in the order of the list, and drops the parts of sequences that ended. The
 /// gates are those of all running sequences and of those that leave, so a request that is revoked
@@ -80,11 +90,44 @@ Result<std::vector<LeasedCopy>> Engine::addresses_of(const SwapTransfer& transfe
   const LeaseId lease = transfer.sequence->request.lease;
   std::vector<LeasedCopy> copies;
   for (const BlockCopy& copy : transfer.copies) {
-    const Leased<std::byte> to = TRY(memory_.address(lease, copy.to));
-    const Leased<const std::byte> from = TRY(memory_.address(lease, copy.from));
+    const Leased<std::byte> to = TRY(address_of(lease, copy.to));
+    const Leased<const std::byte> from = TRY(address_of(lease, copy.from));
     copies.push_back({.to = to, .from = from});
   }
   return copies;
+}
+
+// ---------------------------------------------------------------------------------------- spill
+
+Result<Leased<std::byte>> Engine::address_of(LeaseId lease, BlockId block) const {
+  if (block.extent == kStagingExtent) return spill_store_->staging(block.index);
+  return memory_.address(lease, block);
+}
+
+void Engine::lend_spill(const SpillStore& store, SpillQueue& queue, SpillLimits limits) {
+  spill_store_ = &store;
+  spill_queue_ = &queue;
+  limits.slots = store.slot_count();
+  limits.buffers = store.buffer_count();
+  scheduler_.lend_spill(limits);
+}
+
+void Engine::take_spill_answers() {
+  if (spill_queue_ == nullptr) return;
+  scheduler_.spill_answered(spill_queue_->take_answers(), deps_.clock->now());
+  post_spill_jobs();
+}
+
+/// A job whose seal cannot be made is answered with that error. The end of a stream needs no seal
+/// that is forgotten already.
+void Engine::post_spill_jobs() {
+  for (SpillJob& job : scheduler_.take_spill_jobs()) {
+    const bool needs_key = job.kind == SpillJob::Kind::Write || job.kind == SpillJob::Kind::Read;
+    if (needs_key) job.seal = seals_.of(job.lease).value_or(nullptr);
+    if (job.kind == SpillJob::Kind::End) job.seal = seals_.find(job.lease);
+    if (job.kind == SpillJob::Kind::End && job.seal == nullptr) continue;
+    spill_queue_->post(std::move(job));
+  }
 }
 
 }  // namespace leasehold

@@ -81,6 +81,23 @@ struct PrefixFilled {
   Result<std::uint32_t> blocks = 0;  ///< That sequences can borrow.
 };
 
+/// What happened to a swapped request whose blocks went to the spill file. For the log: the request
+/// goes on in every case.
+struct SpillEvent {
+  enum class Kind : std::uint8_t {
+    Spilled,      ///< All its blocks are in the file.
+    Returned,     ///< All its blocks are back.
+    WriteFailed,  ///< It stays in swap.
+    ReadFailed,   ///< Its rows are computed again.
+  };
+  static constexpr std::size_t kKindCount = 4;
+
+  RequestId engine_request_id;
+  Kind kind = Kind::Spilled;
+  std::uint32_t blocks = 0;
+  std::optional<Error> why;  ///< With the failures.
+};
+
 using SchedulerEvent = std::variant<Completed, AdmissionRejected, Rebound, Preempted, Token>;
 
 }  // namespace leasehold

@@ -17,6 +17,8 @@ namespace leasehold {
 // ------------------------------------------------------------------------------------- the tick
 
 void Scheduler::admit(TimePoint now) {
+  now_ = now;
+  check_spill_timeouts();
   drop_expired(now);
   settle_active_tenants();
   if (transfers_.empty()) admit_least_served();
@@ -27,6 +29,7 @@ StepPlan Scheduler::plan() {
   // What a victim gave back goes to a sequence that lacked it before anything else can take it.
   if (relieve_starved()) plan = plan_rows();
   for (auto& [lease, tenancy] : tenancies_) tenancy.growth_denied.reset();
+  plan_pieces();
   return plan;
 }
 
@@ -44,8 +47,10 @@ StepPlan Scheduler::plan_rows() {
   return plan;
 }
 
-/// Without a mask no token can be drawn, so the last row waits for it.
+/// Without a mask no token can be drawn, so the last row waits for it. Without its blocks a
+/// returning sequence computes nothing.
 std::uint32_t Scheduler::rows_ready(const Sequence& sequence) {
+  if (sequence.blocks.state() == KvState::Returning) return 0;
   return sequence.pending() - (sequence.awaits_mask ? 1 : 0);
 }
 
@@ -82,8 +87,7 @@ bool Scheduler::is_full(const Sequence& sequence) const {
 }
 
 void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_delivered) {
-  if (sequence.blocks.state() == KvState::Swapped)
-    return end_swapped(sequence, how, already_delivered);
+  if (is_moved_out(sequence.blocks.state())) return end_swapped(sequence, how, already_delivered);
   how.engine_request_id = sequence.request.engine_request_id;
   how.emitted_tokens = sequence.emitted();
   const bool is_fill = tenancy_of(sequence).is_shared;
@@ -334,6 +338,7 @@ std::uint32_t Scheduler::waiting_count() const {
 std::uint32_t Scheduler::free_stop_slot() const {
   std::bitset<kMaxStepSequences> taken;
   for (const auto& sequence : running_) taken.set(sequence->stop_slot);
+  for (const SwapTransfer& each : transfers_) taken.set(each.sequence->stop_slot);
   std::uint32_t stop_slot = 0;
   while (stop_slot < taken.size() && taken.test(stop_slot)) ++stop_slot;
   ensures(stop_slot < taken.size(), "at most kMaxStepSequences sequences run");

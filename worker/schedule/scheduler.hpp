@@ -25,6 +25,12 @@
 /// nothing is admitted meanwhile. Without room in swap the broker is asked for more; while it has
 /// not answered the victim runs on, and once it has refused victims are dropped.
 ///
+/// Spill: with a spill file (`lend_spill`), a swapped sequence is written to it instead, when that
+/// is cheaper than its rows, and the victim runs on until the place is free. The blocks stay in
+/// swap until all are written, so a write that fails or takes too long changes nothing. A spilled
+/// sequence is admitted with all its KV blocks, and computes no row until they are filled; when
+/// they cannot be, its rows are computed again.
+///
 /// A full committed block stays cached under its lease (PrefixIndex): a prompt that begins with its
 /// text does not compute it again. Cached blocks that no sequence uses count as held by their
 /// tenant, and are evicted before the lease asks for growth, before the quota refuses, when an
@@ -69,107 +75,13 @@
 #include "ipc/control/messages_worker.hpp"
 #include "worker/schedule/events.hpp"
 #include "worker/schedule/prefill_limit.hpp"
+#include "worker/schedule/scheduler_types.hpp"
 #include "worker/schedule/sequence.hpp"
+#include "worker/schedule/spill_books.hpp"
 #include "worker/schedule/swap_costs.hpp"
 #include "worker/schedule/token_counters.hpp"
 
 namespace leasehold {
-
-struct SchedulerLimits {
-  std::uint32_t max_batch_size = 64;  ///< Sequences in a step, at most kMaxStepSequences.
-  std::uint32_t token_budget = 256;   ///< Rows in a step.
-  std::uint32_t max_context = 0;      ///< Positions of the model's context.
-  std::uint32_t tokens_per_block = 16;
-  std::uint32_t record_blocks = 0;     ///< Blocks for the record of each sequence.
-  std::uint64_t block_size_bytes = 0;  ///< Sizes the additional blocks for sampling lists.
-  std::uint32_t max_waiting_per_lease = 64;
-  std::uint32_t max_waiting = 1024;  ///< Shared by tenants (common/fair_shares.hpp).
-};
-
-/// One sequence's part of a step.
-struct PlannedRows {
-  Sequence* sequence = nullptr;
-  std::uint32_t n_rows = 0;  ///< Positions committed … committed + n_rows - 1.
-  bool wants_token = false;  ///< Its last row holds its last known token.
-};
-
-struct StepPlan {
-  std::vector<PlannedRows> parts;
-};
-
-/// A token drawn for a sequence.
-struct DrawnToken {
-  SampledToken sampled;
-  bool is_text = true;                   ///< False: the token ends the text and is not part of it.
-  std::optional<CompletionReason> ends;  ///< Why the text ends here, if it does.
-};
-
-/// Asks the broker for more memory of one lease.
-struct GrowthRequest {
-  LeaseId lease;
-  std::uint32_t blocks = 0;
-  wire::MemoryPool pool = wire::MemoryPool::Kv;
-};
-
-/// Blocks of one sequence to copy between the pools of its lease.
-struct SwapTransfer {
-  Sequence* sequence = nullptr;
-  std::vector<BlockCopy> copies;
-};
-
-/// The longest published beginning of a text.
-struct PublishedMatch {
-  LeaseId lease;  ///< Of the chain, which may be empty.
-  std::vector<PrefixId> chain;
-  std::uint64_t publications = 0;  ///< By then; 0: not looked up.
-};
-
-/// The first waiting request of a lease, while it lacks blocks.
-struct WaitingHead {
-  std::uint64_t arrival = 0;           ///< Of the request; 0: none was tried.
-  std::unique_ptr<Sequence> sequence;  ///< Null for a swapped one.
-  PrefixMatch match;                   ///< Of its text.
-  PublishedMatch published;
-};
-
-/// A tenant as the scheduler knows it.
-struct TenantAccount {
-  wire::TenantQuota quota;  ///< Precedes the first lease.
-  std::set<LeaseId> leases;
-  TokenCounters::Count* counter = nullptr;  ///< Of an active tenant.
-  std::uint64_t owed = 0;  ///< Rows of running prompts, while admissions are ordered.
-  std::uint64_t admitted = 0;
-  std::uint64_t last_admission = 0;
-  LeaseId last_admitted;  ///< The turn of the tenant's leases continues after it.
-  wire::TenantUsage reported;
-};
-
-/// A lease as the scheduler knows it: its tenant, its blocks and its waiting requests.
-struct Tenancy {
-  LeaseId lease;
-  TenantId tenant;
-  TenantAccount* account = nullptr;  ///< Set by `add_lease`.
-  bool is_shared = false;            ///< Holds a published text, and belongs to no tenant.
-  std::vector<PrefixId> published;   ///< Of a shared lease: the text, once the fill is done.
-  BlockPool pool;
-  PrefixIndex prefixes;               ///< Its blocks are held in `pool`.
-  std::deque<PromptRequest> waiting;  ///< Sorted by `is_admitted_before`.
-  BlockPool swap;
-  /// By engine_request_id; their requests are in `waiting`, their blocks are held in `swap`.
-  std::map<RequestId, std::unique_ptr<Sequence>> swapped;
-  WaitingHead head;
-  std::uint32_t running = 0;
-  std::uint64_t served_tokens = 0;             ///< Committed since the last `take_served`.
-  PrefixCounters reported;                     ///< Of `prefixes`, at the last `take_served`.
-  std::optional<std::uint32_t> growth_denied;  ///< Blocks that the broker refused, until the plan.
-  /// For the next GrowthRequest. What a waiting request wants is asked for while no running
-  /// sequence wants any, because the broker lends all that is asked for, or nothing.
-  std::uint32_t blocks_wanted = 0;
-  std::uint32_t blocks_wanted_waiting = 0;
-  std::uint32_t swap_blocks_wanted = 0;
-  bool swap_refused = false;  ///< The broker refused swap, and has not granted any since.
-  bool awaits_swap = false;   ///< The last plan kept a victim until the broker answers.
-};
 
 class Scheduler {
  public:
@@ -207,6 +119,16 @@ class Scheduler {
   void end_lease(LeaseId lease, const Completed& how);
   bool has_lease(LeaseId lease) const { return tenancies_.contains(lease); }
   std::vector<LeaseId> leases() const;
+
+  // ---- spill
+
+  /// Precondition: called once, before the first lease.
+  void lend_spill(const SpillLimits& limits);
+  /// Jobs for the spill store since the last call. Those of copies follow `transfer_done`.
+  std::vector<SpillJob> take_spill_jobs() { return spills_.take_jobs(); }
+  void spill_answered(const std::vector<SpillAnswer>& answers, TimePoint now);
+  std::vector<SpillEvent> take_spill_events() { return std::exchange(spill_events_, {}); }
+  const SpillBooks& spills() const { return spills_; }
 
   // ---- requests
 
@@ -337,6 +259,19 @@ class Scheduler {
   void drop_transfers(const Sequence& sequence);
   bool has_transfer(const Sequence& sequence) const;
   bool has_transfers(LeaseId lease) const;
+  bool spill_one(Tenancy& tenancy);
+  Sequence* choose_spilled(const Tenancy& tenancy) const;
+  void plan_pieces();
+  void plan_staging(Spill& spill);
+  void plan_return(Spill& spill);
+  void pieces_copied(const SwapTransfer& made);
+  void begin_return(Sequence& sequence, std::vector<PrefixId> chain);
+  void finish_return(Spill& spill);
+  void check_spill_timeouts();
+  void fail_spill(Spill& spill, const Error& why);
+  void end_spill(const Sequence& sequence);
+  void note_spill(const Sequence& sequence, SpillEvent::Kind kind, std::uint32_t blocks,
+                  std::optional<Error> why = {});
   const wire::TenantQuota& quota_of(const TenantId& tenant) const;
   void note_change(const TenantId& tenant);
   std::size_t waiting_of(const TenantId& tenant) const;
@@ -362,6 +297,9 @@ class Scheduler {
   TokenCounters counters_;
   PrefillLimit prefill_limit_;
   SwapCosts swap_costs_;
+  SwapCosts spill_costs_;
+  SpillBooks spills_;
+  TimePoint now_;     // of the last tick or answer
   StepRows planned_;  // in the last plan
   std::map<LeaseId, Tenancy> tenancies_;
   std::vector<std::unique_ptr<Sequence>> running_;
@@ -382,6 +320,7 @@ class Scheduler {
   std::vector<KvChange> kv_changes_;
   std::vector<PrefixFilled> filled_;
   std::uint64_t publications_ = 1;  // grows when a published text is added or ends
+  std::vector<SpillEvent> spill_events_;
 };
 
 }  // namespace leasehold

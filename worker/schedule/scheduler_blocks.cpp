@@ -17,7 +17,7 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
   const OwnedText text{&tenancy.tenant, sequence.tokens};
   tenancy.prefixes.match_again(tenancy.head.match, text, limits_.tokens_per_block);
   std::vector<PrefixId> chain = tenancy.head.match.chain;
-  const bool is_swapped = sequence.blocks.state() == KvState::Swapped;
+  const bool is_swapped = is_moved_out(sequence.blocks.state());
   const bool may_borrow = !is_swapped && !tenancy.is_shared;
   const PublishedMatch published =
       may_borrow ? match_published(tenancy, sequence) : PublishedMatch{};
@@ -113,12 +113,14 @@ void Scheduler::evict_above(const TenantId& tenant, std::uint32_t limit) {
 
 /// Full blocks stay cached, except under a revoked lease, whose end must not wait for the work, and
 /// after a logit that is not finite: keys or values may be damaged, and the request must not find
-/// them when it is submitted again. What was not copied back from swap is not cached.
+/// them when it is submitted again. What was not copied back from swap or the spill file is not
+/// cached.
 void Scheduler::free_blocks(Sequence& sequence, const Completed& how) {
   Tenancy& tenancy = tenancy_of(sequence);
   const bool is_damaged = how.error && how.error->code == Errc::NumericFault;
-  const bool is_copied = !has_transfer(sequence);
+  const bool is_copied = !has_transfer(sequence) && sequence.blocks.state() != KvState::Returning;
   drop_transfers(sequence);
+  end_spill(sequence);
   if (!is_damaged && !how.revocation && is_copied)
     sequence.blocks.cache_all({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
   const std::span<const PrefixId> cached = sequence.blocks.cached();

@@ -19,7 +19,7 @@ Scheduler::SwapChoice Scheduler::choose_swap(const Sequence& victim) {
   const std::uint32_t free = tenancy.swap.free_blocks();
   if (needed <= free) return SwapChoice::SwapOut;
   tenancy.swap_blocks_wanted = std::max(tenancy.swap_blocks_wanted, needed - free);
-  return tenancy.swap_refused ? SwapChoice::Drop : SwapChoice::Await;
+  return !tenancy.swap_refused || spill_one(tenancy) ? SwapChoice::Await : SwapChoice::Drop;
 }
 
 /// Blocks that other sequences use stay cached: their rows are not computed again, and they are not
@@ -49,6 +49,8 @@ std::uint32_t Scheduler::swap_out(Sequence& victim) {
 }
 
 void Scheduler::swap_in(Sequence& sequence, std::vector<PrefixId> chain) {
+  if (sequence.blocks.state() == KvState::Spilled) return begin_return(sequence, std::move(chain));
+  end_spill(sequence);
   Tenancy& tenancy = tenancy_of(sequence);
   std::vector<BlockCopy> copies =
       sequence.blocks.swap_in(std::move(chain), tenancy.pool, tenancy.swap, tenancy.prefixes);
@@ -59,11 +61,17 @@ void Scheduler::transfer_done(const Sequence& sequence, Duration copying) {
   const auto done = std::ranges::find(transfers_, &sequence, &SwapTransfer::sequence);
   expects(done != transfers_.end(), "a transfer is made once");
   swap_costs_.note_copy(copying, done->copies.size() * limits_.block_size_bytes);
+  const SwapTransfer made = std::move(*done);
   transfers_.erase(done);
+  if (!made.pieces.empty()) pieces_copied(made);
 }
 
 /// What was not copied is not needed any more.
 void Scheduler::drop_transfers(const Sequence& sequence) {
+  for (const SwapTransfer& each : transfers_) {
+    if (each.sequence != &sequence) continue;
+    for (const SpillPiece& piece : each.pieces) spills_.clear(each.spill, piece);
+  }
   std::erase_if(transfers_, [&](const SwapTransfer& each) { return each.sequence == &sequence; });
 }
 
@@ -86,13 +94,15 @@ void Scheduler::end_swapped(Sequence& sequence, const Completed& how, bool alrea
   waiting.erase(found);
 }
 
-/// Frees the swap blocks of a waiting request, if it has any. Its text may still be cached.
+/// Frees the swap blocks and the spill of a waiting request, if it has any. Its text may still be
+/// cached.
 void Scheduler::free_swapped(const PromptRequest& request, const Completed& how) {
   Tenancy& tenancy = tenancies_.at(request.lease);
   const auto found = tenancy.swapped.find(request.engine_request_id);
   if (found == tenancy.swapped.end()) return;
   Sequence& sequence = *found->second;
   drop_transfers(sequence);
+  end_spill(sequence);
   sequence.blocks.free_swapped(tenancy.swap);
   std::vector<PrefixId> cached;
   if (!how.revocation)

@@ -22,7 +22,7 @@ void SwapCosts::note_copy(Duration copying, std::uint64_t bytes) {
 }
 
 void SwapCosts::note_dropped() {
-  byte_ns_ -= kNewCopy * std::max(0.0, byte_ns_ - kFirstByte_ns);
+  byte_ns_ -= kNewCopy * std::max(0.0, byte_ns_ - first_byte_ns_);
 }
 
 }  // namespace leasehold

@@ -27,6 +27,10 @@ class SwapCosts {
  public:
   static constexpr double kFirstBytesPerSecond = 1 << 30;
 
+  /// Starts with another rate, for copies to another kind of memory.
+  explicit SwapCosts(double first_bytes_per_second = kFirstBytesPerSecond)
+      : first_byte_ns_(1e9 / first_bytes_per_second), byte_ns_(first_byte_ns_) {}
+
   /// `row_ns`: r.
   bool is_swap_cheaper(const SwapWork& work, std::optional<double> row_ns) const;
 
@@ -36,9 +40,8 @@ class SwapCosts {
   void note_dropped();
 
  private:
-  static constexpr double kFirstByte_ns = 1e9 / kFirstBytesPerSecond;
-
-  double byte_ns_ = kFirstByte_ns;
+  double first_byte_ns_;
+  double byte_ns_;
 };
 
 }  // namespace leasehold

@@ -1,0 +1,48 @@
+/// Blocks that go to the spill file and back hold the same bits, and a file that is damaged or does
+/// not answer changes no text.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+
+#include "tests/property/damaged_model.hpp"
+#include "tests/property/tight_workload.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+std::uint64_t kv_block_size() {
+  static const std::uint64_t size = EngineRig().engine().kv_block_size_bytes();
+  return size;
+}
+
+}  // namespace
+
+TEST_CASE("spill: random requests get the tokens they get alone, whatever happens to the file") {
+  const char* given = std::getenv("SEED");
+  const std::uint64_t seed = given == nullptr ? 7 : std::strtoull(given, nullptr, 10);
+  const bool damages = GENERATE(false, true);
+  CAPTURE(seed, damages);
+  SpillRig spill(40, kv_block_size());
+  spill.damages = damages;
+  const std::string model = model_with_nan_embedding(kPoisonedTight);
+  TightWorkload workload(seed, model, tight_answers_alone(model), /*lends_swap=*/true,
+                         /*swap_blocks=*/2);
+  std::filesystem::remove(model);
+  workload.lend_spill(spill);
+  for (int i = 0; i < 15'000; ++i) workload.operate();
+  workload.finish();
+  using Kind = SpillEvent::Kind;
+  CAPTURE(workload.spills[Kind::Spilled], workload.spills[Kind::Returned],
+          workload.spills[Kind::WriteFailed], workload.spills[Kind::ReadFailed],
+          workload.cancelled_spilled, workload.revoked_spilled, workload.swapped);
+  // Or the workload proves nothing.
+  CHECK(workload.completed > 100);
+  CHECK(workload.spills[Kind::Spilled] > 20);
+  CHECK(workload.spills[Kind::Returned] > 5);
+  CHECK(workload.cancelled_spilled > 0);
+  CHECK(workload.revoked_spilled > 0);
+  CHECK((workload.spills[Kind::ReadFailed] > 5) == damages);
+  CHECK((workload.spills[Kind::WriteFailed] > 2) == damages);
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,121 @@
+/// Which blocks are in the spill file, on their way there and on their way back.
+///
+///   begin_write ─► Writing ──every block written──► Stored ──begin_read──► Reading ─► (ended)
+///
+/// A block moves in pieces: it has a staging buffer while it is copied and while the store works on
+/// it. Tenants share slots and buffers (common/fair_shares.hpp). A spill that ends keeps its slots
+/// and buffers until the store has answered every job that names them, so a late answer finds
+/// nothing of another sequence.
+///
+/// Pure: time is an argument, jobs are listed for the caller. Threads: one.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "common/fair_shares.hpp"
+#include "worker/kv/spill_store.hpp"
+#include "worker/schedule/sequence.hpp"
+
+namespace leasehold {
+
+struct SpillLimits {
+  std::uint32_t slots = 0;                     ///< Of the file; 0: nothing is spilled.
+  std::uint32_t buffers = 0;                   ///< Of staging.
+  Duration timeout = std::chrono::seconds(5);  ///< Without progress of one spill.
+  Duration pause = std::chrono::seconds(10);   ///< After a write that failed.
+  double first_bytes_per_second = 256 << 20;   ///< Of sealing and the disk; then it is measured.
+};
+
+/// The extent id of staging buffers in a BlockCopy; `index` is the buffer.
+inline constexpr ExtentId kStagingExtent{~std::uint64_t{0}};
+
+/// A block of a sequence in a staging buffer.
+struct SpillPiece {
+  std::uint32_t block = 0;
+  std::uint32_t buffer = 0;
+};
+
+struct Spill {
+  enum class Phase { Writing, Stored, Reading, Ended };
+  SpillId id;
+  LeaseId lease;
+  TenantId tenant;
+  Sequence* sequence = nullptr;  ///< Null once ended.
+  Phase phase = Phase::Writing;
+  std::vector<std::uint32_t> slots;  ///< By block.
+  std::uint32_t next = 0;            ///< The next block to stage or to read.
+  std::uint32_t done = 0;            ///< Blocks that are written, or back.
+  std::uint32_t buffers_held = 0;
+  std::vector<SpillPiece> arrived;  ///< Read, and not copied yet.
+  TimePoint progressed;
+
+  std::uint32_t blocks() const { return static_cast<std::uint32_t>(slots.size()); }
+};
+
+class SpillBooks {
+ public:
+  void lend(const SpillLimits& limits);
+
+  /// Takes a slot for each swapped block. False, and nothing changes, when the tenant's share or
+  /// the pause after a failure forbids it. Precondition: the sequence is Swapped and has no spill.
+  bool begin_write(Sequence& sequence, TimePoint now);
+  bool may_write(TimePoint now) const { return limits_.slots > 0 && now >= paused_until_; }
+  void pause(TimePoint now) { paused_until_ = now + limits_.pause; }
+  bool is_writing(LeaseId lease) const;
+  void begin_read(Spill& spill, TimePoint now);
+
+  /// The spill of a sequence, or null.
+  Spill* find(const Sequence& sequence);
+  bool has(const Sequence& sequence) const {
+    return std::ranges::any_of(
+        spills_, [&](const auto& entry) { return entry.second.sequence == &sequence; });
+  }
+  /// Those that are Writing or Reading.
+  std::vector<Spill*> moving();
+  /// Those of them without progress for the timeout.
+  std::vector<Spill*> late(TimePoint now);
+
+  /// The next blocks to copy to staging, as many as buffers allow.
+  std::vector<SpillPiece> take_pieces(Spill& spill);
+  /// They were copied: lists a Write for each.
+  void staged(Spill& spill, const std::vector<SpillPiece>& pieces, TimePoint now);
+  /// Lists a Read for the next blocks, as many as buffers allow.
+  void read_ahead(Spill& spill);
+  /// They are back in KV memory, or not needed there. True when every block is.
+  bool returned(Spill& spill, const std::vector<SpillPiece>& pieces, TimePoint now);
+  /// Lists a Clear for a buffer that a copy was given up for. The spill may have ended.
+  void clear(SpillId id, const SpillPiece& piece);
+
+  /// Takes an answer. Returns its spill when it has not ended, otherwise null.
+  Spill* answered(const SpillAnswer& answer, TimePoint now);
+  /// Forgets the spill's blocks. It stays in the books until nothing names its slots.
+  void end(Spill& spill);
+
+  std::vector<SpillJob> take_jobs() { return std::exchange(jobs_, {}); }
+  std::size_t slots_taken() const { return slot_shares_.taken(); }
+  std::size_t buffers_taken() const { return buffer_shares_.taken(); }
+  std::size_t open_spills() const { return spills_.size(); }
+
+ private:
+  std::optional<std::uint32_t> take_buffer(Spill& spill);
+  void release_buffer(Spill& spill, std::uint32_t buffer);
+  bool take_slots(Spill& spill, std::uint32_t count);
+  void release_slots(Spill& spill);
+  void forget_if_over(const Spill& spill);
+  void add_job(SpillJob::Kind kind, const Spill& spill, const SpillPiece& piece);
+
+  SpillLimits limits_;
+  FairShares<TenantId> slot_shares_{0};
+  FairShares<TenantId> buffer_shares_{0};
+  std::vector<std::uint32_t> free_slots_;
+  std::uint32_t unused_slots_from_ = 0;
+  std::vector<std::uint32_t> free_buffers_;
+  std::map<SpillId, Spill> spills_;
+  std::uint64_t ids_ = 0;
+  TimePoint paused_until_;
+  std::vector<SpillJob> jobs_;
+};
+
+}  // namespace leasehold
