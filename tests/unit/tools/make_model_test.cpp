@@ -224,13 +224,14 @@ TEST_CASE("make_model: a weight in Q5_0, Q4_K or Q6_K is as near as its block's 
   fill_weights(matrix(16, 256), 5, 0, weights);
   // Steps of the largest magnitude: one for Q5_0 and Q6_K, whose codes are not symmetric, and half
   // of a step of the range for Q4_K; scales of 6 and 8 bits add some.
-  const std::pair<TensorType, float> kSteps[] = {
-      {TensorType::Q5_0, 1.01f / 16}, {TensorType::Q4_K, 2.0f / 30 + 0.04f}, {TensorType::Q6_K, 1.2f / 32}};
+  const std::pair<TensorType, float> kSteps[] = {{TensorType::Q5_0, 1.01f / 16},
+                                                 {TensorType::Q4_K, 2.0f / 30 + 0.04f},
+                                                 {TensorType::Q6_K, 1.2f / 32}};
   for (const auto& [type, share] : kSteps) {
     std::vector<std::byte> packed(row_size_bytes(type, weights.size()));
     pack_weights(type, weights, packed);
-    const std::vector<double> back = testing::plain_values(static_cast<std::uint32_t>(type),
-                                                           packed.data(), weights.size());
+    const std::vector<double> back =
+        testing::plain_values(static_cast<std::uint32_t>(type), packed.data(), weights.size());
     const std::size_t size = block_shape(type).elements;
     for (std::size_t i = 0; i < weights.size(); ++i) {
       float largest = 0;
@@ -244,8 +245,8 @@ TEST_CASE("make_model: a weight in Q5_0, Q4_K or Q6_K is as near as its block's 
 
 TEST_CASE("make_model: a block of zeros packs to zeros") {
   const std::vector<float> zeros(256);
-  for (const TensorType type : {TensorType::Q8_0, TensorType::Q4_0, TensorType::Q5_0,
-                                TensorType::Q4_K, TensorType::Q6_K}) {
+  for (const TensorType type :
+       {TensorType::Q8_0, TensorType::Q4_0, TensorType::Q5_0, TensorType::Q4_K, TensorType::Q6_K}) {
     std::vector<std::byte> packed(row_size_bytes(type, 256));
     pack_weights(type, zeros, packed);
     for (const double weight :
@@ -254,7 +255,8 @@ TEST_CASE("make_model: a block of zeros packs to zeros") {
   }
 }
 
-TEST_CASE("make_model: a mix has finer types where they matter, and smaller blocks where they fit") {
+TEST_CASE(
+    "make_model: a mix has finer types where they matter, and smaller blocks where they fit") {
   const auto type_in = [](const char* shape, const std::string& name) {
     const WeightType mix = *weight_type_from("q4_k_m");
     const ModelRequest request{
