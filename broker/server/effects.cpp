@@ -203,10 +203,9 @@ void ServerEffects::perform(const effect::SendUnmap& effect) {
 
 void ServerEffects::send_unmap(const effect::SendUnmap& effect) {
   const wire::LeaseUnmap unmap{.lease = effect.lease};
-  call_worker(effect.worker, unmap.kMethod, {unmap.to_json(), {}},
-              [this, lease = effect.lease](auto reply) {
-                post_(UnmapAnswered{lease, error_of(reply)});
-              });
+  call_worker(
+      effect.worker, unmap.kMethod, {unmap.to_json(), {}},
+      [this, lease = effect.lease](auto reply) { post_(UnmapAnswered{lease, error_of(reply)}); });
 }
 
 /// An error reply is also an answer, except ConnectionLost, which the worker did not send.
@@ -273,10 +272,9 @@ void ServerEffects::perform(const effect::CreateRegion& effect) {
   if (auto refused = take_refusal(unwritten_weights_, effect.lease)) {
     return post_(RegionLent{effect.lease, std::move(refused)});
   }
-  dependencies_.memory.create_region(effect.region, effect.size_bytes,
-                                     [this, lease = effect.lease](auto refused) {
-                                       post_(RegionLent{lease, std::move(refused)});
-                                     });
+  dependencies_.memory.create_region(
+      effect.region, effect.size_bytes,
+      [this, lease = effect.lease](auto refused) { post_(RegionLent{lease, std::move(refused)}); });
 }
 
 void ServerEffects::perform(const effect::ShareRegion& effect) {

@@ -23,7 +23,7 @@ volatile sig_atomic_t stop_requested = 0;
 
 /// Interrupts a wait instead of ending the program, so that output is never cut short.
 void stop_on_signal() {
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = [](int) { stop_requested = 1; };
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);

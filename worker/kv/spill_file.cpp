@@ -18,7 +18,7 @@ std::unexpected<Error> not_a_spill_file(std::string_view what) {
 }  // namespace
 
 Result<SpillFile> SpillFile::adopt(UniqueFd fd, std::uint64_t size_bytes) {
-  struct stat status {};
+  struct stat status{};
   if (::fstat(fd.get(), &status) != 0)
     return fail_errno(Errc::SystemError, "stat of the spill file", errno);
   if (!S_ISREG(status.st_mode)) return not_a_spill_file("is not a regular file");
