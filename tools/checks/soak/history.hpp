@@ -64,7 +64,8 @@ struct History {
   std::vector<WorkerInstance> workers;
   std::vector<TenantInstance> tenants;
   std::vector<TightText> tight_texts;
-  std::uint64_t swaps = 0;  ///< Preemptions of that tenant that moved blocks to swap.
+  /// Preemptions of that tenant that moved blocks to swap. Nothing without that tenant.
+  std::optional<std::uint64_t> swaps;
   std::vector<ExitRecord> ends;
   std::optional<CanaryReport> canaries;  ///< Nothing without a search.
   std::optional<wire::StatusView> last;  ///< After all requests ended.

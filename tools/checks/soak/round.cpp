@@ -140,7 +140,7 @@ class Round {
       }
       if (clock_.now() > deadline) return timed_out("a tenant got no complete answer");
     }
-    while (supervisor_.history().swaps == 0) {
+    while (supervisor_.history().swaps.value_or(0) == 0) {
       TRY(supervisor_.poll(true));
       if (clock_.now() > deadline) return timed_out("no request was swapped");
     }
@@ -191,7 +191,7 @@ class Round {
       counters_.brokers += 1 + instance.restarts.size();
     counters_.workers = history.workers.size();
     counters_.tenants = history.tenants.size();
-    counters_.swaps = history.swaps;
+    counters_.swaps = history.swaps.value_or(0);
     counters_.extents_read = history.canaries->extents_read;
     for (const TenantInstance& instance : history.tenants) {
       counters_.tokens += instance.record.tokens.size();
@@ -240,7 +240,7 @@ Result<void> run_undisturbed(const Settings& settings, Workload& workload,
       if (text.is_complete) tight_texts[text.number] = text.tokens;
     if (clock.now() > deadline) return fail(Errc::TimedOut, "the undisturbed run does not end");
   }
-  if (supervisor.history().swaps > 0)
+  if (supervisor.history().swaps.value_or(0) > 0)
     return fail(Errc::SystemError, "the undisturbed run swapped requests; it has too few blocks");
   for (auto& [number, text] : tight_texts) workload.tight_texts.push_back(std::move(text));
   for (TenantSpec& spec : workload.tenants) spec.undisturbed = text_of(spec)->record.tokens;
