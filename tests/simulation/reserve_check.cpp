@@ -77,7 +77,9 @@ void check_swap_shares(const State& state) {
   std::map<TenantId, std::uint64_t> held;
   for (const auto& [id, extent] : state.extents.records()) {
     const LeaseRecord* lease = state.leases.find_open(extent.lease);
-    if (extent.pool == MemoryPool::Swap && lease != nullptr) ++held[lease->tenant];
+    const bool counts = extent.pool == MemoryPool::Swap && lease != nullptr &&
+                        extent.state != ExtentState::Quarantined;  // belongs to no tenant
+    if (counts) ++held[lease->tenant];
   }
   for (const auto& [tenant, extents] : held) {
     if (extents <= (kSwapExtents + 1) / 2) continue;
