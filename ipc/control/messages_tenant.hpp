@@ -134,7 +134,7 @@ struct TokenEmitted : Message<TokenEmitted> {
 };
 
 /// The request waits without blocks, and goes on later: its next token has the position
-/// `emitted_tokens`. A client may ignore it.
+/// `emitted_tokens`. A client may ignore it. Not sent for a resumable request.
 struct RequestPreempted : Message<RequestPreempted> {
   static constexpr std::string_view kMethod = "request.preempted";
   RequestId request;
@@ -162,7 +162,8 @@ struct RequestCompleted : Message<RequestCompleted> {
 
 /// `request.resume`: continues the stream of a resumable request of the connection's tenant on this
 /// connection, also of another process, with every position behind `after_position` once. Reply:
-/// RequestSubmitted, as for the submission. Error: UnknownRequest, also for another tenant's.
+/// RequestSubmitted, as for the submission. Errors: UnknownRequest, also for another tenant's;
+/// BadRequest for a position that is not generated yet.
 struct RequestResume : Message<RequestResume> {
   static constexpr std::string_view kMethod = "request.resume";
   RequestId request_id;

@@ -169,11 +169,10 @@ void TenantSession::completed(wire::RequestCompleted completed) {
   if (!error) {
     return finish({.reason = completed.reason, .note = completed.detail, .text = completed.text});
   }
-  // The stream of an earlier process was continued, and that one's lease has ended.
-  const LeaseId own = holder_->lease()->lease;
   const bool is_shared = error->scope == FailureScope::Shared;
+  const LeaseId own = holder_->lease()->lease;
   if (is_lease_ended(error->code) && !is_shared && completed.lease && *completed.lease != own)
-    return act(Retry{.delay = Duration::zero(), .fresh_lease = false}, *error, Reported::NotYet);
+    return submit_again_after_earlier(*error);
   // A refusal after waiting also names the lease, which may still be live.
   const bool lease_ended = completed.lease && is_lease_ended(error->code);
   if (lease_ended) {
@@ -186,6 +185,15 @@ void TenantSession::completed(wire::RequestCompleted completed) {
   }
   act(after_completed(*error, retry_context(), config_.retry), *error,
       lease_ended ? Reported::Already : Reported::NotYet);
+}
+
+/// The stream of an earlier process was continued, and that one's lease has ended: ours has not.
+void TenantSession::submit_again_after_earlier(const Error& error) {
+  RetryContext context = retry_context();
+  context.rebind = true;
+  RetryDecision decision = after_completed(error, context, config_.retry);
+  if (decision) decision->fresh_lease = false;
+  act(decision, error, Reported::NotYet);
 }
 
 void TenantSession::failed(const Error& error, Stage stage) {

@@ -75,6 +75,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   void accepted(const wire::RequestSubmitted& generating);
   void take(const wire::TokenEmitted& token);
   void completed(wire::RequestCompleted completed);
+  void submit_again_after_earlier(const Error& error);
   void failed(const Error& error, Stage stage);
   RetryContext retry_context() const;
   /// Whether the observer already got an event about the end of the lease.

@@ -33,25 +33,32 @@ bool same_tokens(std::span<const wire::TokenEmitted> generated,
 // -------------------------------------------------------------------------------- on submission
 
 /// A submission that repeats an earlier one continues its stream. When that text was interrupted,
-/// it is parsed and generated on, from the last token that this worker or the client has.
+/// its kept tokens are added to the submission, which is then generated on from there.
 Result<void> RequestPipeline::check_id(UnparsedRequest& unparsed) const {
   const RequestId engine_request_id = unparsed.engine_request_id();
   wire::RequestSubmit& request = unparsed.request;
   unparsed.delivered = static_cast<std::uint32_t>(request.emitted.size());
-  if (request.resumable && !request.asked_at_unix_s) request.asked_at_unix_s = std::time(nullptr);
-  const auto* stream = request.resumable ? resumable_->find(engine_request_id) : nullptr;
-  if (stream == nullptr) {
-    if (!requests_.contains(engine_request_id)) return {};
+  const bool is_in_use = requests_.contains(engine_request_id);
+  if (!request.resumable) {
+    if (!is_in_use) return {};
     return fail(Errc::BadRequest, fmt::format("request {} is already running; choose another id",
                                               request.request_id.value));
   }
-  const bool is_interrupted = stream->end && !stream->is_complete;
+  if (!request.asked_at_unix_s) request.asked_at_unix_s = std::time(nullptr);
+  const auto* stream = resumable_->find(engine_request_id);
+  const bool is_interrupted = stream != nullptr && stream->end && !stream->is_complete;
+  unparsed.joins = stream != nullptr && !is_interrupted;
+  if (is_in_use && !unparsed.joins) {
+    return fail(Errc::QueueFull, fmt::format("request {} was submitted before and is being parsed "
+                                             "or ended; retry in a moment",
+                                             request.request_id.value));
+  }
+  if (stream == nullptr) return {};
   const bool has_more = request.emitted.size() > stream->tokens.size();
-  if (!same_tokens(stream->tokens, request.emitted) || (has_more && !is_interrupted))
+  if (!same_tokens(stream->tokens, request.emitted) || (has_more && unparsed.joins))
     return std::unexpected(conflict(request.request_id, "other tokens emitted"));
   unparsed.repeats = stream->body;
   request.asked_at_unix_s = stream->asked_at_unix_s;
-  unparsed.joins = !is_interrupted;
   if (unparsed.joins) return {};
   for (std::size_t i = request.emitted.size(); i < stream->tokens.size(); ++i)
     request.emitted.push_back(stream->tokens[i].token);
@@ -90,7 +97,7 @@ void RequestPipeline::join(UnparsedRequest repeated, const Result<BodyDigest>& c
                                           repeated.request.request_id.value)));
   }
   repeated.respond(Payload{.body = stream->submitted.to_json()});
-  attach(engine_request_id, repeated.connection, repeated.delivered);
+  continue_on(engine_request_id, repeated.connection, repeated.delivered);
 }
 
 // ------------------------------------------------------------------------------------- on resume
@@ -115,16 +122,19 @@ void RequestPipeline::resume(const TenantConnection& connection, const Json& bod
   }
   connections_[connection.id].peer = connection.peer;
   respond(Payload{.body = stream->submitted.to_json()});
-  attach(engine_request_id, connection.id, static_cast<std::uint32_t>(from));
+  continue_on(engine_request_id, connection.id, static_cast<std::uint32_t>(from));
 }
 
-/// The connection takes the stream over. It may have closed by now.
+/// The connection takes the stream over. It may have closed by now. A stream that has ended may
+/// have a new submission at the parser, which is another connection's.
 void RequestPipeline::attach(const RequestId& engine_request_id, std::uint64_t connection,
                              std::uint32_t from) {
   const auto to = connections_.find(connection);
-  if (to == connections_.end()) return;
+  if (to == connections_.end()) return resumable_->detach(engine_request_id);
+  const auto* stream = resumable_->find(engine_request_id);
+  if (stream == nullptr) return;
   const auto request = requests_.find(engine_request_id);
-  if (request != requests_.end()) {
+  if (request != requests_.end() && !stream->end) {
     const auto before = connections_.find(request->second.connection);
     if (before != connections_.end()) before->second.engine_request_ids.erase(engine_request_id);
     request->second.connection = connection;
@@ -133,13 +143,22 @@ void RequestPipeline::attach(const RequestId& engine_request_id, std::uint64_t c
   resumable_->attach(engine_request_id, to->second.peer, from);
 }
 
+/// As `attach`, for another submission or connection than the one that began the stream.
+void RequestPipeline::continue_on(const RequestId& engine_request_id, std::uint64_t connection,
+                                std::uint32_t from) {
+  const auto request = requests_.find(engine_request_id);
+  if (request != requests_.end() && request->second.is_parsed)
+    request->second.has_changed_hands = true;
+  attach(engine_request_id, connection, from);
+}
+
 // ------------------------------------------------------------------------------------------- ends
 
 /// What an earlier submission generated is still there for the next one.
 void RequestPipeline::end_refused_stream(const RequestId& engine_request_id, const Error& error) {
   const auto* stream = resumable_->find(engine_request_id);
   if (stream == nullptr) return;
-  if (stream->tokens.empty()) return resumable_->forget(engine_request_id);
+  const bool is_empty = stream->tokens.empty();
   resumable_->end(
       engine_request_id,
       wire::RequestCompleted{.request = to_client_request_id(engine_request_id),
@@ -148,12 +167,14 @@ void RequestPipeline::end_refused_stream(const RequestId& engine_request_id, con
                              .scope = std::string(name(error.scope)),
                              .detail = error.detail},
       false);
+  if (is_empty) resumable_->forget(engine_request_id);
 }
 
 bool RequestPipeline::outlives_connection(const RequestId& engine_request_id) const {
   const auto request = requests_.find(engine_request_id);
-  return !is_draining_ && request != requests_.end() && request->second.is_parsed &&
-         !request->second.is_cancelled && resumable_->find(engine_request_id) != nullptr;
+  return !is_draining_ && request != requests_.end() && request->second.is_resumable &&
+         request->second.is_parsed && !request->second.is_cancelled &&
+         resumable_->find(engine_request_id) != nullptr;
 }
 
 }  // namespace leasehold

@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 
 #include "common/confined.hpp"
+#include "common/expects.hpp"
 #include "worker/serve/live_lease.hpp"
 #include "worker/serve/request_ids.hpp"
 
@@ -70,8 +71,14 @@ void RequestPipeline::generate(const TenantConnection& connection, const Json& b
   if (unparsed->joins) {
     unparsed->respond = std::move(respond);
   } else {
-    requests_.emplace(engine_request_id,
-                      Request{.connection = connection.id, .respond = std::move(respond)});
+    const bool is_resumable = unparsed->request.resumable;
+    if (!is_resumable) resumable_->forget(engine_request_id);  // the id has another text now
+    const bool is_new = requests_
+                            .emplace(engine_request_id, Request{.connection = connection.id,
+                                                                .respond = std::move(respond),
+                                                                .is_resumable = is_resumable})
+                            .second;
+    ensures(is_new, "a request id is in use once");
     from.engine_request_ids.insert(engine_request_id);
     request_shares_.take(tenant);
   }
@@ -234,14 +241,18 @@ void RequestPipeline::submit(ParsedRequest parsed, Request& request) {
 void RequestPipeline::on_submitted(const wire::RequestSubmitted& answer,
                                    const RequestId& engine_request_id, std::uint32_t delivered,
                                    Result<void> queued, Responder respond) {
+  const auto request = requests_.find(engine_request_id);
+  const bool is_resumable = request != requests_.end() && request->second.is_resumable;
   if (queued) {
+    if (is_resumable && request->second.has_changed_hands) {
+      return respond(fail(Errc::RequestIdConflict, "another connection continues this stream"));
+    }
     respond(Payload{.body = answer.to_json()});
-    const auto request = requests_.find(engine_request_id);
-    if (request == requests_.end() || resumable_->find(engine_request_id) == nullptr) return;
-    return attach(engine_request_id, request->second.connection, delivered);
+    if (is_resumable) attach(engine_request_id, request->second.connection, delivered);
+    return;
   }
   deliveries_->discard(engine_request_id);
-  end_refused_stream(engine_request_id, queued.error());
+  if (is_resumable) end_refused_stream(engine_request_id, queued.error());
   forget(engine_request_id);
   respond(std::unexpected(queued.error()));
 }

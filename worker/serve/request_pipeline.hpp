@@ -42,7 +42,8 @@ class RequestPipeline {
   /// Cancels a request of this connection; repeating it changes nothing. Errors: UnknownRequest.
   Result<void> cancel(const TenantConnection& connection, const control::Json& body);
 
-  /// Continues a stream on this connection. Errors: UnknownRequest.
+  /// Continues a stream on this connection. Errors: UnknownRequest; BadRequest for a position that
+  /// is not generated yet.
   void resume(const TenantConnection& connection, const control::Json& body,
               control::Responder respond);
 
@@ -52,7 +53,7 @@ class RequestPipeline {
   /// True while a request of the connection waits or runs.
   bool has_requests(std::uint64_t connection) const;
 
-  /// Cancels all requests of the connection but the resumable ones.
+  /// Cancels all requests of the connection but the resumable ones that are parsed.
   void connection_closed(const TenantConnection& connection);
 
   /// Forgets a request whose stream has ended.
@@ -88,8 +89,10 @@ class RequestPipeline {
   struct Request {
     std::uint64_t connection = 0;  ///< 0: a resumable request without a reader.
     control::Responder respond;    ///< Until the request is parsed.
+    bool is_resumable = false;
     bool is_parsed = false;
     bool is_cancelled = false;
+    bool has_changed_hands = false;  ///< Another submission or a resume continues its stream.
   };
   struct Connection {
     std::weak_ptr<control::Peer> peer;
@@ -115,6 +118,7 @@ class RequestPipeline {
   void submit(ParsedRequest parsed, Request& request);
   void on_submitted(const wire::RequestSubmitted& answer, const RequestId& engine_request_id,
                     std::uint32_t delivered, Result<void> queued, control::Responder respond);
+  void continue_on(const RequestId& engine_request_id, std::uint64_t connection, std::uint32_t from);
   void end_refused_stream(const RequestId& engine_request_id, const Error& error);
   bool outlives_connection(const RequestId& engine_request_id) const;
   void drop_unparsed(std::uint64_t connection, const TenantId& tenant);

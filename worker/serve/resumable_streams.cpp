@@ -56,8 +56,7 @@ Result<void> ResumableStreams::begin(const RequestId& engine_request_id, Stream 
                             shares_.held_by(tenant), kMaxBytes));
   }
   shares_.take(tenant, bytes);
-  const auto begun = streams_.emplace(engine_request_id, Kept{std::move(stream), bytes}).first;
-  set_expiry(begun, clock_->now() + kResultGrace);
+  streams_.emplace(engine_request_id, Kept{std::move(stream), bytes});
   return {};
 }
 
@@ -105,24 +104,17 @@ bool ResumableStreams::make_room(const TenantId& tenant) {
   return true;
 }
 
-/// Its reader gets what was generated, and why there is no more.
 void ResumableStreams::abandon(Streams::iterator stream) {
   const RequestId engine_request_id = stream->first;
-  Kept& kept = stream->second;
-  kept.stream.end = wire::RequestCompleted{
-      .request = to_client_request_id(engine_request_id),
-      .reason = std::string(name(Errc::QueueFull)),
-      .emitted_tokens = static_cast<std::uint32_t>(kept.stream.tokens.size()),
-      .scope = std::string(name(FailureScope::Tenant)),
-      .detail =
-          "the tokens of the tenant's resumable streams fill its share of memory; retry when "
-          "one of them has ended"};
-  send(stream);
   erase(stream);
   on_abandoned_(engine_request_id);
 }
 
 void ResumableStreams::erase(Streams::iterator stream) {
+  dismiss_reader(
+      stream->second, Errc::QueueFull,
+      "the tokens that the tenant has not read fill its share of memory, or waited for a "
+      "minute; read faster, and submit the request again");
   set_expiry(stream, std::nullopt);
   shares_.give_back(tenant_of(stream->first), stream->second.bytes);
   paused_.erase(stream->first);
@@ -136,6 +128,9 @@ void ResumableStreams::attach(const RequestId& engine_request_id, std::weak_ptr<
   const auto found = streams_.find(engine_request_id);
   expects(found != streams_.end(), "a stream that is known is attached");
   Kept& kept = found->second;
+  const auto before = kept.reader.lock();
+  if (before && before != peer.lock())
+    dismiss_reader(kept, Errc::RequestIdConflict, "another connection continues this stream");
   kept.reader = std::move(peer);
   kept.next = from;
   kept.end_is_sent = false;
@@ -154,22 +149,34 @@ void ResumableStreams::send(Streams::iterator stream) {
   Kept& kept = stream->second;
   const auto reader = kept.reader.lock();
   if (!reader) return;
-  for (; kept.next < kept.stream.tokens.size(); ++kept.next) {
-    if (reader->queued_bytes() > kMaxQueuedBytes) {
+  for (std::uint32_t sent = 0; kept.next < kept.stream.tokens.size(); ++kept.next, ++sent) {
+    const bool is_stalled = reader->queued_bytes() > kMaxQueuedBytes;
+    if (is_stalled || sent == kTurnTokens) {
       paused_.insert(stream->first);
-      return send_paused_later();
+      return send_paused_later(is_stalled ? kPause : Duration::zero());
     }
     notify(*reader, kept.stream.tokens[kept.next]);
   }
   if (kept.stream.end && !std::exchange(kept.end_is_sent, true)) notify(*reader, *kept.stream.end);
 }
 
-void ResumableStreams::send_paused_later() {
+/// Sends the end of a stream that the reader does not get to its end.
+void ResumableStreams::dismiss_reader(Kept& kept, Errc code, std::string detail) {
+  const auto reader = kept.reader.lock();
+  if (!reader || std::exchange(kept.end_is_sent, true)) return;
+  notify(*reader, wire::RequestCompleted{.request = kept.stream.submitted.request,
+                                         .reason = std::string(name(code)),
+                                         .emitted_tokens = kept.next,
+                                         .scope = std::string(name(FailureScope::Tenant)),
+                                         .detail = std::move(detail)});
+}
+
+void ResumableStreams::send_paused_later(Duration delay) {
   if (std::exchange(waits_for_readers_, true)) return;
-  pause_timer_.expires_after(kPause);
+  pause_timer_.expires_after(delay);
   pause_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;  // this object may be gone
     waits_for_readers_ = false;
-    if (error) return;
     for (const RequestId& each : std::exchange(paused_, {})) {
       if (const auto found = streams_.find(each); found != streams_.end()) send(found);
     }
@@ -199,8 +206,8 @@ void ResumableStreams::await_expiry() {
   const Duration wait = expiries_.begin()->first - clock_->now();
   expiry_timer_.expires_after(std::max(wait, Duration::zero()));
   expiry_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;  // this object may be gone
     waits_for_expiry_ = false;
-    if (error) return;
     forget_expired();
     await_expiry();
   });

@@ -5,10 +5,11 @@
 ///
 /// A stream keeps every token from position 0 on. Its reader, a connection, gets them in order from
 /// the position it asks for. What it does not read yet waits here and not in its output, so a
-/// reader that stalls only pauses. Another reader takes the stream over from the one before.
+/// reader that stalls only pauses. Another reader takes the stream over, and the one before gets
+/// RequestIdConflict.
 ///
 /// Tenants share the memory (common/fair_shares.hpp). A tenant without room loses its oldest ended
-/// stream first.
+/// stream first. A reader of a stream that is lost before its end gets QueueFull.
 ///
 /// Threads: that of the tenants' sockets. Lifetime: the io_context and the clock outlive it.
 #pragma once
@@ -37,6 +38,8 @@ class ResumableStreams {
   static constexpr std::size_t kMaxBytes = 64 << 20;  ///< Of all tenants, approximate.
   /// A reader with more unread output gets no more of a stream.
   static constexpr std::size_t kMaxQueuedBytes = 64 << 10;
+  /// Tokens that a stream sends before others have a turn.
+  static constexpr std::uint32_t kTurnTokens = 64;
 
   struct Stream {
     BodyDigest body{};
@@ -44,7 +47,7 @@ class ResumableStreams {
     wire::RequestSubmitted submitted;
     std::vector<wire::TokenEmitted> tokens;  ///< By position.
     std::optional<wire::RequestCompleted> end;
-    /// Nothing interrupted the text. A new submission of another one generates what is missing.
+    /// Nothing interrupted the text. A new submission of an interrupted one generates the rest.
     bool is_complete = false;
   };
   /// The engine must end this request: it has no reader.
@@ -52,14 +55,15 @@ class ResumableStreams {
 
   ResumableStreams(boost::asio::io_context& io, const Clock& clock, OnAbandoned on_abandoned);
 
-  /// Begins a stream without a reader. Replaces an ended one of the same id. Errors: QueueFull when
-  /// the tenant's share has no room for it.
+  /// Begins a stream without a reader, and without an expiry: `attach` or `detach` follows.
+  /// Replaces an ended one of the same id. Errors: QueueFull when the tenant's share has no room
+  /// for it.
   Result<void> begin(const RequestId& engine_request_id, Stream stream);
   /// Null for an unknown id. Valid until the next call.
   const Stream* find(const RequestId& engine_request_id) const;
 
-  /// Adds the next token. Precondition: its position follows. Without room the stream ends with
-  /// QueueFull and is abandoned.
+  /// Adds the next token. Precondition: its position follows. Without room the stream is
+  /// abandoned.
   void add(const RequestId& engine_request_id, wire::TokenEmitted token);
   /// Adds the end. `is_complete`: as in Stream.
   void end(const RequestId& engine_request_id, wire::RequestCompleted end, bool is_complete);
@@ -91,7 +95,8 @@ class ResumableStreams {
   void abandon(Streams::iterator stream);
   void erase(Streams::iterator stream);
   void set_expiry(Streams::iterator stream, std::optional<TimePoint> expires);
-  void send_paused_later();
+  void dismiss_reader(Kept& kept, Errc code, std::string detail);
+  void send_paused_later(Duration delay);
   void await_expiry();
 
   const Clock* clock_;

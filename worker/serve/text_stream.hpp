@@ -1,5 +1,5 @@
 /// Turns one request's tokens and its end into messages and sends them to the client. Without a
-/// peer nothing is sent, and the messages that are returned go to a ResumableStream.
+/// peer nothing is sent, and the messages that are returned go to ResumableStreams.
 #pragma once
 
 #include <functional>

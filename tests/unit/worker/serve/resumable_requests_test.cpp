@@ -1,4 +1,6 @@
 // A tenant server keeps resumable requests beyond their connection, and generates each once.
+#include <algorithm>
+
 #include "tests/unit/worker/serve/server_fixture.hpp"
 
 namespace leasehold::testing {
@@ -43,7 +45,7 @@ struct ResumeFixture : ServerFixture {
   /// The connection closes, and the server has seen it.
   void hang_up(std::unique_ptr<TestTenant> tenant) {
     tenant->peer->close_now();
-    tenant.reset();
+    gone.push_back(std::move(tenant));  // its calls may still be answered
     const auto other = this->tenant("bob");
     wait_until_seen(*other);
   }
@@ -82,6 +84,8 @@ struct ResumeFixture : ServerFixture {
     run_until(io, [&] { return other->has_ended(); });
     return ids_of(*other);
   }
+
+  std::vector<std::unique_ptr<TestTenant>> gone;
 };
 
 }  // namespace
@@ -122,7 +126,8 @@ TEST_CASE("resumable request: the same submission continues the stream and gener
   run_until(fixture.io, [&] { return again->has_ended(); });
   const auto all = fixture.ids_of(*again);
   REQUIRE(all.size() == kTokens);
-  CHECK(fixture.tokens_of(*ann).empty());  // its stream was taken over
+  CHECK(fixture.tokens_of(*ann).empty());
+  CHECK(fixture.error_of(*ann, "r") == Errc::RequestIdConflict);  // its stream was taken over
 
   const auto late = fixture.tenant();
   fixture.submit(*late, "r", {.emitted = std::vector(all.begin(), all.begin() + 20)});
@@ -198,7 +203,76 @@ TEST_CASE("resumable request: after its lease was revoked the same submission ge
   CHECK(fixture.ids_of(*again) == text);
 }
 
-TEST_CASE("resumable request: without 'resumable' the end of the connection cancels it") {
+TEST_CASE("resumable request: while one submission is at the parser another one gets QueueFull") {
+  ResumeFixture fixture;
+  fixture.start_engine();
+  const auto ann = fixture.tenant();
+  fixture.submit(*ann, "r");
+  fixture.wait_until_seen(*ann);
+  fixture.cancel(*ann, "r");
+  fixture.parse_until_answered(*ann, "r");
+  run_until(fixture.io, [&] { return ann->has_ended(); });
+  CHECK(fixture.reason_of(*ann) == "Cancelled");  // interrupted, and kept
+
+  const auto again = fixture.tenant();
+  ann->answers.clear();
+  fixture.submit(*ann, "r");
+  fixture.wait_until_seen(*ann);
+  fixture.submit(*again, "r");
+  fixture.wait_until_seen(*again);
+  CHECK(fixture.error_of(*again, "r") == Errc::QueueFull);
+  run_until(fixture.io, [&] { return ann->has_ended() && fixture.reason_of(*ann) != "Cancelled"; });
+  CHECK(fixture.reason_of(*ann) == "MaxTokensReached");
+}
+
+TEST_CASE("resumable request: its id without 'resumable' is another request") {
+  ResumeFixture fixture;
+  fixture.start_engine();
+  const auto ann = fixture.tenant();
+  fixture.submit(*ann, "r");
+  fixture.parse_until_answered(*ann, "r");
+  run_until(fixture.io, [&] { return ann->has_ended(); });
+
+  const auto plain = fixture.tenant();
+  fixture.submit(*plain, "r", {.prompt = "One morning the little fox", .resumable = false});
+  fixture.parse_until_answered(*plain, "r");
+  run_until(fixture.io, [&] { return plain->has_ended(); });
+  CHECK(fixture.ids_of(*plain).size() == kTokens);
+  const auto ends = std::ranges::count(plain->seen.notifications, "request.completed",
+                                       [](const auto& each) { return each.first; });
+  CHECK(ends == 1);
+}
+
+TEST_CASE("resumable request: a resume before the engine has the request gets each position once") {
+  ResumeFixture fixture;
+  const auto ann = fixture.tenant(), again = fixture.tenant();
+  fixture.submit(*ann, "r");
+  fixture.wait_until_seen(*ann);
+  CHECK(fixture.parse() == 1);
+  fixture.resume(*again, "r");
+  fixture.wait_until_seen(*again);
+  fixture.start_engine();
+  run_until(fixture.io, [&] { return again->has_ended(); });
+  CHECK(fixture.ids_of(*again).size() == kTokens);
+  CHECK(fixture.error_of(*ann, "r") == Errc::RequestIdConflict);
+}
+
+TEST_CASE("resumable request: a refusal of the engine ends the stream of a resume, too") {
+  ResumeFixture fixture;
+  const auto ann = fixture.tenant(), again = fixture.tenant();
+  fixture.submit(*ann, "r");
+  fixture.wait_until_seen(*ann);
+  CHECK(fixture.parse() == 1);
+  fixture.resume(*again, "r");
+  fixture.wait_until_seen(*again);
+  fixture.rig.revoke(fixture.lease);
+  fixture.start_engine();
+  run_until(fixture.io, [&] { return again->has_ended(); });
+  CHECK(fixture.tokens_of(*again).empty());
+  CHECK(fixture.reason_of(*again) != "MaxTokensReached");
+}
+
+TEST_CASE("resumable request: without 'resumable\' the end of the connection cancels it") {
   ResumeFixture fixture;
   auto ann = fixture.tenant();
   fixture.submit(*ann, "r", {.resumable = false});

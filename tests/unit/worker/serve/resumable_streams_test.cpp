@@ -81,10 +81,15 @@ TEST_CASE("resumable streams: another reader takes the stream over") {
   fixture.add(2);
   fixture.end();
   run_until(fixture.peers.io, [&] { return fixture.ends() == 1; });
-  run_until(others.io, [&] { return others.right_seen.notifications.size() == 2; });
+  run_until(others.io, [&] { return others.right_seen.notifications.size() == 3; });
   others.io.poll();
   CHECK(fixture.positions() == fixture.range(1, 4));
-  CHECK(others.right_seen.notifications.size() == 2);
+  REQUIRE(others.right_seen.notifications.size() == 3);
+  const auto end =
+      wire::RequestCompleted::from_json(others.right_seen.notifications[2].second.body);
+  REQUIRE(end);
+  CHECK(end->reason == "RequestIdConflict");
+  CHECK(end->emitted_tokens == 2);
 }
 
 TEST_CASE("resumable streams: a reader that stalls pauses, and its output stays bounded") {
@@ -103,6 +108,7 @@ TEST_CASE("resumable streams: a reader that stalls pauses, and its output stays 
 TEST_CASE("resumable streams: after the grace it is forgotten, and what runs is abandoned") {
   StreamsFixture fixture;
   fixture.begin();
+  fixture.streams.detach(kRequest);
   fixture.begin({"ann/ended"});
   fixture.end({"ann/ended"});
   fixture.begin({"ann/read"});
@@ -135,6 +141,22 @@ TEST_CASE("resumable streams: the grace begins again when a reader leaves") {
   CHECK(fixture.abandoned == std::vector{kRequest});
 }
 
+TEST_CASE(
+    "resumable streams: a reader that stalls beyond the grace gets QueueFull after its tokens") {
+  StreamsFixture fixture;
+  fixture.begin();
+  fixture.streams.attach(kRequest, fixture.peers.left, 0);
+  fixture.add(500, std::string(1000, 'x'));
+  fixture.end();
+  fixture.clock.advance(ResumableStreams::kResultGrace);
+  fixture.streams.forget_expired();
+  run_until(fixture.peers.io, [&] { return fixture.ends() == 1; });
+  const auto& end = fixture.peers.right_seen.notifications.back().second.body;
+  CHECK(end.at("reason") == "QueueFull");
+  CHECK(end.at("emitted_tokens") == fixture.positions().size());
+  CHECK(fixture.positions().size() < 500);
+}
+
 TEST_CASE("resumable streams: a tenant without room loses its oldest ended stream, no other's") {
   StreamsFixture fixture;
   const std::string text(64 << 10, 'x');
@@ -164,6 +186,10 @@ TEST_CASE("resumable streams: what has no room ends with QueueFull, and is aband
     fixture.peers.io.poll();
   }
   CHECK(fixture.abandoned == std::vector{kRequest});
+  run_until(fixture.peers.io, [&] { return fixture.ends() == 1; });
+  const auto& end = fixture.peers.right_seen.notifications.back().second.body;
+  CHECK(end.at("reason") == "QueueFull");
+  CHECK(end.at("emitted_tokens") == fixture.positions().size());
   // A tenant alone gets half.
   CHECK(fixture.positions().size() < ResumableStreams::kMaxBytes / 2 / text.size() + 2);
   fixture.begin({"bob/r"});
