@@ -97,7 +97,7 @@ void RequestPipeline::join(UnparsedRequest repeated, const Result<BodyDigest>& c
                                           repeated.request.request_id.value)));
   }
   repeated.respond(Payload{.body = stream->submitted.to_json()});
-  continue_on(engine_request_id, repeated.connection, repeated.delivered);
+  attach(engine_request_id, repeated.connection, repeated.delivered);
 }
 
 // ------------------------------------------------------------------------------------- on resume
@@ -122,7 +122,7 @@ void RequestPipeline::resume(const TenantConnection& connection, const Json& bod
   }
   connections_[connection.id].peer = connection.peer;
   respond(Payload{.body = stream->submitted.to_json()});
-  continue_on(engine_request_id, connection.id, static_cast<std::uint32_t>(from));
+  attach(engine_request_id, connection.id, static_cast<std::uint32_t>(from));
 }
 
 /// The connection takes the stream over. It may have closed by now. A stream that has ended may
@@ -141,15 +141,6 @@ void RequestPipeline::attach(const RequestId& engine_request_id, std::uint64_t c
     to->second.engine_request_ids.insert(engine_request_id);
   }
   resumable_->attach(engine_request_id, to->second.peer, from);
-}
-
-/// As `attach`, for another submission or connection than the one that began the stream.
-void RequestPipeline::continue_on(const RequestId& engine_request_id, std::uint64_t connection,
-                                std::uint32_t from) {
-  const auto request = requests_.find(engine_request_id);
-  if (request != requests_.end() && request->second.is_parsed)
-    request->second.has_changed_hands = true;
-  attach(engine_request_id, connection, from);
 }
 
 // ------------------------------------------------------------------------------------------- ends

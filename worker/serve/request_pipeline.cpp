@@ -224,37 +224,40 @@ void RequestPipeline::submit(ParsedRequest parsed, Request& request) {
                                         .lease = parsed.request.lease,
                                         .max_emitted_tokens = parsed.request.max_emitted_tokens,
                                         .is_resumable = parsed.stream.has_value()});
-  deps_.loop->post([this, answer, engine_request_id, delivered = parsed.delivered,
-                    prompt = std::move(parsed.request),
+  Submission submission{.engine_request_id = engine_request_id,
+                        .connection = request.connection,
+                        .answer = answer,
+                        .is_resumable = parsed.stream.has_value(),
+                        .delivered = parsed.delivered};
+  deps_.loop->post([this, submission = std::move(submission), prompt = std::move(parsed.request),
                     respond = std::move(request.respond)](Engine& engine) mutable {
     Result<void> queued = engine.submit(std::move(prompt));
-    boost::asio::post(
-        *deps_.io, [this, answer, engine_request_id, delivered, queued = std::move(queued),
-                    respond = std::move(respond)]() mutable {
-          on_submitted(answer, engine_request_id, delivered, std::move(queued), std::move(respond));
-        });
+    boost::asio::post(*deps_.io,
+                      [this, submission = std::move(submission), queued = std::move(queued),
+                       respond = std::move(respond)]() mutable {
+                        on_submitted(submission, std::move(queued), std::move(respond));
+                      });
   });
   // The client cancelled while the request was being parsed and the engine did not know it yet.
   if (request.is_cancelled) cancel_in_engine(engine_request_id);
 }
 
-void RequestPipeline::on_submitted(const wire::RequestSubmitted& answer,
-                                   const RequestId& engine_request_id, std::uint32_t delivered,
-                                   Result<void> queued, Responder respond) {
-  const auto request = requests_.find(engine_request_id);
-  const bool is_resumable = request != requests_.end() && request->second.is_resumable;
-  if (queued) {
-    if (is_resumable && request->second.has_changed_hands) {
-      return respond(fail(Errc::RequestIdConflict, "another connection continues this stream"));
-    }
-    respond(Payload{.body = answer.to_json()});
-    if (is_resumable) attach(engine_request_id, request->second.connection, delivered);
-    return;
+/// The request may have ended, and its end may have been delivered, by now.
+void RequestPipeline::on_submitted(const Submission& submission, Result<void> queued,
+                                   Responder respond) {
+  const RequestId& engine_request_id = submission.engine_request_id;
+  if (!queued) {
+    deliveries_->discard(engine_request_id);
+    if (submission.is_resumable) end_refused_stream(engine_request_id, queued.error());
+    forget(engine_request_id);
+    return respond(std::unexpected(queued.error()));
   }
-  deliveries_->discard(engine_request_id);
-  if (is_resumable) end_refused_stream(engine_request_id, queued.error());
-  forget(engine_request_id);
-  respond(std::unexpected(queued.error()));
+  if (submission.is_resumable && !resumable_->awaits_first_reader(engine_request_id)) {
+    return respond(fail(Errc::RequestIdConflict, "another connection continues this stream"));
+  }
+  respond(Payload{.body = submission.answer.to_json()});
+  if (submission.is_resumable)
+    attach(engine_request_id, submission.connection, submission.delivered);
 }
 
 void RequestPipeline::forget(const RequestId& engine_request_id) {

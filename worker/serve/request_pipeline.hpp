@@ -92,7 +92,14 @@ class RequestPipeline {
     bool is_resumable = false;
     bool is_parsed = false;
     bool is_cancelled = false;
-    bool has_changed_hands = false;  ///< Another submission or a resume continues its stream.
+  };
+  /// What the engine is asked to queue.
+  struct Submission {
+    RequestId engine_request_id;
+    std::uint64_t connection = 0;
+    wire::RequestSubmitted answer;
+    bool is_resumable = false;
+    std::uint32_t delivered = 0;  ///< Tokens that the client has.
   };
   struct Connection {
     std::weak_ptr<control::Peer> peer;
@@ -116,9 +123,7 @@ class RequestPipeline {
   void join(UnparsedRequest repeated, const Result<BodyDigest>& compared);
   void attach(const RequestId& engine_request_id, std::uint64_t connection, std::uint32_t from);
   void submit(ParsedRequest parsed, Request& request);
-  void on_submitted(const wire::RequestSubmitted& answer, const RequestId& engine_request_id,
-                    std::uint32_t delivered, Result<void> queued, control::Responder respond);
-  void continue_on(const RequestId& engine_request_id, std::uint64_t connection, std::uint32_t from);
+  void on_submitted(const Submission& submission, Result<void> queued, control::Responder respond);
   void end_refused_stream(const RequestId& engine_request_id, const Error& error);
   bool outlives_connection(const RequestId& engine_request_id) const;
   void drop_unparsed(std::uint64_t connection, const TenantId& tenant);

@@ -65,6 +65,11 @@ const ResumableStreams::Stream* ResumableStreams::find(const RequestId& engine_r
   return found == streams_.end() ? nullptr : &found->second.stream;
 }
 
+bool ResumableStreams::awaits_first_reader(const RequestId& engine_request_id) const {
+  const auto found = streams_.find(engine_request_id);
+  return found != streams_.end() && !found->second.was_attached;
+}
+
 void ResumableStreams::add(const RequestId& engine_request_id, wire::TokenEmitted token) {
   const auto found = streams_.find(engine_request_id);
   if (found == streams_.end()) return;
@@ -132,6 +137,7 @@ void ResumableStreams::attach(const RequestId& engine_request_id, std::weak_ptr<
   if (before && before != peer.lock())
     dismiss_reader(kept, Errc::RequestIdConflict, "another connection continues this stream");
   kept.reader = std::move(peer);
+  kept.was_attached = true;
   kept.next = from;
   kept.end_is_sent = false;
   if (!kept.stream.end) set_expiry(found, std::nullopt);

@@ -61,6 +61,8 @@ class ResumableStreams {
   Result<void> begin(const RequestId& engine_request_id, Stream stream);
   /// Null for an unknown id. Valid until the next call.
   const Stream* find(const RequestId& engine_request_id) const;
+  /// True for a stream that never had a reader.
+  bool awaits_first_reader(const RequestId& engine_request_id) const;
 
   /// Adds the next token. Precondition: its position follows. Without room the stream is
   /// abandoned.
@@ -83,6 +85,7 @@ class ResumableStreams {
     Stream stream;
     std::size_t bytes = 0;
     std::weak_ptr<control::Peer> reader;
+    bool was_attached = false;
     std::uint32_t next = 0;              // position for the reader
     bool end_is_sent = true;             // to the reader
     std::optional<TimePoint> expires{};  // while ended, or without a reader

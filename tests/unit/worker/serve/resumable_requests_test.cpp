@@ -205,12 +205,13 @@ TEST_CASE("resumable request: after its lease was revoked the same submission ge
 
 TEST_CASE("resumable request: while one submission is at the parser another one gets QueueFull") {
   ResumeFixture fixture;
-  fixture.start_engine();
   const auto ann = fixture.tenant();
   fixture.submit(*ann, "r");
   fixture.wait_until_seen(*ann);
+  CHECK(fixture.parse() == 1);
   fixture.cancel(*ann, "r");
-  fixture.parse_until_answered(*ann, "r");
+  fixture.wait_until_seen(*ann);
+  fixture.start_engine();
   run_until(fixture.io, [&] { return ann->has_ended(); });
   CHECK(fixture.reason_of(*ann) == "Cancelled");  // interrupted, and kept
 
