@@ -42,6 +42,14 @@ struct ResumeFixture : ServerFixture {
     REQUIRE_FALSE(tenant.answers.at(id).has_value());
     return tenant.answers.at(id).error().code;
   }
+  /// One tenant submits "r", and another connection resumes it once it is parsed.
+  void submit_and_resume(TestTenant& submitter, TestTenant& reader) {
+    submit(submitter, "r");
+    wait_until_seen(submitter);
+    CHECK(parse() == 1);
+    resume(reader, "r");
+    wait_until_seen(reader);
+  }
   /// The connection closes, and the server has seen it.
   void hang_up(std::unique_ptr<TestTenant> tenant) {
     tenant->peer->close_now();
@@ -247,11 +255,7 @@ TEST_CASE("resumable request: its id without 'resumable' is another request") {
 TEST_CASE("resumable request: a resume before the engine has the request gets each position once") {
   ResumeFixture fixture;
   const auto ann = fixture.tenant(), again = fixture.tenant();
-  fixture.submit(*ann, "r");
-  fixture.wait_until_seen(*ann);
-  CHECK(fixture.parse() == 1);
-  fixture.resume(*again, "r");
-  fixture.wait_until_seen(*again);
+  fixture.submit_and_resume(*ann, *again);
   fixture.start_engine();
   run_until(fixture.io, [&] { return again->has_ended(); });
   CHECK(fixture.ids_of(*again).size() == kTokens);
@@ -261,11 +265,7 @@ TEST_CASE("resumable request: a resume before the engine has the request gets ea
 TEST_CASE("resumable request: a refusal of the engine ends the stream of a resume, too") {
   ResumeFixture fixture;
   const auto ann = fixture.tenant(), again = fixture.tenant();
-  fixture.submit(*ann, "r");
-  fixture.wait_until_seen(*ann);
-  CHECK(fixture.parse() == 1);
-  fixture.resume(*again, "r");
-  fixture.wait_until_seen(*again);
+  fixture.submit_and_resume(*ann, *again);
   fixture.rig.revoke(fixture.lease);
   fixture.start_engine();
   run_until(fixture.io, [&] { return again->has_ended(); });
