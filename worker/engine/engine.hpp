@@ -12,10 +12,10 @@
 /// tenant.
 ///
 /// Effect of a revocation, by scope of the lease:
-///   tenant   The sequences of that lease end with Revoked (shared: those that read its text). The
-///   unit that reads the revoked word
+///   tenant   The sequences of that lease end with Revoked. The unit that reads the revoked word
 ///            reports it through the RevocationObserver at once. Every other sequence of the step
 ///            is committed.
+///   shared   The same for the sequences that read its text.
 ///   engine   The step fails with EngineDecodeFailed and no sequence moves. Every later step fails
 ///            with WeightsLoading before a unit starts, until each revoked part of the weights is
 ///            restored under a new lease. The sequences stay and then continue; new requests wait.

@@ -85,15 +85,14 @@ void RequestPipeline::compare(UnparsedRequest repeated) {
   });
 }
 
-/// Its client has gone, or its tokens had no room, while the bodies were compared: it is unknown.
+/// The stream may have been forgotten while the bodies were compared.
 void RequestPipeline::join(UnparsedRequest repeated, const Result<BodyDigest>& compared) {
   const RequestId engine_request_id = repeated.engine_request_id();
   const auto* stream = resumable_->find(engine_request_id);
   if (!compared) return repeated.respond(std::unexpected(compared.error()));
   if (stream == nullptr || stream->body != *compared) {
     return repeated.respond(
-        fail(Errc::QueueFull, fmt::format("the result of request {} is no longer kept; submit it "
-                                          "again",
+        fail(Errc::QueueFull, fmt::format("request {} was just forgotten; submit it again",
                                           repeated.request.request_id.value)));
   }
   repeated.respond(Payload{.body = stream->submitted.to_json()});
