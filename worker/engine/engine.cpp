@@ -288,7 +288,7 @@ Result<DrawnToken> Engine::draw(Sequence& sequence, std::uint32_t logit_row) {
   const TokenRules& rules = *sequence.rules;
   // A rebound text may be complete already: its last token was delivered and its end was not.
   if (const auto over = rules.over()) return DrawnToken{.is_text = false, .ends = over};
-  const DrawnToken full{.is_text = false, .ends = CompletionReason::MaxTokensReached};
+  DrawnToken full{.is_text = false, .ends = CompletionReason::MaxTokensReached};
   const bool is_fill = sequence.request.max_emitted_tokens == 0;  // its logits are only checked
   if (scheduler_.is_full(sequence) && !is_fill) return full;
   const SamplingParams& params = sequence.request.sampling;
