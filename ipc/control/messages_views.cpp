@@ -4,6 +4,7 @@
 #include "ipc/control/message_codec.hpp"
 #include "ipc/control/message_limits.hpp"
 #include "ipc/control/tenant_policy.hpp"
+#include "ipc/control/tenant_served.hpp"
 
 namespace leasehold::wire {
 

@@ -3,6 +3,7 @@
 
 #include "ipc/control/message_codec.hpp"
 #include "ipc/control/message_limits.hpp"
+#include "ipc/control/tenant_served.hpp"
 
 namespace leasehold::wire {
 
@@ -121,18 +122,6 @@ void describe(Is<TenantUsage> auto& m, auto& fields) {
   fields.field("running", m.running, kConcurrentOrZero);
   fields.field("waiting", m.waiting, kConcurrentOrZero);
   fields.field("admitted", m.admitted);
-}
-
-void describe(Is<TenantServed> auto& m, auto& fields) {
-  fields.field("tenant", m.tenant);
-  fields.field("tokens", m.tokens);
-  fields.field("hit_blocks", m.hit_blocks);
-  fields.field("hit_tokens", m.hit_tokens);
-  fields.field("evicted_blocks", m.evicted_blocks);
-  fields.field("preemptions", m.preemptions);
-  fields.field("cross_tenant_hits", m.cross_tenant_hits);
-  fields.field("cached_blocks", m.cached_blocks);
-  fields.field("shared_hit_blocks", m.shared_hit_blocks);
 }
 
 void TenantServed::add(const TenantServed& later) {

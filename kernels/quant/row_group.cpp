@@ -123,7 +123,7 @@ void read_numbers(TensorType type, const std::byte* planes, std::uint32_t row, R
         to.scales[n] = number - 32;
         break;
       case TensorType::Q6_K:
-        to.scales[n] = static_cast<std::int8_t>(number);
+        to.scales[n] = number < 128 ? number : number - 256;
         break;
       default:
         (n < 8 ? to.scales : to.mins)[n % 8] = number;
