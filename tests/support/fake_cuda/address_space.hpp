@@ -17,6 +17,7 @@ namespace leasehold::fake_cuda {
 constexpr std::size_t kGranularity = std::size_t{2} << 20;
 
 inline void* pointer(CUdeviceptr at) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver's addresses are integers
   return reinterpret_cast<void*>(at);
 }
 

@@ -21,7 +21,7 @@ std::uint32_t shared_tokens(std::uint32_t prompt_tokens) {
 }
 
 /// The requests of a round, in this order.
-enum PromptKind : std::size_t { kCold, kWarm, kSharedAlone, kOneToken, kPromptKinds };
+enum PromptKind : std::size_t { Cold, Warm, SharedAlone, OneToken, PromptKinds };
 
 void append_words(std::vector<std::int32_t>& prompt, std::size_t size, std::uint64_t seed) {
   SeededRandom random(seed);
@@ -33,27 +33,27 @@ void append_words(std::vector<std::int32_t>& prompt, std::size_t size, std::uint
 
 /// The warm prompt begins like the cold one of its round; all other text is new.
 std::vector<std::int32_t> prompt_of(std::uint32_t prompt_tokens, std::uint64_t request) {
-  const std::size_t sizes[kPromptKinds] = {prompt_tokens, prompt_tokens,
+  const std::size_t sizes[PromptKinds] = {prompt_tokens, prompt_tokens,
                                            shared_tokens(prompt_tokens), 1};
-  const std::uint64_t kind = request % kPromptKinds;
+  const std::uint64_t kind = request % PromptKinds;
   std::vector<std::int32_t> prompt;
-  if (kind == kWarm) append_words(prompt, shared_tokens(prompt_tokens), request - kWarm);
+  if (kind == Warm) append_words(prompt, shared_tokens(prompt_tokens), request - Warm);
   append_words(prompt, sizes[kind], request);
   return prompt;
 }
 
-nlohmann::json json_of(const PrefixLoad& load, const std::array<double, kPromptKinds>& median_s) {
+nlohmann::json json_of(const PrefixLoad& load, const std::array<double, PromptKinds>& median_s) {
   const double hit_share =
       static_cast<double>(shared_tokens(load.prompt_tokens)) / load.prompt_tokens;
-  const double saved_s = median_s[kCold] - median_s[kWarm];
-  const double saved_share = saved_s / median_s[kCold];
-  const double rows_s = median_s[kSharedAlone] - median_s[kOneToken];
+  const double saved_s = median_s[Cold] - median_s[Warm];
+  const double saved_share = saved_s / median_s[Cold];
+  const double rows_s = median_s[SharedAlone] - median_s[OneToken];
   return {{"prompt_tokens", load.prompt_tokens},
           {"hit_share", hit_share},
-          {"cold_s", median_s[kCold]},
-          {"warm_s", median_s[kWarm]},
-          {"shared_alone_s", median_s[kSharedAlone]},
-          {"one_token_s", median_s[kOneToken]},
+          {"cold_s", median_s[Cold]},
+          {"warm_s", median_s[Warm]},
+          {"shared_alone_s", median_s[SharedAlone]},
+          {"one_token_s", median_s[OneToken]},
           {"saved_share", saved_share},
           {"of_ideal", saved_share / hit_share},
           {"of_computed_rows", saved_s / rows_s}};
@@ -69,13 +69,13 @@ Result<nlohmann::json> measure_prefix_hits(System& system, const PrefixLoad& loa
                    .prompt = [tokens = load.prompt_tokens](std::uint32_t, std::uint64_t request) {
                      return prompt_of(tokens, request);
                    }});
-  TRY(pool.await_tokens(std::uint64_t{kPromptKinds} * load.rounds, kPrefixTimeout));
+  TRY(pool.await_tokens(std::uint64_t{PromptKinds} * load.rounds, kPrefixTimeout));
   const std::vector<double> first_tokens_s = pool.take_first_tokens_s();
-  std::array<double, kPromptKinds> median_s{};
-  for (std::size_t kind = 0; kind < kPromptKinds; ++kind) {
+  std::array<double, PromptKinds> median_s{};
+  for (std::size_t kind = 0; kind < PromptKinds; ++kind) {
     std::vector<double> values;
     for (std::size_t round = 0; round < load.rounds; ++round)
-      values.push_back(first_tokens_s[round * kPromptKinds + kind]);
+      values.push_back(first_tokens_s[round * PromptKinds + kind]);
     median_s[kind] = median_of(std::move(values));
   }
   return json_of(load, median_s);
