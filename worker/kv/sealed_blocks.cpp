@@ -21,14 +21,14 @@ bool sodium_is_ready() {
 }
 
 State* state_of(unsigned char* secret) {
-  return static_cast<State*>(static_cast<void*>(secret));
+  return reinterpret_cast<State*>(secret);
 }
 
 const unsigned char* text(std::span<const std::byte> bytes) {
-  return static_cast<const unsigned char*>(static_cast<const void*>(bytes.data()));
+  return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 unsigned char* text(std::span<std::byte> bytes) {
-  return static_cast<unsigned char*>(static_cast<void*>(bytes.data()));
+  return reinterpret_cast<unsigned char*>(bytes.data());
 }
 
 /// What a message is bound to: five little-endian numbers.

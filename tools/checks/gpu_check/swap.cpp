@@ -55,8 +55,8 @@ struct Lease {
     WorkerSegmentReader segment = TRY(WorkerSegmentReader::create());
     UniqueFd segment_fd = TRY(segment.writer_fd());
     WorkerSegmentWriter writer = TRY(WorkerSegmentWriter::attach(std::move(segment_fd)));
-    return std::unique_ptr<Lease>(
-        new Lease{std::move(table), std::move(reader), std::move(segment), std::move(writer)});
+    return std::make_unique<Lease>(std::move(table), std::move(reader), std::move(segment),
+                                   std::move(writer));
   }
   ThreadGate gate() {
     return make_gates({.table = &reader, .segment = &writer, .stops = &stops, .probe = &probe}, 0,
@@ -176,7 +176,7 @@ Result<void> measure_copies(StageReport& report, Blocks& blocks, bool is_tiny) {
   const Repeats repeats = is_tiny ? Repeats{.warm = 0, .count = 1} : Repeats{.warm = 1, .count = 9};
   for (const Direction direction : {Direction::Out, Direction::In}) {
     const auto copy_once = [&]() -> Result<void> {
-      TRY(blocks.copy(direction));
+      (void)TRY(blocks.copy(direction));
       return {};
     };
     const double seconds = TRY(median_seconds(repeats, copy_once));
