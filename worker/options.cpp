@@ -10,6 +10,7 @@
 #include "common/command_line.hpp"
 #include "common/device_name.hpp"
 #include "common/ids.hpp"
+#include "common/size_option.hpp"
 #include "common/version.hpp"
 #include "ipc/segment/gate_set.hpp"
 #include "ipc/segment/segment_layout.hpp"
@@ -146,11 +147,10 @@ void add_observability_options(CLI::App& app, WorkerOptions& options, RawOptions
       ->capture_default_str();
   app.add_option("--event-log", options.event_log, "File that every committed step is appended to")
       ->check(check_file_path);
-  app.add_option("--event-log-bytes", options.event_log_bytes,
-                 "Size at which the event log is renamed to FILE.1, where FILE is its path, and a "
-                 "new one begins, for example 256MiB")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(64ull << 10, 1ull << 40))
+  add_size_option(app, "--event-log-bytes", options.event_log_bytes,
+                  "Size at which the event log is renamed to FILE.1, where FILE is its path, and a "
+                  "new one begins, for example 256MiB",
+                  {.low = 64ull << 10, .high = 1ull << 40})
       ->default_str("256MiB");
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/cpu_set.hpp"
 #include "ipc/control/event_file.hpp"
@@ -17,6 +18,11 @@ namespace leasehold {
 
 /// The CPU backends; a GPU has only one backend.
 enum class BackendChoice : std::uint8_t { Auto, Cpu, Reference };
+
+/// As on the command line: "f32", "int8".
+constexpr std::string_view name(Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::Int8 ? "int8" : "f32";
+}
 
 struct WorkerOptions {
   std::string broker_socket;

@@ -11,6 +11,7 @@
 #include "common/available_memory.hpp"
 #include "common/command_line.hpp"
 #include "common/device_name.hpp"
+#include "common/size_option.hpp"
 #include "common/version.hpp"
 
 namespace leasehold {
@@ -55,19 +56,16 @@ std::string check_swap(const BrokerOptions& options) {
 void add_memory_options(CLI::App& app, BrokerOptions& options) {
   if (const auto memory = machine_memory())  // a small machine has no room for the default
     options.weights_capacity_bytes = std::min(options.weights_capacity_bytes, memory->total_bytes);
-  app.add_option("--capacity", options.capacity_bytes, "KV memory to lend, for example 256MiB")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(2ull << 20, 1ull << 50))
+  add_size_option(app, "--capacity", options.capacity_bytes,
+                  "KV memory to lend, for example 256MiB", {.low = 2ull << 20, .high = 1ull << 50})
       ->default_str("256MiB");
-  app.add_option("--swap-capacity", options.swap_capacity_bytes,
-                 "Host memory to lend for swapped KV blocks, for example 1GiB; 0 means none")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(2ull << 20, 1ull << 50) | CLI::IsMember({std::uint64_t{0}}))
+  add_size_option(app, "--swap-capacity", options.swap_capacity_bytes,
+                  "Host memory to lend for swapped KV blocks, for example 1GiB; 0 means none",
+                  {.low = 2ull << 20, .high = 1ull << 50, .or_zero = true})
       ->default_str("0");
-  app.add_option("--weights-capacity", options.weights_capacity_bytes,
-                 "Memory for model weights, for example 2GiB; each --worker-uid has an equal share "
-                 "(default: 4GiB, or the machine's memory if that is less)")
-      ->transform(CLI::AsSizeValue(false));
+  add_size_option(app, "--weights-capacity", options.weights_capacity_bytes,
+                  "Memory for model weights, for example 2GiB; each --worker-uid has an equal "
+                  "share (default: 4GiB, or the machine's memory if that is less)");
   app.add_option("--device", options.device,
                  "Device whose memory is lent: cpu, cuda:N, or auto (cuda:0 if usable, else cpu)")
       ->check(check_device)
@@ -128,11 +126,10 @@ void add_state_options(CLI::App& app, BrokerOptions& options) {
   app.add_option("--event-log", options.event_log,
                  "File to append every event to, one JSON object per line")
       ->check(check_file_path);
-  app.add_option("--event-log-bytes", options.event_log_bytes,
-                 "Size at which the event log is renamed to FILE.1, where FILE is its path, and a "
-                 "new one begins, for example 256MiB")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(64ull << 10, 1ull << 40))
+  add_size_option(app, "--event-log-bytes", options.event_log_bytes,
+                  "Size at which the event log is renamed to FILE.1, where FILE is its path, and a "
+                  "new one begins, for example 256MiB",
+                  {.low = 64ull << 10, .high = 1ull << 40})
       ->default_str("256MiB");
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <vector>
 
+#include "common/size_option.hpp"
 #include "common/temporary_directory.hpp"
 
 using namespace leasehold;
@@ -107,4 +108,32 @@ TEST_CASE("command line: an error is one line without a newline") {
   CHECK(line.find(printable(word)) != std::string::npos);
   CHECK(line.find('\n') == std::string::npos);
   CHECK(line.find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("command line: a size is a whole number with a unit, and an error names that form") {
+  for (const char* text : {"268435456", "256MiB", "256mb", "256M", "256 Mi", "262144k"})
+    CHECK(parse_size(text) == 256u << 20);
+  CHECK(parse_size("15EiB") == 15ull << 60);
+  for (const char* text :
+       {"", "MiB", "-1", "1.5GiB", "16EiB", "256Mibi", "1 2", "99999999999999999999"}) {
+    CAPTURE(text);
+    REQUIRE_FALSE(parse_size(text));
+    CHECK(parse_size(text).error().detail.ends_with("such as 256MiB"));
+  }
+}
+
+TEST_CASE("command line: a size out of its range is refused with the range in the same form") {
+  CLI::App app{"Does nothing.", "nothing"};
+  std::uint64_t size = 1;
+  add_size_option(app, "--size", size, "How much",
+                  {.low = 2 << 20, .high = 1ull << 50, .or_zero = true});
+  const auto usage = parse_cli_arguments(app, std::vector<std::string>{"--size", "5k"});
+  REQUIRE(usage);
+  CHECK(usage->text == "--size: '5k' is neither 0 nor a size from 2MiB to 1PiB");
+  CHECK(parse_cli_arguments(app, std::vector<std::string>{"--size", "much"})
+            ->text.contains("such as 256MiB"));
+  CHECK_FALSE(parse_cli_arguments(app, std::vector<std::string>{"--size", "0"}));
+  CHECK(size == 0);
+  CHECK_FALSE(parse_cli_arguments(app, std::vector<std::string>{"--size", "3GiB"}));
+  CHECK(size == 3ull << 30);
 }
