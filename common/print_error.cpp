@@ -29,9 +29,20 @@ std::string printable(std::string_view text, std::string_view kept) {
   return out;
 }
 
+std::string_view error_hint(const Error& error) {
+  if (error.scope != FailureScope::Shared) return error_hint(error.code);
+  if (is_lease_ended(error.code)) {
+    return "publish the text again with `brokerctl prefix publish`; its readers submit again, "
+           "leasehold-tenant --rebind by itself";
+  }
+  if (error.code == Errc::QuotaBlocks)
+    return "revoke a text of `brokerctl prefix`, or raise --max-shared-blocks of leasehold-broker";
+  return error_hint(error.code);
+}
+
 std::string format_error(std::string_view program, const Error& error) {
   return fmt::format("{}: {} ({}); next: {}", program, printable(error.detail), name(error.code),
-                     error_hint(error.code));
+                     error_hint(error));
 }
 
 int print_error(std::string_view program, const Error& error) {

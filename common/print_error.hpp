@@ -15,6 +15,10 @@ namespace leasehold {
 /// cannot control the terminal.
 std::string printable(std::string_view text, std::string_view kept = {});
 
+/// What a user can try, without a full stop. Differs from that of the code for an error about a
+/// published text, whose lease has no tenant.
+std::string_view error_hint(const Error& error);
+
 /// The line for an error: "brokerctl: no tenant B (UnknownTenant); next: admit it with …".
 std::string format_error(std::string_view program, const Error& error);
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/command_line.hpp"
+#include "common/print_error.hpp"
 #include "tools/cli/json_text.hpp"
 
 namespace leasehold::cli {
@@ -23,7 +24,7 @@ std::string error_line(std::string_view code, std::string_view detail, std::stri
 }  // namespace
 
 std::string explain_json(const Error& error) {
-  return error_line(name(error.code), error.detail, error_hint(error.code), exit_code(error.code),
+  return error_line(name(error.code), error.detail, error_hint(error), exit_code(error.code),
                     is_retryable(error.code));
 }
 

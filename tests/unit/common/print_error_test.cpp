@@ -28,6 +28,20 @@ TEST_CASE("print_error: a refused connection suggests that the broker is not run
   CHECK(line.find("check that leasehold-broker runs") != std::string::npos);
 }
 
+TEST_CASE("print_error: the next step for a published text is not that for a tenant's lease") {
+  const auto hint = [](Errc code, FailureScope scope) {
+    return format_error("brokerctl", {code, "x", scope});
+  };
+  CHECK(hint(Errc::QuotaBlocks, FailureScope::Shared).contains("--max-shared-blocks"));
+  CHECK(hint(Errc::QuotaBlocks, FailureScope::Tenant).contains("brokerctl tenants admit"));
+  for (const Errc ended : {Errc::LeaseRevoked, Errc::LeaseFenced, Errc::StaleGeneration}) {
+    CHECK(hint(ended, FailureScope::Shared).contains("publish the text again"));
+    CHECK(hint(ended, FailureScope::Tenant).contains("its tenant acquires a new"));
+  }
+  CHECK(hint(Errc::BadToken, FailureScope::Shared) == hint(Errc::BadToken, FailureScope::Tenant));
+  CHECK(hint(Errc::Draining, FailureScope::Engine).contains("brokerctl undrain"));
+}
+
 TEST_CASE("print_error: a missing file suggests checking the path") {
   const auto line = format_error("leasehold-tokenize", {Errc::FileNotFound, "no /x.gguf"});
 
