@@ -36,8 +36,7 @@ std::unexpected<Error> refuse(sqlite3* handle, int result) {
         code, fmt::format("the journal cannot grow ({}); make room in the state directory", what));
   }
   if (code == Errc::FileCorrupt) {
-    return fail(code,
-                fmt::format("the journal is damaged ({}); move it away to start without it", what));
+    return fail(code, fmt::format("the journal is damaged ({})", what));
   }
   return fail(code, fmt::format("journal: {} (SQLite code {})", what, result));
 }
@@ -98,6 +97,11 @@ Database::Database(sqlite3* handle) : handle_(handle, &destroy) {
 void Database::checkpoint(bool restart) {
   const int mode = restart ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE;
   (void)sqlite3_wal_checkpoint_v2(handle_.get(), nullptr, mode, nullptr, nullptr);
+}
+
+std::string Database::path() const {
+  const char* path = sqlite3_db_filename(handle_.get(), "main");
+  return path == nullptr ? "" : path;
 }
 
 void Database::destroy(sqlite3* handle) {

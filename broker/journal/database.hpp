@@ -94,6 +94,9 @@ class Database {
   /// Length of the log in pages after the last commit of this connection.
   std::uint64_t log_pages() const { return *log_pages_; }
 
+  /// Of its file.
+  std::string path() const;
+
   /// The number that a query returns; 0 if it returns no row.
   Result<std::int64_t> number(std::string_view sql);
 

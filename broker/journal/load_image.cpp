@@ -11,9 +11,7 @@ namespace {
 
 std::unexpected<Error> corrupt(std::string_view what, std::uint64_t id) {
   return fail(Errc::FileCorrupt,
-              fmt::format("the journal's {} {} has a value out of range; move the journal away to "
-                          "start without it",
-                          what, id));
+              fmt::format("the journal's {} {} has a value out of range", what, id));
 }
 
 /// Reads an enumerator from a column; false if the number is out of range.
@@ -53,9 +51,7 @@ Result<void> load_tenants(Database& database, Image& image) {
     auto read = wire::TenantPolicy::from_json(json);
     if (!read || read->tenant.value != name) {
       return fail(Errc::FileCorrupt,
-                  fmt::format("the journal's policy of tenant {} is damaged; move the journal away "
-                              "to start without it",
-                              name));
+                  fmt::format("the journal's policy of tenant {} is damaged", name));
     }
     image.tenants[{name}] = {*std::move(read), draining, reserved_bytes};
   }

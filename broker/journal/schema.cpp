@@ -116,13 +116,12 @@ Result<void> check_ours(Database& database, std::int64_t version) {
   const std::int64_t tables = TRY(database.number("SELECT count(*) FROM sqlite_schema"));
   const bool fresh = application == 0 && version == 0 && tables == 0;
   if (!fresh && application != kApplicationId) {
-    return fail(Errc::FileCorrupt,
-                "the file is not a journal; move it away or choose another --state-dir");
+    return fail(Errc::FileCorrupt, "the file is not a journal; choose another --state-dir");
   }
   if (version > kSchemaVersion) {
     return fail(Errc::FileCorrupt,
                 fmt::format("the journal has schema {}, this broker knows up to {}; start the "
-                            "newer broker, or move the journal away",
+                            "newer broker",
                             version, kSchemaVersion));
   }
   return {};

@@ -29,8 +29,25 @@ Result<void> check_integrity(Database& database) {
   std::string verdict;
   if (TRY(check.next())) check.read(verdict);
   if (verdict == "ok") return {};
+  return fail(Errc::FileCorrupt, "the journal is damaged (" + verdict + ")");
+}
+
+/// Adds to a FileCorrupt which files the broker can start without.
+template <class T>
+Result<T> naming_files(const std::string& path, Result<T> result) {
+  if (result || result.error().code != Errc::FileCorrupt) return result;
   return fail(Errc::FileCorrupt,
-              "the journal is damaged (" + verdict + "); move it away to start without it");
+              fmt::format("{}; to start without it, move {}, and its -wal and -shm files, to "
+                          "another directory",
+                          result.error().detail, path));
+}
+
+Result<Database> open_checked(const std::string& path) {
+  Database database = TRY(Database::open(path));
+  TRY(database.execute(kPragmas));
+  TRY(check_integrity(database));
+  TRY(prepare_schema(database));
+  return database;
 }
 
 /// Rejects an empty or missing database file that has a log: SQLite would delete the log.
@@ -84,10 +101,7 @@ struct SqliteJournal::KeyOf {
 Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& state_dir) {
   const std::string path = state_dir + "/journal.db";
   TRY(check_log_has_database(path));
-  Database database = TRY(Database::open(path));
-  TRY(database.execute(kPragmas));
-  TRY(check_integrity(database));
-  TRY(prepare_schema(database));
+  Database database = TRY(naming_files(path, open_checked(path)));
   Statement begin = TRY(database.prepare("BEGIN IMMEDIATE"));
   Statement commit = TRY(database.prepare("COMMIT"));
   Statement rollback = TRY(database.prepare("ROLLBACK"));
@@ -113,7 +127,8 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
 }
 
 Result<Image> SqliteJournal::load() {
-  Image image = TRY(load_image(components_.database));
+  Database& database = components_.database;
+  Image image = TRY(naming_files(database.path(), load_image(database)));
   image.reserved = marks_ = higher(image.reserved, components_.high_water_marks.marks());
   for (const auto& [id, row] : image.leases) {
     note_recorded(row);

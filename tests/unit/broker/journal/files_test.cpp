@@ -62,6 +62,8 @@ TEST_CASE("journal: a value out of range is refused") {
   CAPTURE(damage);
   run_sql(dir.file("journal.db"), damage);
   CHECK(load_error(dir) == Errc::FileCorrupt);
+  const Error why = SqliteJournal::open(dir.path()).value()->load().error();
+  CHECK(why.detail.contains("move " + dir.file("journal.db")));
 }
 
 TEST_CASE("journal: damaged pages are found when it is opened") {
