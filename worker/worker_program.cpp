@@ -316,6 +316,7 @@ Result<void> WorkerProgram::announce_ready() {
                                          .broker_disconnected = &broker_->is_disconnected()}));
   const wire::WorkerReady ready{.address = options_.listen_path,
                                 .model = model_.config.name,
+                                .arithmetic = std::string(name(options_.arithmetic)),
                                 .kv_block_size_bytes = engine_->kv_block_size_bytes(),
                                 .max_extents = extents_for(descriptor_limit())};
   const wire::ExtentShape shape = TRY(broker_->announce_ready(ready, serving_->leases()));

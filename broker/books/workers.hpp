@@ -69,6 +69,7 @@ struct Worker {
   std::uint32_t unanswered_probes = 0;  ///< Since the last answered ping.
   TimePoint delivered_at;               ///< While resuming: the resume or the last redelivery.
   std::string model;
+  std::string arithmetic;  ///< Of its matmuls; see WorkerReady. Not journaled: it comes with ready.
   std::string address;
   std::uint32_t blocks_per_extent = 0;
   std::uint32_t max_extents = 0;  ///< It has descriptors for this many; 0: no limit.

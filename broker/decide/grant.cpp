@@ -270,6 +270,7 @@ Answer acquired_answer(const State& state, const LeaseRecord& record) {
                           .token = mint_token(worker.token_key, {record.id(), record.tenant}),
                           .address = worker.address,
                           .worker = worker.name,
+                          .arithmetic = worker.arithmetic,
                           .deadline_boottime_ns = record.deadline.boottime_ns,
                           .ttl_ms = ttl.count(),
                           .blocks = record.charged_blocks}};

@@ -203,6 +203,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   move(*worker, WorkerState::Ready);
   decision.touch(worker->id);
   worker->model = ready.model;
+  worker->arithmetic = ready.arithmetic;
   worker->address = ready.address;
   worker->max_extents = ready.max_extents;
   worker->blocks_per_extent = static_cast<std::uint32_t>(

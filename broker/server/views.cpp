@@ -47,6 +47,7 @@ wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
           .reason = reason_of(record.lease),
           .proof = fenced ? std::string(name(fenced->state().proof)) : "",
           .extents = static_cast<std::uint32_t>(extents),
+          .blocks = record.charged_blocks,
           .size_bytes = extents * extent_bytes + weights_bytes(state, record.region),
           .swap_bytes = extents_in(state, record, MemoryPool::Swap) * extent_bytes,
           .quarantined_extents = record.quarantined_extents,
@@ -165,6 +166,7 @@ std::vector<wire::WorkerView> worker_views(const State& state) {
                      .state = std::string(state_name(worker)),
                      .drain = drain_state(state, worker),
                      .model = worker.model,
+                     .arithmetic = worker.arithmetic,
                      .address = worker.address,
                      .leases = open_on(state, id)});
   }

@@ -25,5 +25,7 @@ inline constexpr Between<std::uint64_t> kPositiveBytes{1,
 inline constexpr Between<std::int32_t> kTokenIds{0, std::numeric_limits<std::int32_t>::max()};
 inline constexpr Between<std::uint32_t> kPageItems{0, 1000};
 inline constexpr MaxItems kMaxStepItems{kMaxStepSequences};
+/// Of a worker's matmuls. Empty: not known.
+inline constexpr std::string_view kArithmetics[] = {"", "f32", "int8"};
 
 }  // namespace leasehold::wire

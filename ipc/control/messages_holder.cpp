@@ -19,6 +19,7 @@ void describe(Is<LeaseAcquired> auto& m, auto& fields) {
   fields.field("token", m.token, TextRule::NonEmpty);
   fields.field("address", m.address, TextRule::SocketPath);
   fields.field("worker", m.worker, TextRule::Name);
+  fields.with_default("arithmetic", m.arithmetic, {}, Choice{kArithmetics});
   fields.field("deadline_boottime_ns", m.deadline_boottime_ns, kBoottime_ns);
   fields.field("ttl_ms", m.ttl_ms, kUpToOneDay_ms);
   fields.field("blocks", m.blocks);

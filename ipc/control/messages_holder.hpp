@@ -28,9 +28,10 @@ struct LeaseAcquire : Message<LeaseAcquire> {
 
 struct LeaseAcquired : Message<LeaseAcquired> {
   LeaseId lease;
-  std::string token;    ///< To present to the worker; see ipc/control/lease_token.hpp.
-  std::string address;  ///< The worker's Unix socket.
-  std::string worker;   ///< The worker's name.
+  std::string token;       ///< To present to the worker; see ipc/control/lease_token.hpp.
+  std::string address;     ///< The worker's Unix socket.
+  std::string worker;      ///< The worker's name.
+  std::string arithmetic;  ///< As in WorkerReady. A text continues exactly under the same one.
   std::int64_t deadline_boottime_ns = 0;
   std::int64_t ttl_ms = 0;   ///< Renew every third of it.
   std::uint32_t blocks = 0;  ///< KV blocks that fit into the granted extents.

@@ -85,7 +85,9 @@ struct LeaseRevoke : Message<LeaseRevoke> {
 /// `prefix.publish`: lends a shared lease to a worker and has it compute the full blocks of a text
 /// there, for the prompts of all tenants that begin with it. `lease.revoke` ends it. Reply:
 /// PrefixPublished. Errors: UnknownWorker, Draining; PoolExhausted; QuotaBlocks, when the worker's
-/// published texts may hold no more; those of PrefixFill, after which the lease has ended.
+/// published texts may hold no more; QueueFull while the same text is computed; those of
+/// PrefixFill, after which the lease has ended. A text that the caller's user has published there
+/// already is not published again: the reply names its lease.
 struct PrefixPublish : Message<PrefixPublish> {
   static constexpr std::string_view kMethod = "prefix.publish";
   static constexpr std::size_t kMaxTextBytes = 128 << 10;  ///< Fits a line, escaped.
@@ -97,7 +99,7 @@ struct PrefixPublish : Message<PrefixPublish> {
 
 struct PrefixPublished : Message<PrefixPublished> {
   LeaseId lease;
-  std::uint32_t tokens = 0;  ///< Of the whole text.
+  std::uint32_t tokens = 0;  ///< Of the whole text; 0: published before a broker restart.
   std::uint32_t blocks = 0;  ///< Full ones, which are published.
 };
 

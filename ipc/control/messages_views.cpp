@@ -41,6 +41,7 @@ void describe(Is<LeaseView> auto& m, auto& fields) {
   fields.field("reason", m.reason, EnumCount{kRevokeReasonCount});
   fields.field("proof", m.proof);
   fields.field("extents", m.extents);
+  fields.field("blocks", m.blocks);
   fields.field("size_bytes", m.size_bytes);
   fields.field("swap_bytes", m.swap_bytes);
   fields.field("quarantined_extents", m.quarantined_extents);
@@ -81,6 +82,7 @@ void describe(Is<WorkerView> auto& m, auto& fields) {
   fields.field("state", m.state, Choice{kWorkerStates});
   fields.field("drain", m.drain, Choice{kDrainStates});
   fields.field("model", m.model);
+  fields.with_default("arithmetic", m.arithmetic, {}, Choice{kArithmetics});
   fields.field("address", m.address);
   fields.field("leases", m.leases);
   fields.field("revocations", m.revocations);

@@ -43,8 +43,9 @@ struct LeaseView : Message<LeaseView> {
   std::string worker;
   LeaseState state = LeaseState::Live;
   RevokeReason reason = RevokeReason::None;
-  std::string proof;             ///< Kind of fence proof, e.g. "LaunchQuiet"; empty until fenced.
-  std::uint32_t extents = 0;     ///< In the KV pool.
+  std::string proof;          ///< Kind of fence proof, e.g. "LaunchQuiet"; empty until fenced.
+  std::uint32_t extents = 0;  ///< In the KV pool.
+  std::uint32_t blocks = 0;   ///< KV blocks charged to its tenant, or published; 0 during the fill.
   std::uint64_t size_bytes = 0;  ///< Of its KV extents, or of its weights.
   std::uint64_t swap_bytes = 0;
   std::uint32_t quarantined_extents = 0;  ///< Extents whose teardown is unproven.
@@ -84,6 +85,7 @@ struct WorkerView : Message<WorkerView> {
   /// "serving"; "draining" while a drained worker has a tenant's lease, then "drained".
   std::string drain = "serving";
   std::string model;
+  std::string arithmetic;  ///< As in WorkerReady.
   std::string address;
   std::uint32_t leases = 0;
   std::uint64_t revocations = 0;

@@ -75,6 +75,7 @@ struct WorkerReady : Message<WorkerReady> {
   static constexpr std::string_view kMethod = "worker.ready";
   std::string address;  ///< Unix socket that tenants connect to.
   std::string model;
+  std::string arithmetic;  ///< "f32" or "int8"; empty or missing: not known.
   std::uint64_t kv_block_size_bytes = 0;
   std::uint32_t max_extents = 0;  ///< As many as it has descriptors for; 0: no limit.
   RequestId request_id;
@@ -144,7 +145,8 @@ struct LeaseGrant : Message<LeaseGrant> {
 
 /// Call `prefix.fill`: computes the full blocks of a text in a mapped shared lease. From the reply
 /// on sequences of all tenants may read them. Reply: PrefixFilled. Errors: BadRequest (no full
-/// block), PromptTooLong, PoolExhausted or OutOfBlocks (the broker lends no more), LeaseRevoked.
+/// block), PromptTooLong, PoolExhausted or OutOfBlocks (the broker lends no more), QuotaBlocks,
+/// LeaseRevoked.
 struct PrefixFill : Message<PrefixFill> {
   static constexpr std::string_view kMethod = "prefix.fill";
   LeaseId lease;

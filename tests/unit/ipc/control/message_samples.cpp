@@ -53,7 +53,8 @@ std::vector<MessageSample> make_samples() {
       sample<LeaseAcquired>(
           "LeaseAcquired",
           R"({"lease":"17.4","token":"v1:17.4:acme:00","address":"/run/w0.sock","worker":"w0",
-           "deadline_boottime_ns":9223372036854775807,"ttl_ms":5000,"blocks":64})"),
+           "arithmetic":"int8","deadline_boottime_ns":9223372036854775807,"ttl_ms":5000,"blocks":64})",
+          {"arithmetic"}),
       sample<LeaseRenew>("LeaseRenew", R"({"lease":"17.4","request_id":"r-1"})"),
       sample<LeaseRenewed>("LeaseRenewed", R"({"deadline_boottime_ns":12})"),
       sample<LeaseRelease>("LeaseRelease", R"({"lease":"17.4","request_id":"r-1"})"),
@@ -82,8 +83,9 @@ std::vector<MessageSample> make_samples() {
                             R"({"region":"18446744073709551615","lease":"2.1","published":true})"),
       sample<WeightsPublish>("WeightsPublish", R"({"region":"0","request_id":"r-1"})"),
       sample<WorkerReady>("WorkerReady",
-                          R"({"address":"/run/w0.sock","model":"tiny","kv_block_size_bytes":4096,
-           "max_extents":500,"request_id":"r"})"),
+                          R"({"address":"/run/w0.sock","model":"tiny","arithmetic":"f32",
+           "kv_block_size_bytes":4096,"max_extents":500,"request_id":"r"})",
+                          {"arithmetic"}),
       sample<ExtentShape>("ExtentShape", R"({"extent_size_bytes":2097152,"blocks_per_extent":64})"),
       sample<LeaseAttach>("LeaseAttach", R"({"lease":"17.4"})"),
       sample<LeaseDrained>("LeaseDrained", R"({"lease":"17.4"})"),
@@ -147,7 +149,7 @@ std::vector<MessageSample> make_samples() {
       sample<LeaseView>(
           "LeaseView",
           R"({"lease":"17.4","scope":"engine","tenant":"","model":"tiny","part":"blk.0","worker":"w0","state":"Fenced",
-           "reason":"machine_restarted","proof":"LaunchQuiet","extents":2,"size_bytes":4194304,"swap_bytes":2097152,
+           "reason":"machine_restarted","proof":"LaunchQuiet","extents":2,"blocks":61,"size_bytes":4194304,"swap_bytes":2097152,
            "quarantined_extents":1,"drain_deadline_boottime_ns":6,
            "deadline_boottime_ns":-1,"replaced_by":"18.1",
            "clocks":{"refuse_ns":1,"error_ns":2,"quiet_ns":3,"reuse_ns":4},
@@ -177,7 +179,8 @@ std::vector<MessageSample> make_samples() {
       sample<WorkerView>(
           "WorkerView",
           R"({"worker":"w0","id":"0","pid":123,"state":"ready","drain":"drained","model":"tiny","address":"/run/w",
-           "leases":2,"revocations":5})"),
+           "arithmetic":"f32","leases":2,"revocations":5})",
+          {"arithmetic"}),
       sample<TenantView>(
           "TenantView",
           R"({"policy":{"tenant":"acme","max_concurrent":1,"max_blocks":1,"reserved_blocks":1,"weight":1,
