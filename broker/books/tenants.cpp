@@ -131,10 +131,12 @@ Result<BlockAllowance> allow_blocks(const BlockDemand& demand) {
   const std::uint32_t wanted =
       demand.wanted == 0 ? std::min(demand.blocks_per_extent, room) : demand.wanted;
   if (wanted == 0 || wanted > room) {
-    return fail(
-        Errc::QuotaBlocks,
-        fmt::format("{} blocks requested, {} of {} are in use; release some or ask for fewer",
-                    demand.wanted, demand.charged_others, demand.max_blocks));
+    const std::string asked =
+        demand.wanted == 0 ? "none is left" : fmt::format("{} were asked for", demand.wanted);
+    return fail(Errc::QuotaBlocks,
+                fmt::format("the tenant's leases hold {} of at most {} blocks, and {}; end one, or "
+                            "raise --max-blocks",
+                            demand.charged_others, demand.max_blocks, asked));
   }
   const std::uint64_t per_extent = demand.blocks_per_extent;
   const std::uint64_t extents = (wanted + per_extent - 1) / per_extent;

@@ -128,7 +128,9 @@ class Engine {
   void drop_lease(LeaseId lease);
   std::vector<ExtentId> reclaim_extents(LeaseId lease, std::uint32_t count,
                                         wire::MemoryPool pool = wire::MemoryPool::Kv);
-  void deny_growth(const GrowthRequest& refused) { scheduler_.deny_growth(refused); }
+  void deny_growth(const GrowthRequest& refused, Errc why = Errc::PoolExhausted) {
+    scheduler_.deny_growth(refused, why);
+  }
   /// The draining leases under which no request runs or waits, each once until `repeat_drained`. No
   /// request is accepted under them any more: `submit` reads the drain word on this same thread,
   /// and a word that this thread saw set stays set for it.

@@ -241,8 +241,9 @@ void LeaseService::on_growth_reply(const GrowthRequest& asked, const Result<void
     const std::scoped_lock lock(mutex_);
     refused = growth_calls_.end(asked.lease, reply, deps_.clock->now(), asked.pool);
   }
-  deps_.loop->post([asked, refused](Engine& engine) {
-    if (refused) engine.deny_growth(asked);
+  const Errc why = reply ? Errc::PoolExhausted : reply.error().code;
+  deps_.loop->post([asked, refused, why](Engine& engine) {
+    if (refused) engine.deny_growth(asked, why);
   });
 }
 

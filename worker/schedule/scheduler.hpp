@@ -108,8 +108,9 @@ class Scheduler {
   /// The broker refused a GrowthRequest for swap: victims are dropped. For KV: when a running
   /// sequence lacks a block, and the request was not for more than the running sequences want, the
   /// next plan preempts one sequence of the lease, or ends the only one. When no request of the
-  /// lease runs, its first waiting request is rejected.
-  void deny_growth(const GrowthRequest& refused);
+  /// lease runs, its first waiting request is rejected. `why`: QuotaBlocks for the limit of the
+  /// tenant, or of published texts; anything else means that the pool has no memory.
+  void deny_growth(const GrowthRequest& refused, Errc why = Errc::PoolExhausted);
   /// Removes up to `count` extents of a pool that no sequence uses; cached blocks in them are
   /// evicted. None while transfers of the lease wait, whose sources count as free.
   std::vector<ExtentId> remove_free_extents(LeaseId lease, std::uint32_t count,
@@ -229,6 +230,10 @@ class Scheduler {
     std::uint32_t available = 0;
   };
   void wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks);
+  static std::string reason_of_refusal(const Tenancy& tenancy);
+  static FailureScope scope_of(const Tenancy& tenancy) {
+    return tenancy.is_shared ? FailureScope::Shared : FailureScope::Tenant;
+  }
   void make_room(Tenancy& tenancy, std::uint32_t blocks, std::uint32_t limit);
   void evict(Tenancy& tenancy, std::uint32_t count);
   void evict_above(const TenantId& tenant, std::uint32_t limit);

@@ -53,6 +53,14 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
   return Admission::Admitted;
 }
 
+/// Why the broker refused growth, and what to do.
+std::string Scheduler::reason_of_refusal(const Tenancy& tenancy) {
+  if (!tenancy.is_at_quota) return "the broker lends no more; retry later";
+  if (tenancy.is_shared) return "published texts hold all that --max-shared-blocks allows";
+  return fmt::format("the leases of tenant {} hold its quota; end one, or raise --max-blocks",
+                     tenancy.tenant.value);
+}
+
 /// The first waiting request waits for growth. A refusal ends it when the lease runs no other whose
 /// end would help.
 void Scheduler::wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks) {
@@ -62,11 +70,11 @@ void Scheduler::wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks) {
     tenancy.blocks_wanted_waiting = std::max(tenancy.blocks_wanted_waiting, missing);
     return;
   }
-  const auto detail = fmt::format(
-      "the prompt needs {} KV blocks, lease {} has {} free and the broker lends no more; retry "
-      "later",
-      blocks.needed, to_string(tenancy.lease), blocks.available);
-  reject(tenancy.waiting.front(), {Errc::PoolExhausted, detail});
+  const auto detail =
+      fmt::format("the prompt needs {} KV blocks, lease {} has {} free and {}", blocks.needed,
+                  to_string(tenancy.lease), blocks.available, reason_of_refusal(tenancy));
+  const Errc code = tenancy.is_at_quota ? Errc::QuotaBlocks : Errc::PoolExhausted;
+  reject(tenancy.waiting.front(), {code, detail, scope_of(tenancy)});
   tenancy.waiting.pop_front();
   tenancy.growth_denied.reset();
 }

@@ -46,13 +46,14 @@ void Scheduler::add_swap_extent(LeaseId lease, ExtentId extent, std::uint32_t bl
   tenancies_.at(lease).swap_refused = false;
 }
 
-void Scheduler::deny_growth(const GrowthRequest& refused) {
+void Scheduler::deny_growth(const GrowthRequest& refused, Errc why) {
   const auto found = tenancies_.find(refused.lease);
   if (found == tenancies_.end()) return;
   if (refused.pool == wire::MemoryPool::Swap) {
     found->second.swap_refused = true;
   } else {
     found->second.growth_denied = refused.blocks;
+    found->second.is_at_quota = why == Errc::QuotaBlocks;
   }
 }
 

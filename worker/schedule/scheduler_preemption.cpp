@@ -34,7 +34,8 @@ bool Scheduler::relieve_starved() {
     if (victim == nullptr) {
       end_starved(next);
     } else {
-      preempt(*victim, next.over_quota ? Errc::QuotaBlocks : Errc::PoolExhausted,
+      const bool is_at_quota = next.over_quota || tenancy.is_at_quota;
+      preempt(*victim, is_at_quota ? Errc::QuotaBlocks : Errc::PoolExhausted,
               choice == SwapChoice::SwapOut);
     }
   }
@@ -107,12 +108,14 @@ void Scheduler::end_starved(const Starved& starved) {
       starved.over_quota
           ? fmt::format("tenant {} may hold {}; ask for fewer tokens, or raise --max-blocks",
                         tenancy.tenant.value, limit_of(starved.sequence->request))
-          : "the broker lends no more; retry later";
+          : reason_of_refusal(tenancy);
   const auto detail =
       fmt::format("the request needs {} more KV blocks, lease {} holds {} and {}", starved.blocks,
                   to_string(tenancy.lease), used_blocks(tenancy), why);
+  const bool is_bound_of_texts = tenancy.is_shared && tenancy.is_at_quota;
+  const Errc code = is_bound_of_texts ? Errc::QuotaBlocks : Errc::OutOfBlocks;
   end_sequence(*starved.sequence, {.reason = CompletionReason::EngineError,
-                                   .error = Error{Errc::OutOfBlocks, detail}});
+                                   .error = Error{code, detail, scope_of(tenancy)}});
 }
 
 }  // namespace leasehold

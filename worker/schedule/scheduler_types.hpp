@@ -108,6 +108,7 @@ struct Tenancy {
   std::uint64_t served_tokens = 0;             ///< Committed since the last `take_served`.
   PrefixCounters reported;                     ///< Of `prefixes`, at the last `take_served`.
   std::optional<std::uint32_t> growth_denied;  ///< Blocks that the broker refused, until the plan.
+  bool is_at_quota = false;  ///< The last refusal was about the tenant's limit, not the pool.
   /// For the next GrowthRequest. What a waiting request wants is asked for while no running
   /// sequence wants any, because the broker lends all that is asked for, or nothing.
   std::uint32_t blocks_wanted = 0;

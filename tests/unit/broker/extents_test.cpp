@@ -97,4 +97,8 @@ TEST_CASE("blocks: a request for one block above the quota is refused") {
       allow_blocks({.max_blocks = 20, .charged_others = 8, .wanted = 13, .blocks_per_extent = 8});
   REQUIRE_FALSE(allowed);
   CHECK(allowed.error().code == Errc::QuotaBlocks);
+  CHECK(allowed.error().detail.contains("hold 8 of at most 20 blocks, and 13 were asked for"));
+  const auto none = allow_blocks({.max_blocks = 8, .charged_others = 8, .blocks_per_extent = 8});
+  REQUIRE_FALSE(none);
+  CHECK(none.error().detail.contains("hold 8 of at most 8 blocks, and none is left"));
 }

@@ -239,6 +239,28 @@ TEST_CASE("scheduler: a waiting prompt that cannot fit is rejected after a denie
   REQUIRE(only<Token>(fixture.tick()).size() == 1);
 }
 
+TEST_CASE("scheduler: growth refused for the tenant's limit is not an empty pool") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 2);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "waits", 60, 3)));
+  REQUIRE(fixture.tick().empty());
+  fixture.scheduler.deny_growth(fixture.scheduler.take_growth_requests().at(0), Errc::QuotaBlocks);
+  const auto rejected = only<AdmissionRejected>(fixture.tick());
+  REQUIRE(rejected.size() == 1);
+  CHECK(rejected[0].reason.code == Errc::QuotaBlocks);
+  CHECK(rejected[0].reason.detail.contains("raise --max-blocks"));
+
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "runs", 4, 60)));
+  std::vector<Completed> ends;
+  for (int tick = 0; tick < 60 && ends.empty(); ++tick) {
+    fixture.scheduler.deny_growth({lease, 1}, Errc::QuotaBlocks);
+    ends = only<Completed>(fixture.tick());
+  }
+  REQUIRE(ends.size() == 1);
+  CHECK(ends[0].error->code == Errc::OutOfBlocks);
+  CHECK(ends[0].error->detail.contains("raise --max-blocks"));
+}
+
 TEST_CASE("scheduler: a rejected rebind reports its lease and the tokens emitted before") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 2);
