@@ -35,7 +35,8 @@ struct LeaseRecord {
   ConnectionId holder;  ///< Zero: not claimed since a broker restart.
   std::uint32_t holder_uid = 0;
   ProcessIdentity holder_process;  ///< Identifies the holder after a broker restart.
-  journal::RequestKey request;     ///< The acquire that created it.
+  /// The acquire that created it. Shared scope: the publisher, no id, and the digest of the text.
+  journal::RequestKey request;
   Duration ttl{};
   std::vector<ExtentId> extents;          ///< Of both pools, until they are free or quarantined.
   std::uint32_t quarantined_extents = 0;  ///< No longer in `extents`.
@@ -60,7 +61,8 @@ struct LeaseRecord {
 
   // Shared scope. `part` is the text's name; `charged_blocks` are the published ones, which no
   // tenant pays for: 0 until the fill is done.
-  std::string text;  ///< Until it is sent. Not journaled.
+  std::string text;               ///< Until it is sent. Not journaled.
+  std::uint32_t text_tokens = 0;  ///< Of the whole text. Not journaled.
 
   TimePoint deadline;        ///< Zero: none.
   TimePoint last_deadline;   ///< Renewals end here. Zero: no limit.

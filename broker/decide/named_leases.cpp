@@ -14,8 +14,10 @@ Result<std::vector<LeaseId>> leases_named(State& state, const std::optional<Leas
   if (lease) {
     const LeaseRecord& record = *TRY(state.leases.find(*lease));
     if (record.is(LeaseState::Fenced)) {
-      return fail(Errc::LeaseFenced, fmt::format("lease {} is fenced already ({})",
-                                                 to_string(*lease), name(reason_of(record.lease))));
+      return std::unexpected(Error{Errc::LeaseFenced,
+                                   fmt::format("lease {} is fenced already ({})", to_string(*lease),
+                                               name(reason_of(record.lease))),
+                                   failure_scope_of(record)});
     }
     return std::vector{*lease};
   }

@@ -32,12 +32,36 @@ Result<void> require_shared_room(const State& state, const Worker& worker, std::
   const std::uint64_t held = shared_extents_on(state, worker) * per_extent;
   const std::uint32_t most = state.config.max_shared_blocks;
   if (held + extents * per_extent > most) {
-    return fail(Errc::QuotaBlocks,
-                fmt::format("published texts on worker {} hold {} blocks, {} more are needed and "
-                            "the limit is {}; revoke one, or raise --max-shared-blocks",
-                            worker.name, held, extents * per_extent, most));
+    return std::unexpected(
+        Error{Errc::QuotaBlocks,
+              fmt::format("published texts on worker {} hold {} blocks, {} more are needed and "
+                          "the limit is {}",
+                          worker.name, held, extents * per_extent, most),
+              FailureScope::Shared});
   }
   return require_room(state, {.tenant = {}, .worker = worker.id, .extents = extents}, now);
+}
+
+/// The live lease of the caller that holds this text on the worker, or will.
+const LeaseRecord* find_published(const State& state, const Worker& worker,
+                                  const journal::RequestKey& text) {
+  for (const LeaseId id : state.leases.index().of(worker.id).open) {
+    const LeaseRecord& record = *state.leases.find_open(id);
+    const bool is_shared = record.scope == wire::LeaseScope::Shared;
+    if (is_shared && record.is(LeaseState::Live) && record.request == text) return &record;
+  }
+  return nullptr;
+}
+
+wire::PrefixPublished published(const LeaseRecord& record) {
+  return {.lease = record.id(), .tokens = record.text_tokens, .blocks = record.charged_blocks};
+}
+
+CallResult answer_duplicate(const LeaseRecord& record) {
+  if (record.charged_blocks > 0) return Answer{published(record)};
+  return fail(Errc::QueueFull, fmt::format("lease {} is computing this text; retry when `brokerctl "
+                                           "prefix` shows it as Live",
+                                           to_string(record.id())));
 }
 
 }  // namespace
@@ -47,6 +71,8 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   State& state = decision.state;
   if (state.stopping) return std::unexpected(broker_stopping());
   const Worker& worker = *TRY(choose_worker(state, publish.worker));
+  const journal::RequestKey text{caller.uid, "", journal::digest(publish.text)};
+  if (const LeaseRecord* same = find_published(state, worker, text)) return answer_duplicate(*same);
   TRY(require_shared_room(state, worker, 1, decision.now));
   if (!state.leases.has_free_slot()) {
     return fail(Errc::PoolExhausted,
@@ -56,6 +82,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   record.granted_at = decision.now;
   record.part = publish.name;
   record.text = publish.text;
+  record.request = text;
   decision.add(effect::PublishGrant{record.id(), TimePoint{}});
   record_lease(decision, record);
   record_operator_action(
@@ -98,9 +125,8 @@ void decide_event(Decision& decision, const FillAnswered& answered) {
   record.charged_blocks =
       std::max(1u, answered.filled->blocks);  // the worker's word, for operators
   decision.touch(record.id());
-  decision.reply(call, Answer{wire::PrefixPublished{.lease = record.id(),
-                                                    .tokens = answered.filled->tokens,
-                                                    .blocks = answered.filled->blocks}});
+  record.text_tokens = answered.filled->tokens;
+  decision.reply(call, Answer{published(record)});
 }
 
 }  // namespace leasehold

@@ -100,8 +100,19 @@ std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> 
 Result<void> require_live(const LeaseRecord& record) {
   if (record.is(LeaseState::Live)) return {};
   const Errc code = record.is(LeaseState::Revoked) ? Errc::LeaseRevoked : Errc::LeaseFenced;
-  return fail(code, fmt::format("lease {} was revoked ({}); acquire a new lease",
-                                to_string(record.id()), name(reason_of(record.lease))));
+  const FailureScope scope = failure_scope_of(record);
+  return std::unexpected(
+      Error{code,
+            fmt::format("lease {} was revoked ({}); {}", to_string(record.id()),
+                        name(reason_of(record.lease)),
+                        scope == FailureScope::Shared ? "its text is no longer published"
+                                                      : "acquire a new lease"),
+            scope});
+}
+
+FailureScope failure_scope_of(const LeaseRecord& record) {
+  const bool is_shared = record.scope == wire::LeaseScope::Shared;
+  return is_shared ? FailureScope::Shared : FailureScope::Tenant;
 }
 
 }  // namespace leasehold

@@ -39,4 +39,7 @@ std::vector<LeaseId> open_leases_where(State& state, Predicate matches) {
 /// Errors: LeaseRevoked or LeaseFenced with the reason, for a lease that is not Live.
 Result<void> require_live(const LeaseRecord& record);
 
+/// Tenant or Shared, for an error about the lease.
+FailureScope failure_scope_of(const LeaseRecord& record);
+
 }  // namespace leasehold

@@ -13,9 +13,11 @@ Error fill_error(const PromptRequest& request, const Completed& how) {
   if (how.error) return *how.error;
   const std::string lease = to_string(request.lease);
   if (how.revocation) {
-    return {Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}) before its text was "
-                                            "computed; publish it again",
-                                            lease, name(how.revocation->reason))};
+    return {Errc::LeaseRevoked,
+            fmt::format("lease {} was revoked ({}) before its text was "
+                        "computed",
+                        lease, name(how.revocation->reason)),
+            FailureScope::Shared};
   }
   return {Errc::EngineDecodeFailed, fmt::format("the text of lease {} was not computed ({}); "
                                                 "publish it again",
@@ -36,7 +38,7 @@ Result<void> Scheduler::fill(LeaseId lease, std::vector<TokenId> text) {
   if (blocks == 0) {
     return fail(Errc::BadRequest,
                 fmt::format("the text has {} tokens, and only full blocks of {} are published; "
-                            "publish a longer text",
+                            "publish a longer text (names of control tokens in it are plain text)",
                             text.size(), limits_.tokens_per_block));
   }
   text.resize(blocks * limits_.tokens_per_block);

@@ -23,8 +23,9 @@ struct Publisher : World {
     return call(kOperator, wire::PrefixPublish{.worker = "w0", .text = text, .name = "rules"});
   }
   /// Publishes a text, and returns its lease.
-  LeaseId published(std::uint32_t blocks = 3) {
-    const CallId publishing = publish();
+  LeaseId published(std::uint32_t blocks = 3) { return published_text("You are", blocks); }
+  LeaseId published_text(const std::string& text, std::uint32_t blocks = 3) {
+    const CallId publishing = publish(text);
     post(FillAnswered{fills.back().fill.lease, wire::PrefixFilled{.tokens = 61, .blocks = blocks}});
     return answer<wire::PrefixPublished>(publishing).lease;
   }
@@ -111,6 +112,41 @@ TEST_CASE(
   CHECK(world.answer<wire::PrefixPublished>(publishing).blocks == 3);
 }
 
+TEST_CASE("publish: a text that its operator has published on the worker keeps its lease") {
+  Publisher world;
+  const LeaseId lease = world.published();
+  const auto again = world.answer<wire::PrefixPublished>(world.publish());
+  CHECK(again.lease == lease);
+  CHECK(again.tokens == 61);
+  CHECK(again.blocks == 3);
+  CHECK(world.fills.size() == 1);
+  CHECK(world.published_text("another") != lease);
+
+  world.revoke(lease);
+  CHECK(world.published() != lease);
+}
+
+TEST_CASE("publish: a text that is being computed is not computed twice") {
+  Publisher world;
+  const CallId publishing = world.publish();
+  CHECK(world.refusal(world.publish()) == Errc::QueueFull);
+  CHECK(world.fills.size() == 1);
+  world.post(
+      FillAnswered{world.fills[0].fill.lease, wire::PrefixFilled{.tokens = 61, .blocks = 3}});
+  CHECK(world.answer<wire::PrefixPublished>(publishing).blocks == 3);
+}
+
+TEST_CASE("publish: errors about a published text name its scope") {
+  Publisher world(1);
+  const CallId over_limit = world.publish();
+  CHECK(world.error_of(over_limit).scope == FailureScope::Shared);
+
+  Publisher other;
+  const CallId publishing = other.publish();
+  other.revoke(other.fills[0].fill.lease);
+  CHECK(other.error_of(publishing).scope == FailureScope::Shared);
+}
+
 TEST_CASE("publish: a tenant's calls on a shared lease are refused, and so is its drain") {
   Publisher world;
   world.admit_tenant("ann");
@@ -134,4 +170,6 @@ TEST_CASE("publish: a published text survives a broker restart, and one that was
   CHECK(after.record(lease).scope == wire::LeaseScope::Shared);
   CHECK(after.record(lease).is(LeaseState::Live));
   CHECK((after.record(lease).charged_blocks > 0) == filled);
+  CHECK(after.record(lease).request == before.record(lease).request);
+  CHECK(after.record(lease).request.digest != 0);
 }

@@ -110,10 +110,10 @@ void World::stall(Duration gap) {
   post(Tick{});
 }
 
-Errc World::refusal(CallId call) const {
+const Error& World::error_of(CallId call) const {
   const Result<Answer>& found = answers.at(call);
   if (found) throw std::runtime_error("the call was granted");
-  return found.error().code;
+  return found.error();
 }
 
 AttachmentId World::attach_worker(const std::string& name, ConnectionId connection,

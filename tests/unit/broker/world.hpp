@@ -94,7 +94,8 @@ class World {
   /// The answer's body, as the type the test expects; fails the test otherwise.
   template <class Body>
   Body answer(CallId call) const;
-  Errc refusal(CallId call) const;
+  Errc refusal(CallId call) const { return error_of(call).code; }
+  const Error& error_of(CallId call) const;
 
   // Setup shared by most tests.
   AttachmentId attach_worker(const std::string& name, ConnectionId connection,
