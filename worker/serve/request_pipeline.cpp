@@ -252,8 +252,9 @@ void RequestPipeline::on_submitted(const Submission& submission, Result<void> qu
     forget(engine_request_id);
     return respond(std::unexpected(queued.error()));
   }
-  if (submission.is_resumable && !resumable_->awaits_first_reader(engine_request_id)) {
-    return respond(fail(Errc::RequestIdConflict, "another connection continues this stream"));
+  if (submission.is_resumable) {
+    const auto may_read = resumable_->check_first_reader(engine_request_id);
+    if (!may_read) return respond(std::unexpected(may_read.error()));
   }
   respond(Payload{.body = submission.answer.to_json()});
   if (submission.is_resumable)

@@ -65,9 +65,15 @@ const ResumableStreams::Stream* ResumableStreams::find(const RequestId& engine_r
   return found == streams_.end() ? nullptr : &found->second.stream;
 }
 
-bool ResumableStreams::awaits_first_reader(const RequestId& engine_request_id) const {
+Result<void> ResumableStreams::check_first_reader(const RequestId& engine_request_id) const {
   const auto found = streams_.find(engine_request_id);
-  return found != streams_.end() && !found->second.was_attached;
+  if (found == streams_.end()) {
+    return fail(Errc::QueueFull,
+                "the text was lost, because the tenant's resumable streams fill its share of "
+                "memory; submit the request again when one has ended");
+  }
+  if (!found->second.was_attached) return {};
+  return fail(Errc::RequestIdConflict, "another connection continues this stream");
 }
 
 void ResumableStreams::add(const RequestId& engine_request_id, wire::TokenEmitted token) {

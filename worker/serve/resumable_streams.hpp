@@ -61,8 +61,9 @@ class ResumableStreams {
   Result<void> begin(const RequestId& engine_request_id, Stream stream);
   /// Null for an unknown id. Valid until the next call.
   const Stream* find(const RequestId& engine_request_id) const;
-  /// True for a stream that never had a reader.
-  bool awaits_first_reader(const RequestId& engine_request_id) const;
+  /// Whether the connection that began the stream may read it. Errors: RequestIdConflict when
+  /// another one has read it, QueueFull when it was lost for lack of room.
+  Result<void> check_first_reader(const RequestId& engine_request_id) const;
 
   /// Adds the next token. Precondition: its position follows. Without room the stream is
   /// abandoned.

@@ -176,6 +176,19 @@ TEST_CASE("resumable streams: a tenant without room loses its oldest ended strea
   CHECK(fixture.abandoned.empty());
 }
 
+TEST_CASE("resumable streams: a submitter whose text is lost gets QueueFull, not a conflict") {
+  StreamsFixture fixture;
+  fixture.begin();
+  CHECK(fixture.streams.check_first_reader(kRequest));
+  const std::string text(64 << 10, 'x');
+  while (fixture.streams.find(kRequest) != nullptr) fixture.add(1, text);
+  CHECK(fixture.streams.check_first_reader(kRequest).error().code == Errc::QueueFull);
+
+  fixture.begin({"bob/r"});
+  fixture.streams.attach({"bob/r"}, fixture.peers.left, 0);
+  CHECK(fixture.streams.check_first_reader({"bob/r"}).error().code == Errc::RequestIdConflict);
+}
+
 TEST_CASE("resumable streams: what has no room ends with QueueFull, and is abandoned") {
   StreamsFixture fixture;
   fixture.begin();
