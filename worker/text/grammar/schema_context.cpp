@@ -145,10 +145,10 @@ Result<const OrderedJson*> SchemaContext::target(const OrderedJson& schema) {
     const auto named = by_name_.find(base);
     if (named == by_name_.end()) {
       if (strict_)
-        return error(ref,
-                     fmt::format("there is no '{}' in this document; refer to a part of it, such "
-                                 "as \"#/$defs/…\"",
-                                 text));
+        return strict_error(ref,
+                            fmt::format("there is no '{}' in this document; refer to a part of it, "
+                                        "such as \"#/$defs/…\"",
+                                        text));
       add_unchecked(schema, fmt::format("'$ref' \"{}\"", printable_excerpt(text)));
       return nullptr;
     }
@@ -166,7 +166,8 @@ Result<const OrderedJson*> SchemaContext::target(const OrderedJson& schema) {
 
 Result<void> SchemaContext::cannot_promise(const OrderedJson& schema, const std::string& keyword) {
   if (strict_)
-    return error(schema, fmt::format("'{}' is not supported: no grammar can promise it", keyword));
+    return strict_error(schema,
+                        fmt::format("'{}' is not supported: no grammar can promise it", keyword));
   add_unchecked(schema, fmt::format("'{}'", keyword));
   return {};
 }

@@ -30,6 +30,10 @@ class SchemaContext {
 
   /// BadRequest with the path of `part`, for example "#/properties/age"; of a long one the end.
   std::unexpected<Error> error(const OrderedJson& part, const std::string& what) const;
+  /// The same for what a schema that is not strict ignores.
+  std::unexpected<Error> strict_error(const OrderedJson& part, const std::string& what) const {
+    return error(part, what + "; remove it, or ignore it with \"strict\": false (--lenient)");
+  }
   Result<void> spend(const OrderedJson& part, std::size_t steps);
   std::unexpected<Error> too_much_work(const OrderedJson& part) const;
 

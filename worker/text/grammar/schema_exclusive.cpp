@@ -35,9 +35,10 @@ Result<Cases> SchemaAnalyzer::one_of(const OrderedJson& schema, const OrderedJso
         auto parts = without(schema, mine, fitting[j]);
         if (!parts) return std::unexpected(parts.error());
         if (parts->empty() && context_.is_strict())
-          return context_.error(list, fmt::format("branches {} and {} may both fit; make them "
-                                                  "exclude each other, or use anyOf",
-                                                  std::min(i, j), std::max(i, j)));
+          return context_.strict_error(list,
+                                       fmt::format("branches {} and {} may both fit; make them "
+                                                   "exclude each other, or use anyOf",
+                                                   std::min(i, j), std::max(i, j)));
         if (parts->empty()) {
           context_.add_unchecked(schema, "'oneOf' as 'anyOf'");
           parts->push_back(mine);

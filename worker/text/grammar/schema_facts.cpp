@@ -169,7 +169,9 @@ Result<std::optional<Pattern>> SchemaAnalyzer::parsed(const OrderedJson& at,
   TRY(context_.spend(at, 1 + text.size()));
   Result<Pattern> pattern = parse_pattern(text);
   if (pattern) return std::optional(*std::move(pattern));
-  if (context_.is_strict()) return context_.error(at, pattern.error().detail);
+  const std::string& why = pattern.error().detail;
+  if (pattern.error().code == Errc::MalformedMessage) return context_.error(at, why);
+  if (context_.is_strict()) return context_.strict_error(at, why);
   if (proving_ == 0)
     context_.add_unchecked(at, fmt::format("pattern \"{}\"", printable_excerpt(text)));
   return std::optional<Pattern>();

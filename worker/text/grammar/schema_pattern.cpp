@@ -47,7 +47,7 @@ class PatternParser {
 
   Result<Pattern> read() {
     Pattern pattern = TRY(parse_alternatives(0));
-    if (!rest_.empty()) return error("')' without '('");
+    if (!rest_.empty()) return malformed("')' without '('");
     return pattern;
   }
 
@@ -58,9 +58,12 @@ class PatternParser {
     rest_.remove_prefix(1);
     return true;
   }
-  std::unexpected<Error> error(std::string_view what) const {
-    return fail(Errc::BadRequest,
+  std::unexpected<Error> error(std::string_view what, Errc code = Errc::BadRequest) const {
+    return fail(code,
                 fmt::format("{}, at byte {} of the pattern", what, all_.size() - rest_.size()));
+  }
+  std::unexpected<Error> malformed(std::string_view what) const {
+    return error(what, Errc::MalformedMessage);
   }
 
   Result<Pattern> parse_alternatives(int nesting) {
@@ -104,7 +107,7 @@ class PatternParser {
       rest_.remove_prefix(rest_.find('>') + 1);
     }
     Pattern inside = TRY(parse_alternatives(nesting + 1));
-    if (!take(')')) return error("a '(' is not closed");
+    if (!take(')')) return malformed("a '(' is not closed");
     return inside;
   }
 
@@ -112,13 +115,13 @@ class PatternParser {
     const bool inverted = take('^');
     CharacterClass all;
     while (!take(']')) {
-      if (rest_.empty()) return error("a '[' is not closed");
+      if (rest_.empty()) return malformed("a '[' is not closed");
       const CharacterClass low = TRY(parse_class_member());
       all.insert(all.end(), low.begin(), low.end());
       const bool low_is_one = low.size() == 1 && low[0].low == low[0].high;
       if (!low_is_one || !starts_with('-') || rest_.starts_with("-]")) continue;
       (void)take('-');
-      if (rest_.empty()) return error("a '[' is not closed");
+      if (rest_.empty()) return malformed("a '[' is not closed");
       const CharacterClass high = TRY(parse_class_member());
       const bool is_range =
           high.size() == 1 && high[0].low == high[0].high && low[0].low <= high[0].low;
@@ -141,7 +144,7 @@ class PatternParser {
       const std::uint32_t c = take_code_point(rest_);
       return CharacterClass{{c, c}};
     }
-    if (rest_.empty()) return error("a '\\' at the end");
+    if (rest_.empty()) return malformed("a '\\' at the end");
     const char letter = rest_.front();
     if (CharacterClass known = class_of_letter(letter); !known.empty()) {
       (void)take(letter);

@@ -32,8 +32,9 @@ struct Pattern {
   Repetition times;            ///< Of Repeat.
 };
 
-/// The whole texts that the pattern matches somewhere: has no Front and no Back. Errors: BadRequest
-/// with the position in the pattern.
+/// The whole texts that the pattern matches somewhere: has no Front and no Back. Errors, with the
+/// position in the pattern: MalformedMessage for what every dialect refuses, BadRequest for what is
+/// not supported.
 Result<Pattern> parse_pattern(std::string_view pattern);
 
 /// How many characters the texts of a pattern have. Large numbers are cut at 10^12.

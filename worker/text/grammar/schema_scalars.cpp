@@ -92,9 +92,10 @@ Result<SchemaCompiler::LimitedText> SchemaCompiler::bounded_text(
   TRY(context_.spend(place(one), trial.spent));
   if (within) return LimitedText{json_text(*within, builder_), true};
   if (has_length && context_.is_strict())
-    return context_.error(place(one),
-                          "'minLength' and 'maxLength' beside this pattern need too many rules; "
-                          "make the pattern simpler, or write the length into its repetitions");
+    return context_.strict_error(
+        place(one),
+        "'minLength' and 'maxLength' beside this pattern need too many rules; "
+        "make the pattern simpler, or write the length into its repetitions");
   if (!is_one) TRY(context_.spend(place(one), all->states().size()));
   return LimitedText{is_one ? json_text(patterns[0], builder_) : json_text(*all, builder_),
                      !has_length};

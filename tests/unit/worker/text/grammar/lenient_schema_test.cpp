@@ -40,6 +40,23 @@ TEST_CASE("json schema: a lenient schema ignores patterns that are not supported
   CHECK_FALSE(accepts(*schema, R"({"m":1})"));
 }
 
+TEST_CASE("json schema: a pattern that no dialect accepts is refused, lenient or not") {
+  const std::string bad = GENERATE("(a", "a)", "[a", "a\\\\");
+  const std::string schema = R"({"type":"string","pattern":")" + bad + "\"}";
+  CAPTURE(schema);
+  for (const SchemaMode mode : {SchemaMode::Strict, SchemaMode::Lenient})
+    check_bad_request(compiled(schema, mode), "of the pattern");
+}
+
+TEST_CASE("json schema: a refusal that a lenient schema does not get names --lenient") {
+  for (const char* schema :
+       {R"({"not":{}})", R"({"$ref":"http://x/y"})", R"({"type":"string","pattern":"(a)\\1"})",
+        R"({"oneOf":[{"minimum":1},{"maximum":2}],"type":"integer"})"}) {
+    CAPTURE(schema);
+    check_bad_request(compiled(schema), "--lenient");
+  }
+}
+
 TEST_CASE("json schema: a lenient schema ignores a reference into another document") {
   const auto schema = compiled(
       R"({"type":"object","properties":{"a":{"$ref":"core.json#/$defs/id","type":"integer"},
