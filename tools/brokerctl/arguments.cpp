@@ -84,7 +84,7 @@ void add_lists(CommandLine& line) {
         ->check(CLI::IsMember({"Live", "Revoked", "Fenced"}, CLI::ignore_case));
   }
   add_noun(line, "extents", "Extents of memory with state and lease");
-  add_noun(line, "workers", "Workers with state, drain, model and address");
+  add_noun(line, "workers", "Workers with state, drain, model, arithmetic and address");
   CLI::App* actions =
       add_noun(line, "actions", "Operator actions, newest first; needs a broker with --state-dir");
   for (CLI::App* app : {actions, actions->get_subcommand("list")}) {
@@ -121,9 +121,10 @@ void add_tenants(CommandLine& line) {
       ->check(CLI::IsMember({"guaranteed", "standard", "scavenger"}));
   limit("--ttl-ms", limits.ttl_ms, "Lifetime of a lease without renewal; new tenant: 10000", 100,
         86'400'000);
-  limit("--max-lifetime-ms", limits.max_lifetime_ms,
-        "Longest lifetime with renewals, of later leases; new tenant: no limit", 100,
-        1'000'000'000'000);
+  limit(
+      "--max-lifetime-ms", limits.max_lifetime_ms,
+      "Longest lifetime with renewals, of later leases; new tenant: no limit; never removed later",
+      100, 1'000'000'000'000);
   limit("--rebinds-per-minute", limits.rebinds_per_minute,
         "Revoked leases that may be replaced per minute; new tenant: 600", 1, 6'000'000);
   limit("--rebind-burst", limits.rebind_burst,
@@ -132,7 +133,8 @@ void add_tenants(CommandLine& line) {
         "Computed prompt tokens and emitted tokens per minute, over all workers, and at once; each "
         "worker also keeps what the tenant left there, up to a minute's; new tenant: no limit",
         1, 10'000'000);
-  limit("--uid", limits.uid, "User id that may act for the tenant; new tenant: any", 0,
+  limit("--uid", limits.uid,
+        "User id that may act for the tenant; new tenant: any; changed later, never removed", 0,
         ~std::uint32_t{0});
   add_request_id(admit, values);
   auto* remove = add_verb_of(tenants, "remove",

@@ -1,33 +1,20 @@
 #include "tools/brokerctl/prefix_arguments.hpp"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <fstream>
-#include <iostream>
 
 #include "common/command_line.hpp"
+#include "common/text_file.hpp"
 #include "common/utf8.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
 
-/// At most one byte more than a text may have.
-std::string read_some(std::istream& in) {
-  std::string text(wire::PrefixPublish::kMaxTextBytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  return text;
-}
-
 Result<void> check(const std::string& file, const std::string& text) {
-  if (text.empty()) return fail(Errc::BadRequest, fmt::format("'{}' is empty", file));
-  if (text.size() > wire::PrefixPublish::kMaxTextBytes) {
-    return fail(Errc::BadRequest, fmt::format("'{}' has more than {} bytes; shorten it", file,
-                                              wire::PrefixPublish::kMaxTextBytes));
-  }
+  const std::string source = file == "-" ? "stdin" : file;
+  if (text.empty())
+    return fail(Errc::BadRequest, source + " is empty; --file names the text to publish");
   if (is_utf8(text)) return {};
-  return fail(Errc::BadRequest, fmt::format("'{}' is not UTF-8 text; convert it", file));
+  return fail(Errc::BadRequest, source + " is not UTF-8 text; --file takes no other encoding");
 }
 
 }  // namespace
@@ -54,15 +41,8 @@ PublishPrefix PrefixArguments::publish(RequestId request_id) const {
 }
 
 Result<std::string> read_prefix_text(const std::string& file) {
-  std::ifstream opened;
-  if (file != "-") {
-    opened.open(file, std::ios::binary);
-    if (!opened)
-      return fail(Errc::FileNotFound, fmt::format("cannot open '{}'; check the path", file));
-  }
-  std::istream& in = file == "-" ? std::cin : opened;
-  std::string text = read_some(in);
-  if (in.bad()) return fail(Errc::SystemError, fmt::format("cannot read '{}'", file));
+  std::string text = TRY(file == "-" ? read_text_stdin(wire::PrefixPublish::kMaxTextBytes)
+                                     : read_text_file(file, wire::PrefixPublish::kMaxTextBytes));
   TRY(check(file, text));
   return text;
 }

@@ -117,7 +117,8 @@ class Runner {
     const Json reply = TRY(dependencies_.call(wire::PrefixPublish::kMethod, message.to_json()));
     const auto published = TRY(client::parse_message<wire::PrefixPublished>(reply));
     print(reply, {.columns = {{"LEASE"}, {"TOKENS", true}, {"BLOCKS", true}},
-                  .rows = {{to_string(published.lease), std::to_string(published.tokens),
+                  .rows = {{to_string(published.lease),
+                            published.tokens == 0 ? "-" : std::to_string(published.tokens),
                             std::to_string(published.blocks)}}});
     return {};
   }

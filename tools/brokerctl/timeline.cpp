@@ -25,6 +25,11 @@ std::optional<TimePoint> after_revoke(const LeaseView& lease, std::int64_t clock
   return TimePoint{lease.times.revoked_boottime_ns + clock_ns};
 }
 
+/// Of a published text, which has readers and no holder.
+bool is_shared(const LeaseView& lease) {
+  return lease.scope == wire::LeaseScope::Shared;
+}
+
 bool live(const LeaseView& lease) {
   return lease.state == LeaseState::Live;
 }
@@ -60,11 +65,14 @@ TimelineStep refused(const LeaseView& lease) {
 }
 
 TimelineStep error(const LeaseView& lease) {
-  return step_of(lease, "error", after_revoke(lease, lease.clocks.error_ns),
-                 "the worker handed the typed error to the holder's socket",
-                 was_stopped_early(lease)
-                     ? stopped_early(lease)
-                     : "no request ran under it, or its worker did not report the error");
+  const char* happened = is_shared(lease)
+                             ? "the worker handed the typed error to a reader's socket"
+                             : "the worker handed the typed error to the holder's socket";
+  const char* missing = is_shared(lease)
+                            ? "no request read its text, or its worker did not report the error"
+                            : "no request ran under it, or its worker did not report the error";
+  return step_of(lease, "error", after_revoke(lease, lease.clocks.error_ns), happened,
+                 was_stopped_early(lease) ? stopped_early(lease) : missing);
 }
 
 TimelineStep quiet(const LeaseView& lease) {
@@ -137,9 +145,11 @@ std::vector<TimelineStep> timeline_of(const LeaseView& lease) {
   std::vector<TimelineStep> steps{
       {.name = "granted", .at = time(lease.times.granted_boottime_ns), .note = ""}};
   if (lease.drain_deadline_boottime_ns != 0) steps.push_back(drained(lease));
-  for (const auto step : {flip, refused, error, quiet, fenced, reusable, rebound}) {
+  for (const auto step : {flip, refused, error, quiet, fenced, reusable}) {
     steps.push_back(step(lease));
   }
+  // The readers of a published text continue under the leases that they hold.
+  if (!is_shared(lease)) steps.push_back(rebound(lease));
   // A stable sort: steps at the same time keep the order above, which is that of causes.
   std::ranges::stable_sort(steps, [](const TimelineStep& a, const TimelineStep& b) {
     return a.at && (!b.at || *a.at < *b.at);
@@ -185,6 +195,7 @@ wire::Json timeline_json(const LeaseView& lease, const std::vector<TimelineStep>
     previous = &step;
   }
   return {{"lease", to_string(lease.lease)},
+          {"scope", std::string(wire::name(lease.scope))},
           {"tenant", lease.tenant},
           {"worker", lease.worker},
           {"state", std::string(name(lease.state))},

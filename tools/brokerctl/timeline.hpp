@@ -18,15 +18,15 @@ struct TimelineStep {
   std::string note;  ///< What happened; without `at`, why the step did not happen or is unknown.
 };
 
-/// granted, flip, refused, error, quiet, fenced, reusable, rebound; and "drain end" for a drained
-/// lease. Ordered by time; steps without one come last. Pure.
+/// granted, flip, refused, error, quiet, fenced, reusable; rebound, except for a published text;
+/// and "drain end" for a drained lease. Ordered by time; steps without one come last. Pure.
 std::vector<TimelineStep> timeline_of(const wire::LeaseView& lease);
 
 /// Columns: boot time, time since the flip, time since the previous step that has a time.
 cli::Table timeline_table(const std::vector<TimelineStep>& steps);
 
-/// {"lease", "tenant", "worker", "state", "steps": [{"step", "at_boottime_ns", "since_flip_ns",
-/// "since_previous_ns", "note"} or {"step", "missing"}]}
+/// {"lease", "scope", "tenant", "worker", "state", "steps": [{"step", "at_boottime_ns",
+/// "since_flip_ns", "since_previous_ns", "note"} or {"step", "missing"}]}
 wire::Json timeline_json(const wire::LeaseView& lease, const std::vector<TimelineStep>& steps);
 
 }  // namespace leasehold::brokerctl

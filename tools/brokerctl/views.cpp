@@ -22,6 +22,8 @@ std::string lease_text(const std::optional<LeaseId>& lease) {
 }
 
 std::string state_text(const wire::LeaseView& lease) {
+  const bool is_filling = lease.scope == wire::LeaseScope::Shared && lease.blocks == 0;
+  if (is_filling && lease.state == LeaseState::Live) return "Filling";
   const bool draining = lease.state == LeaseState::Live && lease.drain_deadline_boottime_ns != 0;
   return draining ? "Live, draining" : std::string(name(lease.state));
 }
@@ -118,6 +120,7 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
                                {"CACHED", true},
                                {"SERVED", true},
                                {"HIT TOKENS", true},
+                               {"SHARED HIT BLOCKS", true},
                                {"EVICTED", true},
                                {"PREEMPTED", true},
                                {"DRAIN"}}};
@@ -144,6 +147,7 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
          number(view.served.cached_blocks),
          share_text(view.served.tokens, served_tokens),
          number(view.served.hit_tokens),
+         number(view.served.shared_hit_blocks),
          number(view.served.evicted_blocks),
          number(view.served.preemptions),
          view.draining ? "draining" : "-"});
@@ -183,10 +187,12 @@ cli::Table leases_table(const std::vector<wire::LeaseView>& leases) {
 }
 
 cli::Table prefixes_table(const std::vector<wire::LeaseView>& shared_leases) {
-  cli::Table table{.columns = {{"LEASE"}, {"NAME"}, {"WORKER"}, {"STATE"}, {"MEMORY", true}}};
+  cli::Table table{
+      .columns = {{"LEASE"}, {"NAME"}, {"WORKER"}, {"STATE"}, {"BLOCKS", true}, {"MEMORY", true}}};
   for (const wire::LeaseView& view : shared_leases) {
     table.rows.push_back({to_string(view.lease), or_dash(printable(view.part)),
                           or_dash(printable(view.worker)), state_text(view),
+                          view.blocks == 0 ? "-" : number(view.blocks),
                           bytes_text(view.size_bytes)});
   }
   return table;
@@ -237,14 +243,16 @@ cli::Table workers_table(const std::vector<wire::WorkerView>& workers) {
                                {"STATE"},
                                {"DRAIN"},
                                {"MODEL"},
+                               {"ARITHMETIC"},
                                {"LEASES", true},
                                {"REVOCATIONS", true},
                                {"ADDRESS"}}};
   for (const wire::WorkerView& view : workers) {
-    table.rows.push_back(
-        {printable(view.worker), number(view.id.value), fmt::format("{}", view.pid),
-         or_dash(printable(view.state)), printable(view.drain), or_dash(printable(view.model)),
-         number(view.leases), number(view.revocations), or_dash(printable(view.address))});
+    table.rows.push_back({printable(view.worker), number(view.id.value),
+                          fmt::format("{}", view.pid), or_dash(printable(view.state)),
+                          printable(view.drain), or_dash(printable(view.model)),
+                          or_dash(view.arithmetic), number(view.leases), number(view.revocations),
+                          or_dash(printable(view.address))});
   }
   return table;
 }

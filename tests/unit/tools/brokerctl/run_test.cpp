@@ -1,8 +1,16 @@
 #include "tools/brokerctl/run.hpp"
 
-#include <catch2/catch.hpp>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <catch2/catch.hpp>
+#include <fstream>
+
+#include "common/print_error.hpp"
+#include "common/temporary_directory.hpp"
+#include "tests/support/child_process.hpp"
 #include "tests/unit/tools/brokerctl/fake_broker.hpp"
+#include "tools/brokerctl/prefix_arguments.hpp"
 
 using namespace leasehold;
 using namespace leasehold::brokerctl;
@@ -84,7 +92,8 @@ TEST_CASE("brokerctl: tenants, extents and quarantine are read in pages too") {
                                        .hit_tokens = 7312,
                                        .evicted_blocks = 271,
                                        .preemptions = 613,
-                                       .cached_blocks = 149}};
+                                       .cached_blocks = 149,
+                                       .shared_hit_blocks = 839}};
   };
   broker.replies["tenant.list"] = {page(tenant("acme", 3), true), page(tenant("zoo", 1), false)};
   broker.replies["extent.list"] = {
@@ -99,9 +108,10 @@ TEST_CASE("brokerctl: tenants, extents and quarantine are read in pages too") {
   REQUIRE(run_verb(broker, Show::Extents));
   REQUIRE(run_verb(broker, Show::Quarantine));
 
-  for (const char* word : {"acme", "zoo", " 365 ", " guaranteed ", " 593 ", " 421 ", " 87 ",
-                           " 1234 ", " 5 ", " 17 ", " 75.0 %", " 25.0 % ", " 7312 ", " 271 ",
-                           " 613 ", " 149 ", "extent:9", "region:3", "region:4"}) {
+  for (const char* word :
+       {"acme",   "zoo",   " 365 ", " guaranteed ", " 593 ",    " 421 ",   " 87 ",
+        " 1234 ", " 5 ",   " 17 ",  " 75.0 %",      " 25.0 % ", " 7312 ",  " 271 ",
+        " 613 ",  " 149 ", " 839 ", "extent:9",     "region:3", "region:4"}) {
     CHECK(broker.out.str().find(word) != std::string::npos);
   }
   CHECK(broker.calls.at(1).second == wire::Json{{"after", "acme"}});
@@ -111,6 +121,55 @@ TEST_CASE("brokerctl: tenants, extents and quarantine are read in pages too") {
   broker.replies["extent.list"] = {
       page(wire::ExtentView{.extent = ExtentId{5}, .state = "Owned"}, true)};
   CHECK(run_verb(broker, Show::Extents).error().code == Errc::MalformedMessage);
+}
+
+TEST_CASE("brokerctl: prefix list shows the blocks of published texts, and which one is filled") {
+  FakeBroker broker;
+  auto filled = lease_view({1, 1}, LeaseState::Live, "");
+  filled.scope = wire::LeaseScope::Shared;
+  filled.part = "rules";
+  filled.blocks = 61;
+  auto filling = filled;
+  filling.lease = {2, 1};
+  filling.part = "story";
+  filling.blocks = 0;
+  broker.replies["lease.list"] = {items({filled, filling, lease_view({3, 1}, LeaseState::Live)})};
+
+  REQUIRE(run_verb(broker, Show::Prefixes));
+
+  const std::string text = broker.out.str();
+  CHECK(text.find("Live") < text.find(" 61 "));
+  CHECK(text.find("Filling") > text.find("story"));
+  CHECK(text.find("3.1") == std::string::npos);
+}
+
+TEST_CASE("brokerctl: workers are listed with their arithmetic") {
+  FakeBroker broker;
+  const wire::WorkerView worker{.worker = "w1", .state = "ready", .arithmetic = "int8"};
+  broker.replies["worker.list"] = {wire::Json{{"items", wire::Json::array({worker.to_json()})}}};
+
+  REQUIRE(run_verb(broker, Show::Workers));
+
+  CHECK(broker.out.str().find("ARITHMETIC") != std::string::npos);
+  CHECK(broker.out.str().find(" int8 ") != std::string::npos);
+}
+
+TEST_CASE("brokerctl: a text to publish that cannot be read is named with its problem") {
+  const auto directory = TemporaryDirectory::create("test").value();
+  const std::string empty = directory.file("empty"), latin = directory.file("latin");
+  std::ofstream(empty).flush();
+  std::ofstream(latin) << "\xe9";
+  const auto refusal = [](const std::string& file) { return read_prefix_text(file).error(); };
+
+  CHECK(refusal(directory.path().string()).detail.contains("not a regular file"));
+  CHECK(refusal(directory.file("none")).code == Errc::FileNotFound);
+  CHECK(refusal(empty).detail.contains("empty is empty"));
+  CHECK(refusal(latin).detail.contains("not UTF-8"));
+  const auto from_stdin = testing::run_in_child([] {
+    ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+    return print_error("brokerctl", read_prefix_text("-").error());
+  });
+  CHECK(from_stdin.error_output.starts_with("brokerctl: stdin is empty"));
 }
 
 TEST_CASE("brokerctl: leases are filtered by tenant and state") {
