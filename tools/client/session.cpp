@@ -22,6 +22,11 @@ std::string note_on_cut(const wire::Sampling& sampling, std::size_t tokens) {
                      is_json ? "is not valid JSON" : "may not match the grammar");
 }
 
+/// Workers of an earlier version do not name theirs.
+bool is_another_arithmetic(const std::string& one, const std::string& other) {
+  return !one.empty() && !other.empty() && one != other;
+}
+
 }  // namespace
 
 TenantSession::TenantSession(boost::asio::io_context& io, Timers& timers, SessionConfig config,
@@ -88,6 +93,7 @@ void TenantSession::acquired(Result<wire::LeaseAcquired> result) {
   const bool is_unknown_lease = !result && result.error().code == Errc::UnknownLease;
   if (is_unknown_lease && std::exchange(replaceable_, std::nullopt)) return acquire();
   if (!result) return failed(result.error(), Stage::Broker);
+  if (const auto fits = check_arithmetic(*result); !fits) return finish({.error = fits.error()});
   fault_point(FaultSite::TenantLeaseAcquired);
   observer_(Acquired{.lease = result->lease,
                      .worker = result->worker,
@@ -99,13 +105,27 @@ void TenantSession::acquired(Result<wire::LeaseAcquired> result) {
   submit();
 }
 
+/// The tokens of a text depend on the arithmetic, so another one must not continue it unnoticed.
+Result<void> TenantSession::check_arithmetic(const wire::LeaseAcquired& acquired) const {
+  const bool differs = is_another_arithmetic(arithmetic_, acquired.arithmetic);
+  if (!differs || ledger_.size() == 0 || config_.any_arithmetic) return {};
+  return fail(Errc::UnknownWorker,
+              fmt::format("{} tokens were computed in {}, and the new lease {} is on worker {}, "
+                          "which computes in {}; name a worker with --worker, or continue there "
+                          "with --any-arithmetic",
+                          ledger_.size(), arithmetic_, to_string(acquired.lease), acquired.worker,
+                          acquired.arithmetic));
+}
+
 void TenantSession::submit() {
   state_ = State::Connecting;
   wire::RequestSubmit request = config_.request;
   request.token = holder_->lease()->token;
   request.emitted = ledger_.tokens();
   if (streamed_under_ != holder_->lease()->lease) request.rebound_from = streamed_under_;
-  auto stream = WorkerStream::open(io_, holder_->lease()->address, request, stream_handlers());
+  const auto begin = std::exchange(begin_, WorkerStream::Begin::Submit);
+  auto stream =
+      WorkerStream::open(io_, holder_->lease()->address, request, stream_handlers(), begin);
   if (!stream) return failed(stream.error(), Stage::Worker);
   stream_ = *std::move(stream);
   fault_point(FaultSite::TenantRequestSubmitted);
@@ -143,9 +163,15 @@ void TenantSession::accepted(const wire::RequestSubmitted& generating) {
   }
   observer_(submitted);
   const auto before = std::exchange(streamed_under_, now_under);
-  if (before && *before != now_under) {
-    observer_(
-        Rebound{.old_lease = *before, .new_lease = now_under, .delivered_tokens = ledger_.size()});
+  const std::string computed_in = std::exchange(arithmetic_, holder_->lease()->arithmetic);
+  const bool differs = ledger_.size() > 0 && is_another_arithmetic(computed_in, arithmetic_);
+  const auto text = std::exchange(ended_text_, std::nullopt);
+  const auto ended = text && before == now_under ? text : before;
+  if (ended && *ended != now_under) {
+    observer_(Rebound{.old_lease = *ended,
+                      .new_lease = now_under,
+                      .delivered_tokens = ledger_.size(),
+                      .other_arithmetic = differs ? arithmetic_ : ""});
   }
 }
 
@@ -176,7 +202,11 @@ void TenantSession::completed(wire::RequestCompleted completed) {
   // A refusal after waiting also names the lease, which may still be live.
   const bool lease_ended = completed.lease && is_lease_ended(error->code);
   if (lease_ended) {
-    if (!is_shared) holder_->stop_renewing();
+    if (is_shared) {
+      ended_text_ = completed.lease;
+    } else {
+      holder_->stop_renewing();
+    }
     observer_(Interrupted{.completed = completed, .delivered_tokens = ledger_.size()});
   }
   // The last token may have been sent before the lease was revoked.
@@ -197,7 +227,14 @@ void TenantSession::submit_again_after_earlier(const Error& error) {
 }
 
 void TenantSession::failed(const Error& error, Stage stage) {
-  act(after_failure(error, stage, retry_context(), config_.retry), error, Reported::NotYet);
+  RetryDecision decision = after_failure(error, stage, retry_context(), config_.retry);
+  const bool is_kept = config_.request.resumable && state_ == State::Streaming &&
+                       stage == Stage::Worker && error.code == Errc::ConnectionLost;
+  if (decision && is_kept) {
+    decision->fresh_lease = false;  // the text continues under the lease it has
+    begin_ = WorkerStream::Begin::Resume;
+  }
+  act(decision, error, Reported::NotYet);
 }
 
 RetryContext TenantSession::retry_context() const {

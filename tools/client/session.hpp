@@ -35,6 +35,8 @@ struct SessionConfig {
   std::optional<std::string> worker;  ///< Name of the worker; none: any that is ready.
   std::uint32_t blocks = 0;           ///< KV blocks; 0: one extent's worth.
   bool rebind = false;                ///< Continue under a new lease when one is revoked.
+  /// Continue a text also on a worker of another arithmetic, whose tokens may differ.
+  bool any_arithmetic = false;
   RetryPolicy retry;
   /// The session fills in `token`, `emitted` and `rebound_from`.
   wire::RequestSubmit request;
@@ -69,6 +71,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   bool is_over() const { return state_ == State::Releasing || state_ == State::Done; }
   void acquire();
   void acquired(Result<wire::LeaseAcquired> result);
+  Result<void> check_arithmetic(const wire::LeaseAcquired& acquired) const;
   LeaseHolder::Handlers holder_handlers();
   void lease_revoked(const wire::LeaseRevoked& revoked);
   void submit();
@@ -96,6 +99,10 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   std::optional<LeaseId> last_lease_;      ///< Granted last.
   std::optional<LeaseId> replaceable_;     ///< `last_lease_`, unless the broker does not know it.
   std::optional<LeaseId> streamed_under_;  ///< A worker last accepted the request under this one.
+  std::optional<LeaseId> ended_text_;      ///< Its text was read, and it ended the stream.
+  std::string arithmetic_;                 ///< Of the lease `streamed_under_`; empty: not known.
+  /// Resume after the connection to a worker that keeps the text broke.
+  WorkerStream::Begin begin_ = WorkerStream::Begin::Submit;
   RetryCounts retry_counts_;
   bool cancelled_ = false;
   Timer retry_timer_;

@@ -40,11 +40,13 @@ struct Interrupted {
   std::uint32_t delivered_tokens = 0;
 };
 
-/// The stream continues under another lease.
+/// The stream continues under another lease, or after the end of a published text that it read;
+/// `old_lease` is then the text's.
 struct Rebound {
   LeaseId old_lease;
   LeaseId new_lease;
   std::uint32_t delivered_tokens = 0;
+  std::string other_arithmetic = {};  ///< Of the new lease's worker, if the old one's differs.
 };
 
 /// The session tries again after `delay`.

@@ -15,7 +15,7 @@ constexpr Duration kSubmitTimeout = std::chrono::minutes(10);
 Result<std::shared_ptr<WorkerStream>> WorkerStream::open(boost::asio::io_context& io,
                                                          const std::string& address,
                                                          const wire::RequestSubmit& generate,
-                                                         Handlers handlers) {
+                                                         Handlers handlers, Begin begin) {
   auto socket = TRY(control::connect_to(io, address));
   std::shared_ptr<WorkerStream> self(new WorkerStream(std::move(handlers), generate.request_id));
   control::Peer::Handlers on;
@@ -31,7 +31,7 @@ Result<std::shared_ptr<WorkerStream>> WorkerStream::open(boost::asio::io_context
   self->peer_ = control::Peer::create(std::move(socket), std::move(on));
   self->peer_->start();
   self->authenticate(generate.token);
-  self->submit(generate);
+  begin == Begin::Resume ? self->resume(generate) : self->submit(generate);
   return self;
 }
 
@@ -52,13 +52,31 @@ void WorkerStream::submit(const wire::RequestSubmit& generate) {
       std::string(wire::RequestSubmit::kMethod), {.body = generate.to_json()},
       [weak = weak_from_this()](Result<control::Payload> reply) {
         const auto self = weak.lock();
-        if (!self || !self->peer_) return;
-        const auto generating = reply ? parse_message<wire::RequestSubmitted>(reply->body)
-                                      : std::unexpected(reply.error());
-        if (!generating) return self->failed(generating.error());
-        if (self->is_ours(generating->request)) self->handlers_.on_submitted(*generating);
+        if (self && self->peer_) self->accepted(std::move(reply));
       },
       kSubmitTimeout);
+}
+
+void WorkerStream::resume(const wire::RequestSubmit& generate) {
+  wire::RequestResume message{.request_id = request_, .after_position = {}};
+  if (!generate.emitted.empty())
+    message.after_position = static_cast<std::uint32_t>(generate.emitted.size() - 1);
+  peer_->call(
+      std::string(wire::RequestResume::kMethod), {.body = message.to_json()},
+      [weak = weak_from_this(), generate](Result<control::Payload> reply) {
+        const auto self = weak.lock();
+        if (!self || !self->peer_) return;
+        const bool is_forgotten = !reply && reply.error().code == Errc::UnknownRequest;
+        is_forgotten ? self->submit(generate) : self->accepted(std::move(reply));
+      },
+      kSubmitTimeout);
+}
+
+void WorkerStream::accepted(Result<control::Payload> reply) {
+  const auto generating =
+      reply ? parse_message<wire::RequestSubmitted>(reply->body) : std::unexpected(reply.error());
+  if (!generating) return failed(generating.error());
+  if (is_ours(generating->request)) handlers_.on_submitted(*generating);
 }
 
 void WorkerStream::take_notification(const std::string& method, const control::Json& body) {

@@ -30,12 +30,15 @@ class WorkerStream : public std::enable_shared_from_this<WorkerStream> {
     std::function<void(const Error&)> on_failed;
   };
 
+  enum class Begin { Submit, Resume };
   /// Connects to the worker's socket at `address`, authenticates with the token of the request, and
-  /// submits it. Errors: FileNotFound, ConnectionRefused, PermissionDenied.
+  /// submits it. With Resume it first asks the worker to continue a resumable request after the
+  /// `emitted` tokens, and submits only what the worker does not know (UnknownRequest). Errors:
+  /// FileNotFound, ConnectionRefused, PermissionDenied.
   static Result<std::shared_ptr<WorkerStream>> open(boost::asio::io_context& io,
                                                     const std::string& address,
                                                     const wire::RequestSubmit& generate,
-                                                    Handlers handlers);
+                                                    Handlers handlers, Begin begin = Begin::Submit);
 
   /// Asks the worker to end the request; `on_completed` follows. Does nothing when it is over.
   void cancel();
@@ -47,6 +50,8 @@ class WorkerStream : public std::enable_shared_from_this<WorkerStream> {
       : handlers_(std::move(handlers)), request_(std::move(request)) {}
   void authenticate(const std::string& token);
   void submit(const wire::RequestSubmit& generate);
+  void resume(const wire::RequestSubmit& generate);
+  void accepted(Result<control::Payload> reply);
   void take_notification(const std::string& method, const control::Json& body);
   void complete(const wire::RequestCompleted& completed);
   void failed(const Error& error);

@@ -50,8 +50,13 @@ void add_lease(CommandLine& line) {
                   "KV blocks to acquire at the start; 0: one extent's worth")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
-  line.app.add_flag("--rebind", line.config.rebind,
-                    "Continue under a new lease when the lease is revoked");
+  auto* rebind = line.app.add_flag("--rebind", line.config.rebind,
+                                   "Continue under a new lease when the lease is revoked");
+  line.app
+      .add_flag("--any-arithmetic", line.config.any_arithmetic,
+                "With --rebind: continue also on a worker of another arithmetic (f32, int8), whose "
+                "tokens may differ; default: refuse")
+      ->needs(rebind);
 }
 
 /// CLI11's range check accepts "nan".

@@ -58,10 +58,12 @@ Json event_json(const Interrupted& event) {
 }
 
 Json event_json(const Rebound& event) {
-  return {{"event", "rebound"},
-          {"old_lease", to_string(event.old_lease)},
-          {"new_lease", to_string(event.new_lease)},
-          {"emitted_tokens", event.delivered_tokens}};
+  Json json{{"event", "rebound"},
+            {"old_lease", to_string(event.old_lease)},
+            {"new_lease", to_string(event.new_lease)},
+            {"emitted_tokens", event.delivered_tokens}};
+  if (!event.other_arithmetic.empty()) json["other_arithmetic"] = event.other_arithmetic;
+  return json;
 }
 
 Json event_json(const Retrying& event) {
@@ -112,6 +114,9 @@ struct AsText {
     remark(fmt::format("lease {} was revoked after {} tokens; continuing under lease {}",
                        to_string(event.old_lease), event.delivered_tokens,
                        to_string(event.new_lease)));
+    if (event.other_arithmetic.empty()) return;
+    remark(fmt::format("the text is computed again in {}; its tokens may differ from here on",
+                       event.other_arithmetic));
   }
   void operator()(const Retrying& event) const {
     const std::string when =

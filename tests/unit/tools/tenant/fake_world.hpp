@@ -80,6 +80,7 @@ struct World {
   ManualTimers timers;
   FakeServer broker, worker;
   wire::RequestSubmit request;  ///< The request of the session.
+  bool any_arithmetic = false;
   std::vector<SessionEvent> events;
   std::shared_ptr<TenantSession> session;
   std::uint32_t sent = 0;  ///< Tokens the worker sent.

@@ -33,6 +33,19 @@ TEST_CASE("tenant printer: the event names are fixed") {
   CHECK(to_json(Ended{.error = Error{Errc::LeaseRevoked, ""}}, {})["code"] == "LeaseRevoked");
 }
 
+TEST_CASE("tenant printer: a text that continues in another arithmetic is announced") {
+  const Rebound rebound{
+      .old_lease = {1, 1}, .new_lease = {1, 2}, .delivered_tokens = 5, .other_arithmetic = "int8"};
+  std::ostringstream out, notes;
+  print_text(rebound, {out}, notes);
+  CHECK(notes.str() ==
+        "leasehold-tenant: lease 1.1 was revoked after 5 tokens; continuing under lease 1.2\n"
+        "leasehold-tenant: the text is computed again in int8; its tokens may differ from here "
+        "on\n");
+  CHECK(to_json(rebound, {})["other_arithmetic"] == "int8");
+  CHECK_FALSE(to_json(Rebound{}, {}).contains("other_arithmetic"));
+}
+
 TEST_CASE("tenant printer: both formats list what the worker does not check") {
   const Submitted submitted{.unchecked = {"#: 'not'", "#/a\x1b: 'if'"}, .unchecked_omitted = 3};
   std::ostringstream out, notes;

@@ -44,6 +44,42 @@ TEST_CASE("loss: with rebind a returning worker gets the delivered tokens") {
   CHECK(world.worker.calls("request.submit").at(1).at("emitted") == wire::Json{100, 101});
 }
 
+TEST_CASE("loss: a resumable request is resumed under its lease, not submitted again") {
+  World world;
+  world.request.resumable = true;
+  world.worker.answers["request.resume"] = {
+      wire::RequestSubmitted{.request = {"any"}, .prompt_tokens = 4}.to_json()};
+  stream(world, true);
+  world.worker.drop_connections();
+  world.run_until([&] { return world.reported<Retrying>().size() == 1; });
+  world.timers.advance(50ms);
+  world.run_until([&] { return world.reported<Submitted>().size() == 2; });
+  world.emit(2, 1);
+  world.complete("EndOfSequence");
+
+  CHECK(world.end().delivered_tokens == 3);
+  REQUIRE(world.worker.calls("request.resume").size() == 1);
+  CHECK(world.worker.calls("request.resume")[0].at("after_position") == 1);
+  CHECK(world.worker.calls("request.submit").size() == 1);
+  CHECK(world.broker.calls("lease.acquire").size() == 1);
+}
+
+TEST_CASE("loss: a resumable request that the worker does not know is submitted again") {
+  World world;
+  world.request.resumable = true;
+  world.worker.answers["request.resume"] = {fail(Errc::UnknownRequest, "not kept")};
+  stream(world, true);
+  world.worker.drop_connections();
+  world.run_until([&] { return world.reported<Retrying>().size() == 1; });
+  world.timers.advance(50ms);
+  world.run_until([&] { return world.reported<Submitted>().size() == 2; });
+
+  CHECK(world.worker.calls("request.resume").size() == 1);
+  REQUIRE(world.worker.calls("request.submit").size() == 2);
+  CHECK(world.worker.calls("request.submit")[1].at("emitted") == wire::Json{100, 101});
+  CHECK(world.reported<Retrying>().size() == 1);
+}
+
 TEST_CASE("loss: with rebind a worker that stays away ends with the last error") {
   World world;
   stream(world, true);
