@@ -154,6 +154,34 @@ TEST_CASE("shared prefix: a revoked text ends its readers within one unit, and n
   }
 }
 
+TEST_CASE("shared prefix: a preempted reader reads the text again, with the bits of a cold run") {
+  const Cold cold = run_cold();
+  RigOptions tight = small_steps();
+  const std::size_t block_bytes = EngineRig(tight).engine().kv_block_size_bytes();
+  const std::size_t text_blocks = EngineRig(tight).encode(published_text()).size() / kBlockRows;
+  tight.extent_bytes = (text_blocks + 4) * block_bytes;
+  EngineRig rig(tight);
+  const LeaseId shared = rig.publish(rig.encode(published_text()));
+  const LeaseId ann = rig.grant("ann");
+  const std::vector<std::string> ids{"a", "b", "c", "d", "e", "f", "g", "h"};
+  for (const std::string& id : ids) REQUIRE(rig.submit(reader_request(rig, ann, id, "ann")));
+  while (rig.engine().scheduler().has_work()) {
+    for (const GrowthRequest& growth : rig.engine().take_growth_requests())
+      rig.engine().deny_growth(growth);
+    REQUIRE(rig.step());
+  }
+  std::size_t preemptions = 0;
+  for (const std::string& id : ids) {
+    REQUIRE(only_end(rig, id).reason == CompletionReason::MaxTokensReached);
+    REQUIRE(rig.outcome(id).tokens == cold.tokens);
+    preemptions += rig.outcome(id).preemptions.size();
+  }
+  REQUIRE(preemptions > 0);
+  const auto borrowed = (rig.encode(published_text()).size() - 1) / kBlockRows;
+  REQUIRE(hit_counters(rig).shared_hits > ids.size() * borrowed);
+  REQUIRE(rig.engine().scheduler().tenancies().contains(shared));
+}
+
 TEST_CASE("shared prefix: a block of a fenced text is LeaseFenced, also for its former reader") {
   EngineRig rig(small_steps());
   const LeaseId shared = rig.publish(rig.encode(published_text()));

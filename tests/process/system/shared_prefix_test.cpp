@@ -51,19 +51,30 @@ TEST_CASE("shared prefix: two tenants read it, it is revoked, and both texts con
   REQUIRE(published.size() == 1);
   CHECK(published[0].part == "story");
 
+  const auto ann = system.start_streaming(reader("ann"), 4);
   const auto bob = system.start_streaming(reader("bob"), 4);
-  const auto other = system.start_streaming(reader("bob"), 4);
   system.revoke_mid_request(published[0].lease);
+  CHECK(ann->finish() == 0);
   CHECK(bob->finish() == 0);
-  CHECK(other->finish() == 0);
-  for (const Tenant* tenant : {bob.get(), other.get()}) {
+  for (const Tenant* tenant : {ann.get(), bob.get()}) {
     CHECK((tenant->record().tokens == cold));
     CHECK(tenant->record().leases.size() == 1);  // the tenant's own lease was never lost
     CHECK(tenant->record().revocations.size() == 1);
   }
-  CHECK(shared_hits(system, "bob") > 0);
+  for (const char* tenant : {"ann", "bob"}) CHECK(shared_hits(system, tenant) > 0);
   CHECK(system.eventually_fenced(published[0].lease));
   CHECK(shared_leases(system).empty());
+}
+
+TEST_CASE("shared prefix: a text is published once, and the list shows its blocks") {
+  System system;
+  const std::string file = write_text(system, kText);
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(system.brokerctl({"prefix", "publish", "--file", file, "--worker", "w1"}) == 0);
+    REQUIRE(shared_leases(system).size() == 1);
+  }
+  CHECK(shared_leases(system)[0].blocks > 0);
+  CHECK(system.view().workers().value().at(0).arithmetic == "f32");
 }
 
 TEST_CASE("shared prefix: a text without a full block, or that is not UTF-8, publishes nothing") {
