@@ -30,38 +30,89 @@ CpuBackend::AttentionWave CpuBackend::next_wave(const LaunchContext& context,
   return wave;
 }
 
+/// Cuts one partition of rows [first, end) of a sequence into tiles. Neighbours in a list of tiles
+/// read the same keys and values: memory supplies them once, then the cache does.
+void CpuBackend::add_tiles(const LaunchContext& context, const AttentionArgs& args,
+                           std::uint32_t first, std::uint32_t end, std::uint32_t partition) {
+  const std::uint32_t group = args.n_heads / args.layout.n_kv_heads;
+  const std::uint32_t queries = (end - first) * group;
+  const std::uint32_t most_positions = std::min(
+      kPartitionPositions, context.rows[end - 1].position + 1 - partition * kPartitionPositions);
+  const std::uint64_t macs_each =
+      std::uint64_t{most_positions} * (2 * args.layout.head_dim + kMacsPerExp);
+  const std::uint32_t most = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+      kernels_.attend_tile_macs / macs_each, 1, kMostTileQueries));
+  const std::uint32_t per_tile = (queries + tiles_for(queries, most) - 1) / tiles_for(queries, most);
+  for (std::uint32_t kv_head = 0; kv_head < args.layout.n_kv_heads; ++kv_head)
+    for (std::uint32_t at = 0; at < queries; at += per_tile)
+      attention_tiles_.push_back({.first_row = first,
+                                  .first_query = at,
+                                  .n_queries = std::min(per_tile, queries - at),
+                                  .kv_head = kv_head,
+                                  .partition = partition});
+}
+
+void CpuBackend::plan_tiles(const LaunchContext& context, const AttentionArgs& args,
+                            const AttentionWave& wave) {
+  attention_tiles_.clear();
+  const std::uint32_t wave_end = wave.first_row + wave.n_rows;
+  for (std::uint32_t first = wave.first_row, end = first; first < wave_end; first = end) {
+    while (end < wave_end && context.rows[end].sequence == context.rows[first].sequence) ++end;
+    const std::uint32_t last_position = context.rows[end - 1].position;
+    for (std::uint32_t p = 0; p < partition_count(last_position + 1); ++p) {
+      const std::uint32_t begin = p * kPartitionPositions;
+      const std::uint32_t position = context.rows[first].position;
+      add_tiles(context, args, first + (begin > position ? begin - position : 0), end, p);
+    }
+  }
+}
+
+/// The queries of a tile: rows of one sequence, and the heads of one kv head of each.
+void CpuBackend::place_queries(const LaunchContext& context, const AttentionArgs& args,
+                               const AttentionWave& wave, const AttentionTilePlan& plan,
+                               AttentionTile& tile) {
+  const std::uint32_t head_dim = args.layout.head_dim;
+  const std::uint32_t group = args.n_heads / args.layout.n_kv_heads;
+  for (std::uint32_t i = 0; i < plan.n_queries; ++i) {
+    const std::uint32_t r = plan.first_row + (plan.first_query + i) / group;
+    const std::uint32_t head = plan.kv_head * group + (plan.first_query + i) % group;
+    const std::uint32_t n_positions = context.rows[r].position + 1;
+    const std::size_t partial = first_partial_[r - wave.first_row] +
+                                std::size_t{head} * partition_count(n_positions) + plan.partition;
+    tile.q[i] = args.q + (std::size_t{r} * args.n_heads + head) * head_dim;
+    tile.partial[i] = partials_.data() + partial * partial_floats(head_dim);
+    tile.n_positions[i] =
+        std::min(kPartitionPositions, n_positions - plan.partition * kPartitionPositions);
+  }
+  tile.n_queries = plan.n_queries;
+}
+
 LaunchStatus CpuBackend::score_wave(const LaunchContext& context, const AttentionArgs& args,
                                     const AttentionWave& wave) {
   const KvLayout& layout = args.layout;
-  const std::uint32_t stride = partial_floats(layout.head_dim);
-  const auto score = [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t tile) {
-    const auto after =
-        std::upper_bound(first_partial_.begin(), first_partial_.begin() + wave.n_rows + 1, tile);
-    const auto in_wave = static_cast<std::uint32_t>(after - first_partial_.begin() - 1);
-    const std::size_t r = wave.first_row + in_wave;
-    const RowRef row = context.rows[r];
-    if (!permit.is_live(row.sequence)) return;
-    const std::uint32_t n_partitions = partition_count(row.position + 1);
-    const std::uint32_t head = (tile - first_partial_[in_wave]) / n_partitions;
-    const std::uint32_t p = (tile - first_partial_[in_wave]) % n_partitions;
-    const std::uint32_t kv_head = head / (args.n_heads / layout.n_kv_heads);
-    Partition partition;
-    partition.q = args.q + (r * args.n_heads + head) * layout.head_dim;
-    partition.head_dim = layout.head_dim;
-    partition.scale = args.scale;
-    partition.type = layout.type;
-    partition.n_positions =
-        std::min(kPartitionPositions, row.position + 1 - p * kPartitionPositions);
-    for (std::uint32_t b = 0; b * KvLayout::kBlockTokens < partition.n_positions; ++b) {
+  plan_tiles(context, args, wave);
+  const auto score = [&](const LaunchPermit& permit, std::uint32_t thread, std::uint32_t index) {
+    const AttentionTilePlan& plan = attention_tiles_[index];
+    const std::uint32_t sequence = context.rows[plan.first_row].sequence;
+    if (!permit.is_live(sequence)) return;
+    AttentionTile tile;
+    place_queries(context, args, wave, plan, tile);
+    tile.head_dim = layout.head_dim;
+    tile.scale = args.scale;
+    tile.type = layout.type;
+    tile.scores = tile_scratch_.data() + thread * tile_scratch_stride_;
+    tile.block = tile.scores + std::size_t{kMostTileQueries} * kPartitionPositions;
+    const std::uint32_t most = tile.n_positions[plan.n_queries - 1];
+    for (std::uint32_t b = 0; b * KvLayout::kBlockTokens < most; ++b) {
       const std::byte* block =
-          permit.open(args.block_tables[row.sequence][p * kPartitionBlocks + b]);
-      partition.keys[b] = block + layout.head_offset_bytes(context.layer, 0, kv_head);
-      partition.values[b] = block + layout.head_offset_bytes(context.layer, 1, kv_head);
+          permit.open(args.block_tables[sequence][plan.partition * kPartitionBlocks + b]);
+      tile.keys[b] = block + layout.head_offset_bytes(context.layer, 0, plan.kv_head);
+      tile.values[b] = block + layout.head_offset_bytes(context.layer, 1, plan.kv_head);
     }
-    kernels_.attend(partition, partials_.data() + std::size_t{tile} * stride);
+    kernels_.attend(tile);
   };
   return launcher_.run(context, label(context, LaunchSite::AttentionScores, Touches::TenantMemory),
-                       wave.n_partials, score);
+                       static_cast<std::uint32_t>(attention_tiles_.size()), score);
 }
 
 LaunchStatus CpuBackend::merge_wave(const LaunchContext& context, const AttentionArgs& args,

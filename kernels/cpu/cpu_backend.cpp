@@ -46,8 +46,13 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       max_partials_(partials_per_wave(limits)),
       partials_(max_partials_ * partial_floats(limits.head_dim)),
       first_partial_(limits.max_rows + 1),
+      tile_scratch_stride_(kMostTileQueries * kPartitionPositions +
+                           std::size_t{KvLayout::kBlockTokens} * limits.head_dim),
+      tile_scratch_(tile_scratch_stride_ * launcher_.threads()),
       first_tile_(limits.n_experts + 1),
-      groups_(limits.n_experts, 0) {}
+      groups_(limits.n_experts, 0) {
+  attention_tiles_.reserve(max_partials_);
+}
 
 /// Tiles of whole rows: calls `row(permit, r)` for each row of the step.
 template <class Row>
@@ -185,6 +190,7 @@ void CpuBackend::clear_workspace() {
   rounded_.clear(std::exchange(used_rounded_, 0));
   const std::size_t used = std::exchange(used_partials_, 0);
   std::fill_n(partials_.begin(), used * partial_floats(limits_.head_dim), 0.0F);
+  std::fill(tile_scratch_.begin(), tile_scratch_.end(), 0.0F);
 }
 
 }  // namespace leasehold

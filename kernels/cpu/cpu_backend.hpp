@@ -52,6 +52,15 @@ class CpuBackend final : public HostBackend {
   float* weight_row(std::uint32_t thread) { return weight_rows_.data() + thread * weight_stride_; }
 
   struct AttentionWave;
+  /// Queries [first_query, first_query + n_queries) of a kv head against a partition. Query i is
+  /// head i mod (heads per kv head) of row first_row + i / (heads per kv head).
+  struct AttentionTilePlan {
+    std::uint32_t first_row;
+    std::uint32_t first_query;
+    std::uint32_t n_queries;
+    std::uint32_t kv_head;
+    std::uint32_t partition;
+  };
   AttentionWave next_wave(const LaunchContext& context, const AttentionArgs& args,
                           std::uint32_t first_row);
   template <class RowOf>
@@ -62,6 +71,13 @@ class CpuBackend final : public HostBackend {
                                   const ExpertItems& batch);
   /// The expert of a tile, by first_tile_.
   std::uint32_t expert_of_tile(std::uint32_t n_experts, std::uint32_t tile) const;
+  void add_tiles(const LaunchContext& context, const AttentionArgs& args, std::uint32_t first,
+                 std::uint32_t end, std::uint32_t partition);
+  void plan_tiles(const LaunchContext& context, const AttentionArgs& args,
+                  const AttentionWave& wave);
+  void place_queries(const LaunchContext& context, const AttentionArgs& args,
+                     const AttentionWave& wave, const AttentionTilePlan& plan,
+                     AttentionTile& tile);
   LaunchStatus score_wave(const LaunchContext& context, const AttentionArgs& args,
                           const AttentionWave& wave);
   LaunchStatus merge_wave(const LaunchContext& context, const AttentionArgs& args,
@@ -79,6 +95,9 @@ class CpuBackend final : public HostBackend {
   ZeroedArray<float> partials_;     // [max_partials_, partial_floats(head_dim)]
   std::size_t used_partials_ = 0;   // written since the last clear_workspace
   std::vector<std::uint32_t> first_partial_;  // [max_rows + 1], of the running wave
+  std::vector<AttentionTilePlan> attention_tiles_;  // of the running wave; at most max_partials_
+  std::size_t tile_scratch_stride_;
+  ZeroedArray<float> tile_scratch_;  // [threads, tile_scratch_stride_]: an AttentionTile's scratch
   std::vector<std::uint32_t> first_tile_;     // [n_experts + 1], of the running expert matmul
   ExpertGroups groups_;                       // of the running expert matmul
 };

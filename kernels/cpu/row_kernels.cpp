@@ -7,6 +7,7 @@
 #include "kernels/cpu/avx2/dequantize.hpp"
 #include "kernels/cpu/avx2/int8.hpp"
 #include "kernels/cpu/avx2/rows.hpp"
+#include "kernels/cpu/avx512/attention.hpp"
 #include "kernels/cpu/avx512/int8.hpp"
 #include "kernels/cpu/avx512/rows.hpp"
 #include "kernels/cpu/scalar_rows.hpp"
@@ -29,6 +30,7 @@ constexpr RowKernels kScalar{.dequantize_row = dequantize_row,
                              .rope_head = scalar::rope_head,
                              .store_kv = scalar::store_kv,
                              .attend = scalar::attend,
+                             .attend_tile_macs = kTileMacs,
                              .merge = merge_partials};
 
 constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
@@ -42,12 +44,15 @@ constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
                            .rope_head = avx2::rope_head,
                            .store_kv = avx2::store_kv,
                            .attend = avx2::attend,
+                           .attend_tile_macs = 150'000,
                            .merge = avx2::merge};
 
-/// Dots take most of a step's time. The other functions are the AVX2 ones.
+/// Dots and attention take most of a step's time. The other functions are the AVX2 ones.
 constexpr RowKernels kAvx512 = [] {
   RowKernels kernels = kAvx2;
   kernels.dot_group = avx512::dot_group;
+  kernels.attend = avx512::attend;
+  kernels.attend_tile_macs = 300'000;
   return kernels;
 }();
 

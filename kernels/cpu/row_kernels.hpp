@@ -39,15 +39,23 @@ struct NormRow {
 
 inline constexpr std::uint32_t kPartitionBlocks = kPartitionPositions / KvLayout::kBlockTokens;
 
-/// One row and head against up to 256 positions.
-struct Partition {
-  const float* q;  // [head_dim]
+/// Maximum number of queries per attention tile.
+inline constexpr std::uint32_t kMostTileQueries = 16;
+
+/// One partition of a sequence against queries of one kv head: each key and value is loaded once
+/// for all of them. A query is one head of one row; queries are in the order of their rows.
+struct AttentionTile {
+  const float* q[kMostTileQueries];             // each [head_dim]
+  float* partial[kMostTileQueries];             // each [partial_floats(head_dim)]
+  std::uint32_t n_positions[kMostTileQueries];  // 1 … kPartitionPositions, ascending
+  std::uint32_t n_queries;                      // 1 … kMostTileQueries
   std::uint32_t head_dim;
   float scale;
   KvType type;
-  std::uint32_t n_positions;                  // 1 … kPartitionPositions
   const std::byte* keys[kPartitionBlocks];    // each [kBlockTokens, head_dim] of `type`
   const std::byte* values[kPartitionBlocks];  // likewise
+  float* scores;                              // [kMostTileQueries, kPartitionPositions], scratch
+  float* block;                               // [kBlockTokens, head_dim], scratch
 };
 
 struct RowKernels {
@@ -73,8 +81,10 @@ struct RowKernels {
   void (*rope_head)(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style);
   /// Narrows keys or values to the block's type and stores them.
   void (*store_kv)(KvType type, const float* values, std::byte* to, std::size_t n);
-  /// Fills partial[partial_floats(head_dim)].
-  void (*attend)(const Partition& partition, float* partial);
+  /// Fills the tile's partials.
+  void (*attend)(const AttentionTile& tile);
+  /// Multiply-adds of `attend` in a unit.
+  std::uint64_t attend_tile_macs;
   /// Merges partials[count, partial_floats(head_dim)] into out[head_dim], as merge_partials does.
   void (*merge)(const float* partials, std::uint32_t count, std::uint32_t head_dim, float* out);
 };

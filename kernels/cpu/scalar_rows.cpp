@@ -1,9 +1,9 @@
 #include "kernels/cpu/scalar_rows.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "kernels/cpu/attend.hpp"
 #include "kernels/numerics/exp.hpp"
 #include "kernels/numerics/f16.hpp"
 #include "kernels/numerics/ordered_sum.hpp"
@@ -12,46 +12,43 @@
 namespace leasehold::scalar {
 namespace {
 
-float widened(float value) {
-  return value;
-}
-float widened(Half value) {
-  return f32_from_f16(value);
-}
+struct AttentionOps {
+  static constexpr std::uint32_t kRunQueries = kMostTileQueries;
 
-/// ordered_dot with a row in its stored type.
-template <class Kv>
-float dot(const Kv* entry, const float* q, std::uint32_t n) {
-  float lanes[kSumLanes] = {};
-  for (std::uint32_t i = 0; i < n; ++i)
-    lanes[i % kSumLanes] = std::fma(widened(entry[i]), q[i], lanes[i % kSumLanes]);
-  return fold_lanes(lanes);
-}
-
-template <class Kv>
-const Kv* entry(const std::byte* const (&blocks)[kPartitionBlocks], std::uint32_t i,
-                std::uint32_t head_dim) {
-  return reinterpret_cast<const Kv*>(blocks[i / KvLayout::kBlockTokens]) +
-         std::size_t{i % KvLayout::kBlockTokens} * head_dim;
-}
-
-template <class Kv>
-void attend_as(const Partition& p, float* partial) {
-  float scores[kPartitionPositions];
-  for (std::uint32_t i = 0; i < p.n_positions; ++i)
-    scores[i] = dot(entry<Kv>(p.keys, i, p.head_dim), p.q, p.head_dim) * p.scale;
-  const float max = max_score(scores, p.n_positions);
-  for (std::uint32_t i = 0; i < p.n_positions; ++i) scores[i] = exp_f32(scores[i] - max);
-  partial[kPartialMax] = max;
-  partial[kPartialSum] = ordered_sum(scores, p.n_positions);
-  float* acc = partial + kPartialAcc;
-  std::fill_n(acc, p.head_dim, 0.0F);
-  for (std::uint32_t i = 0; i < p.n_positions; ++i) {
-    const Kv* value = entry<Kv>(p.values, i, p.head_dim);
-    for (std::uint32_t d = 0; d < p.head_dim; ++d)
-      acc[d] = std::fma(scores[i], widened(value[d]), acc[d]);
+  static const float* widen(const float* from, std::uint32_t, float*) { return from; }
+  static const float* widen(const Half* from, std::uint32_t n, float* to) {
+    for (std::uint32_t i = 0; i < n; ++i) to[i] = f32_from_f16(from[i]);
+    return to;
   }
-}
+
+  static void score_block(const float* keys, const float* q, std::uint32_t head_dim, float scale,
+                          float* scores) {
+    for (std::uint32_t i = 0; i < KvLayout::kBlockTokens; ++i)
+      scores[i] = ordered_dot(keys + std::size_t{i} * head_dim, q, head_dim) * scale;
+  }
+
+  static void softmax(float* scores, std::uint32_t n, float* partial) {
+    const float max = max_score(scores, n);
+    for (std::uint32_t i = 0; i < n; ++i) scores[i] = exp_f32(scores[i] - max);
+    partial[kPartialMax] = max;
+    partial[kPartialSum] = ordered_sum(scores, n);
+  }
+
+  template <class Kv>
+  static void weigh(const AttentionTile& tile, const WeighRun& run) {
+    for (std::uint32_t i = run.begin; i < run.end; ++i) {
+      const Kv* value = value_at<Kv>(tile, i);
+      for (std::uint32_t d = 0; d < tile.head_dim; ++d) {
+        const float element = as_float(value[d]);
+        for (std::uint32_t query = run.first_query; query < run.first_query + run.n_queries;
+             ++query) {
+          float& acc = tile.partial[query][kPartialAcc + d];
+          acc = std::fma(weights_of(tile, query)[i], element, acc);
+        }
+      }
+    }
+  }
+};
 
 }  // namespace
 
@@ -89,9 +86,8 @@ void store_kv(KvType type, const float* values, std::byte* to, std::size_t n) {
   }
 }
 
-void attend(const Partition& partition, float* partial) {
-  if (partition.type == KvType::F32) return attend_as<float>(partition, partial);
-  attend_as<Half>(partition, partial);
+void attend(const AttentionTile& tile) {
+  attend_with<AttentionOps>(tile);
 }
 
 }  // namespace leasehold::scalar

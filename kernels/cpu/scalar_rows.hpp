@@ -12,6 +12,6 @@ void swiglu(float* gate, const float* up, std::size_t n);
 void add_scaled(float weight, const float* x, float* out, std::size_t n);
 void rope_head(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style);
 void store_kv(KvType type, const float* values, std::byte* to, std::size_t n);
-void attend(const Partition& partition, float* partial);
+void attend(const AttentionTile& tile);
 
 }  // namespace leasehold::scalar

@@ -3,44 +3,69 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/cpu/attend.hpp"
 #include "kernels/cpu/avx2/lanes.hpp"
 
 namespace leasehold::avx2 {
 namespace {
 
-constexpr std::uint32_t kBlockTokens = KvLayout::kBlockTokens;
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-/// Entry i of a partition: [head_dim] keys or values.
-template <class Kv>
-const Kv* entry(const std::byte* const (&blocks)[kPartitionBlocks], std::uint32_t i,
-                std::uint32_t head_dim) {
-  return reinterpret_cast<const Kv*>(blocks[i / kBlockTokens]) +
-         std::size_t{i % kBlockTokens} * head_dim;
+/// The products of a key and a query, added up to 8 lanes: the first steps of the fold.
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 eight_lanes(const float* key,
+                                                                               const float* q,
+                                                                               std::uint32_t n) {
+  Lanes sums = zero_lanes();
+  std::uint32_t i = 0;
+  for (; i + kSumLanes <= n; i += kSumLanes)
+#pragma GCC unroll 4
+    for (std::uint32_t g = 0; g < 4; ++g)
+      sums.part[g] = _mm256_fmadd_ps(load8(key + i + g * kWidth), load8(q + i + g * kWidth),
+                                     sums.part[g]);
+  if (i != n) add_tail(sums, key + i, q + i, n - i);
+  return _mm256_add_ps(_mm256_add_ps(sums.part[0], sums.part[2]),
+                       _mm256_add_ps(sums.part[1], sums.part[3]));
 }
 
-/// Fills scores[0 … n) and pads to whole lanes with -inf, whose exponential is exactly 0.
-template <class Kv>
-[[gnu::target("avx2,fma,f16c")]] void score(const Partition& partition, float* scores) {
-  for (std::uint32_t i = 0; i < partition.n_positions; ++i)
-    scores[i] =
-        dot(entry<Kv>(partition.keys, i, partition.head_dim), partition.q, partition.head_dim) *
-        partition.scale;
-  std::fill(scores + partition.n_positions, scores + kPartitionPositions,
-            -std::numeric_limits<float>::infinity());
+/// One step of the fold for two registers at once: each adds its selected elements.
+template <int kLow, int kHigh>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 fold_elements(__m256 a,
+                                                                                 __m256 b) {
+  return _mm256_add_ps(_mm256_shuffle_ps(a, b, kLow), _mm256_shuffle_ps(a, b, kHigh));
 }
 
-/// `max_score` over whole lanes. The sign of a zero may differ: exp(±0) is 1.
-[[gnu::target("avx2,fma,f16c")]] float padded_max(const float* scores, std::uint32_t n) {
-  __m256 max = load8(scores);
-  max = _mm256_max_ps(max, _mm256_set1_ps(-std::numeric_limits<float>::infinity()));  // no NaN
-  for (std::uint32_t i = kWidth; i < n; i += kWidth) max = _mm256_max_ps(load8(scores + i), max);
+/// Four lanes of key `u` in the lower half, of key `u` + 4 in the upper.
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 four_lanes(const float* keys,
+                                                                              const float* q,
+                                                                              std::uint32_t n,
+                                                                              std::uint32_t u) {
+  const __m256 low = eight_lanes(keys + std::size_t{u} * n, q, n);
+  const __m256 high = eight_lanes(keys + std::size_t{u + 4} * n, q, n);
+  return _mm256_add_ps(_mm256_permute2f128_ps(low, high, 0x20),
+                       _mm256_permute2f128_ps(low, high, 0x31));
+}
+
+/// Eight dots, folded together: a transposition that adds at each of its steps.
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 eight_dots(const float* keys,
+                                                                              const float* q,
+                                                                              std::uint32_t n) {
+  const __m256 low =
+      fold_elements<0x44, 0xEE>(four_lanes(keys, q, n, 0), four_lanes(keys, q, n, 1));
+  const __m256 high =
+      fold_elements<0x44, 0xEE>(four_lanes(keys, q, n, 2), four_lanes(keys, q, n, 3));
+  return fold_elements<0x88, 0xDD>(low, high);
+}
+
+/// The highest of whole lanes, and never a NaN. The sign of a zero may differ: exp(±0) is 1.
+[[gnu::target("avx2,fma,f16c")]] float highest_of(const float* scores, std::uint32_t n) {
+  __m256 max = _mm256_set1_ps(kLowest);
+  for (std::uint32_t i = 0; i < n; i += kWidth) max = _mm256_max_ps(load8(scores + i), max);
   float lanes[kWidth];
   _mm256_storeu_ps(lanes, max);
   return max_score(lanes, kWidth);
 }
 
-/// Replaces each score by exp(score - max) and returns their sum. Padding adds +0 to sums that are
-/// never -0.
+/// Replaces each score by exp(score - max) and returns their sum.
 [[gnu::target("avx2,fma,f16c")]] float exponentiate(float* scores, std::uint32_t n, float max) {
   const __m256 highest_score = _mm256_set1_ps(max);
   Lanes sums = zero_lanes();
@@ -56,50 +81,100 @@ template <class Kv>
   return fold(sums);
 }
 
-/// acc[d …) for kParts·8 elements: one pass over the positions, sums in registers.
-template <int kParts, class Kv>
-[[gnu::target("avx2,fma,f16c")]] void weigh_values(const Partition& partition, const float* weights,
-                                                   std::uint32_t d, float* acc) {
-  __m256 sums[kParts];
+/// The accumulators of a run for kParts·8 elements from d on: sums stay in registers.
+template <int kQueries, int kParts, class Kv>
+[[gnu::target("avx2,fma,f16c")]] void weigh_part(const AttentionTile& tile, const WeighRun& run,
+                                                 std::uint32_t d) {
+  __m256 sums[kQueries][kParts];
+  const float* weights[kQueries];
 #pragma GCC unroll 4
-  for (int g = 0; g < kParts; ++g) sums[g] = _mm256_setzero_ps();
-  for (std::uint32_t i = 0; i < partition.n_positions; ++i) {
-    const Kv* value = entry<Kv>(partition.values, i, partition.head_dim) + d;
-    const __m256 weight = _mm256_set1_ps(weights[i]);
+  for (int query = 0; query < kQueries; ++query) {
+    weights[query] = weights_of(tile, run.first_query + query);
 #pragma GCC unroll 4
     for (int g = 0; g < kParts; ++g)
-      sums[g] = _mm256_fmadd_ps(weight, load8(value + g * 8), sums[g]);
+      sums[query][g] = load8(tile.partial[run.first_query + query] + kPartialAcc + d + g * kWidth);
+  }
+  for (std::uint32_t i = run.begin; i < run.end; ++i) {
+    const Kv* value = value_at<Kv>(tile, i) + d;
+    __m256 weight[kQueries];
+#pragma GCC unroll 4
+    for (int query = 0; query < kQueries; ++query)
+      weight[query] = _mm256_set1_ps(weights[query][i]);
+#pragma GCC unroll 4
+    for (int g = 0; g < kParts; ++g) {
+      const __m256 part = load8(value + g * kWidth);
+#pragma GCC unroll 4
+      for (int query = 0; query < kQueries; ++query)
+        sums[query][g] = _mm256_fmadd_ps(weight[query], part, sums[query][g]);
+    }
   }
 #pragma GCC unroll 4
-  for (int g = 0; g < kParts; ++g) _mm256_storeu_ps(acc + d + g * 8, sums[g]);
+  for (int query = 0; query < kQueries; ++query)
+#pragma GCC unroll 4
+    for (int g = 0; g < kParts; ++g)
+      _mm256_storeu_ps(tile.partial[run.first_query + query] + kPartialAcc + d + g * kWidth,
+                       sums[query][g]);
 }
 
+/// Element d of the accumulators, for the last elements of a head.
 template <class Kv>
-[[gnu::target("avx2,fma,f16c")]] void accumulate(const Partition& partition, const float* weights,
-                                                 float* acc) {
-  std::uint32_t d = 0;
-  for (; d + 4 * kWidth <= partition.head_dim; d += 4 * kWidth)
-    weigh_values<4, Kv>(partition, weights, d, acc);
-  for (; d + kWidth <= partition.head_dim; d += kWidth)
-    weigh_values<1, Kv>(partition, weights, d, acc);
-  for (; d < partition.head_dim; ++d) {
-    float sum = 0.0F;
-    for (std::uint32_t i = 0; i < partition.n_positions; ++i)
-      sum =
-          std::fma(weights[i], load1(entry<Kv>(partition.values, i, partition.head_dim) + d), sum);
-    acc[d] = sum;
+[[gnu::target("avx2,fma,f16c")]] void weigh_element(const AttentionTile& tile, const WeighRun& run,
+                                                    std::uint32_t d) {
+  for (std::uint32_t query = run.first_query; query < run.first_query + run.n_queries; ++query) {
+    float sum = tile.partial[query][kPartialAcc + d];
+    for (std::uint32_t i = run.begin; i < run.end; ++i)
+      sum = std::fma(weights_of(tile, query)[i], load1(value_at<Kv>(tile, i) + d), sum);
+    tile.partial[query][kPartialAcc + d] = sum;
   }
 }
 
-template <class Kv>
-[[gnu::target("avx2,fma,f16c")]] void attend_as(const Partition& partition, float* partial) {
-  float scores[kPartitionPositions];
-  score<Kv>(partition, scores);
-  const float max = padded_max(scores, partition.n_positions);
-  partial[kPartialMax] = max;
-  partial[kPartialSum] = exponentiate(scores, partition.n_positions, max);
-  accumulate<Kv>(partition, scores, partial + kPartialAcc);
+template <int kQueries, class Kv>
+[[gnu::target("avx2,fma,f16c")]] void weigh_queries(const AttentionTile& tile,
+                                                    const WeighRun& run) {
+  std::uint32_t d = 0;
+  for (; d + 4 * kWidth <= tile.head_dim; d += 4 * kWidth)
+    weigh_part<kQueries, 4, Kv>(tile, run, d);
+  for (; d + kWidth <= tile.head_dim; d += kWidth) weigh_part<kQueries, 1, Kv>(tile, run, d);
+  for (; d < tile.head_dim; ++d) weigh_element<Kv>(tile, run, d);
 }
+
+struct Ops {
+  static constexpr std::uint32_t kRunQueries = 3;  // 12 sums, 3 weights and a value
+
+  static const float* widen(const float* from, std::uint32_t, float*) { return from; }
+  [[gnu::target("avx2,fma,f16c")]] static const float* widen(const Half* from, std::uint32_t n,
+                                                             float* to) {
+    for (std::uint32_t i = 0; i < n; i += kWidth)  // a block is a multiple of 16 elements
+      _mm256_storeu_ps(to + i, load8(from + i));
+    return to;
+  }
+
+  [[gnu::target("avx2,fma,f16c")]] static void score_block(const float* keys, const float* q,
+                                                           std::uint32_t head_dim, float scale,
+                                                           float* scores) {
+    for (std::uint32_t i = 0; i < KvLayout::kBlockTokens; i += kWidth)
+      _mm256_storeu_ps(scores + i,
+                       _mm256_mul_ps(eight_dots(keys + std::size_t{i} * head_dim, q, head_dim),
+                                     _mm256_set1_ps(scale)));
+  }
+
+  /// Scores are padded to whole lanes with -inf, whose exponential is exactly 0. Padding adds +0 to
+  /// sums that are never -0.
+  [[gnu::target("avx2,fma,f16c")]] static void softmax(float* scores, std::uint32_t n,
+                                                       float* partial) {
+    const std::uint32_t padded = (n + kSumLanes - 1) / kSumLanes * kSumLanes;
+    std::fill(scores + n, scores + padded, kLowest);
+    partial[kPartialMax] = highest_of(scores, padded);
+    partial[kPartialSum] = exponentiate(scores, padded, partial[kPartialMax]);
+  }
+
+  template <class Kv>
+  static void weigh(const AttentionTile& tile, const WeighRun& run) {
+    if (run.n_queries == 3) return weigh_queries<3, Kv>(tile, run);
+    if (run.n_queries == 2) return weigh_queries<2, Kv>(tile, run);
+    weigh_queries<1, Kv>(tile, run);
+  }
+};
 
 /// out[d] = acc[d]·weight + out[d]
 [[gnu::target("avx2,fma,f16c")]] void add_weighted(const float* acc, float weight, std::uint32_t n,
@@ -111,29 +186,42 @@ template <class Kv>
   for (; d < n; ++d) out[d] = std::fma(acc[d], weight, out[d]);
 }
 
+/// weights[p] = exp(max of partial p - max) for `count` (1 … 8) partials.
+[[gnu::target("avx2,fma,f16c")]] void partial_weights(const float* partials, std::uint32_t count,
+                                                      std::uint32_t stride, float max,
+                                                      float (&weights)[kWidth]) {
+  std::fill_n(weights, kWidth, 0.0F);
+  for (std::uint32_t p = 0; p < count; ++p) weights[p] = partials[p * stride + kPartialMax] - max;
+  _mm256_storeu_ps(weights, exp8(load8(weights)));
+}
+
 }  // namespace
 
-void attend(const Partition& partition, float* partial) {
-  if (partition.type == KvType::F32) return attend_as<float>(partition, partial);
-  attend_as<Half>(partition, partial);
+void attend(const AttentionTile& tile) {
+  attend_with<Ops>(tile);
 }
 
 void merge(const float* partials, std::uint32_t count, std::uint32_t head_dim, float* out) {
   const std::uint32_t stride = partial_floats(head_dim);
-  float max = -std::numeric_limits<float>::infinity();
+  float max = kLowest;
   for (std::uint32_t p = 0; p < count; ++p) {
     const float of_partition = partials[p * stride + kPartialMax];
     max = of_partition > max ? of_partition : max;
   }
   float sum = 0.0F;
+  float weights[kWidth];
   std::fill_n(out, head_dim, 0.0F);
   for (std::uint32_t p = 0; p < count; ++p) {
     const float* partial = partials + p * stride;
-    const float weight = exp_f32(partial[kPartialMax] - max);
-    sum = std::fma(partial[kPartialSum], weight, sum);
-    add_weighted(partial + kPartialAcc, weight, head_dim, out);
+    if (p % kWidth == 0) partial_weights(partial, std::min(kWidth, count - p), stride, max, weights);
+    sum = std::fma(partial[kPartialSum], weights[p % kWidth], sum);
+    add_weighted(partial + kPartialAcc, weights[p % kWidth], head_dim, out);
   }
-  for (std::uint32_t d = 0; d < head_dim; ++d) out[d] /= sum;
+  const __m256 sums = _mm256_set1_ps(sum);
+  std::uint32_t d = 0;
+  for (; d + kWidth <= head_dim; d += kWidth)
+    _mm256_storeu_ps(out + d, _mm256_div_ps(load8(out + d), sums));
+  for (; d < head_dim; ++d) out[d] /= sum;
 }
 
 }  // namespace leasehold::avx2

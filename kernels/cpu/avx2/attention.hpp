@@ -1,4 +1,4 @@
-/// Attention over one partition on AVX2, in the order of kernels/numerics/attention_order.hpp.
+/// Attention on AVX2, in the order of kernels/numerics/attention_order.hpp.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace leasehold::avx2 {
 
-[[gnu::target("avx2,fma,f16c")]] void attend(const Partition& partition,
-                                             float* partial);  // [partial_floats(head_dim)]
+/// RowKernels::attend
+void attend(const AttentionTile& tile);
 
 /// The same bits as merge_partials.
 [[gnu::target("avx2,fma,f16c")]] void merge(const float* partials,  // [count, partial_floats]

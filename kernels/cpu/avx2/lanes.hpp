@@ -52,19 +52,20 @@ inline float load1(const Half* from) {
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
-/// Adds the last n < 32 products to their lanes, then folds all lanes.
+/// Adds the last n < 32 products to their lanes.
 template <class W>
-[[gnu::target("avx2,fma,f16c")]] inline float finish_dot(Lanes lanes, const W* w, const float* x,
-                                                         std::size_t n) {
+[[gnu::target("avx2,fma,f16c")]] inline void add_tail(Lanes& lanes, const W* w, const float* x,
+                                                      std::size_t n) {
   std::size_t g = 0;
   for (; (g + 1) * kWidth <= n; ++g)
     lanes.part[g] = _mm256_fmadd_ps(load8(w + g * kWidth), load8(x + g * kWidth), lanes.part[g]);
-  if (g * kWidth == n) return fold(lanes);
+  if (g * kWidth == n) return;
   // A lane without an element must keep its bits, even -0, so zeros must not pad the tail.
-  float single[kSumLanes];
-  for (int part = 0; part < 4; ++part) _mm256_storeu_ps(single + part * 8, lanes.part[part]);
-  for (std::size_t j = g * kWidth; j < n; ++j) single[j] = std::fma(load1(w + j), x[j], single[j]);
-  return fold_lanes(single);
+  float single[kWidth];
+  _mm256_storeu_ps(single, lanes.part[g]);
+  for (std::size_t j = 0; j < n - g * kWidth; ++j)
+    single[j] = std::fma(load1(w + g * kWidth + j), x[g * kWidth + j], single[j]);
+  lanes.part[g] = load8(single);
 }
 
 /// out[r] = w·x[r] for kRows rows, which load each weight once.
@@ -85,8 +86,10 @@ template <int kRows, class W>
     }
   }
 #pragma GCC unroll 4
-  for (int r = 0; r < kRows; ++r)
-    out[r] = i == n ? fold(sums[r]) : finish_dot(sums[r], w + i, x[r] + i, n - i);
+  for (int r = 0; r < kRows; ++r) {
+    if (i != n) add_tail(sums[r], w + i, x[r] + i, n - i);
+    out[r] = fold(sums[r]);
+  }
 }
 
 template <class W>

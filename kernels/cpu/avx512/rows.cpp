@@ -1,36 +1,9 @@
 #include "kernels/cpu/avx512/rows.hpp"
 
-#include <immintrin.h>
-
-#include "kernels/numerics/ordered_sum.hpp"
+#include "kernels/cpu/avx512/lanes.hpp"
 
 namespace leasehold::avx512 {
 namespace {
-
-constexpr std::uint32_t kWidth = 16;
-
-/// Register g holds lanes 16g … 16g + 15.
-struct Lanes {
-  __m512 part[2];
-};
-
-/// Same as fold_lanes: adds lane j + 16 to lane j, then +8, +4, +2, +1. The masks cover every lane:
-/// GCC 12 reports uninitialised values in its own unmasked extracts.
-[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline float fold(
-    const Lanes& lanes) {
-  const __m512 sixteen = _mm512_add_ps(lanes.part[0], lanes.part[1]);
-  const __m256 eight = _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xFF, sixteen, 0),
-                                     _mm512_maskz_extractf32x8_ps(0xFF, sixteen, 1));
-  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
-  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
-  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
-}
-
-/// Selects the first `n` of 16 lanes; none for n <= 0.
-constexpr __mmask16 first_lanes(std::ptrdiff_t n) {
-  if (n <= 0) return 0;
-  return static_cast<__mmask16>(n >= 16 ? 0xFFFF : (1u << n) - 1);
-}
 
 /// w·x[r] for kRows rows. A lane without a tail element keeps its bits.
 template <int kRows>

@@ -1,7 +1,6 @@
 #include "tools/checks/bench/engine_bench.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -20,12 +19,6 @@ constexpr std::uint32_t kDecodedTokens = 3;
 /// What is measured, each as tokens per second.
 using Figures = std::map<std::string, double>;
 
-double now_ns(std::uint32_t threads) {
-  if (threads == 1) return thread_time_ns();
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double, std::nano>(now).count();
-}
-
 /// `n_rows` rows for each of `sequences` sequences; one of each has logits.
 std::vector<LocalRow> rows_of(std::uint32_t sequences, std::uint32_t n_rows) {
   std::vector<LocalRow> rows;
@@ -40,9 +33,9 @@ std::vector<LocalRow> rows_of(std::uint32_t sequences, std::uint32_t n_rows) {
 Result<double> tokens_per_second(LocalModel& model, const EngineBenchConfig& config,
                                  std::uint32_t sequences, std::uint32_t n_rows,
                                  std::uint32_t steps) {
-  const double begin_ns = now_ns(config.threads);
+  const double begin_ns = work_time_ns(config.threads);
   for (std::uint32_t i = 0; i < steps; ++i) TRY(model.forward(rows_of(sequences, n_rows)));
-  return sequences * n_rows * steps / ((now_ns(config.threads) - begin_ns) / 1e9);
+  return sequences * n_rows * steps / ((work_time_ns(config.threads) - begin_ns) / 1e9);
 }
 
 Result<Figures> measure_once(LocalModel& model, const EngineBenchConfig& config) {

@@ -12,6 +12,7 @@
 #include "common/command_line.hpp"
 #include "common/version.hpp"
 #include "ipc/segment/segment_layout.hpp"
+#include "tools/checks/bench/context_bench.hpp"
 #include "tools/checks/bench/engine_bench.hpp"
 #include "tools/checks/bench/poll_cost.hpp"
 #include "tools/checks/bench/report.hpp"
@@ -30,6 +31,7 @@ struct Options {
   std::string step_model;
   std::uint32_t steps = kDecodeSteps;
   EngineBenchConfig engine;
+  ContextBenchConfig context;
   ServeConfig serve;
   SwapBenchConfig swap;
   std::uint64_t gate_units = 0;
@@ -45,6 +47,12 @@ Result<Report> revoke(const Options& options) {
 
 Result<Report> engine(const Options& options) {
   nlohmann::json json = TRY(measure_engine(options.engine));
+  std::string text = json.dump(2) + "\n";
+  return Report{std::move(json), std::move(text), {}};
+}
+
+Result<Report> context(const Options& options) {
+  nlohmann::json json = TRY(measure_contexts(options.context));
   std::string text = json.dump(2) + "\n";
   return Report{std::move(json), std::move(text), {}};
 }
@@ -111,6 +119,19 @@ void describe_engine(CLI::App& app, Options& options) {
       ->capture_default_str();
 }
 
+void describe_context(CLI::App& app, Options& options) {
+  app.add_option("--model", options.context.model_path, "GGUF model")->required();
+  app.add_option("--arithmetic", options.context.arithmetic, "How matrices are multiplied")
+      ->check(CLI::IsMember({"f32", "int8"}))
+      ->capture_default_str();
+  app.add_option("--threads", options.context.threads, "Compute threads")
+      ->check(CLI::Range(1u, kMaxGateThreads - 1))
+      ->capture_default_str();
+  app.add_option("--rounds", options.context.rounds, "Rounds; the shortest time of each step counts")
+      ->check(CLI::Range(1, 1'000))
+      ->capture_default_str();
+}
+
 void describe_serve(CLI::App& app, Options& options) {
   app.add_option("--bin-dir", options.serve.bin_dir, "Directory of the programs")->required();
   app.add_option("--model", options.serve.model_path, "GGUF model")->required();
@@ -169,6 +190,8 @@ struct Command {
 constexpr Command kCommands[] = {
     {"revoke", "", "Measure revocation and what it costs", describe_revoke, revoke, true},
     {"engine", "engine.", "Measure tokens per second in each arithmetic", describe_engine, engine},
+    {"context", "context.", "Measure a step at several lengths of context", describe_context,
+     context},
     {"serve", "serve.", "Measure running streams while a long prompt arrives", describe_serve,
      serve},
     {"swap", "swap.", "Measure swapping a text out and in, and computing it again", describe_swap,

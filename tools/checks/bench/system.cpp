@@ -7,7 +7,7 @@
 namespace leasehold::bench {
 namespace {
 
-constexpr Duration kStartTimeout = std::chrono::seconds(60);
+constexpr Duration kBrokerStartTimeout = std::chrono::seconds(60);
 
 }  // namespace
 
@@ -52,7 +52,7 @@ Result<void> System::start_broker() {
     std::filesystem::permissions(state, std::filesystem::perms::owner_all);
     arguments.insert(arguments.end(), {"--state-dir", state.string()});
   }
-  return local_->start_broker({.arguments = std::move(arguments)}, kStartTimeout);
+  return local_->start_broker({.arguments = std::move(arguments)}, kBrokerStartTimeout);
 }
 
 Result<void> System::start_worker() {
@@ -60,7 +60,7 @@ Result<void> System::start_worker() {
   if (!compute_cpus_.empty()) arguments.insert(arguments.end(), {"--compute-cpus", compute_cpus_});
   arguments.insert(arguments.end(), config_.worker_options.begin(), config_.worker_options.end());
   TRY(local_->start_worker(kWorker, config_.model_path, {.arguments = std::move(arguments)}));
-  return local_->await_worker(kWorker, kStartTimeout);
+  return local_->await_worker(kWorker, kBrokerStartTimeout);
 }
 
 Result<void> System::admit(const std::string& tenant, std::uint32_t weight) {

@@ -3,12 +3,22 @@
 
 #include <time.h>
 
+#include <chrono>
+#include <cstdint>
+
 namespace leasehold::bench {
 
 inline double thread_time_ns() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+}
+
+/// For work on `threads` threads: CPU time if there is one, otherwise wall-clock time.
+inline double work_time_ns(std::uint32_t threads) {
+  if (threads == 1) return thread_time_ns();
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double, std::nano>(now).count();
 }
 
 }  // namespace leasehold::bench
