@@ -44,11 +44,22 @@ inline float* weights_of(const AttentionTile& tile, std::uint32_t query) {
   return tile.scores + std::size_t{query} * kPartitionPositions;
 }
 
+/// Requests a head's entries of a block from memory.
+template <class Kv>
+void prefetch_entries(const std::byte* entries, std::uint32_t head_dim) {
+  constexpr std::uint32_t kLineBytes = 64;
+  for (std::uint32_t at = 0; at < KvLayout::kBlockTokens * head_dim * sizeof(Kv); at += kLineBytes)
+    __builtin_prefetch(entries + at);
+}
+
 /// Scores whole blocks. Positions after a query's own get scores too; softmax drops them.
 template <class Ops, class Kv>
 void score_keys(const AttentionTile& tile) {
   const std::uint32_t most = tile.n_positions[tile.n_queries - 1];
   for (std::uint32_t at = 0; at < most; at += KvLayout::kBlockTokens) {
+    if (at + KvLayout::kBlockTokens < most)
+      prefetch_entries<Kv>(tile.keys[at / KvLayout::kBlockTokens + 1], tile.head_dim);
+    prefetch_entries<Kv>(tile.values[at / KvLayout::kBlockTokens], tile.head_dim);
     const auto* stored = reinterpret_cast<const Kv*>(tile.keys[at / KvLayout::kBlockTokens]);
     const float* keys = Ops::widen(stored, KvLayout::kBlockTokens * tile.head_dim, tile.block);
     for (std::uint32_t query = 0; query < tile.n_queries; ++query)

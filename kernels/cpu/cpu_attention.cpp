@@ -1,6 +1,7 @@
 /// Attention of the CPU backend. A step is processed in *waves* of rows whose partials fit the
 /// scratch. Each wave has one launch that computes partials and one that merges them.
 #include <algorithm>
+#include <memory>
 
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/cpu/tiling.hpp"
@@ -87,6 +88,12 @@ void CpuBackend::place_queries(const LaunchContext& context, const AttentionArgs
   tile.n_queries = plan.n_queries;
 }
 
+float* CpuBackend::tile_scratch(std::uint32_t thread) {
+  void* at = tile_scratch_.data() + thread * tile_scratch_stride_;
+  std::size_t space = 2 * tile_scratch_stride_ * sizeof(float);
+  return static_cast<float*>(std::align(kCacheLineBytes, sizeof(float), at, space));
+}
+
 LaunchStatus CpuBackend::score_wave(const LaunchContext& context, const AttentionArgs& args,
                                     const AttentionWave& wave) {
   const KvLayout& layout = args.layout;
@@ -100,7 +107,7 @@ LaunchStatus CpuBackend::score_wave(const LaunchContext& context, const Attentio
     tile.head_dim = layout.head_dim;
     tile.scale = args.scale;
     tile.type = layout.type;
-    tile.scores = tile_scratch_.data() + thread * tile_scratch_stride_;
+    tile.scores = tile_scratch(thread);
     tile.block = tile.scores + std::size_t{kMostTileQueries} * kPartitionPositions;
     const std::uint32_t most = tile.n_positions[plan.n_queries - 1];
     for (std::uint32_t b = 0; b * KvLayout::kBlockTokens < most; ++b) {

@@ -48,7 +48,7 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       first_partial_(limits.max_rows + 1),
       tile_scratch_stride_(kMostTileQueries * kPartitionPositions +
                            std::size_t{KvLayout::kBlockTokens} * limits.head_dim),
-      tile_scratch_(tile_scratch_stride_ * launcher_.threads()),
+      tile_scratch_(tile_scratch_stride_ * (1 + launcher_.threads())),
       first_tile_(limits.n_experts + 1),
       groups_(limits.n_experts, 0) {
   attention_tiles_.reserve(max_partials_);

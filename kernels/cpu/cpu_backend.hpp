@@ -51,6 +51,10 @@ class CpuBackend final : public HostBackend {
                         Row&& row);
   float* weight_row(std::uint32_t thread) { return weight_rows_.data() + thread * weight_stride_; }
 
+  /// Scratch of a thread's attention tile, at the start of a cache line: a load that crosses lines
+  /// takes twice as long.
+  float* tile_scratch(std::uint32_t thread);
+
   struct AttentionWave;
   /// Queries [first_query, first_query + n_queries) of a kv head against a partition. Query i is
   /// head i mod (heads per kv head) of row first_row + i / (heads per kv head).
@@ -97,7 +101,7 @@ class CpuBackend final : public HostBackend {
   std::vector<std::uint32_t> first_partial_;  // [max_rows + 1], of the running wave
   std::vector<AttentionTilePlan> attention_tiles_;  // of the running wave; at most max_partials_
   std::size_t tile_scratch_stride_;
-  ZeroedArray<float> tile_scratch_;  // [threads, tile_scratch_stride_]: an AttentionTile's scratch
+  ZeroedArray<float> tile_scratch_;  // [1 + threads, tile_scratch_stride_], see tile_scratch()
   std::vector<std::uint32_t> first_tile_;     // [n_experts + 1], of the running expert matmul
   ExpertGroups groups_;                       // of the running expert matmul
 };
