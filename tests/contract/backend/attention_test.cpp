@@ -116,6 +116,58 @@ TEST_CASE("backend: attention has the reference's bits for every head width and 
   }
 }
 
+TEST_CASE("backend: attention has the reference's bits whichever heads and rows share a unit") {
+  struct Shape {
+    std::uint32_t n_kv_heads;
+    std::uint32_t heads_per_kv;
+    std::uint32_t head_dim;
+    std::vector<std::uint32_t> counts;
+    std::vector<std::uint32_t> lengths;
+  };
+  // Chunks that begin or end at a partition, groups that do and do not divide a unit, and the widths
+  // that have loops of their own.
+  const std::vector<Shape> shapes{{1, 7, 64, {20, 1, 9}, {263, 300, 9}},
+                                  {2, 4, 64, {17, 16}, {17, 529}},
+                                  {1, 8, 128, {3, 9, 1, 2}, {256, 265, 1, 513}},
+                                  {1, 1, 80, {40}, {530}},
+                                  {4, 2, 33, {6, 2}, {258, 20}}};
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
+  const KvType type = GENERATE(KvType::F32, KvType::F16);
+  SeededRandom random(test_seed() + 1150);
+  Rig rig(threads);
+  Rig reference(0);
+  for (const Shape& shape : shapes) {
+    const AttentionCase c(random, layout(shape.n_kv_heads, shape.head_dim, type),
+                          shape.heads_per_kv, shape.counts, shape.lengths);
+    CAPTURE(threads, test_seed(), shape.n_kv_heads, shape.heads_per_kv, shape.head_dim);
+    REQUIRE(first_difference(c.on(rig), c.on(reference)) == -1);
+  }
+}
+
+TEST_CASE("backend: a NaN at a later position of the cache reaches no earlier row") {
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
+  const KvType type = GENERATE(KvType::F32, KvType::F16);
+  SeededRandom random(test_seed() + 1250);
+  Rig rig(threads);
+  const AttentionCase c(random, layout(1, 40, type), 2, {6}, {262});
+  const auto expected = c.on(rig);
+  const std::vector<float> nans(40, std::nanf(""));
+  const auto gates = rig.table.step(1);
+  rig.backend->kv_append({.gates = gates.get(), .rows = {&c.rows.back(), 1}, .layer = kLayer},
+                         {.layout = c.kv.layout,
+                          .k = nans.data(),
+                          .v = nans.data(),
+                          .block_tables = c.kv.block_tables()});
+  const auto out = c.on(rig);
+  CAPTURE(threads, test_seed());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (i < 5 * c.row_floats())
+      REQUIRE(out[i] == expected[i]);
+    else
+      REQUIRE(std::isnan(out[i]));
+  }
+}
+
 TEST_CASE("backend: a prefill in chunks or row by row has the bits of the whole prefill") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 1200);

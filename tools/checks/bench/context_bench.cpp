@@ -38,8 +38,10 @@ Result<double> step_ms(LocalModel& model, const StepShape& shape, std::uint32_t 
 Result<nlohmann::json> measure_contexts(const ContextBenchConfig& config) {
   const std::uint32_t longest =
       config.contexts.empty() ? 0 : *std::ranges::max_element(config.contexts);
+  const SimdPath simd = simd_path_from_name(config.simd).value_or(best_simd_path());
   const auto model = TRY(LocalModel::load(
       {.model_path = config.model_path,
+       .simd = simd,
        .threads = config.threads,
        .arithmetic = config.arithmetic == "int8" ? Arithmetic::Int8 : Arithmetic::F32,
        .max_rows = kChunkRows,
@@ -57,6 +59,7 @@ Result<nlohmann::json> measure_contexts(const ContextBenchConfig& config) {
                          {{"model", model->config().name},
                           {"threads", config.threads},
                           {"arithmetic", config.arithmetic},
+                          {"simd", name(simd)},
                           {"step_ms", std::move(shortest)}}}};
 }
 
