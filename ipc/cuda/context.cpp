@@ -32,6 +32,23 @@ bool is_shut_out(const Driver& driver, CUdevice device, CUresult retained) {
   return asked == CUDA_SUCCESS && mode != CU_COMPUTEMODE_DEFAULT;
 }
 
+/// CU_DEVICE_ATTRIBUTE_MPS_ENABLED, which toolkits before 12.2 do not name.
+constexpr auto kMpsEnabled = static_cast<CUdevice_attribute>(133);
+
+/// Under MPS the kernels of all clients run in the server's process, so they may outlive a client.
+/// A driver that does not know the attribute cannot answer; the card is then used.
+Result<void> refuse_mps(const Driver& driver, CUdevice device, int ordinal) {
+  int enabled = 0;
+  const CUresult asked = driver.cuDeviceGetAttribute(&enabled, kMpsEnabled, device);
+  if (asked == CUDA_ERROR_INVALID_VALUE) return {};
+  TRY(check(driver, asked, "asking whether MPS serves the card"));
+  if (enabled == 0) return {};
+  return fail(Errc::DeviceUnsupported,
+              fmt::format("MPS serves card {}, so the exit of a process does not prove that its "
+                          "kernels have ended; stop MPS with `echo quit | nvidia-cuda-mps-control`",
+                          ordinal));
+}
+
 }  // namespace
 
 Result<std::string> uuid_of(const Driver& driver, int ordinal) {
@@ -52,6 +69,7 @@ Result<std::string> uuid_of(const Driver& driver, int ordinal) {
 
 Result<Context> Context::retain(const Driver& driver, int ordinal) {
   const CUdevice device = TRY(open_card(driver, ordinal));
+  TRY(refuse_mps(driver, device, ordinal));
   CUcontext handle = nullptr;
   const CUresult retained = driver.cuDevicePrimaryCtxRetain(&handle, device);
   if (is_shut_out(driver, device, retained)) {

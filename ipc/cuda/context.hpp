@@ -26,7 +26,7 @@ Result<std::string> uuid_of(const Driver& driver, int ordinal);
 class Context {
  public:
   /// Errors: NoDevice when the card does not exist; DeviceUnsupported when its compute mode
-  /// excludes this process; those of cuda::check.
+  /// excludes this process, or when MPS serves it; those of cuda::check.
   static Result<Context> retain(const Driver& driver, int ordinal);
 
   Context(Context&& other) noexcept

@@ -55,7 +55,10 @@ const ErrorText* find_error(CUresult result) {
 }
 
 int attribute_of(CUdevice_attribute attribute) {
+  // Toolkits before 12.2 do not name it.
+  constexpr auto kMpsEnabled = static_cast<CUdevice_attribute>(133);
   const std::map<CUdevice_attribute, int> values{
+      {kMpsEnabled, is_under_mps() ? 1 : 0},
       {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
       {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},
       {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 0x7FFF'FFFF},

@@ -120,6 +120,10 @@ int compute_mode() {
   return number_of("FAKE_CUDA_COMPUTE_MODE", CU_COMPUTEMODE_DEFAULT);
 }
 
+bool is_under_mps() {
+  return number_of("FAKE_CUDA_MPS", 0) != 0;
+}
+
 void set_current_context(CUcontext context) {
   current = context;
 }

@@ -16,19 +16,22 @@ const Driver& driver() {
   return **loaded;
 }
 
-struct ComputeMode {
-  explicit ComputeMode(int mode) {
-    ::setenv("FAKE_CUDA_COMPUTE_MODE", std::to_string(mode).c_str(), 1);
+/// A property of the fake card while this object lives.
+struct CardSetting {
+  CardSetting(const char* name, int value) : variable(name) {
+    ::setenv(name, std::to_string(value).c_str(), 1);
   }
-  ComputeMode(const ComputeMode&) = delete;
-  ComputeMode& operator=(const ComputeMode&) = delete;
-  ~ComputeMode() { ::unsetenv("FAKE_CUDA_COMPUTE_MODE"); }
+  CardSetting(const CardSetting&) = delete;
+  CardSetting& operator=(const CardSetting&) = delete;
+  ~CardSetting() { ::unsetenv(variable); }
+  const char* variable;
 };
 
 }  // namespace
 
 TEST_CASE("cuda context: a card that refuses contexts still reports its identity") {
-  const ComputeMode closed(GENERATE(CU_COMPUTEMODE_PROHIBITED, CU_COMPUTEMODE_EXCLUSIVE_PROCESS));
+  const CardSetting closed("FAKE_CUDA_COMPUTE_MODE",
+                           GENERATE(CU_COMPUTEMODE_PROHIBITED, CU_COMPUTEMODE_EXCLUSIVE_PROCESS));
   const auto uuid = uuid_of(driver(), 0);
   REQUIRE(uuid);
   CHECK(*uuid == "GPU-f0f1f2f3-f4f5-f6f7-f8f9-fafbfcfdfe00");
@@ -36,6 +39,23 @@ TEST_CASE("cuda context: a card that refuses contexts still reports its identity
   REQUIRE_FALSE(context);
   CHECK(context.error().code == Errc::DeviceUnsupported);
   CHECK(context.error().detail.find("-c DEFAULT") != std::string::npos);
+}
+
+TEST_CASE("cuda context: a card that MPS serves is refused before a context exists") {
+  const CardSetting mps("FAKE_CUDA_MPS", 1);
+  const std::uint64_t retained = fake_cuda_call_count("cuDevicePrimaryCtxRetain");
+  const auto context = Context::retain(driver(), 0);
+  REQUIRE_FALSE(context);
+  CHECK(context.error().code == Errc::DeviceUnsupported);
+  CHECK(context.error().detail.contains("nvidia-cuda-mps-control"));
+  CHECK(fake_cuda_call_count("cuDevicePrimaryCtxRetain") == retained);
+}
+
+TEST_CASE("cuda context: a driver that does not know MPS is used, one that fails is not") {
+  fake_cuda_fail_next("cuDeviceGetAttribute", CUDA_ERROR_INVALID_VALUE);
+  CHECK(Context::retain(driver(), 0));
+  fake_cuda_fail_next("cuDeviceGetAttribute", CUDA_ERROR_UNKNOWN);
+  CHECK(Context::retain(driver(), 0).error().code == Errc::DeviceFault);
 }
 
 TEST_CASE("cuda context: another failure keeps the driver's message") {
