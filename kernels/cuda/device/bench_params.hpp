@@ -1,5 +1,5 @@
-/// Parameters of the benchmark kernels of tools/checks/gpu_check: fill memory, write one word, poll
-/// a gate, and multiply at full rate. C++20-clean.
+/// Parameters of the benchmark kernels of tools/checks/gpu_check: fill memory, write one word once
+/// or for seconds, poll a gate, and multiply at full rate. C++20-clean.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
@@ -20,6 +20,15 @@ struct PokeParams {
   KernelGate gate;
   std::uint32_t* at;
   std::uint32_t value;
+};
+
+/// Each block writes rising numbers into a word of its own, for seconds: long enough to be killed
+/// meanwhile.
+struct KeepWritingParams {
+  KernelGate gate;
+  std::uint32_t* at;  ///< [blocks, words_apart]
+  std::uint32_t words_apart;
+  std::uint32_t n_writes;
 };
 
 /// Polls the gate a given number of times; each poll waits for the previous one.

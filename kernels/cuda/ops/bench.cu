@@ -25,6 +25,12 @@ LEASEHOLD_KERNEL(lh_poke, PokeParams, 1) {
   *p.at = p.value;
 }
 
+LEASEHOLD_KERNEL(lh_keep_writing, KeepWritingParams, 1) {
+  if (engine_is_stopped(p.gate)) return;
+  auto* const at = p.at + std::uint64_t{blockIdx.x} * p.words_apart;
+  for (std::uint32_t i = 1; i <= p.n_writes; ++i) *static_cast<volatile std::uint32_t*>(at) = i;
+}
+
 LEASEHOLD_KERNEL(lh_gate_polls, GatePollsParams, 1) {
   std::uint32_t seen = 0;
   while (seen < p.n_polls) {

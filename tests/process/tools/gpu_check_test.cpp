@@ -67,6 +67,8 @@ TEST_CASE("gpu-check: a good card is right in every stage") {
   CHECK(probed.at("processes_share_memory") == true);
   CHECK(probed.at("conditional_nodes") == true);
   CHECK(probed.at("freed_after_pidfd_us").size() == 5);
+  CHECK(probed.at("kills_in_kernel").at("in_kernel") == 2);
+  CHECK(probed.at("kills_in_kernel").at("words_after") == 0);
   CHECK(numbers_of(report, "correctness").at("models").size() == 1);
   const Json swapped = numbers_of(report, "swap").at("swap");
   for (const char* name : {"out_gb_per_s", "in_gb_per_s", "map_and_unmap_us"})

@@ -42,13 +42,20 @@ device::KernelGate Card::gate(bool is_stopped) const {
   return {.mirror = mirrors + (is_stopped ? 1 : 0), .step = nullptr, .rows = nullptr};
 }
 
-Result<void> Card::run(cuda::KernelLaunch launch) {
+Result<void> Card::begin(cuda::KernelLaunch launch) {
   const CUfunction function = TRY(library_.find(launch.kernel, launch.shared_bytes));
   void* params[] = {launch.params.data()};
-  return wait(context_->driver().cuLaunchKernel(
-                  function, launch.grid.x, launch.grid.y, launch.grid.z, launch.block_threads, 1, 1,
-                  launch.shared_bytes, stream_.get(), params, nullptr),
-              launch.kernel);
+  return cuda::check(
+      context_->driver(),
+      context_->driver().cuLaunchKernel(function, launch.grid.x, launch.grid.y, launch.grid.z,
+                                        launch.block_threads, 1, 1, launch.shared_bytes,
+                                        stream_.get(), params, nullptr),
+      launch.kernel);
+}
+
+Result<void> Card::run(cuda::KernelLaunch launch) {
+  TRY(begin(launch));
+  return wait(CUDA_SUCCESS, launch.kernel);
 }
 
 Result<void> Card::run(const cuda::StepGraph& graph) {

@@ -31,6 +31,8 @@ class Card {
   device::KernelGate gate(bool is_stopped = false) const;
 
   Result<void> run(cuda::KernelLaunch launch);
+  /// Like `run`, without waiting for the end.
+  Result<void> begin(cuda::KernelLaunch launch);
   Result<void> run(const cuda::StepGraph& graph);
   /// Copies device memory `times` times in sequence.
   Result<void> copy(CUdeviceptr to, CUdeviceptr from, std::size_t size_bytes, int times = 1);

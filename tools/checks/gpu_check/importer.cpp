@@ -37,6 +37,21 @@ Result<ImportResult> use(Card& card, CUdeviceptr at) {
   return poked ? ImportResult::Done : ImportResult::Refused;
 }
 
+/// Returns while the kernel runs.
+Result<ImportResult> keep_writing(Card& card, CUdeviceptr at, std::size_t size_bytes) {
+  constexpr std::uint32_t kBlocks = 64;
+  const device::KeepWritingParams params{
+      .gate = card.gate(),
+      .at = cuda::device_pointer<std::uint32_t>(at),
+      .words_apart = static_cast<std::uint32_t>(size_bytes / sizeof(std::uint32_t) / kBlocks),
+      .n_writes = UINT32_MAX - 1};
+  TRY(card.begin({.kernel = "lh_keep_writing",
+                  .grid = {.x = kBlocks},
+                  .block_threads = 1,
+                  .params = cuda::KernelParams(params)}));
+  return ImportResult::Done;
+}
+
 Result<void> run(ImportMode what, int ordinal, std::size_t size_bytes) {
   const std::unique_ptr<Card> card = TRY(Card::open(ordinal));
   const UniqueFd fd(::dup(kImporterMemory));
@@ -44,8 +59,10 @@ Result<void> run(ImportMode what, int ordinal, std::size_t size_bytes) {
   const cuda::DeviceMemory memory =
       TRY(cuda::DeviceMemory::import(card->context(), fd, size_bytes));
   const cuda::DeviceMapping mapping = TRY(cuda::DeviceMapping::map(
-      memory, what == ImportMode::Share ? MapAccess::ReadWrite : MapAccess::ReadOnly));
-  send_result(TRY(use(*card, mapping.address())));
+      memory, what == ImportMode::WriteReadOnly ? MapAccess::ReadOnly : MapAccess::ReadWrite));
+  send_result(TRY(what == ImportMode::KeepWriting
+                      ? keep_writing(*card, mapping.address(), size_bytes)
+                      : use(*card, mapping.address())));
   wait_for_close();
   return {};
 }

@@ -13,7 +13,24 @@ namespace leasehold::gpu_check {
 enum class ImportMode : std::uint8_t {
   Share,          ///< Expects kMagicWord and writes kReplyWord after it.
   WriteReadOnly,  ///< Maps the memory read-only and tries to write.
+  KeepWriting,    ///< Begins a kernel that writes the memory for seconds.
 };
+
+inline constexpr ImportMode kImportModes[] = {ImportMode::Share, ImportMode::WriteReadOnly,
+                                              ImportMode::KeepWriting};
+
+/// The program's hidden option that selects the mode; its value is the size in bytes.
+constexpr std::string_view option_of(ImportMode mode) {
+  switch (mode) {
+    case ImportMode::Share:
+      return "--import";
+    case ImportMode::WriteReadOnly:
+      return "--import-read-only";
+    case ImportMode::KeepWriting:
+      return "--import-keep-writing";
+  }
+  return "";
+}
 
 inline constexpr int kImporterSocket = 3;
 inline constexpr int kImporterMemory = 4;

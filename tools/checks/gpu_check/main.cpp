@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
+#include <map>
 
 #include "common/command_line.hpp"
 #include "common/version.hpp"
@@ -20,8 +21,7 @@ constexpr const char* kProgram = "leasehold-gpu-check";
 /// Options that the program passes to its own child processes.
 struct InternalOptions {
   std::string stage;
-  std::size_t import_bytes = 0;
-  std::size_t import_read_only_bytes = 0;
+  std::map<ImportMode, std::size_t> import_bytes;
 };
 
 void describe(CLI::App& app, Settings& settings, InternalOptions& internal) {
@@ -38,16 +38,13 @@ void describe(CLI::App& app, Settings& settings, InternalOptions& internal) {
   app.add_option("--ordinal", settings.ordinal, "Ordinal of the GPU")->check(CLI::Range(0, 255));
   app.add_flag("--tiny", settings.tiny, "Use small shapes, for a driver that computes on the CPU");
   app.add_option("--stage", internal.stage)->group("");
-  app.add_option("--import", internal.import_bytes)->group("");
-  app.add_option("--import-read-only", internal.import_read_only_bytes)->group("");
+  for (const ImportMode mode : kImportModes)
+    app.add_option(std::string(option_of(mode)), internal.import_bytes[mode])->group("");
 }
 
 int run(const Settings& settings, const InternalOptions& internal) {
-  if (internal.import_bytes != 0)
-    return run_importer(ImportMode::Share, settings.ordinal, internal.import_bytes);
-  if (internal.import_read_only_bytes != 0)
-    return run_importer(ImportMode::WriteReadOnly, settings.ordinal,
-                        internal.import_read_only_bytes);
+  for (const auto& [mode, size_bytes] : internal.import_bytes)
+    if (size_bytes != 0) return run_importer(mode, settings.ordinal, size_bytes);
   std::error_code failed;
   std::filesystem::create_directories(settings.out_dir, failed);
   if (failed)

@@ -2,18 +2,13 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <filesystem>
 #include <optional>
 
-#include "common/child_process.hpp"
 #include "ipc/cuda/device_memory.hpp"
-#include "tools/checks/gpu_check/importer.hpp"
+#include "tools/checks/gpu_check/importer_process.hpp"
 #include "tools/checks/gpu_check/stages.hpp"
 
 namespace leasehold::gpu_check {
@@ -21,40 +16,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kTimeout{60};
 constexpr int kDeaths = 5;
-
-/// One importer process and its result.
-struct Importer {
-  Child child;
-  UniqueFd socket;
-  std::optional<ImportResult> result;
-};
-
-Result<Importer> start_importer(const Settings& settings, ImportMode what, const UniqueFd& memory,
-                                std::size_t size_bytes) {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-    return fail_errno(Errc::SystemError, "socketpair", errno);
-  UniqueFd ours(ends[0]);
-  const UniqueFd theirs(ends[1]);
-  Child child = TRY(Child::start(
-      {.argv = {std::filesystem::read_symlink("/proc/self/exe"),
-                what == ImportMode::Share ? "--import" : "--import-read-only",
-                std::to_string(size_bytes), "--ordinal", std::to_string(settings.ordinal)},
-       .log_path = settings.out_dir + "/importer.log",
-       .inherited_fds = {{"socket", theirs.get()}, {"memory", memory.get()}}}));
-  return Importer{.child = std::move(child), .socket = std::move(ours)};
-}
-
-/// Waits for the result or the exit of the process.
-void await_result(Importer& importer) {
-  pollfd wait{importer.socket.get(), POLLIN, 0};
-  char byte = 0;
-  const auto timeout = std::chrono::duration_cast<std::chrono::milliseconds>(kTimeout);
-  if (::poll(&wait, 1, static_cast<int>(timeout.count())) <= 0) return;
-  if (::read(importer.socket.get(), &byte, 1) == 1) importer.result = ImportResult{byte};
-}
 
 Result<void> write_first_word(Card& card, CUdeviceptr at) {
   TRY(card.clear(at, 256));
@@ -65,21 +27,6 @@ Result<std::uint32_t> second_word(Card& card, CUdeviceptr at) {
   std::uint32_t word = 0;
   TRY(card.fetch(std::as_writable_bytes(std::span(&word, 1)), at + sizeof word));
   return word;
-}
-
-std::string text_of(const std::optional<ImportResult>& result) {
-  if (!result) return "the importer ended without an answer";
-  switch (*result) {
-    case ImportResult::Done:
-      return "done";
-    case ImportResult::CannotImport:
-      return "it cannot be imported, see importer.log";
-    case ImportResult::WrongContent:
-      return "other bytes than were written";
-    case ImportResult::Refused:
-      return "the driver refused the write";
-  }
-  return "something else";
 }
 
 /// True when this process reads what another process wrote.
@@ -142,9 +89,7 @@ Result<Death> kill_holder(const Settings& settings, Card& card, std::size_t size
   Importer importer = TRY(start_holding());
   if (importer.result != ImportResult::Done)
     return fail(Errc::SystemError, text_of(importer.result));
-  TRY(importer.child.signal(SIGKILL));
-  pollfd gone{importer.child.pidfd().get(), POLLIN, 0};
-  if (::poll(&gone, 1, 60'000) <= 0) return fail(Errc::TimedOut, "a killed importer does not end");
+  TRY(kill_importer(importer));
   const auto ended = SteadyClock::now();
   const std::uint64_t enough = before - size_bytes / 8;
   const std::uint64_t at_once = TRY(card.context().memory()).free_bytes;
@@ -185,7 +130,8 @@ Result<void> probe_sharing(const Settings& settings, StageReport& report, Card& 
   if (!TRY(share_once(settings, report, card))) return {};
   report.numbers()["processes_share_memory"] = true;
   TRY(ask_read_only(settings, report, card));
-  return measure_deaths(settings, report, card);
+  TRY(measure_deaths(settings, report, card));
+  return probe_kills(settings, report, card);
 }
 
 }  // namespace leasehold::gpu_check

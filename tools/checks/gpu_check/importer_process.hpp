@@ -1,0 +1,35 @@
+/// The importer (importer.hpp) as seen by the probe: starts it, waits for its result, kills it.
+///
+/// Lifetime: the destructor ends the process. Threads: one. Errors: SystemError; TimedOut.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/child_process.hpp"
+#include "common/unique_fd.hpp"
+#include "tools/checks/gpu_check/importer.hpp"
+#include "tools/checks/gpu_check/settings.hpp"
+
+namespace leasehold::gpu_check {
+
+/// One importer process and its result.
+struct Importer {
+  Child child;
+  UniqueFd socket;
+  std::optional<ImportResult> result = std::nullopt;
+};
+
+Result<Importer> start_importer(const Settings& settings, ImportMode what, const UniqueFd& memory,
+                                std::size_t size_bytes);
+
+/// Waits for the result or the exit of the process.
+void await_result(Importer& importer);
+
+/// Kills the process and waits for the event of its pidfd: from then on the broker takes its
+/// memory.
+Result<void> kill_importer(Importer& importer);
+
+std::string text_of(const std::optional<ImportResult>& result);
+
+}  // namespace leasehold::gpu_check
