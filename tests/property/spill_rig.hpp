@@ -25,6 +25,7 @@ class SpillRig final : public SpillQueue {
   /// Runs all jobs, and checks that nothing is left in staging or in the books.
   void finish(Engine& engine);
   void run_all();
+  bool is_staging_clear() const { return store_->is_staging_clear(); }
 
   /// Changes one byte of a slot.
   void change(std::uint32_t slot);

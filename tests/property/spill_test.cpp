@@ -45,4 +45,27 @@ TEST_CASE("spill: random requests get the tokens they get alone, whatever happen
   CHECK((workload.spills[Kind::WriteFailed] > 2) == damages);
 }
 
+TEST_CASE("spill: staging behind a disk that hangs is cleared when the lease ends") {
+  SpillRig spill(40, kv_block_size());
+  UnitClock clock;
+  TightRig rig(TightRig::blocks(9, 3), bundled_model_path(), &clock, {}, /*swap_blocks=*/2);
+  clock.drive(rig.clock());
+  spill.lend_to(rig.engine());
+  const LeaseId lease = rig.grant("a");
+  for (int i = 0; i < 6; ++i)
+    REQUIRE(rig.submit(rig.request_of(tight_kinds()[0], "a", lease, "r" + std::to_string(i))));
+  const auto lend_once = [&](const GrowthRequest&) {
+    const bool has_swap = rig.engine().scheduler().tenancies().at(lease).swap.total_blocks() > 0;
+    return has_swap ? TightRig::SwapAnswer::Refuse : TightRig::SwapAnswer::Lend;
+  };
+  for (int i = 0; i < 1000 && spill.is_staging_clear(); ++i) rig.step_without_growth(lend_once);
+  REQUIRE_FALSE(spill.is_staging_clear());
+
+  rig.revoke(lease);
+  rig.step_without_growth();
+  rig.drop(lease);
+  CHECK(spill.is_staging_clear());
+  spill.finish(rig.engine());
+}
+
 }  // namespace leasehold::testing

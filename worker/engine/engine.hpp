@@ -106,7 +106,7 @@ class Engine {
   /// Lends a spill file. Both outlive the engine, and answers wake its loop. Without one nothing
   /// is spilled. Precondition: called once, before the first lease.
   /// The store says how many slots and buffers there are.
-  void lend_spill(const SpillStore& store, SpillQueue& queue, SpillLimits limits = {});
+  void lend_spill(SpillStore& store, SpillQueue& queue, SpillLimits limits = {});
 
   // ---- leases
 
@@ -115,10 +115,11 @@ class Engine {
   void set_quota(const wire::TenantQuota& quota);
   /// Unmaps a fenced lease of a tenant or of a part of the weights. Returns false when nothing of
   /// it is mapped. Any thread may call it once weights are bound, also during a step: after the
-  /// fence no unit touches that memory. Also forgets the key of what the lease spilled.
-  /// `drop_lease` follows between steps.
+  /// fence no unit touches that memory. Also forgets the key of what the lease spilled, and clears
+  /// what it has in staging. `drop_lease` follows between steps.
   bool unmap_fenced(LeaseId lease) {
     seals_.forget(lease);
+    if (spill_store_ != nullptr) spill_store_->forget(lease);
     return memory_.drop(lease) || (weights_ && weights_->unmap(lease));
   }
   /// Does nothing for an extent that is mapped already.
@@ -233,7 +234,7 @@ class Engine {
   Transformer transformer_;
   LeaseMemory memory_;
   LeaseSeals seals_;
-  const SpillStore* spill_store_ = nullptr;
+  SpillStore* spill_store_ = nullptr;
   SpillQueue* spill_queue_ = nullptr;
   Scheduler scheduler_;
   TokenAllowances token_allowances_;

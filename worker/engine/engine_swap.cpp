@@ -100,11 +100,11 @@ Result<std::vector<LeasedCopy>> Engine::addresses_of(const SwapTransfer& transfe
 // ---------------------------------------------------------------------------------------- spill
 
 Result<Leased<std::byte>> Engine::address_of(LeaseId lease, BlockId block) const {
-  if (block.extent == kStagingExtent) return spill_store_->staging(block.index);
+  if (block.extent == kStagingExtent) return spill_store_->staging(block.index, lease);
   return memory_.address(lease, block);
 }
 
-void Engine::lend_spill(const SpillStore& store, SpillQueue& queue, SpillLimits limits) {
+void Engine::lend_spill(SpillStore& store, SpillQueue& queue, SpillLimits limits) {
   spill_store_ = &store;
   spill_queue_ = &queue;
   limits.slots = store.slot_count();

@@ -30,7 +30,8 @@ SpillStore::SpillStore(SpillFile file, std::uint64_t block_size_bytes, std::uint
       buffers_(buffers),
       staging_(std::move(staging)),
       leased_staging_(staging_, {staging_.get(), buffers * block_size_bytes}, MapAccess::ReadWrite),
-      sealed_(block_size_bytes + LeaseSeal::kSealBytes) {}
+      sealed_(block_size_bytes + LeaseSeal::kSealBytes),
+      owners_(buffers) {}
 
 /// Memory of libsodium is excluded from core dumps and zeroed when it is freed.
 Result<std::unique_ptr<SpillStore>> SpillStore::create(SpillFile file,
@@ -56,9 +57,31 @@ Result<std::unique_ptr<SpillStore>> SpillStore::create(SpillFile file,
       new SpillStore(std::move(file), block_size_bytes, buffers, staging));
 }
 
-Leased<std::byte> SpillStore::staging(std::uint32_t buffer) const {
+Leased<std::byte> SpillStore::staging(std::uint32_t buffer, LeaseId lease) {
   expects(buffer < buffers_, "a staging buffer exists");
+  set_owner(buffer, lease);
   return leased_staging_.writable_base() + static_cast<std::ptrdiff_t>(buffer * block_size_bytes_);
+}
+
+void SpillStore::forget(LeaseId lease) {
+  const std::scoped_lock lock(plain_mutex_);
+  for (std::uint32_t buffer = 0; buffer < buffers_; ++buffer)
+    if (is_owner(buffer, lease)) clear(buffer);
+}
+
+void SpillStore::set_owner(std::uint32_t buffer, std::optional<LeaseId> owner) {
+  const std::scoped_lock lock(owners_mutex_);
+  owners_[buffer] = owner;
+}
+
+bool SpillStore::is_owner(std::uint32_t buffer, LeaseId lease) {
+  const std::scoped_lock lock(owners_mutex_);
+  return owners_[buffer] == lease;
+}
+
+void SpillStore::clear(std::uint32_t buffer) {
+  std::ranges::fill(plain(buffer), std::byte{0});
+  set_owner(buffer, std::nullopt);
 }
 
 std::span<std::byte> SpillStore::plain(std::uint32_t buffer) const {
@@ -74,12 +97,13 @@ SpillAnswer SpillStore::execute(SpillJob job, const Clock& clock) {
   const TimePoint began = clock.now();
   Result<void> result = run(job);
   const bool holds_block = job.kind == SpillJob::Kind::Read && result;
-  if (job.kind != SpillJob::Kind::End && !holds_block)
-    std::ranges::fill(plain(job.buffer), std::byte{0});
+  if (job.kind != SpillJob::Kind::End && !holds_block) {
+    const std::scoped_lock lock(plain_mutex_);
+    clear(job.buffer);
+  }
   return {.job = std::move(job), .result = std::move(result), .duration = clock.now() - began};
 }
 
-/// The buffer is cleared as soon as its bytes are sealed: the disk may take long.
 Result<void> SpillStore::run(const SpillJob& job) {
   const std::uint64_t offset = job.slot * sealed_.size();
   const bool needs_key = job.kind == SpillJob::Kind::Write || job.kind == SpillJob::Kind::Read;
@@ -87,12 +111,11 @@ Result<void> SpillStore::run(const SpillJob& job) {
     return fail(Errc::OutOfMemory, "no memory for the key of a lease; its blocks are not spilled");
   switch (job.kind) {
     case SpillJob::Kind::Write:
-      TRY(job.seal->seal(job.block, plain(job.buffer), sealed_));
-      std::ranges::fill(plain(job.buffer), std::byte{0});
+      TRY(seal(job));
       return file_.write(offset, sealed_);
     case SpillJob::Kind::Read:
       TRY(file_.read(offset, sealed_));
-      return job.seal->open(job.block, sealed_, plain(job.buffer));
+      return open(job);
     case SpillJob::Kind::End:
       job.seal->end_stream(job.block.stream);
       return {};
@@ -100,6 +123,20 @@ Result<void> SpillStore::run(const SpillJob& job) {
       return {};
   }
   return {};
+}
+
+/// The buffer is cleared as soon as its bytes are sealed: the disk may take long.
+Result<void> SpillStore::seal(const SpillJob& job) {
+  const std::scoped_lock lock(plain_mutex_);
+  TRY(job.seal->seal(job.block, plain(job.buffer), sealed_));
+  clear(job.buffer);
+  return {};
+}
+
+Result<void> SpillStore::open(const SpillJob& job) {
+  const std::scoped_lock lock(plain_mutex_);
+  set_owner(job.buffer, job.lease);
+  return job.seal->open(job.block, sealed_, plain(job.buffer));
 }
 
 }  // namespace leasehold

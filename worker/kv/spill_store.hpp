@@ -5,12 +5,16 @@
 ///
 /// Leased memory is never touched here: the engine copies blocks to and from a staging buffer
 /// through the launch door. A buffer belongs to the store from the job that names it until that
-/// job's answer, and is zero afterwards, except after a Read that succeeded.
+/// job's answer, and is zero afterwards, except after a Read that succeeded. `forget` clears what
+/// a lease has in any buffer at once, whether or not the disk answers.
 ///
-/// Threads: `execute` on one at a time, which may block for as long as the disk does.
+/// Threads: `execute` on one at a time, which may block for as long as the disk does; the rest on
+/// any; `forget` waits at most for a block that `execute` seals or opens.
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 #include "common/clock.hpp"
@@ -51,8 +55,11 @@ class SpillStore {
 
   std::uint32_t slot_count() const { return slots_; }
   std::uint32_t buffer_count() const { return buffers_; }
-  /// For the engine's copies.
-  Leased<std::byte> staging(std::uint32_t buffer) const;
+  /// For the engine's copies of a block of this lease, whose bytes the buffer holds from here on.
+  Leased<std::byte> staging(std::uint32_t buffer, LeaseId lease);
+  /// Clears the buffers that hold bytes of a lease. Precondition: no copy of the lease is made any
+  /// more, and its key is forgotten, so no later job puts bytes there.
+  void forget(LeaseId lease);
   /// True when every byte of staging is zero. For tests.
   bool is_staging_clear() const;
 
@@ -62,6 +69,11 @@ class SpillStore {
   SpillStore(SpillFile file, std::uint64_t block_size_bytes, std::uint32_t buffers,
              std::shared_ptr<std::byte> staging);
   Result<void> run(const SpillJob& job);
+  Result<void> seal(const SpillJob& job);
+  Result<void> open(const SpillJob& job);
+  void clear(std::uint32_t buffer);
+  void set_owner(std::uint32_t buffer, std::optional<LeaseId> owner);
+  bool is_owner(std::uint32_t buffer, LeaseId lease);
   std::span<std::byte> plain(std::uint32_t buffer) const;
 
   SpillFile file_;
@@ -71,6 +83,9 @@ class SpillStore {
   std::shared_ptr<std::byte> staging_;
   LeasedMapping leased_staging_;  // the same memory
   std::vector<std::byte> sealed_;
+  std::mutex plain_mutex_;  // of the buffers, but for the engine's copies
+  std::mutex owners_mutex_;
+  std::vector<std::optional<LeaseId>> owners_;  // of what each buffer holds
 };
 
 /// Where the engine puts jobs, and gets answers, in any order between different streams.

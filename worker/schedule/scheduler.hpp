@@ -303,6 +303,7 @@ class Scheduler {
   PrefillLimit prefill_limit_;
   SwapCosts swap_costs_;
   SwapCosts spill_costs_;
+  bool is_spill_measured_ = false;
   SpillBooks spills_;
   TimePoint now_;     // of the last tick or answer
   StepRows planned_;  // in the last plan

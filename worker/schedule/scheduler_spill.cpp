@@ -14,8 +14,9 @@ void Scheduler::lend_spill(const SpillLimits& limits) {
 }
 
 /// Makes room in the lease's swap pool. True when blocks are on their way to the file, so that the
-/// victim waits for their place.
+/// victim waits for their place. The first spill is made whatever it costs: it measures the file.
 bool Scheduler::spill_one(Tenancy& tenancy) {
+  if (running_.size() >= kMaxStepSequences) return false;  // the copies need a place, a victim's
   if (spills_.is_writing(tenancy.lease)) return true;
   if (!spills_.may_write(now_)) return false;
   Sequence* sequence = choose_spilled(tenancy);
@@ -23,7 +24,7 @@ bool Scheduler::spill_one(Tenancy& tenancy) {
   const std::uint32_t blocks = sequence->blocks.committed_blocks();
   const SwapWork work{.copied_bytes = 2 * blocks * limits_.block_size_bytes,
                       .rows_to_repeat = sequence->blocks.committed()};
-  if (!spill_costs_.is_swap_cheaper(work, prefill_limit_.row_ns())) {
+  if (is_spill_measured_ && !spill_costs_.is_swap_cheaper(work, prefill_limit_.row_ns())) {
     spill_costs_.note_dropped();
     return false;
   }
@@ -76,7 +77,7 @@ void Scheduler::plan_return(Spill& spill) {
   const auto cached = static_cast<std::uint32_t>(sequence.blocks.cached().size());
   const auto is_cached = [cached](const SpillPiece& piece) { return piece.block < cached; };
   const auto rest = std::ranges::stable_partition(pieces, is_cached).begin();
-  if (spills_.returned(spill, {pieces.begin(), rest}, now_)) return finish_return(spill);
+  if (spills_.returned(spill, {pieces.begin(), rest})) return finish_return(spill);
   pieces.erase(pieces.begin(), rest);
   if (!pieces.empty()) {
     std::vector<BlockCopy> copies;
@@ -85,14 +86,14 @@ void Scheduler::plan_return(Spill& spill) {
           {.from = {kStagingExtent, piece.buffer}, .to = sequence.blocks.blocks()[piece.block]});
     transfers_.push_back({&sequence, std::move(copies), spill.id, std::move(pieces)});
   }
-  spills_.read_ahead(spill);
+  spills_.read_ahead(spill, now_);
 }
 
 void Scheduler::pieces_copied(const SwapTransfer& made) {
   Spill* spill = spills_.find(*made.sequence);
   expects(spill != nullptr, "pieces belong to a spill");
   if (spill->phase == Spill::Phase::Writing) return spills_.staged(*spill, made.pieces, now_);
-  if (spills_.returned(*spill, made.pieces, now_)) finish_return(*spill);
+  if (spills_.returned(*spill, made.pieces)) finish_return(*spill);
 }
 
 void Scheduler::finish_return(Spill& spill) {
@@ -106,7 +107,7 @@ void Scheduler::begin_return(Sequence& sequence, std::vector<PrefixId> chain) {
   sequence.blocks.begin_return(std::move(chain), tenancy.pool, tenancy.prefixes);
   Spill* spill = spills_.find(sequence);
   expects(spill != nullptr, "a spilled sequence has a spill");
-  spills_.begin_read(*spill, now_);
+  spills_.begin_read(*spill);
   if (sequence.blocks.cached().size() == sequence.blocks.committed_blocks()) finish_return(*spill);
 }
 
@@ -115,7 +116,10 @@ void Scheduler::spill_answered(const std::vector<SpillAnswer>& answers, TimePoin
   for (const SpillAnswer& answer : answers) {
     Spill* spill = spills_.answered(answer, now);
     if (answer.job.kind == SpillJob::Kind::Clear) continue;
-    if (answer.result) spill_costs_.note_copy(answer.duration, limits_.block_size_bytes);
+    if (answer.result) {
+      spill_costs_.note_copy(answer.duration, limits_.block_size_bytes);
+      is_spill_measured_ = true;
+    }
     if (spill == nullptr) continue;
     if (!answer.result) {
       fail_spill(*spill, answer.result.error());

@@ -26,9 +26,9 @@ Scheduler::SwapChoice Scheduler::choose_swap(const Sequence& victim) {
 /// copied back.
 SwapWork Scheduler::swap_work(const Sequence& victim) const {
   const PrefixIndex& prefixes = tenancies_.at(victim.request.lease).prefixes;
-  const auto is_shared = [&](PrefixId id) { return prefixes.references(id) > 1; };
+  const auto has_other_users = [&](PrefixId id) { return prefixes.references(id) > 1; };
   const auto shared =
-      static_cast<std::uint32_t>(std::ranges::count_if(victim.blocks.cached(), is_shared));
+      static_cast<std::uint32_t>(std::ranges::count_if(victim.blocks.cached(), has_other_users));
   const std::uint32_t blocks = victim.blocks.committed_blocks();
   const std::uint32_t copies = blocks + (blocks - shared);
   return {.copied_bytes = copies * limits_.block_size_bytes,
@@ -60,7 +60,8 @@ void Scheduler::swap_in(Sequence& sequence, std::vector<PrefixId> chain) {
 void Scheduler::transfer_done(const Sequence& sequence, Duration copying) {
   const auto done = std::ranges::find(transfers_, &sequence, &SwapTransfer::sequence);
   expects(done != transfers_.end(), "a transfer is made once");
-  swap_costs_.note_copy(copying, done->copies.size() * limits_.block_size_bytes);
+  if (done->pieces.empty())  // copies to staging tell nothing about swap
+    swap_costs_.note_copy(copying, done->copies.size() * limits_.block_size_bytes);
   const SwapTransfer made = std::move(*done);
   transfers_.erase(done);
   if (!made.pieces.empty()) pieces_copied(made);

@@ -24,8 +24,7 @@ bool SpillBooks::begin_write(Sequence& sequence, TimePoint now) {
   Spill spill{.id = {ids_ + 1},
               .lease = sequence.request.lease,
               .tenant = sequence.request.tenant,
-              .sequence = &sequence,
-              .progressed = now};
+              .sequence = &sequence};
   const auto blocks = static_cast<std::uint32_t>(sequence.blocks.swapped().size());
   if (!take_slots(spill, blocks)) return false;
   ++ids_;
@@ -39,12 +38,11 @@ bool SpillBooks::is_writing(LeaseId lease) const {
   });
 }
 
-void SpillBooks::begin_read(Spill& spill, TimePoint now) {
+void SpillBooks::begin_read(Spill& spill) {
   expects(spill.phase == Spill::Phase::Stored, "blocks are read once all are written");
   spill.phase = Spill::Phase::Reading;
   spill.next = 0;
   spill.done = 0;
-  spill.progressed = now;
 }
 
 Spill* SpillBooks::find(const Sequence& sequence) {
@@ -64,8 +62,11 @@ std::vector<Spill*> SpillBooks::moving() {
 
 std::vector<Spill*> SpillBooks::late(TimePoint now) {
   std::vector<Spill*> late = moving();
-  std::erase_if(late,
-                [&](const Spill* spill) { return now - spill->progressed <= limits_.timeout; });
+  const bool is_hung = at_disk_ > 0 && now - disk_since_ > limits_.timeout;
+  std::erase_if(late, [&](const Spill* spill) {
+    if (spill->at_disk > 0) return now - spill->progressed <= limits_.timeout;
+    return !is_hung || spill->buffers_held > 0;
+  });
   return late;
 }
 
@@ -97,16 +98,15 @@ std::vector<SpillPiece> SpillBooks::take_pieces(Spill& spill) {
 }
 
 void SpillBooks::staged(Spill& spill, const std::vector<SpillPiece>& pieces, TimePoint now) {
-  spill.progressed = now;
-  for (const SpillPiece& piece : pieces) add_job(SpillJob::Kind::Write, spill, piece);
+  for (const SpillPiece& piece : pieces) add_disk_job(SpillJob::Kind::Write, spill, piece, now);
 }
 
-void SpillBooks::read_ahead(Spill& spill) {
-  for (const SpillPiece& piece : take_pieces(spill)) add_job(SpillJob::Kind::Read, spill, piece);
+void SpillBooks::read_ahead(Spill& spill, TimePoint now) {
+  for (const SpillPiece& piece : take_pieces(spill))
+    add_disk_job(SpillJob::Kind::Read, spill, piece, now);
 }
 
-bool SpillBooks::returned(Spill& spill, const std::vector<SpillPiece>& pieces, TimePoint now) {
-  if (!pieces.empty()) spill.progressed = now;
+bool SpillBooks::returned(Spill& spill, const std::vector<SpillPiece>& pieces) {
   for (const SpillPiece& piece : pieces) add_job(SpillJob::Kind::Clear, spill, piece);
   spill.done += static_cast<std::uint32_t>(pieces.size());
   return spill.done == spill.blocks();
@@ -120,6 +120,11 @@ Spill* SpillBooks::answered(const SpillAnswer& answer, TimePoint now) {
   Spill& spill = spills_.at(answer.job.block.stream);
   const SpillPiece piece{.block = answer.job.block.number, .buffer = answer.job.buffer};
   const bool has_ended = spill.phase == Spill::Phase::Ended;
+  if (answer.job.kind != SpillJob::Kind::Clear) {
+    --spill.at_disk;
+    --at_disk_;
+    spill.progressed = disk_since_ = now;
+  }
   if (answer.job.kind == SpillJob::Kind::Read && answer.result) {
     if (has_ended) {
       add_job(SpillJob::Kind::Clear, spill, piece);
@@ -133,10 +138,16 @@ Spill* SpillBooks::answered(const SpillAnswer& answer, TimePoint now) {
     forget_if_over(spill);
     return nullptr;
   }
-  spill.progressed = now;
   if (answer.job.kind == SpillJob::Kind::Write && answer.result && ++spill.done == spill.blocks())
     spill.phase = Spill::Phase::Stored;
   return &spill;
+}
+
+void SpillBooks::add_disk_job(SpillJob::Kind kind, Spill& spill, const SpillPiece& piece,
+                              TimePoint now) {
+  if (spill.at_disk++ == 0) spill.progressed = now;
+  if (at_disk_++ == 0) disk_since_ = now;
+  add_job(kind, spill, piece);
 }
 
 void SpillBooks::add_job(SpillJob::Kind kind, const Spill& spill, const SpillPiece& piece) {

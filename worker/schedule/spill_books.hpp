@@ -23,9 +23,10 @@ namespace leasehold {
 struct SpillLimits {
   std::uint32_t slots = 0;                     ///< Of the file; 0: nothing is spilled.
   std::uint32_t buffers = 0;                   ///< Of staging.
-  Duration timeout = std::chrono::seconds(5);  ///< Without progress of one spill.
+  Duration timeout = std::chrono::seconds(5);  ///< Without an answer of the disk.
   Duration pause = std::chrono::seconds(10);   ///< After a write that failed.
-  double first_bytes_per_second = 256 << 20;   ///< Of sealing and the disk; then it is measured.
+  /// Of sealing and the disk, before it is measured; a slow measurement moves back to it.
+  double first_bytes_per_second = 256 << 20;
 };
 
 /// The extent id of staging buffers in a BlockCopy; `index` is the buffer.
@@ -48,8 +49,9 @@ struct Spill {
   std::uint32_t next = 0;            ///< The next block to stage or to read.
   std::uint32_t done = 0;            ///< Blocks that are written, or back.
   std::uint32_t buffers_held = 0;
+  std::uint32_t at_disk = 0;        ///< Writes and reads without an answer.
   std::vector<SpillPiece> arrived;  ///< Read, and not copied yet.
-  TimePoint progressed;
+  TimePoint progressed;             ///< While `at_disk`: the last answer, or the first of the jobs.
 
   std::uint32_t blocks() const { return static_cast<std::uint32_t>(slots.size()); }
 };
@@ -64,7 +66,7 @@ class SpillBooks {
   bool may_write(TimePoint now) const { return limits_.slots > 0 && now >= paused_until_; }
   void pause(TimePoint now) { paused_until_ = now + limits_.pause; }
   bool is_writing(LeaseId lease) const;
-  void begin_read(Spill& spill, TimePoint now);
+  void begin_read(Spill& spill);
 
   /// The spill of a sequence, or null.
   Spill* find(const Sequence& sequence);
@@ -74,7 +76,8 @@ class SpillBooks {
   }
   /// Those that are Writing or Reading.
   std::vector<Spill*> moving();
-  /// Those of them without progress for the timeout.
+  /// Those of them that wait for the disk, which has not answered for the timeout: for their own
+  /// jobs, or for staging that others' jobs hold. A wait for a place in a step is not late.
   std::vector<Spill*> late(TimePoint now);
 
   /// The next blocks to copy to staging, as many as buffers allow.
@@ -82,9 +85,9 @@ class SpillBooks {
   /// They were copied: lists a Write for each.
   void staged(Spill& spill, const std::vector<SpillPiece>& pieces, TimePoint now);
   /// Lists a Read for the next blocks, as many as buffers allow.
-  void read_ahead(Spill& spill);
+  void read_ahead(Spill& spill, TimePoint now);
   /// They are back in KV memory, or not needed there. True when every block is.
-  bool returned(Spill& spill, const std::vector<SpillPiece>& pieces, TimePoint now);
+  bool returned(Spill& spill, const std::vector<SpillPiece>& pieces);
   /// Lists a Clear for a buffer that a copy was given up for. The spill may have ended.
   void clear(SpillId id, const SpillPiece& piece);
 
@@ -104,6 +107,7 @@ class SpillBooks {
   bool take_slots(Spill& spill, std::uint32_t count);
   void release_slots(Spill& spill);
   void forget_if_over(const Spill& spill);
+  void add_disk_job(SpillJob::Kind kind, Spill& spill, const SpillPiece& piece, TimePoint now);
   void add_job(SpillJob::Kind kind, const Spill& spill, const SpillPiece& piece);
 
   SpillLimits limits_;
@@ -116,6 +120,8 @@ class SpillBooks {
   std::uint64_t ids_ = 0;
   TimePoint paused_until_;
   std::vector<SpillJob> jobs_;
+  std::size_t at_disk_ = 0;  // of all spills, ended ones included
+  TimePoint disk_since_;     // while `at_disk_`: as Spill::progressed
 };
 
 }  // namespace leasehold

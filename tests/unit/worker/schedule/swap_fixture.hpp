@@ -43,11 +43,13 @@ class SwapFixture : public SchedulerFixture {
   }
 
   std::uint32_t copied_blocks = 0;
+  Duration staging_copy{1};  ///< Of a copy to or from staging.
   std::map<std::string, std::uint32_t> rows;  ///< Committed rows by request.
 
- private:
   using Content = std::array<std::uint64_t, kBlock>;
+  Content& content(BlockId block) { return contents_[block]; }
 
+ private:
   static SchedulerLimits with_swap(SchedulerLimits limits, std::uint64_t block_size_bytes) {
     limits.block_size_bytes = block_size_bytes;
     return limits;
@@ -79,7 +81,8 @@ class SwapFixture : public SchedulerFixture {
         contents_[transfer.copies[i].to] = contents_[transfer.copies[i].from];
       if (fault == StepFault::InCopy) return false;
       copied_blocks += static_cast<std::uint32_t>(count);
-      scheduler.transfer_done(*transfer.sequence, Duration(1));
+      const bool is_swap = transfer.pieces.empty();
+      scheduler.transfer_done(*transfer.sequence, is_swap ? Duration(1) : staging_copy);
       first = false;
     }
     return true;
