@@ -13,8 +13,9 @@ constexpr Duration kDiskTimeout = std::chrono::seconds(5);
 
 /// Three requests in memory for two, with swap for one: the second victim needs the file.
 struct SpillTriple : SwapPair {
-  explicit SpillTriple(double first_bytes_per_second = 1e15, std::uint32_t swap_blocks = 3)
-      : SwapPair(swap_blocks, 1024, /*max_tokens=*/60) {
+  explicit SpillTriple(double first_bytes_per_second = 1e15, std::uint32_t swap_blocks = 3,
+                       std::uint64_t block_size_bytes = 1024)
+      : SwapPair(swap_blocks, block_size_bytes, /*max_tokens=*/60) {
     scheduler.lend_spill({.slots = 8,
                           .buffers = 4,
                           .timeout = kDiskTimeout,
@@ -136,7 +137,7 @@ TEST_CASE("spill: while every place of a step is taken a victim is dropped, not 
 }
 
 TEST_CASE("spill: copies to staging, however slow, do not make swap dear") {
-  SpillTriple triple;
+  SpillTriple triple(1e15, 3, /*block_size_bytes=*/7400);  // swap costs nearly what rows do
   triple.staging_copy = std::chrono::seconds(1);
   for (int i = 0; i < 500 && !triple.has_spilled(Kind::Spilled); ++i) {
     triple.spill_step();
