@@ -20,6 +20,7 @@
 #include "worker/lease/weights_source.hpp"
 #include "worker/load_progress.hpp"
 #include "worker/opened_model.hpp"
+#include "worker/request_log.hpp"
 #include "worker/revocation_reporter.hpp"
 #include "worker/serving.hpp"
 
@@ -48,7 +49,6 @@ class WorkerProgram {
   Result<void> build_engine();
   EngineLoop::Hooks loop_hooks();
   void log_step(const StepReport& report);
-  static void log_events(const std::vector<SchedulerEvent>& events);
   void log_restore(const Result<void>& restored);
   Result<void> bind_weights();
   Result<void> restore_weights(Engine& engine);
@@ -214,7 +214,7 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
   return {.on_report =
               [this](StepReport report) {
                 log_step(report);
-                log_events(report.events);
+                RequestLog::log_events(report.events);
                 if (report.sample) step_reporter_.deliver(*std::move(report.sample));
                 serving_->server().deliver(std::move(report.events));
               },
@@ -232,23 +232,6 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
                 log_restore(restored);
                 return restored;
               }};
-}
-
-/// Logs what happens to a request for a cause outside it.
-void WorkerProgram::log_events(const std::vector<SchedulerEvent>& events) {
-  for (const SchedulerEvent& event : events) {
-    if (const auto* preempted = std::get_if<Preempted>(&event)) {
-      spdlog::debug(
-          "request preempted request={} cause={} freed_blocks={} swapped_blocks={} "
-          "emitted_tokens={}",
-          preempted->engine_request_id.value, name(preempted->cause), preempted->freed_blocks,
-          preempted->swapped_blocks, preempted->emitted_tokens);
-    }
-    const auto* ended = std::get_if<Completed>(&event);
-    if (ended == nullptr || !ended->error || ended->error->code != Errc::NumericFault) continue;
-    spdlog::error("request ended with a numeric fault request={} emitted_tokens={} reason=\"{}\"",
-                  ended->engine_request_id.value, ended->emitted_tokens, ended->error->detail);
-  }
 }
 
 /// Logs a failure once until another one follows or the weights are restored.
