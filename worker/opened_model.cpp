@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "common/version.hpp"
+#include "worker/kv/record_layout.hpp"
 #include "worker/kv/sequence_record.hpp"
+#include "worker/lease/attachment.hpp"
 
 namespace leasehold {
 namespace {
@@ -44,6 +47,16 @@ Result<OpenedModel> OpenedModel::open(const WorkerOptions& options) {
                                                                : ContextBound::Model};
   TRY(limit_context(model, options.limits.max_context));
   return model;
+}
+
+std::optional<std::string> OpenedModel::kv_identity(const WorkerOptions& options,
+                                                    const Attachment& lent) const {
+  if (lent.device != "cpu") return std::nullopt;
+  const FileIdentity& id = file.identity();
+  return fmt::format("record={} kv={} arithmetic={} context={} file={}:{}:{}:{} build={}",
+                     kRecordVersion, static_cast<int>(options.kv_type),
+                     static_cast<int>(options.arithmetic), config.n_context, id.device, id.inode,
+                     id.size_bytes, id.mtime_ns, version());
 }
 
 }  // namespace leasehold

@@ -1,6 +1,7 @@
 /// A model file, opened and checked before the worker calls the broker.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "worker/gguf/gguf.hpp"
@@ -12,6 +13,8 @@
 #include "worker/text/tokenizer/tokenizer.hpp"
 
 namespace leasehold {
+
+struct Attachment;
 
 struct OpenedModel {
   GgufFile file;
@@ -26,6 +29,11 @@ struct OpenedModel {
   /// GgufFile::open, read_config, make_weights_layout and Tokenizer; BadRequest when the model's
   /// context is shorter.
   static Result<OpenedModel> open(const WorkerOptions& options);
+
+  /// What decides the bytes of the KV cache and of sequence records. Nothing for the memory of a
+  /// device, which is not adopted.
+  std::optional<std::string> kv_identity(const WorkerOptions& options,
+                                         const Attachment& lent) const;
 };
 
 }  // namespace leasehold

@@ -301,7 +301,8 @@ Result<void> WorkerProgram::announce_ready() {
                                 .model = model_.config.name,
                                 .arithmetic = std::string(name(options_.arithmetic)),
                                 .kv_block_size_bytes = engine_->kv_block_size_bytes(),
-                                .max_extents = extents_for(descriptor_limit())};
+                                .max_extents = extents_for(descriptor_limit()),
+                                .kv_identity = model_.kv_identity(options_, broker_->attachment())};
   const wire::ExtentShape shape = TRY(broker_->announce_ready(ready, serving_->leases()));
   serving_->leases().set_blocks_per_extent(std::max(1u, shape.blocks_per_extent));
   const SchedulerLimits& limits = options_.limits;

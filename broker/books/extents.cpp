@@ -99,6 +99,14 @@ void ExtentBook::move(ExtentId extent, ExtentState to) {
   records_.erase(found);
 }
 
+void ExtentBook::adopt(ExtentId extent, LeaseId lease) {
+  const auto found = records_.find(extent);
+  expects(found != records_.end() && found->second.state == ExtentState::Retained,
+          "only kept extents are adopted");
+  move(extent, ExtentState::Owned);
+  found->second.lease = lease;
+}
+
 ExtentRecord* ExtentBook::find(ExtentId extent) {
   const auto found = records_.find(extent);
   return found == records_.end() ? nullptr : &found->second;

@@ -16,8 +16,13 @@
 ///   Quarantined ─release by an operator, verified once more─► Scrubbing ─► Free
 ///
 /// A Free extent is only capacity. Its memory object is created at the grant (a fresh memfd is
-/// zero) and closed when the extent is free again, so an `ExtentId` is never reused. Retained is
-/// for memory of a tenant whose worker died; nothing enters it yet.
+/// zero) and closed when the extent is free again, so an `ExtentId` is never reused.
+///
+/// Host memory of a tenant whose worker died is kept for the tenant's next lease, with its bytes
+/// (broker/decide/adopt.hpp):
+///
+///   Draining ─fence, worker_gone─► Retained ─adopted─► Owned
+///                                      └─given up─► Scrubbing
 ///
 /// Invariant: in each pool, the bytes over all states equal the capacity.
 /// Threads: one.
@@ -72,6 +77,7 @@ constexpr bool may_become(ExtentState from, ExtentState to) {
     case Held:
       return to == Owned || to == Scrubbing;
     case Retained:
+      return to == Owned || to == Scrubbing;
     case Quarantined:
       return to == Scrubbing;
   }
@@ -134,6 +140,9 @@ class ExtentBook {
 
   /// Moving to Free erases the record. Precondition: the extent exists, may_become(state, to).
   void move(ExtentId extent, ExtentState to);
+
+  /// Gives a Retained extent to another lease. Precondition: the extent is Retained.
+  void adopt(ExtentId extent, LeaseId lease);
 
   /// The broker lost its descriptor. Precondition, also below: the extent exists.
   void mark_unavailable(ExtentId extent);

@@ -53,6 +53,12 @@ struct LeaseRecord {
   std::optional<LeaseId> replaced_by;  ///< That lease was charged instead of this one.
   std::optional<LeaseId> replaces;     ///< The inverse of replaced_by.
 
+  /// Until when its memory is kept for adoption. Zero: it was never kept. Not journaled, like the
+  /// next two.
+  TimePoint retained_until;
+  std::optional<LeaseId> adopted_from;  ///< The lease that `adopted_extents` come from.
+  std::uint32_t adopted_extents = 0;
+
   // Engine scope.
   RegionId region;
   std::string model;  ///< The model and the part of its weights, as shown to operators.

@@ -1,8 +1,8 @@
 /// The broker's state as journal rows: one value per object.
 ///
 /// A row is the state of its object after a decision and replaces the previous one. An extent's
-/// state is not written where it follows from its lease: Draining or Scrubbing while the lease is
-/// Revoked or Fenced. Units: times are boot-time nanoseconds, valid under the same boot id only.
+/// state is not written where it follows from its lease: Draining, Retained or Scrubbing while the
+/// lease is Revoked or Fenced. Units: times are boot-time nanoseconds, valid under the same boot id only.
 #pragma once
 
 #include <cstdint>

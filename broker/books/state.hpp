@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,8 @@ struct BrokerConfig {
   Duration fence_timeout = std::chrono::seconds(2);
   /// What requests of a scavenger get to finish when its memory is reclaimed.
   Duration reclaim_grace = std::chrono::seconds(1);
+  /// How long the memory of a tenant whose worker died is kept. Zero: it is scrubbed at once.
+  Duration adopt_grace{};
   Duration worker_timeout{};  ///< For unanswered pings and calls. Zero: none.
   TokenKey token_key{};
   std::string device = "cpu";  ///< The lent memory: "cpu", or "cuda:0" and so on.
@@ -74,6 +77,8 @@ struct State {
   ExtentBook extents;
   WeightsStore weights;
   RequestBook requests;
+  /// Leases whose memory is kept for adoption, with the end of that time: the oldest first.
+  std::set<std::pair<TimePoint, LeaseId>> retained;
   StepSamples steps;
   journal::Reserved reserved;       ///< Ids up to these are reserved in the journal.
   std::uint64_t leases_fenced = 0;  ///< Since the broker started, like the other counters below.

@@ -70,6 +70,8 @@ struct Worker {
   TimePoint delivered_at;               ///< While resuming: the resume or the last redelivery.
   std::string model;
   std::string arithmetic;  ///< Of its matmuls; see WorkerReady. Not journaled: it comes with ready.
+  /// What must be equal for a worker that adopts KV memory. Empty: adopts none. Not journaled.
+  std::string kv_identity;
   std::string address;
   std::uint32_t blocks_per_extent = 0;
   std::uint32_t max_extents = 0;  ///< It has descriptors for this many; 0: no limit.

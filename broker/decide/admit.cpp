@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "broker/decide/adopt.hpp"
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/named_leases.hpp"
 #include "broker/decide/quota.hpp"
@@ -75,6 +76,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ten
                             remove.tenant.value, leases.size()));
   }
   revoke_leases(decision, leases, RevokeReason::PolicyChanged);
+  end_retention_of(decision, remove.tenant);
   withdraw_quotas(decision, *tenants.find(remove.tenant));
   tenants.remove(remove.tenant);
   write_removal(decision, caller, {remove.tenant, std::move(leases)});

@@ -1,5 +1,6 @@
 // `brokerctl drain`: leases accept no new requests, and end when their last request or the grace
 // ends. A drained tenant or worker gets no new lease until `brokerctl undrain`.
+#include "broker/decide/adopt.hpp"
 #include "broker/decide/drain.hpp"
 
 #include <fmt/format.h>
@@ -47,6 +48,7 @@ Result<void> set_draining(Decision& decision, const std::optional<TenantId>& ten
                   fmt::format("no tenant {}; see `brokerctl tenants`", tenant->value));
     }
     decision.touched.tenants.push_back(*tenant);
+    if (draining) end_retention_of(decision, *tenant);
   }
   if (worker) {
     Worker& found = *TRY(find_worker(decision.state, *worker));

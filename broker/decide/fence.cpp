@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "broker/decide/adopt.hpp"
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/quarantine.hpp"
 #include "broker/decide/record.hpp"
@@ -47,14 +50,22 @@ void ask_to_settle(Decision& decision, std::span<const LaunchQuiet> quiet) {
   }
 }
 
+/// Keeps the KV extents, where the lease may be adopted, and punches the others.
 void scrub_fenced(Decision& decision, LeaseRecord& record) {
+  const bool keeps = keeps_memory(decision, record);
   std::vector<ExtentId> punched;
-  for (const ExtentId extent : record.extents) {
-    if (decision.state.extents.find(extent)->state != ExtentState::Draining) continue;
-    decision.state.extents.move(extent, ExtentState::Scrubbing);
-    record_extent(decision, extent, &record);
-    punched.push_back(extent);
+  for (const ExtentId id : record.extents) {
+    const ExtentRecord& extent = *decision.state.extents.find(id);
+    if (extent.state != ExtentState::Draining) continue;
+    const bool is_kept = keeps && extent.pool == MemoryPool::Kv;
+    decision.state.extents.move(id, is_kept ? ExtentState::Retained : ExtentState::Scrubbing);
+    record_extent(decision, id, &record);
+    if (!is_kept) punched.push_back(id);
   }
+  const bool any_kept = std::ranges::any_of(record.extents, [&decision](ExtentId id) {
+    return decision.state.extents.find(id)->state == ExtentState::Retained;
+  });
+  if (any_kept) start_retention(decision, record);
   punch_extents(decision, punched);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "broker/decide/adopt.hpp"
 #include "broker/decide/choose_worker.hpp"
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/fence.hpp"
@@ -56,12 +57,15 @@ std::uint32_t charged_to_others(State& state, const TenantId& tenant,
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(charged, ~std::uint32_t{0}));
 }
 
-/// Precondition: the extents are of this pool.
+/// The last message of adopted extents names the lease they come from. Precondition: the extents
+/// are of this pool.
 void send_grants(Decision& decision, LeaseRecord& record, MemoryPool pool,
-                 std::span<const ExtentId> extents) {
+                 std::span<const ExtentId> extents,
+                 std::optional<LeaseId> adopted_from = std::nullopt) {
   if (extents.empty()) return;
   for (std::size_t from = 0; from < extents.size(); from += kExtentsPerGrant) {
     const auto part = extents.subspan(from, std::min(kExtentsPerGrant, extents.size() - from));
+    const bool is_last = from + part.size() == extents.size();
     decision.add(effect::SendGrant{
         record.worker(),
         wire::LeaseGrant{.lease = record.id(),
@@ -69,20 +73,23 @@ void send_grants(Decision& decision, LeaseRecord& record, MemoryPool pool,
                          .extent_size_bytes = decision.state.extents.extent_size_bytes(),
                          .extents = {part.begin(), part.end()},
                          .pool = pool,
-                         .scope = record.scope}});
+                         .scope = record.scope,
+                         .adopted_from = is_last ? adopted_from : std::nullopt}});
     ++record.grants_in_flight;
   }
   note_call_sent(decision, record);
 }
 
 void take_extents(Decision& decision, LeaseRecord& record, CallId call, MemoryPool pool,
-                  std::uint32_t count) {
+                  std::uint32_t count, std::span<const ExtentId> adopted) {
   const std::vector<ExtentId> taken =
       decision.state.extents.take(pool, count, record.id(), record.worker());
   record.extents.insert(record.extents.end(), taken.begin(), taken.end());
   for (const ExtentId extent : taken) record_extent(decision, extent, &record);
-  record.grants.push_back(
-      PendingGrant{.call = call, .pool = pool, .waiting = {taken.begin(), taken.end()}});
+  PendingGrant grant{.call = call, .pool = pool, .waiting = {taken.begin(), taken.end()}};
+  grant.waiting.insert(adopted.begin(), adopted.end());
+  record.grants.push_back(std::move(grant));
+  send_grants(decision, record, pool, adopted, record.adopted_from);
   send_grants(decision, record, pool, taken);
 }
 
@@ -273,7 +280,8 @@ Answer acquired_answer(const State& state, const LeaseRecord& record) {
                           .arithmetic = worker.arithmetic,
                           .deadline_boottime_ns = record.deadline.boottime_ns,
                           .ttl_ms = ttl.count(),
-                          .blocks = record.charged_blocks}};
+                          .blocks = record.charged_blocks,
+                          .adopted_blocks = record.adopted_extents * worker.blocks_per_extent}};
 }
 
 std::vector<ExtentId> owned_extents(const State& state, const LeaseRecord& record,
@@ -309,21 +317,24 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   const Tenant* tenant = TRY(state.tenants.find_for(acquire.tenant, caller.uid));
   if (tenant->draining) return std::unexpected(tenant_draining(acquire.tenant));
   if (acquire.ttl_ms < 0) return fail(Errc::BadRequest, "ttl_ms must not be negative");
-  const Worker* worker = TRY(choose_worker(state, acquire.worker));
   const std::optional<LeaseId> apart = TRY(charged_once(state, acquire));
+  const auto wish = acquire.worker ? acquire.worker : adopting_worker(state, caller, acquire);
+  const Worker* worker = TRY(choose_worker(state, wish));
+  const Adoption adoption = find_adoption(state, caller, acquire, *worker);
   const BlockAllowance allowed =
       TRY(allow_blocks({.max_blocks = tenant->policy.max_blocks,
                         .charged_others = charged_to_others(state, acquire.tenant, apart),
-                        .wanted = acquire.blocks,
+                        .wanted = std::max(acquire.blocks, adoption.blocks),
                         .blocks_per_extent = worker->blocks_per_extent}));
   if (!state.leases.has_free_slot()) {
     return fail(Errc::PoolExhausted,
                 "every slot of the lease table is in use; retry when leases end");
   }
   const ExtentDemand demand{acquire.tenant, worker->id, allowed.extents};
-  if (const auto room = require_room(state, demand, decision.now); !room) {
-    return refuse_or_reclaim(decision, caller.call, demand, room.error());
-  }
+  TRY(require_lendable(state, demand));
+  const ExtentDemand fresh = beyond(demand, adoption);
+  const auto room = fresh.extents == 0 ? Result<void>{} : require_room(state, fresh, decision.now);
+  if (!room) return refuse_or_reclaim(decision, caller.call, fresh, room.error());
   std::optional<RebindToken> rebind = TRY(admit_rebind(state, acquire, decision.now));
   LeaseRecord& record = open_tenant_lease(decision, caller, acquire, *worker);
   record.rebind = std::move(rebind);
@@ -332,7 +343,9 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   note_replacement(decision, apart, record);
   decision.add(effect::PublishGrant{record.id(), record.deadline});
   record_lease(decision, record);
-  take_extents(decision, record, caller.call, MemoryPool::Kv, allowed.extents);
+  const std::vector<ExtentId> adopted =
+      adopt_extents(decision, adoption, allowed.extents, record);
+  take_extents(decision, record, caller.call, MemoryPool::Kv, fresh.extents, adopted);
   return std::nullopt;  // answered once the worker has mapped everything
 }
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "broker/decide/adopt.hpp"
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/revoke.hpp"
 #include "broker/decide/steps.hpp"
@@ -22,6 +23,9 @@ void revoke_held_by(Decision& decision, ConnectionId connection) {
     return record.scope == wire::LeaseScope::Tenant && record.holder == connection;
   });
   revoke_leases(decision, held, RevokeReason::HolderGone);
+  end_retention(decision, retained_where(decision.state, [&](const LeaseRecord& record) {
+                  return record.holder == connection;
+                }));
 }
 
 }  // namespace
@@ -62,7 +66,10 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
 CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::LeaseRelease& release) {
   LeaseRecord& record = *TRY(find_held(decision.state, caller, release.lease));
-  if (record.is(LeaseState::Fenced)) return std::unexpected(require_live(record).error());
+  if (record.is(LeaseState::Fenced)) {
+    end_retention(decision, {record.id()});
+    return std::unexpected(require_live(record).error());
+  }
   revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released, HolderNotice::None);
   return Answer{};
 }

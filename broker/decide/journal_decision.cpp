@@ -74,7 +74,7 @@ journal::ExtentRow row_of(const State& state, ExtentId id, const ExtentRecord& e
 
 /// True if the extent's state follows from its lease's state, so that it needs no row.
 bool is_implied(const State& state, const ExtentRecord& extent) {
-  if (extent.state == ExtentState::Draining) return true;
+  if (extent.state == ExtentState::Draining || extent.state == ExtentState::Retained) return true;
   if (extent.state != ExtentState::Scrubbing) return false;
   const LeaseRecord* lease = state.leases.find_open(extent.lease);
   return lease != nullptr && lease->is(LeaseState::Fenced);

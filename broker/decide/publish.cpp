@@ -7,6 +7,7 @@
 
 #include "broker/decide/choose_worker.hpp"
 #include "broker/decide/grant.hpp"
+#include "broker/decide/reclaim.hpp"
 #include "broker/decide/record.hpp"
 #include "broker/decide/reserves.hpp"
 #include "broker/decide/revoke.hpp"
@@ -73,7 +74,8 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   const Worker& worker = *TRY(choose_worker(state, publish.worker));
   const journal::RequestKey text{caller.uid, "", journal::digest(publish.text)};
   if (const LeaseRecord* same = find_published(state, worker, text)) return answer_duplicate(*same);
-  TRY(require_shared_room(state, worker, 1, decision.now));
+  if (const auto room = require_shared_room(state, worker, 1, decision.now); !room)
+    return refuse_or_reclaim(decision, caller.call, {{}, worker.id, 1}, room.error());
   if (!state.leases.has_free_slot()) {
     return fail(Errc::PoolExhausted,
                 "every slot of the lease table is in use; retry when leases end");
@@ -107,7 +109,10 @@ CallResult grow_shared(Decision& decision, const Caller& caller, LeaseRecord& re
         fmt::format("lease {} holds published text and does not grow", to_string(record.id())));
   }
   const Worker& worker = *decision.state.workers.find(record.worker());
-  TRY(require_shared_room(decision.state, worker, grow.extents, decision.now));
+  const auto room =
+      require_shared_room(decision.state, worker, grow.extents, decision.now);
+  if (!room)
+    return refuse_or_reclaim(decision, caller.call, {{}, worker.id, grow.extents}, room.error());
   take_extents(decision, record, caller.call, MemoryPool::Kv, grow.extents);
   return std::nullopt;
 }

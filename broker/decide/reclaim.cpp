@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "broker/decide/adopt.hpp"
 #include "broker/decide/drain.hpp"
 #include "broker/decide/grant.hpp"
 #include "broker/decide/revoke.hpp"
@@ -123,6 +124,12 @@ void take_from(Decision& decision, std::span<const LeaseId> victims, TimePoint u
 CallResult refuse_or_reclaim(Decision& decision, CallId call, const ExtentDemand& demand,
                              const Error& why) {
   State& state = decision.state;
+  if (why.code == Errc::PoolExhausted && require_lendable(state, demand)) {
+    if (const auto retry = end_retentions_for(decision, demand.extents)) {
+      decision.reply(call, std::unexpected(*retry));
+      return std::nullopt;
+    }
+  }
   const bool promised = demand.extents <= unused_reserve(state, demand.tenant);
   if (!promised || !require_lendable(state, demand)) return std::unexpected(why);
   const TimePoint until = decision.now + state.config.reclaim_grace;

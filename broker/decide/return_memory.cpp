@@ -71,7 +71,11 @@ void collect_memory(Decision& decision, LeaseRecord& record) {
   // The worker mapped this grant after the punch and before it learned of the fence. Prefaulting
   // allocated pages again, which is not a write after the fence.
   if (record.fenced_during_grant) punch_extents(decision, record.extents);
-  return_extents(decision, record, record.extents);
+  std::vector<ExtentId> scrubbed = record.extents;
+  std::erase_if(scrubbed, [&decision](ExtentId extent) {
+    return decision.state.extents.find(extent)->state == ExtentState::Retained;
+  });
+  return_extents(decision, record, scrubbed);
   close_if_returned(decision, record);
 }
 
@@ -88,7 +92,7 @@ void scrub_returned(Decision& decision, LeaseRecord& record, std::span<const Ext
 void close_if_returned(Decision& decision, LeaseRecord& record) {
   if (!record.is(LeaseState::Fenced) || !record.extents.empty() || record.memory_returned) return;
   const bool all_empty = record.quarantined_extents == 0;
-  if (all_empty) {
+  if (all_empty && record.retained_until == TimePoint{}) {  // kept memory says nothing about speed
     note_latency(decision, record, RevokeClock::Reuse, decision.now - record.revoked_at());
   }
   decision.state.requests.release(record.request, record.id());

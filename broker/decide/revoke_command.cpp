@@ -1,6 +1,7 @@
 // `brokerctl revoke`: revokes a lease, a tenant's leases, or the engine leases on a weights part.
 #include <fmt/format.h>
 
+#include "broker/decide/adopt.hpp"
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/named_leases.hpp"
 #include "broker/decide/record.hpp"
@@ -40,6 +41,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
       revoke.part ? TRY(leases_on_part(decision.state, revoke))
                   : TRY(leases_named(decision.state, revoke.lease, revoke.tenant));
   revoke_leases(decision, leases, RevokeReason::Operator);
+  if (revoke.tenant) end_retention_of(decision, *revoke.tenant);
   record_operator_action(decision,
                          {.uid = caller.uid, .action = "revoke", .object = revoked_object(revoke)});
   return Answer{wire::LeasesTouched{.leases = std::move(leases)}};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "broker/decide/adopt.hpp"
 #include "broker/decide/core.hpp"
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/liveness.hpp"
@@ -76,6 +77,7 @@ void apply_deadlines(Decision& decision) {
   if (!due || *due > decision.now) return;
   expire(decision);
   expire_grace(decision);
+  expire_retentions(decision);
   probe_liveness(decision);
   kill_overdue_workers(decision);
 }
@@ -102,6 +104,7 @@ void decide_event(Decision& decision, const BrokerStalled& stalled) {
 void decide_event(Decision& decision, const Shutdown&) {
   decision.state.stopping = true;
   revoke_leases(decision, decision.state.leases.open_leases(), RevokeReason::Operator);
+  end_retention(decision, retained_where(decision.state, [](const auto&) { return true; }));
 }
 
 std::optional<TimePoint> next_deadline(const State& state) {
@@ -111,6 +114,7 @@ std::optional<TimePoint> next_deadline(const State& state) {
   };
   const LeaseIndex::ByTime& ends = state.leases.index().deadlines();
   if (!ends.empty()) consider(ends.begin()->first);
+  if (!state.retained.empty()) consider(state.retained.begin()->first);
   for (const auto& [id, worker] : state.workers.all()) {
     consider(worker.reattach_until);
     consider(worker.next_probe);

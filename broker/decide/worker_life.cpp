@@ -166,7 +166,12 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   }
   const auto holds_memory = [&](AttachmentId id) { return !state.leases.leases_on(id).empty(); };
   const std::uint32_t share = state.config.workers_per_user();
-  if (state.workers.count_of(caller.uid, holds_memory) >= share) {
+  const auto is_counted = [&](AttachmentId id) {
+    return std::ranges::any_of(state.leases.leases_on(id), [&state](LeaseId lease) {
+      return state.leases.at(lease).retained_until == TimePoint{};  // kept memory ends on demand
+    });
+  };
+  if (state.workers.count_of(caller.uid, is_counted) >= share) {
     return fail(Errc::PoolExhausted,
                 fmt::format("user {} has {} workers, its share of {}; retry when one has exited",
                             caller.uid, share, kMaxWorkers));
@@ -204,6 +209,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   decision.touch(worker->id);
   worker->model = ready.model;
   worker->arithmetic = ready.arithmetic;
+  worker->kv_identity = ready.kv_identity.value_or("");
   worker->address = ready.address;
   worker->max_extents = ready.max_extents;
   worker->blocks_per_extent = static_cast<std::uint32_t>(

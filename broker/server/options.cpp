@@ -108,6 +108,9 @@ void add_timeout_options(CLI::App& app, BrokerOptions& options) {
   add_timeout(
       app, "--reclaim-grace-ms", options.reclaim_grace, 0,
       "Time a scavenger's requests get to finish when a guaranteed tenant needs the memory");
+  add_timeout(app, "--adopt-grace-ms", options.adopt_grace, 0,
+              "Time the KV memory of a dead worker's tenants is kept for its successor; 0 keeps "
+              "nothing");
   add_timeout(app, "--worker-timeout-ms", options.worker_timeout, 0,
               "Time a worker may stay unresponsive before it is killed; 0 disables the timeout");
   add_timeout(app, "--reattach-grace-ms", options.reattach_grace, 0,

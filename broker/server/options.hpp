@@ -25,6 +25,7 @@ struct BrokerOptions {
   std::uint32_t max_extents = 1024;        ///< Upper bound on extents in each pool.
   std::chrono::milliseconds fence_timeout{2000};
   std::chrono::milliseconds reclaim_grace{1000};
+  std::chrono::milliseconds adopt_grace{10'000};     ///< Zero: nothing is kept.
   std::chrono::milliseconds worker_timeout{15'000};  ///< Zero: disabled.
   std::chrono::milliseconds reattach_grace{5000};
   std::string state_dir;       ///< Empty: no state is kept.

@@ -23,6 +23,7 @@ void describe(Is<LeaseAcquired> auto& m, auto& fields) {
   fields.field("deadline_boottime_ns", m.deadline_boottime_ns, kBoottime_ns);
   fields.field("ttl_ms", m.ttl_ms, kUpToOneDay_ms);
   fields.field("blocks", m.blocks);
+  fields.with_default("adopted_blocks", m.adopted_blocks, 0u);
 }
 
 void describe(Is<LeaseRenew, LeaseRelease> auto& m, auto& fields) {

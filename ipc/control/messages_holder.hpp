@@ -35,6 +35,7 @@ struct LeaseAcquired : Message<LeaseAcquired> {
   std::int64_t deadline_boottime_ns = 0;
   std::int64_t ttl_ms = 0;   ///< Renew every third of it.
   std::uint32_t blocks = 0;  ///< KV blocks that fit into the granted extents.
+  std::uint32_t adopted_blocks = 0;  ///< Of these, with the bytes of the replaced lease. Or missing.
 };
 
 /// `lease.renew`: restarts the TTL. Reply: LeaseRenewed.

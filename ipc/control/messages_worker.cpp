@@ -57,6 +57,7 @@ void describe(Is<WorkerReady> auto& m, auto& fields) {
   fields.with_default("arithmetic", m.arithmetic, {}, Choice{kArithmetics});
   fields.field("kv_block_size_bytes", m.kv_block_size_bytes, kPositiveBytes);
   fields.field("max_extents", m.max_extents);
+  fields.field("kv_identity", m.kv_identity, TextRule::Label);
   fields.field("request_id", m.request_id);
 }
 
@@ -86,6 +87,7 @@ void describe(Is<LeaseGrant> auto& m, auto& fields) {
   fields.field("extents", m.extents);
   fields.with_default("pool", m.pool, {}, EnumCount{kMemoryPoolCount});
   fields.with_default("scope", m.scope, LeaseScope::Tenant, EnumCount{kLeaseScopeCount});
+  fields.field("adopted_from", m.adopted_from);
 }
 
 Result<void> validate(const LeaseGrant& grant) {

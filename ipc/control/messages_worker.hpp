@@ -78,6 +78,9 @@ struct WorkerReady : Message<WorkerReady> {
   std::string arithmetic;  ///< "f32" or "int8"; empty or missing: not known.
   std::uint64_t kv_block_size_bytes = 0;
   std::uint32_t max_extents = 0;  ///< As many as it has descriptors for; 0: no limit.
+  /// What must be equal for KV memory of another process to mean the same here: model, layout,
+  /// arithmetic, format of the sequence records. Missing: this worker adopts nothing.
+  std::optional<std::string> kv_identity;
   RequestId request_id;
 };
 
@@ -141,6 +144,9 @@ struct LeaseGrant : Message<LeaseGrant> {
   std::vector<ExtentId> extents;          ///< Ids are unique over both pools.
   MemoryPool pool = MemoryPool::Kv;       ///< May be missing.
   LeaseScope scope = LeaseScope::Tenant;  ///< May be missing. Shared: `tenant` is empty.
+  /// The ended lease of the same tenant that these extents and those of earlier grants of `lease`
+  /// come from, with their bytes. Missing: the extents are zero, or more adopted ones follow.
+  std::optional<LeaseId> adopted_from;
 };
 
 /// Call `prefix.fill`: computes the full blocks of a text in a mapped shared lease. From the reply

@@ -100,7 +100,8 @@ void TenantSession::acquired(Result<wire::LeaseAcquired> result) {
                      .blocks = result->blocks,
                      .ttl_ms = result->ttl_ms,
                      .deadline_boottime_ns = result->deadline_boottime_ns,
-                     .replaces = replaceable_});
+                     .replaces = replaceable_,
+                     .adopted_blocks = result->adopted_blocks});
   last_lease_ = replaceable_ = result->lease;
   submit();
 }

@@ -18,6 +18,7 @@ struct Acquired {
   std::int64_t ttl_ms = 0;
   std::int64_t deadline_boottime_ns = 0;
   std::optional<LeaseId> replaces;
+  std::uint32_t adopted_blocks = 0;  ///< Of `blocks`: the memory of the replaced lease.
 };
 
 /// The worker accepted the request.

@@ -21,6 +21,7 @@ Json event_json(const Acquired& event) {
             {"worker", event.worker}, {"blocks", event.blocks},
             {"ttl_ms", event.ttl_ms}, {"deadline_boottime_ns", event.deadline_boottime_ns}};
   if (event.replaces) json["replaces"] = to_string(*event.replaces);
+  if (event.adopted_blocks > 0) json["adopted_blocks"] = event.adopted_blocks;
   return json;
 }
 
@@ -99,7 +100,11 @@ struct AsText {
   TextOutput out;
   std::ostream& notes;
 
-  void operator()(const Acquired&) const {}
+  void operator()(const Acquired& event) const {
+    if (event.adopted_blocks == 0) return;
+    remark(fmt::format("lease {} adopted {} blocks of lease {}", to_string(event.lease),
+                       event.adopted_blocks, to_string(*event.replaces)));
+  }
   void operator()(const Submitted& event) const {
     for (const std::string& part : event.unchecked) remark(fmt::format("not checked: {}", part));
     if (event.unchecked_omitted > 0)

@@ -126,6 +126,7 @@ Result<StepReport> Engine::step() {
   TRY(prepare_masks(report));
   StepPlan plan = scheduler_.plan();
   publish_running_requests();
+  clear_released_records();
   const Result<void> transferred = make_transfers(plan);
   post_spill_jobs();
   TRY(transferred);

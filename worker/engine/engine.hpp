@@ -125,6 +125,15 @@ class Engine {
   /// Does nothing for an extent that is mapped already.
   void add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping,
                   wire::MemoryPool pool = wire::MemoryPool::Kv);
+  /// Looks for sequence records in the memory of a new lease, caches what they say, and clears
+  /// them. The memory is that of the same tenant's lease on a worker that died. Precondition: the
+  /// lease has run no request, and its memory is host memory.
+  struct Adopted {
+    std::uint32_t records = 0;
+    std::uint32_t blocks = 0;
+    std::vector<Error> dropped;  ///< Of records that are wrong: FileCorrupt.
+  };
+  Adopted adopt(LeaseId lease);
   /// Ends what still runs under the lease and unmaps it.
   void drop_lease(LeaseId lease);
   std::vector<ExtentId> reclaim_extents(LeaseId lease, std::uint32_t count,
@@ -206,6 +215,15 @@ class Engine {
   PartErrors run_transfers(const StepPlan& beside, const GateSet& gates);
   Result<std::vector<LeasedCopy>> addresses_of(const SwapTransfer& transfer) const;
   Result<Leased<std::byte>> address_of(LeaseId lease, BlockId block) const;
+  void clear_released_records();
+  /// Runs one unit beside the steps. False when the lease is not live, and then it did not run.
+  template <class Unit>
+  bool run_for(LeaseId lease, Unit&& unit);
+  Result<std::vector<std::byte>> read_leased(LeaseId lease, std::span<const BlockId> blocks,
+                                             std::uint64_t bytes_per_block);
+  Result<void> take_record(LeaseId lease, BlockId first, AdoptedRecords& into);
+  bool clear_records(LeaseId lease, std::span<const BlockId> first_blocks);
+  std::vector<BlockId> find_records(LeaseId lease);
   void take_spill_answers();
   void post_spill_jobs();
   void add_parts(StepPlan& plan, StepBatch& batch);
@@ -245,6 +263,7 @@ class Engine {
   std::uint64_t step_ = 0;
   std::uint64_t mask_gates_ = 0;
   std::uint64_t transfer_gates_ = 0;
+  std::uint64_t record_gates_ = 0;
   TenantId last_mask_tenant_;
   std::set<LeaseId> drained_;                             // taken with `take_drained`
   std::vector<std::optional<Result<DrawnToken>>> drawn_;  // per part of the running step

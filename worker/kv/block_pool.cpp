@@ -33,6 +33,21 @@ std::optional<BlockId> BlockPool::take() {
   return BlockId{fullest->id, index};
 }
 
+bool BlockPool::take(BlockId block) {
+  Extent* extent = find(block.extent);
+  if (extent == nullptr || block.index >= extent->held.size() || extent->held[block.index])
+    return false;
+  std::erase(extent->free, block.index);
+  extent->held[block.index] = true;
+  return true;
+}
+
+void BlockPool::release_record(std::span<const BlockId> blocks) {
+  if (blocks.empty()) return;
+  released_records_.push_back(blocks.front());
+  for (const BlockId block : blocks) release(block);
+}
+
 void BlockPool::release(BlockId block) {
   Extent* extent = find(block.extent);
   expects(extent != nullptr && holds(block), "a released block was held");
@@ -43,6 +58,11 @@ void BlockPool::release(BlockId block) {
 bool BlockPool::holds(BlockId block) const {
   const auto extent = std::ranges::find(extents_, block.extent, &Extent::id);
   return extent != extents_.end() && block.index < extent->held.size() && extent->held[block.index];
+}
+
+bool BlockPool::contains(BlockId block) const {
+  const auto extent = std::ranges::find(extents_, block.extent, &Extent::id);
+  return extent != extents_.end() && block.index < extent->held.size();
 }
 
 std::vector<ExtentId> BlockPool::remove_free_extents(std::uint32_t count) {

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "common/ids.hpp"
@@ -30,10 +32,21 @@ class BlockPool {
   /// Returns nothing when every block is held.
   std::optional<BlockId> take();
 
+  /// Takes this block. False if it is held, or no block of the pool.
+  bool take(BlockId block);
+
   /// Precondition: the block is held from this pool.
   void release(BlockId block);
 
+  /// Releases the blocks of a sequence record. Until its first block is overwritten the record says
+  /// what is no longer true. Precondition: they are held from this pool.
+  void release_record(std::span<const BlockId> blocks);
+  /// The first blocks of the records that were released since the last call.
+  std::vector<BlockId> take_released_records() { return std::exchange(released_records_, {}); }
+
   bool holds(BlockId block) const;
+  /// True if the block is held or free.
+  bool contains(BlockId block) const;
 
   /// Removes up to `count` extents without a held block and returns their ids.
   std::vector<ExtentId> remove_free_extents(std::uint32_t count);
@@ -53,6 +66,7 @@ class BlockPool {
   Extent* find(ExtentId id);
 
   std::vector<Extent> extents_;
+  std::vector<BlockId> released_records_;
 };
 
 }  // namespace leasehold

@@ -94,7 +94,7 @@ void BlockTable::give_back(BlockPool& pool, PrefixIndex& index) {
     const bool stays = i < cached_.size() && index.block(cached_[i]) == blocks_[i];
     if (!stays) pool.release(blocks_[i]);
   }
-  for (const BlockId block : record_blocks_) pool.release(block);
+  pool.release_record(record_blocks_);
   index.release(cached_);
   published_blocks_ = 0;
   cached_.clear();

@@ -15,6 +15,18 @@ bool LeaseMemory::has(LeaseId lease, ExtentId extent) const {
   return found != leases_.end() && found->second.contains(extent);
 }
 
+std::vector<BlockId> LeaseMemory::blocks(LeaseId lease) const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<BlockId> blocks;
+  const auto found = leases_.find(lease);
+  if (found == leases_.end()) return blocks;
+  for (const auto& [extent, mapping] : found->second) {
+    const auto count = static_cast<std::uint32_t>(mapping.size_bytes() / block_size_bytes_);
+    for (std::uint32_t i = 0; i < count; ++i) blocks.push_back({extent, i});
+  }
+  return blocks;
+}
+
 bool LeaseMemory::drop(LeaseId lease) {
   std::unique_lock lock(mutex_);
   const auto dropped = leases_.extract(lease);

@@ -26,6 +26,9 @@ class LeaseMemory {
 
   bool has(LeaseId lease, ExtentId extent) const;
 
+  /// Every block of the lease, by extent.
+  std::vector<BlockId> blocks(LeaseId lease) const;
+
   /// Unmaps these extents of the lease.
   void remove(LeaseId lease, std::span<const ExtentId> extents);
 

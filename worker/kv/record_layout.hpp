@@ -13,11 +13,13 @@
 namespace leasehold {
 
 inline constexpr std::uint64_t kRecordMagic = 0x4452'4345'5251'4553;
-inline constexpr std::uint32_t kRecordVersion = 2;
+inline constexpr std::uint32_t kRecordVersion = 3;
 inline constexpr std::uint64_t kSlotsOffset = 256;
 inline constexpr std::uint64_t kTokensOffset = 384;
 inline constexpr unsigned kBlockIndexBits = 24;
 inline constexpr std::uint32_t kNoLogprobs = UINT32_MAX;
+/// Of the blocks that a record lies in. The first is where its header is.
+inline constexpr std::uint32_t kNamedRecordBlocks = 4;
 
 struct RecordHeader {
   std::uint64_t magic;
@@ -40,6 +42,7 @@ struct RecordHeader {
   std::uint32_t top_logprobs;  // kNoLogprobs: not requested
   std::uint32_t lists_bytes;   // size of worker/kv/sampling_lists.hpp
   std::uint64_t lists_checksum;
+  std::uint64_t more_blocks[kNamedRecordBlocks - 1];  // packed as in `blocks`; 0: none
   std::uint64_t checksum;  // over everything before it
 };
 static_assert(sizeof(RecordHeader) <= kSlotsOffset && std::is_trivially_copyable_v<RecordHeader>);

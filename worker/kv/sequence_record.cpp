@@ -26,6 +26,11 @@ std::uint64_t packed(BlockId block) {
   return block.extent.value << kBlockIndexBits | block.index;
 }
 
+BlockId unpacked(std::uint64_t block) {
+  return {ExtentId{block >> kBlockIndexBits},
+          static_cast<std::uint32_t>(block & ((1u << kBlockIndexBits) - 1))};
+}
+
 }  // namespace
 
 std::uint64_t record_size_bytes(std::uint32_t max_context) {
@@ -111,6 +116,8 @@ void write_header(RecordPieces& pieces, const RecordMemory& memory, const Record
   set_sampling(header, *commit.sampling);
   header.lists_bytes = static_cast<std::uint32_t>(lists.size());
   header.lists_checksum = Checksum::of(lists.data(), lists.size());
+  for (std::size_t i = 1; i < commit.own_blocks.size() && i < kNamedRecordBlocks; ++i)
+    header.more_blocks[i - 1] = packed(commit.own_blocks[i]);
   header.checksum = header_checksum(header);
   pieces.add(memory, record_size_bytes(max_context), lists);
   // Clears slot 0, so that no commit of an earlier record is valid under the new header. This
@@ -168,10 +175,7 @@ namespace {
 
 Result<RecordHeader> read_header(std::span<const std::byte> bytes, std::uint32_t max_context) {
   RecordHeader header{};
-  if (bytes.size() < record_size_bytes(max_context)) {
-    return fail(Errc::FileCorrupt, fmt::format("a sequence record has {} bytes, {} are expected",
-                                               bytes.size(), record_size_bytes(max_context)));
-  }
+  expects(bytes.size() >= sizeof(header), "a header is read from enough bytes");
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (header.magic != kRecordMagic || header.version != kRecordVersion ||
       header.checksum != header_checksum(header) || header.max_context != max_context) {
@@ -254,15 +258,38 @@ std::vector<BlockId> read_blocks(std::span<const std::byte> bytes, const RecordH
     std::uint64_t block = 0;
     std::memcpy(&block, bytes.data() + record_blocks_offset(header.max_context) + i * sizeof(block),
                 sizeof(block));
-    blocks[i] = {ExtentId{block >> kBlockIndexBits},
-                 static_cast<std::uint32_t>(block & ((1u << kBlockIndexBits) - 1))};
+    blocks[i] = unpacked(block);
   }
   return blocks;
 }
 
 }  // namespace
 
+Result<std::vector<BlockId>> named_record_blocks(std::span<const std::byte> head, BlockId first,
+                                                 std::uint32_t max_context,
+                                                 std::uint64_t block_size_bytes) {
+  static_assert(sizeof(RecordHeader) <= kRecordHeadBytes);
+  std::uint64_t magic = 0;
+  std::memcpy(&magic, head.data(), sizeof(magic));
+  if (magic != kRecordMagic) return std::vector<BlockId>{};
+  const RecordHeader header = TRY(read_header(head, max_context));
+  const std::uint64_t bytes = record_size_bytes(max_context) + header.lists_bytes;
+  const std::uint32_t count = blocks_of(bytes, block_size_bytes);
+  if (count > kNamedRecordBlocks) {
+    return fail(Errc::FileCorrupt,
+                fmt::format("a sequence record lies in {} blocks and names at most {}", count,
+                            kNamedRecordBlocks));
+  }
+  std::vector<BlockId> blocks{first};
+  for (std::uint32_t i = 1; i < count; ++i) blocks.push_back(unpacked(header.more_blocks[i - 1]));
+  return blocks;
+}
+
 Result<SequenceRecord> read_record(std::span<const std::byte> bytes, std::uint32_t max_context) {
+  if (bytes.size() < record_size_bytes(max_context)) {
+    return fail(Errc::FileCorrupt, fmt::format("a sequence record has {} bytes, {} are expected",
+                                               bytes.size(), record_size_bytes(max_context)));
+  }
   const RecordHeader header = TRY(read_header(bytes, max_context));
   const std::optional<RecordSlot> slot = newest_slot(bytes, header);
   if (!slot) return fail(Errc::FileCorrupt, "both commits of a sequence record are damaged");

@@ -4,7 +4,8 @@
 /// the KV cache, and it is scrubbed with it. Layout, in bytes from its start (the record may span
 /// blocks; no field straddles two):
 ///
-///   0    RecordHeader    the request; written once, before the first commit
+///   0    RecordHeader    the request, and the record's own blocks; written once, before the first
+///                        commit
 ///   256  RecordSlot × 2  the progress; written in turn, `number` last
 ///   384  u32 tokens[max_context]                       append-only
 ///   …    u64 blocks[ceil(max_context / 16)]            append-only, extent << 24 | index
@@ -17,6 +18,12 @@
 ///
 /// Several records may name a block: the first ones of sequences that share a cached prefix
 /// (worker/kv/prefix_index.hpp).
+///
+/// A record in more than kNamedRecordBlocks blocks does not name them all, and no other process can
+/// read it.
+///
+/// The record of a sequence that ended is cleared before any block that it names is written again
+/// (Engine::clear_released_records). So what a record names is what it says.
 ///
 /// Readers treat every byte as untrusted input. Units: tokens, positions, blocks.
 #pragma once
@@ -88,6 +95,7 @@ struct RecordCommit {
   std::span<const TokenId> tokens;  ///< Prompt and emitted.
   std::optional<TokenId> next;      ///< The token this commit emits.
   std::span<const BlockId> blocks;  ///< Of the KV cache, in order of position.
+  std::span<const BlockId> own_blocks;  ///< Those of RecordMemory.
 };
 
 /// How much of a sequence its record already holds.
@@ -103,6 +111,15 @@ struct RecordProgress {
 /// first call writes the header.
 void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
                    const RecordCommit& commit, RecordProgress& progress);
+
+/// The bytes that `named_record_blocks` needs.
+inline constexpr std::uint64_t kRecordHeadBytes = 256;
+
+/// The blocks of the record whose header is at the start of block `first`, in order. Nothing if no
+/// record begins there. Errors: FileCorrupt, also for a record that does not name all its blocks.
+Result<std::vector<BlockId>> named_record_blocks(std::span<const std::byte> head, BlockId first,
+                                                 std::uint32_t max_context,
+                                                 std::uint64_t block_size_bytes);
 
 /// Reads a record from contiguous bytes. The caller checks that its tokens are in the vocabulary
 /// and its blocks in the lease. Errors: FileCorrupt, naming what is wrong.

@@ -1,6 +1,7 @@
 #include "worker/lease/lease_service.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -31,6 +32,16 @@ Result<std::vector<LeasedMapping>> map_all(const RegionMapper& regions,
     mapped.push_back(*std::move(extent));
   }
   return mapped;
+}
+
+void log_adopted(const wire::LeaseGrant& grant, const Engine::Adopted& adopted) {
+  spdlog::info("memory adopted lease={} from={} records={} blocks={} dropped={}",
+               to_string(grant.lease), to_string(*grant.adopted_from), adopted.records,
+               adopted.blocks, adopted.dropped.size());
+  if (adopted.dropped.empty()) return;
+  const Error& first = adopted.dropped.front();
+  spdlog::warn("sequence records dropped lease={} count={} error={} first=\"{}\"",
+               to_string(grant.lease), adopted.dropped.size(), name(first.code), first.detail);
 }
 
 Payload empty_payload() {
@@ -121,6 +132,7 @@ void LeaseService::on_mapped(wire::LeaseGrant granted, Result<std::vector<Leased
     for (std::size_t i = 0; i < mapped.size(); ++i) {
       engine.add_extent(grant.lease, grant.extents[i], std::move(mapped[i]), grant.pool);
     }
+    if (grant.adopted_from) log_adopted(grant, engine.adopt(grant.lease));
     boost::asio::post(*deps_.io, [this, lease = grant.lease] { grant_installed(lease); });
     answer(std::move(respond), empty_payload());
   });

@@ -73,6 +73,7 @@
 #include <vector>
 
 #include "ipc/control/messages_worker.hpp"
+#include "worker/kv/adopted_records.hpp"
 #include "worker/schedule/events.hpp"
 #include "worker/schedule/prefill_limit.hpp"
 #include "worker/schedule/scheduler_types.hpp"
@@ -120,6 +121,17 @@ class Scheduler {
   void end_lease(LeaseId lease, const Completed& how);
   bool has_lease(LeaseId lease) const { return tenancies_.contains(lease); }
   std::vector<LeaseId> leases() const;
+
+  // ---- records in memory
+
+  /// Caches what the records found in the memory of a new lease say. Returns the number of blocks.
+  /// Precondition: the lease has run no request.
+  std::uint32_t adopt(LeaseId lease, const AdoptedRecords& records);
+  /// The pool that such records are checked against; null without the lease.
+  const BlockPool* pool_of(LeaseId lease) const;
+  /// The first blocks of the records of sequences that ended or were moved out since the last call.
+  /// They are cleared before any block is written again.
+  std::vector<std::pair<LeaseId, BlockId>> take_released_records();
 
   // ---- spill
 

@@ -60,7 +60,8 @@ struct Sequence {
             .committed = blocks.committed() + n_rows,
             .tokens = tokens,
             .next = next,
-            .blocks = blocks.blocks()};
+            .blocks = blocks.blocks(),
+            .own_blocks = blocks.record_blocks()};
   }
 };
 

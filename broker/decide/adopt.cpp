@@ -1,0 +1,166 @@
+#include "broker/decide/adopt.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "broker/decide/record.hpp"
+#include "broker/decide/return_memory.hpp"
+#include "common/expects.hpp"
+
+namespace leasehold {
+namespace {
+
+/// Scrubbing takes milliseconds, so the caller asks often.
+constexpr std::chrono::milliseconds kRetryAfter{50};
+
+std::vector<ExtentId> retained_extents(const State& state, const LeaseRecord& record) {
+  std::vector<ExtentId> kept = record.extents;
+  std::erase_if(kept, [&](ExtentId extent) {
+    return state.extents.find(extent)->state != ExtentState::Retained;
+  });
+  return kept;
+}
+
+bool is_retained(const State& state, const LeaseRecord& record) {
+  return state.retained.contains({record.retained_until, record.id()});
+}
+
+/// The worker is another process, so what makes the bytes mean the same there must be equal.
+bool is_successor(const Worker& worker, const Worker& old) {
+  return old.state == WorkerState::Gone && worker.name == old.name && worker.uid == old.uid &&
+         worker.kv_identity == old.kv_identity && worker.blocks_per_extent == old.blocks_per_extent;
+}
+
+/// The lease that the caller may adopt on some worker; null if there is none.
+LeaseRecord* find_adoptable(State& state, const Caller& caller, const wire::LeaseAcquire& acquire) {
+  if (!acquire.replaces || state.retained.empty()) return nullptr;
+  const auto found = state.leases.find(*acquire.replaces);
+  if (!found || !is_retained(state, **found)) return nullptr;
+  const bool is_own = (*found)->tenant == acquire.tenant && (*found)->holder == caller.connection;
+  return is_own ? *found : nullptr;
+}
+
+}  // namespace
+
+bool keeps_memory(const Decision& decision, const LeaseRecord& record) {
+  const State& state = decision.state;
+  if (state.config.adopt_grace == Duration::zero() || state.stopping) return false;
+  if (state.config.lends_device() || record.scope != wire::LeaseScope::Tenant) return false;
+  if (reason_of(record.lease) != RevokeReason::WorkerGone) return false;
+  const bool is_mapped = record.acquired && !record.fenced_during_grant;
+  const bool is_held = record.holder != ConnectionId{};
+  const Worker& worker = *state.workers.find(record.worker());
+  if (!is_mapped || !is_held || worker.untrusted || worker.kv_identity.empty()) return false;
+  const Tenant* tenant = state.tenants.find(record.tenant);
+  if (tenant == nullptr || tenant->draining) return false;
+  return std::ranges::none_of(record.extents, [&state](ExtentId extent) {
+    return state.extents.find(extent)->unavailable;
+  });
+}
+
+void start_retention(Decision& decision, LeaseRecord& record) {
+  expects(record.is(LeaseState::Fenced), "memory is kept after the fence");
+  record.retained_until = decision.now + decision.state.config.adopt_grace;
+  decision.state.retained.emplace(record.retained_until, record.id());
+}
+
+/// While the old worker has not exited, its exit collects the memory.
+void end_retention(Decision& decision, const std::vector<LeaseId>& leases) {
+  State& state = decision.state;
+  for (const LeaseId id : leases) {
+    const auto found = state.leases.find(id);
+    if (!found || !is_retained(state, **found)) continue;
+    LeaseRecord& record = **found;
+    state.retained.erase({record.retained_until, id});
+    const std::vector<ExtentId> kept = retained_extents(state, record);
+    for (const ExtentId extent : kept) {
+      state.extents.move(extent, ExtentState::Scrubbing);
+      record_extent(decision, extent, &record);
+    }
+    punch_extents(decision, kept);
+    const Worker& worker = *state.workers.find(record.worker());
+    if (worker.state == WorkerState::Gone) verify_extents(decision, kept);
+    close_if_returned(decision, record);
+  }
+}
+
+void end_retention_of(Decision& decision, const TenantId& tenant) {
+  end_retention(decision, retained_where(decision.state, [&](const LeaseRecord& record) {
+                  return record.tenant == tenant;
+                }));
+}
+
+void expire_retentions(Decision& decision) {
+  end_retention(decision, retained_where(decision.state, [&](const LeaseRecord& record) {
+                  return record.retained_until <= decision.now;
+                }));
+}
+
+std::optional<Error> end_retentions_for(Decision& decision, std::uint64_t extents) {
+  State& state = decision.state;
+  if (state.retained.empty()) return std::nullopt;
+  std::uint64_t covered = 0;
+  const std::vector<LeaseId> oldest = retained_where(state, [&](const LeaseRecord& record) {
+    if (covered >= extents) return false;
+    covered += retained_extents(state, record).size();
+    return true;
+  });
+  end_retention(decision, oldest);
+  return Error{.code = Errc::PoolExhausted,
+               .detail = fmt::format("{} extents requested; memory kept for tenants of an ended "
+                                     "worker is being scrubbed: retry in {} ms",
+                                     extents, kRetryAfter.count()),
+               .retry_after_ms = kRetryAfter.count()};
+}
+
+Adoption find_adoption(State& state, const Caller& caller, const wire::LeaseAcquire& acquire,
+                       const Worker& worker) {
+  const LeaseRecord* old = find_adoptable(state, caller, acquire);
+  if (old == nullptr) return {};
+  if (!is_successor(worker, *state.workers.find(old->worker()))) return {.from = old->id()};
+  const std::uint64_t charged = state.leases.index().charged(acquire.tenant);
+  const std::uint64_t most = state.tenants.find(acquire.tenant)->policy.max_blocks;
+  const std::uint64_t room = most - std::min(most, charged);
+  return {.from = old->id(),
+          .extents = retained_extents(state, *old),
+          .blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(old->charged_blocks, room))};
+}
+
+std::optional<std::string> adopting_worker(State& state, const Caller& caller,
+                                           const wire::LeaseAcquire& acquire) {
+  const LeaseRecord* old = find_adoptable(state, caller, acquire);
+  if (old == nullptr) return std::nullopt;
+  const Worker& before = *state.workers.find(old->worker());
+  for (const auto& [id, worker] : state.workers.all()) {
+    const bool is_open = worker.state == WorkerState::Ready && !worker.draining;
+    if (is_open && is_successor(worker, before)) return worker.name;
+  }
+  return std::nullopt;
+}
+
+ExtentDemand beyond(ExtentDemand demand, const Adoption& adoption) {
+  const auto adopted = std::min<std::size_t>(demand.extents, adoption.extents.size());
+  demand.extents -= static_cast<std::uint32_t>(adopted);
+  return demand;
+}
+
+std::vector<ExtentId> adopt_extents(Decision& decision, const Adoption& adoption,
+                                    std::uint64_t count, LeaseRecord& by) {
+  if (!adoption.from) return {};
+  State& state = decision.state;
+  std::vector<ExtentId> adopted = adoption.extents;
+  adopted.resize(std::min<std::uint64_t>(count, adopted.size()));
+  for (const ExtentId extent : adopted) {
+    state.extents.adopt(extent, by.id());
+    std::erase(state.leases.at(*adoption.from).extents, extent);
+    by.extents.push_back(extent);
+    record_extent(decision, extent, &by);
+  }
+  if (!adopted.empty()) by.adopted_from = adoption.from;
+  by.adopted_extents = static_cast<std::uint32_t>(adopted.size());
+  end_retention(decision, {*adoption.from});
+  return adopted;
+}
+
+}  // namespace leasehold

@@ -1,0 +1,75 @@
+/// Adoption: the KV memory of a tenant whose worker died goes to the tenant's next lease, with its
+/// bytes.
+///
+///   Draining ─fence, worker_gone─► Retained ─acquire{replaces} on an equal worker─► Owned
+///                                      └─grace over, holder gone, room needed…─► Scrubbing
+///
+/// A fence ends the lease, not the bytes. Memory is kept only for a holder that is still connected,
+/// and only host memory: the descriptors stay in the broker, so it does not survive a restart of
+/// the broker. Who may adopt: the connection that held the old lease, for the same tenant, on a
+/// worker of the same name, user and KV identity, once the old worker has exited.
+///
+/// Kept memory is charged to no quota, because every demand that lacks room ends it first.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "broker/decide/decision.hpp"
+#include "broker/decide/reserves.hpp"
+
+namespace leasehold {
+
+/// True if the KV memory of this lease is kept at its fence. Precondition: not Live.
+bool keeps_memory(const Decision& decision, const LeaseRecord& record);
+
+/// Notes until when the memory is kept. Precondition: Fenced; its KV extents are Retained.
+void start_retention(Decision& decision, LeaseRecord& record);
+
+/// Leases whose memory is kept.
+template <class Predicate>
+std::vector<LeaseId> retained_where(State& state, Predicate matches) {
+  std::vector<LeaseId> found;
+  for (const auto& [until, id] : state.retained) {
+    if (matches(std::as_const(state.leases.at(id)))) found.push_back(id);
+  }
+  return found;
+}
+
+/// Scrubs the kept memory of these leases. Does nothing for others.
+void end_retention(Decision& decision, const std::vector<LeaseId>& leases);
+
+/// Does it for all leases of a tenant.
+void end_retention_of(Decision& decision, const TenantId& tenant);
+
+/// Ends retentions whose time is over.
+void expire_retentions(Decision& decision);
+
+/// For a demand of `extents` that lacks room: ends the oldest retentions until their extents cover
+/// it. Returns the refusal, which is to be retried; nothing if no memory is kept.
+std::optional<Error> end_retentions_for(Decision& decision, std::uint64_t extents);
+
+/// The kept memory that an acquire replaces.
+struct Adoption {
+  std::optional<LeaseId> from;    ///< The caller's own lease whose memory is kept, if any.
+  std::vector<ExtentId> extents;  ///< Retained. Empty where the worker cannot adopt them.
+  std::uint32_t blocks = 0;       ///< The old lease's charge, within what the quota leaves.
+};
+
+/// What the acquire can adopt on this worker.
+Adoption find_adoption(State& state, const Caller& caller, const wire::LeaseAcquire& acquire,
+                       const Worker& worker);
+
+/// The worker that an acquire without a wish should go to: one that can adopt. Nothing if none can.
+std::optional<std::string> adopting_worker(State& state, const Caller& caller,
+                                           const wire::LeaseAcquire& acquire);
+
+/// What the acquire needs beside the adopted extents.
+ExtentDemand beyond(ExtentDemand demand, const Adoption& adoption);
+
+/// Moves at most `count` extents to the lease, and scrubs the rest. Returns those that moved.
+std::vector<ExtentId> adopt_extents(Decision& decision, const Adoption& adoption,
+                                    std::uint64_t count, LeaseRecord& by);
+
+}  // namespace leasehold

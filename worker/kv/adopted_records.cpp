@@ -1,0 +1,86 @@
+#include "worker/kv/adopted_records.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace leasehold {
+namespace {
+
+std::unexpected<Error> wrong(const SequenceRecord& record, std::string_view what) {
+  return fail(Errc::FileCorrupt,
+              fmt::format("the record of request {} {}", record.engine_request_id.value, what));
+}
+
+}  // namespace
+
+Result<void> AdoptedRecords::check_tokens(const SequenceRecord& record) const {
+  const auto is_unknown = [this](TokenId token) {
+    return token < 0 || static_cast<std::uint32_t>(token) >= n_vocab_;
+  };
+  if (std::ranges::none_of(record.tokens, is_unknown)) return {};
+  return wrong(record, "has a token outside the vocabulary");
+}
+
+/// True if the block is named for the same text by an earlier record, or by none.
+bool AdoptedRecords::is_same_text(const SequenceRecord& record, std::uint32_t block) const {
+  const auto used = uses_.find(record.blocks[block]);
+  if (used == uses_.end()) return true;
+  const std::size_t tokens = std::size_t{block + 1} * tokens_per_block_;
+  const std::vector<TokenId>& other = records_[used->second.record].tokens;
+  return used->second.block == block && tokens <= other.size() && tokens <= record.tokens.size() &&
+         std::equal(other.begin(), other.begin() + static_cast<std::ptrdiff_t>(tokens),
+                    record.tokens.begin());
+}
+
+Result<void> AdoptedRecords::check_blocks(const SequenceRecord& record,
+                                          std::span<const BlockId> own_blocks,
+                                          const BlockPool& pool) const {
+  std::set<BlockId> named;
+  for (const BlockId own : own_blocks) {
+    if (!pool.contains(own)) return wrong(record, "lies outside the lease");
+    const bool is_free = !own_blocks_.contains(own) && !uses_.contains(own);
+    if (!is_free || !named.insert(own).second) return wrong(record, "shares its own blocks");
+  }
+  for (std::uint32_t i = 0; i < record.blocks.size(); ++i) {
+    const BlockId block = record.blocks[i];
+    if (!pool.contains(block)) return wrong(record, "names a block outside the lease");
+    if (!named.insert(block).second) return wrong(record, "names a block twice");
+    if (own_blocks_.contains(block) || !is_same_text(record, i))
+      return wrong(record, "names a block that another record uses");
+  }
+  return {};
+}
+
+Result<void> AdoptedRecords::add(SequenceRecord record, std::span<const BlockId> own_blocks,
+                                 const BlockPool& pool) {
+  TRY(check_tokens(record));
+  TRY(check_blocks(record, own_blocks, pool));
+  own_blocks_.insert(own_blocks.begin(), own_blocks.end());
+  for (std::uint32_t i = 0; i < record.blocks.size(); ++i)
+    uses_.try_emplace(record.blocks[i], Use{.record = records_.size(), .block = i});
+  records_.push_back(std::move(record));
+  return {};
+}
+
+std::uint32_t AdoptedRecords::cache(const TenantId& owner, BlockPool& pool,
+                                    PrefixIndex& index) const {
+  std::uint32_t cached = 0;
+  for (const SequenceRecord& record : records_) {
+    std::vector<PrefixId> chain;
+    const std::span<const TokenId> tokens = record.tokens;
+    for (std::uint32_t i = 0; i < full_blocks(record); ++i) {
+      const OwnedText text{
+          &owner, tokens.subspan(std::size_t{i} * tokens_per_block_, tokens_per_block_)};
+      const auto entry =
+          index.add_or_take(chain.empty() ? PrefixId{} : chain.back(), text, record.blocks[i]);
+      if (!entry) break;
+      if (index.block(*entry) == record.blocks[i] && pool.take(record.blocks[i])) ++cached;
+      chain.push_back(*entry);
+    }
+    index.release(chain);
+  }
+  return cached;
+}
+
+}  // namespace leasehold
