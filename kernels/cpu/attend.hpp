@@ -1,5 +1,5 @@
-/// The steps of an attention tile, the same for every SIMD path: score each key, exponentiate, weigh
-/// each value. A path supplies the arithmetic as `Ops`, in the order of
+/// The steps of an attention tile, the same for every SIMD path: score each key, exponentiate,
+/// weigh each value. A path supplies the arithmetic as `Ops`, in the order of
 /// kernels/numerics/attention_order.hpp:
 ///
 ///   widen(from, n, to)        n elements as floats: `to`, or `from` if they are floats
@@ -83,10 +83,9 @@ void weigh_values(const AttentionTile& tile) {
                                    .end = common});
   for (std::uint32_t query = 0; query < tile.n_queries; ++query)
     if (tile.n_positions[query] > common)
-      Ops::template weigh<Kv>(tile, {.first_query = query,
-                                     .n_queries = 1,
-                                     .begin = common,
-                                     .end = tile.n_positions[query]});
+      Ops::template weigh<Kv>(
+          tile,
+          {.first_query = query, .n_queries = 1, .begin = common, .end = tile.n_positions[query]});
 }
 
 template <class Ops, class Kv>

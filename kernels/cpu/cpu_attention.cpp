@@ -41,9 +41,10 @@ void CpuBackend::add_tiles(const LaunchContext& context, const AttentionArgs& ar
       kPartitionPositions, context.rows[end - 1].position + 1 - partition * kPartitionPositions);
   const std::uint64_t macs_each =
       std::uint64_t{most_positions} * (2 * args.layout.head_dim + kMacsPerExp);
-  const std::uint32_t most = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
-      kernels_.attend_tile_macs / macs_each, 1, kMostTileQueries));
-  const std::uint32_t per_tile = (queries + tiles_for(queries, most) - 1) / tiles_for(queries, most);
+  const std::uint32_t most = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(kernels_.attend_tile_macs / macs_each, 1, kMaxTileQueries));
+  const std::uint32_t per_tile =
+      (queries + tiles_for(queries, most) - 1) / tiles_for(queries, most);
   for (std::uint32_t kv_head = 0; kv_head < args.layout.n_kv_heads; ++kv_head)
     for (std::uint32_t at = 0; at < queries; at += per_tile)
       attention_tiles_.push_back({.first_row = first,
@@ -108,7 +109,7 @@ LaunchStatus CpuBackend::score_wave(const LaunchContext& context, const Attentio
     tile.scale = args.scale;
     tile.type = layout.type;
     tile.scores = tile_scratch(thread);
-    tile.block = tile.scores + std::size_t{kMostTileQueries} * kPartitionPositions;
+    tile.block = tile.scores + std::size_t{kMaxTileQueries} * kPartitionPositions;
     const std::uint32_t most = tile.n_positions[plan.n_queries - 1];
     for (std::uint32_t b = 0; b * KvLayout::kBlockTokens < most; ++b) {
       const std::byte* block =

@@ -46,7 +46,7 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       max_partials_(partials_per_wave(limits)),
       partials_(max_partials_ * partial_floats(limits.head_dim)),
       first_partial_(limits.max_rows + 1),
-      tile_scratch_stride_(kMostTileQueries * kPartitionPositions +
+      tile_scratch_stride_(kMaxTileQueries * kPartitionPositions +
                            std::size_t{KvLayout::kBlockTokens} * limits.head_dim),
       tile_scratch_(tile_scratch_stride_ * (1 + launcher_.threads())),
       first_tile_(limits.n_experts + 1),

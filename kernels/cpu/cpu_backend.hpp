@@ -80,8 +80,7 @@ class CpuBackend final : public HostBackend {
   void plan_tiles(const LaunchContext& context, const AttentionArgs& args,
                   const AttentionWave& wave);
   void place_queries(const LaunchContext& context, const AttentionArgs& args,
-                     const AttentionWave& wave, const AttentionTilePlan& plan,
-                     AttentionTile& tile);
+                     const AttentionWave& wave, const AttentionTilePlan& plan, AttentionTile& tile);
   LaunchStatus score_wave(const LaunchContext& context, const AttentionArgs& args,
                           const AttentionWave& wave);
   LaunchStatus merge_wave(const LaunchContext& context, const AttentionArgs& args,
@@ -98,12 +97,12 @@ class CpuBackend final : public HostBackend {
   std::size_t max_partials_;        // partials of one wave
   ZeroedArray<float> partials_;     // [max_partials_, partial_floats(head_dim)]
   std::size_t used_partials_ = 0;   // written since the last clear_workspace
-  std::vector<std::uint32_t> first_partial_;  // [max_rows + 1], of the running wave
+  std::vector<std::uint32_t> first_partial_;        // [max_rows + 1], of the running wave
   std::vector<AttentionTilePlan> attention_tiles_;  // of the running wave; at most max_partials_
   std::size_t tile_scratch_stride_;
   ZeroedArray<float> tile_scratch_;  // [1 + threads, tile_scratch_stride_], see tile_scratch()
-  std::vector<std::uint32_t> first_tile_;     // [n_experts + 1], of the running expert matmul
-  ExpertGroups groups_;                       // of the running expert matmul
+  std::vector<std::uint32_t> first_tile_;  // [n_experts + 1], of the running expert matmul
+  ExpertGroups groups_;                    // of the running expert matmul
 };
 
 }  // namespace leasehold

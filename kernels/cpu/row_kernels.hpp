@@ -40,21 +40,21 @@ struct NormRow {
 inline constexpr std::uint32_t kPartitionBlocks = kPartitionPositions / KvLayout::kBlockTokens;
 
 /// Maximum number of queries per attention tile.
-inline constexpr std::uint32_t kMostTileQueries = 16;
+inline constexpr std::uint32_t kMaxTileQueries = 16;
 
 /// One partition of a sequence against queries of one kv head: each key and value is loaded once
 /// for all of them. A query is one head of one row; queries are in the order of their rows.
 struct AttentionTile {
-  const float* q[kMostTileQueries];             // each [head_dim]
-  float* partial[kMostTileQueries];             // each [partial_floats(head_dim)]
-  std::uint32_t n_positions[kMostTileQueries];  // 1 … kPartitionPositions, ascending
-  std::uint32_t n_queries;                      // 1 … kMostTileQueries
+  const float* q[kMaxTileQueries];             // each [head_dim]
+  float* partial[kMaxTileQueries];             // each [partial_floats(head_dim)]
+  std::uint32_t n_positions[kMaxTileQueries];  // 1 … kPartitionPositions, ascending
+  std::uint32_t n_queries;                     // 1 … kMaxTileQueries
   std::uint32_t head_dim;
   float scale;
   KvType type;
   const std::byte* keys[kPartitionBlocks];    // each [kBlockTokens, head_dim] of `type`
   const std::byte* values[kPartitionBlocks];  // likewise
-  float* scores;                              // [kMostTileQueries, kPartitionPositions], scratch
+  float* scores;                              // [kMaxTileQueries, kPartitionPositions], scratch
   float* block;                               // [kBlockTokens, head_dim], scratch
 };
 

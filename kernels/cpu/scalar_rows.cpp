@@ -13,7 +13,7 @@ namespace leasehold::scalar {
 namespace {
 
 struct AttentionOps {
-  static constexpr std::uint32_t kRunQueries = kMostTileQueries;
+  static constexpr std::uint32_t kRunQueries = kMaxTileQueries;
 
   static const float* widen(const float* from, std::uint32_t, float*) { return from; }
   static const float* widen(const Half* from, std::uint32_t n, float* to) {

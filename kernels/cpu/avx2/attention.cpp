@@ -9,7 +9,7 @@
 namespace leasehold::avx2 {
 namespace {
 
-constexpr float kLowest = -std::numeric_limits<float>::infinity();
+constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
 /// The products of a key and a query, added up to 8 lanes: the first steps of the fold.
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 eight_lanes(const float* key,
@@ -20,8 +20,8 @@ constexpr float kLowest = -std::numeric_limits<float>::infinity();
   for (; i + kSumLanes <= n; i += kSumLanes)
 #pragma GCC unroll 4
     for (std::uint32_t g = 0; g < 4; ++g)
-      sums.part[g] = _mm256_fmadd_ps(load8(key + i + g * kWidth), load8(q + i + g * kWidth),
-                                     sums.part[g]);
+      sums.part[g] =
+          _mm256_fmadd_ps(load8(key + i + g * kWidth), load8(q + i + g * kWidth), sums.part[g]);
   if (i != n) add_tail(sums, key + i, q + i, n - i);
   return _mm256_add_ps(_mm256_add_ps(sums.part[0], sums.part[2]),
                        _mm256_add_ps(sums.part[1], sums.part[3]));
@@ -58,7 +58,7 @@ template <int kLow, int kHigh>
 
 /// The highest of whole lanes, and never a NaN. The sign of a zero may differ: exp(±0) is 1.
 [[gnu::target("avx2,fma,f16c")]] float highest_of(const float* scores, std::uint32_t n) {
-  __m256 max = _mm256_set1_ps(kLowest);
+  __m256 max = _mm256_set1_ps(kNoScore);
   for (std::uint32_t i = 0; i < n; i += kWidth) max = _mm256_max_ps(load8(scores + i), max);
   float lanes[kWidth];
   _mm256_storeu_ps(lanes, max);
@@ -163,7 +163,7 @@ struct Ops {
   [[gnu::target("avx2,fma,f16c")]] static void softmax(float* scores, std::uint32_t n,
                                                        float* partial) {
     const std::uint32_t padded = (n + kSumLanes - 1) / kSumLanes * kSumLanes;
-    std::fill(scores + n, scores + padded, kLowest);
+    std::fill(scores + n, scores + padded, kNoScore);
     partial[kPartialMax] = highest_of(scores, padded);
     partial[kPartialSum] = exponentiate(scores, padded, partial[kPartialMax]);
   }
@@ -203,7 +203,7 @@ void attend(const AttentionTile& tile) {
 
 void merge(const float* partials, std::uint32_t count, std::uint32_t head_dim, float* out) {
   const std::uint32_t stride = partial_floats(head_dim);
-  float max = kLowest;
+  float max = kNoScore;
   for (std::uint32_t p = 0; p < count; ++p) {
     const float of_partition = partials[p * stride + kPartialMax];
     max = of_partition > max ? of_partition : max;
@@ -213,7 +213,8 @@ void merge(const float* partials, std::uint32_t count, std::uint32_t head_dim, f
   std::fill_n(out, head_dim, 0.0F);
   for (std::uint32_t p = 0; p < count; ++p) {
     const float* partial = partials + p * stride;
-    if (p % kWidth == 0) partial_weights(partial, std::min(kWidth, count - p), stride, max, weights);
+    if (p % kWidth == 0)
+      partial_weights(partial, std::min(kWidth, count - p), stride, max, weights);
     sum = std::fma(partial[kPartialSum], weights[p % kWidth], sum);
     add_weighted(partial + kPartialAcc, weights[p % kWidth], head_dim, out);
   }

@@ -72,8 +72,7 @@ template <int kLow, int kHigh>
 }
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline __m512 load16(
     const Half* from) {
-  return _mm512_maskz_cvtph_ps(0xFFFF,
-                               _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  return _mm512_maskz_cvtph_ps(0xFFFF, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 }
 
 /// The accumulators of a run for kParts·16 elements from d on: sums stay in registers.
@@ -114,8 +113,8 @@ template <int kQueries, int kParts, class Kv>
 /// Element d of the accumulators, for the last elements of a head.
 template <class Kv>
 [[gnu::target("avx512f,avx512dq,avx2,fma")]] void weigh_element(const AttentionTile& tile,
-                                                                     const WeighRun& run,
-                                                                     std::uint32_t d) {
+                                                                const WeighRun& run,
+                                                                std::uint32_t d) {
   for (std::uint32_t query = run.first_query; query < run.first_query + run.n_queries; ++query) {
     float sum = tile.partial[query][kPartialAcc + d];
     for (std::uint32_t i = run.begin; i < run.end; ++i)
@@ -160,10 +159,10 @@ struct Ops {
   /// sums that are never -0. The sign of a zero maximum may differ: exp(±0) is 1.
   [[gnu::target("avx512f,avx512dq,avx2,fma")]] static void softmax(float* scores, std::uint32_t n,
                                                                    float* partial) {
-    constexpr float kLowest = -std::numeric_limits<float>::infinity();
+    constexpr float kNoScore = -std::numeric_limits<float>::infinity();
     const std::uint32_t padded = (n + kSumLanes - 1) / kSumLanes * kSumLanes;
-    std::fill(scores + n, scores + padded, kLowest);
-    __m512 highest = _mm512_set1_ps(kLowest);
+    std::fill(scores + n, scores + padded, kNoScore);
+    __m512 highest = _mm512_set1_ps(kNoScore);
     for (std::uint32_t i = 0; i < padded; i += kWidth)  // skips NaN
       highest = _mm512_maskz_max_ps(0xFFFF, _mm512_loadu_ps(scores + i), highest);
     float lanes[kWidth];

@@ -124,8 +124,8 @@ TEST_CASE("backend: attention has the reference's bits whichever heads and rows 
     std::vector<std::uint32_t> counts;
     std::vector<std::uint32_t> lengths;
   };
-  // Chunks that begin or end at a partition, groups that do and do not divide a unit, and the widths
-  // that have loops of their own.
+  // Chunks that begin or end at a partition, groups that do and do not divide a unit, and the
+  // widths that have loops of their own.
   const std::vector<Shape> shapes{{1, 7, 64, {20, 1, 9}, {263, 300, 9}},
                                   {2, 4, 64, {17, 16}, {17, 529}},
                                   {1, 8, 128, {3, 9, 1, 2}, {256, 265, 1, 513}},

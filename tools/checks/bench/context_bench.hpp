@@ -20,9 +20,9 @@ struct ContextBenchConfig {
   std::vector<std::uint32_t> contexts = {0, 64, 512, 3900};  ///< Position of a step's first row.
 };
 
-/// {"context": {"model", "threads", "arithmetic", "simd", "step_ms": {"1 row": {"0": …, "64": …}, "8
-/// rows": …, "chunk of 256": …}}}: the shortest of the rounds. The 8 rows belong to 8 sequences, the chunk
-/// to one. With one thread, times are its CPU time; with several, wall-clock time.
+/// {"context": {"model", "threads", "arithmetic", "simd", "step_ms": {"1 row": {"0": …, "64": …},
+/// "8 rows": …, "chunk of 256": …}}}: the shortest of the rounds. The 8 rows belong to 8 sequences,
+/// the chunk to one. With one thread, times are its CPU time; with several, wall-clock time.
 /// Errors: those of loading.
 Result<nlohmann::json> measure_contexts(const ContextBenchConfig& config);
 

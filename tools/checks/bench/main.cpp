@@ -129,7 +129,8 @@ void describe_context(CLI::App& app, Options& options) {
   app.add_option("--threads", options.context.threads, "Compute threads")
       ->check(CLI::Range(1u, kMaxGateThreads - 1))
       ->capture_default_str();
-  app.add_option("--rounds", options.context.rounds, "Rounds; the shortest time of each step counts")
+  app.add_option("--rounds", options.context.rounds,
+                 "Rounds; the shortest time of each step counts")
       ->check(CLI::Range(1, 1'000))
       ->capture_default_str();
 }
