@@ -48,7 +48,7 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
             compute->backend->when_drained(std::move(done));
           },
       .parser = parser_.get_executor(),
-      .encode = [prompt](const std::string& text) { return prompt.encode({.prompt = text}, 0); }});
+      .encode = [prompt](const std::string& text) { return prompt.encode_published(text); }});
   server_.emplace(ServeDependencies{.io = deps.tenant_io,
                                     .loop = deps.loop,
                                     .running_requests = deps.running_requests,

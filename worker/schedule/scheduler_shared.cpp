@@ -38,7 +38,7 @@ Result<void> Scheduler::fill(LeaseId lease, std::vector<TokenId> text) {
   if (blocks == 0) {
     return fail(Errc::BadRequest,
                 fmt::format("the text has {} tokens, and only full blocks of {} are published; "
-                            "publish a longer text (names of control tokens in it are plain text)",
+                            "publish a longer text",
                             text.size(), limits_.tokens_per_block));
   }
   text.resize(blocks * limits_.tokens_per_block);

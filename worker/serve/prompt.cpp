@@ -31,10 +31,20 @@ Result<std::vector<TokenId>> PromptEncoder::encode(const wire::RequestSubmit& re
   }
   if (request.prompt->empty())
     return fail(Errc::BadRequest, "the prompt is empty; send text, tokens or messages");
-  if (request.prompt->size() <= max_prompt_bytes()) return tokenizer->encode(*request.prompt);
+  TRY(check_fits(*request.prompt));
+  return tokenizer->encode(*request.prompt);
+}
+
+Result<std::vector<TokenId>> PromptEncoder::encode_published(const std::string& text) const {
+  TRY(check_fits(text));
+  return tokenizer->encode(text, SpecialTokens::AsTokens);
+}
+
+Result<void> PromptEncoder::check_fits(const std::string& text) const {
+  if (text.size() <= max_prompt_bytes()) return {};
   return fail(Errc::PromptTooLong,
               fmt::format("the prompt has {} bytes, and {} holds {} tokens; shorten it",
-                          request.prompt->size(), name(context_bound), max_context));
+                          text.size(), name(context_bound), max_context));
 }
 
 /// Renders the messages with the model's chat template.

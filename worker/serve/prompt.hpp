@@ -28,10 +28,14 @@ struct PromptEncoder {
   /// ChatTemplate.
   Result<std::vector<TokenId>> encode(const wire::RequestSubmit& request,
                                       std::int64_t now_unix_s) const;
+  /// A text that an operator publishes, for plain prompts and those of the template: the name of a
+  /// control token is that token. Errors: PromptTooLong, those of Tokenizer::encode.
+  Result<std::vector<TokenId>> encode_published(const std::string& text) const;
 
  private:
   Result<std::string> render_messages(const wire::RequestSubmit& request,
                                       std::int64_t now_unix_s) const;
+  Result<void> check_fits(const std::string& text) const;
   std::size_t max_prompt_bytes() const;
 };
 

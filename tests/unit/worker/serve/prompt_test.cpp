@@ -17,10 +17,12 @@ struct Fixture {
   explicit Fixture(std::string_view source)
       : chat(ChatTemplate::parse(source, {.bos = "<s>", .eos = "</s>"})) {}
 
-  Result<std::vector<TokenId>> encode(const wire::RequestSubmit& request) const {
-    const PromptEncoder encoder{
+  PromptEncoder encoder() const {
+    return {
         .tokenizer = &tokenizer, .chat = &chat, .max_context = 64, .context_bound = context_bound};
-    return encoder.encode(request, 1732104000);
+  }
+  Result<std::vector<TokenId>> encode(const wire::RequestSubmit& request) const {
+    return encoder().encode(request, 1732104000);
   }
 
   Tokenizer tokenizer = tiny_tokenizer();
@@ -57,6 +59,17 @@ TEST_CASE("prompt: a plain prompt treats the name of a control token as text") {
   REQUIRE(tokens.has_value());
   CHECK(times(*tokens, kBos) == 1);
   CHECK(times(*tokens, kEos) == 0);
+}
+
+TEST_CASE("prompt: a published text begins as a plain prompt does, or as a template's output") {
+  const Fixture fixture("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}");
+  const auto published = [&](const std::string& text) {
+    return fixture.encoder().encode_published(text).value();
+  };
+  CHECK(published("<s>ab</s>") == fixture.encode(chat_of("ab")).value());
+  wire::RequestSubmit plain;
+  plain.prompt = "ab";
+  CHECK(published("ab") == fixture.encode(plain).value());
 }
 
 TEST_CASE("prompt: tokens are taken as they are") {
