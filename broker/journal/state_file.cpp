@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "common/private_directory.hpp"
+
 namespace leasehold::journal {
 
 std::unexpected<Error> state_file_error(const std::string& path, int error_number) {
@@ -50,17 +52,7 @@ namespace {
 Result<void> check_private(const std::string& directory) {
   struct stat status{};
   if (::stat(directory.c_str(), &status) != 0) return {};  // opening a file there reports why
-  if (status.st_uid != ::geteuid()) {
-    return fail(Errc::PermissionDenied,
-                fmt::format("the state directory {} belongs to user {}; it must belong to the "
-                            "broker's user {}",
-                            directory, status.st_uid, ::geteuid()));
-  }
-  if ((status.st_mode & (S_IWGRP | S_IWOTH)) == 0) return {};
-  return fail(Errc::PermissionDenied,
-              fmt::format("other users may write to the state directory {} (mode {:04o}); make "
-                          "sure that its files are the broker's and run chmod 0700 {}",
-                          directory, status.st_mode & 07777, directory));
+  return check_private_directory(status, "state", directory);
 }
 
 }  // namespace
