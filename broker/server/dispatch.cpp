@@ -100,6 +100,7 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
       {"lease.shrink", {Role::Anyone, &Dispatch::post_call<wire::LeaseShrink>}},
       {"worker.attach", {Role::Worker, &Dispatch::post_call<wire::WorkerAttach>}},
       {"worker.ready", {Role::Worker, &Dispatch::post_call<wire::WorkerReady>}},
+      {"spill.open", {Role::Worker, &Dispatch::open_spill}},
       {"weights.open", {Role::Worker, &Dispatch::post_call<wire::WeightsOpen>}},
       {"weights.publish", {Role::Worker, &Dispatch::post_call<wire::WeightsPublish>}},
       {"event.report", {Role::Worker, &Dispatch::answer_report}},
@@ -119,6 +120,12 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
     return {};
   };
   if (auto handled = handle(); !handled) incoming.respond(std::unexpected(handled.error()));
+}
+
+Result<void> Dispatch::open_spill(const std::string&, Incoming& incoming) {
+  TRY(wire::Empty::from_json(incoming.params.body));
+  hooks_.open_spill(incoming.connection, std::move(incoming.respond));
+  return {};
 }
 
 /// A worker sends one report call at a time, so reports do not pile up in front of a busy broker.

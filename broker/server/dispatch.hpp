@@ -25,6 +25,8 @@ struct DispatchHooks {
   /// Takes the memory descriptors of the message.
   std::function<Result<void>(ConnectionId, const wire::LeaseRedeliver&, std::vector<UniqueFd>)>
       take_memory;
+  /// Answers `spill.open`, once the disk has.
+  std::function<void(ConnectionId, control::Responder)> open_spill;
   std::function<Result<control::Payload>(const std::string& method, const control::Json& params)>
       query;
   std::function<void(Event)> post;
@@ -50,6 +52,7 @@ class Dispatch {
                     const control::Credentials& credentials, const control::Payload& params);
 
  private:
+  Result<void> open_spill(const std::string& method, Incoming& incoming);
   Result<void> answer_report(const std::string& method, Incoming& incoming);
   Result<void> take_report(ConnectionId connection, const control::Json& params);
   Result<void> take_usage(ConnectionId connection, const control::Json& params);

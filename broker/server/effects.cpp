@@ -130,9 +130,10 @@ void ServerEffects::perform(const effect::ResumeWorker& effect) {
 
 void ServerEffects::perform(const effect::ForgetWorker& effect) {
   for (const auto& name : {kept::pidfd(effect.worker.value), kept::wakeup_fd(effect.worker.value),
-                           kept::segment(effect.worker.value)}) {
+                           kept::segment(effect.worker.value), kept::spill(effect.worker.value)}) {
     dependencies_.fd_store.remove(name);
   }
+  dependencies_.spill.forget(effect.worker);
   dependencies_.quiet.forget(effect.worker);
   dependencies_.links.forget(effect.worker);
   spdlog::info("worker exited attachment={}", effect.worker.value);

@@ -12,6 +12,7 @@
 #include "broker/journal/journal.hpp"
 #include "broker/memory/host_memory.hpp"
 #include "broker/memory/lent_memory.hpp"
+#include "broker/memory/spill_space.hpp"
 #include "broker/server/event_log.hpp"
 #include "broker/server/event_logger.hpp"
 #include "broker/server/fd_keeper.hpp"
@@ -28,6 +29,7 @@ struct EffectDependencies {
   LeaseTable& table;
   LentMemory& memory;  ///< Of the KV pool and the weights.
   HostMemory& host;    ///< Of the swap pool; where no device is lent, the same as `memory`.
+  SpillSpace& spill;
   WorkerLinks& links;
   QuietObserver& quiet;
   Replies& replies;
@@ -78,6 +80,9 @@ class ServerEffects {
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::Warn& effect);
 
+  /// Keeps a descriptor for a restarted broker.
+  void keep(const std::string& name, const UniqueFd& fd);
+
  private:
   void write(journal::Batch batch);
   LentMemory& memory_of(MemoryPool pool);
@@ -88,7 +93,6 @@ class ServerEffects {
   /// Removes and returns the journal error that forbids sending `id`.
   template <class Id>
   std::optional<Error> take_refusal(std::map<Id, Error>& refused, Id id);
-  void keep(const std::string& name, const UniqueFd& fd);
   using OnReply = std::function<void(Result<control::Payload>)>;
   void call_worker(AttachmentId worker, std::string_view method, control::Payload payload,
                    OnReply on_reply);

@@ -40,6 +40,9 @@ std::string wakeup_fd(std::uint64_t attachment) {
 std::string pidfd(std::uint64_t attachment) {
   return fmt::format("pidfd-{}", attachment);
 }
+std::string spill(std::uint64_t attachment) {
+  return fmt::format("spill-{}", attachment);
+}
 std::string weights(std::uint64_t region) {
   return fmt::format("weights-{}", region);
 }

@@ -1,9 +1,9 @@
 /// Keeps descriptors open while the broker is down, in the service manager's descriptor store.
 ///
 /// Names: `table`, `socket`, `segment-<attachment>`, `wakeup_fd-<attachment>`,
-/// `pidfd-<attachment>`, `weights-<region>`. Live extents are not stored: their workers hold them
-/// and redeliver them. Source: sd_notify(3) FDSTORE, FDNAME, FDPOLL, FDSTOREREMOVE;
-/// sd_listen_fds(3).
+/// `pidfd-<attachment>`, `spill-<attachment>`, `weights-<region>`. Live extents are not stored:
+/// their workers hold them and redeliver them. Source: sd_notify(3) FDSTORE, FDNAME, FDPOLL,
+/// FDSTOREREMOVE; sd_listen_fds(3).
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,13 @@ inline constexpr std::string_view kSocket = "socket";
 std::string segment(std::uint64_t attachment);
 std::string wakeup_fd(std::uint64_t attachment);
 std::string pidfd(std::uint64_t attachment);
+std::string spill(std::uint64_t attachment);
 std::string weights(std::uint64_t region);
 
-/// The most descriptors that a broker stores: table and socket, three for each worker, and one for
+/// The most descriptors that a broker stores: table and socket, four for each worker, and one for
 /// each weights region, which the users that may run workers share equally.
 constexpr std::uint32_t most(std::uint32_t max_weights_regions) {
-  return 2 + 3 * kMaxWorkers + max_weights_regions;
+  return 2 + 4 * kMaxWorkers + max_weights_regions;
 }
 
 /// Says what to set when the service manager stores fewer descriptors than `needed`: the others
@@ -43,7 +44,7 @@ std::optional<std::string> shortage(const char* fdstore, std::uint32_t needed);
 /// does nothing. A manager with FileDescriptorStoreMax=0 silently drops descriptors, so success
 /// here does not mean that a descriptor comes back.
 ///
-/// Table and socket are kept at start, worker segments from attach to exit, weights from
+/// Table and socket are kept at start, a worker's descriptors from attach to exit, weights from
 /// publication to eviction. Ownership: the store holds a duplicate. Threads: one.
 class FdKeeper {
  public:

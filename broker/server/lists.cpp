@@ -46,6 +46,8 @@ std::string isolation(const State& state) {
 Json status(const ListSources& sources) {
   wire::StatusView view = status_view(sources.state, sources.now);
   view.isolation = isolation(sources.state);
+  view.spill_capacity_bytes = sources.spill.capacity_bytes();
+  view.spill_lent_bytes = sources.spill.lent_bytes();
   view.uptime_ms = (sources.now - sources.started) / std::chrono::milliseconds(1);
   return view.to_json();
 }

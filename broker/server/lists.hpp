@@ -4,6 +4,7 @@
 #include "broker/books/state.hpp"
 #include "broker/journal/journal.hpp"
 #include "broker/memory/memory_store.hpp"
+#include "broker/memory/spill_space.hpp"
 #include "broker/server/event_log.hpp"
 #include "ipc/control/peer.hpp"
 #include "ipc/table/lease_table.hpp"
@@ -14,6 +15,7 @@ struct ListSources {
   const State& state;
   const EventLog& log;
   const MemoryStore& memory;
+  const SpillSpace& spill;
   const LeaseTable& table;
   journal::Journal& journal;
   TimePoint started;

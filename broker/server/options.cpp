@@ -53,6 +53,14 @@ std::string check_swap(const BrokerOptions& options) {
          " for this --capacity and --max-extents";
 }
 
+/// A swapped sequence goes on to the file, so there is none without swap.
+std::string check_spill(const BrokerOptions& options) {
+  if (options.spill_dir.empty() != (options.spill_capacity_bytes == 0))
+    return "--spill-dir and --spill-capacity are given together, or neither is";
+  if (options.spill_dir.empty() || options.swap_capacity_bytes > 0) return {};
+  return "--spill-dir needs --swap-capacity: only swapped blocks are spilled";
+}
+
 void add_memory_options(CLI::App& app, BrokerOptions& options) {
   if (const auto memory = machine_memory())  // a small machine has no room for the default
     options.weights_capacity_bytes = std::min(options.weights_capacity_bytes, memory->total_bytes);
@@ -63,6 +71,13 @@ void add_memory_options(CLI::App& app, BrokerOptions& options) {
                   "Host memory to lend for swapped KV blocks, for example 1GiB; 0 means none",
                   {.low = 2ull << 20, .high = 1ull << 50, .or_zero = true})
       ->default_str("0");
+  app.add_option("--spill-dir", options.spill_dir,
+                 "Directory on disk for sealed KV blocks that find no room in swap")
+      ->check(check_directory_path);
+  add_size_option(app, "--spill-capacity", options.spill_capacity_bytes,
+                  "Space to lend there, for example 64GiB; a worker gets half of what is left of "
+                  "its user's share",
+                  {.low = 2ull << 20, .high = 1ull << 50});
   add_size_option(app, "--weights-capacity", options.weights_capacity_bytes,
                   "Memory for model weights, for example 2GiB; each --worker-uid has an equal "
                   "share (default: 4GiB, or the machine's memory if that is less)");
@@ -152,9 +167,8 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
                  "User id that may run workers; repeatable (default: the broker's user)");
   add_state_options(app, options);
   app.final_callback([&options] {
-    if (std::string wrong = check_swap(options); !wrong.empty()) {
-      throw CLI::ValidationError(std::move(wrong));
-    }
+    for (std::string wrong : {check_swap(options), check_spill(options)})
+      if (!wrong.empty()) throw CLI::ValidationError(std::move(wrong));
   });
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   options.worker_uids = {worker_uids.begin(), worker_uids.end()};

@@ -1,5 +1,6 @@
 #include "broker/server/run_broker.hpp"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -55,6 +56,29 @@ Result<asio::local::stream_protocol::acceptor> listen(asio::io_context& io,
   return acceptor;
 }
 
+/// What its predecessor lent is on the disk already. The rest is allocated once and given back, so
+/// a disk without the room is found here.
+Result<SpillConfig> open_spill(const BrokerOptions& options, const LentDevice& device,
+                               const StartupState& startup) {
+  SpillConfig config{.users = static_cast<std::uint32_t>(options.worker_uids.size())};
+  if (options.spill_dir.empty()) return config;
+  if (device.name != "cpu") {
+    return fail(Errc::BadRequest,
+                fmt::format("--spill-dir needs KV memory of the host, and this broker lends {}; "
+                            "omit --spill-dir",
+                            device.name));
+  }
+  config.capacity_bytes = options.spill_capacity_bytes;
+  config.directory =
+      std::make_shared<const SpillDirectory>(TRY(SpillDirectory::open(options.spill_dir)));
+  std::uint64_t lent_bytes = 0;
+  for (const auto& [worker, fd] : startup.kept_spills)
+    lent_bytes += SpillSpace::size_of(fd).value_or(0);
+  if (lent_bytes < config.capacity_bytes)
+    TRY(config.directory->create_file(config.capacity_bytes - lent_bytes));
+  return config;
+}
+
 }  // namespace
 
 Result<void> run_broker(const BrokerOptions& options) {
@@ -65,6 +89,7 @@ Result<void> run_broker(const BrokerOptions& options) {
   const LentDevice device = TRY(lent_device(options, agent.get()));
   StartupState startup = TRY(load_startup_state(options, device, kept, SystemClock().now()));
   check_fd_store(startup);
+  SpillConfig spill = TRY(open_spill(options, device, startup));
   const auto in_use = names_in_use(startup);
   for (const std::string& name : kept.stored_names()) {
     if (!in_use.contains(name)) fd_store.remove(name);
@@ -77,15 +102,18 @@ Result<void> run_broker(const BrokerOptions& options) {
   auto acceptor = TRY(listen(io, options, kept.take(kept::kSocket), fd_store));
   const control::SocketFile socket_file(options.socket);
   BrokerServer server(io, std::move(startup),
-                      {.acceptor = std::move(acceptor), .fd_store = fd_store, .agent = agent.get()},
+                      {.acceptor = std::move(acceptor),
+                       .fd_store = fd_store,
+                       .agent = agent.get(),
+                       .spill = std::move(spill)},
                       options);
   if (event_file) server.write_events_to(*std::move(event_file));
   TRY(server.start(std::move(kept)));
   spdlog::info(
-      "broker serves socket={} capacity_bytes={} swap_capacity_bytes={} weights_capacity_bytes={} "
-      "slots={}",
+      "broker serves socket={} capacity_bytes={} swap_capacity_bytes={} spill_capacity_bytes={} "
+      "weights_capacity_bytes={} slots={}",
       options.socket, options.capacity_bytes, options.swap_capacity_bytes,
-      options.weights_capacity_bytes, options.slots);
+      options.spill_capacity_bytes, options.weights_capacity_bytes, options.slots);
   io.run();
   fd_store.remove_all();
   if (!socket_file.remove()) {

@@ -37,9 +37,10 @@ BrokerServer::BrokerServer(asio::io_context& io, StartupState startup,
       host_(io, memory_),
       device_(make_device_memory(dependencies.agent)),
       fd_store_(dependencies.fd_store),
+      spill_(io, std::move(dependencies.spill)),
       links_(io, worker_handlers()),
       replies_(table_, lent_memory(), links_),
-      effects_({io_, table_, lent_memory(), host_, links_, quiet_, replies_, log_,
+      effects_({io_, table_, lent_memory(), host_, spill_, links_, quiet_, replies_, log_,
                 *startup_.journal, fd_store_, kCallTimeoutFactor * options.fence_timeout,
                 [this](ConnectionId id) { return connections_.find(id); }},
                [this](Event event) { loop_.post(std::move(event)); }),
@@ -103,11 +104,23 @@ void BrokerServer::restore_workers(KeptDescriptors& kept) {
     const auto restored = links_.restore(id, {.segment = kept.take(kept::segment(id.value)),
                                               .wakeup_fd = kept.take(kept::wakeup_fd(id.value)),
                                               .pidfd = kept.take(kept::pidfd(id.value))});
-    if (restored) continue;
+    if (restored) {
+      restore_spill(worker);
+      continue;
+    }
     spdlog::warn("could not restore a worker's descriptors attachment={} detail=\"{}\"", id.value,
                  restored.error().detail);
     watch_orphan(worker);
   }
+}
+
+void BrokerServer::restore_spill(const Worker& worker) {
+  auto node = startup_.kept_spills.extract(worker.id);
+  if (node.empty()) return;
+  const auto restored = spill_.restore(worker.id, worker.uid, std::move(node.mapped()));
+  if (restored) return;
+  spdlog::warn("could not restore a spill file attachment={} detail=\"{}\"", worker.id.value,
+               restored.error().detail);
 }
 
 /// A worker that exited before recovery was handled there; a later exit is found here.
@@ -171,9 +184,11 @@ DispatchHooks BrokerServer::dispatch_hooks() {
       .take_memory =
           [this](ConnectionId id, const wire::LeaseRedeliver& redeliver,
                  std::vector<UniqueFd> fds) { return take_memory(id, redeliver, std::move(fds)); },
+      .open_spill = [this](ConnectionId id,
+                           control::Responder respond) { open_spill(id, std::move(respond)); },
       .query =
           [this](const std::string& method, const control::Json& params) {
-            return answer_query({state_, log_, memory_, table_, *startup_.journal, started_,
+            return answer_query({state_, log_, memory_, spill_, table_, *startup_.journal, started_,
                                  clock_.now(), allow_memory_check_},
                                 method, params);
           },
@@ -182,6 +197,33 @@ DispatchHooks BrokerServer::dispatch_hooks() {
           [this](ConnectionId id, std::size_t reported) {
             return rates_.admit_events(id, reported, clock_.now());
           }};
+}
+
+/// The file is kept for a restarted broker before the worker can use it. A worker without one
+/// serves all the same.
+void BrokerServer::open_spill(ConnectionId id, control::Responder respond) {
+  const Worker* worker = state_.workers.find_by_connection(id);
+  if (worker == nullptr || worker->state > WorkerState::Ready)
+    return respond(fail(Errc::PermissionDenied, "call worker.attach first"));
+  const bool is_new = spill_.find(worker->id) == nullptr;
+  spill_.lend(
+      worker->id, worker->uid,
+      [this, is_new, worker = worker->id,
+       respond = std::move(respond)](Result<SpillSpace::File> file) mutable {
+        if (!file) {
+          spdlog::warn("worker gets no spill file attachment={} error={} detail=\"{}\"",
+                       worker.value, name(file.error().code), file.error().detail);
+          return respond(std::unexpected(std::move(file).error()));
+        }
+        control::Payload reply{.body = wire::SpillOpened{.size_bytes = file->size_bytes}.to_json()};
+        if (file->fd) {
+          if (is_new) effects_.keep(kept::spill(worker.value), file->fd);
+          spdlog::info("spill file lent attachment={} size_bytes={}", worker.value,
+                       file->size_bytes);
+          reply.fds.push_back(std::move(file->fd));
+        }
+        respond(std::move(reply));
+      });
 }
 
 Result<void> BrokerServer::prepare_worker(ConnectionId id, const wire::WorkerAttach& attach) {

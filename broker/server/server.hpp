@@ -24,6 +24,7 @@ struct ServerDependencies {
   boost::asio::local::stream_protocol::acceptor acceptor;
   FdKeeper& fd_store;
   DeviceAgentLink* agent = nullptr;  ///< Null: the broker lends host memory.
+  SpillConfig spill = {};
 };
 
 /// Lifetime: the io_context outlives the server and does not run after it. Threads: the
@@ -42,6 +43,7 @@ class BrokerServer {
   WorkerLinks::Handlers worker_handlers();
   DispatchHooks dispatch_hooks();
   void restore_workers(KeptDescriptors& kept);
+  void restore_spill(const Worker& worker);
   void watch_orphan(const Worker& worker);
   void watch_previous_holders();
   void after_events();
@@ -52,6 +54,7 @@ class BrokerServer {
   std::unique_ptr<LentMemory> make_device_memory(DeviceAgentLink* agent);
   LentMemory& lent_memory();
   void stop(int signal_number);
+  void open_spill(ConnectionId id, control::Responder respond);
   Result<void> prepare_worker(ConnectionId id, const wire::WorkerAttach& attach);
   Result<void> take_memory(ConnectionId id, const wire::LeaseRedeliver& redeliver,
                            std::vector<UniqueFd> fds);
@@ -67,6 +70,7 @@ class BrokerServer {
   std::unique_ptr<LentMemory> device_;  ///< Null: the broker lends host memory.
   EventLog log_;
   FdKeeper& fd_store_;
+  SpillSpace spill_;
   QuietObserver quiet_;
   WorkerLinks links_;
   Replies replies_;

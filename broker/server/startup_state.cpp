@@ -40,7 +40,9 @@ Result<StartupState> start_without_state_dir(const BrokerOptions& options,
                       .journal = std::make_unique<journal::NullJournal>(),
                       .recovered = {.state = State(config), .words = {}, .effects = {}},
                       .table = std::move(table),
-                      .memory = {}};
+                      .memory = {},
+                      .kept_workers = {},
+                      .kept_spills = {}};
 }
 
 /// The previous broker's table, if it belongs to this boot and is valid.
@@ -74,6 +76,14 @@ std::set<RegionId> take_regions(const journal::Image& image, KeptDescriptors& ke
     }
   }
   return regions;
+}
+
+std::map<AttachmentId, UniqueFd> take_spills(const std::set<AttachmentId>& workers,
+                                             KeptDescriptors& kept) {
+  std::map<AttachmentId, UniqueFd> spills;
+  for (const AttachmentId worker : workers)
+    if (UniqueFd fd = kept.take(kept::spill(worker.value))) spills.emplace(worker, std::move(fd));
+  return spills;
 }
 
 bool has_ended(const ProcessIdentity& process) {
@@ -129,6 +139,7 @@ Result<StartupState> load_startup_state(const BrokerOptions& options, const Lent
     if (row.inode != 0) memory.expect(id, {row.device, row.inode, row.size_bytes});
   }
   const bool was_kept = table.has_value();
+  auto spills = take_spills(facts.kept_workers, kept);
   if (!table) table = TRY(LeaseTable::create(recovered.state.config.slot_count));
   return StartupState{.lock = std::move(lock),
                       .journal = std::move(journal),
@@ -136,7 +147,8 @@ Result<StartupState> load_startup_state(const BrokerOptions& options, const Lent
                       .table = *std::move(table),
                       .table_kept = was_kept,
                       .memory = std::move(memory),
-                      .kept_workers = std::move(facts.kept_workers)};
+                      .kept_workers = std::move(facts.kept_workers),
+                      .kept_spills = std::move(spills)};
 }
 
 std::set<std::string> names_in_use(const StartupState& startup) {
@@ -147,6 +159,7 @@ std::set<std::string> names_in_use(const StartupState& startup) {
     names.insert(
         {kept::segment(worker.value), kept::wakeup_fd(worker.value), kept::pidfd(worker.value)});
   }
+  for (const auto& [worker, fd] : startup.kept_spills) names.insert(kept::spill(worker.value));
   for (const auto& [id, region] : startup.recovered.state.weights.regions()) {
     if (startup.memory.hold_region(id)) names.insert(kept::weights(id.value));
   }

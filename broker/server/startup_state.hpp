@@ -2,6 +2,7 @@
 /// that are still alive.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -24,13 +25,15 @@ struct StartupState {
   bool table_kept = false;
   MemoryStore memory;
   std::set<AttachmentId> kept_workers;
+  std::map<AttachmentId, UniqueFd> kept_spills;  ///< Files of kept workers.
 };
 
 /// Loads the journal and recovers the state. Changes nothing but the broker's own files. Takes the
-/// table and the weights out of `kept`; the socket and the workers' descriptors stay there. Device
-/// memory does not outlive its broker, so a broker that lends a device takes nothing.
-/// Errors: SocketInUse (another broker uses this directory), FileCorrupt, PermissionDenied,
-/// DiskFull, BadRequest (capacity too small, no such directory), OutOfMemory, SystemError.
+/// table, the weights and the spill files out of `kept`; the socket and the workers' descriptors
+/// stay there. Device memory does not outlive its broker, so a broker that lends a device takes
+/// nothing. Errors: SocketInUse (another broker uses this directory), FileCorrupt,
+/// PermissionDenied, DiskFull, BadRequest (capacity too small, no such directory), OutOfMemory,
+/// SystemError.
 Result<StartupState> load_startup_state(const BrokerOptions& options, const LentDevice& device,
                                         KeptDescriptors& kept, TimePoint now);
 

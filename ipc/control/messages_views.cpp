@@ -141,6 +141,8 @@ void describe(Is<StatusView> auto& m, auto& fields) {
   fields.field("held_bytes", m.held_bytes);
   fields.field("unproven_bytes", m.unproven_bytes);
   fields.field("swap", m.swap);
+  fields.field("spill_capacity_bytes", m.spill_capacity_bytes);
+  fields.field("spill_lent_bytes", m.spill_lent_bytes);
   fields.field("leases_live", m.leases_live);
   fields.field("leases_revoked", m.leases_revoked);
   fields.field("leases_stuck", m.leases_stuck);

@@ -151,6 +151,8 @@ struct StatusView : Message<StatusView> {
   /// The part of owned, draining and scrubbing bytes that lost workers hold.
   std::uint64_t unproven_bytes = 0;
   SwapView swap;
+  std::uint64_t spill_capacity_bytes = 0;  ///< Of the files for sealed blocks; 0: none are lent.
+  std::uint64_t spill_lent_bytes = 0;      ///< Files of the workers that run.
   std::uint32_t leases_live = 0;
   std::uint32_t leases_revoked = 0;    ///< Revoked and not fenced yet.
   std::uint32_t leases_stuck = 0;      ///< Those of them that have exceeded the fence timeout.

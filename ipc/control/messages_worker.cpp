@@ -27,6 +27,10 @@ void describe(Is<WorkerAttached> auto& m, auto& fields) {
   fields.field("device_uuid", m.device_uuid);
 }
 
+void describe(Is<SpillOpened> auto& m, auto& fields) {
+  fields.field("size_bytes", m.size_bytes);
+}
+
 void describe(Is<WeightsOpen> auto& m, auto& fields) {
   fields.field("model", m.model, TextRule::Label);
   fields.field("part", m.part, TextRule::Label);
@@ -150,6 +154,7 @@ void describe(Is<ExtentsReclaimed> auto& m, auto& fields) {
 
 template struct Message<WorkerAttach>;
 template struct Message<WorkerAttached>;
+template struct Message<SpillOpened>;
 template struct Message<WeightsOpen>;
 template struct Message<WeightsOpened>;
 template struct Message<WeightsPublish>;

@@ -38,6 +38,16 @@ struct WorkerAttached : Message<WorkerAttached> {
   std::string device_uuid;     ///< Of the card, as `nvidia-smi -L` prints it; empty for "cpu".
 };
 
+/// `spill.open` (parameters: Empty): after `worker.attach`, the file that this worker may spill
+/// sealed blocks to. Reply: SpillOpened with 1 descriptor, an unnamed file of that size, open for
+/// reading and writing, whose space is allocated; or with size 0 and none when this broker lends no
+/// files. Errors: PoolExhausted when the user's share of the capacity is lent, DiskFull, BadRequest
+/// and SystemError of the directory. The worker then serves without a file.
+struct SpillOpened : Message<SpillOpened> {
+  static constexpr std::string_view kOpen = "spill.open";
+  std::uint64_t size_bytes = 0;
+};
+
 /// `weights.open`: an engine lease on a model's weights or a part of them. Reply: WeightsOpened
 /// with 1 descriptor: read-write when the caller must fill the region, read-only when it is already
 /// published. Errors: WeightsLoading (another worker is filling it; retry), PoolExhausted (memory,

@@ -69,6 +69,8 @@ cli::Table status_table(const wire::StatusView& status) {
   add("  retained", bytes_text(status.swap.retained_bytes));
   add("  quarantined", bytes_text(status.swap.quarantined_bytes));
   add("swap held by lost workers (included above)", bytes_text(status.swap.unproven_bytes));
+  add("spill capacity", bytes_text(status.spill_capacity_bytes));
+  add("  lent", bytes_text(status.spill_lent_bytes));
   add("leases live", number(status.leases_live));
   add("leases revoked, not yet fenced", number(status.leases_revoked));
   add("  stuck (longer than --fence-timeout-ms)", number(status.leases_stuck));

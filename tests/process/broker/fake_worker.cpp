@@ -193,6 +193,14 @@ Result<wire::LeaseResized> FakeWorker::grow_swap(LeaseId lease, std::uint32_t ex
   return wire::LeaseResized::from_json(reply.body);
 }
 
+Result<UniqueFd> FakeWorker::open_spill() {
+  control::Payload reply =
+      TRY(ask(std::string(wire::SpillOpened::kOpen), {wire::Empty{}.to_json(), {}}));
+  const auto opened = TRY(wire::SpillOpened::from_json(reply.body));
+  if (opened.size_bytes == 0) return UniqueFd();
+  return std::move(reply.fds.at(0));
+}
+
 void FakeWorker::disconnect() {
   boost::asio::post(io_, [this] { peer_->close(); });
 }

@@ -50,6 +50,9 @@ class FakeWorker {
   /// Asks for swap extents of the lease.
   Result<wire::LeaseResized> grow_swap(LeaseId lease, std::uint32_t extents);
 
+  /// Asks for its spill file; the descriptor is empty when none is lent.
+  Result<UniqueFd> open_spill();
+
   /// From now on, replies to `lease.settle` wait for `send_settle_replies`.
   void defer_settle_replies() { defers_settle_replies_ = true; }
   /// Number of deferred replies.

@@ -142,5 +142,6 @@ TEST_CASE("fd store: names are built by one function") {
   CHECK(kept::segment(3) == "segment-3");
   CHECK(kept::wakeup_fd(3) == "wakeup_fd-3");
   CHECK(kept::pidfd(3) == "pidfd-3");
+  CHECK(kept::spill(3) == "spill-3");
   CHECK(kept::weights(4) == "weights-4");
 }

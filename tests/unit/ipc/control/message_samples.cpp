@@ -197,6 +197,7 @@ std::vector<MessageSample> make_samples() {
            "scrubbing_bytes":4,"retained_bytes":5,"quarantined_bytes":6,"held_bytes":1,"unproven_bytes":2,
            "swap":{"capacity_bytes":21,"free_bytes":1,"owned_bytes":2,"draining_bytes":3,
              "scrubbing_bytes":4,"retained_bytes":5,"quarantined_bytes":6,"unproven_bytes":2},
+           "spill_capacity_bytes":18446744073709551615,"spill_lent_bytes":7,
            "leases_live":1,
            "leases_revoked":2,"leases_stuck":1,"oldest_revoked_ms":7,"leases_fenced":3,
            "workers":1,"workers_lost":1,"tenants":2,"isolation":"same-user","tampered":4,"uptime_ms":9,
@@ -265,6 +266,7 @@ std::vector<MessageSample> make_samples() {
                          {"pool"}),
       sample<RequestResume>("RequestResume", R"({"request_id":"r-1","after_position":7})",
                             {"after_position"}),
+      sample<SpillOpened>("SpillOpened", R"({"size_bytes":18446744073709551615})"),
   };
 }
 
