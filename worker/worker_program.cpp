@@ -18,6 +18,7 @@
 #include "worker/lease/descriptor_room.hpp"
 #include "worker/lease/step_reporter.hpp"
 #include "worker/lease/weights_source.hpp"
+#include "worker/lent_spill.hpp"
 #include "worker/load_progress.hpp"
 #include "worker/opened_model.hpp"
 #include "worker/request_log.hpp"
@@ -75,6 +76,7 @@ class WorkerProgram {
   std::optional<control::SocketFile> socket_file_;
   std::optional<events::EventFile> step_log_;
   std::optional<Errc> restore_failed_;  // the last attempt
+  RequestLog request_log_;
   StepSampler step_sampler_;
   StepReporter step_reporter_{step_reporter_dependencies()};
   std::unique_ptr<BrokerSession> broker_;
@@ -83,6 +85,7 @@ class WorkerProgram {
   std::unique_ptr<WeightsSource> weights_source_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<EngineLoop> loop_;
+  std::unique_ptr<LentSpill> spill_;  // null: nothing is spilled
   std::unique_ptr<Serving> serving_;  // set on the I/O thread
   std::unique_ptr<DeadlineWatcher> watcher_;
 };
@@ -108,6 +111,7 @@ Result<void> WorkerProgram::start() {
     kv_index_ = std::make_unique<KvIndexSync>(IndexSenderConfig{.url = *options_.kv_index});
   TRY(open_session());
   TRY(build_engine());
+  spill_ = LentSpill::take(broker_->link(), *engine_, [this] { loop_->post([](Engine&) {}); });
   TRY(bind_weights());
   return announce_ready();
 }
@@ -215,6 +219,7 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
               [this](StepReport report) {
                 log_step(report);
                 RequestLog::log_events(report.events);
+                request_log_.log_spills(report.spills);
                 if (report.sample) step_reporter_.deliver(*std::move(report.sample));
                 serving_->server().deliver(std::move(report.events));
               },

@@ -24,6 +24,8 @@ class LeaseStreams {
   void submit(std::uint32_t number, std::uint32_t max_tokens);
   /// Reads until that many requests have ended; throws when nothing comes for a minute.
   void wait_for_ends(std::size_t count);
+  /// Reads what has come.
+  void read_arrived() { io_.poll(); }
   LeaseId lease() const { return lease_; }
 
   std::map<std::string, std::vector<std::int32_t>> tokens;

@@ -79,7 +79,8 @@ TEST_CASE("spill: a sequence that goes to the file and back computes no row agai
   CHECK(triple.scheduler.spills().slots_taken() == 0);
 }
 
-TEST_CASE("spill: a disk that owes an answer for too long is given up, and the blocks stay in swap") {
+TEST_CASE(
+    "spill: a disk that owes an answer for too long is given up, and the blocks stay in swap") {
   SpillTriple triple;
   triple.run([&] { return !triple.jobs.empty(); });
   triple.spill_step(kNow + kDiskTimeout);

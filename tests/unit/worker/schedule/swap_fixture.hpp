@@ -43,7 +43,7 @@ class SwapFixture : public SchedulerFixture {
   }
 
   std::uint32_t copied_blocks = 0;
-  Duration staging_copy{1};  ///< Of a copy to or from staging.
+  Duration staging_copy{1};                   ///< Of a copy to or from staging.
   std::map<std::string, std::uint32_t> rows;  ///< Committed rows by request.
 
   using Content = std::array<std::uint64_t, kBlock>;

@@ -1,0 +1,114 @@
+/// Requests whose blocks go to a file on disk and back, with real processes; also when the file is
+/// damaged meanwhile.
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "tests/support/lease_streams.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr std::uint32_t kTightRequests = 6;
+constexpr std::uint32_t kLongText = 400;  // 26 blocks and one for the record
+
+std::size_t count_of(const std::string& log, std::string_view what) {
+  std::size_t count = 0;
+  for (std::size_t at = log.find(what); at != std::string::npos; at = log.find(what, at + 1))
+    ++count;
+  return count;
+}
+
+/// Swap for less than the victims need, and a spill directory.
+struct SpillSystem {
+  SpillSystem() {
+    system.admit("calm", {"--ttl-ms", "600000"});
+    system.admit("tight", {"--ttl-ms", "600000", "--max-blocks", "102"});
+    calm.emplace(system, "calm");
+    tight.emplace(system, "tight");
+    for (std::uint32_t i = 0; i < kTightRequests; ++i) calm->submit(i, kLongText);
+    calm->wait_for_ends(kTightRequests);
+    REQUIRE(calm->preemptions == 0);
+    for (std::uint32_t i = 0; i < kTightRequests; ++i) tight->submit(i, kLongText);
+  }
+
+  std::size_t logged(std::string_view what) const { return count_of(system.worker_log(), what); }
+  /// Sequences in the file, by the log.
+  bool has_spilled() const {
+    const std::string log = system.worker_log();
+    return count_of(log, "request spilled ") >
+           count_of(log, "returned from the spill file") + count_of(log, "is computed again");
+  }
+  /// Changes the file while the worker is stopped and blocks are in it. False when no request went
+  /// there before all had ended.
+  bool damage_spilled(const std::function<void(const std::string& path)>& damage) {
+    while (tight->ends.size() < kTightRequests) {
+      tight->read_arrived();
+      if (!has_spilled()) continue;
+      bool done = false;
+      system.while_worker_stopped([&] {
+        done = has_spilled();
+        if (done) damage(path_of_file());
+      });
+      if (done) return true;
+    }
+    return false;
+  }
+  /// The worker's descriptor of the nameless file.
+  std::string path_of_file() {
+    const std::string folder = "/proc/" + std::to_string(system.worker().pid()) + "/fd";
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      std::error_code ignored;
+      const std::string target = std::filesystem::read_symlink(entry.path(), ignored);
+      if (target.starts_with(directory.path().string())) return entry.path();
+    }
+    throw std::runtime_error("the worker has no spill file");
+  }
+
+  void check_texts() {
+    tight->wait_for_ends(kTightRequests);
+    for (const auto& [number, end] : tight->ends) {
+      CAPTURE(number);
+      CHECK(end == "MaxTokensReached");
+      CHECK((tight->tokens[number] == calm->tokens[number]));
+    }
+  }
+
+  TemporaryDirectory directory = TemporaryDirectory::create("spill").value();
+  System system{{.broker_arguments = {"--swap-capacity", "4MiB", "--spill-dir", directory.path(),
+                                      "--spill-capacity", "32MiB"},
+                 .worker_arguments = {"--log-level", "debug"}}};
+  std::optional<LeaseStreams> calm;
+  std::optional<LeaseStreams> tight;
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(SpillSystem, "spill: requests that went to the file and back get the same text") {
+  check_texts();
+  CHECK(tight->swaps > 0);
+  CHECK(logged("request spilled ") > 0);
+  CHECK(logged("returned from the spill file") > 0);
+  CHECK(logged("error=FileCorrupt") == 0);
+  CHECK(system.status().spill_capacity_bytes == 32u << 20);
+  CHECK(system.status().spill_lent_bytes == 16u << 20);
+  system.remove_worker("w1");
+  CHECK(eventually([&] { return system.status().spill_lent_bytes == 0; }));
+}
+
+TEST_CASE_METHOD(SpillSystem, "spill: a file that was cut off or changed is read as damaged") {
+  const bool cuts = GENERATE(true, false);
+  CAPTURE(cuts);
+  REQUIRE(damage_spilled([&](const std::string& path) {
+    const auto size = std::filesystem::file_size(path);
+    REQUIRE(::truncate(path.c_str(), 0) == 0);
+    if (!cuts) REQUIRE(::truncate(path.c_str(), static_cast<off_t>(size)) == 0);
+  }));
+  check_texts();
+  CHECK(logged("error=FileCorrupt") > 0);
+}
+
+}  // namespace leasehold::testing
