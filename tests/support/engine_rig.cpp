@@ -152,6 +152,22 @@ LeaseId EngineRig::grant(const std::string& tenant, std::uint32_t extents,
   return lease;
 }
 
+std::pair<LeaseId, Engine::Adopted> EngineRig::adopt(LeaseId old, const std::string& tenant,
+                                                     bool is_revoked) {
+  auto kept = extents_.extract(old);
+  drop(old);
+  const LeaseId lease = grant(tenant, 0);
+  for (auto& [id, object] : kept.mapped()) {
+    LeasedMapping mapping =
+        required(LeasedMapping::map(object.fd(), options_.extent_bytes, MapAccess::ReadWrite));
+    extents_registration_[lease].push_back(reach(mapping.base(), options_.extent_bytes));
+    engine_->add_extent(lease, id, std::move(mapping));
+    extents_[lease].emplace(id, std::move(object));
+  }
+  if (is_revoked) revoke(lease);
+  return {lease, engine_->adopt(lease)};
+}
+
 LeaseId EngineRig::publish(std::vector<TokenId> text) {
   const LeaseId lease = next_lease();
   engine_->add_lease({.lease = lease, .tenant = public_owner(), .is_shared = true});

@@ -73,6 +73,10 @@ class EngineRig : public RevocationObserver {
   /// Grants a shared lease, fills it with a text, and runs the steps of that.
   LeaseId publish(std::vector<TokenId> text);
   void grow(LeaseId lease, std::uint32_t extents = 1, wire::MemoryPool pool = wire::MemoryPool::Kv);
+  /// Ends a lease of the tenant, and lets the engine adopt its memory under a new one. With
+  /// `is_revoked` the new lease is revoked before the adoption.
+  std::pair<LeaseId, Engine::Adopted> adopt(LeaseId old, const std::string& tenant,
+                                            bool is_revoked = false);
   /// Stores the revoked word, as the broker does.
   void revoke(LeaseId lease, RevokeReason reason = RevokeReason::Operator);
   void fence(LeaseId lease);

@@ -1,0 +1,130 @@
+/// A worker is killed in the middle of its tenants' texts, and its successor adopts their memory.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "common/process.hpp"
+#include "tests/support/system.hpp"
+
+namespace leasehold::testing::adoption {
+namespace {
+
+constexpr std::size_t kBlock = 16;
+constexpr std::size_t kReadBeforeKill = 60;
+
+// A text that is computed again from its beginning takes a step per 16 rows.
+const SystemSpec kSpec{.worker_arguments = {"--slow-motion-us", "30", "--token-budget", "16",
+                                            "--max-batch-size", "8"}};
+
+TenantSpec spec_of(int tenant) {
+  return {.tenant = "t" + std::to_string(tenant),
+          .prompt = tenant % 2 == 0 ? "Once upon a time" : "The little fox",
+          .max_tokens = 200,
+          .rebind = true,
+          .more = {"--seed", std::to_string(tenant), "--temperature", "0.8"}};
+}
+
+/// For each lease the positions in the cache after its first step, by a worker's event log.
+std::map<std::string, std::size_t> first_positions(const std::string& path) {
+  std::map<std::string, std::size_t> first;
+  std::ifstream log(path);
+  for (std::string line; std::getline(log, line);) {
+    const auto step = nlohmann::json::parse(line, nullptr, false);
+    if (step.is_discarded() || step.value("event", "") != "batched_decode_step") continue;
+    for (std::size_t i = 0; i < step.at("per_seq_leases").size(); ++i) {
+      first.try_emplace(step["per_seq_leases"][i].get<std::string>(),
+                        step["per_seq_kv_positions"][i].get<std::size_t>());
+    }
+  }
+  return first;
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+void kill_and_restart(System& system, const std::string& fault = {}) {
+  REQUIRE(system.worker().signal(SIGKILL));
+  REQUIRE(eventually([&] { return has_exited(system.worker().pidfd()); }));
+  system.remove_worker("w1");
+  system.start_worker("w1", fault);
+}
+
+}  // namespace
+
+TEST_CASE("the successor of a killed worker adopts its tenants' memory, and computes no text again") {
+  constexpr int kTenants = 8;
+  System system(kSpec);
+  std::vector<std::vector<std::int32_t>> alone;
+  std::vector<std::unique_ptr<Tenant>> tenants;
+  for (int i = 0; i < kTenants; ++i) {
+    system.admit(spec_of(i).tenant);
+    alone.push_back(system.undisturbed(spec_of(i)));
+  }
+  for (int i = 0; i < kTenants; ++i) tenants.push_back(system.start_tenant(spec_of(i)));
+  for (const auto& tenant : tenants) REQUIRE(tenant->read_tokens(kReadBeforeKill));
+
+  kill_and_restart(system);
+
+  for (int i = 0; i < kTenants; ++i) {
+    CAPTURE(i);
+    CHECK(tenants[i]->finish() == 0);
+    CHECK((tenants[i]->record().tokens == alone[i]));
+    CHECK(tenants[i]->record().leases.size() == 2);
+  }
+  const std::string log = system.worker_log();
+  CHECK(count_of(log, "memory adopted") == kTenants);
+  CHECK(count_of(log, "records=1 ") == kTenants);
+  CHECK(count_of(log, "dropped=0") == kTenants);
+  const auto first = first_positions(system.event_logs().back().path);
+  CHECK(first.size() == kTenants);
+  for (const auto& [lease, positions] : first) {
+    CAPTURE(lease);
+    CHECK(positions > kReadBeforeKill / kBlock * kBlock);
+  }
+  CHECK(system.pool_is_fully_free());
+}
+
+TEST_CASE("a worker killed while it adopts memory leaves texts unchanged") {
+  System system(kSpec);
+  system.admit(spec_of(0).tenant);
+  const auto alone = system.undisturbed(spec_of(0));
+  const auto tenant = system.start_tenant(spec_of(0));
+  REQUIRE(tenant->read_tokens(kReadBeforeKill));
+
+  kill_and_restart(system, "worker.extents.mapped:kill");
+  REQUIRE(eventually([&] { return has_exited(system.worker().pidfd()); }));
+  system.remove_worker("w1");
+  system.start_worker("w1");
+
+  CHECK(tenant->finish() == 0);
+  CHECK((tenant->record().tokens == alone));
+  CHECK(system.pool_is_fully_free());
+}
+
+TEST_CASE("without a grace a killed worker's memory is scrubbed, and texts are computed again") {
+  SystemSpec spec = kSpec;
+  spec.broker_arguments = {"--adopt-grace-ms", "0"};
+  System system(spec);
+  system.admit(spec_of(0).tenant);
+  const auto alone = system.undisturbed(spec_of(0));
+  const auto tenant = system.start_tenant(spec_of(0));
+  REQUIRE(tenant->read_tokens(kReadBeforeKill));
+
+  kill_and_restart(system);
+
+  CHECK(tenant->finish() == 0);
+  CHECK((tenant->record().tokens == alone));
+  CHECK(count_of(system.worker_log(), "memory adopted") == 0);
+  const auto first = first_positions(system.event_logs().back().path);
+  REQUIRE(first.size() == 1);
+  CHECK(first.begin()->second <= kBlock);
+}
+
+}  // namespace leasehold::testing::adoption

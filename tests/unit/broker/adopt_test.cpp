@@ -1,0 +1,245 @@
+// Memory of a tenant whose worker died: kept, adopted, or scrubbed.
+#include <catch2/catch.hpp>
+
+#include "broker/decide/adopt.hpp"
+#include "tests/unit/broker/world.hpp"
+
+using namespace leasehold;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr ConnectionId kNextSocket{11};
+constexpr ConnectionId kOtherHolder{3};
+
+BrokerConfig keeping(std::uint64_t capacity_bytes = 32 * kMiB) {
+  BrokerConfig config = small_config();
+  config.adopt_grace = 10s;
+  config.capacity_bytes = capacity_bytes;
+  return config;
+}
+
+/// Worker w0 has an identity, and tenant "a" holds a lease of two extents there.
+struct KeepingWorld : World {
+  explicit KeepingWorld(const BrokerConfig& config = keeping()) : World(config) {
+    admit_tenant("a");
+    admit_tenant("b");
+    worker = attach("w0", kWorkerSocket, "same");
+    lease = acquired("a", 16);
+    extents = record(lease).extents;
+    forget_effects();
+  }
+  AttachmentId attach(const std::string& name, ConnectionId connection,
+                      const std::optional<std::string>& identity, std::uint32_t uid = 0) {
+    const CallId attached = call(connection, wire::WorkerAttach{.worker = name}, uid);
+    call(connection,
+         wire::WorkerReady{.address = "/run/" + name,
+                           .model = "model",
+                           .kv_block_size_bytes = kTestBlockBytes,
+                           .kv_identity = identity},
+         uid);
+    return std::get<WorkerDescriptors>(answers.at(attached)->descriptors).worker;
+  }
+  void lose_worker() { post(ConnectionClosed{kWorkerSocket}); }
+  void kill_worker() {
+    lose_worker();
+    post(WorkerExited{exit_of(worker)});
+  }
+  CallId replace(const std::string& tenant = "a", ConnectionId holder = kHolder) {
+    return call(holder, wire::LeaseAcquire{.tenant = {tenant}, .blocks = 8, .replaces = lease});
+  }
+  std::size_t in_state(ExtentState wanted) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(state.extents.records(), [wanted](const auto& entry) {
+          return entry.second.state == wanted;
+        }));
+  }
+  bool is_kept() const { return in_state(ExtentState::Retained) == 2; }
+  /// The memory objects are closed, which follows their punch.
+  bool is_scrubbed() const {
+    return std::ranges::none_of(extents, [this](ExtentId id) { return objects.contains(id); });
+  }
+
+  AttachmentId worker;
+  LeaseId lease;
+  std::vector<ExtentId> extents;
+};
+
+}  // namespace
+
+TEST_CASE("adopt: the next lease gets the extents of a dead worker's tenant, not zeroed") {
+  KeepingWorld world;
+  world.kill_worker();
+  REQUIRE(world.record(world.lease).is(LeaseState::Fenced));
+  REQUIRE(world.is_kept());
+  world.attach("w0", kNextSocket, "same");
+  world.workers_answer = false;
+
+  const CallId call = world.replace();
+
+  REQUIRE(world.grants.size() == 1);
+  const wire::LeaseGrant grant = world.grants.front().grant;
+  CHECK(grant.extents == world.extents);
+  CHECK(grant.adopted_from == world.lease);
+  world.answer_grant();
+  const auto acquired = world.answer<wire::LeaseAcquired>(call);
+  CHECK(acquired.adopted_blocks == 16);
+  CHECK(acquired.blocks == 16);  // what the old lease had, although 8 were asked for
+  CHECK(world.record(acquired.lease).extents == world.extents);
+  CHECK(world.performed<effect::PunchExtents>().empty());
+  CHECK(world.journal.extents.at(world.extents[0]).lease == acquired.lease);
+  CHECK_FALSE(world.journal.leases.contains(world.lease));
+}
+
+TEST_CASE("adopt: memory is not handed on before the old worker has exited") {
+  KeepingWorld world;
+  world.lose_worker();
+  REQUIRE(world.is_kept());
+  world.attach("w0", kNextSocket, "same");
+
+  const auto acquired = world.answer<wire::LeaseAcquired>(world.replace());
+
+  CHECK(acquired.adopted_blocks == 0);
+  CHECK(world.in_state(ExtentState::Scrubbing) == 2);
+  world.post(WorkerExited{exit_of(world.worker)});
+  CHECK(world.is_scrubbed());
+}
+
+TEST_CASE("adopt: another tenant, holder, user, name or identity adopts nothing") {
+  KeepingWorld world;
+  world.kill_worker();
+  SECTION("another tenant of the same connection") {
+    world.attach("w0", kNextSocket, "same");
+    CHECK(world.refusal(world.replace("b")) == Errc::PermissionDenied);
+    CHECK(world.is_kept());
+  }
+  SECTION("another connection") {
+    world.attach("w0", kNextSocket, "same");
+    CHECK(world.answer<wire::LeaseAcquired>(world.replace("a", kOtherHolder)).adopted_blocks == 0);
+    CHECK(world.is_kept());
+  }
+  SECTION("a worker of another name") {
+    world.attach("w1", kNextSocket, "same");
+    CHECK(world.answer<wire::LeaseAcquired>(world.replace()).adopted_blocks == 0);
+    CHECK(world.is_scrubbed());
+  }
+  SECTION("a worker of another user") {
+    world.attach("w0", kNextSocket, "same", 7);
+    CHECK(world.answer<wire::LeaseAcquired>(world.replace()).adopted_blocks == 0);
+    CHECK(world.is_scrubbed());
+  }
+  SECTION("a worker of another identity") {
+    world.attach("w0", kNextSocket, "other");
+    CHECK(world.answer<wire::LeaseAcquired>(world.replace()).adopted_blocks == 0);
+    CHECK(world.is_scrubbed());
+  }
+  SECTION("a worker without an identity") {
+    world.attach("w0", kNextSocket, std::nullopt);
+    CHECK(world.answer<wire::LeaseAcquired>(world.replace()).adopted_blocks == 0);
+    CHECK(world.is_scrubbed());
+  }
+}
+
+TEST_CASE("adopt: only a worker's death keeps memory") {
+  KeepingWorld world;
+  SECTION("not a revocation") { world.revoke(world.lease); }
+  SECTION("not a release") { world.call(kHolder, wire::LeaseRelease{.lease = world.lease}); }
+  SECTION("not the end of the holder") { world.post(HolderExited{kHolder}); }
+  SECTION("not for a tenant that drains") {
+    world.call(kOperator, wire::LeaseDrain{.tenant = TenantId{"a"}, .grace_ms = 1000});
+  }
+  world.kill_worker();
+  CHECK(world.in_state(ExtentState::Retained) == 0);
+  CHECK(world.is_scrubbed());
+}
+
+TEST_CASE("adopt: kept memory is scrubbed when nobody can adopt it any more") {
+  KeepingWorld world;
+  world.kill_worker();
+  REQUIRE(world.is_kept());
+  SECTION("the grace is over") { world.advance(10s); }
+  SECTION("the holder's connection closed") { world.post(ConnectionClosed{kHolder}); }
+  SECTION("the holder exited") { world.post(HolderExited{kHolder}); }
+  SECTION("the holder releases it") {
+    CHECK(world.refusal(world.call(kHolder, wire::LeaseRelease{.lease = world.lease})) ==
+          Errc::LeaseFenced);
+  }
+  SECTION("the tenant's leases are revoked") {
+    world.call(kOperator, wire::LeaseRevoke{.tenant = TenantId{"a"}});
+  }
+  SECTION("the tenant is drained") {
+    world.call(kOperator, wire::LeaseDrain{.tenant = TenantId{"a"}, .grace_ms = 0});
+  }
+  SECTION("the tenant is removed") {
+    world.call(kOperator, wire::TenantRemove{.tenant = {"a"}});
+  }
+  SECTION("the broker stops") { world.post(Shutdown{}); }
+  CHECK(world.state.retained.empty());
+  CHECK(world.is_scrubbed());
+  CHECK(world.state.leases.find_open(world.lease) == nullptr);
+}
+
+TEST_CASE("adopt: kept memory refuses nobody: a demand that lacks room ends it") {
+  KeepingWorld world(keeping(4 * kMiB));  // two extents, both kept
+  world.kill_worker();
+  REQUIRE(world.is_kept());
+  world.attach("w1", kNextSocket, "same");
+
+  const CallId first = world.acquire("b", 8, kOtherHolder);
+
+  REQUIRE(world.refusal(first) == Errc::PoolExhausted);
+  CHECK(world.answers.at(first).error().retry_after_ms == 50);
+  CHECK(world.is_scrubbed());
+  CHECK(world.answer<wire::LeaseAcquired>(world.acquire("b", 8, kOtherHolder)).blocks == 8);
+}
+
+TEST_CASE("adopt: kept memory is not charged, and what does not fit the quota is scrubbed") {
+  KeepingWorld world;
+  world.kill_worker();
+  world.admit_tenant("a", 8);  // half of what the old lease had
+  world.attach("w0", kNextSocket, "same");
+
+  const auto acquired = world.answer<wire::LeaseAcquired>(world.replace());
+
+  CHECK(acquired.adopted_blocks == 8);
+  CHECK(world.record(acquired.lease).extents == std::vector{world.extents[0]});
+  CHECK_FALSE(world.objects.contains(world.extents[1]));
+}
+
+TEST_CASE("adopt: a lease without a wish goes to the worker that can adopt") {
+  KeepingWorld world;
+  world.attach("w1", kNextSocket, "same");
+  world.kill_worker();
+  const AttachmentId back = world.attach("w0", ConnectionId{12}, "same");
+  world.acquired("b", 8, kOtherHolder);  // on w1 or w0: one of them is busier then
+  world.acquired("b", 8, kOtherHolder);
+
+  const auto acquired = world.answer<wire::LeaseAcquired>(world.replace());
+
+  CHECK(acquired.worker == "w0");
+  CHECK(world.record(acquired.lease).worker() == back);
+  CHECK(acquired.adopted_blocks == 16);
+}
+
+TEST_CASE("adopt: a restarted broker has no descriptor of kept memory, which is free then") {
+  KeepingWorld world;
+  world.kill_worker();
+  REQUIRE(world.is_kept());
+
+  World after(world, {.exited_workers = {exit_of(world.worker)}}, keeping());
+
+  CHECK(after.state.extents.records().empty());
+  CHECK(after.state.leases.open_count() == 0);
+}
+
+TEST_CASE("adopt: an adoption that cannot be journaled leaves nothing behind") {
+  KeepingWorld world;
+  world.kill_worker();
+  world.attach("w0", kNextSocket, "same");
+  world.disk_full = true;
+
+  CHECK(world.refusal(world.replace()) == Errc::DiskFull);
+
+  CHECK(world.is_scrubbed());
+  CHECK(world.in_state(ExtentState::Owned) == 0);
+}

@@ -1,0 +1,114 @@
+// What records found in adopted memory add to a lease. Each check of untrusted content alone.
+#include "worker/kv/adopted_records.hpp"
+
+#include <catch2/catch.hpp>
+#include <numeric>
+
+namespace leasehold {
+namespace {
+
+constexpr std::uint32_t kPerBlock = 4;
+constexpr std::uint32_t kVocab = 100;
+constexpr ExtentId kExtent{7};
+
+std::vector<TokenId> text(std::uint32_t count, TokenId first = 1) {
+  std::vector<TokenId> tokens(count);
+  std::iota(tokens.begin(), tokens.end(), first);
+  return tokens;
+}
+
+/// Ten tokens, nine of them committed, in blocks 0 to 2.
+SequenceRecord record(std::vector<std::uint32_t> blocks = {0, 1, 2}, TokenId first = 1) {
+  SequenceRecord made{.engine_request_id = {"a/r"}, .prompt_tokens = 3, .committed = 9};
+  made.tokens = text(10, first);
+  for (const std::uint32_t block : blocks) made.blocks.push_back({kExtent, block});
+  return made;
+}
+
+struct Lease {
+  Lease() { pool.add_extent(kExtent, 16); }
+  Result<void> add(SequenceRecord found, std::vector<std::uint32_t> own = {10}) {
+    std::vector<BlockId> own_blocks;
+    for (const std::uint32_t block : own) own_blocks.push_back({kExtent, block});
+    return records.add(std::move(found), own_blocks, pool);
+  }
+  std::uint32_t cache() { return records.cache(owner, pool, index); }
+  std::size_t matched(const std::vector<TokenId>& tokens) const {
+    return index.match({&owner, tokens}, kPerBlock).size();
+  }
+
+  TenantId owner{"a"};
+  BlockPool pool;
+  PrefixIndex index;
+  AdoptedRecords records{kPerBlock, kVocab};
+};
+
+}  // namespace
+
+TEST_CASE("adopted records: full blocks of committed positions are cached, and others are free") {
+  Lease lease;
+  REQUIRE(lease.add(record()));
+
+  CHECK(lease.cache() == 2);
+
+  CHECK(lease.matched(text(10)) == 2);
+  CHECK(lease.index.unused() == 2);
+  CHECK(lease.pool.held_blocks() == 2);
+  CHECK(lease.pool.holds({kExtent, 1}));
+  CHECK_FALSE(lease.pool.holds({kExtent, 2}));  // its last position is not committed
+}
+
+TEST_CASE("adopted records: a block that two texts begin with is cached once") {
+  Lease lease;
+  SequenceRecord other = record({0, 3, 4});
+  std::ranges::fill(other.tokens.begin() + 4, other.tokens.end(), 50);
+  REQUIRE(lease.add(record()));
+  REQUIRE(lease.add(other, {11}));
+
+  CHECK(lease.cache() == 3);
+  CHECK(lease.matched(other.tokens) == 2);
+  CHECK(lease.pool.held_blocks() == 3);
+}
+
+TEST_CASE("adopted records: of two blocks with the same text one is cached, the other is free") {
+  Lease lease;
+  REQUIRE(lease.add(record()));
+  REQUIRE(lease.add(record({4, 5, 6}), {11}));
+
+  CHECK(lease.cache() == 2);
+  CHECK_FALSE(lease.pool.holds({kExtent, 4}));
+}
+
+TEST_CASE("adopted records: a record that is wrong adds nothing") {
+  Lease lease;
+  REQUIRE(lease.add(record()));
+  const auto refused = [&](SequenceRecord found, std::vector<std::uint32_t> own = {11}) {
+    const Result<void> added = lease.add(std::move(found), std::move(own));
+    return !added && added.error().code == Errc::FileCorrupt;
+  };
+  const auto with_token = [](TokenId token) {
+    SequenceRecord made = record({4, 5, 6}, 20);
+    made.tokens[3] = token;
+    return made;
+  };
+  CHECK(refused(with_token(kVocab)));
+  CHECK(refused(with_token(-1)));
+  SequenceRecord outside = record({4, 5, 6}, 20);
+  outside.blocks[1] = {ExtentId{8}, 5};
+  CHECK(refused(outside));
+  CHECK(refused(record({4, 5, 16}, 20)));
+  CHECK(refused(record({4, 5, 4}, 20)));         // a block twice
+  CHECK(refused(record({4, 11, 6}, 20)));        // its own block
+  CHECK(refused(record({4, 10, 6}, 20)));        // the other record's own block
+  CHECK(refused(record({0, 5, 6}, 20)));         // the other's block, for another text
+  CHECK(refused(record({1, 5, 6})));             // the other's block, at another position
+  CHECK(refused(record({4, 5, 6}, 20), {10}));   // lies where the other lies
+  CHECK(refused(record({4, 5, 6}, 20), {1}));    // lies in the other's block
+  CHECK(refused(record({4, 5, 6}, 20), {16}));   // lies outside the lease
+  CHECK(refused(record({4, 5, 6}, 20), {9, 9}));
+  CHECK(lease.records.size() == 1);
+  CHECK(lease.cache() == 2);
+  CHECK(lease.add(record({4, 5, 6}, 20), {11}));  // the same record without a fault
+}
+
+}  // namespace leasehold
