@@ -52,6 +52,10 @@ struct LeaseRecord {
   std::set<ExtentId> unclaimed;        ///< Of a growth that was answered TimedOut.
   std::optional<LeaseId> replaced_by;  ///< That lease was charged instead of this one.
   std::optional<LeaseId> replaces;     ///< The inverse of replaced_by.
+  /// Granted while the lease that it replaces was live. Not journaled.
+  std::optional<wire::RebindMode> replaces_as;
+  /// It was live when it was replaced, and the replacement is live and charged. Not journaled.
+  bool charged_to_replacement = false;
 
   /// Until when its memory is kept for adoption. Zero: it was never kept. Not journaled, like the
   /// next two.
@@ -91,6 +95,10 @@ struct LeaseRecord {
   AttachmentId worker() const { return worker_of(lease); }
   LeaseState state() const { return state_of(lease); }
   bool is(LeaseState wanted) const { return state() == wanted; }
+  /// What counts against the tenant's quota.
+  std::uint32_t quota_blocks() const {
+    return is(LeaseState::Fenced) || charged_to_replacement ? 0 : charged_blocks;
+  }
   /// The deadline of a grant or renewal at `now`: one TTL later, at most `last_deadline`.
   TimePoint deadline_after(TimePoint now) const;
   /// When the word left Live, or when that was decided if it is not stored yet.

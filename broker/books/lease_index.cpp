@@ -32,10 +32,9 @@ LeaseIndex::ByTime* LeaseIndex::set_of(const Entry& entry) {
 void LeaseIndex::enter(const LeaseRecord& record) {
   const LeaseId id = record.id();
   erase(id);
-  const bool charged = !record.is(LeaseState::Fenced);
   const Entry& entry = entries_[id] = Entry{.worker = record.worker(),
                                             .tenant = record.tenant,
-                                            .charged = charged ? record.charged_blocks : 0,
+                                            .charged = record.quota_blocks(),
                                             .state = record.state(),
                                             .time = time_of(record),
                                             .call_pending = call_pending_since(record)};

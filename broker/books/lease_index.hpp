@@ -58,7 +58,7 @@ class LeaseIndex {
   struct Entry {
     AttachmentId worker;
     TenantId tenant;
-    std::uint32_t charged = 0;  ///< Zero when fenced.
+    std::uint32_t charged = 0;  ///< See LeaseRecord::quota_blocks.
     LeaseState state = LeaseState::Live;
     TimePoint time;
     TimePoint call_pending;  ///< Zero: none.

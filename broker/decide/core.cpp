@@ -11,11 +11,16 @@
 namespace leasehold {
 namespace {
 
+/// These calls grant a lease to the caller.
+template <class Message>
+constexpr bool kGrants =
+    std::is_same_v<Message, wire::LeaseAcquire> || std::is_same_v<Message, wire::LeaseReplace>;
+
 /// The answer to a repeated call. A repeated acquire also makes the caller the holder; otherwise
 /// the answer would name a lease of another connection.
 template <class Message>
 Result<Answer> replay_answer(Decision& decision, const Caller& caller, Result<Answer> answer) {
-  if constexpr (std::is_same_v<Message, wire::LeaseAcquire>) {
+  if constexpr (kGrants<Message>) {
     if (answer) return reassign_holder(decision, caller, *std::move(answer));
   }
   return answer;
@@ -37,7 +42,7 @@ bool admit(Decision& decision, const Caller& caller) {
         caller.call, replay_answer<Message>(decision, caller, std::move(replayed->answer))});
   }
   if (const auto* joined = std::get_if<RequestBook::Joined>(&outcome)) {
-    if (std::is_same_v<Message, wire::LeaseAcquire>) {
+    if (kGrants<Message>) {
       reassign_pending_holder(decision, caller, joined->first);
     }
   }

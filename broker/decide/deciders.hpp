@@ -38,6 +38,9 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseAttach& attach);
 void decide_event(Decision& decision, const GrantAnswered& answered);
 
+// decide/replace.cpp
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseReplace& replace);
+
 // decide/publish.cpp
 CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::PrefixPublish& publish);

@@ -58,6 +58,13 @@ Result<void> set_draining(Decision& decision, const std::optional<TenantId>& ten
   return {};
 }
 
+/// The holder of a lease alone can replace it in time.
+void notify_draining(Decision& decision, const LeaseRecord& record) {
+  const bool is_held = record.is(LeaseState::Live) && record.acquired;
+  if (!is_held || record.holder == ConnectionId{}) return;
+  decision.add(effect::NotifyDraining{record.holder, {.lease = record.id()}});
+}
+
 Result<std::vector<LeaseId>> leases_to_drain(State& state, const wire::LeaseDrain& drain) {
   if (!drain.worker) return leases_named(state, drain.lease, drain.tenant);
   const AttachmentId worker = TRY(find_worker(state, *drain.worker))->id;
@@ -98,7 +105,9 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
   TRY(set_draining(decision, drain.tenant, drain.worker, true));
   const TimePoint until = decision.now + std::chrono::milliseconds(drain.grace_ms);
   for (const LeaseId id : leases) {
-    start_drain(decision, decision.state.leases.at(id), {.until = until}, refusal_of(drain, id));
+    LeaseRecord& record = decision.state.leases.at(id);
+    start_drain(decision, record, {.until = until}, refusal_of(drain, id));
+    notify_draining(decision, record);
   }
   record_operator_action(decision,
                          {.uid = caller.uid,

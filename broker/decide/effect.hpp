@@ -200,6 +200,12 @@ struct NotifyHolder {
   wire::LeaseRevoked revoked;
 };
 
+/// Sends `lease.draining` to the holder.
+struct NotifyDraining {
+  ConnectionId holder;
+  wire::LeaseDraining draining;
+};
+
 struct AppendEvent {
   events::Event event;
   TimePoint at;
@@ -223,7 +229,7 @@ using Effect =
                  effect::ClearExtents, effect::VerifyExtents, effect::CreateRegion,
                  effect::ShareRegion, effect::SealRegion, effect::ScrubRegion, effect::CloseRegion,
                  effect::KillWorker, effect::Reply, effect::ReplyWhenJournaled,
-                 effect::NotifyHolder, effect::AppendEvent, effect::Warn>;
+                 effect::NotifyHolder, effect::NotifyDraining, effect::AppendEvent, effect::Warn>;
 
 /// Calls the performer's `perform` for each effect, in order. Results come back as events, never as
 /// return values.

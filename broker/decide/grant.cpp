@@ -13,6 +13,7 @@
 #include "broker/decide/rebind.hpp"
 #include "broker/decide/reclaim.hpp"
 #include "broker/decide/record.hpp"
+#include "broker/decide/replace.hpp"
 #include "broker/decide/reserves.hpp"
 #include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
@@ -49,11 +50,7 @@ void abandon_acquire(Decision& decision, LeaseRecord& record, const Error& why) 
 std::uint32_t charged_to_others(State& state, const TenantId& tenant,
                                 std::optional<LeaseId> apart) {
   std::uint64_t charged = state.leases.index().charged(tenant);
-  if (apart) {
-    const LeaseRecord& record = state.leases.at(*apart);
-    if (!record.is(LeaseState::Fenced))
-      charged -= std::min<std::uint64_t>(charged, record.charged_blocks);
-  }
+  if (apart) charged -= std::min<std::uint64_t>(charged, state.leases.at(*apart).quota_blocks());
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(charged, ~std::uint32_t{0}));
 }
 
@@ -155,7 +152,9 @@ Result<std::optional<LeaseId>> charged_once(State& state, const wire::LeaseAcqui
 
 void note_replacement(Decision& decision, std::optional<LeaseId> old, LeaseRecord& by) {
   if (!old) return;
-  decision.state.leases.at(*old).replaced_by = by.id();
+  LeaseRecord& replaced = decision.state.leases.at(*old);
+  replaced.replaced_by = by.id();
+  replaced.charged_to_replacement = replaced.is(LeaseState::Live);
   decision.touch(*old);
   by.replaces = old;
 }
@@ -193,6 +192,7 @@ void finish_grant(Decision& decision, LeaseRecord& record, const PendingGrant& g
     return start_fill(decision, record, grant.call);
   if (!record.acquired) {
     record.acquired = true;
+    drain_replaced(decision, record);
     return decision.reply(grant.call, acquired_answer(decision.state, record));
   }
   recharge(decision, record);
@@ -281,7 +281,8 @@ Answer acquired_answer(const State& state, const LeaseRecord& record) {
                           .deadline_boottime_ns = record.deadline.boottime_ns,
                           .ttl_ms = ttl.count(),
                           .blocks = record.charged_blocks,
-                          .adopted_blocks = record.adopted_extents * worker.blocks_per_extent}};
+                          .adopted_blocks = record.adopted_extents * worker.blocks_per_extent,
+                          .last_deadline_boottime_ns = record.last_deadline.boottime_ns}};
 }
 
 std::vector<ExtentId> owned_extents(const State& state, const LeaseRecord& record,
@@ -310,6 +311,41 @@ Answer resized(const State& state, const LeaseRecord& record, MemoryPool pool) {
                                    .blocks = charged ? record.charged_blocks : owned * per_extent}};
 }
 
+CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
+                              const wire::LeaseAcquire& acquire, const GrantTerms& terms) {
+  State& state = decision.state;
+  Tenant& tenant = *state.tenants.find(acquire.tenant);
+  const Adoption adoption = find_adoption(state, caller, acquire, *terms.worker);
+  const BlockAllowance allowed =
+      TRY(allow_blocks({.max_blocks = tenant.policy.max_blocks,
+                        .charged_others = charged_to_others(state, acquire.tenant, terms.replaces),
+                        .wanted = std::max(acquire.blocks, adoption.blocks),
+                        .blocks_per_extent = terms.worker->blocks_per_extent}));
+  if (!state.leases.has_free_slot()) {
+    return fail(Errc::PoolExhausted,
+                "every slot of the lease table is in use; retry when leases end");
+  }
+  const ExtentDemand demand{acquire.tenant, terms.worker->id, allowed.extents};
+  TRY(require_lendable(state, demand));
+  const ExtentDemand fresh = beyond(demand, adoption);
+  const auto room = fresh.extents == 0 ? Result<void>{} : require_room(state, fresh, decision.now);
+  if (!room && terms.as) return std::unexpected(room.error());
+  if (!room) return refuse_or_reclaim(decision, caller.call, fresh, room.error());
+  std::optional<RebindToken> rebind = TRY(admit_rebind(state, acquire, decision.now));
+  LeaseRecord& record = open_tenant_lease(decision, caller, acquire, *terms.worker);
+  record.rebind = std::move(rebind);
+  record.charged_blocks = allowed.charged;
+  record.replaces_as = terms.as;
+  if (!terms.as) tenant.claim = {};
+  note_replacement(decision, terms.replaces, record);
+  decision.add(effect::PublishGrant{record.id(), record.deadline});
+  record_lease(decision, record);
+  const std::vector<ExtentId> adopted =
+      adopt_extents(decision, adoption, allowed.extents, record);
+  take_extents(decision, record, caller.call, MemoryPool::Kv, fresh.extents, adopted);
+  return std::nullopt;  // answered once the worker has mapped everything
+}
+
 CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::LeaseAcquire& acquire) {
   State& state = decision.state;
@@ -320,33 +356,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   const std::optional<LeaseId> apart = TRY(charged_once(state, acquire));
   const auto wish = acquire.worker ? acquire.worker : adopting_worker(state, caller, acquire);
   const Worker* worker = TRY(choose_worker(state, wish));
-  const Adoption adoption = find_adoption(state, caller, acquire, *worker);
-  const BlockAllowance allowed =
-      TRY(allow_blocks({.max_blocks = tenant->policy.max_blocks,
-                        .charged_others = charged_to_others(state, acquire.tenant, apart),
-                        .wanted = std::max(acquire.blocks, adoption.blocks),
-                        .blocks_per_extent = worker->blocks_per_extent}));
-  if (!state.leases.has_free_slot()) {
-    return fail(Errc::PoolExhausted,
-                "every slot of the lease table is in use; retry when leases end");
-  }
-  const ExtentDemand demand{acquire.tenant, worker->id, allowed.extents};
-  TRY(require_lendable(state, demand));
-  const ExtentDemand fresh = beyond(demand, adoption);
-  const auto room = fresh.extents == 0 ? Result<void>{} : require_room(state, fresh, decision.now);
-  if (!room) return refuse_or_reclaim(decision, caller.call, fresh, room.error());
-  std::optional<RebindToken> rebind = TRY(admit_rebind(state, acquire, decision.now));
-  LeaseRecord& record = open_tenant_lease(decision, caller, acquire, *worker);
-  record.rebind = std::move(rebind);
-  record.charged_blocks = allowed.charged;
-  state.tenants.find(acquire.tenant)->claim = {};
-  note_replacement(decision, apart, record);
-  decision.add(effect::PublishGrant{record.id(), record.deadline});
-  record_lease(decision, record);
-  const std::vector<ExtentId> adopted =
-      adopt_extents(decision, adoption, allowed.extents, record);
-  take_extents(decision, record, caller.call, MemoryPool::Kv, fresh.extents, adopted);
-  return std::nullopt;  // answered once the worker has mapped everything
+  return grant_tenant_lease(decision, caller, acquire, {.worker = worker, .replaces = apart});
 }
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseAttach& attach) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 
+#include "broker/decide/deciders.hpp"
 #include "broker/decide/decision.hpp"
 
 namespace leasehold {
@@ -11,7 +12,21 @@ namespace leasehold {
 /// Extents per `lease.grant`; a message carries at most 64 descriptors.
 inline constexpr std::size_t kExtentsPerGrant = 60;
 
-/// Blocks charged to the tenant's leases that are not Fenced, except the lease `apart`.
+/// Where a new lease of a tenant lies, and which lease it is charged instead of.
+struct GrantTerms {
+  const Worker* worker = nullptr;
+  std::optional<LeaseId> replaces;     ///< Charged once with it.
+  std::optional<wire::RebindMode> as;  ///< The replaced lease is live.
+};
+
+/// Opens the lease of an acquire whose caller, tenant and worker were checked; the call is answered
+/// once the worker has mapped it. For a live lease no memory is reclaimed from other tenants.
+/// Errors: QuotaBlocks, PoolExhausted, RebindRateLimited.
+CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
+                              const wire::LeaseAcquire& acquire, const GrantTerms& terms);
+
+/// Blocks charged to the tenant's leases that are not Fenced, except the lease `apart`, and except
+/// those that are charged to their replacement.
 std::uint32_t charged_to_others(State& state, const TenantId& tenant, std::optional<LeaseId> apart);
 
 /// Errors: BrokerLost (retryable) while the lease's worker has not resumed after a broker restart.

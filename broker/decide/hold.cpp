@@ -1,3 +1,5 @@
+#include "broker/decide/hold.hpp"
+
 #include <fmt/format.h>
 
 #include "broker/decide/adopt.hpp"
@@ -6,7 +8,6 @@
 #include "broker/decide/steps.hpp"
 
 namespace leasehold {
-namespace {
 
 Result<LeaseRecord*> find_held(State& state, const Caller& caller, LeaseId lease) {
   LeaseRecord* record = TRY(state.leases.find(lease));
@@ -17,6 +18,8 @@ Result<LeaseRecord*> find_held(State& state, const Caller& caller, LeaseId lease
   }
   return record;
 }
+
+namespace {
 
 void revoke_held_by(Decision& decision, ConnectionId connection) {
   const auto held = open_leases_where(decision.state, [&](const LeaseRecord& record) {

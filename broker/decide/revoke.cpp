@@ -30,12 +30,14 @@ void notify_holder(Decision& decision, const LeaseRecord& record) {
       record.holder, {.lease = record.id(), .scope = record.scope, .reason = reason}});
 }
 
-/// A failed acquire gives up its claim to replace a lease, so that the next acquire can.
-void forget_replacement(Decision& decision, const LeaseRecord& record) {
-  if (record.acquired || !record.replaces) return;
+/// The replaced lease is charged again. A failed acquire also gives up its claim to replace it, so
+/// that the next one can.
+void end_replacement(Decision& decision, const LeaseRecord& record) {
+  if (!record.replaces) return;
   const auto old = decision.state.leases.find(*record.replaces);
   if (!old) return;
-  (*old)->replaced_by.reset();
+  (*old)->charged_to_replacement = false;
+  if (!record.acquired) (*old)->replaced_by.reset();
   decision.touch((*old)->id());
 }
 
@@ -92,7 +94,7 @@ std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> 
     record_lease(decision, record);
     drain_extents(decision, record);
     answer_pending_calls(decision, record);
-    forget_replacement(decision, record);
+    end_replacement(decision, record);
   }
   return revoked;
 }

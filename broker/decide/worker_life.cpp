@@ -136,8 +136,17 @@ struct TakeReport {
   bool operator()(const events::WorkerUnresponsive&) const { return false; }
 };
 
-/// The worker knows the request, the broker the revocation.
+/// The worker knows the request, the broker the revocation and the replacement. Only the worker
+/// knows how long a move took.
 void complete(events::Rebind& rebind, State& state, TimePoint at) {
+  const LeaseRecord* fresh = state.leases.find(rebind.new_lease).value_or(nullptr);
+  const bool is_replacement = fresh != nullptr && fresh->replaces == rebind.old_lease;
+  const bool was_moved = rebind.mode != wire::RebindMode::Reprefill;
+  if (was_moved && is_replacement && fresh->replaces_as) {
+    rebind.mode = *fresh->replaces_as;
+    return;
+  }
+  rebind.mode = wire::RebindMode::Reprefill;
   const auto old = state.leases.find(rebind.old_lease);
   const bool was_revoked = old && !(*old)->is(LeaseState::Live) && (*old)->revoked_at() <= at;
   rebind.latency_ns = was_revoked ? (at - (*old)->revoked_at()).count() : -1;

@@ -40,8 +40,9 @@ Result<void> Dispatch::check_role(Role role, const control::Credentials& credent
 template <class Message>
 Result<void> Dispatch::post_call(const std::string& method, Incoming& incoming) {
   Message message = TRY(Message::from_json(incoming.params.body));
-  constexpr bool kHolds =
-      std::is_same_v<Message, wire::LeaseAcquire> || std::is_same_v<Message, wire::LeaseHold>;
+  constexpr bool kHolds = std::is_same_v<Message, wire::LeaseAcquire> ||
+                          std::is_same_v<Message, wire::LeaseReplace> ||
+                          std::is_same_v<Message, wire::LeaseHold>;
   if constexpr (kHolds) TRY(hooks_.watch_holder(incoming.connection));
   if constexpr (std::is_same_v<Message, wire::LeaseRedeliver>) {
     TRY(hooks_.take_memory(incoming.connection, message, std::move(incoming.params.fds)));
@@ -92,6 +93,7 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
       {"step.list", {Role::Operator, nullptr}},
       {"extent.open", {Role::Operator, nullptr}},
       {"lease.acquire", {Role::Anyone, &Dispatch::post_call<wire::LeaseAcquire>}},
+      {"lease.replace", {Role::Anyone, &Dispatch::post_call<wire::LeaseReplace>}},
       {"lease.renew", {Role::Anyone, &Dispatch::post_call<wire::LeaseRenew>}},
       {"lease.hold", {Role::Anyone, &Dispatch::post_call<wire::LeaseHold>}},
       {"lease.query", {Role::Anyone, &Dispatch::post_call<wire::LeaseQuery>}},

@@ -326,6 +326,13 @@ void ServerEffects::perform(const effect::NotifyHolder& effect) {
   }
 }
 
+void ServerEffects::perform(const effect::NotifyDraining& effect) {
+  const auto peer = dependencies_.find_peer(effect.holder);
+  if (peer == nullptr) return;
+  peer->notify(std::string(effect.draining.kMethod),
+               {.body = effect.draining.to_json(), .fds = {}});
+}
+
 void ServerEffects::perform(const effect::AppendEvent& effect) {
   logger_.log(effect.event, effect.at);
   logger_.log_file(dependencies_.log.append(effect.event, effect.at));

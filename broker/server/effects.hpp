@@ -77,6 +77,7 @@ class ServerEffects {
   void perform(const effect::Reply& effect);
   void perform(const effect::ReplyWhenJournaled& effect);
   void perform(const effect::NotifyHolder& effect);
+  void perform(const effect::NotifyDraining& effect);
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::Warn& effect);
 

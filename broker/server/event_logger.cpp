@@ -19,9 +19,9 @@ struct LogVisitor {
   void operator()(const events::Rebind& e) const {
     spdlog::info(
         "request rebound tenant={} request={} old_lease={} new_lease={} prompt_tokens={} "
-        "emitted_tokens={} latency_us={}",
+        "emitted_tokens={} mode={} latency_us={}",
         e.tenant, e.request.value, to_string(e.old_lease), to_string(e.new_lease), e.prompt_tokens,
-        e.emitted_tokens, e.latency_ns < 0 ? -1 : e.latency_ns / 1000);
+        e.emitted_tokens, wire::name(e.mode), e.latency_ns < 0 ? -1 : e.latency_ns / 1000);
   }
   void operator()(const events::OperatorAction& e) const {
     spdlog::log(e.done ? spdlog::level::info : spdlog::level::warn,

@@ -56,6 +56,8 @@ void describe(Is<Rebind> auto& e, auto& fields) {
   fields.field("prompt_tokens", e.prompt_tokens);
   fields.field("emitted_tokens", e.emitted_tokens);
   fields.field("latency_ns", e.latency_ns);
+  fields.with_default("mode", e.mode, wire::RebindMode::Reprefill,
+                      EnumCount{wire::kRebindModeCount});
 }
 
 void describe(Is<RequestCompletedEvent> auto& e, auto& fields) {

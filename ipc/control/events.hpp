@@ -15,6 +15,7 @@
 
 #include "common/clock.hpp"
 #include "common/ids.hpp"
+#include "ipc/control/messages_common.hpp"
 #include "ipc/segment/launch_site.hpp"
 #include "ipc/segment/lease_word.hpp"
 
@@ -67,7 +68,11 @@ struct Rebind {
   std::uint32_t emitted_tokens = 0;  ///< Under earlier leases.
   /// From the flip of the old lease to the admission of the request under the new one. -1: the old
   /// lease was not revoked, or the broker no longer knows it. Set by the broker.
+  /// Of a request that was moved: what the worker measured, from the call to the end of the copy.
   std::int64_t latency_ns = -1;
+  /// May be missing. From a worker any other than Reprefill says that the request was moved; the
+  /// broker knows as what.
+  wire::RebindMode mode = wire::RebindMode::Reprefill;
 };
 
 /// `request_completed`: the worker wrote the typed end to the holder's socket.

@@ -99,6 +99,13 @@ std::string mint_token(const TokenKey& worker_key, const LeaseClaim& claim) {
   return token;
 }
 
+Result<LeaseClaim> verify_token_of(const TenantId& tenant, const TokenKey& worker_key,
+                                   std::string_view token) {
+  LeaseClaim claim = TRY(verify_token(worker_key, token));
+  if (claim.tenant != tenant) return refuse();
+  return claim;
+}
+
 Result<LeaseClaim> verify_token(const TokenKey& worker_key, std::string_view token) {
   if (token.size() <= kVersion.size() + kMacDigits || token.size() > kMaxTokenBytes)
     return refuse();

@@ -37,4 +37,8 @@ std::string mint_token(const TokenKey& worker_key, const LeaseClaim& claim);
 /// Errors: BadToken for anything that `mint_token` did not write with this key.
 Result<LeaseClaim> verify_token(const TokenKey& worker_key, std::string_view token);
 
+/// As `verify_token`, with the same error for a token of another tenant.
+Result<LeaseClaim> verify_token_of(const TenantId& tenant, const TokenKey& worker_key,
+                                   std::string_view token);
+
 }  // namespace leasehold

@@ -35,6 +35,13 @@ enum class MemoryPool : std::uint8_t { Kv, Swap };
 inline constexpr int kMemoryPoolCount = 2;
 std::string_view name(MemoryPool pool);  ///< "kv", "swap"
 
+/// How a request continues under another lease. Reprefill: its tokens are computed again.
+/// Checkpoint and Preemptive: its KV blocks are copied while both leases are live, because the old
+/// one drains or soon reaches its end.
+enum class RebindMode : std::uint8_t { Reprefill, Checkpoint, Preemptive };
+inline constexpr int kRebindModeCount = 3;
+std::string_view name(RebindMode mode);  ///< "reprefill", "checkpoint", "preemptive"
+
 struct Empty : Message<Empty> {};
 
 }  // namespace leasehold::wire

@@ -1,4 +1,4 @@
-// Holder → broker: acquire, renew, hold, query, release, grow, shrink.
+// Holder → broker: acquire, replace, renew, hold, query, release, grow, shrink.
 #include "ipc/control/messages_holder.hpp"
 
 #include "ipc/control/message_codec.hpp"
@@ -24,6 +24,14 @@ void describe(Is<LeaseAcquired> auto& m, auto& fields) {
   fields.field("ttl_ms", m.ttl_ms, kUpToOneDay_ms);
   fields.field("blocks", m.blocks);
   fields.with_default("adopted_blocks", m.adopted_blocks, 0u);
+  fields.with_default("last_deadline_boottime_ns", m.last_deadline_boottime_ns, std::int64_t{0},
+                      kBoottime_ns);
+}
+
+void describe(Is<LeaseReplace> auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+  fields.field("mode", m.mode, EnumCount{kRebindModeCount});
+  fields.field("request_id", m.request_id);
 }
 
 void describe(Is<LeaseRenew, LeaseRelease> auto& m, auto& fields) {
@@ -81,6 +89,7 @@ void describe(Is<LeaseRevoked> auto& m, auto& fields) {
 
 template struct Message<LeaseAcquire>;
 template struct Message<LeaseAcquired>;
+template struct Message<LeaseReplace>;
 template struct Message<LeaseRenew>;
 template struct Message<LeaseRenewed>;
 template struct Message<LeaseHold>;

@@ -36,6 +36,23 @@ struct LeaseAcquired : Message<LeaseAcquired> {
   std::int64_t ttl_ms = 0;   ///< Renew every third of it.
   std::uint32_t blocks = 0;  ///< KV blocks that fit into the granted extents.
   std::uint32_t adopted_blocks = 0;  ///< Of these, with the bytes of the replaced lease. Or missing.
+  /// No renewal reaches beyond it; 0 means no limit. May be missing.
+  std::int64_t last_deadline_boottime_ns = 0;
+};
+
+/// `lease.replace`: a second lease of the same tenant, worker and size, granted while the holder's
+/// lease is live, so that its requests move there (`request.move`). Until the old lease ends, its
+/// blocks do not count against the quota, but both need memory. From the grant on the old one
+/// drains: it ends once no request is left under it, at the latest two seconds later. Costs one
+/// rebind (RebindRateLimited). Reply: LeaseAcquired.
+/// Errors: as for `lease.acquire`; PermissionDenied (another connection holds it), LeaseRevoked,
+/// LeaseFenced, IllegalTransition (it was replaced before), Draining (its memory is reclaimed), and
+/// RebindRateLimited while the lease that it replaced itself is not fenced.
+struct LeaseReplace : Message<LeaseReplace> {
+  static constexpr std::string_view kMethod = "lease.replace";
+  LeaseId lease;
+  RebindMode mode = RebindMode::Preemptive;  ///< Not Reprefill. For events only.
+  RequestId request_id;
 };
 
 /// `lease.renew`: restarts the TTL. Reply: LeaseRenewed.

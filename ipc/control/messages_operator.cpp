@@ -21,6 +21,18 @@ std::string_view name(LeaseScope scope) {
   std::unreachable();
 }
 
+std::string_view name(RebindMode mode) {
+  switch (mode) {
+    case RebindMode::Reprefill:
+      return "reprefill";
+    case RebindMode::Checkpoint:
+      return "checkpoint";
+    case RebindMode::Preemptive:
+      return "preemptive";
+  }
+  std::unreachable();
+}
+
 std::string_view name(Tier tier) {
   switch (tier) {
     case Tier::Guaranteed:

@@ -199,6 +199,17 @@ void describe(Is<RequestCancel> auto& m, auto& fields) {
   fields.field("request_id", m.request_id);
 }
 
+void describe(Is<RequestMove> auto& m, auto& fields) {
+  fields.field("request_id", m.request_id);
+  fields.field("token", m.token, TextRule::NonEmpty);
+}
+
+void describe(Is<RequestMoved> auto& m, auto& fields) {
+  fields.field("request", m.request);
+  fields.field("lease", m.lease);
+  fields.field("blocks", m.blocks);
+}
+
 void describe(Is<RequestResume> auto& m, auto& fields) {
   fields.field("request_id", m.request_id);
   fields.field("after_position", m.after_position);
@@ -212,6 +223,8 @@ template struct Message<TokenEmitted>;
 template struct Message<RequestPreempted>;
 template struct Message<RequestCompleted>;
 template struct Message<RequestCancel>;
+template struct Message<RequestMove>;
+template struct Message<RequestMoved>;
 template struct Message<RequestResume>;
 
 }  // namespace leasehold::wire

@@ -170,6 +170,24 @@ struct RequestResume : Message<RequestResume> {
   std::optional<std::uint32_t> after_position;  ///< None: from the first position on.
 };
 
+/// `request.move`: a running request of this connection goes on under another live lease of its
+/// tenant on this worker, from `lease.replace`. Its KV blocks are copied between two steps; no
+/// token is lost, repeated or computed again. With an error the request goes on where it is. Reply:
+/// RequestMoved. Errors: UnknownRequest (also while it waits or is preempted: try again), BadToken
+/// (also for another tenant's), LeaseRevoked, LeaseFenced, Draining (the new lease), QuotaBlocks,
+/// PoolExhausted (the new lease is asked to grow: try again).
+struct RequestMove : Message<RequestMove> {
+  static constexpr std::string_view kMethod = "request.move";
+  RequestId request_id;
+  std::string token;  ///< Of the new lease.
+};
+
+struct RequestMoved : Message<RequestMoved> {
+  RequestId request;
+  LeaseId lease;
+  std::uint32_t blocks = 0;  ///< Copied.
+};
+
 /// `request.cancel`: cancels one request of this connection. Reply: Empty; `request.completed`
 /// follows.
 struct RequestCancel : Message<RequestCancel> {

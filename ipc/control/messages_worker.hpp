@@ -175,7 +175,8 @@ struct PrefixFilled : Message<PrefixFilled> {
 };
 
 /// Call `lease.draining`: the drain word of the lease is stored. An idle worker reads no words, so
-/// this wakes it. Reply: Empty; `lease.drained` follows when no request is left.
+/// this wakes it. Reply: Empty; `lease.drained` follows when no request is left. Also a
+/// notification to the holder when an operator drains the lease, so that it can replace it.
 struct LeaseDraining : Message<LeaseDraining> {
   static constexpr std::string_view kMethod = "lease.draining";
   LeaseId lease;

@@ -152,6 +152,7 @@ void Broker::handle(const Event& event) {
   const std::vector<Effect> effects = decide(state, event, deps_.machine.clock.now());
   check_reserves(state);
   check_swap_shares(state);
+  check_replacements(state);
   check_refusal(state, event, effects);
   observe_workers();
   disk_full_ = false;

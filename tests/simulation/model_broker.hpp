@@ -160,6 +160,7 @@ class Broker : public Process {
   void perform(const effect::SendSampling&) {}  // no operator watches steps
   void perform(const effect::SendQuota&) {}     // model workers run one request per lease
   void perform(const effect::Warn&) {}
+  void perform(const effect::NotifyDraining&) {}
   void perform(const effect::NotifyHolder&) {}  // a tenant of the model finds out by its calls
 
  private:

@@ -53,7 +53,7 @@ void Tenant::act() {
 }
 
 void Tenant::resize_or_leave() {
-  switch (deps_.machine.pick(8)) {
+  switch (deps_.machine.pick(9)) {
     case 0:
     case 1:
       return notify_broker(wire::LeaseRenew{.lease = *lease_});
@@ -70,6 +70,9 @@ void Tenant::resize_or_leave() {
     case 6:
       if (stream_ != nullptr) deps_.machine.close(*stream_, Connection::kClient);
       request_ = nullptr;
+      return;
+    case 7:
+      if (!call_pending_) replace();
       return;
     default:
       notify_broker(wire::LeaseRelease{.lease = *lease_});
@@ -107,6 +110,24 @@ void Tenant::acquired(const std::string& request, const Result<Answer>& answer) 
   token_ = given.token;
   request_ = nullptr;
   deps_.machine.reach_then(FaultSite::TenantLeaseAcquired, *this, [this] { submit(); });
+}
+
+/// What runs under the old lease goes on there until its drain ends it.
+void Tenant::replace() {
+  call_pending_ = true;
+  const wire::LeaseReplace ask{
+      .lease = *lease_,
+      .request_id = {fmt::format("{}-{}-replace", link_->id.value, deps_.machine.step)}};
+  broker_->ask(*link_, ask, [this, old = *lease_](const Result<Answer>& answer) {
+    call_pending_ = false;
+    if (!answer) return;
+    const auto& given = std::get<wire::LeaseAcquired>(answer->body);
+    if (lease_ && lease_ != old) return notify_broker(wire::LeaseRelease{.lease = given.lease});
+    lease_ = given.lease;
+    worker_ = given.worker;
+    token_ = given.token;
+    request_ = nullptr;
+  });
 }
 
 void Tenant::submit() {

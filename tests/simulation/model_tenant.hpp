@@ -28,6 +28,7 @@ class Tenant final : public Process {
   void acquire();
   void send_acquire();
   void acquired(const std::string& request, const Result<Answer>& answer);
+  void replace();
   void submit();
   void handle_token(const Request& request);
   void handle_end(const Request& request);

@@ -88,6 +88,22 @@ void check_swap_shares(const State& state) {
   }
 }
 
+void check_replacements(const State& state) {
+  std::map<LeaseId, LeaseId> replaced_by;
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    const bool replaces = record.replaces && record.is(LeaseState::Live);
+    if (replaces && !replaced_by.emplace(*record.replaces, record.id()).second)
+      violated("a lease is replaced twice: " + to_string(*record.replaces));
+  });
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    if (!record.charged_to_replacement || record.is(LeaseState::Fenced)) return;
+    const auto by = replaced_by.find(record.id());
+    if (by == replaced_by.end()) violated("no live lease is charged for " + to_string(record.id()));
+    if (state.leases.find_open(by->second)->charged_to_replacement)
+      violated("a replacement is replaced before the fence of " + to_string(record.id()));
+  });
+}
+
 void check_refusal(const State& state, const Event& event, std::span<const Effect> effects) {
   const auto* call = std::get_if<Call<wire::LeaseAcquire>>(&event);
   if (call == nullptr || state.config.lends_device()) return;

@@ -18,6 +18,10 @@ void check_reserves(const State& state);
 /// memory of a card, which may be held for another worker, and while memory is quarantined.
 void check_refusal(const State& state, const Event& event, std::span<const Effect> effects);
 
+/// A lease has at most one live replacement, one that is charged to its replacement has a live one,
+/// and that one is not being replaced itself: so a tenant pays for at least half of what it holds.
+void check_replacements(const State& state);
+
 /// No tenant holds more of the swap pool than a tenant alone may take.
 void check_swap_shares(const State& state);
 

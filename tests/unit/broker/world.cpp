@@ -18,6 +18,7 @@ template std::string fingerprint(const wire::LeaseDrain&);
 template std::string fingerprint(const wire::LeaseUndrain&);
 template std::string fingerprint(const wire::QuarantineRelease&);
 template std::string fingerprint(const wire::LeaseAcquire&);
+template std::string fingerprint(const wire::LeaseReplace&);
 template std::string fingerprint(const wire::LeaseRenew&);
 template std::string fingerprint(const wire::LeaseRelease&);
 template std::string fingerprint(const wire::LeaseGrow&);

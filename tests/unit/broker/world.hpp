@@ -160,6 +160,7 @@ class World {
   void perform(const effect::CloseRegion&) {}
   void perform(const effect::KillWorker&) {}
   void perform(const effect::NotifyHolder&) {}
+  void perform(const effect::NotifyDraining&) {}
 
  private:
   World(Recovered recovered, World& before, bool table_kept);

@@ -267,6 +267,15 @@ std::vector<MessageSample> make_samples() {
       sample<RequestResume>("RequestResume", R"({"request_id":"r-1","after_position":7})",
                             {"after_position"}),
       sample<SpillOpened>("SpillOpened", R"({"size_bytes":18446744073709551615})"),
+      sample<LeaseReplace>("LeaseReplace",
+                           R"({"lease":"17.4","mode":"checkpoint","request_id":"r-1"})"),
+      sample<LeaseAcquired>(
+          "LeaseAcquired with a limit",
+          R"({"lease":"17.4","token":"v1:17.4:acme:00","address":"/run/w0.sock","worker":"w0",
+           "deadline_boottime_ns":5,"ttl_ms":5000,"blocks":64,"last_deadline_boottime_ns":7})",
+          {"last_deadline_boottime_ns"}),
+      sample<RequestMove>("RequestMove", R"({"request_id":"r-1","token":"v1:17.4:acme:00"})"),
+      sample<RequestMoved>("RequestMoved", R"({"request":"r-1","lease":"18.1","blocks":7})"),
   };
 }
 
