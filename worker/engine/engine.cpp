@@ -26,11 +26,6 @@ Completed revoked(LeaseId lease, LeaseWord word) {
           .revocation = RevocationInfo{.lease = lease, .reason = word.reason()}};
 }
 
-Error draining(LeaseId lease) {
-  return {Errc::Draining,
-          fmt::format("lease {} is draining; acquire a new lease", to_string(lease))};
-}
-
 Transformer::Limits scratch_limits(const SchedulerLimits& limits) {
   return {.max_rows = limits.token_budget, .max_logit_rows = limits.max_batch_size};
 }
@@ -74,16 +69,7 @@ std::optional<Completed> Engine::completion_for(LeaseId lease) const {
 
 Result<void> Engine::submit(PromptRequest request) {
   if (!weights_) return check_weights();
-  const std::string lease = to_string(request.lease);
-  if (deps_.table->word_of(request.lease).state() == LeaseState::Fenced) {
-    return fail(Errc::LeaseFenced, fmt::format("lease {} is fenced; acquire a new lease", lease));
-  }
-  if (const auto end = completion_for(request.lease)) {
-    if (end->error) return std::unexpected(*end->error);
-    return fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}); acquire a new lease",
-                                                lease, name(end->revocation->reason)));
-  }
-  if (is_draining(request.lease)) return std::unexpected(draining(request.lease));
+  TRY(check_usable(request.lease));
   const auto is_unknown = [this](TokenId token) {
     return token < 0 || static_cast<std::uint32_t>(token) >= config_.model.n_vocab;
   };

@@ -159,6 +159,13 @@ class Engine {
   /// engine has read them.
   Result<void> submit(PromptRequest request);
   Result<void> cancel(const RequestId& engine_request_id);
+  /// Moves a running request to another live lease of its tenant, between two steps: copies its
+  /// blocks in units that poll both leases. All or nothing: with an error the request goes on where
+  /// it is, unless its own lease has ended. Returns the number of copied blocks. `asked_at` is when
+  /// the client asked. Errors: those of Scheduler::begin_move, LeaseRevoked, LeaseFenced, Draining
+  /// (the new lease), LeaseRevoked (the old one), Draining (the request is being stopped), the
+  /// device's fault.
+  Result<std::uint32_t> move(const RequestId& engine_request_id, LeaseId to, TimePoint asked_at);
   /// Computes a text in a shared lease; `take_filled` returns the end. Precondition: the tokens are
   /// in the vocabulary. Errors: those of Scheduler::fill and `check_weights`, LeaseRevoked.
   Result<void> fill(LeaseId lease, std::vector<TokenId> text);
@@ -194,6 +201,9 @@ class Engine {
 
  private:
   Result<void> check_weights() const;
+  Result<void> check_usable(LeaseId lease) const;
+  Result<void> copy_blocks(const Move& move);
+  Result<std::vector<LeasedCopy>> addresses_of(const Move& move) const;
   Result<void> queue(PromptRequest request);
   Result<void> check_tokens(const PromptRequest& request);
   void charge_tokens(const PlannedRows& part, std::uint32_t index, TimePoint now);

@@ -102,6 +102,27 @@ void BlockTable::give_back(BlockPool& pool, PrefixIndex& index) {
   record_blocks_.clear();
 }
 
+// ----------------------------------------------------------------------------------------- move
+
+std::pair<BlockTable, std::vector<BlockCopy>> BlockTable::copy_to(BlockPool& pool) const {
+  expects(state_ == KvState::Allocated || state_ == KvState::Active,
+          "blocks are copied from where all of them are");
+  BlockTable copy(tokens_per_block_);
+  copy.state_ = state_;
+  copy.committed_ = committed_;
+  copy.published_blocks_ = published_blocks_;
+  copy.blocks_.assign(blocks_.begin(), blocks_.begin() + published_blocks_);
+  const auto own = static_cast<std::uint32_t>(blocks_.size()) - published_blocks_;
+  const bool ok =
+      take_blocks(own, pool, copy.blocks_) &&
+      take_blocks(static_cast<std::uint32_t>(record_blocks_.size()), pool, copy.record_blocks_);
+  expects(ok, "a copy has a free block for each block");
+  std::vector<BlockCopy> copies;
+  for (std::uint32_t i = published_blocks_; i < committed_blocks(); ++i)
+    copies.push_back({.from = blocks_[i], .to = copy.blocks_[i]});
+  return {std::move(copy), std::move(copies)};
+}
+
 // ----------------------------------------------------------------------------------------- swap
 
 std::vector<BlockCopy> BlockTable::swap_out(BlockPool& pool, BlockPool& swap, PrefixIndex& index) {

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "worker/kv/kv_state.hpp"
@@ -87,6 +88,15 @@ class BlockTable {
 
   /// Gives the swap blocks back, if any. Precondition: Swapped or Spilled.
   void free_swapped(BlockPool& swap);
+
+  /// Another table for the same positions and record, with blocks of `pool`, and the copies that
+  /// fill it. Published blocks are in both; none of the others is cached. This table keeps its
+  /// blocks. Precondition: Allocated or Active; `pool` has `own_blocks` free blocks.
+  std::pair<BlockTable, std::vector<BlockCopy>> copy_to(BlockPool& pool) const;
+  /// Blocks that are not published, and those of the record.
+  std::uint32_t own_blocks() const {
+    return static_cast<std::uint32_t>(blocks_.size() - published_blocks_ + record_blocks_.size());
+  }
 
   KvState state() const { return state_; }
   std::uint32_t committed() const { return committed_; }

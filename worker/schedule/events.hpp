@@ -55,6 +55,7 @@ struct Rebound {
   LeaseId new_lease;
   std::uint32_t prompt_tokens = 0;
   std::uint32_t emitted_tokens = 0;  ///< Before, under other leases.
+  std::optional<Duration> moved_in;  ///< Its blocks were copied, so long after the call.
 };
 
 /// A running request gave its blocks to others, and waits. Its tokens continue once it is admitted

@@ -159,6 +159,18 @@ class Scheduler {
   /// Ends a waiting or running request. Errors: UnknownRequest.
   Result<void> cancel(const RequestId& engine_request_id);
 
+  /// Takes the blocks for a running request in another lease of its tenant. The caller makes the
+  /// copies, and `finish_move` or `drop_move` follows before any other call. Errors:
+  /// UnknownRequest, LeaseFenced (no such lease of the tenant), BadRequest (its own lease);
+  /// QueueFull while it waits or other blocks are copied, and PoolExhausted, for which the lease is
+  /// asked to grow: both may be tried again; QuotaBlocks.
+  Result<Move> begin_move(const RequestId& engine_request_id, LeaseId to);
+  /// The sequence belongs to the new lease and gives the blocks of the old one back. What that one
+  /// has cached stays there. Emits Rebound.
+  void finish_move(Move move, Duration since_call);
+  /// The sequence stays as it was.
+  void drop_move(Move move);
+
   /// Ends the waiting requests whose deadline has passed; `admit` does this, too.
   void drop_expired(TimePoint now);
 
@@ -211,6 +223,9 @@ class Scheduler {
  private:
   Result<void> check_sizes(const PromptRequest& request) const;
   Result<void> check_blocks(const PromptRequest& request) const;
+  Result<Sequence*> find_movable(const RequestId& engine_request_id) const;
+  std::uint32_t freed_by_move(const Sequence& sequence) const;
+  Result<void> check_room(const Sequence& sequence, Tenancy& to) const;
   bool id_in_use(const RequestId& engine_request_id) const;
   void end_waiting(Tenancy& tenancy, const Completed& how);
   void note_deadline(const PromptRequest& request);

@@ -62,6 +62,14 @@ struct SwapTransfer {
   std::vector<SpillPiece> pieces = {};  ///< One for each copy; empty for a swap.
 };
 
+/// A running sequence on its way to another lease. It has its blocks in both.
+struct Move {
+  Sequence* sequence = nullptr;
+  LeaseId to;
+  BlockTable blocks;              ///< Of the new lease.
+  std::vector<BlockCopy> copies;  ///< From the old to the new one.
+};
+
 /// The longest published beginning of a text.
 struct PublishedMatch {
   LeaseId lease;  ///< Of the chain, which may be empty.

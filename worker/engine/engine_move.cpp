@@ -1,0 +1,100 @@
+// The part of Engine that says which leases take a request, and moves a running one to another.
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "worker/engine/engine.hpp"
+
+namespace leasehold {
+namespace {
+
+// Numbers above those of transfers (engine_swap.cpp), so that gates tell moves from steps.
+constexpr std::uint64_t kFirstMoveGates = std::uint64_t{7} << 61;
+
+/// Notes why a copy was refused. It ends no request: `Engine::end_stopped`, which runs before the
+/// next step, finds what ended the old lease or stopped the request.
+class MoveRefusal final : public RefusalListener {
+ public:
+  explicit MoveRefusal(RevocationObserver& observer) : observer_(&observer) {}
+
+  void refused(const GateRefusal& refusal) noexcept override { seen_ = refusal; }
+  void quiet_progress() noexcept override { observer_->quiet_progress(); }
+
+  /// Once the launches are over.
+  const std::optional<GateRefusal>& seen() const { return seen_; }
+
+ private:
+  RevocationObserver* observer_;
+  std::optional<GateRefusal> seen_;  // by one thread: a gate set reports a sequence once
+};
+
+std::unexpected<Error> not_copied(const std::optional<GateRefusal>& refusal) {
+  if (!refusal || refusal->local != LocalStop::None)
+    return fail(Errc::Draining, "the request is being stopped, and is not moved");
+  const LeaseId lease{refusal->slot, refusal->granted.generation()};
+  return fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}) during the copy; the "
+                                              "request stays under its own",
+                                              to_string(lease), name(refusal->seen.reason())));
+}
+
+}  // namespace
+
+/// For what begins under the lease. Errors: LeaseFenced, LeaseRevoked, Draining, BrokerLost.
+Result<void> Engine::check_usable(LeaseId lease) const {
+  if (deps_.table->word_of(lease).state() == LeaseState::Fenced) {
+    return fail(Errc::LeaseFenced,
+                fmt::format("lease {} is fenced; acquire a new lease", to_string(lease)));
+  }
+  if (const auto end = completion_for(lease)) {
+    if (end->error) return std::unexpected(*end->error);
+    return fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}); acquire a new lease",
+                                                to_string(lease), name(end->revocation->reason)));
+  }
+  if (!is_draining(lease)) return {};
+  return fail(Errc::Draining,
+              fmt::format("lease {} is draining; acquire a new lease", to_string(lease)));
+}
+
+Result<std::uint32_t> Engine::move(const RequestId& engine_request_id, LeaseId to,
+                                   TimePoint asked_at) {
+  TRY(check_device());
+  TRY(check_usable(to));
+  Move move = TRY(scheduler_.begin_move(engine_request_id, to));
+  const auto blocks = static_cast<std::uint32_t>(move.copies.size());
+  if (const Result<void> copied = copy_blocks(move); !copied) {
+    scheduler_.drop_move(std::move(move));
+    return std::unexpected(copied.error());
+  }
+  scheduler_.finish_move(std::move(move), deps_.clock->now() - asked_at);
+  return blocks;
+}
+
+/// The copies touch no weights, so they are made while those are restored, too.
+Result<void> Engine::copy_blocks(const Move& move) {
+  const std::vector<LeasedCopy> copies = TRY(addresses_of(move));
+  std::vector<LeaseDependency> leases = TRY(dependencies_of(*move.sequence, *deps_.table));
+  leases.push_back(TRY(deps_.table->dependency(move.to)));
+  MoveRefusal refusal(*deps_.observer);
+  GateSet gates(kFirstMoveGates + ++transfer_gates_, deps_.running_requests->stops(), refusal);
+  gates.add_sequence(leases, move.sequence->stop_slot);
+  const LaunchStatus status = deps_.backend->copy_blocks(
+      {.gates = &gates, .rows = {}},
+      {.sequence = 0, .copies = copies, .block_size_bytes = memory_.block_size_bytes()});
+  TRY(check_device());
+  if ((status.live & 1) == 0) return not_copied(refusal.seen());
+  return {};
+}
+
+/// Errors: LeaseFenced for a block that is not memory of its lease.
+Result<std::vector<LeasedCopy>> Engine::addresses_of(const Move& move) const {
+  std::vector<LeasedCopy> copies;
+  for (const BlockCopy& copy : move.copies) {
+    const Leased<std::byte> to = TRY(memory_.address(move.to, copy.to));
+    const Leased<const std::byte> from =
+        TRY(memory_.address(move.sequence->request.lease, copy.from));
+    copies.push_back({.to = to, .from = from});
+  }
+  return copies;
+}
+
+}  // namespace leasehold
