@@ -134,13 +134,20 @@ void Deliveries::end_stream(const RequestId& engine_request_id, std::string_view
 }
 
 void Deliveries::deliver_one(const Rebound& rebound) {
-  deps_.broker->report(events::Rebind{.tenant = tenant_of(rebound.engine_request_id).value,
-                                      .request = to_client_request_id(rebound.engine_request_id),
-                                      .old_lease = rebound.old_lease,
-                                      .new_lease = rebound.new_lease,
-                                      .prompt_tokens = rebound.prompt_tokens,
-                                      .emitted_tokens = rebound.emitted_tokens},
-                       deps_.clock->now());
+  if (ClientStream* stream = find(rebound.engine_request_id)) stream->lease = rebound.new_lease;
+  // The broker knows which of the modes that copy it was.
+  const wire::RebindMode mode =
+      rebound.moved_in ? wire::RebindMode::Preemptive : wire::RebindMode::Reprefill;
+  deps_.broker->report(
+      events::Rebind{.tenant = tenant_of(rebound.engine_request_id).value,
+                     .request = to_client_request_id(rebound.engine_request_id),
+                     .old_lease = rebound.old_lease,
+                     .new_lease = rebound.new_lease,
+                     .prompt_tokens = rebound.prompt_tokens,
+                     .emitted_tokens = rebound.emitted_tokens,
+                     .latency_ns = rebound.moved_in ? rebound.moved_in->count() : -1,
+                     .mode = mode},
+      deps_.clock->now());
 }
 
 }  // namespace leasehold

@@ -277,22 +277,24 @@ void RequestPipeline::erase(const RequestId& engine_request_id) {
 
 // ----------------------------------------------------------------------------------------- cancel
 
-Result<void> RequestPipeline::cancel(const TenantConnection& connection, const Json& body) {
-  const wire::RequestCancel cancel = TRY(wire::RequestCancel::from_json(body));
-  const RequestId& client_request_id = cancel.request_id;
-  const auto from = connections_.find(connection.id);
+Result<RequestId> RequestPipeline::find_own(std::uint64_t connection,
+                                            const RequestId& client_request_id) const {
+  const auto from = connections_.find(connection);
   if (from != connections_.end()) {
-    for (const RequestId& engine_request_id : from->second.engine_request_ids) {
-      if (to_client_request_id(engine_request_id) != client_request_id) continue;
-      const auto request = requests_.find(engine_request_id);
-      if (request == requests_.end() || std::exchange(request->second.is_cancelled, true))
-        return {};
-      abandon(engine_request_id);
-      return {};
-    }
+    for (const RequestId& engine_request_id : from->second.engine_request_ids)
+      if (to_client_request_id(engine_request_id) == client_request_id) return engine_request_id;
   }
   return fail(Errc::UnknownRequest,
               fmt::format("no request {} runs on this connection", client_request_id.value));
+}
+
+Result<void> RequestPipeline::cancel(const TenantConnection& connection, const Json& body) {
+  const wire::RequestCancel cancel = TRY(wire::RequestCancel::from_json(body));
+  const RequestId engine_request_id = TRY(find_own(connection.id, cancel.request_id));
+  const auto request = requests_.find(engine_request_id);
+  if (request == requests_.end() || std::exchange(request->second.is_cancelled, true)) return {};
+  abandon(engine_request_id);
+  return {};
 }
 
 void RequestPipeline::abandon(const RequestId& engine_request_id) {

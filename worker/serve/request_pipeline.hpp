@@ -42,6 +42,11 @@ class RequestPipeline {
   /// Cancels a request of this connection; repeating it changes nothing. Errors: UnknownRequest.
   Result<void> cancel(const TenantConnection& connection, const control::Json& body);
 
+  /// Moves a running request of this connection to another lease of its tenant. Errors: BadToken,
+  /// UnknownRequest, LeaseRevoked, LeaseFenced, and those of Engine::move.
+  void move(const TenantConnection& connection, const control::Json& body,
+            control::Responder respond);
+
   /// Continues a stream on this connection. Errors: UnknownRequest; BadRequest for a position that
   /// is not generated yet.
   void resume(const TenantConnection& connection, const control::Json& body,
@@ -111,6 +116,13 @@ class RequestPipeline {
     bool is_parsing = false;
   };
 
+  /// What a client may move where.
+  struct MoveOrder {
+    RequestId engine_request_id;
+    LeaseId to;
+  };
+  Result<MoveOrder> check_move(const TenantConnection& connection, const control::Json& body) const;
+  Result<RequestId> find_own(std::uint64_t connection, const RequestId& client_request_id) const;
   Result<UnparsedRequest> check(const TenantConnection& connection,
                                 const control::Json& body) const;
   Result<void> check_id(UnparsedRequest& unparsed) const;

@@ -62,13 +62,15 @@ void TenantServer::on_call(const TenantConnection& connection, const std::string
     return authenticate(connection, params.body, std::move(respond));
   const bool is_submit = method == wire::RequestSubmit::kMethod;
   const bool is_resume = method == wire::RequestResume::kMethod;
-  if (!is_submit && !is_resume && method != wire::RequestCancel::kMethod) {
+  const bool is_move = method == wire::RequestMove::kMethod;
+  if (!is_submit && !is_resume && !is_move && method != wire::RequestCancel::kMethod) {
     return respond(
         fail(Errc::UnknownMethod,
-             fmt::format("this socket is a worker's, which answers {}, {}, {} and "
-                         "{}, not '{}'; the broker's socket is another",
+             fmt::format("this socket is a worker's, which answers {}, {}, {}, {} "
+                         "and {}, not '{}'; the broker's socket is another",
                          wire::ConnectionAuthenticate::kMethod, wire::RequestSubmit::kMethod,
-                         wire::RequestResume::kMethod, wire::RequestCancel::kMethod, method)));
+                         wire::RequestResume::kMethod, wire::RequestMove::kMethod,
+                         wire::RequestCancel::kMethod, method)));
   }
   if (!connection.tenant) {
     return respond(
@@ -77,6 +79,7 @@ void TenantServer::on_call(const TenantConnection& connection, const std::string
   }
   if (is_submit) return pipeline_.generate(connection, params.body, std::move(respond));
   if (is_resume) return pipeline_.resume(connection, params.body, std::move(respond));
+  if (is_move) return pipeline_.move(connection, params.body, std::move(respond));
   const Result<void> cancelled = pipeline_.cancel(connection, params.body);
   if (!cancelled) return respond(std::unexpected(cancelled.error()));
   respond(control::Payload{.body = wire::Empty{}.to_json()});
