@@ -1,6 +1,6 @@
 /// The compiled kernels, as bytes inside this program.
 ///
-/// A build without nvcc has one stub image without code. A real driver rejects it, which becomes
+/// A build without nvcc has stub images without code. A real driver rejects it, which becomes
 /// DeviceUnsupported; the tests' fake driver runs its own kernels and accepts it.
 #pragma once
 
@@ -13,7 +13,11 @@ namespace leasehold::cuda {
 struct KernelImage {
   std::string_view name;  ///< Used in messages, for example "attention".
   std::span<const std::byte> bytes;
+  bool is_optional = false;  ///< The backend works without it.
 };
+
+/// The image of lh_conditional_gate. Optional: it needs a driver with conditional nodes.
+inline constexpr std::string_view kConditionalGateImage = "conditional_gate";
 
 std::span<const KernelImage> kernel_images();
 

@@ -29,16 +29,19 @@ Result<KernelLibrary> KernelLibrary::load(const Context& context) {
     const CUresult result = context.driver().cuModuleLoadData(&module, image.bytes.data());
     if (result == CUDA_SUCCESS) {
       library.modules_.emplace_back(context, module);
+      library.has_conditional_gate_ |= image.name == kConditionalGateImage;
       continue;
     }
+    if (image.is_optional && errc_of(result) == Errc::DeviceUnsupported) continue;
+    const Errc code = errc_of(result);
+    const bool is_stub = code == Errc::DeviceUnsupported && !has_kernel_code();
     const std::string why =
-        has_kernel_code()
-            ? fmt::format("kernels '{}' do not load on this card: {}; {}", image.name,
-                          describe(context.driver(), result), versions(context.driver()))
-            : std::string("this build has no CUDA kernels; build with nvcc (preset cuda)");
-    return fail(has_kernel_code() ? errc_of(result) : Errc::DeviceUnsupported,
-                why + ", or use --device cpu");
+        is_stub ? std::string("this build has no CUDA kernels; build with nvcc (preset cuda)")
+                : fmt::format("kernels '{}' do not load on this card: {}; {}", image.name,
+                              describe(context.driver(), result), versions(context.driver()));
+    return fail(code, why + ", or use --device cpu");
   }
+  library.has_conditional_gate_ &= context.driver().has_conditional_nodes();
   return library;
 }
 

@@ -13,13 +13,17 @@ namespace leasehold::cuda {
 
 class KernelLibrary {
  public:
-  /// Loads every image. Errors: DeviceUnsupported if none has code for this card.
+  /// Loads every image. Errors: DeviceUnsupported if one that is not optional has no code for this
+  /// card; the driver's if it fails otherwise.
   static Result<KernelLibrary> load(const Context& context);
 
   /// Returns the function `name`, configured for `shared_bytes` of dynamic shared memory. Errors:
   /// DeviceUnsupported if no image has the function; the driver's error if the card has less shared
   /// memory.
   Result<CUfunction> find(const char* name, std::uint32_t shared_bytes);
+
+  /// Whether graphs can have conditional nodes: the driver has them and accepted their gate.
+  bool has_conditional_gate() const { return has_conditional_gate_; }
 
  private:
   struct Entry {
@@ -31,6 +35,7 @@ class KernelLibrary {
   Result<Entry> look_up(const char* name) const;
 
   const Context* context_;
+  bool has_conditional_gate_ = false;
   std::vector<Owned<CUmodule, &Driver::cuModuleUnload>> modules_;
   std::unordered_map<std::string_view, Entry> functions_;  // names live as long as the program
 };

@@ -94,7 +94,7 @@ Result<void> add_segment(Chain& chain, [[maybe_unused]] const Context& context,
   const GraphSegment& segment = plan.segments[index];
   if (!plan.gate) return chain.add_all(segment);
 #if LEASEHOLD_CUDA_CONDITIONAL_NODES
-  if (context.driver().has_conditional_nodes()) {
+  if (library.has_conditional_gate()) {
     const CUgraphConditionalHandle condition = TRY(chain.new_condition());
     TRY(chain.add(plan.gate(index, condition)));
     Chain body(context, library, TRY(chain.add_if(condition)));

@@ -1,6 +1,5 @@
-/// Scattered copies, and the gate between two segments of a graph.
-#include "kernels/cuda/device/gate.cuh"
-#include "kernels/cuda/device/step_params.hpp"
+/// Scattered copies, and the gate between two segments of a graph without conditional nodes.
+#include "kernels/cuda/device/segment_gate.cuh"
 
 namespace leasehold::device {
 
@@ -42,13 +41,8 @@ LEASEHOLD_KERNEL(lh_scatter, ScatterParams, 256) {
   copy_words<std::byte>(job);
 }
 
-/// One thread. It runs even if the engine is stopped: the host waits for `seen`, and the condition
-/// of a skipped segment must be set to 0.
 LEASEHOLD_KERNEL(lh_segment_gate, SegmentGateParams, 1) {
-  const bool is_stopped = engine_is_stopped(p.gate);
-  const std::uint64_t epoch = load_acquire(&p.gate.mirror->epoch);
-  if (p.condition != 0) set_graph_condition(p.condition, is_stopped ? 0 : 1);
-  store_to_host(p.seen, epoch << 32 | p.segment);
+  report_segment(p);
 }
 
 }  // namespace leasehold::device

@@ -30,8 +30,10 @@ KernelLaunch plan_scatter(const device::ScatterParams& params, std::uint32_t lar
 }
 
 KernelLaunch plan_segment_gate(const device::SegmentGateParams& params) {
-  return {
-      .kernel = "lh_segment_gate", .grid = {}, .block_threads = 1, .params = KernelParams(params)};
+  return {.kernel = params.condition != 0 ? "lh_conditional_gate" : "lh_segment_gate",
+          .grid = {},
+          .block_threads = 1,
+          .params = KernelParams(params)};
 }
 
 }  // namespace leasehold::cuda

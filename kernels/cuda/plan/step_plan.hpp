@@ -14,6 +14,7 @@ KernelLaunch plan_top_candidates(const device::TopCandidatesParams& params, std:
 /// At least one piece; `largest_bytes` is the size of the largest.
 KernelLaunch plan_scatter(const device::ScatterParams& params, std::uint32_t largest_bytes);
 
+/// With a condition: lh_conditional_gate, which only has_conditional_gate() libraries have.
 KernelLaunch plan_segment_gate(const device::SegmentGateParams& params);
 
 }  // namespace leasehold::cuda

@@ -23,7 +23,7 @@ thread_local CUcontext current = nullptr;
 // Leaked, because a detached executor may use it while the process ends.
 struct Calls {
   std::mutex mutex;
-  std::map<std::string, CUresult> to_fail;
+  std::map<std::string, std::pair<std::uint64_t, CUresult>> to_fail;  ///< After that many calls.
   std::map<std::string, std::uint64_t> made;
 };
 Calls& calls() {
@@ -50,8 +50,13 @@ CUresult note_call(const char* function) {
   const std::scoped_lock lock(calls().mutex);
   ++calls().made[function];
   if (is_forbidden(function)) return CUDA_ERROR_NOT_SUPPORTED;
-  const auto planted = calls().to_fail.extract(function);
-  return planted.empty() ? CUDA_SUCCESS : planted.mapped();
+  const auto planted = calls().to_fail.find(function);
+  if (planted == calls().to_fail.end()) return CUDA_SUCCESS;
+  if (planted->second.first > 0) {
+    --planted->second.first;
+    return CUDA_SUCCESS;
+  }
+  return calls().to_fail.extract(planted).mapped().second;
 }
 
 }  // namespace
@@ -156,8 +161,12 @@ std::uint64_t fake_cuda_call_count(const char* function) {
 }
 
 void fake_cuda_fail_next(const char* function, int result) {
+  fake_cuda_fail_after(0, function, result);
+}
+
+void fake_cuda_fail_after(std::uint64_t n, const char* function, int result) {
   const std::scoped_lock lock(calls().mutex);
-  calls().to_fail[function] = static_cast<CUresult>(result);
+  calls().to_fail[function] = {n, static_cast<CUresult>(result)};
 }
 
 void fake_cuda_lose_device() {

@@ -40,6 +40,8 @@ std::uint64_t fake_cuda_kernel_count(const char* kernel);
 std::uint64_t fake_cuda_call_count(const char* function);
 /// Makes the next call of `function` return `result` (a CUresult) without effect.
 void fake_cuda_fail_next(const char* function, int result);
+/// The same for the call after `n` others, for example to refuse one image of several.
+void fake_cuda_fail_after(std::uint64_t n, const char* function, int result);
 
 /// Stops all work. Every later call that uses the card returns CUDA_ERROR_ILLEGAL_ADDRESS.
 void fake_cuda_lose_device();

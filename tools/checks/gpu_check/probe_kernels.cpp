@@ -62,7 +62,7 @@ Result<bool> ask_wgmma(Card& card) {
 Result<void> probe_conditional_nodes(StageReport& report, Card& card) {
   constexpr const char* kWhat = "graphs: conditional nodes obey their gate";
   report.numbers()["conditional_nodes"] = false;
-  if (!card.context().driver().has_conditional_nodes()) {
+  if (!card.library().has_conditional_gate()) {
     report.unknown(kWhat, "the driver has no conditional nodes; segments run empty instead");
     return {};
   }

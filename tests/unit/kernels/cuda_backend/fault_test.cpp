@@ -1,6 +1,7 @@
 /// A failing driver: a typed error at creation, a fault in a step, and no launch after a fault.
 #include <catch2/catch.hpp>
 
+#include "kernels/cuda/kernel_image.hpp"
 #include "tests/unit/kernels/cuda_backend/decode_rig.hpp"
 
 namespace leasehold::testing {
@@ -34,6 +35,20 @@ TEST_CASE("cuda backend: an image that the card rejects is an unsupported device
   const Error error = creation_error("cuModuleLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU);
   CHECK(error.code == Errc::DeviceUnsupported);
   CHECK(contains(error.detail, "--device cpu"));
+}
+
+TEST_CASE("cuda backend: only a card that rejects an optional image does without it") {
+  const auto failed_image = [](std::uint64_t n, CUresult result) {
+    (void)test_card();
+    fake_cuda_fail_after(n, "cuModuleLoadData", result);
+    const auto library = cuda::KernelLibrary::load(test_card());
+    return library ? std::nullopt : std::optional(library.error().code);
+  };
+  const std::uint64_t optional = cuda::kernel_images().size() - 1;
+  CHECK(failed_image(optional, CUDA_ERROR_NO_BINARY_FOR_GPU) == std::nullopt);
+  CHECK(failed_image(optional, CUDA_ERROR_OUT_OF_MEMORY) == Errc::OutOfMemory);
+  CHECK(failed_image(optional, CUDA_ERROR_ILLEGAL_ADDRESS) == Errc::DeviceFault);
+  CHECK(failed_image(optional - 1, CUDA_ERROR_NO_BINARY_FOR_GPU) == Errc::DeviceUnsupported);
 }
 
 TEST_CASE("cuda backend: a kernel's static shared memory counts towards the default limit") {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "kernels/cuda/kernel_image.hpp"
 #include "tests/unit/kernels/cuda_backend/decode_rig.hpp"
 
 namespace leasehold::testing {
@@ -33,7 +34,7 @@ TEST_CASE("cuda backend: a decode step is recorded per shape and replayed with t
   std::vector<std::uint64_t> first;
   for (int i = 0; i < 3; ++i) {
     CAPTURE(i, static_cast<int>(graphs));
-    const KernelCount gates("lh_segment_gate");
+    const KernelCount gates("lh_conditional_gate");
     const auto kernels = count_all();
     CHECK(rig.step().live == 0b111);
     CHECK(rig.backend->graph_count() == 1);
@@ -53,6 +54,29 @@ TEST_CASE("cuda backend: a decode step is recorded per shape and replayed with t
   CHECK(first[1] == DecodeRig::kLayers);
 }
 
+TEST_CASE(
+    "cuda backend: a driver without conditional nodes replays the same bits with plain gates") {
+  DecodeRig plain({.graphs = GraphUse::None});
+  plain.step();
+  // The optional image is the last one.
+  fake_cuda_fail_after(cuda::kernel_images().size() - 1, "cuModuleLoadData",
+                       GENERATE(CUDA_ERROR_INVALID_PTX, CUDA_ERROR_NO_BINARY_FOR_GPU));
+  std::vector<Errc> unavailable;
+  DecodeRig rig({.segment_layers = 2, .on_graphs_unavailable = [&](const Error& why) {
+                   unavailable.push_back(why.code);
+                 }});
+  const KernelCount conditional("lh_conditional_gate");
+  for (int i = 0; i < 2; ++i) {
+    const KernelCount gates("lh_segment_gate");
+    CHECK(rig.step().live == 0b111);
+    CHECK(rig.all_logits() == plain.all_logits());
+    CHECK(gates() == DecodeRig::kLayers / 2);
+  }
+  CHECK(conditional() == 0);
+  CHECK(unavailable.empty());
+  CHECK(rig.backend->graph_count() == 1);
+}
+
 TEST_CASE("cuda backend: a step with prompt rows is launched, not recorded") {
   DecodeRig rig;
   CHECK(rig.prefill().live == 0b111);
@@ -63,7 +87,7 @@ TEST_CASE(
     "cuda backend: after the engine's lease is revoked during a graph, later segments do not run") {
   DecodeRig rig({.segment_layers = 1});
   rig.step();
-  const KernelCount gates("lh_segment_gate");
+  const KernelCount gates("lh_conditional_gate");
   const KernelCount norms("lh_rms_norm");
   fake_cuda_hold();
   LaunchStatus status{1};

@@ -113,7 +113,7 @@ TEST_CASE("cuda backend: during a graph a waiter is called when a gate has seen 
   for (int step = 0; step < 2; ++step) {
     CAPTURE(step);
     const std::size_t refused = rig.table.listener().refusals().size();
-    const KernelCount gates("lh_segment_gate");
+    const KernelCount gates("lh_conditional_gate");
     const KernelCount merges("lh_attention_merge");
     std::atomic<bool> told{false};
     fake_cuda_hold();
