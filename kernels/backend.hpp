@@ -87,9 +87,9 @@ class Backend {
   /// The largest logits of logit row i of the last finished step; nullopt if the host must fetch
   /// the row.
   virtual std::optional<TopLogits> top_logits(std::uint32_t) const { return std::nullopt; }
-  /// Calls `callback` when every launch begun before this call is over: on another thread, or at
-  /// once if none is running. Any thread.
-  virtual void when_drained(std::move_only_function<void()> callback) { callback(); }
+  /// Calls `callback` when every launch of the scope that began before this call is over: on
+  /// another thread, or at once if none is running. Any thread.
+  virtual void when_drained(DrainScope, std::move_only_function<void()> callback) { callback(); }
   /// Why this backend no longer computes. A fault is final: restart the process.
   virtual std::optional<Error> fault() const { return std::nullopt; }
 

@@ -1,4 +1,4 @@
-/// The result of a launch. C++20-clean.
+/// The result of a launch, and the launches whose end a waiter waits for. C++20-clean.
 #pragma once
 
 #include "ipc/segment/gate_set.hpp"
@@ -11,5 +11,9 @@ struct LaunchStatus {
   SequenceMask live = 0;
   bool none_live() const { return live == 0; }
 };
+
+/// The launches that can touch the memory of a lease: all of them for weights, which every launch
+/// may read; for a tenant's lease only those whose unit reaches tenant memory.
+enum class DrainScope : std::uint8_t { Everything, TenantMemory };
 
 }  // namespace leasehold

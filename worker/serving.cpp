@@ -44,8 +44,8 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
       .swap_regions = deps.compute->swap_mapper.get(),
       // Between two steps nothing runs on the host, but a GPU may still run what was queued.
       .quiesce =
-          [compute = deps.compute](LeaseId, std::move_only_function<void()> done) {
-            compute->backend->when_drained(std::move(done));
+          [compute = deps.compute](DrainScope scope, std::move_only_function<void()> done) {
+            compute->backend->when_drained(scope, std::move(done));
           },
       .parser = parser_.get_executor(),
       .encode = [prompt](const std::string& text) { return prompt.encode_published(text); }});

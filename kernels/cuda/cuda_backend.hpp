@@ -61,8 +61,8 @@ class CudaBackend final : public Backend {
   void begin_step(const StepInput& input) override;
   LaunchStatus finish_step(const GateSet& gates) override;
   std::optional<TopLogits> top_logits(std::uint32_t row) const override;
-  void when_drained(std::move_only_function<void()> callback) override {
-    launcher_->when_drained(std::move(callback));
+  void when_drained(DrainScope scope, std::move_only_function<void()> callback) override {
+    launcher_->when_drained(scope, std::move(callback));
   }
   std::optional<Error> fault() const override { return launcher_->fault(); }
 

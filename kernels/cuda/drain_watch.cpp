@@ -5,10 +5,10 @@
 
 namespace leasehold::cuda {
 
-void DrainWatch::when_drained(Callback callback) {
+void DrainWatch::when_drained(Callback callback, DrainScope scope) {
   if (lost_.load(std::memory_order_seq_cst)) return;
   std::unique_lock lock(mutex_);
-  const std::uint64_t launches = issued_.load(std::memory_order_seq_cst);
+  const std::uint64_t launches = last_of(scope);
   if (finished_.load(std::memory_order_seq_cst) >= launches) {
     lock.unlock();
     return callback();

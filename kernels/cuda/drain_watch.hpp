@@ -1,4 +1,5 @@
-/// Calls back when all launches begun before a given moment are over.
+/// Calls back when all launches begun before a given moment are over, or all of them that touch
+/// tenant memory.
 ///
 /// The launching thread counts launches when it enqueues them and when they end. A graph counts as
 /// one launch, however long it is. A waiter is therefore also called once a gate inside the graph
@@ -16,16 +17,24 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/launch_status.hpp"
+
 namespace leasehold::cuda {
 
 class DrainWatch {
  public:
   using Callback = std::move_only_function<void()>;
 
-  /// Calls `callback` when everything begun before this call is over; at once if it already is.
-  void when_drained(Callback callback);
+  /// Calls `callback` when everything of the scope that began before this call is over; at once if
+  /// it already is.
+  void when_drained(Callback callback, DrainScope scope = DrainScope::Everything);
 
-  void issued() { issued_.fetch_add(1, std::memory_order_seq_cst); }
+  void issued(bool touches_tenants = true) {
+    const std::uint64_t count = issued_.load(std::memory_order_relaxed) + 1;
+    // First, so that no waiter counts this launch as one that touches no tenant.
+    if (touches_tenants) tenant_issued_.store(count, std::memory_order_seq_cst);
+    issued_.store(count, std::memory_order_seq_cst);
+  }
   /// Reports that the first `count` launches are over.
   void finished(std::uint64_t count);
   /// Reports that a gate inside the running graph has seen this state of the mirror.
@@ -51,7 +60,13 @@ class DrainWatch {
   template <class IsDone>
   void notify(IsDone&& is_done);
 
+  std::uint64_t last_of(DrainScope scope) const {
+    const auto& last = scope == DrainScope::TenantMemory ? tenant_issued_ : issued_;
+    return last.load(std::memory_order_seq_cst);
+  }
+
   std::atomic<std::uint64_t> issued_{0};
+  std::atomic<std::uint64_t> tenant_issued_{0};  // the number of the last one that touches tenants
   std::atomic<std::uint64_t> finished_{0};
   std::atomic<std::uint64_t> unstamped_{0};
   std::atomic<bool> lost_{false};

@@ -129,13 +129,13 @@ CUresult Launcher::replay(CUgraphExec graph) {
   return context_->driver().cuGraphLaunch(graph, stream_.get());
 }
 
-void Launcher::note_issued() {
+void Launcher::note_issued(Touches touches) {
   if (fault_) return;
   const std::uint64_t number = watch_.issued_count();
   record_failure(
       context_->driver().cuEventRecord(events_[number % events_.size()].get(), stream_.get()),
       "recording the end of a launch");
-  watch_.issued();
+  watch_.issued(touches == Touches::TenantMemory);
 }
 
 bool Launcher::collect_finished() {

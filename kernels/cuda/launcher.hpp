@@ -59,7 +59,7 @@ class Launcher {
     const SequenceMask live = gate_.run(set, label, [&](const LaunchPermit& permit) {
       if (permit.live() != mirrored_live_) write_mirror(permit.live());
       record_failure(std::forward<Enqueue>(enqueue)(permit), action);
-      note_issued();
+      note_issued(label.touches);
     });
     if (live != mirrored_live_) write_mirror(live);
     return {fault_ ? SequenceMask{0} : live};
@@ -88,7 +88,9 @@ class Launcher {
     if (!fault_) record_failure(std::forward<Enqueue>(enqueue)(), action);
   }
 
-  void when_drained(DrainWatch::Callback callback) { watch_.when_drained(std::move(callback)); }
+  void when_drained(DrainScope scope, DrainWatch::Callback callback) {
+    watch_.when_drained(std::move(callback), scope);
+  }
   const std::optional<Error>& fault() const { return fault_; }
   void fail_with(Error error);
   std::uint64_t units_run() const { return gate_.units_run(); }
@@ -101,7 +103,7 @@ class Launcher {
 
   void record_failure(CUresult result, std::string_view action);
   void make_room(const GateSet& set, UnitLabel label);
-  void note_issued();
+  void note_issued(Touches touches);
   /// Returns true if more launches are over than at the last call.
   bool collect_finished();
   void poll(const GateSet& set, UnitLabel label);

@@ -322,7 +322,7 @@ void LocalModel::revoke(std::uint32_t sequence) {
 void LocalModel::when_drained(std::move_only_function<void()> on_quiet) {
   const WorkerSegmentReader::Snapshot seen = impl_->segment.snapshot();
   while (!impl_->segment.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
-  impl_->backend->when_drained(std::move(on_quiet));
+  impl_->backend->when_drained(DrainScope::TenantMemory, std::move(on_quiet));
 }
 
 void LocalModel::regrant(std::uint32_t sequence) {

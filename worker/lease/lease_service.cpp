@@ -154,7 +154,9 @@ Result<void> LeaseService::quiesce(const Json& body, Responder& respond) {
     answer(std::move(respond), empty_payload());
   };
   if (deps_.quiesce) {
-    deps_.quiesce(request.lease, std::move(quiesced));
+    // Grants are KV memory; other leases are the engine's, for weights.
+    const bool is_kv = extent_fds_.contains(request.lease);
+    deps_.quiesce(is_kv ? DrainScope::TenantMemory : DrainScope::Everything, std::move(quiesced));
   } else {
     deps_.loop->post([quiesced = std::move(quiesced)](Engine&) mutable { quiesced(); });
   }

@@ -38,10 +38,10 @@ class LeaseService {
     std::uint32_t blocks_per_extent = 1;
     const RegionMapper* regions = &host_mapper();  ///< Maps the KV memory that this broker lends.
     const RegionMapper* swap_regions = &host_mapper();  ///< Maps swap, which is host memory.
-    /// Calls back, on any thread, once no launch that began earlier can touch memory of the lease.
+    /// Calls back, on any thread, once all launches of the scope that began earlier are over.
     /// Empty: the service answers between two steps, which suffices when a step waits for its
     /// launches.
-    std::function<void(LeaseId, std::move_only_function<void()>)> quiesce = {};
+    std::function<void(DrainScope, std::move_only_function<void()>)> quiesce = {};
     boost::asio::any_io_executor parser = {};  ///< Runs `encode`.
     /// The tokens of a text, as a prompt would have them.
     std::function<Result<std::vector<TokenId>>(const std::string& text)> encode = {};

@@ -133,7 +133,7 @@ class Blocks {
   void when_drained(std::move_only_function<void()> callback) {
     const WorkerSegmentReader::Snapshot seen = lease_->segment.snapshot();
     while (!lease_->segment.is_quiet_since(seen, Touches::TenantMemory)) std::this_thread::yield();
-    backend_->when_drained(std::move(callback));
+    backend_->when_drained(DrainScope::TenantMemory, std::move(callback));
   }
 
  private:

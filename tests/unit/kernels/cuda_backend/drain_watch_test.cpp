@@ -60,6 +60,33 @@ TEST_CASE("drain watch: a waiter that arrives during a poll waits for the next p
   CHECK(late == 1);
 }
 
+TEST_CASE(
+    "drain watch: a tenant's waiter waits for the last launch that touches tenants, no more") {
+  DrainWatch watch;
+  int tenant = 0;
+  int everything = 0;
+  const auto wait = [&] {
+    watch.when_drained([&] { ++tenant; }, DrainScope::TenantMemory);
+    watch.when_drained([&] { ++everything; }, DrainScope::Everything);
+  };
+  watch.issued(/*touches_tenants=*/false);
+  wait();
+  CHECK(tenant == 1);
+  CHECK(everything == 0);
+  watch.issued(/*touches_tenants=*/true);
+  watch.issued(/*touches_tenants=*/false);
+  wait();
+  watch.finished(1);
+  CHECK(tenant == 1);
+  CHECK(everything == 1);
+  watch.finished(2);
+  CHECK(tenant == 2);
+  CHECK(everything == 1);
+  watch.finished(3);
+  CHECK(tenant == 2);
+  CHECK(everything == 2);
+}
+
 TEST_CASE("drain watch: after the device is lost no waiter is called") {
   DrainWatch watch;
   int told = 0;

@@ -84,7 +84,7 @@ TEST_CASE(
   DecodeRig rig(kPlain);
   rig.step();
   int told = 0;
-  rig.backend->when_drained([&] { ++told; });
+  rig.backend->when_drained(DrainScope::Everything, [&] { ++told; });
   CHECK(told == 1);
 
   const KernelCount kernels(nullptr);
@@ -92,7 +92,7 @@ TEST_CASE(
   rig.units.start([&](int n) {
     if (n == 0) fake_cuda_hold();
     if (n == 6) {
-      rig.backend->when_drained([&] {
+      rig.backend->when_drained(DrainScope::Everything, [&] {
         ++told;
         ran_when_notified = kernels();
       });
@@ -105,6 +105,31 @@ TEST_CASE(
   CHECK(rig.step().live == 0b111);
   CHECK(told == 2);
   CHECK(ran_when_notified >= 5);  // units 1 to 5; unit 0 is copies
+}
+
+TEST_CASE(
+    "cuda backend: a tenant's waiter does not wait for later launches that touch weights only") {
+  DecodeRig rig(kPlain);
+  const KernelCount merges("lh_attention_merge");
+  int tenant = 0;
+  int everything = 0;
+  rig.units.start([&](int n) {
+    if (n == 0) fake_cuda_hold();
+    if (n == 13) {  // the first layer's attention is queued, and matmuls after it
+      rig.backend->when_drained(DrainScope::TenantMemory, [&] { ++tenant; });
+      rig.backend->when_drained(DrainScope::Everything, [&] { ++everything; });
+      CHECK(tenant == 0);
+      while (merges() < 1) fake_cuda_run(1);
+    }
+    if (n == 17) {  // the stream was full at unit 16, so the engine has polled
+      CHECK(tenant == 1);
+      CHECK(everything == 0);
+      fake_cuda_release();
+    }
+  });
+  CHECK(rig.step().live == 0b111);
+  CHECK(tenant == 1);
+  CHECK(everything == 1);
 }
 
 TEST_CASE("cuda backend: during a graph a waiter is called when a gate has seen the revocation") {
@@ -125,7 +150,7 @@ TEST_CASE("cuda backend: during a graph a waiter is called when a gate has seen 
     while (gates() < 2) fake_cuda_run(1);
     CHECK(engine_polls_again());  // counts the graph's launch
     rig.revoke(kDead);
-    rig.backend->when_drained([&] { told = true; });
+    rig.backend->when_drained(DrainScope::Everything, [&] { told = true; });
     CHECK_FALSE(told);
     CHECK(engine_polls_again());
     CHECK(rig.table.listener().refusals().size() == refused + 1);

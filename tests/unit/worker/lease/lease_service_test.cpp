@@ -73,7 +73,7 @@ class Fixture {
 
   EngineRig rig;
   std::optional<Result<void>> answer;
-  LeaseId quiesce_requested_for;
+  std::optional<DrainScope> quiesce_scope;
 
   /// Checks that the last call was answered without an error.
   void check_done() const {
@@ -104,8 +104,8 @@ class Fixture {
                                             .clock = &rig.clock(),
                                             .swap_regions = &swap_regions};
     if (quiesce_mode == QuiesceMode::Manual) {
-      dependencies.quiesce = [this](LeaseId lease, std::move_only_function<void()> quiesced) {
-        quiesce_requested_for = lease;
+      dependencies.quiesce = [this](DrainScope scope, std::move_only_function<void()> quiesced) {
+        quiesce_scope = scope;
         quiesced_ = std::move(quiesced);
       };
     }
@@ -253,10 +253,24 @@ TEST_CASE("quiesce: with a quiesce callback, the answer waits for the device's l
   fixture.call(wire::LeaseSettle{.lease = lease});
   fixture.run_engine();
 
-  REQUIRE(fixture.quiesce_requested_for == lease);
+  REQUIRE(fixture.quiesce_scope);
   REQUIRE_FALSE(fixture.answer);
   fixture.say_settled();
   fixture.check_done();
+}
+
+TEST_CASE("quiesce: only a lease that was granted KV memory waits for less than every launch") {
+  Fixture fixture(Fixture::QuiesceMode::Manual);
+  const LeaseId kv = fixture.rig.grant("t", /*extents=*/0);
+  fixture.grant(kv);
+  const LeaseId other = fixture.rig.grant("t");
+  for (const LeaseId lease : {kv, other}) {
+    fixture.rig.revoke(lease);
+    fixture.call(wire::LeaseSettle{.lease = lease});
+    CHECK(fixture.quiesce_scope ==
+          (lease == kv ? DrainScope::TenantMemory : DrainScope::Everything));
+    fixture.say_settled();
+  }
 }
 
 TEST_CASE("redeliver: memory that is still being mapped is included") {
