@@ -6,13 +6,14 @@
 #include <map>
 
 #include "ipc/control/peer.hpp"
-#include "ipc/cuda/device_memory.hpp"
+#include "ipc/cuda/memory_cleaner.hpp"
 
 namespace leasehold {
 
 class DeviceAllocations {
  public:
-  explicit DeviceAllocations(const cuda::Context& context) : context_(&context) {}
+  DeviceAllocations(const cuda::Context& context, cuda::MemoryCleaner cleaner)
+      : context_(&context), cleaner_(std::move(cleaner)) {}
 
   /// Errors: UnknownMethod, BadRequest, those of ipc/control/messages_agent.hpp.
   Result<control::Payload> answer(const std::string& method, const control::Json& params);
@@ -26,6 +27,7 @@ class DeviceAllocations {
   Result<std::map<std::uint64_t, cuda::DeviceMemory>::iterator> find(const control::Json& params);
 
   const cuda::Context* context_;
+  cuda::MemoryCleaner cleaner_;
   std::map<std::uint64_t, cuda::DeviceMemory> objects_;
   std::uint64_t next_object_ = 1;
 };

@@ -37,7 +37,7 @@ class Agent {
   Result<void> open(int ordinal) {
     const cuda::Driver* driver = TRY(cuda::load_driver());
     context_.emplace(TRY(cuda::Context::retain(*driver, ordinal)));
-    allocations_.emplace(*context_);
+    allocations_.emplace(*context_, TRY(cuda::MemoryCleaner::create(*context_)));
     return {};
   }
 

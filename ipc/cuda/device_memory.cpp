@@ -106,14 +106,6 @@ Result<UniqueFd> DeviceMemory::export_fd() const {
   return fd;
 }
 
-Result<void> DeviceMemory::clear() const {
-  const DeviceMapping mapping = TRY(DeviceMapping::map(*this, MapAccess::ReadWrite));
-  const Driver& driver = context_->driver();
-  TRY(check(driver, driver.cuMemsetD8Async(mapping.address(), 0, size_bytes_, nullptr),
-            "clearing memory"));
-  return check(driver, driver.cuCtxSynchronize(), "clearing memory");
-}
-
 Result<DeviceMapping> DeviceMapping::map(const DeviceMemory& memory, MapAccess access) {
   const Context& context = *memory.context_;
   const Driver& driver = context.driver();

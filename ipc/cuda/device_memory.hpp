@@ -23,7 +23,7 @@ namespace leasehold::cuda {
 
 class DeviceMemory {
  public:
-  /// The content is undefined: call `clear` before the memory is lent.
+  /// The content is undefined: clear the memory (MemoryCleaner) before it is lent.
   static Result<DeviceMemory> create(const Context& context, std::size_t size_bytes);
 
   /// Further errors: UntrustedSegment. The driver does not report the size; mapping more than there
@@ -39,10 +39,6 @@ class DeviceMemory {
   ~DeviceMemory();
 
   Result<UniqueFd> export_fd() const;
-
-  /// Zeros every byte and waits until that is done. Precondition: no kernel or copy uses the
-  /// memory.
-  Result<void> clear() const;
 
   std::size_t size_bytes() const { return size_bytes_; }  ///< Rounded up.
 

@@ -213,7 +213,7 @@ Findings device_calls_outside_launcher(const Sources& sources) {
   // lent, tests, and the program that checks a GPU.
   constexpr std::array<std::string_view, 8> kAllowed{"kernels/cuda/launcher",
                                                      "ipc/cuda/driver.",
-                                                     "ipc/cuda/device_memory.cpp",
+                                                     "ipc/cuda/memory_cleaner.cpp",
                                                      "tools/checks/gpu_check/card.",
                                                      "tests/support/",
                                                      "tests/unit/",

@@ -67,6 +67,8 @@ TEST_CASE("gpu-check: a good card is right in every stage") {
   CHECK(probed.at("processes_share_memory") == true);
   CHECK(probed.at("conditional_nodes") == true);
   CHECK(probed.at("freed_after_pidfd_us").size() == 5);
+  CHECK(probed.at("clear").size() == 2);
+  CHECK(probed.at("clear").at(0).at("p50_us") > 0);
   CHECK(probed.at("kills_in_kernel").at("in_kernel") == 2);
   CHECK(probed.at("kills_in_kernel").at("words_after") == 0);
   CHECK(numbers_of(report, "correctness").at("models").size() == 1);

@@ -60,6 +60,7 @@ Result<void> probe(const Settings& settings, StageReport& report) {
   TRY(describe_card(report, *card));
   TRY(probe_conditional_nodes(report, *card));
   TRY(probe_wgmma(report, *card));
+  TRY(probe_clear(settings, report, *card));
   return probe_sharing(settings, report, *card);
 }
 

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <vector>
 
-#include "ipc/cuda/device_memory.hpp"
+#include "ipc/cuda/memory_cleaner.hpp"
 #include "tools/checks/gpu_check/importer_process.hpp"
 #include "tools/checks/gpu_check/stages.hpp"
 
@@ -16,7 +16,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr const char* kWhat = "memory: a killed process's kernel writes nothing after its exit";
-constexpr std::size_t kSize = std::size_t{2} << 20;
+constexpr std::size_t kSharedBytes = std::size_t{2} << 20;
 constexpr std::chrono::seconds kStartTimeout{20};
 
 struct Kill {
@@ -26,7 +26,7 @@ struct Kill {
 };
 
 Result<std::vector<std::uint32_t>> words_at(Card& card, CUdeviceptr at) {
-  std::vector<std::uint32_t> words(kSize / sizeof(std::uint32_t));
+  std::vector<std::uint32_t> words(kSharedBytes / sizeof(std::uint32_t));
   TRY(card.fetch(std::as_writable_bytes(std::span(words)), at));
   return words;
 }
@@ -42,17 +42,18 @@ Result<bool> is_being_written(Card& card, CUdeviceptr at) {
 
 /// As the broker does: the process ends, then its memory is cleared and could be lent again.
 Result<Kill> kill_in_kernel(const Settings& settings, Card& card) {
-  const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), kSize));
+  const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), kSharedBytes));
   const cuda::DeviceMapping mapping = TRY(cuda::DeviceMapping::map(memory, MapAccess::ReadWrite));
-  TRY(memory.clear());
+  const cuda::MemoryCleaner cleaner = TRY(cuda::MemoryCleaner::create(card.context()));
+  TRY(cleaner.clear(memory));
   const UniqueFd fd = TRY(memory.export_fd());
-  Importer importer = TRY(start_importer(settings, ImportMode::KeepWriting, fd, kSize));
+  Importer importer = TRY(start_importer(settings, ImportMode::KeepWriting, fd, kSharedBytes));
   await_result(importer);
   if (importer.result != ImportResult::Done)
     return fail(Errc::SystemError, text_of(importer.result));
   Kill kill{.was_writing = TRY(is_being_written(card, mapping.address()))};
   TRY(kill_importer(importer));
-  TRY(memory.clear());
+  TRY(cleaner.clear(memory));
   const std::chrono::milliseconds watched(settings.tiny ? 20 : 500);
   const auto begun = SteadyClock::now();
   do {

@@ -14,6 +14,8 @@ namespace leasehold::gpu_check {
 Result<void> probe(const Settings& settings, StageReport& report);
 void probe_machine(StageReport& report);
 Result<void> probe_sharing(const Settings& settings, StageReport& report, Card& card);
+/// Measures how long clearing memory takes, as the device agent does it.
+Result<void> probe_clear(const Settings& settings, StageReport& report, Card& card);
 /// Kills processes in the middle of a kernel that writes memory which this process holds, too.
 Result<void> probe_kills(const Settings& settings, StageReport& report, Card& card);
 Result<void> probe_conditional_nodes(StageReport& report, Card& card);

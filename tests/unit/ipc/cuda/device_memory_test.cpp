@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "ipc/cuda/device_memory.hpp"
+#include "ipc/cuda/memory_cleaner.hpp"
 #include "tests/support/fake_cuda/fake_cuda.hpp"
 #include "tests/support/leased_memory.hpp"
 
@@ -55,6 +55,43 @@ TEST_CASE("device memory: a read-only mapping needs no read-only access of the d
   CHECK(DeviceMapping::map(memory, MapAccess::ReadOnly));
   fake_cuda_fail_next("cuMemSetAccess", result);
   CHECK_FALSE(DeviceMapping::map(memory, MapAccess::ReadWrite));
+}
+
+TEST_CASE("device memory: it is cleared by copies, and by a memset if zeros cannot be pinned") {
+  constexpr std::size_t kSize = 3 * kPiece;
+  const Context context = card();
+  const bool has_zeros = GENERATE(true, false);
+  CAPTURE(has_zeros);
+  if (!has_zeros) fake_cuda_fail_next("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
+  const MemoryCleaner cleaner = required(MemoryCleaner::create(context));
+  const DeviceMemory memory = required(DeviceMemory::create(context, kSize));
+  const DeviceMapping mapping = required(DeviceMapping::map(memory, MapAccess::ReadWrite));
+  const auto bytes = [&] {
+    std::vector<std::uint8_t> read(kSize);
+    CHECK(context.driver().cuMemcpyDtoHAsync(read.data(), mapping.address(), kSize, nullptr) ==
+          CUDA_SUCCESS);
+    return read;
+  };
+  const std::vector<std::uint8_t> zeros(kSize);
+  CHECK(bytes() != zeros);
+  const std::uint64_t copies = fake_cuda_call_count("cuMemcpyHtoDAsync");
+  const std::uint64_t memsets = fake_cuda_call_count("cuMemsetD8Async");
+  CHECK(cleaner.clear(memory));
+  CHECK(bytes() == zeros);
+  CHECK(fake_cuda_call_count("cuMemcpyHtoDAsync") - copies == (has_zeros ? 3 : 0));
+  CHECK(fake_cuda_call_count("cuMemsetD8Async") - memsets == (has_zeros ? 0 : 1));
+}
+
+TEST_CASE("device memory: a failure while it is cleared is an error, and the mapping ends") {
+  const Context context = card();
+  const MemoryCleaner cleaner = required(MemoryCleaner::create(context));
+  const DeviceMemory memory = required(DeviceMemory::create(context, kPiece));
+  const std::uint64_t mapped = fake_cuda_call_count("cuMemMap");
+  const std::uint64_t unmapped = fake_cuda_call_count("cuMemUnmap");
+  fake_cuda_fail_next("cuMemcpyHtoDAsync", CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(cleaner.clear(memory).error().code == Errc::DeviceFault);
+  CHECK(fake_cuda_call_count("cuMemMap") - mapped == 1);
+  CHECK(fake_cuda_call_count("cuMemUnmap") - unmapped == 1);
 }
 
 }  // namespace leasehold::cuda
