@@ -12,7 +12,8 @@ Result<LeasedMapping> DeviceMapper::map(UniqueFd fd, std::size_t size_bytes,
   const DeviceMemory memory = TRY(DeviceMemory::import(*context_, fd, size_bytes));
   auto mapping = std::make_shared<DeviceMapping>(TRY(DeviceMapping::map(memory, access)));
   auto* const address = reinterpret_cast<std::byte*>(mapping->address());
-  return LeasedMapping(std::move(mapping), {address, size_bytes}, access);
+  std::shared_ptr<const void> addresses = mapping->addresses();
+  return LeasedMapping(std::move(mapping), {address, size_bytes}, access, std::move(addresses));
 }
 
 }  // namespace leasehold::cuda

@@ -106,42 +106,54 @@ Result<UniqueFd> DeviceMemory::export_fd() const {
   return fd;
 }
 
+Result<DeviceAddresses> DeviceAddresses::reserve(const Context& context, std::size_t size_bytes) {
+  TRY(context.make_current());
+  CUdeviceptr begin = 0;
+  TRY(check(context.driver(), context.driver().cuMemAddressReserve(&begin, size_bytes, 0, 0, 0),
+            fmt::format("reserving {} bytes of addresses", size_bytes)));
+  return DeviceAddresses(context, begin, size_bytes);
+}
+
+DeviceAddresses::~DeviceAddresses() {
+  if (context_ == nullptr) return;
+  (void)context_->make_current();
+  context_->driver().cuMemAddressFree(begin_, size_bytes_);
+}
+
 Result<DeviceMapping> DeviceMapping::map(const DeviceMemory& memory, MapAccess access) {
   const Context& context = *memory.context_;
-  const Driver& driver = context.driver();
-  TRY(context.make_current());
-  CUdeviceptr address = 0;
-  TRY(check(driver, driver.cuMemAddressReserve(&address, memory.size_bytes(), 0, 0, 0),
-            fmt::format("reserving {} bytes of addresses", memory.size_bytes())));
-  DeviceMapping mapping(context, address, memory.size_bytes());
-  TRY(check_foreign(driver, driver.cuMemMap(address, memory.size_bytes(), 0, memory.handle_, 0),
-                    fmt::format("mapping {} bytes", memory.size_bytes())));
+  DeviceMapping mapping(TRY(DeviceAddresses::reserve(context, memory.size_bytes())));
+  TRY(check_foreign(
+      context.driver(),
+      context.driver().cuMemMap(mapping.address(), memory.size_bytes(), 0, memory.handle_, 0),
+      fmt::format("mapping {} bytes", memory.size_bytes())));
   mapping.mapped_ = true;
   TRY(mapping.allow(access));
   return mapping;
 }
 
 Result<void> DeviceMapping::allow(MapAccess access) const {
-  const Driver& driver = context_->driver();
+  const Context& context = addresses_->context();
+  const Driver& driver = context.driver();
   CUmemAccessDesc wanted{};
   wanted.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-  wanted.location.id = context_->device();
+  wanted.location.id = context.device();
   wanted.flags = access == MapAccess::ReadOnly ? CU_MEM_ACCESS_FLAGS_PROT_READ
                                                : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  CUresult allowed = driver.cuMemSetAccess(begin_, size_bytes_, &wanted, 1);
+  CUresult allowed = driver.cuMemSetAccess(address(), size_bytes(), &wanted, 1);
   // Drivers return different errors for unsupported read-only access.
   if (access == MapAccess::ReadOnly && allowed != CUDA_SUCCESS) {
     wanted.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    allowed = driver.cuMemSetAccess(begin_, size_bytes_, &wanted, 1);
+    allowed = driver.cuMemSetAccess(address(), size_bytes(), &wanted, 1);
   }
   return check(driver, allowed, "setting the card's access to memory");
 }
 
 DeviceMapping::~DeviceMapping() {
-  if (context_ == nullptr) return;
-  (void)context_->make_current();
-  if (mapped_) context_->driver().cuMemUnmap(begin_, size_bytes_);
-  context_->driver().cuMemAddressFree(begin_, size_bytes_);
+  if (addresses_ == nullptr || !mapped_) return;
+  const Context& context = addresses_->context();
+  (void)context.make_current();
+  context.driver().cuMemUnmap(address(), size_bytes());
 }
 
 }  // namespace leasehold::cuda

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <utility>
 
 #include "common/unique_fd.hpp"
@@ -52,31 +53,53 @@ class DeviceMemory {
   std::size_t size_bytes_;
 };
 
-/// Addresses at which the card reaches the memory, in this process. They outlive the handle.
+/// A range of addresses of the card, in this process. Nothing else is mapped there while it exists.
+class DeviceAddresses {
+ public:
+  static Result<DeviceAddresses> reserve(const Context& context, std::size_t size_bytes);
+
+  DeviceAddresses(DeviceAddresses&& other) noexcept
+      : context_(std::exchange(other.context_, nullptr)),
+        begin_(other.begin_),
+        size_bytes_(other.size_bytes_) {}
+  DeviceAddresses& operator=(DeviceAddresses&&) = delete;
+  ~DeviceAddresses();
+
+  const Context& context() const { return *context_; }
+  CUdeviceptr begin() const { return begin_; }
+  std::size_t size_bytes() const { return size_bytes_; }
+
+ private:
+  DeviceAddresses(const Context& context, CUdeviceptr begin, std::size_t size_bytes)
+      : context_(&context), begin_(begin), size_bytes_(size_bytes) {}
+
+  const Context* context_;  // null after a move
+  CUdeviceptr begin_;
+  std::size_t size_bytes_;
+};
+
+/// The memory at addresses of its own, which the card reaches in this process. It outlives the
+/// handle.
 class DeviceMapping {
  public:
   /// Where the driver does not support read-only access, ReadOnly is only the caller's promise.
   static Result<DeviceMapping> map(const DeviceMemory& memory, MapAccess access);
 
-  DeviceMapping(DeviceMapping&& other) noexcept
-      : context_(std::exchange(other.context_, nullptr)),
-        begin_(other.begin_),
-        size_bytes_(other.size_bytes_),
-        mapped_(other.mapped_) {}
+  DeviceMapping(DeviceMapping&& other) noexcept = default;
   DeviceMapping& operator=(DeviceMapping&&) = delete;
+  /// Unmaps. The addresses stay reserved as long as `addresses()` is held elsewhere.
   ~DeviceMapping();
 
-  CUdeviceptr address() const { return begin_; }
-  std::size_t size_bytes() const { return size_bytes_; }
+  CUdeviceptr address() const { return addresses_->begin(); }
+  std::size_t size_bytes() const { return addresses_->size_bytes(); }
+  const std::shared_ptr<const DeviceAddresses>& addresses() const { return addresses_; }
 
  private:
-  DeviceMapping(const Context& context, CUdeviceptr address, std::size_t size_bytes)
-      : context_(&context), begin_(address), size_bytes_(size_bytes) {}
+  explicit DeviceMapping(DeviceAddresses addresses)
+      : addresses_(std::make_shared<const DeviceAddresses>(std::move(addresses))) {}
   Result<void> allow(MapAccess access) const;
 
-  const Context* context_;  // null after a move
-  CUdeviceptr begin_;
-  std::size_t size_bytes_;
+  std::shared_ptr<const DeviceAddresses> addresses_;  // null after a move
   bool mapped_ = false;
 };
 

@@ -67,9 +67,13 @@ class LeasedMapping {
   LeasedMapping(Mapping mapping, MapAccess access);
 
   /// Wraps memory of any kind. Precondition: `owner` keeps the range mapped with that access, and
-  /// unmaps it when destroyed.
-  LeasedMapping(std::shared_ptr<const void> owner, std::span<std::byte> range, MapAccess access)
-      : owner_(std::move(owner)), range_(range), access_(access) {}
+  /// unmaps it when destroyed; `addresses`, if given, keeps its addresses reserved.
+  LeasedMapping(std::shared_ptr<const void> owner, std::span<std::byte> range, MapAccess access,
+                std::shared_ptr<const void> addresses = {})
+      : owner_(std::move(owner)),
+        addresses_(std::move(addresses)),
+        range_(range),
+        access_(access) {}
   LeasedMapping(LeasedMapping&&) noexcept = default;
   LeasedMapping& operator=(LeasedMapping&&) noexcept = default;
 
@@ -81,8 +85,13 @@ class LeasedMapping {
   }
   std::size_t size_bytes() const { return range_.size(); }
 
+  /// Of memory on a card: while it is held, nothing else gets these addresses, even after the
+  /// mapping is gone. Null for host memory, which only running units reach.
+  const std::shared_ptr<const void>& addresses() const { return addresses_; }
+
  private:
   std::shared_ptr<const void> owner_;
+  std::shared_ptr<const void> addresses_;
   std::span<std::byte> range_;
   MapAccess access_;
 };

@@ -52,6 +52,7 @@ void Engine::drop_lease(LeaseId lease) {
   scheduler_.end_lease(lease, revoked(lease, word));
   scrub_scratch();
   unmap_fenced(lease);
+  memory_.release_addresses(lease);
 }
 
 std::optional<Completed> Engine::completion_for(LeaseId lease) const {

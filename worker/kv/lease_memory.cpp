@@ -30,8 +30,17 @@ std::vector<BlockId> LeaseMemory::blocks(LeaseId lease) const {
 bool LeaseMemory::drop(LeaseId lease) {
   std::unique_lock lock(mutex_);
   const auto dropped = leases_.extract(lease);
+  if (!dropped.empty()) {
+    for (const auto& [extent, mapping] : dropped.mapped())
+      if (mapping.addresses()) addresses_.emplace(lease, mapping.addresses());
+  }
   lock.unlock();  // unmapping takes long, and steps of other leases look up addresses meanwhile
   return !dropped.empty();
+}
+
+void LeaseMemory::release_addresses(LeaseId lease) {
+  const std::scoped_lock lock(mutex_);
+  addresses_.erase(lease);
 }
 
 void LeaseMemory::remove(LeaseId lease, std::span<const ExtentId> extents) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <span>
 
@@ -32,8 +33,12 @@ class LeaseMemory {
   /// Unmaps these extents of the lease.
   void remove(LeaseId lease, std::span<const ExtentId> extents);
 
-  /// Unmaps all memory of the lease. Returns false when none was mapped.
+  /// Unmaps all memory of the lease. Returns false when none was mapped. On a card its addresses
+  /// stay reserved until `release_addresses`: the block table of a running step may name them, and
+  /// memory of another lease must not appear there.
   bool drop(LeaseId lease);
+  /// Between steps.
+  void release_addresses(LeaseId lease);
 
   /// Errors: LeaseFenced when the block's extent is not mapped for this lease, or the block lies
   /// outside the extent.
@@ -43,6 +48,7 @@ class LeaseMemory {
   std::uint64_t block_size_bytes_;
   mutable std::mutex mutex_;
   std::map<LeaseId, std::map<ExtentId, LeasedMapping>> leases_;
+  std::multimap<LeaseId, std::shared_ptr<const void>> addresses_;  // of dropped leases
 };
 
 }  // namespace leasehold

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "ipc/cuda/device_mapper.hpp"
 #include "ipc/cuda/memory_cleaner.hpp"
 #include "tests/support/fake_cuda/fake_cuda.hpp"
 #include "tests/support/leased_memory.hpp"
@@ -55,6 +56,28 @@ TEST_CASE("device memory: a read-only mapping needs no read-only access of the d
   CHECK(DeviceMapping::map(memory, MapAccess::ReadOnly));
   fake_cuda_fail_next("cuMemSetAccess", result);
   CHECK_FALSE(DeviceMapping::map(memory, MapAccess::ReadWrite));
+}
+
+TEST_CASE("device memory: addresses that are held stay reserved after the memory is unmapped") {
+  const Context context = card();
+  const DeviceMapper mapper(context);
+  const auto map = [&] {
+    const UniqueFd fd = required(required(DeviceMemory::create(context, kPiece)).export_fd());
+    return required(mapper.map(required(fd.duplicate()), kPiece, MapAccess::ReadWrite));
+  };
+  const std::uint64_t unmapped = fake_cuda_call_count("cuMemUnmap");
+  const std::uint64_t freed = fake_cuda_call_count("cuMemAddressFree");
+  std::optional<LeasedMapping> first = map();
+  std::shared_ptr<const void> addresses = first->addresses();
+  REQUIRE(addresses != nullptr);
+  first.reset();
+  CHECK(fake_cuda_call_count("cuMemUnmap") == unmapped + 1);
+  CHECK(fake_cuda_call_count("cuMemAddressFree") == freed);
+  addresses.reset();
+  CHECK(fake_cuda_call_count("cuMemAddressFree") == freed + 1);
+  map();  // without another holder both end together
+  CHECK(fake_cuda_call_count("cuMemUnmap") == unmapped + 2);
+  CHECK(fake_cuda_call_count("cuMemAddressFree") == freed + 2);
 }
 
 TEST_CASE("device memory: it is cleared by copies, and by a memset if zeros cannot be pinned") {

@@ -50,4 +50,24 @@ TEST_CASE("lease memory: a block outside the lease is LeaseFenced") {
   REQUIRE(refusal(memory, kMine, {ExtentId{7}, 0}) == Errc::LeaseFenced);
 }
 
+TEST_CASE("lease memory: addresses of a dropped lease stay reserved until they are released") {
+  std::vector<std::string> freed;
+  const auto note = [&](const char* what) {
+    return std::shared_ptr<const void>(
+        what, [&freed](const void* gone) { freed.emplace_back(static_cast<const char*>(gone)); });
+  };
+  std::array<std::byte, kBlock> bytes{};
+  LeaseMemory memory(kBlock);
+  memory.add(kMine, ExtentId{7},
+             LeasedMapping(note("memory"), bytes, MapAccess::ReadWrite, note("addresses")));
+  memory.add(kTheirs, ExtentId{8}, extent_of(1));
+  REQUIRE(memory.drop(kMine));
+  REQUIRE(freed == std::vector<std::string>{"memory"});
+  memory.release_addresses(kTheirs);
+  REQUIRE_FALSE(memory.drop(kMine));
+  REQUIRE(freed.size() == 1);
+  memory.release_addresses(kMine);
+  REQUIRE(freed.back() == "addresses");
+}
+
 }  // namespace leasehold
