@@ -1,4 +1,7 @@
 // leasehold-gpu-check on the fake driver: its findings on a good card and on faulty ones.
+#include <stdlib.h>
+
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -34,6 +37,19 @@ struct Folders {
             "--tiny",    "--minutes",   "30",          "--only",        only};
   }
   Json report() const { return Json::parse(std::ifstream(root / "report" / "report.json")); }
+};
+
+/// Puts a script in front of every other program of that name while this object lives.
+struct Script {
+  Script(const fs::path& folder, const std::string& name, const std::string& body)
+      : path("PATH", (fs::create_directories(folder), folder.string()) + ":/usr/bin:/bin") {
+    write_script(folder / name, body);
+  }
+  static void write_script(const fs::path& file, const std::string& body) {
+    std::ofstream(file) << "#!/bin/sh\n" << body << "\n";
+    fs::permissions(file, fs::perms::owner_all);
+  }
+  Variable path;
 };
 
 Json numbers_of(const Json& report, const std::string& stage) {
@@ -76,10 +92,78 @@ TEST_CASE("gpu-check: a good card is right in every stage") {
   for (const char* name : {"out_gb_per_s", "in_gb_per_s", "map_and_unmap_us"})
     CHECK(swapped.at(name) > 0);
   const Json benched = numbers_of(report, "bench");
+  CHECK(benched.at("matmul").size() == 24);  // twelve formats, two batches
+  for (const Json& one : benched.at("matmul")) CHECK(one.at("gb_per_s") > 0);
   CHECK(benched.at("decode").size() == 6);  // two batches, three ways
-  CHECK(benched.at("revoke").size() == 2);
+  CHECK(benched.at("revoke").size() == 4);
+  CHECK(benched.at("revoke").at(2).at("remapped") > 0);
   for (const Json& flips : benched.at("revoke")) CHECK(flips.at("t_quiet_us").size() == 3);
   CHECK(run.output.find("t_refuse") != std::string::npos);
+}
+
+TEST_CASE("gpu-check: a stage that is cut off is unknown, not wrong") {
+  const Folders folders;
+  const testing::CardState card;
+  const Variable state("FAKE_CUDA_STATE", card.path());
+  const Script hangs(folders.root / "scripts", "nvidia-smi", "exec tail -f /dev/null");
+  auto arguments = folders.arguments("probe");
+  *std::ranges::find(arguments, "30") = "0.1";  // minutes
+  ProgramRun run("leasehold-gpu-check", arguments);
+
+  const int code = run.finish([] {}, kTimeout);
+
+  INFO(run.output << run.errors());
+  CHECK(code == 0);
+  const Json report = folders.report();
+  CHECK(report.at("all_right") == true);
+  CHECK(report.at("stages").at(0).at("state") == "cut off");
+  CHECK(report.at("stages").at(0).at("lines").back().at("verdict") == "unknown");
+  CHECK(run.output.find("unknown  the rest of the stage") != std::string::npos);
+}
+
+TEST_CASE("gpu-check: clocks and power are recorded, and kernels are loaded as by a worker") {
+  const Folders folders;
+  const testing::CardState card;
+  const Variable state("FAKE_CUDA_STATE", card.path());
+  const Script answers(folders.root / "scripts", "nvidia-smi",
+                       "echo \"1980, 2619, 412.50, 61, $CUDA_MODULE_LOADING\"");
+  ProgramRun run("leasehold-gpu-check", folders.arguments("probe"));
+
+  const int code = run.finish([] {}, kTimeout);
+
+  INFO(run.output << run.errors());
+  CHECK(code == 0);
+  const Json recorded = numbers_of(folders.report(), "probe").at("card_state").at(0);
+  CHECK(recorded.at("sm_mhz") == "1980");
+  CHECK(recorded.at("watt") == "412.50");
+  CHECK(recorded.at("throttle") == "EAGER");  // the stage's environment
+}
+
+TEST_CASE("gpu-check: the script packs report, table and logs as one archive of few files") {
+  const Folders folders;
+  const fs::path bundle = folders.root / "bundle";
+  fs::create_directories(bundle / "bin");
+  Script::write_script(bundle / "bin" / "leasehold-gpu-check",
+                       "while [ \"$1\" != --out ]; do shift; done\n"
+                       "mkdir -p \"$2/gate-demo\"; echo '{}' > \"$2/report.json\"\n"
+                       "for i in 1 2 3 4 5 6 7 8 9; do echo \"log $i\" > \"$2/stage$i.log\"; done\n"
+                       "echo deep > \"$2/gate-demo/worker.log\"; echo the table; exit 1");
+  const std::string out = folders.root / "result";
+  const std::string script = source_dir() + "/tools/gpu-check";
+  const std::string listing = folders.root / "listing";
+  const int status =
+      std::system((script + " --from " + bundle.string() + " --out " + out + " > " + listing +
+                   "; test $? = 1 && tar -xzf " + out + ".tar.gz -C " + bundle.string())
+                      .c_str());
+  REQUIRE(status == 0);  // the program's exit code survives
+  std::ifstream table(bundle / "table.txt");
+  CHECK(std::string(std::istreambuf_iterator<char>(table), {}) == "the table\n");
+  std::ifstream logs(bundle / "logs.txt");
+  const std::string text(std::istreambuf_iterator<char>(logs), {});
+  CHECK(text.contains("==> stage9.log <==\nlog 9\n"));
+  CHECK(text.contains("==> gate-demo/worker.log <==\ndeep\n"));
+  CHECK(fs::exists(bundle / "report.json"));
+  CHECK(std::distance(fs::directory_iterator(bundle), fs::directory_iterator()) <= 8 + 1);
 }
 
 TEST_CASE("gpu-check: without shared card memory, threads replace processes") {

@@ -52,10 +52,13 @@ constexpr CaseName kCases[] = {
 Result<void> bench(const Settings& settings, StageReport& report) {
   const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
   const Rates rates = TRY(measure_rates(settings, report, *card));
+  record_card_state(settings, report, *card, "after the rates");
+  report_failure(report, "matmuls", bench_matmul(settings, report, *card, rates));
   bool is_first = true;
   for (const CaseName& wanted : kCases) {
     const BenchCase one = TRY(make_case(settings, wanted.shape, wanted.mix));
     report_failure(report, one.title + " decode", bench_decode(report, *card, one, rates));
+    record_card_state(settings, report, *card, "after " + one.title + " decode");
     report_failure(report, one.title + " prefill",
                    bench_prefill(settings, report, *card, one, rates));
     if (is_first)

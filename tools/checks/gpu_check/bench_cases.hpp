@@ -53,6 +53,9 @@ constexpr Verdict against_target(bool has_target, bool holds) {
 /// Tokens per second with and without graphs and gates, and the cost of gates.
 Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one,
                           const Rates& rates);
+/// The rate at which one matmul of each weight format reads its weights.
+Result<void> bench_matmul(const Settings& settings, StageReport& report, Card& card,
+                          const Rates& rates);
 Result<void> bench_prefill(const Settings& settings, StageReport& report, Card& card,
                            const BenchCase& one, const Rates& rates);
 

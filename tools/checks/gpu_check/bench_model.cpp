@@ -42,6 +42,17 @@ Result<void> BenchModel::prefill(std::uint32_t from, std::uint32_t count) {
   return model_->forward(rows);
 }
 
+Result<void> BenchModel::prefill_beside(std::uint32_t count, std::uint32_t context) {
+  model_->restart(0, context - 1);
+  model_->restart(1, 0);
+  std::vector<LocalRow> rows{{.sequence = 0, .token = some_token(0, model_->config())}};
+  for (std::uint32_t i = 0; i < count; ++i)
+    rows.push_back({.sequence = 1,
+                    .token = some_token(i, model_->config()),
+                    .wants_logits = i + 1 == count});
+  return model_->forward(rows);
+}
+
 Result<double> median_seconds(const Repeats& repeats, const std::function<Result<void>()>& once) {
   for (int i = 0; i < repeats.warm; ++i) TRY(once());
   std::vector<double> seconds;

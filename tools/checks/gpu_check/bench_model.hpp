@@ -20,6 +20,8 @@ class BenchModel {
 
   /// Decodes one token of each of the first `batch` sequences, at position `context` - 1.
   Result<void> decode(std::uint32_t batch, std::uint32_t context);
+  /// Decodes one token of the first sequence and prefills `count` rows of the second one.
+  Result<void> prefill_beside(std::uint32_t count, std::uint32_t context);
   /// Prefills `count` rows of the first sequence, starting at `from`.
   Result<void> prefill(std::uint32_t from, std::uint32_t count);
 

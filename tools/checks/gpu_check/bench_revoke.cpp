@@ -1,5 +1,5 @@
 // Time from a flip to the refusal and to quiet: another thread flips words at random times while
-// this thread decodes.
+// this thread decodes or prefills. A third thread may map, clear and unmap memory meanwhile.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "common/random.hpp"
+#include "ipc/cuda/memory_cleaner.hpp"
 #include "tools/checks/bench/statistics.hpp"
 #include "tools/checks/gpu_check/bench_cases.hpp"
 
@@ -40,6 +41,7 @@ struct FlipResult {
   int dips = 0;  ///< Steps that did not complete another sequence.
   int steps = 0;
   double step_us = 0;
+  int remapped = 0;  ///< Pieces of memory that were mapped, cleared and unmapped meanwhile.
 };
 
 /// Shared by both threads. The engine thread stores `victim_refused`, `quiet`, and of the result
@@ -61,6 +63,8 @@ struct FlipPlan {
   int count = 200;
   std::chrono::milliseconds max_duration{15'000};
   std::uint32_t batch = 8;
+  bool is_remapping = false;       ///< Memory is mapped, cleared and unmapped meanwhile.
+  std::uint32_t prefill_rows = 0;  ///< Of the second of two sequences; 0: all sequences decode.
 };
 
 /// Flips one word and waits for refusal and quiet. False when the steps ended before.
@@ -92,12 +96,31 @@ void flip_at_random(Flips& flips, LocalModel& model, const FlipPlan& plan, doubl
   flips.is_over = true;
 }
 
-/// Decodes until there are no more flips.
+/// Does to memory of the card what the worker's mapper and unmapper and the device agent do.
+/// Returns how often.
+Result<int> keep_remapping(const Card& card, const std::atomic<bool>& is_over) {
+  constexpr std::size_t kExtent = std::size_t{2} << 20;
+  const cuda::MemoryCleaner cleaner = TRY(cuda::MemoryCleaner::create(card.context()));
+  int count = 0;
+  do {
+    const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), kExtent));
+    TRY(cleaner.clear(memory));  // maps it, and unmaps it
+    ++count;
+  } while (!is_over);
+  return count;
+}
+
+Result<void> run_step(BenchModel& model, const BenchCase& one, const FlipPlan& plan) {
+  return plan.prefill_rows == 0 ? model.decode(plan.batch, one.context)
+                                : model.prefill_beside(plan.prefill_rows, one.context);
+}
+
+/// Decodes or prefills until there are no more flips.
 Result<void> decode_through(Flips& flips, BenchModel& model, const BenchCase& one,
                             const FlipPlan& plan) {
   const SequenceMask others = ((SequenceMask{1} << plan.batch) - 1) & ~SequenceMask{1};
   while (!flips.is_over) {
-    TRY(model.decode(plan.batch, one.context));
+    TRY(run_step(model, one, plan));
     ++flips.result.steps;
     if ((model.model().live() & others) != others) ++flips.result.dips;
     if (!flips.wants_new_lease) continue;
@@ -112,15 +135,25 @@ Result<FlipResult> measure_flips(Card& card, const BenchCase& one, const FlipPla
   Flips flips;  // outlives the model, which notifies it
   LocalOptions local = one.options(plan.batch);
   local.listener = &flips;
+  if (plan.prefill_rows > 0) {
+    local.max_rows = plan.prefill_rows + 1;
+    local.positions = std::max(local.positions, plan.prefill_rows);
+  }
   const auto model = TRY(BenchModel::load(card, options, std::move(local)));
   const double step_seconds =
-      TRY(median_seconds({.count = 10}, [&] { return model->decode(plan.batch, one.context); }));
+      TRY(median_seconds({.count = 10}, [&] { return run_step(*model, one, plan); }));
   flips.result.step_us = step_seconds * 1e6;
+  Result<int> remapped = 0;
+  std::thread remapper([&] {
+    if (plan.is_remapping) remapped = keep_remapping(card, flips.is_over);
+  });
   std::thread flipper([&] { flip_at_random(flips, model->model(), plan, step_seconds); });
   const Result<void> decoded = decode_through(flips, *model, one, plan);
   flips.is_over = true;
   flipper.join();
+  remapper.join();
   TRY(decoded);
+  flips.result.remapped = TRY(remapped);
   return std::move(flips.result);
 }
 
@@ -202,23 +235,42 @@ void report_clock(StageReport& report, const std::string& what, const std::vecto
               .as_threads = true});
 }
 
-void report_flips(StageReport& report, const BenchCase& one, cuda::GraphUse graphs,
+/// `max_quiet_us` 0: without a target.
+void report_flips(StageReport& report, const BenchCase& one, const std::string& mode,
                   const FlipResult& result, double max_quiet_us) {
-  const std::string mode(name(graphs));
   report.numbers()["revoke"].push_back({{"model", one.title},
                                         {"mode", mode},
                                         {"step_us", result.step_us},
                                         {"steps", result.steps},
                                         {"dips", result.dips},
+                                        {"remapped", result.remapped},
                                         {"max_quiet_us", max_quiet_us},
                                         {"t_refuse_us", result.refuse_us},
                                         {"t_quiet_us", result.quiet_us}});
   const bool has_target = one.has_targets && !result.refuse_us.empty();
   report_clock(report, fmt::format("t_refuse, {}", mode), result.refuse_us, kMaxRefuse_us,
                has_target);
-  report_clock(report, fmt::format("t_quiet, {}", mode), result.quiet_us, max_quiet_us, has_target);
+  report_clock(report, fmt::format("t_quiet, {}", mode), result.quiet_us, max_quiet_us,
+               has_target && max_quiet_us > 0);
   report.require(fmt::format("survivors' dip, {}", mode), result.dips == 0,
                  fmt::format("{} of {} steps", result.dips, result.steps));
+}
+
+/// Flips while the driver maps and clears memory, and during long prefills.
+Result<void> bench_busy_flips(const Settings& settings, StageReport& report, Card& card,
+                              const BenchCase& one) {
+  FlipPlan remapping{.is_remapping = true};
+  FlipPlan prefill{.batch = 2, .prefill_rows = 2048};
+  if (settings.tiny) {
+    remapping.count = prefill.count = 3;
+    remapping.batch = 2;
+    prefill.prefill_rows = 16;
+  }
+  report_flips(report, one, "gated graph during map, clear and unmap",
+               TRY(measure_flips(card, one, remapping, {.segment_layers = kSegmentLayers})), 0);
+  report_flips(report, one, fmt::format("prefill of {} rows", prefill.prefill_rows),
+               TRY(measure_flips(card, one, prefill, {})), 0);
+  return {};
 }
 
 }  // namespace
@@ -233,12 +285,13 @@ Result<void> bench_revoke(const Settings& settings, StageReport& report, Card& c
                               stamps.count()),
                   fmt::format("{:.0f} us with its launch", stamps.longest_us()));
   const FlipResult plain = TRY(measure_flips(card, one, plan, {.graphs = cuda::GraphUse::None}));
-  report_flips(report, one, cuda::GraphUse::None, plain, stamps.longest_us() + kMaxQuietSlack_us);
+  report_flips(report, one, std::string(name(cuda::GraphUse::None)), plain,
+               stamps.longest_us() + kMaxQuietSlack_us);
   const FlipResult gated = TRY(measure_flips(
       card, one, plan, {.graphs = cuda::GraphUse::Gated, .segment_layers = kSegmentLayers}));
-  report_flips(report, one, cuda::GraphUse::Gated, gated,
+  report_flips(report, one, std::string(name(cuda::GraphUse::Gated)), gated,
                stamps.longest_segment_share() * gated.step_us);
-  return {};
+  return bench_busy_flips(settings, report, card, one);
 }
 
 }  // namespace leasehold::gpu_check

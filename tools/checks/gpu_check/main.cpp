@@ -1,5 +1,6 @@
 /// leasehold-gpu-check: checks support, correctness and speed on a machine with a GPU.
 #include <fmt/format.h>
+#include <stdlib.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
@@ -58,6 +59,8 @@ int run(const Settings& settings, const InternalOptions& internal) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // As the worker does: figures with lazily loaded kernels would not be the worker's.
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   Settings settings;
   settings.out_dir = "gpu-check";
   InternalOptions internal;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -73,6 +74,10 @@ struct Ending {
   double seconds = 0;
 };
 
+ReportEntry cut_off_line(const Ending& ending) {
+  return {.what = "the rest of the stage", .measured = ending.why, .verdict = Verdict::Unknown};
+}
+
 class StageRun {
  public:
   StageRun(const Settings& settings, std::string stage, std::ostream& out)
@@ -85,7 +90,8 @@ class StageRun {
     Ending ending = watch(begun, budget);
     print_new_entries();
     ending.seconds = Seconds(SteadyClock::now() - begun).count();
-    if (ending.state != "ended") out_ << "  " << ending.state << ": " << ending.why << "\n";
+    if (ending.state == "failed") out_ << "  failed: " << ending.why << "\n";
+    if (ending.state == "cut off") out_ << text_of(cut_off_line(ending)) << "\n";
     return ending;
   }
 
@@ -148,6 +154,13 @@ bool is_no_card(std::optional<Errc> code) {
   return code == Errc::NoDevice || code == Errc::DeviceUnsupported;
 }
 
+bool has_failed_line(const Json& part) {
+  return std::ranges::any_of(part.value("lines", Json::array()), [](const Json& line) {
+    const auto entry = entry_from(line);
+    return entry && entry->verdict == Verdict::Fail;
+  });
+}
+
 /// The error that prevents every other stage.
 std::optional<Errc> no_card(const Ending& ending) {
   if (!ending.exit_code) return std::nullopt;
@@ -183,8 +196,12 @@ Result<int> orchestrate(const Settings& settings, std::ostream& out) {
     part["state"] = ending.state;
     part["why"] = ending.why;
     part["seconds"] = ending.seconds;
+    // The checks that ran before the time was over are judged; the others are unknown.
+    const bool is_right =
+        ending.state == "cut off" ? !has_failed_line(part) : ending.state == "ended";
+    if (ending.state == "cut off") part["lines"].push_back(to_json(cut_off_line(ending)));
     report["stages"].push_back(std::move(part));
-    if (ending.state != "ended") report["all_right"] = false;
+    if (!is_right) report["all_right"] = false;
     TRY(replace_file(path, report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"));
     nothing_runs = no_card(ending);
     if (nothing_runs) break;

@@ -58,6 +58,7 @@ Result<void> probe(const Settings& settings, StageReport& report) {
   probe_machine(report);
   const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
   TRY(describe_card(report, *card));
+  record_card_state(settings, report, *card, "before the checks");
   TRY(probe_conditional_nodes(report, *card));
   TRY(probe_wgmma(report, *card));
   TRY(probe_clear(settings, report, *card));

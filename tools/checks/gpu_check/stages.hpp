@@ -21,6 +21,11 @@ Result<void> probe_kills(const Settings& settings, StageReport& report, Card& ca
 Result<void> probe_conditional_nodes(StageReport& report, Card& card);
 Result<void> probe_wgmma(StageReport& report, Card& card);
 
+/// Records clocks, power, temperature and reasons for throttling, from nvidia-smi; unknown without
+/// it.
+void record_card_state(const Settings& settings, StageReport& report, const Card& card,
+                       const std::string& when);
+
 /// Compares small models with their oracles, and runs the test programs of the bundle.
 Result<void> check_correctness(const Settings& settings, StageReport& report);
 
