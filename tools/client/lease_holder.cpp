@@ -67,6 +67,7 @@ void LeaseHolder::stop_renewing() {
 
 void LeaseHolder::acquire(const wire::LeaseAcquire& wanted, AcquireHandler done) {
   stop_renewing();
+  on_replaced_ = nullptr;
   if (auto connected = connect(); !connected) {
     return done(std::unexpected(std::move(connected).error()));
   }
@@ -114,6 +115,7 @@ void LeaseHolder::granted(Result<control::Payload> reply) {
 
 void LeaseHolder::take(const wire::LeaseAcquired& acquired) {
   // The broker may refuse, because the old lease may already be over.
+  release_previous();
   if (lease_) release_lease(lease_->lease, [](Result<control::Payload>) {});
   lease_ = acquired;
   lease_is_live_ = true;
@@ -139,12 +141,54 @@ void LeaseHolder::resend() {
   });
 }
 
+// ---------------------------------------------------------------- replace
+
+void LeaseHolder::replace(wire::RebindMode mode, AcquireHandler done) {
+  on_replaced_ = std::move(done);
+  const wire::LeaseReplace message{
+      .lease = lease_->lease, .mode = mode, .request_id = fresh_request_id()};
+  broker_->call(
+      std::string(wire::LeaseReplace::kMethod), {.body = message.to_json()},
+      [weak = weak_from_this(), mine = ++replacement_](Result<control::Payload> reply) {
+        const auto self = weak.lock();
+        if (!self) return;
+        const auto acquired = reply ? parse_message<wire::LeaseAcquired>(reply->body)
+                                    : std::unexpected(reply.error());
+        const bool is_wanted = self->on_replaced_ && self->replacement_ == mine;
+        if (!is_wanted && acquired && self->broker_)
+          return self->release_lease(acquired->lease, [](Result<control::Payload>) {});
+        if (!is_wanted) return;
+        if (acquired) return self->replaced(*acquired);
+        std::exchange(self->on_replaced_, nullptr)(std::unexpected(acquired.error()));
+      },
+      kCallTimeout);
+}
+
+void LeaseHolder::replaced(const wire::LeaseAcquired& acquired) {
+  previous_ = lease_->lease;
+  lease_ = acquired;
+  lease_is_live_ = true;
+  renew_later();
+  std::exchange(on_replaced_, nullptr)(acquired);
+}
+
+/// The broker may refuse, because the lease may already be over.
+void LeaseHolder::release_previous() {
+  const auto previous = std::exchange(previous_, std::nullopt);
+  if (previous && broker_) release_lease(*previous, [](Result<control::Payload>) {});
+}
+
 // ---------------------------------------------------------------- revoked
 
 /// A notice that does not fit, or that names an earlier lease, changes nothing: the calls for the
 /// lease report its end too.
 void LeaseHolder::take_notification(const std::string& method, const control::Json& body) {
-  if (method != wire::LeaseRevoked::kMethod || !lease_is_live_) return;
+  if (!lease_is_live_) return;
+  if (method == wire::LeaseDraining::kMethod && handlers_.on_draining) {
+    const auto draining = parse_message<wire::LeaseDraining>(body);
+    if (draining && draining->lease == lease_->lease) handlers_.on_draining();
+  }
+  if (method != wire::LeaseRevoked::kMethod) return;
   const auto revoked = parse_message<wire::LeaseRevoked>(body);
   if (!revoked || revoked->lease != lease_->lease) return;
   stop_renewing();
@@ -230,6 +274,8 @@ void LeaseHolder::release_lease(LeaseId lease, control::Peer::ReplyHandler on_re
 void LeaseHolder::release(Duration timeout, std::move_only_function<void()> done) {
   stop_renewing();
   pending_acquire_.reset();
+  on_replaced_ = nullptr;
+  release_previous();
   if (!broker_ || !lease_) {
     disconnect();
     return done();

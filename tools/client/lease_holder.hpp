@@ -31,6 +31,8 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
     std::function<void(const Error&)> on_lost;
     /// The broker revoked the lease, which is no longer renewed. Not called within acquire().
     std::function<void(const wire::LeaseRevoked&)> on_revoked;
+    /// An operator drains the lease, which is still renewed. May be null.
+    std::function<void()> on_draining = nullptr;
   };
 
   /// Does not connect yet. `broker_path` is the broker's control socket.
@@ -43,6 +45,16 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   /// Errors: the broker's refusal; FileNotFound, ConnectionRefused, PermissionDenied from the
   /// connection; ConnectionLost after 20 resends; TimedOut after 30 s; MalformedMessage.
   void acquire(const wire::LeaseAcquire& wanted, AcquireHandler done);
+
+  /// Asks for a second lease in place of the one that is held and live; calls `done` once. After a
+  /// grant lease() is the new one, and the old one is neither renewed nor released: call
+  /// release_previous() once no request runs under it. After an error nothing has changed. An
+  /// acquire() meanwhile drops the call. Precondition: is_live().
+  /// Errors: the broker's refusal; ConnectionLost; TimedOut after 10 s; MalformedMessage.
+  void replace(wire::RebindMode mode, AcquireHandler done);
+  void release_previous();
+  /// True while no end of the lease is known and the broker is connected.
+  bool is_live() const { return lease_is_live_ && broker_ != nullptr; }
 
   /// Stops renewing a lease that is over. Does nothing when none is held.
   void stop_renewing();
@@ -70,6 +82,7 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   void granted(Result<control::Payload> reply);
   void take(const wire::LeaseAcquired& acquired);
   void resend();
+  void replaced(const wire::LeaseAcquired& acquired);
   void take_notification(const std::string& method, const control::Json& body);
   void broker_disconnected(const Error& why);
   void reconnect();
@@ -86,8 +99,11 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   int connection_ = 0;  ///< Numbers the connections, to ignore a late end of an earlier one.
   std::optional<PendingAcquire> pending_acquire_;
   std::optional<wire::LeaseAcquired> lease_;
-  bool lease_is_live_ = false;  ///< No end is known, so the holder reconnects.
-  int reconnect_attempts_ = 0;  ///< In a row.
+  bool lease_is_live_ = false;       ///< No end is known, so the holder reconnects.
+  std::optional<LeaseId> previous_;  ///< Replaced by lease_, and not released.
+  AcquireHandler on_replaced_;       ///< Of the replacement in flight.
+  int replacement_ = 0;              ///< Numbers them, to recognise a late reply.
+  int reconnect_attempts_ = 0;       ///< In a row.
   Timer renew_timer_;
   Timer reconnect_timer_;
   Timer release_timer_;

@@ -57,6 +57,11 @@ LeaseHolder::Handlers TenantSession::holder_handlers() {
               [weak](const wire::LeaseRevoked& revoked) {
                 const auto self = weak.lock();
                 if (self && !self->is_over()) self->lease_revoked(revoked);
+              },
+          .on_draining =
+              [weak] {
+                const auto self = weak.lock();
+                if (self) self->replace(wire::RebindMode::Checkpoint);
               }};
 }
 
@@ -168,12 +173,15 @@ void TenantSession::accepted(const wire::RequestSubmitted& generating) {
   const bool differs = ledger_.size() > 0 && is_another_arithmetic(computed_in, arithmetic_);
   const auto text = std::exchange(ended_text_, std::nullopt);
   const auto ended = text && before == now_under ? text : before;
+  const auto began = std::exchange(rebind_began_, std::nullopt);
   if (ended && *ended != now_under) {
     observer_(Rebound{.old_lease = *ended,
                       .new_lease = now_under,
                       .delivered_tokens = ledger_.size(),
-                      .other_arithmetic = differs ? arithmetic_ : ""});
+                      .other_arithmetic = differs ? arithmetic_ : "",
+                      .took = timers_.now() - began.value_or(timers_.now())});
   }
+  plan_replacement();
 }
 
 void TenantSession::take(const wire::TokenEmitted& token) {
@@ -181,7 +189,8 @@ void TenantSession::take(const wire::TokenEmitted& token) {
     return finish({.error = taken.error()});
   }
   retry_counts_.note_token(timers_.now());
-  observer_(TokenArrived{.lease = holder_->lease()->lease, .token = token});
+  observer_(
+      TokenArrived{.lease = streamed_under_.value_or(holder_->lease()->lease), .token = token});
   fault_point(FaultSite::TenantTokenReceived);
 }
 
@@ -254,6 +263,9 @@ void TenantSession::act(const RetryDecision& decision, const Error& error, Repor
 void TenantSession::schedule_retry(const Retry& again, const Error& error, Reported reported) {
   state_ = last_lease_ ? State::Rebinding : State::Acquiring;
   stream_.reset();
+  is_moving_ = false;
+  replacement_timer_.reset();
+  if (!rebind_began_) rebind_began_ = timers_.now();
   retry_counts_.note_failure(error);
   if (again.delay > Duration::zero() || reported == Reported::NotYet) {
     observer_(Retrying{.error = error, .delay = again.delay, .attempt = retry_counts_.failures()});
@@ -279,6 +291,7 @@ void TenantSession::finish(Ended ended) {
     ended.note = note_on_cut(config_.request.sampling, ended.delivered_tokens);
   retry_timer_.reset();
   cancel_timer_.reset();
+  replacement_timer_.reset();
   if (stream_) stream_->close();
   holder_->release(kTimeout, [weak = weak_from_this(), ended = std::move(ended)] {
     const auto self = weak.lock();

@@ -8,6 +8,10 @@
 /// it out. A rebind submits the prompt and the delivered tokens under a new lease with the same
 /// request id, so the stream has no gap and no repetition; TokenLedger checks that.
 ///
+/// Shortly before the end of a lease's lifetime, and when an operator drains the lease, the session
+/// asks for a second lease and moves the request there (`lease.replace`, `request.move`); the
+/// stream goes on meanwhile. If that fails until the first lease ends, it rebinds as above.
+///
 /// Lifetime: shared; keep the pointer until `Ended`: a dropped session reports nothing more and
 /// leaves its connections to `io`. `io` and `timers` outlive it.
 /// Threads: only the thread that runs `io`; the observer is called there, too.
@@ -37,6 +41,8 @@ struct SessionConfig {
   bool rebind = false;                ///< Continue under a new lease when one is revoked.
   /// Continue a text also on a worker of another arithmetic, whose tokens may differ.
   bool any_arithmetic = false;
+  /// With `rebind`: move the request to a second lease before the first one ends, where possible.
+  bool moves = true;
   RetryPolicy retry;
   /// The session fills in `token`, `emitted` and `rebound_from`.
   wire::RequestSubmit request;
@@ -79,6 +85,12 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   void take(const wire::TokenEmitted& token);
   void completed(wire::RequestCompleted completed);
   void submit_again_after_earlier(const Error& error);
+  void plan_replacement();
+  void replace(wire::RebindMode mode);
+  void replaced(wire::RebindMode mode, const Result<wire::LeaseAcquired>& result);
+  void move(wire::RebindMode mode);
+  void moved(wire::RebindMode mode, const Result<void>& result);
+  bool may_replace() const;
   void failed(const Error& error, Stage stage);
   RetryContext retry_context() const;
   /// Whether the observer already got an event about the end of the lease.
@@ -105,6 +117,11 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   WorkerStream::Begin begin_ = WorkerStream::Begin::Submit;
   RetryCounts retry_counts_;
   bool cancelled_ = false;
+  /// When the rebind in progress began: a stream ended, or a replacement was asked for.
+  std::optional<TimePoint> rebind_began_;
+  Duration last_move_{};    ///< What the last one took.
+  bool is_moving_ = false;  ///< Since the replacement was asked for.
+  Timer replacement_timer_;
   Timer retry_timer_;
   Timer cancel_timer_;
 };

@@ -48,6 +48,9 @@ struct Rebound {
   LeaseId new_lease;
   std::uint32_t delivered_tokens = 0;
   std::string other_arithmetic = {};  ///< Of the new lease's worker, if the old one's differs.
+  wire::RebindMode mode = wire::RebindMode::Reprefill;
+  /// From the end of the stream to the new one; of a move, from the decision to the worker's reply.
+  Duration took{};
 };
 
 /// The session tries again after `delay`.

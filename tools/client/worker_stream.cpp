@@ -123,6 +123,22 @@ void WorkerStream::cancel() {
               [](Result<control::Payload>) {});
 }
 
+void WorkerStream::move(const std::string& token,
+                        std::move_only_function<void(Result<void>)> done) {
+  if (!peer_) return;
+  const wire::RequestMove message{.request_id = request_, .token = token};
+  peer_->call(
+      std::string(wire::RequestMove::kMethod), {.body = message.to_json()},
+      [weak = weak_from_this(), done = std::move(done)](Result<control::Payload> reply) mutable {
+        const auto self = weak.lock();
+        if (!self || !self->peer_) return;
+        const auto moved =
+            reply ? parse_message<wire::RequestMoved>(reply->body) : std::unexpected(reply.error());
+        done(moved ? Result<void>{} : std::unexpected(moved.error()));
+      },
+      kSubmitTimeout);
+}
+
 void WorkerStream::close() {
   if (const auto peer = std::exchange(peer_, nullptr)) peer->close();
 }

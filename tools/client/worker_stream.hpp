@@ -42,6 +42,9 @@ class WorkerStream : public std::enable_shared_from_this<WorkerStream> {
 
   /// Asks the worker to end the request; `on_completed` follows. Does nothing when it is over.
   void cancel();
+  /// Asks the worker to move the request to the lease of this token; calls `done` once, unless the
+  /// stream ends before. Errors: the worker's refusal, after which the stream goes on as it was.
+  void move(const std::string& token, std::move_only_function<void(Result<void>)> done);
   /// Closes the connection. No handler is called any more.
   void close();
 

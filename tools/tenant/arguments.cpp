@@ -18,6 +18,7 @@ namespace {
 struct CommandLine {
   CLI::App app{"Run one prompt under a lease and stream the answer", "leasehold-tenant"};
   std::string socket, tenant, worker, request_id, output = "text", prompt, system;
+  std::string rebind_mode = "auto";
   std::string schema_file, grammar_file;
   std::vector<std::string> biases;
   bool json = false, lenient = false, chat = false;
@@ -57,6 +58,12 @@ void add_lease(CommandLine& line) {
                 "With --rebind: continue also on a worker of another arithmetic (f32, int8), whose "
                 "tokens may differ; default: refuse")
       ->needs(rebind);
+  line.app
+      .add_option("--rebind-mode", line.rebind_mode,
+                  "With --rebind: auto, to move the text before a lease ends where possible, or "
+                  "reprefill, to always compute it again")
+      ->check(CLI::IsMember({"auto", "reprefill"}))
+      ->capture_default_str();
 }
 
 /// CLI11's range check accepts "nan".
@@ -203,6 +210,7 @@ Result<Arguments> to_arguments(const CommandLine& line) {
                       .config = line.config};
   client::SessionConfig& config = arguments.config;
   config.tenant = TRY(TenantId::parse(line.tenant));
+  config.moves = line.rebind_mode == "auto";
   config.request.request_id =
       TRY(RequestId::parse(line.request_id.empty() ? mint_request_id() : line.request_id));
   if (line.system_option->count() > 0) arguments.system = line.system;

@@ -62,7 +62,9 @@ Json event_json(const Rebound& event) {
   Json json{{"event", "rebound"},
             {"old_lease", to_string(event.old_lease)},
             {"new_lease", to_string(event.new_lease)},
-            {"emitted_tokens", event.delivered_tokens}};
+            {"emitted_tokens", event.delivered_tokens},
+            {"mode", wire::name(event.mode)},
+            {"took_ms", event.took / std::chrono::milliseconds(1)}};
   if (!event.other_arithmetic.empty()) json["other_arithmetic"] = event.other_arithmetic;
   return json;
 }
@@ -116,9 +118,11 @@ struct AsText {
   }
   void operator()(const Interrupted&) const {}
   void operator()(const Rebound& event) const {
-    remark(fmt::format("lease {} was revoked after {} tokens; continuing under lease {}",
-                       to_string(event.old_lease), event.delivered_tokens,
-                       to_string(event.new_lease)));
+    const bool was_moved = event.mode != wire::RebindMode::Reprefill;
+    remark(fmt::format("lease {} {} after {} tokens; continuing under lease {} ({}, {} ms)",
+                       to_string(event.old_lease), was_moved ? "was replaced" : "was revoked",
+                       event.delivered_tokens, to_string(event.new_lease), wire::name(event.mode),
+                       event.took / std::chrono::milliseconds(1)));
     if (event.other_arithmetic.empty()) return;
     remark(fmt::format("the text is computed again in {}; its tokens may differ from here on",
                        event.other_arithmetic));

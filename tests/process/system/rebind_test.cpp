@@ -1,8 +1,9 @@
-/// A tenant whose leases are revoked again and again, with real processes.
+/// A tenant whose leases are revoked or replaced again and again, with real processes.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 
+#include "common/random.hpp"
 #include "tests/support/system.hpp"
 
 namespace leasehold::testing {
@@ -43,6 +44,12 @@ std::size_t lines_matching(const std::string& words, const std::filesystem::path
   std::size_t count = 0;
   for (std::string line; std::getline(file, line);) count += line.contains(words) ? 1 : 0;
   return count;
+}
+
+wire::LeaseAcquired acquire_lease(control::Client& broker, const std::string& tenant) {
+  const wire::LeaseAcquire ask{.tenant = {tenant}, .request_id = {mint_request_id()}};
+  const auto reply = broker.call("lease.acquire", {.body = ask.to_json()}).value();
+  return wire::LeaseAcquired::from_json(reply.body).value();
 }
 
 }  // namespace
@@ -99,6 +106,64 @@ TEST_CASE("rebind: the broker records each as one event and one log line") {
     CHECK(rebinds[i].latency_ns > 0);
   }
   CHECK(lines_matching("request rebound tenant=ann", system.directory() / "broker.log") == 3);
+}
+
+TEST_CASE("move: a text over many lifetimes moves ahead of their ends, and is the same") {
+  System system(slow());
+  system.admit("ann", {"--max-lifetime-ms", "2500"});
+  const TenantSpec spec{.tenant = "ann", .max_tokens = 300, .rebind = true};
+  const auto ann = system.start_streaming(spec, 4);
+  CHECK(ann->finish() == 0);
+  const auto rebinds = recorded_rebinds(system);
+  const auto moved =
+      std::ranges::count(rebinds, wire::RebindMode::Preemptive, &events::Rebind::mode);
+  CHECK(moved > 0);
+  // A machine that stalls for half a second makes a lease end first; then its text is computed
+  // again.
+  CHECK(static_cast<std::size_t>(moved) + ann->record().revocations.size() == rebinds.size());
+  CHECK(ann->record().leases.size() == rebinds.size() + 1);
+  CHECK((ann->record().tokens == System::alone(spec)));
+  CHECK(system.pool_is_fully_free());
+}
+
+TEST_CASE("move: a drained lease hands its text to another one, and ends as released") {
+  System system(slow());
+  system.admit("ann");
+  const TenantSpec spec{.tenant = "ann", .max_tokens = 300, .rebind = true};
+  const auto ann = system.start_streaming(spec, 4);
+  const LeaseId first = ann->record().leases.at(0);
+  REQUIRE(system.brokerctl({"drain", to_string(first), "--grace-ms", "60000", "--wait"}) == 0);
+  REQUIRE(ann->read_until([](const auto& record) { return rebounds(record) == 1; }));
+  CHECK(ann->finish() == 0);
+  CHECK((ann->record().tokens == System::alone(spec)));
+  CHECK(ann->record().revocations.empty());
+  CHECK(system.lease(first).reason == RevokeReason::Released);
+  const auto rebinds = recorded_rebinds(system);
+  REQUIRE(rebinds.size() == 1);
+  CHECK(rebinds[0].mode == wire::RebindMode::Checkpoint);
+  CHECK(rebinds[0].old_lease == first);
+  CHECK(rebinds[0].latency_ns > 0);
+}
+
+TEST_CASE("move: a token of another tenant is refused like one that no broker minted") {
+  System system;
+  system.admit("ann");
+  system.admit("bob");
+  auto broker = control::Client::connect(system.broker_socket()).value();
+  const wire::LeaseAcquired ann = acquire_lease(broker, "ann");
+  const wire::LeaseAcquired bob = acquire_lease(broker, "bob");
+  control::Client worker = connect_to_worker(ann);
+  const auto refusal = [&](const std::string& token) {
+    const wire::RequestMove move{.request_id = {"r"}, .token = token};
+    const auto moved = worker.call("request.move", {.body = move.to_json()});
+    REQUIRE_FALSE(moved);
+    return moved.error();
+  };
+  const Error forged = refusal("v1:1.1:ann:" + std::string(64, '0'));
+  CHECK(forged.code == Errc::BadToken);
+  CHECK(refusal(bob.token).code == forged.code);
+  CHECK(refusal(bob.token).detail == forged.detail);
+  CHECK(refusal(ann.token).code == Errc::UnknownRequest);
 }
 
 }  // namespace leasehold::testing

@@ -106,7 +106,8 @@ World::World() : broker(io, directory / "broker.sock"), worker(io, directory / "
 }
 
 std::shared_ptr<TenantSession> World::start(bool rebind) {
-  SessionConfig config{.broker_path = directory / "broker.sock", .tenant = {"A"}, .rebind = rebind};
+  SessionConfig config{
+      .broker_path = directory / "broker.sock", .tenant = {"A"}, .rebind = rebind, .moves = moves};
   config.any_arithmetic = any_arithmetic;
   config.request = request;
   session = TenantSession::create(io, timers, std::move(config),

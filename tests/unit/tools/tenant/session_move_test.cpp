@@ -1,0 +1,152 @@
+// A session that moves its request to a second lease before the first one ends.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/tools/tenant/fake_world.hpp"
+
+using namespace leasehold;
+using namespace leasehold::client;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Leases 1.1 to 1.9 of a lifetime of 2 s each, counted from the clock's 0 and from each
+/// replacement.
+struct MoveWorld : World {
+  MoveWorld() {
+    broker.answers["lease.acquire"] = {lease(1, 2s)};
+    for (std::uint64_t generation = 2; generation < 10; ++generation) {
+      broker.answers["lease.replace"].push_back(
+          lease(generation, 1500ms + 2s + 1500ms * (generation - 2)));
+    }
+    worker.answers["request.move"] = {
+        wire::RequestMoved{.request = {"any"}, .lease = {1, 2}, .blocks = 3}.to_json()};
+  }
+  wire::Json lease(std::uint64_t generation, Duration last) const {
+    return wire::LeaseAcquired{.lease = {1, generation},
+                               .token = "v1:" + std::to_string(generation),
+                               .address = directory / "worker.sock",
+                               .worker = "w",
+                               .deadline_boottime_ns = (timers.now() + last).boottime_ns,
+                               .ttl_ms = 3'000,
+                               .blocks = 16,
+                               .last_deadline_boottime_ns = (timers.now() + last).boottime_ns}
+        .to_json();
+  }
+  void until_moved(std::size_t times) {
+    run_until([&] { return reported<Rebound>().size() == times; });
+  }
+  void drain(const std::string& lease) { broker.notify("lease.draining", {{"lease", lease}}); }
+};
+
+}  // namespace
+
+TEST_CASE("move: before the last deadline the request moves, and the stream goes on") {
+  MoveWorld world;
+  world.stream(true);
+  world.emit(0, 3);
+  world.timers.advance(1'499ms);
+  world.settle();
+  CHECK(world.broker.calls("lease.replace").empty());
+  world.timers.advance(1ms);
+  world.until_moved(1);
+  world.emit(3, 2);
+  world.complete("EndOfSequence");
+  CHECK_FALSE(world.end().error);
+
+  CHECK(world.broker.calls("lease.replace")[0].at("lease") == "1.1");
+  CHECK(world.broker.calls("lease.replace")[0].at("mode") == "preemptive");
+  CHECK(world.worker.calls("request.move")[0].at("token") == "v1:2");
+  CHECK(world.worker.calls("request.submit").size() == 1);
+  CHECK(world.broker.calls("lease.release")[0].at("lease") == "1.1");
+  const Rebound moved = world.reported<Rebound>()[0];
+  CHECK(moved.old_lease == LeaseId{1, 1});
+  CHECK(moved.new_lease == LeaseId{1, 2});
+  CHECK(moved.mode == wire::RebindMode::Preemptive);
+  CHECK(world.session->tokens().size() == 5);
+  CHECK(world.reported<TokenArrived>()[2].lease == LeaseId{1, 1});
+  CHECK(world.reported<TokenArrived>()[3].lease == LeaseId{1, 2});
+}
+
+TEST_CASE("move: each lease is replaced in turn") {
+  MoveWorld world;
+  world.stream(true);
+  for (std::size_t times = 1; times <= 4; ++times) {
+    world.timers.advance(1'500ms);
+    world.until_moved(times);
+  }
+  CHECK(world.broker.calls("lease.replace")[3].at("lease") == "1.4");
+  CHECK(world.broker.calls("lease.acquire").size() == 1);
+}
+
+TEST_CASE("move: a lease that an operator drains is replaced at once, as a checkpoint") {
+  MoveWorld world;
+  world.stream(true);
+  world.emit(0, 1);
+  world.run_until([&] { return world.session->tokens().size() == 1; });
+  world.broker.notify("lease.draining", {{"lease", "1.7"}});  // another one
+  world.drain("1.1");
+  world.until_moved(1);
+  CHECK(world.broker.calls("lease.replace").size() == 1);
+  CHECK(world.reported<Rebound>()[0].mode == wire::RebindMode::Checkpoint);
+}
+
+TEST_CASE("move: without --rebind, and in mode reprefill, no lease is replaced") {
+  MoveWorld world;
+  world.moves = GENERATE(true, false);
+  world.stream(!world.moves);
+  world.drain("1.1");
+  world.timers.advance(1'900ms);
+  world.settle();
+  CHECK(world.broker.calls("lease.replace").empty());
+}
+
+TEST_CASE("move: a refused replacement is tried again, unless the refusal is final") {
+  MoveWorld world;
+  const bool is_final = GENERATE(false, true);
+  const Errc code = is_final ? Errc::IllegalTransition : Errc::PoolExhausted;
+  world.broker.answers["lease.replace"].push_front(fail(code, "no"));
+  world.stream(true);
+  world.timers.advance(1'500ms);
+  world.run_until([&] { return world.broker.calls("lease.replace").size() == 1; });
+  world.settle();
+  world.timers.advance(50ms);
+  if (is_final) {
+    world.settle();
+    CHECK(world.broker.calls("lease.replace").size() == 1);
+  } else {
+    world.until_moved(1);
+  }
+  CHECK(world.session->state() == TenantSession::State::Streaming);
+}
+
+TEST_CASE("move: a request that cannot move is submitted again under the new lease it holds") {
+  MoveWorld world;
+  world.worker.answers["request.move"] = {fail(Errc::LeaseRevoked, "no")};
+  world.stream(true);
+  world.emit(0, 3);
+  world.timers.advance(1'500ms);
+  world.run_until([&] { return world.worker.calls("request.move").size() == 1; });
+  world.settle();
+  world.emit(3, 1);  // the stream goes on
+  world.complete_revoked({1, 1});
+  world.run_until([&] { return !world.reported<Retrying>().empty(); });
+  world.timers.advance(1s);
+  world.until_moved(1);
+  CHECK(world.broker.calls("lease.acquire").size() == 1);
+  CHECK(world.worker.calls("request.submit")[1].at("token") == "v1:2");
+  CHECK(world.worker.calls("request.submit")[1].at("emitted").size() == 4);
+  CHECK(world.reported<Rebound>()[0].mode == wire::RebindMode::Reprefill);
+}
+
+TEST_CASE("move: a lease that ends before its replacement is granted is rebound by a new acquire") {
+  MoveWorld world;
+  world.broker.answers["lease.acquire"].push_back(world.lease(9, 9s));
+  world.stream(true);
+  world.complete_revoked({1, 1});
+  world.timers.advance(1'500ms);  // asks, before the session has read the end
+  world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
+  world.timers.advance(0ns);
+  world.run_until([&] { return world.reported<Submitted>().size() == 2; });
+  world.complete("EndOfSequence");
+  CHECK_FALSE(world.end().error);
+}

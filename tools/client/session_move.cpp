@@ -1,0 +1,101 @@
+// The part of TenantSession that moves its request to a second lease before the first one ends.
+#include <algorithm>
+
+#include "tools/client/session.hpp"
+
+namespace leasehold::client {
+namespace {
+
+/// A replacement begins this long before the lease's lifetime ends, or this many times what the
+/// last move took, but not in the first half of the lifetime.
+constexpr Duration kReplaceMargin = std::chrono::milliseconds(500);
+constexpr int kMoveMargin = 8;
+constexpr Duration kMoveRetryDelay = std::chrono::milliseconds(50);
+
+Duration retry_delay(const Error& error) {
+  return std::max<Duration>(kMoveRetryDelay, std::chrono::milliseconds(error.retry_after_ms));
+}
+
+}  // namespace
+
+bool TenantSession::may_replace() const {
+  return config_.rebind && config_.moves && state_ == State::Streaming && !cancelled_ &&
+         !is_moving_ && holder_->is_live() && streamed_under_ == holder_->lease()->lease;
+}
+
+/// Renewals keep a lease until its last deadline; without one there is nothing to do.
+void TenantSession::plan_replacement() {
+  const TimePoint last{holder_->lease()->last_deadline_boottime_ns};
+  if (last == TimePoint{} || !may_replace()) return;
+  const Duration left = last - timers_.now();
+  const Duration margin = std::min(std::max(kReplaceMargin, kMoveMargin * last_move_), left / 2);
+  replacement_timer_ = timers_.after(std::max(Duration::zero(), left - margin),
+                                     [this] { replace(wire::RebindMode::Preemptive); });
+}
+
+void TenantSession::replace(wire::RebindMode mode) {
+  if (!may_replace()) return;
+  is_moving_ = true;
+  rebind_began_ = timers_.now();
+  holder_->replace(mode, [weak = weak_from_this(), mode](Result<wire::LeaseAcquired> result) {
+    const auto self = weak.lock();
+    if (self && !self->is_over()) self->replaced(mode, result);
+  });
+}
+
+/// After a final refusal the session rebinds once the lease has ended. A drain of the tenant or the
+/// worker lasts.
+void TenantSession::replaced(wire::RebindMode mode, const Result<wire::LeaseAcquired>& result) {
+  if (!result) {
+    is_moving_ = false;
+    rebind_began_.reset();
+    const Errc code = result.error().code;
+    if (!is_retryable(code) || code == Errc::Draining) return;
+    replacement_timer_ =
+        timers_.after(retry_delay(result.error()), [this, mode] { replace(mode); });
+    return;
+  }
+  replacement_timer_.reset();
+  observer_(Acquired{.lease = result->lease,
+                     .worker = result->worker,
+                     .blocks = result->blocks,
+                     .ttl_ms = result->ttl_ms,
+                     .deadline_boottime_ns = result->deadline_boottime_ns,
+                     .replaces = replaceable_});
+  last_lease_ = replaceable_ = result->lease;
+  if (is_moving_) move(mode);
+}
+
+void TenantSession::move(wire::RebindMode mode) {
+  if (!stream_ || state_ != State::Streaming) return;
+  stream_->move(holder_->lease()->token,
+                [weak = weak_from_this(), mode](const Result<void>& result) {
+                  const auto self = weak.lock();
+                  if (self && !self->is_over()) self->moved(mode, result);
+                });
+}
+
+/// A request that cannot move goes on until the old lease ends; the session then submits it again
+/// under the new one.
+void TenantSession::moved(wire::RebindMode mode, const Result<void>& result) {
+  if (!is_moving_) return;
+  if (!result) {
+    if (!is_retryable(result.error().code)) return;
+    replacement_timer_ = timers_.after(retry_delay(result.error()), [this, mode] { move(mode); });
+    return;
+  }
+  is_moving_ = false;
+  holder_->release_previous();
+  const LeaseId now_under = holder_->lease()->lease;
+  const auto before = std::exchange(streamed_under_, now_under);
+  const auto began = std::exchange(rebind_began_, std::nullopt);
+  last_move_ = timers_.now() - began.value_or(timers_.now());
+  observer_(Rebound{.old_lease = before.value_or(now_under),
+                    .new_lease = now_under,
+                    .delivered_tokens = ledger_.size(),
+                    .mode = mode,
+                    .took = last_move_});
+  plan_replacement();
+}
+
+}  // namespace leasehold::client
