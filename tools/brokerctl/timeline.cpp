@@ -65,14 +65,11 @@ TimelineStep refused(const LeaseView& lease) {
 }
 
 TimelineStep error(const LeaseView& lease) {
-  const char* happened = is_shared(lease)
-                             ? "the worker handed the typed error to a reader's socket"
-                             : "the worker handed the typed error to the holder's socket";
-  const char* missing = is_shared(lease)
-                            ? "no request read its text, or its worker did not report the error"
-                            : "no request ran under it, or its worker did not report the error";
-  return step_of(lease, "error", after_revoke(lease, lease.clocks.error_ns), happened,
-                 was_stopped_early(lease) ? stopped_early(lease) : missing);
+  return step_of(lease, "error", after_revoke(lease, lease.clocks.error_ns),
+                 "the worker handed the typed error to the holder's socket",
+                 was_stopped_early(lease)
+                     ? stopped_early(lease)
+                     : "no request ran under it, or its worker did not report the error");
 }
 
 TimelineStep quiet(const LeaseView& lease) {
@@ -145,11 +142,11 @@ std::vector<TimelineStep> timeline_of(const LeaseView& lease) {
   std::vector<TimelineStep> steps{
       {.name = "granted", .at = time(lease.times.granted_boottime_ns), .note = ""}};
   if (lease.drain_deadline_boottime_ns != 0) steps.push_back(drained(lease));
-  for (const auto step : {flip, refused, error, quiet, fenced, reusable}) {
+  for (const auto step : {flip, refused, error, quiet, fenced, reusable, rebound}) {
+    // A published text has no holder: its readers get the error, and go on, under their own leases.
+    if (is_shared(lease) && (step == error || step == rebound)) continue;
     steps.push_back(step(lease));
   }
-  // The readers of a published text continue under the leases that they hold.
-  if (!is_shared(lease)) steps.push_back(rebound(lease));
   // A stable sort: steps at the same time keep the order above, which is that of causes.
   std::ranges::stable_sort(steps, [](const TimelineStep& a, const TimelineStep& b) {
     return a.at && (!b.at || *a.at < *b.at);

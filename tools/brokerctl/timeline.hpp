@@ -18,8 +18,9 @@ struct TimelineStep {
   std::string note;  ///< What happened; without `at`, why the step did not happen or is unknown.
 };
 
-/// granted, flip, refused, error, quiet, fenced, reusable; rebound, except for a published text;
-/// and "drain end" for a drained lease. Ordered by time; steps without one come last. Pure.
+/// granted, flip, refused, error, quiet, fenced, reusable, rebound; without error and rebound for a
+/// published text; and "drain end" for a drained lease. Ordered by time; steps without one come
+/// last. Pure.
 std::vector<TimelineStep> timeline_of(const wire::LeaseView& lease);
 
 /// Columns: boot time, time since the flip, time since the previous step that has a time.
