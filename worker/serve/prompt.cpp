@@ -31,16 +31,16 @@ Result<std::vector<TokenId>> PromptEncoder::encode(const wire::RequestSubmit& re
   }
   if (request.prompt->empty())
     return fail(Errc::BadRequest, "the prompt is empty; send text, tokens or messages");
-  TRY(check_fits(*request.prompt));
+  TRY(check_length(*request.prompt));
   return tokenizer->encode(*request.prompt);
 }
 
 Result<std::vector<TokenId>> PromptEncoder::encode_published(const std::string& text) const {
-  TRY(check_fits(text));
+  TRY(check_length(text));
   return tokenizer->encode(text, SpecialTokens::AsTokens);
 }
 
-Result<void> PromptEncoder::check_fits(const std::string& text) const {
+Result<void> PromptEncoder::check_length(const std::string& text) const {
   if (text.size() <= max_prompt_bytes()) return {};
   return fail(Errc::PromptTooLong,
               fmt::format("the prompt has {} bytes, and {} holds {} tokens; shorten it",

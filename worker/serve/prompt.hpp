@@ -35,7 +35,7 @@ struct PromptEncoder {
  private:
   Result<std::string> render_messages(const wire::RequestSubmit& request,
                                       std::int64_t now_unix_s) const;
-  Result<void> check_fits(const std::string& text) const;
+  Result<void> check_length(const std::string& text) const;
   std::size_t max_prompt_bytes() const;
 };
 
