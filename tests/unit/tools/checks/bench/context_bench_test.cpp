@@ -1,0 +1,30 @@
+#include "tools/checks/bench/context_bench.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/test_paths.hpp"
+
+namespace leasehold::bench {
+
+TEST_CASE("context bench: reports the time of each step at each context") {
+  const auto report = measure_contexts({.model_path = bundled_model_path(),
+                                        .arithmetic = "f32",
+                                        .simd = "scalar",
+                                        .rounds = 1,
+                                        .contexts = {0, 20}});
+  REQUIRE(report.has_value());
+  const nlohmann::json& context = report->at("context");
+  CHECK(context.at("simd") == "scalar");
+  for (const char* step : {"1 row", "8 rows", "chunk of 256"})
+    for (const char* position : {"0", "20"}) {
+      CAPTURE(step, position);
+      CHECK(context.at("step_ms").at(step).at(position) > 0.0);
+    }
+}
+
+TEST_CASE("context bench: a model that cannot be read is an error") {
+  CHECK(measure_contexts({.model_path = "/nowhere.gguf"}).error().code == Errc::FileNotFound);
+}
+
+}  // namespace leasehold::bench
