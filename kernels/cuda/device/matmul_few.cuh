@@ -1,9 +1,9 @@
 /// Matmul for few rows of x, with mma.sync. A block computes 64 rows of weights times kTiles tiles
 /// of 8 rows of x.
 ///
-/// Grid: x: n_out / 64; y: groups of 8·kTiles results, or experts; z: slices, if partials are
-/// given, otherwise one block computes all slices in turn. 128 threads; few_rows_ring gives the
-/// shared memory.
+/// Grid: x: n_out / 64; y: groups of 8·kTiles results, or experts; z: parts of the slices, if
+/// partials are given, otherwise one block computes all slices in turn. 128 threads; few_rows_ring
+/// gives the shared memory.
 ///
 /// Bound by: reading the weights, for 8- and 16-bit formats and one or two tiles; every resident
 /// block has three stages in flight. 4-bit formats take six instructions per element, 3.5 of them
@@ -12,28 +12,29 @@
 /// memory is a second bound (a wave of 128 bytes per core).
 ///
 /// kernels/cuda/plan/matmul_plan.hpp defines the order of additions: each slice from zero in
-/// ascending k, then slices in ascending order. In a split launch, the last block to arrive adds
-/// the slices.
+/// ascending k, then slices in ascending order. In a split launch, each block stores the sums of
+/// its slices, and the last block to arrive adds them.
 #pragma once
 
 #include "kernels/cuda/device/matmul_stage.cuh"
 
 namespace leasehold::device {
 
-/// A range of chunks of a row or a slice.
+/// The chunks of whole slices of a row.
 struct ChunkRange {
   std::uint32_t begin, end;
   std::uint32_t per_slice;
+  std::uint32_t first_slice;
 };
 
-/// The chunks of slice `slice` of a row, or of the whole row.
+/// The chunks of part `part` of `n_parts` of a row; the last part may have fewer slices.
 __device__ __forceinline__ ChunkRange chunk_range(std::uint32_t n_in, std::uint32_t columns,
-                                                  bool is_split, std::uint32_t slice) {
+                                                  std::uint32_t n_parts, std::uint32_t part) {
   const std::uint32_t all = (n_in + columns - 1) / columns;
   const std::uint32_t per_slice = slice_length(n_in) / columns;
-  if (!is_split) return {0, all, per_slice};
-  const std::uint32_t end = (slice + 1) * per_slice;
-  return {slice * per_slice, end < all ? end : all, per_slice};
+  const std::uint32_t slices = slices_per_part(n_in, n_parts);
+  const std::uint32_t end = (part + 1) * slices * per_slice;
+  return {part * slices * per_slice, end < all ? end : all, per_slice, part * slices};
 }
 
 template <TensorType kType, std::uint32_t kTiles>
@@ -98,9 +99,11 @@ struct FewRows {
     }
   }
 
-  /// Sums the products of the range and folds the slices; the ring continues across slices.
+  /// Sums the products of the range. Folds the slices into `total`, or stores each of them if the
+  /// launch is split; the ring continues across slices.
   __device__ __forceinline__ void multiply(Sums& total, const ChunkRange& range) const {
     Sums sums = {};
+    std::uint32_t slice = range.first_slice;
     for (std::uint32_t i = 0; i + 1 < kRing.stages; ++i) {
       if (range.begin + i < range.end) copy_chunk(range.begin + i, i);
       copy_async_commit();
@@ -116,7 +119,12 @@ struct FewRows {
       copy_async_commit();
       multiply_chunk(sums, chunk, stage);
       if (chunk + 1 == slice_end || chunk + 1 == range.end) {
-        fold(total, sums, slice_end == range.begin + range.per_slice);
+        if (p.partials != nullptr) {
+          store_partial(sums, slice);
+        } else {
+          fold(total, sums, slice == 0);
+        }
+        ++slice;
         slice_end += range.per_slice;
       }
       stage = stage == kAhead ? 0 : stage + 1;
@@ -158,12 +166,20 @@ struct FewRows {
     return output_of(i) < p.n_out && column_of(tile, i) < list.count;
   }
 
-  /// Returns true in the last block to finish a slice of its row tile. That block resets the
+  __device__ __forceinline__ void store_partial(Sums& sums, std::uint32_t slice) const {
+#pragma unroll
+    for (std::uint32_t tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        if (is_wanted(tile, i)) *partial(slice, tile, i) = sums[tile][i];
+        sums[tile][i] = 0.0F;
+      }
+    }
+  }
+
+  /// Returns true in the last block to finish its part of its row tile. That block resets the
   /// counter to zero.
-  __device__ __forceinline__ bool leave_partials(const Sums& total) const {
-    for (std::uint32_t tile = 0; tile < kTiles; ++tile)
-      for (std::uint32_t i = 0; i < 4; ++i)
-        if (is_wanted(tile, i)) *partial(blockIdx.z, tile, i) = total[tile][i];
+  __device__ __forceinline__ bool is_last_part() const {
     __threadfence();  // pairs with the fence below, through the counter
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -178,7 +194,8 @@ struct FewRows {
   __device__ __forceinline__ void add_partials(Sums& total) const {
     for (std::uint32_t tile = 0; tile < kTiles; ++tile)
       for (std::uint32_t i = 0; i < 4; ++i)
-        for (std::uint32_t slice = 0; slice < gridDim.z && is_wanted(tile, i); ++slice) {
+        for (std::uint32_t slice = 0; slice < slice_count(p.x.n_in) && is_wanted(tile, i);
+             ++slice) {
           const float sum = __uint_as_float(
               load_acquire(reinterpret_cast<const std::uint32_t*>(partial(slice, tile, i))));
           total[tile][i] = slice == 0 ? sum : total[tile][i] + sum;
@@ -186,11 +203,10 @@ struct FewRows {
   }
 
   __device__ __forceinline__ void run() const {
-    const bool is_split = p.partials != nullptr;
     Sums total;
-    multiply(total, chunk_range(p.x.n_in, kChunk.columns, is_split, blockIdx.z));
-    if (is_split) {
-      if (!leave_partials(total)) return;
+    multiply(total, chunk_range(p.x.n_in, kChunk.columns, gridDim.z, blockIdx.z));
+    if (p.partials != nullptr) {
+      if (!is_last_part()) return;
       add_partials(total);
     }
     store(total);

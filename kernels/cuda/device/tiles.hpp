@@ -41,6 +41,11 @@ LEASEHOLD_HD constexpr std::uint32_t slice_count(std::uint32_t n_in) {
   return (n_in + slice_length(n_in) - 1) / slice_length(n_in);
 }
 
+/// Slices are computed in parts, each of this many whole slices.
+LEASEHOLD_HD constexpr std::uint32_t slices_per_part(std::uint32_t n_in, std::uint32_t n_parts) {
+  return (slice_count(n_in) + n_parts - 1) / n_parts;
+}
+
 /// The number of halves for `n_rows` rows, rounded up to whole groups of eight.
 LEASEHOLD_HD constexpr std::uint64_t tile_halves(std::uint32_t n_rows, std::uint32_t n_in) {
   return std::uint64_t{(n_rows + kTileRows - 1) / kTileRows * kTileRows} * padded_columns(n_in);

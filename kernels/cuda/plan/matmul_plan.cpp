@@ -14,6 +14,7 @@ using device::kTileRows;
 
 constexpr std::uint32_t kFewRows = 64;  ///< Results up to which the plan uses the few-rows kernels.
 constexpr std::uint32_t kFewWeightRows = 64;  ///< Per block.
+constexpr std::uint32_t kBlocksPerSm = 4;  ///< Of few rows, enough to hide the latency of memory.
 constexpr std::uint32_t kManyWeightRows = 128;
 constexpr std::uint32_t kFloatOutputs = 4;
 constexpr std::uint32_t kTileChoices[] = {1, 2, 4, 8};
@@ -60,12 +61,16 @@ std::uint32_t many_columns(const MatmulOperands& operands, const DevicePropertie
   return fits(bytes, card) ? columns : 0;
 }
 
-/// Whether slices run in parallel, because the blocks alone would leave the card half idle.
-bool is_split(const MatmulOperands& operands, const DeviceProperties& card) {
-  return operands.type != TensorType::F32 && !is_experts(operands) &&
-         operands.n_results <= tiles_for(operands, card) * kTileRows &&
-         blocks_for(operands.n_out, kFewWeightRows) < card.n_sms &&
-         device::slice_count(operands.n_in) > 1;
+/// The number of parts into which slices are divided so that about kBlocksPerSm blocks per SM are
+/// resident; 1: the launch is not split.
+std::uint32_t part_count(const MatmulOperands& operands, const DeviceProperties& card) {
+  if (operands.type == TensorType::F32 || is_experts(operands) ||
+      operands.n_results > tiles_for(operands, card) * kTileRows)
+    return 1;
+  const std::uint32_t row_tiles = blocks_for(operands.n_out, kFewWeightRows);
+  const std::uint32_t slices = device::slice_count(operands.n_in);
+  const std::uint32_t wanted = std::min(slices, blocks_for(kBlocksPerSm * card.n_sms, row_tiles));
+  return blocks_for(slices, device::slices_per_part(operands.n_in, wanted));
 }
 
 /// The parameters of the matmul itself. Prepared tiles already have the selected rows.
@@ -95,10 +100,11 @@ KernelLaunch few_launch(const MatmulOperands& operands, const MatmulScratch& scr
   device::MatmulParams params = params_of(operands, scratch);
   GridSize grid = {.x = blocks_for(operands.n_out, kFewWeightRows),
                    .y = grid_y(operands, tiles * kTileRows)};
-  if (scratch.partials != nullptr && is_split(operands, card)) {
+  const std::uint32_t parts = scratch.partials == nullptr ? 1 : part_count(operands, card);
+  if (parts > 1) {
     params.partials = scratch.partials;
     params.counters = scratch.counters;
-    grid.z = device::slice_count(operands.n_in);
+    grid.z = parts;
   }
   return {.kernel = few_rows_kernel(operands.type, tiles),
           .grid = grid,
@@ -170,7 +176,7 @@ std::vector<KernelLaunch> plan_matmul(const MatmulOperands& operands, const Matm
 }
 
 std::uint64_t split_bytes(const MatmulOperands& operands, const DeviceProperties& card) {
-  if (!is_split(operands, card)) return 0;
+  if (part_count(operands, card) == 1) return 0;
   return std::uint64_t{device::slice_count(operands.n_in)} * tiles_for(operands, card) * kTileRows *
          operands.n_out * sizeof(float);
 }
@@ -182,7 +188,7 @@ std::uint64_t max_split_bytes(const DeviceProperties& card) {
 }
 
 std::uint32_t counter_count(const DeviceProperties& card) {
-  return std::max(card.n_sms, 1u);
+  return kBlocksPerSm * std::max(card.n_sms, 1u);  // a launch of more row tiles is not split
 }
 
 }  // namespace leasehold::cuda

@@ -26,7 +26,7 @@ MatmulCall among(SeededRandom& random, const DeviceMatrix& weight, const std::ve
 
 std::vector<RunOptions> every_way() {
   std::vector<RunOptions> ways;
-  for (const std::uint32_t n_sms : {1, 132})
+  for (const std::uint32_t n_sms : {1, 2, 132})  // one part, two unequal ones, a part per slice
     for (const bool has_wgmma : {false, true})
       for (const std::uint32_t shared_kib : {64, 227})
         ways.push_back(
@@ -58,7 +58,7 @@ TEST_CASE("cuda matmul: a row has the same bits alone, among few rows and among 
 TEST_CASE("cuda matmul: the bits are the same on every card, with every kernel, split or not") {
   SeededRandom random(11);
   for (const TensorType type : {TensorType::F16, TensorType::Q8_0, TensorType::Q4_K}) {
-    const DeviceMatrix weight(random, type, 130, 2304);
+    const DeviceMatrix weight(random, type, 260, 2304);
     for (const std::uint32_t n_rows : {3, 70}) {
       MatmulCall call = {.weight = &weight,
                          .x = random_floats(random, std::size_t{n_rows} * weight.n_in)};

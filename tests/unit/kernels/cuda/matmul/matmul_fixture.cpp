@@ -57,7 +57,8 @@ CallMemory::CallMemory(const MatmulCall& call, const RunOptions& options)
       chosen(call.chosen),
       halves(device::tile_halves(call.n_rows(), call.weight->n_in)),
       scales(call.n_rows()),
-      partials(cuda::max_split_bytes(options.card) / sizeof(float)),
+      partials(std::max<std::uint64_t>(
+          1, cuda::split_bytes(operands(call, options), options.card) / sizeof(float))),
       counters(std::vector<std::uint32_t>(cuda::counter_count(options.card), 0)) {
   if (!call.before.empty())
     std::memcpy(out.data(), call.before.data(), call.before.size() * sizeof(float));

@@ -64,18 +64,28 @@ TEST_CASE("matmul plan: few rows use the fewest tiles that hold them") {
   REQUIRE(kernel(64) == "lh_matmul_few_q4_k_8");
 }
 
-TEST_CASE("matmul plan: slices run in parallel if row tiles leave SMs idle") {
+TEST_CASE("matmul plan: slices run in parallel until four blocks per SM are resident") {
   const auto small = matmul_of(operands(TensorType::Q4_K, 4096, 4096, 1), kHopper);
   REQUIRE(small.grid == cuda::GridSize{.x = 64, .y = 1, .z = 8});
+  // Gate and up of a 7B shape: 172 row tiles, so four parts of two slices each.
+  const auto gate = matmul_of(operands(TensorType::Q4_K, 11008, 4096, 1), kHopper);
+  REQUIRE(gate.grid == cuda::GridSize{.x = 172, .y = 1, .z = 4});
+  // 224 row tiles: three parts, the last of two slices.
+  const auto wider = matmul_of(operands(TensorType::Q4_K, 14336, 4096, 1), kHopper);
+  REQUIRE(wider.grid == cuda::GridSize{.x = 224, .y = 1, .z = 3});
   const auto large = matmul_of(operands(TensorType::Q4_K, 128256, 4096, 1), kHopper);
   REQUIRE(large.grid == cuda::GridSize{.x = 2004, .y = 1, .z = 1});
   REQUIRE(cuda::split_bytes(operands(TensorType::Q4_K, 4096, 4096, 1), kHopper) ==
           8 * 8 * 4096 * sizeof(float));
   REQUIRE(cuda::split_bytes(operands(TensorType::Q4_K, 128256, 4096, 1), kHopper) == 0);
-  for (const std::uint32_t n_out : {1, 64, 4000, 8400})
-    for (const std::uint32_t n_results : {1, 20, 64})
-      REQUIRE(cuda::split_bytes(operands(TensorType::F16, n_out, 5000, n_results), kHopper) <=
-              cuda::max_split_bytes(kHopper));
+  for (const std::uint32_t n_out : {1, 64, 4000, 8400, 14336, 33728, 33792})
+    for (const std::uint32_t n_results : {1, 20, 64}) {
+      const auto one = operands(TensorType::F16, n_out, 5000, n_results);
+      REQUIRE(cuda::split_bytes(one, kHopper) <= cuda::max_split_bytes(kHopper));
+      const cuda::GridSize grid = matmul_of(one, kHopper).grid;
+      REQUIRE((grid.z == 1 || grid.x <= cuda::counter_count(kHopper)));
+      REQUIRE((grid.z == 1) == (cuda::split_bytes(one, kHopper) == 0));
+    }
 }
 
 TEST_CASE(
