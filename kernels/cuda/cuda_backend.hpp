@@ -121,7 +121,15 @@ class CudaBackend final : public Backend {
   void record(const KernelLaunch& launch, std::uint16_t layer);
   Result<const StepGraph*> make_graph(const GateSet& gates);
   Result<void> ensure_staging(std::size_t size_bytes);
-  void scatter(std::span<const LeasedPiece> pieces, const LaunchPermit& permit);
+  /// Pieces for `write`, in the staging buffer: the list, then the bytes.
+  struct StagedPieces {
+    std::size_t size_bytes = 0;
+    std::uint32_t n_first = 0;  ///< Pieces before those that are last.
+    std::uint32_t largest_first = 0;
+    std::uint32_t largest_last = 0;
+  };
+  StagedPieces stage(std::span<const LeasedPiece* const> pieces, const LaunchPermit& permit) const;
+  void scatter(std::uint32_t first, std::uint32_t n_pieces, std::uint32_t largest_bytes);
 
   const Context* context_;
   BackendLimits limits_;

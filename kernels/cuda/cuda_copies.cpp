@@ -65,16 +65,6 @@ LaunchStatus CudaBackend::copy_blocks(const LaunchContext& context, const CopyBl
   return status;
 }
 
-/// Writes whole pieces first, then the words that mark them complete. Any number of pieces takes
-/// two copies, two launches and two waits. Staged bytes stay valid until both waits end.
-void CudaBackend::write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) {
-  std::vector<LeasedPiece> first;
-  std::vector<LeasedPiece> last;
-  for (const LeasedPiece& piece : pieces) (piece.is_last ? last : first).push_back(piece);
-  scatter(first, permit);
-  scatter(last, permit);
-}
-
 Result<void> CudaBackend::ensure_staging(std::size_t size_bytes) {
   if (size_bytes <= workspace_->staging.size_bytes()) return {};
   const std::size_t room = std::max<std::size_t>(2 * size_bytes, 64 * 1024);
@@ -85,39 +75,65 @@ Result<void> CudaBackend::ensure_staging(std::size_t size_bytes) {
   return {};
 }
 
-void CudaBackend::scatter(std::span<const LeasedPiece> pieces, const LaunchPermit& permit) {
-  if (pieces.empty() || launcher_->fault()) return;
-  const std::size_t list_bytes = pieces.size() * sizeof(device::ScatterPiece);
-  std::size_t all_bytes = list_bytes;
-  for (const LeasedPiece& piece : pieces) all_bytes += (piece.bytes.size() + 7) / 8 * 8;
-  if (const Result<void> room = ensure_staging(all_bytes); !room)
-    return launcher_->fail_with(room.error());
-
+/// Stages the list of pieces and their bytes; `staging` has room for both.
+CudaBackend::StagedPieces CudaBackend::stage(std::span<const LeasedPiece* const> pieces,
+                                             const LaunchPermit& permit) const {
   std::byte* const host = workspace_->host_staging.data();
   auto* const list = reinterpret_cast<device::ScatterPiece*>(host);
-  std::size_t at = list_bytes;
-  std::uint32_t largest_bytes = 0;
+  StagedPieces staged{.size_bytes = pieces.size() * sizeof(device::ScatterPiece)};
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    const auto size_bytes = static_cast<std::uint32_t>(pieces[i].bytes.size());
-    list[i] = {.to = device_address(permit.open(pieces[i].to)),
-               .from_bytes = at,
+    const LeasedPiece& piece = *pieces[i];
+    const auto size_bytes = static_cast<std::uint32_t>(piece.bytes.size());
+    list[i] = {.to = device_address(permit.open(piece.to)),
+               .from_bytes = staged.size_bytes,
                .size_bytes = size_bytes};
-    std::memcpy(host + at, pieces[i].bytes.data(), size_bytes);
-    at += (size_bytes + 7) / 8 * 8;
-    largest_bytes = std::max(largest_bytes, size_bytes);
+    std::memcpy(host + staged.size_bytes, piece.bytes.data(), size_bytes);
+    staged.size_bytes += (size_bytes + 7) / 8 * 8;
+    std::uint32_t& largest = piece.is_last ? staged.largest_last : staged.largest_first;
+    largest = std::max(largest, size_bytes);
+    if (!piece.is_last) ++staged.n_first;
   }
-  std::byte* const on_card = workspace_->staging.data();
+  return staged;
+}
+
+/// Writes whole pieces first, then the words that mark them complete. Any number of pieces takes
+/// one copy, two launches in the order of the stream, and one wait.
+void CudaBackend::write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) {
+  if (pieces.empty() || launcher_->fault()) return;
+  std::vector<const LeasedPiece*> ordered;
+  std::size_t room_bytes = pieces.size() * sizeof(device::ScatterPiece);
+  for (const bool is_last : {false, true}) {
+    for (const LeasedPiece& piece : pieces) {
+      if (piece.is_last != is_last) continue;
+      ordered.push_back(&piece);
+      room_bytes += (piece.bytes.size() + 7) / 8 * 8;
+    }
+  }
+  if (const Result<void> room = ensure_staging(room_bytes); !room)
+    return launcher_->fail_with(room.error());
+  const StagedPieces staged = stage(ordered, permit);
+  const auto n_pieces = static_cast<std::uint32_t>(pieces.size());
+  launcher_->enqueue_internal("writing records", [&] {
+    return launcher_->copy_to_device(workspace_->staging.data(), workspace_->host_staging.data(),
+                                     staged.size_bytes);
+  });
+  scatter(0, staged.n_first, staged.largest_first);
+  scatter(staged.n_first, n_pieces - staged.n_first, staged.largest_last);
+  launcher_->wait_all();
+}
+
+/// Enqueues the launch that writes these staged pieces.
+void CudaBackend::scatter(std::uint32_t first, std::uint32_t n_pieces,
+                          std::uint32_t largest_bytes) {
+  if (n_pieces == 0) return;
+  const std::byte* const staging = workspace_->staging.data();
   KernelLaunch launch =
       plan_scatter({.gate = step_memory_.gate(launcher_->mirror()),
-                    .staging = on_card,
-                    .pieces = reinterpret_cast<const device::ScatterPiece*>(on_card),
-                    .n_pieces = static_cast<std::uint32_t>(pieces.size())},
+                    .staging = staging,
+                    .pieces = reinterpret_cast<const device::ScatterPiece*>(staging) + first,
+                    .n_pieces = n_pieces},
                    largest_bytes);
-  launcher_->enqueue_internal("writing records", [&] {
-    const CUresult copied = launcher_->copy_to_device(on_card, host, all_bytes);
-    return copied != CUDA_SUCCESS ? copied : launcher_->enqueue(launch);
-  });
-  launcher_->wait_all();
+  launcher_->enqueue_internal("writing records", [&] { return launcher_->enqueue(launch); });
 }
 
 }  // namespace leasehold::cuda

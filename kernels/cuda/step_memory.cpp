@@ -41,19 +41,22 @@ void StepMemory::put(std::size_t offset, std::span<const T> values) {
   std::copy(values.begin(), values.end(), reinterpret_cast<T*>(host_head_.data() + offset));
 }
 
-std::size_t StepMemory::put_tables(std::span<const BlockTableView> tables,
-                                   const LaunchPermit& permit) {
+StepMemory::PutTables StepMemory::put_tables(std::span<const BlockTableView> tables,
+                                             const LaunchPermit& permit) {
   auto* const first = reinterpret_cast<std::uint32_t*>(host_head_.data() + offsets_.first_block);
   auto* const addresses = reinterpret_cast<std::uint64_t*>(host_tables_.data());
   const std::size_t room = host_tables_.size_bytes() / sizeof(std::uint64_t);
-  std::size_t count = 0;
+  PutTables made;
   for (std::size_t s = 0; s < tables.size(); ++s) {
-    first[s] = static_cast<std::uint32_t>(count);
-    expects(count + tables[s].size() <= room, "block tables fit the longest context");
-    for (const Leased<std::byte> block : tables[s])
-      addresses[count++] = device_address(permit.open(block));
+    first[s] = static_cast<std::uint32_t>(made.count);
+    expects(made.count + tables[s].size() <= room, "block tables fit the longest context");
+    for (const Leased<std::byte> block : tables[s]) {
+      const std::uint64_t address = device_address(permit.open(block));
+      made.is_uploaded &= made.count < n_uploaded_ && addresses[made.count] == address;
+      addresses[made.count++] = address;
+    }
   }
-  return count;
+  return made;
 }
 
 void StepMemory::upload(const StepInput& input, Launcher& launcher) {
@@ -79,11 +82,12 @@ void StepMemory::upload(const StepInput& input, Launcher& launcher) {
   const UnitLabel label{
       .site = LaunchSite::Embedding, .layer = 0, .touches = Touches::WeightsAndScratch};
   launcher.unit(*input.gates, label, "uploading a step", [&](const LaunchPermit& permit) {
-    const std::size_t count = put_tables(input.block_tables, permit);
+    const PutTables tables = put_tables(input.block_tables, permit);
     const CUresult head = launcher.copy_to_device(head_.data(), host_head_.data(), head_bytes);
-    if (head != CUDA_SUCCESS || count == 0) return head;
+    if (head != CUDA_SUCCESS || tables.is_uploaded) return head;
+    n_uploaded_ = tables.count;
     return launcher.copy_to_device(tables_.data(), host_tables_.data(),
-                                   count * sizeof(std::uint64_t));
+                                   tables.count * sizeof(std::uint64_t));
   });
 }
 

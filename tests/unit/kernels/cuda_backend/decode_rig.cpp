@@ -35,6 +35,7 @@ DecodeRig::DecodeRig(cuda::CudaOptions options) : DecodeRig(SeededRandom(7), opt
 
 DecodeRig::DecodeRig(SeededRandom random, cuda::CudaOptions options)
     : kv(random, kLayout, kLengths),
+      tables(kv.block_tables().begin(), kv.block_tables().end()),
       backend(required(
           cuda::CudaBackend::create(test_card(), decode_limits(), table.gate(0, &units), options))),
       table_of_tokens_(random, TensorType::Q8_0, kVocabulary, kWidth),
@@ -90,14 +91,14 @@ SequenceMask DecodeRig::layer(const LaunchContext& context) {
                                     .rope_dim = kHeadDim,
                                     .style = RopeStyle::Halves,
                                     .cos_sin = kAngles.data(),
-                                    .block_tables = kv.block_tables()})
+                                    .block_tables = tables})
               .live;
   live &= b.attention(context, {.layout = kLayout,
                                 .q = q_,
                                 .out = attended_,
                                 .n_heads = kHeads,
                                 .scale = 0.25F,
-                                .block_tables = kv.block_tables()})
+                                .block_tables = tables})
               .live;
   return live & b.matmul(context, {.site = LaunchSite::AttentionOutput,
                                    .weight = out_.view(),
@@ -112,7 +113,7 @@ LaunchStatus DecodeRig::forward(const GateSet& gates, std::span<const RowRef> ro
   backend->begin_step({.gates = &gates,
                        .rows = rows,
                        .tokens = {kTokens.data(), rows.size()},
-                       .block_tables = kv.block_tables(),
+                       .block_tables = tables,
                        .logit_rows = logit_rows,
                        .cos_sin = {kAngles.data(), rows.size() * kHeadDim}});
   LaunchContext context{.gates = &gates, .rows = rows};

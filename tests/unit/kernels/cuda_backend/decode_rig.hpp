@@ -43,6 +43,7 @@ class DecodeRig {
   FakeTable table;
   AtUnits units;
   KvFixture kv;
+  std::vector<BlockTableView> tables;  ///< Of the sequences; kv's unless a test changes them.
   std::unique_ptr<cuda::CudaBackend> backend;
 
  private:

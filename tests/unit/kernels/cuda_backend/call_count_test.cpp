@@ -1,0 +1,96 @@
+/// How often a step and the writing of records call the driver.
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "tests/unit/kernels/cuda_backend/decode_rig.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+using cuda::GraphUse;
+
+/// Calls of one function of the driver since construction.
+class CallCount {
+ public:
+  explicit CallCount(const char* function)
+      : function_(function), before_(fake_cuda_call_count(function)) {}
+  std::uint64_t operator()() const { return fake_cuda_call_count(function_) - before_; }
+
+ private:
+  const char* function_;
+  std::uint64_t before_;
+};
+
+constexpr const char* kUpload = "cuMemcpyHtoDAsync";
+
+}  // namespace
+
+TEST_CASE("cuda backend: records are written by one copy, two launches and one wait") {
+  DecodeRig rig;
+  LeasedMemory to(4096);
+  DeviceRegistration reach;
+  reach.add(to.at(), 4096);
+  reach.open();
+  const std::vector<std::byte> whole(100, std::byte{7});
+  const std::uint64_t mark = 0x0102'0304'0506'0708;
+  std::vector<LeasedPiece> pieces;
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    pieces.push_back(
+        {.to = to.at(i * 256), .bytes = std::as_bytes(std::span(&mark, 1)), .is_last = true});
+    pieces.push_back({.to = to.at(i * 256 + 8), .bytes = whole});
+  }
+  const auto write = [&] {
+    const auto gates = rig.table.step(DecodeRig::kSequences);
+    ThreadGate gate = rig.table.gate(1);
+    gate.run(*gates, {.site = LaunchSite::Commit, .layer = 0, .touches = Touches::TenantMemory},
+             [&](const LaunchPermit& permit) { rig.backend->write(permit, pieces); });
+  };
+  write();  // allocates the staging buffer
+  to.fill<std::byte>(std::vector<std::byte>(4096));
+  const CallCount copies(kUpload);
+  const CallCount launches("cuLaunchKernel");
+  const CallCount waits("cuEventSynchronize");
+  const KernelCount scatters("lh_scatter");
+  write();
+  CHECK(copies() == 1);
+  CHECK(launches() == 2);
+  CHECK(scatters() == 2);
+  CHECK(waits() == 1);
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    CHECK(std::memcmp(to.bytes() + i * 256, &mark, sizeof mark) == 0);
+    CHECK(std::memcmp(to.bytes() + i * 256 + 8, whole.data(), whole.size()) == 0);
+    CHECK(to.bytes()[i * 256 + 108] == std::byte{});
+  }
+}
+
+TEST_CASE("cuda backend: a step uploads block tables only if they changed") {
+  const cuda::CudaOptions plain{.graphs = GraphUse::None};
+  const auto uploads_of_step = [](DecodeRig& rig) {
+    const CallCount uploads(kUpload);
+    CHECK(rig.step().live == 0b111);
+    return uploads();
+  };
+  DecodeRig rig(plain);
+  const std::uint64_t first = uploads_of_step(rig);
+  const auto before = rig.all_logits();
+  CHECK(uploads_of_step(rig) == first - 1);
+  CHECK(rig.all_logits() == before);
+
+  const auto with_another_block = [](DecodeRig& of) {
+    std::vector<Leased<std::byte>> blocks(of.tables[0].begin(), of.tables[0].end());
+    blocks[0] = blocks[1];
+    return blocks;
+  };
+  const auto changed = with_another_block(rig);
+  rig.tables[0] = changed;
+  CHECK(uploads_of_step(rig) == first);
+  CHECK(uploads_of_step(rig) == first - 1);
+  DecodeRig fresh(plain);
+  const auto also_changed = with_another_block(fresh);
+  fresh.tables[0] = also_changed;
+  fresh.step();
+  CHECK(rig.logits(0) == fresh.logits(0));
+  CHECK(rig.logits(0) != before[0]);
+}
+
+}  // namespace leasehold::testing
