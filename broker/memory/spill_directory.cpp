@@ -64,6 +64,12 @@ Result<UniqueFd> SpillDirectory::create_file(std::uint64_t size_bytes) const {
 
 std::unexpected<Error> SpillDirectory::file_error(std::uint64_t size_bytes,
                                                   int error_number) const {
+  struct stat status{};
+  if (::fstat(fd_.get(), &status) == 0 && status.st_nlink == 0) {
+    return fail(
+        Errc::BadRequest,
+        fmt::format("the spill directory {} was removed; create it and restart the broker", path_));
+  }
   switch (error_number) {
     case ENOSPC:
     case EDQUOT:
@@ -81,11 +87,6 @@ std::unexpected<Error> SpillDirectory::file_error(std::uint64_t size_bytes,
       return fail(Errc::BadRequest,
                   fmt::format("the file system of {} cannot allocate files without a name; name "
                               "a directory on ext4 or XFS with --spill-dir",
-                              path_));
-    case ENOENT:
-      return fail(Errc::BadRequest,
-                  fmt::format("the spill directory {} was removed; create it and restart the "
-                              "broker",
                               path_));
     default:
       return fail_errno(Errc::SystemError, fmt::format("a spill file in {}", path_), error_number);

@@ -71,7 +71,7 @@ Result<SpillSpace::File> SpillSpace::file_of(const Lent& lent) const {
 Result<std::uint64_t> SpillSpace::size_of(const UniqueFd& fd) {
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))
-    return fail(Errc::UntrustedSegment, "a kept spill file is no regular file; it is not used");
+    return fail(Errc::UntrustedSegment, "a kept spill file is not a regular file; it is not used");
   return static_cast<std::uint64_t>(status.st_size);
 }
 

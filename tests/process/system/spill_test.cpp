@@ -12,8 +12,8 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr std::uint32_t kTightRequests = 6;
-constexpr std::uint32_t kLongText = 400;  // 26 blocks and one for the record
+constexpr std::uint32_t kSpillRequests = 6;
+constexpr std::uint32_t kSpillText = 400;  // 26 blocks and one for the record
 
 std::size_t count_of(const std::string& log, std::string_view what) {
   std::size_t count = 0;
@@ -22,17 +22,17 @@ std::size_t count_of(const std::string& log, std::string_view what) {
   return count;
 }
 
-/// Swap for less than the victims need, and a spill directory.
+/// Swap for two of three victims, whose blocks are large, and a spill directory.
 struct SpillSystem {
   SpillSystem() {
     system.admit("calm", {"--ttl-ms", "600000"});
     system.admit("tight", {"--ttl-ms", "600000", "--max-blocks", "102"});
     calm.emplace(system, "calm");
     tight.emplace(system, "tight");
-    for (std::uint32_t i = 0; i < kTightRequests; ++i) calm->submit(i, kLongText);
-    calm->wait_for_ends(kTightRequests);
+    for (std::uint32_t i = 0; i < kSpillRequests; ++i) calm->submit(i, kSpillText);
+    calm->wait_for_ends(kSpillRequests);
     REQUIRE(calm->preemptions == 0);
-    for (std::uint32_t i = 0; i < kTightRequests; ++i) tight->submit(i, kLongText);
+    for (std::uint32_t i = 0; i < kSpillRequests; ++i) tight->submit(i, kSpillText);
   }
 
   std::size_t logged(std::string_view what) const { return count_of(system.worker_log(), what); }
@@ -45,7 +45,7 @@ struct SpillSystem {
   /// Changes the file while the worker is stopped and blocks are in it. False when no request went
   /// there before all had ended.
   bool damage_spilled(const std::function<void(const std::string& path)>& damage) {
-    while (tight->ends.size() < kTightRequests) {
+    while (tight->ends.size() < kSpillRequests) {
       tight->read_arrived();
       if (!has_spilled()) continue;
       bool done = false;
@@ -69,7 +69,7 @@ struct SpillSystem {
   }
 
   void check_texts() {
-    tight->wait_for_ends(kTightRequests);
+    tight->wait_for_ends(kSpillRequests);
     for (const auto& [number, end] : tight->ends) {
       CAPTURE(number);
       CHECK(end == "MaxTokensReached");
@@ -80,7 +80,7 @@ struct SpillSystem {
   TemporaryDirectory directory = TemporaryDirectory::create("spill").value();
   System system{{.broker_arguments = {"--swap-capacity", "4MiB", "--spill-dir", directory.path(),
                                       "--spill-capacity", "32MiB"},
-                 .worker_arguments = {"--log-level", "debug"}}};
+                 .worker_arguments = {"--log-level", "debug", "--kv-type", "f32"}}};
   std::optional<LeaseStreams> calm;
   std::optional<LeaseStreams> tight;
 };
@@ -89,6 +89,7 @@ struct SpillSystem {
 
 TEST_CASE_METHOD(SpillSystem, "spill: requests that went to the file and back get the same text") {
   check_texts();
+  INFO(system.worker_log());
   CHECK(tight->swaps > 0);
   CHECK(logged("request spilled ") > 0);
   CHECK(logged("returned from the spill file") > 0);

@@ -32,6 +32,7 @@ struct Space {
   }
   template <class Holds>
   void wait_for(Holds holds) {
+    io.restart();  // stopped once it had no work
     const auto work = boost::asio::make_work_guard(io);
     while (!holds()) io.run_one();
   }
