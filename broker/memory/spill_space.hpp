@@ -2,7 +2,7 @@
 ///
 /// Each user that may run workers has an equal share of the capacity, and a worker gets half of
 /// what is left of it, so a later worker still gets a file. The space returns when the process has
-/// exited: the file is cut to nothing then, whoever else has its descriptor.
+/// exited: the file is cut to nothing then, so a copy of its descriptor keeps none.
 ///
 /// A thread of its own creates and cuts files, so a disk that hangs delays no revocation.
 /// Threads: the io_context's thread.

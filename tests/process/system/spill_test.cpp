@@ -2,6 +2,7 @@
 /// damaged meanwhile.
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <functional>
@@ -12,7 +13,7 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr std::uint32_t kSpillRequests = 6;
+constexpr std::uint32_t kSpillRequests = 8;
 constexpr std::uint32_t kSpillText = 400;  // 26 blocks and one for the record
 
 std::size_t count_of(const std::string& log, std::string_view what) {
@@ -22,19 +23,32 @@ std::size_t count_of(const std::string& log, std::string_view what) {
   return count;
 }
 
-/// Swap for two of three victims, whose blocks are large, and a spill directory.
+/// Swap for less than all victims have, whose blocks are large, and a spill directory.
 struct SpillSystem {
   SpillSystem() {
     system.admit("calm", {"--ttl-ms", "600000"});
+    system.admit("long");
     system.admit("tight", {"--ttl-ms", "600000", "--max-blocks", "102"});
     calm.emplace(system, "calm");
     tight.emplace(system, "tight");
     for (std::uint32_t i = 0; i < kSpillRequests; ++i) calm->submit(i, kSpillText);
+    measure_rows();
     calm->wait_for_ends(kSpillRequests);
     REQUIRE(calm->preemptions == 0);
     for (std::uint32_t i = 0; i < kSpillRequests; ++i) tight->submit(i, kSpillText);
   }
 
+  /// A long prompt beside streams: its many rows show that a row costs more than its copy.
+  void measure_rows() {
+    std::string prompt;
+    for (int i = 0; i < 20; ++i) prompt += "One day a girl went to the park with her mother. ";
+    const auto tenant = system.start_tenant({.tenant = "long", .prompt = prompt, .max_tokens = 2});
+    REQUIRE(eventually([&] {
+      calm->read_arrived();
+      return tenant->read();
+    }));
+    REQUIRE(tenant->finish() == 0);
+  }
   std::size_t logged(std::string_view what) const { return count_of(system.worker_log(), what); }
   /// Sequences in the file, by the log.
   bool has_spilled() const {
@@ -45,17 +59,17 @@ struct SpillSystem {
   /// Changes the file while the worker is stopped and blocks are in it. False when no request went
   /// there before all had ended.
   bool damage_spilled(const std::function<void(const std::string& path)>& damage) {
-    while (tight->ends.size() < kSpillRequests) {
+    bool done = false;
+    REQUIRE(eventually([&] {
       tight->read_arrived();
-      if (!has_spilled()) continue;
-      bool done = false;
+      if (!has_spilled()) return tight->ends.size() == kSpillRequests;
       system.while_worker_stopped([&] {
         done = has_spilled();
         if (done) damage(path_of_file());
       });
-      if (done) return true;
-    }
-    return false;
+      return done;
+    }));
+    return done;
   }
   /// The worker's descriptor of the nameless file.
   std::string path_of_file() {
@@ -71,9 +85,12 @@ struct SpillSystem {
   void check_texts() {
     tight->wait_for_ends(kSpillRequests);
     for (const auto& [number, end] : tight->ends) {
-      CAPTURE(number);
+      const auto& got = tight->tokens[number];
+      const auto& expected = calm->tokens[number];
+      const auto differs = std::ranges::mismatch(got, expected).in1 - got.begin();
+      CAPTURE(number, got.size(), expected.size(), differs);
       CHECK(end == "MaxTokensReached");
-      CHECK((tight->tokens[number] == calm->tokens[number]));
+      CHECK((got == expected));
     }
   }
 
@@ -103,11 +120,13 @@ TEST_CASE_METHOD(SpillSystem, "spill: requests that went to the file and back ge
 TEST_CASE_METHOD(SpillSystem, "spill: a file that was cut off or changed is read as damaged") {
   const bool cuts = GENERATE(true, false);
   CAPTURE(cuts);
-  REQUIRE(damage_spilled([&](const std::string& path) {
+  const bool was_damaged = damage_spilled([&](const std::string& path) {
     const auto size = std::filesystem::file_size(path);
     REQUIRE(::truncate(path.c_str(), 0) == 0);
     if (!cuts) REQUIRE(::truncate(path.c_str(), static_cast<off_t>(size)) == 0);
-  }));
+  });
+  INFO(system.worker_log());
+  REQUIRE(was_damaged);
   check_texts();
   CHECK(logged("error=FileCorrupt") > 0);
 }

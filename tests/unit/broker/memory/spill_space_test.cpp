@@ -85,7 +85,7 @@ TEST_CASE("spill space: a worker that asks again gets the same file") {
   CHECK(spill.space.lent_bytes() == first.size_bytes);
 }
 
-TEST_CASE("spill space: the space of a worker that exited returns, whoever holds its file") {
+TEST_CASE("spill space: the space of a worker that exited returns, also when its file is open elsewhere") {
   Space spill(8 * kMiB);
   const auto lent = spill.lend(1).value();
   spill.space.forget({1});
