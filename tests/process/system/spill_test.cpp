@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <functional>
-#include <optional>
+#include <memory>
 
 #include "tests/support/lease_streams.hpp"
 
@@ -29,8 +29,8 @@ struct SpillSystem {
     system.admit("calm", {"--ttl-ms", "600000"});
     system.admit("long");
     system.admit("tight", {"--ttl-ms", "600000", "--max-blocks", "102"});
-    calm.emplace(system, "calm");
-    tight.emplace(system, "tight");
+    calm = std::make_unique<LeaseStreams>(system, "calm");
+    tight = std::make_unique<LeaseStreams>(system, "tight");
     for (std::uint32_t i = 0; i < kSpillRequests; ++i) calm->submit(i, kSpillText);
     measure_rows();
     calm->wait_for_ends(kSpillRequests);
@@ -98,8 +98,8 @@ struct SpillSystem {
   System system{{.broker_arguments = {"--swap-capacity", "4MiB", "--spill-dir", directory.path(),
                                       "--spill-capacity", "32MiB"},
                  .worker_arguments = {"--log-level", "debug", "--kv-type", "f32"}}};
-  std::optional<LeaseStreams> calm;
-  std::optional<LeaseStreams> tight;
+  std::unique_ptr<LeaseStreams> calm;
+  std::unique_ptr<LeaseStreams> tight;
 };
 
 }  // namespace
