@@ -2,7 +2,8 @@
 ///
 /// A row is the state of its object after a decision and replaces the previous one. An extent's
 /// state is not written where it follows from its lease: Draining, Retained or Scrubbing while the
-/// lease is Revoked or Fenced. Units: times are boot-time nanoseconds, valid under the same boot id only.
+/// lease is Revoked or Fenced. Units: times are boot-time nanoseconds, valid under the same boot id
+/// only.
 #pragma once
 
 #include <cstdint>

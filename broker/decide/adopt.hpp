@@ -6,8 +6,8 @@
 ///
 /// A fence ends the lease, not the bytes. Memory is kept only for a holder that is still connected,
 /// and only host memory: the descriptors stay in the broker, so it does not survive a restart of
-/// the broker. Who may adopt: the connection that held the old lease, for the same tenant, on a
-/// worker of the same name, user and KV identity, once the old worker has exited.
+/// the broker. Only the connection that held the old lease adopts, for the same tenant, on a worker
+/// of the same name, user and KV identity, once the old worker has exited.
 ///
 /// Kept memory is charged to no quota, because every demand that lacks room ends it first.
 #pragma once
@@ -61,7 +61,7 @@ struct Adoption {
 Adoption find_adoption(State& state, const Caller& caller, const wire::LeaseAcquire& acquire,
                        const Worker& worker);
 
-/// The worker that an acquire without a wish should go to: one that can adopt. Nothing if none can.
+/// The worker for an acquire that names none: one that can adopt. Nothing if none can.
 std::optional<std::string> adopting_worker(State& state, const Caller& caller,
                                            const wire::LeaseAcquire& acquire);
 

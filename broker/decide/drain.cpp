@@ -1,7 +1,7 @@
 // `brokerctl drain`: leases accept no new requests, and end when their last request or the grace
 // ends. A drained tenant or worker gets no new lease until `brokerctl undrain`.
-#include "broker/decide/adopt.hpp"
 #include "broker/decide/drain.hpp"
+#include "broker/decide/adopt.hpp"
 
 #include <fmt/format.h>
 

@@ -354,8 +354,8 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   if (tenant->draining) return std::unexpected(tenant_draining(acquire.tenant));
   if (acquire.ttl_ms < 0) return fail(Errc::BadRequest, "ttl_ms must not be negative");
   const std::optional<LeaseId> apart = TRY(charged_once(state, acquire));
-  const auto wish = acquire.worker ? acquire.worker : adopting_worker(state, caller, acquire);
-  const Worker* worker = TRY(choose_worker(state, wish));
+  const auto wanted = acquire.worker ? acquire.worker : adopting_worker(state, caller, acquire);
+  const Worker* worker = TRY(choose_worker(state, wanted));
   return grant_tenant_lease(decision, caller, acquire, {.worker = worker, .replaces = apart});
 }
 

@@ -109,8 +109,7 @@ CallResult grow_shared(Decision& decision, const Caller& caller, LeaseRecord& re
         fmt::format("lease {} holds published text and does not grow", to_string(record.id())));
   }
   const Worker& worker = *decision.state.workers.find(record.worker());
-  const auto room =
-      require_shared_room(decision.state, worker, grow.extents, decision.now);
+  const auto room = require_shared_room(decision.state, worker, grow.extents, decision.now);
   if (!room)
     return refuse_or_reclaim(decision, caller.call, {{}, worker.id, grow.extents}, room.error());
   take_extents(decision, record, caller.call, MemoryPool::Kv, grow.extents);

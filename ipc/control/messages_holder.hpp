@@ -35,7 +35,8 @@ struct LeaseAcquired : Message<LeaseAcquired> {
   std::int64_t deadline_boottime_ns = 0;
   std::int64_t ttl_ms = 0;   ///< Renew every third of it.
   std::uint32_t blocks = 0;  ///< KV blocks that fit into the granted extents.
-  std::uint32_t adopted_blocks = 0;  ///< Of these, with the bytes of the replaced lease. Or missing.
+  /// Of these, with the bytes of the replaced lease. May be missing.
+  std::uint32_t adopted_blocks = 0;
   /// No renewal reaches beyond it; 0 means no limit. May be missing.
   std::int64_t last_deadline_boottime_ns = 0;
 };

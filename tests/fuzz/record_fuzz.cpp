@@ -51,6 +51,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto given = std::as_bytes(input.rest());
   std::vector<std::byte> bytes(given.begin(), given.end());
   if (with_checksums && bytes.size() >= record_size_bytes(kContext)) sign(bytes);
+  if (bytes.size() >= kRecordHeadBytes) {
+    const auto blocks = named_record_blocks(bytes, {}, kContext, 512);
+    fuzz::check(blocks ? blocks->size() <= kNamedRecordBlocks
+                       : blocks.error().code == Errc::FileCorrupt);
+  }
   const Result<SequenceRecord> record = read_record(bytes, kContext);
   if (record) check_invariants(*record);
   fuzz::check(record || record.error().code == Errc::FileCorrupt);

@@ -99,7 +99,9 @@ TEST_CASE("adoption: a record that is forged or torn is dropped, and the text is
     before.overwrite(kSlotsOffset, 1);
     before.overwrite(kSlotsOffset + 64, 1);
   }
-  SECTION("a token") { before.overwrite(kTokensOffset, 77, 4); }
+  SECTION("a token") {
+    before.overwrite(kTokensOffset, 77, 4);
+  }
   SECTION("a block") {
     before.overwrite(record_blocks_offset(before.rig.config().n_context), 0x7000'0001);
   }

@@ -187,7 +187,7 @@ void Broker::perform(const effect::SendGrant& effect) {
   }
   if (device_ && grant.pool == MemoryPool::Kv) return lend(effect);
   for (const ExtentId extent : grant.extents) {
-    deps_.judge.object_made(extent, grant.lease, grant.pool);
+    deps_.judge.object_made(extent, grant);
   }
   send_grant(effect);
 }

@@ -130,8 +130,14 @@ std::vector<std::string> Coverage::shortfalls(std::uint64_t least) const {
                                 name(static_cast<CardEvent>(i)), on_card_[i], least));
   }
   for (std::size_t row = 0; row < met_.size(); ++row) {
+    const Transition& transition = all_transitions()[row];
+    if (counts_over_all_faults(transition)) {
+      if (happened_[row] < least)
+        found.push_back(fmt::format("{}: {} times; at least {} required", name(transition),
+                                    happened_[row], least));
+      continue;
+    }
     for (std::size_t i = 0; i < kColumnCount; ++i) {
-      const Transition& transition = all_transitions()[row];
       if (met_[row][i] >= least || why_impossible(transition, column_at(i))) continue;
       found.push_back(fmt::format("{} met {} {} times; at least {} required", name(transition),
                                   name(column_at(i)), met_[row][i], least));

@@ -74,6 +74,9 @@ std::string name(FaultColumn column);
 /// The reason why this pair can never meet; nothing when it can.
 std::optional<std::string> why_impossible(const Transition& transition, FaultColumn column);
 
+/// True for a transition that need not meet each fault, and is required over all of them.
+bool counts_over_all_faults(const Transition& transition);
+
 class Coverage {
  public:
   Coverage();

@@ -6,10 +6,6 @@
 namespace leasehold::simulation {
 namespace {
 
-bool is_extent(const Transition& transition) {
-  return transition.kind == Kind::Extent || transition.kind == Kind::Swap;
-}
-
 /// Fault labels that this machine reaches. A new label must be added here.
 bool is_reached(FaultSite site) {
   switch (site) {
@@ -45,7 +41,7 @@ bool touches(const Transition& transition, ExtentState state) {
 
 std::optional<std::string> why_impossible(const Transition& transition, FaultColumn column) {
   using enum ExtentState;
-  if (is_extent(transition) && touches(transition, Retained)) return "no descriptors are kept yet";
+  if (transition.kind == Kind::Swap && touches(transition, Retained)) return "swap is not kept";
   if (transition.kind == Kind::Swap && touches(transition, Held)) return "swap is host memory";
   if (transition.kind == Kind::Extent && touches(transition, Held)) {
     const bool returns =
@@ -54,6 +50,15 @@ std::optional<std::string> why_impossible(const Transition& transition, FaultCol
   }
   if (!is_reached(column.site)) return "the simulation has no code with this label";
   return std::nullopt;
+}
+
+/// An adoption needs a worker that died and a successor that is ready in the middle of a schedule,
+/// which most faults leave no time for.
+bool counts_over_all_faults(const Transition& transition) {
+  using enum ExtentState;
+  return transition.kind == Kind::Extent &&
+         transition.from == static_cast<std::uint8_t>(Retained) &&
+         transition.to == static_cast<std::uint8_t>(Owned);
 }
 
 }  // namespace leasehold::simulation

@@ -250,11 +250,24 @@ void Judge::taint(ExtentId extent) {
   object.allocated = true;
 }
 
-void Judge::object_made(ExtentId extent, LeaseId lease, MemoryPool pool) {
-  const auto [found, fresh] = objects_.try_emplace(extent, Object{.lease = lease, .pool = pool});
-  if (found->second.lease != lease) violated("an extent of one lease was granted to another");
-  if (found->second.pool != pool) violated("an extent of one pool was granted in another");
-  if (fresh) check_capacity(pool);
+void Judge::object_made(ExtentId extent, const wire::LeaseGrant& grant) {
+  const auto [found, fresh] = objects_.try_emplace(
+      extent, Object{.lease = grant.lease, .tenant = grant.tenant, .pool = grant.pool});
+  if (found->second.lease != grant.lease) adopted(found->second, grant);
+  if (found->second.pool != grant.pool) violated("an extent of one pool was granted in another");
+  if (fresh) check_capacity(grant.pool);
+}
+
+void Judge::adopted(Object& object, const wire::LeaseGrant& grant) {
+  if (object.tenant != grant.tenant) violated("an extent of one tenant was granted to another");
+  if (object.pool != MemoryPool::Kv || card_ != nullptr)
+    violated("only KV memory of the machine is adopted");
+  if (!object.open) violated("memory was adopted that the broker does not have");
+  if (!object.mappers.empty()) violated("memory was adopted while a worker maps it");
+  const Lease& slot = slots_[object.lease.slot];
+  if (slot.id == object.lease && slot.state != LeaseState::Fenced)
+    violated(fmt::format("memory of {} was adopted before its fence", to_string(object.lease)));
+  object.lease = grant.lease;
 }
 
 /// All existing bytes of a pool, by any holder, fit its capacity: granted memory was really free.

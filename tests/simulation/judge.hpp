@@ -106,7 +106,9 @@ class Judge {
   void redelivered(ExtentId extent);
 
   // Memory objects, as the broker makes, punches and closes them.
-  void object_made(ExtentId extent, LeaseId lease, MemoryPool pool);
+  /// Memory of another lease is adopted only by a lease of the same tenant, after its fence, while
+  /// no worker maps it.
+  void object_made(ExtentId extent, const wire::LeaseGrant& grant);
   void punched(ExtentId extent);
   /// What the broker reads. Closes the object when that is zero or `close_anyway` is set.
   std::uint64_t verified(ExtentId extent, bool close_anyway);
@@ -150,6 +152,7 @@ class Judge {
   };
   struct Object {
     LeaseId lease;
+    TenantId tenant;
     MemoryPool pool = MemoryPool::Kv;
     bool open = true;  ///< The broker still has it.
     bool tainted = false;
@@ -170,6 +173,7 @@ class Judge {
   void enter(const Recovered::Word& word, const State& state);
   void check_no_unit_in(const Lease& lease) const;
   void check_capacity(MemoryPool pool) const;
+  void adopted(Object& object, const wire::LeaseGrant& grant);
   bool is_on_card(const Object& object) const {
     return card_ != nullptr && object.pool == MemoryPool::Kv;
   }

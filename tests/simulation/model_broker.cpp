@@ -15,6 +15,7 @@ BrokerConfig config(bool on_card) {
           .swap_capacity_bytes = kSwapExtents * kExtentBytes,
           .weights_capacity_bytes = 8ull << 20,
           .fence_timeout = std::chrono::seconds(2),
+          .adopt_grace = std::chrono::seconds(3),
           .worker_timeout = std::chrono::seconds(6),
           .device = on_card ? "cuda:0" : "cpu",
           .device_uuid = on_card ? "GPU-1" : ""};

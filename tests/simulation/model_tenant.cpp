@@ -82,11 +82,14 @@ void Tenant::resize_or_leave() {
 
 void Tenant::acquire() {
   Machine& machine = deps_.machine;
-  asked_ = wire::LeaseAcquire{.tenant = {name_},
-                              .blocks = machine.pick(28),
-                              .ttl_ms = machine.one_in(3) ? 400 + machine.pick(3000) : 0,
-                              .replaces = machine.one_in(2) ? lost_lease_ : std::nullopt,
-                              .request_id = {fmt::format("{}-{}", link_->id.value, machine.step)}};
+  const bool waits_for_worker = lost_lease_ && machine.one_in(2);  // and then for its memory
+  asked_ = wire::LeaseAcquire{
+      .tenant = {name_},
+      .blocks = machine.pick(28),
+      .ttl_ms = machine.one_in(3) ? 400 + machine.pick(3000) : 0,
+      .worker = waits_for_worker ? std::optional(worker_) : std::nullopt,
+      .replaces = waits_for_worker || machine.one_in(2) ? lost_lease_ : std::nullopt,
+      .request_id = {fmt::format("{}-{}", link_->id.value, machine.step)}};
   send_acquire();
 }
 

@@ -98,13 +98,16 @@ void Worker::publish_weights() {
 void Worker::report_ready() {
   weights_ready_ = true;
   if (ready_) return;
-  broker_->ask(*link_, wire::WorkerReady{.address = name_, .kv_block_size_bytes = kBlockBytes},
-               [this](const Result<Answer>& answer) {
-                 ready_ = answer.has_value();
-                 // Schedules are short, so an operator publishes early.
-                 if (ready_ && deps_.machine.one_in(2))
-                   broker_->call(wire::PrefixPublish{.worker = name_, .text = "a text"});
-               });
+  broker_->ask(
+      *link_,
+      wire::WorkerReady{
+          .address = name_, .kv_block_size_bytes = kBlockBytes, .kv_identity = "one model"},
+      [this](const Result<Answer>& answer) {
+        ready_ = answer.has_value();
+        // Schedules are short, so an operator publishes early.
+        if (ready_ && deps_.machine.one_in(2))
+          broker_->call(wire::PrefixPublish{.worker = name_, .text = "a text"});
+      });
 }
 
 void Worker::poll_timers() {

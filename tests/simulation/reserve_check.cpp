@@ -34,7 +34,8 @@ std::uint64_t in_state(const State& state, ExtentState wanted) {
 }
 
 std::uint64_t returning(const State& state) {
-  return in_state(state, ExtentState::Draining) + in_state(state, ExtentState::Scrubbing);
+  return in_state(state, ExtentState::Draining) + in_state(state, ExtentState::Scrubbing) +
+         in_state(state, ExtentState::Retained);
 }
 
 bool any_lease_drains(const State& state) {

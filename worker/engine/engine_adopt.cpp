@@ -30,9 +30,10 @@ class UnreportedRefusals final : public RefusalListener {
 };
 
 std::unexpected<Error> not_live(LeaseId lease) {
-  return fail(Errc::LeaseRevoked, fmt::format("lease {} ended while its memory was adopted; acquire "
-                                              "a new lease",
-                                              to_string(lease)));
+  return fail(Errc::LeaseRevoked,
+              fmt::format("lease {} ended while its memory was adopted; acquire "
+                          "a new lease",
+                          to_string(lease)));
 }
 
 }  // namespace
@@ -45,7 +46,8 @@ bool Engine::run_for(LeaseId lease, Unit&& unit) {
   UnreportedRefusals refusals(*deps_.observer);
   GateSet gates(kFirstRecordGates + ++record_gates_, no_stops, refusals);
   gates.add_sequence(std::span(&*word, 1));
-  return deps_.engine_gate->run(gates, {LaunchSite::BlockCopy, 0, Touches::TenantMemory}, unit) != 0;
+  return deps_.engine_gate->run(gates, {LaunchSite::BlockCopy, 0, Touches::TenantMemory}, unit) !=
+         0;
 }
 
 // ---------------------------------------------------------------------------------------- clear
@@ -66,8 +68,7 @@ bool Engine::clear_records(LeaseId lease, std::span<const BlockId> first_blocks)
     if (at) pieces.push_back({.to = *at, .bytes = std::as_bytes(std::span(&kNoMagic, 1))});
   }
   if (pieces.empty()) return true;
-  return run_for(lease,
-                 [&](const LaunchPermit& permit) { deps_.backend->write(permit, pieces); });
+  return run_for(lease, [&](const LaunchPermit& permit) { deps_.backend->write(permit, pieces); });
 }
 
 // ---------------------------------------------------------------------------------------- adopt
@@ -93,8 +94,8 @@ std::vector<BlockId> Engine::find_records(LeaseId lease) {
   const std::vector<BlockId> blocks = memory_.blocks(lease);
   std::vector<BlockId> found;
   for (std::size_t from = 0; from < blocks.size(); from += kHeadersPerUnit) {
-    const auto part = std::span(blocks).subspan(from, std::min(kHeadersPerUnit,
-                                                               blocks.size() - from));
+    const auto part =
+        std::span(blocks).subspan(from, std::min(kHeadersPerUnit, blocks.size() - from));
     const bool is_live = run_for(lease, [&](const LaunchPermit& permit) {
       for (const BlockId block : part) {
         const auto at = memory_.address(lease, block);
@@ -130,12 +131,10 @@ Result<void> Engine::take_record(LeaseId lease, BlockId first, AdoptedRecords& i
   const std::uint64_t block_bytes = memory_.block_size_bytes();
   const std::vector<std::byte> head =
       TRY(read_leased(lease, std::span(&first, 1), std::min(kRecordHeadBytes, block_bytes)));
-  const std::vector<BlockId> blocks =
-      TRY(named_record_blocks(head, first, context, block_bytes));
+  const std::vector<BlockId> blocks = TRY(named_record_blocks(head, first, context, block_bytes));
   if (blocks.empty()) return fail(Errc::FileCorrupt, "a sequence record changed while it was read");
   const std::uint64_t most = record_size_bytes(context) + kMaxSamplingListsBytes;
-  const std::vector<std::byte> bytes =
-      TRY(read_leased(lease, blocks, std::min(block_bytes, most)));
+  const std::vector<std::byte> bytes = TRY(read_leased(lease, blocks, std::min(block_bytes, most)));
   SequenceRecord record = TRY(read_record(bytes, context));
   return into.add(std::move(record), blocks, *scheduler_.pool_of(lease));
 }

@@ -70,8 +70,8 @@ std::uint32_t AdoptedRecords::cache(const TenantId& owner, BlockPool& pool,
     std::vector<PrefixId> chain;
     const std::span<const TokenId> tokens = record.tokens;
     for (std::uint32_t i = 0; i < full_blocks(record); ++i) {
-      const OwnedText text{
-          &owner, tokens.subspan(std::size_t{i} * tokens_per_block_, tokens_per_block_)};
+      const OwnedText text{&owner,
+                           tokens.subspan(std::size_t{i} * tokens_per_block_, tokens_per_block_)};
       const auto entry =
           index.add_or_take(chain.empty() ? PrefixId{} : chain.back(), text, record.blocks[i]);
       if (!entry) break;

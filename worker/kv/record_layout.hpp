@@ -43,7 +43,7 @@ struct RecordHeader {
   std::uint32_t lists_bytes;   // size of worker/kv/sampling_lists.hpp
   std::uint64_t lists_checksum;
   std::uint64_t more_blocks[kNamedRecordBlocks - 1];  // packed as in `blocks`; 0: none
-  std::uint64_t checksum;  // over everything before it
+  std::uint64_t checksum;                             // over everything before it
 };
 static_assert(sizeof(RecordHeader) <= kSlotsOffset && std::is_trivially_copyable_v<RecordHeader>);
 

@@ -58,7 +58,8 @@ void kill_and_restart(System& system, const std::string& fault = {}) {
 
 }  // namespace
 
-TEST_CASE("the successor of a killed worker adopts its tenants' memory, and computes no text again") {
+TEST_CASE(
+    "the successor of a killed worker adopts its tenants' memory, and computes no text again") {
   constexpr int kTenants = 8;
   System system(kSpec);
   std::vector<std::vector<std::int32_t>> alone;

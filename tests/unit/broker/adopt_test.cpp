@@ -49,10 +49,9 @@ struct KeepingWorld : World {
     return call(holder, wire::LeaseAcquire{.tenant = {tenant}, .blocks = 8, .replaces = lease});
   }
   std::size_t in_state(ExtentState wanted) const {
-    return static_cast<std::size_t>(
-        std::ranges::count_if(state.extents.records(), [wanted](const auto& entry) {
-          return entry.second.state == wanted;
-        }));
+    return static_cast<std::size_t>(std::ranges::count_if(
+        state.extents.records(),
+        [wanted](const auto& entry) { return entry.second.state == wanted; }));
   }
   bool is_kept() const { return in_state(ExtentState::Retained) == 2; }
   /// The memory objects are closed, which follows their punch.
@@ -142,9 +141,15 @@ TEST_CASE("adopt: another tenant, holder, user, name or identity adopts nothing"
 
 TEST_CASE("adopt: only a worker's death keeps memory") {
   KeepingWorld world;
-  SECTION("not a revocation") { world.revoke(world.lease); }
-  SECTION("not a release") { world.call(kHolder, wire::LeaseRelease{.lease = world.lease}); }
-  SECTION("not the end of the holder") { world.post(HolderExited{kHolder}); }
+  SECTION("not a revocation") {
+    world.revoke(world.lease);
+  }
+  SECTION("not a release") {
+    world.call(kHolder, wire::LeaseRelease{.lease = world.lease});
+  }
+  SECTION("not the end of the holder") {
+    world.post(HolderExited{kHolder});
+  }
   SECTION("not for a tenant that drains") {
     world.call(kOperator, wire::LeaseDrain{.tenant = TenantId{"a"}, .grace_ms = 1000});
   }
@@ -153,13 +158,19 @@ TEST_CASE("adopt: only a worker's death keeps memory") {
   CHECK(world.is_scrubbed());
 }
 
-TEST_CASE("adopt: kept memory is scrubbed when nobody can adopt it any more") {
+TEST_CASE("adopt: kept memory is scrubbed when no holder can adopt it any more") {
   KeepingWorld world;
   world.kill_worker();
   REQUIRE(world.is_kept());
-  SECTION("the grace is over") { world.advance(10s); }
-  SECTION("the holder's connection closed") { world.post(ConnectionClosed{kHolder}); }
-  SECTION("the holder exited") { world.post(HolderExited{kHolder}); }
+  SECTION("the grace is over") {
+    world.advance(10s);
+  }
+  SECTION("the holder's connection closed") {
+    world.post(ConnectionClosed{kHolder});
+  }
+  SECTION("the holder exited") {
+    world.post(HolderExited{kHolder});
+  }
   SECTION("the holder releases it") {
     CHECK(world.refusal(world.call(kHolder, wire::LeaseRelease{.lease = world.lease})) ==
           Errc::LeaseFenced);
@@ -173,13 +184,15 @@ TEST_CASE("adopt: kept memory is scrubbed when nobody can adopt it any more") {
   SECTION("the tenant is removed") {
     world.call(kOperator, wire::TenantRemove{.tenant = {"a"}});
   }
-  SECTION("the broker stops") { world.post(Shutdown{}); }
+  SECTION("the broker stops") {
+    world.post(Shutdown{});
+  }
   CHECK(world.state.retained.empty());
   CHECK(world.is_scrubbed());
   CHECK(world.state.leases.find_open(world.lease) == nullptr);
 }
 
-TEST_CASE("adopt: kept memory refuses nobody: a demand that lacks room ends it") {
+TEST_CASE("adopt: a demand that lacks room ends the retention of memory") {
   KeepingWorld world(keeping(4 * kMiB));  // two extents, both kept
   world.kill_worker();
   REQUIRE(world.is_kept());
@@ -206,7 +219,7 @@ TEST_CASE("adopt: kept memory is not charged, and what does not fit the quota is
   CHECK_FALSE(world.objects.contains(world.extents[1]));
 }
 
-TEST_CASE("adopt: a lease without a wish goes to the worker that can adopt") {
+TEST_CASE("adopt: a lease that names no worker goes to one that can adopt") {
   KeepingWorld world;
   world.attach("w1", kNextSocket, "same");
   world.kill_worker();

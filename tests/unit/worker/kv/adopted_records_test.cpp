@@ -97,14 +97,14 @@ TEST_CASE("adopted records: a record that is wrong adds nothing") {
   outside.blocks[1] = {ExtentId{8}, 5};
   CHECK(refused(outside));
   CHECK(refused(record({4, 5, 16}, 20)));
-  CHECK(refused(record({4, 5, 4}, 20)));         // a block twice
-  CHECK(refused(record({4, 11, 6}, 20)));        // its own block
-  CHECK(refused(record({4, 10, 6}, 20)));        // the other record's own block
-  CHECK(refused(record({0, 5, 6}, 20)));         // the other's block, for another text
-  CHECK(refused(record({1, 5, 6})));             // the other's block, at another position
-  CHECK(refused(record({4, 5, 6}, 20), {10}));   // lies where the other lies
-  CHECK(refused(record({4, 5, 6}, 20), {1}));    // lies in the other's block
-  CHECK(refused(record({4, 5, 6}, 20), {16}));   // lies outside the lease
+  CHECK(refused(record({4, 5, 4}, 20)));        // a block twice
+  CHECK(refused(record({4, 11, 6}, 20)));       // its own block
+  CHECK(refused(record({4, 10, 6}, 20)));       // the other record's own block
+  CHECK(refused(record({0, 5, 6}, 20)));        // the other's block, for another text
+  CHECK(refused(record({1, 5, 6})));            // the other's block, at another position
+  CHECK(refused(record({4, 5, 6}, 20), {10}));  // lies where the other lies
+  CHECK(refused(record({4, 5, 6}, 20), {1}));   // lies in the other's block
+  CHECK(refused(record({4, 5, 6}, 20), {16}));  // lies outside the lease
   CHECK(refused(record({4, 5, 6}, 20), {9, 9}));
   CHECK(lease.records.size() == 1);
   CHECK(lease.cache() == 2);

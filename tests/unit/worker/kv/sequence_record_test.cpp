@@ -44,6 +44,7 @@ struct Recorded {
     parts.block_size_bytes = block_bytes;
     for (std::size_t i = 0; i < blocks(block_bytes); ++i) {
       parts.blocks.push_back(memory.at(i * block_bytes));
+      own_blocks.push_back({ExtentId{43}, static_cast<std::uint32_t>(100 + i)});
     }
   }
   static std::size_t blocks(std::size_t block_bytes) {
@@ -72,7 +73,8 @@ struct Recorded {
             .committed = table.committed() + n_rows,
             .tokens = tokens,
             .next = next,
-            .blocks = table.blocks()};
+            .blocks = table.blocks(),
+            .own_blocks = own_blocks};
   }
 
   /// Begins another sequence in the same memory.
@@ -94,6 +96,7 @@ struct Recorded {
   RecordProgress progress;
   LeasedMemory memory;
   RecordMemory parts;
+  std::vector<BlockId> own_blocks;  // of `parts`
 };
 
 /// Three commits: the prompt, then two tokens.
@@ -126,6 +129,29 @@ TEST_CASE("sequence record: a record may span many small blocks") {
   const Result<SequenceRecord> in_pieces = read_record(recorded.bytes(), kContext);
   REQUIRE(in_pieces);
   REQUIRE(*in_pieces == *read_record(three_commits().bytes(), kContext));
+}
+
+TEST_CASE("sequence record: a record names the blocks that it lies in, up to four") {
+  const auto named = [](const Recorded& recorded) {
+    const std::vector<std::byte> bytes = recorded.bytes();
+    return named_record_blocks(std::span(bytes).first(kRecordHeadBytes),
+                               recorded.own_blocks.front(), kContext,
+                               recorded.parts.block_size_bytes);
+  };
+  const Recorded recorded = three_commits(512);
+  REQUIRE(recorded.own_blocks.size() > 2);
+  const auto blocks = named(recorded);
+  REQUIRE(blocks);
+  // The lists have blocks of their own, which are not needed where they fit behind the record.
+  REQUIRE(blocks->size() >= recorded.own_blocks.size() - 1);
+  REQUIRE(std::equal(blocks->begin(), blocks->end(), recorded.own_blocks.begin()));
+  REQUIRE(named(three_commits())->size() == 1);
+  REQUIRE(named(three_commits(64)).error().code == Errc::FileCorrupt);
+  const std::vector<std::byte> no_record(kRecordHeadBytes);
+  REQUIRE(named_record_blocks(no_record, {ExtentId{1}, 0}, kContext, 512)->empty());
+  std::vector<std::byte> damaged = recorded.bytes();
+  damaged[offsetof(RecordHeader, more_blocks)] ^= std::byte{1};
+  REQUIRE_FALSE(named_record_blocks(damaged, {ExtentId{1}, 0}, kContext, 512));
 }
 
 TEST_CASE("sequence record: a torn commit leaves the previous commit readable") {
