@@ -38,6 +38,7 @@ std::unexpected<Error> not_live(LeaseId lease) {
 
 }  // namespace
 
+/// Records are written by Commit units, and cleared and read by such ones.
 template <class Unit>
 bool Engine::run_for(LeaseId lease, Unit&& unit) {
   const Result<LeaseDependency> word = deps_.table->dependency(lease);
@@ -46,8 +47,7 @@ bool Engine::run_for(LeaseId lease, Unit&& unit) {
   UnreportedRefusals refusals(*deps_.observer);
   GateSet gates(kFirstRecordGates + ++record_gates_, no_stops, refusals);
   gates.add_sequence(std::span(&*word, 1));
-  return deps_.engine_gate->run(gates, {LaunchSite::BlockCopy, 0, Touches::TenantMemory}, unit) !=
-         0;
+  return deps_.engine_gate->run(gates, {LaunchSite::Commit, 0, Touches::TenantMemory}, unit) != 0;
 }
 
 // ---------------------------------------------------------------------------------------- clear
