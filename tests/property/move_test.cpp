@@ -208,7 +208,7 @@ TEST_CASE("move: refusals change nothing") {
     REQUIRE_FALSE(moved);
     return moved.error().code;
   };
-  CHECK(refusal(fresh, "nobody") == Errc::UnknownRequest);
+  CHECK(refusal(fresh, "unknown") == Errc::UnknownRequest);
   CHECK(refusal(scene.old) == Errc::BadRequest);
   CHECK(refusal(scene.bystander) == Errc::LeaseFenced);  // another tenant's
   const LeaseId draining = scene.rig.grant("t");
@@ -224,6 +224,27 @@ TEST_CASE("move: refusals change nothing") {
   scene.rig.run();
   scene.check_text("r");
   scene.check_text("other");
+}
+
+TEST_CASE("move: the copies of a tenant take at most a twentieth of the time") {
+  MoveScene scene{kEachRow};
+  scene.run_to(3);
+  scene.clock.drive(scene.rig.clock());  // each unit takes a microsecond
+  const LeaseId fresh = scene.rig.grant("t");
+  const int units = scene.clock.units(LaunchSite::BlockCopy);
+  REQUIRE(scene.move(fresh));
+  const auto took = std::chrono::microseconds(scene.clock.units(LaunchSite::BlockCopy) - units);
+  REQUIRE(took.count() > 1);
+  const auto early = scene.move(scene.old);
+  REQUIRE_FALSE(early);
+  CHECK(early.error().code == Errc::QueueFull);
+  CHECK(early.error().retry_after_ms == 1);
+  const LeaseId of_other = scene.rig.grant("b");
+  CHECK(scene.move(of_other, "other"));  // tenants do not wait for each other
+  scene.rig.clock().advance(20 * took);
+  CHECK(scene.move(scene.old));
+  scene.rig.run();
+  scene.check_text("r");
 }
 
 TEST_CASE("move: without room in the new lease the broker is asked, and the request goes on") {

@@ -161,11 +161,12 @@ class Engine {
   Result<void> cancel(const RequestId& engine_request_id);
   /// Moves a running request to another live lease of its tenant, between two steps: copies its
   /// blocks in units that poll both leases. All or nothing: with an error the request goes on where
-  /// it is, unless its own lease has ended. Returns the number of copied blocks. `asked_at` is when
-  /// the client asked. Errors: those of Scheduler::begin_move, LeaseRevoked, LeaseFenced, Draining
-  /// (the new lease), LeaseRevoked (the old one), Draining (the request is being stopped), the
-  /// device's fault.
-  Result<std::uint32_t> move(const RequestId& engine_request_id, LeaseId to, TimePoint asked_at);
+  /// it is, unless its own lease has ended. Returns the number of copied blocks. `called_at` is
+  /// when the client asked. Errors: those of Scheduler::begin_move, QueueFull with the time until
+  /// the tenant's copies have taken less than a twentieth of the time, LeaseRevoked, LeaseFenced,
+  /// Draining (the new lease), LeaseRevoked (the old one), Draining (the request is being stopped),
+  /// the device's fault.
+  Result<std::uint32_t> move(const RequestId& engine_request_id, LeaseId to, TimePoint called_at);
   /// Computes a text in a shared lease; `take_filled` returns the end. Precondition: the tokens are
   /// in the vocabulary. Errors: those of Scheduler::fill and `check_weights`, LeaseRevoked.
   Result<void> fill(LeaseId lease, std::vector<TokenId> text);
@@ -203,6 +204,7 @@ class Engine {
   Result<void> check_weights() const;
   Result<void> check_usable(LeaseId lease) const;
   Result<void> copy_blocks(const Move& move);
+  Result<void> check_move_pause(LeaseId to, TimePoint now);
   Result<std::vector<LeasedCopy>> addresses_of(const Move& move) const;
   Result<void> queue(PromptRequest request);
   Result<void> check_tokens(const PromptRequest& request);
@@ -275,6 +277,7 @@ class Engine {
   std::uint64_t transfer_gates_ = 0;
   std::uint64_t record_gates_ = 0;
   TenantId last_mask_tenant_;
+  std::map<TenantId, TimePoint> next_move_;               // of tenants that moved a request
   std::set<LeaseId> drained_;                             // taken with `take_drained`
   std::vector<std::optional<Result<DrawnToken>>> drawn_;  // per part of the running step
   SamplerScratch sampler_scratch_;

@@ -11,6 +11,10 @@ namespace {
 // Numbers above those of transfers (engine_swap.cpp), so that gates tell moves from steps.
 constexpr std::uint64_t kFirstMoveGates = std::uint64_t{7} << 61;
 
+/// Every request waits for a copy. So a tenant's next one begins this many times its duration
+/// later, and takes at most a twentieth of the time.
+constexpr int kMovePause = 20;
+
 /// Notes why a copy was refused. It ends no request: `Engine::end_stopped`, which runs before the
 /// next step, finds what ended the old lease or stopped the request.
 class MoveRefusal final : public RefusalListener {
@@ -56,17 +60,37 @@ Result<void> Engine::check_usable(LeaseId lease) const {
 }
 
 Result<std::uint32_t> Engine::move(const RequestId& engine_request_id, LeaseId to,
-                                   TimePoint asked_at) {
+                                   TimePoint called_at) {
   TRY(check_device());
   TRY(check_usable(to));
+  const TimePoint began = deps_.clock->now();
+  TRY(check_move_pause(to, began));
   Move move = TRY(scheduler_.begin_move(engine_request_id, to));
   const auto blocks = static_cast<std::uint32_t>(move.copies.size());
-  if (const Result<void> copied = copy_blocks(move); !copied) {
+  const Result<void> copied = copy_blocks(move);
+  const TimePoint ended = deps_.clock->now();
+  next_move_[move.sequence->request.tenant] = ended + kMovePause * (ended - began);
+  if (!copied) {
     scheduler_.drop_move(std::move(move));
     return std::unexpected(copied.error());
   }
-  scheduler_.finish_move(std::move(move), deps_.clock->now() - asked_at);
+  scheduler_.finish_move(std::move(move), ended - called_at);
   return blocks;
+}
+
+/// An unknown lease is refused later.
+Result<void> Engine::check_move_pause(LeaseId to, TimePoint now) {
+  std::erase_if(next_move_, [now](const auto& each) { return each.second <= now; });
+  const auto tenancy = scheduler_.tenancies().find(to);
+  if (tenancy == scheduler_.tenancies().end()) return {};
+  const auto paused = next_move_.find(tenancy->second.tenant);
+  if (paused == next_move_.end()) return {};
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(paused->second - now);
+  return std::unexpected(
+      Error{.code = Errc::QueueFull,
+            .detail = fmt::format("tenant {} moved a request just now; retry in {} ms",
+                                  paused->first.value, wait.count()),
+            .retry_after_ms = wait.count()});
 }
 
 /// The copies touch no weights, so they are made while those are restored, too.
