@@ -37,10 +37,11 @@ void TenantSession::replace(wire::RebindMode mode) {
   if (!may_replace()) return;
   is_moving_ = true;
   rebind_began_ = timers_.now();
-  holder_->replace(mode, [weak = weak_from_this(), mode](Result<wire::LeaseAcquired> result) {
-    const auto self = weak.lock();
-    if (self && !self->is_over()) self->replaced(mode, result);
-  });
+  holder_->replace(mode,
+                   [weak = weak_from_this(), mode](const Result<wire::LeaseAcquired>& result) {
+                     const auto self = weak.lock();
+                     if (self && !self->is_over()) self->replaced(mode, result);
+                   });
 }
 
 /// After a final refusal the session rebinds once the lease has ended. A drain of the tenant or the
