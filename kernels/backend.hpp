@@ -107,8 +107,8 @@ class Backend {
   virtual LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) = 0;
   virtual LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) = 0;
 
-  /// Between the pools of KV and swap, outside steps. Returns when the copies are over; they are
-  /// complete when the sequence is live in the returned status.
+  /// Between pools of KV and swap, of one lease or two, outside steps. Returns when the copies are
+  /// over; they are complete when the sequence is live in the returned status.
   virtual LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) = 0;
 
   /// Norms, rotations and the append: one launch each by default. A backend may fuse them.

@@ -221,7 +221,7 @@ struct LeasedPiece {
   bool is_last = false;
 };
 
-/// A block to copy from one place of a lease's memory to another.
+/// A block to copy from one place of leased memory to another.
 struct LeasedCopy {
   Leased<std::byte> to;
   Leased<const std::byte> from;
@@ -229,7 +229,7 @@ struct LeasedCopy {
 
 /// Copies blocks of one sequence. No byte is both read and written.
 struct CopyBlocksArgs {
-  std::uint32_t sequence = 0;  ///< Index in the gate set; its lease owns both ends.
+  std::uint32_t sequence = 0;  ///< Index in the gate set; its leases own both ends.
   std::span<const LeasedCopy> copies;
   std::uint64_t block_size_bytes = 0;
 };
