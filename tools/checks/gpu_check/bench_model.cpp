@@ -47,9 +47,8 @@ Result<void> BenchModel::prefill_beside(std::uint32_t count, std::uint32_t conte
   model_->restart(1, 0);
   std::vector<LocalRow> rows{{.sequence = 0, .token = some_token(0, model_->config())}};
   for (std::uint32_t i = 0; i < count; ++i)
-    rows.push_back({.sequence = 1,
-                    .token = some_token(i, model_->config()),
-                    .wants_logits = i + 1 == count});
+    rows.push_back(
+        {.sequence = 1, .token = some_token(i, model_->config()), .wants_logits = i + 1 == count});
   return model_->forward(rows);
 }
 
