@@ -340,8 +340,7 @@ CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
   note_replacement(decision, terms.replaces, record);
   decision.add(effect::PublishGrant{record.id(), record.deadline});
   record_lease(decision, record);
-  const std::vector<ExtentId> adopted =
-      adopt_extents(decision, adoption, allowed.extents, record);
+  const std::vector<ExtentId> adopted = adopt_extents(decision, adoption, allowed.extents, record);
   take_extents(decision, record, caller.call, MemoryPool::Kv, fresh.extents, adopted);
   return std::nullopt;  // answered once the worker has mapped everything
 }

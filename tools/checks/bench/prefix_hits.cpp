@@ -34,7 +34,7 @@ void append_words(std::vector<std::int32_t>& prompt, std::size_t size, std::uint
 /// The warm prompt begins like the cold one of its round; all other text is new.
 std::vector<std::int32_t> prompt_of(std::uint32_t prompt_tokens, std::uint64_t request) {
   const std::size_t sizes[PromptKinds] = {prompt_tokens, prompt_tokens,
-                                           shared_tokens(prompt_tokens), 1};
+                                          shared_tokens(prompt_tokens), 1};
   const std::uint64_t kind = request % PromptKinds;
   std::vector<std::int32_t> prompt;
   if (kind == Warm) append_words(prompt, shared_tokens(prompt_tokens), request - Warm);

@@ -81,7 +81,7 @@ struct World {
   FakeServer broker, worker;
   wire::RequestSubmit request;  ///< The request of the session.
   bool any_arithmetic = false;
-  bool moves = true;            ///< SessionConfig::moves.
+  bool moves = true;  ///< SessionConfig::moves.
   std::vector<SessionEvent> events;
   std::shared_ptr<TenantSession> session;
   std::uint32_t sent = 0;  ///< Tokens the worker sent.
