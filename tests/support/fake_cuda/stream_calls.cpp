@@ -97,7 +97,7 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
 CUresult CUDAAPI cuEventCreate(CUevent* event, unsigned) {
   FAKE_CUDA_ENTER(cuEventCreate, Context);
   const std::scoped_lock lock(Events::get().mutex);
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): a handle is a number, which tells events apart
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a handle is a number that names an event
   *event = reinterpret_cast<CUevent>(++Events::get().newest);
   Events::get().known[*event] = nullptr;
   return CUDA_SUCCESS;
