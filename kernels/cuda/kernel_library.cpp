@@ -25,6 +25,7 @@ std::string versions(const Driver& driver) {
 Result<KernelLibrary> KernelLibrary::load(const Context& context) {
   KernelLibrary library(context);
   for (const KernelImage& image : kernel_images()) {
+    if (image.is_optional && !context.driver().has_conditional_nodes()) continue;
     CUmodule module = nullptr;
     const CUresult result = context.driver().cuModuleLoadData(&module, image.bytes.data());
     if (result == CUDA_SUCCESS) {
