@@ -103,8 +103,9 @@ void set_sampling(RecordHeader& header, const SamplingParams& sampling) {
   header.top_logprobs = sampling.top_logprobs.value_or(kNoLogprobs);
 }
 
-void write_header(RecordPieces& pieces, const RecordMemory& memory, const RecordCommit& commit,
-                  std::uint32_t max_context) {
+/// Writes what belongs to the header, but not the header itself.
+RecordHeader make_header(RecordPieces& pieces, const RecordMemory& memory,
+                         const RecordCommit& commit, std::uint32_t max_context) {
   const std::vector<std::byte> lists = pack_sampling_lists(*commit.sampling);
   RecordHeader header{};
   header.magic = kRecordMagic;
@@ -120,11 +121,10 @@ void write_header(RecordPieces& pieces, const RecordMemory& memory, const Record
     header.more_blocks[i - 1] = packed(commit.own_blocks[i]);
   header.checksum = header_checksum(header);
   pieces.add(memory, record_size_bytes(max_context), lists);
-  // Clears slot 0, so that no commit of an earlier record is valid under the new header. This
-  // commit writes slot 1; until its number is stored, the checksum there does not match.
+  // Clears slot 0, so that no commit of an earlier record is valid under the new header.
   constexpr std::array<std::byte, kCacheLineBytes> kNoSlot{};
   pieces.add(memory, kSlotsOffset, kNoSlot);
-  pieces.add(memory, 0, bytes_of(header));
+  return header;
 }
 
 /// Appends the tokens and blocks that the record does not hold yet.
@@ -147,7 +147,8 @@ void append_new(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t 
 
 void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
                    const RecordCommit& commit, RecordProgress& progress) {
-  if (progress.number == 0) write_header(pieces, memory, commit, max_context);
+  std::optional<RecordHeader> header;
+  if (progress.number == 0) header = make_header(pieces, memory, commit, max_context);
   append_new(pieces, memory, max_context, commit, progress);
   const auto known = static_cast<std::uint32_t>(commit.tokens.size());
   const bool has_next = commit.next && known < max_context;
@@ -168,6 +169,8 @@ void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32
   constexpr std::size_t kNumber = offsetof(RecordSlot, number);
   const std::uint64_t at = kSlotsOffset + slot.number % 2 * kCacheLineBytes;
   pieces.add(memory, at, bytes_of(slot).first(kNumber));
+  // After the slot: an earlier record's commit in it would be valid under this header.
+  if (header) pieces.add(memory, 0, bytes_of(*header));
   pieces.add(memory, at + kNumber, bytes_of(slot.number), true);
 }
 

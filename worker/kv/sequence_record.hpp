@@ -23,7 +23,7 @@
 /// read it.
 ///
 /// The record of a sequence that ended is cleared before any block that it names is written again
-/// (Engine::clear_released_records). So what a record names is what it says.
+/// (Engine::clear_released_records). So the blocks that a record names hold the KV of its text.
 ///
 /// Readers treat every byte as untrusted input. Units: tokens, positions, blocks.
 #pragma once
