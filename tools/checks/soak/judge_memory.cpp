@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "tools/checks/demo/check_groups.hpp"
 #include "tools/checks/soak/judge_checks.hpp"
@@ -8,7 +9,7 @@
 namespace leasehold::soak {
 namespace {
 
-/// An extent id is never reused, so it has one lease and one sequence of states.
+/// An extent id is never reused, so it has one tenant and one sequence of states.
 struct ExtentTrace {
   std::string state = "Free";
   std::string lease;
@@ -16,33 +17,53 @@ struct ExtentTrace {
 };
 
 bool may_follow(std::string_view before, std::string_view after) {
-  if (after == "Owned") return before == "Free";
+  if (after == "Owned") return before == "Free" || before == "Retained";
   if (after == "Draining") return before == "Owned";
-  if (after == "Scrubbing") return before == "Owned" || before == "Draining";
+  if (after == "Retained") return before == "Draining";
+  if (after == "Scrubbing")
+    return before == "Owned" || before == "Draining" || before == "Retained";
   return after == "Free" && before == "Scrubbing";
+}
+
+using TenantsOfLeases = std::map<std::string, std::string>;
+
+TenantsOfLeases tenants_of_leases(const BrokerInstance& broker) {
+  TenantsOfLeases tenants;
+  for (const events::StampedEvent& stamped : broker.events) {
+    const auto* event = std::get_if<events::LeaseStateChanged>(&stamped.event);
+    if (event != nullptr) tenants[to_string(event->lease)] = event->tenant;
+  }
+  return tenants;
 }
 
 /// Describes a wrong transition; empty when it is right. After a broker death events may be
 /// missing.
 std::string transition(ExtentTrace& trace, const events::RegionStateChanged& event,
-                       bool after_death) {
+                       bool after_death, const TenantsOfLeases& tenants) {
   const std::string before = std::exchange(trace.state, event.state);
   const bool fits = after_death ? event.state != "Quarantined" : may_follow(before, event.state);
   if (!fits) return fmt::format("went {} → {}", before, event.state);
   if (event.state == "Free") return {};
   if (trace.lease.empty()) trace.lease = event.lease;
   if (event.lease == trace.lease) return {};
-  return fmt::format("of lease {} was handed to {}", trace.lease, event.lease);
+  const std::string from = std::exchange(trace.lease, event.lease);
+  const auto old_tenant = tenants.find(from), tenant = tenants.find(event.lease);
+  const bool is_adopted = before == "Retained" && event.state == "Owned" &&
+                          old_tenant != tenants.end() && tenant != tenants.end() &&
+                          old_tenant->second == tenant->second;
+  if (is_adopted) return {};
+  return fmt::format("of lease {} was handed to {}", from, event.lease);
 }
 
 void judge_extents(const BrokerInstance& broker, Finding& finding) {
+  const TenantsOfLeases tenants = tenants_of_leases(broker);
   std::map<std::uint64_t, ExtentTrace> traces;
   for (const events::StampedEvent& stamped : broker.events) {
     const auto* event = std::get_if<events::RegionStateChanged>(&stamped.event);
     if (event == nullptr || event->kind != "extent") continue;
     ExtentTrace& trace = traces[event->region];
     const bool after_death = broker.restarted_between(trace.at, stamped.at);
-    const std::string wrong = transition(trace, *event, after_death);
+    const std::string wrong = transition(trace, *event, after_death, tenants);
     trace.at = stamped.at;
     if (!wrong.empty()) finding.wrong(fmt::format("extent {} {}", event->region, wrong));
   }
