@@ -65,7 +65,7 @@ std::vector<Spill*> SpillBooks::late(TimePoint now) {
   const bool is_hung = at_disk_ > 0 && now - disk_since_ > limits_.timeout;
   std::erase_if(late, [&](const Spill* spill) {
     if (spill->at_disk > 0) return now - spill->progressed <= limits_.timeout;
-    return !is_hung || spill->buffers_held > 0;
+    return !is_hung;
   });
   return late;
 }

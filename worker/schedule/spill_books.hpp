@@ -77,7 +77,8 @@ class SpillBooks {
   /// Those that are Writing or Reading.
   std::vector<Spill*> moving();
   /// Those of them that wait for the disk, which has not answered for the timeout: for their own
-  /// jobs, or for staging that others' jobs hold. A wait for a place in a step is not late.
+  /// jobs, or for what is queued behind the jobs of others. A wait for a place in a step alone is
+  /// not late.
   std::vector<Spill*> late(TimePoint now);
 
   /// The next blocks to copy to staging, as many as buffers allow.

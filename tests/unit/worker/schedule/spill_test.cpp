@@ -126,6 +126,35 @@ TEST_CASE("spill: a spill that waits for staging is late once the disk owes othe
   CHECK(books.late(kNow + kDiskTimeout + Duration(1)) == std::vector<Spill*>{&second});
 }
 
+TEST_CASE("spill: a return that waits behind another's write is late once the disk hangs") {
+  SpillTriple triple(1e15, 6);
+  triple.run([&] { return triple.tenancy().swapped.size() == 2; });
+  SpillBooks books;
+  books.lend({.slots = 64, .buffers = 64, .timeout = kDiskTimeout});
+  std::vector<Sequence*> sequences;
+  for (const auto& [id, sequence] : triple.tenancy().swapped) sequences.push_back(sequence.get());
+  const auto answer_all = [&] {
+    for (const SpillJob& job : books.take_jobs())
+      (void)books.answered({.job = job, .result = {}, .duration = {}}, kNow);
+  };
+  REQUIRE(books.begin_write(*sequences[0], kNow));
+  Spill& returning = *books.find(*sequences[0]);
+  books.staged(returning, books.take_pieces(returning), kNow);
+  answer_all();
+  books.begin_read(returning);
+  books.read_ahead(returning, kNow);
+  answer_all();
+  REQUIRE(books.begin_write(*sequences[1], kNow));
+  Spill& writing = *books.find(*sequences[1]);
+  books.staged(writing, books.take_pieces(writing), kNow);  // not answered
+  const std::vector<SpillPiece> first{returning.arrived.at(0)};
+  returning.arrived.erase(returning.arrived.begin());
+  (void)books.returned(returning, first);  // its Clear is queued behind the write
+
+  CHECK(books.late(kNow + kDiskTimeout).empty());
+  CHECK(books.late(kNow + kDiskTimeout + Duration(1)).size() == 2);
+}
+
 TEST_CASE("spill: while every place of a step is taken a victim is dropped, not kept waiting") {
   SpillTriple triple;
   const LeaseId other = triple.lease(2, 900, 64);
