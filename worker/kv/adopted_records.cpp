@@ -44,7 +44,9 @@ Result<void> AdoptedRecords::check_blocks(const SequenceRecord& record,
   }
   for (std::uint32_t i = 0; i < record.blocks.size(); ++i) {
     const BlockId block = record.blocks[i];
-    if (!pool.contains(block)) return wrong(record, "names a block outside the lease");
+    if (!pool.contains(block))
+      return wrong(record,
+                   "names a block outside the lease, as that of a reader of a published text does");
     if (!named.insert(block).second) return wrong(record, "names a block twice");
     if (own_blocks_.contains(block) || !is_same_text(record, i))
       return wrong(record, "names a block that another record uses");

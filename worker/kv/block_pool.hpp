@@ -32,7 +32,7 @@ class BlockPool {
   /// Returns nothing when every block is held.
   std::optional<BlockId> take();
 
-  /// Takes this block. False if it is held, or no block of the pool.
+  /// Takes this block. False if it is held or not in this pool.
   bool take(BlockId block);
 
   /// Precondition: the block is held from this pool.

@@ -116,7 +116,7 @@ class RequestPipeline {
     bool is_parsing = false;
   };
 
-  /// What a client may move where.
+  /// A checked request.move: the request and its new lease.
   struct MoveOrder {
     RequestId engine_request_id;
     LeaseId to;
