@@ -277,7 +277,8 @@ class Engine {
   std::uint64_t transfer_gates_ = 0;
   std::uint64_t record_gates_ = 0;
   TenantId last_mask_tenant_;
-  std::map<TenantId, TimePoint> next_move_;               // of tenants that moved a request
+  std::map<TenantId, TimePoint> next_move_;  // of tenants that moved a request
+  TimePoint next_any_move_;
   std::set<LeaseId> drained_;                             // taken with `take_drained`
   std::vector<std::optional<Result<DrawnToken>>> drawn_;  // per part of the running step
   SamplerScratch sampler_scratch_;

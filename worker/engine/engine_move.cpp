@@ -1,6 +1,7 @@
 // The part of Engine that says which leases take a request, and moves a running one to another.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "worker/engine/engine.hpp"
@@ -14,6 +15,8 @@ constexpr std::uint64_t kFirstMoveGates = std::uint64_t{7} << 61;
 /// Every request waits for a copy. So a tenant's next one begins this many times its duration
 /// later, and takes at most a twentieth of the time.
 constexpr int kMovePause = 20;
+/// The next one of any tenant: all copies take at most a fifth of the time.
+constexpr int kAnyMovePause = 4;
 
 /// Notes why a copy was refused. It ends no request: `Engine::end_stopped`, which runs before the
 /// next step, finds what ended the old lease or stopped the request.
@@ -36,8 +39,8 @@ std::unexpected<Error> not_copied(const std::optional<GateRefusal>& refusal) {
   if (!refusal || refusal->local != LocalStop::None)
     return fail(Errc::Draining, "the request is being stopped, and is not moved");
   const LeaseId lease{refusal->slot, refusal->granted.generation()};
-  return fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}) during the copy; the "
-                                              "request stays under its own",
+  return fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}) during the copy, and the "
+                                              "request was not moved",
                                               to_string(lease), name(refusal->seen.reason())));
 }
 
@@ -65,16 +68,19 @@ Result<std::uint32_t> Engine::move(const RequestId& engine_request_id, LeaseId t
   TRY(check_usable(to));
   const TimePoint began = deps_.clock->now();
   TRY(check_move_pause(to, began));
+  clear_released_records();  // the copies may reuse their blocks
   Move move = TRY(scheduler_.begin_move(engine_request_id, to));
   const auto blocks = static_cast<std::uint32_t>(move.copies.size());
   const Result<void> copied = copy_blocks(move);
   const TimePoint ended = deps_.clock->now();
   next_move_[move.sequence->request.tenant] = ended + kMovePause * (ended - began);
+  next_any_move_ = ended + kAnyMovePause * (ended - began);
   if (!copied) {
     scheduler_.drop_move(std::move(move));
     return std::unexpected(copied.error());
   }
   scheduler_.finish_move(std::move(move), ended - called_at);
+  publish_running_requests();  // from now on the new lease's deadline stops the request
   return blocks;
 }
 
@@ -83,13 +89,16 @@ Result<void> Engine::check_move_pause(LeaseId to, TimePoint now) {
   std::erase_if(next_move_, [now](const auto& each) { return each.second <= now; });
   const auto tenancy = scheduler_.tenancies().find(to);
   if (tenancy == scheduler_.tenancies().end()) return {};
-  const auto paused = next_move_.find(tenancy->second.tenant);
-  if (paused == next_move_.end()) return {};
-  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(paused->second - now);
+  const TenantId& tenant = tenancy->second.tenant;
+  const auto paused = next_move_.find(tenant);
+  const TimePoint own = paused == next_move_.end() ? TimePoint{} : paused->second;
+  const TimePoint next = std::max(own, next_any_move_);
+  if (next <= now) return {};
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - now);
+  const std::string who = own == next ? "tenant " + tenant.value : std::string("another tenant");
   return std::unexpected(
       Error{.code = Errc::QueueFull,
-            .detail = fmt::format("tenant {} moved a request just now; retry in {} ms",
-                                  paused->first.value, wait.count()),
+            .detail = fmt::format("{} moved a request just now; retry in {} ms", who, wait.count()),
             .retry_after_ms = wait.count()});
 }
 
