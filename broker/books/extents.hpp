@@ -75,7 +75,6 @@ constexpr bool may_become(ExtentState from, ExtentState to) {
     case Scrubbing:
       return to == Free || to == Quarantined || to == Held;
     case Held:
-      return to == Owned || to == Scrubbing;
     case Retained:
       return to == Owned || to == Scrubbing;
     case Quarantined:
