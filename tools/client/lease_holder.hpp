@@ -56,6 +56,9 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   /// True while no end of the lease is known and the broker is connected.
   bool is_live() const { return lease_is_live_ && broker_ != nullptr; }
 
+  /// A replacement is in flight, also after the lease that it replaces has ended.
+  bool is_replacing() const { return on_replaced_ != nullptr; }
+
   /// Stops renewing a lease that is over. Does nothing when none is held.
   void stop_renewing();
 

@@ -270,8 +270,20 @@ void TenantSession::schedule_retry(const Retry& again, const Error& error, Repor
   if (again.delay > Duration::zero() || reported == Reported::NotYet) {
     observer_(Retrying{.error = error, .delay = again.delay, .attempt = retry_counts_.failures()});
   }
-  retry_timer_ = timers_.after(again.delay,
-                               [this, fresh = again.fresh_lease] { fresh ? acquire() : submit(); });
+  const auto& held = holder_->lease();
+  retry_timer_ = timers_.after(again.delay, [this, fresh = again.fresh_lease,
+                                             ended = held ? std::optional(held->lease)
+                                                          : std::nullopt] { retry(fresh, ended); });
+}
+
+/// A replacement of the ended lease counts against the quota, so another lease may not fit beside
+/// it.
+void TenantSession::retry(bool fresh_lease, std::optional<LeaseId> ended) {
+  const auto& held = holder_->lease();
+  const bool is_replaced = held && held->lease != ended;
+  if (!fresh_lease || is_replaced) return submit();
+  awaits_replacement_ = holder_->is_replacing();
+  if (!awaits_replacement_) acquire();
 }
 
 void TenantSession::cancel() {

@@ -97,6 +97,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   enum class Reported { NotYet, Already };
   void act(const RetryDecision& decision, const Error& error, Reported reported);
   void schedule_retry(const Retry& again, const Error& error, Reported reported);
+  void retry(bool fresh_lease, std::optional<LeaseId> ended);
   void finish(Ended ended);
   WorkerStream::Handlers stream_handlers();
 
@@ -121,6 +122,8 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   std::optional<TimePoint> rebind_began_;
   Duration last_move_{};    ///< What the last one took.
   bool is_moving_ = false;  ///< Since the replacement was asked for.
+  /// The lease ended, and the session continues once its replacement in flight is answered.
+  bool awaits_replacement_ = false;
   Timer replacement_timer_;
   Timer retry_timer_;
   Timer cancel_timer_;

@@ -1,5 +1,6 @@
 // The part of TenantSession that moves its request to a second lease before the first one ends.
 #include <algorithm>
+#include <utility>
 
 #include "tools/client/session.hpp"
 
@@ -44,10 +45,13 @@ void TenantSession::replace(wire::RebindMode mode) {
                    });
 }
 
-/// After a final refusal the session rebinds once the lease has ended. A drain of the tenant or the
-/// worker lasts.
+/// A rebind that waits for the answer continues with it. After a final refusal the session rebinds
+/// once the lease has ended. A drain of the tenant or the worker lasts.
 void TenantSession::replaced(wire::RebindMode mode, const Result<wire::LeaseAcquired>& result) {
+  const bool is_awaited = std::exchange(awaits_replacement_, false);
+  if (!result && is_awaited) return acquire();
   if (!result) {
+    if (!is_moving_) return;  // the stream has ended
     is_moving_ = false;
     rebind_began_.reset();
     const Errc code = result.error().code;
@@ -64,6 +68,7 @@ void TenantSession::replaced(wire::RebindMode mode, const Result<wire::LeaseAcqu
                      .deadline_boottime_ns = result->deadline_boottime_ns,
                      .replaces = replaceable_});
   last_lease_ = replaceable_ = result->lease;
+  if (is_awaited) return submit();
   if (is_moving_) move(mode);
 }
 

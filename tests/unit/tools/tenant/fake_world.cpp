@@ -43,6 +43,13 @@ void FakeServer::accept() {
     handlers.on_call = [this](const std::string& method, control::Payload params,
                               control::Responder respond) {
       calls_.emplace_back(method, params.body);
+      if (method == held) {
+        waiting_.emplace_back(
+            [this, method, body = params.body, respond = std::move(respond)]() mutable {
+              respond(answer(method, body));
+            });
+        return;
+      }
       respond(answer(method, params.body));
       if (after_answer) after_answer(method, params.body);
     };
@@ -61,6 +68,11 @@ Result<control::Payload> FakeServer::answer(const std::string& method, const wir
   // The reply of a worker has the request id of the call.
   if (reply->contains("request")) (*reply)["request"] = params.at("request_id");
   return control::Payload{.body = *reply};
+}
+
+void FakeServer::answer_held() {
+  held.clear();
+  for (auto& respond : std::exchange(waiting_, {})) respond();
 }
 
 std::vector<wire::Json> FakeServer::calls(const std::string& method) const {

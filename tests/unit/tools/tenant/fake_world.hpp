@@ -23,6 +23,9 @@ class FakeServer {
 
   /// Replies by method, in order; the last one repeats.
   std::map<std::string, std::deque<Result<wire::Json>>> answers;
+  /// Calls of this method wait for answer_held().
+  std::string held;
+  void answer_held();
   /// Called after each reply.
   std::function<void(const std::string& method, const wire::Json& params)> after_answer;
 
@@ -37,6 +40,7 @@ class FakeServer {
   void accept();
   Result<control::Payload> answer(const std::string& method, const wire::Json& params);
 
+  std::vector<std::move_only_function<void()>> waiting_;
   boost::asio::io_context& io_;
   std::string path_;
   boost::asio::local::stream_protocol::acceptor acceptor_;

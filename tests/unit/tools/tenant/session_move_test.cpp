@@ -138,15 +138,46 @@ TEST_CASE("move: a request that cannot move is submitted again under the new lea
   CHECK(world.reported<Rebound>()[0].mode == wire::RebindMode::Reprefill);
 }
 
-TEST_CASE("move: a lease that ends before its replacement is granted is rebound by a new acquire") {
+TEST_CASE("move: a lease that ends before its replacement is granted waits for that one") {
   MoveWorld world;
-  world.broker.answers["lease.acquire"].push_back(world.lease(9, 9s));
+  world.broker.held = "lease.replace";
   world.stream(true);
+  world.timers.advance(1'500ms);
+  world.run_until([&] { return world.broker.calls("lease.replace").size() == 1; });
   world.complete_revoked({1, 1});
-  world.timers.advance(1'500ms);  // asks, before the session has read the end
   world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
-  world.timers.advance(0ns);
-  world.run_until([&] { return world.reported<Submitted>().size() == 2; });
+  SECTION("which comes after the retry") {
+    world.timers.advance(0ns);
+    world.settle();
+    world.broker.answer_held();
+  }
+  SECTION("which comes before the retry") {
+    world.broker.answer_held();
+    world.run_until([&] { return world.reported<Acquired>().size() == 2; });
+    world.timers.advance(0ns);
+  }
+  world.until_moved(1);
   world.complete("EndOfSequence");
   CHECK_FALSE(world.end().error);
+  CHECK(world.broker.calls("lease.acquire").size() == 1);
+  CHECK(world.worker.calls("request.submit")[1].at("token") == "v1:2");
+  CHECK(world.reported<Rebound>()[0].mode == wire::RebindMode::Reprefill);
+}
+
+TEST_CASE("move: a lease that ends before its replacement is refused is rebound by an acquire") {
+  MoveWorld world;
+  world.broker.held = "lease.replace";
+  world.broker.answers["lease.replace"] = {fail(Errc::PoolExhausted, "no")};
+  world.broker.answers["lease.acquire"].push_back(world.lease(9, 9s));
+  world.stream(true);
+  world.timers.advance(1'500ms);
+  world.run_until([&] { return world.broker.calls("lease.replace").size() == 1; });
+  world.complete_revoked({1, 1});
+  world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
+  world.timers.advance(0ns);
+  world.settle();
+  CHECK(world.broker.calls("lease.acquire").size() == 1);
+  world.broker.answer_held();
+  world.until_moved(1);
+  CHECK(world.broker.calls("lease.acquire")[1].at("replaces") == "1.1");
 }
