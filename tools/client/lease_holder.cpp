@@ -161,7 +161,7 @@ void LeaseHolder::replace(wire::RebindMode mode, AcquireHandler done) {
         if (acquired) return self->replaced(*acquired);
         std::exchange(self->on_replaced_, nullptr)(std::unexpected(acquired.error()));
       },
-      kCallTimeout);
+      kAcquireTimeout);
 }
 
 void LeaseHolder::replaced(const wire::LeaseAcquired& acquired) {

@@ -50,7 +50,7 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   /// grant lease() is the new one, and the old one is neither renewed nor released: call
   /// release_previous() once no request runs under it. After an error nothing has changed. An
   /// acquire() meanwhile drops the call. Precondition: is_live().
-  /// Errors: the broker's refusal; ConnectionLost; TimedOut after 10 s; MalformedMessage.
+  /// Errors: the broker's refusal; ConnectionLost; TimedOut after 30 s; MalformedMessage.
   void replace(wire::RebindMode mode, AcquireHandler done);
   void release_previous();
   /// True while no end of the lease is known and the broker is connected.
