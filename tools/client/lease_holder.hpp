@@ -55,7 +55,8 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   void release_previous();
   /// True while no end of the lease is known and the broker is connected.
   bool is_live() const { return lease_is_live_ && broker_ != nullptr; }
-
+  /// The broker is away, and no end of the lease is known.
+  bool is_reconnecting() const { return lease_is_live_ && broker_ == nullptr; }
   /// A replacement is in flight, also after the lease that it replaces has ended.
   bool is_replacing() const { return on_replaced_ != nullptr; }
 

@@ -21,7 +21,7 @@ Duration retry_delay(const Error& error) {
 
 bool TenantSession::may_replace() const {
   return config_.rebind && config_.moves && state_ == State::Streaming && !cancelled_ &&
-         !is_moving_ && holder_->is_live() && streamed_under_ == holder_->lease()->lease;
+         !is_moving_ && streamed_under_ == holder_->lease()->lease;
 }
 
 /// Renewals keep a lease until its last deadline; without one there is nothing to do.
@@ -36,6 +36,11 @@ void TenantSession::plan_replacement() {
 
 void TenantSession::replace(wire::RebindMode mode) {
   if (!may_replace()) return;
+  if (holder_->is_reconnecting()) {
+    replacement_timer_ = timers_.after(kMoveRetryDelay, [this, mode] { replace(mode); });
+    return;
+  }
+  if (!holder_->is_live()) return;
   is_moving_ = true;
   rebind_began_ = timers_.now();
   holder_->replace(mode,

@@ -181,3 +181,18 @@ TEST_CASE("move: a lease that ends before its replacement is refused is rebound 
   world.until_moved(1);
   CHECK(world.broker.calls("lease.acquire")[1].at("replaces") == "1.1");
 }
+
+TEST_CASE("move: a broker that is away when a replacement is due is asked once it is back") {
+  MoveWorld world;
+  world.stream(true);
+  world.timers.advance(1'490ms);
+  world.broker.drop_connections();
+  world.run_until([&] { return world.reported<BrokerDisconnected>().size() == 1; });
+  world.timers.advance(10ms);  // the replacement is due
+  world.settle();
+  CHECK(world.broker.calls("lease.replace").empty());
+  world.timers.advance(10ms);  // the holder reconnects
+  world.run_until([&] { return world.broker.calls("lease.renew").size() == 1; });
+  world.timers.advance(40ms);
+  world.until_moved(1);
+}
