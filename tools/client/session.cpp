@@ -168,6 +168,7 @@ void TenantSession::accepted(const wire::RequestSubmitted& generating) {
     submitted.unchecked_omitted = generating.unchecked_omitted;
   }
   observer_(submitted);
+  replaceable_ = now_under;
   const auto before = std::exchange(streamed_under_, now_under);
   const std::string computed_in = std::exchange(arithmetic_, holder_->lease()->arithmetic);
   const bool differs = ledger_.size() > 0 && is_another_arithmetic(computed_in, arithmetic_);
@@ -238,9 +239,11 @@ void TenantSession::submit_again_after_earlier(const Error& error) {
 
 void TenantSession::failed(const Error& error, Stage stage) {
   RetryDecision decision = after_failure(error, stage, retry_context(), config_.retry);
-  const bool is_kept = config_.request.resumable && state_ == State::Streaming &&
-                       stage == Stage::Worker && error.code == Errc::ConnectionLost;
-  if (decision && is_kept) {
+  const bool is_stream_lost =
+      state_ == State::Streaming && stage == Stage::Worker && error.code == Errc::ConnectionLost;
+  // Where the worker died before a move, the memory to adopt is that of the earlier lease.
+  if (is_stream_lost) replaceable_ = streamed_under_;
+  if (decision && is_stream_lost && config_.request.resumable) {
     decision->fresh_lease = false;  // the text continues under the lease it has
     begin_ = WorkerStream::Begin::Resume;
   }

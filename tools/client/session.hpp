@@ -109,8 +109,10 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   std::shared_ptr<LeaseHolder> holder_;
   std::shared_ptr<WorkerStream> stream_;
   TokenLedger ledger_;
-  std::optional<LeaseId> last_lease_;      ///< Granted last.
-  std::optional<LeaseId> replaceable_;     ///< `last_lease_`, unless the broker does not know it.
+  std::optional<LeaseId> last_lease_;  ///< Granted last.
+  /// What the next acquire replaces: `last_lease_`, or after the loss of a worker the lease that
+  /// has the text. Nothing if the broker does not know it.
+  std::optional<LeaseId> replaceable_;
   std::optional<LeaseId> streamed_under_;  ///< A worker last accepted the request under this one.
   std::optional<LeaseId> ended_text_;      ///< Its text was read, and it ended the stream.
   std::string arithmetic_;                 ///< Of the lease `streamed_under_`; empty: not known.

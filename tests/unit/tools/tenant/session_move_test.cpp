@@ -196,3 +196,41 @@ TEST_CASE("move: a broker that is away when a replacement is due is asked once i
   world.timers.advance(40ms);
   world.until_moved(1);
 }
+
+TEST_CASE("move: after the loss of a worker the acquire names the lease that has the text") {
+  MoveWorld world;
+  world.broker.answers["lease.acquire"].push_back(world.lease(9, 9s));
+  world.worker.held = "request.move";
+  world.request.resumable = GENERATE(false, true);
+  world.stream(true);
+  world.timers.advance(1'500ms);
+  world.run_until([&] { return world.worker.calls("request.move").size() == 1; });
+  world.request.resumable ? world.worker.vanish() : world.worker.drop_connections();
+  for (std::size_t retries = 1; world.broker.calls("lease.acquire").size() < 2; ++retries) {
+    world.run_until([&] { return world.reported<Retrying>().size() == retries; });
+    world.timers.advance(world.reported<Retrying>().back().delay);
+    world.settle();
+  }
+  CHECK(world.broker.calls("lease.acquire")[1].at("replaces") == "1.1");
+}
+
+TEST_CASE("move: a stream that a worker resumed under the new lease is rebound from that one") {
+  MoveWorld world;
+  world.broker.answers["lease.acquire"].push_back(world.lease(9, 9s));
+  world.worker.held = "request.move";
+  world.worker.answers["request.resume"] = {
+      wire::RequestSubmitted{.request = {"any"}, .prompt_tokens = 4}.to_json()};
+  world.request.resumable = true;
+  world.stream(true);
+  world.timers.advance(1'500ms);
+  world.run_until([&] { return world.worker.calls("request.move").size() == 1; });
+  world.worker.drop_connections();
+  world.run_until([&] { return world.reported<Retrying>().size() == 1; });
+  world.timers.advance(50ms);
+  world.until_moved(1);
+  world.complete_revoked({1, 2});
+  world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
+  world.timers.advance(1s);
+  world.until_moved(2);
+  CHECK(world.broker.calls("lease.acquire")[1].at("replaces") == "1.2");
+}
