@@ -132,7 +132,7 @@ void reassign_pending_holder(Decision& decision, const Caller& caller, CallId fi
 namespace {
 
 /// The revoked lease that this acquire replaces, which is then not charged. Nothing for a lease
-/// that is not revoked or already has a replacement.
+/// that is not revoked; for one that has a replacement, that one.
 Result<std::optional<LeaseId>> charged_once(State& state, const wire::LeaseAcquire& acquire) {
   if (!acquire.replaces) return std::nullopt;
   const auto found = state.leases.find(*acquire.replaces);
@@ -146,8 +146,10 @@ Result<std::optional<LeaseId>> charged_once(State& state, const wire::LeaseAcqui
                 fmt::format("lease {} does not belong to tenant {}", to_string(*acquire.replaces),
                             acquire.tenant.value));
   }
-  if (!old.is(LeaseState::Revoked) || old.replaced_by) return std::nullopt;
-  return old.id();
+  // The replacement has ended too, before the holder's requests moved.
+  const LeaseRecord* last = old.replaced_by ? state.leases.find_open(*old.replaced_by) : &old;
+  if (last == nullptr || !last->is(LeaseState::Revoked) || last->replaced_by) return std::nullopt;
+  return last->id();
 }
 
 void note_replacement(Decision& decision, std::optional<LeaseId> old, LeaseRecord& by) {

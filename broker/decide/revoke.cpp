@@ -30,13 +30,14 @@ void notify_holder(Decision& decision, const LeaseRecord& record) {
       record.holder, {.lease = record.id(), .scope = record.scope, .reason = reason}});
 }
 
-/// The replaced lease is charged again. A failed acquire also gives up its claim to replace it, so
-/// that the next one can.
+/// The replaced lease is charged again, unless it ends as well: the tenant could not replace the
+/// pair at its quota. A failed acquire also gives up its claim to replace it, so that the next one
+/// can.
 void end_replacement(Decision& decision, const LeaseRecord& record) {
   if (!record.replaces) return;
   const auto old = decision.state.leases.find(*record.replaces);
   if (!old) return;
-  (*old)->charged_to_replacement = false;
+  if ((*old)->is(LeaseState::Live)) (*old)->charged_to_replacement = false;
   if (!record.acquired) (*old)->replaced_by.reset();
   decision.touch((*old)->id());
 }

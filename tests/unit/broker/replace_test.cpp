@@ -81,6 +81,26 @@ TEST_CASE("replace: the pair counts once against the quota, and other leases cou
   CHECK(world.record(other).is(LeaseState::Live));
 }
 
+TEST_CASE("replace: a pair that was revoked together is replaced as one") {
+  ReplaceWorld world;
+  world.admit_tenant("a", 8);
+  const LeaseId fresh = world.replaced(world.lease);
+  world.begin_unit(world.worker, Touches::TenantMemory);  // so that no lease is fenced
+  world.call(kOperator, wire::LeaseRevoke{.tenant = TenantId{"a"}});
+  REQUIRE(world.record(world.lease).is(LeaseState::Revoked));
+  REQUIRE(world.record(fresh).is(LeaseState::Revoked));
+
+  const bool names_first = GENERATE(false, true);
+  const LeaseId named = names_first ? world.lease : fresh;
+  const CallId next =
+      world.call(kHolder, wire::LeaseAcquire{.tenant = {"a"}, .blocks = 8, .replaces = named});
+  const LeaseId third = world.answer<wire::LeaseAcquired>(next).lease;
+  CHECK(world.record(third).replaces == fresh);
+  CHECK(world.refusal(world.call(
+            kHolder, wire::LeaseAcquire{.tenant = {"a"}, .blocks = 8, .replaces = named})) ==
+        Errc::QuotaBlocks);
+}
+
 TEST_CASE("replace: a lease that fills the quota is replaced") {
   ReplaceWorld world;
   world.admit_tenant("a", 8);
