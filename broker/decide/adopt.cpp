@@ -14,6 +14,14 @@ namespace {
 /// Scrubbing takes milliseconds, so the caller asks often.
 constexpr std::chrono::milliseconds kRetryAfter{50};
 
+Error while_scrubbing() {
+  return {.code = Errc::PoolExhausted,
+          .detail = fmt::format("memory kept for tenants of a worker that ended is being scrubbed; "
+                                "retry in {} ms",
+                                kRetryAfter.count()),
+          .retry_after_ms = kRetryAfter.count()};
+}
+
 std::vector<ExtentId> retained_extents(const State& state, const LeaseRecord& record) {
   std::vector<ExtentId> kept = record.extents;
   std::erase_if(kept, [&](ExtentId extent) {
@@ -107,11 +115,25 @@ std::optional<Error> end_retentions_for(Decision& decision, std::uint64_t extent
     return true;
   });
   end_retention(decision, oldest);
-  return Error{.code = Errc::PoolExhausted,
-               .detail = fmt::format("{} extents requested; memory kept for tenants of an ended "
-                                     "worker is being scrubbed: retry in {} ms",
-                                     extents, kRetryAfter.count()),
-               .retry_after_ms = kRetryAfter.count()};
+  return while_scrubbing();
+}
+
+Result<void> require_free_slot(Decision& decision) {
+  if (decision.state.leases.has_free_slot()) return {};
+  if (auto retry = end_retentions_for(decision, 1)) return std::unexpected(*std::move(retry));
+  return fail(Errc::PoolExhausted,
+              "every slot of the lease table is in use; retry when leases end");
+}
+
+std::optional<Error> end_retentions_of_exited_worker(Decision& decision) {
+  const State& state = decision.state;
+  for (const auto& [until, id] : state.retained) {
+    const AttachmentId worker = state.leases.find_open(id)->worker();
+    if (state.workers.find(worker)->state != WorkerState::Gone) continue;
+    end_retention(decision, state.leases.leases_on(worker));
+    return while_scrubbing();
+  }
+  return std::nullopt;
 }
 
 Adoption find_adoption(State& state, const Caller& caller, const wire::LeaseAcquire& acquire,

@@ -9,7 +9,8 @@
 /// the broker. Only the connection that held the old lease adopts, for the same tenant, on a worker
 /// of the same name, user and KV identity, once the old worker has exited.
 ///
-/// Kept memory is charged to no quota, because every demand that lacks room ends it first.
+/// Kept memory is charged to no quota, because a demand that lacks KV memory, a lease slot or a
+/// place for a worker ends it first.
 #pragma once
 
 #include <optional>
@@ -49,6 +50,14 @@ void expire_retentions(Decision& decision);
 /// For a demand of `extents` that lacks room: ends the oldest retentions until their extents cover
 /// it. Returns the refusal, which is to be retried; nothing if no memory is kept.
 std::optional<Error> end_retentions_for(Decision& decision, std::uint64_t extents);
+
+/// Errors: PoolExhausted if every slot of the lease table is in use. If a lease whose memory is
+/// kept has one, the oldest gives it up, and the refusal is to be retried.
+Result<void> require_free_slot(Decision& decision);
+
+/// For a worker that finds no place: ends the retentions of one worker that has exited, which has
+/// the oldest. Returns the refusal, which is to be retried; nothing if no memory is kept.
+std::optional<Error> end_retentions_of_exited_worker(Decision& decision);
 
 /// The kept memory that an acquire replaces.
 struct Adoption {

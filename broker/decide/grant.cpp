@@ -323,15 +323,12 @@ CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
                         .charged_others = charged_to_others(state, acquire.tenant, terms.replaces),
                         .wanted = std::max(acquire.blocks, adoption.blocks),
                         .blocks_per_extent = terms.worker->blocks_per_extent}));
-  if (!state.leases.has_free_slot()) {
-    return fail(Errc::PoolExhausted,
-                "every slot of the lease table is in use; retry when leases end");
-  }
+  TRY(require_free_slot(decision));
   const ExtentDemand demand{acquire.tenant, terms.worker->id, allowed.extents};
   TRY(require_lendable(state, demand));
   const ExtentDemand fresh = beyond(demand, adoption);
   const auto room = fresh.extents == 0 ? Result<void>{} : require_room(state, fresh, decision.now);
-  if (!room && terms.as) return std::unexpected(room.error());
+  if (!room && terms.as) return refuse_or_scrub(decision, fresh, room.error());
   if (!room) return refuse_or_reclaim(decision, caller.call, fresh, room.error());
   std::optional<RebindToken> rebind = TRY(admit_rebind(state, acquire, decision.now));
   LeaseRecord& record = open_tenant_lease(decision, caller, acquire, *terms.worker);

@@ -76,10 +76,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   if (const LeaseRecord* same = find_published(state, worker, text)) return answer_duplicate(*same);
   if (const auto room = require_shared_room(state, worker, 1, decision.now); !room)
     return refuse_or_reclaim(decision, caller.call, {{}, worker.id, 1}, room.error());
-  if (!state.leases.has_free_slot()) {
-    return fail(Errc::PoolExhausted,
-                "every slot of the lease table is in use; retry when leases end");
-  }
+  TRY(require_free_slot(decision));
   LeaseRecord& record = state.leases.open(worker.id, wire::LeaseScope::Shared);
   record.granted_at = decision.now;
   record.part = publish.name;

@@ -119,17 +119,22 @@ void take_from(Decision& decision, std::span<const LeaseId> victims, TimePoint u
   if (until <= decision.now) revoke_leases(decision, victims, RevokeReason::PreemptedByPriority);
 }
 
+/// Nothing if no kept memory can serve the demand.
+std::optional<Error> scrub_for(Decision& decision, const ExtentDemand& demand, const Error& why) {
+  if (why.code != Errc::PoolExhausted || !require_lendable(decision.state, demand)) return {};
+  return end_retentions_for(decision, demand.extents);
+}
+
 }  // namespace
+
+CallResult refuse_or_scrub(Decision& decision, const ExtentDemand& demand, const Error& why) {
+  return std::unexpected(scrub_for(decision, demand, why).value_or(why));
+}
 
 CallResult refuse_or_reclaim(Decision& decision, CallId call, const ExtentDemand& demand,
                              const Error& why) {
   State& state = decision.state;
-  if (why.code == Errc::PoolExhausted && require_lendable(state, demand)) {
-    if (const auto retry = end_retentions_for(decision, demand.extents)) {
-      decision.reply(call, std::unexpected(*retry));
-      return std::nullopt;
-    }
-  }
+  if (const auto retry = scrub_for(decision, demand, why)) return std::unexpected(*retry);
   const bool promised = demand.extents <= unused_reserve(state, demand.tenant);
   if (!promised || !require_lendable(state, demand)) return std::unexpected(why);
   const TimePoint until = decision.now + state.config.reclaim_grace;

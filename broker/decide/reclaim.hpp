@@ -11,7 +11,11 @@
 
 namespace leasehold {
 
-/// Answers a call that found no room, for the reason `why`. If the tenant's reserve covers the
+/// Refuses a call that found no room, for the reason `why`. Memory that is kept for adoption and
+/// could serve it is scrubbed, and the refusal then has `retry_after_ms`.
+CallResult refuse_or_scrub(Decision& decision, const ExtentDemand& demand, const Error& why);
+
+/// Does it as well, and reclaims. If the tenant's reserve covers the
 /// demand and scavengers have the memory, the answer is PoolExhausted with `retry_after_ms`, and a
 /// reclaim runs. Otherwise it is `why`, and nothing changes.
 CallResult refuse_or_reclaim(Decision& decision, CallId call, const ExtentDemand& demand,

@@ -58,11 +58,9 @@ EngineLeases engine_leases_of(const State& state, const Worker& worker) {
 }
 
 /// Limits the engine leases of one worker and of one user, so that slots remain for others.
-Result<void> check_room_for_lease(const State& state, const Worker& worker) {
-  if (!state.leases.has_free_slot()) {
-    return fail(Errc::PoolExhausted,
-                "every slot of the lease table is in use; retry when leases end");
-  }
+Result<void> check_room_for_lease(Decision& decision, const Worker& worker) {
+  TRY(require_free_slot(decision));
+  const State& state = decision.state;
   const EngineLeases held = engine_leases_of(state, worker);
   if (held.of_worker >= state.config.max_engine_leases) {
     return fail(Errc::PoolExhausted,
@@ -133,7 +131,7 @@ CallResult open_existing(Decision& decision, CallId call, const Worker& worker,
   }
   // The loader repeats its call: it lost the first answer, or starts over after a failure.
   if (held != nullptr) return opened(region, *held);
-  TRY(check_room_for_lease(decision.state, worker));
+  TRY(check_room_for_lease(decision, worker));
   const LeaseId lease = open_engine_lease(decision, call, worker, region, open);
   if (region.state == RegionState::Retained) {
     move(region, RegionState::Published);
@@ -158,7 +156,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wei
   if (WeightsRegion* region = state.weights.find_usable(key_of(open, worker->uid))) {
     return open_existing(decision, caller.call, *worker, *region, open);
   }
-  TRY(check_room_for_lease(state, *worker));
+  TRY(check_room_for_lease(decision, *worker));
   const auto evicted = state.weights.room_for(open.size_bytes, worker->uid);
   if (!evicted) return no_room_for_region(state.weights, *worker, open.size_bytes);
   evict(decision, *evicted);

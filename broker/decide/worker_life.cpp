@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "broker/decide/adopt.hpp"
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/device.hpp"
 #include "broker/decide/fence.hpp"
@@ -186,9 +187,12 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
                             caller.uid, share, kMaxWorkers));
   }
   Worker* worker = state.workers.add(holds_memory);
-  if (worker == nullptr)
+  if (worker == nullptr) {
+    if (auto retry = end_retentions_of_exited_worker(decision))
+      return std::unexpected(*std::move(retry));
     return fail(Errc::PoolExhausted,
                 fmt::format("{} workers are attached; retry when one has exited", kMaxWorkers));
+  }
   worker->name = attach.worker;
   worker->connection = caller.connection;
   worker->pid = caller.pid;

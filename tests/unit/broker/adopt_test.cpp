@@ -206,6 +206,84 @@ TEST_CASE("adopt: a demand that lacks room ends the retention of memory") {
   CHECK(world.answer<wire::LeaseAcquired>(world.acquire("b", 8, kOtherHolder)).blocks == 8);
 }
 
+TEST_CASE("adopt: a replacement that lacks room ends the retention of memory") {
+  KeepingWorld world(keeping(8 * kMiB));  // four extents
+  world.attach("w1", kNextSocket, "same");
+  const CallId second =
+      world.call(kOtherHolder, wire::LeaseAcquire{.tenant = {"b"}, .blocks = 16, .worker = "w1"});
+  const LeaseId live = world.answer<wire::LeaseAcquired>(second).lease;
+  world.kill_worker();
+  REQUIRE(world.is_kept());
+
+  const CallId first = world.call(kOtherHolder, wire::LeaseReplace{.lease = live});
+
+  REQUIRE(world.refusal(first) == Errc::PoolExhausted);
+  CHECK(world.answers.at(first).error().retry_after_ms == 50);
+  CHECK(world.is_scrubbed());
+  const CallId again = world.call(kOtherHolder, wire::LeaseReplace{.lease = live});
+  CHECK(world.answer<wire::LeaseAcquired>(again).blocks == 16);
+}
+
+TEST_CASE("adopt: a reserve counts kept memory as free") {
+  KeepingWorld world(keeping(8 * kMiB));  // four extents
+  world.attach("w1", kNextSocket, "same");
+  world.kill_worker();
+  REQUIRE(world.is_kept());
+
+  const CallId admitted = world.call(
+      kOperator,
+      wire::TenantAdmit{.tenant = {"b"}, .reserved_blocks = 32, .tier = wire::Tier::Guaranteed});
+
+  CHECK(world.answers.at(admitted));
+}
+
+TEST_CASE("adopt: a full lease table ends the retention of memory") {
+  BrokerConfig config = keeping();
+  config.slot_count = 2;
+  KeepingWorld world(config);
+  world.kill_worker();
+  REQUIRE(world.is_kept());
+  world.attach("w1", kNextSocket, "same");
+  world.acquired("b", 8, kOtherHolder);
+
+  const bool publishes = GENERATE(false, true);
+  const CallId first =
+      publishes
+          ? world.call(kOperator, wire::PrefixPublish{.worker = "w1", .text = "text", .name = "p"})
+          : world.acquire("b", 8, kOtherHolder);
+
+  REQUIRE(world.refusal(first) == Errc::PoolExhausted);
+  CHECK(world.answers.at(first).error().retry_after_ms == 50);
+  CHECK(world.is_scrubbed());
+  CHECK(world.state.leases.has_free_slot());
+}
+
+TEST_CASE("adopt: a full table of workers ends retentions of workers that exited") {
+  BrokerConfig config = keeping(2 * kMaxWorkers * kMiB + 4 * kMiB);
+  config.slot_count = 2 * kMaxWorkers;
+  KeepingWorld world(config);
+  for (std::uint64_t i = 1; i < kMaxWorkers; ++i) {
+    const ConnectionId socket{100 + i};
+    const std::string name = "w" + std::to_string(i);
+    const AttachmentId dying = world.attach(name, socket, "same");
+    const CallId held =
+        world.call(kHolder, wire::LeaseAcquire{.tenant = {"a"}, .blocks = 8, .worker = name});
+    REQUIRE(world.answers.at(held));
+    world.post(ConnectionClosed{socket});
+    world.post(WorkerExited{exit_of(dying)});
+  }
+  world.kill_worker();
+  REQUIRE(world.state.retained.size() == kMaxWorkers);
+  const wire::WorkerAttach another{.worker = "another"};
+
+  const CallId first = world.call(kNextSocket, another);
+
+  REQUIRE(world.refusal(first) == Errc::PoolExhausted);
+  CHECK(world.answers.at(first).error().retry_after_ms == 50);
+  CHECK(world.state.retained.size() == kMaxWorkers - 1);
+  CHECK(world.answers.at(world.call(kNextSocket, another)));
+}
+
 TEST_CASE("adopt: kept memory is not charged, and what does not fit the quota is scrubbed") {
   KeepingWorld world;
   world.kill_worker();
