@@ -26,6 +26,10 @@ void revoke_held_by(Decision& decision, ConnectionId connection) {
     return record.scope == wire::LeaseScope::Tenant && record.holder == connection;
   });
   revoke_leases(decision, held, RevokeReason::HolderGone);
+  for (const LeaseId id : held) {
+    LeaseRecord& record = decision.state.leases.at(id);
+    if (record.is(LeaseState::Revoked)) record.holder = {};  // its fence keeps no memory
+  }
   end_retention(decision, retained_where(decision.state, [&](const LeaseRecord& record) {
                   return record.holder == connection;
                 }));

@@ -284,6 +284,22 @@ TEST_CASE("adopt: a full table of workers ends retentions of workers that exited
   CHECK(world.answers.at(world.call(kNextSocket, another)));
 }
 
+TEST_CASE("adopt: a holder that ends before the fence keeps no memory") {
+  KeepingWorld world;
+  world.begin_unit(world.worker, Touches::TenantMemory);
+  world.lose_worker();
+  REQUIRE(world.record(world.lease).is(LeaseState::Revoked));
+  SECTION("its connection closes") {
+    world.post(ConnectionClosed{kHolder});
+  }
+  SECTION("it exits") {
+    world.post(HolderExited{kHolder});
+  }
+  world.post(WorkerExited{exit_of(world.worker)});
+  CHECK(world.state.retained.empty());
+  CHECK(world.is_scrubbed());
+}
+
 TEST_CASE("adopt: kept memory is not charged, and what does not fit the quota is scrubbed") {
   KeepingWorld world;
   world.kill_worker();
