@@ -34,13 +34,23 @@ std::string revoked_object(const wire::LeaseRevoke& revoke) {
   return "part:" + *revoke.part + (revoke.worker ? "@" + *revoke.worker : "");
 }
 
+/// A lease that is fenced can still have memory that is kept for adoption.
+Result<std::vector<LeaseId>> leases_to_end(State& state, const wire::LeaseRevoke& revoke) {
+  if (revoke.part) return leases_on_part(state, revoke);
+  const bool is_kept =
+      revoke.lease && !revoke.tenant && !retained_where(state, [&](const auto& record) {
+                                           return record.id() == *revoke.lease;
+                                         }).empty();
+  if (is_kept) return std::vector{*revoke.lease};
+  return leases_named(state, revoke.lease, revoke.tenant);
+}
+
 }  // namespace
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRevoke& revoke) {
-  std::vector<LeaseId> leases =
-      revoke.part ? TRY(leases_on_part(decision.state, revoke))
-                  : TRY(leases_named(decision.state, revoke.lease, revoke.tenant));
+  std::vector<LeaseId> leases = TRY(leases_to_end(decision.state, revoke));
   revoke_leases(decision, leases, RevokeReason::Operator);
+  end_retention(decision, leases);
   if (revoke.tenant) end_retention_of(decision, *revoke.tenant);
   record_operator_action(decision,
                          {.uid = caller.uid, .action = "revoke", .object = revoked_object(revoke)});

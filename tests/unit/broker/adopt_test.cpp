@@ -300,6 +300,18 @@ TEST_CASE("adopt: a holder that ends before the fence keeps no memory") {
   CHECK(world.is_scrubbed());
 }
 
+TEST_CASE("adopt: an operator who revokes a lease whose memory is kept ends that") {
+  KeepingWorld world;
+  world.kill_worker();
+  REQUIRE(world.is_kept());
+
+  const CallId revoked = world.revoke(world.lease);
+
+  CHECK(world.answer<wire::LeasesTouched>(revoked).leases == std::vector{world.lease});
+  CHECK(world.is_scrubbed());
+  CHECK(world.refusal(world.revoke(world.lease)) == Errc::LeaseFenced);
+}
+
 TEST_CASE("adopt: kept memory is not charged, and what does not fit the quota is scrubbed") {
   KeepingWorld world;
   world.kill_worker();
