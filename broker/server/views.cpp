@@ -188,7 +188,7 @@ std::map<TenantId, Held> held_by_tenant(const State& state) {
     if (record.is(LeaseState::Fenced)) return;
     Held& held = all[record.tenant];
     if (record.is(LeaseState::Live)) ++held.leases_live;
-    held.blocks += record.charged_blocks;
+    held.blocks += record.quota_blocks();
     const Worker* worker = state.workers.find(record.worker());
     const std::uint64_t per_extent = worker == nullptr ? 0 : worker->blocks_per_extent;
     held.swap_blocks += extents_in(state, record, MemoryPool::Swap) * per_extent;

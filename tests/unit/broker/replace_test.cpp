@@ -3,6 +3,7 @@
 #include <random>
 
 #include "broker/decide/replace.hpp"
+#include "broker/server/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;
@@ -99,6 +100,12 @@ TEST_CASE("replace: a pair that was revoked together is replaced as one") {
   CHECK(world.refusal(world.call(
             kHolder, wire::LeaseAcquire{.tenant = {"a"}, .blocks = 8, .replaces = named})) ==
         Errc::QuotaBlocks);
+}
+
+TEST_CASE("replace: a tenant's list counts a pair once") {
+  ReplaceWorld world;
+  world.replaced(world.lease);
+  CHECK(tenant_views(world.state, std::nullopt, 1).at(0).blocks_held == 8);
 }
 
 TEST_CASE("replace: a lease that fills the quota is replaced") {
