@@ -138,13 +138,15 @@ struct TakeReport {
 };
 
 /// The worker knows the request, the broker the revocation and the replacement. Only the worker
-/// knows how long a move took.
+/// knows how long a move took, at most the time since the grant.
 void complete(events::Rebind& rebind, State& state, TimePoint at) {
   const LeaseRecord* fresh = state.leases.find(rebind.new_lease).value_or(nullptr);
   const bool is_replacement = fresh != nullptr && fresh->replaces == rebind.old_lease;
   const bool was_moved = rebind.mode != wire::RebindMode::Reprefill;
   if (was_moved && is_replacement && fresh->replaces_as) {
     rebind.mode = *fresh->replaces_as;
+    const std::int64_t longest = std::max<std::int64_t>(0, (at - fresh->granted_at).count());
+    rebind.latency_ns = std::clamp<std::int64_t>(rebind.latency_ns, 0, longest);
     return;
   }
   rebind.mode = wire::RebindMode::Reprefill;

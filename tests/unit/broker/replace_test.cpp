@@ -210,15 +210,20 @@ TEST_CASE("replace: a moved request is recorded with its mode and the worker's t
                        .new_lease = fresh,
                        .latency_ns = 77,
                        .mode = wire::RebindMode::Preemptive};
+  world.advance(100ns);
+  world.post(WorkerReported{kWorkerSocket, {.event = moved, .at = world.clock.now()}});
+  moved.latency_ns = GENERATE(1'000'000, -1'000'000);
+  const std::int64_t bounded = moved.latency_ns < 0 ? 0 : 100;
   world.post(WorkerReported{kWorkerSocket, {.event = moved, .at = world.clock.now()}});
   moved.new_lease = world.acquired("a");  // which replaces nothing
   world.post(WorkerReported{kWorkerSocket, {.event = moved, .at = world.clock.now()}});
   const auto recorded = world.recorded<events::Rebind>();
-  REQUIRE(recorded.size() == 2);
+  REQUIRE(recorded.size() == 3);
   CHECK(recorded[0].mode == wire::RebindMode::Checkpoint);
   CHECK(recorded[0].latency_ns == 77);
-  CHECK(recorded[1].mode == wire::RebindMode::Reprefill);
-  CHECK(recorded[1].latency_ns == -1);
+  CHECK(recorded[1].latency_ns == bounded);  // since the new lease was granted
+  CHECK(recorded[2].mode == wire::RebindMode::Reprefill);
+  CHECK(recorded[2].latency_ns == -1);
 }
 
 TEST_CASE("replace: random replacements never lend more than twice the quota") {
