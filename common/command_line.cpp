@@ -11,6 +11,7 @@
 #include <sstream>
 #include <vector>
 
+#include "common/config_file.hpp"
 #include "common/ids.hpp"
 
 namespace leasehold {
@@ -82,6 +83,10 @@ std::optional<Usage> parse_cli_arguments(CLI::App& app, std::span<const std::str
   try {
     // CLI11 expects the arguments in reverse order.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const ConfigErrors& wrong) {
+    const Errc code = wrong.errors.front().code;
+    return Usage{.exit_code = code == Errc::BadRequest ? kExitUsage : exit_code(code),
+                 .config_errors = wrong.errors};
   } catch (const CLI::ParseError& error) {
     std::ostringstream text;
     const bool was_asked_for = app.exit(error, text, text) == 0;
@@ -100,7 +105,8 @@ int print_error(std::string_view program, const Usage& usage) {
     std::cout << usage.text;
     return finish_program(program, kExitOk);
   }
-  std::cerr << format_error(program, usage) + '\n';
+  for (const Error& error : usage.config_errors) print_error(program, error);
+  if (usage.config_errors.empty()) std::cerr << format_error(program, usage) + '\n';
   return usage.exit_code;
 }
 

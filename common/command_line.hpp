@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/print_error.hpp"
 
@@ -19,10 +20,11 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitUsage = 2;
 
 /// Why a program does not start: requested help (kExitOk, for stdout), or an error in its arguments
-/// (kExitUsage).
+/// (kExitUsage) or in its configuration file.
 struct Usage {
   int exit_code = kExitUsage;
   std::string text;
+  std::vector<Error> config_errors;  ///< If not empty, they are printed and `text` is empty.
 };
 
 /// Parses `arguments`, which do not include the program's name. Rejects negative and out-of-range

@@ -13,6 +13,11 @@ namespace leasehold {
 
 Result<std::string> read_text_file(const std::string& path, std::size_t max_bytes);
 
+/// As read_text_file, for a file that decides what this process does. Errors: also PermissionDenied
+/// for a file that belongs to another user than root or this process's, or that others can write
+/// to.
+Result<std::string> read_trusted_file(const std::string& path, std::size_t max_bytes);
+
 /// All of stdin, which may be a pipe or a terminal.
 Result<std::string> read_text_stdin(std::size_t max_bytes);
 

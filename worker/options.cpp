@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "common/command_line.hpp"
+#include "common/config_file.hpp"
 #include "common/device_name.hpp"
 #include "common/ids.hpp"
 #include "common/size_option.hpp"
@@ -59,7 +60,10 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
   app.add_option("--listen", options.listen_path, "Unix socket for tenants; the worker creates it")
       ->required()
       ->check(check_socket_path);
-  app.add_option("--name", options.name, "Name of this worker")->capture_default_str();
+  // Worker names follow the rule of tenant names.
+  app.add_option("--name", options.name, "Name of this worker")
+      ->check(check_name)
+      ->capture_default_str();
   app.add_option("--broker-timeout-ms", raw.broker_timeout_ms,
                  "How long to wait for a lost broker to return")
       ->check(CLI::Range(0, 3'600'000))
@@ -141,7 +145,8 @@ void add_cuda_options(CLI::App& app, WorkerOptions& options) {
 void add_observability_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
   app.add_option("--slow-motion-us", raw.slow_motion_us,
                  "Pause every unit of work this long, so that people can watch")
-      ->check(CLI::Range(0, 1'000'000));
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
   app.add_option("--log-level", options.log_level, "Least severe level to log")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
       ->capture_default_str();
@@ -172,9 +177,6 @@ Result<void> resolve_kv_index(const RawOptions& raw, WorkerOptions& options) {
 }
 
 Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
-  // Worker names follow the rule of tenant names.
-  if (const auto named = TenantId::parse(options.name); !named)
-    return fail(named.error().code, "--name: " + named.error().detail);
   options.slow_motion = std::chrono::microseconds(raw.slow_motion_us);
   options.broker_timeout = std::chrono::milliseconds(raw.broker_timeout_ms);
   options.backend = kBackends.at(raw.backend);
@@ -204,6 +206,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   CLI::App app("Serve one model to many tenants under leases that a broker can revoke",
                "leasehold-worker");
   app.set_version_flag("--version", "leasehold-worker " + std::string(version()));
+  add_config_options(app);
   add_endpoint_options(app, options, raw);
   add_compute_options(app, options, raw);
   add_limit_options(app, options.limits);
@@ -215,6 +218,10 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   }
   if (const Result<void> known = resolve_options(raw, options); !known) {
     exit_code = print_error(app.get_name(), {.text = known.error().detail});
+    return std::nullopt;
+  }
+  if (const auto ended = finish_config(app)) {
+    exit_code = *ended;
     return std::nullopt;
   }
   // The broker passes this path to tenants in other working directories.

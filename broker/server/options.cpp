@@ -10,6 +10,7 @@
 
 #include "common/available_memory.hpp"
 #include "common/command_line.hpp"
+#include "common/config_file.hpp"
 #include "common/device_name.hpp"
 #include "common/size_option.hpp"
 #include "common/version.hpp"
@@ -23,25 +24,25 @@ std::string default_socket() {
   return base + "/leasehold/broker.sock";
 }
 
-const CLI::Validator kOctal(
-    [](std::string& text) -> std::string {
-      char* end = nullptr;
-      const unsigned long mode = std::strtoul(text.c_str(), &end, 8);
-      if (text.empty() || *end != '\0' || mode > 0777) {
-        return "'" + text + "' is not an octal mode; use one like 0660";
-      }
-      text = std::to_string(mode);
-      return {};
-    },
-    "OCTAL");
+std::string check_octal(const std::string& text) {
+  const bool is_octal = text.find_first_not_of("01234567") == std::string::npos;
+  if (is_octal && std::strtoul(text.c_str(), nullptr, 8) <= 0777) return {};
+  return "'" + text + "' is not an octal mode; use one like 0660";
+}
 
 void add_socket_options(CLI::App& app, BrokerOptions& options) {
   app.add_option("--socket", options.socket, "Unix socket to listen on")
       ->check(check_socket_path)
       ->capture_default_str();
-  app.add_option("--socket-mode", options.socket_mode, "File mode of the socket, in octal")
-      ->default_str("0660")
-      ->transform(kOctal);
+  app.add_option_function<std::string>(
+         "--socket-mode",
+         [&options](const std::string& text) {
+           options.socket_mode = static_cast<mode_t>(std::strtoul(text.c_str(), nullptr, 8));
+         },
+         "File mode of the socket, in octal")
+      ->check(check_octal)
+      ->type_name("OCTAL")
+      ->default_str("0660");
 }
 
 /// Both pools have the same extents, whose size grows with the swap capacity. An extent must fit
@@ -80,7 +81,8 @@ void add_memory_options(CLI::App& app, BrokerOptions& options) {
                   {.low = 2ull << 20, .high = 1ull << 50});
   add_size_option(app, "--weights-capacity", options.weights_capacity_bytes,
                   "Memory for model weights, for example 2GiB; each --worker-uid has an equal "
-                  "share (default: 4GiB, or the machine's memory if that is less)");
+                  "share; default: 4GiB, or the machine's memory if that is less")
+      ->default_str(size_text(options.weights_capacity_bytes));
   app.add_option("--device", options.device,
                  "Device whose memory is lent: cpu, cuda:N, or auto (cuda:0 if usable, else cpu)")
       ->check(check_device)
@@ -159,6 +161,7 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   CLI::App app{"Leasehold broker: owns the memory and the state of every lease",
                "leasehold-broker"};
   app.set_version_flag("--version", "leasehold-broker " + std::string(version()));
+  add_config_options(app);
   add_socket_options(app, options);
   add_memory_options(app, options);
   add_limit_options(app, options);
@@ -171,6 +174,7 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
       if (!wrong.empty()) throw CLI::ValidationError(std::move(wrong));
   });
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
+  if (const auto ended = finish_config(app)) return *ended;
   options.worker_uids = {worker_uids.begin(), worker_uids.end()};
   if (options.worker_uids.empty()) options.worker_uids.insert(::geteuid());
   return options;

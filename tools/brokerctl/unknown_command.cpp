@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "tools/cli/suggest.hpp"
+#include "common/suggest.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -43,7 +43,7 @@ std::vector<std::string> commands_of(const CLI::App& app) {
 /// "tenants admit" for "admit": the noun that has this verb, or one spelled like it.
 std::string with_noun(const CLI::App& app, const std::string& verb) {
   for (const CLI::App* noun : app.get_subcommands({})) {
-    const std::string near = cli::nearest(verb, commands_of(*noun));
+    const std::string near = nearest(verb, commands_of(*noun));
     if (!near.empty()) return noun->get_name() + " " + near;
   }
   return "";
@@ -66,7 +66,7 @@ std::optional<std::string> unknown_command(const CLI::App& app,
   const std::string command = next_command(app, words);
   if (command.empty()) return std::nullopt;
   if (!is_one_of(commands, command)) {
-    std::string near = cli::nearest(command, commands);
+    std::string near = nearest(command, commands);
     if (near.empty()) near = with_noun(app, command);
     return fmt::format("there is no command '{}'{} Commands: {}", command, suggestion(near),
                        fmt::join(commands, ", "));
@@ -76,7 +76,7 @@ std::optional<std::string> unknown_command(const CLI::App& app,
   if (verbs.empty()) return std::nullopt;
   const std::string verb = next_command(noun, words);
   if (verb.empty() || is_one_of(verbs, verb)) return std::nullopt;
-  const std::string near = cli::nearest(verb, verbs);
+  const std::string near = nearest(verb, verbs);
   return fmt::format("'{}' has no verb '{}'{} Verbs: {}", command, verb, suggestion(near),
                      fmt::join(verbs, ", "));
 }

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <sstream>
 
+#include "common/temporary_directory.hpp"
 #include "common/version.hpp"
 #include "tests/process/tools/program_run.hpp"
 #include "tests/unit/tools/tenant/fake_world.hpp"
@@ -71,6 +72,35 @@ TEST_CASE("programs: an empty option value is wrong usage") {
     ProgramRun run("leasehold-broker", {option, ""});
     CHECK(run.finish(nothing) == 2);
     CHECK(run.errors().find(option) != std::string::npos);
+  }
+}
+
+TEST_CASE("programs: the printed configuration of broker and worker is one that they accept") {
+  const TemporaryDirectory directory = TemporaryDirectory::create("config").value();
+  const std::vector<std::vector<std::string>> commands{
+      {"leasehold-broker", "--capacity", "1GiB", "--socket-mode", "0600", "--worker-uid", "7"},
+      {"leasehold-worker", "--broker", "/b", "--model", "/m", "--listen", "/l", "--threads", "2"}};
+  for (const auto& command : commands) {
+    const std::string& program = command.front();
+    CAPTURE(program);
+    std::vector<std::string> words(command.begin() + 1, command.end());
+    words.emplace_back("--print-config");
+    ProgramRun first(program, words);
+    CHECK(first.finish(nothing) == 0);
+    const std::string file = directory.path() / "config.toml";
+    std::ofstream(file) << first.output;
+
+    ProgramRun second(program, {"--config", file, "--print-config"});
+    CHECK(second.finish(nothing) == 0);
+    CHECK(second.output == first.output);
+    ProgramRun check(program, {"--config", file, "--check-config"});
+    CHECK(check.finish(nothing) == 0);
+    CHECK(check.output.empty());
+    CHECK(check.errors().empty());
+    std::ofstream(file, std::ios::app) << "log-levl = 'info'\n";
+    ProgramRun wrong(program, {"--config", file, "--check-config"});
+    CHECK(wrong.finish(nothing) == 2);
+    CHECK(wrong.errors().find("did you mean 'log-level'?") != std::string::npos);
   }
 }
 

@@ -1,9 +1,9 @@
-#include "tools/cli/suggest.hpp"
+#include "common/suggest.hpp"
 
 #include <algorithm>
 #include <vector>
 
-namespace leasehold::cli {
+namespace leasehold {
 
 std::size_t edit_distance(std::string_view from, std::string_view to) {
   // distance[i][j] is between the first i letters of `from` and the first j of `to`.
@@ -32,4 +32,4 @@ std::string nearest(std::string_view typed, std::span<const std::string> known) 
   return edit_distance(typed, *best) <= allowed ? *best : "";
 }
 
-}  // namespace leasehold::cli
+}  // namespace leasehold

@@ -1,9 +1,9 @@
-#include "tools/cli/suggest.hpp"
+#include "common/suggest.hpp"
 
 #include <catch2/catch.hpp>
 #include <vector>
 
-using namespace leasehold::cli;
+using namespace leasehold;
 
 TEST_CASE("suggest: an inserted, deleted, changed or swapped letter counts as one") {
   CHECK(edit_distance("revoke", "revoke") == 0);
