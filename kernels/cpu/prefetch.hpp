@@ -8,7 +8,7 @@ namespace leasehold {
 
 /// Measured: blocks of 256 are as large as what a processor sees ahead by itself, and without
 /// prefetching they arrive at a third of the memory's bandwidth.
-inline constexpr std::size_t kPrefetchBytes = 6144;
+inline constexpr std::size_t kPrefetchBytes = 12288;
 
 /// Requests a strip's share of a block that far ahead. Addresses past the matrix do no harm.
 template <TensorType kType>

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/avx2/super_blocks.hpp"
 #include "kernels/cpu/prefetch.hpp"
+#include "kernels/cpu/tiling.hpp"
 
 namespace leasehold::avx2 {
 namespace {
@@ -143,48 +144,49 @@ template <TensorType kType, int kRows>
   }
 }
 
-/// Half a group times kRows rows.
+/// A chunk of half a group times kRows rows, whose sums stay in registers.
 template <TensorType kType, int kRows>
-[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void dot_group_rows(
-    const std::byte* group, std::uint32_t n_blocks, std::uint32_t half, const RoundedRow* x,
-    float* out) {
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void dot_chunk_rows(
+    const std::byte* group, Span32 blocks, std::uint32_t half, const RoundedRow* x, float* out) {
   constexpr std::size_t kBlockBytes = group_format(kType).size_bytes();
-  const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
-  for (std::uint32_t begin = 0; begin < n_blocks; begin += per_chunk) {
-    __m256 chunk[kRows];
+  __m256 chunk[kRows];
 #pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) chunk[r] = _mm256_setzero_ps();
-    const std::uint32_t end = std::min(begin + per_chunk, n_blocks);
-    for (std::uint32_t b = begin; b < end; ++b) {
-      const std::byte* block = group + b * kBlockBytes;
-      if constexpr (group_format(kType).has_sub_blocks())
-        add_super_block<kType, kRows>(block, b, half, x, chunk);
-      else
-        add_block<kType, kRows>(block, b, half, x, chunk);
-    }
+  for (int r = 0; r < kRows; ++r) chunk[r] = _mm256_setzero_ps();
+  for (std::uint32_t b = blocks.begin; b < blocks.end; ++b) {
+    const std::byte* block = group + b * kBlockBytes;
+    if constexpr (group_format(kType).has_sub_blocks())
+      add_super_block<kType, kRows>(block, b, half, x, chunk);
+    else
+      add_block<kType, kRows>(block, b, half, x, chunk);
+  }
 #pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) {
-      float* to = out + r * kGroupRows + half * kHalfGroup;
-      _mm256_storeu_ps(to, begin == 0 ? chunk[r] : _mm256_add_ps(_mm256_loadu_ps(to), chunk[r]));
-    }
+  for (int r = 0; r < kRows; ++r) {
+    float* to = out + r * kGroupRows + half * kHalfGroup;
+    _mm256_storeu_ps(to,
+                     blocks.begin == 0 ? chunk[r] : _mm256_add_ps(_mm256_loadu_ps(to), chunk[r]));
   }
 }
 
+/// Memory supplies each chunk once for all rows.
 template <TensorType kType>
 [[gnu::target("avx2,fma,f16c")]] void dot_groups(const std::byte* group, std::uint32_t n_in,
                                                  const RoundedRow* x, std::uint32_t n_rows,
                                                  float* out) {
   const std::uint32_t n_blocks = n_in / group_format(kType).elements;
-  for (std::uint32_t done = 0; done < n_rows;) {
-    const std::uint32_t left = n_rows - done;
-    const std::uint32_t now = left >= 4 ? 4 : left >= 2 ? 2 : 1;
-    float* to = out + std::size_t{done} * kGroupRows;
-    for (std::uint32_t half = 0; half < 2; ++half) {
-      if (now == 4) dot_group_rows<kType, 4>(group, n_blocks, half, x + done, to);
-      if (now == 2) dot_group_rows<kType, 2>(group, n_blocks, half, x + done, to);
-      if (now == 1) dot_group_rows<kType, 1>(group, n_blocks, half, x + done, to);
+  const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
+  for (std::uint32_t begin = 0; begin < n_blocks; begin += per_chunk) {
+    const Span32 blocks{begin, std::min(begin + per_chunk, n_blocks)};
+    for (std::uint32_t done = 0; done < n_rows;) {
+      const std::uint32_t left = n_rows - done;
+      const std::uint32_t now = left >= 4 ? 4 : left >= 2 ? 2 : 1;
+      float* to = out + std::size_t{done} * kGroupRows;
+      for (std::uint32_t half = 0; half < 2; ++half) {
+        if (now == 4) dot_chunk_rows<kType, 4>(group, blocks, half, x + done, to);
+        if (now == 2) dot_chunk_rows<kType, 2>(group, blocks, half, x + done, to);
+        if (now == 1) dot_chunk_rows<kType, 1>(group, blocks, half, x + done, to);
+      }
+      done += now;
     }
-    done += now;
   }
 }
 

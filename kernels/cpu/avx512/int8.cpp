@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/avx512/super_blocks.hpp"
 #include "kernels/cpu/prefetch.hpp"
+#include "kernels/cpu/tiling.hpp"
 
 namespace leasehold::avx512 {
 namespace {
@@ -122,32 +123,31 @@ add_super_block(const std::byte* block, std::uint32_t b, const RoundedRow* x,
   }
 }
 
-/// One group times kRows rows; their sums stay in registers.
+/// A chunk of a group times kRows rows, whose sums stay in registers.
 template <TensorType kType, int kRows>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-dot_group_rows(const std::byte* group, std::uint32_t n_blocks, const RoundedRow* x, float* out) {
+dot_chunk_rows(const std::byte* group, Span32 blocks, const RoundedRow* x, float* out) {
   constexpr std::size_t kBlockBytes = group_format(kType).size_bytes();
-  const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
-  for (std::uint32_t begin = 0; begin < n_blocks; begin += per_chunk) {
-    __m512 chunk[kRows];
+  __m512 chunk[kRows];
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) chunk[r] = _mm512_setzero_ps();
-    const std::uint32_t end = std::min(begin + per_chunk, n_blocks);
-    for (std::uint32_t b = begin; b < end; ++b) {
-      const std::byte* block = group + b * kBlockBytes;
-      if constexpr (group_format(kType).has_sub_blocks())
-        add_super_block<kType, kRows>(block, b, x, chunk);
-      else
-        add_block<kType, kRows>(block, b, x, chunk);
-    }
+  for (int r = 0; r < kRows; ++r) chunk[r] = _mm512_setzero_ps();
+  for (std::uint32_t b = blocks.begin; b < blocks.end; ++b) {
+    const std::byte* block = group + b * kBlockBytes;
+    if constexpr (group_format(kType).has_sub_blocks())
+      add_super_block<kType, kRows>(block, b, x, chunk);
+    else
+      add_block<kType, kRows>(block, b, x, chunk);
+  }
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      float* to = out + r * kGroupRows;
-      _mm512_storeu_ps(to, begin == 0 ? chunk[r] : _mm512_add_ps(_mm512_loadu_ps(to), chunk[r]));
-    }
+  for (int r = 0; r < kRows; ++r) {
+    float* to = out + r * kGroupRows;
+    _mm512_storeu_ps(to,
+                     blocks.begin == 0 ? chunk[r] : _mm512_add_ps(_mm512_loadu_ps(to), chunk[r]));
   }
 }
 
+/// Memory supplies each chunk once for all rows: it stays in the first cache for the later ones,
+/// and what is requested from memory meanwhile arrives.
 template <TensorType kType>
 [[gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] void dot_groups(const std::byte* group,
                                                                              std::uint32_t n_in,
@@ -155,15 +155,19 @@ template <TensorType kType>
                                                                              std::uint32_t n_rows,
                                                                              float* out) {
   const std::uint32_t n_blocks = n_in / group_format(kType).elements;
-  for (std::uint32_t done = 0; done < n_rows;) {
-    const std::uint32_t left = n_rows - done;
-    const std::uint32_t now = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
-    float* to = out + std::size_t{done} * kGroupRows;
-    if (now == 8) dot_group_rows<kType, 8>(group, n_blocks, x + done, to);
-    if (now == 4) dot_group_rows<kType, 4>(group, n_blocks, x + done, to);
-    if (now == 2) dot_group_rows<kType, 2>(group, n_blocks, x + done, to);
-    if (now == 1) dot_group_rows<kType, 1>(group, n_blocks, x + done, to);
-    done += now;
+  const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
+  for (std::uint32_t begin = 0; begin < n_blocks; begin += per_chunk) {
+    const Span32 blocks{begin, std::min(begin + per_chunk, n_blocks)};
+    for (std::uint32_t done = 0; done < n_rows;) {
+      const std::uint32_t left = n_rows - done;
+      const std::uint32_t now = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+      float* to = out + std::size_t{done} * kGroupRows;
+      if (now == 8) dot_chunk_rows<kType, 8>(group, blocks, x + done, to);
+      if (now == 4) dot_chunk_rows<kType, 4>(group, blocks, x + done, to);
+      if (now == 2) dot_chunk_rows<kType, 2>(group, blocks, x + done, to);
+      if (now == 1) dot_chunk_rows<kType, 1>(group, blocks, x + done, to);
+      done += now;
+    }
   }
 }
 
