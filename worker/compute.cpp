@@ -59,8 +59,7 @@ Result<Compute> make_compute(const WorkerOptions& options, const Attachment& len
   TRY(check_lent_device(options, lent));
   if (is_cuda_device(lent.device)) return make_cuda_compute(options, lent, limits, dependencies);
   auto backend = TRY(make_host_backend(options, limits, dependencies));
-  std::string description = fmt::format("{} threads={} arithmetic={}", backend->name(),
-                                        options.threads, name(options.arithmetic));
+  std::string description = fmt::format("{} threads={}", backend->name(), options.threads);
   // Owns nothing: the mapper lives as long as the program.
   std::shared_ptr<const RegionMapper> mapper(std::shared_ptr<void>(), &host_mapper());
   return Compute{.context = nullptr,

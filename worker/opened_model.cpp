@@ -24,13 +24,27 @@ Result<void> limit_context(OpenedModel& model, std::uint32_t max_context) {
   return {};
 }
 
+struct Planned {
+  WeightsPlan plan;
+  Arithmetic arithmetic;
+};
+
+/// For a CPU, unless the options name an arithmetic.
+Result<Planned> choose_plan(const GgufFile& file, const ModelConfig& config,
+                            const WorkerOptions& options) {
+  const Arithmetic first = options.arithmetic.value_or(Arithmetic::Int8);
+  WeightsLayout layout = TRY(make_weights_layout(file, config, first));
+  const Arithmetic chosen = options.arithmetic.value_or(fastest_arithmetic(layout));
+  if (chosen != first) layout = TRY(make_weights_layout(file, config, chosen));
+  return Planned{make_weights_plan(layout, options.weights_scope), chosen};
+}
+
 }  // namespace
 
 Result<OpenedModel> OpenedModel::open(const WorkerOptions& options) {
   GgufFile file = TRY(GgufFile::open(options.model_path));
   const ModelConfig config = TRY(read_config(file));
-  WeightsPlan plan = make_weights_plan(TRY(make_weights_layout(file, config, options.arithmetic)),
-                                       options.weights_scope);
+  Planned planned = TRY(choose_plan(file, config, options));
   Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
   TRY(check_record_block_size(KvLayout{
       .n_layers = config.n_layers, .n_kv_heads = config.n_kv_heads, .head_dim = config.head_dim}
@@ -40,7 +54,8 @@ Result<OpenedModel> OpenedModel::open(const WorkerOptions& options) {
     spdlog::warn("requests with messages will be refused reason=\"{}\"", chat.error().detail);
   OpenedModel model{.file = std::move(file),
                     .config = config,
-                    .plan = std::move(plan),
+                    .plan = std::move(planned.plan),
+                    .arithmetic = planned.arithmetic,
                     .tokenizer = std::move(tokenizer),
                     .chat = std::move(chat),
                     .context_bound = config.has_sliding_window ? ContextBound::SlidingWindow
@@ -49,13 +64,21 @@ Result<OpenedModel> OpenedModel::open(const WorkerOptions& options) {
   return model;
 }
 
+Result<void> OpenedModel::choose_arithmetic(const WorkerOptions& options, const Attachment& lent) {
+  if (options.arithmetic || lent.device == "cpu" || arithmetic == Arithmetic::F32) return {};
+  arithmetic = Arithmetic::F32;
+  plan =
+      make_weights_plan(TRY(make_weights_layout(file, config, arithmetic)), options.weights_scope);
+  return {};
+}
+
 std::optional<std::string> OpenedModel::kv_identity(const WorkerOptions& options,
                                                     const Attachment& lent) const {
   if (lent.device != "cpu") return std::nullopt;
   const FileIdentity& id = file.identity();
   return fmt::format("record={} kv={} arithmetic={} context={} file={}:{}:{}:{} build={}",
                      kRecordVersion, static_cast<int>(options.kv_type),
-                     static_cast<int>(options.arithmetic), config.n_context, id.device, id.inode,
+                     static_cast<int>(arithmetic), config.n_context, id.device, id.inode,
                      id.size_bytes, id.mtime_ns, version());
 }
 

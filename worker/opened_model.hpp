@@ -20,6 +20,7 @@ struct OpenedModel {
   GgufFile file;
   ModelConfig config;
   WeightsPlan plan;
+  Arithmetic arithmetic;  ///< Of the plan.
   Tokenizer tokenizer;
   Result<ChatTemplate> chat;  ///< After an error plain prompts are still served.
 
@@ -29,6 +30,10 @@ struct OpenedModel {
   /// GgufFile::open, read_config, make_weights_layout and Tokenizer; BadRequest when the model's
   /// context is shorter.
   static Result<OpenedModel> open(const WorkerOptions& options);
+
+  /// Plans the weights again, for floats, if the broker lends the memory of a device other than the
+  /// CPU and the options leave the choice to the worker. Call before the weights are loaded.
+  Result<void> choose_arithmetic(const WorkerOptions& options, const Attachment& lent);
 
   /// What decides the bytes of the KV cache and of sequence records. Nothing for the memory of a
   /// device, which is not adopted.

@@ -36,15 +36,15 @@ const std::map<std::string, BackendChoice> kBackends{{"auto", BackendChoice::Aut
                                                      {"cpu", BackendChoice::Cpu},
                                                      {"reference", BackendChoice::Reference}};
 const std::map<std::string, KvType> kKvTypes{{"f16", KvType::F16}, {"f32", KvType::F32}};
-const std::map<std::string, Arithmetic> kArithmetics{{"f32", Arithmetic::F32},
-                                                     {"int8", Arithmetic::Int8}};
+const std::map<std::string, std::optional<Arithmetic>> kArithmetics{
+    {"auto", std::nullopt}, {"f32", Arithmetic::F32}, {"int8", Arithmetic::Int8}};
 
 /// Options as given on the command line.
 struct RawOptions {
   std::string backend = "auto";
   std::string simd = "auto";
   std::string kv_type = "f16";
-  std::string arithmetic = "f32";
+  std::string arithmetic = "auto";
   std::string weights_scope = "model";
   std::string compute_cpus;
   std::string kv_index_url;
@@ -94,9 +94,9 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
       ->check(CLI::IsMember({"f16", "f32"}))
       ->capture_default_str();
   app.add_option("--arithmetic", raw.arithmetic,
-                 "How matrices are multiplied; int8 rounds activations, is faster for quantised "
-                 "weights, and gives other bits")
-      ->check(CLI::IsMember({"f32", "int8"}))
+                 "How matrices are multiplied; int8 rounds activations and is faster, f32 does "
+                 "not; auto is int8 on a CPU if all quantised weights allow it")
+      ->check(CLI::IsMember({"auto", "f32", "int8"}))
       ->capture_default_str();
   app.add_option("--weights-scope", raw.weights_scope,
                  "What one engine lease covers; a finer scope loses less with each lease")

@@ -19,11 +19,6 @@ namespace leasehold {
 /// The CPU backends; a GPU has only one backend.
 enum class BackendChoice : std::uint8_t { Auto, Cpu, Reference };
 
-/// As on the command line: "f32", "int8".
-constexpr std::string_view name(Arithmetic arithmetic) {
-  return arithmetic == Arithmetic::Int8 ? "int8" : "f32";
-}
-
 struct WorkerOptions {
   std::string broker_socket;
   std::string name = "worker";
@@ -35,7 +30,7 @@ struct WorkerOptions {
   std::uint32_t threads = 1;
   CpuSet compute_cpus;  ///< Empty: compute threads run anywhere.
   KvType kv_type = KvType::F16;
-  Arithmetic arithmetic = Arithmetic::F32;
+  std::optional<Arithmetic> arithmetic;  ///< Nothing: what suits the model and the device.
   WeightsScope weights_scope = WeightsScope::Model;
   std::string graphs = "gated";  ///< "none", "plain", "gated": for decoding steps on a GPU.
   std::uint32_t graph_segment_layers = 4;

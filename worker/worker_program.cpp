@@ -179,6 +179,7 @@ StepReporter::Dependencies WorkerProgram::step_reporter_dependencies() {
 
 Result<void> WorkerProgram::build_engine() {
   const Attachment& attachment = broker_->attachment();
+  TRY(model_.choose_arithmetic(options_, attachment));
   const GateDependencies dependencies{.worker = attachment.worker,
                                       .table = &attachment.table,
                                       .segment = &attachment.segment,
@@ -260,8 +261,9 @@ void WorkerProgram::log_step(const StepReport& report) {
 
 Result<void> WorkerProgram::bind_weights() {
   engine_->bind_weights(TRY(weights_source_->acquire()));
-  spdlog::info("weights bound model=\"{}\" parts={} size_bytes={} backend={}", model_.config.name,
-               model_.plan.parts.size(), model_.plan.size_bytes(), compute_->description);
+  spdlog::info("weights bound model=\"{}\" parts={} size_bytes={} backend={} arithmetic={}",
+               model_.config.name, model_.plan.parts.size(), model_.plan.size_bytes(),
+               compute_->description, name(model_.arithmetic));
   return {};
 }
 
@@ -304,7 +306,7 @@ Result<void> WorkerProgram::announce_ready() {
                                          .broker_disconnected = &broker_->is_disconnected()}));
   const wire::WorkerReady ready{.address = options_.listen_path,
                                 .model = model_.config.name,
-                                .arithmetic = std::string(name(options_.arithmetic)),
+                                .arithmetic = std::string(name(model_.arithmetic)),
                                 .kv_block_size_bytes = engine_->kv_block_size_bytes(),
                                 .max_extents = extents_for(descriptor_limit()),
                                 .kv_identity = model_.kv_identity(options_, broker_->attachment())};

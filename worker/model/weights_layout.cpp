@@ -174,4 +174,15 @@ Result<WeightsLayout> make_weights_layout(const GgufFile& file, const ModelConfi
   return assign_weight_offsets(std::move(weights));
 }
 
+Arithmetic fastest_arithmetic(const WeightsLayout& int8) {
+  const auto is_quantised = [](const WeightTensor& weight) { return has_row_groups(weight.type); };
+  const auto is_float = [&](const WeightTensor& weight) {
+    return is_quantised(weight) && weight.layout == MatrixLayout::Rows;
+  };
+  return std::ranges::any_of(int8.weights, is_quantised) &&
+                 std::ranges::none_of(int8.weights, is_float)
+             ? Arithmetic::Int8
+             : Arithmetic::F32;
+}
+
 }  // namespace leasehold

@@ -60,11 +60,20 @@ WeightsLayout assign_weight_offsets(std::vector<WeightTensor> weights);
 /// that have no whole groups of rows.
 enum class Arithmetic : std::uint8_t { F32, Int8 };
 
+/// As on the command line and on the wire: "f32", "int8".
+constexpr std::string_view name(Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::Int8 ? "int8" : "f32";
+}
+
 /// The layout of all weights in one region. `config` is the result of read_config for this file.
 /// Errors: MissingWeight naming the tensor; FileCorrupt for a shape that contradicts the config;
 /// UnsupportedModel for a vector that is not F32, and for a tensor that this build does not use,
 /// because its results would be wrong without it.
 Result<WeightsLayout> make_weights_layout(const GgufFile& file, const ModelConfig& config,
                                           Arithmetic arithmetic = Arithmetic::F32);
+
+/// Int8 if the model has quantised matrices and all of them can be multiplied so; otherwise F32.
+/// `int8` is the model's layout for Int8.
+Arithmetic fastest_arithmetic(const WeightsLayout& int8);
 
 }  // namespace leasehold

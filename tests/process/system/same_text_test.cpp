@@ -42,4 +42,15 @@ TEST_CASE("same text: a worker uses the SIMD path of its options and logs it") {
   }
 }
 
+TEST_CASE("same text: a worker multiplies quantised weights in int8 unless an option says f32") {
+  const auto check = [](std::vector<std::string> arguments, const std::string& arithmetic) {
+    System system({.worker_arguments = std::move(arguments)});
+    CHECK(system.view().workers().value().at(0).arithmetic == arithmetic);
+    CHECK_THAT(system.worker_log(), Catch::Contains(" arithmetic=" + arithmetic));
+  };
+  check({}, "int8");
+  check({"--arithmetic", "auto"}, "int8");
+  check({"--arithmetic", "f32"}, "f32");
+}
+
 }  // namespace leasehold::testing

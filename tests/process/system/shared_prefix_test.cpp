@@ -76,7 +76,7 @@ TEST_CASE("shared prefix: a text is published once, and the list shows its block
     REQUIRE(shared_leases(system).size() == 1);
   }
   CHECK(shared_leases(system)[0].blocks > 0);
-  CHECK(system.view().workers().value().at(0).arithmetic == "f32");
+  CHECK(system.view().workers().value().at(0).arithmetic == "int8");
 }
 
 TEST_CASE("shared prefix: a text without a full block, or that is not UTF-8, publishes nothing") {

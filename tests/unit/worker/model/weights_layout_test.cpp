@@ -175,6 +175,30 @@ TEST_CASE("layout: int8 takes quantised matrices, and experts that are whole gro
   CHECK(layout_in(odd, "blk.0.ffn_down_exps.weight") == MatrixLayout::Rows);
 }
 
+TEST_CASE("layout: int8 is fastest for quantised matrices if it takes all of them") {
+  const auto fastest = [](const GgufBuilder& builder) {
+    const auto layout = layout_of(builder, Arithmetic::Int8);
+    REQUIRE(layout.has_value());
+    return fastest_arithmetic(*layout);
+  };
+  CHECK(fastest(tiny_llama()) == Arithmetic::Int8);  // with some matrices in F16 and F32
+  CHECK(fastest(experts()) == Arithmetic::Int8);
+  GgufBuilder halves = tiny_llama().tensor("token_embd.weight", TensorType::F16, {32, kTinyVocab});
+  for (const std::string block : {"blk.0.", "blk.1."})
+    halves.tensor(block + "attn_q.weight", TensorType::F16, {32, 32})
+        .tensor(block + "attn_k.weight", TensorType::F16, {32, 16})
+        .tensor(block + "attn_v.weight", TensorType::BF16, {32, 16})
+        .tensor(block + "ffn_gate.weight", TensorType::F16, {32, 64})
+        .tensor(block + "ffn_up.weight", TensorType::F16, {32, 64});
+  CHECK(fastest(halves) == Arithmetic::F32);
+  GgufBuilder odd = experts().set("llama.expert_feed_forward_length", 40u);
+  for (const std::string block : {"blk.0.", "blk.1."})
+    odd.tensor(block + "ffn_gate_exps.weight", TensorType::Q8_0, {32, 40, 4})
+        .tensor(block + "ffn_up_exps.weight", TensorType::F16, {32, 40, 4})
+        .tensor(block + "ffn_down_exps.weight", TensorType::F16, {40, 32, 4});
+  CHECK(fastest(odd) == Arithmetic::F32);
+}
+
 TEST_CASE("layout: the digest depends on types and shapes, not on the order in the file or bytes") {
   GgufBuilder reordered = tiny_llama();
   reordered.remove_tensor("token_embd.weight")
