@@ -383,7 +383,11 @@ void WorkerProgram::stop_when_leases_end() {
 
 Result<void> run_worker(const WorkerOptions& options) {
   TRY(exclude_compute_cpus(options.compute_cpus));
-  WorkerProgram program(options, TRY(OpenedModel::open(options)));
+  spdlog::info("starting model={}", options.model_path);
+  OpenedModel model = TRY(OpenedModel::open(options));
+  spdlog::info("model opened model=\"{}\" vocabulary={}", model.config.name,
+               model.tokenizer.n_vocab());
+  WorkerProgram program(options, std::move(model));
   TRY(program.start());
   return program.run();
 }

@@ -15,6 +15,7 @@
 #include "tools/checks/bench/context_bench.hpp"
 #include "tools/checks/bench/engine_bench.hpp"
 #include "tools/checks/bench/poll_cost.hpp"
+#include "tools/checks/bench/recover_bench.hpp"
 #include "tools/checks/bench/report.hpp"
 #include "tools/checks/bench/revoke_bench.hpp"
 #include "tools/checks/bench/run_report.hpp"
@@ -34,6 +35,7 @@ struct Options {
   ContextBenchConfig context;
   ServeConfig serve;
   SwapBenchConfig swap;
+  RecoverConfig recover;
   std::uint64_t gate_units = 0;
 };
 
@@ -65,6 +67,12 @@ Result<Report> serve(const Options& options) {
 
 Result<Report> swap(const Options& options) {
   nlohmann::json json = TRY(measure_swap(options.swap));
+  std::string text = json.dump(2) + "\n";
+  return Report{std::move(json), std::move(text), {}};
+}
+
+Result<Report> recover(const Options& options) {
+  nlohmann::json json = TRY(measure_recover(options.recover));
   std::string text = json.dump(2) + "\n";
   return Report{std::move(json), std::move(text), {}};
 }
@@ -171,6 +179,36 @@ void describe_swap(CLI::App& app, Options& options) {
       ->capture_default_str();
 }
 
+void describe_recover(CLI::App& app, Options& options) {
+  app.add_option("--bin-dir", options.recover.bin_dir, "Directory of the programs")->required();
+  app.add_option("--model", options.recover.model_path, "GGUF model")->required();
+  app.add_option("--arithmetic", options.recover.arithmetic, "How the worker multiplies matrices")
+      ->check(CLI::IsMember({"f32", "int8"}))
+      ->capture_default_str();
+  app.add_option("--prompt-tokens", options.recover.prompt_tokens,
+                 "Tokens of the prompt whose worker is killed; at most half the model's context")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--longest", options.recover.longest,
+                 "Longest prompt that is rebound; the shortest has 64 tokens, and each has four "
+                 "times as many as the one before")
+      ->check(CLI::Range(64, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--rounds", options.recover.rounds, "Rounds, each measuring everything once")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  app.add_option(
+         "--slow-motion-us", options.recover.slow_motion_us,
+         "Pause after each unit of work while rebinds are measured, for a small model whose "
+         "texts end too soon")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--lifetimes", options.recover.lifetimes,
+                 "Lifetimes over which steps without a token are counted")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+}
+
 void describe_step(CLI::App& app, Options& options) {
   app.add_option("--model", options.step_model, "GGUF model")->required();
   app.add_option("--steps", options.steps, "Number of steps")->check(CLI::Range(1, 200));
@@ -199,6 +237,8 @@ constexpr Command kCommands[] = {
      serve},
     {"swap", "swap.", "Measure swapping a text out and in, and computing it again", describe_swap,
      swap},
+    {"recover", "recover.", "Measure deaths of workers and rebinds in each mode", describe_recover,
+     recover},
     {"step", "step.", "Run decode steps alone, to count instructions", describe_step, step},
     {"gate", "gate.", "Run the gate alone, to count instructions", describe_gate, gate},
 };

@@ -33,6 +33,9 @@ class System {
   static Result<std::unique_ptr<System>> start(const SystemConfig& config);
 
   std::string broker_socket() const { return local_->programs().broker_socket(); }
+  std::string worker_log_path() const {
+    return local_->programs().log_path(std::string("worker-") + kWorker);
+  }
   pid_t broker_pid() const { return local_->broker().pid(); }
   pid_t worker_pid() const { return local_->worker(kWorker).pid(); }
 

@@ -1,0 +1,40 @@
+/// Latency of a rebind in each mode by length of text, and the steps that a moving text and its
+/// neighbour miss.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "tools/checks/bench/system.hpp"
+
+namespace leasehold::bench {
+
+struct RebindModesConfig {
+  SystemConfig system;
+  std::uint32_t context = 4096;  ///< Tokens that the model holds.
+  std::uint32_t longest = 4096;  ///< Prompts have 64, 256, … tokens up to this.
+  std::uint32_t rounds = 5;
+  std::uint32_t lifetimes = 20;
+};
+
+/// In ms, one per rebind. reprefill and adopt: from the revocation or the SIGKILL to the next
+/// token. checkpoint and preemptive: from the session's decision to the worker's reply, while the
+/// text goes on.
+struct RebindTimes {
+  std::vector<double> step_ms, reprefill_ms, checkpoint_ms, preemptive_ms, adopt_ms;
+};
+using RebindTimesByLength = std::map<std::uint32_t, RebindTimes>;
+
+struct RebindModes {
+  RebindTimesByLength by_length;
+  std::uint32_t lifetimes = 0;
+  /// Of a text over these lifetimes, from one of its steps to the next: 1 if it missed none.
+  std::uint64_t longest_gap_steps = 0;
+  /// Of the other text that ran during all of them but the deaths.
+  std::uint64_t survivor_missed_steps = 0, survivor_steps = 0;
+};
+
+/// Errors: those of System and RebindingText.
+Result<RebindModes> measure_rebind_modes(const RebindModesConfig& config);
+
+}  // namespace leasehold::bench

@@ -1,0 +1,64 @@
+/// One request of one tenant that continues over its leases and over deaths, with the time of
+/// every step of a rebind.
+///
+/// Lifetime: the destructor cancels the request and waits at most three seconds for its end.
+/// Threads: any; each call takes a lock. The session runs on a thread of its own.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/client/session.hpp"
+
+namespace leasehold::bench {
+
+struct RebindingTextConfig {
+  std::string broker_socket;
+  std::string tenant;
+  std::uint32_t prompt_tokens = 4;
+  std::uint32_t max_tokens = 100;
+  client::RetryPolicy retry = {};
+};
+
+/// A retry a millisecond after each refusal, so that a figure holds no timer of the client.
+inline constexpr client::RetryPolicy kEagerRetry{.max_attempts = 1'000'000,
+                                                 .first_delay = std::chrono::milliseconds(1),
+                                                 .max_delay = std::chrono::milliseconds(2)};
+
+class RebindingText {
+ public:
+  explicit RebindingText(const RebindingTextConfig& config);
+  ~RebindingText();
+  RebindingText(const RebindingText&) = delete;
+  RebindingText& operator=(const RebindingText&) = delete;
+
+  /// The end of a rebind that waited for a new lease.
+  struct Recovered {
+    TimePoint granted;
+    TimePoint token;  ///< The first one under the new lease.
+  };
+
+  /// Leases granted so far, in order. A later broker may use an id again.
+  std::vector<LeaseId> leases() const;
+  std::size_t tokens() const;
+  bool has_ended() const;
+  /// Times in ms between tokens so far.
+  std::vector<double> gaps_ms() const;
+  /// Rebinds of this mode so far.
+  std::vector<client::Rebound> rebounds(wire::RebindMode mode) const;
+
+  /// Every wait ends after five minutes. Errors: TimedOut; when the text ends first, its error, or
+  /// SystemError if it has none.
+  Result<void> await_tokens(std::size_t count) const;
+  /// Waits for the first token under the lease that was granted as number `grant`, from 0.
+  Result<Recovered> await_grant(std::size_t grant) const;
+  Result<void> await_rebounds(wire::RebindMode mode, std::size_t count) const;
+  Result<void> await_end() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace leasehold::bench
