@@ -101,13 +101,11 @@ void BrokerServer::restore_workers(KeptDescriptors& kept) {
       watch_orphan(worker);
       continue;
     }
+    restore_spill(worker);  // before the link, which may find that the worker has exited
     const auto restored = links_.restore(id, {.segment = kept.take(kept::segment(id.value)),
                                               .wakeup_fd = kept.take(kept::wakeup_fd(id.value)),
                                               .pidfd = kept.take(kept::pidfd(id.value))});
-    if (restored) {
-      restore_spill(worker);
-      continue;
-    }
+    if (restored) continue;
     spdlog::warn("could not restore a worker's descriptors attachment={} detail=\"{}\"", id.value,
                  restored.error().detail);
     watch_orphan(worker);
