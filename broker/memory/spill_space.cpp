@@ -72,7 +72,9 @@ Result<std::uint64_t> SpillSpace::size_of(const UniqueFd& fd) {
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode))
     return fail(Errc::UntrustedSegment, "a kept spill file is not a regular file; it is not used");
-  return static_cast<std::uint64_t>(status.st_size);
+  constexpr std::int64_t kBlockBytes = 512;  // of st_blocks
+  return static_cast<std::uint64_t>(
+      std::min<std::int64_t>(status.st_size, status.st_blocks * kBlockBytes));
 }
 
 Result<void> SpillSpace::restore(AttachmentId worker, uid_t uid, UniqueFd fd) {

@@ -49,7 +49,8 @@ class SpillSpace {
   /// Errors: PoolExhausted when less than kLeastFileBytes is left, BadRequest for a second call
   /// before the first is answered, those of SpillDirectory::create_file.
   void lend(AttachmentId worker, uid_t uid, OnFile on_file);
-  /// Errors: UntrustedSegment unless it is a regular file.
+  /// What is allocated of the file, since its worker can set any length. Errors: UntrustedSegment
+  /// unless it is a regular file.
   static Result<std::uint64_t> size_of(const UniqueFd& fd);
   /// A file that an earlier broker lent. Errors: those of size_of.
   Result<void> restore(AttachmentId worker, uid_t uid, UniqueFd fd);

@@ -123,6 +123,7 @@ TEST_CASE("spill space: files of an earlier broker count, also without a directo
   boost::asio::io_context io;
   SpillSpace space(io, {});
   REQUIRE(space.restore({1}, kUser, std::move(file.fd)));
+  REQUIRE(::ftruncate(file.fd.get(), std::int64_t{1} << 40) == 0);  // by its worker
   CHECK(space.lent_bytes() == 4 * kMiB);
   CHECK(space.find({1}) != nullptr);
   CHECK_FALSE(space.restore({2}, kUser, UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC))));
