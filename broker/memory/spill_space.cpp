@@ -5,10 +5,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <cerrno>
+#include <utility>
 
 namespace leasehold {
+
+SpillSpace::~SpillSpace() {
+  const std::scoped_lock lock(answers_->mutex);
+  answers_->io = nullptr;
+}
 
 std::uint64_t SpillSpace::lent_bytes() const {
   std::uint64_t bytes = 0;
@@ -41,27 +48,28 @@ void SpillSpace::lend(AttachmentId worker, uid_t uid, OnFile on_file) {
                     "raise --spill-capacity, or end a worker",
                     lent_bytes(), config_.capacity_bytes, uid)));
   }
-  lent_.emplace(worker, Lent{.uid = uid, .size_bytes = size_bytes, .fd = {}});
-  boost::asio::post(disk_, [this, worker, size_bytes, directory = config_.directory,
-                            on_file = std::move(on_file)]() mutable {
+  lent_.emplace(worker, Lent{.uid = uid, .size_bytes = size_bytes, .on_file = std::move(on_file)});
+  disk_.post([this, worker, size_bytes, directory = config_.directory, answers = answers_] {
     auto fd = directory->create_file(size_bytes);
-    boost::asio::post(io_,
-                      [this, worker, fd = std::move(fd), on_file = std::move(on_file)]() mutable {
-                        created(worker, std::move(fd), std::move(on_file));
-                      });
+    const std::scoped_lock lock(answers->mutex);
+    if (answers->io == nullptr) return;
+    boost::asio::post(*answers->io, [this, worker, fd = std::move(fd)]() mutable {
+      created(worker, std::move(fd));
+    });
   });
 }
 
-void SpillSpace::created(AttachmentId worker, Result<UniqueFd> fd, OnFile on_file) {
-  const auto found = lent_.find(worker);
-  if (found == lent_.end())
+void SpillSpace::created(AttachmentId worker, Result<UniqueFd> fd) {
+  auto node = lent_.extract(worker);
+  Lent& lent = node.mapped();
+  OnFile on_file = std::exchange(lent.on_file, nullptr);
+  if (!fd) return on_file(std::unexpected(std::move(fd).error()));
+  if (lent.is_forgotten) {
+    disk_.post([fd = *std::move(fd)] {});  // the close frees the space
     return on_file(fail(Errc::ConnectionLost, "the worker has exited; attach again"));
-  if (!fd) {
-    lent_.erase(found);
-    return on_file(std::unexpected(std::move(fd).error()));
   }
-  found->second.fd = *std::move(fd);
-  on_file(file_of(found->second));
+  lent.fd = *std::move(fd);
+  on_file(file_of(lent_.insert(std::move(node)).position->second));
 }
 
 Result<SpillSpace::File> SpillSpace::file_of(const Lent& lent) const {
@@ -83,13 +91,19 @@ Result<void> SpillSpace::restore(AttachmentId worker, uid_t uid, UniqueFd fd) {
   return {};
 }
 
+/// The space of a file that is being created is taken until it is closed.
 void SpillSpace::forget(AttachmentId worker) {
-  auto node = lent_.extract(worker);
-  if (node.empty() || !node.mapped().fd) return;
-  boost::asio::post(disk_, [fd = std::move(node.mapped().fd)] {
+  const auto found = lent_.find(worker);
+  if (found == lent_.end()) return;
+  if (!found->second.fd) {
+    found->second.is_forgotten = true;
+    return;
+  }
+  disk_.post([fd = std::move(found->second.fd)] {
     if (::ftruncate(fd.get(), 0) == 0) return;
     spdlog::warn("could not free a spill file error={}", errno);
   });
+  lent_.erase(found);
 }
 
 const UniqueFd* SpillSpace::find(AttachmentId worker) const {

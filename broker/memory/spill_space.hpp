@@ -4,18 +4,20 @@
 /// what is left of it, so a later worker still gets a file. The space returns when the process has
 /// exited: the file is cut to nothing then, so a copy of its descriptor keeps none.
 ///
-/// A thread of its own creates and cuts files, so a disk that hangs delays no revocation.
+/// A thread of its own creates, cuts and closes files, so a disk that hangs delays neither a
+/// revocation nor, for longer than a second, the end of the broker.
 /// Threads: the io_context's thread.
 #pragma once
 
 #include <sys/types.h>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 
+#include "broker/memory/disk_thread.hpp"
 #include "broker/memory/spill_directory.hpp"
 #include "common/ids.hpp"
 
@@ -39,9 +41,10 @@ class SpillSpace {
   using OnFile = std::move_only_function<void(Result<File>)>;
 
   SpillSpace(boost::asio::io_context& io, SpillConfig config)
-      : io_(io), config_(std::move(config)) {}
-  /// Waits for the files that are created or cut.
-  ~SpillSpace() { disk_.join(); }
+      : config_(std::move(config)), answers_(std::make_shared<Answers>()) {
+    answers_->io = &io;
+  }
+  ~SpillSpace();
   SpillSpace(const SpillSpace&) = delete;
   SpillSpace& operator=(const SpillSpace&) = delete;
 
@@ -66,16 +69,23 @@ class SpillSpace {
   struct Lent {
     uid_t uid = 0;
     std::uint64_t size_bytes = 0;
-    UniqueFd fd;  // empty until it is created
+    UniqueFd fd;     // empty until it is created
+    OnFile on_file;  // until it is created
+    bool is_forgotten = false;
+  };
+  /// The disk thread may outlive this object.
+  struct Answers {
+    std::mutex mutex;
+    boost::asio::io_context* io = nullptr;  // null once nobody waits for answers
   };
   std::uint64_t next_size(uid_t uid) const;
-  void created(AttachmentId worker, Result<UniqueFd> fd, OnFile on_file);
+  void created(AttachmentId worker, Result<UniqueFd> fd);
   Result<File> file_of(const Lent& lent) const;
 
-  boost::asio::io_context& io_;
   SpillConfig config_;
   std::map<AttachmentId, Lent> lent_;
-  boost::asio::thread_pool disk_{1};
+  std::shared_ptr<Answers> answers_;
+  DiskThread disk_;
 };
 
 }  // namespace leasehold

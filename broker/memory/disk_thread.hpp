@@ -1,0 +1,35 @@
+/// Runs disk calls in order on a thread of its own, so that a disk that hangs delays no caller.
+///
+/// Lifetime: the destructor waits `stop_timeout` for the work that was posted. A thread that hangs
+/// longer goes on without its owner, so work must not refer to anything that the owner destroys.
+/// Threads: the owner's.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <thread>
+
+namespace leasehold {
+
+class DiskThread {
+ public:
+  using Work = std::move_only_function<void()>;
+
+  explicit DiskThread(std::chrono::milliseconds stop_timeout = std::chrono::seconds(1));
+  ~DiskThread();
+  DiskThread(const DiskThread&) = delete;
+  DiskThread& operator=(const DiskThread&) = delete;
+
+  void post(Work work);
+
+ private:
+  struct Shared;
+  static void run(Shared& shared);
+
+  std::chrono::milliseconds stop_timeout_;
+  std::shared_ptr<Shared> shared_;
+  std::thread thread_;
+};
+
+}  // namespace leasehold
