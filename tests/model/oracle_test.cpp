@@ -2,6 +2,7 @@
 /// so that a near tie does not end the comparison.
 #include "tests/model/oracle.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdio>
@@ -31,12 +32,35 @@ Measured measure(const std::string& model_path, double tolerance) {
   return measured;
 }
 
-/// Sums of squares of the differences from the plain computation, over the oracle's first tokens:
-/// of the oracle, which rounds activations too, and of int8 arithmetic.
+/// The distance from the plain computation over the oracle's first tokens: sums of squares of the
+/// differences, and of the divergences of the probabilities among these tokens.
+struct Distance {
+  double squares = 0;
+  double divergence = 0;
+
+  void add(const std::vector<double>& exact, const std::vector<double>& other) {
+    for (std::size_t i = 0; i < exact.size(); ++i)
+      squares += (other[i] - exact[i]) * (other[i] - exact[i]);
+    const std::vector<double> p = shares(exact);
+    const std::vector<double> q = shares(other);
+    for (std::size_t i = 0; i < p.size(); ++i) divergence += p[i] * std::log(p[i] / q[i]);
+  }
+
+  static std::vector<double> shares(const std::vector<double>& logits) {
+    std::vector<double> shares;
+    double sum = 0;
+    for (const double logit : logits) sum += shares.emplace_back(std::exp(logit - logits[0]));
+    for (double& share : shares) share /= sum;
+    return shares;
+  }
+};
+
+/// Of the oracle, which rounds activations too, and of int8 arithmetic.
 struct Rounding {
-  double oracle = 0;
-  double int8 = 0;
-  std::uint32_t n = 0;
+  Distance oracle;
+  Distance int8;
+  std::uint32_t n_steps = 0;
+  std::uint32_t n_logits = 0;
 };
 
 Rounding measure_rounding(const std::string& model_path) {
@@ -45,15 +69,20 @@ Rounding measure_rounding(const std::string& model_path) {
   for (const OracleCase& one : read_oracle(model_path)) {
     const std::vector<Logits> int8 = teacher_forced_logits(model_path, one, {}, Arithmetic::Int8);
     const std::vector<Logits> plain = teacher_forced_logits(reference, one);
-    for (std::size_t i = 0; i < one.steps.size(); ++i)
+    for (std::size_t i = 0; i < one.steps.size(); ++i) {
+      std::vector<double> exact;
+      std::vector<double> by_oracle;
+      std::vector<double> by_int8;
       for (const OracleTop& top : one.steps[i].top) {
-        const double exact = plain[i][static_cast<std::size_t>(top.token)];
-        const double of_oracle = std::abs(top.logit - exact);
-        const double of_int8 = std::abs(int8[i][static_cast<std::size_t>(top.token)] - exact);
-        rounding.oracle += of_oracle * of_oracle;
-        rounding.int8 += of_int8 * of_int8;
-        ++rounding.n;
+        exact.push_back(plain[i][static_cast<std::size_t>(top.token)]);
+        by_oracle.push_back(top.logit);
+        by_int8.push_back(int8[i][static_cast<std::size_t>(top.token)]);
       }
+      rounding.oracle.add(exact, by_oracle);
+      rounding.int8.add(exact, by_int8);
+      rounding.n_logits += static_cast<std::uint32_t>(exact.size());
+      ++rounding.n_steps;
+    }
   }
   return rounding;
 }
@@ -101,12 +130,15 @@ TEST_CASE("model: int8 arithmetic differs from the plain computation by no more 
   const bool is_quantised = row.file.find("-q") != std::string_view::npos;
   if (model.empty() || !is_quantised) return;
   const Rounding found = measure_rounding(model);
-  const double oracle = std::sqrt(found.oracle / found.n);
-  const double int8 = std::sqrt(found.int8 / found.n);
-  std::printf("%-18s rms: oracle-reference %.4f  int8-reference %.4f\n", row.file.data(), oracle,
-              int8);
-  CAPTURE(row.file, oracle, int8);
+  const double oracle = std::sqrt(found.oracle.squares / found.n_logits);
+  const double int8 = std::sqrt(found.int8.squares / found.n_logits);
+  const double oracle_kl = found.oracle.divergence / found.n_steps;
+  const double int8_kl = found.int8.divergence / found.n_steps;
+  std::printf("%-18s oracle-reference: rms %.4f, mean KL %.3e  int8-reference: %.4f, %.3e\n",
+              row.file.data(), oracle, oracle_kl, int8, int8_kl);
+  CAPTURE(row.file, oracle, int8, oracle_kl, int8_kl);
   CHECK(int8 <= 1.1 * oracle);
+  CHECK(int8_kl <= std::max(1.1 * oracle_kl, 1e-3));
   CHECK(int8 > 0);
 }
 
