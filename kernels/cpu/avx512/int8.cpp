@@ -12,6 +12,9 @@
 namespace leasehold::avx512 {
 namespace {
 
+/// Rows whose sums of a block and of a chunk fit the registers.
+constexpr std::uint32_t kRegisterRows = 8;
+
 /// Two or four elements of a rounded row, for all rows of a group.
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512i
 broadcast_word(const void* from) {
@@ -146,6 +149,31 @@ dot_chunk_rows(const std::byte* group, Span32 blocks, const RoundedRow* x, float
   }
 }
 
+/// 1 … kRegisterRows rows.
+template <TensorType kType>
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
+dot_chunk(const std::byte* group, Span32 blocks, const RoundedRow* x, std::uint32_t n_rows,
+          float* out) {
+  switch (n_rows) {
+    case 1:
+      return dot_chunk_rows<kType, 1>(group, blocks, x, out);
+    case 2:
+      return dot_chunk_rows<kType, 2>(group, blocks, x, out);
+    case 3:
+      return dot_chunk_rows<kType, 3>(group, blocks, x, out);
+    case 4:
+      return dot_chunk_rows<kType, 4>(group, blocks, x, out);
+    case 5:
+      return dot_chunk_rows<kType, 5>(group, blocks, x, out);
+    case 6:
+      return dot_chunk_rows<kType, 6>(group, blocks, x, out);
+    case 7:
+      return dot_chunk_rows<kType, 7>(group, blocks, x, out);
+    default:
+      return dot_chunk_rows<kType, kRegisterRows>(group, blocks, x, out);
+  }
+}
+
 /// Memory supplies each chunk once for all rows: it stays in the first cache for the later ones,
 /// and what is requested from memory meanwhile arrives.
 template <TensorType kType>
@@ -159,13 +187,8 @@ template <TensorType kType>
   for (std::uint32_t begin = 0; begin < n_blocks; begin += per_chunk) {
     const Span32 blocks{begin, std::min(begin + per_chunk, n_blocks)};
     for (std::uint32_t done = 0; done < n_rows;) {
-      const std::uint32_t left = n_rows - done;
-      const std::uint32_t now = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
-      float* to = out + std::size_t{done} * kGroupRows;
-      if (now == 8) dot_chunk_rows<kType, 8>(group, blocks, x + done, to);
-      if (now == 4) dot_chunk_rows<kType, 4>(group, blocks, x + done, to);
-      if (now == 2) dot_chunk_rows<kType, 2>(group, blocks, x + done, to);
-      if (now == 1) dot_chunk_rows<kType, 1>(group, blocks, x + done, to);
+      const std::uint32_t now = std::min(n_rows - done, kRegisterRows);
+      dot_chunk<kType>(group, blocks, x + done, now, out + std::size_t{done} * kGroupRows);
       done += now;
     }
   }
