@@ -52,4 +52,13 @@ LaunchStatus Backend::prepare_heads(const LaunchContext& context, const HeadsArg
   return {live};
 }
 
+LaunchStatus Backend::project(const LaunchContext& context, const ProjectionArgs& args) {
+  SequenceMask live = context.gates->all();
+  if (args.norm != nullptr) live &= rms_norm(context, *args.norm).live;
+  if (args.swiglu != nullptr && live != 0) live &= swiglu(context, *args.swiglu).live;
+  for (const MatmulArgs& matmul_args : args.matmuls)
+    if (live != 0) live &= matmul(context, matmul_args).live;
+  return {live};
+}
+
 }  // namespace leasehold

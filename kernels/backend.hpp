@@ -114,6 +114,10 @@ class Backend {
   /// Norms, rotations and the append: one launch each by default. A backend may fuse them.
   virtual LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args);
 
+  /// The norm or the gate, then the matmuls: one launch each by default. A backend may fuse them. A
+  /// row of x that the matmuls do not select is then undefined.
+  virtual LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args);
+
   /// Writes pieces into leased memory that the permit covers, and returns when all are written.
   virtual void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) = 0;
 

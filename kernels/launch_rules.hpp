@@ -55,9 +55,11 @@ inline std::uint32_t selected_rows(const LaunchContext& context, const MatmulArg
 }
 
 /// The row of x for row i of out.
+inline std::uint32_t selected_index(const MatmulArgs& args, std::uint32_t i) {
+  return args.select.empty() ? i : args.select[i];
+}
 inline const float* selected_row(const MatmulArgs& args, std::uint32_t i) {
-  const std::uint32_t row = args.select.empty() ? i : args.select[i];
-  return args.x + std::size_t{row} * args.weight.n_in;
+  return args.x + std::size_t{selected_index(args, i)} * args.weight.n_in;
 }
 
 /// The row of x for an item of an expert matmul.
@@ -127,6 +129,23 @@ inline void expect_within_limits(const BackendLimits& limits, const LaunchContex
   expects(args.weight.n_in <= limits.max_width, "matrix rows are at most max_width long");
   expects(args.n_experts > 0 && args.n_experts <= limits.n_experts,
           "experts fit the backend's limits");
+}
+
+inline void expect_within_limits(const BackendLimits& limits, const LaunchContext& context,
+                                 const ProjectionArgs& args) {
+  expect_within_limits(limits, context);
+  expects(!args.matmuls.empty() && args.matmuls.size() <= ProjectionArgs::kMaxMatmuls,
+          "a projection has 1 to kMaxMatmuls matmuls");
+  const MatmulArgs& first = args.matmuls.front();
+  expects(first.weight.n_in <= limits.max_width, "matrix rows are at most max_width long");
+  expects(args.norm == nullptr || (args.norm->out == first.x && args.norm->n_vectors == 1),
+          "the norm of a projection computes its rows of x");
+  expects(args.swiglu == nullptr || (args.swiglu->gate == first.x && args.norm == nullptr),
+          "the gate of a projection computes its rows of x");
+  for (const MatmulArgs& matmul : args.matmuls)
+    expects(matmul.x == first.x && matmul.weight.n_in == first.weight.n_in &&
+                matmul.select.data() == first.select.data(),
+            "the matmuls of a projection share their rows of x");
 }
 
 inline void expect_within_limits(const BackendLimits& limits, const LaunchContext& context,

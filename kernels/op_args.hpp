@@ -178,6 +178,16 @@ struct SwiGluArgs {
   std::uint32_t width;
 };
 
+/// Matmuls of the same rows of x, after what computes these rows.
+struct ProjectionArgs {
+  static constexpr std::size_t kMaxMatmuls = 3;
+
+  const RmsNormArgs* norm = nullptr;   ///< Its `out` is x; null: none. One vector per row.
+  const SwiGluArgs* swiglu = nullptr;  ///< Its `gate` is x; null: none. At most one of the two.
+  /// 1 … kMaxMatmuls, with the same x, n_in and select. Their outputs do not overlap x.
+  std::span<const MatmulArgs> matmuls;
+};
+
 /// Chooses the experts of each row and their weights (numerics/expert_routing.hpp).
 struct ExpertRoutingArgs {
   const float* scores;  ///< [n_rows, n_experts]: router scores

@@ -101,7 +101,8 @@ LaunchStatus CpuBackend::rms_norm(const LaunchContext& context, const RmsNormArg
 LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
   expect_within_limits(limits_, context);
   expects(args.weight.n_in <= limits_.max_width, "matrix rows are at most max_width long");
-  if (args.weight.layout == MatrixLayout::RowGroups) return matmul_int8(context, args);
+  if (args.weight.layout == MatrixLayout::RowGroups)
+    return project_int8(context, {.matmuls = {&args, 1}});
   const std::uint32_t n_batch = selected_rows(context, args);
   if (n_batch == 0) return {context.gates->all()};
   const MatmulTiles tiles = MatmulTiles::plan(args.weight.n_out, args.weight.n_in, n_batch);

@@ -11,6 +11,7 @@
 #include "common/result.hpp"
 #include "kernels/cpu/launcher.hpp"
 #include "kernels/cpu/row_kernels.hpp"
+#include "kernels/cpu/tiling.hpp"
 #include "kernels/expert_groups.hpp"
 #include "kernels/host_backend.hpp"
 #include "kernels/rounded_rows.hpp"
@@ -31,6 +32,7 @@ class CpuBackend final : public HostBackend {
   LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
   LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override;
   LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override;
+  LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args) override;
   LaunchStatus rope(const LaunchContext& context, const RopeArgs& args) override;
   LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) override;
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
@@ -67,10 +69,17 @@ class CpuBackend final : public HostBackend {
   };
   AttentionWave next_wave(const LaunchContext& context, const AttentionArgs& args,
                           std::uint32_t first_row);
-  template <class RowOf>
-  LaunchStatus round_rows(const LaunchContext& context, LaunchSite site, const WeightMatrix& weight,
-                          std::uint32_t n_rows, RowOf&& row_of);
-  LaunchStatus matmul_int8(const LaunchContext& context, const MatmulArgs& args);
+  struct RoundingPlan;
+  template <class PartOf>
+  LaunchStatus round_rows(const LaunchContext& context, LaunchSite site, const RoundingPlan& plan,
+                          PartOf&& part_of);
+  LaunchStatus round_inputs(const LaunchContext& context, const ProjectionArgs& args,
+                            std::uint32_t n_batch);
+  LaunchStatus project_int8(const LaunchContext& context, const ProjectionArgs& args);
+  LaunchStatus multiply_int8(const LaunchContext& context, std::span<const MatmulArgs> matmuls,
+                             std::uint32_t n_batch);
+  void multiply_tile(const LaunchPermit& permit, const MatmulArgs& args, Span32 groups,
+                     Span32 batch);
   LaunchStatus expert_matmul_int8(const LaunchContext& context, const ExpertMatmulArgs& args,
                                   const ExpertItems& batch);
   /// The expert of a tile, by first_tile_.

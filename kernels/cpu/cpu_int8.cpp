@@ -1,4 +1,5 @@
-// Matmuls in int8 arithmetic: one launch rounds the rows, another multiplies groups with them.
+// Matmuls in int8 arithmetic: one launch computes and rounds the rows, another multiplies groups
+// with them.
 #include <algorithm>
 #include <array>
 
@@ -10,6 +11,8 @@ namespace {
 
 /// Most rows of the batch in a tile.
 constexpr std::uint32_t kRowsAtOnce = 16;
+/// Columns of a gated row that are rounded at once: whole blocks of any size.
+constexpr std::uint32_t kGateColumns = 1024;
 /// Memory supplies that much to one thread in about 12 µs.
 constexpr std::uint64_t kTileWeightBytes = 256 * 1024;
 
@@ -44,49 +47,132 @@ struct GroupTiles {
 
 }  // namespace
 
-/// Rounds rows 0 … n_rows - 1 of a matmul's input.
-template <class RowOf>
+/// The rows of x, in parts of `columns` that are computed and rounded together.
+struct CpuBackend::RoundingPlan {
+  std::uint32_t n_rows;
+  std::uint32_t n_in;
+  std::uint32_t block;
+  std::uint32_t columns;
+  std::uint64_t macs_per_element = kMacsPerElement;
+
+  RoundingPlan(const WeightMatrix& weight, std::uint32_t rows)
+      : n_rows(rows),
+        n_in(weight.n_in),
+        block(group_format(weight.type).elements),
+        columns(weight.n_in) {}
+  std::uint32_t parts_per_row() const { return tiles_for(n_in, columns); }
+  std::uint32_t parts_per_tile() const { return items_per_tile(columns * macs_per_element); }
+};
+
+/// Rounds what `part_of(permit, row, columns)` finds or computes.
+template <class PartOf>
 LaunchStatus CpuBackend::round_rows(const LaunchContext& context, LaunchSite site,
-                                    const WeightMatrix& weight, std::uint32_t n_rows,
-                                    RowOf&& row_of) {
-  used_rounded_ = std::max(used_rounded_, n_rows);
-  const std::uint32_t per_tile = items_per_tile(weight.n_in * kMacsPerElement);
-  const std::uint32_t block = group_format(weight.type).elements;
-  return launcher_.run(context, label(context, site), tiles_for(n_rows, per_tile),
-                       [&](const LaunchPermit&, std::uint32_t, std::uint32_t tile) {
-                         const Span32 span = tile_span(tile, per_tile, n_rows);
-                         for (std::uint32_t i = span.begin; i < span.end; ++i)
-                           kernels_.round_row(row_of(i), weight.n_in, block, rounded_.buffer(i));
-                       });
-}
-
-LaunchStatus CpuBackend::matmul_int8(const LaunchContext& context, const MatmulArgs& args) {
-  const WeightMatrix& weight = args.weight;
-  const std::uint32_t n_batch = selected_rows(context, args);
-  if (n_batch == 0) return {context.gates->all()};
-  const LaunchStatus rounded = round_rows(context, args.site, weight, n_batch,
-                                          [&](std::uint32_t i) { return selected_row(args, i); });
-  if (rounded.none_live()) return rounded;
-
-  const GroupTiles tiles =
-      GroupTiles::plan(weight, row_groups(weight.n_out), n_batch, kernels_.int8_tile_macs);
-  const auto multiply = [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t tile) {
-    const Span32 batch = tiles.batch(tile);
-    const std::uint32_t n_rows = batch.end - batch.begin;
-    std::array<RoundedRow, kRowsAtOnce> x{};
-    for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = rounded_.row(batch.begin + i);
-    const Span32 groups = tiles.groups(tile);
-    for (std::uint32_t g = groups.begin; g < groups.end; ++g) {
-      std::array<float, kRowsAtOnce * kGroupRows> dots;
-      kernels_.dot_group_int8(weight.type, matrix_group(permit, weight, g), weight.n_in, x.data(),
-                              n_rows, dots.data());
-      for (std::uint32_t i = 0; i < n_rows; ++i)
-        store_group(args, permit, g, batch.begin + i, dots.data() + i * kGroupRows);
+                                    const RoundingPlan& plan, PartOf&& part_of) {
+  used_rounded_ = std::max(used_rounded_, plan.n_rows);
+  const std::uint32_t n_parts = plan.n_rows * plan.parts_per_row();
+  const std::uint32_t per_tile = plan.parts_per_tile();
+  const auto round = [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t tile) {
+    const Span32 span = tile_span(tile, per_tile, n_parts);
+    for (std::uint32_t part = span.begin; part < span.end; ++part) {
+      const std::uint32_t row = part / plan.parts_per_row();
+      const Span32 columns = tile_span(part % plan.parts_per_row(), plan.columns, plan.n_in);
+      const float* x = part_of(permit, row, columns);
+      const RoundedRowBuffer to = rounded_.buffer(row);
+      kernels_.round_row(x, columns.end - columns.begin, plan.block,
+                         {to.q + columns.begin, to.scale + columns.begin / plan.block,
+                          to.sums + columns.begin / kInt8Strip});
     }
   };
-  const LaunchStatus multiplied =
-      launcher_.run(context, label(context, args.site), tiles.count(), multiply);
-  return {rounded.live & multiplied.live};
+  return launcher_.run(context, label(context, site), tiles_for(n_parts, per_tile), round);
+}
+
+/// Computes and rounds the rows of x.
+LaunchStatus CpuBackend::round_inputs(const LaunchContext& context, const ProjectionArgs& args,
+                                      std::uint32_t n_batch) {
+  const MatmulArgs& first = args.matmuls.front();
+  const std::uint32_t n_in = first.weight.n_in;
+  RoundingPlan plan(first.weight, n_batch);
+  if (args.norm != nullptr) {
+    plan.macs_per_element = 2 * kMacsPerElement;
+    return round_rows(context, args.norm->site, plan,
+                      [&](const LaunchPermit& permit, std::uint32_t i, Span32) {
+                        const std::size_t at = selected_index(first, i) * std::size_t{n_in};
+                        kernels_.rms_norm_row({.x = args.norm->x + at,
+                                               .weight = permit.open(args.norm->weight),
+                                               .out = args.norm->out + at,
+                                               .width = n_in,
+                                               .epsilon = args.norm->epsilon});
+                        return selected_row(first, i);
+                      });
+  }
+  if (args.swiglu != nullptr) {
+    plan.macs_per_element = kMacsPerExp + kMacsPerElement;
+    plan.columns = std::min(n_in, kGateColumns);
+    return round_rows(context, LaunchSite::SwiGlu, plan,
+                      [&](const LaunchPermit&, std::uint32_t i, Span32 columns) {
+                        const std::size_t at =
+                            selected_index(first, i) * std::size_t{n_in} + columns.begin;
+                        kernels_.swiglu(args.swiglu->gate + at, args.swiglu->up + at,
+                                        columns.end - columns.begin);
+                        return selected_row(first, i) + columns.begin;
+                      });
+  }
+  return round_rows(context, first.site, plan, [&](const LaunchPermit&, std::uint32_t i, Span32) {
+    return selected_row(first, i);
+  });
+}
+
+/// Matmuls that round x alike are two launches, with what precedes them in the first.
+LaunchStatus CpuBackend::project(const LaunchContext& context, const ProjectionArgs& args) {
+  const WeightMatrix& first = args.matmuls.front().weight;
+  const auto rounds_alike = [&](const MatmulArgs& matmul_args) {
+    const WeightMatrix& weight = matmul_args.weight;
+    return weight.layout == MatrixLayout::RowGroups &&
+           block_shape(weight.type).elements == block_shape(first.type).elements;
+  };
+  if (!std::ranges::all_of(args.matmuls, rounds_alike)) return Backend::project(context, args);
+  return project_int8(context, args);
+}
+
+LaunchStatus CpuBackend::project_int8(const LaunchContext& context, const ProjectionArgs& args) {
+  expect_within_limits(limits_, context, args);
+  const std::uint32_t n_batch = selected_rows(context, args.matmuls.front());
+  if (n_batch == 0) return {context.gates->all()};
+  const LaunchStatus rounded = round_inputs(context, args, n_batch);
+  if (rounded.none_live()) return rounded;
+  return {rounded.live & multiply_int8(context, args.matmuls, n_batch).live};
+}
+
+/// All matmuls in one launch, under the first one's site.
+LaunchStatus CpuBackend::multiply_int8(const LaunchContext& context,
+                                       std::span<const MatmulArgs> matmuls, std::uint32_t n_batch) {
+  std::array<GroupTiles, ProjectionArgs::kMaxMatmuls> plans{};
+  std::uint32_t n_tiles = 0;
+  for (std::size_t m = 0; m < matmuls.size(); ++m) {
+    const WeightMatrix& weight = matmuls[m].weight;
+    plans[m] = GroupTiles::plan(weight, row_groups(weight.n_out), n_batch, kernels_.int8_tile_macs);
+    n_tiles += plans[m].count();
+  }
+  const auto multiply = [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t tile) {
+    std::size_t m = 0;
+    for (; tile >= plans[m].count(); ++m) tile -= plans[m].count();
+    multiply_tile(permit, matmuls[m], plans[m].groups(tile), plans[m].batch(tile));
+  };
+  return launcher_.run(context, label(context, matmuls.front().site), n_tiles, multiply);
+}
+
+void CpuBackend::multiply_tile(const LaunchPermit& permit, const MatmulArgs& args, Span32 groups,
+                               Span32 batch) {
+  const std::uint32_t n_rows = batch.end - batch.begin;
+  std::array<RoundedRow, kRowsAtOnce> x{};
+  for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = rounded_.row(batch.begin + i);
+  for (std::uint32_t g = groups.begin; g < groups.end; ++g) {
+    std::array<float, kRowsAtOnce * kGroupRows> dots;
+    kernels_.dot_group_int8(args.weight.type, matrix_group(permit, args.weight, g),
+                            args.weight.n_in, x.data(), n_rows, dots.data());
+    for (std::uint32_t i = 0; i < n_rows; ++i)
+      store_group(args, permit, g, batch.begin + i, dots.data() + i * kGroupRows);
+  }
 }
 
 /// As with floats, one matmul per expert over its own items.
@@ -95,8 +181,10 @@ LaunchStatus CpuBackend::expert_matmul_int8(const LaunchContext& context,
                                             const ExpertItems& batch) {
   const WeightMatrix& weight = args.weight;
   const LaunchStatus rounded =
-      round_rows(context, args.site, weight, expert_inputs(args),
-                 [&](std::uint32_t i) { return args.x + std::size_t{i} * weight.n_in; });
+      round_rows(context, args.site, RoundingPlan(weight, expert_inputs(args)),
+                 [&](const LaunchPermit&, std::uint32_t i, Span32) {
+                   return args.x + std::size_t{i} * weight.n_in;
+                 });
   if (rounded.none_live()) return rounded;
 
   const std::uint32_t n_groups = args.n_out() / kGroupRows;

@@ -129,30 +129,35 @@ class Transformer::Pass {
     });
   }
 
-  void rms_norm(LaunchSite site, Leased<const float> weight) {
-    launch([&](Backend& b) {
-      return b.rms_norm(context_, {.site = site,
-                                   .x = s().x,
-                                   .weight = weight,
-                                   .out = s().normed,
-                                   .width = model_.config_.n_embd,
-                                   .epsilon = model_.config_.rms_epsilon});
-    });
+  RmsNormArgs norm_of(LaunchSite site, Leased<const float> weight) {
+    return {.site = site,
+            .x = s().x,
+            .weight = weight,
+            .out = s().normed,
+            .width = model_.config_.n_embd,
+            .epsilon = model_.config_.rms_epsilon};
+  }
+
+  void project(const ProjectionArgs& args) {
+    launch([&](Backend& b) { return b.project(context_, args); });
   }
 
   void matmul(const MatmulArgs& args) {
     launch([&](Backend& b) { return b.matmul(context_, args); });
   }
 
-  void project(LaunchSite site, const WeightMatrix& weight, Leased<const float> bias, float* out) {
-    matmul({.site = site, .weight = weight, .x = s().normed, .out = out, .bias = bias});
+  MatmulArgs product_of_normed(LaunchSite site, const WeightMatrix& weight, float* out,
+                               Leased<const float> bias = {}) {
+    return {.site = site, .weight = weight, .x = s().normed, .out = out, .bias = bias};
   }
 
   void attention_block(const LayerWeights& layer) {
-    rms_norm(LaunchSite::AttentionNorm, layer.attention_norm);
-    project(LaunchSite::QueryProjection, layer.query, layer.query_bias, s().q);
-    project(LaunchSite::KeyProjection, layer.key, layer.key_bias, s().k);
-    project(LaunchSite::ValueProjection, layer.value, layer.value_bias, s().v);
+    const RmsNormArgs norm = norm_of(LaunchSite::AttentionNorm, layer.attention_norm);
+    const MatmulArgs matmuls[] = {
+        product_of_normed(LaunchSite::QueryProjection, layer.query, s().q, layer.query_bias),
+        product_of_normed(LaunchSite::KeyProjection, layer.key, s().k, layer.key_bias),
+        product_of_normed(LaunchSite::ValueProjection, layer.value, s().v, layer.value_bias)};
+    project({.norm = &norm, .matmuls = matmuls});
     prepare_heads(layer);
     attend();
     matmul({.site = LaunchSite::AttentionOutput,
@@ -193,22 +198,27 @@ class Transformer::Pass {
   }
 
   void ffn_block(const LayerWeights& layer) {
-    rms_norm(LaunchSite::FfnNorm, layer.ffn_norm);
-    if (model_.config_.experts.n_experts == 0) return feed_forward(layer, s().x, true);
+    const RmsNormArgs norm = norm_of(LaunchSite::FfnNorm, layer.ffn_norm);
+    if (model_.config_.experts.n_experts == 0) return feed_forward(layer, &norm, s().x, true);
+    launch([&](Backend& b) { return b.rms_norm(context_, norm); });
     routed_experts(layer);
     if (model_.config_.n_ff > 0) shared_expert(layer);
   }
 
-  /// Computes the feed-forward of the normed rows; adds it to `out` or stores it there.
-  void feed_forward(const LayerWeights& layer, float* out, bool accumulate) {
-    matmul({LaunchSite::FfnGate, layer.ffn_gate, s().normed, s().gate});
-    matmul({LaunchSite::FfnUp, layer.ffn_up, s().normed, s().up});
-    launch([&](Backend& b) { return b.swiglu(context_, {s().gate, s().up, model_.config_.n_ff}); });
-    matmul({.site = LaunchSite::FfnDown,
-            .weight = layer.ffn_down,
-            .x = s().gate,
-            .out = out,
-            .accumulate = accumulate});
+  /// Computes the feed-forward of the normed rows; adds it to `out` or stores it there. `norm` is
+  /// null if they are normed already.
+  void feed_forward(const LayerWeights& layer, const RmsNormArgs* norm, float* out,
+                    bool accumulate) {
+    const MatmulArgs wide[] = {product_of_normed(LaunchSite::FfnGate, layer.ffn_gate, s().gate),
+                               product_of_normed(LaunchSite::FfnUp, layer.ffn_up, s().up)};
+    project({.norm = norm, .matmuls = wide});
+    const SwiGluArgs swiglu{s().gate, s().up, model_.config_.n_ff};
+    const MatmulArgs down[] = {{.site = LaunchSite::FfnDown,
+                                .weight = layer.ffn_down,
+                                .x = s().gate,
+                                .out = out,
+                                .accumulate = accumulate}};
+    project({.swiglu = &swiglu, .matmuls = down});
   }
 
   void routed_experts(const LayerWeights& layer) {
@@ -252,7 +262,7 @@ class Transformer::Pass {
 
   void shared_expert(const LayerWeights& layer) {
     matmul({LaunchSite::ExpertRouter, layer.shared_gate, s().normed, s().shared_gate});
-    feed_forward(layer, s().expert_out, false);
+    feed_forward(layer, nullptr, s().expert_out, false);
     add_to_residual(s().shared_gate, 1, true);
   }
 
@@ -278,12 +288,13 @@ class Transformer::Pass {
 
   void output_block() {
     if (input_.logit_rows.empty()) return;
-    rms_norm(LaunchSite::OutputNorm, weights_.output_norm());
-    matmul({.site = LaunchSite::LmHead,
-            .weight = weights_.output(),
-            .x = s().normed,
-            .out = s().logits,
-            .select = input_.logit_rows});
+    const RmsNormArgs norm = norm_of(LaunchSite::OutputNorm, weights_.output_norm());
+    const MatmulArgs head[] = {{.site = LaunchSite::LmHead,
+                                .weight = weights_.output(),
+                                .x = s().normed,
+                                .out = s().logits,
+                                .select = input_.logit_rows}};
+    project({.norm = &norm, .matmuls = head});
   }
 
   Scratch& s() { return model_.scratch_; }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/contract/backend/grouped_matrix.hpp"
 #include "tests/contract/backend/rig.hpp"
 
 namespace leasehold::testing {
@@ -20,30 +21,6 @@ constexpr TensorType kInt8Types[] = {
 std::uint32_t most_blocks(TensorType type) {
   return group_format(type).elements == kInt8Block ? 30 : kLimits.max_width / 256;
 }
-
-/// A matrix of row groups, and the rows that it was made from.
-struct GroupedMatrix {
-  GroupedMatrix(SeededRandom& random, TensorType type, std::uint32_t n_out, std::uint32_t n_in)
-      : rows(random, type, n_out, n_in), memory(row_groups(n_out) * row_group_bytes(type, n_in)) {
-    const std::uint64_t row_bytes = row_size_bytes(type, n_in);
-    for (std::uint32_t group = 0; group < row_groups(n_out); ++group) {
-      const std::uint32_t first = group * kGroupRows;
-      interleave_rows(type, rows.memory.bytes() + first * row_bytes,
-                      std::min(kGroupRows, n_out - first), n_in,
-                      memory.bytes() + group * row_group_bytes(type, n_in));
-    }
-  }
-
-  WeightMatrix view() const {
-    WeightMatrix matrix = rows.view();
-    matrix.layout = MatrixLayout::RowGroups;
-    matrix.data = memory.at();
-    return matrix;
-  }
-
-  Matrix rows;
-  LeasedMemory memory;
-};
 
 struct Int8Case {
   Int8Case(SeededRandom& random, TensorType type)
