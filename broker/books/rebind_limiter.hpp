@@ -43,6 +43,10 @@ class RebindLimiter {
   /// token is there; nothing has changed then.
   std::expected<std::optional<RebindToken>, Duration> take(const std::optional<LeaseId>& replaces,
                                                            TimePoint now);
+  /// True while an acquire that follows a revocation would be a rebind.
+  bool is_awaited(TimePoint now) const {
+    return !revocations_.empty() && revocations_.back().at + kWindow >= now;
+  }
   /// Undoes a take: the next acquire that follows the revocation is a rebind again.
   void give_back(const RebindToken& token);
 

@@ -59,6 +59,9 @@ struct BrokerConfig {
 enum class RevokeClock : std::uint8_t { Refuse, Error, Quiet, Reuse };
 inline constexpr std::size_t kRevokeClockCount = 4;
 
+/// The modes of wire::RebindMode, then adoption.
+inline constexpr std::size_t kRebindKindCount = wire::kRebindModeCount + 1;
+
 struct State {
   explicit State(const BrokerConfig& configuration)
       : config(configuration),
@@ -83,6 +86,7 @@ struct State {
   journal::Reserved reserved;       ///< Ids up to these are reserved in the journal.
   std::uint64_t leases_fenced = 0;  ///< Since the broker started, like the other counters below.
   std::array<LatencyHistory, kRevokeClockCount> clocks;  ///< By RevokeClock.
+  std::array<LatencyHistory, kRebindKindCount> rebinds;  ///< As far as latencies are known.
   std::uint64_t tampered = 0;  ///< Table entries that other processes changed.
   std::uint64_t decisions = 0;
   bool stopping = false;

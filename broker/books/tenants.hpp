@@ -9,6 +9,7 @@
 #include <set>
 
 #include "broker/books/ids.hpp"
+#include "broker/books/latency_histogram.hpp"
 #include "broker/books/rebind_limiter.hpp"
 #include "broker/books/shares.hpp"
 #include "broker/books/token_shares.hpp"
@@ -34,6 +35,7 @@ struct Tenant {
   Shares shares;                    ///< Of max_concurrent; on workers with live leases.
   std::uint64_t last_revision = 0;  ///< Of the quotas sent.
   wire::TenantServed served;        ///< Not journaled: since the broker started.
+  LatencyHistory rebind_latencies;  ///< Not journaled either.
   std::map<AttachmentId, std::uint32_t> cached_blocks;  ///< As each worker reported last.
 };
 

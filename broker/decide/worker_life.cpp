@@ -155,6 +155,18 @@ void complete(events::Rebind& rebind, State& state, TimePoint at) {
   rebind.latency_ns = was_revoked ? (at - (*old)->revoked_at()).count() : -1;
 }
 
+void count_rebind(Decision& decision, const events::Rebind& rebind) {
+  if (rebind.latency_ns < 0) return;
+  State& state = decision.state;
+  const LeaseRecord& fresh = state.leases.at(rebind.new_lease);
+  const bool adopted = fresh.adopted_from == rebind.old_lease;
+  const auto kind = adopted ? kRebindKindCount - 1 : static_cast<std::size_t>(rebind.mode);
+  const Duration latency(rebind.latency_ns);
+  state.rebinds.at(kind).add(latency, decision.now);
+  Tenant* tenant = state.tenants.find(fresh.tenant);
+  if (tenant != nullptr) tenant->rebind_latencies.add(latency, decision.now);
+}
+
 }  // namespace
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::WorkerAttach& attach) {
@@ -279,7 +291,10 @@ void decide_event(Decision& decision, const WorkerReported& reported) {
   const TakeReport take{decision, *worker, at};
   if (std::visit(take, reported.report.event)) {
     events::Event event = reported.report.event;
-    if (auto* rebind = std::get_if<events::Rebind>(&event)) complete(*rebind, decision.state, at);
+    if (auto* rebind = std::get_if<events::Rebind>(&event)) {
+      complete(*rebind, decision.state, at);
+      count_rebind(decision, *rebind);
+    }
     decision.add(effect::AppendEvent{std::move(event), at});
   } else {
     decision.warn(fmt::format("worker reported an event that it must not report worker={} event={}",

@@ -56,7 +56,8 @@ Json status(const ListSources& sources) {
 
 Result<Json> tenant_list(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::TenantList::from_json(params));
-  return page_of(tenant_views(sources.state, request.after, request.limit + 1), request.limit);
+  return page_of(tenant_views(sources.state, request.after, request.limit + 1, sources.now),
+                 request.limit);
 }
 
 Result<Json> extent_list(const ListSources& sources, const Json& params) {

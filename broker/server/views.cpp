@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 namespace leasehold {
 namespace {
@@ -196,6 +197,18 @@ std::map<TenantId, Held> held_by_tenant(const State& state) {
   return all;
 }
 
+wire::LatencySummary summary_of(const LatencyHistogram& histogram) {
+  return {.count = histogram.count(),
+          .p50_ns = histogram.quantile(0.5).count(),
+          .p99_ns = histogram.quantile(0.99).count(),
+          .max_ns = histogram.max().count()};
+}
+
+wire::RebindSummary summary_of(const LatencyHistory& history, TimePoint now) {
+  return {.since_start = summary_of(history.since_start()),
+          .last_minute = summary_of(history.last_minute(now))};
+}
+
 wire::TenantServed served_by_all(const State& state, const TenantId& id, const Tenant& tenant) {
   wire::TenantServed served = tenant.served;
   served.tenant = id;
@@ -210,7 +223,7 @@ wire::TenantServed served_by_all(const State& state, const TenantId& id, const T
 }  // namespace
 
 std::vector<wire::TenantView> tenant_views(const State& state, const std::optional<TenantId>& after,
-                                           std::size_t limit) {
+                                           std::size_t limit, TimePoint now) {
   const auto held = held_by_tenant(state);
   std::vector<wire::TenantView> views;
   const auto& tenants = state.tenants.all();
@@ -219,6 +232,7 @@ std::vector<wire::TenantView> tenant_views(const State& state, const std::option
     wire::TenantView& view = views.emplace_back(wire::TenantView{.policy = next->second.policy});
     view.draining = next->second.draining;
     view.served = served_by_all(state, next->first, next->second);
+    view.rebinds = summary_of(next->second.rebind_latencies, now);
     const auto holds = held.find(next->first);
     if (holds == held.end()) continue;
     view.leases_live = holds->second.leases_live;
@@ -249,13 +263,6 @@ std::uint64_t unproven_bytes(const State& state, MemoryPool pool) {
   return bytes;
 }
 
-wire::LatencySummary summary_of(const LatencyHistogram& histogram) {
-  return {.count = histogram.count(),
-          .p50_ns = histogram.quantile(0.5).count(),
-          .p99_ns = histogram.quantile(0.99).count(),
-          .max_ns = histogram.max().count()};
-}
-
 /// In the order of RevokeClock.
 std::vector<wire::ClockSummary> clock_summaries(const State& state, TimePoint now) {
   constexpr std::array<const char*, kRevokeClockCount> kNames = {"t_refuse", "t_error", "t_quiet",
@@ -268,6 +275,29 @@ std::vector<wire::ClockSummary> clock_summaries(const State& state, TimePoint no
                          .last_minute = summary_of(history.last_minute(now))});
   }
   return summaries;
+}
+
+std::vector<wire::ModeSummary> mode_summaries(const State& state, TimePoint now) {
+  std::vector<wire::ModeSummary> summaries;
+  for (std::size_t i = 0; i < kRebindKindCount; ++i) {
+    const bool is_mode = i < wire::kRebindModeCount;
+    const auto mode = is_mode ? wire::name(static_cast<wire::RebindMode>(i)) : "adopt";
+    summaries.push_back(
+        {.mode = std::string(mode), .rebinds = summary_of(state.rebinds.at(i), now)});
+  }
+  return summaries;
+}
+
+/// A tenant between two leases is live: its holder is about to replace the first one.
+std::uint32_t count_live_tenants(const State& state, TimePoint now) {
+  std::set<TenantId> live;
+  state.leases.for_each_open([&](const LeaseRecord& record) {
+    const bool is_tenants = record.scope == wire::LeaseScope::Tenant;
+    if (is_tenants && record.is(LeaseState::Live)) live.insert(record.tenant);
+  });
+  for (const auto& [id, tenant] : state.tenants.all())
+    if (tenant.rebinds.is_awaited(now)) live.insert(id);
+  return static_cast<std::uint32_t>(live.size());
 }
 
 wire::SwapView swap_view(const State& state) {
@@ -300,12 +330,14 @@ wire::StatusView status_view(const State& state, TimePoint now) {
                         .swap = swap_view(state),
                         .leases_fenced = state.leases_fenced,
                         .tenants = static_cast<std::uint32_t>(state.tenants.all().size()),
+                        .tenants_live = count_live_tenants(state, now),
                         .tampered = state.tampered,
                         .clocks = clock_summaries(state, now),
                         .device = state.config.device,
                         .device_uuid = state.config.device_uuid,
                         .device_state = state.device_lost ? "lost" : "ready",
-                        .device_losses = state.device_losses};
+                        .device_losses = state.device_losses,
+                        .rebinds = mode_summaries(state, now)};
   state.leases.for_each_open([&](const LeaseRecord& record) {
     if (record.is(LeaseState::Live)) ++view.leases_live;
     if (!record.is(LeaseState::Revoked)) return;

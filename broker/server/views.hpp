@@ -21,7 +21,7 @@ std::vector<wire::QuarantineView> quarantine_views(const State& state);  ///< Ex
 std::vector<wire::WorkerView> worker_views(const State& state);          ///< Without `revocations`.
 /// At most `limit` tenants after `after`, ordered by name.
 std::vector<wire::TenantView> tenant_views(const State& state, const std::optional<TenantId>& after,
-                                           std::size_t limit);
+                                           std::size_t limit, TimePoint now);
 std::vector<wire::StepView> step_views(const State& state);  ///< The newest sample of each worker.
 /// Without `isolation` and `uptime_ms`.
 wire::StatusView status_view(const State& state, TimePoint now);

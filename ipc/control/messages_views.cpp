@@ -12,6 +12,7 @@ constexpr std::string_view kDrainStates[] = {"serving", "draining", "drained"};
 constexpr std::string_view kWorkerStates[] = {"attached", "ready", "lost", "gone"};
 constexpr std::string_view kDeviceStates[] = {"ready", "lost"};
 constexpr std::string_view kIsolations[] = {"separate-users", "same-user", "no-worker"};
+constexpr std::size_t kMaxRebindModes = kRebindModeCount + 1;  // "adopt"
 constexpr std::string_view kClocks[] = {"t_refuse", "t_error", "t_quiet", "t_reuse"};
 constexpr Between<std::int64_t> kLatency_ns{-1, std::numeric_limits<std::int64_t>::max()};
 
@@ -88,6 +89,18 @@ void describe(Is<WorkerView> auto& m, auto& fields) {
   fields.field("revocations", m.revocations);
 }
 
+void describe(Is<LatencySummary> auto& m, auto& fields) {
+  fields.field("count", m.count);
+  fields.field("p50_ns", m.p50_ns, kBoottime_ns);
+  fields.field("p99_ns", m.p99_ns, kBoottime_ns);
+  fields.field("max_ns", m.max_ns, kBoottime_ns);
+}
+
+void describe(Is<RebindSummary> auto& m, auto& fields) {
+  fields.field("since_start", m.since_start);
+  fields.field("last_minute", m.last_minute);
+}
+
 void describe(Is<TenantView> auto& m, auto& fields) {
   fields.object("policy", m.policy, kTenantPolicy);
   fields.field("leases_live", m.leases_live);
@@ -95,6 +108,7 @@ void describe(Is<TenantView> auto& m, auto& fields) {
   fields.field("swap_blocks_held", m.swap_blocks_held);
   fields.field("draining", m.draining);
   fields.field("served", m.served);
+  fields.field("rebinds", m.rebinds);
 }
 
 void describe(Is<OperatorActionView> auto& m, auto& fields) {
@@ -106,17 +120,15 @@ void describe(Is<OperatorActionView> auto& m, auto& fields) {
   fields.field("done", m.done);
 }
 
-void describe(Is<LatencySummary> auto& m, auto& fields) {
-  fields.field("count", m.count);
-  fields.field("p50_ns", m.p50_ns, kBoottime_ns);
-  fields.field("p99_ns", m.p99_ns, kBoottime_ns);
-  fields.field("max_ns", m.max_ns, kBoottime_ns);
-}
-
 void describe(Is<ClockSummary> auto& m, auto& fields) {
   fields.field("clock", m.clock, Choice{kClocks});
   fields.field("since_start", m.since_start);
   fields.field("last_minute", m.last_minute);
+}
+
+void describe(Is<ModeSummary> auto& m, auto& fields) {
+  fields.field("mode", m.mode, TextRule::Name);
+  fields.field("rebinds", m.rebinds);
 }
 
 void describe(Is<SwapView> auto& m, auto& fields) {
@@ -151,6 +163,7 @@ void describe(Is<StatusView> auto& m, auto& fields) {
   fields.field("workers", m.workers);
   fields.field("workers_lost", m.workers_lost);
   fields.field("tenants", m.tenants);
+  fields.field("tenants_live", m.tenants_live);
   fields.field("isolation", m.isolation, Choice{kIsolations});
   fields.field("tampered", m.tampered);
   fields.field("uptime_ms", m.uptime_ms);
@@ -159,6 +172,7 @@ void describe(Is<StatusView> auto& m, auto& fields) {
   fields.field("device_uuid", m.device_uuid);
   fields.field("device_state", m.device_state, Choice{kDeviceStates});
   fields.field("device_losses", m.device_losses);
+  fields.field("rebinds", m.rebinds, MaxItems{kMaxRebindModes});
 }
 
 template struct Message<RevokeClocks>;

@@ -91,6 +91,21 @@ struct WorkerView : Message<WorkerView> {
   std::uint64_t revocations = 0;
 };
 
+/// Quantiles of a clock or of rebinds, in nanoseconds; p50 and p99 at most 12.5 % too high.
+struct LatencySummary : Message<LatencySummary> {
+  std::uint64_t count = 0;  ///< Without any, the times below are 0.
+  std::int64_t p50_ns = 0;
+  std::int64_t p99_ns = 0;
+  std::int64_t max_ns = 0;
+};
+
+/// Rebinds with a known latency: from the revocation to the admission of the request under the new
+/// lease, or of a moved request what its worker measured.
+struct RebindSummary {
+  LatencySummary since_start;  ///< Of the broker.
+  LatencySummary last_minute;  ///< Of the last 55 to 60 s.
+};
+
 struct TenantView : Message<TenantView> {
   TenantPolicy policy;
   std::uint32_t leases_live = 0;
@@ -98,6 +113,7 @@ struct TenantView : Message<TenantView> {
   std::uint32_t swap_blocks_held = 0;
   bool draining = false;  ///< It gets no new lease.
   TenantServed served;    ///< By all workers, since the broker started.
+  RebindSummary rebinds;
 };
 
 /// An operator action, granted or refused.
@@ -111,18 +127,16 @@ struct OperatorActionView : Message<OperatorActionView> {
   bool done = true;    ///< False when the broker refused it.
 };
 
-/// Quantiles of a clock over revocations, in nanoseconds; p50 and p99 at most 12.5 % too high.
-struct LatencySummary : Message<LatencySummary> {
-  std::uint64_t count = 0;  ///< Without any, the times below are 0.
-  std::int64_t p50_ns = 0;
-  std::int64_t p99_ns = 0;
-  std::int64_t max_ns = 0;
-};
-
 struct ClockSummary : Message<ClockSummary> {
   std::string clock;  ///< "t_refuse", "t_error", "t_quiet", "t_reuse"
   LatencySummary since_start;
   LatencySummary last_minute;  ///< Of the last 55 to 60 s.
+};
+
+/// The rebinds of one mode, of all tenants.
+struct ModeSummary {
+  std::string mode;  ///< As in the event `rebind`; "adopt" for a reprefill that adopted memory.
+  RebindSummary rebinds;
 };
 
 /// The swap pool. The bytes of the extent states always add up to its capacity.
@@ -161,6 +175,9 @@ struct StatusView : Message<StatusView> {
   std::uint32_t workers = 0;
   std::uint32_t workers_lost = 0;  ///< They get no lease, but may still run.
   std::uint32_t tenants = 0;
+  /// Those with a live lease, or with one that was revoked within the last minute, not by its
+  /// holder, and that is not replaced yet.
+  std::uint32_t tenants_live = 0;
   std::string isolation;       ///< "separate-users", "same-user" or "no-worker"
   std::uint64_t tampered = 0;  ///< Lease table slots found changed by another process, in total.
   std::int64_t uptime_ms = 0;
@@ -169,6 +186,7 @@ struct StatusView : Message<StatusView> {
   std::string device_uuid;             ///< UUID of the card; empty for "cpu".
   std::string device_state = "ready";  ///< "ready", or "lost" when its agent has exited.
   std::uint32_t device_losses = 0;     ///< Agents that have exited, in total.
+  std::vector<ModeSummary> rebinds;    ///< One for each mode.
 };
 
 }  // namespace leasehold::wire

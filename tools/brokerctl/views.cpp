@@ -80,6 +80,7 @@ cli::Table status_table(const wire::StatusView& status) {
   add("workers", number(status.workers));
   add("workers lost (may still run)", number(status.workers_lost));
   add("tenants", number(status.tenants));
+  add("  live", number(status.tenants_live));
   add("isolation", or_dash(printable(status.isolation)));
   add("table slots changed by others", number(status.tampered));
   add("device", printable(status.device));
@@ -89,6 +90,11 @@ cli::Table status_table(const wire::StatusView& status) {
   for (const wire::ClockSummary& clock : status.clocks) {
     add(clock.clock + " p50 / p99 / max", summary_text(clock.since_start));
     add("  in the last minute", summary_text(clock.last_minute));
+  }
+  for (const wire::ModeSummary& mode : status.rebinds) {
+    add("rebinds by " + printable(mode.mode) + " p50 / p99 / max",
+        summary_text(mode.rebinds.since_start));
+    add("  in the last minute", summary_text(mode.rebinds.last_minute));
   }
   add("uptime", nanoseconds_text(status.uptime_ms * 1'000'000));
   return table;
@@ -125,6 +131,8 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
                                {"SHARED HIT BLOCKS", true},
                                {"EVICTED", true},
                                {"PREEMPTED", true},
+                               {"REBOUND", true},
+                               {"LAST MINUTE", true},
                                {"DRAIN"}}};
   std::uint64_t served_tokens = 0;
   for (const wire::TenantView& view : tenants) served_tokens += view.served.tokens;
@@ -152,6 +160,8 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
          number(view.served.shared_hit_blocks),
          number(view.served.evicted_blocks),
          number(view.served.preemptions),
+         number(view.rebinds.since_start.count),
+         number(view.rebinds.last_minute.count),
          view.draining ? "draining" : "-"});
   }
   return table;

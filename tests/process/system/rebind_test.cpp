@@ -1,8 +1,11 @@
 /// A tenant whose leases are revoked or replaced again and again, with real processes.
+#include <signal.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 
+#include "common/process.hpp"
 #include "common/random.hpp"
 #include "tests/support/system.hpp"
 
@@ -164,6 +167,51 @@ TEST_CASE("move: a token of another tenant is refused like one that no broker mi
   CHECK(refusal(bob.token).code == forged.code);
   CHECK(refusal(bob.token).detail == forged.detail);
   CHECK(refusal(ann.token).code == Errc::UnknownRequest);
+}
+
+TEST_CASE("rebind: the number of live tenants never drops while leases and a worker end") {
+  constexpr std::uint32_t kTenants = 3;
+  System system({.worker_arguments = {"--slow-motion-us", "300"}});
+  std::vector<std::unique_ptr<Tenant>> tenants;
+  for (std::uint32_t i = 0; i < kTenants; ++i) {
+    const std::string name = "t" + std::to_string(i);
+    system.admit(name);
+    tenants.push_back(
+        system.start_streaming({.tenant = name, .max_tokens = 300, .rebind = true}, 4));
+  }
+  std::uint32_t fewest = kTenants;
+  const auto until_rebound = [&](std::size_t tenant, std::size_t leases) {
+    return tenants[tenant]->read_until([&](const demo::TenantRecord& record) {
+      fewest = std::min(fewest, system.status().tenants_live);
+      return record.leases.size() == leases && rebounds(record) == leases - 1;
+    });
+  };
+  const auto count_of = [&](const std::string& mode) {
+    const auto rebinds = system.status().rebinds;
+    return std::ranges::find(rebinds, mode, &wire::ModeSummary::mode)->rebinds.since_start.count;
+  };
+  for (std::size_t i = 0; i < kTenants; ++i) {
+    system.revoke_mid_request("t" + std::to_string(i));
+    REQUIRE(until_rebound(i, 2));
+  }
+  REQUIRE(eventually([&] { return count_of("reprefill") == kTenants; }));
+  REQUIRE(system.worker().signal(SIGKILL));
+  REQUIRE(eventually([&] {
+    fewest = std::min(fewest, system.status().tenants_live);
+    return has_exited(system.worker().pidfd());
+  }));
+  system.start_worker("w1");
+  for (std::size_t i = 0; i < kTenants; ++i) REQUIRE(until_rebound(i, 3));
+  CHECK(fewest == kTenants);
+
+  // Workers report after they reply.
+  CHECK(eventually([&] { return count_of("adopt") == kTenants; }));
+  CHECK(count_of("reprefill") == kTenants);
+  const auto listed = system.view().tenants().value();
+  REQUIRE(listed.size() == kTenants);
+  for (const wire::TenantView& view : listed) CHECK(view.rebinds.since_start.count == 2);
+  for (const auto& tenant : tenants) CHECK(tenant->finish() == 0);
+  CHECK(eventually([&] { return system.status().tenants_live == 0; }));
 }
 
 }  // namespace leasehold::testing

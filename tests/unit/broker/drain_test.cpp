@@ -48,15 +48,15 @@ TEST_CASE("drain: a drained tenant gets no new lease until undrain; other tenant
   CHECK(world.refusal(world.acquire("a")) == Errc::Draining);
   world.admit_tenant("a", 512);  // a new policy does not undrain
   CHECK(world.refusal(world.acquire("a")) == Errc::Draining);
-  CHECK(tenant_views(world.state, std::nullopt, 2).at(0).draining);
-  CHECK_FALSE(tenant_views(world.state, std::nullopt, 2).at(1).draining);
+  CHECK(tenant_views(world.state, std::nullopt, 2, world.clock.now()).at(0).draining);
+  CHECK_FALSE(tenant_views(world.state, std::nullopt, 2, world.clock.now()).at(1).draining);
   world.acquired("b");
 
   world.call(kOperator, wire::LeaseUndrain{.tenant = kTenant}, 7);
 
   world.acquired("a");
   CHECK(world.record(lease).drain_deadline != TimePoint{});  // it was drained before
-  CHECK_FALSE(tenant_views(world.state, std::nullopt, 1).at(0).draining);
+  CHECK_FALSE(tenant_views(world.state, std::nullopt, 1, world.clock.now()).at(0).draining);
   const auto actions = world.recorded<events::OperatorAction>();
   CHECK(actions.back().action == "undrain");
   CHECK(actions.back().object == "tenant:a");

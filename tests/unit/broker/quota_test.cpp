@@ -328,7 +328,9 @@ TEST_CASE("policy: what workers served a tenant adds up, and a worker that exits
     served.tenant = {"a"};
     world.post(ServedReported{world.state.workers.find(id)->connection, served});
   };
-  const auto view = [&] { return tenant_views(world.state, std::nullopt, 1).at(0).served; };
+  const auto view = [&] {
+    return tenant_views(world.state, std::nullopt, 1, world.clock.now()).at(0).served;
+  };
   CHECK(view().tenant == TenantId{"a"});
   report(world.worker, {.tokens = 100, .hit_blocks = 2, .hit_tokens = 32, .cached_blocks = 7});
   report(world.second, {.tokens = 10, .evicted_blocks = 3, .preemptions = 4, .cached_blocks = 5});

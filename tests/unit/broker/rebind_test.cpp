@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <random>
 
+#include "broker/server/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;
@@ -224,4 +225,25 @@ TEST_CASE("rebind limit: in any time t at most burst + rate * t rebinds are gran
       if (!is_allowed(first, last)) FAIL("too many from grant " << first << " to " << last);
     }
   }
+}
+
+TEST_CASE("live tenants: a tenant whose lease is revoked is live until it replaces it") {
+  LimitedWorld world;
+  const auto live = [&] { return status_view(world.state, world.clock.now()).tenants_live; };
+  CHECK(live() == 0);
+  const LeaseId first = world.acquired("a");
+  CHECK(live() == 1);
+  world.revoke(first);
+  CHECK(live() == 1);
+  const LeaseId second = world.replaced(first);
+  CHECK(live() == 1);
+  world.call(kHolder, wire::LeaseRelease{.lease = second});
+  CHECK(live() == 0);
+}
+
+TEST_CASE("live tenants: one that does not replace its lease within a minute is not live") {
+  LimitedWorld world;
+  world.revoke(world.acquired("a"));
+  world.clock.advance(RebindLimiter::kWindow + 1ns);
+  CHECK(status_view(world.state, world.clock.now()).tenants_live == 0);
 }

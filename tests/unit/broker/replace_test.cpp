@@ -226,6 +226,36 @@ TEST_CASE("replace: a moved request is recorded with its mode and the worker's t
   CHECK(recorded[2].latency_ns == -1);
 }
 
+TEST_CASE("replace: the status counts rebinds with a known latency, by mode and by tenant") {
+  ReplaceWorld world;
+  const LeaseId fresh =
+      world.answer<wire::LeaseAcquired>(world.replace(world.lease, wire::RebindMode::Preemptive))
+          .lease;
+  events::Rebind moved{.tenant = "a",
+                       .request = {"r"},
+                       .old_lease = world.lease,
+                       .new_lease = fresh,
+                       .latency_ns = 77,
+                       .mode = wire::RebindMode::Preemptive};
+  world.post(WorkerReported{kWorkerSocket, {.event = moved, .at = world.clock.now()}});
+  moved.new_lease = world.acquired("a");  // which replaces nothing: no latency
+  world.post(WorkerReported{kWorkerSocket, {.event = moved, .at = world.clock.now()}});
+
+  const auto of_tenant = [&] {
+    return tenant_views(world.state, std::nullopt, 1, world.clock.now()).at(0).rebinds;
+  };
+  for (const auto& [mode, rebinds] : status_view(world.state, world.clock.now()).rebinds) {
+    CAPTURE(mode);
+    CHECK(rebinds.since_start.count == (mode == "preemptive" ? 1 : 0));
+    CHECK(rebinds.since_start.max_ns == (mode == "preemptive" ? 77 : 0));
+  }
+  CHECK(of_tenant().since_start.count == 1);
+  CHECK(of_tenant().last_minute.count == 1);
+  world.clock.advance(61s);
+  CHECK(of_tenant().since_start.count == 1);
+  CHECK(of_tenant().last_minute.count == 0);
+}
+
 TEST_CASE("replace: random replacements never lend more than twice the quota") {
   const auto seed = GENERATE(range(1u, 33u));
   CAPTURE(seed);

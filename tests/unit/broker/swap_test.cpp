@@ -74,7 +74,8 @@ TEST_CASE("swap: status has a line for it that adds up, and lists show what leas
   CHECK(lease.extents == 1);
   CHECK(lease.size_bytes == 2 * kMiB);
   CHECK(lease.swap_bytes == 4 * kMiB);
-  const wire::TenantView tenant = tenant_views(world.state, std::nullopt, 1).at(0);
+  const wire::TenantView tenant =
+      tenant_views(world.state, std::nullopt, 1, world.clock.now()).at(0);
   CHECK(tenant.blocks_held == 8);
   CHECK(tenant.swap_blocks_held == 16);
   CHECK(extent_views(world.state, std::nullopt, 9).back().pool == MemoryPool::Swap);
