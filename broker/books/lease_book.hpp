@@ -67,7 +67,9 @@ struct LeaseRecord {
   RegionId region;
   std::string model;  ///< The model and the part of its weights, as shown to operators.
   std::string part;
-  std::optional<CallId> open_call;  ///< Waits for memory and the journal, or for the fill.
+  /// Waits for memory and the journal, for the fill, or for the memory of the lease that it
+  /// replaces on another worker.
+  std::optional<CallId> open_call;
 
   // Shared scope. `part` is the text's name; `charged_blocks` are the published ones, which no
   // tenant pays for: 0 until the fill is done.
@@ -84,6 +86,7 @@ struct LeaseRecord {
   bool sent_to_worker = false;         ///< Its descriptors left the broker.
   bool fenced_during_grant = false;
   bool memory_returned = false;
+  bool is_unmapped = false;  ///< No worker maps its memory. Not journaled.
   TimePoint granted_at;
   TimePoint flipped_at;               ///< As stored in the table; zero until WordsStored.
   TimePoint rebound_at;               ///< Zero: no request was rebound to another lease.

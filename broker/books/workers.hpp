@@ -44,6 +44,20 @@ constexpr bool may_become(WorkerState from, WorkerState to) {
   return false;
 }
 
+/// Another worker takes over the tenants of a worker. Not journaled.
+struct Replacement {
+  AttachmentId by;
+  TimePoint until;           ///< What is left is revoked then. Zero: that has happened.
+  std::uint32_t leases = 0;  ///< Of tenants, live when it began.
+  std::uint32_t moved = 0;   ///< Of them, to `by`.
+  bool done = false;         ///< The worker has no lease of a tenant.
+
+  /// Those that ended without moving, if `left` are not fenced.
+  std::uint32_t ended(std::uint32_t left) const {
+    return leases - std::min(leases, moved + left);
+  }
+};
+
 struct Worker {
   AttachmentId id;
   WorkerId index;  ///< Index of its counter in the lease table.
@@ -58,7 +72,9 @@ struct Worker {
   /// It wrote to memory after its fence: its process gets no more grants.
   bool untrusted = false;
   bool draining = false;  ///< It gets no new lease of a tenant.
-  bool killed = false;    ///< SIGKILL was sent; it has not exited yet.
+  /// It gets no new lease of a tenant either, and the leases that it has move.
+  std::optional<Replacement> replacement;
+  bool killed = false;  ///< SIGKILL was sent; it has not exited yet.
   /// Until when it may resume after a broker restart. Zero: it may not.
   TimePoint reattach_until;
   bool segment_lost = false;  ///< Its segment was lost in a restart: only its exit is proof.
@@ -75,6 +91,8 @@ struct Worker {
   std::string address;
   std::uint32_t blocks_per_extent = 0;
   std::uint32_t max_extents = 0;  ///< It has descriptors for this many; 0: no limit.
+
+  bool gets_leases() const { return state == WorkerState::Ready && !draining && !replacement; }
 };
 
 /// Precondition: the move is in the table, or the worker is in that state.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "broker/decide/handover.hpp"
 #include "broker/decide/record.hpp"
 #include "broker/decide/return_memory.hpp"
 #include "common/expects.hpp"
@@ -22,7 +23,35 @@ Error while_scrubbing() {
           .retry_after_ms = kRetryAfter.count()};
 }
 
-std::vector<ExtentId> retained_extents(const State& state, const LeaseRecord& record) {
+/// The worker is another process, so what makes the bytes mean the same there must be equal.
+bool is_successor(const Worker& worker, const Worker& old) {
+  const bool is_named = worker.name == old.name;
+  const bool is_chosen = old.replacement && old.replacement->by == worker.id;
+  return (is_named || is_chosen) && shares_kv(worker, old);
+}
+
+/// Zero: its memory is not kept. A replacement that waits for it gets it whatever is configured.
+Duration keep_for(const State& state, const LeaseRecord& record) {
+  const RevokeReason reason = reason_of(record.lease);
+  const bool is_replaced = reason == RevokeReason::WorkerReplaced;
+  if (reason != RevokeReason::WorkerGone && !is_replaced) return Duration::zero();
+  const Duration configured = state.config.adopt_grace;
+  if (is_awaited(state, record)) return std::max(configured, handover_grace(state.config));
+  return is_replaced && record.replaced_by ? Duration::zero() : configured;
+}
+
+/// The lease that the caller may adopt on some worker; null if there is none.
+LeaseRecord* find_adoptable(State& state, const Caller& caller, const wire::LeaseAcquire& acquire) {
+  if (!acquire.replaces || state.retained.empty()) return nullptr;
+  const auto found = state.leases.find(*acquire.replaces);
+  if (!found || !is_kept(state, **found)) return nullptr;
+  const bool is_own = (*found)->tenant == acquire.tenant && (*found)->holder == caller.connection;
+  return is_own ? *found : nullptr;
+}
+
+}  // namespace
+
+std::vector<ExtentId> kept_extents(const State& state, const LeaseRecord& record) {
   std::vector<ExtentId> kept = record.extents;
   std::erase_if(kept, [&](ExtentId extent) {
     return state.extents.find(extent)->state != ExtentState::Retained;
@@ -30,32 +59,23 @@ std::vector<ExtentId> retained_extents(const State& state, const LeaseRecord& re
   return kept;
 }
 
-bool is_retained(const State& state, const LeaseRecord& record) {
+bool is_kept(const State& state, const LeaseRecord& record) {
   return state.retained.contains({record.retained_until, record.id()});
 }
 
-/// The worker is another process, so what makes the bytes mean the same there must be equal.
-bool is_successor(const Worker& worker, const Worker& old) {
-  return old.state == WorkerState::Gone && worker.name == old.name && worker.uid == old.uid &&
-         worker.kv_identity == old.kv_identity && worker.blocks_per_extent == old.blocks_per_extent;
+bool is_let_go(const State& state, const LeaseRecord& record) {
+  return record.is_unmapped || state.workers.find(record.worker())->state == WorkerState::Gone;
 }
 
-/// The lease that the caller may adopt on some worker; null if there is none.
-LeaseRecord* find_adoptable(State& state, const Caller& caller, const wire::LeaseAcquire& acquire) {
-  if (!acquire.replaces || state.retained.empty()) return nullptr;
-  const auto found = state.leases.find(*acquire.replaces);
-  if (!found || !is_retained(state, **found)) return nullptr;
-  const bool is_own = (*found)->tenant == acquire.tenant && (*found)->holder == caller.connection;
-  return is_own ? *found : nullptr;
+bool shares_kv(const Worker& worker, const Worker& old) {
+  return worker.uid == old.uid && worker.kv_identity == old.kv_identity &&
+         !old.kv_identity.empty() && worker.blocks_per_extent == old.blocks_per_extent;
 }
-
-}  // namespace
 
 bool keeps_memory(const Decision& decision, const LeaseRecord& record) {
   const State& state = decision.state;
-  if (state.config.adopt_grace == Duration::zero() || state.stopping) return false;
   if (state.config.lends_device() || record.scope != wire::LeaseScope::Tenant) return false;
-  if (reason_of(record.lease) != RevokeReason::WorkerGone) return false;
+  if (keep_for(state, record) == Duration::zero() || state.stopping) return false;
   const bool is_mapped = record.acquired && !record.fenced_during_grant;
   const bool is_held = record.holder != ConnectionId{};
   const Worker& worker = *state.workers.find(record.worker());
@@ -69,27 +89,27 @@ bool keeps_memory(const Decision& decision, const LeaseRecord& record) {
 
 void start_retention(Decision& decision, LeaseRecord& record) {
   expects(record.is(LeaseState::Fenced), "memory is kept after the fence");
-  record.retained_until = decision.now + decision.state.config.adopt_grace;
+  record.retained_until = decision.now + keep_for(decision.state, record);
   decision.state.retained.emplace(record.retained_until, record.id());
 }
 
-/// While the old worker has not exited, its exit collects the memory.
+/// While the old worker maps the memory, its unmap or exit collects it.
 void end_retention(Decision& decision, const std::vector<LeaseId>& leases) {
   State& state = decision.state;
   for (const LeaseId id : leases) {
     const auto found = state.leases.find(id);
-    if (!found || !is_retained(state, **found)) continue;
+    if (!found || !is_kept(state, **found)) continue;
     LeaseRecord& record = **found;
     state.retained.erase({record.retained_until, id});
-    const std::vector<ExtentId> kept = retained_extents(state, record);
+    const std::vector<ExtentId> kept = kept_extents(state, record);
     for (const ExtentId extent : kept) {
       state.extents.move(extent, ExtentState::Scrubbing);
       record_extent(decision, extent, &record);
     }
     punch_extents(decision, kept);
-    const Worker& worker = *state.workers.find(record.worker());
-    if (worker.state == WorkerState::Gone) verify_extents(decision, kept);
+    if (is_let_go(state, record)) verify_extents(decision, kept);
     close_if_returned(decision, record);
+    continue_handover(decision, record);
   }
 }
 
@@ -111,7 +131,7 @@ std::optional<Error> end_retentions_for(Decision& decision, std::uint64_t extent
   std::uint64_t covered = 0;
   const std::vector<LeaseId> oldest = retained_where(state, [&](const LeaseRecord& record) {
     if (covered >= extents) return false;
-    covered += retained_extents(state, record).size();
+    covered += kept_extents(state, record).size();
     return true;
   });
   end_retention(decision, oldest);
@@ -140,23 +160,24 @@ Adoption find_adoption(State& state, const Caller& caller, const wire::LeaseAcqu
                        const Worker& worker) {
   const LeaseRecord* old = find_adoptable(state, caller, acquire);
   if (old == nullptr) return {};
-  if (!is_successor(worker, *state.workers.find(old->worker()))) return {.from = old->id()};
+  const bool is_open = is_let_go(state, *old);
+  if (!is_open || !is_successor(worker, *state.workers.find(old->worker())))
+    return {.from = old->id()};
   const std::uint64_t charged = state.leases.index().charged(acquire.tenant);
   const std::uint64_t most = state.tenants.find(acquire.tenant)->policy.max_blocks;
   const std::uint64_t room = most - std::min(most, charged);
   return {.from = old->id(),
-          .extents = retained_extents(state, *old),
+          .extents = kept_extents(state, *old),
           .blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(old->charged_blocks, room))};
 }
 
 std::optional<std::string> adopting_worker(State& state, const Caller& caller,
                                            const wire::LeaseAcquire& acquire) {
   const LeaseRecord* old = find_adoptable(state, caller, acquire);
-  if (old == nullptr) return std::nullopt;
+  if (old == nullptr || !is_let_go(state, *old)) return std::nullopt;
   const Worker& before = *state.workers.find(old->worker());
   for (const auto& [id, worker] : state.workers.all()) {
-    const bool is_open = worker.state == WorkerState::Ready && !worker.draining;
-    if (is_open && is_successor(worker, before)) return worker.name;
+    if (worker.gets_leases() && is_successor(worker, before)) return worker.name;
   }
   return std::nullopt;
 }

@@ -7,7 +7,9 @@
 /// A fence ends the lease, not the bytes. Memory is kept only for a holder that is still connected,
 /// and only host memory: the descriptors stay in the broker, so it does not survive a restart of
 /// the broker. Only the connection that held the old lease adopts, for the same tenant, on a worker
-/// of the same name, user and KV identity, once the old worker has exited.
+/// of the same name, user and KV identity, or on the one that replaces the old worker, once the old
+/// one has unmapped the memory or exited. A lease that ends with `worker_replaced` keeps its memory
+/// like one whose worker died; a handover (handover.hpp) does so whatever is configured.
 ///
 /// Kept memory is charged to no quota, because a demand that lacks KV memory, a lease slot or a
 /// place for a worker ends it first.
@@ -24,6 +26,16 @@ namespace leasehold {
 
 /// True if the KV memory of this lease is kept at its fence. Precondition: not Live.
 bool keeps_memory(const Decision& decision, const LeaseRecord& record);
+
+/// True while the memory of this lease is kept.
+bool is_kept(const State& state, const LeaseRecord& record);
+std::vector<ExtentId> kept_extents(const State& state, const LeaseRecord& record);
+
+/// True if no worker maps the memory any more.
+bool is_let_go(const State& state, const LeaseRecord& record);
+
+/// True if KV memory of one worker means the same on the other.
+bool shares_kv(const Worker& worker, const Worker& old);
 
 /// Notes until when the memory is kept. Precondition: Fenced; its KV extents are Retained.
 void start_retention(Decision& decision, LeaseRecord& record);

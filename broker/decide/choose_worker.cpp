@@ -23,6 +23,10 @@ Result<Worker*> choose_named(State& state, const std::string& name) {
         fmt::format("worker {} has not loaded its model yet; retry, or name another", name));
   }
   if (named->draining) return std::unexpected(worker_draining(name));
+  if (named->replacement) {
+    const Worker* by = state.workers.find(named->replacement->by);
+    return std::unexpected(worker_replaced(name, by == nullptr ? "" : by->name));
+  }
   return named;
 }
 
@@ -45,8 +49,8 @@ Result<Worker*> choose_worker(State& state, const std::optional<std::string>& wa
   bool any_draining = false;
   for (const auto& [id, worker] : state.workers.all()) {
     if (worker.state != WorkerState::Ready) continue;
-    any_draining = any_draining || worker.draining;
-    if (worker.draining) continue;
+    any_draining = any_draining || !worker.gets_leases();
+    if (!worker.gets_leases()) continue;
     const std::size_t held = state.leases.index().of(worker.id).open.size();
     if (held >= fewest) continue;
     fewest = held;

@@ -6,6 +6,7 @@
 #include "broker/decide/grant.hpp"
 #include "broker/decide/journal_decision.hpp"
 #include "broker/decide/quota.hpp"
+#include "broker/decide/worker_replace.hpp"
 #include "common/expects.hpp"
 
 namespace leasehold {
@@ -118,6 +119,7 @@ std::vector<Effect> decide(State& state, const Event& event, TimePoint now) {
   Decision decision(state, now);
   if (!std::holds_alternative<BrokerStalled>(event)) apply_deadlines(decision);
   std::visit([&decision](const auto& happened) { handle(decision, happened); }, event);
+  settle_replacements(decision);
   check_invariants(state);
   const std::set<TenantId> tenants = tenants_touched(decision);
   journal_decision(decision);

@@ -46,6 +46,10 @@ CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::PrefixPublish& publish);
 void decide_event(Decision& decision, const FillAnswered& answered);
 
+// decide/worker_replace.cpp
+CallResult decide_call(Decision& decision, const Caller& caller,
+                       const wire::WorkerReplace& replace);
+
 // decide/hold.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRenew& renew);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRelease& release);

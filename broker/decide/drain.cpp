@@ -12,6 +12,7 @@
 #include "broker/decide/record.hpp"
 #include "broker/decide/revoke.hpp"
 #include "broker/decide/unavailable.hpp"
+#include "broker/decide/worker_replace.hpp"
 
 namespace leasehold {
 namespace {
@@ -53,6 +54,7 @@ Result<void> set_draining(Decision& decision, const std::optional<TenantId>& ten
   if (worker) {
     Worker& found = *TRY(find_worker(decision.state, *worker));
     found.draining = draining;
+    if (!draining) drop_replacement(decision, found);
     decision.touch(found.id);
   }
   return {};

@@ -189,6 +189,7 @@ using Event =
                  Call<wire::LeaseDrained>, Call<wire::LeaseUndrain>, Call<wire::LeaseRedeliver>,
                  Call<wire::LeaseHold>, Call<wire::LeaseQuery>, Call<wire::QuarantineRelease>,
                  Call<wire::StepWatch>, Call<wire::WorkerStep>, Call<wire::PrefixPublish>,
+                 Call<wire::WorkerReplace>,
                  FillAnswered, ConnectionClosed, HolderExited, PreviousHolderExited, WorkerExited,
                  GrantAnswered, SettleAnswered, UnmapAnswered, PingAnswered, ReclaimAnswered,
                  WordsStored, QuietObserved, ExtentsCleared, ExtentsVerified, DeviceLost,

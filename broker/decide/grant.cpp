@@ -8,6 +8,7 @@
 #include "broker/decide/choose_worker.hpp"
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/fence.hpp"
+#include "broker/decide/handover.hpp"
 #include "broker/decide/liveness.hpp"
 #include "broker/decide/publish.hpp"
 #include "broker/decide/rebind.hpp"
@@ -18,6 +19,7 @@
 #include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
 #include "broker/decide/unavailable.hpp"
+#include "broker/decide/worker_replace.hpp"
 
 namespace leasehold {
 
@@ -125,7 +127,8 @@ void reassign_pending_holder(Decision& decision, const Caller& caller, CallId fi
   for (const LeaseId id : decision.state.leases.open_leases()) {
     LeaseRecord& record = decision.state.leases.at(id);
     const bool waits = !record.acquired && !record.grants.empty();
-    if (waits && record.grants.front().call == first) set_holder(decision, caller, record);
+    if ((waits && record.grants.front().call == first) || record.open_call == first)
+      set_holder(decision, caller, record);
   }
 }
 
@@ -192,6 +195,7 @@ void refuse_growth(Decision& decision, LeaseRecord& record, const GrantAnswered&
 void finish_grant(Decision& decision, LeaseRecord& record, const PendingGrant& grant) {
   if (!record.acquired && record.scope == wire::LeaseScope::Shared)
     return start_fill(decision, record, grant.call);
+  if (!record.acquired && begin_handover(decision, record, grant.call)) return;
   if (!record.acquired) {
     record.acquired = true;
     drain_replaced(decision, record);
@@ -326,7 +330,8 @@ CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
   TRY(require_free_slot(decision));
   const ExtentDemand demand{acquire.tenant, terms.worker->id, allowed.extents};
   TRY(require_lendable(state, demand));
-  const ExtentDemand fresh = beyond(demand, adoption);
+  ExtentDemand fresh = beyond(demand, adoption);
+  fresh.extents = terms.first_extents.value_or(fresh.extents);
   const auto room = fresh.extents == 0 ? Result<void>{} : require_room(state, fresh, decision.now);
   if (!room && terms.as) return refuse_or_scrub(decision, fresh, room.error());
   if (!room) return refuse_or_reclaim(decision, caller.call, fresh, room.error());
@@ -352,7 +357,8 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   if (tenant->draining) return std::unexpected(tenant_draining(acquire.tenant));
   if (acquire.ttl_ms < 0) return fail(Errc::BadRequest, "ttl_ms must not be negative");
   const std::optional<LeaseId> apart = TRY(charged_once(state, acquire));
-  const auto wanted = acquire.worker ? acquire.worker : adopting_worker(state, caller, acquire);
+  const auto wanted = acquire.worker ? current_name(state, acquire.worker)
+                                     : adopting_worker(state, caller, acquire);
   const Worker* worker = TRY(choose_worker(state, wanted));
   return grant_tenant_lease(decision, caller, acquire, {.worker = worker, .replaces = apart});
 }

@@ -17,6 +17,7 @@ struct GrantTerms {
   const Worker* worker = nullptr;
   std::optional<LeaseId> replaces;     ///< Charged once with it.
   std::optional<wire::RebindMode> as;  ///< The replaced lease is live.
+  std::optional<std::uint32_t> first_extents = std::nullopt;  ///< Instead of what is charged.
 };
 
 /// Opens the lease of an acquire whose caller, tenant and worker were checked; the call is answered

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 
+#include "broker/decide/adopt.hpp"
 #include "broker/decide/choose_worker.hpp"
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/drain.hpp"
 #include "broker/decide/grant.hpp"
+#include "broker/decide/handover.hpp"
 #include "broker/decide/hold.hpp"
 #include "broker/decide/revoke.hpp"
 #include "broker/decide/unavailable.hpp"
+#include "broker/decide/worker_replace.hpp"
 
 namespace leasehold {
 namespace {
@@ -64,7 +67,10 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   TRY(require_worker_attached(state, old));
   const Tenant* tenant = TRY(state.tenants.find_for(old.tenant, caller.uid));
   if (tenant->draining) return std::unexpected(tenant_draining(old.tenant));
-  const Worker* worker = TRY(choose_worker(state, state.workers.find(old.worker())->name));
+  const bool fails_over = replace.mode == wire::RebindMode::Failover;
+  const Worker& before = *state.workers.find(old.worker());
+  const Worker* worker = fails_over ? TRY(successor_for(state, old, replace.any_arithmetic))
+                                    : TRY(choose_worker(state, before.name));
   const wire::LeaseAcquire same{
       .tenant = old.tenant,
       .blocks = old.charged_blocks,
@@ -73,12 +79,18 @@ CallResult decide_call(Decision& decision, const Caller& caller,
       .replaces = old.id(),
       .request_id = replace.request_id};
   return grant_tenant_lease(decision, caller, same,
-                            {.worker = worker, .replaces = old.id(), .as = replace.mode});
+                            {.worker = worker,
+                             .replaces = old.id(),
+                             .as = replace.mode,
+                             .first_extents = fails_over && shares_kv(*worker, before)
+                                                  ? std::optional<std::uint32_t>(1)
+                                                  : std::nullopt});
 }
 
 /// An operator's drain may be due earlier.
-void drain_replaced(Decision& decision, const LeaseRecord& record) {
+void drain_replaced(Decision& decision, LeaseRecord& record) {
   if (!record.replaces_as) return;
+  if (record.replaces_as == wire::RebindMode::Failover) return finish_handover(decision, record);
   LeaseRecord* old = decision.state.leases.find(*record.replaces).value_or(nullptr);
   if (old == nullptr || !old->is(LeaseState::Live) || is_reclaimed(*old)) return;
   TimePoint until = decision.now + kReplaceGrace;

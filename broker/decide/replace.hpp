@@ -16,7 +16,8 @@ namespace leasehold {
 /// How long a replaced lease lives on.
 inline constexpr Duration kReplaceGrace = std::chrono::seconds(2);
 
-/// Drains the live lease that `record` replaces, if any. Called once `record` is mapped.
-void drain_replaced(Decision& decision, const LeaseRecord& record);
+/// Drains the live lease that `record` replaces, if any. Called once `record` is mapped, or has the
+/// memory of the lease that it replaces on another worker.
+void drain_replaced(Decision& decision, LeaseRecord& record);
 
 }  // namespace leasehold

@@ -1,6 +1,7 @@
 #include "broker/decide/return_memory.hpp"
 
 #include "broker/decide/device.hpp"
+#include "broker/decide/handover.hpp"
 #include "broker/decide/record.hpp"
 #include "broker/decide/revoke_clock.hpp"
 #include "common/expects.hpp"
@@ -68,6 +69,7 @@ void collect_memory(Decision& decision, LeaseRecord& record) {
     close_if_returned(decision, record);
     return;
   }
+  record.is_unmapped = true;
   // The worker mapped this grant after the punch and before it learned of the fence. Prefaulting
   // allocated pages again, which is not a write after the fence.
   if (record.fenced_during_grant) punch_extents(decision, record.extents);
@@ -77,6 +79,7 @@ void collect_memory(Decision& decision, LeaseRecord& record) {
   });
   return_extents(decision, record, scrubbed);
   close_if_returned(decision, record);
+  continue_handover(decision, record);
 }
 
 void scrub_returned(Decision& decision, LeaseRecord& record, std::span<const ExtentId> extents) {

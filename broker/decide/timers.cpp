@@ -8,6 +8,7 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/liveness.hpp"
 #include "broker/decide/revoke.hpp"
+#include "broker/decide/worker_replace.hpp"
 
 namespace leasehold {
 namespace {
@@ -77,6 +78,7 @@ void apply_deadlines(Decision& decision) {
   if (!due || *due > decision.now) return;
   expire(decision);
   expire_grace(decision);
+  expire_replacements(decision);
   expire_retentions(decision);
   probe_liveness(decision);
   kill_overdue_workers(decision);
@@ -118,6 +120,7 @@ std::optional<TimePoint> next_deadline(const State& state) {
   for (const auto& [id, worker] : state.workers.all()) {
     consider(worker.reattach_until);
     consider(worker.next_probe);
+    if (worker.replacement) consider(worker.replacement->until);
     if (const auto timeout = timeout_of(state, worker)) consider(timeout->until);
   }
   return earliest;

@@ -17,6 +17,12 @@ Error worker_draining(const std::string& worker) {
           FailureScope::Engine};
 }
 
+Error worker_replaced(const std::string& worker, const std::string& by) {
+  return {Errc::Draining,
+          fmt::format("worker {} is replaced by worker {}; name that one", worker, by),
+          FailureScope::Engine};
+}
+
 Error worker_reconnecting(const std::string& worker) {
   return {Errc::BrokerLost,
           fmt::format("worker {} is reconnecting after a broker restart; retry", worker),

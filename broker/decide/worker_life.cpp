@@ -135,6 +135,7 @@ struct TakeReport {
   bool operator()(const events::OperatorAction&) const { return false; }
   bool operator()(const events::WorkerUntrusted&) const { return false; }
   bool operator()(const events::WorkerUnresponsive&) const { return false; }
+  bool operator()(const events::WorkerReplacement&) const { return false; }
 };
 
 /// The worker knows the request, the broker the revocation and the replacement. Only the worker
@@ -149,7 +150,8 @@ void complete(events::Rebind& rebind, State& state, TimePoint at) {
     rebind.latency_ns = std::clamp<std::int64_t>(rebind.latency_ns, 0, longest);
     return;
   }
-  rebind.mode = wire::RebindMode::Reprefill;
+  const bool failed_over = is_replacement && fresh->replaces_as == wire::RebindMode::Failover;
+  rebind.mode = failed_over ? wire::RebindMode::Failover : wire::RebindMode::Reprefill;
   const auto old = state.leases.find(rebind.old_lease);
   const bool was_revoked = old && !(*old)->is(LeaseState::Live) && (*old)->revoked_at() <= at;
   rebind.latency_ns = was_revoked ? (at - (*old)->revoked_at()).count() : -1;

@@ -80,6 +80,7 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
       {"prefix.publish", {Role::Operator, &Dispatch::post_call<wire::PrefixPublish>}},
       {"lease.drain", {Role::Operator, &Dispatch::post_call<wire::LeaseDrain>}},
       {"lease.undrain", {Role::Operator, &Dispatch::post_call<wire::LeaseUndrain>}},
+      {"worker.replace", {Role::Operator, &Dispatch::post_call<wire::WorkerReplace>}},
       {"quarantine.release", {Role::Operator, &Dispatch::post_call<wire::QuarantineRelease>}},
       {"status", {Role::Operator, nullptr}},
       {"tenant.list", {Role::Operator, nullptr}},

@@ -28,6 +28,10 @@ struct LogVisitor {
                 "operator action action={} object={} uid={} done={} reason=\"{}\"", e.action,
                 e.object, e.uid, e.done, e.reason);
   }
+  void operator()(const events::WorkerReplacement& e) const {
+    spdlog::info("worker replacement {} worker={} by={} moved={} ended={}", e.state, e.worker, e.by,
+                 e.leases_moved, e.leases_ended);
+  }
   // The decision also emits a warning for these two.
   void operator()(const events::WorkerUntrusted&) const {}
   void operator()(const events::WorkerUnresponsive&) const {}

@@ -73,15 +73,20 @@ std::string_view state_name(const Worker& worker) {
   return "gone";
 }
 
-/// Leases on weights stay: the worker keeps its model.
-std::string drain_state(const State& state, const Worker& worker) {
-  if (!worker.draining) return "serving";
-  bool empty = true;
+/// Those that are not fenced. Leases on weights stay: the worker keeps its model.
+std::uint32_t tenant_leases_on(const State& state, AttachmentId worker) {
+  std::uint32_t count = 0;
   state.leases.for_each_open([&](const LeaseRecord& record) {
-    const bool on_it = record.worker() == worker.id && record.scope == wire::LeaseScope::Tenant;
-    if (on_it && !record.is(LeaseState::Fenced)) empty = false;
+    const bool on_it = record.worker() == worker && record.scope == wire::LeaseScope::Tenant;
+    if (on_it && !record.is(LeaseState::Fenced)) ++count;
   });
-  return empty ? "drained" : "draining";
+  return count;
+}
+
+std::string drain_state(const State& state, const Worker& worker) {
+  if (worker.replacement) return worker.replacement->done ? "replaced" : "replacing";
+  if (!worker.draining) return "serving";
+  return tenant_leases_on(state, worker.id) == 0 ? "drained" : "draining";
 }
 
 std::uint32_t open_on(const State& state, AttachmentId worker) {
@@ -161,15 +166,21 @@ std::vector<wire::QuarantineView> quarantine_views(const State& state) {
 std::vector<wire::WorkerView> worker_views(const State& state) {
   std::vector<wire::WorkerView> views;
   for (const auto& [id, worker] : state.workers.all()) {
-    views.push_back({.worker = worker.name,
-                     .id = worker.index,
-                     .pid = worker.pid,
-                     .state = std::string(state_name(worker)),
-                     .drain = drain_state(state, worker),
-                     .model = worker.model,
-                     .arithmetic = worker.arithmetic,
-                     .address = worker.address,
-                     .leases = open_on(state, id)});
+    wire::WorkerView& view =
+        views.emplace_back(wire::WorkerView{.worker = worker.name,
+                                            .id = worker.index,
+                                            .pid = worker.pid,
+                                            .state = std::string(state_name(worker)),
+                                            .drain = drain_state(state, worker),
+                                            .model = worker.model,
+                                            .arithmetic = worker.arithmetic,
+                                            .address = worker.address,
+                                            .leases = open_on(state, id)});
+    if (!worker.replacement) continue;
+    const Worker* by = state.workers.find(worker.replacement->by);
+    if (by != nullptr) view.replaced_by = by->name;
+    view.leases_moved = worker.replacement->moved;
+    view.leases_ended = worker.replacement->ended(tenant_leases_on(state, id));
   }
   return views;
 }

@@ -9,13 +9,14 @@ namespace leasehold::events {
 constexpr std::string_view kKinds[] = {"extent", "weights"};
 constexpr std::string_view kAwaited[] = {"ping_reply", "answer", "delivery", "fence_proof",
                                          "unmap"};
+constexpr std::string_view kReplacementStates[] = {"begun", "done", "dropped"};
 
 // In the order of Event's alternatives.
 constexpr std::array<std::string_view, std::variant_size_v<Event>> kNames = {
     "lease_state",         "region_state",     "forward_revoked",
     "batched_decode_step", "rebind",           "request_completed",
     "operator_action",     "worker_untrusted", "worker_unresponsive",
-    "lease_draining"};
+    "lease_draining",      "worker_replacement"};
 
 void describe(Is<LeaseStateChanged> auto& e, auto& fields) {
   fields.field("lease", e.lease);
@@ -95,6 +96,14 @@ void describe(Is<LeaseDraining> auto& e, auto& fields) {
   fields.field("lease", e.lease);
   fields.field("tenant", e.tenant, TextRule::NameOrEmpty);
   fields.field("deadline_boottime_ns", e.deadline_boottime_ns);
+}
+
+void describe(Is<WorkerReplacement> auto& e, auto& fields) {
+  fields.field("worker", e.worker, TextRule::Name);
+  fields.field("by", e.by, TextRule::Name);
+  fields.field("state", e.state, Choice{kReplacementStates});
+  fields.field("leases_moved", e.leases_moved);
+  fields.field("leases_ended", e.leases_ended);
 }
 
 template <class Alternative>

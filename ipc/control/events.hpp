@@ -93,7 +93,8 @@ struct LeaseDraining {
 
 /// `operator_action`: an operator changed something, or tried to and was refused.
 struct OperatorAction {
-  std::string action;  ///< "admit", "remove", "revoke", "drain", "undrain" or "quarantine_release"
+  /// "admit", "remove", "revoke", "drain", "undrain", "replace" or "quarantine_release"
+  std::string action;
   std::string object;  ///< "tenant:acme", "lease:17.4", "part:blk.1@w1", "extent:5", "region:3"
   std::uint32_t uid = 0;
   std::string reason;  ///< As the operator gave it; empty for actions that take none.
@@ -122,9 +123,20 @@ struct WorkerUnresponsive {
   bool killed = false;
 };
 
+/// `worker_replacement`: another worker takes over the tenants of a worker.
+struct WorkerReplacement {
+  std::string worker;
+  std::string by;
+  /// "begun"; "done": the worker has no lease of a tenant, so its process may be stopped;
+  /// "dropped": `by` ended or an operator undrained `worker`, which serves again.
+  std::string state;
+  std::uint32_t leases_moved = 0;
+  std::uint32_t leases_ended = 0;  ///< Without moving.
+};
+
 using Event = std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep,
                            Rebind, RequestCompletedEvent, OperatorAction, WorkerUntrusted,
-                           WorkerUnresponsive, LeaseDraining>;
+                           WorkerUnresponsive, LeaseDraining, WorkerReplacement>;
 
 std::string_view name(const Event& event);
 

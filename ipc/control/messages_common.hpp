@@ -37,10 +37,10 @@ std::string_view name(MemoryPool pool);  ///< "kv", "swap"
 
 /// How a request continues under another lease. Reprefill: its tokens are computed again.
 /// Checkpoint and Preemptive: its KV blocks are copied while both leases are live, because the old
-/// one drains or soon reaches its end.
-enum class RebindMode : std::uint8_t { Reprefill, Checkpoint, Preemptive };
-inline constexpr int kRebindModeCount = 3;
-std::string_view name(RebindMode mode);  ///< "reprefill", "checkpoint", "preemptive"
+/// one drains or soon reaches its end. Failover: another worker gets the memory of the old lease.
+enum class RebindMode : std::uint8_t { Reprefill, Checkpoint, Preemptive, Failover };
+inline constexpr int kRebindModeCount = 4;
+std::string_view name(RebindMode mode);  ///< "reprefill", "checkpoint", "preemptive", "failover"
 
 struct Empty : Message<Empty> {};
 

@@ -31,6 +31,7 @@ void describe(Is<LeaseAcquired> auto& m, auto& fields) {
 void describe(Is<LeaseReplace> auto& m, auto& fields) {
   fields.field("lease", m.lease);
   fields.field("mode", m.mode, EnumCount{kRebindModeCount});
+  fields.with_default("any_arithmetic", m.any_arithmetic, false);
   fields.field("request_id", m.request_id);
 }
 

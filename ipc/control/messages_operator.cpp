@@ -29,6 +29,8 @@ std::string_view name(RebindMode mode) {
       return "checkpoint";
     case RebindMode::Preemptive:
       return "preemptive";
+    case RebindMode::Failover:
+      return "failover";
   }
   std::unreachable();
 }
@@ -105,6 +107,14 @@ void describe(Is<LeaseUndrain> auto& m, auto& fields) {
   fields.field("request_id", m.request_id);
 }
 
+void describe(Is<WorkerReplace> auto& m, auto& fields) {
+  fields.field("worker", m.worker, TextRule::Name);
+  fields.field("by", m.by, TextRule::Name);
+  fields.field("grace_ms", m.grace_ms, kUpToOneDay_ms);
+  fields.with_default("any_arithmetic", m.any_arithmetic, false);
+  fields.field("request_id", m.request_id);
+}
+
 void describe(Is<ExtentOpen> auto& m, auto& fields) {
   fields.field("extent", m.extent);
 }
@@ -173,6 +183,7 @@ template struct Message<PrefixPublish>;
 template struct Message<PrefixPublished>;
 template struct Message<LeaseDrain>;
 template struct Message<LeaseUndrain>;
+template struct Message<WorkerReplace>;
 template struct Message<ExtentOpen>;
 template struct Message<QuarantineRelease>;
 template struct Message<QuarantineReleased>;

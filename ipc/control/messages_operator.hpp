@@ -119,13 +119,30 @@ struct LeaseDrain : Message<LeaseDrain> {
   RequestId request_id;
 };
 
-/// `lease.undrain`: the tenant or the worker gets new leases again. Leases that drain keep
-/// draining. Exactly one is given. Reply: Empty. Errors: UnknownTenant, UnknownWorker; BrokerLost
-/// as above.
+/// `lease.undrain`: the tenant or the worker gets new leases again, and the worker is no longer
+/// replaced. Leases that drain keep draining. Exactly one is given. Reply: Empty. Errors:
+/// UnknownTenant, UnknownWorker; BrokerLost as above.
 struct LeaseUndrain : Message<LeaseUndrain> {
   static constexpr std::string_view kMethod = "lease.undrain";
   std::optional<TenantId> tenant;
   std::optional<std::string> worker;
+  RequestId request_id;
+};
+
+/// `worker.replace`: from now on tenants get leases on worker `by` instead of `worker`. Each holder
+/// on `worker` gets `lease.draining` and answers with `lease.replace`, which moves its lease; what
+/// is left after `grace_ms` is revoked with `worker_replaced`. The mark ends when `by` ends, by
+/// `lease.undrain`, and with a broker restart: `worker` then serves as before. Repeated, it tells
+/// the holders again and sets a new grace. Reply: LeasesTouched. Errors: UnknownWorker;
+/// NoModelLoaded, Draining, BrokerLost for `by`; BadRequest when its model, weights, block size or,
+/// unless `any_arithmetic` is set, arithmetic differ; IllegalTransition when another worker
+/// replaces `worker`, or one of the two is part of another replacement.
+struct WorkerReplace : Message<WorkerReplace> {
+  static constexpr std::string_view kMethod = "worker.replace";
+  std::string worker;
+  std::string by;
+  std::int64_t grace_ms = 30'000;  ///< 0 … 86 400 000
+  bool any_arithmetic = false;     ///< May be missing.
   RequestId request_id;
 };
 

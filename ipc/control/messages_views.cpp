@@ -8,7 +8,8 @@
 
 namespace leasehold::wire {
 
-constexpr std::string_view kDrainStates[] = {"serving", "draining", "drained"};
+constexpr std::string_view kDrainStates[] = {"serving", "draining", "drained", "replacing",
+                                             "replaced"};
 constexpr std::string_view kWorkerStates[] = {"attached", "ready", "lost", "gone"};
 constexpr std::string_view kDeviceStates[] = {"ready", "lost"};
 constexpr std::string_view kIsolations[] = {"separate-users", "same-user", "no-worker"};
@@ -87,6 +88,9 @@ void describe(Is<WorkerView> auto& m, auto& fields) {
   fields.field("address", m.address);
   fields.field("leases", m.leases);
   fields.field("revocations", m.revocations);
+  fields.field("replaced_by", m.replaced_by, TextRule::Name);
+  fields.with_default("leases_moved", m.leases_moved, 0u);
+  fields.with_default("leases_ended", m.leases_ended, 0u);
 }
 
 void describe(Is<LatencySummary> auto& m, auto& fields) {

@@ -82,13 +82,18 @@ struct WorkerView : Message<WorkerView> {
   WorkerId id;
   std::int64_t pid = 0;
   std::string state;  ///< "attached", "ready", "lost" (may still run), "gone"
-  /// "serving"; "draining" while a drained worker has a tenant's lease, then "drained".
+  /// "serving"; "draining" while a drained worker has a tenant's lease, then "drained"; "replacing"
+  /// and "replaced" for one that another worker replaces.
   std::string drain = "serving";
   std::string model;
   std::string arithmetic;  ///< As in WorkerReady.
   std::string address;
   std::uint32_t leases = 0;
   std::uint64_t revocations = 0;
+  /// The worker that replaces it. Without one the next two are 0.
+  std::optional<std::string> replaced_by;
+  std::uint32_t leases_moved = 0;  ///< To `replaced_by`. May be missing.
+  std::uint32_t leases_ended = 0;  ///< Otherwise, since the replacement began. May be missing.
 };
 
 /// Quantiles of a clock or of rebinds, in nanoseconds; p50 and p99 at most 12.5 % too high.
@@ -120,7 +125,8 @@ struct TenantView : Message<TenantView> {
 struct OperatorActionView : Message<OperatorActionView> {
   std::int64_t at_unix_s = 0;
   std::uint32_t uid = 0;
-  std::string action;  ///< "admit", "remove", "revoke", "drain", "undrain" or "quarantine_release"
+  /// "admit", "remove", "revoke", "drain", "undrain", "replace" or "quarantine_release"
+  std::string action;
   /// "lease:17.4", "tenant:acme", "worker:w1", "part:blk.1@w1", "extent:5", "region:3"
   std::string object;
   std::string reason;  ///< As the operator gave it; empty for actions that take none.

@@ -70,9 +70,13 @@ void describe(Is<ExtentShape> auto& m, auto& fields) {
   fields.field("blocks_per_extent", m.blocks_per_extent, kBlocks);
 }
 
-void describe(Is<LeaseAttach, LeaseDrained, LeaseDraining, LeaseSettle, LeaseUnmap> auto& m,
-              auto& fields) {
+void describe(Is<LeaseAttach, LeaseDrained, LeaseSettle, LeaseUnmap> auto& m, auto& fields) {
   fields.field("lease", m.lease);
+}
+
+void describe(Is<LeaseDraining> auto& m, auto& fields) {
+  fields.field("lease", m.lease);
+  fields.field("successor", m.successor, TextRule::Name);
 }
 
 void describe(Is<LeaseRedeliver> auto& m, auto& fields) {

@@ -176,10 +176,14 @@ struct PrefixFilled : Message<PrefixFilled> {
 
 /// Call `lease.draining`: the drain word of the lease is stored. An idle worker reads no words, so
 /// this wakes it. Reply: Empty; `lease.drained` follows when no request is left. Also a
-/// notification to the holder when an operator drains the lease, so that it can replace it.
+/// notification to the holder when an operator drains the lease, or replaces its worker, so that it
+/// can replace it.
 struct LeaseDraining : Message<LeaseDraining> {
   static constexpr std::string_view kMethod = "lease.draining";
   LeaseId lease;
+  /// To the holder: the name of the worker that replaces the lease's. The lease does not drain;
+  /// `lease.replace` with mode Failover moves it.
+  std::optional<std::string> successor;
 };
 
 /// Call `tenant.quota`: what a tenant may use on this worker, over all its leases there, and its

@@ -16,6 +16,7 @@ template std::string fingerprint(const wire::LeaseRevoke&);
 template std::string fingerprint(const wire::PrefixPublish&);
 template std::string fingerprint(const wire::LeaseDrain&);
 template std::string fingerprint(const wire::LeaseUndrain&);
+template std::string fingerprint(const wire::WorkerReplace&);
 template std::string fingerprint(const wire::QuarantineRelease&);
 template std::string fingerprint(const wire::LeaseAcquire&);
 template std::string fingerprint(const wire::LeaseReplace&);

@@ -31,7 +31,9 @@ const std::vector<std::string> kSamples = {
     R"({"event":"worker_unresponsive","at_boottime_ns":7,"worker":"w0","waiting_for":"ping_reply",
         "timeout_ms":15000,"killed":true})",
     R"({"event":"lease_draining","at_boottime_ns":7,"lease":"17.4","tenant":"acme",
-        "deadline_boottime_ns":9})"};
+        "deadline_boottime_ns":9})",
+    R"({"event":"worker_replacement","at_boottime_ns":7,"worker":"w1","by":"w2","state":"done",
+        "leases_moved":8,"leases_ended":1})"};
 
 void check_event_refused(const json& event, const std::string& field) {
   CAPTURE(event.dump());

@@ -282,6 +282,21 @@ std::vector<MessageSample> make_samples() {
           {"last_deadline_boottime_ns"}),
       sample<RequestMove>("RequestMove", R"({"request_id":"r-1","token":"v1:17.4:acme:00"})"),
       sample<RequestMoved>("RequestMoved", R"({"request":"r-1","lease":"18.1","blocks":7})"),
+      sample<WorkerReplace>(
+          "WorkerReplace",
+          R"({"worker":"w1","by":"w2","grace_ms":86400000,"any_arithmetic":true,"request_id":"r-1"})",
+          {"any_arithmetic"}),
+      sample<LeaseDraining>("LeaseDraining of a replaced worker",
+                            R"({"lease":"17.4","successor":"w2"})", {"successor"}),
+      sample<LeaseReplace>(
+          "LeaseReplace on another worker",
+          R"({"lease":"17.4","mode":"failover","any_arithmetic":true,"request_id":"r-1"})",
+          {"any_arithmetic"}),
+      sample<WorkerView>(
+          "WorkerView of a replaced worker",
+          R"({"worker":"w1","id":"0","pid":123,"state":"ready","drain":"replacing","model":"tiny","address":"/run/w",
+           "leases":2,"revocations":5,"replaced_by":"w2","leases_moved":3,"leases_ended":1})",
+          {"replaced_by", "leases_moved", "leases_ended"}),
   };
 }
 
