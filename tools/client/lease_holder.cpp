@@ -143,12 +143,12 @@ void LeaseHolder::resend() {
 
 // ---------------------------------------------------------------- replace
 
-void LeaseHolder::replace(wire::RebindMode mode, AcquireHandler done) {
+void LeaseHolder::replace(wire::LeaseReplace wanted, AcquireHandler done) {
   on_replaced_ = std::move(done);
-  const wire::LeaseReplace message{
-      .lease = lease_->lease, .mode = mode, .request_id = fresh_request_id()};
+  wanted.lease = lease_->lease;
+  wanted.request_id = fresh_request_id();
   broker_->call(
-      std::string(wire::LeaseReplace::kMethod), {.body = message.to_json()},
+      std::string(wire::LeaseReplace::kMethod), {.body = wanted.to_json()},
       [weak = weak_from_this(), mine = ++replacement_](Result<control::Payload> reply) {
         const auto self = weak.lock();
         if (!self) return;
@@ -186,7 +186,7 @@ void LeaseHolder::take_notification(const std::string& method, const control::Js
   if (!lease_is_live_) return;
   if (method == wire::LeaseDraining::kMethod && handlers_.on_draining) {
     const auto draining = parse_message<wire::LeaseDraining>(body);
-    if (draining && draining->lease == lease_->lease) handlers_.on_draining();
+    if (draining && draining->lease == lease_->lease) handlers_.on_draining(*draining);
   }
   if (method != wire::LeaseRevoked::kMethod) return;
   const auto revoked = parse_message<wire::LeaseRevoked>(body);

@@ -31,8 +31,8 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
     std::function<void(const Error&)> on_lost;
     /// The broker revoked the lease, which is no longer renewed. Not called within acquire().
     std::function<void(const wire::LeaseRevoked&)> on_revoked;
-    /// An operator drains the lease, which is still renewed. May be null.
-    std::function<void()> on_draining = nullptr;
+    /// An operator drains the lease, or replaces its worker. It is still renewed. May be null.
+    std::function<void(const wire::LeaseDraining&)> on_draining = nullptr;
   };
 
   /// Does not connect yet. `broker_path` is the broker's control socket.
@@ -50,8 +50,10 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   /// grant lease() is the new one, and the old one is neither renewed nor released: call
   /// release_previous() once no request runs under it. After an error nothing has changed. An
   /// acquire() meanwhile drops the call. Precondition: is_live().
+  /// The members `lease` and `request_id` of `wanted` are filled in here. With mode Failover the
+  /// old lease may end before the reply, also before an error.
   /// Errors: the broker's refusal; ConnectionLost; TimedOut after 30 s; MalformedMessage.
-  void replace(wire::RebindMode mode, AcquireHandler done);
+  void replace(wire::LeaseReplace wanted, AcquireHandler done);
   void release_previous();
   /// True while no end of the lease is known and the broker is connected.
   bool is_live() const { return lease_is_live_ && broker_ != nullptr; }

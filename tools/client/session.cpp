@@ -59,9 +59,9 @@ LeaseHolder::Handlers TenantSession::holder_handlers() {
                 if (self && !self->is_over()) self->lease_revoked(revoked);
               },
           .on_draining =
-              [weak] {
+              [weak](const wire::LeaseDraining& notice) {
                 const auto self = weak.lock();
-                if (self) self->replace(wire::RebindMode::Checkpoint);
+                if (self && !self->is_over()) self->lease_draining(notice);
               }};
 }
 
@@ -69,6 +69,7 @@ LeaseHolder::Handlers TenantSession::holder_handlers() {
 /// submissions only the broker can say that the lease is over.
 void TenantSession::lease_revoked(const wire::LeaseRevoked& revoked) {
   if (state_ == State::Connecting || state_ == State::Streaming) return;
+  if (is_failing_over_) return;  // the reply says what became of it
   failed({Errc::LeaseRevoked,
           fmt::format("lease {} ({} scope) was revoked ({}) while no request ran under it",
                       to_string(revoked.lease), wire::name(revoked.scope), name(revoked.reason))},
@@ -180,8 +181,10 @@ void TenantSession::accepted(const wire::RequestSubmitted& generating) {
                       .new_lease = now_under,
                       .delivered_tokens = ledger_.size(),
                       .other_arithmetic = differs ? arithmetic_ : "",
+                      .mode = rebind_mode_,
                       .took = timers_.now() - began.value_or(timers_.now())});
   }
+  rebind_mode_ = wire::RebindMode::Reprefill;
   plan_replacement();
 }
 
@@ -208,10 +211,15 @@ void TenantSession::completed(wire::RequestCompleted completed) {
   }
   const bool is_shared = error->scope == FailureScope::Shared;
   const LeaseId own = holder_->lease()->lease;
-  if (is_lease_ended(error->code) && !is_shared && completed.lease && *completed.lease != own)
+  if (is_lease_ended(error->code) && !is_shared && completed.lease && *completed.lease != own) {
+    if (is_whole()) return finish({.reason = "MaxTokensReached"});
     return submit_again_after_earlier(*error);
+  }
   // A refusal after waiting also names the lease, which may still be live.
   const bool lease_ended = completed.lease && is_lease_ended(error->code);
+  if (lease_ended && !is_shared && !is_whole() &&
+      ends_in_failover(Stage::Worker, [this, completed] { this->completed(completed); }))
+    return;
   if (lease_ended) {
     if (is_shared) {
       ended_text_ = completed.lease;
@@ -221,7 +229,7 @@ void TenantSession::completed(wire::RequestCompleted completed) {
     observer_(Interrupted{.completed = completed, .delivered_tokens = ledger_.size()});
   }
   // The last token may have been sent before the lease was revoked.
-  if (ledger_.size() >= config_.request.max_emitted_tokens) {
+  if (is_whole()) {
     return finish({.reason = "MaxTokensReached"});
   }
   act(after_completed(*error, retry_context(), config_.retry), *error,
@@ -238,6 +246,7 @@ void TenantSession::submit_again_after_earlier(const Error& error) {
 }
 
 void TenantSession::failed(const Error& error, Stage stage) {
+  if (ends_in_failover(stage, [this, error, stage] { failed(error, stage); })) return;
   RetryDecision decision = after_failure(error, stage, retry_context(), config_.retry);
   const bool is_stream_lost =
       state_ == State::Streaming && stage == Stage::Worker && error.code == Errc::ConnectionLost;
@@ -266,7 +275,9 @@ void TenantSession::act(const RetryDecision& decision, const Error& error, Repor
 void TenantSession::schedule_retry(const Retry& again, const Error& error, Reported reported) {
   state_ = last_lease_ ? State::Rebinding : State::Acquiring;
   stream_.reset();
-  is_moving_ = false;
+  is_moving_ = is_failing_over_ = false;
+  on_failover_refused_ = nullptr;
+  if (again.fresh_lease) rebind_mode_ = wire::RebindMode::Reprefill;
   replacement_timer_.reset();
   if (!rebind_began_) rebind_began_ = timers_.now();
   retry_counts_.note_failure(error);
@@ -307,6 +318,7 @@ void TenantSession::finish(Ended ended) {
   retry_timer_.reset();
   cancel_timer_.reset();
   replacement_timer_.reset();
+  on_failover_refused_ = nullptr;
   if (stream_) stream_->close();
   holder_->release(kTimeout, [weak = weak_from_this(), ended = std::move(ended)] {
     const auto self = weak.lock();

@@ -12,6 +12,10 @@
 /// asks for a second lease and moves the request there (`lease.replace`, `request.move`); the
 /// stream goes on meanwhile. If that fails until the first lease ends, it rebinds as above.
 ///
+/// When an operator replaces the worker, the session asks for a lease on the new one
+/// (`lease.replace`, mode failover). The broker ends the old lease and hands its memory over before
+/// it replies; the session then submits the request there, as for a rebind.
+///
 /// Lifetime: shared; keep the pointer until `Ended`: a dropped session reports nothing more and
 /// leaves its connections to `io`. `io` and `timers` outlive it.
 /// Threads: only the thread that runs `io`; the observer is called there, too.
@@ -85,12 +89,17 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   void take(const wire::TokenEmitted& token);
   void completed(wire::RequestCompleted completed);
   void submit_again_after_earlier(const Error& error);
+  void lease_draining(const wire::LeaseDraining& notice);
   void plan_replacement();
   void replace(wire::RebindMode mode);
   void replaced(wire::RebindMode mode, const Result<wire::LeaseAcquired>& result);
   void move(wire::RebindMode mode);
   void moved(wire::RebindMode mode, const Result<void>& result);
   bool may_replace() const;
+  /// Every token has arrived; the end may not have.
+  bool is_whole() const { return ledger_.size() >= config_.request.max_emitted_tokens; }
+  void failed_over(const wire::LeaseAcquired& acquired);
+  bool ends_in_failover(Stage stage, std::move_only_function<void()> otherwise);
   void failed(const Error& error, Stage stage);
   RetryContext retry_context() const;
   /// Whether the observer already got an event about the end of the lease.
@@ -126,6 +135,11 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   bool is_moving_ = false;  ///< Since the replacement was asked for.
   /// The lease ended, and the session continues once its replacement in flight is answered.
   bool awaits_replacement_ = false;
+  std::optional<LeaseId> leaving_;  ///< Its worker is being replaced.
+  bool is_failing_over_ = false;    ///< `is_moving_`, to another worker.
+  /// The stream ended in a failover: what to do if that fails.
+  std::move_only_function<void()> on_failover_refused_;
+  wire::RebindMode rebind_mode_ = wire::RebindMode::Reprefill;  ///< Of the next submission.
   Timer replacement_timer_;
   Timer retry_timer_;
   Timer cancel_timer_;

@@ -1,4 +1,5 @@
-// The part of TenantSession that moves its request to a second lease before the first one ends.
+// The part of TenantSession that moves its request to a second lease before the first one ends, on
+// the same worker or on one that replaces it.
 #include <algorithm>
 #include <utility>
 
@@ -24,8 +25,15 @@ bool TenantSession::may_replace() const {
          !is_moving_ && streamed_under_ == holder_->lease()->lease;
 }
 
+void TenantSession::lease_draining(const wire::LeaseDraining& notice) {
+  if (!notice.successor) return replace(wire::RebindMode::Checkpoint);
+  leaving_ = notice.lease;
+  replace(wire::RebindMode::Failover);
+}
+
 /// Renewals keep a lease until its last deadline; without one there is nothing to do.
 void TenantSession::plan_replacement() {
+  if (leaving_ == holder_->lease()->lease) return replace(wire::RebindMode::Failover);
   const TimePoint last{holder_->lease()->last_deadline_boottime_ns};
   if (last == TimePoint{} || !may_replace()) return;
   const Duration left = last - timers_.now();
@@ -42,8 +50,9 @@ void TenantSession::replace(wire::RebindMode mode) {
   }
   if (!holder_->is_live()) return;
   is_moving_ = true;
-  rebind_began_ = timers_.now();
-  holder_->replace(mode,
+  is_failing_over_ = mode == wire::RebindMode::Failover;
+  if (!is_failing_over_) rebind_began_ = timers_.now();
+  holder_->replace({.mode = mode, .any_arithmetic = config_.any_arithmetic},
                    [weak = weak_from_this(), mode](const Result<wire::LeaseAcquired>& result) {
                      const auto self = weak.lock();
                      if (self && !self->is_over()) self->replaced(mode, result);
@@ -54,18 +63,23 @@ void TenantSession::replace(wire::RebindMode mode) {
 /// once the lease has ended. A drain of the tenant or the worker lasts.
 void TenantSession::replaced(wire::RebindMode mode, const Result<wire::LeaseAcquired>& result) {
   const bool is_awaited = std::exchange(awaits_replacement_, false);
+  const bool fails_over = std::exchange(is_failing_over_, false);
   if (!result && is_awaited) return acquire();
   if (!result) {
     if (!is_moving_) return;  // the stream has ended
     is_moving_ = false;
+    if (auto rebind = std::exchange(on_failover_refused_, nullptr)) return rebind();
     rebind_began_.reset();
     const Errc code = result.error().code;
+    if (!fails_over && leaving_ == holder_->lease()->lease)
+      return replace(wire::RebindMode::Failover);
     if (!is_retryable(code) || code == Errc::Draining) return;
     replacement_timer_ =
         timers_.after(retry_delay(result.error()), [this, mode] { replace(mode); });
     return;
   }
   replacement_timer_.reset();
+  if (fails_over) return failed_over(*result);
   observer_(Acquired{.lease = result->lease,
                      .worker = result->worker,
                      .blocks = result->blocks,
@@ -75,6 +89,28 @@ void TenantSession::replaced(wire::RebindMode mode, const Result<wire::LeaseAcqu
   last_lease_ = replaceable_ = result->lease;
   if (is_awaited) return submit();
   if (is_moving_) move(mode);
+}
+
+/// In a failover the old lease ends before the reply: the stream's end waits for it. The reply may
+/// also be that the lease goes on elsewhere, or not at all.
+bool TenantSession::ends_in_failover(Stage stage, std::move_only_function<void()> otherwise) {
+  if (!is_failing_over_ || stage != Stage::Worker || cancelled_) return false;
+  state_ = State::Rebinding;
+  stream_.reset();
+  rebind_began_ = timers_.now();
+  on_failover_refused_ = std::move(otherwise);
+  return true;
+}
+
+/// Tokens that the old worker sent and that did not arrive are computed again.
+void TenantSession::failed_over(const wire::LeaseAcquired& acquired) {
+  is_moving_ = false;
+  on_failover_refused_ = nullptr;
+  if (stream_ && (cancelled_ || is_whole())) return;  // its end follows
+  stream_.reset();
+  if (!rebind_began_) rebind_began_ = timers_.now();
+  rebind_mode_ = wire::RebindMode::Failover;
+  this->acquired(acquired);
 }
 
 void TenantSession::move(wire::RebindMode mode) {
