@@ -83,17 +83,20 @@ std::string System::add_event_log(const std::string& name) {
   return event_logs_.back().path;
 }
 
-void System::start_worker(const std::string& name, const std::string& fault) {
+void System::start_worker(const std::string& name, const std::string& fault,
+                          const std::vector<std::string>& more) {
   const std::string model =
       spec_.model_name.empty() ? bundled_model_path() : (directory() / spec_.model_name).string();
   if (!std::filesystem::exists(model)) std::filesystem::copy_file(bundled_model_path(), model);
   std::vector<std::string> arguments = spec_.worker_arguments;
+  arguments.insert(arguments.end(), more.begin(), more.end());
   arguments.insert(arguments.end(), {"--event-log", add_event_log(name)});
   required(local_->start_worker(name, model, options_of(std::move(arguments), fault)));
 }
 
-void System::start_ready_worker(const std::string& name, const std::string& fault) {
-  start_worker(name, fault);
+void System::start_ready_worker(const std::string& name, const std::string& fault,
+                                const std::vector<std::string>& more) {
+  start_worker(name, fault, more);
   required(local_->await_worker(name, kTimeout));
 }
 

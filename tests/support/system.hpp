@@ -80,9 +80,11 @@ class System {
   /// Replaces the broker; kills it first if it still runs. False when the new one does not listen.
   bool start_broker(const std::string& fault = {});
   Child& worker(const std::string& name = "w1") { return local_->worker(name); }
-  void start_worker(const std::string& name, const std::string& fault = {});
+  void start_worker(const std::string& name, const std::string& fault = {},
+                    const std::vector<std::string>& more = {});
   /// Also waits until it is ready.
-  void start_ready_worker(const std::string& name, const std::string& fault = {});
+  void start_ready_worker(const std::string& name, const std::string& fault = {},
+                          const std::vector<std::string>& more = {});
   /// According to the broker.
   bool worker_is_ready(const std::string& name = "w1") {
     return local_->worker_is_ready(name).value();

@@ -13,7 +13,9 @@
 #include "tools/brokerctl/event_arguments.hpp"
 #include "tools/brokerctl/memory_name.hpp"
 #include "tools/brokerctl/prefix_arguments.hpp"
+#include "tools/brokerctl/requested_output.hpp"
 #include "tools/brokerctl/unknown_command.hpp"
+#include "tools/brokerctl/worker_arguments.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -25,6 +27,7 @@ struct OptionValues {
   wire::TenantAdmit admit;
   EventArguments events;
   PrefixArguments prefix;
+  WorkerArguments worker_verbs;
   ListOperatorActions actions;
   std::int64_t grace_ms = 30'000, timeout_ms = 30'000;
   bool wait = false, remove_revokes = false;
@@ -84,7 +87,10 @@ void add_lists(CommandLine& line) {
         ->check(CLI::IsMember({"Live", "Revoked", "Fenced"}, CLI::ignore_case));
   }
   add_noun(line, "extents", "Extents of memory with state and lease");
-  add_noun(line, "workers", "Workers with state, drain, model, arithmetic and address");
+  auto* workers =
+      add_noun(line, "workers", "Workers with state, drain, model, arithmetic and address");
+  workers->alias("worker");
+  add_request_id(values.worker_verbs.add_replace(*workers), values);
   CLI::App* actions =
       add_noun(line, "actions", "Operator actions, newest first; needs a broker with --state-dir");
   for (CLI::App* app : {actions, actions->get_subcommand("list")}) {
@@ -346,6 +352,7 @@ Result<Verb> parse_verb(const CommandLine& line) {
   if (verb == "admit") return TRY(parse_admit(values));
   if (verb == "remove") return TRY(parse_remove(values));
   if (verb == "release") return TRY(parse_quarantine_release(values));
+  if (verb == "replace") return values.worker_verbs.replace(TRY(request_id(values)));
   if (verb == "publish") return values.prefix.publish(TRY(request_id(values)));
   if (verb == "list") {
     if (auto list = TRY(parse_list(name, values))) return *std::move(list);
@@ -362,16 +369,6 @@ Result<Verb> parse_verb(const CommandLine& line) {
   expects(name == "revoke", "every command of the list in add_commands is parsed");
   const wire::LeaseRevoke message = TRY(parse_revoke(values));
   return Revoke{.message = message, .wait = values.wait, .timeout_ms = values.timeout_ms};
-}
-
-/// Looks for -o json without a parse: errors of the command line itself use this format too.
-Output requested_output(std::span<const std::string> words) {
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const bool value_follows = words[i] == "-o" || words[i] == "--output";
-    if (value_follows && i + 1 < words.size() && words[i + 1] == "json") return Output::Json;
-    if (words[i] == "-ojson" || words[i] == "--output=json") return Output::Json;
-  }
-  return Output::Table;
 }
 
 }  // namespace

@@ -53,6 +53,12 @@ struct Drain {
   std::int64_t timeout_ms = 30'000;  ///< Longest wait from a revocation to the fence.
 };
 
+/// Waits until the old worker has no lease of a tenant.
+struct ReplaceWorker {
+  wire::WorkerReplace message;
+  std::int64_t timeout_ms = 30'000;
+};
+
 struct PublishPrefix {
   std::string file;             ///< "-": standard input.
   wire::PrefixPublish message;  ///< Without the text.
@@ -60,7 +66,8 @@ struct PublishPrefix {
 
 using Verb = std::variant<Show, ListLeases, ListOperatorActions, ListEvents, WatchSteps,
                           ShowTimeline, Revoke, Drain, wire::LeaseUndrain, wire::TenantAdmit,
-                          wire::TenantRemove, wire::QuarantineRelease, PublishPrefix>;
+                          wire::TenantRemove, wire::QuarantineRelease, PublishPrefix,
+                          ReplaceWorker>;
 
 enum class Output { Table, Json };
 

@@ -12,6 +12,7 @@
 #include "tools/brokerctl/views.hpp"
 #include "tools/brokerctl/wait_drained.hpp"
 #include "tools/brokerctl/wait_fenced.hpp"
+#include "tools/brokerctl/wait_replaced.hpp"
 #include "tools/cli/json_text.hpp"
 #include "tools/cli/table.hpp"
 #include "tools/client/all_pages.hpp"
@@ -102,6 +103,14 @@ class Runner {
     const Json reply = TRY(dependencies_.call(wire::LeaseUndrain::kMethod, undrain.to_json()));
     print(reply, {.columns = {{"UNDRAINED"}},
                   .rows = {{undrain.tenant ? undrain.tenant->value : *undrain.worker}}});
+    return {};
+  }
+  Result<void> operator()(const ReplaceWorker& replace) {
+    const Json reply =
+        TRY(dependencies_.call(wire::WorkerReplace::kMethod, replace.message.to_json()));
+    const auto touched = TRY(client::parse_message<wire::LeasesTouched>(reply));
+    const auto old = TRY(wait_until_replaced(touched.leases.size(), replace, dependencies_));
+    print(old.to_json(), replaced_table(old));
     return {};
   }
   Result<void> operator()(const wire::QuarantineRelease& release) {

@@ -36,7 +36,10 @@ std::string next_command(const CLI::App& app, std::span<const std::string>& word
 
 std::vector<std::string> commands_of(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  for (const CLI::App* command : app.get_subcommands({})) {
+    names.push_back(command->get_name());
+    names.insert(names.end(), command->get_aliases().begin(), command->get_aliases().end());
+  }
   return names;
 }
 

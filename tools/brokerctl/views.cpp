@@ -254,6 +254,7 @@ cli::Table workers_table(const std::vector<wire::WorkerView>& workers) {
                                {"PID", true},
                                {"STATE"},
                                {"DRAIN"},
+                               {"REPLACED BY"},
                                {"MODEL"},
                                {"ARITHMETIC"},
                                {"LEASES", true},
@@ -262,11 +263,19 @@ cli::Table workers_table(const std::vector<wire::WorkerView>& workers) {
   for (const wire::WorkerView& view : workers) {
     table.rows.push_back({printable(view.worker), number(view.id.value),
                           fmt::format("{}", view.pid), or_dash(printable(view.state)),
-                          printable(view.drain), or_dash(printable(view.model)),
-                          or_dash(view.arithmetic), number(view.leases), number(view.revocations),
+                          printable(view.drain), or_dash(printable(view.replaced_by.value_or(""))),
+                          or_dash(printable(view.model)), or_dash(view.arithmetic),
+                          number(view.leases), number(view.revocations),
                           or_dash(printable(view.address))});
   }
   return table;
+}
+
+cli::Table replaced_table(const wire::WorkerView& view) {
+  return {.columns = {{"WORKER"}, {"REPLACED BY"}, {"MOVED", true}, {"ENDED", true}, {"MAY BE STOPPED"}},
+          .rows = {{printable(view.worker), or_dash(printable(view.replaced_by.value_or(""))),
+                    number(view.leases_moved), number(view.leases_ended),
+                    view.state == "gone" ? "gone" : fmt::format("process {}", view.pid)}}};
 }
 
 std::string event_line(const wire::Json& event) {

@@ -1,0 +1,138 @@
+/// `brokerctl worker replace`: the tenants of a worker move to another one in the middle of their
+/// texts, with real processes.
+#include <signal.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "common/process.hpp"
+#include "tests/support/system.hpp"
+
+namespace leasehold::testing::failover {
+namespace {
+
+constexpr int kTenants = 8;
+constexpr std::size_t kReadBefore = 40;
+
+SystemSpec spec() {
+  return {.worker_arguments = {"--slow-motion-us", "30"}, .start_worker = false};
+}
+
+/// Every other request is resumable.
+TenantSpec spec_of(int tenant) {
+  TenantSpec spec{.tenant = "t" + std::to_string(tenant),
+                  .prompt = tenant % 2 == 0 ? "Once upon a time" : "The little fox",
+                  .max_tokens = 240,
+                  .rebind = true,
+                  .more = {"--seed", std::to_string(tenant), "--temperature", "0.8"}};
+  if (tenant % 2 == 1) spec.more.insert(spec.more.end(), {"--worker", "w1"});
+  if (tenant % 4 == 0) spec.more.emplace_back("--resumable");
+  return spec;
+}
+
+std::vector<events::Rebind> rebinds(System& system) {
+  std::vector<events::Rebind> found;
+  const auto all = system.view().events().value();
+  for (const auto& stamped : all) {
+    if (const auto* rebind = std::get_if<events::Rebind>(&stamped.event)) found.push_back(*rebind);
+  }
+  return found;
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+/// Worker w1 computes with one thread.
+struct Running {
+  explicit Running(int tenants) {
+    system.start_ready_worker("w1", {}, {"--threads", "1"});
+    for (int i = 0; i < tenants; ++i) {
+      system.admit(spec_of(i).tenant);
+      alone.push_back(system.undisturbed(spec_of(i)));
+    }
+    for (int i = 0; i < tenants; ++i) streams.push_back(system.start_tenant(spec_of(i)));
+    for (const auto& stream : streams) REQUIRE(stream->read_tokens(kReadBefore));
+  }
+  /// The reader of each stream checks that every position comes once.
+  void finish() {
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      CAPTURE(i);
+      CHECK(streams[i]->finish() == 0);
+      CHECK((streams[i]->record().tokens == alone[i]));
+    }
+    CHECK(system.pool_is_fully_free());
+  }
+
+  System system{spec()};
+  std::vector<std::vector<std::int32_t>> alone;
+  std::vector<std::unique_ptr<Tenant>> streams;
+};
+
+}  // namespace
+
+TEST_CASE("failover: eight texts move to a worker with other threads, and none is computed again") {
+  Running running(kTenants);
+  System& system = running.system;
+  system.start_ready_worker("w2", {}, {"--threads", "2"});
+
+  CHECK(system.brokerctl({"worker", "replace", "w1", "w2"}) == 0);
+  REQUIRE(system.worker("w1").signal(SIGTERM));
+  REQUIRE(eventually([&] { return has_exited(system.worker("w1").pidfd()); }));
+  running.finish();
+
+  const auto recorded = rebinds(system);
+  CHECK(recorded.size() == kTenants);
+  for (const events::Rebind& rebind : recorded) {
+    CHECK(rebind.mode == wire::RebindMode::Failover);
+    CHECK(rebind.latency_ns > 0);
+    CHECK(system.lease(rebind.old_lease).reason == RevokeReason::WorkerReplaced);
+  }
+  const std::string log = system.worker_log("w2");
+  CHECK(count_of(log, "memory adopted") == kTenants);
+  CHECK(count_of(log, "records=1 ") == kTenants);
+  for (const auto& stream : running.streams) CHECK(stream->record().leases.size() == 2);
+}
+
+TEST_CASE("failover: another arithmetic is refused, and with leave only texts that allow it move") {
+  Running running(2);
+  System& system = running.system;
+  system.start_ready_worker("int", {}, {"--threads", "1", "--arithmetic", "int8"});
+  CHECK(system.brokerctl({"worker", "replace", "w1", "int"}) == exit_code(Errc::BadRequest));
+  CHECK(rebinds(system).empty());
+  running.finish();
+}
+
+TEST_CASE("failover: the new worker is killed while it maps memory, and the old one goes on") {
+  Running running(4);
+  System& system = running.system;
+  system.start_ready_worker("w2", "worker.extents.mapped:kill", {"--threads", "1"});
+  CHECK(system.brokerctl({"worker", "replace", "w1", "w2"}) ==
+        exit_code(Errc::IllegalTransition));
+  running.finish();
+  const auto workers = system.view().workers().value();
+  const auto old = std::ranges::find(workers, "w1", &wire::WorkerView::worker);
+  REQUIRE(old != workers.end());
+  CHECK(old->drain == "serving");
+}
+
+TEST_CASE("failover: the old worker is killed while its leases move, and all texts go on") {
+  Running running(4);
+  System& system = running.system;
+  system.start_ready_worker("w2", {}, {"--threads", "1"});
+  Child replacing = system.start_brokerctl({"worker", "replace", "w1", "w2"});
+  REQUIRE(eventually([&] {
+    const auto all = system.view().events().value();
+    return std::ranges::any_of(all, [](const auto& stamped) {
+      const auto* lease = std::get_if<events::LeaseStateChanged>(&stamped.event);
+      return lease != nullptr && lease->reason == RevokeReason::WorkerReplaced;
+    });
+  }));
+  REQUIRE(system.worker("w1").signal(SIGKILL));
+  running.finish();
+}
+
+}  // namespace leasehold::testing::failover
