@@ -47,6 +47,7 @@ Result<StrongName<Tag>> StrongName<Tag>::parse(std::string_view text) {
 
 template struct StrongName<TenantTag>;
 template struct StrongName<RequestTag>;
+template struct StrongName<struct ApiKeyTag>;
 
 Result<LeaseId> LeaseId::parse(std::string_view text) {
   const auto dot = text.find('.');

@@ -9,6 +9,7 @@ struct Apply {
   Image& image;
 
   void operator()(const TenantRow& row) const { image.tenants[row.policy.tenant] = row; }
+  void operator()(const ApiKeyRow& row) const { image.api_keys[row.id] = row; }
   void operator()(const WorkerRow& row) const { image.workers[row.id] = row; }
   void operator()(const LeaseRow& row) const { image.leases[row.id] = row; }
   void operator()(const ExtentRow& row) const { image.extents[row.id] = row; }
@@ -18,6 +19,7 @@ struct Apply {
   void operator()(const BootRow& row) const { image.boot_id = row.boot_id; }
   void operator()(const OperatorActionRow&) const {}  // not part of the state
   void operator()(const TenantGone& row) const { image.tenants.erase(row.id); }
+  void operator()(const ApiKeyGone& row) const { image.api_keys.erase(row.id); }
   void operator()(const WorkerGone& row) const { image.workers.erase(row.id); }
   void operator()(const LeaseGone& row) const { image.leases.erase(row.id); }
   void operator()(const ExtentGone& row) const { image.extents.erase(row.id); }

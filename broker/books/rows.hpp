@@ -28,6 +28,13 @@ struct TenantRow {
   std::uint64_t reserved_bytes = 0;
 };
 
+/// An API key of a tenant: its hash (ipc/control/api_key.hpp).
+struct ApiKeyRow {
+  ApiKeyId id;
+  TenantId tenant;
+  std::string hash;
+};
+
 /// A worker, until it has exited and its last lease is closed.
 struct WorkerRow {
   AttachmentId id;
@@ -76,6 +83,7 @@ struct LeaseRow {
   LeaseId replaces;   ///< Generation 0: none; likewise for replaced_by.
   LeaseId replaced_by;
   std::int64_t granted_ns = 0;
+  ApiKeyId api_key;  ///< That it was acquired with; empty: none.
 };
 
 /// Details of a Quarantined object; `worker` alone for a Held one; otherwise all zero.
@@ -128,8 +136,10 @@ struct ShapeRow {
 struct OperatorActionRow {
   std::int64_t at_boottime_ns = 0;
   std::uint32_t uid = 0;
-  std::string action;  ///< "admit", "remove", "revoke", "drain", "undrain" or "quarantine_release"
-  /// "lease:17.4", "tenant:acme", "worker:w1", "part:blk.1@w1", "extent:5", "region:3"
+  /// "admit", "remove", "revoke", "drain", "undrain", "quarantine_release", "key_create" or
+  /// "key_revoke"
+  std::string action;
+  /// "lease:17.4", "tenant:acme", "worker:w1", "part:blk.1@w1", "extent:5", "region:3", "key:0f…"
   std::string object;
   std::string reason;  ///< As the operator gave it; empty if the action takes none.
   bool done = true;    ///< False: refused.
@@ -149,6 +159,9 @@ struct LeaseGone {
 struct TenantGone {
   TenantId id;
 };
+struct ApiKeyGone {
+  ApiKeyId id;
+};
 struct ExtentGone {
   ExtentId id;
 };
@@ -156,9 +169,9 @@ struct RegionGone {
   RegionId id;
 };
 
-using Row = std::variant<TenantRow, WorkerRow, LeaseRow, ExtentRow, RegionRow, Reserved, ShapeRow,
-                         OperatorActionRow, BootRow, TenantGone, WorkerGone, LeaseGone, ExtentGone,
-                         RegionGone>;
+using Row = std::variant<TenantRow, ApiKeyRow, WorkerRow, LeaseRow, ExtentRow, RegionRow, Reserved,
+                         ShapeRow, OperatorActionRow, BootRow, TenantGone, ApiKeyGone, WorkerGone,
+                         LeaseGone, ExtentGone, RegionGone>;
 
 /// Everything in a journal that a broker starts from.
 struct Image {
@@ -166,6 +179,7 @@ struct Image {
   Reserved reserved;
   std::uint64_t extent_size_bytes = 0;  ///< 0: not chosen yet.
   std::map<TenantId, TenantRow> tenants;
+  std::map<ApiKeyId, ApiKeyRow> api_keys;
   std::map<AttachmentId, WorkerRow> workers;
   std::map<LeaseId, LeaseRow> leases;
   std::map<ExtentId, ExtentRow> extents;

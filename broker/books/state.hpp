@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "broker/books/api_keys.hpp"
 #include "broker/books/extents.hpp"
 #include "broker/books/latency_histogram.hpp"
 #include "broker/books/lease_book.hpp"
@@ -75,6 +76,7 @@ struct State {
 
   BrokerConfig config;
   Tenants tenants;
+  ApiKeys api_keys;
   Workers workers;
   LeaseBook leases;
   ExtentBook extents;

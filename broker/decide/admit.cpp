@@ -5,6 +5,7 @@
 
 #include "broker/decide/adopt.hpp"
 #include "broker/decide/deciders.hpp"
+#include "broker/decide/keys.hpp"
 #include "broker/decide/named_leases.hpp"
 #include "broker/decide/quota.hpp"
 #include "broker/decide/record.hpp"
@@ -79,6 +80,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ten
   end_retention_of(decision, remove.tenant);
   withdraw_quotas(decision, *tenants.find(remove.tenant));
   tenants.remove(remove.tenant);
+  forget_keys_of(decision, remove.tenant);
   write_removal(decision, caller, {remove.tenant, std::move(leases)});
   return std::nullopt;
 }

@@ -21,6 +21,10 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ten
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantRemove& remove);
 void decide_event(Decision& decision, const JournalWritten& written);
 
+// decide/keys.cpp
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyCreate& create);
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyRevoke& revoke);
+
 // decide/quota.cpp
 void decide_event(Decision& decision, const UsageReported& reported);
 void decide_event(Decision& decision, const ServedReported& reported);

@@ -19,6 +19,7 @@ struct Touched {
   std::vector<AttachmentId> workers;
   std::vector<RegionId> regions;
   std::vector<TenantId> tenants;
+  std::vector<ApiKeyId> api_keys;
   std::vector<TenantId> usage;  ///< Tenants whose use of a quota was reported.
   bool shape = false;
   std::vector<journal::OperatorActionRow> operator_actions;

@@ -9,6 +9,7 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/fence.hpp"
 #include "broker/decide/handover.hpp"
+#include "broker/decide/keys.hpp"
 #include "broker/decide/liveness.hpp"
 #include "broker/decide/publish.hpp"
 #include "broker/decide/rebind.hpp"
@@ -20,6 +21,7 @@
 #include "broker/decide/revoke.hpp"
 #include "broker/decide/unavailable.hpp"
 #include "broker/decide/worker_replace.hpp"
+#include "ipc/control/api_key.hpp"
 
 namespace leasehold {
 
@@ -339,6 +341,7 @@ CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
   LeaseRecord& record = open_tenant_lease(decision, caller, acquire, *terms.worker);
   record.rebind = std::move(rebind);
   record.charged_blocks = allowed.charged;
+  record.api_key = terms.api_key;
   record.replaces_as = terms.as;
   if (!terms.as) tenant.claim = {};
   note_replacement(decision, terms.replaces, record);
@@ -353,14 +356,16 @@ CallResult decide_call(Decision& decision, const Caller& caller,
                        const wire::LeaseAcquire& acquire) {
   State& state = decision.state;
   if (state.stopping) return std::unexpected(broker_stopping());
-  const Tenant* tenant = TRY(state.tenants.find_for(acquire.tenant, caller.uid));
+  const Tenant* tenant = TRY(tenant_of_acquire(state, caller, acquire));
   if (tenant->draining) return std::unexpected(tenant_draining(acquire.tenant));
   if (acquire.ttl_ms < 0) return fail(Errc::BadRequest, "ttl_ms must not be negative");
   const std::optional<LeaseId> apart = TRY(charged_once(state, acquire));
   const auto wanted = acquire.worker ? current_name(state, acquire.worker)
                                      : adopting_worker(state, caller, acquire);
   const Worker* worker = TRY(choose_worker(state, wanted));
-  return grant_tenant_lease(decision, caller, acquire, {.worker = worker, .replaces = apart});
+  GrantTerms terms{.worker = worker, .replaces = apart};
+  if (acquire.api_key) terms.api_key = api_key_id(hash_of_api_key(*acquire.api_key));
+  return grant_tenant_lease(decision, caller, acquire, terms);
 }
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseAttach& attach) {

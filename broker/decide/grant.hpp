@@ -17,6 +17,7 @@ struct GrantTerms {
   const Worker* worker = nullptr;
   std::optional<LeaseId> replaces;     ///< Charged once with it.
   std::optional<wire::RebindMode> as;  ///< The replaced lease is live.
+  ApiKeyId api_key{};                  ///< The lease ends with it; empty: none.
   std::optional<std::uint32_t> first_extents = std::nullopt;  ///< Instead of what is charged.
 };
 

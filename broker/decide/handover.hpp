@@ -1,7 +1,8 @@
 /// Hands a live lease over to a new one on the worker that replaces its own, with its KV memory.
 ///
 ///   old   Live ───────────── Revoked ─► Fenced, Retained ─► unmapped ──┐
-///   new          granted ─► mapped ──┘                                 └─► Owned ─► mapped ─► reply
+///   new          granted ─► mapped ──┘                                 └─► Owned ─► mapped ─►
+///   reply
 ///
 /// The new lease is granted and mapped with one extent before the old one ends, so a worker that
 /// cannot serve it costs the old one nothing. Nothing is copied and nothing needs memory twice. The

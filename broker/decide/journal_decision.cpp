@@ -37,7 +37,8 @@ journal::LeaseRow row_of(const LeaseRecord& record) {
                         .part = record.part,
                         .replaces = record.replaces.value_or(LeaseId{}),
                         .replaced_by = record.replaced_by.value_or(LeaseId{}),
-                        .granted_ns = record.granted_at.boottime_ns};
+                        .granted_ns = record.granted_at.boottime_ns,
+                        .api_key = record.api_key};
   if (!record.is(LeaseState::Live)) row.revoked_ns = record.revoked_at().boottime_ns;
   if (const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease)) {
     row.fenced_ns = fenced->state().at.boottime_ns;
@@ -114,6 +115,11 @@ class RowCollector {
         batch_.rows.push_back(
             journal::TenantRow{tenant->policy, tenant->draining, tenant->reserved_bytes});
       if (tenant == nullptr) batch_.rows.push_back(journal::TenantGone{id});
+    }
+    for (const ApiKeyId& id : touched.api_keys) {
+      const journal::ApiKeyRow* key = state_.api_keys.find(id);
+      if (key != nullptr) batch_.rows.emplace_back(*key);
+      if (key == nullptr) batch_.rows.push_back(journal::ApiKeyGone{id});
     }
     for (const AttachmentId id : without_duplicates(touched.workers)) add(id);
     for (const LeaseId id : without_duplicates(touched.leases)) {

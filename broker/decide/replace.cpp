@@ -65,8 +65,8 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   const LeaseRecord& old = *TRY(find_held(state, caller, replace.lease));
   TRY(require_replaceable(state, old));
   TRY(require_worker_attached(state, old));
-  const Tenant* tenant = TRY(state.tenants.find_for(old.tenant, caller.uid));
-  if (tenant->draining) return std::unexpected(tenant_draining(old.tenant));
+  if (old.api_key.value.empty()) TRY(state.tenants.find_for(old.tenant, caller.uid));
+  if (state.tenants.find(old.tenant)->draining) return std::unexpected(tenant_draining(old.tenant));
   const bool fails_over = replace.mode == wire::RebindMode::Failover;
   const Worker& before = *state.workers.find(old.worker());
   const Worker* worker = fails_over ? TRY(successor_for(state, old, replace.any_arithmetic))
@@ -78,13 +78,14 @@ CallResult decide_call(Decision& decision, const Caller& caller,
       .worker = worker->name,
       .replaces = old.id(),
       .request_id = replace.request_id};
-  return grant_tenant_lease(decision, caller, same,
-                            {.worker = worker,
-                             .replaces = old.id(),
-                             .as = replace.mode,
-                             .first_extents = fails_over && shares_kv(*worker, before)
-                                                  ? std::optional<std::uint32_t>(1)
-                                                  : std::nullopt});
+  return grant_tenant_lease(
+      decision, caller, same,
+      {.worker = worker,
+       .replaces = old.id(),
+       .as = replace.mode,
+       .api_key = old.api_key,
+       .first_extents = fails_over && shares_kv(*worker, before) ? std::optional<std::uint32_t>(1)
+                                                                 : std::nullopt});
 }
 
 /// An operator's drain may be due earlier.

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ipc/control/api_key.hpp"
 #include "ipc/segment/segment_layout.hpp"
 
 namespace leasehold::journal {
@@ -58,6 +59,20 @@ Result<void> load_tenants(Database& database, Image& image) {
   return {};
 }
 
+Result<void> load_api_keys(Database& database, Image& image) {
+  Statement rows = TRY(database.prepare("SELECT api_key, tenant, hash FROM api_key"));
+  while (TRY(rows.next())) {
+    ApiKeyRow row;
+    rows.read(row.id, row.tenant, row.hash);
+    const bool known = image.tenants.contains(row.tenant);
+    if (!known || row.id != api_key_id(row.hash)) {
+      return fail(Errc::FileCorrupt, fmt::format("the journal's key {} is damaged", row.id.value));
+    }
+    image.api_keys[row.id] = std::move(row);
+  }
+  return {};
+}
+
 Result<void> load_workers(Database& database, Image& image) {
   Statement rows = TRY(
       database.prepare("SELECT attachment, counter, name, pid, start_ticks, uid, model, address,"
@@ -79,6 +94,7 @@ Result<void> load_leases(Database& database, Image& image) {
       " holder_start_ticks, request_uid, request_id, request_digest, ttl_ns, deadline_ns,"
       " drain_deadline_ns, charged_blocks, region, replaces_slot, replaces_generation,"
       " replaced_by_slot, replaced_by_generation, last_deadline_ns, model, part, granted_ns, "
+      "api_key, "
       "scope, state, "
       "reason, drain_reason"
       " FROM lease"));
@@ -89,7 +105,7 @@ Result<void> load_leases(Database& database, Image& image) {
               row.request.request_id, row.request.digest, row.ttl_ns, row.deadline_ns,
               row.drain_deadline_ns, row.charged_blocks, row.region, row.replaces.slot,
               row.replaces.generation, row.replaced_by.slot, row.replaced_by.generation,
-              row.last_deadline_ns, row.model, row.part, row.granted_ns);
+              row.last_deadline_ns, row.model, row.part, row.granted_ns, row.api_key);
     const bool enums = read_enum(rows, row.scope, wire::LeaseScope::Shared) &&
                        read_enum(rows, row.state, LeaseState::Fenced) &&
                        read_enum(rows, row.reason, RevokeReason::MachineRestarted) &&
@@ -165,6 +181,7 @@ Result<Image> load_image(Database& database) {
   Image image;
   TRY(load_meta(database, image));
   TRY(load_tenants(database, image));
+  TRY(load_api_keys(database, image));
   TRY(load_workers(database, image));
   TRY(load_leases(database, image));
   TRY(load_extents(database, image));

@@ -10,8 +10,8 @@ constexpr const char* kPutLease =
     " proof, tenant, holder_pid, holder_start_ticks, request_uid, request_id, request_digest,"
     " ttl_ns, deadline_ns, drain_deadline_ns, charged_blocks, region, replaces_slot,"
     " replaces_generation, replaced_by_slot, replaced_by_generation, last_deadline_ns,"
-    " model, part, granted_ns, drain_reason)"
-    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+    " model, part, granted_ns, drain_reason, api_key)"
+    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr const char* kPutWorker =
     "REPLACE INTO worker (attachment, counter, name, pid, start_ticks, uid, state, model, address,"
     " blocks_per_extent, untrusted, draining) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)";
@@ -35,12 +35,14 @@ Result<RowWriter> RowWriter::create(Database& database) {
   to.tenant =
       TRY(database.prepare("REPLACE INTO tenant (tenant, policy, draining, reserved_bytes)"
                            " VALUES (?,?,?,?)"));
+  to.api_key = TRY(database.prepare("REPLACE INTO api_key (api_key, tenant, hash) VALUES (?,?,?)"));
   to.worker = TRY(database.prepare(kPutWorker));
   to.lease = TRY(database.prepare(kPutLease));
   to.extent = TRY(database.prepare(kPutExtent));
   to.region = TRY(database.prepare(kPutRegion));
   to.operator_action = TRY(database.prepare(kPutOperatorAction));
   to.tenant_gone = TRY(database.prepare("DELETE FROM tenant WHERE tenant=?"));
+  to.api_key_gone = TRY(database.prepare("DELETE FROM api_key WHERE api_key=?"));
   to.worker_gone = TRY(database.prepare("DELETE FROM worker WHERE attachment=?"));
   to.lease_gone = TRY(database.prepare("DELETE FROM lease WHERE slot=? AND generation=?"));
   to.extent_gone = TRY(database.prepare("DELETE FROM extent WHERE extent=?"));
@@ -55,6 +57,10 @@ Result<void> RowWriter::write(const Row& row) {
 Result<void> RowWriter::put(const TenantRow& row) {
   return to_.tenant.run(row.policy.tenant.value, row.policy.to_json().dump(),
                         static_cast<int>(row.draining), row.reserved_bytes);
+}
+
+Result<void> RowWriter::put(const ApiKeyRow& row) {
+  return to_.api_key.run(row.id.value, row.tenant.value, row.hash);
 }
 
 Result<void> RowWriter::put(const WorkerRow& row) {
@@ -72,7 +78,8 @@ Result<void> RowWriter::put(const LeaseRow& row) {
                        row.request.digest, row.ttl_ns, row.deadline_ns, row.drain_deadline_ns,
                        row.charged_blocks, row.region, row.replaces.slot, row.replaces.generation,
                        row.replaced_by.slot, row.replaced_by.generation, row.last_deadline_ns,
-                       row.model, row.part, row.granted_ns, static_cast<int>(row.drain_reason));
+                       row.model, row.part, row.granted_ns, static_cast<int>(row.drain_reason),
+                       row.api_key.value);
 }
 
 Result<void> RowWriter::put(const ExtentRow& row) {

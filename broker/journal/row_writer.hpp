@@ -19,12 +19,14 @@ class RowWriter {
   struct Statements {
     Statement meta;
     Statement tenant;
+    Statement api_key;
     Statement worker;
     Statement lease;
     Statement extent;
     Statement region;
     Statement operator_action;
     Statement tenant_gone;
+    Statement api_key_gone;
     Statement worker_gone;
     Statement lease_gone;
     Statement extent_gone;
@@ -33,6 +35,7 @@ class RowWriter {
   explicit RowWriter(Statements statements) : to_(std::move(statements)) {}
 
   Result<void> put(const TenantRow& row);
+  Result<void> put(const ApiKeyRow& row);
   Result<void> put(const WorkerRow& row);
   Result<void> put(const LeaseRow& row);
   Result<void> put(const ExtentRow& row);
@@ -42,6 +45,7 @@ class RowWriter {
   Result<void> put(const OperatorActionRow& row);
   Result<void> put(const BootRow& row);
   Result<void> put(const TenantGone& row) { return to_.tenant_gone.run(row.id.value); }
+  Result<void> put(const ApiKeyGone& row) { return to_.api_key_gone.run(row.id.value); }
   Result<void> put(const WorkerGone& row) { return to_.worker_gone.run(row.id); }
   Result<void> put(const LeaseGone& row) {
     return to_.lease_gone.run(row.id.slot, row.id.generation);

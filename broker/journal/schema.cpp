@@ -109,7 +109,13 @@ ALTER TABLE lease ADD COLUMN drain_reason INTEGER NOT NULL DEFAULT 8;
     // The pool of an extent; 0: KV.
     "ALTER TABLE extent ADD COLUMN pool INTEGER NOT NULL DEFAULT 0;",
     // The size of a reserve; 0: the next worker that is ready fixes it.
-    "ALTER TABLE tenant ADD COLUMN reserved_bytes INTEGER NOT NULL DEFAULT 0;"};
+    "ALTER TABLE tenant ADD COLUMN reserved_bytes INTEGER NOT NULL DEFAULT 0;",
+    // Hashes of API keys, and the key that a lease was acquired with.
+    R"sql(
+CREATE TABLE api_key (
+  api_key TEXT PRIMARY KEY, tenant TEXT NOT NULL, hash TEXT NOT NULL) WITHOUT ROWID;
+ALTER TABLE lease ADD COLUMN api_key TEXT NOT NULL DEFAULT '';
+)sql"};
 
 Result<void> check_ours(Database& database, std::int64_t version) {
   const std::int64_t application = TRY(database.number("PRAGMA application_id"));

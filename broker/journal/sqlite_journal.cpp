@@ -82,6 +82,8 @@ bool is_end(const Row& row) {
 struct SqliteJournal::KeyOf {
   RowKey operator()(const TenantRow& row) const { return {0, row.policy.tenant.value, 0, 0}; }
   RowKey operator()(const TenantGone& row) const { return {0, row.id.value, 0, 0}; }
+  RowKey operator()(const ApiKeyRow& row) const { return {9, row.id.value, 0, 0}; }
+  RowKey operator()(const ApiKeyGone& row) const { return {9, row.id.value, 0, 0}; }
   RowKey operator()(const WorkerRow& row) const { return {1, "", row.id.value, 0}; }
   RowKey operator()(const WorkerGone& row) const { return {1, "", row.id.value, 0}; }
   RowKey operator()(const LeaseRow& row) const { return {2, "", row.id.slot, row.id.generation}; }

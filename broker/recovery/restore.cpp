@@ -84,6 +84,7 @@ class Restorer {
       out_.state.tenants.set_draining(id, row.draining);
       out_.state.tenants.find(id)->reserved_bytes = row.reserved_bytes;
     }
+    for (const auto& [id, row] : image_.api_keys) TRY(out_.state.api_keys.add(row));
     for (const auto& [id, row] : image_.workers) restore(row);
     for (const auto& [id, row] : image_.leases) restore(row);
     restore_extents();
@@ -176,6 +177,7 @@ class Restorer {
     return LeaseRecord{.lease = lease_of(row),
                        .scope = row.scope,
                        .tenant = row.tenant,
+                       .api_key = row.api_key,
                        .holder_uid = row.request.uid,
                        .holder_process = row.holder,
                        .request = row.request,

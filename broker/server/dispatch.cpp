@@ -76,6 +76,10 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
   static const std::map<std::string, Row, std::less<>> kRows = {
       {"tenant.admit", {Role::Operator, &Dispatch::post_call<wire::TenantAdmit>}},
       {"tenant.remove", {Role::Operator, &Dispatch::post_call<wire::TenantRemove>}},
+      {"key.create", {Role::Operator, &Dispatch::post_call<wire::KeyCreate>}},
+      {"key.revoke", {Role::Operator, &Dispatch::post_call<wire::KeyRevoke>}},
+      {"key.list", {Role::Operator, nullptr}},
+      {"key.check", {Role::Worker, nullptr}},
       {"lease.revoke", {Role::Operator, &Dispatch::post_call<wire::LeaseRevoke>}},
       {"prefix.publish", {Role::Operator, &Dispatch::post_call<wire::PrefixPublish>}},
       {"lease.drain", {Role::Operator, &Dispatch::post_call<wire::LeaseDrain>}},

@@ -60,6 +60,17 @@ Result<Json> tenant_list(const ListSources& sources, const Json& params) {
                  request.limit);
 }
 
+Result<Json> key_list(const ListSources& sources, const Json& params) {
+  const auto request = TRY(wire::KeyList::from_json(params));
+  return page_of(key_views(sources.state, request.after, request.limit + 1), request.limit);
+}
+
+Result<Json> check_key(const ListSources& sources, const Json& params) {
+  const auto request = TRY(wire::KeyCheck::from_json(params));
+  const journal::ApiKeyRow* key = TRY(sources.state.api_keys.verify(request.api_key));
+  return wire::KeyView{.key = key->id, .tenant = key->tenant}.to_json();
+}
+
 Result<Json> extent_list(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::ExtentList::from_json(params));
   auto views = extent_views(sources.state, request.after, request.limit + 1);
@@ -139,6 +150,8 @@ Result<control::Payload> open_extent(const ListSources& sources, const Json& par
 Result<Json> list(const ListSources& sources, const std::string& method, const Json& params) {
   if (method == "status") return status(sources);
   if (method == "tenant.list") return tenant_list(sources, params);
+  if (method == wire::KeyList::kMethod) return key_list(sources, params);
+  if (method == wire::KeyCheck::kMethod) return check_key(sources, params);
   if (method == "lease.list") return lease_list(sources, params);
   if (method == "extent.list") return extent_list(sources, params);
   if (method == "quarantine.list") return list_quarantine(sources, params);

@@ -253,6 +253,16 @@ std::vector<wire::TenantView> tenant_views(const State& state, const std::option
   return views;
 }
 
+std::vector<wire::KeyView> key_views(const State& state, const std::optional<ApiKeyId>& after,
+                                     std::size_t limit) {
+  std::vector<wire::KeyView> views;
+  const auto& keys = state.api_keys.all();
+  auto next = after ? keys.upper_bound(*after) : keys.begin();
+  for (; next != keys.end() && views.size() < limit; ++next)
+    views.push_back({.key = next->first, .tenant = next->second.tenant});
+  return views;
+}
+
 namespace {
 
 /// Counts a lease that is revoked but not fenced, and its age.

@@ -22,6 +22,9 @@ std::vector<wire::WorkerView> worker_views(const State& state);          ///< Wi
 /// At most `limit` tenants after `after`, ordered by name.
 std::vector<wire::TenantView> tenant_views(const State& state, const std::optional<TenantId>& after,
                                            std::size_t limit, TimePoint now);
+/// At most `limit` keys after `after`, ordered by id.
+std::vector<wire::KeyView> key_views(const State& state, const std::optional<ApiKeyId>& after,
+                                     std::size_t limit);
 std::vector<wire::StepView> step_views(const State& state);  ///< The newest sample of each worker.
 /// Without `isolation` and `uptime_ms`.
 wire::StatusView status_view(const State& state, TimePoint now);

@@ -93,7 +93,8 @@ struct LeaseDraining {
 
 /// `operator_action`: an operator changed something, or tried to and was refused.
 struct OperatorAction {
-  /// "admit", "remove", "revoke", "drain", "undrain", "replace" or "quarantine_release"
+  /// "admit", "remove", "revoke", "drain", "undrain", "replace", "quarantine_release",
+  /// "key_create" or "key_revoke"
   std::string action;
   std::string object;  ///< "tenant:acme", "lease:17.4", "part:blk.1@w1", "extent:5", "region:3"
   std::uint32_t uid = 0;

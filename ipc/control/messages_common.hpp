@@ -5,7 +5,15 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
+#include "common/ids.hpp"
 #include "common/result.hpp"
+
+namespace leasehold {
+
+/// Names an API key (ipc/control/api_key.hpp).
+using ApiKeyId = StrongName<struct ApiKeyTag>;
+
+}  // namespace leasehold
 
 namespace leasehold::wire {
 

@@ -11,6 +11,7 @@ void describe(Is<LeaseAcquire> auto& m, auto& fields) {
   fields.field("ttl_ms", m.ttl_ms, kUpToOneDay_ms);
   fields.field("worker", m.worker, TextRule::Name);
   fields.field("replaces", m.replaces);
+  fields.field("api_key", m.api_key, TextRule::Sentence);
   fields.field("request_id", m.request_id);
 }
 

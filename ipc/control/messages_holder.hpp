@@ -23,6 +23,9 @@ struct LeaseAcquire : Message<LeaseAcquire> {
   std::int64_t ttl_ms = 0;            ///< At most the tenant's TTL; 0 means the tenant's TTL.
   std::optional<std::string> worker;  ///< Name of the worker; empty means any ready worker.
   std::optional<LeaseId> replaces;    ///< For a rebind: the lease that this one replaces.
+  /// Of the tenant: any user may act for it with one. The lease ends with the key. BadToken for a
+  /// key that is not known.
+  std::optional<std::string> api_key;
   RequestId request_id;
 };
 

@@ -67,6 +67,36 @@ struct TenantRemove : Message<TenantRemove> {
   RequestId request_id;
 };
 
+/// `key.create`: an API key for a tenant (ipc/control/api_key.hpp); the caller keeps the key.
+/// Reply: Empty. Errors: UnknownTenant, QuotaConcurrent (64 keys per tenant), BadRequest (it
+/// exists).
+struct KeyCreate : Message<KeyCreate> {
+  static constexpr std::string_view kMethod = "key.create";
+  TenantId tenant;
+  std::string hash;  ///< hash_of_api_key.
+  RequestId request_id;
+};
+
+/// `key.revoke`: forgets a key and revokes the leases that were acquired with it
+/// (`policy_changed`). Reply: LeasesTouched. Errors: BadToken for an unknown key.
+struct KeyRevoke : Message<KeyRevoke> {
+  static constexpr std::string_view kMethod = "key.revoke";
+  ApiKeyId key;
+  RequestId request_id;
+};
+
+/// `key.check`, a worker's query: the key that an HTTP client shows. Reply: KeyView. Errors:
+/// BadToken.
+struct KeyCheck : Message<KeyCheck> {
+  static constexpr std::string_view kMethod = "key.check";
+  std::string api_key;
+};
+
+struct KeyView : Message<KeyView> {
+  ApiKeyId key;
+  TenantId tenant;
+};
+
 /// `lease.revoke`: revokes one lease, all leases of a tenant, or the engine leases on a part of the
 /// weights. Exactly one of the three is given. Reply: LeasesTouched. Errors: UnknownLease,
 /// StaleGeneration, LeaseFenced, UnknownTenant.
@@ -183,7 +213,8 @@ struct LeasesTouched : Message<LeasesTouched> {
 //
 // The other lists come in pages of at least one item. A page ends at the limit, or when the line is
 // full. `lease.list` and `event.list` take {"after": <slot or sequence>, "limit": <n ≤ 1000>};
-// `tenant.list`, `extent.list` and `quarantine.list` take the messages below. The reply is
+// `tenant.list`, `key.list`, `extent.list` and `quarantine.list` take the messages below. The reply
+// is
 // {"items": [view or event, …]}. "more" says whether items follow; `event.list` instead returns
 // "newest", the sequence of the last event. Sequences that are left out belong to lost events.
 
@@ -192,6 +223,13 @@ struct TenantList : Message<TenantList> {
   static constexpr std::string_view kMethod = "tenant.list";
   std::optional<TenantId> after;
   std::uint32_t limit = 1000;  ///< 0 … 1000; a missing field means 1000.
+};
+
+/// `key.list`: API keys in the order of their ids.
+struct KeyList : Message<KeyList> {
+  static constexpr std::string_view kMethod = "key.list";
+  std::optional<ApiKeyId> after;
+  std::uint32_t limit = 1000;  ///< As in TenantList.
 };
 
 /// `extent.list`: extents in the order of their ids.

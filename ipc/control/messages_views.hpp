@@ -125,7 +125,8 @@ struct TenantView : Message<TenantView> {
 struct OperatorActionView : Message<OperatorActionView> {
   std::int64_t at_unix_s = 0;
   std::uint32_t uid = 0;
-  /// "admit", "remove", "revoke", "drain", "undrain", "replace" or "quarantine_release"
+  /// "admit", "remove", "revoke", "drain", "undrain", "replace", "quarantine_release",
+  /// "key_create" or "key_revoke"
   std::string action;
   /// "lease:17.4", "tenant:acme", "worker:w1", "part:blk.1@w1", "extent:5", "region:3"
   std::string object;

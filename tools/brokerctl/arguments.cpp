@@ -11,6 +11,7 @@
 #include "common/version.hpp"
 #include "ipc/control/json_fields.hpp"
 #include "tools/brokerctl/event_arguments.hpp"
+#include "tools/brokerctl/key_arguments.hpp"
 #include "tools/brokerctl/memory_name.hpp"
 #include "tools/brokerctl/prefix_arguments.hpp"
 #include "tools/brokerctl/requested_output.hpp"
@@ -28,6 +29,7 @@ struct OptionValues {
   EventArguments events;
   PrefixArguments prefix;
   WorkerArguments worker_verbs;
+  KeyArguments keys;
   ListOperatorActions actions;
   std::int64_t grace_ms = 30'000, timeout_ms = 30'000;
   bool wait = false, remove_revokes = false;
@@ -50,9 +52,8 @@ CLI::Option* add_name(CLI::App* app, const std::string& option, std::string& val
 /// An option that becomes a TextRule::Sentence of a message.
 CLI::Option* add_sentence(CLI::App* app, const std::string& option, std::string& value,
                           const std::string& help) {
-  return app->add_option(option, value, help)->check([](const std::string& text) {
-    return check_text(TextRule::Sentence, text);
-  });
+  const auto check = [](const std::string& text) { return check_text(TextRule::Sentence, text); };
+  return app->add_option(option, value, help)->check(check);
 }
 
 CLI::App* add_verb(CommandLine& line, const std::string& name, const std::string& help) {
@@ -64,7 +65,6 @@ CLI::App* add_verb_of(CLI::App* noun, const std::string& name, const std::string
   return noun->add_subcommand(name, help)->group(kVerbs);
 }
 
-/// Its verb is `list`.
 CLI::App* add_noun(CommandLine& line, const std::string& name, const std::string& help) {
   CLI::App* noun = line.app.add_subcommand(name, help)->group(kNouns);
   noun->require_subcommand(0, 1);
@@ -194,12 +194,11 @@ void add_revoke_and_drain(CommandLine& line) {
       ->check(CLI::Range(0, 86'400'000))
       ->capture_default_str();
   drain->add_flag("--wait", values.wait,
-                  "Wait until the leases have ended; fail if one was cut off, or if the worker is "
-                  "not empty then");
+                  "Wait until the leases have ended; fail if one was cut off or the worker is not "
+                  "empty");
   drain
       ->add_option("--timeout-ms", values.timeout_ms,
-                   "With --wait: longest time from a revocation, or from the end of the grace, to "
-                   "the fence")
+                   "With --wait: longest time from a revocation or the end of the grace to a fence")
       ->check(CLI::Range(1, 86'400'000))
       ->capture_default_str();
   add_request_id(drain, values);
@@ -212,8 +211,9 @@ void add_revoke_and_drain(CommandLine& line) {
 
 void add_events(CommandLine& line) {
   OptionValues& values = line.values;
-  auto* timeline = add_verb(line, "timeline", "Steps of one revocation, with clocks");
-  timeline->add_option("lease", values.lease, "Lease, e.g. 17.4")->required();
+  add_verb(line, "timeline", "Steps of one revocation, with clocks")
+      ->add_option("lease", values.lease, "Lease, e.g. 17.4")
+      ->required();
   values.events.add_events(*add_verb(line, "events", "Past events, oldest first"));
   values.events.add_watch(*add_verb(line, "watch", "New events until interrupted"));
 }
@@ -233,10 +233,8 @@ void add_common(CommandLine& line) {
 }
 
 void add_commands(CommandLine& line) {
-  add_verb(
-      line, "status",
-      "Memory by state, numbers of leases, workers and tenants, isolation, device, and p50, p99 "
-      "and max of the four clocks");
+  add_verb(line, "status",
+           "Memory by state, numbers of leases, workers and tenants, isolation, device, clocks");
   add_revoke_and_drain(line);
   add_events(line);
   add_lists(line);
@@ -244,6 +242,7 @@ void add_commands(CommandLine& line) {
   add_quarantine(line);
   CLI::App* prefix = add_noun(line, "prefix", "Published texts with lease, name and worker");
   add_request_id(line.values.prefix.add_publish(*prefix), line.values);
+  line.values.keys.add_verbs(*add_noun(line, "keys", "API keys of HTTP clients, with tenant"));
 }
 
 template <class Id>
@@ -349,6 +348,7 @@ Result<Verb> parse_verb(const CommandLine& line) {
   const std::string verb = verbs.empty() ? "list" : verbs.front()->get_name();
   const std::string name = command->get_name();
   const OptionValues& values = line.values;
+  if (name == "keys") return TRY(values.keys.verb(verb));
   if (verb == "admit") return TRY(parse_admit(values));
   if (verb == "remove") return TRY(parse_remove(values));
   if (verb == "release") return TRY(parse_quarantine_release(values));

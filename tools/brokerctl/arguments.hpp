@@ -17,7 +17,7 @@
 namespace leasehold::brokerctl {
 
 /// Queries without options.
-enum class Show { Status, Tenants, Extents, Workers, Quarantine, Prefixes };
+enum class Show { Status, Tenants, Extents, Workers, Quarantine, Prefixes, Keys };
 struct ListLeases {
   std::optional<TenantId> tenant;
   std::optional<LeaseState> state;
@@ -64,10 +64,15 @@ struct PublishPrefix {
   wire::PrefixPublish message;  ///< Without the text.
 };
 
-using Verb = std::variant<Show, ListLeases, ListOperatorActions, ListEvents, WatchSteps,
-                          ShowTimeline, Revoke, Drain, wire::LeaseUndrain, wire::TenantAdmit,
-                          wire::TenantRemove, wire::QuarantineRelease, PublishPrefix,
-                          ReplaceWorker>;
+/// `keys create`. The key is made here, printed once, and sent as a hash.
+struct CreateKey {
+  TenantId tenant;
+};
+
+using Verb =
+    std::variant<Show, ListLeases, ListOperatorActions, ListEvents, WatchSteps, ShowTimeline,
+                 Revoke, Drain, wire::LeaseUndrain, wire::TenantAdmit, wire::TenantRemove,
+                 wire::QuarantineRelease, PublishPrefix, ReplaceWorker, CreateKey, wire::KeyRevoke>;
 
 enum class Output { Table, Json };
 

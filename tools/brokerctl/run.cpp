@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "common/random.hpp"
+#include "ipc/control/api_key.hpp"
 #include "tools/brokerctl/event_pages.hpp"
 #include "tools/brokerctl/prefix_arguments.hpp"
 #include "tools/brokerctl/step_lines.hpp"
@@ -39,6 +41,8 @@ class Runner {
         return list(quarantine_table);
       case Show::Workers:
         return show_workers();
+      case Show::Keys:
+        return list(keys_table);
       case Show::Prefixes:
         return show_prefixes();
       case Show::Status:
@@ -130,6 +134,22 @@ class Runner {
                             published.tokens == 0 ? "-" : std::to_string(published.tokens),
                             std::to_string(published.blocks)}}});
     return {};
+  }
+  Result<void> operator()(const CreateKey& create) {
+    const std::string key = mint_api_key();
+    const std::string hash = hash_of_api_key(key);
+    const wire::KeyCreate message{
+        .tenant = create.tenant, .hash = hash, .request_id = {mint_request_id()}};
+    TRY(dependencies_.call(wire::KeyCreate::kMethod, message.to_json()));
+    const ApiKeyId id = api_key_id(hash);
+    print({{"key", id.value}, {"tenant", create.tenant.value}, {"api_key", key}},
+          {.columns = {{"KEY"}, {"TENANT"}, {"API KEY, SHOWN ONCE"}},
+           .rows = {{id.value, create.tenant.value, key}}});
+    return {};
+  }
+  Result<void> operator()(const wire::KeyRevoke& revoke) {
+    const Json reply = TRY(dependencies_.call(wire::KeyRevoke::kMethod, revoke.to_json()));
+    return print_touched(reply, TRY(client::parse_message<wire::LeasesTouched>(reply)));
   }
   Result<void> operator()(const wire::TenantAdmit& admit) {
     const Json reply = TRY(dependencies_.call(wire::TenantAdmit::kMethod, admit.to_json()));

@@ -198,6 +198,12 @@ cli::Table leases_table(const std::vector<wire::LeaseView>& leases) {
   return table;
 }
 
+cli::Table keys_table(const std::vector<wire::KeyView>& keys) {
+  cli::Table table{.columns = {{"KEY"}, {"TENANT"}}};
+  for (const wire::KeyView& key : keys) table.rows.push_back({key.key.value, key.tenant.value});
+  return table;
+}
+
 cli::Table prefixes_table(const std::vector<wire::LeaseView>& shared_leases) {
   cli::Table table{
       .columns = {{"LEASE"}, {"NAME"}, {"WORKER"}, {"STATE"}, {"BLOCKS", true}, {"MEMORY", true}}};

@@ -12,6 +12,7 @@ namespace leasehold::brokerctl {
 cli::Table status_table(const wire::StatusView& status);
 cli::Table tenants_table(const std::vector<wire::TenantView>& tenants);
 cli::Table leases_table(const std::vector<wire::LeaseView>& leases);
+cli::Table keys_table(const std::vector<wire::KeyView>& keys);
 cli::Table prefixes_table(const std::vector<wire::LeaseView>& shared_leases);
 cli::Table extents_table(const std::vector<wire::ExtentView>& extents);
 cli::Table quarantine_table(const std::vector<wire::QuarantineView>& quarantined);

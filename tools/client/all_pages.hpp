@@ -34,6 +34,15 @@ struct PagedList<wire::TenantView> {
 };
 
 template <>
+struct PagedList<wire::KeyView> {
+  static constexpr std::string_view kMethod = wire::KeyList::kMethod;
+  static ApiKeyId key_of(const wire::KeyView& view) { return view.key; }
+  static wire::Json after(const wire::KeyView& view) {
+    return wire::KeyList{.after = view.key}.to_json();
+  }
+};
+
+template <>
 struct PagedList<wire::ExtentView> {
   static constexpr std::string_view kMethod = wire::ExtentList::kMethod;
   static ExtentId key_of(const wire::ExtentView& view) { return view.extent; }

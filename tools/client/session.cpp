@@ -87,6 +87,7 @@ void TenantSession::acquire() {
                                   .blocks = config_.blocks,
                                   .worker = config_.worker,
                                   .replaces = replaceable_,
+                                  .api_key = config_.api_key,
                                   .request_id = RequestId{mint_request_id()}};
   holder_->acquire(wanted, [weak = weak_from_this()](Result<wire::LeaseAcquired> result) {
     const auto self = weak.lock();

@@ -41,8 +41,10 @@ struct SessionConfig {
   std::string broker_path;            ///< The broker's control socket.
   TenantId tenant;                    ///< Must be admitted at the broker.
   std::optional<std::string> worker;  ///< Name of the worker; none: any that is ready.
-  std::uint32_t blocks = 0;           ///< KV blocks; 0: one extent's worth.
-  bool rebind = false;                ///< Continue under a new lease when one is revoked.
+  /// Lets any user act for the tenant; none: the policy must permit this process's user.
+  std::optional<std::string> api_key = std::nullopt;
+  std::uint32_t blocks = 0;  ///< KV blocks; 0: one extent's worth.
+  bool rebind = false;       ///< Continue under a new lease when one is revoked.
   /// Continue a text also on a worker of another arithmetic, whose tokens may differ.
   bool any_arithmetic = false;
   /// With `rebind`: move the request to a second lease before the first one ends, where possible.

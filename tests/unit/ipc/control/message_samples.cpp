@@ -297,6 +297,16 @@ std::vector<MessageSample> make_samples() {
           R"({"worker":"w1","id":"0","pid":123,"state":"ready","drain":"replacing","model":"tiny","address":"/run/w",
            "leases":2,"revocations":5,"replaced_by":"w2","leases_moved":3,"leases_ended":1})",
           {"replaced_by", "leases_moved", "leases_ended"}),
+      sample<KeyCreate>("KeyCreate", R"({"tenant":"acme","request_id":"r-1","hash":
+           "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"})"),
+      sample<KeyRevoke>("KeyRevoke", R"({"key":"0011223344556677","request_id":"r-1"})"),
+      sample<KeyCheck>("KeyCheck", R"({"api_key":"lh-00"})"),
+      sample<KeyView>("KeyView", R"({"key":"0011223344556677","tenant":"acme"})"),
+      sample<KeyList>("KeyList", R"({"after":"0011223344556677","limit":7})", {"after", "limit"}),
+      sample<LeaseAcquire>("LeaseAcquire with a key",
+                           R"({"tenant":"acme","blocks":8,"ttl_ms":0,"api_key":"lh-00",
+           "request_id":"r-1"})",
+                           {"api_key"}),
   };
 }
 

@@ -1,0 +1,34 @@
+/// The API keys of tenants: hashes only.
+///
+/// Pure. Threads: one.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broker/books/rows.hpp"
+
+namespace leasehold {
+
+class ApiKeys {
+ public:
+  static constexpr std::size_t kMaxPerTenant = 64;
+
+  /// Errors: QuotaConcurrent for a tenant with kMaxPerTenant keys; BadRequest for a key that
+  /// exists.
+  Result<void> add(const journal::ApiKeyRow& key);
+  void erase(const ApiKeyId& id) { keys_.erase(id); }
+  /// Null for an unknown id.
+  const journal::ApiKeyRow* find(const ApiKeyId& id) const;
+  /// The key that the caller shows. Errors: BadToken, the same for every key that is not known.
+  Result<const journal::ApiKeyRow*> verify(std::string_view shown) const;
+  std::vector<ApiKeyId> of(const TenantId& tenant) const;
+  const std::map<ApiKeyId, journal::ApiKeyRow>& all() const { return keys_; }
+
+ private:
+  std::map<ApiKeyId, journal::ApiKeyRow> keys_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,70 @@
+// `brokerctl keys create|revoke`: API keys, with which HTTP clients act for a tenant.
+#include <fmt/format.h>
+
+#include "broker/decide/deciders.hpp"
+#include "broker/decide/keys.hpp"
+#include "broker/decide/record.hpp"
+#include "broker/decide/revoke.hpp"
+#include "ipc/control/api_key.hpp"
+
+namespace leasehold {
+namespace {
+
+void record_key_action(Decision& decision, const Caller& caller, const char* action,
+                       const ApiKeyId& key) {
+  decision.touched.api_keys.push_back(key);
+  decision.touched.durable = true;
+  record_operator_action(decision,
+                         {.uid = caller.uid, .action = action, .object = "key:" + key.value});
+}
+
+}  // namespace
+
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyCreate& create) {
+  State& state = decision.state;
+  if (state.tenants.find(create.tenant) == nullptr) {
+    return fail(
+        Errc::UnknownTenant,
+        fmt::format("no tenant {}; admit it with `brokerctl tenants admit`", create.tenant.value));
+  }
+  const ApiKeyId id = api_key_id(create.hash);
+  TRY(state.api_keys.add({.id = id, .tenant = create.tenant, .hash = create.hash}));
+  record_key_action(decision, caller, "key_create", id);
+  decision.add(effect::ReplyWhenJournaled{caller.call, Answer{}});
+  return std::nullopt;
+}
+
+/// The word is stored before the disk is written: a revocation does not wait for it.
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyRevoke& revoke) {
+  State& state = decision.state;
+  if (state.api_keys.find(revoke.key) == nullptr) {
+    return fail(Errc::BadToken, fmt::format("no key {}; see `brokerctl keys`", revoke.key.value));
+  }
+  std::vector<LeaseId> leases = open_leases_where(state, [&](const LeaseRecord& record) {
+    return record.api_key == revoke.key && record.is(LeaseState::Live);
+  });
+  revoke_leases(decision, leases, RevokeReason::PolicyChanged);
+  state.api_keys.erase(revoke.key);
+  record_key_action(decision, caller, "key_revoke", revoke.key);
+  decision.add(effect::ReplyWhenJournaled{
+      caller.call, Answer{wire::LeasesTouched{.leases = std::move(leases)}}});
+  return std::nullopt;
+}
+
+void forget_keys_of(Decision& decision, const TenantId& tenant) {
+  for (const ApiKeyId& id : decision.state.api_keys.of(tenant)) {
+    decision.state.api_keys.erase(id);
+    decision.touched.api_keys.push_back(id);
+  }
+}
+
+Result<const Tenant*> tenant_of_acquire(const State& state, const Caller& caller,
+                                        const wire::LeaseAcquire& acquire) {
+  if (!acquire.api_key) return state.tenants.find_for(acquire.tenant, caller.uid);
+  const journal::ApiKeyRow* key = TRY(state.api_keys.verify(*acquire.api_key));
+  if (key->tenant == acquire.tenant) return state.tenants.find(key->tenant);
+  return fail(Errc::BadToken, fmt::format("the API key is not one of tenant {}; use its own key",
+                                          acquire.tenant.value));
+}
+
+}  // namespace leasehold

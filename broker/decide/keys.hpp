@@ -1,0 +1,17 @@
+/// API keys: what acquiring and removing a tenant need of them.
+#pragma once
+
+#include "broker/decide/decision.hpp"
+
+namespace leasehold {
+
+/// The tenant for which the caller acquires: that of its API key, whoever the caller is, or the
+/// named one where its policy permits the caller's user.
+/// Errors: BadToken, UnknownTenant, PermissionDenied.
+Result<const Tenant*> tenant_of_acquire(const State& state, const Caller& caller,
+                                        const wire::LeaseAcquire& acquire);
+
+/// Forgets the keys of a removed tenant.
+void forget_keys_of(Decision& decision, const TenantId& tenant);
+
+}  // namespace leasehold

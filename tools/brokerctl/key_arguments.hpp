@@ -1,0 +1,26 @@
+/// The verbs of `keys`.
+#pragma once
+
+#include <string>
+
+#include "tools/brokerctl/arguments.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace leasehold::brokerctl {
+
+/// Lifetime: outlives the parse, which stores the values here.
+class KeyArguments {
+ public:
+  void add_verbs(CLI::App& noun);
+
+  /// After the parse of `keys VERB`. Errors: BadRequest for a malformed name.
+  Result<Verb> verb(const std::string& verb) const;
+
+ private:
+  std::string tenant_, key_;
+};
+
+}  // namespace leasehold::brokerctl
