@@ -156,7 +156,8 @@ WorkerStream::Handlers TenantSession::stream_handlers() {
               },
           .on_failed =
               [weak](const Error& error) {
-                if (const auto self = weak.lock()) self->failed(error, Stage::Worker);
+                const auto self = weak.lock();
+                if (self) self->failed(self->seen_from_lease(error), Stage::Worker);
               }};
 }
 
@@ -244,6 +245,15 @@ void TenantSession::submit_again_after_earlier(const Error& error) {
   RetryDecision decision = after_completed(error, context, config_.retry);
   if (decision) decision->fresh_lease = false;
   act(decision, error, Reported::NotYet);
+}
+
+/// A token that a worker accepted is refused by none but its successor.
+Error TenantSession::seen_from_lease(const Error& error) const {
+  const LeaseId own = holder_->lease()->lease;
+  if (error.code != Errc::BadToken || streamed_under_ != own) return error;
+  return {Errc::LeaseFenced,
+          fmt::format("lease {} ended with its worker; another worker answers there: {}",
+                      to_string(own), error.detail)};
 }
 
 void TenantSession::failed(const Error& error, Stage stage) {

@@ -102,6 +102,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   bool is_whole() const { return ledger_.size() >= config_.request.max_emitted_tokens; }
   void failed_over(const wire::LeaseAcquired& acquired);
   bool ends_in_failover(Stage stage, std::move_only_function<void()> otherwise);
+  Error seen_from_lease(const Error& error) const;
   void failed(const Error& error, Stage stage);
   RetryContext retry_context() const;
   /// Whether the observer already got an event about the end of the lease.

@@ -80,6 +80,31 @@ TEST_CASE("loss: a resumable request that the worker does not know is submitted 
   CHECK(world.reported<Retrying>().size() == 1);
 }
 
+TEST_CASE("loss: a successor that refuses the token of the lost worker gets the text anew") {
+  World world;
+  world.request.resumable = true;
+  stream(world, true);
+  world.worker.answers["connection.authenticate"] = {fail(Errc::BadToken, "another key"),
+                                                     wire::Json::object()};
+  world.worker.drop_connections();
+  world.run_until([&] { return world.reported<Retrying>().size() == 1; });
+  world.timers.advance(50ms);
+  world.run_until([&] { return world.reported<Retrying>().size() == 2; });
+  CHECK(world.reported<Retrying>()[1].error.code == Errc::LeaseFenced);
+  world.timers.advance(100ms);
+  world.run_until([&] { return world.reported<Submitted>().size() == 2; });
+
+  REQUIRE(world.broker.calls("lease.acquire").size() == 2);
+  CHECK(world.worker.calls("request.submit").at(1).at("emitted") == wire::Json{100, 101});
+}
+
+TEST_CASE("loss: a token that no worker accepted ends the session") {
+  World world;
+  world.worker.answers["connection.authenticate"] = {fail(Errc::BadToken, "forged")};
+  world.start(true);
+  CHECK(world.end().error->code == Errc::BadToken);
+}
+
 TEST_CASE("loss: with rebind a worker that stays away ends with the last error") {
   World world;
   stream(world, true);
