@@ -10,6 +10,9 @@ namespace leasehold::demo {
 /// Tokens and texts: equal to the undisturbed run, also for the tenant that rebinds.
 void check_texts(const Observation& seen, std::vector<Check>& checks);
 
+/// The same after the death of the worker, and whether its successor adopted the texts.
+void check_recovery(const Observation& seen, std::vector<Check>& checks);
+
 /// Answers of chats: how they end, what they contain.
 void check_answers(const Observation& seen, std::vector<Check>& checks);
 

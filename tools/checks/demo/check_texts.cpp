@@ -18,12 +18,11 @@ std::string comparison(const TenantRecord& observed, const TenantRecord& undistu
                      undisturbed.tokens.size(), same);
 }
 
-Check same_text(const TenantResult& result, const std::string& promise) {
-  const bool same = result.observed.tokens == result.undisturbed.tokens &&
-                    result.observed.text == result.undisturbed.text;
+Check same_text(const TenantRecord& observed, const TenantRecord& undisturbed,
+                const std::string& promise) {
   return {.promise = promise,
-          .ok = same && result.observed.tokens.size() >= kEnoughTokens,
-          .seen = comparison(result.observed, result.undisturbed)};
+          .ok = observed.tokens == undisturbed.tokens && observed.text == undisturbed.text,
+          .seen = comparison(observed, undisturbed)};
 }
 
 Check cut_short(const TenantResult& result) {
@@ -52,13 +51,33 @@ void check_texts(const Observation& seen, std::vector<Check>& checks) {
       continue;
     }
     checks.push_back(same_text(
-        result, name == seen.revoked
-                    ? fmt::format("{}'s text under two leases is that of the undisturbed run", name)
-                    : fmt::format("{}'s tokens are those of the undisturbed run", name)));
+        result.observed, result.undisturbed,
+        name == seen.revoked
+            ? fmt::format("{}'s text under two leases is that of the undisturbed run", name)
+            : fmt::format("{}'s tokens are those of the undisturbed run", name)));
+    checks.back().ok = checks.back().ok && result.observed.tokens.size() >= kEnoughTokens;
     checks.push_back({.promise = fmt::format("{} completed its request", name),
                       .ok = result.observed.completed.has_value(),
                       .seen = ending(result.observed)});
   }
+}
+
+/// A tenant's record takes the next position only, so equal tokens arrived once each.
+void check_recovery(const Observation& seen, std::vector<Check>& checks) {
+  for (const TenantResult& result : seen.results) {
+    const TenantRecord& recovered = result.recovered;
+    Check check =
+        same_text(recovered, result.undisturbed,
+                  fmt::format("{}'s text goes on after its worker was killed, each position once",
+                              result.spec.name));
+    check.ok = check.ok && recovered.completed && recovered.leases.size() == 2;
+    check.seen += fmt::format("; {} leases, {}", recovered.leases.size(), ending(recovered));
+    checks.push_back(std::move(check));
+  }
+  if (!seen.reads_memory) return;  // memory of a device is not adopted
+  checks.push_back({.promise = "the worker's successor adopted the memory of every text",
+                    .ok = seen.adopted == seen.results.size(),
+                    .seen = fmt::format("{} of {}", seen.adopted, seen.results.size())});
 }
 
 }  // namespace leasehold::demo

@@ -10,6 +10,7 @@ namespace leasehold::demo {
 std::vector<Check> judge(const Observation& seen) {
   std::vector<Check> checks;
   check_texts(seen, checks);
+  check_recovery(seen, checks);
   check_answers(seen, checks);
   check_leases(seen, checks);
   check_events(seen, checks);

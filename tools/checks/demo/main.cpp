@@ -1,5 +1,5 @@
 /// leasehold-demo: four tenants, one lease revoked in the middle of a token, one tenant killed, and
-/// a check that the others are not affected.
+/// a check that the others are not affected; then the worker is killed, and all texts go on.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -88,8 +88,9 @@ void describe(CLI::App& app, Settings& settings, std::optional<std::uint32_t>& s
 
 int main(int argc, char** argv) {
   Settings settings;
-  CLI::App app{"Revoke a lease in the middle of a token, kill a tenant, and check the result",
-               "leasehold-demo"};
+  CLI::App app{
+      "Revoke a lease in the middle of a token, kill a tenant and the worker, and check the result",
+      "leasehold-demo"};
   std::optional<std::uint32_t> slow_motion_us;
   describe(app, settings, slow_motion_us);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;

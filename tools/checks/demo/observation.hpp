@@ -27,6 +27,7 @@ struct TenantResult {
   TenantSpec spec;
   TenantRecord undisturbed;  ///< The same request, run alone before.
   TenantRecord observed;     ///< With the other tenants, the revocation and the kill.
+  TenantRecord recovered;    ///< All rebind, and their worker is killed.
 };
 
 struct CheckedExtent {
@@ -46,6 +47,7 @@ struct Observation {
   bool reads_memory = true;  ///< False on a GPU: its memory has no readable descriptor.
   std::vector<CheckedExtent> extents;
   std::vector<wire::StatusView> samples;  ///< Taken during the whole run.
+  std::uint64_t adopted = 0;              ///< Texts whose memory the worker's successor adopted.
   wire::StatusView last;                  ///< After all requests ended.
 
   /// Precondition: a tenant has this name.

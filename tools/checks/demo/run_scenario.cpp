@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kKeepMemoryAfter = 20;
 constexpr std::size_t kRevokeAfter = 40;
 constexpr std::size_t kKillAfter = 60;
+constexpr std::size_t kKillWorkerAfter = 50;
 /// For a slow machine; the wait ends when all memory is free.
 constexpr Duration kSettleTimeout = std::chrono::minutes(2);
 
@@ -66,6 +67,8 @@ class Scenario {
     TRY(recheck_memory());
     seen_.leases = TRY(system_.broker().leases());
     seen_.events = TRY(system_.broker().events());
+    TRY(run_with_killed_worker());
+    TRY(settle());
     seen_.last = TRY(system_.broker().status());
     return std::move(seen_);
   }
@@ -126,6 +129,35 @@ class Scenario {
     }
     display_.show(records());
     return sample();
+  }
+
+  Result<void> run_with_killed_worker() {
+    out_ << fmt::format(
+                "Side by side again: the worker's process is killed after {} tokens of B, and "
+                "another one is started.\n",
+                kKillWorkerAfter)
+         << std::endl;
+    tenants_.clear();
+    for (TenantResult& result : seen_.results) {
+      TenantSpec rebinding = result.spec;
+      rebinding.rebind = true;
+      tenants_.push_back(TRY(TenantProcess::start(system_, rebinding)));
+    }
+    bool killed = false;
+    const auto on_output = [&]() -> Result<void> {
+      if (!killed && tenant(seen_.revoked).record().tokens.size() >= kKillWorkerAfter) {
+        killed = true;
+        TRY(system_.replace_killed_worker());
+      }
+      return sample();
+    };
+    TRY(read_all(system_, tenants_, on_output));
+    for (std::size_t i = 0; i < tenants_.size(); ++i)
+      seen_.results[i].recovered = tenants_[i]->record();
+    const wire::StatusView status = TRY(system_.broker().status());
+    for (const wire::ModeSummary& mode : status.rebinds)
+      if (mode.mode == "adopt") seen_.adopted = mode.rebinds.since_start.count;
+    return {};
   }
 
   /// Opens the memory of the lease before its revocation.

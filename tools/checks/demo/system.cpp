@@ -47,10 +47,19 @@ Result<void> System::start_processes() {
     arguments.insert(arguments.end(), {"--device", settings_.device});
   }
   TRY(local_->start_broker({.arguments = std::move(arguments)}, kStartTimeout));
-  TRY(local_->start_worker(
-      kWorker, settings_.model_path,
-      {.arguments = {"--slow-motion-us", std::to_string(settings_.slow_motion_us)}}));
+  TRY(start_worker());
   return local_->await_worker(kWorker, kLoadTimeout);
+}
+
+Result<void> System::start_worker() {
+  return local_->start_worker(
+      kWorker, settings_.model_path,
+      {.arguments = {"--slow-motion-us", std::to_string(settings_.slow_motion_us)}});
+}
+
+Result<void> System::replace_killed_worker() {
+  local_->kill_worker(kWorker);
+  return start_worker();
 }
 
 Result<void> System::brokerctl(std::vector<std::string> arguments) {

@@ -27,6 +27,9 @@ class System {
   /// when it does not exit with 0.
   Result<void> brokerctl(std::vector<std::string> arguments);
 
+  /// Kills the worker and starts its successor. Does not wait until that one is ready.
+  Result<void> replace_killed_worker();
+
   /// The error of the broker or worker that has exited.
   Result<void> check_alive() { return local_->check_alive(); }
 
@@ -34,6 +37,7 @@ class System {
   System(const Settings& settings, const Poller& poller, std::unique_ptr<LocalSystem> local)
       : settings_(settings), poller_(poller), local_(std::move(local)) {}
   Result<void> start_processes();
+  Result<void> start_worker();
 
   const Settings& settings_;
   const Poller& poller_;

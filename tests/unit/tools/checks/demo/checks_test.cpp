@@ -10,6 +10,7 @@ using namespace leasehold::demo;
 
 namespace {
 
+constexpr std::uint64_t kTenants = 4;
 constexpr LeaseId kA{1, 1}, kB{2, 1}, kC{3, 1}, kD{4, 1}, kSecondB{5, 1};
 constexpr ExtentId kExtentOfB{20}, kExtentOfC{30};
 
@@ -25,7 +26,8 @@ TenantRecord record(const std::string& name, std::vector<LeaseId> leases, int to
 TenantResult result(const std::string& name, std::vector<LeaseId> leases) {
   return {.spec = {.name = name},
           .undisturbed = record(name, {}, 160),
-          .observed = record(name, std::move(leases), 160)};
+          .observed = record(name, std::move(leases), 160),
+          .recovered = record(name, {{7, 1}, {7, 2}}, 160)};
 }
 
 wire::LeaseView fenced(LeaseId lease, RevokeReason reason) {
@@ -62,6 +64,7 @@ Observation perfect() {
   seen.events.push_back({events::Rebind{.old_lease = kB, .new_lease = kSecondB}, {500}});
   seen.extents = {{.extent = kExtentOfB, .lease = kB, .before = {4096, 1000}},
                   {.extent = kExtentOfC, .lease = kC, .before = {4096, 1000}}};
+  seen.adopted = kTenants;
   seen.samples = {{.capacity_bytes = 100, .free_bytes = 60, .owned_bytes = 40}};
   seen.last = {.capacity_bytes = 100, .free_bytes = 100};
   return seen;
@@ -119,10 +122,21 @@ TEST_CASE("demo judge: finds every single flaw") {
          auto& tokens = seen.results[1].observed.tokens;
          tokens.insert(tokens.begin() + 40, 39);
        }},
+      {"a token lost with the worker",
+       [](Observation& seen) {
+         auto& tokens = seen.results[2].recovered.tokens;
+         tokens.erase(tokens.begin() + 50);
+       }},
+      {"a text that ended with the worker",
+       [](Observation& seen) { seen.results[0].recovered.completed.reset(); }},
+      {"a worker that was not killed",
+       [](Observation& seen) { seen.results[3].recovered.leases.pop_back(); }},
+      {"a text that was not adopted", [](Observation& seen) { --seen.adopted; }},
       {"streams that end before the revocation",
        [](Observation& seen) {
          seen.results[0].undisturbed.tokens.resize(50);
          seen.results[0].observed.tokens.resize(50);
+         seen.results[0].recovered.tokens.resize(50);
        }},
       {"a C that completed its request",
        [](Observation& seen) {
@@ -177,7 +191,7 @@ TEST_CASE("demo judge: finds an answer that does not read like one") {
   TenantResult& chat = seen.results[0];
   spoil(chat);
   if (chat.undisturbed.text.empty()) chat.spec.expects.clear();
-  chat.observed.text = chat.undisturbed.text;
+  chat.observed.text = chat.recovered.text = chat.undisturbed.text;
   CHECK(broken(seen) == 1);
 }
 
