@@ -8,6 +8,7 @@
 
 #include "common/available_memory.hpp"
 #include "common/process.hpp"
+#include "common/service_manager.hpp"
 #include "ipc/control/event_file.hpp"
 #include "ipc/control/socket_file.hpp"
 #include "worker/compute.hpp"
@@ -51,6 +52,7 @@ class WorkerProgram {
   EngineLoop::Hooks loop_hooks();
   void log_step(const StepReport& report);
   void log_restore(const Result<void>& restored);
+  std::string serving_status() const;
   Result<void> bind_weights();
   Result<void> restore_weights(Engine& engine);
   Result<void> start_serving();
@@ -126,6 +128,8 @@ Result<void> WorkerProgram::open_session() {
           [this](bool disconnected) {
             if (disconnected) step_reporter_.connection_lost();
             if (!serving_) return;
+            notify_service_manager(disconnected ? "STATUS=Waiting for the broker"
+                                                : serving_status());
             serving_->server().set_broker_disconnected(disconnected);
             if (!disconnected) serving_->leases().repeat_drained();
           },
@@ -259,7 +263,12 @@ void WorkerProgram::log_step(const StepReport& report) {
   }
 }
 
+std::string WorkerProgram::serving_status() const {
+  return "STATUS=Serving " + model_.config.name;
+}
+
 Result<void> WorkerProgram::bind_weights() {
+  notify_service_manager("STATUS=Loading " + model_.config.name);
   engine_->bind_weights(TRY(weights_source_->acquire()));
   spdlog::info("weights bound model=\"{}\" parts={} size_bytes={} backend={} arithmetic={}",
                model_.config.name, model_.plan.parts.size(), model_.plan.size_bytes(),
@@ -319,6 +328,7 @@ Result<void> WorkerProgram::announce_ready() {
       options_.name, options_.listen_path, engine_->kv_block_size_bytes(), shape.blocks_per_extent,
       limits.max_batch_size, limits.token_budget, model_.config.n_context, limits.max_waiting,
       limits.max_waiting_per_lease);
+  notify_service_manager("READY=1\n" + serving_status());
   return {};
 }
 
@@ -363,6 +373,7 @@ void WorkerProgram::watch_signals() {
   signals_.async_wait([this](const boost::system::error_code& error, int number) {
     if (error) return;
     spdlog::info("stopping signal={}", number);
+    notify_service_manager("STOPPING=1\nSTATUS=Stopping");
     if (serving_) return loop_->stop();
     std::_Exit(128 + number);  // nothing is served yet, and the broker sees the process end
   });

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "common/service_manager.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -79,10 +81,6 @@ void FdKeeper::remove(std::string_view name) {
 
 void FdKeeper::remove_all() {
   while (!names_.empty()) remove(std::string(*names_.begin()));
-}
-
-void notify_service_manager(const std::string& state) {
-  (void)::sd_notify(0, state.c_str());  // the broker serves even if the manager does not listen
 }
 
 Result<KeptDescriptors> KeptDescriptors::from_service_manager() {

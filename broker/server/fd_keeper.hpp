@@ -22,6 +22,8 @@ namespace leasehold {
 namespace kept {
 inline constexpr std::string_view kTable = "table";
 inline constexpr std::string_view kSocket = "socket";
+/// Not in the store: the socket of leasehold-broker.socket, which belongs to the service manager.
+inline constexpr std::string_view kActivation = "listen";
 std::string segment(std::uint64_t attachment);
 std::string wakeup_fd(std::uint64_t attachment);
 std::string pidfd(std::uint64_t attachment);
@@ -63,9 +65,6 @@ class FdKeeper {
  private:
   Names names_;
 };
-
-/// Sends a state such as "READY=1" to the service manager, if there is one.
-void notify_service_manager(const std::string& state);
 
 /// Descriptors that the service manager passed to this process at start.
 class KeptDescriptors {

@@ -1,11 +1,14 @@
 #include "broker/server/options.hpp"
 
+#include <pwd.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "common/available_memory.hpp"
@@ -153,11 +156,25 @@ void add_state_options(CLI::App& app, BrokerOptions& options) {
       ->default_str("256MiB");
 }
 
+/// `text` is a user id or the name of a user.
+std::optional<uid_t> find_user(const std::string& text) {
+  uid_t uid = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, uid);
+  if (error == std::errc() && stopped == end) return uid;
+  const passwd* const user = ::getpwnam(text.c_str());
+  return user == nullptr ? std::nullopt : std::optional(user->pw_uid);
+}
+
+std::string check_user(const std::string& text) {
+  return find_user(text) ? "" : "there is no user '" + text + "'; `getent passwd` lists all";
+}
+
 }  // namespace
 
 std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   BrokerOptions options{.socket = default_socket()};
-  std::vector<uid_t> worker_uids;
+  std::vector<std::string> users;
   CLI::App app{"Leasehold broker: owns the memory and the state of every lease",
                "leasehold-broker"};
   app.set_version_flag("--version", "leasehold-broker " + std::string(version()));
@@ -166,8 +183,9 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   add_memory_options(app, options);
   add_limit_options(app, options);
   add_timeout_options(app, options);
-  app.add_option("--worker-uid", worker_uids,
-                 "User id that may run workers; repeatable (default: the broker's user)");
+  app.add_option("--worker-uid", users,
+                 "User that may run workers, by id or name; repeatable; default: the broker's user")
+      ->check(check_user);
   add_state_options(app, options);
   app.final_callback([&options] {
     for (std::string wrong : {check_swap(options), check_spill(options)})
@@ -175,7 +193,8 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   });
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   if (const auto ended = finish_config(app)) return *ended;
-  options.worker_uids = {worker_uids.begin(), worker_uids.end()};
+  for (const std::string& user : users)
+    if (const auto uid = find_user(user)) options.worker_uids.insert(*uid);
   if (options.worker_uids.empty()) options.worker_uids.insert(::geteuid());
   return options;
 }

@@ -39,6 +39,18 @@ void check_fd_store(const StartupState& startup) {
   if (shortage) spdlog::warn("the descriptor store is too small reason=\"{}\"", *shortage);
 }
 
+/// The socket of leasehold-broker.socket.
+Result<asio::local::stream_protocol::acceptor> activate(asio::io_context& io,
+                                                        const BrokerOptions& options,
+                                                        UniqueFd socket) {
+  auto acceptor = control::adopt_listener(io, std::move(socket), options.socket);
+  if (acceptor) return acceptor;
+  return fail(Errc::BadRequest,
+              fmt::format("the socket unit does not listen on {}; set --socket and ListenStream= "
+                          "to the same path",
+                          options.socket));
+}
+
 /// Prefers the kept socket: connections made while no broker ran wait in its backlog.
 Result<asio::local::stream_protocol::acceptor> listen(asio::io_context& io,
                                                       const BrokerOptions& options,
@@ -99,7 +111,10 @@ Result<void> run_broker(const BrokerOptions& options) {
   std::optional<events::EventFile> event_file;  // opened first: a failure leaves no socket behind
   if (!options.event_log.empty())
     event_file = TRY(events::EventFile::open(options.event_log, options.event_log_bytes));
-  auto acceptor = TRY(listen(io, options, kept.take(kept::kSocket), fd_store));
+  UniqueFd activation = kept.take(kept::kActivation);
+  const bool is_activated = static_cast<bool>(activation);
+  auto acceptor = TRY(is_activated ? activate(io, options, std::move(activation))
+                                   : listen(io, options, kept.take(kept::kSocket), fd_store));
   const control::SocketFile socket_file(options.socket);
   BrokerServer server(io, std::move(startup),
                       {.acceptor = std::move(acceptor),
@@ -116,7 +131,8 @@ Result<void> run_broker(const BrokerOptions& options) {
       options.spill_capacity_bytes, options.weights_capacity_bytes, options.slots);
   io.run();
   fd_store.remove_all();
-  if (!socket_file.remove()) {
+  // The service manager listens on its socket on behalf of the next broker.
+  if (!is_activated && !socket_file.remove()) {
     spdlog::warn("left the socket file in place because it was replaced socket={}", options.socket);
   }
   spdlog::info("broker stopped socket={}", options.socket);

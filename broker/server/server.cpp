@@ -13,6 +13,7 @@
 #include "broker/server/lists.hpp"
 #include "broker/server/views.hpp"
 #include "broker/supervise/exit_observer.hpp"
+#include "common/service_manager.hpp"
 
 namespace leasehold {
 namespace {
@@ -23,6 +24,7 @@ namespace asio = boost::asio;
 constexpr auto kQuietInterval = std::chrono::microseconds(200);
 /// How often the lease table is compared with the broker's copy.
 constexpr auto kGuardInterval = Pulse::kPollInterval;
+constexpr auto kStatusInterval = std::chrono::seconds(1);
 /// How long a stopping broker waits for all leases to be fenced.
 constexpr auto kStopTimeout = std::chrono::milliseconds(1500);
 /// Timeout for a worker's reply, as a multiple of the fence timeout.
@@ -291,8 +293,19 @@ void BrokerServer::guard_soon() {
     if (error) return;
     loop_.poll();
     guard_table();
+    report_status();
     guard_soon();
   });
+}
+
+/// A broker whose loop hangs sends nothing, and the service manager restarts it.
+void BrokerServer::report_status() {
+  const TimePoint now = clock_.now();
+  if (now < next_status_) return;
+  next_status_ = now + kStatusInterval;
+  notify_service_manager(fmt::format("WATCHDOG=1\nSTATUS=Serving {} workers, {} tenants, {} leases",
+                                     state_.workers.all().size(), state_.tenants.all().size(),
+                                     leases_not_fenced(state_)));
 }
 
 void BrokerServer::stop(int signal_number) {

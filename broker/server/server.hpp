@@ -50,6 +50,7 @@ class BrokerServer {
   void observe_quiet();
   void recheck_soon();
   void guard_table();
+  void report_status();
   void guard_soon();
   std::unique_ptr<LentMemory> make_device_memory(DeviceAgentLink* agent);
   LentMemory& lent_memory();
@@ -83,6 +84,7 @@ class BrokerServer {
   std::unique_ptr<BootTimer> deadline_timer_;
   boost::asio::steady_timer quiet_timer_;
   boost::asio::steady_timer guard_timer_;
+  TimePoint next_status_;
   boost::asio::steady_timer stop_timer_;
   boost::asio::signal_set signals_;
   bool recheck_armed_ = false;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "broker/server/fd_keeper.hpp"
+#include "common/service_manager.hpp"
 
 using namespace leasehold;
 
