@@ -1,6 +1,7 @@
 #!/bin/bash
-# Tests a broker restart under systemd: kills the broker while a tenant decodes. systemd restarts it
-# with its stored descriptors, and the tenant's text is the same as without the kill.
+# Tests the units, users, folders and configuration of tools/systemd. Kills the broker while a tenant
+# decodes: systemd restarts it with its stored descriptors, and the tenant's text is the same as without
+# the kill. A call after `systemctl stop` starts the broker by its socket.
 #
 #   tests/process/restart/systemd_restart.sh BIN_DIR
 #
@@ -19,12 +20,15 @@ decode() {
   leasehold-tenant --socket /run/leasehold/broker.sock --tenant ann \
     --prompt "Once upon a time" --max-tokens 200 --ignore-eos
 }
+user_of() { stat -c %U "/proc/$1"; }
 main_pid() { systemctl show -p MainPID --value "$1"; }
 die() { echo "$1"; exit 1; }
 
 restart_broker() {
   trap 'status=$?; [ $status = 0 ] || journalctl -u leasehold-broker -u "leasehold-worker@*" --no-pager -n 60' EXIT
-  systemctl start leasehold-broker leasehold-worker@w1
+  systemd-sysusers leasehold.conf
+  systemd-tmpfiles --create leasehold.conf
+  systemctl start leasehold-broker.socket leasehold-worker@w1
   wait_for ready || die "the worker is not ready"
   control tenants admit ann --ttl-ms 60000 --max-blocks 2000 --max-concurrent 8 >/dev/null
   decode >/tmp/calm
@@ -35,6 +39,9 @@ restart_broker() {
   decode >/tmp/killed 2>/tmp/errors &
   tenant=$!
   wait_for grep -q . /tmp/killed || die "the tenant received no token"
+  [ "$(user_of "$broker") $(user_of "$worker")" = "leasehold leasehold-worker" ] || die "the users are wrong"
+  control status | grep -q 'isolation *separate-users' || die "broker and workers are not separated"
+  [[ $(systemctl show -p StatusText --value leasehold-broker) =~ ^Serving\ 1\ workers ]] || die "no status"
   kept=$(systemctl show -p NFileDescriptorStore --value leasehold-broker)
   systemctl kill -s KILL leasehold-broker
   wait "$tenant" || die "the tenant failed: $(cat /tmp/errors)"
@@ -43,6 +50,8 @@ restart_broker() {
   cmp /tmp/calm /tmp/killed || die "the text changed"
   [ "$(main_pid leasehold-broker)" != "$broker" ] || die "the broker was not killed"
   [ "$(main_pid leasehold-worker@w1)" = "$worker" ] || die "the worker restarted"
+  systemctl stop leasehold-broker
+  control status >/dev/null || die "the socket did not start the broker"
   control status
   echo "the broker restarted with $kept kept descriptors; $(wc -c </tmp/killed) bytes of text are unchanged"
 }
@@ -58,12 +67,15 @@ install_files() {
   for program in leasehold-broker leasehold-worker leasehold-tenant brokerctl; do
     install -m 0755 "$bin/$program" "$root/usr/bin/$program"
   done
-  install -m 0644 "$tree"/tools/systemd/*.service "$root/etc/systemd/system/"
+  install -m 0644 "$tree"/tools/systemd/*.{service,socket} "$root/etc/systemd/system/"
+  mkdir -p "$root"/etc/{leasehold,sysusers.d,tmpfiles.d}
+  install -m 0644 "$tree/tools/systemd/leasehold.sysusers.conf" "$root/etc/sysusers.d/leasehold.conf"
+  install -m 0644 "$tree/tools/systemd/leasehold.tmpfiles.conf" "$root/etc/tmpfiles.d/leasehold.conf"
+  install -m 0644 "$tree/tools/systemd/broker.toml" "$root/etc/leasehold/broker.toml"
   install -m 0644 "$tree/tools/models/leasehold-stories-q8_0.gguf" "$root/usr/share/model.gguf"
   install -m 0755 "$0" "$root/usr/share/systemd_restart.sh"
-  mkdir -p "$root/etc/leasehold"
-  echo 'LEASEHOLD_MODEL=/usr/share/model.gguf
-LEASEHOLD_WORKER_ARGS=--slow-motion-us 200' >"$root/etc/leasehold/worker-w1.env"
+  echo 'model = "/usr/share/model.gguf"
+slow-motion-us = 200' >"$root/etc/leasehold/worker-w1.toml"
   cat >"$root/etc/systemd/system/restart-test.service" <<UNIT
 [Unit]
 SuccessAction=exit
