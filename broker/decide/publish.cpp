@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "broker/decide/adopt.hpp"
 #include "broker/decide/choose_worker.hpp"
 #include "broker/decide/grant.hpp"
 #include "broker/decide/reclaim.hpp"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "broker/decide/adopt.hpp"
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/device.hpp"
 #include "broker/decide/grant.hpp"
