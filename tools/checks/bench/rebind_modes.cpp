@@ -16,7 +16,7 @@ namespace {
 
 using wire::RebindMode;
 
-constexpr std::uint32_t kShortest = 64;
+constexpr std::uint32_t kShortestPrompt = 64;
 constexpr std::uint32_t kLengthFactor = 4;
 constexpr std::size_t kTokensBetween = 4;
 constexpr std::uint32_t kPreemptiveMoves = 2;
@@ -172,7 +172,7 @@ Result<void> RebindModesRun::measure_length(std::uint32_t length, RebindTimes& t
 Result<void> RebindModesRun::measure_lifetimes() {
   while (result_.lifetimes < config_.lifetimes) {
     const auto survivor = TRY(start_text(kTokensBetween));
-    const auto text = TRY(start_text(kShortest));
+    const auto text = TRY(start_text(kShortestPrompt));
     TRY(admit(tenant_, lifetime_ms(*text)));
     TRY(drain(*text));
     const auto moves = [&] {
@@ -196,7 +196,7 @@ Result<RebindModes> RebindModesRun::run() {
   TRY(start());
   const std::uint32_t longest = std::min(config_.longest, config_.context - kRoomForTokens);
   for (std::uint32_t round = 0; round < config_.rounds; ++round) {
-    for (std::uint32_t length = kShortest; length <= longest; length *= kLengthFactor)
+    for (std::uint32_t length = kShortestPrompt; length <= longest; length *= kLengthFactor)
       TRY(measure_length(length, result_.by_length[length]));
   }
   TRY(measure_lifetimes());

@@ -34,7 +34,7 @@ TEST_CASE("worker start: a log with several starts gives the last one") {
   CHECK(last[0] - first[0] == 60'000'000);
 }
 
-TEST_CASE("worker start: a stage that is missing is an error, also if an earlier start had it") {
+TEST_CASE("worker start: a stage that is missing is an error, even if an earlier start has it") {
   const std::string incomplete = kStart.substr(0, kStart.find("2026-11-24T02:45:01.001000"));
   const auto times = last_start(kStart + incomplete);
   REQUIRE_FALSE(times);
