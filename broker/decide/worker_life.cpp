@@ -157,15 +157,16 @@ void complete(events::Rebind& rebind, State& state, TimePoint at) {
   rebind.latency_ns = was_revoked ? (at - (*old)->revoked_at()).count() : -1;
 }
 
+/// The new lease may have ended, and its memory may be back, before the report arrives.
 void count_rebind(Decision& decision, const events::Rebind& rebind) {
-  if (rebind.latency_ns < 0) return;
   State& state = decision.state;
-  const LeaseRecord& fresh = state.leases.at(rebind.new_lease);
-  const bool adopted = fresh.adopted_from == rebind.old_lease;
+  const LeaseRecord* fresh = state.leases.find(rebind.new_lease).value_or(nullptr);
+  if (fresh == nullptr || rebind.latency_ns < 0) return;
+  const bool adopted = fresh->adopted_from == rebind.old_lease;
   const auto kind = adopted ? kRebindKindCount - 1 : static_cast<std::size_t>(rebind.mode);
   const Duration latency(rebind.latency_ns);
   state.rebinds.at(kind).add(latency, decision.now);
-  Tenant* tenant = state.tenants.find(fresh.tenant);
+  Tenant* tenant = state.tenants.find(fresh->tenant);
   if (tenant != nullptr) tenant->rebind_latencies.add(latency, decision.now);
 }
 

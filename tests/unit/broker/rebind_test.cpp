@@ -247,3 +247,15 @@ TEST_CASE("live tenants: one that does not replace its lease within a minute is 
   world.clock.advance(RebindLimiter::kWindow + 1ns);
   CHECK(status_view(world.state, world.clock.now()).tenants_live == 0);
 }
+
+TEST_CASE("rebinds: one that is reported after its new lease has ended is counted") {
+  LimitedWorld world;
+  const LeaseId old = world.acquired("a");
+  world.revoke(old);
+  const LeaseId fresh = world.replaced(old);
+  world.call(kHolder, wire::LeaseRelease{.lease = fresh});
+  const events::Rebind late{.tenant = "a", .request = {"r"}, .old_lease = old, .new_lease = fresh};
+  world.post(WorkerReported{kWorkerSocket, {.event = late, .at = world.clock.now()}});
+  const auto status = status_view(world.state, world.clock.now());
+  CHECK(status.rebinds.at(0).rebinds.since_start.count == 1);
+}
