@@ -103,7 +103,7 @@ struct AsText {
   std::ostream& notes;
 
   void operator()(const Acquired& event) const {
-    if (event.adopted_blocks == 0) return;
+    if (event.adopted_blocks == 0 || !event.replaces) return;
     remark(fmt::format("lease {} adopted {} blocks of lease {}", to_string(event.lease),
                        event.adopted_blocks, to_string(*event.replaces)));
   }

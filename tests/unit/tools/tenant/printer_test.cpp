@@ -33,6 +33,16 @@ TEST_CASE("tenant printer: the event names are fixed") {
   CHECK(to_json(Ended{.error = Error{Errc::LeaseRevoked, ""}}, {})["code"] == "LeaseRevoked");
 }
 
+TEST_CASE("tenant printer: adopted blocks are announced with the lease that they come from") {
+  std::ostringstream out, notes;
+  print_text(Acquired{.lease = {1, 2}, .replaces = LeaseId{1, 1}, .adopted_blocks = 8}, {out},
+             notes);
+  CHECK(notes.str() == "leasehold-tenant: lease 1.2 adopted 8 blocks of lease 1.1\n");
+  notes.str("");
+  print_text(Acquired{.lease = {1, 2}, .adopted_blocks = 8}, {out}, notes);  // says only the broker
+  CHECK(notes.str().empty());
+}
+
 TEST_CASE("tenant printer: a text that continues in another arithmetic is announced") {
   const Rebound rebound{
       .old_lease = {1, 1}, .new_lease = {1, 2}, .delivered_tokens = 5, .other_arithmetic = "int8"};
