@@ -131,7 +131,7 @@ class Engine {
   struct Adopted {
     std::uint32_t records = 0;
     std::uint32_t blocks = 0;
-    std::vector<Error> dropped;  ///< Of records that are wrong: FileCorrupt.
+    std::vector<Error> dropped;  ///< FileCorrupt: a wrong record; LeaseRevoked, LeaseFenced.
   };
   Adopted adopt(LeaseId lease);
   /// Ends what still runs under the lease and unmaps it.
