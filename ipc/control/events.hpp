@@ -66,9 +66,9 @@ struct Rebind {
   LeaseId new_lease;
   std::uint32_t prompt_tokens = 0;
   std::uint32_t emitted_tokens = 0;  ///< Under earlier leases.
-  /// From the flip of the old lease to the admission of the request under the new one. -1: the old
-  /// lease was not revoked, or the broker no longer knows it. Set by the broker.
-  /// Of a request that was moved: what the worker measured, from the call to the end of the copy.
+  /// The broker sets it: from the flip of the old lease to the admission under the new one; -1: the
+  /// old lease was not revoked, or is unknown. The worker sets that of a moved request: from the
+  /// call to the end of the copy, which the broker bounds by the time since the new grant.
   std::int64_t latency_ns = -1;
   /// May be missing. From a worker any other than Reprefill says that the request was moved; the
   /// broker knows as what.

@@ -173,9 +173,9 @@ struct RequestResume : Message<RequestResume> {
 /// `request.move`: a running request of this connection goes on under another live lease of its
 /// tenant on this worker, from `lease.replace`. Its KV blocks are copied between two steps; no
 /// token is lost, repeated or computed again. With an error the request goes on where it is. Reply:
-/// RequestMoved. Errors: UnknownRequest (also while it waits or is preempted: try again), BadToken
-/// (also for another tenant's), LeaseRevoked, LeaseFenced, Draining (the new lease), QuotaBlocks,
-/// PoolExhausted (the new lease is asked to grow: try again).
+/// RequestMoved. Errors: UnknownRequest, BadToken (also for another tenant's), BadRequest (the same
+/// lease), LeaseRevoked, LeaseFenced, Draining (the new lease), QuotaBlocks; to be tried again:
+/// QueueFull (it waits, or a copy ran just before), PoolExhausted (the new lease is asked to grow).
 struct RequestMove : Message<RequestMove> {
   static constexpr std::string_view kMethod = "request.move";
   RequestId request_id;
