@@ -28,8 +28,8 @@ std::unexpected<Error> open_error(const std::string& path, int error_number) {
     case EACCES:
     case EPERM:
       return fail(Errc::PermissionDenied,
-                  fmt::format("user {} cannot open {}; the spill directory must belong to the "
-                              "broker's user",
+                  fmt::format("user {} cannot open the spill directory {}; give it to the "
+                              "broker's user, mode 0700",
                               ::geteuid(), path));
     default:
       return fail_errno(Errc::SystemError, path, error_number);

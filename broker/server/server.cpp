@@ -199,8 +199,8 @@ DispatchHooks BrokerServer::dispatch_hooks() {
           }};
 }
 
-/// The file is kept for a restarted broker before the worker can use it. A worker without one
-/// serves all the same.
+/// Passes the file to the descriptor store before the worker. A worker also serves without a
+/// file.
 void BrokerServer::open_spill(ConnectionId id, control::Responder respond) {
   const Worker* worker = state_.workers.find_by_connection(id);
   if (worker == nullptr || worker->state > WorkerState::Ready)
