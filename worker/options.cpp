@@ -48,6 +48,8 @@ struct RawOptions {
   std::string weights_scope = "model";
   std::string compute_cpus;
   std::string kv_index_url;
+  std::string http;
+  bool http_any_address = false;
   std::int64_t slow_motion_us = 0;
   std::int64_t broker_timeout_ms = 0;
 };
@@ -71,6 +73,10 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
   app.add_option("--kv-index-url", raw.kv_index_url,
                  "Index that is sent the ids of ended requests, such as http://127.0.0.1:8765")
       ->envname("CONTEXTPILOT_INDEX_URL");
+  app.add_option("--http", raw.http,
+                 "Serve OpenAI's API here, such as 127.0.0.1:8080 or /run/leasehold/http.sock");
+  app.add_flag("--http-any-address", raw.http_any_address,
+               "Allow --http on an address that other machines reach, without encryption");
 }
 
 void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
@@ -176,6 +182,14 @@ Result<void> resolve_kv_index(const RawOptions& raw, WorkerOptions& options) {
   return {};
 }
 
+Result<void> resolve_http(const RawOptions& raw, WorkerOptions& options) {
+  if (raw.http.empty()) return {};
+  auto address = http::Address::parse(raw.http, raw.http_any_address);
+  if (!address) return fail(address.error().code, "--http: " + address.error().detail);
+  options.http = *std::move(address);
+  return {};
+}
+
 Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.slow_motion = std::chrono::microseconds(raw.slow_motion_us);
   options.broker_timeout = std::chrono::milliseconds(raw.broker_timeout_ms);
@@ -186,6 +200,7 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.weights_scope = *weights_scope_from_name(raw.weights_scope);
   TRY(check_token_budget(options.limits));
   TRY(resolve_kv_index(raw, options));
+  TRY(resolve_http(raw, options));
   if (raw.compute_cpus.empty()) return {};
   const Result<CpuSet> cpus = CpuSet::parse(raw.compute_cpus);
   if (!cpus) return fail(cpus.error().code, "--compute-cpus: " + cpus.error().detail);

@@ -10,6 +10,7 @@
 #include "ipc/control/event_file.hpp"
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/op_args.hpp"
+#include "worker/http/http_address.hpp"
 #include "worker/index_sync/index_url.hpp"
 #include "worker/model/weights_plan.hpp"
 #include "worker/schedule/scheduler.hpp"
@@ -42,6 +43,7 @@ struct WorkerOptions {
   std::string event_log;  ///< Empty: none.
   std::uint64_t event_log_bytes = events::EventFile::kDefaultMaxBytes;
   std::optional<IndexUrl> kv_index;
+  std::optional<http::Address> http;
 };
 
 /// Returns nothing when the program should end with `exit_code` (help, wrong usage).

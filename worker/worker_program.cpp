@@ -13,6 +13,7 @@
 #include "ipc/control/socket_file.hpp"
 #include "worker/compute.hpp"
 #include "worker/engine/engine_limits.hpp"
+#include "worker/http_part.hpp"
 #include "worker/index_sync/kv_index_sync.hpp"
 #include "worker/io_thread.hpp"
 #include "worker/lease/deadline_watcher.hpp"
@@ -90,6 +91,7 @@ class WorkerProgram {
   std::unique_ptr<LentSpill> spill_;  // null: nothing is spilled
   std::unique_ptr<Serving> serving_;  // set on the I/O thread
   std::unique_ptr<DeadlineWatcher> watcher_;
+  std::unique_ptr<HttpPart> http_;  // null without --http
 };
 
 WorkerProgram::~WorkerProgram() {
@@ -319,6 +321,8 @@ Result<void> WorkerProgram::announce_ready() {
                                 .kv_block_size_bytes = engine_->kv_block_size_bytes(),
                                 .max_extents = extents_for(descriptor_limit()),
                                 .kv_identity = model_.kv_identity(options_, broker_->attachment())};
+  http_ = TRY(HttpPart::open(options_, {model_.config.name, model_.config.n_context},
+                             broker_->link(), clock_));
   const wire::ExtentShape shape = TRY(broker_->announce_ready(ready, serving_->leases()));
   serving_->leases().set_blocks_per_extent(std::max(1u, shape.blocks_per_extent));
   const SchedulerLimits& limits = options_.limits;
@@ -342,6 +346,7 @@ Result<void> WorkerProgram::run() {
   }
   watcher_.reset();
   const bool lost = broker_->is_lost();
+  if (http_) http_->close();
   shut_down_server();
   tenant_io_.stop();
   io_.stop();

@@ -22,7 +22,7 @@ const journal::ApiKeyRow* ApiKeys::find(const ApiKeyId& id) const {
   return found == keys_.end() ? nullptr : &found->second;
 }
 
-/// Comparing hashes need not take constant time: who knows a hash does not know its key.
+/// Comparing hashes need not take constant time: a hash does not reveal its key.
 Result<const journal::ApiKeyRow*> ApiKeys::verify(std::string_view shown) const {
   const std::string hash = hash_of_api_key(shown);
   const journal::ApiKeyRow* found = find(api_key_id(hash));

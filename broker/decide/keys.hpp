@@ -5,7 +5,7 @@
 
 namespace leasehold {
 
-/// The tenant for which the caller acquires: that of its API key, whoever the caller is, or the
+/// The tenant for which the caller acquires: that of its API key, with any user, or the
 /// named one where its policy permits the caller's user.
 /// Errors: BadToken, UnknownTenant, PermissionDenied.
 Result<const Tenant*> tenant_of_acquire(const State& state, const Caller& caller,

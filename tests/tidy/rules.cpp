@@ -84,6 +84,7 @@ std::string component_of(std::string_view path) {
   if (path.starts_with("ipc/cuda/")) return "ipc_cuda";
   if (path.starts_with("kernels/cuda/")) return "kernels_cuda";
   if (path.starts_with("broker/device_agent/")) return "device_agent";
+  if (path.starts_with("tools/client/")) return "client";
   if (path.starts_with("ipc/control/")) return "ipc_control";
   if (path.starts_with("ipc/region/") || path.starts_with("ipc/table/")) return "ipc_mapping";
   if (path.starts_with("ipc/")) return "ipc_segment";
@@ -100,13 +101,14 @@ const std::map<std::string, std::set<std::string>>& allowed_dependencies() {
       {"kernels", {"common", "ipc_segment"}},
       {"kernels_cuda", {"common", "ipc_segment", "ipc_cuda", "kernels"}},
       {"device_agent", {"common", "ipc_segment", "ipc_mapping", "ipc_control", "ipc_cuda"}},
+      {"client", {"common", "ipc_segment", "ipc_control"}},
       {"worker",
        {"common", "ipc_segment", "ipc_mapping", "ipc_control", "ipc_cuda", "kernels",
-        "kernels_cuda"}},
+        "kernels_cuda", "client"}},
       {"broker", {"common", "ipc_segment", "ipc_mapping", "ipc_control"}},
       {"tools",
        {"common", "ipc_segment", "ipc_mapping", "ipc_control", "ipc_cuda", "kernels",
-        "kernels_cuda", "worker", "broker"}},
+        "kernels_cuda", "client", "worker", "broker"}},
   };
   return kBelow;
 }
@@ -128,6 +130,7 @@ const std::map<std::string, std::set<std::string>>& allowed_folders() {
       {"worker/schedule", {"worker/kv", "worker/text"}},
       {"worker/engine", {"worker/kv", "worker/model", "worker/schedule", "worker/text"}},
       {"worker/lease", {"worker/engine", "worker/model"}},
+      {"worker/http", {"worker/text"}},
   };
   return kBelow;
 }

@@ -100,6 +100,13 @@ TEST_CASE("keys: a tenant has at most 64, and an unknown tenant none") {
   for (std::size_t i = 1; i < ApiKeys::kMaxPerTenant; ++i)
     world.answer<wire::Empty>(world.create(mint_api_key()));
   CHECK(world.refusal(world.create(mint_api_key())) == Errc::QuotaConcurrent);
-  CHECK(world.refusal(world.create(mint_api_key(), "nobody")) == Errc::UnknownTenant);
+  CHECK(world.refusal(world.create(mint_api_key(), "unknown")) == Errc::UnknownTenant);
   CHECK(world.refusal(world.create(world.key, "other")) == Errc::BadRequest);
+}
+
+TEST_CASE("keys: a key is recognised by its whole hash") {
+  ApiKeys keys;
+  const std::string hash = hash_of_api_key("shown");
+  keys.add({.id = api_key_id(hash), .tenant = {"acme"}, .hash = hash_of_api_key("kept")}).value();
+  CHECK(keys.verify("shown").error().code == Errc::BadToken);
 }

@@ -1,0 +1,145 @@
+#include "tests/process/http/http_client.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/write.hpp>
+#include <charconv>
+
+#include "ipc/control/api_key.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+using boost::asio::local::stream_protocol;
+
+/// The body of chunks that are complete; `done` after the last one.
+std::string joined(std::string_view chunks, bool& done) {
+  std::string body;
+  while (true) {
+    const auto line = chunks.find("\r\n");
+    if (line == std::string_view::npos) return body;
+    std::size_t size = 0;
+    std::from_chars(chunks.data(), chunks.data() + line, size, 16);
+    if (chunks.size() < line + 2 + size + 2) return body;
+    body += chunks.substr(line + 2, size);
+    done = size == 0;
+    if (done) return body;
+    chunks.remove_prefix(line + 2 + size + 2);
+  }
+}
+
+std::size_t length_of(const std::string& head) {
+  constexpr std::string_view kName = "Content-Length: ";
+  const auto at = head.find(kName);
+  return at == std::string::npos ? 0 : std::stoul(head.substr(at + kName.size()));
+}
+
+}  // namespace
+
+std::vector<std::string> HttpReply::events() const {
+  constexpr std::string_view kData = "data: ";
+  std::vector<std::string> all;
+  std::size_t from = 0;
+  while (true) {
+    const auto end = body.find("\n\n", from);
+    if (end == std::string::npos) return all;
+    all.push_back(body.substr(from + kData.size(), end - from - kData.size()));
+    from = end + 2;
+  }
+}
+
+HttpClient::HttpClient(const std::string& path) {
+  socket_.connect(stream_protocol::endpoint(path));
+}
+
+void HttpClient::write(const std::string& text) {
+  boost::system::error_code ignored;  // the server may refuse before it has read all
+  boost::asio::write(socket_, boost::asio::buffer(text), ignored);
+}
+
+bool HttpClient::read_some() {
+  std::array<char, 4096> buffer{};
+  boost::system::error_code error;
+  const std::size_t size = socket_.read_some(boost::asio::buffer(buffer), error);
+  read_.append(buffer.data(), size);
+  return !error;
+}
+
+bool HttpClient::read_until(const std::function<bool(const std::string&)>& holds) {
+  while (!holds(read_))
+    if (!read_some()) return false;
+  return true;
+}
+
+HttpReply HttpClient::reply() {
+  HttpReply reply;
+  if (!read_until([](const std::string& text) { return text.contains("\r\n\r\n"); })) return reply;
+  const auto end = read_.find("\r\n\r\n") + 4;
+  reply.head = read_.substr(0, end);
+  reply.status = std::stoi(reply.head.substr(reply.head.find(' ')));
+  const bool chunked = reply.head.contains("chunked");
+  const std::size_t length = length_of(reply.head);
+  bool done = false;
+  read_until([&](const std::string& text) {
+    if (!chunked) return text.size() >= end + length;
+    reply.body = joined(std::string_view(text).substr(end), done);
+    return done;
+  });
+  if (!chunked) reply.body = read_.substr(end, length);
+  read_.clear();  // the tests do not pipeline
+  return reply;
+}
+
+bool HttpClient::is_closed() {
+  return !read_until([](const std::string& text) { return !text.empty(); });
+}
+
+std::string get(const std::string& path, const std::string& key) {
+  return "GET " + path + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + key + "\r\n\r\n";
+}
+
+std::string post(const std::string& path, const std::string& key, const Json& body) {
+  const std::string text = body.dump();
+  return "POST " + path + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + key +
+         "\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
+}
+
+HttpSystem::HttpSystem(std::vector<std::string> worker_arguments)
+    : directory_(TemporaryDirectory::create("http")),
+      path_((directory_.value().path() / "http.sock").string()) {
+  worker_arguments.insert(worker_arguments.end(), {"--http", path_});
+  system_ = std::make_unique<System>(SystemSpec{.worker_arguments = std::move(worker_arguments)});
+}
+
+std::string HttpSystem::key_of(const std::string& tenant) {
+  const std::string key = mint_api_key();
+  system_->view()
+      .command(wire::KeyCreate{.tenant = {tenant}, .hash = hash_of_api_key(key)})
+      .value();
+  return key;
+}
+
+std::string HttpSystem::model(const std::string& key) {
+  return send(get("/v1/models", key)).json().at("data").at(0).at("id");
+}
+
+Json HttpSystem::completion(const std::string& key, int max_tokens, bool stream) {
+  return {{"model", model(key)},
+          {"prompt", "Once upon a time"},
+          {"max_tokens", max_tokens},
+          {"temperature", 0},
+          {"ignore_eos", true},
+          {"stream", stream},
+          {"stream_options", {{"include_usage", true}}}};
+}
+
+std::string text_of(const HttpReply& streamed) {
+  std::string text;
+  for (const std::string& event : streamed.events()) {
+    const Json json = Json::parse(event, nullptr, false);
+    if (json.is_object() && json.contains("choices") && !json["choices"].empty())
+      text += json["choices"][0]["text"].get<std::string>();
+  }
+  return text;
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,76 @@
+// The HTTP door with real processes: keys, paths and hostile heads.
+#include <catch2/catch.hpp>
+
+#include "tests/process/http/http_client.hpp"
+
+namespace leasehold::testing {
+
+TEST_CASE("http: health needs no key, everything else a known one") {
+  HttpSystem http;
+  http.system().admit("ann");
+  const std::string key = http.key_of("ann");
+  CHECK(http.send("GET /health HTTP/1.1\r\nHost: h\r\n\r\n").status == 200);
+  const HttpReply models = http.send(get("/v1/models", key));
+  CHECK(models.status == 200);
+  CHECK(models.json()["data"].size() == 1);
+  for (const std::string& wrong : {std::string("lh-00"), key + "0", std::string("x")}) {
+    const HttpReply refused = http.send(get("/v1/models", wrong));
+    CHECK(refused.status == 401);
+    CHECK(refused.json()["error"]["code"] == "invalid_api_key");
+    CHECK(refused.head.contains("Connection: close"));
+  }
+  CHECK(http.send("GET /v1/models HTTP/1.1\r\nHost: h\r\n\r\n").status == 401);
+  CHECK(http.send(get("/v1/nothing", key)).status == 404);
+  CHECK(http.send(get("/v1/completions", key)).status == 405);
+}
+
+TEST_CASE("http: a connection serves one request after another") {
+  HttpSystem http;
+  http.system().admit("ann");
+  const std::string key = http.key_of("ann");
+  HttpClient client(http.path());
+  for (int i = 0; i < 3; ++i) {
+    client.write(get("/v1/models", key));
+    CHECK(client.reply().status == 200);
+  }
+  client.write(post("/v1/completions", key, {{"prompt", "a"}}));
+  const HttpReply refused = client.reply();
+  CHECK(refused.status == 400);
+  CHECK(refused.json()["error"]["param"] == "model");
+  client.write(get("/v1/models", key));
+  CHECK(client.reply().status == 200);
+}
+
+TEST_CASE("http: heads that are too long, ambiguous or malformed end the connection") {
+  HttpSystem http;
+  http.system().admit("ann");
+  const std::string head = "POST /v1/completions HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " +
+                           http.key_of("ann") + "\r\n";
+  const auto refused = [&](const std::string& request) {
+    HttpClient client(http.path());
+    client.write(request);
+    const int status = client.reply().status;
+    CHECK(client.is_closed());
+    return status;
+  };
+  CHECK(refused(head + "X: " + std::string(32 << 10, 'a') + "\r\n\r\n") == 431);
+  CHECK(refused(head + "Content-Length: 10000000\r\n\r\n") == 413);
+  CHECK(refused(head + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n") == 400);
+  CHECK(refused(head + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello") == 400);
+  CHECK(refused("nonsense\r\n\r\n") == 400);
+  CHECK(refused(head + "Transfer-Encoding: chunked\r\n\r\nfffffff\r\n" +
+                std::string(600 << 10, 'a')) == 413);
+  CHECK(http.send("GET /health HTTP/1.1\r\nHost: h\r\n\r\n").status == 200);
+}
+
+TEST_CASE("http: silent connections of one source do not shut out others") {
+  HttpSystem http;
+  http.system().admit("ann");
+  const std::string key = http.key_of("ann");
+  std::vector<std::unique_ptr<HttpClient>> silent;
+  for (int i = 0; i < 200; ++i) silent.push_back(std::make_unique<HttpClient>(http.path()));
+  CHECK(http.send(get("/v1/models", key)).status == 200);
+  CHECK(silent.front()->is_closed());
+}
+
+}  // namespace leasehold::testing

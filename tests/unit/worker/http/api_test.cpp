@@ -1,0 +1,194 @@
+// Bodies of the OpenAI API: what is read, what is refused with which field, and what is written.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "worker/http/api_answer.hpp"
+
+using namespace leasehold;
+using namespace leasehold::http;
+using Json = nlohmann::json;
+
+namespace {
+
+const ApiModel kModel{.name = "tiny", .max_context = 256};
+
+ApiRequest read(Api api, Json body) {
+  body["model"] = "tiny";
+  const auto request = parse_api_request(api, body.dump(), kModel);
+  REQUIRE(request.has_value());
+  return *request;
+}
+
+/// The field that is refused.
+std::string refused(Api api, Json body) {
+  if (!body.contains("model")) body["model"] = "tiny";
+  const auto request = parse_api_request(api, body.dump(), kModel);
+  REQUIRE_FALSE(request.has_value());
+  return request.error().param;
+}
+
+Json chat(Json more = Json::object()) {
+  more["messages"] = {{{"role", "user"}, {"content", "Hi"}}};
+  return more;
+}
+
+}  // namespace
+
+TEST_CASE("http api: the fields of a completion become those of a submission") {
+  const ApiRequest request =
+      read(Api::Completions,
+           {{"prompt", "Once"},
+            {"max_tokens", 7},
+            {"temperature", 0},
+            {"top_p", 0.5},
+            {"top_k", 3},
+            {"seed", 9},
+            {"stop", {"a", "b"}},
+            {"ignore_eos", true},
+            {"stream", true},
+            {"logit_bias", {{"5", -1.5}}},
+            {"rid", "req-1"},
+            {"some_new_field", {{"x", 1}}},
+            {"stream_options", {{"include_usage", true}, {"continuous_usage_stats", true}}}});
+  CHECK(request.submit.prompt == "Once");
+  CHECK(request.submit.max_emitted_tokens == 7);
+  CHECK(request.submit.ignore_eos);
+  CHECK(request.submit.request_id.value == "req-1");
+  CHECK(request.submit.sampling.temperature == 0.0f);
+  CHECK(request.submit.sampling.top_p == 0.5f);
+  CHECK(request.submit.sampling.top_k == 3);
+  CHECK(request.submit.sampling.seed == 9);
+  CHECK(request.submit.sampling.stop.all == std::vector<std::string>{"a", "b"});
+  CHECK(request.submit.sampling.logit_bias.by_token.at(5) == -1.5f);
+  CHECK(request.stream);
+  CHECK(request.include_usage);
+  CHECK(request.continuous_usage);
+}
+
+TEST_CASE("http api: defaults are OpenAI's") {
+  const ApiRequest completion = read(Api::Completions, {{"prompt", "Once"}});
+  CHECK(completion.submit.max_emitted_tokens == 16);
+  CHECK(completion.submit.sampling.temperature == 1.0f);
+  CHECK_FALSE(completion.stream);
+  const ApiRequest talk = read(Api::Chat, chat());
+  CHECK(talk.submit.max_emitted_tokens == kModel.max_context);
+  CHECK(talk.submit.messages->front().content == "Hi");
+  CHECK(talk.submit.sampling.seed != read(Api::Chat, chat()).submit.sampling.seed);
+}
+
+TEST_CASE("http api: prompts are a text or tokens, contents a text or parts of text") {
+  CHECK(read(Api::Completions, {{"prompt", Json::array({"one"})}}).submit.prompt == "one");
+  CHECK(read(Api::Completions, {{"prompt", {1, 2}}}).submit.prompt_tokens ==
+        std::vector<std::int32_t>{1, 2});
+  const Json part = {{"type", "text"}, {"text", "a"}};
+  const Json message = {{"role", "user"}, {"content", {part, part}}};
+  CHECK(read(Api::Chat, {{"messages", {message}}}).submit.messages->front().content == "aa");
+}
+
+TEST_CASE("http api: a promise that cannot be kept is refused with its field") {
+  CHECK(refused(Api::Completions, Json::object()) == "prompt");
+  CHECK(refused(Api::Completions, {{"prompt", {"one", "two"}}}) == "prompt");
+  CHECK(refused(Api::Completions, {{"prompt", {-1}}}) == "prompt");
+  CHECK(refused(Api::Completions, {{"prompt", "a"}, {"model", "other"}}) == "model");
+  CHECK(refused(Api::Completions, {{"prompt", "a"}, {"echo", true}}) == "echo");
+  CHECK(refused(Api::Completions, {{"prompt", "a"}, {"logprobs", 2}}) == "logprobs");
+  CHECK(refused(Api::Completions, {{"prompt", "a"}, {"rid", "no spaces"}}) == "rid");
+  CHECK(refused(Api::Chat, Json::object()) == "messages");
+  CHECK(refused(Api::Chat, {{"messages", {{{"role", "user"}}}}}) == "messages");
+  CHECK(refused(Api::Chat, chat({{"n", 2}})) == "n");
+  CHECK(refused(Api::Chat, chat({{"tools", {{{"type", "function"}}}}})) == "tools");
+  CHECK(refused(Api::Chat, chat({{"max_tokens", 0}})) == "max_tokens");
+  CHECK(refused(Api::Chat, chat({{"max_completion_tokens", -3}})) == "max_completion_tokens");
+  CHECK(refused(Api::Chat, chat({{"temperature", 1000}})) == "temperature");
+  CHECK(refused(Api::Chat, chat({{"temperature", "hot"}})) == "temperature");
+  CHECK(refused(Api::Chat, chat({{"stream", 1}})) == "stream");
+  CHECK(refused(Api::Chat, chat({{"response_format", {{"type", "json_schema"}}}})) ==
+        "response_format");
+  CHECK(refused(Api::Chat, chat({{"response_format", {{"type", "xml"}}}})) == "response_format");
+}
+
+TEST_CASE("http api: fields that ask for nothing are not refused") {
+  (void)read(Api::Chat, chat({{"n", 1},
+                              {"tools", Json::array()},
+                              {"logprobs", false},
+                              {"tool_choice", "none"},
+                              {"stop", nullptr}}));
+}
+
+TEST_CASE("http api: a schema keeps the order of its members") {
+  const std::string body =
+      R"({"model":"tiny","prompt":"a","response_format":{"type":"json_schema","json_schema":
+         {"name":"s","strict":true,"schema":{"type":"object","properties":{"z":{},"a":{}}}}}})";
+  const auto request = parse_api_request(Api::Completions, body, kModel);
+  REQUIRE(request.has_value());
+  const wire::ResponseFormat& format = request->submit.sampling.response_format;
+  CHECK(format.type == "json_schema");
+  CHECK(format.strict);
+  CHECK(format.schema == R"({"type":"object","properties":{"z":{},"a":{}}})");
+}
+
+TEST_CASE("http api: malformed and deep bodies are refused") {
+  for (const std::string& body : {std::string("{"), std::string("[]"), std::string(),
+                                  R"({"a":)" + std::string(100'000, '[')}) {
+    const auto request = parse_api_request(Api::Chat, body, kModel);
+    REQUIRE_FALSE(request.has_value());
+    CHECK(status_of(request.error().error.code) == 400);
+  }
+  const std::string deep =
+      R"({"model":"tiny","prompt":"a","x":)" + std::string(40, '[') + std::string(40, ']') + "}";
+  CHECK_FALSE(parse_api_request(Api::Completions, deep, kModel).has_value());
+}
+
+TEST_CASE("http api: chunks of a chat begin with the role and end with the reason") {
+  ApiRequest request = read(Api::Chat, chat({{"stream", true}}));
+  const AnswerWriter writer(request, "tiny", 5);
+  const Json opening = Json::parse(*writer.opening());
+  CHECK(opening["object"] == "chat.completion.chunk");
+  CHECK(opening["choices"][0]["delta"]["role"] == "assistant");
+  const Json text = Json::parse(writer.text("a", {.prompt_tokens = 3, .completion_tokens = 1}));
+  CHECK(text["choices"][0]["delta"]["content"] == "a");
+  CHECK(text["choices"][0]["finish_reason"].is_null());
+  CHECK_FALSE(text.contains("usage"));
+  const Json end = Json::parse(writer.end("", finish_reason("MaxTokensReached"), {}));
+  CHECK(end["choices"][0]["finish_reason"] == "length");
+  CHECK(end["choices"][0]["delta"].empty());
+  CHECK_FALSE(writer.usage({}).has_value());
+}
+
+TEST_CASE("http api: usage is in the last chunk, and in every chunk where it is asked for") {
+  ApiRequest request =
+      read(Api::Completions,
+           {{"prompt", "a"},
+            {"stream_options", {{"include_usage", true}, {"continuous_usage_stats", true}}}});
+  const AnswerWriter writer(request, "tiny", 5);
+  const UsageCount usage{.prompt_tokens = 3, .completion_tokens = 4};
+  CHECK(Json::parse(writer.text("a", usage))["usage"]["completion_tokens"] == 4);
+  const Json last = Json::parse(*writer.usage(usage));
+  CHECK(last["choices"].empty());
+  CHECK(last["usage"]["total_tokens"] == 7);
+  const Json whole = Json::parse(writer.whole("text", "stop", usage));
+  CHECK(whole["choices"][0]["text"] == "text");
+  CHECK(whole["usage"]["prompt_tokens"] == 3);
+}
+
+TEST_CASE("http errors: codes and statuses are OpenAI's where it has them") {
+  const auto shape = [](Errc code, std::int64_t retry_after_ms = 0) {
+    const Answer answer =
+        error_answer({{.code = code, .detail = "why", .retry_after_ms = retry_after_ms}, "field"});
+    return std::pair(answer, Json::parse(answer.body)["error"]);
+  };
+  const auto [too_long, error] = shape(Errc::PromptTooLong);
+  CHECK(too_long.status == 400);
+  CHECK(error["code"] == "context_length_exceeded");
+  CHECK(error["type"] == "invalid_request_error");
+  CHECK(error["param"] == "field");
+  CHECK(error["message"] == "why");
+  CHECK(shape(Errc::BadToken).second["code"] == "invalid_api_key");
+  CHECK(shape(Errc::BadToken).first.status == 401);
+  CHECK(shape(Errc::QuotaTokens, 1'500).first.status == 429);
+  CHECK(shape(Errc::QuotaTokens, 1'500).first.retry_after_s == 2);
+  CHECK(shape(Errc::QuotaConcurrent).first.retry_after_s == 1);
+  CHECK(shape(Errc::Draining).first.status == 503);
+  CHECK(shape(Errc::Draining).first.retry_after_s == 1);
+  CHECK(shape(Errc::BadRequest).first.retry_after_s == 0);
+}

@@ -1,0 +1,109 @@
+// The HTTP door before a request: addresses, heads, and who keeps a place.
+#include <catch2/catch.hpp>
+
+#include "worker/http/http_address.hpp"
+#include "worker/http/http_framing.hpp"
+#include "worker/http/http_places.hpp"
+
+using namespace leasehold;
+using namespace leasehold::http;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t kMaxBody = 1000;
+
+/// 0 for a head that can be served.
+int refused(Head head) {
+  head.fields.emplace_back("host", "h");
+  const auto answer = refuse_head(head, kMaxBody);
+  return answer ? answer->status : 0;
+}
+
+}  // namespace
+
+TEST_CASE("http address: only loopback without a flag") {
+  CHECK(Address::parse("127.0.0.1:8080", false)->port == 8080);
+  CHECK(Address::parse("[::1]:80", false)->ip == "::1");
+  CHECK(Address::parse("/run/http.sock", false)->unix_path == "/run/http.sock");
+  CHECK_FALSE(Address::parse("0.0.0.0:8080", false).has_value());
+  CHECK_FALSE(Address::parse("[::]:8080", false).has_value());
+  CHECK(Address::parse("0.0.0.0:8080", true)->ip == "0.0.0.0");
+  for (const char* text : {"", "8080", "localhost:80", "127.0.0.1:", "127.0.0.1:70000", "::1:80",
+                           "[127.0.0.1]:80", "127.0.0.1:80x", "relative/path"})
+    CHECK_FALSE(Address::parse(text, true).has_value());
+}
+
+TEST_CASE("http head: shapes that two servers could split differently are refused") {
+  CHECK(refused({.fields = {{"Content-Length", "10"}}}) == 0);
+  CHECK(refused({.fields = {{"Transfer-Encoding", "chunked"}}}) == 0);
+  CHECK(refused({.fields = {{"Content-Length", "10"}, {"content-length", "10"}}}) == 400);
+  CHECK(refused({.fields = {{"Content-Length", "10"}, {"Transfer-Encoding", "chunked"}}}) == 400);
+  CHECK(refused({.fields = {{"Transfer-Encoding", "chunked"}, {"transfer-encoding", "x"}}}) == 400);
+  CHECK(refused({.fields = {{"Transfer-Encoding", "gzip, chunked"}}}) == 400);
+  CHECK(refused({.version = 10, .fields = {{"Transfer-Encoding", "chunked"}}}) == 400);
+  CHECK(refused({.fields = {{"Content-Length", "+10"}}}) == 400);
+  CHECK(refused({.fields = {{"Content-Length", "1 0"}}}) == 400);
+  CHECK(refused({.fields = {{"Content-Length", ""}}}) == 400);
+  CHECK(refused({.fields = {{"Host", "other"}}}) == 400);
+  CHECK(refused({.fields = {{"Authorization", "a"}, {"authorization", "b"}}}) == 400);
+  CHECK(refuse_head({}, kMaxBody)->status == 400);  // no Host
+}
+
+TEST_CASE("http head: a body that is too long is refused before it is read") {
+  CHECK(refused({.fields = {{"Content-Length", "1000"}}}) == 0);
+  CHECK(refused({.fields = {{"Content-Length", "1001"}}}) == 413);
+  CHECK(refused({.fields = {{"Content-Length", "99999999999999999999999"}}}) == 413);
+}
+
+TEST_CASE("http head: the key is that of one Authorization") {
+  CHECK(Head{.fields = {{"authorization", "bearer lh-1"}}}.bearer_key() == "lh-1");
+  CHECK(Head{.fields = {{"Authorization", "Basic lh-1"}}}.bearer_key().empty());
+  CHECK(Head{.fields = {{"Authorization", "Bearer "}}}.bearer_key().empty());
+  CHECK(Head{}.bearer_key().empty());
+  CHECK(Head{.target = "/v1/models?x=1"}.path() == "/v1/models");
+}
+
+TEST_CASE("http places: a source beyond its share loses its oldest connection, others none") {
+  Places places({.stranger_places = 4, .tenant_places = 4});
+  CHECK_FALSE(places.connected(1, "other").displaced);
+  CHECK_FALSE(places.connected(2, "flood").displaced);
+  std::size_t displaced = 0;
+  for (Places::ConnectionId id = 3; id < 50; ++id) {
+    const auto admitted = places.connected(id, "flood");
+    CHECK(admitted.accepted);
+    if (!admitted.displaced) continue;
+    ++displaced;
+    CHECK(*admitted.displaced != 1);
+  }
+  CHECK(displaced > 40);
+  CHECK(places.connected(60, "third").accepted);
+}
+
+TEST_CASE("http places: connections with a key need no place of their source") {
+  Places places({.stranger_places = 4, .tenant_places = 8});
+  for (Places::ConnectionId id = 1; id <= 4; ++id) {
+    places.connected(id, "one");
+    CHECK(places.authenticated(id, {"acme"}).has_value());
+  }
+  CHECK_FALSE(places.connected(5, "one").displaced);
+  places.connected(6, "two");
+  CHECK(places.authenticated(5, {"acme"}).error().code == Errc::QueueFull);
+  CHECK(places.authenticated(6, {"b"}).has_value());
+  CHECK(places.authenticated(6, {"acme"}).error().code == Errc::BadToken);
+  places.closed(1);
+  places.closed(1);
+  CHECK(places.authenticated(5, {"acme"}).has_value());
+}
+
+TEST_CASE("http places: keys of one source are checked at its rate") {
+  Places places({.key_checks = {.per_second = 1, .burst = 2}});
+  places.connected(1, "one");
+  places.connected(2, "two");
+  const TimePoint now{1'000'000'000};
+  CHECK(places.pace_key(1, now) == Duration::zero());
+  CHECK(places.pace_key(1, now) == Duration::zero());
+  CHECK(places.pace_key(1, now) == 1s);
+  CHECK(places.pace_key(2, now) == Duration::zero());
+  CHECK(places.pace_key(1, now + 1s) == Duration::zero());
+}

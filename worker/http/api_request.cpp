@@ -1,0 +1,252 @@
+#include "worker/http/api_request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "common/random.hpp"
+
+namespace leasehold::http {
+namespace {
+
+using Json = nlohmann::json;
+using Body = nlohmann::ordered_json;  // a schema's members keep their order
+
+constexpr int kMaxDepth = 32;
+constexpr std::uint32_t kDefaultCompletionTokens = 16;
+constexpr std::uint32_t kMaxTokens = 1u << 20;
+
+/// Fields whose names and meanings are those of wire::Sampling.
+constexpr std::array kSamplingFields{"temperature",
+                                     "top_p",
+                                     "top_k",
+                                     "min_p",
+                                     "typical_p",
+                                     "repetition_penalty",
+                                     "presence_penalty",
+                                     "frequency_penalty",
+                                     "logit_bias",
+                                     "stop",
+                                     "stop_token_ids",
+                                     "seed"};
+/// Fields that change the answer, and are not built.
+constexpr std::array kNotBuilt{"tools",  "functions", "tool_choice",  "best_of", "echo",
+                               "suffix", "logprobs",  "top_logprobs", "audio",   "prediction"};
+
+class Reader {
+ public:
+  Reader(Api api, const Body& body, const ApiModel& model)
+      : api_(api), body_(&body), model_(&model) {}
+
+  std::expected<ApiRequest, ApiError> read() {
+    out_.api = api_;
+    const std::array steps{&Reader::read_model,  &Reader::check_built, &Reader::read_ids,
+                           &Reader::read_text,   &Reader::read_length, &Reader::read_sampling,
+                           &Reader::read_stream, &Reader::read_rest};
+    for (const auto step : steps) {
+      (this->*step)();
+      if (refused_) return std::unexpected(*std::move(refused_));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  /// Null for a field that is missing or null.
+  const Body* find(const char* key) const { return find(*body_, key); }
+  static const Body* find(const Body& in, const char* key) {
+    const auto found = in.find(key);
+    return found == in.end() || found->is_null() ? nullptr : &*found;
+  }
+  void refuse(std::string param, std::string detail, Errc code = Errc::BadRequest) {
+    if (!refused_) refused_ = ApiError{{code, std::move(detail)}, std::move(param)};
+  }
+  bool read_flag(const char* key, const Body& in, bool& out) {
+    const Body* found = find(in, key);
+    if (found == nullptr) return true;
+    if (!found->is_boolean()) return refuse(key, fmt::format("{} is true or false", key)), false;
+    out = found->get<bool>();
+    return true;
+  }
+
+  void read_model() {
+    const Body* name = find("model");
+    if (name == nullptr) return refuse("model", "model is missing; see /v1/models");
+    if (!name->is_string()) return refuse("model", "model is a text; see /v1/models");
+    if (name->get_ref<const std::string&>() == model_->name) return;
+    refuse("model",
+           fmt::format("this worker serves the model '{}' only; see /v1/models", model_->name),
+           Errc::UnknownRequest);
+  }
+
+  void check_built() {
+    for (const char* key : kNotBuilt) {
+      const Body* found = find(key);
+      const bool harmless = found == nullptr || (found->is_boolean() && !found->get<bool>()) ||
+                            (found->is_array() && found->empty()) ||
+                            (found->is_string() && *found == "none");
+      if (!harmless) return refuse(key, fmt::format("{} is not supported; leave it out", key));
+    }
+    const Body* n = find("n");
+    if (n != nullptr && !(n->is_number_integer() && *n == 1))
+      refuse("n", "n is at most 1; send several requests");
+  }
+
+  void read_ids() {
+    out_.submit.request_id = {mint_request_id()};
+    const char* key = find("request_id") != nullptr ? "request_id" : "rid";
+    const Body* id = find(key);
+    if (id == nullptr) return;
+    const auto parsed =
+        RequestId::parse(id->is_string() ? id->get_ref<const std::string&>() : std::string());
+    if (!parsed) return refuse(key, fmt::format("{}: {}", key, parsed.error().detail));
+    out_.submit.request_id = *parsed;
+  }
+
+  void read_text() { api_ == Api::Chat ? read_messages() : read_prompt(); }
+
+  void read_prompt() {
+    const Body* prompt = find("prompt");
+    if (prompt == nullptr) return refuse("prompt", "prompt is missing; send a text");
+    if (prompt->is_array() && prompt->size() == 1 && !prompt->front().is_number())
+      prompt = &prompt->front();
+    if (prompt->is_string()) {
+      out_.submit.prompt = prompt->get<std::string>();
+      return;
+    }
+    std::vector<std::int32_t> tokens;
+    if (!prompt->is_array() || prompt->empty())
+      return refuse("prompt", "prompt is one text, or an array of token ids");
+    for (const Body& token : *prompt) {
+      const bool is_id = token.is_number_unsigned() && token.get<std::uint64_t>() <= 0x7FFF'FFFF;
+      if (!is_id)
+        return refuse("prompt",
+                      "prompt is one text, or an array of token ids; send several "
+                      "prompts in requests of their own");
+      tokens.push_back(token.get<std::int32_t>());
+    }
+    out_.submit.prompt_tokens = std::move(tokens);
+  }
+
+  void read_messages() {
+    const Body* messages = find("messages");
+    if (messages == nullptr || !messages->is_array() || messages->empty())
+      return refuse("messages", "messages is an array of at least one message");
+    auto& all = out_.submit.messages.emplace();
+    for (const Body& message : *messages) {
+      const Body* role = message.is_object() ? find(message, "role") : nullptr;
+      if (role == nullptr || !role->is_string())
+        return refuse("messages", "each message is an object with the text 'role'");
+      all.push_back({.role = role->get<std::string>(), .content = {}});
+      if (!read_content(message, all.back().content)) return;
+    }
+  }
+
+  bool read_content(const Body& message, std::string& out) {
+    const Body* content = find(message, "content");
+    if (content != nullptr && content->is_string()) {
+      out = content->get<std::string>();
+      return true;
+    }
+    const auto wrong = [this] {
+      refuse("messages", "the content of a message is a text, or an array of parts of type 'text'");
+      return false;
+    };
+    if (content == nullptr || !content->is_array()) return wrong();
+    for (const Body& part : *content) {
+      const Body* text = part.is_object() ? find(part, "text") : nullptr;
+      const Body* type = part.is_object() ? find(part, "type") : nullptr;
+      if (text == nullptr || !text->is_string() || type == nullptr || *type != "text")
+        return wrong();
+      out += text->get_ref<const std::string&>();
+    }
+    return true;
+  }
+
+  void read_length() {
+    const bool is_chat = api_ == Api::Chat;
+    const char* key = is_chat && find("max_completion_tokens") != nullptr ? "max_completion_tokens"
+                                                                          : "max_tokens";
+    const Body* most = find(key);
+    const std::uint32_t otherwise = is_chat ? model_->max_context : kDefaultCompletionTokens;
+    out_.submit.max_emitted_tokens = otherwise;
+    if (most == nullptr) return;
+    const bool is_count = most->is_number_unsigned() && *most >= 1 && *most <= kMaxTokens;
+    if (!is_count) return refuse(key, fmt::format("{} is a number from 1 to {}", key, kMaxTokens));
+    out_.submit.max_emitted_tokens = most->get<std::uint32_t>();
+  }
+
+  /// The wire's own reader checks types and ranges.
+  void read_sampling() {
+    Json sampling{{"temperature", 1.0}, {"seed", std::hash<std::string>{}(mint_request_id()) >> 1}};
+    for (const char* key : kSamplingFields)
+      if (const Body* found = find(key)) sampling[key] = Json::parse(found->dump());
+    if (const Body* format = find("response_format")) {
+      if (!read_format(*format, sampling["response_format"])) return;
+    }
+    auto read = wire::Sampling::from_json(sampling);
+    if (read) {
+      out_.submit.sampling = *std::move(read);
+      return;
+    }
+    const std::string& detail = read.error().detail;
+    for (const char* key : kSamplingFields)
+      if (detail.contains(key)) return refuse(key, detail);
+    refuse("response_format", detail);
+  }
+
+  bool read_format(const Body& format, Json& out) {
+    const Body* type = format.is_object() ? find(format, "type") : nullptr;
+    if (type == nullptr || !type->is_string())
+      return refuse("response_format", "response_format is an object with the text 'type'"), false;
+    out["type"] = type->get<std::string>();
+    if (*type != "json_schema") return true;
+    const Body* named = find(format, "json_schema");
+    const Body* schema = named != nullptr && named->is_object() ? find(*named, "schema") : nullptr;
+    if (schema == nullptr || !schema->is_object())
+      return refuse("response_format", "json_schema is an object with the object 'schema'"), false;
+    out["json_schema"]["schema"] = schema->dump();
+    bool strict = false;
+    if (!read_flag("strict", *named, strict)) return false;
+    out["json_schema"]["strict"] = strict;
+    return true;
+  }
+
+  void read_stream() {
+    if (!read_flag("stream", *body_, out_.stream)) return;
+    const Body* options = find("stream_options");
+    if (options == nullptr) return;
+    if (!options->is_object()) return refuse("stream_options", "stream_options is an object");
+    read_flag("include_usage", *options, out_.include_usage);
+    read_flag("continuous_usage_stats", *options, out_.continuous_usage);
+  }
+
+  void read_rest() { read_flag("ignore_eos", *body_, out_.submit.ignore_eos); }
+
+  Api api_;
+  const Body* body_;
+  const ApiModel* model_;
+  ApiRequest out_;
+  std::optional<ApiError> refused_;
+};
+
+}  // namespace
+
+std::expected<ApiRequest, ApiError> parse_api_request(Api api, std::string_view text,
+                                                      const ApiModel& model) {
+  bool too_deep = false;
+  const auto check = [&](int depth, Body::parse_event_t, Body&) {
+    if (depth > kMaxDepth) too_deep = true;
+    return !too_deep;
+  };
+  const Body body = Body::parse(text, check, false);
+  if (too_deep || !body.is_object()) {
+    return std::unexpected(
+        ApiError{{Errc::BadRequest,
+                  fmt::format("the body is not a JSON object of at most {} levels", kMaxDepth)}});
+  }
+  return Reader(api, body, model).read();
+}
+
+}  // namespace leasehold::http

@@ -1,0 +1,22 @@
+/// Where the HTTP door listens: `--http`. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/result.hpp"
+
+namespace leasehold::http {
+
+struct Address {
+  std::string unix_path;  ///< Empty: TCP.
+  std::string ip;         ///< IPv4, or IPv6 without brackets.
+  std::uint16_t port = 0;
+
+  /// "127.0.0.1:8080", "[::1]:8080", or the absolute path of a Unix socket. Without `any_address`
+  /// only loopback addresses: the door does not encrypt. Errors: BadRequest.
+  static Result<Address> parse(std::string_view text, bool any_address);
+};
+
+}  // namespace leasehold::http

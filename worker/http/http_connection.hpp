@@ -1,0 +1,40 @@
+/// One connection of the HTTP door. Internal to worker/http; all of Beast is in its source.
+///
+/// Threads: the one that runs `io`.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <memory>
+
+#include "tools/client/timers.hpp"
+#include "worker/http/generation.hpp"
+#include "worker/http/http_places.hpp"
+#include "worker/http/http_server.hpp"
+
+namespace leasehold::http {
+
+/// What the connections share.
+struct Shared {
+  Server::Dependencies deps;
+  client::AsioTimers timers;
+  Places places;
+  bool closing = false;
+
+  explicit Shared(Server::Dependencies dependencies)
+      : deps(std::move(dependencies)), timers(*deps.io) {}
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Socket = boost::asio::generic::stream_protocol::socket;
+  static std::shared_ptr<Connection> create(Socket socket, Places::ConnectionId id,
+                                            std::shared_ptr<Shared> shared);
+  virtual ~Connection() = default;
+
+  /// Serves requests until the client or `close` ends the connection.
+  virtual boost::asio::awaitable<void> run() = 0;
+  virtual void close() = 0;
+};
+
+}  // namespace leasehold::http

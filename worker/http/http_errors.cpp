@@ -1,0 +1,88 @@
+#include "worker/http/http_errors.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace leasehold::http {
+namespace {
+
+constexpr std::int64_t kMsPerSecond = 1000;
+
+std::string_view type_of(int status) {
+  if (status == 401) return "authentication_error";
+  if (status == 403) return "permission_error";
+  if (status == 429) return "rate_limit_error";
+  return status < 500 ? "invalid_request_error" : "server_error";
+}
+
+/// OpenAI's word where it has one; otherwise our own code.
+std::string_view code_of(Errc code) {
+  if (code == Errc::PromptTooLong) return "context_length_exceeded";
+  if (code == Errc::BadToken) return "invalid_api_key";
+  return name(code);
+}
+
+std::string body_of(int status, const std::string& message, const std::string& param,
+                    std::string_view code) {
+  nlohmann::json error{{"message", message}, {"type", type_of(status)}, {"param", nullptr}};
+  if (!param.empty()) error["param"] = param;
+  error["code"] = code;
+  return nlohmann::json{{"error", std::move(error)}}.dump(-1, ' ', false,
+                                                          nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace
+
+int status_of(Errc code) {
+  switch (code) {
+    case Errc::BadRequest:
+    case Errc::MalformedMessage:
+    case Errc::PromptTooLong:
+      return 400;
+    case Errc::BadToken:
+      return 401;
+    case Errc::PermissionDenied:
+    case Errc::UnknownTenant:
+      return 403;
+    case Errc::UnknownRequest:
+    case Errc::UnknownMethod:
+      return 404;
+    case Errc::RequestIdConflict:
+      return 409;
+    case Errc::MessageTooLarge:
+      return 413;
+    case Errc::QuotaConcurrent:
+    case Errc::QuotaBlocks:
+    case Errc::QuotaTokens:
+    case Errc::RebindRateLimited:
+      return 429;
+    case Errc::EngineDecodeFailed:
+    case Errc::NumericFault:
+    case Errc::MissingWeight:
+    case Errc::SystemError:
+      return 500;
+    case Errc::TimedOut:
+      return 504;
+    default:
+      return 503;  // leases that ended, a full or absent pool, broker or model: later, or elsewhere
+  }
+}
+
+std::string error_body(const ApiError& refused) {
+  const Errc code = refused.error.code;
+  return body_of(status_of(code), refused.error.detail, refused.param, code_of(code));
+}
+
+Answer error_answer(const ApiError& refused) {
+  Answer answer{.status = status_of(refused.error.code), .body = error_body(refused)};
+  if (answer.status != 429 && answer.status != 503) return answer;
+  const std::int64_t wait_ms = refused.error.retry_after_ms;
+  answer.retry_after_s = std::max<std::int64_t>(1, (wait_ms + kMsPerSecond - 1) / kMsPerSecond);
+  return answer;
+}
+
+Answer plain_error(int status, std::string_view code, const std::string& message) {
+  return {.status = status, .body = body_of(status, message, {}, code)};
+}
+
+}  // namespace leasehold::http

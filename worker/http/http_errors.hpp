@@ -1,0 +1,30 @@
+/// Typed errors as HTTP answers in the shape of OpenAI's API. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "common/result.hpp"
+#include "worker/http/http_answer.hpp"
+
+namespace leasehold::http {
+
+/// A refusal of one field of a request, or of the request.
+struct ApiError {
+  Error error;
+  std::string param = {};  ///< The field; empty: none.
+};
+
+/// The status of an error: the one table.
+int status_of(Errc code);
+
+/// {"error": {"message", "type", "param", "code"}}.
+std::string error_body(const ApiError& refused);
+
+/// With Retry-After where the same request can succeed later.
+Answer error_answer(const ApiError& refused);
+
+/// For what is not an Errc: 404, 405 and so on.
+Answer plain_error(int status, std::string_view code, const std::string& message);
+
+}  // namespace leasehold::http

@@ -1,0 +1,80 @@
+#include "worker/http/http_framing.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "worker/http/http_errors.hpp"
+
+namespace leasehold::http {
+namespace {
+
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+bool same_word(std::string_view one, std::string_view other) {
+  return std::ranges::equal(one, other, {}, lower, lower);
+}
+
+Answer bad(const std::string& message) {
+  return plain_error(400, "bad_framing", message);
+}
+
+std::optional<Answer> refuse_length(std::string_view text, std::size_t max_body_bytes) {
+  std::uint64_t length = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), length);
+  const bool too_large = read.ec == std::errc::result_out_of_range || length > max_body_bytes;
+  if (text.empty() || read.ptr != text.data() + text.size() ||
+      read.ec == std::errc::invalid_argument)
+    return bad("Content-Length is not a number");
+  if (!too_large) return std::nullopt;
+  return plain_error(413, "body_too_large",
+                     fmt::format("the body may have {} bytes; send a shorter one", max_body_bytes));
+}
+
+}  // namespace
+
+std::optional<std::string_view> Head::only(std::string_view name) const {
+  std::optional<std::string_view> found;
+  for (const auto& [key, value] : fields) {
+    if (!same_word(key, name)) continue;
+    if (found) return std::nullopt;
+    found = value;
+  }
+  return found;
+}
+
+std::size_t Head::count(std::string_view name) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      fields, [&](const auto& field) { return same_word(field.first, name); }));
+}
+
+std::string_view Head::path() const {
+  return std::string_view(target).substr(0, target.find('?'));
+}
+
+std::string_view Head::bearer_key() const {
+  constexpr std::string_view kScheme = "Bearer ";
+  const auto value = only("Authorization");
+  if (!value || value->size() <= kScheme.size()) return {};
+  if (!same_word(value->substr(0, kScheme.size()), kScheme)) return {};
+  return value->substr(kScheme.size());
+}
+
+std::optional<Answer> refuse_head(const Head& head, std::size_t max_body_bytes) {
+  const std::size_t lengths = head.count("Content-Length");
+  const std::size_t encodings = head.count("Transfer-Encoding");
+  if (lengths > 1 || encodings > 1) return bad("the length of the body is given twice");
+  if (lengths + encodings > 1) return bad("send Content-Length or Transfer-Encoding, not both");
+  if (encodings == 1 &&
+      (head.version < 11 || !same_word(*head.only("Transfer-Encoding"), "chunked")))
+    return bad("the only Transfer-Encoding is chunked, with HTTP/1.1");
+  if (head.version >= 11 && head.count("Host") != 1) return bad("send one Host");
+  if (head.count("Authorization") > 1) return bad("send one Authorization");
+  if (lengths == 0) return std::nullopt;
+  return refuse_length(*head.only("Content-Length"), max_body_bytes);
+}
+
+}  // namespace leasehold::http

@@ -1,0 +1,53 @@
+/// The HTTP door of a worker: `/health`, `/v1/models`, `/v1/completions` and
+/// `/v1/chat/completions` for clients with an API key.
+///
+/// A request without a key costs a connection of its source, 16 KiB of head and one line to the
+/// broker; its body is not read. With a key it costs what the tenant may have (http_places.hpp).
+/// When the client leaves, its request is cancelled within one unit. TLS is a proxy's business.
+///
+/// Lifetime: everything in Dependencies outlives it, and `io` has stopped before it ends. Threads:
+/// the one that runs `io`, except `create`.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+
+#include "common/clock.hpp"
+#include "ipc/control/messages_operator.hpp"
+#include "worker/http/api_request.hpp"
+#include "worker/http/http_address.hpp"
+
+namespace leasehold::http {
+
+class Server {
+ public:
+  using OnChecked = std::move_only_function<void(Result<wire::KeyView>)>;
+  struct Dependencies {
+    boost::asio::io_context* io = nullptr;
+    const Clock* clock = nullptr;
+    /// Asks the broker; calls back on any thread.
+    std::function<void(std::string api_key, OnChecked)> check_key;
+    std::string broker_socket;
+    std::string worker;  ///< The name of this worker, whose leases the requests get.
+    ApiModel model;
+    std::size_t max_body_bytes = 512 << 10;
+  };
+
+  /// Listens at once; connections wait in the backlog until `serve`. Errors: SocketInUse,
+  /// PermissionDenied, SystemError; those of control::listen_on.
+  static Result<std::unique_ptr<Server>> create(const Address& address, Dependencies dependencies);
+  ~Server();
+
+  void serve();
+  /// Accepts no more and cancels what runs.
+  void close();
+  bool is_closed() const;  ///< No connection is left.
+
+ private:
+  struct State;
+  explicit Server(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace leasehold::http

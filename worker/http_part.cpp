@@ -1,0 +1,67 @@
+#include "worker/http_part.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <thread>
+
+namespace leasehold {
+namespace {
+
+constexpr auto kCheckTimeout = std::chrono::seconds(10);
+constexpr auto kCloseWaitInterval = std::chrono::milliseconds(5);
+constexpr int kMaxCloseWaits = 200;
+
+Result<wire::KeyView> key_of(Result<control::Payload> reply) {
+  return wire::KeyView::from_json(TRY(std::move(reply)).body);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
+                                                 const http::ApiModel& model, BrokerLink& broker,
+                                                 const Clock& clock) {
+  if (!options.http) return nullptr;
+  std::unique_ptr<HttpPart> part(new HttpPart);
+  http::Server::Dependencies dependencies{
+      .io = &part->io_.context(),
+      .clock = &clock,
+      .check_key =
+          [&broker](std::string api_key, http::Server::OnChecked done) {
+            broker.call_async(
+                std::string(wire::KeyCheck::kMethod),
+                {.body = wire::KeyCheck{.api_key = std::move(api_key)}.to_json()},
+                [done = std::move(done)](Result<control::Payload> reply) mutable {
+                  done(key_of(std::move(reply)));
+                },
+                kCheckTimeout);
+          },
+      .broker_socket = options.broker_socket,
+      .worker = options.name,
+      .model = model};
+  part->server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));
+  part->io_.start("http");
+  TRY(part->io_.run([&part]() -> Result<void> {
+    part->server_->serve();
+    return {};
+  }));
+  spdlog::info("HTTP ready model=\"{}\"", model.name);
+  return part;
+}
+
+void HttpPart::close() {
+  bool closed = false;
+  (void)io_.run([this]() -> Result<void> {
+    server_->close();
+    return {};
+  });
+  for (int wait = 0; wait < kMaxCloseWaits && !closed; ++wait) {
+    if (wait > 0) std::this_thread::sleep_for(kCloseWaitInterval);
+    (void)io_.run([&]() -> Result<void> {
+      closed = server_->is_closed();
+      return {};
+    });
+  }
+}
+
+}  // namespace leasehold

@@ -1,0 +1,32 @@
+/// The HTTP door of the worker program, with its thread.
+///
+/// Threads: `open` and `close` from the main thread. Lifetime: what `open` gets outlives it.
+#pragma once
+
+#include <memory>
+
+#include "worker/http/http_server.hpp"
+#include "worker/io_thread.hpp"
+#include "worker/lease/broker_link.hpp"
+#include "worker/options.hpp"
+
+namespace leasehold {
+
+class HttpPart {
+ public:
+  /// Listens, and answers. Null without `--http`. Errors: those of http::Server::create.
+  static Result<std::unique_ptr<HttpPart>> open(const WorkerOptions& options,
+                                                const http::ApiModel& model, BrokerLink& broker,
+                                                const Clock& clock);
+  ~HttpPart() { io_.stop(); }
+
+  /// Cancels what runs, and waits at most a second until the clients are gone.
+  void close();
+
+ private:
+  HttpPart() = default;
+  IoThread io_;
+  std::unique_ptr<http::Server> server_;
+};
+
+}  // namespace leasehold
