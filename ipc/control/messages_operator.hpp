@@ -162,7 +162,7 @@ struct LeaseUndrain : Message<LeaseUndrain> {
 /// `worker.replace`: from now on tenants get leases on worker `by` instead of `worker`. Each holder
 /// on `worker` gets `lease.draining` and answers with `lease.replace`, which moves its lease; what
 /// is left after `grace_ms` is revoked with `worker_replaced`. The mark ends when `by` ends, by
-/// `lease.undrain`, and with a broker restart: `worker` then serves as before. Repeated, it tells
+/// `lease.undrain`, and with a broker restart: `worker` then serves as before. Repeated, it asks
 /// the holders again and sets a new grace. Reply: LeasesTouched. Errors: UnknownWorker;
 /// NoModelLoaded, Draining, BrokerLost for `by`; BadRequest when its model, weights, block size or,
 /// unless `any_arithmetic` is set, arithmetic differ; IllegalTransition when another worker

@@ -75,10 +75,10 @@ struct FailoverWorld : World {
 TEST_CASE("failover: the lease moves with its memory, which is neither scrubbed nor copied") {
   FailoverWorld world;
   world.replace_worker();
-  const auto told = world.performed<effect::NotifyDraining>();
-  REQUIRE(told.size() == 1);
-  CHECK(told[0].draining.lease == world.lease);
-  CHECK(told[0].draining.successor == "w2");
+  const auto notices = world.performed<effect::NotifyDraining>();
+  REQUIRE(notices.size() == 1);
+  CHECK(notices[0].draining.lease == world.lease);
+  CHECK(notices[0].draining.successor == "w2");
   CHECK(world.record(world.lease).drain_deadline == TimePoint{});
 
   const auto moved = world.answer<wire::LeaseAcquired>(world.fail_over(world.lease));
@@ -161,7 +161,7 @@ TEST_CASE("failover: new leases are granted on the new worker, also for callers 
   CHECK(world.recorded<events::WorkerReplacement>().back().leases_ended == 1);
 }
 
-TEST_CASE("failover: at the end of the grace, the rest is revoked and told so") {
+TEST_CASE("failover: at the end of the grace, the rest is revoked, with a notice") {
   FailoverWorld world;
   world.replace_worker("w1", "w2", false, 500);
   world.advance(499ms);
@@ -172,7 +172,7 @@ TEST_CASE("failover: at the end of the grace, the rest is revoked and told so") 
   CHECK(world.states().back() == "done");
 }
 
-TEST_CASE("failover: repeated, it tells the holders again; another successor is refused") {
+TEST_CASE("failover: repeated, it notifies the holders again; another successor is refused") {
   FailoverWorld world;
   world.attach("w3", kThirdSocket);
   world.replace_worker();
