@@ -53,9 +53,7 @@ struct Replacement {
   bool done = false;         ///< The worker has no lease of a tenant.
 
   /// Those that ended without moving, if `left` are not fenced.
-  std::uint32_t ended(std::uint32_t left) const {
-    return leases - std::min(leases, moved + left);
-  }
+  std::uint32_t ended(std::uint32_t left) const { return leases - std::min(leases, moved + left); }
 };
 
 struct Worker {

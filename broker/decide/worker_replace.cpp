@@ -68,9 +68,9 @@ Result<void> require_unreplaced(const State& state, const Worker& old, const Wor
   for (const auto& [id, worker] : state.workers.all()) {
     const bool is_running = worker.state != WorkerState::Gone && worker.replacement;
     if (!is_running || worker.replacement->by != old.id) continue;
-    return fail(Errc::IllegalTransition,
-                fmt::format("worker {} replaces worker {}; stop that one first", old.name,
-                            worker.name));
+    return fail(
+        Errc::IllegalTransition,
+        fmt::format("worker {} replaces worker {}; stop that one first", old.name, worker.name));
   }
   return {};
 }
@@ -104,12 +104,11 @@ void notify_holders(Decision& decision, std::span<const LeaseId> leases, const W
 void record_replacement(Decision& decision, const Worker& old, std::string_view state) {
   const Replacement& mark = *old.replacement;
   const Worker* by = decision.state.workers.find(mark.by);
-  decision.record(
-      events::WorkerReplacement{.worker = old.name,
-                                .by = by == nullptr ? old.name : by->name,
-                                .state = std::string(state),
-                                .leases_moved = mark.moved,
-                                .leases_ended = state == "done" ? mark.ended(0) : 0});
+  decision.record(events::WorkerReplacement{.worker = old.name,
+                                            .by = by == nullptr ? old.name : by->name,
+                                            .state = std::string(state),
+                                            .leases_moved = mark.moved,
+                                            .leases_ended = state == "done" ? mark.ended(0) : 0});
 }
 
 bool has_tenant_leases(const State& state, AttachmentId worker) {
@@ -138,15 +137,14 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   std::vector<LeaseId> leases = tenant_leases_on(state, old.id);
   const bool is_new = !old.replacement;
   if (is_new) {
-    old.replacement = Replacement{.by = by.id,
-                                  .until = TimePoint{},
-                                  .leases = static_cast<std::uint32_t>(leases.size())};
+    old.replacement = Replacement{
+        .by = by.id, .until = TimePoint{}, .leases = static_cast<std::uint32_t>(leases.size())};
     record_replacement(decision, old, "begun");
   }
   old.replacement->until = decision.now + std::chrono::milliseconds(replace.grace_ms);
   notify_holders(decision, leases, by);
-  record_operator_action(
-      decision, {.uid = caller.uid, .action = "replace", .object = "worker:" + old.name});
+  record_operator_action(decision,
+                         {.uid = caller.uid, .action = "replace", .object = "worker:" + old.name});
   decision.add(effect::ReplyWhenJournaled{
       caller.call, Answer{wire::LeasesTouched{.leases = std::move(leases)}}});
   return std::nullopt;

@@ -12,11 +12,17 @@ constexpr std::string_view kAwaited[] = {"ping_reply", "answer", "delivery", "fe
 constexpr std::string_view kReplacementStates[] = {"begun", "done", "dropped"};
 
 // In the order of Event's alternatives.
-constexpr std::array<std::string_view, std::variant_size_v<Event>> kNames = {
-    "lease_state",         "region_state",     "forward_revoked",
-    "batched_decode_step", "rebind",           "request_completed",
-    "operator_action",     "worker_untrusted", "worker_unresponsive",
-    "lease_draining",      "worker_replacement"};
+constexpr std::array<std::string_view, std::variant_size_v<Event>> kNames = {"lease_state",
+                                                                             "region_state",
+                                                                             "forward_revoked",
+                                                                             "batched_decode_step",
+                                                                             "rebind",
+                                                                             "request_completed",
+                                                                             "operator_action",
+                                                                             "worker_untrusted",
+                                                                             "worker_unresponsive",
+                                                                             "lease_draining",
+                                                                             "worker_replacement"};
 
 void describe(Is<LeaseStateChanged> auto& e, auto& fields) {
   fields.field("lease", e.lease);

@@ -56,14 +56,15 @@ struct LeaseAcquired : Message<LeaseAcquired> {
 /// With mode Failover the new lease is on the worker that replaces the old one's. Once that worker
 /// has mapped its first memory, the broker revokes the old lease (`worker_replaced`, no notice to
 /// the holder) and hands its memory over, bytes included, before it replies. Where the two workers
-/// cannot share KV memory, the reply says so with no `adopted_blocks`. The request is then submitted
-/// again. IllegalTransition: the worker is not being replaced, or the other one's arithmetic
-/// differs and `any_arithmetic` is not set; the lease goes on.
+/// cannot share KV memory, the reply says so with no `adopted_blocks`. The request is then
+/// submitted again. IllegalTransition: the worker is not being replaced, or the other one's
+/// arithmetic differs and `any_arithmetic` is not set; the lease goes on.
 struct LeaseReplace : Message<LeaseReplace> {
   static constexpr std::string_view kMethod = "lease.replace";
   LeaseId lease;
-  RebindMode mode = RebindMode::Preemptive;  ///< Not Reprefill. Those but Failover: for events only.
-  bool any_arithmetic = false;               ///< With Failover. May be missing.
+  RebindMode mode =
+      RebindMode::Preemptive;   ///< Not Reprefill. Those but Failover: for events only.
+  bool any_arithmetic = false;  ///< With Failover. May be missing.
   RequestId request_id;
 };
 

@@ -27,7 +27,8 @@ struct Dependencies {
 /// (`watch` and `events --follow` with -o json: one object per line).
 /// Errors: those of the call; MalformedMessage for a reply that does not fit; TimedOut,
 /// UnknownLease and StillWritable from `revoke --wait`; those of wait_drained.hpp from
-/// `drain --wait`; those of wait_replaced.hpp from `worker replace`; UnknownLease and StaleGeneration from `timeline`.
+/// `drain --wait`; those of wait_replaced.hpp from `worker replace`; UnknownLease and
+/// StaleGeneration from `timeline`.
 Result<void> run(const Arguments& arguments, const Dependencies& dependencies);
 
 }  // namespace leasehold::brokerctl

@@ -278,7 +278,8 @@ cli::Table workers_table(const std::vector<wire::WorkerView>& workers) {
 }
 
 cli::Table replaced_table(const wire::WorkerView& view) {
-  return {.columns = {{"WORKER"}, {"REPLACED BY"}, {"MOVED", true}, {"ENDED", true}, {"MAY BE STOPPED"}},
+  return {.columns =
+              {{"WORKER"}, {"REPLACED BY"}, {"MOVED", true}, {"ENDED", true}, {"MAY BE STOPPED"}},
           .rows = {{printable(view.worker), or_dash(printable(view.replaced_by.value_or(""))),
                     number(view.leases_moved), number(view.leases_ended),
                     view.state == "gone" ? "gone" : fmt::format("process {}", view.pid)}}};

@@ -17,15 +17,16 @@ Result<wire::WorkerView> find_replaced(const wire::WorkerReplace& replace,
                                        const Dependencies& dependencies) {
   const wire::Json reply = TRY(dependencies.call("worker.list", wire::Json::object()));
   auto listed = TRY(client::parse_items<wire::WorkerView>(reply));
-  std::erase_if(listed, [&](const wire::WorkerView& each) { return each.worker != replace.worker; });
+  std::erase_if(listed,
+                [&](const wire::WorkerView& each) { return each.worker != replace.worker; });
   const auto marked = std::ranges::find(listed, replace.by, [](const wire::WorkerView& each) {
     return each.replaced_by.value_or("");
   });
   if (marked != listed.end()) return *marked;
   if (listed.empty()) {
-    return fail(Errc::UnknownWorker,
-                fmt::format("worker {} is not listed any more; see `brokerctl events`",
-                            replace.worker));
+    return fail(
+        Errc::UnknownWorker,
+        fmt::format("worker {} is not listed any more; see `brokerctl events`", replace.worker));
   }
   return fail(Errc::IllegalTransition,
               fmt::format("worker {} is not replaced by worker {} any more and serves: that one "
@@ -39,8 +40,7 @@ Result<wire::WorkerView> find_replaced(const wire::WorkerReplace& replace,
 Result<wire::WorkerView> wait_until_replaced(std::size_t leases, const ReplaceWorker& replace,
                                              const Dependencies& dependencies) {
   const wire::WorkerReplace& message = replace.message;
-  const TimePoint latest = dependencies.clock->now() +
-                           std::chrono::milliseconds(message.grace_ms) +
+  const TimePoint latest = dependencies.clock->now() + std::chrono::milliseconds(message.grace_ms) +
                            std::chrono::milliseconds(replace.timeout_ms);
   while (true) {
     const wire::WorkerView view = TRY(find_replaced(message, dependencies));

@@ -117,8 +117,7 @@ TEST_CASE("failover: the new worker is killed while it maps memory, and the old 
   Running running(4);
   System& system = running.system;
   system.start_ready_worker("w2", "worker.extents.mapped:kill", {"--threads", "1"});
-  CHECK(system.brokerctl({"worker", "replace", "w1", "w2"}) ==
-        exit_code(Errc::IllegalTransition));
+  CHECK(system.brokerctl({"worker", "replace", "w1", "w2"}) == exit_code(Errc::IllegalTransition));
   running.finish();
   const auto workers = system.view().workers().value();
   const auto old = std::ranges::find(workers, "w1", &wire::WorkerView::worker);

@@ -41,10 +41,10 @@ struct FailoverWorld : World {
   }
   CallId replace_worker(const std::string& worker = "w1", const std::string& by = "w2",
                         bool any_arithmetic = false, std::int64_t grace_ms = 30'000) {
-    return call(kOperator, wire::WorkerReplace{.worker = worker,
-                                               .by = by,
-                                               .grace_ms = grace_ms,
-                                               .any_arithmetic = any_arithmetic});
+    return call(
+        kOperator,
+        wire::WorkerReplace{
+            .worker = worker, .by = by, .grace_ms = grace_ms, .any_arithmetic = any_arithmetic});
   }
   CallId fail_over(LeaseId from, bool any_arithmetic = false) {
     return call(kHolder, wire::LeaseReplace{.lease = from,
@@ -149,7 +149,8 @@ TEST_CASE("failover: the pair counts once, and the move costs one rebind") {
   world.acquired("a");  // new work
 }
 
-TEST_CASE("failover: new leases are granted on the new worker, also for callers that name the old") {
+TEST_CASE(
+    "failover: new leases are granted on the new worker, also for callers that name the old") {
   FailoverWorld world;
   world.replace_worker();
   CHECK(world.answer<wire::LeaseAcquired>(world.acquire_on("w1")).worker == "w2");
@@ -347,7 +348,8 @@ TEST_CASE("failover: a broker restart drops the mark, and the old worker serves"
   CHECK(after.record(world.lease).is(LeaseState::Live));
 }
 
-TEST_CASE("failover: in any order of answers and deaths, a holder keeps one live lease or hears why") {
+TEST_CASE(
+    "failover: in any order of answers and deaths, a holder keeps one live lease or hears why") {
   const auto seed = GENERATE(range(1u, 65u));
   CAPTURE(seed);
   std::mt19937_64 random(seed);

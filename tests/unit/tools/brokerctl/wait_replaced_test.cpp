@@ -78,7 +78,7 @@ TEST_CASE("worker replace: an interruption ends the wait, not the replacement") 
 
 TEST_CASE("worker replace: the command line names both workers, under either noun") {
   const std::string noun = GENERATE("worker", "workers");
-  const std::vector<std::string> words{noun, "replace", "w1", "w2", "--any-arithmetic",
+  const std::vector<std::string> words{noun,         "replace", "w1", "w2", "--any-arithmetic",
                                        "--grace-ms", "500"};
   const auto parsed = parse_arguments(words);
   REQUIRE(parsed);
