@@ -364,24 +364,12 @@ TEST_CASE(
   std::map<LeaseId, CallId> moves;
   for (int i = 0; i < 60; ++i) {
     const LeaseId from = held[pick(held.size())];
-    switch (pick(8)) {
-      case 0:
-      case 1:
-        if (!moves.contains(from)) moves[from] = world.fail_over(from);
-        break;
-      case 2:
-      case 3:
-      case 4:
-        if (!world.grants.empty()) world.answer_grant(pick(12) != 0);
-        break;
-      case 5:
-      case 6:
-        if (!world.unmaps.empty()) world.answer_unmap();
-        break;
-      case 7:
-        if (pick(20) == 0) world.post(ConnectionClosed{pick(2) == 0 ? kWorkerSocket : kNextSocket});
-        break;
-    }
+    const std::uint64_t what = pick(8);
+    if (what < 2 && !moves.contains(from)) moves[from] = world.fail_over(from);
+    if (what >= 2 && what < 5 && !world.grants.empty()) world.answer_grant(pick(12) != 0);
+    if ((what == 5 || what == 6) && !world.unmaps.empty()) world.answer_unmap();
+    if (what == 7 && pick(20) == 0)
+      world.post(ConnectionClosed{pick(2) == 0 ? kWorkerSocket : kNextSocket});
     CHECK(world.state.leases.index().charged({"a"}) <= charged);
     for (const auto& [old, call] : moves) {
       const LeaseRecord& before = world.record(old);

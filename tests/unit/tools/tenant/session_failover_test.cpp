@@ -78,7 +78,7 @@ TEST_CASE("failover: the end of the stream waits for the broker's reply") {
   CHECK(world.reported<Retrying>().empty());
 }
 
-TEST_CASE("failover: refused, the stream goes on, and is rebound as ever once its lease ends") {
+TEST_CASE("failover: refused, the stream goes on, and is rebound once its lease ends") {
   FailoverWorld world;
   world.broker.answers["lease.replace"] = {fail(Errc::IllegalTransition, "int8")};
   world.stream(true);
@@ -107,7 +107,7 @@ TEST_CASE("failover: a temporary refusal is tried again") {
   CHECK(world.reported<Rebound>()[0].mode == wire::RebindMode::Failover);
 }
 
-TEST_CASE("failover: told before the worker accepts the request, the session moves afterwards") {
+TEST_CASE("failover: notified before the worker accepts the request, the session moves afterwards") {
   FailoverWorld world;
   world.start(true);
   world.broker.after_answer = [&world](const std::string& method, const wire::Json&) {
