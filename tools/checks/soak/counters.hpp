@@ -17,7 +17,10 @@ struct Counters {
   std::uint64_t answered = 0;                           ///< Tenants with a complete answer.
   std::map<std::string, std::uint64_t> gave_up;         ///< Failed tenants, by error code.
   std::uint64_t leases = 0, revoked_leases = 0, tokens = 0, extents_read = 0;
-  std::uint64_t swaps = 0;  ///< Preemptions that moved blocks to swap.
+  std::uint64_t swaps = 0;      ///< Preemptions that moved blocks to swap.
+  std::uint64_t rebinds = 0;    ///< Texts that continued under another lease, however.
+  std::uint64_t moves = 0;      ///< Of them, those that moved while the first lease lived.
+  std::uint64_t adoptions = 0;  ///< Extents that a worker's successor adopted.
 
   std::uint64_t kills() const;
   void add(const Counters& other);
@@ -37,7 +40,10 @@ inline constexpr Figure kFigures[] = {{"brokers_started", &Counters::brokers},
                                       {"revocations_received", &Counters::revoked_leases},
                                       {"tokens_received", &Counters::tokens},
                                       {"extents_read", &Counters::extents_read},
-                                      {"swaps", &Counters::swaps}};
+                                      {"swaps", &Counters::swaps},
+                                      {"rebinds", &Counters::rebinds},
+                                      {"moves", &Counters::moves},
+                                      {"extents_adopted", &Counters::adoptions}};
 
 struct RoundResult {
   Counters counters;

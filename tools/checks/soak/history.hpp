@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -67,8 +68,9 @@ struct History {
   /// Preemptions of that tenant that moved blocks to swap. Nothing without that tenant.
   std::optional<std::uint64_t> swaps;
   std::vector<ExitRecord> ends;
-  std::optional<CanaryReport> canaries;  ///< Nothing without a search.
-  std::optional<wire::StatusView> last;  ///< After all requests ended.
+  std::optional<CanaryReport> canaries;       ///< Nothing without a search.
+  std::optional<wire::StatusView> last;       ///< After all requests ended.
+  std::map<std::string, Duration> lifetimes;  ///< Of the leases of tenants that have a longest one.
 };
 
 }  // namespace leasehold::soak

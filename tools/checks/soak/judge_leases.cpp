@@ -63,11 +63,14 @@ demo::Check no_unit_after_fence(const Case& all) {
   return finding.check();
 }
 
-/// A worker refuses only after the revocation, except for an expired TTL, which the worker sees as
-/// early as the broker.
-bool has_cause(const LeaseTrace& trace, TimePoint refused_at) {
+/// A worker refuses only after the revocation, except at a lease's deadline, which the worker sees
+/// as early as the broker.
+bool has_cause(const Case& all, const LeaseTrace& trace, TimePoint refused_at) {
   if (!trace.revoked) return false;
-  return *trace.revoked <= refused_at || trace.reason == RevokeReason::TtlExpired;
+  const auto lifetime = all.history.lifetimes.find(trace.tenant);
+  const bool is_over = lifetime != all.history.lifetimes.end() && trace.granted &&
+                       refused_at >= *trace.granted + lifetime->second;
+  return *trace.revoked <= refused_at || is_over || trace.reason == RevokeReason::TtlExpired;
 }
 
 demo::Check refusals_have_cause(const Case& all) {
@@ -79,7 +82,7 @@ demo::Check refusals_have_cause(const Case& all) {
       finding.checked();
       const auto found = all.instances[i].leases.find(refused->lease);
       const bool caused =
-          found != all.instances[i].leases.end() && has_cause(found->second, stamped.at);
+          found != all.instances[i].leases.end() && has_cause(all, found->second, stamped.at);
       if (!caused) finding.wrong("lease " + to_string(refused->lease));
     }
   }

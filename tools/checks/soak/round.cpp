@@ -189,6 +189,7 @@ class Round {
     const History& history = supervisor_.history();
     for (const BrokerInstance& instance : history.brokers)
       counters_.brokers += 1 + instance.restarts.size();
+    for (const BrokerInstance& instance : history.brokers) count_rebinds(instance);
     counters_.workers = history.workers.size();
     counters_.tenants = history.tenants.size();
     counters_.swaps = history.swaps.value_or(0);
@@ -199,6 +200,20 @@ class Round {
       if (instance.record.failed) ++counters_.gave_up[instance.record.reported.back().why];
       counters_.leases += instance.record.leases.size();
       counters_.revoked_leases += instance.record.revocations.size();
+    }
+  }
+
+  void count_rebinds(const BrokerInstance& instance) {
+    std::map<std::uint64_t, std::string> states;
+    for (const events::StampedEvent& stamped : instance.events) {
+      if (const auto* rebind = std::get_if<events::Rebind>(&stamped.event)) {
+        ++counters_.rebinds;
+        if (rebind->mode != wire::RebindMode::Reprefill) ++counters_.moves;
+      }
+      const auto* memory = std::get_if<events::RegionStateChanged>(&stamped.event);
+      if (memory == nullptr || memory->kind != "extent") continue;
+      const std::string before = std::exchange(states[memory->region], memory->state);
+      if (before == "Retained" && memory->state == "Owned") ++counters_.adoptions;
     }
   }
 

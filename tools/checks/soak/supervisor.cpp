@@ -31,7 +31,11 @@ Supervisor::Supervisor(const Settings& settings, const Workload& workload,
   for (std::uint32_t i = 0; i < settings.workers; ++i) {
     workers_.push_back({.name = fmt::format("w{}", i)});
   }
-  for (const TenantSpec& spec : workload.tenants) tenants_.push_back({.spec = &spec});
+  for (const TenantSpec& spec : workload.tenants) {
+    tenants_.push_back({.spec = &spec});
+    if (spec.max_lifetime_ms)
+      history_.lifetimes[spec.name] = std::chrono::milliseconds(*spec.max_lifetime_ms);
+  }
 }
 
 Result<void> Supervisor::poll(bool tenants) {
@@ -149,15 +153,19 @@ Result<void> Supervisor::start_broker() {
 Result<void> Supervisor::connect_broker() {
   auto connected = BrokerView::connect(programs_.broker_socket());
   if (!connected) return {};
-  const auto admit = [&connected](const std::string& tenant, std::uint32_t max_blocks) {
-    return connected->command(wire::TenantAdmit{
-        .tenant = {tenant}, .max_concurrent = 4, .max_blocks = max_blocks, .ttl_ms = kTtl_ms});
+  const auto admit = [&connected](const std::string& tenant, std::uint32_t max_blocks,
+                                  std::optional<std::int64_t> max_lifetime_ms = std::nullopt) {
+    return connected->command(wire::TenantAdmit{.tenant = {tenant},
+                                                .max_concurrent = 4,
+                                                .max_blocks = max_blocks,
+                                                .ttl_ms = kTtl_ms,
+                                                .max_lifetime_ms = max_lifetime_ms});
   };
   const bool is_undisturbed_run = workload_.tight_texts.empty();
   if (!admit(TightTenant::kName, is_undisturbed_run ? kManyBlocks : TightTenant::kBlocks))
     return {};  // it died
   for (const TenantSpec& spec : workload_.tenants)
-    if (!admit(spec.name, kManyBlocks)) return {};
+    if (!admit(spec.name, kManyBlocks, spec.max_lifetime_ms)) return {};
   view_.emplace(*std::move(connected));
   return {};
 }
@@ -181,7 +189,7 @@ Result<void> Supervisor::start_tenant(TenantSlot& slot) {
   slot.process.adopt(TRY(programs_.start_tenant(
       slot.spec->name, slot.spec->prompt,
       {.arguments = {"--temperature", "0.8", "--seed", std::to_string(slot.spec->seed),
-                     "--max-tokens", std::to_string(settings_.max_tokens), "--ignore-eos",
+                     "--max-tokens", std::to_string(slot.spec->max_tokens), "--ignore-eos",
                      "--rebind"}})));
   return {};
 }

@@ -7,6 +7,9 @@
 namespace leasehold::soak {
 namespace {
 
+/// Of every other tenant; a text takes about as long.
+constexpr std::int64_t kShortLifetime_ms = 1000;
+
 /// Long enough not to occur by chance. The first token, which all prompts share, is not included.
 constexpr std::size_t kCanaryTokens = 10;
 
@@ -29,7 +32,9 @@ Result<Workload> make_workload(const Settings& settings) {
   for (std::uint32_t i = 0; i < settings.tenants; ++i) {
     TenantSpec spec{.name = fmt::format("t{}", i),
                     .prompt = canary_words(settings.seed, i) + "Once upon a time",
-                    .seed = settings.seed + i};
+                    .seed = settings.seed + i,
+                    .max_tokens = settings.max_tokens * (2 + i % 3) / 4};
+    if (i % 2 == 1) spec.max_lifetime_ms = kShortLifetime_ms;
     workload.canaries.push_back(TRY(canary_of(spec, tokenizer)));
     workload.tenants.push_back(std::move(spec));
   }

@@ -1,6 +1,7 @@
 /// The tenants of the soak; each prompt starts with a canary of its own.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "tools/checks/soak/canary.hpp"
@@ -11,8 +12,10 @@ namespace leasehold::soak {
 struct TenantSpec {
   std::string name;
   std::string prompt;
-  std::uint64_t seed = 0;                 ///< Seed for sampling.
-  std::vector<std::int32_t> undisturbed;  ///< Filled in by run_undisturbed.
+  std::uint64_t seed = 0;  ///< Seed for sampling.
+  std::uint32_t max_tokens = 0;
+  std::optional<std::int64_t> max_lifetime_ms;  ///< Its texts move to another lease in time.
+  std::vector<std::int32_t> undisturbed;        ///< Filled in by run_undisturbed.
 };
 
 struct Workload {

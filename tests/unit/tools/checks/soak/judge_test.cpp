@@ -190,6 +190,15 @@ TEST_CASE("soak judge: finds a refusal before the revocation, unless the TTL exp
   });
 }
 
+TEST_CASE("soak judge: finds a refusal before the end of a lease's lifetime, not at it") {
+  const auto refused_at = [](History& history, std::int64_t ns) {
+    history.lifetimes["ann"] = Duration(8);  // from the grant at 10
+    events_of(history).push_back(at(ns, events::ForwardRevoked{.lease = kLease}));
+  };
+  CHECK(broken([&](History& history) { refused_at(history, 18); }).empty());
+  check_finds("no launch was refused", [&](History& history) { refused_at(history, 17); });
+}
+
 TEST_CASE("soak judge: finds a holder notified never, twice, or of another lease") {
   check_finds("notified exactly once",
               [](History& history) { remove_reported(history, "revoked"); });
@@ -197,6 +206,17 @@ TEST_CASE("soak judge: finds a holder notified never, twice, or of another lease
               [](History& history) { add_events(history, {reported(24, "revoked")}); });
   check_finds("notified exactly once",
               [](History& history) { add_events(history, {reported(43, "revoked")}, 5); });
+}
+
+TEST_CASE("soak judge: the end of a lease that was replaced in time is reported later, or never") {
+  const bool is_reported = GENERATE(true, false);
+  const auto next_acquired_at = [&](History& history, std::int64_t ns) {
+    remove_reported(history, "revoked");
+    ann(history).reported[2].at = TimePoint{ns};
+    if (is_reported) add_events(history, {reported(43, "revoked")}, 3);
+  };
+  CHECK(broken([&](History& history) { next_acquired_at(history, 19); }).empty());
+  check_finds("notified exactly once", [&](History& history) { next_acquired_at(history, 21); });
 }
 
 TEST_CASE("soak judge: finds a second notification in every form") {
