@@ -11,6 +11,7 @@ struct Row {
   Errc code;
   std::string_view name;
   bool retryable;
+  std::string_view meaning;
   std::string_view hint;
 };
 
@@ -26,71 +27,105 @@ constexpr std::string_view kRetrySoon = "try again in a moment";
 using enum Errc;
 
 constexpr std::array<Row, kErrcCount> kRows{{
-    {BadRequest, "BadRequest", false, "correct the value named above, see --help"},
-    {MalformedMessage, "MalformedMessage", false,
+    {BadRequest, "BadRequest", false, "The request, option or file has a wrong value",
+     "correct the value named above, see --help"},
+    {MalformedMessage, "MalformedMessage", false, "A message has a wrong field, type or form",
      "check that all programs are of the same version"},
-    {MessageTooLarge, "MessageTooLarge", false, "send less"},
-    {UnknownMethod, "UnknownMethod", false,
+    {MessageTooLarge, "MessageTooLarge", false, "A message, text or file is larger than its limit",
+     "send less"},
+    {UnknownMethod, "UnknownMethod", false, "The peer does not have the method that was called",
      "check that the socket is the right program's, and that all programs are of the same version"},
     {PermissionDenied, "PermissionDenied", false,
+     "The user may not do this, or a file has an owner or mode that is not safe",
      "run as a permitted user: the broker's, the tenant's, or the file's owner"},
-    {BadToken, "BadToken", false, kAcquireAgain},
+    {BadToken, "BadToken", false, "The lease token is not one that the broker made for this worker",
+     kAcquireAgain},
     {UnknownTenant, "UnknownTenant", false,
+     "The broker does not know the tenant, or has removed it",
      "admit it with `brokerctl tenants admit`; `brokerctl tenants` lists all"},
-    {UnknownWorker, "UnknownWorker", false, "choose a ready worker from `brokerctl workers`"},
-    {UnknownLease, "UnknownLease", false,
+    {UnknownWorker, "UnknownWorker", false, "The broker has no worker of this name that can serve",
+     "choose a ready worker from `brokerctl workers`"},
+    {UnknownLease, "UnknownLease", false, "The lease or memory was never granted",
      "choose a lease from `brokerctl leases`, or memory from `brokerctl quarantine`"},
-    {UnknownRequest, "UnknownRequest", false, "check the request id"},
-    {QuotaConcurrent, "QuotaConcurrent", true,
+    {UnknownRequest, "UnknownRequest", false, "The worker has no request with this id",
+     "check the request id"},
+    {QuotaConcurrent, "QuotaConcurrent", true, "The tenant already runs as many requests as it may",
      "wait for one of the tenant's requests to end, or raise --max-concurrent"},
     {QuotaBlocks, "QuotaBlocks", false,
+     "The tenant, or the published texts of a worker, would hold more KV blocks than allowed",
      "ask for fewer blocks, or raise --max-blocks with `brokerctl tenants admit`"},
-    {QueueFull, "QueueFull", true, kRetrySoon},
+    {QueueFull, "QueueFull", true, "A bounded queue or the share of its owner is full", kRetrySoon},
     {PoolExhausted, "PoolExhausted", true,
+     "The broker has no free memory, slot or descriptor for this owner",
      "wait for free memory (`brokerctl status`), or revoke a lease"},
     {OutOfBlocks, "OutOfBlocks", true,
+     "A running request needs another KV block, and there is none",
      "wait for free memory (`brokerctl status`); if the quota is the reason, raise --max-blocks"},
-    {PromptTooLong, "PromptTooLong", false, "send less"},
-    {Draining, "Draining", true,
+    {PromptTooLong, "PromptTooLong", false, "Prompt and answer do not fit into the context",
+     "send less"},
+    {Draining, "Draining", true, "The broker, worker or tenant admits nothing new",
      "try again in a moment; an operator ends a drain with `brokerctl undrain`"},
-    {RebindRateLimited, "RebindRateLimited", true, kRetrySoon},
-    {LeaseRevoked, "LeaseRevoked", false,
+    {RebindRateLimited, "RebindRateLimited", true,
+     "The tenant replaces revoked leases faster than it may", kRetrySoon},
+    {LeaseRevoked, "LeaseRevoked", false, "The broker or an operator ended the lease",
      "its tenant acquires a new lease; leasehold-tenant --rebind does so by itself"},
-    {LeaseFenced, "LeaseFenced", false, kAcquireAgain},
-    {EngineLeaseFenced, "EngineLeaseFenced", true, kRetrySoon},
-    {MissingWeight, "MissingWeight", false, kCheckWorker},
-    {StaleGeneration, "StaleGeneration", false, kAcquireAgain},
+    {LeaseFenced, "LeaseFenced", false,
+     "The lease has ended, and nothing can touch its memory any more", kAcquireAgain},
+    {EngineLeaseFenced, "EngineLeaseFenced", true,
+     "The lease of the model weights was fenced; the worker loads them again", kRetrySoon},
+    {MissingWeight, "MissingWeight", false, "A revoked part of the weights cannot be restored",
+     kCheckWorker},
+    {StaleGeneration, "StaleGeneration", false,
+     "The lease has ended, and its slot is in use by another one", kAcquireAgain},
     {IllegalTransition, "IllegalTransition", false,
+     "The lease cannot change from its state to the requested one",
      "check the lease's state with `brokerctl leases`"},
-    {RequestIdConflict, "RequestIdConflict", false, "use another --request-id"},
-    {BrokerLost, "BrokerLost", true, kStartBroker},
-    {EngineDecodeFailed, "EngineDecodeFailed", true, kCheckWorker},
-    {NoModelLoaded, "NoModelLoaded", true, "choose a ready worker from `brokerctl workers`"},
-    {WeightsLoading, "WeightsLoading", true, kRetrySoon},
-    {StillWritable, "StillWritable", true, kRetrySoon},
-    {NumericFault, "NumericFault", false, kCheckWorker},
-    {FileNotFound, "FileNotFound", false,
+    {RequestIdConflict, "RequestIdConflict", false, "The request id was used for another call",
+     "use another --request-id"},
+    {BrokerLost, "BrokerLost", true,
+     "The connection to the broker is lost, and no new lease can be had", kStartBroker},
+    {EngineDecodeFailed, "EngineDecodeFailed", true, "A step of the engine failed", kCheckWorker},
+    {NoModelLoaded, "NoModelLoaded", true, "The worker has not loaded its model yet",
+     "choose a ready worker from `brokerctl workers`"},
+    {WeightsLoading, "WeightsLoading", true,
+     "The worker loads or restores weights, and its queue is full", kRetrySoon},
+    {StillWritable, "StillWritable", true,
+     "The memory may still be written to, so it cannot be given to another owner yet", kRetrySoon},
+    {NumericFault, "NumericFault", false, "The model computed a value that is not finite",
+     kCheckWorker},
+    {FileNotFound, "FileNotFound", false, "The file or socket does not exist",
      "check the path and the option or variable that names it"},
-    {FileCorrupt, "FileCorrupt", false, "replace the file, or do what the error says"},
-    {UnsupportedModel, "UnsupportedModel", false, "use another file"},
+    {FileCorrupt, "FileCorrupt", false, "The content of a file contradicts itself or its checksum",
+     "replace the file, or do what the error says"},
+    {UnsupportedModel, "UnsupportedModel", false,
+     "The model file has an architecture, type or size that is not supported", "use another file"},
     {UntrustedSegment, "UntrustedSegment", false,
+     "Shared memory was changed by a process that may not do so",
      "check which other users can write to the broker's files"},
-    {SocketInUse, "SocketInUse", false,
+    {SocketInUse, "SocketInUse", false, "Another process listens on the socket",
      "stop the program that listens there, or choose another path"},
-    {ConnectionRefused, "ConnectionRefused", true, kStartBroker},
-    {ConnectionLost, "ConnectionLost", true,
+    {ConnectionRefused, "ConnectionRefused", true,
+     "The socket exists, but no process accepts on it", kStartBroker},
+    {ConnectionLost, "ConnectionLost", true, "The other process closed the connection or ended",
      "check that the other process still runs; its log says why it ended"},
-    {TimedOut, "TimedOut", true, "try again; if it persists, check the logs of broker and worker"},
-    {DiskFull, "DiskFull", true, "free disk space and try again"},
-    {OutOfMemory, "OutOfMemory", true, "free memory, or ask for less, and try again"},
-    {SystemError, "SystemError", false, "check the logs; the message above is the system's"},
-    {NoDevice, "NoDevice", false, "check `nvidia-smi`, or use --device cpu"},
+    {TimedOut, "TimedOut", true, "The other process did not answer in time",
+     "try again; if it persists, check the logs of broker and worker"},
+    {DiskFull, "DiskFull", true, "A file or stdout did not accept all output",
+     "free disk space and try again"},
+    {OutOfMemory, "OutOfMemory", true, "The machine or device has not enough free memory",
+     "free memory, or ask for less, and try again"},
+    {SystemError, "SystemError", false, "A system call failed",
+     "check the logs; the message above is the system's"},
+    {NoDevice, "NoDevice", false, "No such device can be used",
+     "check `nvidia-smi`, or use --device cpu"},
     {DeviceUnsupported, "DeviceUnsupported", false,
+     "The device, its driver or its architecture is not supported",
      "install a newer driver, build for this card's architecture, or use --device cpu"},
-    {DeviceFault, "DeviceFault", true,
+    {DeviceFault, "DeviceFault", true, "The device reported an error, and its context is lost",
      "check the worker's log and `nvidia-smi`, then restart the worker"},
-    {StaleGraph, "StaleGraph", true, "try again; the step is captured again"},
-    {QuotaTokens, "QuotaTokens", true,
+    {StaleGraph, "StaleGraph", true, "A captured step is older than the leases it would use",
+     "try again; the step is captured again"},
+    {QuotaTokens, "QuotaTokens", true, "The tenant has used its tokens of this minute",
      "wait as long as the error says, or raise --tokens-per-minute with `brokerctl tenants admit`"},
 }};
 
@@ -101,6 +136,9 @@ constexpr bool rows_follow_the_enum() {
   return true;
 }
 static_assert(rows_follow_the_enum());
+static_assert(std::ranges::none_of(kRows, [](const Row& row) {
+  return row.name.empty() || row.meaning.empty() || row.hint.empty();
+}));
 
 const Row& row(Errc code) {
   return kRows[static_cast<std::size_t>(code)];
@@ -139,6 +177,10 @@ std::optional<Errc> errc_from_name(std::string_view text) {
 
 bool is_retryable(Errc code) {
   return row(code).retryable;
+}
+
+std::string_view error_meaning(Errc code) {
+  return row(code).meaning;
 }
 
 std::string_view error_hint(Errc code) {

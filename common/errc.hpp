@@ -80,6 +80,9 @@ std::optional<Errc> errc_from_name(std::string_view text);
 /// True when the same call may succeed later, unchanged.
 bool is_retryable(Errc code);
 
+/// What has happened, without a full stop.
+std::string_view error_meaning(Errc code);
+
 /// What a user can try, without a full stop; the same in every program.
 std::string_view error_hint(Errc code);
 

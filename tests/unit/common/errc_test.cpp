@@ -1,6 +1,7 @@
 #include "common/errc.hpp"
 
 #include <catch2/catch.hpp>
+#include <cctype>
 #include <cerrno>
 #include <set>
 #include <string>
@@ -109,4 +110,16 @@ TEST_CASE("errc: an exit code maps back to its error") {
   CHECK_FALSE(errc_from_exit_code(0));
   CHECK_FALSE(errc_from_exit_code(2));
   CHECK_FALSE(errc_from_exit_code(137));
+}
+
+TEST_CASE("errc: every code has a meaning of its own, in the form of a help line") {
+  std::set<std::string_view> meanings;
+  for (int i = 0; i < kErrcCount; ++i) {
+    const std::string_view text = error_meaning(code_at(i));
+    CAPTURE(name(code_at(i)), text);
+    REQUIRE_FALSE(text.empty());
+    CHECK(std::isupper(static_cast<unsigned char>(text.front())));
+    CHECK(text.back() != '.');
+    CHECK(meanings.insert(text).second);
+  }
 }
