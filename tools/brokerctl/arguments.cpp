@@ -11,7 +11,9 @@
 #include "common/version.hpp"
 #include "ipc/control/json_fields.hpp"
 #include "tools/brokerctl/event_arguments.hpp"
+#include "tools/brokerctl/examples.hpp"
 #include "tools/brokerctl/key_arguments.hpp"
+#include "tools/brokerctl/local_commands.hpp"
 #include "tools/brokerctl/memory_name.hpp"
 #include "tools/brokerctl/prefix_arguments.hpp"
 #include "tools/brokerctl/requested_output.hpp"
@@ -30,6 +32,7 @@ struct OptionValues {
   PrefixArguments prefix;
   WorkerArguments worker_verbs;
   KeyArguments keys;
+  LocalCommands local;
   ListOperatorActions actions;
   std::int64_t grace_ms = 30'000, timeout_ms = 30'000;
   bool wait = false, remove_revokes = false;
@@ -243,6 +246,8 @@ void add_commands(CommandLine& line) {
   CLI::App* prefix = add_noun(line, "prefix", "Published texts with lease, name and worker");
   add_request_id(line.values.prefix.add_publish(*prefix), line.values);
   line.values.keys.add_verbs(*add_noun(line, "keys", "API keys of HTTP clients, with tenant"));
+  line.values.local.add(line.app);
+  add_examples(line.app);
 }
 
 template <class Id>
@@ -348,6 +353,7 @@ Result<Verb> parse_verb(const CommandLine& line) {
   const std::string verb = verbs.empty() ? "list" : verbs.front()->get_name();
   const std::string name = command->get_name();
   const OptionValues& values = line.values;
+  if (auto text = TRY(values.local.text(line.app, name))) return *std::move(text);
   if (name == "keys") return TRY(values.keys.verb(verb));
   if (verb == "admit") return TRY(parse_admit(values));
   if (verb == "remove") return TRY(parse_remove(values));

@@ -69,10 +69,16 @@ struct CreateKey {
   TenantId tenant;
 };
 
-using Verb =
-    std::variant<Show, ListLeases, ListOperatorActions, ListEvents, WatchSteps, ShowTimeline,
-                 Revoke, Drain, wire::LeaseUndrain, wire::TenantAdmit, wire::TenantRemove,
-                 wire::QuarantineRelease, PublishPrefix, ReplaceWorker, CreateKey, wire::KeyRevoke>;
+/// Needs no broker: what is printed.
+struct PrintText {
+  std::string text;
+  std::string json = {};  ///< With -o json; empty: the text.
+};
+
+using Verb = std::variant<PrintText, Show, ListLeases, ListOperatorActions, ListEvents, WatchSteps,
+                          ShowTimeline, Revoke, Drain, wire::LeaseUndrain, wire::TenantAdmit,
+                          wire::TenantRemove, wire::QuarantineRelease, PublishPrefix, ReplaceWorker,
+                          CreateKey, wire::KeyRevoke>;
 
 enum class Output { Table, Json };
 

@@ -38,6 +38,8 @@ bool wait_unless_stopped(Duration duration) {
 }
 
 Result<void> run_verb(const brokerctl::Arguments& arguments) {
+  if (std::holds_alternative<brokerctl::PrintText>(arguments.verb))
+    return brokerctl::run(arguments, {.out = &std::cout});
   const std::string path = cli::broker_address(arguments.socket, cli::read_environment());
   auto client = TRY(control::Client::connect(path));
   const SystemClock clock;

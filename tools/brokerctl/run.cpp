@@ -31,6 +31,13 @@ class Runner {
   Runner(Output output, const Dependencies& dependencies)
       : output_(output), dependencies_(dependencies) {}
 
+  Result<void> operator()(const PrintText& answer) {
+    const bool as_json = output_ == Output::Json && !answer.json.empty();
+    *dependencies_.out << (as_json ? answer.json : answer.text);
+    dependencies_.out->flush();
+    return {};
+  }
+
   Result<void> operator()(Show query) {
     switch (query) {
       case Show::Tenants:

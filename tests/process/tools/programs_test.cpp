@@ -131,6 +131,7 @@ TEST_CASE("programs: every line of help starts with a capital and has no full st
                                                        {"brokerctl", "quarantine"},
                                                        {"brokerctl", "events"},
                                                        {"brokerctl", "actions"},
+                                                       {"brokerctl", "explain"},
                                                        {"leasehold-tenant"}};
   for (std::vector<std::string> command : commands) {
     command.push_back("--help");

@@ -1,0 +1,158 @@
+// explain, completion, man, and the examples of the help.
+#include <stdlib.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
+
+#include "common/temporary_directory.hpp"
+#include "common/text_file.hpp"
+#include "tools/brokerctl/arguments.hpp"
+
+#include <fstream>
+
+using namespace leasehold;
+using namespace leasehold::brokerctl;
+
+namespace {
+
+PrintText printed(const std::vector<std::string>& words) {
+  const auto arguments = parse_arguments(words);
+  INFO((arguments ? "" : arguments.error().text));
+  REQUIRE(arguments);
+  return std::get<PrintText>(arguments->verb);
+}
+
+std::string help_of(std::vector<std::string> words) {
+  words.emplace_back("--help");
+  const auto arguments = parse_arguments(words);
+  REQUIRE_FALSE(arguments);
+  REQUIRE(arguments.error().exit_code == kExitOk);
+  return arguments.error().text;
+}
+
+/// The words of an example as a shell would pass them, without the redirection.
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words{""};
+  bool is_quoted = false;
+  for (const char letter : line) {
+    if (letter == '"') {
+      is_quoted = !is_quoted;
+    } else if (letter == ' ' && !is_quoted) {
+      words.emplace_back();
+    } else {
+      words.back() += letter;
+    }
+  }
+  std::erase_if(words, [](const std::string& word) { return word.starts_with('>'); });
+  return words;
+}
+
+/// What bash offers for this command line.
+std::vector<std::string> completed(const std::vector<std::string>& words) {
+  const TemporaryDirectory directory = TemporaryDirectory::create("completion").value();
+  const std::string script = directory.path() / "script", answer = directory.path() / "answer";
+  std::ofstream file(script);
+  file << printed({"completion", "bash"}).text << "COMP_WORDS=(brokerctl";
+  for (const std::string& word : words) file << " '" << word << "'";
+  file << ")\nCOMP_CWORD=" << words.size() << "\n_brokerctl\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n";
+  file.close();
+  REQUIRE(std::system(("bash " + script + " >" + answer).c_str()) == 0);
+  std::istringstream lines(read_text_file(answer, 1 << 20).value());
+  std::vector<std::string> found;
+  for (std::string line; std::getline(lines, line);) found.push_back(line);
+  return found;
+}
+
+bool has(const std::vector<std::string>& words, const std::string& word) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+}  // namespace
+
+TEST_CASE("brokerctl explain: every error code is explained, by its name and by its exit code") {
+  for (int i = 0; i < kErrcCount; ++i) {
+    const auto code = static_cast<Errc>(i);
+    const PrintText by_name = printed({"explain", std::string(name(code))});
+    CHECK(by_name.text.contains(error_meaning(code)));
+    CHECK(by_name.text.contains(error_hint(code)));
+    CHECK(printed({"explain", std::to_string(exit_code(code))}).text == by_name.text);
+    const auto json = nlohmann::json::parse(by_name.json);
+    CHECK(json.at("exit_code") == exit_code(code));
+    CHECK(json.at("retryable") == is_retryable(code));
+    CHECK(json.at("scope") == name(failure_scope(code)));
+  }
+}
+
+TEST_CASE("brokerctl explain: without a word all codes are listed") {
+  CHECK(nlohmann::json::parse(printed({"explain"}).json).at("items").size() ==
+        std::size_t{kErrcCount});
+}
+
+TEST_CASE("brokerctl explain: an unknown word is wrong usage that names the nearest code") {
+  const auto near = parse_arguments(std::vector<std::string>{"explain", "LeaseRevokd"});
+  REQUIRE_FALSE(near);
+  CHECK(near.error().text.contains("did you mean 'LeaseRevoked'?"));
+  CHECK_FALSE(parse_arguments(std::vector<std::string>{"explain", "9"}));
+}
+
+TEST_CASE("brokerctl help: every command but the lists has examples, and each example parses") {
+  const std::vector<std::string> commands{"status",         "revoke",     "drain",
+                                          "undrain",        "timeline",   "events",
+                                          "watch",          "leases",     "extents",
+                                          "workers",        "actions",    "tenants",
+                                          "prefix",         "man",        "tenants admit",
+                                          "tenants remove", "quarantine", "quarantine release",
+                                          "explain",        "completion", "prefix publish"};
+  for (const std::string& command : commands) {
+    std::istringstream lines(help_of(words_of(command)));
+    int examples = 0;
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("brokerctl " + command)) continue;
+      CAPTURE(line);
+      auto words = words_of(line);
+      words.erase(words.begin());
+      CHECK(parse_arguments(words));
+      ++examples;
+    }
+    CAPTURE(command);
+    CHECK(examples > 0);
+  }
+}
+
+TEST_CASE("brokerctl completion: bash completes commands, verbs, options and closed lists") {
+  const auto first = completed({""});
+  for (const char* word : {"leases", "tenants", "revoke", "explain", "--socket", "-o"})
+    CHECK(has(first, word));
+  CHECK(completed({"qua"}) == std::vector<std::string>{"quarantine"});
+  const auto verbs = completed({"tenants", ""});
+  CHECK(has(verbs, "admit"));
+  CHECK_FALSE(has(verbs, "revoke"));
+  CHECK(completed({"-o", "json", "tenants", "admit", "ann", "--max-b"}) ==
+        std::vector<std::string>{"--max-blocks"});
+  CHECK(completed({"leases", "--state", "F"}) == std::vector<std::string>{"Fenced"});
+  CHECK(completed({"completion", "f"}) == std::vector<std::string>{"fish"});
+}
+
+TEST_CASE("brokerctl completion: zsh and fish scripts have every command") {
+  for (const std::string shell : {"zsh", "fish"}) {
+    const std::string script = printed({"completion", shell}).text;
+    for (const char* word : {"quarantine", "release", "admit", "--max-blocks", "Fenced"}) {
+      CAPTURE(shell, word);
+      const std::string option = std::string(word).substr(std::string(word).find_first_not_of('-'));
+      CHECK(script.contains(shell == "fish" ? option : word));
+    }
+  }
+}
+
+TEST_CASE("brokerctl man: the page has every command, option and exit code") {
+  const std::string page = printed({"man"}).text;
+  CHECK(page.starts_with(".TH BROKERCTL 1 "));
+  CHECK(page.contains(".SS brokerctl tenants admit\n"));
+  CHECK(page.contains("\\-\\-max\\-blocks"));
+  CHECK(page.contains("\\fB28\\fR LeaseRevoked"));
+  CHECK(page.contains("brokerctl revoke 17.4 \\-\\-wait\n"));
+}

@@ -1,0 +1,33 @@
+/// The commands of brokerctl as a list, for everything that is generated from them: completions
+/// and the man page. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace leasehold::brokerctl {
+
+struct CommandOption {
+  std::vector<std::string> names;   ///< "-o", "--output"; of a positional its name.
+  std::string value;                ///< "TEXT", "UINT"; empty for a flag.
+  std::vector<std::string> values;  ///< All possible ones, where that is a closed list.
+  std::string help;
+  bool is_positional = false;
+};
+
+struct Command {
+  std::string path;  ///< "tenants admit"; empty for brokerctl itself.
+  std::string help;
+  std::string examples;               ///< One per line.
+  std::vector<std::string> commands;  ///< Words that may follow.
+  std::vector<CommandOption> options;
+};
+
+/// brokerctl, then its commands, each before those in it.
+std::vector<Command> command_tree(const CLI::App& app);
+
+}  // namespace leasehold::brokerctl

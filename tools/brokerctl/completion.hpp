@@ -1,0 +1,16 @@
+/// Completion scripts for shells. Pure.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "tools/brokerctl/command_tree.hpp"
+
+namespace leasehold::brokerctl {
+
+/// Each completes commands, options and the values of closed lists.
+std::string bash_completion(std::span<const Command> tree);
+std::string zsh_completion(std::span<const Command> tree);
+std::string fish_completion(std::span<const Command> tree);
+
+}  // namespace leasehold::brokerctl

@@ -1,0 +1,66 @@
+#include "tools/brokerctl/examples.hpp"
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace leasehold::brokerctl {
+namespace {
+
+struct Example {
+  const char* command;  ///< "tenants admit"
+  const char* lines;
+};
+
+constexpr Example kExamples[]{
+    {"status", "brokerctl status\nbrokerctl status -o json"},
+    {"revoke",
+     "brokerctl revoke 17.4 --wait\nbrokerctl revoke --tenant alice\nbrokerctl revoke --part blk.1 "
+     "--worker w1"},
+    {"drain", "brokerctl drain --tenant alice --grace-ms 5000\nbrokerctl drain --worker w1 --wait"},
+    {"undrain", "brokerctl undrain --tenant alice\nbrokerctl undrain --worker w1"},
+    {"timeline", "brokerctl timeline 17.4"},
+    {"events", "brokerctl events --lease 17.4\nbrokerctl events --follow --tenant alice -o json"},
+    {"watch", "brokerctl watch --tenant alice\nbrokerctl watch --steps --interval-ms 500"},
+    {"leases", "brokerctl leases\nbrokerctl leases --tenant alice --state Live"},
+    {"extents", "brokerctl extents"},
+    {"workers", "brokerctl workers\nbrokerctl workers -o json"},
+    {"actions", "brokerctl actions --limit 20"},
+    {"tenants", "brokerctl tenants"},
+    {"tenants admit",
+     "brokerctl tenants admit alice --max-concurrent 4 --max-blocks 4096\nbrokerctl tenants admit "
+     "batch --tier scavenger"},
+    {"tenants remove", "brokerctl tenants remove alice --revoke"},
+    {"quarantine", "brokerctl quarantine"},
+    {"quarantine release",
+     "brokerctl quarantine release extent:5 --reason \"worker w0 was replaced\""},
+    {"prefix", "brokerctl prefix"},
+    {"prefix publish", "brokerctl prefix publish --file rules.txt --worker w1 --name rules"},
+    {"explain", "brokerctl explain LeaseRevoked\nbrokerctl explain 28\nbrokerctl explain"},
+    {"completion",
+     "brokerctl completion bash >/usr/share/bash-completion/completions/brokerctl\nbrokerctl "
+     "completion zsh >/usr/share/zsh/vendor-completions/_brokerctl\nbrokerctl completion fish "
+     ">/usr/share/fish/vendor_completions.d/brokerctl.fish"},
+    {"man", "brokerctl man >/usr/share/man/man1/brokerctl.1"},
+};
+
+/// "tenants admit" below `app`; null where a command of the list is not added.
+CLI::App* find_command(CLI::App& app, const std::string& path) {
+  CLI::App* found = &app;
+  for (const std::string& word : CLI::detail::split(path, ' ')) {
+    const auto parts =
+        found->get_subcommands([&](const CLI::App* it) { return it->check_name(word); });
+    if (parts.empty()) return nullptr;
+    found = parts.front();
+  }
+  return found;
+}
+
+}  // namespace
+
+void add_examples(CLI::App& app) {
+  for (const auto& [command, lines] : kExamples)
+    if (CLI::App* const found = find_command(app, command))
+      found->footer(kExamplesTitle + std::string(lines));
+}
+
+}  // namespace leasehold::brokerctl

@@ -1,0 +1,14 @@
+/// `brokerctl explain`: what an error code means, its scope, and what to do next. Pure.
+#pragma once
+
+#include <string>
+
+#include "tools/brokerctl/arguments.hpp"
+
+namespace leasehold::brokerctl {
+
+/// `word` is the name of a code or an exit code; empty: all codes. Errors: BadRequest for another
+/// word, with the nearest name.
+Result<PrintText> explain_error(const std::string& word);
+
+}  // namespace leasehold::brokerctl
