@@ -63,6 +63,7 @@ TEST_CASE("journal: a lease is read as it was written") {
   CHECK(lease.last_deadline_ns == 40);
   CHECK(lease.charged_blocks == 8);
   CHECK(lease.granted_ns == 9);
+  CHECK(lease.api_key.value == "0f");
   CHECK(lease.model == "m");
   CHECK(lease.part == "blk.0");
   CHECK(lease.replaces == LeaseId{9, 1});
@@ -123,6 +124,21 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
   CHECK(image.regions.at({2}).state == RegionState::Published);
   CHECK(image.reserved == Reserved{1024, 2048, 3072, 4096});
   CHECK(image.extent_size_bytes == 2u << 20);
+}
+
+TEST_CASE("journal: API keys are read as written, and a damaged one is refused") {
+  const StateDir dir;
+  const std::string hash(64, 'a');
+  const ApiKeyRow kept{.id = {hash.substr(0, 16)}, .tenant = {"a"}, .hash = hash};
+  const ApiKeyRow gone{.id = {"bb"}, .tenant = {"a"}, .hash = "bb"};
+  const Image image = reopened(
+      dir, {.rows = {TenantRow{.policy = {.tenant = {"a"}}}, kept, gone, ApiKeyGone{{"bb"}}}});
+  REQUIRE(image.api_keys.size() == 1);
+  CHECK(image.api_keys.at(kept.id).tenant.value == "a");
+  CHECK(image.api_keys.at(kept.id).hash == hash);
+
+  run_sql(dir.file("journal.db"), "UPDATE api_key SET hash='cc'");
+  CHECK(SqliteJournal::open(dir.path()).value()->load().error().code == Errc::FileCorrupt);
 }
 
 TEST_CASE("journal: held and quarantined extents need no lease") {

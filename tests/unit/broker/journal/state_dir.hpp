@@ -63,7 +63,8 @@ inline LeaseRow lease_row(std::uint32_t slot, LeaseState state = LeaseState::Liv
           .part = "blk.0",
           .replaces = {9, 1},
           .replaced_by = {10, 2},
-          .granted_ns = 9};
+          .granted_ns = 9,
+          .api_key = {"0f"}};
 }
 
 }  // namespace leasehold::journal
