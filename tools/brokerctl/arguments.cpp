@@ -237,7 +237,7 @@ void add_common(CommandLine& line) {
 
 void add_commands(CommandLine& line) {
   add_verb(line, "status",
-           "Memory by state, numbers of leases, workers and tenants, isolation, device, clocks");
+           "Memory, leases, workers, isolation, device, and p50, p99 and max of the four clocks");
   add_revoke_and_drain(line);
   add_events(line);
   add_lists(line);
