@@ -99,7 +99,9 @@ void check_replacements(const State& state) {
   state.leases.for_each_open([&](const LeaseRecord& record) {
     if (!record.charged_to_replacement || record.is(LeaseState::Fenced)) return;
     const auto by = replaced_by.find(record.id());
-    if (by == replaced_by.end()) violated("no live lease is charged for " + to_string(record.id()));
+    if (by == replaced_by.end() && record.is(LeaseState::Live))
+      violated("no live lease is charged for " + to_string(record.id()));
+    if (by == replaced_by.end()) return;  // both were revoked
     if (state.leases.find_open(by->second)->charged_to_replacement)
       violated("a replacement is replaced before the fence of " + to_string(record.id()));
   });
