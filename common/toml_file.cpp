@@ -76,7 +76,7 @@ Result<std::vector<TomlEntry>> parse_toml(std::string_view text) {
   std::vector<TomlEntry> entries;
   for (const auto& [key, node] : parsed.table())
     entries.push_back(entry_of(key.str(), node, key.source().begin.line));
-  std::ranges::stable_sort(entries, {}, &TomlEntry::line);
+  std::ranges::sort(entries, {}, &TomlEntry::line);
   return entries;
 }
 
