@@ -69,8 +69,7 @@ CLI::App* add_verb_of(CLI::App* noun, const std::string& name, const std::string
 }
 
 CLI::App* add_noun(CommandLine& line, const std::string& name, const std::string& help) {
-  CLI::App* noun = line.app.add_subcommand(name, help)->group(kNouns);
-  noun->require_subcommand(0, 1);
+  CLI::App* noun = line.app.add_subcommand(name, help)->group(kNouns)->require_subcommand(0, 1);
   add_verb_of(noun, "list", help);
   return noun;
 }
@@ -304,9 +303,9 @@ Result<wire::LeaseUndrain> parse_undrain(const OptionValues& values) {
 Result<ListLeases> parse_leases(const OptionValues& values) {
   ListLeases list{.tenant = TRY(parse_optional<TenantId>(values.tenant))};
   for (const LeaseState state : {LeaseState::Live, LeaseState::Revoked, LeaseState::Fenced}) {
-    if (CLI::detail::to_lower(std::string(name(state))) == CLI::detail::to_lower(values.state)) {
+    const std::string state_name(name(state));
+    if (CLI::detail::to_lower(state_name) == CLI::detail::to_lower(values.state))
       list.state = state;
-    }
   }
   return list;
 }
@@ -367,14 +366,13 @@ Result<Verb> parse_verb(const CommandLine& line) {
   if (name == "events") return values.events.events();
   if (name == "watch") return values.events.watch();
   if (name == "timeline") return ShowTimeline{TRY(LeaseId::parse(values.lease))};
-  if (name == "drain") {
-    const wire::LeaseDrain message = TRY(parse_drain(values));
-    return Drain{.message = message, .wait = values.wait, .timeout_ms = values.timeout_ms};
-  }
+  if (name == "drain")
+    return Drain{
+        .message = TRY(parse_drain(values)), .wait = values.wait, .timeout_ms = values.timeout_ms};
   if (name == "undrain") return TRY(parse_undrain(values));
   expects(name == "revoke", "every command of the list in add_commands is parsed");
-  const wire::LeaseRevoke message = TRY(parse_revoke(values));
-  return Revoke{.message = message, .wait = values.wait, .timeout_ms = values.timeout_ms};
+  return Revoke{
+      .message = TRY(parse_revoke(values)), .wait = values.wait, .timeout_ms = values.timeout_ms};
 }
 
 }  // namespace
