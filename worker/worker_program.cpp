@@ -9,7 +9,6 @@
 #include "common/available_memory.hpp"
 #include "common/process.hpp"
 #include "common/service_manager.hpp"
-#include "ipc/control/event_file.hpp"
 #include "ipc/control/socket_file.hpp"
 #include "worker/compute.hpp"
 #include "worker/engine/engine_limits.hpp"
@@ -26,6 +25,7 @@
 #include "worker/request_log.hpp"
 #include "worker/revocation_reporter.hpp"
 #include "worker/serving.hpp"
+#include "worker/step_log.hpp"
 
 namespace leasehold {
 namespace {
@@ -51,7 +51,6 @@ class WorkerProgram {
   StepReporter::Dependencies step_reporter_dependencies();
   Result<void> build_engine();
   EngineLoop::Hooks loop_hooks();
-  void log_step(const StepReport& report);
   void log_restore(const Result<void>& restored);
   std::string serving_status() const;
   Result<void> bind_weights();
@@ -77,7 +76,7 @@ class WorkerProgram {
   boost::asio::steady_timer lost_timer_{io_.context()};
   std::optional<TenantServer::Acceptor> acceptor_;  // until the server has it
   std::optional<control::SocketFile> socket_file_;
-  std::optional<events::EventFile> step_log_;
+  StepLog step_log_;
   std::optional<Errc> restore_failed_;  // the last attempt
   RequestLog request_log_;
   StepSampler step_sampler_;
@@ -109,8 +108,7 @@ Result<void> WorkerProgram::start() {
   watch_signals();
   io_.start("io");
   tenant_io_.start("tenants");
-  if (!options_.event_log.empty())
-    step_log_.emplace(TRY(events::EventFile::open(options_.event_log, options_.event_log_bytes)));
+  TRY(step_log_.open(options_.event_log, options_.event_log_bytes));
   if (options_.kv_index)
     kv_index_ = std::make_unique<KvIndexSync>(IndexSenderConfig{.url = *options_.kv_index});
   TRY(open_session());
@@ -224,7 +222,7 @@ Result<void> WorkerProgram::build_engine() {
 EngineLoop::Hooks WorkerProgram::loop_hooks() {
   return {.on_report =
               [this](StepReport report) {
-                log_step(report);
+                step_log_.append(report);
                 RequestLog::log_events(report.events);
                 request_log_.log_spills(report.spills);
                 if (report.sample) step_reporter_.deliver(*std::move(report.sample));
@@ -252,17 +250,6 @@ void WorkerProgram::log_restore(const Result<void>& restored) {
   if (std::exchange(restore_failed_, failed) == failed || !failed) return;
   spdlog::error("weights not restored error={} reason=\"{}\"", name(*failed),
                 restored.error().detail);
-}
-
-/// Appends the step to the event log, when there is one.
-void WorkerProgram::log_step(const StepReport& report) {
-  if (!step_log_ || !report.ran) return;
-  const auto lost_steps = step_log_->append(report.summary, report.decided_at);
-  if (!lost_steps) {
-    spdlog::error("the event log file loses steps reason=\"{}\"", lost_steps.error().detail);
-  } else if (*lost_steps > 0) {
-    spdlog::warn("the event log file continues lost_steps={}", *lost_steps);
-  }
 }
 
 std::string WorkerProgram::serving_status() const {

@@ -21,7 +21,6 @@
 #include "broker/decide/revoke.hpp"
 #include "broker/decide/unavailable.hpp"
 #include "broker/decide/worker_replace.hpp"
-#include "ipc/control/api_key.hpp"
 
 namespace leasehold {
 
@@ -359,12 +358,10 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   const Tenant* tenant = TRY(tenant_of_acquire(state, caller, acquire));
   if (tenant->draining) return std::unexpected(tenant_draining(acquire.tenant));
   if (acquire.ttl_ms < 0) return fail(Errc::BadRequest, "ttl_ms must not be negative");
-  const std::optional<LeaseId> apart = TRY(charged_once(state, acquire));
+  GrantTerms terms{.replaces = TRY(charged_once(state, acquire)), .api_key = key_of(acquire)};
   const auto wanted = acquire.worker ? current_name(state, acquire.worker)
                                      : adopting_worker(state, caller, acquire);
-  const Worker* worker = TRY(choose_worker(state, wanted));
-  GrantTerms terms{.worker = worker, .replaces = apart};
-  if (acquire.api_key) terms.api_key = api_key_id(hash_of_api_key(*acquire.api_key));
+  terms.worker = TRY(choose_worker(state, wanted));
   return grant_tenant_lease(decision, caller, acquire, terms);
 }
 

@@ -67,4 +67,8 @@ Result<const Tenant*> tenant_of_acquire(const State& state, const Caller& caller
                                           acquire.tenant.value));
 }
 
+ApiKeyId key_of(const wire::LeaseAcquire& acquire) {
+  return acquire.api_key ? api_key_id(hash_of_api_key(*acquire.api_key)) : ApiKeyId{};
+}
+
 }  // namespace leasehold

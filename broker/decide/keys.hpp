@@ -11,6 +11,9 @@ namespace leasehold {
 Result<const Tenant*> tenant_of_acquire(const State& state, const Caller& caller,
                                         const wire::LeaseAcquire& acquire);
 
+/// The key that the acquire shows, verified or not; empty without one. Pure.
+ApiKeyId key_of(const wire::LeaseAcquire& acquire);
+
 /// Forgets the keys of a removed tenant.
 void forget_keys_of(Decision& decision, const TenantId& tenant);
 

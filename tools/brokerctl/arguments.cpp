@@ -291,9 +291,8 @@ Result<wire::LeaseDrain> parse_drain(const OptionValues& values) {
 }
 
 Result<wire::LeaseUndrain> parse_undrain(const OptionValues& values) {
-  if (values.tenant.empty() && values.worker.empty()) {
+  if (values.tenant.empty() && values.worker.empty())
     return fail(Errc::BadRequest, "nothing is named; name --tenant or --worker");
-  }
   wire::LeaseUndrain undrain{.tenant = TRY(parse_optional<TenantId>(values.tenant))};
   if (!values.worker.empty()) undrain.worker = values.worker;
   undrain.request_id = TRY(request_id(values));

@@ -105,7 +105,7 @@ TEST_CASE("replace: a pair that was revoked together is replaced as one") {
 TEST_CASE("replace: a tenant's list counts a pair once") {
   ReplaceWorld world;
   world.replaced(world.lease);
-  CHECK(tenant_views(world.state, std::nullopt, 1).at(0).blocks_held == 8);
+  CHECK(tenant_views(world.state, std::nullopt, 1, world.clock.now()).at(0).blocks_held == 8);
 }
 
 TEST_CASE("replace: a lease that fills the quota is replaced") {
