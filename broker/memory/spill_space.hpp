@@ -76,7 +76,7 @@ class SpillSpace {
   /// The disk thread may outlive this object.
   struct Answers {
     std::mutex mutex;
-    boost::asio::io_context* io = nullptr;  // null once nobody waits for answers
+    boost::asio::io_context* io = nullptr;  // null after the destructor
   };
   std::uint64_t next_size(uid_t uid) const;
   void created(AttachmentId worker, Result<UniqueFd> fd);

@@ -79,8 +79,7 @@ Result<DeviceMemory> DeviceMemory::import(const Context& context, const UniqueFd
   TRY(context.make_current());
   const std::size_t rounded = TRY(rounded_size(context, size_bytes));
   CUmemGenericAllocationHandle handle = 0;
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): a descriptor's number stands for the pointer to a
-  // handle
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver takes a descriptor's number as a pointer
   void* const number = reinterpret_cast<void*>(static_cast<std::intptr_t>(fd.get()));
   TRY(check_foreign(context.driver(),
                     context.driver().cuMemImportFromShareableHandle(&handle, number, kHandleKind),

@@ -365,13 +365,14 @@ Result<Verb> parse_verb(const CommandLine& line) {
   if (name == "events") return values.events.events();
   if (name == "watch") return values.events.watch();
   if (name == "timeline") return ShowTimeline{TRY(LeaseId::parse(values.lease))};
-  if (name == "drain")
-    return Drain{
-        .message = TRY(parse_drain(values)), .wait = values.wait, .timeout_ms = values.timeout_ms};
+  if (name == "drain") {
+    const wire::LeaseDrain message = TRY(parse_drain(values));
+    return Drain{.message = message, .wait = values.wait, .timeout_ms = values.timeout_ms};
+  }
   if (name == "undrain") return TRY(parse_undrain(values));
   expects(name == "revoke", "every command of the list in add_commands is parsed");
-  return Revoke{
-      .message = TRY(parse_revoke(values)), .wait = values.wait, .timeout_ms = values.timeout_ms};
+  const wire::LeaseRevoke message = TRY(parse_revoke(values));
+  return Revoke{.message = message, .wait = values.wait, .timeout_ms = values.timeout_ms};
 }
 
 }  // namespace
@@ -381,16 +382,13 @@ std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::s
   add_common(line);
   add_commands(line);
   const Output output = requested_output(arguments);
-  if (auto text = unknown_command(line.app, arguments)) {
+  if (auto text = unknown_command(line.app, arguments))
     return std::unexpected(UsageWithOutput{{.text = *std::move(text)}, output});
-  }
-  if (auto usage = parse_cli_arguments(line.app, arguments)) {
+  if (auto usage = parse_cli_arguments(line.app, arguments))
     return std::unexpected(UsageWithOutput{*std::move(usage), output});
-  }
   auto verb = parse_verb(line);
-  if (!verb) {
+  if (!verb)
     return std::unexpected(UsageWithOutput{{.text = std::move(verb).error().detail}, output});
-  }
   Arguments parsed{.output = line.values.output == "json" ? Output::Json : Output::Table,
                    .verb = *std::move(verb)};
   if (!line.values.socket.empty()) parsed.socket = line.values.socket;
