@@ -237,6 +237,7 @@ TEST_CASE("replace: the status counts rebinds with a known latency, by mode and 
                        .new_lease = fresh,
                        .latency_ns = 77,
                        .mode = wire::RebindMode::Preemptive};
+  world.advance(100ns);
   world.post(WorkerReported{kWorkerSocket, {.event = moved, .at = world.clock.now()}});
   moved.new_lease = world.acquired("a");  // which replaces nothing: no latency
   world.post(WorkerReported{kWorkerSocket, {.event = moved, .at = world.clock.now()}});
