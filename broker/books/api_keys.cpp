@@ -17,6 +17,11 @@ Result<void> ApiKeys::add(const journal::ApiKeyRow& key) {
   return {};
 }
 
+void ApiKeys::revoke(const ApiKeyId& id) {
+  erase(id);
+  unwritten_revocations_.insert(id);
+}
+
 const journal::ApiKeyRow* ApiKeys::find(const ApiKeyId& id) const {
   const auto found = keys_.find(id);
   return found == keys_.end() ? nullptr : &found->second;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,13 @@ class ApiKeys {
   /// exists.
   Result<void> add(const journal::ApiKeyRow& key);
   void erase(const ApiKeyId& id) { keys_.erase(id); }
+  /// True for a key whose revocation may not be on disk: it can be repeated.
+  bool is_revocation_unwritten(const ApiKeyId& id) const {
+    return unwritten_revocations_.contains(id);
+  }
+  void revoke(const ApiKeyId& id);
+  /// Every row is on disk.
+  void revocations_written() { unwritten_revocations_.clear(); }
   /// Null for an unknown id.
   const journal::ApiKeyRow* find(const ApiKeyId& id) const;
   /// The key that the caller shows. Errors: BadToken, the same for every key that is not known.
@@ -29,6 +37,7 @@ class ApiKeys {
 
  private:
   std::map<ApiKeyId, journal::ApiKeyRow> keys_;
+  std::set<ApiKeyId> unwritten_revocations_;
 };
 
 }  // namespace leasehold

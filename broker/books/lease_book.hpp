@@ -32,7 +32,7 @@ struct LeaseRecord {
 
   // Tenant scope.
   TenantId tenant;
-  ApiKeyId api_key;     ///< That it was acquired with; empty: none.
+  ApiKeyId api_key;     ///< The key that it was acquired with; empty: none.
   ConnectionId holder;  ///< Zero: not claimed since a broker restart.
   std::uint32_t holder_uid = 0;
   ProcessIdentity holder_process;  ///< Identifies the holder after a broker restart.

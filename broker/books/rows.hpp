@@ -83,7 +83,7 @@ struct LeaseRow {
   LeaseId replaces;   ///< Generation 0: none; likewise for replaced_by.
   LeaseId replaced_by;
   std::int64_t granted_ns = 0;
-  ApiKeyId api_key;  ///< That it was acquired with; empty: none.
+  ApiKeyId api_key;  ///< The key that it was acquired with; empty: none.
 };
 
 /// Details of a Quarantined object; `worker` alone for a Held one; otherwise all zero.
@@ -136,8 +136,8 @@ struct ShapeRow {
 struct OperatorActionRow {
   std::int64_t at_boottime_ns = 0;
   std::uint32_t uid = 0;
-  /// "admit", "remove", "revoke", "drain", "undrain", "quarantine_release", "key_create" or
-  /// "key_revoke"
+  /// "admit", "remove", "revoke", "drain", "undrain", "replace", "quarantine_release", "key_create"
+  /// or "key_revoke"
   std::string action;
   /// "lease:17.4", "tenant:acme", "worker:w1", "part:blk.1@w1", "extent:5", "region:3", "key:0f…"
   std::string object;

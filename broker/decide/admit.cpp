@@ -90,6 +90,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ten
 void decide_event(Decision& decision, const JournalWritten& written) {
   if (!written.refused) {
     decision.state.tenants.removals_written();
+    decision.state.api_keys.revocations_written();
     return decision.reply(written.call, written.answer);
   }
   decision.reply(

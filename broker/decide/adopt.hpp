@@ -6,9 +6,9 @@
 ///
 /// A fence ends the lease, not the bytes. Memory is kept only for a holder that is still connected,
 /// and only host memory: the descriptors stay in the broker, so it does not survive a restart of
-/// the broker. Only the connection that held the old lease adopts, for the same tenant, once the old
-/// worker has unmapped the memory or exited. The new worker has the same user and KV identity, and
-/// the old one's name or its place. A lease that ends with `worker_replaced` keeps its memory
+/// the broker. Only the connection that held the old lease adopts, for the same tenant, once the
+/// old worker has unmapped the memory or exited. The new worker has the same user and KV identity,
+/// and the old one's name or its place. A lease that ends with `worker_replaced` keeps its memory
 /// like one whose worker died; a handover (handover.hpp) does so whatever is configured.
 ///
 /// Kept memory is charged to no quota, because a demand that lacks KV memory, a lease slot or a

@@ -1,6 +1,7 @@
 // `brokerctl keys create|revoke`: API keys, with which HTTP clients act for a tenant.
 #include <fmt/format.h>
 
+#include "broker/decide/adopt.hpp"
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/keys.hpp"
 #include "broker/decide/record.hpp"
@@ -37,14 +38,18 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
 /// The word is stored before the disk is written: a revocation does not wait for it.
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyRevoke& revoke) {
   State& state = decision.state;
-  if (state.api_keys.find(revoke.key) == nullptr) {
+  if (state.api_keys.find(revoke.key) == nullptr &&
+      !state.api_keys.is_revocation_unwritten(revoke.key)) {
     return fail(Errc::BadToken, fmt::format("no key {}; see `brokerctl keys`", revoke.key.value));
   }
   std::vector<LeaseId> leases = open_leases_where(state, [&](const LeaseRecord& record) {
     return record.api_key == revoke.key && record.is(LeaseState::Live);
   });
   revoke_leases(decision, leases, RevokeReason::PolicyChanged);
-  state.api_keys.erase(revoke.key);
+  end_retention(decision, retained_where(state, [&](const LeaseRecord& record) {
+                  return record.api_key == revoke.key;
+                }));
+  state.api_keys.revoke(revoke.key);
   record_key_action(decision, caller, "key_revoke", revoke.key);
   decision.add(effect::ReplyWhenJournaled{
       caller.call, Answer{wire::LeasesTouched{.leases = std::move(leases)}}});

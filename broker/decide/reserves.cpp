@@ -73,14 +73,13 @@ TierSums sum_tiers(const State& state, const wire::TenantPolicy* changed = nullp
   return sums;
 }
 
-/// Unused reserves that neither free memory, memory kept for adoption nor scavengers cover.
+/// Unused reserves that free memory and scavengers do not cover.
 std::uint64_t uncovered(const State& state, const TierSums& sums) {
   const auto bytes = state.extents.bytes_by_state();
-  const std::uint64_t on_demand = bytes[static_cast<std::size_t>(ExtentState::Held)] +
-                                  bytes[static_cast<std::size_t>(ExtentState::Retained)];
+  const std::uint64_t held_bytes = bytes[static_cast<std::size_t>(ExtentState::Held)];
   const std::uint64_t extent_bytes = std::max<std::uint64_t>(1, state.extents.extent_size_bytes());
   const std::uint64_t covers =
-      state.extents.free_extents() + on_demand / extent_bytes + sums.of_scavengers;
+      state.extents.free_extents() + held_bytes / extent_bytes + sums.of_scavengers;
   return sums.unused - std::min(sums.unused, covers);
 }
 

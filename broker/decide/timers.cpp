@@ -86,8 +86,8 @@ void apply_deadlines(Decision& decision) {
 
 void decide_event(Decision&, const Tick&) {}  // `decide` has applied the deadlines already
 
-/// The broker was not running, so timeouts and probes restart now, and each grace is extended by
-/// the gap. Expired TTLs stay expired: the worker stopped at that deadline by itself.
+/// The broker was not running, so timeouts and probes restart now, and each grace of a worker is
+/// extended by the gap. Expired TTLs stay expired: the worker stopped at that deadline by itself.
 void decide_event(Decision& decision, const BrokerStalled& stalled) {
   for (const auto& [id, each] : decision.state.workers.all()) {
     Worker& worker = *decision.state.workers.find(id);
@@ -95,6 +95,8 @@ void decide_event(Decision& decision, const BrokerStalled& stalled) {
     worker.delivered_at = decision.now;
     if (worker.reattach_until != TimePoint{})
       worker.reattach_until = worker.reattach_until + stalled.gap;
+    if (worker.replacement && worker.replacement->until != TimePoint{})
+      worker.replacement->until = worker.replacement->until + stalled.gap;
     if (worker.next_probe != TimePoint{}) start_liveness_probes(decision, worker);
   }
   decision.warn(fmt::format("the broker stalled; all timeouts restart now gap_ms={}",

@@ -162,7 +162,8 @@ void count_rebind(Decision& decision, const events::Rebind& rebind) {
   State& state = decision.state;
   const LeaseRecord* fresh = state.leases.find(rebind.new_lease).value_or(nullptr);
   if (fresh == nullptr || rebind.latency_ns < 0) return;
-  const bool adopted = fresh->adopted_from == rebind.old_lease;
+  const bool adopted =
+      rebind.mode == wire::RebindMode::Reprefill && fresh->adopted_from == rebind.old_lease;
   const auto kind = adopted ? kRebindKindCount - 1 : static_cast<std::size_t>(rebind.mode);
   const Duration latency(rebind.latency_ns);
   state.rebinds.at(kind).add(latency, decision.now);

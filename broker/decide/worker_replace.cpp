@@ -130,6 +130,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   if (state.stopping) return std::unexpected(broker_stopping());
   Worker& old = *TRY(find_worker(state, replace.worker));
   const Worker& by = *TRY(find_worker(state, replace.by));
+  if (old.resuming) return std::unexpected(worker_reconnecting(old.name));
   TRY(require_unreplaced(state, old, by));
   TRY(choose_worker(state, replace.by));
   TRY(require_same_service(state, old, by, replace.any_arithmetic));

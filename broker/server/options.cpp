@@ -28,7 +28,7 @@ std::string default_socket() {
 }
 
 std::string check_octal(const std::string& text) {
-  const bool is_octal = text.find_first_not_of("01234567") == std::string::npos;
+  const bool is_octal = !text.empty() && text.find_first_not_of("01234567") == std::string::npos;
   if (is_octal && std::strtoul(text.c_str(), nullptr, 8) <= 0777) return {};
   return "'" + text + "' is not an octal mode; use one like 0660";
 }

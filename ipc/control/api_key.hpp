@@ -1,8 +1,8 @@
 /// An API key: what an HTTP client shows a worker to act for a tenant.
 ///
 /// Format: `lh-` and 64 hex digits, 256 random bits. brokerctl makes it and prints it once; the
-/// broker gets and keeps only its BLAKE2b-256 hash. A fast hash is enough: 2^256 keys
-/// cannot be tried, and a slow one would let strangers spend the broker's time.
+/// broker keeps only its BLAKE2b-256 hash. A fast hash is enough: 2^256 keys cannot be tried, and a
+/// slow one would let strangers spend the broker's time.
 #pragma once
 
 #include <string>

@@ -24,7 +24,12 @@ constexpr Example kExamples[]{
     {"leases", "brokerctl leases\nbrokerctl leases --tenant alice --state Live"},
     {"extents", "brokerctl extents"},
     {"workers", "brokerctl workers\nbrokerctl workers -o json"},
+    {"workers replace",
+     "brokerctl workers replace w1 w2\nbrokerctl workers replace w1 w2 --grace-ms 60000"},
     {"actions", "brokerctl actions --limit 20"},
+    {"keys", "brokerctl keys"},
+    {"keys create", "brokerctl keys create --tenant alice"},
+    {"keys revoke", "brokerctl keys revoke 0011223344556677"},
     {"tenants", "brokerctl tenants"},
     {"tenants admit",
      "brokerctl tenants admit alice --max-concurrent 4 --max-blocks 4096\nbrokerctl tenants admit "

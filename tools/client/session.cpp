@@ -247,7 +247,7 @@ void TenantSession::submit_again_after_earlier(const Error& error) {
   act(decision, error, Reported::NotYet);
 }
 
-/// A token that a worker accepted is refused by none but its successor.
+/// Only a worker's successor refuses a token that the worker accepted.
 Error TenantSession::seen_from_lease(const Error& error) const {
   const LeaseId own = holder_->lease()->lease;
   if (error.code != Errc::BadToken || streamed_under_ != own) return error;

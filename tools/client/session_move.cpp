@@ -73,7 +73,12 @@ void TenantSession::replaced(wire::RebindMode mode, const Result<wire::LeaseAcqu
     const Errc code = result.error().code;
     if (!fails_over && leaving_ == holder_->lease()->lease)
       return replace(wire::RebindMode::Failover);
-    if (!is_retryable(code) || code == Errc::Draining) return;
+    const bool is_final = !is_retryable(code) || code == Errc::Draining;
+    if (is_final && fails_over) {
+      leaving_.reset();
+      return plan_replacement();
+    }
+    if (is_final) return;
     replacement_timer_ =
         timers_.after(retry_delay(result.error()), [this, mode] { replace(mode); });
     return;
@@ -110,6 +115,7 @@ void TenantSession::failed_over(const wire::LeaseAcquired& acquired) {
   stream_.reset();
   if (!rebind_began_) rebind_began_ = timers_.now();
   rebind_mode_ = wire::RebindMode::Failover;
+  if (config_.worker) config_.worker = acquired.worker;  // the named one may have stopped
   this->acquired(acquired);
 }
 

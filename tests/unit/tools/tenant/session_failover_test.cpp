@@ -107,7 +107,8 @@ TEST_CASE("failover: a temporary refusal is tried again") {
   CHECK(world.reported<Rebound>()[0].mode == wire::RebindMode::Failover);
 }
 
-TEST_CASE("failover: notified before the worker accepts the request, the session moves afterwards") {
+TEST_CASE(
+    "failover: notified before the worker accepts the request, the session moves afterwards") {
   FailoverWorld world;
   world.start(true);
   world.broker.after_answer = [&world](const std::string& method, const wire::Json&) {
