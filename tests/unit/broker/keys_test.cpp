@@ -88,6 +88,17 @@ TEST_CASE("keys: a success is on disk first") {
   CHECK(world.refusal(world.create(mint_api_key())) == Errc::DiskFull);
 }
 
+TEST_CASE("keys: a revocation that is not on disk takes effect, answers DiskFull, is repeated") {
+  KeyWorld world;
+  world.disk_full = true;
+  CHECK(world.refusal(world.revoke_key()) == Errc::DiskFull);
+  CHECK(world.refusal(world.acquire_with(world.key)) == Errc::BadToken);
+
+  world.disk_full = false;
+  CHECK(world.answer<wire::LeasesTouched>(world.revoke_key()).leases.empty());
+  CHECK(world.refusal(world.revoke_key()) == Errc::BadToken);
+}
+
 TEST_CASE("keys: a removed tenant's keys are forgotten") {
   KeyWorld world;
   world.call(kOperator, wire::TenantRemove{.tenant = {"acme"}, .revoke = true});

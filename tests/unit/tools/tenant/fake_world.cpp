@@ -121,6 +121,7 @@ std::shared_ptr<TenantSession> World::start(bool rebind) {
   SessionConfig config{
       .broker_path = directory / "broker.sock", .tenant = {"A"}, .rebind = rebind, .moves = moves};
   config.any_arithmetic = any_arithmetic;
+  config.worker = named_worker;
   config.request = request;
   session = TenantSession::create(io, timers, std::move(config),
                                   [this](const SessionEvent& event) { events.push_back(event); });

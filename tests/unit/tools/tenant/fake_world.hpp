@@ -85,7 +85,8 @@ struct World {
   FakeServer broker, worker;
   wire::RequestSubmit request;  ///< The request of the session.
   bool any_arithmetic = false;
-  bool moves = true;  ///< SessionConfig::moves.
+  bool moves = true;                        ///< SessionConfig::moves.
+  std::optional<std::string> named_worker;  ///< SessionConfig::worker.
   std::vector<SessionEvent> events;
   std::shared_ptr<TenantSession> session;
   std::uint32_t sent = 0;  ///< Tokens the worker sent.

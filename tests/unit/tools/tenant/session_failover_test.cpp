@@ -63,6 +63,21 @@ TEST_CASE("failover: the request is submitted on the new worker with all tokens 
   CHECK(world.session->tokens().size() == 5);
 }
 
+TEST_CASE("failover: later leases are acquired on the new worker, although the old one was named") {
+  FailoverWorld world;
+  world.named_worker = "w1";
+  world.stream(true);
+  world.replace_worker();
+  world.run_until([&] { return world.reported<Rebound>().size() == 1; });
+  world.complete_revoked({1, 2});
+  world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
+  world.timers.advance(1s);
+  world.run_until([&] { return world.reported<Rebound>().size() == 2; });
+  REQUIRE(world.broker.calls("lease.acquire").size() == 2);
+  CHECK(world.broker.calls("lease.acquire")[0].at("worker") == "w1");
+  CHECK(world.broker.calls("lease.acquire")[1].at("worker") == "w");
+}
+
 TEST_CASE("failover: the end of the stream waits for the broker's reply") {
   FailoverWorld world;
   world.stream(true);
