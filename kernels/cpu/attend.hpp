@@ -33,13 +33,6 @@ const Kv* value_at(const AttentionTile& tile, std::uint32_t i) {
          std::size_t{i % KvLayout::kBlockTokens} * tile.head_dim;
 }
 
-inline float as_float(float value) {
-  return value;
-}
-inline float as_float(Half value) {
-  return f32_from_f16(value);
-}
-
 inline float* weights_of(const AttentionTile& tile, std::uint32_t query) {
   return tile.scores + std::size_t{query} * kPartitionPositions;
 }

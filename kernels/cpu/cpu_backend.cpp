@@ -40,8 +40,8 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       name_("cpu-" + std::string(leasehold::name(path))),
       launcher_(std::move(gates)),
       // Each row starts on its own cache line, so threads do not share lines.
-      weight_stride_((limits.max_width + 31) / 16 * 16),
-      weight_rows_(weight_stride_ * launcher_.threads()),
+      widened_stride_((limits.max_width + 31) / 16 * 16),
+      widened_rows_(widened_stride_ * kDotOutputs * launcher_.threads()),
       rounded_(most_inputs(limits), limits.max_width),
       max_partials_(partials_per_wave(limits)),
       partials_(max_partials_ * partial_floats(limits.head_dim)),
@@ -98,6 +98,32 @@ LaunchStatus CpuBackend::rms_norm(const LaunchContext& context, const RmsNormArg
                   });
 }
 
+MatmulTiles CpuBackend::dot_tiles(const WeightMatrix& weight, std::uint32_t n_out,
+                                  std::uint32_t n_batch) const {
+  const std::uint64_t tile_macs = kernels_.dot_tile_macs;
+  // A row that is widened takes as long as kTileMacs allows, whatever the rate of dots is.
+  const std::uint64_t macs_per_output =
+      is_dot_type(weight.type)
+          ? tile_macs * row_size_bytes(weight.type, weight.n_in) / kTileWeightBytes
+          : tile_macs * weight.n_in / kTileMacs;
+  return MatmulTiles::plan(n_out, weight.n_in, n_batch, {tile_macs, macs_per_output});
+}
+
+DotTile CpuBackend::open_rows(const LaunchPermit& permit, const WeightMatrix& weight, Span32 rows,
+                              std::uint32_t thread) {
+  DotTile tile{.type = weight.type, .n_outputs = rows.end - rows.begin, .n = weight.n_in};
+  for (std::uint32_t o = 0; o < tile.n_outputs; ++o)
+    tile.weights[o] = matrix_row(permit, weight, rows.begin + o);
+  if (is_dot_type(weight.type)) return tile;
+  tile.type = TensorType::F32;
+  for (std::uint32_t o = 0; o < tile.n_outputs; ++o) {
+    float* widened = widened_rows_.data() + (thread * kDotOutputs + o) * widened_stride_;
+    kernels_.dequantize_row(weight.type, tile.weights[o], widened, weight.n_in);
+    tile.weights[o] = reinterpret_cast<const std::byte*>(widened);
+  }
+  return tile;
+}
+
 LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
   expect_within_limits(limits_, context);
   expects(args.weight.n_in <= limits_.max_width, "matrix rows are at most max_width long");
@@ -105,17 +131,18 @@ LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& 
     return project_int8(context, {.matmuls = {&args, 1}});
   const std::uint32_t n_batch = selected_rows(context, args);
   if (n_batch == 0) return {context.gates->all()};
-  const MatmulTiles tiles = MatmulTiles::plan(args.weight.n_out, args.weight.n_in, n_batch);
+  const MatmulTiles tiles = dot_tiles(args.weight, args.weight.n_out, n_batch);
   const auto row_of = [&](std::uint32_t i) { return selected_row(args, i); };
   const auto run_tile = [&](const LaunchPermit& permit, std::uint32_t thread, std::uint32_t tile) {
     const Span32 outputs = tiles.outputs(tile);
-    for (std::uint32_t o = outputs.begin; o < outputs.end; ++o) {
-      const float* weights = row_as_floats(kernels_, args.weight,
-                                           matrix_row(permit, args.weight, o), weight_row(thread));
-      const float* bias = args.bias ? permit.open(args.bias) + o : nullptr;
-      dot_batch(kernels_, {weights, args.weight.n_in}, tiles.batch(tile), row_of,
-                [&](std::uint32_t i, float dot) {
-                  store_product(args, args.out[std::size_t{i} * args.weight.n_out + o], dot, bias);
+    const float* bias = args.bias ? permit.open(args.bias) : nullptr;
+    for (std::uint32_t first = outputs.begin; first < outputs.end; first += kDotOutputs) {
+      DotTile dots = open_rows(permit, args.weight,
+                               {first, std::min(first + kDotOutputs, outputs.end)}, thread);
+      dot_batch(kernels_, dots, tiles.batch(tile), row_of,
+                [&](std::uint32_t o, std::uint32_t i, float dot) {
+                  const std::size_t at = std::size_t{i} * args.weight.n_out + first + o;
+                  store_product(args, args.out[at], dot, bias ? bias + first + o : nullptr);
                 });
     }
   };

@@ -2,7 +2,7 @@
 /// backend.
 ///
 /// A unit is a tile of at most about 15 µs (kernels/cpu/tiling.hpp). create() allocates all
-/// scratch. Weights are dequantised one row at a time; no fp32 copy of a matrix exists.
+/// scratch. Weights are dequantised a few rows at a time; no fp32 copy of a matrix exists.
 #pragma once
 
 #include <memory>
@@ -51,7 +51,13 @@ class CpuBackend final : public HostBackend {
   template <class Row>
   LaunchStatus each_row(const LaunchContext& context, UnitLabel label, std::uint64_t macs_per_row,
                         Row&& row);
-  float* weight_row(std::uint32_t thread) { return weight_rows_.data() + thread * weight_stride_; }
+  /// The tiles of a matmul with `n_out` rows of the matrix in f32 arithmetic.
+  MatmulTiles dot_tiles(const WeightMatrix& weight, std::uint32_t n_out,
+                        std::uint32_t n_batch) const;
+  /// At most kDotOutputs rows of a matrix without inputs, widened if dots do not multiply their
+  /// type. Valid while the permit is, and until the thread opens other rows.
+  DotTile open_rows(const LaunchPermit& permit, const WeightMatrix& weight, Span32 rows,
+                    std::uint32_t thread);
 
   /// Scratch of a thread's attention tile, at the start of a cache line: a load that crosses lines
   /// takes twice as long.
@@ -99,13 +105,13 @@ class CpuBackend final : public HostBackend {
   const RowKernels& kernels_;
   std::string name_;
   Launcher launcher_;
-  std::size_t weight_stride_;
-  std::vector<float> weight_rows_;  // [threads, weight_stride_]: one dequantised row per thread
-  RoundedRows rounded_;             // of the running matmul
-  std::uint32_t used_rounded_ = 0;  // rows written since the last clear_workspace
-  std::size_t max_partials_;        // partials of one wave
-  ZeroedArray<float> partials_;     // [max_partials_, partial_floats(head_dim)]
-  std::size_t used_partials_ = 0;   // written since the last clear_workspace
+  std::size_t widened_stride_;
+  std::vector<float> widened_rows_;                 // [threads, kDotOutputs, widened_stride_]
+  RoundedRows rounded_;                             // of the running matmul
+  std::uint32_t used_rounded_ = 0;                  // rows written since the last clear_workspace
+  std::size_t max_partials_;                        // partials of one wave
+  ZeroedArray<float> partials_;                     // [max_partials_, partial_floats(head_dim)]
+  std::size_t used_partials_ = 0;                   // written since the last clear_workspace
   std::vector<std::uint32_t> first_partial_;        // [max_rows + 1], of the running wave
   std::vector<AttentionTilePlan> attention_tiles_;  // of the running wave; at most max_partials_
   std::size_t tile_scratch_stride_;

@@ -37,8 +37,7 @@ LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const Exper
   if (args.weight.layout == MatrixLayout::RowGroups)
     return expert_matmul_int8(context, args, batch);
   const auto tiles_of = [&](std::uint32_t expert) {
-    return MatmulTiles::plan(n_out, args.weight.n_in,
-                             batch.first[expert + 1] - batch.first[expert]);
+    return dot_tiles(args.weight, n_out, batch.first[expert + 1] - batch.first[expert]);
   };
   first_tile_[0] = 0;
   for (std::uint32_t e = 0; e < n_experts; ++e) {
@@ -50,14 +49,16 @@ LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const Exper
     const MatmulTiles tiles = tiles_of(expert);
     const std::uint32_t* items = batch.items.data() + batch.first[expert];
     const Span32 outputs = tiles.outputs(tile - first_tile_[expert]);
-    for (std::uint32_t o = outputs.begin; o < outputs.end; ++o) {
-      const float* weights =
-          row_as_floats(kernels_, args.weight, matrix_row(permit, args.weight, expert * n_out + o),
-                        weight_row(thread));
+    for (std::uint32_t first = outputs.begin; first < outputs.end; first += kDotOutputs) {
+      const std::uint32_t end = std::min(first + kDotOutputs, outputs.end);
+      DotTile dots =
+          open_rows(permit, args.weight, {expert * n_out + first, expert * n_out + end}, thread);
       dot_batch(
-          kernels_, {weights, args.weight.n_in}, tiles.batch(tile - first_tile_[expert]),
+          kernels_, dots, tiles.batch(tile - first_tile_[expert]),
           [&](std::uint32_t i) { return item_row(args, items[i]); },
-          [&](std::uint32_t i, float dot) { args.out[std::size_t{items[i]} * n_out + o] = dot; });
+          [&](std::uint32_t o, std::uint32_t i, float dot) {
+            args.out[std::size_t{items[i]} * n_out + first + o] = dot;
+          });
     }
   };
   return launcher_.run(context, label(context, args.site), first_tile_[n_experts], run_tile);

@@ -13,8 +13,6 @@ namespace {
 constexpr std::uint32_t kRowsAtOnce = 16;
 /// Columns of a gated row that are rounded at once: whole blocks of any size.
 constexpr std::uint32_t kGateColumns = 1024;
-/// Memory supplies that much to one thread in about 12 µs.
-constexpr std::uint64_t kTileWeightBytes = 256 * 1024;
 
 /// Cuts a matmul into tiles of groups and rows. Tiles of the same groups are neighbours, so that
 /// memory supplies these once, then the cache does.

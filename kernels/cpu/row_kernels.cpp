@@ -20,7 +20,8 @@ namespace {
 constexpr std::array<std::string_view, std::size(kSimdPaths)> kNames = {"scalar", "avx2", "avx512"};
 
 constexpr RowKernels kScalar{.dequantize_row = dequantize_row,
-                             .dot_group = scalar::dot_group,
+                             .dot_tile = scalar::dot_tile,
+                             .dot_tile_macs = kTileMacs,
                              .round_row = round_row,
                              .dot_group_int8 = dot_group_int8,
                              .int8_tile_macs = kTileMacs,
@@ -34,7 +35,8 @@ constexpr RowKernels kScalar{.dequantize_row = dequantize_row,
                              .merge = merge_partials};
 
 constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
-                           .dot_group = avx2::dot_group,
+                           .dot_tile = avx2::dot_tile,
+                           .dot_tile_macs = 150'000,
                            .round_row = avx2::round_row,
                            .dot_group_int8 = avx2::dot_group_int8,
                            .int8_tile_macs = 600'000,
@@ -50,7 +52,8 @@ constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
 /// Dots and attention take most of a step's time. The other functions are the AVX2 ones.
 constexpr RowKernels kAvx512 = [] {
   RowKernels kernels = kAvx2;
-  kernels.dot_group = avx512::dot_group;
+  kernels.dot_tile = avx512::dot_tile;
+  kernels.dot_tile_macs = 500'000;
   kernels.attend = avx512::attend;
   kernels.attend_tile_macs = 300'000;
   return kernels;

@@ -26,8 +26,21 @@ bool cpu_has(SimdPath path);
 /// The widest path of this CPU.
 SimdPath best_simd_path();
 
-/// Maximum number of batch rows per dot.
-inline constexpr std::uint32_t kDotGroup = 8;
+/// Maximum numbers of weight rows and of inputs that are multiplied at once. Each path divides
+/// them by what its registers hold: AVX2 three dots, AVX-512 three weight rows by four inputs.
+inline constexpr std::uint32_t kDotOutputs = 3;
+inline constexpr std::uint32_t kDotInputs = 12;
+
+/// Weight rows against inputs of a batch.
+struct DotTile {
+  TensorType type;                        // of the weights: F32, F16 or BF16
+  const std::byte* weights[kDotOutputs];  // each [n] of `type`
+  std::uint32_t n_outputs;                // 1 … kDotOutputs
+  const float* x[kDotInputs];             // each [n]
+  std::uint32_t n_inputs;                 // 1 … kDotInputs
+  std::size_t n;
+};
+using DotProducts = float[kDotOutputs][kDotInputs];
 
 struct NormRow {
   const float* x;       // [width]
@@ -61,9 +74,10 @@ struct AttentionTile {
 struct RowKernels {
   /// As in kernels/quant.
   void (*dequantize_row)(TensorType type, const std::byte* source, float* out, std::size_t n);
-  /// out[r] = w·x[r] for n_rows (1 … kDotGroup) rows x[r] of n elements.
-  void (*dot_group)(const float* w, const float* const* x, std::uint32_t n_rows, std::size_t n,
-                    float* out);
+  /// out[o][i] = weights[o]·x[i]
+  void (*dot_tile)(const DotTile& tile, DotProducts& out);
+  /// Multiply-adds of `dot_tile` in a unit.
+  std::uint64_t dot_tile_macs;
   /// As round_row in kernels/numerics/int8_order.hpp.
   void (*round_row)(const float* x, std::size_t n, std::uint32_t block,
                     const RoundedRowBuffer& out);

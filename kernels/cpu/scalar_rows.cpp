@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/cpu/attend.hpp"
+#include "kernels/cpu/dot_weights.hpp"
 #include "kernels/numerics/exp.hpp"
 #include "kernels/numerics/f16.hpp"
 #include "kernels/numerics/ordered_sum.hpp"
@@ -52,9 +53,12 @@ struct AttentionOps {
 
 }  // namespace
 
-void dot_group(const float* w, const float* const* x, std::uint32_t n_rows, std::size_t n,
-               float* out) {
-  for (std::uint32_t r = 0; r < n_rows; ++r) out[r] = ordered_dot(w, x[r], n);
+void dot_tile(const DotTile& tile, DotProducts& out) {
+  with_element_of(tile, [&]<class Element>(std::type_identity<Element>) {
+    for (std::uint32_t o = 0; o < tile.n_outputs; ++o)
+      for (std::uint32_t i = 0; i < tile.n_inputs; ++i)
+        out[o][i] = ordered_dot(weights_as<Element>(tile, o), tile.x[i], tile.n);
+  });
 }
 
 void rms_norm_row(const NormRow& row) {

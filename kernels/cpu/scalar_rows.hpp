@@ -5,8 +5,7 @@
 
 namespace leasehold::scalar {
 
-void dot_group(const float* w, const float* const* x, std::uint32_t n_rows, std::size_t n,
-               float* out);
+void dot_tile(const DotTile& tile, DotProducts& out);
 void rms_norm_row(const NormRow& row);
 void swiglu(float* gate, const float* up, std::size_t n);
 void add_scaled(float weight, const float* x, float* out, std::size_t n);

@@ -8,15 +8,18 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/row_kernels.hpp"
+
 namespace leasehold {
 
 /// 12 µs at 8e9 MAC/s, which leaves time for dequantising and for a slower core.
 inline constexpr std::uint64_t kTileMacs = 96'000;
 
 /// Costs per element other than plain dots, in MACs.
-inline constexpr std::uint64_t kMacsPerDequantized = 1;
-inline constexpr std::uint64_t kMacsPerElement = 4;   ///< norm, rope, f16 stores, copies of rows
-inline constexpr std::uint64_t kMacsPerExp = 16;      ///< silu
+inline constexpr std::uint64_t kMacsPerElement = 4;  ///< norm, rope, f16 stores, copies of rows
+inline constexpr std::uint64_t kMacsPerExp = 16;     ///< silu
+/// Memory supplies that many bytes of weights to one thread in about 12 µs.
+inline constexpr std::uint64_t kTileWeightBytes = 256 * 1024;
 inline constexpr std::size_t kCopyTileBytes = 65536;  ///< with first-touch page faults
 
 /// The number of items of `macs_each` that make a tile; at least one.
@@ -40,33 +43,51 @@ constexpr Span32 tile_span(std::uint32_t tile, std::uint32_t per_tile, std::uint
           static_cast<std::uint32_t>(std::min<std::uint64_t>(begin + per_tile, items))};
 }
 
-/// Cuts a matmul into tiles of matrix rows. If one matrix row times all batch rows exceeds a tile,
-/// it cuts the batch rows too. Tiles of one matrix row are neighbours: memory supplies the row
-/// once, then the cache does.
+/// Bytes of inputs that stay in a core's second cache while all matrix rows pass.
+inline constexpr std::uint64_t kCachedInputBytes = 512 * 1024;
+
+/// Cuts a matmul in f32 arithmetic into tiles of matrix rows, and of batch rows if these exceed the
+/// cache or one matrix row times all of them exceeds a tile. Tiles of the same batch rows are
+/// neighbours: the matrix passes once for each such group of rows.
 struct MatmulTiles {
   std::uint32_t n_out;
   std::uint32_t n_batch;
   std::uint32_t outputs_per_tile;
   std::uint32_t batch_per_tile;
 
-  static constexpr MatmulTiles plan(std::uint32_t n_out, std::uint32_t n_in,
-                                    std::uint32_t n_batch) {
-    const std::uint64_t row = std::max(n_in, 1u);
-    const std::uint64_t affordable = kTileMacs / row;
-    const std::uint64_t batch = std::clamp<std::uint64_t>(
-        affordable > kMacsPerDequantized ? affordable - kMacsPerDequantized : 1, 1, n_batch);
-    return {n_out, n_batch, items_per_tile(row * (batch + kMacsPerDequantized)),
-            static_cast<std::uint32_t>(batch)};
+  struct Costs {
+    std::uint64_t tile_macs;
+    std::uint64_t macs_per_output;  ///< to read or widen a matrix row, besides its dots
+  };
+  static constexpr MatmulTiles plan(std::uint32_t n_out, std::uint32_t n_in, std::uint32_t n_batch,
+                                    Costs costs) {
+    const std::uint64_t width = std::max(n_in, 1u);
+    const std::uint64_t for_dots =
+        costs.tile_macs > costs.macs_per_output ? costs.tile_macs - costs.macs_per_output : 0;
+    const std::uint64_t batch =
+        part_of(n_batch, std::min(for_dots / width, kCachedInputBytes / (width * sizeof(float))),
+                kDotInputs);
+    const std::uint64_t outputs =
+        part_of(n_out, costs.tile_macs / (width * batch + costs.macs_per_output), kDotOutputs);
+    return {n_out, n_batch, static_cast<std::uint32_t>(outputs), static_cast<std::uint32_t>(batch)};
   }
-  constexpr std::uint32_t batch_tiles() const { return tiles_for(n_batch, batch_per_tile); }
+  constexpr std::uint32_t output_tiles() const { return tiles_for(n_out, outputs_per_tile); }
   constexpr std::uint32_t count() const {
-    return tiles_for(n_out, outputs_per_tile) * batch_tiles();
+    return output_tiles() * tiles_for(n_batch, batch_per_tile);
   }
   constexpr Span32 outputs(std::uint32_t tile) const {
-    return tile_span(tile / batch_tiles(), outputs_per_tile, n_out);
+    return tile_span(tile % output_tiles(), outputs_per_tile, n_out);
   }
   constexpr Span32 batch(std::uint32_t tile) const {
-    return tile_span(tile % batch_tiles(), batch_per_tile, n_batch);
+    return tile_span(tile / output_tiles(), batch_per_tile, n_batch);
+  }
+
+ private:
+  /// At most `most` of `all`, at least one, in whole groups if it is more than one.
+  static constexpr std::uint64_t part_of(std::uint32_t all, std::uint64_t most,
+                                         std::uint32_t group) {
+    const std::uint64_t whole = most < group ? most : most - most % group;
+    return std::clamp<std::uint64_t>(whole, 1, std::max(all, 1u));
   }
 };
 

@@ -12,6 +12,11 @@ namespace leasehold {
 
 using Half = std::uint16_t;
 
+/// bfloat16: the upper 16 bits of a float.
+struct Bfloat {
+  std::uint16_t upper;
+};
+
 LEASEHOLD_HD constexpr float f32_from_f16(Half half) {
   const std::uint32_t sign = std::uint32_t{half & 0x8000u} << 16;
   const std::uint32_t exponent = half >> 10 & 0x1F;
@@ -57,6 +62,21 @@ LEASEHOLD_HD constexpr Half f16_from_f32(float value) {
   if (exponent < 102) return static_cast<Half>(sign);  // below half of the smallest subnormal
   const std::uint32_t mantissa = (magnitude & 0x7F'FFFF) | 0x80'0000;
   return static_cast<Half>(sign | f16_detail::shift_to_nearest_even(mantissa, 126 - exponent));
+}
+
+LEASEHOLD_HD constexpr float f32_from_bf16(Bfloat value) {
+  return __builtin_bit_cast(float, std::uint32_t{value.upper} << 16);
+}
+
+/// A stored element as a float, exactly.
+LEASEHOLD_HD constexpr float as_float(float value) {
+  return value;
+}
+LEASEHOLD_HD constexpr float as_float(Half value) {
+  return f32_from_f16(value);
+}
+LEASEHOLD_HD constexpr float as_float(Bfloat value) {
+  return f32_from_bf16(value);
 }
 
 }  // namespace leasehold

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/numerics/f16.hpp"
+
 namespace leasehold {
 
 inline constexpr std::uint32_t kSumLanes = 32;
@@ -22,10 +24,11 @@ inline float fold_lanes(float (&lanes)[kSumLanes]) {
 }
 
 /// Σ a[i]·b[i]; one fma adds each product to its lane.
-inline float ordered_dot(const float* a, const float* b, std::size_t n) {
+template <class A>
+float ordered_dot(const A* a, const float* b, std::size_t n) {
   float lanes[kSumLanes] = {};
   for (std::size_t i = 0; i < n; ++i)
-    lanes[i % kSumLanes] = std::fma(a[i], b[i], lanes[i % kSumLanes]);
+    lanes[i % kSumLanes] = std::fma(as_float(a[i]), b[i], lanes[i % kSumLanes]);
   return fold_lanes(lanes);
 }
 

@@ -18,11 +18,10 @@ LEASEHOLD_HD inline float read_half(const std::byte* at) {
   return f32_from_f16(half);
 }
 
-/// bfloat16: the upper 16 bits of a float.
 LEASEHOLD_HD inline float read_bfloat(const std::byte* at) {
-  std::uint16_t upper;
-  std::memcpy(&upper, at, sizeof upper);
-  return __builtin_bit_cast(float, std::uint32_t{upper} << 16);
+  Bfloat value;
+  std::memcpy(&value, at, sizeof value);
+  return f32_from_bf16(value);
 }
 
 LEASEHOLD_HD inline int read_byte(const std::byte* at) {

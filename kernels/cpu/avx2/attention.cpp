@@ -123,7 +123,7 @@ template <class Kv>
   for (std::uint32_t query = run.first_query; query < run.first_query + run.n_queries; ++query) {
     float sum = tile.partial[query][kPartialAcc + d];
     for (std::uint32_t i = run.begin; i < run.end; ++i)
-      sum = std::fma(weights_of(tile, query)[i], load1(value_at<Kv>(tile, i) + d), sum);
+      sum = std::fma(weights_of(tile, query)[i], as_float(value_at<Kv>(tile, i)[d]), sum);
     tile.partial[query][kPartialAcc + d] = sum;
   }
 }

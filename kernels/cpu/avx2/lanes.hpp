@@ -30,11 +30,9 @@ struct Lanes {
 [[gnu::target("avx2,fma,f16c")]] inline __m256 load8(const Half* from) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
 }
-inline float load1(const float* from) {
-  return *from;
-}
-inline float load1(const Half* from) {
-  return f32_from_f16(*from);
+[[gnu::target("avx2,fma,f16c")]] inline __m256 load8(const Bfloat* from) {
+  const __m128i upper = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(upper), 16));
 }
 
 [[gnu::target("avx2,fma,f16c")]] inline Lanes zero_lanes() {
@@ -64,7 +62,7 @@ template <class W>
   float single[kWidth];
   _mm256_storeu_ps(single, lanes.part[g]);
   for (std::size_t j = 0; j < n - g * kWidth; ++j)
-    single[j] = std::fma(load1(w + g * kWidth + j), x[g * kWidth + j], single[j]);
+    single[j] = std::fma(as_float(w[g * kWidth + j]), x[g * kWidth + j], single[j]);
   lanes.part[g] = load8(single);
 }
 

@@ -4,35 +4,45 @@
 #include <cstring>
 
 #include "kernels/cpu/avx2/lanes.hpp"
+#include "kernels/cpu/dot_weights.hpp"
 #include "kernels/numerics/rope.hpp"
 
 namespace leasehold::avx2 {
 namespace {
 
-template <int kRows>
-[[gnu::target("avx2,fma,f16c")]] void dot_some(const float* w, const float* const* x, std::size_t n,
-                                               float* out) {
-  const float* rows[kRows];
-  float dots[kRows];
-  std::copy_n(x, kRows, rows);
-  dot_rows<kRows>(w, rows, n, dots);
-  std::copy_n(dots, kRows, out);
+/// The dots of one weight row with inputs [first, first + kInputs).
+template <int kInputs, class W>
+[[gnu::target("avx2,fma,f16c")]] void dot_some(const DotTile& tile, const W* weights,
+                                               std::uint32_t first, float* out) {
+  const float* inputs[kInputs];
+  float dots[kInputs];
+  std::copy_n(tile.x + first, kInputs, inputs);
+  dot_rows<kInputs>(weights, inputs, tile.n, dots);
+  std::copy_n(dots, kInputs, out + first);
+}
+
+/// Groups of three fill the registers. Four inputs go as two pairs, because a single one would
+/// waste half the registers.
+template <class W>
+[[gnu::target("avx2,fma,f16c")]] void dot_inputs(const DotTile& tile, const W* weights,
+                                                 float* out) {
+  for (std::uint32_t done = 0; done < tile.n_inputs;) {
+    const std::uint32_t left = tile.n_inputs - done;
+    const std::uint32_t now = left == 4 ? 2 : std::min(left, 3u);
+    if (now == 3) dot_some<3>(tile, weights, done, out);
+    if (now == 2) dot_some<2>(tile, weights, done, out);
+    if (now == 1) dot_some<1>(tile, weights, done, out);
+    done += now;
+  }
 }
 
 }  // namespace
 
-/// Groups of three fill the registers. Four rows go as two pairs, because a single row would waste
-/// half the registers.
-void dot_group(const float* w, const float* const* x, std::uint32_t n_rows, std::size_t n,
-               float* out) {
-  for (std::uint32_t done = 0; done < n_rows;) {
-    const std::uint32_t left = n_rows - done;
-    const std::uint32_t now = left == 4 ? 2 : std::min(left, 3u);
-    if (now == 3) dot_some<3>(w, x + done, n, out + done);
-    if (now == 2) dot_some<2>(w, x + done, n, out + done);
-    if (now == 1) dot_some<1>(w, x + done, n, out + done);
-    done += now;
-  }
+void dot_tile(const DotTile& tile, DotProducts& out) {
+  with_element_of(tile, [&]<class Element>(std::type_identity<Element>) {
+    for (std::uint32_t o = 0; o < tile.n_outputs; ++o)
+      dot_inputs(tile, weights_as<Element>(tile, o), out[o]);
+  });
 }
 
 void rms_norm_row(const NormRow& row) {

@@ -11,8 +11,7 @@
 
 namespace leasehold::avx2 {
 
-[[gnu::target("avx2,fma,f16c")]] void dot_group(const float* w, const float* const* x,
-                                                std::uint32_t n_rows, std::size_t n, float* out);
+[[gnu::target("avx2,fma,f16c")]] void dot_tile(const DotTile& tile, DotProducts& out);
 
 [[gnu::target("avx2,fma,f16c")]] void rms_norm_row(const NormRow& row);
 

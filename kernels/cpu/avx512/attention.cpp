@@ -66,15 +66,6 @@ template <int kLow, int kHigh>
   return fold_elements<0x88, 0xDD>(low, high);
 }
 
-[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline __m512 load16(
-    const float* from) {
-  return _mm512_loadu_ps(from);
-}
-[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline __m512 load16(
-    const Half* from) {
-  return _mm512_maskz_cvtph_ps(0xFFFF, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-}
-
 /// The accumulators of a run for kParts·16 elements from d on: sums stay in registers.
 template <int kQueries, int kParts, class Kv>
 [[gnu::target("avx512f,avx512dq,avx2,fma")]] void weigh_part(const AttentionTile& tile,

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "kernels/numerics/exp.hpp"
+#include "kernels/numerics/f16.hpp"
 #include "kernels/numerics/ordered_sum.hpp"
 
 namespace leasehold::avx512 {
@@ -20,6 +21,22 @@ inline constexpr std::uint32_t kWidth = 16;
 struct Lanes {
   __m512 part[2];
 };
+
+/// Sixteen stored elements as floats, exactly.
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline __m512 load16(
+    const float* from) {
+  return _mm512_loadu_ps(from);
+}
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline __m512 load16(
+    const Half* from) {
+  return _mm512_maskz_cvtph_ps(0xFFFF, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+}
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline __m512 load16(
+    const Bfloat* from) {
+  const __m256i upper = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  return _mm512_castsi512_ps(
+      _mm512_maskz_slli_epi32(0xFFFF, _mm512_maskz_cvtepu16_epi32(0xFFFF, upper), 16));
+}
 
 /// Same as fold_lanes: adds lane j + 16 to lane j, then +8, +4, +2, +1. The masks cover every lane:
 /// GCC 12 reports uninitialised values in its own unmasked extracts.

@@ -1,55 +1,94 @@
 #include "kernels/cpu/avx512/rows.hpp"
 
+#include <algorithm>
+
 #include "kernels/cpu/avx512/lanes.hpp"
+#include "kernels/cpu/dot_weights.hpp"
+#include "kernels/cpu/prefetch.hpp"
 
 namespace leasehold::avx512 {
 namespace {
 
-/// w·x[r] for kRows rows. A lane without a tail element keeps its bits.
-template <int kRows>
-[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void dot_rows(
-    const float* w, const float* const* x, std::size_t n, float* out) {
-  Lanes sums[kRows];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) sums[r] = {{_mm512_setzero_ps(), _mm512_setzero_ps()}};
-  std::size_t i = 0;
-  for (; i + kSumLanes <= n; i += kSumLanes) {
-    const __m512 w0 = _mm512_loadu_ps(w + i);
-    const __m512 w1 = _mm512_loadu_ps(w + i + kWidth);
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      sums[r].part[0] = _mm512_fmadd_ps(w0, _mm512_loadu_ps(x[r] + i), sums[r].part[0]);
-      sums[r].part[1] = _mm512_fmadd_ps(w1, _mm512_loadu_ps(x[r] + i + kWidth), sums[r].part[1]);
+/// Inputs that three weight rows meet at once: 24 sums fill the registers, beside one weight and
+/// the inputs.
+constexpr std::uint32_t kInputsAtOnce = 4;
+
+/// n ≤ 16 elements, as floats.
+template <class Element>
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline __m512 load_tail(
+    const Element* from, std::size_t n) {
+  float tail[kWidth] = {};
+  for (std::size_t i = 0; i < n; ++i) tail[i] = as_float(from[i]);
+  return _mm512_loadu_ps(tail);
+}
+
+/// The sums of kOutputs weight rows from `first_output` on with kInputs inputs from `first` on. A
+/// lane without a tail element keeps its bits.
+template <class Element, int kOutputs, int kInputs>
+[[gnu::target("avx512f,avx512dq,avx2,fma")]] void dot_some(const DotTile& tile, std::uint32_t first,
+                                                           DotProducts& out) {
+  const Element* w[kOutputs];
+  const float* x[kInputs];
+  Lanes sums[kOutputs][kInputs];
+#pragma GCC unroll 4
+  for (int o = 0; o < kOutputs; ++o) w[o] = weights_as<Element>(tile, o);
+#pragma GCC unroll 4
+  for (int i = 0; i < kInputs; ++i) x[i] = tile.x[first + i];
+#pragma GCC unroll 4
+  for (int o = 0; o < kOutputs; ++o)
+#pragma GCC unroll 4
+    for (int i = 0; i < kInputs; ++i) sums[o][i] = {{_mm512_setzero_ps(), _mm512_setzero_ps()}};
+  std::size_t at = 0;
+  for (; at + kSumLanes <= tile.n; at += kSumLanes)
+#pragma GCC unroll 2
+    for (std::uint32_t g = 0; g < 2; ++g) {
+      __m512 inputs[kInputs];
+#pragma GCC unroll 4
+      for (int i = 0; i < kInputs; ++i) inputs[i] = _mm512_loadu_ps(x[i] + at + g * kWidth);
+#pragma GCC unroll 4
+      for (int o = 0; o < kOutputs; ++o) {
+        if (g == 0) prefetch_ahead(w[o] + at);
+        const __m512 weights = load16(w[o] + at + g * kWidth);
+#pragma GCC unroll 4
+        for (int i = 0; i < kInputs; ++i)
+          sums[o][i].part[g] = _mm512_fmadd_ps(weights, inputs[i], sums[o][i].part[g]);
+      }
+    }
+  for (std::uint32_t g = 0; g < 2 && at < tile.n; ++g, at += kWidth) {
+    const std::size_t left = std::min(tile.n - at, std::size_t{kWidth});
+    const __mmask16 mask = first_lanes(static_cast<std::ptrdiff_t>(left));
+    for (int o = 0; o < kOutputs; ++o) {
+      const __m512 weights = load_tail(w[o] + at, left);
+      for (int i = 0; i < kInputs; ++i)
+        sums[o][i].part[g] = _mm512_mask3_fmadd_ps(weights, _mm512_maskz_loadu_ps(mask, x[i] + at),
+                                                   sums[o][i].part[g], mask);
     }
   }
-  const auto left = static_cast<std::ptrdiff_t>(n - i);
-#pragma GCC unroll 2
-  for (std::ptrdiff_t g = 0; g < 2; ++g) {
-    const __mmask16 mask = first_lanes(left - g * kWidth);
-    const std::size_t at = i + static_cast<std::size_t>(g) * kWidth;
-    const __m512 tail = _mm512_maskz_loadu_ps(mask, w + at);
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r)
-      sums[r].part[g] = _mm512_mask3_fmadd_ps(tail, _mm512_maskz_loadu_ps(mask, x[r] + at),
-                                              sums[r].part[g], mask);
+#pragma GCC unroll 4
+  for (int o = 0; o < kOutputs; ++o)
+#pragma GCC unroll 4
+    for (int i = 0; i < kInputs; ++i) out[o][first + i] = fold(sums[o][i]);
+}
+
+template <class Element, int kOutputs>
+void dot_outputs(const DotTile& tile, DotProducts& out) {
+  for (std::uint32_t done = 0; done < tile.n_inputs; done += kInputsAtOnce) {
+    const std::uint32_t now = std::min(kInputsAtOnce, tile.n_inputs - done);
+    if (now == 4) dot_some<Element, kOutputs, 4>(tile, done, out);
+    if (now == 3) dot_some<Element, kOutputs, 3>(tile, done, out);
+    if (now == 2) dot_some<Element, kOutputs, 2>(tile, done, out);
+    if (now == 1) dot_some<Element, kOutputs, 1>(tile, done, out);
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) out[r] = fold(sums[r]);
 }
 
 }  // namespace
 
-void dot_group(const float* w, const float* const* x, std::uint32_t n_rows, std::size_t n,
-               float* out) {
-  for (std::uint32_t done = 0; done < n_rows;) {
-    const std::uint32_t left = n_rows - done;
-    const std::uint32_t now = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
-    if (now == 8) dot_rows<8>(w, x + done, n, out + done);
-    if (now == 4) dot_rows<4>(w, x + done, n, out + done);
-    if (now == 2) dot_rows<2>(w, x + done, n, out + done);
-    if (now == 1) dot_rows<1>(w, x + done, n, out + done);
-    done += now;
-  }
+void dot_tile(const DotTile& tile, DotProducts& out) {
+  with_element_of(tile, [&]<class Element>(std::type_identity<Element>) {
+    if (tile.n_outputs == 3) return dot_outputs<Element, 3>(tile, out);
+    if (tile.n_outputs == 2) return dot_outputs<Element, 2>(tile, out);
+    dot_outputs<Element, 1>(tile, out);
+  });
 }
 
 }  // namespace leasehold::avx512

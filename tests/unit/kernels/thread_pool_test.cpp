@@ -72,7 +72,8 @@ TEST_CASE("tiling: matmul tiles cover each output of each batch row once, within
   for (const std::uint32_t n_out : {1u, 7u, 512u, 32000u})
     for (const std::uint32_t n_in : {1u, 64u, 4096u, 14336u, 200'000u})
       for (const std::uint32_t n_batch : {1u, 5u, 64u, 256u}) {
-        const MatmulTiles tiles = MatmulTiles::plan(n_out, n_in, n_batch);
+        const MatmulTiles tiles = MatmulTiles::plan(
+            n_out, n_in, n_batch, {.tile_macs = kTileMacs, .macs_per_output = n_in});
         std::uint64_t covered = 0;
         std::uint64_t max_cost = 0;
         for (std::uint32_t t = 0; t < tiles.count(); ++t) {
