@@ -87,6 +87,20 @@ Rounding measure_rounding(const std::string& model_path) {
   return rounding;
 }
 
+/// A file may exceed the oracle's divergence where both are below 1e-3 nats.
+void check_rounding(const FormatRow& row, const Rounding& found) {
+  const double oracle = std::sqrt(found.oracle.squares / found.n_logits);
+  const double int8 = std::sqrt(found.int8.squares / found.n_logits);
+  const double oracle_kl = found.oracle.divergence / found.n_steps;
+  const double int8_kl = found.int8.divergence / found.n_steps;
+  std::printf("%-18s oracle-reference: rms %.4f, mean KL %.3e  int8-reference: %.4f, %.3e\n",
+              row.file.data(), oracle, oracle_kl, int8, int8_kl);
+  CAPTURE(row.file, oracle, int8, oracle_kl, int8_kl);
+  CHECK(int8 <= 1.1 * oracle);
+  CHECK(int8_kl <= std::max(1.1 * oracle_kl, 1e-3));
+  CHECK(int8 > 0);
+}
+
 /// Greedy text without teacher forcing.
 std::vector<TokenId> generate_greedy(const std::string& model, const OracleCase& one) {
   EngineRig rig({.model_path = model, .kv_type = KvType::F32});
@@ -125,21 +139,18 @@ TEST_CASE("model: every format agrees with its oracle and with the plain computa
 }
 
 TEST_CASE("model: int8 arithmetic differs from the plain computation by no more than the oracle") {
-  const FormatRow row = GENERATE(from_range(std::begin(kFormats), std::end(kFormats)));
-  const std::string model = matrix_model(row.file);
-  const bool is_quantised = row.file.find("-q") != std::string_view::npos;
-  if (model.empty() || !is_quantised) return;
-  const Rounding found = measure_rounding(model);
-  const double oracle = std::sqrt(found.oracle.squares / found.n_logits);
-  const double int8 = std::sqrt(found.int8.squares / found.n_logits);
-  const double oracle_kl = found.oracle.divergence / found.n_steps;
-  const double int8_kl = found.int8.divergence / found.n_steps;
-  std::printf("%-18s oracle-reference: rms %.4f, mean KL %.3e  int8-reference: %.4f, %.3e\n",
-              row.file.data(), oracle, oracle_kl, int8, int8_kl);
-  CAPTURE(row.file, oracle, int8, oracle_kl, int8_kl);
-  CHECK(int8 <= 1.1 * oracle);
-  CHECK(int8_kl <= std::max(1.1 * oracle_kl, 1e-3));
-  CHECK(int8 > 0);
+  double all_oracle_kl = 0;
+  double all_int8_kl = 0;
+  for (const FormatRow& row : kFormats) {
+    const std::string model = matrix_model(row.file);
+    const bool is_quantised = row.file.find("-q") != std::string_view::npos;
+    if (model.empty() || !is_quantised) continue;
+    const Rounding found = measure_rounding(model);
+    check_rounding(row, found);
+    all_oracle_kl += found.oracle.divergence / found.n_steps;
+    all_int8_kl += found.int8.divergence / found.n_steps;
+  }
+  CHECK(all_int8_kl <= all_oracle_kl);
 }
 
 TEST_CASE("model: stories260K in f32 writes the oracle's whole text") {

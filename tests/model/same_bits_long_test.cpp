@@ -1,6 +1,6 @@
 /// The same-bits matrix: every batch from 1 to 64 with its first, middle and last batch_index,
-/// every chunking of the prompt, thread count, path, block placement and kv type. About half an
-/// hour on one core; label long.
+/// every chunking of the prompt, thread count, path, block placement, kv type and arithmetic. About
+/// an hour on one core; label long.
 #include <set>
 
 #include "tests/model/matrix.hpp"
@@ -18,12 +18,14 @@ std::vector<Variant> variants_of(std::uint32_t batch) {
     for (const Chunking chunking : kChunkings)
       for (const bool scattered : {false, true})
         for (const KvType kv_type : {KvType::F16, KvType::F32})
-          variants.push_back({.kv_type = kv_type,
-                              .batch = batch,
-                              .batch_index = batch_index,
-                              .chunking = chunking,
-                              .scattered = scattered,
-                              .seed = 1 + batch});
+          for (const Arithmetic arithmetic : {Arithmetic::F32, Arithmetic::Int8})
+            variants.push_back({.kv_type = kv_type,
+                                .arithmetic = arithmetic,
+                                .batch = batch,
+                                .batch_index = batch_index,
+                                .chunking = chunking,
+                                .scattered = scattered,
+                                .seed = 1 + batch});
   return variants;
 }
 
