@@ -122,18 +122,18 @@ Result<void> LocalModel::Impl::fill(const GgufFile& file, const LeasedMapping& r
   return copy_weights(file, plan.parts.front().layout, region, gates, *backend, {});
 }
 
-/// Fills a memory object and maps it read-only.
+/// Fills a memory object and maps it read-only, in huge pages as a worker does.
 Result<LeasedMapping> LocalModel::Impl::load_weights_to_host(const GgufFile& file) {
   const std::size_t size_bytes = plan.parts.front().layout.size_bytes;
-  const MemoryObject object = TRY(MemoryObject::create(
+  MemoryObject object = TRY(MemoryObject::create(
       {.name = "local-weights", .size_bytes = size_bytes, .final_seals = false}));
+  UniqueFd read_only = TRY(object.open_read_only());
   {
     const LeasedMapping region =
-        TRY(LeasedMapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
+        TRY(host_mapper().map(std::move(object).release(), size_bytes, MapAccess::ReadWrite));
     TRY(fill(file, region));
   }
-  const UniqueFd read_only = TRY(object.open_read_only());
-  return LeasedMapping::map(read_only, size_bytes, MapAccess::ReadOnly);
+  return host_mapper().map(std::move(read_only), size_bytes, MapAccess::ReadOnly);
 }
 
 Result<LeasedMapping> LocalModel::Impl::load_weights_to_device(const GgufFile& file) {
