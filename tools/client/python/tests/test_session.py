@@ -1,0 +1,275 @@
+"""The client against a broker and a worker that fail in chosen ways."""
+
+import os
+import tempfile
+import threading
+import unittest
+
+import context  # noqa: F401  pylint: disable=unused-import
+import leasehold
+from fakes import FakeServer, Refusal
+
+TEXT = [(11, "Once"), (12, " upon"), (13, " a"), (14, " time")]
+FAST = leasehold.RetryPolicy(first_delay_s=0.001, max_delay_s=0.01)
+
+
+class Scene:
+    """Both servers; `disturb(n, send)` may act in the n-th submission and return True to end it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.leases = 0
+        self.submissions = 0
+        self.arithmetic = ["int8"]
+        self.disturb = lambda submission, request, send: False
+        self.refuse_acquire = []
+        self.resume = lambda send, after: Refusal("UnknownRequest")
+        self.cancelled = threading.Event()
+        self.worker_path = os.path.join(folder, "w.sock")
+        self.broker_path = os.path.join(folder, "b.sock")
+        self.broker = FakeServer(self.broker_path, self._broker)
+        self.worker = FakeServer(self.worker_path, self._worker)
+
+    def _broker(self, method, params, send):
+        del send
+        if method == "lease.acquire":
+            if self.refuse_acquire:
+                return self.refuse_acquire.pop(0)
+            self.leases += 1
+            arithmetic = self.arithmetic[min(self.leases, len(self.arithmetic)) - 1]
+            return {"lease": f"{self.leases}.1", "token": f"t{self.leases}", "address": self.worker_path,
+                    "worker": "w1", "arithmetic": arithmetic, "deadline_boottime_ns": 1,
+                    "ttl_ms": 300, "blocks": 64}
+        return {"deadline_boottime_ns": 2} if method in ("lease.renew", "lease.hold") else {}
+
+    def _worker(self, method, params, send):
+        if method == "request.submit":
+            self.submissions += 1
+            if not self.disturb(self.submissions, params, send):
+                send_tokens(send, params["request_id"], len(params["emitted"]), len(TEXT))
+                complete(send, params["request_id"], "MaxTokensReached")
+            return {"request": params["request_id"], "prompt_tokens": 5}
+        if method == "request.resume":
+            after = params.get("after_position")
+            return self.resume(send, 0 if after is None else after + 1)
+        if method == "request.cancel":
+            self.cancelled.set()
+        return {}
+
+    def session(self, **options):
+        return leasehold.Session("alice", self.broker_path, retry=FAST, **options)
+
+
+def send_tokens(send, request, begin, end):
+    for position in range(begin, end):
+        token, text = TEXT[position]
+        send("token.emitted", {"request": request, "token": token, "position": position, "text": text})
+
+
+def complete(send, request, reason, **more):
+    send("request.completed", {"request": request, "reason": reason, "emitted_tokens": 0, "scope": "",
+                               "revoke_reason": "", "detail": "", "text": "", **more})
+
+
+class SessionTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.scene = Scene(self.folder.name)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def deliver(self, **options):
+        """The tokens of one text, checked to be each position once."""
+        with self.scene.session(**options.pop("session", {})) as session:
+            tokens = list(session.generate("x", request_id="r", **options))
+            self.result = session.result
+        self.assertEqual([(t.id, t.text) for t in tokens], TEXT)
+        self.assertEqual([t.position for t in tokens], [0, 1, 2, 3])
+
+    def test_a_text_is_delivered_and_the_lease_released(self):
+        self.deliver(max_tokens=4, temperature=0.5, seed=7)
+        self.assertEqual(self.result, leasehold.Completed("MaxTokensReached", "", 4, 5, ("1.1",)))
+        request = self.scene.worker.params_of("request.submit")[0]
+        self.assertEqual(request["sampling"], {"temperature": 0.5, "seed": 7})
+        self.assertEqual(self.scene.broker.params_of("lease.release")[0]["lease"], "1.1")
+
+    def test_a_revoked_lease_is_replaced_and_the_text_continues(self):
+        def disturb(submission, request, send):
+            if submission == 1:
+                send_tokens(send, "r", 0, 2)
+                complete(send, "r", "Revoked", scope="tenant", revoke_reason="operator")
+            return submission == 1
+
+        self.scene.disturb = disturb
+        self.deliver()
+        again = self.scene.worker.params_of("request.submit")[1]
+        self.assertEqual((again["emitted"], again["rebound_from"], again["token"]), ([11, 12], "1.1", "t2"))
+        self.assertEqual(self.scene.broker.params_of("lease.acquire")[1]["replaces"], "1.1")
+        self.assertEqual(self.result.leases, ("1.1", "2.1"))
+
+    def test_without_rebind_the_error_is_raised(self):
+        def disturb(_submission, _request, send):
+            send_tokens(send, "r", 0, 1)
+            complete(send, "r", "Revoked", scope="tenant")
+            return True
+
+        self.scene.disturb = disturb
+        with self.scene.session(rebind=False) as session, self.assertRaises(leasehold.Error) as raised:
+            list(session.generate("x", request_id="r"))
+        self.assertEqual((raised.exception.code, raised.exception.scope), ("LeaseRevoked", "tenant"))
+
+    def test_an_engine_that_restores_its_weights_keeps_the_lease(self):
+        def disturb(submission, _request, send):
+            if submission == 1:
+                complete(send, "r", "WeightsLoading", scope="engine")
+            return submission == 1
+
+        self.scene.disturb = disturb
+        self.deliver()
+        self.assertEqual(self.result.leases, ("1.1",))
+        self.assertNotIn("rebound_from", self.scene.worker.params_of("request.submit")[1])
+
+    def test_a_broken_connection_of_a_resumable_request_is_resumed(self):
+        def disturb(_submission, _request, send):
+            send_tokens(send, "r", 0, 3)
+            send(FakeServer.DROP, None)
+            return True
+
+        def resume(send, begin):
+            send_tokens(send, "r", begin, len(TEXT))
+            complete(send, "r", "MaxTokensReached")
+            return {"request": "r", "prompt_tokens": 5}
+
+        self.scene.disturb, self.scene.resume = disturb, resume
+        self.deliver(resumable=True)
+        self.assertEqual(self.scene.worker.params_of("request.resume"), [{"request_id": "r", "after_position": 2}])
+        self.assertEqual(self.scene.submissions, 1)
+
+    def test_a_worker_that_forgot_the_request_gets_it_again(self):
+        def disturb(submission, _request, send):
+            if submission == 1:
+                send_tokens(send, "r", 0, 3)
+                send(FakeServer.DROP, None)
+            return submission == 1
+
+        self.scene.disturb = disturb
+        self.deliver(resumable=True)
+        self.assertEqual(self.scene.worker.params_of("request.submit")[1]["emitted"], [11, 12, 13])
+
+    def test_a_position_that_repeats_ends_the_text(self):
+        def disturb(_submission, _request, send):
+            send_tokens(send, "r", 0, 2)
+            send_tokens(send, "r", 1, 2)
+            return True
+
+        self.scene.disturb = disturb
+        with self.scene.session() as session, self.assertRaises(leasehold.Error) as raised:
+            list(session.generate("x", request_id="r"))
+        self.assertEqual(raised.exception.code, "MalformedMessage")
+        self.assertEqual(self.scene.submissions, 1)
+
+    def test_another_arithmetic_continues_only_when_asked(self):
+        def disturb(submission, _request, send):
+            if submission == 1:
+                send_tokens(send, "r", 0, 2)
+                complete(send, "r", "Revoked", scope="tenant")
+            return submission == 1
+
+        self.scene.disturb = disturb
+        self.scene.arithmetic = ["int8", "f32"]
+        with self.scene.session() as session, self.assertRaises(leasehold.Error) as raised:
+            list(session.generate("x", request_id="r"))
+        self.assertEqual(raised.exception.code, "UnsupportedModel")
+        self.scene.leases = self.scene.submissions = 0
+        self.deliver(session={"any_arithmetic": True})
+
+    def test_a_busy_broker_is_asked_again_and_an_unknown_tenant_is_final(self):
+        self.scene.refuse_acquire = [Refusal("PoolExhausted", retry_after_ms=5), Refusal("QuotaConcurrent")]
+        self.deliver()
+        self.scene.refuse_acquire = [Refusal("UnknownTenant")]
+        with self.scene.session() as session, self.assertRaises(leasehold.Error) as raised:
+            list(session.generate("x"))
+        self.assertEqual(raised.exception.code, "UnknownTenant")
+
+    def test_a_broker_that_never_answered_is_a_wrong_address(self):
+        with leasehold.Session("alice", self.folder.name + "/none.sock", retry=FAST) as session:
+            with self.assertRaises(leasehold.Error) as raised:
+                list(session.generate("x"))
+        self.assertEqual(raised.exception.code, "FileNotFound")
+
+    def test_retries_without_a_token_are_bounded(self):
+        def disturb(_submission, _request, send):
+            complete(send, "r", "OutOfBlocks", scope="tenant")
+            return True
+
+        self.scene.disturb = disturb
+        with self.scene.session() as session, self.assertRaises(leasehold.Error) as raised:
+            list(session.generate("x", request_id="r"))
+        self.assertEqual(raised.exception.code, "OutOfBlocks")
+        self.assertEqual(self.scene.submissions, FAST.max_attempts + 1)
+
+    def test_leaving_the_iterator_cancels_the_request(self):
+        def disturb(_submission, _request, send):
+            send_tokens(send, "r", 0, 1)
+            return True
+
+        self.scene.disturb = disturb
+        with self.scene.session() as session:
+            tokens = session.generate("x", request_id="r")
+            next(tokens)
+            tokens.close()
+        self.assertTrue(self.scene.cancelled.is_set())
+
+    def test_the_lease_is_renewed_and_claimed_from_a_broker_that_restarted(self):
+        with self.scene.session() as session:
+            list(session.generate("x"))
+            wait_for(lambda: self.scene.broker.params_of("lease.renew"))
+            first = self.scene.broker
+            first.close()
+            self.scene.broker = FakeServer(self.scene.broker_path, self.scene._broker)
+            wait_for(lambda: self.scene.broker.params_of("lease.hold"))
+            self.assertEqual(self.scene.broker.params_of("lease.hold")[0]["token"], "t1")
+            self.deliver_under(session, "1.1")
+
+    def test_a_notice_of_revocation_makes_the_next_text_acquire_a_lease(self):
+        with self.scene.session() as session:
+            list(session.generate("x"))
+            self.scene.broker.notify_all("lease.revoked", {"lease": "1.1", "reason": "operator", "scope": "tenant"})
+            wait_for(lambda: session.lease is None)
+            self.deliver_under(session, "2.1")
+
+    def deliver_under(self, session, lease):
+        list(session.generate("x"))
+        self.assertEqual(session.result.leases, (lease,))
+
+    def test_exactly_one_prompt_is_wanted(self):
+        with self.scene.session() as session:
+            for prompts in ({}, {"prompt": "x", "prompt_tokens": [1]}):
+                with self.assertRaises(leasehold.Error) as raised:
+                    session.generate(**prompts)
+                self.assertEqual(raised.exception.code, "BadRequest")
+
+    def test_withheld_text_follows_the_last_token(self):
+        def disturb(_submission, _request, send):
+            send_tokens(send, "r", 0, 1)
+            complete(send, "r", "StopSequence", text=" <")
+            return True
+
+        self.scene.disturb = disturb
+        with self.scene.session() as session:
+            self.assertEqual(session.text("x", request_id="r"), "Once <")
+
+
+def wait_for(condition):
+    """Bounded, so that a failure is a failure and not a hang."""
+    poll = threading.Event()
+    for _ in range(2000):
+        if condition():
+            return
+        poll.wait(0.01)
+    raise AssertionError("the condition did not come true")
+
+
+if __name__ == "__main__":
+    unittest.main()

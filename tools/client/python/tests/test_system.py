@@ -1,0 +1,111 @@
+"""The client against real processes. LEASEHOLD_BIN_DIR: their folder; LEASEHOLD_MODEL: a model file."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import threading
+import unittest
+
+import context  # noqa: F401  pylint: disable=unused-import
+import leasehold
+
+BIN = os.environ.get("LEASEHOLD_BIN_DIR")
+MODEL = os.environ.get("LEASEHOLD_MODEL")
+LENGTH = 120
+
+
+class System:
+    """A broker and two workers in a folder of their own."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.broker_path = str(self.folder / "broker.sock")
+        self.processes = {}
+        self.start("broker", "leasehold-broker", "--socket", self.broker_path, "--capacity", "64MiB")
+        self.until(lambda: self.ctl("status") is not None)
+        for name in ("w1", "w2"):
+            self.start(name, "leasehold-worker", "--broker", self.broker_path, "--listen",
+                       str(self.folder / f"{name}.sock"), "--name", name, "--model", MODEL,
+                       "--slow-motion-us", "20")
+        self.until(lambda: len(self.ready_workers()) == 2)
+        assert self.ctl("tenants", "admit", "alice", "--max-concurrent", "4", "--max-blocks", "1024") is not None
+
+    def start(self, name, program, *arguments):
+        log = open(self.folder / f"{name}.log", "wb")
+        with log:
+            self.processes[name] = subprocess.Popen([os.path.join(BIN, program), *arguments], stdout=log, stderr=log)
+
+    def ctl(self, *arguments):
+        """The answer of brokerctl, or None."""
+        command = [os.path.join(BIN, "brokerctl"), "--socket", self.broker_path, "-o", "json", *arguments]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def ready_workers(self):
+        return [w for w in (self.ctl("workers") or {}).get("items", []) if w["state"] == "ready"]
+
+    def kill(self, name):
+        self.processes[name].send_signal(signal.SIGKILL)
+        self.processes[name].wait()
+
+    def until(self, condition):
+        poll = threading.Event()
+        for _ in range(600):
+            if condition():
+                return
+            poll.wait(0.05)
+        logs = [path.read_text()[-2000:] for path in sorted(self.folder.glob("*.log"))]
+        raise AssertionError("the condition did not come true\n" + "\n".join(logs))
+
+    def stop(self):
+        for process in reversed(list(self.processes.values())):
+            process.terminate()
+        for process in self.processes.values():
+            process.wait(timeout=60)
+
+
+@unittest.skipUnless(BIN and MODEL, "LEASEHOLD_BIN_DIR and LEASEHOLD_MODEL are not set")
+class SystemTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.system = System(cls.folder.name)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.system.stop()
+        cls.folder.cleanup()
+
+    def generate(self, at_token, act, **options):
+        """(tokens, result) of a text that `act(session)` disturbs when a position arrives."""
+        with leasehold.Session("alice", self.system.broker_path) as session:
+            tokens = []
+            for token in session.generate("Once upon a time", max_tokens=LENGTH, ignore_eos=True, **options):
+                self.assertEqual(token.position, len(tokens))
+                tokens.append(token.id)
+                if token.position == at_token:
+                    act(session)
+            return tokens, session.result
+
+    def test_texts_that_are_revoked_or_lose_their_worker_are_the_undisturbed_one(self):
+        expected, result = self.generate(-1, None)
+        self.assertEqual((len(expected), result.reason, len(result.leases)), (LENGTH, "MaxTokensReached", 1))
+
+        revoked, result = self.generate(30, lambda s: self.system.ctl("revoke", s.lease.id, "--wait"))
+        self.assertEqual((revoked, len(result.leases)), (expected, 2))
+
+        killed, result = self.generate(40, lambda s: self.system.kill(s.lease.worker), resumable=True)
+        self.assertEqual((killed, len(result.leases)), (expected, 2))
+
+    def test_errors_have_the_codes_of_the_broker(self):
+        with leasehold.Session("mallory", self.system.broker_path) as session:
+            with self.assertRaises(leasehold.Error) as raised:
+                session.text("x")
+        self.assertEqual(raised.exception.code, "UnknownTenant")
+
+
+if __name__ == "__main__":
+    unittest.main()
