@@ -110,7 +110,7 @@ Result<void> WorkerProgram::start() {
   tenant_io_.start("tenants");
   TRY(step_log_.open(options_.event_log, options_.event_log_bytes));
   if (options_.kv_index)
-    kv_index_ = std::make_unique<KvIndexSync>(IndexSenderConfig{.url = *options_.kv_index});
+    kv_index_ = KvIndexSync::start({.url = *options_.kv_index}, options_.listen_path + ".index");
   TRY(open_session());
   TRY(build_engine());
   spill_ = LentSpill::take(broker_->link(), *engine_, [this] { loop_->post([](Engine&) {}); });

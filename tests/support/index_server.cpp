@@ -1,5 +1,7 @@
 #include "tests/support/index_server.hpp"
 
+#include <fcntl.h>
+
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
@@ -8,6 +10,8 @@
 #include <boost/beast/http/string_body.hpp>
 #include <future>
 #include <nlohmann/json.hpp>
+
+#include "common/expects.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -25,6 +29,11 @@ std::string with_header(const std::string& status, const std::string& body, std:
 
 std::string with_header(const std::string& status, const std::string& body) {
   return with_header(status, body, body.size());
+}
+
+/// Asio does not set it, and a program that a test starts would keep the socket open after `stop`.
+void close_on_exec(int socket) {
+  ensures(::fcntl(socket, F_SETFD, FD_CLOEXEC) == 0, "a flag of an open socket can be set");
 }
 
 }  // namespace
@@ -85,6 +94,7 @@ void IndexServer::start() {
   run([this] {
     const tcp::endpoint at(asio::ip::make_address("127.0.0.1"), port_);
     acceptor_.open(at.protocol());
+    close_on_exec(acceptor_.native_handle());
     acceptor_.set_option(tcp::acceptor::reuse_address(true));
     acceptor_.bind(at);
     acceptor_.listen();
@@ -105,6 +115,7 @@ void IndexServer::stop() {
 void IndexServer::accept() {
   acceptor_.async_accept([this](boost::system::error_code error, tcp::socket socket) {
     if (error) return;
+    close_on_exec(socket.native_handle());
     std::make_shared<Session>(*this, std::move(socket))->read();
     accept();
   });

@@ -69,4 +69,11 @@ Result<std::vector<RequestId>> parse_listed_requests(std::string_view body) {
   return ids;
 }
 
+std::vector<RequestId> ids_listed_as(const RequestId& listed) {
+  std::vector<RequestId> ids{listed};
+  for (const char* prefix : {"cmpl-", "chatcmpl-", "batch-"})
+    ids.push_back({prefix + listed.value});
+  return ids;
+}
+
 }  // namespace leasehold

@@ -3,7 +3,8 @@
 ///   POST URL/evict {"request_ids":["req-…"]}  ->  {"removed_count":1,"not_found":[],…}
 ///   GET  URL/requests                         ->  {"request_ids":["req-…"],…}
 ///
-/// An answer may have more fields, which are not read. Pure.
+/// An answer may have more fields, which are not read. The index strips the prefixes "cmpl-",
+/// "chatcmpl-" and "batch-" of an id, and lists what is left. Pure.
 #pragma once
 
 #include <cstdint>
@@ -30,5 +31,8 @@ Result<EvictAnswer> parse_evict_answer(std::string_view body, std::size_t asked)
 
 /// Ids that no worker could have sent are left out. Errors: MalformedMessage.
 Result<std::vector<RequestId>> parse_listed_requests(std::string_view body);
+
+/// The ids that the index lists as `listed`: itself, and itself behind each prefix.
+std::vector<RequestId> ids_listed_as(const RequestId& listed);
 
 }  // namespace leasehold

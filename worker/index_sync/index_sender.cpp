@@ -20,12 +20,15 @@ using boost::beast::http::verb;
 
 }  // namespace
 
-IndexSender::IndexSender(IndexSenderConfig config)
+IndexSender::IndexSender(IndexSenderConfig config, std::optional<IdSpool> spool)
     : config_(std::move(config)),
       inbox_(config_.max_inbox),
+      to_keep_(config_.max_inbox),
+      spool_(std::move(spool)),
       backlog_(config_.backlog),
       retry_(config_.first_retry),
       names_(config_.resolve) {
+  remove_left();
   asio::co_spawn(io_, serve(), [this](const std::exception_ptr& failed) {
     if (failed) std::rethrow_exception(failed);
     served_.set_value();
@@ -60,6 +63,36 @@ IndexCounters IndexSender::counters() const {
 
 // ------------------------------------------------------------------------------------------ inbox
 
+void IndexSender::remove_left() {
+  if (!spool_) return;
+  const auto left = spool_->take_left();
+  for (const auto& [tenant, id] : left) backlog_.add_ended(tenant, id);
+  counts_.incoming += left.size();
+  if (!left.empty())
+    spdlog::info("index ids of the worker before are removed count={}", left.size());
+}
+
+void IndexSender::add_live(const TenantId& tenant, const RequestId& id) {
+  add({tenant, id, true});
+  if (!spool_) return;
+  {
+    const std::scoped_lock lock(mutex_);
+    (void)to_keep_.push({.owner = tenant, .key = id});
+    if (std::exchange(will_keep_, true)) return;
+  }
+  asio::post(io_, [this] { keep_live(); });
+}
+
+void IndexSender::keep_live() {
+  std::vector<OwnedQueue<TenantId, RequestId>::Entry> live;
+  {
+    const std::scoped_lock lock(mutex_);
+    live = to_keep_.take_all();
+    will_keep_ = false;
+  }
+  for (const auto& [tenant, id, none] : live) spool_->keep({tenant, id});
+}
+
 void IndexSender::add(Changes::Entry change) {
   const bool is_live = change.value;
   if (!is_live) ++counts_.incoming;
@@ -87,10 +120,21 @@ void IndexSender::take_inbox() {
     lost_live = std::exchange(lost_live_, false);
     is_woken_ = false;
   }
-  for (const auto& [tenant, id, is_live] : inbox)
+  if (spool_) keep_live();
+  for (const auto& [tenant, id, is_live] : inbox) {
     is_live ? backlog_.add_live(id) : backlog_.add_ended(tenant, id);
+    // It may have ended a second time in an exchange that confirmed, and erased, its first end.
+    if (spool_) spool_->keep({tenant, id});
+  }
   if (lost_live) backlog_.forget_confirmed();
-  counts_.dropped += backlog_.take_dropped();
+  const std::vector<RequestId> dropped = backlog_.take_dropped();
+  erase_kept(dropped);
+  counts_.dropped += dropped.size();
+}
+
+void IndexSender::erase_kept(std::span<const RequestId> ids) {
+  if (!spool_) return;
+  for (const RequestId& id : ids) spool_->erase(id);
 }
 
 // ----------------------------------------------------------------------------------------- thread
@@ -125,6 +169,7 @@ asio::awaitable<Result<void>> IndexSender::evict() {
   const Result<EvictAnswer> answer = parse_evict_answer(*body, batch.size());
   if (!answer) co_return std::unexpected(answer.error());
   backlog_.confirm(batch);
+  erase_kept(batch);
   counts_.removed += answer->removed;
   counts_.not_found += answer->not_found;
   co_return Result<void>{};

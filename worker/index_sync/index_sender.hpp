@@ -10,8 +10,12 @@
 /// Bounded: the inbox, the backlog (removal_backlog.hpp), each answer, and the time of an exchange.
 /// The tenants share inbox and backlog: what is dropped is of the tenant with the most.
 ///
+/// With a spool (id_spool.hpp) the thread also writes down each live id, at once and before the
+/// exchanges, and erases those whose removal the index confirmed. So the ids that a killed worker
+/// leaves are removed by the next one, which takes them for ended.
+///
 /// Threads: `add_live` and `add_ended` from any; they take a short lock and never wait for the
-/// index. `counters` from any. Construction and `stop` on one.
+/// index or the disk. `counters` from any. Construction and `stop` on one.
 #pragma once
 
 #include <atomic>
@@ -21,9 +25,11 @@
 #include <chrono>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "worker/index_sync/http_exchange.hpp"
+#include "worker/index_sync/id_spool.hpp"
 #include "worker/index_sync/removal_backlog.hpp"
 
 namespace leasehold {
@@ -40,7 +46,7 @@ struct IndexSenderConfig {
 
 /// Since the start.
 struct IndexCounters {
-  std::uint64_t incoming = 0;   ///< Ids to remove.
+  std::uint64_t incoming = 0;   ///< Ids to remove, also those of the worker before.
   std::uint64_t removed = 0;    ///< Removed, as the index says.
   std::uint64_t not_found = 0;  ///< The index had no such id.
   std::uint64_t dropped = 0;    ///< Given up at a bound or at the stop.
@@ -50,11 +56,11 @@ struct IndexCounters {
 
 class IndexSender {
  public:
-  explicit IndexSender(IndexSenderConfig config);
+  explicit IndexSender(IndexSenderConfig config, std::optional<IdSpool> spool = {});
   ~IndexSender() { stop({}); }
 
   /// A request with this id lives, so the id stays in the index.
-  void add_live(const TenantId& tenant, const RequestId& id) { add({tenant, id, true}); }
+  void add_live(const TenantId& tenant, const RequestId& id);
   /// The id leaves the index.
   void add_ended(const TenantId& tenant, const RequestId& id) { add({tenant, id, false}); }
 
@@ -71,7 +77,10 @@ class IndexSender {
   };
 
   void add(Changes::Entry change);
+  void remove_left();
+  void keep_live();
   void take_inbox();
+  void erase_kept(std::span<const RequestId> ids);
   boost::asio::awaitable<void> serve();
   boost::asio::awaitable<Result<void>> send_next();
   boost::asio::awaitable<Result<void>> evict();
@@ -84,10 +93,13 @@ class IndexSender {
   Counts counts_{};
   std::mutex mutex_;
   Changes inbox_;
-  bool is_woken_ = false;   ///< The thread will take the inbox.
-  bool lost_live_ = false;  ///< The inbox was full, and a live id was dropped.
+  OwnedQueue<TenantId, RequestId> to_keep_;  ///< Live ids for the spool.
+  bool is_woken_ = false;                    ///< The thread will take the inbox.
+  bool will_keep_ = false;                   ///< The thread will take `to_keep_`.
+  bool lost_live_ = false;                   ///< The inbox was full, and a live id was dropped.
 
   // On the thread only.
+  std::optional<IdSpool> spool_;
   RemovalBacklog backlog_;
   std::chrono::milliseconds retry_;
   bool has_failed_ = false;  ///< Since the last success.

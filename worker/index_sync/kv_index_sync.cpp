@@ -6,6 +6,17 @@
 
 namespace leasehold {
 
+std::unique_ptr<KvIndexSync> KvIndexSync::start(IndexSenderConfig config,
+                                                const std::string& spool_path) {
+  Result<IdSpool> spool = IdSpool::open(spool_path);
+  if (!spool) {
+    spdlog::warn("index ids stay in the index if this worker is killed reason=\"{}\"",
+                 spool.error().detail);
+    return std::make_unique<KvIndexSync>(std::move(config));
+  }
+  return std::make_unique<KvIndexSync>(std::move(config), *std::move(spool));
+}
+
 template <class Change>
 void KvIndexSync::apply(const Change& change) {
   const std::scoped_lock lock(mutex_);

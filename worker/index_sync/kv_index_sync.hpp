@@ -4,7 +4,9 @@
 /// Threads: as KvEvictionListener; construction and `stop` on one.
 #pragma once
 
+#include <memory>
 #include <mutex>
+#include <string>
 
 #include "worker/index_sync/eviction_tracker.hpp"
 #include "worker/index_sync/index_sender.hpp"
@@ -13,7 +15,12 @@ namespace leasehold {
 
 class KvIndexSync final : public KvEvictionListener {
  public:
-  explicit KvIndexSync(IndexSenderConfig config) : sender_(std::move(config)) {}
+  explicit KvIndexSync(IndexSenderConfig config, std::optional<IdSpool> spool = {})
+      : sender_(std::move(config), std::move(spool)) {}
+
+  /// With a spool at `spool_path`. Without one, for a reason that it logs, it syncs all the same.
+  static std::unique_ptr<KvIndexSync> start(IndexSenderConfig config,
+                                            const std::string& spool_path);
 
   void admitted(const RequestId& engine_request_id) override;
   void ended(const RequestId& engine_request_id) override;

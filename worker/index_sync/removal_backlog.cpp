@@ -1,5 +1,7 @@
 #include "worker/index_sync/removal_backlog.hpp"
 
+#include "worker/index_sync/index_answers.hpp"
+
 namespace leasehold {
 
 void RemovalBacklog::add_ended(const TenantId& tenant, const RequestId& id) {
@@ -13,7 +15,8 @@ void RemovalBacklog::add_live(const RequestId& id) {
 }
 
 void RemovalBacklog::push_pending(const TenantId& tenant, const RequestId& id) {
-  if (pending_.push({.owner = tenant, .key = id})) ++dropped_;
+  if (auto dropped = pending_.push({.owner = tenant, .key = id}))
+    dropped_.push_back(std::move(dropped->key));
 }
 
 void RemovalBacklog::confirm(std::span<const RequestId> batch) {
@@ -22,13 +25,17 @@ void RemovalBacklog::confirm(std::span<const RequestId> batch) {
 
 std::size_t RemovalBacklog::reconcile(std::span<const RequestId> listed) {
   std::size_t found = 0;
-  for (const RequestId& id : listed) {
-    const TenantId* tenant = ended_.owner_of(id);
-    if (tenant == nullptr || pending_.contains(id)) continue;
-    push_pending(*tenant, id);
-    ++found;
+  for (const RequestId& each : listed) {
+    for (const RequestId& id : ids_listed_as(each)) found += push_again(id);
   }
   return found;
+}
+
+bool RemovalBacklog::push_again(const RequestId& id) {
+  const TenantId* tenant = ended_.owner_of(id);
+  if (tenant == nullptr || pending_.contains(id)) return false;
+  push_pending(*tenant, id);
+  return true;
 }
 
 }  // namespace leasehold

@@ -43,20 +43,21 @@ class RemovalBacklog {
   void confirm(std::span<const RequestId> batch);
 
   /// Makes those ids pending that the index lists, that ended in this worker and that no request
-  /// uses again. Returns how many.
+  /// uses again. The index may list an id without its prefix (index_answers.hpp). Returns how many.
   std::size_t reconcile(std::span<const RequestId> listed);
 
   /// Ids dropped since the last call.
-  std::uint64_t take_dropped() { return std::exchange(dropped_, 0); }
+  std::vector<RequestId> take_dropped() { return std::exchange(dropped_, {}); }
 
  private:
   using IdQueue = OwnedQueue<TenantId, RequestId>;
+  bool push_again(const RequestId& id);
   void push_pending(const TenantId& tenant, const RequestId& id);
 
   std::size_t max_batch_;
   IdQueue pending_;
   IdQueue ended_;
-  std::uint64_t dropped_ = 0;
+  std::vector<RequestId> dropped_;
 };
 
 }  // namespace leasehold

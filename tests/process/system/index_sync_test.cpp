@@ -5,7 +5,9 @@
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <string>
 
@@ -32,6 +34,11 @@ TenantSpec request_of(const std::string& tenant, const std::string& id, std::uin
 
 bool has_received(const IndexServer& index, const std::string& id) {
   return index.wait([&](const IndexServer& s) { return s.evicted().contains(id); });
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 /// A lease of the tenant that outlives its requests.
@@ -171,6 +178,56 @@ TEST_CASE("index sync: an index that never answers costs a stream no token") {
 
   index.behave(IndexMode::Answer);
   CHECK(has_received(index, kFirst));
+}
+
+TEST_CASE("index sync: an index that drops connections, answers 503 or restarts misses no id") {
+  const std::string how = GENERATE("drops", "answers 503", "restarts");
+  CAPTURE(how);
+  IndexServer index;
+  index.add({kFirst, kLast, "req-of-another"});
+  System system({.worker_arguments = {"--kv-index-url", index.url()}});
+  system.admit("ann");
+  CHECK(system.start_tenant(request_of("ann", kFirst, 10))->finish() == 0);
+  REQUIRE(has_received(index, kFirst));
+
+  if (how == "restarts") index.stop();
+  if (how == "drops") index.behave(IndexMode::Drop);
+  if (how == "answers 503") index.behave(IndexMode::Unavailable);
+  const auto ann = system.start_tenant(request_of("ann", kLast, 10));
+  CHECK(ann->finish() == 0);
+  CHECK(ann->record().tokens.size() == 10);
+  REQUIRE(eventually(
+      [&] { return system.worker_log().find("index not reached") != std::string::npos; }));
+  CHECK(index.evicted() == Evicted{{kFirst, 1}});
+
+  index.add({kFirst});  // the index returns with an old state
+  if (how == "restarts") index.start();
+  index.behave(IndexMode::Answer);
+  REQUIRE(index.wait(
+      [](const IndexServer& s) { return s.ids() == std::set<std::string>{"req-of-another"}; }));
+  CHECK(index.evicted() == Evicted{{kFirst, 2}, {kLast, 1}});
+}
+
+TEST_CASE("index sync: the ids of a killed worker are removed by the next one, running or cached") {
+  IndexServer index;
+  index.add({kCompleted, kFirst, kLast, "req-of-another"});
+  System system({.worker_arguments = {"--slow-motion-us", "30", "--kv-index-url", index.url()}});
+  for (const char* tenant : {"ann", "bob"}) system.admit(tenant, {"--ttl-ms", "600000"});
+  Session ann(system, "ann");
+  CHECK(ann.run(kFirst, 60) == "MaxTokensReached");  // it stays cached
+  CHECK(ann.run(kCompleted, 2) == "MaxTokensReached");
+  REQUIRE(has_received(index, kCompleted));
+  const auto bob = system.start_streaming(request_of("bob", kLast, 480), 5);
+  const std::string left = system.worker_socket("w1") + ".index";
+  REQUIRE(eventually([&] { return bytes_of(left).find("bob/" + kLast) != std::string::npos; }));
+  CHECK(index.evicted() == Evicted{{kCompleted, 1}});
+
+  REQUIRE(system.worker().signal(SIGKILL));
+  CHECK(bob->finish() != 0);
+  system.start_ready_worker("w1");
+  REQUIRE(index.wait(
+      [](const IndexServer& s) { return s.ids() == std::set<std::string>{"req-of-another"}; }));
+  CHECK(index.evicted() == Evicted{{kCompleted, 1}, {kFirst, 1}, {kLast, 1}});
 }
 
 }  // namespace leasehold::testing

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <latch>
 #include <map>
 #include <memory>
 #include <string>
 
+#include "common/temporary_directory.hpp"
 #include "tests/support/index_server.hpp"
 #include "tests/support/test_paths.hpp"
 #include "worker/index_sync/kv_index_sync.hpp"
@@ -31,6 +33,11 @@ IndexSenderConfig config_of(const IndexServer& server) {
 
 std::size_t count(const IndexServer& server, const std::string& request) {
   return static_cast<std::size_t>(std::ranges::count(server.requests(), request));
+}
+
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 bool has_reconciled(const IndexServer& server) {
@@ -121,6 +128,37 @@ TEST_CASE("index sender: an index that restarts and forgets answers not_found, w
   sender.stop(kStopTimeout);
   CHECK(server.evicted() == Evicted{{"req-1", 1}});
   CHECK(sender.counters().not_found == 1);
+}
+
+TEST_CASE("index sender: ids that a worker left are removed by the next, unless they live again") {
+  const TemporaryDirectory directory = TemporaryDirectory::create("spool").value();
+  const std::string path = directory.file("ids");
+  IndexServer server;
+  server.add({"gone", "confirmed", "pending", "other"});
+  {
+    IndexSender killed(config_of(server), IdSpool::open(path).value());
+    for (const char* id : {"gone", "confirmed", "pending", "again"}) killed.add_live(kAnn, {id});
+    killed.add_ended(kAnn, {"confirmed"});
+    REQUIRE(eventually([&] { return killed.counters().removed == 1; }));
+    server.behave(IndexMode::Hold);  // an index that stalls does not delay the file
+    killed.add_ended(kAnn, {"pending"});
+    REQUIRE(server.wait([](const auto& s) { return s.held() == 1; }));
+    killed.add_live(kAnn, {"late"});
+    REQUIRE(eventually([&] { return bytes_of(path).find("ann/late") != std::string::npos; }));
+    killed.stop({});
+  }
+  server.behave(IndexMode::Unavailable);
+  IndexSender next(config_of(server), IdSpool::open(path).value());
+  next.add_live(kAnn, {"again"});
+  REQUIRE(eventually([&] { return next.counters().failures >= 1; }));
+  server.behave(IndexMode::Answer);
+  REQUIRE(server.wait(has_reconciled));
+  next.stop(kStopTimeout);
+  CHECK(server.ids() == std::set<std::string>{"other"});
+  CHECK(server.evicted() == Evicted{{"confirmed", 1}, {"gone", 1}, {"late", 1}, {"pending", 1}});
+  CHECK(next.counters().incoming == 4);
+  CHECK(next.counters().removed == 2);
+  CHECK(next.counters().not_found == 1);
 }
 
 TEST_CASE("index sender: an id that lives again stays when the index lists it") {

@@ -48,11 +48,18 @@ TEST_CASE("removal backlog: listed ids are sent again when they ended here, othe
   CHECK(backlog.reconcile(BacklogIds{kA, kB}) == 0);
 }
 
+TEST_CASE("removal backlog: an id that the index lists without its prefix is the one that ended") {
+  RemovalBacklog backlog = backlog_with({{"cmpl-a"}, {"chatcmpl-b"}, {"batch-c"}, {"other-d"}, kA});
+  backlog.confirm(backlog.batch());
+  CHECK(backlog.reconcile(BacklogIds{{"a"}, {"b"}, {"c"}, {"d"}, {"chatcmpl-b"}}) == 4);
+  CHECK(backlog.batch() == BacklogIds{kA, {"cmpl-a"}, {"chatcmpl-b"}, {"batch-c"}});
+}
+
 TEST_CASE("removal backlog: beyond its bounds the oldest ids are dropped and counted") {
   RemovalBacklog backlog = backlog_with({kA, kB, kC}, {.max_pending = 2, .max_ended = 2});
   CHECK(backlog.batch() == BacklogIds{kB, kC});
-  CHECK(backlog.take_dropped() == 1);
-  CHECK(backlog.take_dropped() == 0);
+  CHECK(backlog.take_dropped() == BacklogIds{kA});
+  CHECK(backlog.take_dropped().empty());
   backlog.confirm(BacklogIds{kB, kC});
   CHECK(backlog.reconcile(BacklogIds{kA, kB, kC}) == 2);
 }
@@ -62,7 +69,7 @@ TEST_CASE("removal backlog: a tenant's ids cost no other tenant its own") {
   backlog.add_ended({"bob"}, kB);
   for (int i = 0; i < 100; ++i) backlog.add_ended({"greedy"}, {"r" + std::to_string(i)});
   CHECK(backlog.batch() == BacklogIds{kB, {"r97"}, {"r98"}, {"r99"}});
-  CHECK(backlog.take_dropped() == 97);
+  CHECK(backlog.take_dropped().size() == 97);
   backlog.confirm(backlog.batch());
   CHECK(backlog.reconcile(BacklogIds{kB, {"r0"}, {"r99"}}) == 2);  // r0 is forgotten
 }
