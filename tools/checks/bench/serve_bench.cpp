@@ -11,6 +11,7 @@
 #include "tools/checks/bench/prefix_hits.hpp"
 #include "tools/checks/bench/report.hpp"
 #include "tools/checks/bench/served_shares.hpp"
+#include "tools/checks/bench/stalled_index.hpp"
 #include "tools/checks/bench/statistics.hpp"
 #include "tools/checks/bench/system.hpp"
 #include "tools/checks/bench/tenant_pool.hpp"
@@ -98,14 +99,18 @@ bool is_wanted(const ServeConfig& config, std::string_view measurement) {
          std::ranges::find(config.measurements, measurement) != config.measurements.end();
 }
 
+SystemConfig system_config(const ServeConfig& config) {
+  const std::uint32_t cores = std::max(2u, std::thread::hardware_concurrency());
+  return {.bin_dir = config.bin_dir,
+          .model_path = config.model_path,
+          .threads = cores - 1,
+          .broker_options = {},
+          .worker_options = {"--arithmetic", config.arithmetic}};
+}
+
 /// What runs on one broker and one worker.
 Result<void> measure_on_system(const ServeConfig& config, Json& json) {
-  const std::uint32_t cores = std::max(2u, std::thread::hardware_concurrency());
-  const auto system = TRY(System::start({.bin_dir = config.bin_dir,
-                                         .model_path = config.model_path,
-                                         .threads = cores - 1,
-                                         .broker_options = {},
-                                         .worker_options = {"--arithmetic", config.arithmetic}}));
+  const auto system = TRY(System::start(system_config(config)));
   if (is_wanted(config, "prefix")) json["prefix_hit"] = TRY(measure_prefix_hits(*system, {}));
   if (is_wanted(config, "streams")) {
     StreamsBench streams(config, *system);
@@ -121,6 +126,10 @@ Result<Json> measure_serve(const ServeConfig& config) {
   Json json = {{"arithmetic", config.arithmetic}};
   if (is_wanted(config, "streams") || is_wanted(config, "prefix"))
     TRY(measure_on_system(config, json));
+  if (is_wanted(config, "stalled_index")) {
+    json["stalled_index"] = TRY(measure_stalled_index(
+        system_config(config), {.streams = config.streams, .rounds = config.rounds}));
+  }
   if (is_wanted(config, "shares")) {
     const std::string& model =
         config.shares_model_path.empty() ? config.model_path : config.shares_model_path;

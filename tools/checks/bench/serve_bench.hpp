@@ -13,7 +13,8 @@
 namespace leasehold::bench {
 
 /// Measurements by name; a report lacks what was not measured.
-inline constexpr const char* kServeMeasurements[] = {"streams", "prefix", "shares", "tick"};
+inline constexpr const char* kServeMeasurements[] = {"streams", "prefix", "stalled_index", "shares",
+                                                     "tick"};
 
 struct ServeConfig {
   std::string bin_dir;  ///< Directory of leasehold-broker and leasehold-worker.
@@ -27,12 +28,12 @@ struct ServeConfig {
   Duration calm = std::chrono::seconds(10);
 };
 
-/// {"serve": {"streams": {"inter_token_us": {"calm": {…}, "long_prompt": {…}, "p99_ratio"},
-/// "first_token_s": {"alone", "beside_streams", "ratio"}, …}, "prefix_hit": {…}, "shares": {…},
-/// "tick_us": {"schedule": {…}, "commit": {…}}}}: "streams" has the times between two tokens of a
-/// stream, with and without the prompt, and medians of the time to the prompt's first token. One
-/// core is left to the clients.
-/// Errors: those of System::start and TenantPool.
+/// {"serve": {"streams": {"inter_token_us":
+/// {"calm": {…}, "long_prompt": {…}, "p99_ratio"}, "first_token_s": {"alone", "beside_streams",
+/// "ratio"}, …}, "prefix_hit": {…}, "stalled_index": {…}, "shares": {…}, "tick_us": {"schedule":
+/// {…}, "commit": {…}}}}: "streams" has the times between two tokens of a stream, with and without
+/// the prompt, and medians of the time to the prompt's first token. One core is left to the
+/// clients. Errors: those of System::start and TenantPool.
 Result<nlohmann::json> measure_serve(const ServeConfig& config);
 
 }  // namespace leasehold::bench
