@@ -151,8 +151,9 @@ void describe_serve(CLI::App& app, Options& options) {
   app.add_option("--only", options.serve.measurements, "Run only this measurement; repeatable")
       ->check(CLI::IsMember(
           std::set<std::string>(std::begin(kServeMeasurements), std::end(kServeMeasurements))));
-  app.add_option("--arithmetic", options.serve.arithmetic, "How the worker multiplies matrices")
-      ->check(CLI::IsMember({"f32", "int8"}))
+  app.add_option("--arithmetic", options.serve.arithmetic,
+                 "How the worker multiplies matrices; auto is what it chooses by default")
+      ->check(CLI::IsMember({"auto", "f32", "int8"}))
       ->capture_default_str();
   app.add_option("--streams", options.serve.streams, "Tenants that generate all the time")
       ->check(CLI::Range(1, 63))

@@ -111,6 +111,8 @@ SystemConfig system_config(const ServeConfig& config) {
 /// What runs on one broker and one worker.
 Result<void> measure_on_system(const ServeConfig& config, Json& json) {
   const auto system = TRY(System::start(system_config(config)));
+  const auto workers = TRY(system->broker().workers());
+  if (!workers.empty()) json["arithmetic"] = workers.front().arithmetic;
   if (is_wanted(config, "prefix")) json["prefix_hit"] = TRY(measure_prefix_hits(*system, {}));
   if (is_wanted(config, "streams")) {
     StreamsBench streams(config, *system);

@@ -20,7 +20,7 @@ struct ServeConfig {
   std::string bin_dir;  ///< Directory of leasehold-broker and leasehold-worker.
   std::string model_path;
   std::string shares_model_path;          ///< For "shares", whatever the model; empty: model_path.
-  std::string arithmetic = "f32";         ///< The worker's --arithmetic.
+  std::string arithmetic = "auto";        ///< The worker's --arithmetic, which has the rule.
   std::vector<std::string> measurements;  ///< Of kServeMeasurements; empty: all.
   std::uint32_t streams = 8;              ///< Tenants that generate all the time.
   std::uint32_t prompt_tokens = 4096;     ///< Of the tenant that arrives.
@@ -28,7 +28,7 @@ struct ServeConfig {
   Duration calm = std::chrono::seconds(10);
 };
 
-/// {"serve": {"streams": {"inter_token_us":
+/// {"serve": {"arithmetic" (the one that ran "streams" or "prefix"), "streams": {"inter_token_us":
 /// {"calm": {…}, "long_prompt": {…}, "p99_ratio"}, "first_token_s": {"alone", "beside_streams",
 /// "ratio"}, …}, "prefix_hit": {…}, "stalled_index": {…}, "shares": {…}, "tick_us": {"schedule":
 /// {…}, "commit": {…}}}}: "streams" has the times between two tokens of a stream, with and without
