@@ -28,7 +28,8 @@ void check_memory(const Observation& seen, std::vector<Check>& checks);
 /// The pools whose bytes in all states do not add up to their capacity: "kv: 8 of 16 bytes"; empty
 /// when both do.
 std::string not_conserved(const wire::StatusView& status);
-/// All memory of both pools is free.
+/// All memory of both pools is free, or is a device's: cleared, and held for its worker until that
+/// exits.
 bool is_all_free(const wire::StatusView& status);
 
 }  // namespace leasehold::demo

@@ -8,9 +8,6 @@
 namespace leasehold::demo {
 namespace {
 
-/// Enough to include tokens after the revocation and the kill.
-constexpr std::size_t kEnoughTokens = 64;
-
 std::string comparison(const TenantRecord& observed, const TenantRecord& undisturbed) {
   const auto differ = std::ranges::mismatch(observed.tokens, undisturbed.tokens);
   const auto same = differ.in1 - observed.tokens.begin();
@@ -55,7 +52,7 @@ void check_texts(const Observation& seen, std::vector<Check>& checks) {
         name == seen.revoked
             ? fmt::format("{}'s text under two leases is that of the undisturbed run", name)
             : fmt::format("{}'s tokens are those of the undisturbed run", name)));
-    checks.back().ok = checks.back().ok && result.observed.tokens.size() >= kEnoughTokens;
+    checks.back().ok = checks.back().ok && result.observed.tokens.size() >= seen.enough_tokens;
     checks.push_back({.promise = fmt::format("{} completed its request", name),
                       .ok = result.observed.completed.has_value(),
                       .seen = ending(result.observed)});

@@ -77,7 +77,7 @@ void describe(CLI::App& app, Settings& settings, std::optional<std::uint32_t>& s
                "like answers");
   app.add_flag("--plain", settings.plain, "Print lines instead of columns");
   app.add_option("--max-tokens", settings.max_tokens, "Length of each stream in tokens")
-      ->check(CLI::Range(120, 1 << 20));
+      ->check(CLI::Range(12, 1 << 20));
   app.add_option("--slow-motion-us", slow_motion_us,
                  "Pause after each unit of work, so that people can follow; default: 100 for a "
                  "small model, 0 for others")

@@ -42,6 +42,7 @@ struct Observation {
   std::vector<TenantResult> results;
   std::string revoked = "B";
   std::string killed = "C";
+  std::size_t enough_tokens = 64;  ///< Includes tokens after the revocation and the kill.
   std::vector<wire::LeaseView> leases;
   std::vector<events::StampedEvent> events;
   bool reads_memory = true;  ///< False on a GPU: its memory has no readable descriptor.

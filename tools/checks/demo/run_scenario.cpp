@@ -6,16 +6,29 @@
 #include <array>
 #include <ostream>
 
+#include "tools/checks/demo/check_groups.hpp"
 #include "tools/checks/demo/tenant_process.hpp"
 
 namespace leasehold::demo {
 namespace {
 
-/// In the middle of a stream of 120 tokens or more.
-constexpr std::size_t kKeepMemoryAfter = 20;
-constexpr std::size_t kRevokeAfter = 40;
-constexpr std::size_t kKillAfter = 60;
-constexpr std::size_t kKillWorkerAfter = 50;
+/// Tokens of a stream until each event, in the middle of the stream.
+struct Moments {
+  std::size_t keep_memory;
+  std::size_t revoke;
+  std::size_t kill_worker;
+  std::size_t kill;
+};
+
+/// Longer streams than 120 tokens meet the events at the same tokens.
+Moments moments_in(std::uint32_t max_tokens) {
+  const std::size_t twelfth = std::min(max_tokens, 120u) / 12;
+  return {.keep_memory = 2 * twelfth,
+          .revoke = 4 * twelfth,
+          .kill_worker = 5 * twelfth,
+          .kill = 6 * twelfth};
+}
+
 /// For a slow machine; the wait ends when all memory is free.
 constexpr Duration kSettleTimeout = std::chrono::minutes(2);
 
@@ -56,10 +69,14 @@ std::vector<TenantSpec> chats() {
 class Scenario {
  public:
   Scenario(System& system, Display& display, std::ostream& out)
-      : system_(system), display_(display), out_(out) {}
+      : system_(system),
+        display_(display),
+        out_(out),
+        moments_(moments_in(system.settings().max_tokens)) {}
 
   Result<Observation> run() {
     seen_.reads_memory = TRY(system_.broker().status()).device == "cpu";
+    seen_.enough_tokens = moments_.kill + 4;
     TRY(admit());
     TRY(run_undisturbed());
     TRY(run_disturbed());
@@ -103,7 +120,7 @@ class Scenario {
     out_ << fmt::format(
                 "Side by side: B's lease is revoked after {} tokens, C's process is killed "
                 "after {}.\n",
-                kRevokeAfter, kKillAfter)
+                moments_.revoke, moments_.kill)
          << std::endl;
     for (const TenantResult& result : seen_.results) {
       tenants_.push_back(TRY(TenantProcess::start(system_, result.spec)));
@@ -119,11 +136,11 @@ class Scenario {
   Result<void> on_progress() {
     TRY(open_memory(tenant(seen_.revoked), opened_revoked_));
     TRY(open_memory(tenant(seen_.killed), opened_killed_));
-    if (!revoked_ && tenant(seen_.revoked).record().tokens.size() >= kRevokeAfter) {
+    if (!revoked_ && tenant(seen_.revoked).record().tokens.size() >= moments_.revoke) {
       revoked_ = true;
       TRY(system_.brokerctl({"revoke", "--tenant", seen_.revoked}));
     }
-    if (!killed_ && tenant(seen_.killed).record().tokens.size() >= kKillAfter) {
+    if (!killed_ && tenant(seen_.killed).record().tokens.size() >= moments_.kill) {
       killed_ = true;
       TRY(tenant(seen_.killed).kill());
     }
@@ -135,7 +152,7 @@ class Scenario {
     out_ << fmt::format(
                 "Side by side again: the worker's process is killed after {} tokens of B, and "
                 "another one is started.\n",
-                kKillWorkerAfter)
+                moments_.kill_worker)
          << std::endl;
     tenants_.clear();
     for (TenantResult& result : seen_.results) {
@@ -145,7 +162,7 @@ class Scenario {
     }
     bool killed = false;
     const auto on_output = [&]() -> Result<void> {
-      if (!killed && tenant(seen_.revoked).record().tokens.size() >= kKillWorkerAfter) {
+      if (!killed && tenant(seen_.revoked).record().tokens.size() >= moments_.kill_worker) {
         killed = true;
         TRY(system_.replace_killed_worker());
       }
@@ -162,7 +179,7 @@ class Scenario {
 
   /// Opens the memory of the lease before its revocation.
   Result<void> open_memory(const TenantProcess& tenant, bool& done) {
-    const bool is_early = tenant.record().tokens.size() < kKeepMemoryAfter;
+    const bool is_early = tenant.record().tokens.size() < moments_.keep_memory;
     if (done || is_early || !seen_.reads_memory) return {};
     done = true;
     for (OpenedExtent& extent :
@@ -185,7 +202,7 @@ class Scenario {
       TRY(system_.check_alive());
       TRY(sample());
       const wire::StatusView& status = seen_.samples.back();
-      if (status.free_bytes == status.capacity_bytes) return {};
+      if (is_all_free(status)) return {};
       TRY(system_.poller().wait({}, std::chrono::milliseconds(10)));
     }
     return {};
@@ -219,6 +236,7 @@ class Scenario {
   System& system_;
   Display& display_;
   std::ostream& out_;
+  Moments moments_;
   Observation seen_;
   TenantProcesses tenants_;
   std::vector<OpenedExtent> opened_;

@@ -70,6 +70,19 @@ Observation perfect() {
   return seen;
 }
 
+/// The same run on a device: its memory has no readable descriptor and is held for its worker.
+Observation perfect_on_device() {
+  Observation seen = perfect();
+  seen.reads_memory = false;
+  seen.extents.clear();
+  seen.adopted = 0;
+  std::erase_if(seen.events, [](const events::StampedEvent& one) {
+    return std::holds_alternative<events::RegionStateChanged>(one.event);
+  });
+  seen.last = {.capacity_bytes = 100, .free_bytes = 92, .held_bytes = 8};
+  return seen;
+}
+
 /// The same run with questions.
 Observation perfect_chats() {
   Observation seen = perfect();
@@ -93,6 +106,25 @@ TEST_CASE("demo judge: a correct run passes every check") {
     CHECK(check.ok);
   }
   CHECK(all_ok(judge(perfect())));
+}
+
+TEST_CASE("demo judge: a correct run on a device passes, and its flaws are found") {
+  CHECK(broken(perfect_on_device()) == 0);
+  Observation lent = perfect_on_device();
+  lent.last = {.capacity_bytes = 100, .free_bytes = 92, .owned_bytes = 4, .held_bytes = 4};
+  CHECK(broken(lent) == 1);
+  Observation never_fenced = perfect_on_device();
+  std::erase_if(never_fenced.events, [](const events::StampedEvent& one) {
+    const auto* changed = std::get_if<events::LeaseStateChanged>(&one.event);
+    return changed != nullptr && changed->lease == kC && changed->state == LeaseState::Fenced;
+  });
+  CHECK(broken(never_fenced) == 1);
+}
+
+TEST_CASE("demo judge: a short run needs as many tokens as its scenario says") {
+  Observation seen = perfect();
+  seen.enough_tokens = 161;
+  CHECK(broken(seen) == 3);  // A, B and D end before
 }
 
 TEST_CASE("demo judge: no checks do not count as passed") {
