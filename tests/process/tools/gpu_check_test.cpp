@@ -52,10 +52,86 @@ struct Script {
   Variable path;
 };
 
+std::string text_of(const fs::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 Json numbers_of(const Json& report, const std::string& stage) {
   for (const Json& one : report.at("stages"))
     if (one.at("stage") == stage) return one.at("numbers");
   return {};
+}
+
+constexpr const char* kQuestions[] = {"bits equal to the CPU's", "kills during kernels",
+                                      "four clocks with graphs", "bandwidth per format",
+                                      "decode, prefill, batch against the floor"};
+
+/// The questions in their order, each with every number.
+void check_answers(const Json& answers) {
+  REQUIRE(answers.size() == std::size(kQuestions));
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    INFO(answers.at(i).dump(1));
+    CHECK(answers.at(i).at("question") == kQuestions[i]);
+    CHECK(answers.at(i).at("state") == "ended");
+    CHECK(answers.at(i).at("missing").empty());
+    CHECK(answers.at(i).at("verdict") == (i < 3 ? "right" : "measured"));
+  }
+  const Json bits = answers.at(0).at("numbers").at("bits");
+  CHECK(bits.at("logits") == 6 * 512);  // tokens, vocabulary
+  for (const char* way : {"single", "graphs", "prompt"}) CHECK(bits.at("differing").at(way) == 0);
+  const Json kills = answers.at(1).at("numbers").at("kills_in_kernel");
+  CHECK(kills.at("in_kernel") == 2);
+  CHECK(kills.at("words_after") == 0);
+  const Json clocks = answers.at(2).at("numbers");
+  CHECK(clocks.at("clocks").at("graphs") == "gated");
+  CHECK(clocks.at("clocks").at("revocations") == 3);
+  for (const char* clock : {"t_refuse_us", "t_quiet_us", "t_error_us", "t_reuse_us"})
+    CHECK(clocks.at(clock).at("p99") > 0);
+  CHECK(clocks.at("t_reuse_us").at("count") == 3);
+  CHECK(clocks.at("revoke").size() == 4);
+  CHECK(clocks.at("revoke").at(2).at("remapped") > 0);
+  for (const Json& flips : clocks.at("revoke")) CHECK(flips.at("t_quiet_us").size() == 3);
+  CHECK(answers.at(3).at("numbers").at("matmul").size() == 24);  // twelve formats, two batches
+  for (const Json& one : answers.at(3).at("numbers").at("matmul")) CHECK(one.at("gb_per_s") > 0);
+  const Json speed = answers.at(4).at("numbers");
+  CHECK(speed.at("decode").size() == 6);  // two batches, three ways
+  for (const Json& one : speed.at("decode")) CHECK(one.at("share_of_floor") > 0);
+  for (const Json& one : speed.at("prefill")) CHECK(one.at("share_of_rate") > 0);
+}
+
+/// Every stage in its order, and what the stages write beside the answers.
+void check_stages(const Json& report) {
+  std::vector<std::string> stages;
+  for (const Json& one : report.at("stages")) stages.push_back(one.at("stage"));
+  CHECK(stages == std::vector<std::string>{"machine", "bits", "kills", "clocks", "bandwidth",
+                                           "speed", "probe", "correctness", "gate", "swap",
+                                           "memcheck", "racecheck"});
+  CHECK(numbers_of(report, "machine").at("card").contains("driver"));
+  CHECK(numbers_of(report, "kills").at("processes_share_memory") == true);
+  const Json probed = numbers_of(report, "probe");
+  CHECK(probed.at("conditional_nodes") == true);
+  CHECK(probed.at("freed_after_pidfd_us").size() == 5);
+  CHECK(probed.at("clear").size() == 2);
+  CHECK(probed.at("clear").at(0).at("p50_us") > 0);
+  const Json checked = numbers_of(report, "correctness");
+  CHECK(checked.at("models").size() == 1);
+  CHECK(checked.at("test_programs").size() == 3);
+  for (const auto& [program, code] : checked.at("test_programs").items()) CHECK(code == 0);
+  CHECK(numbers_of(report, "gate").at("demo").at("checks").size() > 5);
+  const Json swapped = numbers_of(report, "swap").at("swap");
+  for (const char* name : {"out_gb_per_s", "in_gb_per_s", "map_and_unmap_us"})
+    CHECK(swapped.at(name) > 0);
+}
+
+/// The table ends with the questions in their order.
+void check_order(const std::string& table) {
+  std::size_t at = table.find("\nanswers\n");
+  for (const char* question : kQuestions) {
+    at = table.find(question, at);
+    INFO(question);
+    REQUIRE(at != std::string::npos);
+  }
 }
 
 }  // namespace
@@ -66,39 +142,26 @@ TEST_CASE("gpu-check: an unknown stage is wrong usage") {
   CHECK(check.errors().find("no stage frob") != std::string::npos);
 }
 
-TEST_CASE("gpu-check: a good card is right in every stage") {
+TEST_CASE("gpu-check: a bundle in one command answers every question in order on a good card") {
   const Folders folders;
-  const testing::CardState card;
-  const Variable state("FAKE_CUDA_STATE", card.path());
-  ProgramRun run("leasehold-gpu-check", folders.arguments("probe,correctness,gate,swap,bench"));
+  const std::string script = source_dir() + "/tools/gpu-check";
+  const std::string bundle = folders.root / "bundle";
+  const std::string out = folders.root / "result";
+  const Variable build("LEASEHOLD_GPU_CHECK_BUILD", fs::path(program_dir()).parent_path());
+  REQUIRE(std::system((script + " --bundle " + bundle + " --fake").c_str()) == 0);
 
-  const int code = run.finish([] {}, kTimeout);
+  const std::string from = bundle + "/gpu-check --from " + bundle + " --minutes 30 --out " + out;
+  CHECK(std::system((from + " > " + out + ".txt").c_str()) == 0);
 
-  INFO(run.output << run.errors());
-  CHECK(code == 0);
-  const Json report = folders.report();
+  const fs::path unpacked = folders.root / "unpacked";
+  fs::create_directories(unpacked);
+  REQUIRE(std::system(("tar -xzf " + out + ".tar.gz -C " + unpacked.string()).c_str()) == 0);
+  INFO(text_of(unpacked / "table.txt") << text_of(unpacked / "logs.txt"));
+  const Json report = Json::parse(std::ifstream(unpacked / "report.json"));
   CHECK(report.at("all_right") == true);
-  CHECK(report.at("stages").size() == 5);
-  const Json probed = numbers_of(report, "probe");
-  CHECK(probed.at("processes_share_memory") == true);
-  CHECK(probed.at("conditional_nodes") == true);
-  CHECK(probed.at("freed_after_pidfd_us").size() == 5);
-  CHECK(probed.at("clear").size() == 2);
-  CHECK(probed.at("clear").at(0).at("p50_us") > 0);
-  CHECK(probed.at("kills_in_kernel").at("in_kernel") == 2);
-  CHECK(probed.at("kills_in_kernel").at("words_after") == 0);
-  CHECK(numbers_of(report, "correctness").at("models").size() == 1);
-  const Json swapped = numbers_of(report, "swap").at("swap");
-  for (const char* name : {"out_gb_per_s", "in_gb_per_s", "map_and_unmap_us"})
-    CHECK(swapped.at(name) > 0);
-  const Json benched = numbers_of(report, "bench");
-  CHECK(benched.at("matmul").size() == 24);  // twelve formats, two batches
-  for (const Json& one : benched.at("matmul")) CHECK(one.at("gb_per_s") > 0);
-  CHECK(benched.at("decode").size() == 6);  // two batches, three ways
-  CHECK(benched.at("revoke").size() == 4);
-  CHECK(benched.at("revoke").at(2).at("remapped") > 0);
-  for (const Json& flips : benched.at("revoke")) CHECK(flips.at("t_quiet_us").size() == 3);
-  CHECK(run.output.find("t_refuse") != std::string::npos);
+  check_answers(report.at("answers"));
+  check_stages(report);
+  check_order(text_of(unpacked / "table.txt"));
 }
 
 TEST_CASE("gpu-check: a stage that is cut off is unknown, not wrong") {
@@ -106,7 +169,7 @@ TEST_CASE("gpu-check: a stage that is cut off is unknown, not wrong") {
   const testing::CardState card;
   const Variable state("FAKE_CUDA_STATE", card.path());
   const Script hangs(folders.root / "scripts", "nvidia-smi", "exec tail -f /dev/null");
-  auto arguments = folders.arguments("probe");
+  auto arguments = folders.arguments("machine");
   *std::ranges::find(arguments, "30") = "0.1";  // minutes
   ProgramRun run("leasehold-gpu-check", arguments);
 
@@ -127,13 +190,13 @@ TEST_CASE("gpu-check: clocks and power are recorded, and kernels are loaded as b
   const Variable state("FAKE_CUDA_STATE", card.path());
   const Script answers(folders.root / "scripts", "nvidia-smi",
                        "echo \"1980, 2619, 412.50, 61, $CUDA_MODULE_LOADING\"");
-  ProgramRun run("leasehold-gpu-check", folders.arguments("probe"));
+  ProgramRun run("leasehold-gpu-check", folders.arguments("machine"));
 
   const int code = run.finish([] {}, kTimeout);
 
   INFO(run.output << run.errors());
   CHECK(code == 0);
-  const Json recorded = numbers_of(folders.report(), "probe").at("card_state").at(0);
+  const Json recorded = numbers_of(folders.report(), "machine").at("card_state").at(0);
   CHECK(recorded.at("sm_mhz") == "1980");
   CHECK(recorded.at("watt") == "412.50");
   CHECK(recorded.at("throttle") == "EAGER");  // the stage's environment
@@ -171,7 +234,7 @@ TEST_CASE("gpu-check: without shared card memory, threads replace processes") {
   const testing::CardState card;
   const Variable state("FAKE_CUDA_STATE", card.path());
   const Variable forbidden("FAKE_CUDA_FAIL", "cuMemExportToShareableHandle");
-  ProgramRun run("leasehold-gpu-check", folders.arguments("probe,gate"));
+  ProgramRun run("leasehold-gpu-check", folders.arguments("kills,clocks,gate"));
 
   const int code = run.finish([] {}, kTimeout);
 
@@ -183,7 +246,7 @@ TEST_CASE("gpu-check: without shared card memory, threads replace processes") {
 TEST_CASE("gpu-check: without a card it exits with NoDevice and advice") {
   const Folders folders;
   const Variable none("FAKE_CUDA_DEVICES", "0");
-  ProgramRun run("leasehold-gpu-check", folders.arguments("probe,bench"));
+  ProgramRun run("leasehold-gpu-check", folders.arguments("machine,speed"));
 
   const int code = run.finish([] {}, kTimeout);
 

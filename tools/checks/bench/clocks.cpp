@@ -140,8 +140,12 @@ RunQueue operator-(const RunQueue& late, const RunQueue& early) {
 }  // namespace
 
 Result<ClockRun> measure_clocks(const ClockSetup& setup) {
-  auto system = TRY(System::start(
-      {.bin_dir = setup.bin_dir, .model_path = setup.model_path, .threads = setup.threads}));
+  auto system = TRY(System::start({.bin_dir = setup.bin_dir,
+                                   .model_path = setup.model_path,
+                                   .threads = setup.threads,
+                                   .capacity = setup.capacity,
+                                   .broker_options = setup.broker_options,
+                                   .worker_options = setup.worker_options}));
   TRY(system->admit_pool(setup.tenants));
   TenantPool tenant_pool({.broker_socket = system->broker_socket(),
                           .clients = setup.tenants,

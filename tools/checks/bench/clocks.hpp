@@ -24,6 +24,9 @@ struct ClockSetup {
   std::uint32_t threads = 1;
   std::uint32_t samples = 100;
   std::uint64_t seed = 1;
+  std::string capacity = "512MiB";
+  std::vector<std::string> broker_options = {};
+  std::vector<std::string> worker_options = {};
 };
 
 /// In µs from the flip. -1: did not happen, such as t_refuse of a tenant between two requests.

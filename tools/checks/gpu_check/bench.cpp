@@ -1,4 +1,5 @@
-// The bench stage: best rates of the GPU, then models of real shapes.
+// The stages bandwidth (best rates of the GPU, one matmul per format) and speed (models of real
+// shapes).
 #include <fmt/format.h>
 
 #include "tools/checks/gpu_check/bench_cases.hpp"
@@ -28,16 +29,6 @@ Result<BenchCase> make_case(const Settings& settings, std::string_view shape, Mi
   return one;
 }
 
-/// Reports a part without memory or kernels as unknown and continues.
-void report_failure(StageReport& report, const std::string& what, const Result<void>& done) {
-  if (done) return;
-  if (done.error().code == Errc::OutOfMemory) {
-    report.unknown(what, done.error().detail);
-  } else {
-    report.failed(what, done.error());
-  }
-}
-
 struct CaseName {
   const char* shape;
   Mix mix;
@@ -49,24 +40,39 @@ constexpr CaseName kCases[] = {
 
 }  // namespace
 
-Result<void> bench(const Settings& settings, StageReport& report) {
+Result<BenchCase> first_case(const Settings& settings) {
+  return make_case(settings, kCases[0].shape, kCases[0].mix);
+}
+
+void report_failure(StageReport& report, const std::string& what, const Result<void>& done) {
+  if (done) return;
+  if (done.error().code == Errc::OutOfMemory) {
+    report.unknown(what, done.error().detail);
+  } else {
+    report.failed(what, done.error());
+  }
+}
+
+Result<void> check_bandwidth(const Settings& settings, StageReport& report) {
   const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
-  const Rates rates = TRY(measure_rates(settings, report, *card));
+  const Rates rates = TRY(measure_rates(settings, *card));
+  report_rates(report, rates);
   record_card_state(settings, report, *card, "after the rates");
-  report_failure(report, "matmuls", bench_matmul(settings, report, *card, rates));
-  bool is_first = true;
+  return bench_matmul(settings, report, *card, rates);
+}
+
+Result<void> check_speed(const Settings& settings, StageReport& report) {
+  const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
+  const Rates rates = TRY(measure_rates(settings, *card));
   for (const CaseName& wanted : kCases) {
     const BenchCase one = TRY(make_case(settings, wanted.shape, wanted.mix));
     report_failure(report, one.title + " decode", bench_decode(report, *card, one, rates));
     record_card_state(settings, report, *card, "after " + one.title + " decode");
     report_failure(report, one.title + " prefill",
                    bench_prefill(settings, report, *card, one, rates));
-    if (is_first)
-      report_failure(report, one.title + " revoke", bench_revoke(settings, report, *card, one));
-    is_first = false;
+    (void)std::remove(one.file.path.c_str());
     if (settings.tiny) break;
   }
-  (void)std::remove((settings.out_dir + "/shape.gguf").c_str());
   return {};
 }
 

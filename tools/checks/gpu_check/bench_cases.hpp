@@ -1,4 +1,4 @@
-/// The parts of the bench stage. Each adds lines to the report.
+/// Parts of the stages clocks, bandwidth and speed. Each adds lines to the report.
 #pragma once
 
 #include "tools/checks/gpu_check/bench_model.hpp"
@@ -15,7 +15,8 @@ struct Rates {
   double host_gate_s = 0;          ///< Announce and poll, per launch.
   double card_gate_s = 0;          ///< One poll of the mirror by a kernel.
 };
-Result<Rates> measure_rates(const Settings& settings, StageReport& report, Card& card);
+Result<Rates> measure_rates(const Settings& settings, Card& card);
+void report_rates(StageReport& report, const Rates& rates);
 
 /// A model shape, its file and its repeats.
 struct BenchCase {
@@ -33,6 +34,12 @@ struct BenchCase {
         .model_path = file.path, .max_rows = batch, .sequences = batch, .positions = context + 16};
   }
 };
+
+/// The first shape with targets. Its file is `one.file.path`; the caller removes it.
+Result<BenchCase> first_case(const Settings& settings);
+
+/// Reports a part without memory or kernels as unknown and continues.
+void report_failure(StageReport& report, const std::string& what, const Result<void>& done);
 
 constexpr std::string_view name(cuda::GraphUse use) {
   switch (use) {

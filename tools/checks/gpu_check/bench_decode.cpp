@@ -84,19 +84,16 @@ struct StepTime {
 /// Decode steps of one model, by batch size.
 using StepTimes = std::map<std::uint32_t, StepTime>;
 
-/// A step that replays a graph passes at most this many units.
-constexpr double kMaxUnitsOfGraph = 4;
-
 Result<StepTime> time_step(const BenchCase& one, BenchModel& model, cuda::GraphUse graphs,
                            std::uint32_t batch) {
   const double seconds =
       TRY(median_seconds(one.repeats, [&] { return model.decode(batch, one.context); }));
   const std::uint64_t before = model.model().units();
   TRY(model.decode(batch, one.context));  // one more step, which does not build a graph
-  const auto units = static_cast<double>(model.model().units() - before);
+  const std::uint64_t units = model.model().units() - before;
   if (graphs != cuda::GraphUse::None && units > kMaxUnitsOfGraph)
     return fail(Errc::DeviceUnsupported, "the driver did not build a graph of the step");
-  return StepTime{seconds, units};
+  return StepTime{seconds, static_cast<double>(units)};
 }
 
 Result<StepTimes> time_steps(Card& card, const BenchCase& one, cuda::GraphUse graphs) {
@@ -160,12 +157,16 @@ void report_gate_cost(StageReport& report, const BenchCase& one, const Rates& ra
 
 }  // namespace
 
-Result<Rates> measure_rates(const Settings& settings, StageReport& report, Card& card) {
+Result<Rates> measure_rates(const Settings& settings, Card& card) {
   Rates rates;
   rates.copy_bytes_per_s = TRY(measure_copy(settings, card));
   rates.multiply_flop_per_s = TRY(measure_multiply(settings, card));
   rates.host_gate_s = TRY(measure_host_gate(settings));
   rates.card_gate_s = TRY(measure_card_gate(settings, card));
+  return rates;
+}
+
+void report_rates(StageReport& report, const Rates& rates) {
   report.numbers()["host_gate_ns"] = rates.host_gate_s * 1e9;
   report.numbers()["card_gate_ns"] = rates.card_gate_s * 1e9;
   report.numbers()["copy_gb_per_s"] = rates.copy_bytes_per_s / 1e9;
@@ -177,7 +178,6 @@ Result<Rates> measure_rates(const Settings& settings, StageReport& report, Card&
   report.measured("a gate, for each launch",
                   fmt::format("{:.1f} ns on the host, {:.0f} ns in the kernel",
                               rates.host_gate_s * 1e9, rates.card_gate_s * 1e9));
-  return rates;
 }
 
 Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one,

@@ -10,6 +10,9 @@
 
 namespace leasehold::gpu_check {
 
+/// A step that replays a graph passes at most this many units.
+inline constexpr std::uint64_t kMaxUnitsOfGraph = 4;
+
 class CardPlacement final : public LocalPlacement {
  public:
   enum class WeightsSource : std::uint8_t { File, Synthetic };

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "tools/checks/gpu_check/card_placement.hpp"
 #include "tools/checks/gpu_check/oracle_file.hpp"
 #include "tools/checks/gpu_check/stages.hpp"
+#include "tools/checks/gpu_check/token_run.hpp"
 
 namespace leasehold::gpu_check {
 namespace {
@@ -23,33 +23,6 @@ constexpr double kMaxFromCpu = 0.1;
 /// The oracle rounds activations to 8 bits, so its choice may differ on near ties.
 constexpr double kDecided = 1.0;
 
-using Logits = std::vector<float>;  // [n_vocab]
-
-/// Prefills `tokens` in one step or one per step; returns the logits of the last `n_wanted`.
-Result<std::vector<Logits>> run_tokens(const LocalOptions& options, std::span<const TokenId> tokens,
-                                       std::size_t n_wanted, bool one_by_one) {
-  const std::unique_ptr<LocalModel> model = TRY(LocalModel::load(options));
-  std::vector<Logits> all;
-  const std::size_t n_each = one_by_one ? 1 : tokens.size();
-  for (std::size_t from = 0; from < tokens.size(); from += n_each) {
-    std::vector<LocalRow> rows;
-    std::uint32_t n_logits = 0;
-    for (std::size_t i = from; i < from + n_each; ++i) {
-      // A step of one row with logits is a decode step, which becomes a graph.
-      const bool wants = one_by_one || i + n_wanted >= tokens.size();
-      rows.push_back({.token = tokens[i], .wants_logits = wants});
-      n_logits += wants ? 1 : 0;
-    }
-    TRY(model->forward(rows));
-    for (std::uint32_t i = 0; i < n_logits; ++i) {
-      const auto logits = model->logits(i);
-      all.emplace_back(logits.begin(), logits.end());
-    }
-  }
-  all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(n_wanted));
-  return all;
-}
-
 double farthest(const std::vector<Logits>& a, const std::vector<Logits>& b) {
   double most = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -59,13 +32,6 @@ double farthest(const std::vector<Logits>& a, const std::vector<Logits>& b) {
     }
   }
   return most;
-}
-
-bool same_bits(const std::vector<Logits>& a, const std::vector<Logits>& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (std::memcmp(a[i].data(), b[i].data(), a[i].size() * sizeof(float)) != 0) return false;
-  }
-  return a.size() == b.size();
 }
 
 /// Over all answers of an oracle.
@@ -86,26 +52,19 @@ struct Found {
   }
 };
 
-LocalOptions options_for(const std::string& model, std::size_t n_tokens,
-                         LocalPlacement* placement) {
-  const auto n_rows = static_cast<std::uint32_t>(n_tokens);
-  return {.model_path = model, .placement = placement, .max_rows = n_rows, .positions = n_rows};
-}
-
 /// Runs one case on the CPU, on the GPU in one step, and on the GPU token by token.
 Result<void> check_case(Card& card, const std::string& model, const OracleCase& one, Found& found) {
   CardPlacement placement(card, {.graphs = cuda::GraphUse::Gated},
                           CardPlacement::WeightsSource::File);
   const std::vector<TokenId> tokens = one.tokens();
   const std::size_t n = one.answers.size();
-  const std::vector<Logits> cpu =
-      TRY(run_tokens(options_for(model, tokens.size(), nullptr), tokens, n, false));
-  const std::vector<Logits> whole =
-      TRY(run_tokens(options_for(model, tokens.size(), &placement), tokens, n, false));
-  const std::vector<Logits> single =
-      TRY(run_tokens(options_for(model, tokens.size(), &placement), tokens, n, true));
-  found.compare(one, whole, cpu);
-  found.same = found.same && same_bits(whole, single);
+  const LocalOptions on_card = options_for(model, tokens.size(), &placement);
+  const TokenRun cpu =
+      TRY(run_tokens(options_for(model, tokens.size(), nullptr), tokens, n, RowsPerStep::All));
+  const TokenRun whole = TRY(run_tokens(on_card, tokens, n, RowsPerStep::All));
+  const TokenRun single = TRY(run_tokens(on_card, tokens, n, RowsPerStep::One));
+  found.compare(one, whole.logits, cpu.logits);
+  found.same = found.same && count_differing(whole.logits, single.logits) == 0;
   return {};
 }
 
@@ -144,8 +103,14 @@ std::vector<std::string> models_in(const std::string& directory) {
   return models;
 }
 
-constexpr const char* kTestPrograms[] = {"backend_contract_test", "device_region_test",
-                                         "registered_region_test"};
+struct TestProgram {
+  const char* name;
+  const char* short_run;  ///< Tests for a driver that computes on the CPU; empty: all.
+};
+
+constexpr TestProgram kTestPrograms[] = {{"backend_contract_test", "cuda backend: an F32 matmul*"},
+                                         {"device_region_test", ""},
+                                         {"registered_region_test", ""}};
 
 /// The last line of the log: Catch's summary.
 std::string last_line(const std::string& path) {
@@ -157,12 +122,16 @@ std::string last_line(const std::string& path) {
 }
 
 /// Runs a test program of the bundle, which opens the GPU itself.
-void run_tests(const Settings& settings, StageReport& report, const std::string& program) {
+void run_tests(const Settings& settings, StageReport& report, const TestProgram& row) {
+  const std::string program = row.name;
   const std::string path = settings.bin_dir + "/" + program;
   if (!fs::exists(path)) return report.unknown(program, "not in this bundle");
   const std::string log = settings.out_dir + "/" + program + ".log";
-  const Result<int> status = run_to_end({.argv = {path, "--reporter", "compact"}, .log_path = log});
+  std::vector<std::string> argv{path, "--reporter", "compact"};
+  if (settings.tiny && *row.short_run != '\0') argv.emplace_back(row.short_run);
+  const Result<int> status = run_to_end({.argv = std::move(argv), .log_path = log});
   if (!status) return report.failed(program, status.error());
+  report.numbers()["test_programs"][program] = *status;
   report.require(program, *status == 0, fmt::format("{} (exit code {})", last_line(log), *status));
 }
 
@@ -182,8 +151,7 @@ Result<void> check_correctness(const Settings& settings, StageReport& report) {
       if (!checked && checked.error().code == Errc::DeviceFault) return checked;
     }
   }
-  if (settings.tiny) return {};  // ctest runs them on the fake driver
-  for (const char* program : kTestPrograms) run_tests(settings, report, program);
+  for (const TestProgram& program : kTestPrograms) run_tests(settings, report, program);
   return {};
 }
 

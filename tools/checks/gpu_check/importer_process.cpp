@@ -47,6 +47,17 @@ Result<void> kill_importer(Importer& importer) {
   return fail(Errc::TimedOut, "a killed importer does not end");
 }
 
+Result<void> write_first_word(Card& card, CUdeviceptr at) {
+  TRY(card.clear(at, 256));
+  return card.store(at, std::as_bytes(std::span(&kMagicWord, 1)));
+}
+
+Result<std::uint32_t> second_word(Card& card, CUdeviceptr at) {
+  std::uint32_t word = 0;
+  TRY(card.fetch(std::as_writable_bytes(std::span(&word, 1)), at + sizeof word));
+  return word;
+}
+
 std::string text_of(const std::optional<ImportResult>& result) {
   if (!result) return "the importer ended without an answer";
   switch (*result) {

@@ -8,6 +8,7 @@
 
 #include "common/child_process.hpp"
 #include "common/unique_fd.hpp"
+#include "tools/checks/gpu_check/card.hpp"
 #include "tools/checks/gpu_check/importer.hpp"
 #include "tools/checks/gpu_check/settings.hpp"
 
@@ -29,6 +30,11 @@ void await_result(Importer& importer);
 /// Kills the process and waits for the event of its pidfd: from then on the broker takes its
 /// memory.
 Result<void> kill_importer(Importer& importer);
+
+/// Writes kMagicWord, which the importer expects, and clears the words after it.
+Result<void> write_first_word(Card& card, CUdeviceptr at);
+/// The word that the importer writes: kReplyWord.
+Result<std::uint32_t> second_word(Card& card, CUdeviceptr at);
 
 std::string text_of(const std::optional<ImportResult>& result);
 

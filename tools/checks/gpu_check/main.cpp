@@ -31,8 +31,7 @@ void describe(CLI::App& app, Settings& settings, InternalOptions& internal) {
   app.add_option("--model-dir", settings.model_dir, "Directory of models and their oracle files");
   app.add_option("--out", settings.out_dir, "Directory for the report");
   app.add_option("--only", settings.only,
-                 "Comma-separated stages: probe, correctness, gate, swap, bench, memcheck, "
-                 "racecheck; default: all")
+                 "Comma-separated stages, run in this order: " + stage_names() + "; default: all")
       ->check(check_stages);
   app.add_option("--minutes", settings.minutes, "Time limit for all stages")
       ->check(CLI::Range(0.1, 1440.0));

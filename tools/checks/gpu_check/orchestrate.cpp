@@ -16,6 +16,7 @@
 
 #include "common/errc.hpp"
 #include "common/print_error.hpp"
+#include "tools/checks/gpu_check/answers.hpp"
 #include "tools/checks/gpu_check/stages.hpp"
 
 namespace leasehold::gpu_check {
@@ -35,13 +36,18 @@ struct StageRow {
 };
 
 /// In the order of execution.
-constexpr std::array<StageRow, 7> kStages{{{"probe", probe, 0.10},
-                                           {"correctness", check_correctness, 0.20},
-                                           {"gate", check_gate, 0.15},
-                                           {"swap", check_swap, 0.03},
-                                           {"bench", bench, 0.37},
-                                           {"memcheck", run_memcheck, 0.08},
-                                           {"racecheck", run_racecheck, 0.07}}};
+constexpr std::array<StageRow, 12> kStages{{{"machine", check_machine, 0.02},
+                                            {"bits", check_bits, 0.06},
+                                            {"kills", check_kills, 0.06},
+                                            {"clocks", check_clocks, 0.20},
+                                            {"bandwidth", check_bandwidth, 0.06},
+                                            {"speed", check_speed, 0.27},
+                                            {"probe", probe, 0.04},
+                                            {"correctness", check_correctness, 0.12},
+                                            {"gate", check_gate, 0.08},
+                                            {"swap", check_swap, 0.03},
+                                            {"memcheck", run_memcheck, 0.03},
+                                            {"racecheck", run_racecheck, 0.03}}};
 
 /// The program that the sanitizers run.
 constexpr StageRow kShort{"short", run_short, 0};
@@ -170,6 +176,12 @@ std::optional<Errc> no_card(const Ending& ending) {
 
 }  // namespace
 
+std::string stage_names() {
+  std::string names;
+  for (const StageRow& row : kStages) names += (names.empty() ? "" : ", ") + std::string(row.name);
+  return names;
+}
+
 std::string check_stages(const std::string& names) {
   for (const std::string& one : split(names)) {
     const auto has_name = [&](const StageRow& row) { return row.name == one; };
@@ -182,7 +194,10 @@ std::string check_stages(const std::string& names) {
 Result<int> orchestrate(const Settings& settings, std::ostream& out) {
   const std::set<std::string> wanted = split(settings.only);
   const std::string path = settings.out_dir + "/report.json";
-  Json report{{"stages", Json::array()}, {"all_right", true}, {"minutes", settings.minutes}};
+  Json report{{"stages", Json::array()},
+              {"answers", Json::array()},
+              {"all_right", true},
+              {"minutes", settings.minutes}};
   Seconds spare{0};
   std::optional<Errc> nothing_runs;
   for (const StageRow& row : kStages) {
@@ -202,6 +217,7 @@ Result<int> orchestrate(const Settings& settings, std::ostream& out) {
     if (ending.state == "cut off") part["lines"].push_back(to_json(cut_off_line(ending)));
     report["stages"].push_back(std::move(part));
     if (!is_right) report["all_right"] = false;
+    report["answers"] = answers_from(report["stages"]);
     TRY(replace_file(path, report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"));
     nothing_runs = no_card(ending);
     if (nothing_runs) break;
@@ -213,6 +229,7 @@ Result<int> orchestrate(const Settings& settings, std::ostream& out) {
         name(*nothing_runs));
     return exit_code(*nothing_runs);
   }
+  out << text_of_answers(report["answers"]);
   const bool all_right = report["all_right"];
   out << (all_right ? "\nAll checks that ran passed.\n" : "\nSome checks FAILED.\n");
   return all_right ? 0 : kChecksFailed;
@@ -252,7 +269,7 @@ std::string text_of_file(const std::string& path) {
 }
 
 bool processes_share_memory(const Settings& settings) {
-  const Json probed = Json::parse(text_of_file(part_path(settings, "probe")), nullptr, false);
+  const Json probed = Json::parse(text_of_file(part_path(settings, "kills")), nullptr, false);
   if (!probed.is_object() || !probed.contains("numbers")) return true;
   return probed["numbers"].value("processes_share_memory", true);
 }

@@ -14,6 +14,9 @@ namespace leasehold::gpu_check {
 
 inline constexpr int kChecksFailed = 1;
 
+/// "machine, bits, …": every stage, in the order of execution.
+std::string stage_names();
+
 /// Error text for comma-separated names that include an unknown stage; empty when all are known.
 std::string check_stages(const std::string& names);
 

@@ -1,4 +1,4 @@
-// The probe stage: what the machine and the GPU support. Later stages depend on it.
+// The stages machine (what the machine and the GPU are) and probe (what the GPU supports).
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -45,24 +45,28 @@ Result<void> describe_card(StageReport& report, Card& card) {
 
 }  // namespace
 
-void probe_machine(StageReport& report) {
+Result<void> check_machine(const Settings& settings, StageReport& report) {
   const Result<void> sealed = seal_one();
   report.numbers()["seals"] = sealed.has_value();
   report.supported("machine: memfd seals hold", sealed);
   const auto pidfd = open_pidfd(::getpid());
   report.numbers()["pidfd"] = pidfd.has_value();
   report.supported("machine: pidfd_open", pidfd);
-}
-
-Result<void> probe(const Settings& settings, StageReport& report) {
-  probe_machine(report);
   const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
   TRY(describe_card(report, *card));
   record_card_state(settings, report, *card, "before the checks");
+  return {};
+}
+
+Result<void> probe(const Settings& settings, StageReport& report) {
+  const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
   TRY(probe_conditional_nodes(report, *card));
   TRY(probe_wgmma(report, *card));
   TRY(probe_clear(settings, report, *card));
-  return probe_sharing(settings, report, *card);
+  if (processes_share_memory(settings)) return probe_sharing(settings, report, *card);
+  report.unknown("memory: read-only mappings, and its return from killed processes",
+                 "processes cannot share GPU memory here; see the stage kills");
+  return {};
 }
 
 }  // namespace leasehold::gpu_check

@@ -10,10 +10,11 @@
 namespace leasehold::gpu_check {
 namespace {
 
-constexpr std::size_t kMib = 1 << 20;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::size_t kMibBytes = 1 << 20;
 
 Result<std::vector<double>> clear_times_us(Card& card, std::size_t size_bytes, int count) {
-  using SteadyClock = std::chrono::steady_clock;
   const cuda::MemoryCleaner cleaner = TRY(cuda::MemoryCleaner::create(card.context()));
   const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), size_bytes));
   TRY(cleaner.clear(memory));  // warms up
@@ -36,14 +37,14 @@ Result<void> probe_clear(const Settings& settings, StageReport& report, Card& ca
   };
   const Case cases[] = {{"an extent", 2}, {"a region", settings.tiny ? 8u : 512u}};
   for (const Case& one : cases) {
-    const bench::Distribution times =
-        bench::distribution_of(TRY(clear_times_us(card, one.mib * kMib, settings.tiny ? 3 : 50)));
+    const bench::Distribution times = bench::distribution_of(
+        TRY(clear_times_us(card, one.mib * kMibBytes, settings.tiny ? 3 : 50)));
     report.numbers()["clear"].push_back(
         {{"mib", one.mib}, {"p50_us", times.p50}, {"p99_us", times.p99}});
     report.measured(
         fmt::format("memory: clear {} of {} MiB, with map and unmap", one.what, one.mib),
         fmt::format("p50 {:.0f} us, p99 {:.0f} us, {:.1f} GB/s", times.p50, times.p99,
-                    static_cast<double>(one.mib * kMib) / times.p50 / 1e3));
+                    static_cast<double>(one.mib * kMibBytes) / times.p50 / 1e3));
   }
   return {};
 }

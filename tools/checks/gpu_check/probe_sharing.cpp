@@ -1,4 +1,4 @@
-// Probes whether processes can share GPU memory, and when it is free after the death of its holder.
+// Probes whether a mapping can be read-only, and when memory is free after the death of its holder.
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,39 +17,6 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr int kDeaths = 5;
-
-Result<void> write_first_word(Card& card, CUdeviceptr at) {
-  TRY(card.clear(at, 256));
-  return card.store(at, std::as_bytes(std::span(&kMagicWord, 1)));
-}
-
-Result<std::uint32_t> second_word(Card& card, CUdeviceptr at) {
-  std::uint32_t word = 0;
-  TRY(card.fetch(std::as_writable_bytes(std::span(&word, 1)), at + sizeof word));
-  return word;
-}
-
-/// True when this process reads what another process wrote.
-Result<bool> share_once(const Settings& settings, StageReport& report, Card& card) {
-  constexpr std::size_t kSize = 2 << 20;
-  const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), kSize));
-  const cuda::DeviceMapping mapping = TRY(cuda::DeviceMapping::map(memory, MapAccess::ReadWrite));
-  TRY(write_first_word(card, mapping.address()));
-  const Result<UniqueFd> fd = memory.export_fd();
-  report.numbers()["vmm_export"] = fd.has_value();
-  report.supported("memory: leaves as a descriptor", fd);
-  if (!fd) return false;
-  Importer importer = TRY(start_importer(settings, ImportMode::Share, *fd, kSize));
-  await_result(importer);
-  const bool shared = importer.result == ImportResult::Done &&
-                      TRY(second_word(card, mapping.address())) == kReplyWord;
-  if (shared) {
-    report.require("memory: another process maps and writes it", true);
-  } else {
-    report.unknown("memory: another process maps and writes it", text_of(importer.result));
-  }
-  return shared;
-}
 
 /// The result is not a promise; it decides whether weights can be read-only on this driver.
 Result<void> ask_read_only(const Settings& settings, StageReport& report, Card& card) {
@@ -126,12 +93,8 @@ Result<void> measure_deaths(const Settings& settings, StageReport& report, Card&
 }  // namespace
 
 Result<void> probe_sharing(const Settings& settings, StageReport& report, Card& card) {
-  report.numbers()["processes_share_memory"] = false;
-  if (!TRY(share_once(settings, report, card))) return {};
-  report.numbers()["processes_share_memory"] = true;
   TRY(ask_read_only(settings, report, card));
-  TRY(measure_deaths(settings, report, card));
-  return probe_kills(settings, report, card);
+  return measure_deaths(settings, report, card);
 }
 
 }  // namespace leasehold::gpu_check

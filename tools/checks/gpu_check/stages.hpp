@@ -10,19 +10,39 @@
 
 namespace leasehold::gpu_check {
 
-/// Finds out what the machine and the GPU support.
+/// Models of a bundle, without ".gguf".
+inline constexpr const char* kDemoModel = "leasehold-stories-q8_0";
+inline constexpr const char* kSmallestModel = "stories260K-q8_0";
+
+/// What the machine and the GPU are.
+Result<void> check_machine(const Settings& settings, StageReport& report);
+
+/// Compares the bits of an F32 model's logits with the CPU's.
+Result<void> check_bits(const Settings& settings, StageReport& report);
+
+/// Whether processes can share GPU memory; if so, kills some in the middle of a kernel that writes
+/// memory which this process holds, too.
+Result<void> check_kills(const Settings& settings, StageReport& report);
+
+/// Time from a revocation to refusal, quiet, typed error and reuse.
+Result<void> check_clocks(const Settings& settings, StageReport& report);
+
+/// Best rates of the GPU, and the rate at which a matmul of each format reads its weights.
+Result<void> check_bandwidth(const Settings& settings, StageReport& report);
+
+/// Decode, batches and prefill of real shapes.
+Result<void> check_speed(const Settings& settings, StageReport& report);
+
+/// Finds out what the GPU supports.
 Result<void> probe(const Settings& settings, StageReport& report);
-void probe_machine(StageReport& report);
 Result<void> probe_sharing(const Settings& settings, StageReport& report, Card& card);
 /// Measures how long clearing memory takes, as the device agent does it.
 Result<void> probe_clear(const Settings& settings, StageReport& report, Card& card);
-/// Kills processes in the middle of a kernel that writes memory which this process holds, too.
-Result<void> probe_kills(const Settings& settings, StageReport& report, Card& card);
 Result<void> probe_conditional_nodes(StageReport& report, Card& card);
 Result<void> probe_wgmma(StageReport& report, Card& card);
 
-/// Records clocks, power, temperature and reasons for throttling, from nvidia-smi; unknown without
-/// it.
+/// Records clocks, power, temperature and reasons for throttling, from nvidia-smi, if it
+/// answers.
 void record_card_state(const Settings& settings, StageReport& report, const Card& card,
                        const std::string& when);
 
@@ -41,8 +61,6 @@ Result<void> run_short(const Settings& settings, StageReport& report);
 Result<void> run_memcheck(const Settings& settings, StageReport& report);
 Result<void> run_racecheck(const Settings& settings, StageReport& report);
 
-Result<void> bench(const Settings& settings, StageReport& report);
-
 /// Runs a program to its end; the orchestrator enforces the time limit. Returns its exit code, or
 /// 128 + signal. Errors: those of Child.
 Result<int> run_to_end(const ChildConfig& config);
@@ -50,7 +68,7 @@ Result<int> run_to_end(const ChildConfig& config);
 /// Empty for a file that cannot be read.
 std::string text_of_file(const std::string& path);
 
-/// True when the probe found that processes can share GPU memory, or when no probe ran.
+/// True when the stage kills found that processes can share GPU memory, or did not run.
 bool processes_share_memory(const Settings& settings);
 
 }  // namespace leasehold::gpu_check

@@ -1,5 +1,5 @@
-// Probes the broker's proof by exit: after the pidfd event of a killed process, a kernel that the
-// process had begun writes nothing more.
+// The kills stage: the broker's proof by exit. After the pidfd event of a killed process, a kernel
+// that the process had begun writes nothing more.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,6 +40,28 @@ Result<bool> is_being_written(Card& card, CUdeviceptr at) {
   return false;
 }
 
+/// True when this process reads what another process wrote.
+Result<bool> share_once(const Settings& settings, StageReport& report, Card& card) {
+  constexpr std::size_t kSize = 2 << 20;
+  const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), kSize));
+  const cuda::DeviceMapping mapping = TRY(cuda::DeviceMapping::map(memory, MapAccess::ReadWrite));
+  TRY(write_first_word(card, mapping.address()));
+  const Result<UniqueFd> fd = memory.export_fd();
+  report.numbers()["vmm_export"] = fd.has_value();
+  report.supported("memory: leaves as a descriptor", fd);
+  if (!fd) return false;
+  Importer importer = TRY(start_importer(settings, ImportMode::Share, *fd, kSize));
+  await_result(importer);
+  const bool shared = importer.result == ImportResult::Done &&
+                      TRY(second_word(card, mapping.address())) == kReplyWord;
+  if (shared) {
+    report.require("memory: another process maps and writes it", true);
+  } else {
+    report.unknown("memory: another process maps and writes it", text_of(importer.result));
+  }
+  return shared;
+}
+
 /// As the broker does: the process ends, then its memory is cleared and could be lent again.
 Result<Kill> kill_in_kernel(const Settings& settings, Card& card) {
   const cuda::DeviceMemory memory = TRY(cuda::DeviceMemory::create(card.context(), kSharedBytes));
@@ -67,12 +89,16 @@ Result<Kill> kill_in_kernel(const Settings& settings, Card& card) {
 
 }  // namespace
 
-Result<void> probe_kills(const Settings& settings, StageReport& report, Card& card) {
+Result<void> check_kills(const Settings& settings, StageReport& report) {
+  const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
+  report.numbers()["processes_share_memory"] = false;
+  if (!TRY(share_once(settings, report, *card))) return {};
+  report.numbers()["processes_share_memory"] = true;
   const int kills = settings.tiny ? 2 : 10;
   std::size_t words_after = 0;
   int in_kernel = 0;
   for (int i = 0; i < kills; ++i) {
-    const Kill kill = TRY(kill_in_kernel(settings, card));
+    const Kill kill = TRY(kill_in_kernel(settings, *card));
     if (kill.was_writing) ++in_kernel;
     words_after = std::max(words_after, kill.words_after);
   }
