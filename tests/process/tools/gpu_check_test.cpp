@@ -205,12 +205,16 @@ TEST_CASE("gpu-check: clocks and power are recorded, and kernels are loaded as b
 TEST_CASE("gpu-check: the script packs report, table and logs as one archive of few files") {
   const Folders folders;
   const fs::path bundle = folders.root / "bundle";
-  fs::create_directories(bundle / "bin");
-  Script::write_script(bundle / "bin" / "leasehold-gpu-check",
+  fs::create_directories(bundle);
+  fs::create_directories(folders.root / "content" / "bin");
+  Script::write_script(folders.root / "content" / "bin" / "leasehold-gpu-check",
                        "while [ \"$1\" != --out ]; do shift; done\n"
                        "mkdir -p \"$2/gate-demo\"; echo '{}' > \"$2/report.json\"\n"
                        "for i in 1 2 3 4 5 6 7 8 9; do echo \"log $i\" > \"$2/stage$i.log\"; done\n"
                        "echo deep > \"$2/gate-demo/worker.log\"; echo the table; exit 1");
+  REQUIRE(std::system(("tar -czf " + (bundle / "content.tar.gz").string() + " -C " +
+                       (folders.root / "content").string() + " .")
+                          .c_str()) == 0);
   const std::string out = folders.root / "result";
   const std::string script = source_dir() + "/tools/gpu-check";
   const std::string listing = folders.root / "listing";
