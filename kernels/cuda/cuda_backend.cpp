@@ -69,17 +69,20 @@ Result<void> CudaBackend::allocate() {
   work.scales = TRY(DeviceBuffer::allocate(context, aligned(tile_rows * sizeof(float))));
   work.partials = TRY(DeviceBuffer::allocate(context, max_split_bytes(device_properties_)));
   work.counters = TRY(DeviceBuffer::allocate(
-      context, aligned(counter_count(device_properties_) * sizeof(std::uint32_t))));
+      context, aligned((counter_count(device_properties_) + limits_.max_logit_rows) *
+                       sizeof(std::uint32_t))));
   work.attention = TRY(DeviceBuffer::allocate(
       context, aligned(std::max(limits_.attention_scratch_bytes, row_partials))));
   const std::size_t top_bytes = top_logits_bytes(limits_.max_logit_rows);
   work.top = TRY(DeviceBuffer::allocate(context, top_bytes));
+  work.part_keys = TRY(DeviceBuffer::allocate(
+      context, top_logit_keys(limits_.max_logit_rows) * sizeof(std::uint64_t)));
   work.host_top = TRY(PinnedBuffer::allocate(context, top_bytes));
   work.fetched =
       TRY(PinnedBuffer::allocate(context, std::max(1u, limits_.n_vocab) * sizeof(float)));
   work.copies = TRY(PinnedBuffer::allocate(context, 2 * kCopyBytes));
   for (const DeviceBuffer* buffer : {&work.scratch, &work.halves, &work.scales, &work.partials,
-                                     &work.counters, &work.attention, &work.top}) {
+                                     &work.counters, &work.attention, &work.top, &work.part_keys}) {
     clear_scratch(buffer->data(), buffer->size_bytes());
   }
   launcher_->wait_all();
@@ -115,8 +118,8 @@ std::span<const float> CudaBackend::fetch(const float* at, std::size_t count) {
 /// Rows of dead sequences may have written to any buffer. Counters are zero between launches.
 void CudaBackend::clear_workspace() {
   const Workspace& work = *workspace_;
-  for (const DeviceBuffer* buffer :
-       {&work.halves, &work.scales, &work.partials, &work.attention, &work.top, &work.staging})
+  for (const DeviceBuffer* buffer : {&work.halves, &work.scales, &work.partials, &work.attention,
+                                     &work.top, &work.part_keys, &work.staging})
     clear_scratch(buffer->data(), buffer->size_bytes());
   tiles_of_ = nullptr;
   launcher_->wait_all();
@@ -128,7 +131,7 @@ void CudaBackend::begin_step(const StepInput& input) {
   tiles_of_ = nullptr;
   has_top_ = false;
   n_logit_rows_ = static_cast<std::uint32_t>(input.logit_rows.size());
-  // Blocks that finished before the stop have advanced the counters of a stopped matmul.
+  // Blocks that finished before the stop have advanced the counters of a stopped launch.
   if (launcher_->take_stopped()) {
     clear_scratch(workspace_->counters.data(), workspace_->counters.size_bytes());
   }

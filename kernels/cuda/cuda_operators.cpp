@@ -193,13 +193,18 @@ LaunchStatus CudaBackend::find_top(const LaunchContext& context, const MatmulArg
   return launch_one(context, label(context, args.site), [&](const LaunchPermit&) {
     const PlanContext plan = plan_context(context);
     const CandidateRows found = candidate_rows(workspace_->top.data(), limits_.max_logit_rows);
-    return plan_top_candidates({.gate = plan.gate,
-                                .logits = args.out,
-                                .out = found.out,
-                                .has_nonfinite = found.has_nonfinite,
-                                .n_vocab = args.weight.n_out,
-                                .k = found.k},
-                               std::min(plan.n_rows, limits_.max_logit_rows));
+    const std::uint32_t n_rows = std::min(plan.n_rows, limits_.max_logit_rows);
+    auto* const counters = reinterpret_cast<std::uint32_t*>(workspace_->counters.data());
+    return plan_top_candidates(
+        {.gate = plan.gate,
+         .logits = args.out,
+         .out = found.out,
+         .has_nonfinite = found.has_nonfinite,
+         .part_keys = reinterpret_cast<std::uint64_t*>(workspace_->part_keys.data()),
+         .counters = counters + counter_count(device_properties_),
+         .n_vocab = args.weight.n_out,
+         .k = found.k},
+        n_rows, logit_parts(n_rows, args.weight.n_out, device_properties_.n_sms));
   });
 }
 

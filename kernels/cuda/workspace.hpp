@@ -15,6 +15,10 @@ struct CandidateRows {
 constexpr std::size_t top_logits_bytes(std::uint32_t n_rows) {
   return n_rows * (device::kMaxCandidates * sizeof(device::Candidate) + sizeof(std::uint32_t));
 }
+/// Keys of the parts in which n_rows rows are searched.
+constexpr std::size_t top_logit_keys(std::uint32_t n_rows) {
+  return std::size_t{n_rows} * device::kMaxLogitParts * device::kMaxCandidates;
+}
 inline CandidateRows candidate_rows(std::byte* at, std::uint32_t n_rows) {
   auto* const candidates = reinterpret_cast<device::Candidate*>(at);
   constexpr std::uint32_t kEach = device::kMaxCandidates;
@@ -29,9 +33,10 @@ struct CudaBackend::Workspace {
   DeviceBuffer halves;
   DeviceBuffer scales;
   DeviceBuffer partials;
-  DeviceBuffer counters;
+  DeviceBuffer counters;  ///< counter_count for matmuls, then one per logit row.
   DeviceBuffer attention;
-  DeviceBuffer top;  ///< Per logit row, in the layout of candidate_rows.
+  DeviceBuffer top;        ///< Per logit row, in the layout of candidate_rows.
+  DeviceBuffer part_keys;  ///< [max_logit_rows, kMaxLogitParts, kMaxCandidates]
   PinnedBuffer host_top;
   PinnedBuffer fetched;  ///< One row of logits.
   PinnedBuffer copies;   ///< Two halves, for copy_in.

@@ -177,20 +177,6 @@ struct FewRows {
     }
   }
 
-  /// Returns true in the last block to finish its part of its row tile. That block resets the
-  /// counter to zero.
-  __device__ __forceinline__ bool is_last_part() const {
-    __threadfence();  // pairs with the fence below, through the counter
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      list.is_last = atomicAdd(&p.counters[blockIdx.x], 1u) + 1 == gridDim.z;
-      if (list.is_last != 0) p.counters[blockIdx.x] = 0;
-    }
-    __syncthreads();
-    __threadfence();
-    return list.is_last != 0;
-  }
-
   __device__ __forceinline__ void add_partials(Sums& total) const {
     for (std::uint32_t tile = 0; tile < kTiles; ++tile)
       for (std::uint32_t i = 0; i < 4; ++i)
@@ -206,7 +192,7 @@ struct FewRows {
     Sums total;
     multiply(total, chunk_range(p.x.n_in, kChunk.columns, gridDim.z, blockIdx.z));
     if (p.partials != nullptr) {
-      if (!is_last_part()) return;
+      if (!arrive(&p.counters[blockIdx.x], gridDim.z).is_last) return;
       add_partials(total);
     }
     store(total);

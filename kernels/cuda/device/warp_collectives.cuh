@@ -49,6 +49,31 @@ __device__ __forceinline__ bool block_row_is_live(const KernelGate& gate, std::u
   return live != 0;
 }
 
+/// What a block learns when it has stored its part of a result.
+struct Arrival {
+  bool is_last;   ///< All blocks have arrived, and this block may read what they stored.
+  bool has_flag;  ///< A block that arrived so far had its flag set.
+};
+
+/// Counts the block in, one of `n_blocks` below 2^16; the whole block must call it, with thread 0's
+/// `flag`. The last block resets the counter to zero. Blocks that a stop skips do not arrive, so
+/// the host clears the counters after a stop.
+__device__ __forceinline__ Arrival arrive(std::uint32_t* counter, std::uint32_t n_blocks,
+                                          bool flag = false) {
+  constexpr std::uint32_t kFlag = 1u << 16;  // the upper half counts flags
+  __shared__ std::uint32_t total;
+  __threadfence();  // pairs with the fence below, through the counter
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const std::uint32_t own = flag ? kFlag + 1 : 1;
+    total = atomicAdd(counter, own) + own;
+    if (total % kFlag == n_blocks) *counter = 0;
+  }
+  __syncthreads();
+  __threadfence();
+  return {total % kFlag == n_blocks, total >= kFlag};
+}
+
 /// The sum of the lanes in the order of fold_lanes (kernels/numerics/ordered_sum.hpp), for every
 /// lane. Addition commutes, so a lane and its partner have the same bits at every step.
 __device__ __forceinline__ float fold_warp(float own) {

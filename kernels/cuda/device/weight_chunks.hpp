@@ -58,8 +58,7 @@ struct ColumnList {
   std::uint32_t source[kMaxColumns];  ///< Rows in the tiles.
   std::uint32_t target[kMaxColumns];  ///< Rows of the result.
   std::uint32_t count;
-  std::uint32_t next;     ///< Where to continue the search for the expert's items.
-  std::uint32_t is_last;  ///< Not 0: this block adds the slices.
+  std::uint32_t next;  ///< Where to continue the search for the expert's items.
 };
 inline constexpr std::uint32_t kListBytes = (sizeof(ColumnList) + 127) / 128 * 128;
 

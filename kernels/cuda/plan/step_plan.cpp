@@ -7,14 +7,24 @@
 namespace leasehold::cuda {
 namespace {
 
-constexpr std::uint32_t kSamplingThreads = 512;
+constexpr std::uint32_t kSamplingThreads = 256;
+constexpr std::uint32_t kLogitsPerPart = 4096;  ///< Below this, the merge costs more than a scan.
+constexpr std::uint32_t kSamplingBlocksPerSm = 2;
 
 }  // namespace
 
-KernelLaunch plan_top_candidates(const device::TopCandidatesParams& params, std::uint32_t n_rows) {
+std::uint32_t logit_parts(std::uint32_t n_rows, std::uint32_t n_vocab, std::uint32_t n_sms) {
+  const std::uint32_t useful =
+      std::min(device::kMaxLogitParts, blocks_for(n_vocab, kLogitsPerPart));
+  return std::clamp(kSamplingBlocksPerSm * n_sms / std::max(n_rows, 1u), 1u, std::max(useful, 1u));
+}
+
+KernelLaunch plan_top_candidates(const device::TopCandidatesParams& params, std::uint32_t n_rows,
+                                 std::uint32_t n_parts) {
   expects(params.k >= 1 && params.k <= device::kMaxCandidates, "k is between 1 and kMaxCandidates");
+  expects(n_parts >= 1 && n_parts <= device::kMaxLogitParts, "a row has 1 to kMaxLogitParts parts");
   return {.kernel = "lh_top_candidates",
-          .grid = {n_rows},
+          .grid = {n_rows, n_parts},
           .block_threads = kSamplingThreads,
           .params = KernelParams(params)};
 }

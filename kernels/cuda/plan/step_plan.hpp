@@ -8,8 +8,13 @@
 
 namespace leasehold::cuda {
 
-/// For at most n_rows logit rows; DeviceStep::n_logit_rows has the actual number.
-KernelLaunch plan_top_candidates(const device::TopCandidatesParams& params, std::uint32_t n_rows);
+/// The parts of each of n_rows rows of logits that keep a card of n_sms busy.
+std::uint32_t logit_parts(std::uint32_t n_rows, std::uint32_t n_vocab, std::uint32_t n_sms);
+
+/// For at most n_rows logit rows; DeviceStep::n_logit_rows has the actual number. The parts do not
+/// change the result.
+KernelLaunch plan_top_candidates(const device::TopCandidatesParams& params, std::uint32_t n_rows,
+                                 std::uint32_t n_parts);
 
 /// At least one piece; `largest_bytes` is the size of the largest.
 KernelLaunch plan_scatter(const device::ScatterParams& params, std::uint32_t largest_bytes);

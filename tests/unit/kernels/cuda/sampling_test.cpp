@@ -11,6 +11,7 @@
 namespace leasehold::testing {
 namespace {
 
+constexpr std::uint64_t kUntouchedKey = 7777;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// Indices of a row, descending by logit; of equal logits the lower index comes first.
@@ -32,21 +33,39 @@ struct LogitCase {
     step.step.n_logit_rows = n_rows;
   }
 
+  /// With one part per row, and with several, whose blocks run in other orders.
   void check_candidates(std::uint32_t k, std::uint64_t seed = 0) {
+    for (const std::uint32_t n_parts : {1u, 3u, 8u, device::kMaxLogitParts})
+      check_parts(k, n_parts, n_parts == 1 ? seed : test_seed() * 100 + seed + n_parts);
+  }
+
+  void check_parts(std::uint32_t k, std::uint32_t n_parts, std::uint64_t seed) {
     std::vector<device::Candidate> out((n_rows + 1) * k, {7777, 0.5F});
     std::vector<std::uint32_t> has_nonfinite(n_rows + 1, 7);
-    step.run(cuda::plan_top_candidates({.gate = step.plan().gate,
-                                        .logits = logits.data(),
-                                        .out = out.data(),
-                                        .has_nonfinite = has_nonfinite.data(),
-                                        .n_vocab = n_vocab,
-                                        .k = k},
-                                       n_rows + 1),
-             seed);
+    const std::size_t n_keys = std::size_t{n_rows} * n_parts * k;
+    std::vector<std::uint64_t> part_keys(n_keys + 1, kUntouchedKey);
+    std::vector<std::uint32_t> counters(n_rows + 1, 0);
+    counters.back() = 7;
+    const cuda::KernelLaunch launch =
+        cuda::plan_top_candidates({.gate = step.plan().gate,
+                                   .logits = logits.data(),
+                                   .out = out.data(),
+                                   .has_nonfinite = has_nonfinite.data(),
+                                   .part_keys = part_keys.data(),
+                                   .counters = counters.data(),
+                                   .n_vocab = n_vocab,
+                                   .k = k},
+                                  n_rows + 1, n_parts);
+    REQUIRE(launch.grid == cuda::GridSize{.x = n_rows + 1, .y = n_parts, .z = 1});
+    step.run(launch, seed);
+    REQUIRE(part_keys.back() == kUntouchedKey);
+    REQUIRE(counters.back() == 7);
+    REQUIRE(std::all_of(counters.begin(), counters.end() - 1,
+                        [](std::uint32_t counter) { return counter == 0; }));
     REQUIRE(has_nonfinite.back() == 7);
     REQUIRE(out.back().token == 7777);
     for (std::uint32_t r = 0; r < n_rows; ++r) {
-      CAPTURE(r, k, n_vocab, seed);
+      CAPTURE(r, k, n_vocab, n_parts, seed);
       const float* row = logits.data() + std::size_t{r} * n_vocab;
       REQUIRE(
           has_nonfinite[r] ==
@@ -120,6 +139,17 @@ TEST_CASE("cuda: candidates are found even if most logits are equal") {
   for (std::size_t i = 0; i < 10; ++i) logits[random.below(5000)] = 3.0F;
   LogitCase c(std::move(logits), 5000);
   c.check_candidates(33);
+}
+
+TEST_CASE("cuda: few rows of many logits have several parts, short rows and many rows have one") {
+  // Two blocks per SM, at most 16 parts of at least 4096 logits.
+  CHECK(cuda::logit_parts(1, 151'936, 132) == 16);
+  CHECK(cuda::logit_parts(64, 151'936, 132) == 4);
+  CHECK(cuda::logit_parts(300, 151'936, 132) == 1);
+  CHECK(cuda::logit_parts(1, 32'000, 132) == 8);
+  CHECK(cuda::logit_parts(1, 300, 132) == 1);
+  CHECK(cuda::logit_parts(1, 151'936, 1) == 2);
+  CHECK(cuda::logit_parts(0, 0, 132) == 1);
 }
 
 }  // namespace leasehold::testing
