@@ -79,6 +79,7 @@ class CudaBackend final : public Backend {
   LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
   LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) override;
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
+  LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args) override;
   void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) override;
   void clear_workspace() override;
   std::vector<std::uint64_t> units_run() const override { return {launcher_->units_run()}; }
@@ -104,9 +105,16 @@ class CudaBackend final : public Backend {
                           Plan&& plan);
   template <class Plan>
   LaunchStatus launch_one(const LaunchContext& context, UnitLabel label, Plan&& plan);
-  LaunchStatus run_matmul(const LaunchContext& context, LaunchSite site,
-                          const MatmulOperands& operands, const WeightMatrix& weight,
-                          Leased<const float> bias);
+  MatmulOperands matmul_operands(const LaunchContext& context, const MatmulArgs& args) const;
+  /// A matmul with its leased operands, which only a permit opens.
+  struct PlannedMatmul {
+    MatmulOperands operands;
+    Leased<const std::byte> weight;
+    Leased<const float> bias;
+  };
+  /// One launch, and one before it if x has no tiles.
+  LaunchStatus run_matmuls(const LaunchContext& context, LaunchSite site,
+                           std::span<const PlannedMatmul> group);
   LaunchStatus find_top(const LaunchContext& context, const MatmulArgs& args);
 
   device::TileRows tiles_for(const float* x, std::uint32_t n_in);

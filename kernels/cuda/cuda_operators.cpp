@@ -137,54 +137,77 @@ LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs&
 
 // ----------------------------------------------------------------------------------------- matmuls
 
-LaunchStatus CudaBackend::run_matmul(const LaunchContext& context, LaunchSite site,
-                                     const MatmulOperands& operands, const WeightMatrix& weight,
-                                     Leased<const float> bias) {
-  invalidate_tiles(operands.out);
-  const bool ready = has_tiles_of(operands.x, operands.n_in);
-  const bool is_float = weight.type == TensorType::F32;
+LaunchStatus CudaBackend::run_matmuls(const LaunchContext& context, LaunchSite site,
+                                      std::span<const PlannedMatmul> group) {
+  const MatmulOperands& first = group.front().operands;
+  for (const PlannedMatmul& one : group) invalidate_tiles(one.operands.out);
+  const bool ready = has_tiles_of(first.x, first.n_in);
   MatmulScratch scratch{
       .tiles = {.halves = reinterpret_cast<std::uint16_t*>(workspace_->halves.data()),
                 .scales = reinterpret_cast<float*>(workspace_->scales.data()),
-                .n_in = operands.n_in},
+                .n_in = first.n_in},
       .tiles_are_ready = ready,
       .partials = reinterpret_cast<float*>(workspace_->partials.data()),
       .counters = reinterpret_cast<std::uint32_t*>(workspace_->counters.data())};
-  // Tiles of selected rows serve this matmul only.
-  if (!ready && !is_float) {
-    tiles_of_ = operands.select == nullptr ? operands.x : nullptr;
-    tiles_n_in_ = operands.n_in;
+  // Tiles of selected rows serve this launch only.
+  if (!ready && first.type != TensorType::F32) {
+    tiles_of_ = first.select == nullptr ? first.x : nullptr;
+    tiles_n_in_ = first.n_in;
   }
   return launch_all(context, label(context, site), label(context, site),
                     [&](const LaunchPermit& permit) {
-                      MatmulOperands here = operands;
-                      here.weights = permit.open(weight.data);
-                      here.bias = opened(permit, bias);
-                      return plan_matmul(here, scratch, device_properties_);
+                      std::vector<MatmulOperands> opened_group;
+                      for (const PlannedMatmul& one : group) {
+                        opened_group.push_back(one.operands);
+                        opened_group.back().weights = permit.open(one.weight);
+                        opened_group.back().bias = opened(permit, one.bias);
+                      }
+                      return plan_matmul(opened_group, scratch, device_properties_);
                     });
 }
 
-LaunchStatus CudaBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
-  expect_within_limits(limits_, context);
-  expects(args.weight.n_in <= limits_.max_width, "matrix rows are at most max_width long");
+MatmulOperands CudaBackend::matmul_operands(const LaunchContext& context,
+                                            const MatmulArgs& args) const {
   const bool is_selected = !args.select.empty();
   const PlanContext plan = plan_context(context);
-  const MatmulOperands operands{.gate = plan.gate,
-                                .type = args.weight.type,
-                                .n_out = args.weight.n_out,
-                                .n_in = args.weight.n_in,
-                                .x = args.x,
-                                .select = is_selected ? step_memory_.logit_rows() : nullptr,
-                                .out = args.out,
-                                .accumulate = args.accumulate,
-                                .n_results = !is_selected || mode_ == Mode::Record
-                                                 ? plan.n_rows
-                                                 : static_cast<std::uint32_t>(args.select.size()),
-                                .count = {.is_logit_rows = is_selected ? 1u : 0u, .per_row = 1}};
-  LaunchStatus status = run_matmul(context, args.site, operands, args.weight, args.bias);
-  const bool are_logits =
-      args.site == LaunchSite::LmHead && is_selected && args.weight.n_out == limits_.n_vocab;
-  if (are_logits && !status.none_live()) status.live &= find_top(context, args).live;
+  return {.gate = plan.gate,
+          .type = args.weight.type,
+          .n_out = args.weight.n_out,
+          .n_in = args.weight.n_in,
+          .x = args.x,
+          .select = is_selected ? step_memory_.logit_rows() : nullptr,
+          .out = args.out,
+          .accumulate = args.accumulate,
+          .n_results = !is_selected || mode_ == Mode::Record
+                           ? plan.n_rows
+                           : static_cast<std::uint32_t>(args.select.size()),
+          .count = {.is_logit_rows = is_selected ? 1u : 0u, .per_row = 1}};
+}
+
+LaunchStatus CudaBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
+  return project(context, {.matmuls = {&args, 1}});
+}
+
+LaunchStatus CudaBackend::project(const LaunchContext& context, const ProjectionArgs& args) {
+  expect_within_limits(limits_, context, args);
+  LaunchStatus status{context.gates->all()};
+  if (args.norm != nullptr) status.live &= rms_norm(context, *args.norm).live;
+  if (args.swiglu != nullptr && !status.none_live())
+    status.live &= swiglu(context, *args.swiglu).live;
+  std::vector<MatmulOperands> left;
+  for (const MatmulArgs& one : args.matmuls) left.push_back(matmul_operands(context, one));
+  for (std::size_t first = 0; first < left.size() && !status.none_live();) {
+    const std::size_t n = joined_matmuls(std::span(left).subspan(first));
+    std::vector<PlannedMatmul> group;
+    for (std::size_t i = first; i < first + n; ++i)
+      group.push_back({left[i], args.matmuls[i].weight.data, args.matmuls[i].bias});
+    status.live &= run_matmuls(context, args.matmuls[first].site, group).live;
+    first += n;
+  }
+  const MatmulArgs& last = args.matmuls.back();
+  const bool are_logits = last.site == LaunchSite::LmHead && !last.select.empty() &&
+                          last.weight.n_out == limits_.n_vocab;
+  if (are_logits && !status.none_live()) status.live &= find_top(context, last).live;
   return status;
 }
 
@@ -234,7 +257,8 @@ LaunchStatus CudaBackend::expert_matmul(const LaunchContext& context,
                                 .out = args.out,
                                 .n_results = plan.n_rows * per_row,
                                 .count = {.is_logit_rows = 0, .per_row = per_row}};
-  return run_matmul(context, args.site, operands, args.weight, {});
+  const PlannedMatmul one{operands, args.weight.data, {}};
+  return run_matmuls(context, args.site, {&one, 1});
 }
 
 LaunchStatus CudaBackend::weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) {

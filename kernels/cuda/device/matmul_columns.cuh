@@ -74,14 +74,23 @@ __device__ __forceinline__ bool gather_columns(ColumnList& list, const Params& p
   return list.count > 0;
 }
 
-/// Product · scale, + bias, + previous value, in this order.
+/// The segment of the block.
+__device__ __forceinline__ const MatmulSegment& segment_of_block(const MatmulParams& p) {
+  std::uint32_t i = 0;
+  while (i + 1 < p.n_segments && blockIdx.x >= p.segments[i + 1].first_tile) ++i;
+  return p.segments[i];
+}
+
+/// Product · scale, + bias, + previous value, in this order. `output` is a row of the block's
+/// segment.
 __device__ __forceinline__ void store_result(const MatmulParams& p, const ColumnList& list,
                                              std::uint32_t column, std::uint32_t output,
                                              float sum) {
-  if (column >= list.count || output >= p.n_out) return;
+  const MatmulSegment& to = segment_of_block(p);
+  if (column >= list.count || output >= to.n_out) return;
   float value = sum * p.x.scales[list.source[column]];
-  if (p.bias != nullptr) value += p.bias[output];
-  float* out = p.out + std::size_t{list.target[column]} * p.n_out + output;
+  if (to.bias != nullptr) value += to.bias[output];
+  float* out = to.out + std::size_t{list.target[column]} * to.n_out + output;
   *out = p.accumulate != 0 ? *out + value : value;
 }
 

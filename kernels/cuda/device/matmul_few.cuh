@@ -1,9 +1,9 @@
 /// Matmul for few rows of x, with mma.sync. A block computes 64 rows of weights times kTiles tiles
 /// of 8 rows of x.
 ///
-/// Grid: x: n_out / 64; y: groups of 8·kTiles results, or experts; z: parts of the slices, if
-/// partials are given, otherwise one block computes all slices in turn. 128 threads; few_rows_ring
-/// gives the shared memory.
+/// Grid: x: n_out / 64, summed over segments; y: groups of 8·kTiles results, or experts; z: parts
+/// of the slices, if partials are given, otherwise one block computes all slices in turn. 128
+/// threads; few_rows_ring gives the shared memory.
 ///
 /// Bound by: reading the weights, for 8- and 16-bit formats and one or two tiles; every resident
 /// block has three stages in flight. 4-bit formats take six instructions per element, 3.5 of them
@@ -159,11 +159,12 @@ struct FewRows {
 
   __device__ __forceinline__ float* partial(std::uint32_t slice, std::uint32_t tile,
                                             std::uint32_t i) const {
-    return p.partials + (std::size_t{slice} * kColumns + column_of(tile, i)) * p.n_out +
-           output_of(i);
+    const std::uint32_t own_row = warp_of_block() * kWarpRows + lane_of_warp() / 4 + i / 2 * 8;
+    const std::size_t column = std::size_t{slice} * kColumns + column_of(tile, i);
+    return p.partials + (column * gridDim.x + blockIdx.x) * kRows + own_row;
   }
   __device__ __forceinline__ bool is_wanted(std::uint32_t tile, std::uint32_t i) const {
-    return output_of(i) < p.n_out && column_of(tile, i) < list.count;
+    return output_of(i) < weights.n_out && column_of(tile, i) < list.count;
   }
 
   __device__ __forceinline__ void store_partial(Sums& sums, std::uint32_t slice) const {

@@ -1,8 +1,8 @@
 /// Matmul for many rows of x, with wgmma (sm_90a only). A block computes 128 rows of weights times
 /// 64 or 128 rows of x.
 ///
-/// Grid: x: n_out / 128; y: groups of 64 or 128 results, or experts. 256 threads: two warpgroups of
-/// 64 rows of weights each; many_rows_ring gives the shared memory.
+/// Grid: x: n_out / 128, summed over segments; y: groups of 64 or 128 results, or experts. 256
+/// threads: two warpgroups of 64 rows of weights each; many_rows_ring gives the shared memory.
 ///
 /// Each weight is converted to a half once, in the registers from which wgmma reads A, and serves
 /// all columns; x stays in shared memory as copied, in cores. While the tensor cores compute one

@@ -32,18 +32,27 @@ struct ExpertAssignment {
   std::uint32_t items_per_x;    ///< Result i reads row i / items_per_x.
 };
 
+/// One matrix of a launch, and where its products go. Its row tiles are consecutive blocks.
+struct MatmulSegment {
+  const std::byte* weights;  ///< [n_out] rows of row_bytes per expert
+  float* out;                ///< [n_results, n_out]
+  const float* bias;         ///< [n_out], or null
+  std::uint32_t n_out;
+  std::uint32_t first_tile;  ///< The blockIdx.x of its first row tile.
+};
+inline constexpr std::uint32_t kMaxSegments = 3;
+
+/// Several matrices of one type and width may share a launch, because they multiply the same rows.
 struct MatmulParams {
   KernelGate gate;
-  const std::byte* weights;  ///< [n_out] rows of row_bytes per expert
+  MatmulSegment segments[kMaxSegments];  ///< By first_tile, ascending from 0.
   std::uint64_t row_bytes;
   TileRows x;
   const std::uint32_t* select;  ///< [n_results] rows of x, or null: row i itself
-  ExpertAssignment experts;
-  float* out;               ///< [n_results, n_out]
-  const float* bias;        ///< [n_out], or null
-  float* partials;          ///< [n_slices, columns of a block, n_out]; split launches only
-  std::uint32_t* counters;  ///< [row tiles], zero between launches; split launches only
-  std::uint32_t n_out;
+  ExpertAssignment experts;     ///< With one segment only.
+  float* partials;              ///< [n_slices, columns, rows of all row tiles]; split launches only
+  std::uint32_t* counters;      ///< [row tiles], zero between launches; split launches only
+  std::uint32_t n_segments;
   std::uint32_t accumulate;  ///< Not 0: adds to out.
   ResultCount count;
 };

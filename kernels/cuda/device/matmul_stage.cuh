@@ -167,11 +167,12 @@ __device__ __forceinline__ void run_matmul(const MatmulParams& p) {
   if (block_engine_is_stopped(p.gate)) return;
   auto& list = *reinterpret_cast<ColumnList*>(dynamic_shared());
   start_columns<Kernel::kColumns>(list, p.experts);
+  const MatmulSegment& of = segment_of_block(p);
   const WarpWeights weights = {
-      .weights = p.weights + expert_of_block(p.experts) * p.n_out * p.row_bytes,
+      .weights = of.weights + expert_of_block(p.experts) * of.n_out * p.row_bytes,
       .row_bytes = p.row_bytes,
-      .first_row = blockIdx.x * Kernel::kRows + warp_of_block() * kWarpRows,
-      .n_out = p.n_out};
+      .first_row = (blockIdx.x - of.first_tile) * Kernel::kRows + warp_of_block() * kWarpRows,
+      .n_out = of.n_out};
   const Kernel kernel = {.p = p,
                          .list = list,
                          .ring = dynamic_shared() + kListBytes,

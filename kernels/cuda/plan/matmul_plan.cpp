@@ -48,13 +48,20 @@ std::uint32_t tiles_for(const MatmulOperands& operands, const DeviceProperties& 
   return best;
 }
 
+/// The blocks in x of a launch: every matrix begins with a tile of its own.
+std::uint32_t row_tiles(MatmulGroup group, std::uint32_t rows_per_tile) {
+  std::uint32_t tiles = 0;
+  for (const MatmulOperands& one : group) tiles += blocks_for(one.n_out, rows_per_tile);
+  return tiles;
+}
+
 /// Columns per block of the many-rows kernels: the narrow kernel if wide blocks would leave SMs
 /// idle. 0 if few_launch applies: there are few results, or the card lacks wgmma or shared memory.
-std::uint32_t many_columns(const MatmulOperands& operands, const DeviceProperties& card) {
+std::uint32_t many_columns(MatmulGroup group, const DeviceProperties& card) {
+  const MatmulOperands& operands = group.front();
   const std::uint32_t together = results_together(operands);
   if (!card.has_wgmma || together <= kFewRows) return 0;
-  const std::uint32_t wide_blocks =
-      blocks_for(operands.n_out, kManyWeightRows) * blocks_for(together, 128);
+  const std::uint32_t wide_blocks = row_tiles(group, kManyWeightRows) * blocks_for(together, 128);
   const std::uint32_t columns = wide_blocks < card.n_sms ? 64 : 128;
   const device::RingShape ring = device::many_rows_ring(columns);
   const std::uint32_t bytes = device::ring_bytes(device::weight_chunk(operands.type), ring);
@@ -63,44 +70,52 @@ std::uint32_t many_columns(const MatmulOperands& operands, const DevicePropertie
 
 /// The number of parts into which slices are divided so that about kBlocksPerSm blocks per SM are
 /// resident; 1: the launch is not split.
-std::uint32_t part_count(const MatmulOperands& operands, const DeviceProperties& card) {
+std::uint32_t part_count(MatmulGroup group, const DeviceProperties& card) {
+  const MatmulOperands& operands = group.front();
   if (operands.type == TensorType::F32 || is_experts(operands) ||
       operands.n_results > tiles_for(operands, card) * kTileRows)
     return 1;
-  const std::uint32_t row_tiles = blocks_for(operands.n_out, kFewWeightRows);
+  const std::uint32_t tiles = row_tiles(group, kFewWeightRows);
   const std::uint32_t slices = device::slice_count(operands.n_in);
-  const std::uint32_t wanted = std::min(slices, blocks_for(kBlocksPerSm * card.n_sms, row_tiles));
+  const std::uint32_t wanted = std::min(slices, blocks_for(kBlocksPerSm * card.n_sms, tiles));
   return blocks_for(slices, device::slices_per_part(operands.n_in, wanted));
 }
 
-/// The parameters of the matmul itself. Prepared tiles already have the selected rows.
-device::MatmulParams params_of(const MatmulOperands& operands, const MatmulScratch& scratch) {
-  return {.gate = operands.gate,
-          .weights = operands.weights,
-          .row_bytes = row_size_bytes(operands.type, operands.n_in),
-          .x = scratch.tiles,
-          .select = scratch.tiles_are_ready ? operands.select : nullptr,
-          .experts = operands.experts,
-          .out = operands.out,
-          .bias = operands.bias,
-          .partials = nullptr,
-          .counters = nullptr,
-          .n_out = operands.n_out,
-          .accumulate = operands.accumulate ? 1u : 0u,
-          .count = operands.count};
+/// The parameters of the matmuls themselves. Prepared tiles already have the selected rows.
+device::MatmulParams params_of(MatmulGroup group, const MatmulScratch& scratch,
+                               std::uint32_t rows_per_tile) {
+  const MatmulOperands& first = group.front();
+  device::MatmulParams params = {.gate = first.gate,
+                                 .segments = {},
+                                 .row_bytes = row_size_bytes(first.type, first.n_in),
+                                 .x = scratch.tiles,
+                                 .select = scratch.tiles_are_ready ? first.select : nullptr,
+                                 .experts = first.experts,
+                                 .partials = nullptr,
+                                 .counters = nullptr,
+                                 .n_segments = static_cast<std::uint32_t>(group.size()),
+                                 .accumulate = first.accumulate ? 1u : 0u,
+                                 .count = first.count};
+  for (std::size_t i = 0; i < group.size(); ++i)
+    params.segments[i] = {.weights = group[i].weights,
+                          .out = group[i].out,
+                          .bias = group[i].bias,
+                          .n_out = group[i].n_out,
+                          .first_tile = row_tiles(group.first(i), rows_per_tile)};
+  return params;
 }
 
 std::uint32_t grid_y(const MatmulOperands& operands, std::uint32_t columns) {
   return is_experts(operands) ? operands.n_experts : blocks_for(operands.n_results, columns);
 }
 
-KernelLaunch few_launch(const MatmulOperands& operands, const MatmulScratch& scratch,
+KernelLaunch few_launch(MatmulGroup group, const MatmulScratch& scratch,
                         const DeviceProperties& card) {
+  const MatmulOperands& operands = group.front();
   const std::uint32_t tiles = tiles_for(operands, card);
-  device::MatmulParams params = params_of(operands, scratch);
-  GridSize grid = {.x = blocks_for(operands.n_out, kFewWeightRows),
-                   .y = grid_y(operands, tiles * kTileRows)};
-  const std::uint32_t parts = scratch.partials == nullptr ? 1 : part_count(operands, card);
+  device::MatmulParams params = params_of(group, scratch, kFewWeightRows);
+  GridSize grid = {.x = row_tiles(group, kFewWeightRows), .y = grid_y(operands, tiles * kTileRows)};
+  const std::uint32_t parts = scratch.partials == nullptr ? 1 : part_count(group, card);
   if (parts > 1) {
     params.partials = scratch.partials;
     params.counters = scratch.counters;
@@ -114,15 +129,14 @@ KernelLaunch few_launch(const MatmulOperands& operands, const MatmulScratch& scr
           .params = KernelParams(params)};
 }
 
-KernelLaunch many_launch(const MatmulOperands& operands, const MatmulScratch& scratch,
-                         std::uint32_t columns) {
-  return {
-      .kernel = many_rows_kernel(operands.type, columns),
-      .grid = {.x = blocks_for(operands.n_out, kManyWeightRows), .y = grid_y(operands, columns)},
-      .block_threads = 256,
-      .shared_bytes =
-          device::ring_bytes(device::weight_chunk(operands.type), device::many_rows_ring(columns)),
-      .params = KernelParams(params_of(operands, scratch))};
+KernelLaunch many_launch(MatmulGroup group, const MatmulScratch& scratch, std::uint32_t columns) {
+  const MatmulOperands& operands = group.front();
+  return {.kernel = many_rows_kernel(operands.type, columns),
+          .grid = {.x = row_tiles(group, kManyWeightRows), .y = grid_y(operands, columns)},
+          .block_threads = 256,
+          .shared_bytes = device::ring_bytes(device::weight_chunk(operands.type),
+                                             device::many_rows_ring(columns)),
+          .params = KernelParams(params_of(group, scratch, kManyWeightRows))};
 }
 
 KernelLaunch float_launch(const MatmulOperands& operands) {
@@ -162,23 +176,37 @@ KernelLaunch plan_prepare_tiles(const MatmulOperands& operands, const device::Ti
           .params = KernelParams(params)};
 }
 
-std::vector<KernelLaunch> plan_matmul(const MatmulOperands& operands, const MatmulScratch& scratch,
+std::size_t joined_matmuls(MatmulGroup neighbours) {
+  const MatmulOperands& first = neighbours.front();
+  if (first.type == TensorType::F32 || is_experts(first)) return 1;
+  std::size_t n = 1;
+  while (n < std::min<std::size_t>(neighbours.size(), device::kMaxSegments) &&
+         neighbours[n].type == first.type && neighbours[n].accumulate == first.accumulate)
+    ++n;
+  return n;
+}
+
+std::vector<KernelLaunch> plan_matmul(MatmulGroup group, const MatmulScratch& scratch,
                                       const DeviceProperties& card) {
+  expects(joined_matmuls(group) == group.size(), "one launch computes the matmuls of a group");
+  const MatmulOperands& operands = group.front();
   if (operands.n_results == 0) return {};
   if (operands.type == TensorType::F32) return {float_launch(operands)};
   expects(scratch.tiles.n_in == operands.n_in, "tiles are as wide as the matrix");
   std::vector<KernelLaunch> launches;
   if (!scratch.tiles_are_ready) launches.push_back(plan_prepare_tiles(operands, scratch.tiles));
-  const std::uint32_t columns = many_columns(operands, card);
-  launches.push_back(columns > 0 ? many_launch(operands, scratch, columns)
-                                 : few_launch(operands, scratch, card));
+  const std::uint32_t columns = many_columns(group, card);
+  launches.push_back(columns > 0 ? many_launch(group, scratch, columns)
+                                 : few_launch(group, scratch, card));
   return launches;
 }
 
-std::uint64_t split_bytes(const MatmulOperands& operands, const DeviceProperties& card) {
-  if (part_count(operands, card) == 1) return 0;
-  return std::uint64_t{device::slice_count(operands.n_in)} * tiles_for(operands, card) * kTileRows *
-         operands.n_out * sizeof(float);
+std::uint64_t split_bytes(MatmulGroup group, const DeviceProperties& card) {
+  if (part_count(group, card) == 1) return 0;
+  const MatmulOperands& first = group.front();
+  const std::uint64_t columns = tiles_for(first, card) * kTileRows;
+  const std::uint64_t rows = row_tiles(group, kFewWeightRows) * kFewWeightRows;
+  return device::slice_count(first.n_in) * columns * rows * sizeof(float);
 }
 
 std::uint64_t max_split_bytes(const DeviceProperties& card) {

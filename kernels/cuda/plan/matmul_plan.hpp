@@ -16,6 +16,7 @@
 /// multiple of row_size_bytes.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "kernels/cuda/device/matmul_params.hpp"
@@ -56,14 +57,31 @@ struct MatmulScratch {
   std::uint32_t* counters = nullptr;  ///< [counter_count], zero before and after.
 };
 
-std::vector<KernelLaunch> plan_matmul(const MatmulOperands& operands, const MatmulScratch& scratch,
+/// Matmuls of the same x, select, experts and count: one launch for all, after the preparation of
+/// the tiles. More than one only as joined_matmuls() allows.
+using MatmulGroup = std::span<const MatmulOperands>;
+
+/// The number of leading matmuls that one launch can compute: up to three neighbours of one type
+/// that all add to `out` or all store there. Neither F32 weights nor experts are joined. The bits
+/// are those of one launch each.
+std::size_t joined_matmuls(MatmulGroup neighbours);
+
+std::vector<KernelLaunch> plan_matmul(MatmulGroup group, const MatmulScratch& scratch,
                                       const DeviceProperties& card);
+inline std::vector<KernelLaunch> plan_matmul(const MatmulOperands& one,
+                                             const MatmulScratch& scratch,
+                                             const DeviceProperties& card) {
+  return plan_matmul(MatmulGroup(&one, 1), scratch, card);
+}
 
 /// Plans a launch that stores rows of floats as tiles. With experts: rows of x, not items.
 KernelLaunch plan_prepare_tiles(const MatmulOperands& operands, const device::TileRows& tiles);
 
-/// The size of `partials` for this matmul; 0 if it is not split.
-std::uint64_t split_bytes(const MatmulOperands& operands, const DeviceProperties& card);
+/// The size of `partials` for these matmuls; 0 if their launch is not split.
+std::uint64_t split_bytes(MatmulGroup group, const DeviceProperties& card);
+inline std::uint64_t split_bytes(const MatmulOperands& one, const DeviceProperties& card) {
+  return split_bytes(MatmulGroup(&one, 1), card);
+}
 /// The maximum over all matmuls.
 std::uint64_t max_split_bytes(const DeviceProperties& card);
 /// The maximum over all matmuls.

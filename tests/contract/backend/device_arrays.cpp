@@ -124,24 +124,46 @@ LaunchStatus DeviceArrays::embedding(const LaunchContext& context, const Embeddi
                  [&] { return backend_->embedding(context, here); });
 }
 
-LaunchStatus DeviceArrays::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
+RmsNormArgs DeviceArrays::on_device(const LaunchContext& context, const RmsNormArgs& args) {
   RmsNormArgs here = args;
   const std::size_t count = context.rows.size() * args.n_vectors * args.width;
   reach_->add(args.weight.as<const std::byte>(), args.width * sizeof(float));
   here.x = on_device(args.x, count);
   here.out = on_device(args.out, count);
+  return here;
+}
+LaunchStatus DeviceArrays::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
+  const RmsNormArgs here = on_device(context, args);
   return in_step(context, {}, [&] { return backend_->rms_norm(context, here); });
 }
 
-LaunchStatus DeviceArrays::matmul(const LaunchContext& context, const MatmulArgs& args) {
+MatmulArgs DeviceArrays::on_device(const LaunchContext& context, const MatmulArgs& args) {
   MatmulArgs here = args;
   const std::size_t n_out = args.select.empty() ? context.rows.size() : args.select.size();
   reach(args.weight);
   reach_->add(args.bias.as<const std::byte>(), args.weight.n_out * sizeof(float));
   here.x = on_device(args.x, context.rows.size() * args.weight.n_in);
   here.out = on_device(args.out, n_out * args.weight.n_out);
+  return here;
+}
+LaunchStatus DeviceArrays::matmul(const LaunchContext& context, const MatmulArgs& args) {
+  const MatmulArgs here = on_device(context, args);
   return in_step(context, {.logit_rows = args.select},
                  [&] { return backend_->matmul(context, here); });
+}
+
+LaunchStatus DeviceArrays::project(const LaunchContext& context, const ProjectionArgs& args) {
+  RmsNormArgs norm{};
+  SwiGluArgs swiglu{};
+  std::vector<MatmulArgs> matmuls;
+  if (args.norm != nullptr) norm = on_device(context, *args.norm);
+  if (args.swiglu != nullptr) swiglu = on_device(context, *args.swiglu);
+  for (const MatmulArgs& one : args.matmuls) matmuls.push_back(on_device(context, one));
+  const ProjectionArgs here{.norm = args.norm != nullptr ? &norm : nullptr,
+                            .swiglu = args.swiglu != nullptr ? &swiglu : nullptr,
+                            .matmuls = matmuls};
+  return in_step(context, {.logit_rows = args.matmuls.front().select},
+                 [&] { return backend_->project(context, here); });
 }
 
 LaunchStatus DeviceArrays::rope(const LaunchContext& context, const RopeArgs& args) {
@@ -187,10 +209,14 @@ LaunchStatus DeviceArrays::attention(const LaunchContext& context, const Attenti
                  [&] { return backend_->attention(context, here); });
 }
 
-LaunchStatus DeviceArrays::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
+SwiGluArgs DeviceArrays::on_device(const LaunchContext& context, const SwiGluArgs& args) {
   SwiGluArgs here = args;
   here.gate = on_device(args.gate, context.rows.size() * args.width);
   here.up = on_device(args.up, context.rows.size() * args.width);
+  return here;
+}
+LaunchStatus DeviceArrays::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
+  const SwiGluArgs here = on_device(context, args);
   return in_step(context, {}, [&] { return backend_->swiglu(context, here); });
 }
 

@@ -37,6 +37,7 @@ class DeviceArrays final : public Backend {
   LaunchStatus expert_routing(const LaunchContext& context, const ExpertRoutingArgs& args) override;
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override;
   LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override;
+  LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args) override;
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
   LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
   LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) override;
@@ -59,6 +60,10 @@ class DeviceArrays final : public Backend {
   void download_all();
   void reset_arena();
   void wait() const;
+  /// The same arguments, with the addresses of their arrays on the card.
+  MatmulArgs on_device(const LaunchContext& context, const MatmulArgs& args);
+  RmsNormArgs on_device(const LaunchContext& context, const RmsNormArgs& args);
+  SwiGluArgs on_device(const LaunchContext& context, const SwiGluArgs& args);
   /// Runs the operator in a step of these arguments. `launch` is called after begin_step.
   template <class Launch>
   LaunchStatus in_step(const LaunchContext& context, StepInput parts, Launch&& launch);

@@ -63,6 +63,21 @@ TEST_CASE("cuda backend: records are written by one copy, two launches and one w
   }
 }
 
+TEST_CASE("cuda backend: a dense layer takes ten launches") {
+  DecodeRig rig({.graphs = GraphUse::None});
+  const CallCount launches("cuLaunchKernel");
+  const KernelCount norms("lh_rms_norm");
+  const KernelCount products("lh_matmul_few_q8_0_1");
+  rig.step();
+  // Per layer: norm, q with k and v, heads, scores, merge, output; norm, gate with up, swiglu,
+  // down.
+  constexpr std::uint64_t kPerLayer = 10;
+  constexpr std::uint64_t kOutsideLayers = 4;  // embedding, tiles of x, logits, candidates
+  CHECK(launches() == kPerLayer * DecodeRig::kLayers + kOutsideLayers);
+  CHECK(norms() == 2 * DecodeRig::kLayers);
+  CHECK(products() == 2 * DecodeRig::kLayers + 1);
+}
+
 TEST_CASE("cuda backend: a step uploads block tables only if they changed") {
   const cuda::CudaOptions plain{.graphs = GraphUse::None};
   const auto uploads_of_step = [](DecodeRig& rig) {

@@ -42,6 +42,7 @@ DecodeRig::DecodeRig(SeededRandom random, cuda::CudaOptions options)
       query_(random, TensorType::Q8_0, kWidth, kWidth),
       key_(random, TensorType::Q8_0, kKvWidth, kWidth),
       out_(random, TensorType::F16, kWidth, kWidth),
+      up_(random, TensorType::Q8_0, kWidth, kWidth),
       norm_(kWidth * sizeof(float)),
       x_(take(kWidth)),
       normed_(take(kWidth)),
@@ -49,9 +50,11 @@ DecodeRig::DecodeRig(SeededRandom random, cuda::CudaOptions options)
       k_(take(kKvWidth)),
       v_(take(kKvWidth)),
       attended_(take(kWidth)),
+      wide_gate_(take(kWidth)),
+      wide_up_(take(kWidth)),
       logits_(take(kVocabulary)) {
   norm_.fill<float>(std::vector<float>(kWidth, 1.0F));
-  for (const Matrix* matrix : {&table_of_tokens_, &query_, &key_, &out_})
+  for (const Matrix* matrix : {&table_of_tokens_, &query_, &key_, &out_, &up_})
     reach_.add(matrix->view().data, matrix->n_out * row_size_bytes(matrix->type, matrix->n_in));
   reach_.add(norm_.at(), kWidth * sizeof(float));
   for (const BlockTableView blocks : kv.block_tables())
@@ -70,18 +73,22 @@ float* DecodeRig::take(std::size_t width) {
   return reinterpret_cast<float*>(backend->allocate_scratch(kRows * width * sizeof(float)));
 }
 
-SequenceMask DecodeRig::layer(const LaunchContext& context) {
+RmsNormArgs DecodeRig::norm_args(LaunchSite site) const {
+  return {.site = site,
+          .x = x_,
+          .weight = norm_.at().as<const float>(),
+          .out = normed_,
+          .width = kWidth,
+          .epsilon = 1e-5F};
+}
+
+SequenceMask DecodeRig::attention_block(const LaunchContext& context) {
   cuda::CudaBackend& b = *backend;
-  SequenceMask live = b.rms_norm(context, {.site = LaunchSite::AttentionNorm,
-                                           .x = x_,
-                                           .weight = norm_.at().as<const float>(),
-                                           .out = normed_,
-                                           .width = kWidth,
-                                           .epsilon = 1e-5F})
-                          .live;
-  live &= b.matmul(context, {LaunchSite::QueryProjection, query_.view(), normed_, q_}).live;
-  live &= b.matmul(context, {LaunchSite::KeyProjection, key_.view(), normed_, k_}).live;
-  live &= b.matmul(context, {LaunchSite::ValueProjection, key_.view(), normed_, v_}).live;
+  const RmsNormArgs norm = norm_args(LaunchSite::AttentionNorm);
+  const MatmulArgs projections[] = {{LaunchSite::QueryProjection, query_.view(), normed_, q_},
+                                    {LaunchSite::KeyProjection, key_.view(), normed_, k_},
+                                    {LaunchSite::ValueProjection, key_.view(), normed_, v_}};
+  SequenceMask live = b.project(context, {.norm = &norm, .matmuls = projections}).live;
   live &= b.prepare_heads(context, {.layout = kLayout,
                                     .q = q_,
                                     .k = k_,
@@ -106,6 +113,25 @@ SequenceMask DecodeRig::layer(const LaunchContext& context) {
                                    .out = x_,
                                    .accumulate = true})
                     .live;
+}
+
+SequenceMask DecodeRig::feed_forward(const LaunchContext& context) {
+  cuda::CudaBackend& b = *backend;
+  const RmsNormArgs norm = norm_args(LaunchSite::FfnNorm);
+  const MatmulArgs wide[] = {{LaunchSite::FfnGate, query_.view(), normed_, wide_gate_},
+                             {LaunchSite::FfnUp, up_.view(), normed_, wide_up_}};
+  const SequenceMask live = b.project(context, {.norm = &norm, .matmuls = wide}).live;
+  const SwiGluArgs swiglu{wide_gate_, wide_up_, kWidth};
+  const MatmulArgs down[] = {{.site = LaunchSite::FfnDown,
+                              .weight = out_.view(),
+                              .x = wide_gate_,
+                              .out = x_,
+                              .accumulate = true}};
+  return live & b.project(context, {.swiglu = &swiglu, .matmuls = down}).live;
+}
+
+SequenceMask DecodeRig::layer(const LaunchContext& context) {
+  return attention_block(context) & feed_forward(context);
 }
 
 LaunchStatus DecodeRig::forward(const GateSet& gates, std::span<const RowRef> rows,

@@ -51,12 +51,16 @@ class DecodeRig {
   LaunchStatus forward(const GateSet& gates, std::span<const RowRef> rows,
                        std::span<const std::uint32_t> logit_rows);
   SequenceMask layer(const LaunchContext& context);
+  SequenceMask attention_block(const LaunchContext& context);
+  SequenceMask feed_forward(const LaunchContext& context);
+  RmsNormArgs norm_args(LaunchSite site) const;
   float* take(std::size_t width);
 
   Matrix table_of_tokens_;
   Matrix query_;
   Matrix key_;
   Matrix out_;
+  Matrix up_;
   LeasedMemory norm_;
   DeviceRegistration reach_;
   float* x_;
@@ -65,6 +69,8 @@ class DecodeRig {
   float* k_;
   float* v_;
   float* attended_;
+  float* wide_gate_;
+  float* wide_up_;
   float* logits_;
 };
 

@@ -73,6 +73,34 @@ TEST_CASE("cuda matmul: the bits are the same on every card, with every kernel, 
   }
 }
 
+TEST_CASE("cuda matmul: matrices that share a launch have the bits of one launch each") {
+  SeededRandom random(16);
+  for (const TensorType type : {TensorType::F16, TensorType::Q4_K}) {
+    // Several row tiles of which the last is not full, less than one, and one.
+    const DeviceMatrix q(random, type, 150, 768), k(random, type, 40, 768),
+        v(random, type, 64, 768);
+    for (const std::uint32_t n_rows : {3, 70}) {
+      std::vector<MatmulCall> calls;
+      const auto x = random_floats(random, std::size_t{n_rows} * q.n_in);
+      for (const DeviceMatrix* weight : {&q, &k, &v}) {
+        calls.push_back({.weight = weight, .x = x});
+        if (weight != &k) calls.back().bias = random_floats(random, weight->n_out);
+        if (n_rows == 3) calls.back().before = random_floats(random, 3 * weight->n_out);
+      }
+      for (const RunOptions& way : every_way()) {
+        if (way.card.max_shared_bytes == 64 * 1024) continue;
+        simt::set_order_seed(n_rows);
+        const auto together = run_joined(calls, way);
+        simt::set_order_seed(0);
+        for (std::size_t i = 0; i < calls.size(); ++i) {
+          CAPTURE(name(type), n_rows, i, way.card.n_sms, way.card.has_wgmma);
+          REQUIRE(first_difference(together[i], run_matmul(calls[i], way)) == -1);
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("cuda matmul: the order in which blocks and threads run changes no bit") {
   SeededRandom random(12);
   const DeviceMatrix weight(random, TensorType::Q6_K, 70, 1280);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <memory>
 
 #include "kernels/quant/dequantize.hpp"
 #include "tests/support/simt/runner.hpp"
@@ -164,25 +165,46 @@ std::uint32_t MatmulCall::n_results() const {
   return select.empty() ? n_rows() : static_cast<std::uint32_t>(select.size());
 }
 
-std::vector<float> run_matmul(const MatmulCall& call, const RunOptions& options) {
-  CallMemory memory(call, options);
-  memory.mirror.engine_stopped = options.is_stopped ? 1 : 0;
-  const cuda::MatmulOperands operands = memory.operands(call, options);
-  const cuda::MatmulScratch scratch = memory.scratch(call, options);
+std::vector<std::vector<float>> run_joined(std::span<const MatmulCall> calls,
+                                           const RunOptions& options) {
+  std::vector<std::unique_ptr<CallMemory>> memory;
+  std::vector<cuda::MatmulOperands> group;
+  for (const MatmulCall& call : calls) {
+    memory.push_back(std::make_unique<CallMemory>(call, options));
+    group.push_back(memory.back()->operands(call, options));
+    group.back().gate = group.front().gate;
+    group.back().x = group.front().x;
+    group.back().select = group.front().select;
+  }
+  CallMemory& first = *memory.front();
+  first.mirror.engine_stopped = options.is_stopped ? 1 : 0;
+  DeviceArray<float> partials(
+      std::max<std::uint64_t>(1, cuda::split_bytes(group, options.card) / sizeof(float)));
+  cuda::MatmulScratch scratch = first.scratch(calls.front(), options);
+  scratch.partials = partials.data();
   if (options.prepare_first) {
-    cuda::MatmulOperands all = operands;
+    cuda::MatmulOperands all = group.front();
     all.select = nullptr;
     all.count = {.is_logit_rows = 0, .per_row = 1};
     all.experts = {.chosen = nullptr, .items_per_x = 1};
-    all.n_results = call.n_rows();
+    all.n_results = calls.front().n_rows();
     run_one(cuda::plan_prepare_tiles(all, scratch.tiles));
   }
-  for (const cuda::KernelLaunch& launch : cuda::plan_matmul(operands, scratch, options.card))
+  for (const cuda::KernelLaunch& launch : cuda::plan_matmul(group, scratch, options.card))
     run_one(launch);
-  REQUIRE(memory.is_intact());
-  const auto counters = memory.counters.values();
+  REQUIRE(partials.is_intact());
+  std::vector<std::vector<float>> results;
+  for (const auto& one : memory) {
+    REQUIRE(one->is_intact());
+    results.push_back(one->out.values());
+  }
+  const auto counters = first.counters.values();
   REQUIRE(std::ranges::all_of(counters, [](std::uint32_t counter) { return counter == 0; }));
-  return memory.out.values();
+  return results;
+}
+
+std::vector<float> run_matmul(const MatmulCall& call, const RunOptions& options) {
+  return run_joined({&call, 1}, options).front();
 }
 
 std::vector<std::string> kernels_of(const MatmulCall& call, const RunOptions& options) {

@@ -101,6 +101,11 @@ struct MatmulCall {
 /// Returns [n_results, n_out]. Fails the test if a kernel faults or writes outside the results.
 std::vector<float> run_matmul(const MatmulCall& call, const RunOptions& options = {});
 
+/// Runs the calls in one launch; the first one's x and select are those of all. Returns the result
+/// of each.
+std::vector<std::vector<float>> run_joined(std::span<const MatmulCall> calls,
+                                           const RunOptions& options = {});
+
 /// The kernels that the call runs, in order.
 std::vector<std::string> kernels_of(const MatmulCall& call, const RunOptions& options = {});
 

@@ -21,16 +21,19 @@ cuda::MatmulOperands operands(TensorType type, std::uint32_t n_out, std::uint32_
   return {.gate = {}, .type = type, .n_out = n_out, .n_in = n_in, .n_results = n_results};
 }
 
-cuda::KernelLaunch matmul_of(const cuda::MatmulOperands& of, const cuda::DeviceProperties& card) {
+cuda::KernelLaunch matmul_of(cuda::MatmulGroup of, const cuda::DeviceProperties& card) {
   float partials = 0;
   const cuda::MatmulScratch scratch = {
-      .tiles = {.halves = nullptr, .scales = nullptr, .n_in = of.n_in},
+      .tiles = {.halves = nullptr, .scales = nullptr, .n_in = of.front().n_in},
       .tiles_are_ready = true,
       .partials = &partials,
       .counters = nullptr};
   const auto launches = cuda::plan_matmul(of, scratch, card);
   REQUIRE(launches.size() == 1);
   return launches.front();
+}
+cuda::KernelLaunch matmul_of(const cuda::MatmulOperands& of, const cuda::DeviceProperties& card) {
+  return matmul_of(cuda::MatmulGroup(&of, 1), card);
 }
 
 }  // namespace
@@ -85,6 +88,37 @@ TEST_CASE("matmul plan: slices run in parallel until four blocks per SM are resi
       const cuda::GridSize grid = matmul_of(one, kHopper).grid;
       REQUIRE((grid.z == 1 || grid.x <= cuda::counter_count(kHopper)));
       REQUIRE((grid.z == 1) == (cuda::split_bytes(one, kHopper) == 0));
+    }
+}
+
+TEST_CASE("matmul plan: up to three neighbours of one type share a launch, whose parts count all") {
+  const auto q4 = operands(TensorType::Q4_K, 4096, 4096, 1);
+  const auto small = operands(TensorType::Q4_K, 1000, 4096, 1);
+  const auto q6 = operands(TensorType::Q6_K, 1000, 4096, 1);
+  const auto floats = operands(TensorType::F32, 1000, 4096, 1);
+  auto adds = small;
+  adds.accumulate = true;
+  using Group = std::vector<cuda::MatmulOperands>;
+  CHECK(cuda::joined_matmuls(Group{q4}) == 1);
+  CHECK(cuda::joined_matmuls(Group{q4, small, small}) == 3);
+  CHECK(cuda::joined_matmuls(Group{q4, small, small, small}) == 3);
+  CHECK(cuda::joined_matmuls(Group{q4, small, q6}) == 2);
+  CHECK(cuda::joined_matmuls(Group{q4, q6, q4}) == 1);
+  CHECK(cuda::joined_matmuls(Group{q4, adds}) == 1);
+  CHECK(cuda::joined_matmuls(Group{floats, floats}) == 1);
+
+  const auto together = matmul_of(Group{q4, small, small}, kHopper);
+  REQUIRE(together.grid == cuda::GridSize{.x = 64 + 16 + 16, .y = 1, .z = 6 - 2});
+  // Gate and up of a 7B shape: 344 row tiles, so two parts.
+  const auto gate = operands(TensorType::Q4_K, 11008, 4096, 1);
+  REQUIRE(matmul_of(Group{gate, gate}, kHopper).grid == cuda::GridSize{.x = 344, .y = 1, .z = 2});
+  for (const std::uint32_t n_out : {1, 65, 4000, 11008, 16896, 16900, 33792})
+    for (const std::uint32_t n_results : {1, 20, 64}) {
+      const auto one = operands(TensorType::F16, n_out, 5000, n_results);
+      const Group all{one, one, one};
+      const cuda::GridSize grid = matmul_of(all, kHopper).grid;
+      REQUIRE(cuda::split_bytes(all, kHopper) <= cuda::max_split_bytes(kHopper));
+      REQUIRE((grid.z == 1 || grid.x <= cuda::counter_count(kHopper)));
     }
 }
 
