@@ -151,11 +151,14 @@ __device__ __forceinline__ void matmul_many(const MatmulParams& p) {
 
 }  // namespace leasehold::device
 
-/// The kernels of one type, by columns per block.
-#define LEASEHOLD_MATMUL_MANY(kType, name)                           \
-  LEASEHOLD_KERNEL(lh_matmul_many_##name##_64, MatmulParams, 256) {  \
-    matmul_many<TensorType::kType, 64>(p);                           \
-  }                                                                  \
-  LEASEHOLD_KERNEL(lh_matmul_many_##name##_128, MatmulParams, 256) { \
-    matmul_many<TensorType::kType, 128>(p);                          \
+/// The kernels of one type, by columns per block. `blocks` of the narrow kernel fit an SM: 2 where
+/// shared memory has room for them and 128 registers suffice without spills. The sums of 128
+/// columns leave registers for one block.
+#define LEASEHOLD_MATMUL_MANY(kType, name, blocks)                                   \
+  static_assert((blocks) <= many_rows_blocks(TensorType::kType, 64));                \
+  LEASEHOLD_KERNEL_RESIDENT(lh_matmul_many_##name##_64, MatmulParams, 256, blocks) { \
+    matmul_many<TensorType::kType, 64>(p);                                           \
+  }                                                                                  \
+  LEASEHOLD_KERNEL(lh_matmul_many_##name##_128, MatmulParams, 256) {                 \
+    matmul_many<TensorType::kType, 128>(p);                                          \
   }

@@ -11,6 +11,8 @@
 ///
 /// A kernel is `LEASEHOLD_KERNEL(name, Params, threads)`: it has one parameter block by value and
 /// runs in blocks of at most `threads`. Its name begins with "lh_".
+/// `LEASEHOLD_KERNEL_RESIDENT(name, Params, threads, blocks)` also limits its registers, so that an
+/// SM holds that many blocks.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +27,9 @@
 
 #define LEASEHOLD_KERNEL(name, Params, threads) \
   extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Params p)
+#define LEASEHOLD_KERNEL_RESIDENT(name, Params, threads, blocks) \
+  extern "C" __global__ void __launch_bounds__(threads, blocks)  \
+      name(const __grid_constant__ Params p)
 
 namespace leasehold::device {
 

@@ -86,4 +86,13 @@ constexpr RingShape many_rows_ring(std::uint32_t columns) {
   return {.weight_rows = 128, .x_rows = columns, .stages = 2};
 }
 
+/// The blocks of a many-rows kernel that fit the shared memory of an SM of sm_90; at most 2.
+constexpr std::uint32_t many_rows_blocks(TensorType type, std::uint32_t columns) {
+  constexpr std::uint32_t kSmBytes = 228 * 1024;
+  constexpr std::uint32_t kReservedBytes = 1024 + 128;  // per block, with its static part
+  const std::uint32_t bytes =
+      ring_bytes(weight_chunk(type), many_rows_ring(columns)) + kReservedBytes;
+  return 2 * bytes <= kSmBytes ? 2 : 1;
+}
+
 }  // namespace leasehold::device

@@ -3,7 +3,7 @@
 
 namespace leasehold::device {
 
-LEASEHOLD_MATMUL_MANY(Q2_K, q2_k)
-LEASEHOLD_MATMUL_MANY(Q3_K, q3_k)
+LEASEHOLD_MATMUL_MANY(Q2_K, q2_k, 2)
+LEASEHOLD_MATMUL_MANY(Q3_K, q3_k, 2)
 
 }  // namespace leasehold::device

@@ -20,6 +20,10 @@
        [](const void* params) { name(*static_cast<const Params*>(params)); }}); \
   static void name([[maybe_unused]] const Params& p)
 
+#define LEASEHOLD_KERNEL_RESIDENT(name, Params, threads, blocks) \
+  static_assert((blocks) >= 1);                                  \
+  LEASEHOLD_KERNEL(name, Params, threads)
+
 namespace leasehold::device {
 
 inline std::byte* dynamic_shared() {
