@@ -131,7 +131,10 @@ LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs&
   const device::TileRows tiles =
       args.width <= limits_.max_width ? tiles_for(args.gate, args.width) : device::TileRows{};
   return launch_one(context, label(context, LaunchSite::SwiGlu), [&](const LaunchPermit&) {
-    return plan_swiglu(plan_context(context), args, 1, tiles);
+    return plan_swiglu(plan_context(context), args, 1, tiles,
+                       {.largest = reinterpret_cast<std::uint32_t*>(workspace_->partials.data()),
+                        .counters = reinterpret_cast<std::uint32_t*>(workspace_->counters.data()),
+                        .max_blocks = counter_count(device_properties_)});
   });
 }
 

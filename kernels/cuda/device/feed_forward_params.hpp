@@ -12,6 +12,10 @@ struct SwiGluParams {
   const float* up;  ///< [n_rows, width]
   /// A second output for the next matmul; none if `halves` is null.
   TileRows tiles;
+  /// For tiles of a row that several blocks compute: their largest magnitudes as bits, and the
+  /// number of blocks that finished, zero between launches.
+  std::uint32_t* part_largest;  ///< [n_rows, blocks per row]
+  std::uint32_t* counters;      ///< [n_rows]
   std::uint32_t width;
   std::uint32_t items_per_row;  ///< Rows of these arrays per row of the step: n_used with experts.
 };

@@ -6,7 +6,19 @@
 
 namespace leasehold::device {
 
-/// Grid: any number of blocks per row (one if tiles are wanted), rows of the arrays.
+/// Whether this block is the row's last one, which stores the tiles; `largest` then becomes the
+/// largest of all blocks. `scratch` is shared, [32].
+__device__ __forceinline__ bool gather_largest(const SwiGluParams& p, std::uint32_t row,
+                                               std::uint32_t& largest, std::uint32_t* scratch) {
+  std::uint32_t* parts = p.part_largest + std::size_t{row} * gridDim.x;
+  if (threadIdx.x == 0) parts[blockIdx.x] = largest;
+  if (!arrive(&p.counters[row], gridDim.x).is_last) return false;
+  largest = block_max(threadIdx.x < gridDim.x ? load_acquire(parts + threadIdx.x) : 0, scratch);
+  return true;
+}
+
+/// Grid: blocks per row, at most as many as threads; rows of the arrays. If tiles are wanted, a
+/// row's last block stores them.
 LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
   __shared__ std::uint32_t scratch[32];
   const std::uint32_t row = blockIdx.y;
@@ -21,7 +33,10 @@ LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
     gates[i] = value;
     largest = largest > magnitude_bits(value) ? largest : magnitude_bits(value);
   }
-  if (p.tiles.halves != nullptr) store_tile_row(p.tiles, row, gates, block_max(largest, scratch));
+  if (p.tiles.halves == nullptr) return;
+  largest = block_max(largest, scratch);
+  if (gridDim.x > 1 && !gather_largest(p, row, largest, scratch)) return;
+  store_tile_row(p.tiles, row, gates, largest);
 }
 
 /// The warp's highest-ranked candidate; n_experts ranks below all experts.

@@ -99,16 +99,22 @@ KernelLaunch plan_kv_append(const PlanContext& context, const KvAppendArgs& args
 }
 
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
-                         std::uint32_t items_per_row, device::TileRows tiles) {
+                         std::uint32_t items_per_row, device::TileRows tiles, RowParts parts) {
   constexpr std::uint32_t kThreads = 512;
-  const std::uint32_t blocks = tiles.halves != nullptr ? 1 : blocks_for(args.width, kThreads);
+  const std::uint32_t n_rows = context.n_rows * items_per_row;
+  // The last block gathers one value per thread.
+  std::uint32_t blocks = std::min(blocks_for(args.width, kThreads), kThreads);
+  if (tiles.halves != nullptr)
+    blocks = std::clamp(parts.max_blocks / std::max(n_rows, 1u), 1u, std::max(blocks, 1u));
   return {.kernel = "lh_swiglu",
-          .grid = {blocks, context.n_rows * items_per_row},
+          .grid = {blocks, n_rows},
           .block_threads = kThreads,
           .params = KernelParams(device::SwiGluParams{.gate = context.gate,
                                                       .gates = args.gate,
                                                       .up = args.up,
                                                       .tiles = tiles,
+                                                      .part_largest = parts.largest,
+                                                      .counters = parts.counters,
                                                       .width = args.width,
                                                       .items_per_row = items_per_row})};
 }

@@ -26,10 +26,19 @@ KernelLaunch plan_rope_kv_append(const device::RopeKvAppendParams& params, std::
 KernelLaunch plan_kv_append(const PlanContext& context, const KvAppendArgs& args,
                             device::BlockTables tables);
 
-/// If `tiles` is set, also stores each row of the array as tiles. With experts, `items_per_row` is
-/// n_used, the rows of the array per row of the step, and args.width is the width of one.
+/// Device memory with which several blocks share a row, until the next launch.
+struct RowParts {
+  std::uint32_t* largest = nullptr;   ///< [max_blocks]
+  std::uint32_t* counters = nullptr;  ///< [max_blocks], zero before and after.
+  std::uint32_t max_blocks = 0;       ///< Below two per row, a row has one block.
+};
+
+/// If `tiles` is set, also stores each row of the array as tiles, with `parts`. With experts,
+/// `items_per_row` is n_used, the rows of the array per row of the step, and args.width is the
+/// width of one.
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
-                         std::uint32_t items_per_row = 1, device::TileRows tiles = {});
+                         std::uint32_t items_per_row = 1, device::TileRows tiles = {},
+                         RowParts parts = {});
 
 KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args);
 KernelLaunch plan_weighted_sum(const PlanContext& context, const WeightedSumArgs& args);

@@ -30,6 +30,37 @@ TEST_CASE("cuda: swiglu has the reference's bits, alone and with tiles") {
   }
 }
 
+TEST_CASE("cuda: a row whose swiglu has several blocks gets the tiles of one block") {
+  SeededRandom random(test_seed());
+  constexpr std::uint32_t kRows = 3, kSpare = 1;
+  for (const std::uint32_t width : {600u, 1537u, 2600u}) {
+    DeviceStep step(rows_of({kRows}, {kRows}), 1, kSpare);
+    auto gate = random_floats(random, kRows * width, 20.0F);
+    const auto up = random_floats(random, kRows * width, 2.0F);
+    gate[width - 1] =
+        500.0F;  // The last block of row 0 and the first one of row 1 are the largest.
+    gate[width] = 700.0F;
+    TileMemory one(8, width), several(8, width);
+    auto expected = gate;
+    step.run(cuda::plan_swiglu(step.plan(), {expected.data(), up.data(), width}, 1, one.view()));
+    for (const std::uint32_t max_blocks : {2 * (kRows + kSpare), 1000u})
+      for (const std::uint64_t seed : {0, 1, 2, 3}) {
+        CAPTURE(width, max_blocks, seed, test_seed());
+        std::vector<std::uint32_t> largest(max_blocks, 7), counters(kRows + kSpare, 0);
+        auto out = gate;
+        const auto launch =
+            cuda::plan_swiglu(step.plan(), {out.data(), up.data(), width}, 1, several.view(),
+                              {largest.data(), counters.data(), max_blocks});
+        REQUIRE(launch.grid.x == std::min(max_blocks / (kRows + kSpare), (width + 511) / 512));
+        step.run(launch, seed);
+        REQUIRE(first_difference(out, expected) == -1);
+        REQUIRE(several.halves == one.halves);
+        for (std::uint32_t row = 0; row < kRows; ++row)
+          REQUIRE(several.scales[row] == one.scales[row]);
+        REQUIRE(counters == std::vector<std::uint32_t>(kRows + kSpare, 0));
+      }
+  }
+}
 TEST_CASE("cuda: swiglu of expert items stores tiles per item") {
   SeededRandom random(test_seed());
   DeviceStep step(rows_of({2}, {2}), 1, 1);

@@ -76,7 +76,7 @@ TEST_CASE("cuda matmul: the bits are the same on every card, with every kernel, 
 TEST_CASE("cuda matmul: matrices that share a launch have the bits of one launch each") {
   SeededRandom random(16);
   for (const TensorType type : {TensorType::F16, TensorType::Q4_K}) {
-    // Several row tiles of which the last is not full, less than one, and one.
+    // Row tiles: several, the last one not full; less than one; one.
     const DeviceMatrix q(random, type, 150, 768), k(random, type, 40, 768),
         v(random, type, 64, 768);
     for (const std::uint32_t n_rows : {3, 70}) {
