@@ -18,15 +18,16 @@ namespace {
 namespace asio = boost::asio;
 using Watch = asio::posix::stream_descriptor;
 
-/// Most descriptors in one message of a resumed worker.
-constexpr std::size_t kMaxWorkerDescriptors = 64;
+/// Only a resumed worker sends descriptors: those of the memory that it still maps.
+constexpr control::Limits kWorkerLimits{.max_fds = 0};
+constexpr control::Limits kResumedLimits{};
 
 /// A worker owns its connection: it counts in no user's share, so that other connections of the
 /// user cannot cost the worker its leases.
-void set_worker_limits(control::Peer& peer) {
+void set_worker_limits(control::Peer& peer, const control::Limits& limits) {
   peer.set_queue_meter(nullptr);
   peer.set_input_meter(nullptr);
-  peer.set_max_bytes(control::Limits{}.max_line_bytes, control::Limits{}.max_queued_bytes);
+  peer.set_limits(limits);
 }
 
 /// Effective user of a running process, from /proc/<pid>/status, which every user may read.
@@ -91,7 +92,7 @@ Result<void> WorkerLinks::prepare(ConnectionId connection, std::shared_ptr<contr
 void WorkerLinks::bind(ConnectionId connection, AttachmentId worker) {
   auto node = prepared_.extract(connection);
   expects(!node.empty(), "a link is prepared before its worker is admitted");
-  set_worker_limits(*node.mapped()->peer);
+  set_worker_limits(*node.mapped()->peer, kWorkerLimits);
   add(worker, std::move(node.mapped()));
 }
 
@@ -109,8 +110,7 @@ void WorkerLinks::resume(ConnectionId connection, AttachmentId worker) {
   WorkerLink* link = find(worker);
   expects(!node.empty() && link != nullptr, "a resume is prepared and its link is restored");
   link->peer = std::move(node.mapped());
-  link->peer->set_max_fds(kMaxWorkerDescriptors);
-  set_worker_limits(*link->peer);
+  set_worker_limits(*link->peer, kResumedLimits);
 }
 
 void WorkerLinks::add(AttachmentId worker, std::unique_ptr<WorkerLink> link) {

@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::size_t kReadBytes = 64 * 1024;
 constexpr int kMaxDrainReads = 64;
-/// The default limit of a receiver. A peer that accepts fewer itself may still send this many.
+/// What a receiver accepts by default.
 constexpr std::size_t kMaxSentFds = Limits{}.max_fds;
+constexpr std::size_t kMaxSentLineBytes = Limits{}.max_line_bytes;
 /// How long a closing connection waits for the other end to read the queued lines.
 constexpr auto kLinger = std::chrono::seconds(2);
 
@@ -199,17 +200,10 @@ void SocketPeer::handle(RejectedMessage refusal, std::vector<UniqueFd>) {
                                 limits_.max_malformed_lines)});
 }
 
-void SocketPeer::set_max_fds(std::size_t at_most) {
-  limits_.max_fds = at_most;
-  inbox_.set_limits(limits_);
-  control_ = control_buffer(at_most);
-}
-
-void SocketPeer::set_max_bytes(std::size_t line, std::size_t queued) {
-  limits_.max_line_bytes = line;
-  limits_.line_hint = Limits{}.line_hint;
-  limits_.max_queued_bytes = queued;
-  inbox_.set_limits(limits_);
+void SocketPeer::set_limits(const Limits& limits) {
+  limits_ = limits;
+  inbox_.set_limits(limits);
+  control_ = control_buffer(limits.max_fds);
 }
 
 // ---------------------------------------------------------------- calls
@@ -267,14 +261,14 @@ void SocketPeer::notify(const std::string& method, Payload params) {
 // ---------------------------------------------------------------- send
 
 bool SocketPeer::fits(const std::string& line, const Payload& payload) const {
-  return line.size() <= limits_.max_line_bytes && payload.fds.size() <= kMaxSentFds;
+  return line.size() <= kMaxSentLineBytes && payload.fds.size() <= kMaxSentFds;
 }
 
 Error SocketPeer::too_large(const std::string& line, const Payload& payload) const {
   return {Errc::MessageTooLarge,
           fmt::format("the message has {} bytes and {} descriptors; at most {} bytes and {} "
                       "descriptors fit into one",
-                      line.size(), payload.fds.size(), limits_.max_line_bytes, kMaxSentFds)};
+                      line.size(), payload.fds.size(), kMaxSentLineBytes, kMaxSentFds)};
 }
 
 void SocketPeer::send(std::string line, std::vector<UniqueFd> fds) {

@@ -38,14 +38,15 @@ namespace leasehold::control {
 using Json = nlohmann::json;
 using Socket = boost::asio::local::stream_protocol::socket;
 
-/// Limits on what the other end can make this process hold.
+/// Limits on what the other end can make this process hold. A peer sends what fits into the default
+/// limits, whatever it accepts itself.
 struct Limits {
   std::size_t max_line_bytes = 1 << 20;
   std::string_view line_hint = "send shorter lines";  ///< What the sender of a longer line can do.
   std::size_t max_depth = 32;
   /// Objects, arrays and texts in one line, or four times as many numbers: each costs time to free.
   std::size_t max_values = 1 << 17;
-  std::size_t max_fds = 64;  ///< In one received message; with 0 the peer can still send some.
+  std::size_t max_fds = 64;                ///< In one received message; 0 allows none.
   std::size_t max_queued_bytes = 8 << 20;  ///< Unsent output; beyond it the connection ends.
   std::size_t max_malformed_lines = 64;    ///< In a row; beyond it the connection ends.
 };
@@ -116,11 +117,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
   virtual void notify(const std::string& method, Payload params) = 0;
 
-  /// Limits the descriptors in one received message from now on; 0 allows none.
-  virtual void set_max_fds(std::size_t at_most) = 0;
-
-  /// Sets `max_line_bytes` and `max_queued_bytes` of Limits from now on, with the default hint.
-  virtual void set_max_bytes(std::size_t line, std::size_t queued) = 0;
+  /// They hold from now on, also for a line of which a part has arrived.
+  virtual void set_limits(const Limits& limits) = 0;
 
   /// Output that waits for the other end to read.
   virtual std::size_t queued_bytes() const = 0;

@@ -30,8 +30,7 @@ class SocketPeer final : public Peer {
   void call(const std::string& method, Payload params, ReplyHandler on_reply,
             Duration timeout) override;
   void notify(const std::string& method, Payload params) override;
-  void set_max_fds(std::size_t at_most) override;
-  void set_max_bytes(std::size_t line, std::size_t queued) override;
+  void set_limits(const Limits& limits) override;
   std::size_t queued_bytes() const override { return outbox_.cost_bytes(); }
   void set_queue_meter(std::shared_ptr<QueueMeter> meter) override {
     outbox_.set_meter(std::move(meter));

@@ -12,11 +12,12 @@ constexpr mode_t kSocketMode = 0666;  // a valid token, not the file mode, lets 
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 /// How often the leases of open connections are checked.
 constexpr auto kLeaseCheckInterval = std::chrono::seconds(1);
-/// No method of a worker takes descriptors from a tenant.
-constexpr control::Limits kTenantLimits{.max_fds = 0,
-                                        .max_queued_bytes = 2 * kMaxUnreadOutputBytesPerConnection};
 /// More than a conversation or a schema has. Freeing them takes the tenants' thread up to 2 ms.
 constexpr std::size_t kMaxValuesOfOneLine = 1 << 15;
+/// No method of a worker takes descriptors from a tenant.
+constexpr control::Limits kTenantLimits{.max_values = kMaxValuesOfOneLine,
+                                        .max_fds = 0,
+                                        .max_queued_bytes = 2 * kMaxUnreadOutputBytesPerConnection};
 /// Room for one call with a token, and for the error that answers a wrong one.
 constexpr control::Limits kStrangerLimits{.max_line_bytes = 4 << 10,
                                           .line_hint = "call connection.authenticate first",
@@ -115,7 +116,7 @@ Result<void> TenantConnections::authenticate(const TenantConnection& connection,
   if (!displaced) return std::unexpected(displaced.error());
   if (*displaced) close(**displaced);
   if (const auto peer = connection.peer.lock()) {
-    peer->set_max_bytes(kTenantLimits.max_line_bytes, kTenantLimits.max_queued_bytes);
+    peer->set_limits(kTenantLimits);
     peer->set_input_meter(waiting_input_.meter_of(claim.tenant));
   }
   return {};

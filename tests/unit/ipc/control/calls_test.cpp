@@ -268,9 +268,9 @@ TEST_CASE("peer: a peer that does not read is disconnected and its queue freed")
   CHECK(leasehold::testing::open_fd_count() < fds_before);
 }
 
-TEST_CASE("peer: a message over the limits is not sent") {
-  PeerPairFixture bench({.max_line_bytes = 10'000});
-  const json big = {{"x", std::string(20'000, 'x')}};
+TEST_CASE("peer: a message that is longer than others accept is not sent") {
+  PeerPairFixture bench;
+  const json big = {{"x", std::string(control::Limits{}.max_line_bytes, 'x')}};
   CHECK(bench.ask("m", {big, {}}).error().code == Errc::MessageTooLarge);
   bench.right_seen.on_call = [&](const std::string&, Payload, Responder respond) {
     respond(Payload{big, {}});
@@ -280,6 +280,12 @@ TEST_CASE("peer: a message over the limits is not sent") {
   bench.left->notify("n", {big, {}});
   run_until(bench.io, [&] { return !bench.left_seen.closed.empty(); });
   CHECK(bench.left_seen.closed[0].code == Errc::MessageTooLarge);
+}
+
+TEST_CASE("peer: one that accepts only short lines can send long ones") {
+  PeerFixture bench({.max_line_bytes = 100});
+  bench.peer->notify("n", {{{"x", std::string(1'000, 'x')}}, {}});
+  CHECK(bench.other->read_required()["method"] == "n");
 }
 
 TEST_CASE("peer: lines of the other end are still read after it closed") {

@@ -127,12 +127,12 @@ TEST_CASE("descriptors: truncation by the kernel ends the connection") {
 TEST_CASE("descriptors: a peer that accepts none can accept some later, and none again") {
   PeerFixture bench({.max_fds = 0});
   const UniqueFd fd = memfd_with("x");
-  bench.peer->set_max_fds(2);
+  bench.peer->set_limits({.max_fds = 2});
   bench.other->send(notification(2), std::vector{fd.get(), fd.get()});
   run_until(bench.io, [&] { return bench.seen.notifications.size() == 1; });
   CHECK(contents(bench.seen.notifications[0].second.fds.at(1)) == "x");
 
-  bench.peer->set_max_fds(0);
+  bench.peer->set_limits({.max_fds = 0});
   bench.other->send(notification(1), std::vector{fd.get()});
   bench.run_until_closed();
   CHECK(bench.seen.closed[0].code == Errc::MalformedMessage);

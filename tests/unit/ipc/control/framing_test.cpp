@@ -133,7 +133,7 @@ TEST_CASE("framing: a peer can allow longer lines later, also in the middle of o
                            "\n";
   bench.other->send(line.substr(0, 90));
   bench.io.poll();
-  bench.peer->set_max_bytes(300, 1 << 20);
+  bench.peer->set_limits({.max_line_bytes = 300});
   bench.other->send(line.substr(90));
   CHECK(bench.other->read_required()["id"] == 1);
 

@@ -150,10 +150,10 @@ void PeerFixture::check_queue_fills(const std::function<control::Payload()>& nex
   CHECK(seen.closed[0].code == Errc::QueueFull);
 }
 
-PeerPairFixture::PeerPairFixture(control::Limits limits) {
+PeerPairFixture::PeerPairFixture() {
   auto [one, two] = two_sockets(io);
-  left = Peer::create(std::move(one), left_seen.handlers(), limits);
-  right = Peer::create(std::move(two), right_seen.handlers(), limits);
+  left = Peer::create(std::move(one), left_seen.handlers());
+  right = Peer::create(std::move(two), right_seen.handlers());
   left->start();
   right->start();
 }

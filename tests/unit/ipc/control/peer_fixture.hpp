@@ -81,7 +81,7 @@ struct PeerFixture {
 
 /// Two connected peers.
 struct PeerPairFixture {
-  explicit PeerPairFixture(control::Limits limits = {});
+  PeerPairFixture();
   ~PeerPairFixture();
 
   boost::asio::io_context io;
