@@ -25,8 +25,17 @@ bool lacks_descriptors(const boost::system::error_code& error) {
 
 /// The broker accepts no descriptors from callers, so that they cannot use up its descriptor limit.
 /// A connection that sends one is closed.
-constexpr control::Limits kCallerLimits{
+constexpr control::Limits kOperatorLimits{
     .max_fds = 0, .max_queued_bytes = Connections::kMaxUnsentBytesPerConnection};
+/// Lines are parsed on the thread that stores lease words and answers workers, and each user adds
+/// its own rate. A tenant's longest call has less than 2 KiB and 20 values, and so has the one that
+/// attaches a worker, which raises its limits (WorkerLinks).
+constexpr control::Limits kCallerLimits{
+    .max_line_bytes = control::kShortLineBytes,
+    .line_hint = "only operators and attached workers send longer ones",
+    .max_values = 1 << 10,
+    .max_fds = 0,
+    .max_queued_bytes = Connections::kMaxUnsentBytesPerConnection};
 
 }  // namespace
 
@@ -130,6 +139,7 @@ void Connections::add(control::Socket socket, bool operators_only) {
   auto peer = control::Peer::create(std::move(socket), peer_handlers(id), kCallerLimits);
   const uid_t uid = peer->credentials().uid;
   if (operators_only && !is_operator(uid)) return door_.count_refused();
+  if (is_operator(uid)) peer->set_limits(kOperatorLimits);
   const BrokerDoor::Admission admission = door_.connected(id, uid, clock_->now());
   if (!admission.is_admitted) return;
   if (admission.displaced) close(*admission.displaced);

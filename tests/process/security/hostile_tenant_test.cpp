@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <cstring>
 #include <random>
 
 #include "tests/process/broker/broker_process.hpp"
 #include "tests/process/broker/fake_worker.hpp"
+#include "tests/process/broker/forked_process.hpp"
 
 using namespace leasehold;
 
@@ -38,6 +40,19 @@ class RawPeer {
           ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent <= 0) return false;
       bytes.remove_prefix(static_cast<std::size_t>(sent));
+    }
+    return true;
+  }
+
+  /// Waits while the socket is full. Returns false when it is closed.
+  bool send_all(std::string_view bytes) {
+    while (!bytes.empty()) {
+      pollfd entry{fd_.get(), POLLOUT, 0};
+      if (::poll(&entry, 1, kTimeout_ms) <= 0) return false;
+      const ssize_t sent =
+          ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent <= 0 && errno != EAGAIN) return false;
+      if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
     return true;
   }
@@ -90,6 +105,26 @@ struct HarmlessTenant : BrokerWithWorker {
 
 std::string call_line(const std::string& method, const std::string& params) {
   return R"({"jsonrpc":"2.0","id":1,"method":")" + method + R"(","params":)" + params + "}\n";
+}
+
+/// A call that no broker knows, whose line takes milliseconds to parse.
+std::string expensive_call(std::size_t values) {
+  std::string list = "1";
+  for (std::size_t i = 1; i < values; ++i) list += ",\"\"";
+  return call_line("none", R"({"a":[)" + list + "]}");
+}
+
+constexpr std::size_t kManyValues = 100'000;  ///< 300 kB.
+constexpr std::size_t kSomeValues = 2'000;    ///< 6 kB.
+
+std::string code_of_answer(RawPeer& peer, const std::string& line) {
+  peer.send_all(line);
+  return peer.code();
+}
+
+std::string attach_line(const std::string& worker) {
+  const wire::WorkerAttach attach{.worker = worker, .request_id = next_request_id()};
+  return call_line(std::string(attach.kMethod), attach.to_json().dump());
 }
 
 }  // namespace
@@ -168,6 +203,38 @@ TEST_CASE_METHOD(HarmlessTenant,
   }));
   CHECK(peer.code() == "MessageTooLarge");
   check_unharmed();
+}
+
+TEST_CASE("security: expensive lines are refused unparsed, except of operators and workers") {
+  if (!can_change_user()) return;
+  BrokerProcess broker({"--worker-uid", std::to_string(kNobody)});
+
+  const std::string strangers = as_user(kNobody - 1, [&] {
+    std::vector<RawPeer> peers;
+    for (int i = 0; i < 8; ++i) peers.emplace_back(broker.socket());
+    std::string codes;
+    for (RawPeer& peer : peers) codes += code_of_answer(peer, expensive_call(kManyValues)) + " ";
+    RawPeer peer(broker.socket());
+    codes += code_of_answer(peer, expensive_call(kSomeValues)) + " ";
+    return codes + code_of_answer(peer, call_line("none", "{}"));
+  });
+  std::string expected;
+  for (int i = 0; i < 8; ++i) expected += "MessageTooLarge ";
+  CHECK(strangers == expected + "MalformedMessage UnknownMethod");
+
+  const std::string worker = as_user(kNobody, [&] {
+    RawPeer before(broker.socket());
+    RawPeer attached(broker.socket());
+    const std::string early = code_of_answer(before, expensive_call(kManyValues));
+    attached.send_all(attach_line("w1"));
+    const bool is_attached = attached.line().find("attachment") != std::string::npos;
+    return early + (is_attached ? ", attached, " : ", refused, ") +
+           code_of_answer(attached, expensive_call(kManyValues));
+  });
+  CHECK(worker == "MessageTooLarge, attached, UnknownMethod");
+
+  RawPeer operator_peer(broker.socket());
+  CHECK(code_of_answer(operator_peer, expensive_call(kManyValues)) == "UnknownMethod");
 }
 
 TEST_CASE_METHOD(HarmlessTenant,
