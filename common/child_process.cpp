@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,6 +61,7 @@ struct ExecImage {
   std::vector<int> fds;
   bool own_group;
   std::optional<uid_t> uid;
+  std::optional<int> nice;
 
   explicit ExecImage(const ChildConfig& config);
 };
@@ -81,7 +83,10 @@ std::vector<std::string> environment_of(const ChildConfig& config) {
 }
 
 ExecImage::ExecImage(const ChildConfig& config)
-    : words(environment_of(config)), own_group(!config.share_process_group), uid(config.uid) {
+    : words(environment_of(config)),
+      own_group(!config.share_process_group),
+      uid(config.uid),
+      nice(config.nice) {
   for (const std::string& word : config.argv) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -108,6 +113,7 @@ bool become(uid_t uid) {
 
 /// Runs between fork and exec, so it makes only async-signal-safe calls.
 [[noreturn]] void exec_child(ExecImage& child, const Plumbing& plumbing, pid_t parent) {
+  if (child.nice) (void)::setpriority(PRIO_PROCESS, 0, *child.nice);
   if (child.uid && !become(*child.uid)) ::_exit(127);
   // A change of the user resets it.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);

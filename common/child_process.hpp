@@ -27,6 +27,7 @@ struct ChildConfig {
   /// Share this process's group, so that the child's children end with this process's owner.
   bool share_process_group = false;
   std::optional<uid_t> uid;  ///< Run as this user, without further groups; needs root.
+  std::optional<int> nice;   ///< Best effort: without CAP_SYS_NICE a lower one is not set.
 };
 
 /// Threads: one.

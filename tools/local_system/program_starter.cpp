@@ -35,7 +35,8 @@ ChildConfig ProgramStarter::config_of(const std::string& program,
   return {.argv = std::move(arguments),
           .log_path = log_path(options.log_name.empty() ? default_log_name : options.log_name),
           .environment = std::move(options.environment),
-          .uid = options.uid};
+          .uid = options.uid,
+          .nice = options.nice};
 }
 
 Result<Child> ProgramStarter::start_broker(StartOptions options) const {

@@ -16,7 +16,8 @@ struct StartOptions {
   std::vector<std::string> arguments;    ///< Added to those that name sockets, model and tenant.
   std::vector<std::string> environment;  ///< NAME=value, added to this process's environment.
   std::string log_name;  ///< Empty: "broker", "worker-NAME", "tenant-NAME" or the program's name.
-  std::optional<uid_t> uid;  ///< As in ChildConfig.
+  std::optional<uid_t> uid;  ///< As in ChildConfig, and so is `nice`.
+  std::optional<int> nice;
 };
 
 /// The caller owns the processes. Errors of every start: those of Child::start. Threads: one.

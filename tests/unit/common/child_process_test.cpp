@@ -2,8 +2,10 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -126,4 +128,17 @@ TEST_CASE("child: it runs as another user, who cannot reach the program by its p
   REQUIRE(child);
   CHECK(first_line(*child) == "65534\n");
   CHECK(first_line(*child) == "65534\n");
+}
+
+TEST_CASE("child: it runs with another nice value, and this process keeps its own") {
+  const int own = ::getpriority(PRIO_PROCESS, 0);
+  const int other = std::min(own + 3, 19);
+  const auto directory = TemporaryDirectory::create("test").value();
+  auto child = Child::start({.argv = {"/usr/bin/nice"},
+                             .log_path = directory.file("log"),
+                             .read_output = true,
+                             .nice = other});
+  REQUIRE(child);
+  CHECK(first_line(*child) == std::to_string(other) + "\n");
+  CHECK(::getpriority(PRIO_PROCESS, 0) == own);
 }
