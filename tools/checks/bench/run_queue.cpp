@@ -47,6 +47,25 @@ ThreadRunQueues run_queues_of(pid_t process) {
   return threads;
 }
 
+ThreadRunQueues run_queues_between(const ThreadRunQueues& early, const ThreadRunQueues& late) {
+  ThreadRunQueues between;
+  for (const auto& [name, after] : late) {
+    const auto found = early.find(name);
+    const RunQueue before = found == early.end() ? RunQueue{} : found->second;
+    // Less than before: a thread of this name has ended.
+    between[name] = {.ran_ns = after.ran_ns - std::min(before.ran_ns, after.ran_ns),
+                     .waited_ns = after.waited_ns - std::min(before.waited_ns, after.waited_ns)};
+  }
+  return between;
+}
+
+void add(ThreadRunQueues& sum, const ThreadRunQueues& more) {
+  for (const auto& [name, thread] : more) {
+    sum[name].ran_ns += thread.ran_ns;
+    sum[name].waited_ns += thread.waited_ns;
+  }
+}
+
 RunQueue sum_of(const ThreadRunQueues& threads) {
   RunQueue sum;
   for (const auto& [name, thread] : threads) {

@@ -28,6 +28,12 @@ Result<RunQueue> parse_schedstat(std::string_view text);
 using ThreadRunQueues = std::map<std::string, RunQueue>;
 ThreadRunQueues run_queues_of(pid_t process);
 
+/// What the threads of one process ran and waited between two snapshots of it.
+ThreadRunQueues run_queues_between(const ThreadRunQueues& early, const ThreadRunQueues& late);
+
+/// Adds what each thread ran and waited.
+void add(ThreadRunQueues& sum, const ThreadRunQueues& more);
+
 RunQueue sum_of(const ThreadRunQueues& threads);
 
 /// How long the named threads waited between two snapshots of their process.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tools/checks/attack/outcome.hpp"
+#include "tools/checks/bench/run_queue.hpp"
 #include "tools/checks/soak/history.hpp"
 
 namespace leasehold::soak {
@@ -15,19 +16,24 @@ namespace leasehold::soak {
 /// the attackers did, and leave broker and worker alone. Hostile: the attackers attack.
 enum class WindowKind { Calm, Control, Hostile };
 
+/// What the threads of broker and worker ran, and how long they were ready but had no core.
+struct ServerThreads {
+  bench::ThreadRunQueues broker, worker;
+};
+
 struct Window {
   WindowKind kind = WindowKind::Calm;
   TimePoint from, to;
-  /// How long the engine's thread was ready to run, but had no core.
-  std::uint64_t engine_waited_ns = 0;
+  ServerThreads threads = {};
 };
 
 /// One revocation of an honest tenant's lease in the middle of a text.
 struct HonestRevocation {
   LeaseId lease;
   WindowKind window = WindowKind::Calm;
-  TimePoint flipped;          ///< The broker stored the word.
-  wire::RevokeClocks clocks;  ///< Those that ended in time.
+  TimePoint flipped;           ///< The broker stored the word.
+  wire::RevokeClocks clocks;   ///< Those that ended in time.
+  ServerThreads threads = {};  ///< From before the flip until the clocks were read.
 };
 
 /// Private memory of one process; leased memory and weights are shared, and not counted.
@@ -55,8 +61,9 @@ struct HostileRecord {
   AttackerCpu control, hostile;
   std::string failure;  ///< Why the run ended early, e.g. a process died; empty: it did not.
   bool has_other_users = false;
-  bool worker_kept_link = false;  ///< The worker never lost the broker.
-  bool all_memory_free = false;   ///< At the end.
+  int broker_nice = 0, worker_nice = 0;  ///< Those that the kernel granted.
+  bool worker_kept_link = false;         ///< The worker never lost the broker.
+  bool all_memory_free = false;          ///< At the end.
 };
 
 }  // namespace leasehold::soak

@@ -108,13 +108,22 @@ demo::Check judge_memory_of(const std::string& program, const MemoryUse& use, st
 // ------------------------------------------------------------------------------------------
 // figures
 
-struct Clock {
-  const char* key;
-  std::int64_t wire::RevokeClocks::* clock;
-};
-constexpr Clock kClocks[] = {{"t_refuse_us", &wire::RevokeClocks::refuse_ns},
-                             {"t_handed_us", &wire::RevokeClocks::error_ns},
-                             {"t_quiet_us", &wire::RevokeClocks::quiet_ns}};
+using Clocks = std::map<std::string, std::vector<double>>;
+
+/// The threads that run between the flip and the end of a clock.
+constexpr const char* kEngineThreads[] = {"main"};
+constexpr const char* kDeliveryThreads[] = {"main", "io", "tenants"};
+constexpr const char* kBrokerThreads[] = {"main"};
+constexpr const char* kClockNames[] = {"t_refuse_us", "t_handed_us", "t_error_us", "t_quiet_us"};
+
+double waited_us(const bench::ThreadRunQueues& threads, std::span<const char* const> names) {
+  std::uint64_t ns = 0;
+  for (const char* name : names) {
+    const auto found = threads.find(name);
+    if (found != threads.end()) ns += found->second.waited_ns;
+  }
+  return static_cast<double>(ns) / 1e3;
+}
 
 /// From the flip until the holder read the typed end; nothing when it was between two requests.
 std::optional<double> error_us(const HostileRecord& record, const HonestRevocation& revocation) {
@@ -128,19 +137,43 @@ std::optional<double> error_us(const HostileRecord& record, const HonestRevocati
   return std::nullopt;
 }
 
-Json clocks_json(const HostileRecord& record, WindowKind kind) {
-  Json json = Json::object();
-  std::map<std::string, std::vector<double>> values;
+/// Both as measured, and without the time that its threads had no core, which is the machine's
+/// part.
+struct ClockValues {
+  Clocks measured, without_run_queue_delay;
+
+  void add(const char* name, double us, double delay_us) {
+    measured[name].push_back(us);
+    without_run_queue_delay[name].push_back(std::max(us - delay_us, 0.0));
+  }
+};
+
+ClockValues clocks_of(const HostileRecord& record, WindowKind kind) {
+  ClockValues values;
   for (const HonestRevocation& revocation : record.revocations) {
     if (revocation.window != kind) continue;
-    for (const Clock& clock : kClocks) {
-      const auto ns = revocation.clocks.*clock.clock;
-      if (ns >= 0) values[clock.key].push_back(static_cast<double>(ns) / 1e3);
-    }
-    if (const auto us = error_us(record, revocation)) values["t_error_us"].push_back(*us);
+    const auto& [broker, worker] = revocation.threads;
+    const double engine = waited_us(worker, kEngineThreads);
+    const double delivery = waited_us(worker, kDeliveryThreads);
+    const auto add = [&](const char* name, std::int64_t ns, double delay_us) {
+      if (ns >= 0) values.add(name, static_cast<double>(ns) / 1e3, delay_us);
+    };
+    add("t_refuse_us", revocation.clocks.refuse_ns, engine);
+    add("t_handed_us", revocation.clocks.error_ns, delivery);
+    add("t_quiet_us", revocation.clocks.quiet_ns, engine + waited_us(broker, kBrokerThreads));
+    if (const auto us = error_us(record, revocation)) values.add("t_error_us", *us, delivery);
   }
-  for (const char* key : {"t_refuse_us", "t_handed_us", "t_error_us", "t_quiet_us"})
-    json[key] = bench::to_json(bench::distribution_of(std::move(values[key])));
+  return values;
+}
+
+Json clocks_json(const HostileRecord& record, WindowKind kind) {
+  ClockValues values = clocks_of(record, kind);
+  Json json = Json::object();
+  for (const char* name : kClockNames) {
+    json[name] = bench::to_json(bench::distribution_of(std::move(values.measured[name])));
+    json["without_run_queue_delay"][name] =
+        bench::to_json(bench::distribution_of(std::move(values.without_run_queue_delay[name])));
+  }
   return json;
 }
 
@@ -166,17 +199,30 @@ Json gaps_json(const HostileRecord& record) {
   return json;
 }
 
-/// Per second of windows.
-Json engine_queue_json(const HostileRecord& record) {
+Json threads_json(const bench::ThreadRunQueues& threads, double seconds) {
+  Json json = Json::object();
+  for (const auto& [name, thread] : threads) {
+    json[name] = {{"ran", ratio(static_cast<double>(thread.ran_ns) / 1e6, seconds)},
+                  {"waited", ratio(static_cast<double>(thread.waited_ns) / 1e6, seconds)}};
+  }
+  return json;
+}
+
+/// In milliseconds per second of windows: a thread that runs where the engine's waits competes
+/// with it.
+Json server_threads_json(const HostileRecord& record) {
   Json json = Json::object();
   for (const WindowKind kind : kKinds) {
-    double waited_ms = 0, window_s = 0;
+    ServerThreads sum;
+    double seconds = 0;
     for (const Window& window : record.windows) {
       if (window.kind != kind) continue;
-      waited_ms += static_cast<double>(window.engine_waited_ns) / 1e6;
-      window_s += std::chrono::duration<double>(window.to - window.from).count();
+      bench::add(sum.broker, window.threads.broker);
+      bench::add(sum.worker, window.threads.worker);
+      seconds += std::chrono::duration<double>(window.to - window.from).count();
     }
-    json[std::string(name(kind))] = ratio(waited_ms, window_s);
+    json[std::string(name(kind))] = {{"broker", threads_json(sum.broker, seconds)},
+                                     {"worker", threads_json(sum.worker, seconds)}};
   }
   return json;
 }
@@ -189,6 +235,43 @@ Json attackers_json(const HostileRecord& record) {
           {"cores_used", {{"control", share(record.control)}, {"hostile", share(record.hostile)}}},
           {"users", record.has_other_users ? "one for each tenant and stranger"
                                            : "all as the broker's user; needs root for others"}};
+}
+
+std::string attacks_text(const Json& attacks) {
+  cli::Table table{
+      .columns = {
+          {"ATTACK"}, {"RUNS", true}, {"CONNECTIONS", true}, {"MIB SENT", true}, {"REPLIES"}}};
+  for (const auto& [attack, outcome] : attacks.items()) {
+    std::string replies;
+    for (const auto& [kind, count] : outcome.at("replies").items())
+      replies +=
+          fmt::format("{}{} {}", replies.empty() ? "" : ", ", count.get<std::uint64_t>(), kind);
+    table.rows.push_back({attack, std::to_string(outcome.at("runs").get<std::uint64_t>()),
+                          std::to_string(outcome.at("connections").get<std::uint64_t>()),
+                          fmt::format("{:.1f}", outcome.at("bytes_sent").get<double>() / kMiB),
+                          replies});
+  }
+  return cli::render(table);
+}
+
+/// "ran / waited", in ms per second of windows.
+std::string threads_text(const Json& kinds) {
+  cli::Table table{.columns = {{"THREAD, ms/s"}}};
+  for (const WindowKind kind : kKinds)
+    table.columns.push_back({fmt::format("{}: RAN / WAITED", name(kind)), true});
+  for (const auto& [process, threads] : kinds.at("hostile").items()) {
+    for (const auto& thread : threads.items()) {
+      std::vector<std::string> row{process + " " + thread.key()};
+      for (const WindowKind kind : kKinds) {
+        const Json& of_kind = kinds.at(std::string(name(kind))).at(process);
+        const Json seen = of_kind.value(thread.key(), Json{{"ran", 0.0}, {"waited", 0.0}});
+        row.push_back(fmt::format("{:.1f} / {:.1f}", seen.at("ran").get<double>(),
+                                  seen.at("waited").get<double>()));
+      }
+      table.rows.push_back(std::move(row));
+    }
+  }
+  return cli::render(table);
 }
 
 }  // namespace
@@ -246,7 +329,8 @@ Json hostile_json(const HostileRecord& record, double units_per_step) {
   for (const WindowKind kind : kKinds) clocks[std::string(name(kind))] = clocks_json(record, kind);
   return {{"ok", demo::all_ok(judged)},
           {"inter_token_us", std::move(gaps)},
-          {"engine_run_queue_ms_per_s", engine_queue_json(record)},
+          {"threads_ms_per_s", server_threads_json(record)},
+          {"nice", {{"broker", record.broker_nice}, {"worker", record.worker_nice}}},
           {"unit_us", ratio(step_us, units_per_step)},
           {"clocks", std::move(clocks)},
           {"texts", record.honest.size()},
@@ -258,23 +342,12 @@ Json hostile_json(const HostileRecord& record, double units_per_step) {
 }
 
 std::string hostile_text(const Json& report) {
-  cli::Table attacks{
-      .columns = {
-          {"ATTACK"}, {"RUNS", true}, {"CONNECTIONS", true}, {"MIB SENT", true}, {"REPLIES"}}};
-  for (const auto& [attack, outcome] : report.at("attackers").at("attacks").items()) {
-    std::string replies;
-    for (const auto& [kind, count] : outcome.at("replies").items())
-      replies +=
-          fmt::format("{}{} {}", replies.empty() ? "" : ", ", count.get<std::uint64_t>(), kind);
-    attacks.rows.push_back({attack, std::to_string(outcome.at("runs").get<std::uint64_t>()),
-                            std::to_string(outcome.at("connections").get<std::uint64_t>()),
-                            fmt::format("{:.1f}", outcome.at("bytes_sent").get<double>() / kMiB),
-                            replies});
-  }
   Json rest = report;
   rest.erase("checks");
+  rest.erase("threads_ms_per_s");
   rest["attackers"].erase("attacks");
-  std::string text = cli::render(attacks) + "\n" + rest.dump(2) + "\n\n";
+  std::string text = attacks_text(report.at("attackers").at("attacks")) + "\n" +
+                     threads_text(report.at("threads_ms_per_s")) + "\n" + rest.dump(2) + "\n\n";
   for (const Json& check : report.at("checks")) {
     text +=
         fmt::format("{}  {} ({})\n", check.at("ok").get<bool>() ? "ok    " : "FAILED",

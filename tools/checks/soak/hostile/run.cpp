@@ -1,9 +1,9 @@
 #include "tools/checks/soak/hostile/run.hpp"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -30,12 +30,15 @@ constexpr Duration kFreeTimeout = std::chrono::seconds(60);
 constexpr Duration kWarmUp = std::chrono::seconds(2);
 /// Between two windows, so that what the last one left behind ends.
 constexpr Duration kPause = std::chrono::milliseconds(500);
-constexpr Duration kRevokeInterval = std::chrono::milliseconds(500);
+/// A minute of attack then has about 200 revocations, enough for a 90th percentile.
+constexpr Duration kRevokeInterval = std::chrono::milliseconds(250);
 constexpr Duration kMemoryInterval = std::chrono::milliseconds(200);
 constexpr Duration kClocksTimeout = std::chrono::seconds(2);
 constexpr std::size_t kMaxLogBytes = 64 << 20;
 constexpr std::uint32_t kHostileConcurrent = 2;
 constexpr std::uint32_t kHostileBlocks = 256;
+/// Of broker and worker, as in tools/systemd.
+constexpr int kServerNice = -10;
 
 /// Private resident memory. 0 when the process has ended. Source: proc(5), status.
 std::uint64_t private_bytes(pid_t process) {
@@ -44,6 +47,15 @@ std::uint64_t private_bytes(pid_t process) {
     if (line.starts_with("RssAnon:")) return std::stoull(line.substr(8)) * 1024;
   }
   return 0;
+}
+
+int nice_of(const Child& process) {
+  return ::getpriority(PRIO_PROCESS, static_cast<id_t>(process.pid()));
+}
+
+ServerThreads threads_between(const ServerThreads& early, const ServerThreads& late) {
+  return {.broker = bench::run_queues_between(early.broker, late.broker),
+          .worker = bench::run_queues_between(early.worker, late.worker)};
 }
 
 class HostileRun {
@@ -73,6 +85,7 @@ class HostileRun {
   void revoke_one(WindowKind kind);
   Result<void> read_clocks();
   void see_memory();
+  ServerThreads threads();
 
   const HostileSettings& settings_;
   const demo::Poller& poller_;
@@ -86,6 +99,7 @@ class HostileRun {
   TimePoint memory_seen_;
   TimePoint revoked_at_;
   std::optional<HonestRevocation> open_revocation_;  ///< Its clocks still run.
+  ServerThreads before_flip_;
 };
 
 Result<void> HostileRun::start() {
@@ -94,13 +108,17 @@ Result<void> HostileRun::start() {
   fs::create_directory(directory / "state");
   fs::permissions(directory / "state", fs::perms::owner_all);
   TRY(system_.start_broker({.arguments = {"--capacity", "512MiB", "--socket-mode", "0666",
-                                          "--state-dir", (directory / "state").string()}},
+                                          "--state-dir", (directory / "state").string()},
+                            .nice = kServerNice},
                            kStartTimeout));
   TRY(system_.start_worker(
       kHostileWorker, settings_.model_path,
       {.arguments = {"--threads", "1", "--slow-motion-us", std::to_string(settings_.slow_motion_us),
-                     "--token-budget", "64"}}));
+                     "--token-budget", "64"},
+       .nice = kServerNice}));
   TRY(system_.await_worker(kHostileWorker, kStartTimeout));
+  record.broker_nice = nice_of(system_.broker());
+  record.worker_nice = nice_of(system_.worker(kHostileWorker));
   record.has_other_users = users_.are_others();
   record.expected_attacks = expected_attacks(settings_, users_);
   return admit();
@@ -179,8 +197,7 @@ Result<Attackers> HostileRun::start_attackers(WindowKind kind, Duration duration
 Result<void> HostileRun::window(WindowKind kind, Duration duration) {
   TRY(poll_for(kPause));
   Attackers attackers = TRY(start_attackers(kind, duration));
-  const pid_t worker = system_.worker(kHostileWorker).pid();
-  const auto early = bench::run_queues_of(worker);
+  const ServerThreads early = threads();
   const TimePoint from = clock_.now();
   while (clock_.now() < from + duration) {
     TRY(poll());
@@ -190,8 +207,7 @@ Result<void> HostileRun::window(WindowKind kind, Duration duration) {
   record.windows.push_back({.kind = kind,
                             .from = from,
                             .to = clock_.now(),
-                            .engine_waited_ns = bench::waited_ns(
-                                early, bench::run_queues_of(worker), std::array{"main"})});
+                            .threads = threads_between(early, threads())});
   return await_end(attackers, kind == WindowKind::Hostile ? record.hostile : record.control,
                    duration);
 }
@@ -228,6 +244,11 @@ void HostileRun::see_memory() {
   record.worker.see(private_bytes(system_.worker(kHostileWorker).pid()), attacked_);
 }
 
+ServerThreads HostileRun::threads() {
+  return {.broker = bench::run_queues_of(system_.broker().pid()),
+          .worker = bench::run_queues_of(system_.worker(kHostileWorker).pid())};
+}
+
 // ------------------------------------------------------------------------------------ revocations
 
 /// A lease that ended by itself in between is not counted.
@@ -236,6 +257,7 @@ void HostileRun::revoke_one(WindowKind kind) {
   const auto leases = honest_.leases_mid_text();
   if (leases.empty()) return;
   const LeaseId lease = leases[random_.below(leases.size())];
+  before_flip_ = threads();
   if (!system_.view().command(wire::LeaseRevoke{.lease = lease})) return;
   revoked_at_ = clock_.now();
   open_revocation_ = {.lease = lease, .window = kind, .flipped = {}, .clocks = {}};
@@ -253,7 +275,8 @@ Result<void> HostileRun::read_clocks() {
     const bool is_complete = clocks.quiet_ns >= 0 && clocks.error_ns >= 0;
     if (!is_complete && clock_.now() - revoked_at_ < kClocksTimeout) return {};
   }
-  record.revocations.push_back(*open_revocation_);
+  open_revocation_->threads = threads_between(before_flip_, threads());
+  record.revocations.push_back(*std::move(open_revocation_));
   open_revocation_.reset();
   return {};
 }

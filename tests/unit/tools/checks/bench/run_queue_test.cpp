@@ -52,3 +52,15 @@ TEST_CASE("bench: the delay between two snapshots counts the named threads") {
   CHECK(waited_ns(early, late, std::array{"ended", "new"}) == 0);
   CHECK(sum_of(late).waited_ns == 1217);
 }
+
+TEST_CASE("bench: between two snapshots a thread ran and waited, and a new one counts from zero") {
+  const ThreadRunQueues early = {{"main", {50, 100}}, {"io", {9, 10}}, {"ended", {0, 5}}};
+  const ThreadRunQueues late = {{"main", {70, 300}}, {"io", {3, 17}}, {"new", {4, 900}}};
+  ThreadRunQueues sum = run_queues_between(early, late);
+  CHECK_FALSE(sum.contains("ended"));
+  add(sum, {{"main", {1, 2}}});
+  CHECK(sum["main"].ran_ns == 21);
+  CHECK(sum["main"].waited_ns == 202);
+  CHECK(sum["io"].ran_ns == 0);  // fewer threads have this name than before
+  CHECK(sum["new"].waited_ns == 900);
+}

@@ -88,17 +88,34 @@ TEST_CASE("hostile report: ratios compare the attack with control and calm windo
   CHECK(clocks.at("t_handed_us").at("n") == 0);  // it did not end in time
 }
 
-TEST_CASE(
-    "hostile report: the engine's wait for a core is given per second of each kind of window") {
+TEST_CASE("hostile report: each thread's wait is given per second of each kind of window") {
   HostileRecord record = good_record();
-  constexpr std::uint64_t kWaited_ns = 40 * kMs;
-  record.windows[0].engine_waited_ns = kWaited_ns;  // in 1 s
-  record.windows[2].engine_waited_ns = 2 * kWaited_ns;
-  record.windows.push_back({WindowKind::Hostile, at_ms(5'000), at_ms(8'000), 2 * kWaited_ns});
-  const auto waits = hostile_json(record, 4).at("engine_run_queue_ms_per_s");
-  CHECK(waits.at("calm") == Approx(40));
-  CHECK(waits.at("control") == Approx(0));
-  CHECK(waits.at("hostile") == Approx(40));
+  const auto waited = [](std::uint64_t ms) {
+    return ServerThreads{.broker = {{"main", {.ran_ns = 7 * kMs, .waited_ns = 0}}},
+                         .worker = {{"main", {.ran_ns = 0, .waited_ns = ms * kMs}}}};
+  };
+  record.windows[0].threads = waited(40);  // in 1 s
+  record.windows[2].threads = waited(80);
+  record.windows.push_back({WindowKind::Hostile, at_ms(5'000), at_ms(8'000), waited(80)});
+  const auto report = hostile_json(record, 4);
+  const auto& threads = report.at("threads_ms_per_s");
+  CHECK(threads.at("calm").at("worker").at("main").at("waited") == Approx(40));
+  CHECK(threads.at("control").at("worker").empty());
+  CHECK(threads.at("hostile").at("worker").at("main").at("waited") == Approx(40));
+  CHECK(threads.at("hostile").at("broker").at("main").at("ran") == Approx(3.5));
+  CHECK(hostile_text(report).find("worker main") != std::string::npos);
+}
+
+TEST_CASE("hostile report: a clock is also given without its threads' wait for a core") {
+  HostileRecord record = good_record();
+  record.revocations[0].threads = {.broker = {{"main", {.ran_ns = 0, .waited_ns = kMs}}},
+                                   .worker = {{"main", {.ran_ns = 0, .waited_ns = kMs / 2}},
+                                              {"parser", {.ran_ns = 0, .waited_ns = 100 * kMs}}}};
+  const auto clocks = hostile_json(record, 4).at("clocks").at("hostile");
+  CHECK(clocks.at("t_quiet_us").at("p90") == Approx(3'000));
+  CHECK(clocks.at("without_run_queue_delay").at("t_quiet_us").at("p90") == Approx(1'500));
+  CHECK(clocks.at("without_run_queue_delay").at("t_refuse_us").at("p50") == Approx(500));
+  CHECK(clocks.at("without_run_queue_delay").at("t_error_us").at("p50") == Approx(1'500));
 }
 
 TEST_CASE("hostile report: a ratio of few gaps is left out") {
