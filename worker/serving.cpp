@@ -22,7 +22,11 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
     use_batch_scheduling();
   });
   boost::asio::post(unmapper_, [] { set_thread_name("unmapper"); });
-  boost::asio::post(parser_, [] { set_thread_name("parser"); });
+  // Nor may a tenant's long prompts and schemas take a core from the steps of others.
+  boost::asio::post(parser_, [] {
+    set_thread_name("parser");
+    use_batch_scheduling();
+  });
   boost::asio::post(line_parser_, [] {
     set_thread_name("lines");
     use_batch_scheduling();
