@@ -198,6 +198,8 @@ struct Batch {
   std::vector<Row> rows;
   bool grants = false;   ///< Memory is granted; refused if the rows cannot be written.
   bool durable = false;  ///< Must survive a power cut: marks and operator actions.
+  /// Must survive a power cut some time later: the writer does not wait for the disk.
+  bool synced_later = false;
 };
 
 }  // namespace leasehold::journal

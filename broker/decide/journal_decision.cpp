@@ -227,8 +227,8 @@ void journal_decision(Decision& decision) {
     effects.insert(position, effect::Journal{.batch = std::move(batch)});
   }
   if (actions.empty()) return;
-  effects.emplace_back(
-      effect::Journal{.batch = {.rows = std::move(actions), .durable = true}, .when_idle = true});
+  effects.emplace_back(effect::Journal{.batch = {.rows = std::move(actions), .synced_later = true},
+                                       .when_idle = true});
 }
 
 }  // namespace leasehold

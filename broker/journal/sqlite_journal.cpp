@@ -225,6 +225,7 @@ Result<void> SqliteJournal::commit(const Batch& batch) {
   for (const Row& row : batch.rows) note_recorded(row);
   waiting_.clear();
   waiting_is_durable_ = false;
+  if (batch.synced_later) components_.checkpointer->sync_log();
   checkpoint_if_due();
   return {};
 }
@@ -257,7 +258,7 @@ void SqliteJournal::note_recorded(const Row& row) {
 
 /// An object that ended before it was on disk leaves no row, so repeated refused grants leave none.
 void SqliteJournal::queue_rows(const Batch& batch) {
-  waiting_is_durable_ = waiting_is_durable_ || batch.durable;
+  waiting_is_durable_ = waiting_is_durable_ || batch.durable || batch.synced_later;
   for (const Row& row : batch.rows) {
     const RowKey key = std::visit(KeyOf{}, row);
     if (is_end(row) && !recorded_.contains(key)) {

@@ -1,12 +1,12 @@
 /// The journal as a SQLite file in write-ahead mode: `<state_dir>/journal.db`, mode 0600.
 ///
 /// One transaction per batch: synchronous=NORMAL, which survives the end of the broker but not a
-/// power cut, and FULL for durable batches. A reserve file holds space for the fence of every open
-/// lease, so revocations and fences are written on a full disk, too. Lifetime: the caller holds the
-/// lock of the state directory. After a write that found no space, the next one is tried when the
-/// disk has space for all waiting rows, so a decision on a full disk does not rewrite them.
-/// Threads: one. Source: https://sqlite.org/wal.html,
-/// https://sqlite.org/pragma.html#pragma_synchronous
+/// power cut, and FULL for durable batches. A thread syncs the log for those that are synced later.
+/// A reserve file holds space for the fence of every open lease, so revocations and fences are
+/// written on a full disk, too. Lifetime: the caller holds the lock of the state directory. After a
+/// write that found no space, the next one is tried when the disk has space for all waiting rows,
+/// so a decision on a full disk does not rewrite them. Threads: one. Source:
+/// https://sqlite.org/wal.html, https://sqlite.org/pragma.html#pragma_synchronous
 #pragma once
 
 #include <map>
@@ -41,6 +41,8 @@ class SqliteJournal final : public Journal {
   /// Rows that wait for disk space.
   std::size_t waiting() const { return waiting_.size(); }
   std::uint64_t reserve_bytes() const { return components_.reserve.size_bytes(); }
+  /// How often the log was synced for batches that are synced later.
+  std::uint64_t log_syncs() const { return components_.checkpointer->log_syncs(); }
 
  private:
   struct Statements {

@@ -187,7 +187,8 @@ std::string World::proof_of(LeaseId lease) {
 
 void World::perform(const effect::Journal& effect) {
   grant_unwritten_ = disk_full && effect.batch.grants;
-  unwritten_ = disk_full && (effect.batch.grants || effect.batch.durable);
+  unwritten_ =
+      disk_full && (effect.batch.grants || effect.batch.durable || effect.batch.synced_later);
   if (unwritten_) return;  // later rows replace these
   for (const journal::Row& row : effect.batch.rows) apply(journal, row);
 }

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "broker/journal/state_file.hpp"
+#include "tests/support/test_paths.hpp"
 #include "tests/unit/broker/journal/state_dir.hpp"
 
 using namespace leasehold;
@@ -151,6 +152,22 @@ TEST_CASE("state directory: each error says what to do") {
   CHECK(error(ELOOP).detail.find("remove it") != std::string::npos);
   CHECK(error(EROFS).detail.find("--state-dir") != std::string::npos);
   CHECK(error(EIO).code == Errc::SystemError);
+}
+
+TEST_CASE("journal: a batch that is synced later is in the log at once, and then on the disk") {
+  const StateDir dir;
+  const auto journal = SqliteJournal::open(dir.path()).value();
+  const OperatorActionRow action{.at_boottime_ns = 5,
+                                 .uid = 7,
+                                 .action = "revoke",
+                                 .object = "lease:5.1",
+                                 .reason = "",
+                                 .done = true};
+  journal->write({.rows = {action}}).value();
+  journal->write({.rows = {action}, .synced_later = true}).value();
+  auto reader = Database::open(dir.file("journal.db")).value();
+  CHECK(reader.number("SELECT count(*) FROM operator_action").value() == 2);
+  CHECK(eventually([&] { return journal->log_syncs() == 1; }));
 }
 
 TEST_CASE("journal: each operator action has its own row with the time of day") {
