@@ -117,7 +117,7 @@ class Peer : public std::enable_shared_from_this<Peer> {
 
   virtual void notify(const std::string& method, Payload params) = 0;
 
-  /// They hold from now on, also for a line of which a part has arrived.
+  /// They hold from now on, also for a line that has partly arrived.
   virtual void set_limits(const Limits& limits) = 0;
 
   /// Output that waits for the other end to read.
