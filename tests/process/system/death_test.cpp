@@ -76,22 +76,44 @@ TEST_CASE("a worker killed mid-decode leaves no lease live and no byte lost") {
   CHECK(system.undisturbed(kAnn) == ann_alone);
 }
 
-TEST_CASE("a tenant with --rebind continues on another worker when its own is killed") {
+TEST_CASE("a worker killed for ever: a tenant with --rebind continues on another worker") {
   System system;
   admit_all(system);
-  const auto alone = system.undisturbed(kCat);
-  system.start_ready_worker("w2");
   TenantSpec spec = kCat;
+  spec.max_tokens = 240;
+  const auto alone = system.undisturbed(spec);
+  spec.rebind = true;
+  const auto held = system.start_streaming(spec, 20);
+  system.start_ready_worker("w2");
+
+  REQUIRE(system.worker("w1").signal(SIGKILL));
+
+  CHECK(held->finish() == 0);
+  CHECK((held->record().tokens == alone));
+  REQUIRE(held->record().leases.size() == 2);
+  CHECK(system.lease(held->record().leases[0]).worker == "w1");
+  CHECK(system.lease(held->record().leases[0]).reason == RevokeReason::WorkerGone);
+  CHECK(system.lease(held->record().leases[1]).worker == "w2");
+  CHECK(system.pool_is_fully_free());
+}
+
+TEST_CASE("a tenant with --rebind that names its worker gets it again after a revocation") {
+  System system;
+  admit_all(system);
+  TenantSpec spec = kCat;
+  spec.max_tokens = 240;
+  const auto alone = system.undisturbed(spec);
+  system.start_ready_worker("w2");
   spec.rebind = true;
   spec.more = {"--worker", "w1"};
   const auto held = system.start_streaming(spec, 20);
 
-  // After a revocation by the operator the tenant asks for w1 again and gets it.
   system.revoke_mid_request("cat");
 
   CHECK(held->finish() == 0);
   CHECK((held->record().tokens == alone));
-  CHECK(held->record().leases.size() == 2);
+  REQUIRE(held->record().leases.size() == 2);
+  CHECK(system.lease(held->record().leases[1]).worker == "w1");
 }
 
 TEST_CASE("a worker stopped between poll and launch, continued after the fence, starts nothing") {
