@@ -1,7 +1,8 @@
 #!/bin/bash
 # Tests the units, users, folders and configuration of tools/systemd. Kills the broker while a tenant
 # decodes: systemd restarts it with its stored descriptors, and the tenant's text is the same as without
-# the kill. A call after `systemctl stop` starts the broker by its socket.
+# the kill. Kills the worker, too: the one that systemd starts adopts its memory, and the text is the
+# same. A call after `systemctl stop` starts the broker by its socket.
 #
 #   tests/process/restart/systemd_restart.sh BIN_DIR
 #
@@ -18,13 +19,13 @@ wait_for() { for _ in $(seq 300); do "$@" >/dev/null 2>&1 && return; sleep 0.1; 
 ready() { control workers | grep -q ' ready'; }
 decode() {
   leasehold-tenant --socket /run/leasehold/broker.sock --tenant ann \
-    --prompt "Once upon a time" --max-tokens 200 --ignore-eos
+    --prompt "Once upon a time" --max-tokens 200 --ignore-eos "$@"
 }
 user_of() { stat -c %U "/proc/$1"; }
 main_pid() { systemctl show -p MainPID --value "$1"; }
 die() { echo "$1"; exit 1; }
 
-restart_broker() {
+run_inside() {
   trap 'status=$?; [ $status = 0 ] || journalctl -u leasehold-broker -u "leasehold-worker@*" --no-pager -n 60' EXIT
   systemd-sysusers leasehold.conf
   systemd-tmpfiles --create leasehold.conf
@@ -32,6 +33,13 @@ restart_broker() {
   wait_for ready || die "the worker is not ready"
   control tenants admit ann --ttl-ms 60000 --max-blocks 2000 --max-concurrent 8 >/dev/null
   decode >/tmp/calm
+  restart_broker
+  restart_worker
+  systemctl stop leasehold-broker
+  control status >/dev/null || die "the socket did not start the broker"
+}
+
+restart_broker() {
   local broker worker tenant kept
   broker=$(main_pid leasehold-broker)
   worker=$(main_pid leasehold-worker@w1)
@@ -50,10 +58,30 @@ restart_broker() {
   cmp /tmp/calm /tmp/killed || die "the text changed"
   [ "$(main_pid leasehold-broker)" != "$broker" ] || die "the broker was not killed"
   [ "$(main_pid leasehold-worker@w1)" = "$worker" ] || die "the worker restarted"
-  systemctl stop leasehold-broker
-  control status >/dev/null || die "the socket did not start the broker"
-  control status
   echo "the broker restarted with $kept kept descriptors; $(wc -c </tmp/killed) bytes of text are unchanged"
+}
+
+has_continued() { grep -q 'continuing under lease' /tmp/errors; }
+has_adopted() { control status | grep -q '^rebinds by adopt .* of 1$'; }
+
+# Prints what passes until the tenant reports that a token came under its new lease.
+restart_worker() {
+  local worker tenant began
+  worker=$(main_pid leasehold-worker@w1)
+  decode --rebind >/tmp/adopted 2>/tmp/errors &
+  tenant=$!
+  wait_for grep -q . /tmp/adopted || die "the tenant received no token"
+  began=$(date +%s%N)
+  systemctl kill -s KILL leasehold-worker@w1
+  for _ in $(seq 3000); do has_continued && break; sleep 0.01; done
+  has_continued || die "the text did not continue: $(cat /tmp/errors)"
+  echo "from the worker's death to the next token: $((($(date +%s%N) - began) / 1000000)) ms"
+  wait "$tenant" || die "the tenant failed: $(cat /tmp/errors)"
+
+  cmp /tmp/calm /tmp/adopted || die "the text changed"
+  [ "$(main_pid leasehold-worker@w1)" != "$worker" ] || die "the worker was not killed"
+  wait_for has_adopted || die "the new worker adopted nothing: $(control status)"
+  grep 'adopted' /tmp/errors
 }
 
 # -------------------------------------------------------------------------------- on this machine
@@ -115,7 +143,7 @@ boot() {
 }
 
 case ${1:-} in
-  inside) restart_broker; exit ;;
+  inside) run_inside; exit ;;
   boot) boot "$2" "$3"; exit ;;
 esac
 bin=$(realpath "${1:-$(dirname "$0")/../../../build/quick/bin}")
