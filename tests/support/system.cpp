@@ -231,6 +231,13 @@ void authenticate(control::Peer& worker, const wire::LeaseAcquired& lease) {
               });
 }
 
+std::size_t count_of(std::string_view text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
 bool is_prefix(const std::vector<std::int32_t>& part, const std::vector<std::int32_t>& whole) {
   return part.size() <= whole.size() && std::equal(part.begin(), part.end(), whole.begin());
 }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ipc/control/client.hpp"
@@ -139,6 +140,9 @@ void authenticate(control::Peer& worker, const wire::LeaseAcquired& lease);
 
 /// True when `whole` starts with `part`.
 bool is_prefix(const std::vector<std::int32_t>& part, const std::vector<std::int32_t>& whole);
+
+/// How often `text` contains `part`.
+std::size_t count_of(std::string_view text, std::string_view part);
 
 /// True when every extent reads as zero and has no memory allocated.
 bool all_zero_and_free(const std::vector<demo::OpenedExtent>& extents);

@@ -1,6 +1,7 @@
 /// A worker is killed in the middle of its tenants' texts, and its successor adopts their memory.
 #include <signal.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <map>
@@ -42,18 +43,40 @@ std::map<std::string, std::size_t> first_positions(const std::string& path) {
   return first;
 }
 
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-    ++count;
-  return count;
+void start_successor(System& system, const std::string& fault = {},
+                     const std::vector<std::string>& more = {}) {
+  REQUIRE(eventually([&] { return has_exited(system.worker().pidfd()); }));
+  system.remove_worker("w1");
+  system.start_worker("w1", fault, more);
 }
 
 void kill_and_restart(System& system, const std::string& fault = {}) {
   REQUIRE(system.worker().signal(SIGKILL));
-  REQUIRE(eventually([&] { return has_exited(system.worker().pidfd()); }));
-  system.remove_worker("w1");
-  system.start_worker("w1", fault);
+  start_successor(system, fault);
+}
+
+/// Of worker w1 that is killed at its `fault`, and of its successor.
+void check_text_over_death(const std::string& fault, const std::vector<std::int32_t>& alone) {
+  CAPTURE(fault);
+  SystemSpec spec = kSpec;
+  spec.worker_fault = fault;
+  System system(spec);
+  system.admit(spec_of(0).tenant);
+  system.admit("short");
+  const auto tenant = system.start_streaming(spec_of(0), kBlock + 1);
+  // Its lease ends, so the worker unmaps memory while it computes the other text.
+  const auto short_text = system.start_tenant({.tenant = "short", .max_tokens = 2, .rebind = true});
+
+  start_successor(system);
+
+  CHECK(tenant->finish() == 0);
+  CHECK((tenant->record().tokens == alone));
+  CHECK(short_text->finish() == 0);
+  CHECK(tenant->record().leases.size() == 2);
+  CHECK(count_of(system.worker_log(), "memory adopted") > 0);
+  CHECK(count_of(system.worker_log(), "records=1 ") == 1);
+  CHECK(count_of(system.worker_log(), "dropped=0") == count_of(system.worker_log(), "dropped="));
+  CHECK(system.pool_is_fully_free());
 }
 
 }  // namespace
@@ -126,6 +149,69 @@ TEST_CASE("without a grace a killed worker's memory is scrubbed, and texts are c
   const auto first = first_positions(system.event_logs().back().path);
   REQUIRE(first.size() == 1);
   CHECK(first.begin()->second <= kBlock);
+}
+
+TEST_CASE("adoption: a worker killed at any point of a commit or an unmap costs no text a token") {
+  const auto alone = System::alone(spec_of(0));
+  for (const char* fault :
+       {"worker.commit.before_record:kill:50", "worker.commit.before_record:kill:51",
+        "worker.commit.after_record:kill:50", "worker.commit.after_record:kill:51",
+        "worker.unit.polled:kill:9000", "worker.unit.polled:kill:9007",
+        "worker.unit.polled:kill:9013", "worker.extents.unmapped:kill"})
+    check_text_over_death(fault, alone);
+}
+
+TEST_CASE("adoption: after the grace the memory is zero, and its text is computed again") {
+  SystemSpec spec = kSpec;
+  spec.broker_arguments = {"--adopt-grace-ms", "300"};
+  System system(spec);
+  system.admit(spec_of(0).tenant);
+  const auto alone = system.undisturbed(spec_of(0));
+  const auto tenant = system.start_streaming(spec_of(0), kReadBeforeKill);
+  const auto kept = demo::open_extents(system.view(), tenant->record().leases.back());
+  REQUIRE(kept);
+  REQUIRE(demo::sum({kept->front().before}).nonzero_bytes > 0);
+
+  REQUIRE(system.worker().signal(SIGKILL));
+  REQUIRE(eventually([&] { return has_exited(system.worker().pidfd()); }));
+  REQUIRE(eventually([&] { return all_zero_and_free(*kept); }));
+  CHECK(system.status().retained_bytes == 0);
+  start_successor(system);
+
+  CHECK(tenant->finish() == 0);
+  CHECK((tenant->record().tokens == alone));
+  CHECK(count_of(system.worker_log(), "memory adopted") == 0);
+  CHECK(system.pool_is_fully_free());
+}
+
+TEST_CASE("adoption: a successor with another arithmetic adopts nothing, and never unnoticed") {
+  const bool is_allowed = GENERATE(false, true);
+  CAPTURE(is_allowed);
+  System system(kSpec);
+  system.admit(spec_of(0).tenant);
+  const auto alone = system.undisturbed(spec_of(0));
+  TenantSpec spec = spec_of(0);
+  if (is_allowed) spec.more.push_back("--any-arithmetic");
+  const auto tenant = system.start_streaming(spec, kReadBeforeKill);
+
+  REQUIRE(system.worker().signal(SIGKILL));
+  start_successor(system, {}, {"--arithmetic", "f32"});
+
+  const int code = tenant->finish();
+  const demo::TenantRecord& record = tenant->record();
+  CHECK(count_of(system.worker_log(), "memory adopted") == 0);
+  if (is_allowed) {
+    CHECK(code == 0);
+    CHECK(record.tokens.size() == spec.max_tokens);
+    const auto rebound = std::ranges::find(record.reported, "rebound", &demo::TenantEvent::event);
+    REQUIRE(rebound != record.reported.end());
+    CHECK(rebound->other_arithmetic == "f32");
+  } else {
+    CHECK(code == exit_code(Errc::UnknownWorker));
+    CHECK(is_prefix(record.tokens, alone));
+    CHECK(record.failed.value_or("").contains("--any-arithmetic"));
+  }
+  CHECK(system.pool_is_fully_free());
 }
 
 }  // namespace leasehold::testing::adoption

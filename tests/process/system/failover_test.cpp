@@ -45,13 +45,6 @@ std::vector<events::Rebind> rebinds(System& system) {
   return found;
 }
 
-std::size_t count_of(const std::string& text, const std::string& part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
-    ++count;
-  return count;
-}
-
 /// Worker w1 computes with one thread.
 struct Running {
   explicit Running(int tenants) {

@@ -16,13 +16,6 @@ namespace {
 constexpr std::uint32_t kSpillRequests = 8;
 constexpr std::uint32_t kSpillText = 400;  // 26 blocks and one for the record
 
-std::size_t count_of(const std::string& log, std::string_view what) {
-  std::size_t count = 0;
-  for (std::size_t at = log.find(what); at != std::string::npos; at = log.find(what, at + 1))
-    ++count;
-  return count;
-}
-
 /// Swap for less than all victims have, whose blocks are large, and a spill directory.
 struct SpillSystem {
   SpillSystem() {

@@ -24,8 +24,9 @@ struct TenantEvent {
   std::string event;  ///< "acquired", "submitted", "revoked", "retry", "completed" …
   TimePoint at;
   std::optional<LeaseId> lease;
-  std::string why;     ///< Reason or error code.
-  std::string detail;  ///< For people; may be empty.
+  std::string why;                    ///< Reason or error code.
+  std::string detail;                 ///< For people; may be empty.
+  std::string other_arithmetic = {};  ///< Of a rebind to a worker that computes otherwise.
 };
 
 struct TenantRecord {
