@@ -58,7 +58,7 @@ struct Stopped {
 
 }  // namespace
 
-TEST_CASE("adoption: texts continue from the blocks found, at most one block is computed again") {
+TEST_CASE("adoption: texts continue from the blocks found, and no position is computed again") {
   EngineRig rig;
   const LeaseId old = rig.grant("t", 2);
   std::vector<PromptRequest> requests;
@@ -73,19 +73,40 @@ TEST_CASE("adoption: texts continue from the blocks found, at most one block is 
   CHECK(adopted.blocks >= 3);
   CHECK(adopted.dropped.empty());
   std::size_t rows = 0;
+  int parts = 0;
   for (PromptRequest& request : requests) {
     request = continued(rig, request, old, fresh);
-    const std::size_t found = (known_tokens(request) - 1) / kBlock * kBlock;
-    CHECK(found >= kBlock);
-    rows += request.prompt.size() + kTextTokens - 1 - found;
+    const std::size_t committed = known_tokens(request) - 1;
+    parts += committed % kBlock != 0 ? 1 : 0;
+    rows += request.prompt.size() + kTextTokens - 1 - committed;
     REQUIRE(rig.submit(request));
   }
+  CHECK(parts >= 2);
   rig.run();
   CHECK(rig.engine().scheduler().tenancies().at(fresh).served_tokens == rows);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const RequestOutcome& outcome = rig.outcome(requests[i].engine_request_id.value);
     CHECK(outcome.tokens == alone(std::vector{0u, 3u, 5u}[i]));
   }
+}
+
+TEST_CASE(
+    "adoption: a request whose last tokens did not arrive computes those again, and no more") {
+  const std::uint32_t lost = GENERATE(1u, 2u, 5u, 14u);
+  CAPTURE(lost);
+  Stopped before(32);
+  const auto [fresh, adopted] = before.rig.adopt(before.lease, "t");
+  std::vector<TokenId>& arrived = before.rig.outcome("t/r").tokens;
+  arrived.resize(arrived.size() - lost);
+  const PromptRequest request = continued(before.rig, before.request, before.lease, fresh);
+  const std::size_t committed = known_tokens(request) - 1;
+  REQUIRE(before.rig.submit(request));
+
+  before.rig.run();
+
+  const auto& tenancy = before.rig.engine().scheduler().tenancies().at(fresh);
+  CHECK(tenancy.served_tokens == request.prompt.size() + kTextTokens - 1 - committed);
+  CHECK(arrived == alone(3));
 }
 
 TEST_CASE("adoption: a record that is forged or torn is dropped, and the text is the same") {

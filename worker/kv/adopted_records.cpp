@@ -65,22 +65,42 @@ Result<void> AdoptedRecords::add(SequenceRecord record, std::span<const BlockId>
   return {};
 }
 
+/// The committed tokens of the block.
+OwnedText AdoptedRecords::text_of(const SequenceRecord& record, std::uint32_t block,
+                                  const TenantId& owner) const {
+  const std::uint32_t from = block * tokens_per_block_;
+  const std::uint32_t count = std::min(tokens_per_block_, record.committed - from);
+  return {&owner, std::span(record.tokens).subspan(from, count)};
+}
+
 std::uint32_t AdoptedRecords::cache(const TenantId& owner, BlockPool& pool,
                                     PrefixIndex& index) const {
   std::uint32_t cached = 0;
-  for (const SequenceRecord& record : records_) {
-    std::vector<PrefixId> chain;
-    const std::span<const TokenId> tokens = record.tokens;
-    for (std::uint32_t i = 0; i < full_blocks(record); ++i) {
-      const OwnedText text{&owner,
-                           tokens.subspan(std::size_t{i} * tokens_per_block_, tokens_per_block_)};
-      const auto entry =
-          index.add_or_take(chain.empty() ? PrefixId{} : chain.back(), text, record.blocks[i]);
-      if (!entry) break;
-      if (index.block(*entry) == record.blocks[i] && pool.take(record.blocks[i])) ++cached;
-      chain.push_back(*entry);
-    }
-    index.release(chain);
+  std::vector<std::vector<PrefixId>> chains(records_.size());
+  const auto add_next = [&](const SequenceRecord& record, std::vector<PrefixId>& chain) {
+    const auto i = static_cast<std::uint32_t>(chain.size());
+    const BlockId block = record.blocks[i];
+    // One that another record has taken as full must not be its part, too.
+    const bool is_part = i == full_blocks(record);
+    if (is_part && pool.holds(block)) return false;
+    const auto entry = index.add_or_take(chain.empty() ? PrefixId{} : chain.back(),
+                                         text_of(record, i, owner), block);
+    if (!entry) return false;
+    if (index.block(*entry) == block && pool.take(block)) ++cached;
+    chain.push_back(*entry);
+    return true;
+  };
+  for (std::size_t i = 0; i < records_.size(); ++i) {
+    const std::uint32_t full = full_blocks(records_[i]);
+    while (chains[i].size() < full && add_next(records_[i], chains[i])) continue;
+    if (full > 0 && chains[i].size() == full) index.mark_end(chains[i].back());
+  }
+  for (std::size_t i = 0; i < records_.size(); ++i) {
+    const bool has_part = records_[i].committed % tokens_per_block_ != 0;
+    if (has_part && chains[i].size() == full_blocks(records_[i]) &&
+        add_next(records_[i], chains[i]))
+      index.mark_end(chains[i].back());
+    index.release(chains[i]);
   }
   return cached;
 }

@@ -1,6 +1,6 @@
 /// The sequence records that a worker finds in adopted memory, and what they add to the lease: the
-/// full blocks of their texts, as cached blocks. A request that returns with such a text starts
-/// with them, as with any other cached prefix.
+/// blocks of their texts, as cached blocks. A request that returns with such a text starts with
+/// them, as with any other cached prefix; one of them goes on in the last block of each.
 ///
 /// Records are untrusted input. Nothing is taken from one that names a token outside the
 /// vocabulary, a block outside the lease, a block twice, or a block that another record names for
@@ -29,7 +29,8 @@ class AdoptedRecords {
   Result<void> add(SequenceRecord record, std::span<const BlockId> own_blocks,
                    const BlockPool& pool);
 
-  /// Takes the full blocks out of the pool and adds them to the index, unused. Returns how many.
+  /// Takes the committed blocks out of the pool and adds them to the index, unused. Returns how
+  /// many.
   /// Precondition: nothing is held from the pool.
   std::uint32_t cache(const TenantId& owner, BlockPool& pool, PrefixIndex& index) const;
 
@@ -43,6 +44,7 @@ class AdoptedRecords {
   Result<void> check_blocks(const SequenceRecord& record, std::span<const BlockId> own_blocks,
                             const BlockPool& pool) const;
   bool is_same_text(const SequenceRecord& record, std::uint32_t block) const;
+  OwnedText text_of(const SequenceRecord& record, std::uint32_t block, const TenantId& owner) const;
 
   std::uint32_t tokens_per_block_;
   std::uint32_t n_vocab_;

@@ -34,6 +34,13 @@ void BlockTable::start_with(std::vector<PrefixId> chain, const PrefixIndex& inde
   committed_ = static_cast<std::uint32_t>(blocks_.size()) * tokens_per_block_;
 }
 
+void BlockTable::continue_in(BlockId block, std::uint32_t positions) {
+  expects(blocks_.size() == cached_.size() && positions <= tokens_per_block_,
+          "a block of the text follows the cached ones");
+  blocks_.push_back(block);
+  committed_ += positions;
+}
+
 void BlockTable::start_with_published(std::span<const PrefixId> chain,
                                       const PrefixIndex& published) {
   expects(blocks_.empty(), "published blocks are the first ones");

@@ -39,6 +39,10 @@ class BlockTable {
   /// referenced, and no position has a block yet.
   void start_with(std::vector<PrefixId> chain, const PrefixIndex& index);
 
+  /// Goes on in a block of the pool that holds the next `positions`. Precondition: `start_with` was
+  /// the last call.
+  void continue_in(BlockId block, std::uint32_t positions);
+
   /// Starts with the blocks of a published text. The caller keeps the chain referenced until after
   /// `free`. Precondition: as for `start_with`.
   void start_with_published(std::span<const PrefixId> chain, const PrefixIndex& published);

@@ -189,10 +189,50 @@ BlockId PrefixIndex::remove(PrefixId id) {
   if (!entry.is_forgotten) by_key_.erase(entry.key);
   const BlockId block = entry.block;
   entries_.erase(found);
+  ends_.erase(id);
   drop_users_of(id);
-  ++counters_.evictions;
   ++removals_;
   return block;
+}
+
+BlockId PrefixIndex::evict_one(PrefixId id) {
+  ++counters_.evictions;
+  return remove(id);
+}
+
+/// How many positions of `rest` the end holds; 0 if it is not usable.
+std::uint32_t PrefixIndex::positions_of_end(PrefixId id, PrefixId parent,
+                                            const OwnedText& rest) const {
+  const Entry& entry = entries_.at(id);
+  const bool is_usable = entry.parent == parent && entry.references == 0 && !entry.is_forgotten &&
+                         entry.owner == *rest.owner;
+  if (!is_usable) return 0;
+  const std::size_t known = std::min(entry.tokens.size(), rest.tokens.size());
+  if (!std::ranges::equal(std::span(entry.tokens).first(known), rest.tokens.first(known))) return 0;
+  return static_cast<std::uint32_t>(known);
+}
+
+std::optional<PrefixIndex::End> PrefixIndex::take_end(PrefixId parent, const OwnedText& rest) {
+  End taken;
+  std::set<PrefixId> removed;
+  for (const PrefixId id : ends_) {
+    const std::uint32_t positions = positions_of_end(id, parent, rest);
+    if (positions <= taken.positions) continue;
+    std::set<PrefixId> with_followers = with_descendants({id});
+    const std::size_t size = entries_.at(id).tokens.size();
+    const auto is_kept = [&](PrefixId each) {
+      return each != id && entries_.at(each).tokens.size() >= size;  // no part of a block
+    };
+    if (std::ranges::any_of(with_followers, is_kept)) continue;
+    taken = {.block = entries_.at(id).block, .positions = positions};
+    removed = std::move(with_followers);
+  }
+  if (taken.positions == 0) return std::nullopt;
+  for (const PrefixId id : removed) {
+    const BlockId block = remove(id);
+    if (block != taken.block) taken.free.push_back(block);
+  }
+  return taken;
 }
 
 void PrefixIndex::add_user(PrefixId first, const RequestId& engine_request_id) {
@@ -221,7 +261,7 @@ void PrefixIndex::drop_users() {
 std::vector<BlockId> PrefixIndex::evict(std::uint32_t count) {
   std::vector<BlockId> blocks;
   while (blocks.size() < count && !unused_.empty())
-    blocks.push_back(remove(unused_.begin()->second));
+    blocks.push_back(evict_one(unused_.begin()->second));
   return blocks;
 }
 
@@ -231,7 +271,7 @@ std::vector<BlockId> PrefixIndex::evict_extent(ExtentId extent) {
     if (entries_.at(id).block.extent == extent) ids.insert(id);
   }
   std::vector<BlockId> blocks;
-  for (const PrefixId id : with_descendants(std::move(ids))) blocks.push_back(remove(id));
+  for (const PrefixId id : with_descendants(std::move(ids))) blocks.push_back(evict_one(id));
   return blocks;
 }
 

@@ -1,4 +1,5 @@
-/// The full KV blocks of one lease that can be used again, found by the text that they hold.
+/// The KV blocks of one lease that can be used again, found by the text that they hold. All are
+/// full but the last ones of adopted records.
 ///
 /// Keys and values of a block depend on its tokens and on every token before it. So an entry names
 /// its parent, the entry of the block before, and a sequence uses a *chain* of entries from the
@@ -9,6 +10,9 @@
 /// A running sequence references a whole chain. So only unused entries follow an unused one, and
 /// the entry evicted first, the least recently used, has none after it. Of a chain the first entry
 /// goes last: with it the last cached block of every request that used the chain.
+///
+/// An *end* is the last entry of an adopted record: its last block, full or not, and the full one
+/// before a part. One sequence takes an end out of the index and writes behind the text in it.
 ///
 /// The index of a shared lease holds one published text, whose owner is `public_owner`. Sequences
 /// of any tenant may borrow its chain, and count that in the index of their own lease.
@@ -99,6 +103,19 @@ class PrefixIndex {
   /// Like `add`, but references the entry of a text that is cached already.
   std::optional<PrefixId> add_or_take(PrefixId parent, const OwnedText& block_text, BlockId block);
 
+  /// The entry is an end. Its text may be shorter than a block.
+  void mark_end(PrefixId id) { ends_.insert(id); }
+
+  /// The block of an end, which belongs to the caller from then on.
+  struct End {
+    BlockId block;
+    std::uint32_t positions = 0;  ///< That hold the caller's text.
+    std::vector<BlockId> free;    ///< Of parts behind it, which are removed with it.
+  };
+  /// Removes the unused end after `parent` that has most of `rest`, a text without its last token.
+  /// Leaves one that a full block follows.
+  std::optional<End> take_end(PrefixId parent, const OwnedText& rest);
+
   /// Gives back one reference to every entry of a chain. Precondition: it is a whole chain.
   void release(std::span<const PrefixId> chain);
 
@@ -147,13 +164,16 @@ class PrefixIndex {
   bool is_forgotten(PrefixId id) const { return id.value != 0 && entries_.at(id).is_forgotten; }
   void reference(PrefixId id);
   std::set<PrefixId> with_descendants(std::set<PrefixId> ids) const;
+  std::uint32_t positions_of_end(PrefixId id, PrefixId parent, const OwnedText& rest) const;
   BlockId remove(PrefixId id);
+  BlockId evict_one(PrefixId id);
   void drop_users_of(PrefixId first);
 
   Hash hash_ = next_prefix_key;
   std::map<PrefixId, Entry> entries_;  // a parent precedes its children
   std::map<PrefixKey, PrefixId> by_key_;
   std::map<std::uint64_t, PrefixId> unused_;  // by `released`
+  std::set<PrefixId> ends_;
   std::multimap<PrefixId, RequestId> users_;  // by the first entry of their chain
   std::vector<RequestId> gone_users_;
   std::uint64_t last_id_ = 0;

@@ -10,8 +10,9 @@
 
 namespace leasehold {
 
-/// A sequence starts with the blocks of its text that its lease has cached, or with more that are
-/// published, and takes the others; what a swapped one has committed is copied to them.
+/// A sequence starts with the blocks of its text that its lease has cached, and goes on in the last
+/// block of an adopted record, or starts with more blocks that are published. It takes the others;
+/// what a swapped one has committed is copied to them.
 Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
   const auto positions = static_cast<std::uint32_t>(sequence.tokens.size());
   const OwnedText text{&tenancy.tenant, sequence.tokens};
@@ -37,13 +38,16 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
   const std::size_t looked_up = (positions - 1) / limits_.tokens_per_block;
   tenancy.prefixes.take(chain, tenancy.tenant,
                         is_swapped ? known : looked_up - (known - chain.size()));
-  make_room(tenancy, needed, limit);
+  const auto end = may_borrow && !borrows ? take_end(sequence, tenancy, chain)
+                                          : std::optional<PrefixIndex::End>{};
+  make_room(tenancy, needed - (end ? 1 : 0), limit);
   if (is_swapped) {
     swap_in(sequence, std::move(chain));
   } else if (borrows) {
     start_with_published(sequence, tenancy, published);
   } else {
     sequence.blocks.start_with(std::move(chain), tenancy.prefixes);
+    if (end) sequence.blocks.continue_in(end->block, end->positions);
   }
   if (may_borrow) kv_changes_.push_back({sequence.request.engine_request_id, true});
   const bool ok =
@@ -51,6 +55,21 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
       sequence.blocks.reserve(positions, tenancy.pool);
   ensures(ok, "free blocks can be taken");
   return Admission::Admitted;
+}
+
+/// The block behind the chain that an adopted record left, out of the cache: before others are
+/// evicted, since it is one of the cached blocks that no sequence uses.
+std::optional<PrefixIndex::End> Scheduler::take_end(const Sequence& sequence, Tenancy& tenancy,
+                                                    std::span<const PrefixId> chain) {
+  const std::span<const TokenId> known =
+      std::span(sequence.tokens).first(sequence.tokens.size() - 1);
+  auto end = tenancy.prefixes.take_end(
+      chain.empty() ? PrefixId{} : chain.back(),
+      {&tenancy.tenant, known.subspan(chain.size() * limits_.tokens_per_block)});
+  if (!end) return std::nullopt;
+  for (const BlockId block : end->free) tenancy.pool.release(block);
+  note_gone(tenancy.prefixes);
+  return end;
 }
 
 /// Why the broker refused growth, and what to do.

@@ -37,6 +37,13 @@ struct Lease {
     return index.match({&owner, tokens}, kPerBlock).size();
   }
 
+  /// As the scheduler takes it for a request with these tokens.
+  std::optional<PrefixIndex::End> take_end(const std::vector<TokenId>& tokens) {
+    const auto chain = index.match({&owner, tokens}, kPerBlock);
+    const auto rest = std::span(tokens).first(tokens.size() - 1).subspan(chain.size() * kPerBlock);
+    return index.take_end(chain.empty() ? PrefixId{} : chain.back(), {&owner, rest});
+  }
+
   TenantId owner{"a"};
   BlockPool pool;
   PrefixIndex index;
@@ -45,17 +52,75 @@ struct Lease {
 
 }  // namespace
 
-TEST_CASE("adopted records: full blocks of committed positions are cached, and others are free") {
+TEST_CASE("adopted records: blocks of committed positions are cached, and others are free") {
   Lease lease;
-  REQUIRE(lease.add(record()));
+  REQUIRE(lease.add(record({0, 1, 2, 3})));
 
-  CHECK(lease.cache() == 2);
+  CHECK(lease.cache() == 3);
 
   CHECK(lease.matched(text(10)) == 2);
+  CHECK(lease.index.unused() == 3);
+  CHECK(lease.pool.held_blocks() == 3);
+  CHECK(lease.pool.holds({kExtent, 2}));        // one of its positions is committed
+  CHECK_FALSE(lease.pool.holds({kExtent, 3}));  // none is
+}
+
+TEST_CASE("adopted records: a request goes on in the last block, once") {
+  Lease lease;
+  REQUIRE(lease.add(record()));
+  lease.cache();
+  CHECK_FALSE(lease.take_end(text(10, 2)));  // another text
+
+  const auto end = lease.take_end(text(10));
+
+  REQUIRE(end);
+  CHECK(end->block == BlockId{kExtent, 2});
+  CHECK(end->positions == 1);
+  CHECK(end->free.empty());
+  CHECK_FALSE(lease.take_end(text(10)));
   CHECK(lease.index.unused() == 2);
-  CHECK(lease.pool.held_blocks() == 2);
-  CHECK(lease.pool.holds({kExtent, 1}));
-  CHECK_FALSE(lease.pool.holds({kExtent, 2}));  // its last position is not committed
+  CHECK(lease.index.counters().evictions == 0);
+}
+
+TEST_CASE("adopted records: a request that lacks the last tokens goes on inside the block before") {
+  Lease lease;
+  REQUIRE(lease.add(record()));
+  lease.cache();
+
+  const auto end = lease.take_end(text(8));  // the eighth is to be computed
+
+  REQUIRE(end);
+  CHECK(end->block == BlockId{kExtent, 1});
+  CHECK(end->positions == 3);
+  CHECK((end->free == std::vector<BlockId>{{kExtent, 2}}));
+  CHECK(lease.index.unused() == 1);
+}
+
+TEST_CASE("adopted records: a block that other text follows is not taken out of the cache") {
+  Lease lease;
+  SequenceRecord longer = record({0, 1, 3, 4});
+  longer.tokens = text(16);
+  std::ranges::fill(longer.tokens.begin() + 8, longer.tokens.end(), 50);
+  longer.committed = 15;
+  REQUIRE(lease.add(record()));
+  REQUIRE(lease.add(longer, {11}));
+  lease.cache();
+
+  CHECK_FALSE(lease.take_end(text(8)));
+  CHECK(lease.matched(longer.tokens) == 3);
+}
+
+TEST_CASE("adopted records: a block that is full by one record is no part of another") {
+  Lease lease;
+  SequenceRecord behind = record();
+  behind.committed = 5;
+  REQUIRE(lease.add(behind));
+  REQUIRE(lease.add(record({0, 1, 3}), {11}));
+
+  CHECK(lease.cache() == 3);
+
+  CHECK(lease.pool.held_blocks() == 3);
+  CHECK(lease.index.unused() == 3);
 }
 
 TEST_CASE("adopted records: a block that two texts begin with is cached once") {
@@ -65,9 +130,9 @@ TEST_CASE("adopted records: a block that two texts begin with is cached once") {
   REQUIRE(lease.add(record()));
   REQUIRE(lease.add(other, {11}));
 
-  CHECK(lease.cache() == 3);
+  CHECK(lease.cache() == 5);
   CHECK(lease.matched(other.tokens) == 2);
-  CHECK(lease.pool.held_blocks() == 3);
+  CHECK(lease.pool.held_blocks() == 5);
 }
 
 TEST_CASE("adopted records: of two blocks with the same text one is cached, the other is free") {
@@ -75,8 +140,9 @@ TEST_CASE("adopted records: of two blocks with the same text one is cached, the 
   REQUIRE(lease.add(record()));
   REQUIRE(lease.add(record({4, 5, 6}), {11}));
 
-  CHECK(lease.cache() == 2);
+  CHECK(lease.cache() == 3);
   CHECK_FALSE(lease.pool.holds({kExtent, 4}));
+  CHECK_FALSE(lease.pool.holds({kExtent, 6}));
 }
 
 TEST_CASE("adopted records: a record that is wrong adds nothing") {
@@ -107,7 +173,7 @@ TEST_CASE("adopted records: a record that is wrong adds nothing") {
   CHECK(refused(record({4, 5, 6}, 20), {16}));  // lies outside the lease
   CHECK(refused(record({4, 5, 6}, 20), {9, 9}));
   CHECK(lease.records.size() == 1);
-  CHECK(lease.cache() == 2);
+  CHECK(lease.cache() == 3);
   CHECK(lease.add(record({4, 5, 6}, 20), {11}));  // the same record without a fault
 }
 
