@@ -56,6 +56,16 @@ struct Running {
     for (int i = 0; i < tenants; ++i) streams.push_back(system.start_tenant(stream_of(i)));
     for (const auto& stream : streams) REQUIRE(stream->read_tokens(kReadBefore));
   }
+  /// The number of live tenants, by the broker, until `replacing` has succeeded.
+  std::uint32_t fewest_live_while(Child replacing) {
+    std::uint32_t fewest = system.status().tenants_live;
+    REQUIRE(eventually([&] {
+      fewest = std::min(fewest, system.status().tenants_live);
+      return has_exited(replacing.pidfd());
+    }));
+    CHECK(exit_status_of(replacing) == 0);
+    return fewest;
+  }
   /// The reader of each stream checks that every position comes once.
   void finish() {
     for (std::size_t i = 0; i < streams.size(); ++i) {
@@ -78,7 +88,8 @@ TEST_CASE("failover: eight texts move to a worker with other threads, and none i
   System& system = running.system;
   system.start_ready_worker("w2", {}, {"--threads", "2"});
 
-  CHECK(system.brokerctl({"worker", "replace", "w1", "w2"}) == 0);
+  CHECK(running.fewest_live_while(system.start_brokerctl({"worker", "replace", "w1", "w2"})) ==
+        kTenants);
   REQUIRE(system.worker("w1").signal(SIGTERM));
   REQUIRE(eventually([&] { return has_exited(system.worker("w1").pidfd()); }));
   running.finish();
@@ -104,6 +115,44 @@ TEST_CASE("failover: another arithmetic is refused, and never continues a text u
   Child replacing = system.start_brokerctl({"worker", "replace", "w1", "w2", "--any-arithmetic"});
   running.finish();
   CHECK(rebinds(system).empty());
+}
+
+TEST_CASE("failover: to another context length no memory moves, and the texts are the same") {
+  Running running(2);
+  System& system = running.system;
+  system.start_ready_worker("w2", {}, {"--threads", "1", "--max-context", "400"});
+  CHECK(system.brokerctl({"worker", "replace", "w1", "w2"}) == 0);
+  running.finish();
+  CHECK(rebinds(system).size() == 2);
+  CHECK(count_of(system.worker_log("w2"), "memory adopted") == 0);
+  for (const auto& stream : running.streams) {
+    REQUIRE(stream->record().leases.size() == 2);
+    CHECK(system.lease(stream->record().leases[1]).worker == "w2");
+  }
+}
+
+TEST_CASE("failover: with --any-arithmetic of both a text goes on in another one, and says so") {
+  Running running(1);
+  System& system = running.system;
+  TenantSpec any = spec_of(2);
+  any.more.push_back("--any-arithmetic");
+  system.admit(any.tenant);
+  const auto stream = system.start_streaming(any, kReadBefore);
+  system.start_ready_worker("w2", {}, {"--threads", "1", "--arithmetic", "f32"});
+  Child replacing = system.start_brokerctl({"worker", "replace", "w1", "w2", "--any-arithmetic"});
+
+  CHECK(stream->finish() == 0);
+  running.finish();
+
+  const demo::TenantRecord& record = stream->record();
+  CHECK(record.tokens.size() == any.max_tokens);
+  REQUIRE(record.leases.size() == 2);
+  CHECK(system.lease(record.leases[1]).worker == "w2");
+  const auto rebound = std::ranges::find(record.reported, "rebound", &demo::TenantEvent::event);
+  REQUIRE(rebound != record.reported.end());
+  CHECK(rebound->other_arithmetic == "f32");
+  CHECK(running.streams[0]->record().leases.size() == 1);
+  CHECK(count_of(system.worker_log("w2"), "memory adopted") == 0);
 }
 
 TEST_CASE("failover: the new worker is killed while it maps memory, and the old one goes on") {

@@ -116,6 +116,12 @@ TEST_CASE("move: a text over many lifetimes moves ahead of their ends, and is th
   system.admit("ann", {"--max-lifetime-ms", "2500"});
   const TenantSpec spec{.tenant = "ann", .max_tokens = 300, .rebind = true};
   const auto ann = system.start_streaming(spec, 4);
+  std::uint32_t fewest = 1;
+  REQUIRE(ann->read_until([&](const demo::TenantRecord& record) {
+    fewest = std::min(fewest, system.status().tenants_live);
+    return record.tokens.size() >= 280;
+  }));
+  CHECK(fewest == 1);
   CHECK(ann->finish() == 0);
   const auto rebinds = recorded_rebinds(system);
   const auto moved =
@@ -135,9 +141,16 @@ TEST_CASE("move: a drained lease hands its text to another one, and ends as rele
   const TenantSpec spec{.tenant = "ann", .max_tokens = 300, .rebind = true};
   const auto ann = system.start_streaming(spec, 4);
   const LeaseId first = ann->record().leases.at(0);
-  REQUIRE(system.brokerctl({"drain", to_string(first), "--grace-ms", "60000", "--wait"}) == 0);
-  REQUIRE(ann->read_until([](const auto& record) { return rebounds(record) == 1; }));
+  Child drain =
+      system.start_brokerctl({"drain", to_string(first), "--grace-ms", "60000", "--wait"});
+  std::uint32_t fewest = 1;
+  REQUIRE(ann->read_until([&](const auto& record) {
+    fewest = std::min(fewest, system.status().tenants_live);
+    return rebounds(record) == 1;
+  }));
+  CHECK(fewest == 1);
   CHECK(ann->finish() == 0);
+  CHECK(exit_status_of(drain) == 0);
   CHECK((ann->record().tokens == System::alone(spec)));
   CHECK(ann->record().revocations.empty());
   CHECK(system.lease(first).reason == RevokeReason::Released);
