@@ -114,7 +114,7 @@ class PrefixIndex {
   };
   /// Removes the unused end after `parent` that has most of `rest`, a text without its last token.
   /// Leaves one that a full block follows.
-  std::optional<End> take_end(PrefixId parent, const OwnedText& rest);
+  std::optional<End> adopt_end(PrefixId parent, const OwnedText& rest);
 
   /// Gives back one reference to every entry of a chain. Precondition: it is a whole chain.
   void release(std::span<const PrefixId> chain);

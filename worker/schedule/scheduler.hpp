@@ -246,8 +246,8 @@ class Scheduler {
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
   bool reject_too_large(Tenancy& tenancy);
   Admission reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
-  std::optional<PrefixIndex::End> take_end(const Sequence& sequence, Tenancy& tenancy,
-                                           std::span<const PrefixId> chain);
+  std::optional<PrefixIndex::End> adopt_end(const Sequence& sequence, Tenancy& tenancy,
+                                            std::span<const PrefixId> chain);
   const PublishedMatch& match_published(Tenancy& tenancy, const Sequence& sequence);
   void start_with_published(Sequence& sequence, Tenancy& tenancy, const PublishedMatch& published);
   void return_published(Sequence& sequence);

@@ -38,7 +38,7 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
   const std::size_t looked_up = (positions - 1) / limits_.tokens_per_block;
   tenancy.prefixes.take(chain, tenancy.tenant,
                         is_swapped ? known : looked_up - (known - chain.size()));
-  const auto end = may_borrow && !borrows ? take_end(sequence, tenancy, chain)
+  const auto end = may_borrow && !borrows ? adopt_end(sequence, tenancy, chain)
                                           : std::optional<PrefixIndex::End>{};
   make_room(tenancy, needed - (end ? 1 : 0), limit);
   if (is_swapped) {
@@ -59,11 +59,11 @@ Scheduler::Admission Scheduler::reserve_first_blocks(Sequence& sequence, Tenancy
 
 /// The block behind the chain that an adopted record left, out of the cache: before others are
 /// evicted, since it is one of the cached blocks that no sequence uses.
-std::optional<PrefixIndex::End> Scheduler::take_end(const Sequence& sequence, Tenancy& tenancy,
-                                                    std::span<const PrefixId> chain) {
+std::optional<PrefixIndex::End> Scheduler::adopt_end(const Sequence& sequence, Tenancy& tenancy,
+                                                     std::span<const PrefixId> chain) {
   const std::span<const TokenId> known =
       std::span(sequence.tokens).first(sequence.tokens.size() - 1);
-  auto end = tenancy.prefixes.take_end(
+  auto end = tenancy.prefixes.adopt_end(
       chain.empty() ? PrefixId{} : chain.back(),
       {&tenancy.tenant, known.subspan(chain.size() * limits_.tokens_per_block)});
   if (!end) return std::nullopt;
