@@ -7,23 +7,9 @@
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <memory>
 
-#include "tools/client/timers.hpp"
-#include "worker/http/generation.hpp"
-#include "worker/http/http_places.hpp"
-#include "worker/http/http_server.hpp"
+#include "worker/http/http_shared.hpp"
 
 namespace leasehold::http {
-
-/// What the connections share.
-struct Shared {
-  Server::Dependencies deps;
-  client::AsioTimers timers;
-  Places places;
-  bool closing = false;
-
-  explicit Shared(Server::Dependencies dependencies)
-      : deps(std::move(dependencies)), timers(*deps.io) {}
-};
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:

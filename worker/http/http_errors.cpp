@@ -81,6 +81,10 @@ Answer error_answer(const ApiError& refused) {
   return answer;
 }
 
+Answer refusal(const Error& error) {
+  return error_answer({error});
+}
+
 Answer plain_error(int status, std::string_view code, const std::string& message) {
   return {.status = status, .body = body_of(status, message, {}, code)};
 }

@@ -23,6 +23,8 @@ std::string error_body(const ApiError& refused);
 
 /// With Retry-After where the same request can succeed later.
 Answer error_answer(const ApiError& refused);
+/// The same without a field.
+Answer refusal(const Error& error);
 
 /// For what is not an Errc: 404, 405 and so on.
 Answer plain_error(int status, std::string_view code, const std::string& message);

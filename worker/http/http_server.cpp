@@ -5,13 +5,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <map>
 #include <variant>
 
@@ -26,7 +24,6 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using Local = asio::local::stream_protocol;
 
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 constexpr mode_t kSocketMode = 0666;     // the key protects it
 constexpr std::size_t kPrefixBytes = 8;  // /64

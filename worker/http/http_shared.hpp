@@ -1,0 +1,26 @@
+/// What the connections of one server share. Internal to worker/http.
+#pragma once
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "tools/client/timers.hpp"
+#include "worker/http/http_places.hpp"
+#include "worker/http/http_server.hpp"
+
+namespace leasehold::http {
+
+/// Errors are values in coroutines.
+inline constexpr auto kAwait = boost::asio::as_tuple(boost::asio::use_awaitable);
+
+struct Shared {
+  Server::Dependencies deps;
+  client::AsioTimers timers;
+  Places places;
+  bool closing = false;
+
+  explicit Shared(Server::Dependencies dependencies)
+      : deps(std::move(dependencies)), timers(*deps.io) {}
+};
+
+}  // namespace leasehold::http

@@ -1,0 +1,33 @@
+/// What the routes see of a connection: answers go out, and the client may leave.
+///
+/// Lifetime: the connection's. Threads: the one that runs `io`.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <string>
+
+#include "worker/http/http_answer.hpp"
+
+namespace leasehold::http {
+
+class HttpStream {
+ public:
+  virtual ~HttpStream() = default;
+
+  /// Sends a whole answer; once, and not together with events.
+  virtual boost::asio::awaitable<void> send(Answer answer) = 0;
+
+  // A stream of events: begin once, then events, then end once.
+  virtual boost::asio::awaitable<void> begin_events() = 0;
+  /// `data` is one line.
+  virtual boost::asio::awaitable<void> write_event(std::string data) = 0;
+  virtual boost::asio::awaitable<void> end_events() = 0;
+
+  /// Calls `on_gone` when the client leaves, until the answer has been sent.
+  virtual void watch(std::function<void()> on_gone) = 0;
+  /// The client has left, or the server closes. Nothing more need be sent.
+  virtual bool is_gone() const = 0;
+};
+
+}  // namespace leasehold::http

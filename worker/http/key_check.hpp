@@ -1,0 +1,23 @@
+/// Asks the broker for the tenant of a request's key, at the rate of its source.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <string>
+
+#include "worker/http/http_framing.hpp"
+#include "worker/http/http_shared.hpp"
+
+namespace leasehold::http {
+
+struct Caller {
+  TenantId tenant;
+  std::string key;
+};
+
+/// Who sends this head; the connection belongs to that tenant from then on. After an error the
+/// connection is closed, so that each guess costs one. Errors: BadToken without a key; those of the
+/// broker's `key.check`; those of Places::authenticated.
+boost::asio::awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id,
+                                                    const Head& head);
+
+}  // namespace leasehold::http
