@@ -19,7 +19,7 @@ Result<wire::KeyView> key_of(Result<control::Payload> reply) {
 }  // namespace
 
 Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
-                                                 const http::ApiModel& model, BrokerLink& broker,
+                                                 const OpenedModel& model, BrokerLink& broker,
                                                  const Clock& clock) {
   if (!options.http) return nullptr;
   std::unique_ptr<HttpPart> part(new HttpPart);
@@ -38,14 +38,16 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
           },
       .broker_socket = options.broker_socket,
       .worker = options.name,
-      .model = model};
+      .model = {.name = model.config.name, .max_context = model.config.n_context},
+      .tokenizer = &model.tokenizer};
   part->server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));
   part->io_.start("http");
   TRY(part->io_.run([&part]() -> Result<void> {
     part->server_->serve();
     return {};
   }));
-  spdlog::info("HTTP ready model=\"{}\"", model.name);
+  spdlog::info("HTTP ready address={} model=\"{}\"", part->server_->listens_on(),
+               model.config.name);
   return part;
 }
 

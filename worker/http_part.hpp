@@ -8,6 +8,7 @@
 #include "worker/http/http_server.hpp"
 #include "worker/io_thread.hpp"
 #include "worker/lease/broker_link.hpp"
+#include "worker/opened_model.hpp"
 #include "worker/options.hpp"
 
 namespace leasehold {
@@ -16,7 +17,7 @@ class HttpPart {
  public:
   /// Listens, and answers. Null without `--http`. Errors: those of http::Server::create.
   static Result<std::unique_ptr<HttpPart>> open(const WorkerOptions& options,
-                                                const http::ApiModel& model, BrokerLink& broker,
+                                                const OpenedModel& model, BrokerLink& broker,
                                                 const Clock& clock);
   ~HttpPart() { io_.stop(); }
 

@@ -1,9 +1,11 @@
 #include "worker/http/answer_driver.hpp"
 
+#include <algorithm>
 #include <ctime>
+#include <utility>
 
-#include "worker/http/api_answer.hpp"
-#include "worker/http/generation.hpp"
+#include "worker/http/choice_text.hpp"
+#include "worker/http/generations.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -22,115 +24,145 @@ std::string error_event(const Error& error) {
   return error_body({error});
 }
 
-std::optional<Error> error_of(const client::Ended& ended, const Generation& generation) {
-  if (generation.was_unread())
-    return Error{Errc::QueueFull, "too much of the stream was unread; read faster"};
-  if (ended.error) return ended.error;
-  if (ended.reason != "Cancelled") return std::nullopt;
-  return Error{Errc::Draining, "the request was cancelled; this worker is stopping"};
-}
-
 class AnswerDriver {
  public:
-  AnswerDriver(Shared& shared, const ApiRequest& request, HttpStream& stream)
-      : shared_(shared),
-        stream_(stream),
-        writer_(request, shared.deps.model.name, std::time(nullptr)) {}
+  AnswerDriver(Shared& shared, const ApiRequest& request, HttpStream& stream);
 
   awaitable<void> run(const Caller& caller, ApiRequest request);
 
  private:
-  awaitable<void> answer_whole();
-  awaitable<void> answer_stream();
-  awaitable<void> begin_stream();
-  std::optional<Answer> note(const client::SessionEvent& event);
-  bool goes_on() const { return !stream_.is_gone() && !shared_.closing; }
+  awaitable<void> take(const Generations::Event& event);
+  awaitable<void> add(ChoicePart part);
+  awaitable<void> end();
+  awaitable<void> fail_with(const Error& error);
+  awaitable<void> begin_choice(std::uint32_t index);
+  std::optional<Error> error_of(const client::Ended& ended) const;
+  std::optional<Error> note(const Generations::Event& event);
+  bool goes_on() const { return !is_answered_ && !stream_.is_gone() && !shared_.closing; }
 
   Shared& shared_;
   HttpStream& stream_;
   AnswerWriter writer_;
-  std::shared_ptr<Generation> generation_;
+  bool is_stream_;
+  std::uint32_t n_;  // choices of a prompt
+  std::shared_ptr<Generations> generations_;
+  std::vector<ChoiceText> texts_;
+  std::vector<ChoicePart> wholes_;  // of an answer that does not stream
+  // By choice. No vector<bool>, whose elements are no variables.
+  std::vector<char> runs_;        // a worker has the request
+  std::vector<char> is_counted_;  // its prompt
+  std::vector<char> began_;       // its first chunk was sent
+  std::size_t ended_ = 0;
+  bool has_events_ = false;
+  bool is_answered_ = false;
   UsageCount usage_;
 };
 
+AnswerDriver::AnswerDriver(Shared& shared, const ApiRequest& request, HttpStream& stream)
+    : shared_(shared),
+      stream_(stream),
+      writer_(request, shared.deps.model.name, std::time(nullptr)),
+      is_stream_(request.stream),
+      n_(request.n) {}
+
 awaitable<void> AnswerDriver::run(const Caller& caller, ApiRequest request) {
-  const bool streams = request.stream;
   client::SessionConfig config;
   config.broker_path = shared_.deps.broker_socket;
   config.tenant = caller.tenant;
   config.worker = shared_.deps.worker;
   config.api_key = caller.key;
   config.rebind = true;
-  config.request = std::move(request.submit);
-  generation_ = Generation::start(*shared_.deps.io, shared_.timers, std::move(config));
-  stream_.watch([generation = generation_] { generation->wake(); });
-  if (streams) {
-    co_await answer_stream();
-  } else {
-    co_await answer_whole();
+  std::vector<client::SessionConfig> configs;
+  for (wire::RequestSubmit& submit : submissions_of(request)) {
+    const auto index = static_cast<std::uint32_t>(configs.size());
+    texts_.emplace_back(index, request, submit, *shared_.deps.tokenizer);
+    config.request = std::move(submit);
+    configs.push_back(config);
   }
-  generation_->cancel();
+  const std::size_t count = configs.size();
+  wholes_.resize(count);
+  runs_.resize(count);
+  is_counted_.resize(count);
+  began_.resize(count);
+  generations_ = Generations::start(*shared_.deps.io, shared_.timers, std::move(configs));
+  stream_.watch([generations = generations_] { generations->wake(); });
+  while (goes_on()) {
+    const auto event = co_await generations_->next();
+    if (event) co_await take(*event);
+    if (!event) co_await stream_.probe();
+  }
+  generations_->cancel();
 }
 
-/// Counts. Returns the answer to a request that a quota holds back before its first token.
-std::optional<Answer> AnswerDriver::note(const client::SessionEvent& event) {
-  if (const auto* submitted = std::get_if<client::Submitted>(&event);
-      submitted != nullptr && usage_.prompt_tokens == 0)
-    usage_.prompt_tokens = submitted->prompt_tokens;
-  if (std::holds_alternative<client::TokenArrived>(event)) ++usage_.completion_tokens;
-  const auto* retrying = std::get_if<client::Retrying>(&event);
-  if (retrying == nullptr || usage_.completion_tokens > 0) return std::nullopt;
+std::optional<Error> AnswerDriver::error_of(const client::Ended& ended) const {
+  if (generations_->was_unread())
+    return Error{Errc::QueueFull, "too much of the stream was unread; read faster"};
+  if (ended.error) return ended.error;
+  if (ended.reason != "Cancelled") return std::nullopt;
+  return Error{Errc::Draining, "the request was cancelled; this worker is stopping"};
+}
+
+/// Counts. Returns the error that a quota holds all choices back with before the first token; while
+/// one of them runs, the others wait for it.
+std::optional<Error> AnswerDriver::note(const Generations::Event& event) {
+  if (const auto* submitted = std::get_if<client::Submitted>(&event.event)) {
+    runs_[event.index] = true;
+    // The choices of a prompt have it in common, and a rebind reads it again.
+    const bool is_new = event.index % n_ == 0 && !std::exchange(is_counted_[event.index], true);
+    if (is_new) usage_.prompt_tokens += submitted->prompt_tokens;
+  }
+  if (std::holds_alternative<client::TokenArrived>(event.event)) ++usage_.completion_tokens;
+  const auto* retrying = std::get_if<client::Retrying>(&event.event);
+  if (retrying == nullptr) return std::nullopt;
+  runs_[event.index] = false;
+  if (usage_.completion_tokens > 0 || std::ranges::count(runs_, true) > 0) return std::nullopt;
   const Errc code = retrying->error.code;
   if (status_of(code) != 429 && code != Errc::QueueFull) return std::nullopt;
-  return error_answer({retrying->error});
+  return retrying->error;
 }
 
-awaitable<void> AnswerDriver::answer_whole() {
-  std::string text;
-  while (goes_on()) {
-    const auto event = co_await generation_->next();
-    if (!event) continue;
-    if (auto refused = note(*event)) co_return co_await stream_.send(*std::move(refused));
-    if (const auto* token = std::get_if<client::TokenArrived>(&*event)) text += token->token.text;
-    const auto* ended = std::get_if<client::Ended>(&*event);
-    if (ended == nullptr) continue;
-    if (const auto error = error_of(*ended, *generation_))
-      co_return co_await stream_.send(refusal(*error));
-    text += ended->text;
-    co_return co_await stream_.send(ok(writer_.whole(text, finish_reason(ended->reason), usage_)));
+awaitable<void> AnswerDriver::take(const Generations::Event& event) {
+  if (const auto held_back = note(event)) co_return co_await fail_with(*held_back);
+  ChoiceText& text = texts_[event.index];
+  if (const auto* token = std::get_if<client::TokenArrived>(&event.event))
+    co_await add(text.add(token->token));
+  const auto* ended = std::get_if<client::Ended>(&event.event);
+  if (ended == nullptr) co_return;
+  if (const auto error = error_of(*ended)) co_return co_await fail_with(*error);
+  co_await add(text.end(ended->text, ended->reason));
+  if (++ended_ == texts_.size()) co_await end();
+}
+
+awaitable<void> AnswerDriver::begin_choice(std::uint32_t index) {
+  if (!std::exchange(has_events_, true)) co_await stream_.begin_events();
+  if (std::exchange(began_[index], true)) co_return;
+  if (auto opening = writer_.opening(index)) co_await stream_.write_event(*std::move(opening));
+}
+
+awaitable<void> AnswerDriver::add(ChoicePart part) {
+  if (!is_stream_) {
+    append(wholes_[part.index], std::move(part));
+    co_return;
   }
+  co_await begin_choice(part.index);
+  co_await stream_.write_event(writer_.chunk(part, usage_));
 }
 
-awaitable<void> AnswerDriver::begin_stream() {
-  co_await stream_.begin_events();
-  if (auto opening = writer_.opening()) co_await stream_.write_event(*std::move(opening));
+awaitable<void> AnswerDriver::end() {
+  is_answered_ = true;
+  if (!is_stream_) co_return co_await stream_.send(ok(writer_.whole(wholes_, usage_)));
+  if (auto usage = writer_.usage(usage_)) co_await stream_.write_event(*std::move(usage));
+  co_await stream_.write_event(kDone);
+  co_await stream_.end_events();
 }
 
-awaitable<void> AnswerDriver::answer_stream() {
-  bool began = false;
-  while (goes_on()) {
-    const auto event = co_await generation_->next();
-    if (!event) continue;
-    if (auto refused = note(*event); refused && !began)
-      co_return co_await stream_.send(*std::move(refused));
-    const auto* token = std::get_if<client::TokenArrived>(&*event);
-    const auto* ended = std::get_if<client::Ended>(&*event);
-    if (token == nullptr && ended == nullptr) continue;
-    const auto error = ended == nullptr ? std::nullopt : error_of(*ended, *generation_);
-    if (error && !began) co_return co_await stream_.send(refusal(*error));
-    if (!std::exchange(began, true)) co_await begin_stream();
-    if (token != nullptr) {
-      co_await stream_.write_event(writer_.text(token->token.text, usage_));
-      continue;
-    }
-    if (error) co_await stream_.write_event(error_event(*error));
-    if (!error) {
-      co_await stream_.write_event(writer_.end(ended->text, finish_reason(ended->reason), usage_));
-      if (auto usage = writer_.usage(usage_)) co_await stream_.write_event(*std::move(usage));
-    }
-    co_await stream_.write_event(kDone);
-    co_return co_await stream_.end_events();
-  }
+/// Ends the answer; the other choices end with it.
+awaitable<void> AnswerDriver::fail_with(const Error& error) {
+  is_answered_ = true;
+  if (!has_events_) co_return co_await stream_.send(refusal(error));
+  co_await stream_.write_event(error_event(error));
+  co_await stream_.write_event(kDone);
+  co_await stream_.end_events();
 }
 
 awaitable<void> drive(Shared& shared, const Caller& caller, ApiRequest request,

@@ -18,75 +18,113 @@ Json json_of(UsageCount usage) {
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
 }
 
+Json chat_logprob(const TextLogprob& token) {
+  Json bytes = Json::array();
+  for (const char c : token.text) bytes.push_back(static_cast<unsigned char>(c));
+  return {{"token", token.text}, {"logprob", token.logprob}, {"bytes", std::move(bytes)}};
+}
+
+Json chat_logprobs(std::span<const TokenLogprobs> tokens) {
+  Json content = Json::array();
+  for (const TokenLogprobs& token : tokens) {
+    Json entry = chat_logprob(token.token);
+    entry["top_logprobs"] = Json::array();
+    for (const TextLogprob& top : token.top) entry["top_logprobs"].push_back(chat_logprob(top));
+    content.push_back(std::move(entry));
+  }
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+/// Tokens that are not UTF-8 would be equal keys once they are replaced.
+std::string key_of(const std::string& text) {
+  return Json::parse(line_of(text)).get<std::string>();
+}
+
+Json completion_logprobs(std::span<const TokenLogprobs> tokens) {
+  Json json{{"tokens", Json::array()},
+            {"token_logprobs", Json::array()},
+            {"top_logprobs", Json::array()},
+            {"text_offset", Json::array()}};
+  for (const TokenLogprobs& token : tokens) {
+    json["tokens"].push_back(token.token.text);
+    json["token_logprobs"].push_back(token.token.logprob);
+    json["text_offset"].push_back(token.text_offset);
+    Json top = Json::object();
+    for (const TextLogprob& one : token.top) top.emplace(key_of(one.text), one.logprob);
+    json["top_logprobs"].push_back(std::move(top));
+  }
+  return json;
+}
+
+/// What a whole choice and a chunk have in common.
+Json choice_of(const ChoicePart& part) {
+  Json choice{{"index", part.index}, {"finish_reason", nullptr}, {"logprobs", nullptr}};
+  if (!part.finish_reason.empty()) choice["finish_reason"] = part.finish_reason;
+  return choice;
+}
+
 }  // namespace
 
 AnswerWriter::AnswerWriter(const ApiRequest& request, std::string model,
                            std::int64_t created_unix_s)
     : is_chat_(request.api == Api::Chat),
+      has_logprobs_(request.submit.sampling.logprobs),
       include_usage_(request.include_usage),
       continuous_usage_(request.continuous_usage),
       id_((is_chat_ ? "chatcmpl-" : "cmpl-") + request.submit.request_id.value),
       model_(std::move(model)),
       created_(created_unix_s) {}
 
-std::string AnswerWriter::whole(std::string_view text, std::string_view finish_reason,
-                                UsageCount usage) const {
-  Json choice{{"index", 0}, {"logprobs", nullptr}, {"finish_reason", finish_reason}};
-  if (is_chat_) choice["message"] = {{"role", "assistant"}, {"content", text}};
-  if (!is_chat_) choice["text"] = text;
-  return line_of({{"id", id_},
-                  {"object", is_chat_ ? "chat.completion" : "text_completion"},
-                  {"created", created_},
-                  {"model", model_},
-                  {"choices", Json::array({std::move(choice)})},
-                  {"usage", json_of(usage)}});
+Json AnswerWriter::logprobs(const ChoicePart& part) const {
+  if (!has_logprobs_) return nullptr;
+  return is_chat_ ? chat_logprobs(part.logprobs) : completion_logprobs(part.logprobs);
 }
 
-std::string AnswerWriter::chunk(std::string_view text,
-                                std::optional<std::string_view> finish_reason,
-                                std::optional<UsageCount> usage) const {
-  Json choice{{"index", 0}, {"logprobs", nullptr}, {"finish_reason", nullptr}};
-  if (finish_reason) choice["finish_reason"] = *finish_reason;
-  if (!is_chat_) choice["text"] = text;
-  if (is_chat_) choice["delta"] = Json::object();
-  if (is_chat_ && !text.empty()) choice["delta"]["content"] = text;
-  Json json{{"id", id_},
-            {"object", is_chat_ ? "chat.completion.chunk" : "text_completion"},
-            {"created", created_},
-            {"model", model_},
-            {"choices", Json::array({std::move(choice)})}};
-  if (usage && continuous_usage_) json["usage"] = json_of(*usage);
+Json AnswerWriter::object(std::string_view name, Json choices) const {
+  return {{"id", id_},
+          {"object", is_chat_ ? name : "text_completion"},
+          {"created", created_},
+          {"model", model_},
+          {"choices", std::move(choices)}};
+}
+
+std::string AnswerWriter::whole(std::span<const ChoicePart> parts, UsageCount usage) const {
+  Json choices = Json::array();
+  for (const ChoicePart& part : parts) {
+    Json choice = choice_of(part);
+    choice["logprobs"] = logprobs(part);
+    if (is_chat_) choice["message"] = {{"role", "assistant"}, {"content", part.text}};
+    if (!is_chat_) choice["text"] = part.text;
+    choices.push_back(std::move(choice));
+  }
+  Json json = object("chat.completion", std::move(choices));
+  json["usage"] = json_of(usage);
   return line_of(json);
 }
 
-std::optional<std::string> AnswerWriter::opening() const {
+std::string AnswerWriter::chunk(const ChoicePart& part, UsageCount so_far) const {
+  Json choice = choice_of(part);
+  if (!part.logprobs.empty()) choice["logprobs"] = logprobs(part);
+  if (!is_chat_) choice["text"] = part.text;
+  if (is_chat_) choice["delta"] = Json::object();
+  if (is_chat_ && !part.text.empty()) choice["delta"]["content"] = part.text;
+  Json json = object("chat.completion.chunk", Json::array({std::move(choice)}));
+  if (continuous_usage_) json["usage"] = json_of(so_far);
+  return line_of(json);
+}
+
+std::optional<std::string> AnswerWriter::opening(std::uint32_t index) const {
   if (!is_chat_) return std::nullopt;
   const Json delta{{"role", "assistant"}, {"content", ""}};
-  const Json choice{{"index", 0}, {"delta", delta}, {"finish_reason", nullptr}};
-  return line_of({{"id", id_},
-                  {"object", "chat.completion.chunk"},
-                  {"created", created_},
-                  {"model", model_},
-                  {"choices", Json::array({choice})}});
-}
-
-std::string AnswerWriter::text(std::string_view text, UsageCount so_far) const {
-  return chunk(text, std::nullopt, so_far);
-}
-
-std::string AnswerWriter::end(std::string_view text, std::string_view finish_reason,
-                              UsageCount usage) const {
-  return chunk(text, finish_reason, usage);
+  const Json choice{{"index", index}, {"delta", delta}, {"finish_reason", nullptr}};
+  return line_of(object("chat.completion.chunk", Json::array({choice})));
 }
 
 std::optional<std::string> AnswerWriter::usage(UsageCount usage) const {
   if (!include_usage_) return std::nullopt;
-  return line_of({{"id", id_},
-                  {"object", is_chat_ ? "chat.completion.chunk" : "text_completion"},
-                  {"created", created_},
-                  {"model", model_},
-                  {"choices", Json::array()},
-                  {"usage", json_of(usage)}});
+  Json json = object("chat.completion.chunk", Json::array());
+  json["usage"] = json_of(usage);
+  return line_of(json);
 }
 
 std::string_view finish_reason(std::string_view completion_reason) {

@@ -2,9 +2,12 @@
 /// a stream. Pure.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "worker/http/api_request.hpp"
 
@@ -15,26 +18,46 @@ struct UsageCount {
   std::uint32_t completion_tokens = 0;
 };
 
+struct TextLogprob {
+  std::string text;  ///< Of the token; may end within a character.
+  float logprob = 0;
+};
+
+/// A token of an answer with logprobs.
+struct TokenLogprobs {
+  TextLogprob token;
+  std::vector<TextLogprob> top;  ///< Most likely first.
+  std::size_t text_offset = 0;   ///< In characters of the choice's text.
+};
+
+/// What a choice has: all of it, or what is new.
+struct ChoicePart {
+  std::uint32_t index = 0;
+  std::string text;
+  std::vector<TokenLogprobs> logprobs;  ///< Empty unless the request asked for them.
+  std::string_view finish_reason;       ///< Empty: the choice goes on.
+};
+
 class AnswerWriter {
  public:
   AnswerWriter(const ApiRequest& request, std::string model, std::int64_t created_unix_s);
 
   /// The answer to a request that does not stream.
-  std::string whole(std::string_view text, std::string_view finish_reason, UsageCount usage) const;
+  std::string whole(std::span<const ChoicePart> choices, UsageCount usage) const;
 
   // Chunks, each one line of JSON.
-  /// The role, before the first text of a chat; nothing for a completion.
-  std::optional<std::string> opening() const;
-  std::string text(std::string_view text, UsageCount so_far) const;
-  std::string end(std::string_view text, std::string_view finish_reason, UsageCount usage) const;
+  /// The role, before the first text of a choice of a chat; nothing for a completion.
+  std::optional<std::string> opening(std::uint32_t index) const;
+  std::string chunk(const ChoicePart& part, UsageCount so_far) const;
   /// Nothing unless the request asked for it.
   std::optional<std::string> usage(UsageCount usage) const;
 
  private:
-  std::string chunk(std::string_view text, std::optional<std::string_view> finish_reason,
-                    std::optional<UsageCount> usage) const;
+  nlohmann::json logprobs(const ChoicePart& part) const;
+  nlohmann::json object(std::string_view name, nlohmann::json choices) const;
 
   bool is_chat_;
+  bool has_logprobs_;
   bool include_usage_;
   bool continuous_usage_;
   std::string id_;

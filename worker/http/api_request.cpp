@@ -17,6 +17,7 @@ using Body = nlohmann::ordered_json;  // a schema's members keep their order
 constexpr int kMaxDepth = 32;
 constexpr std::uint32_t kDefaultCompletionTokens = 16;
 constexpr std::uint32_t kMaxTokens = 1u << 20;
+constexpr std::uint32_t kMaxTopLogprobs = 20;
 
 /// Fields whose names and meanings are those of wire::Sampling.
 constexpr std::array kSamplingFields{"temperature",
@@ -32,8 +33,8 @@ constexpr std::array kSamplingFields{"temperature",
                                      "stop_token_ids",
                                      "seed"};
 /// Fields that change the answer, and are not built.
-constexpr std::array kNotBuilt{"tools",  "functions", "tool_choice",  "best_of", "echo",
-                               "suffix", "logprobs",  "top_logprobs", "audio",   "prediction"};
+constexpr std::array kNotBuilt{"tools",  "functions", "tool_choice",
+                               "suffix", "audio",     "prediction"};
 
 class Reader {
  public:
@@ -42,9 +43,10 @@ class Reader {
 
   std::expected<ApiRequest, ApiError> read() {
     out_.api = api_;
-    const std::array steps{&Reader::read_model,  &Reader::check_built, &Reader::read_ids,
-                           &Reader::read_text,   &Reader::read_length, &Reader::read_sampling,
-                           &Reader::read_stream, &Reader::read_rest};
+    const std::array steps{&Reader::read_model,   &Reader::check_built,   &Reader::read_ids,
+                           &Reader::read_text,    &Reader::read_length,   &Reader::read_sampling,
+                           &Reader::read_choices, &Reader::read_logprobs, &Reader::read_stream,
+                           &Reader::read_rest};
     for (const auto step : steps) {
       (this->*step)();
       if (refused_) return std::unexpected(*std::move(refused_));
@@ -88,9 +90,46 @@ class Reader {
                             (found->is_string() && *found == "none");
       if (!harmless) return refuse(key, fmt::format("{} is not supported; leave it out", key));
     }
-    const Body* n = find("n");
-    if (n != nullptr && !(n->is_number_integer() && *n == 1))
-      refuse("n", "n is at most 1; send several requests");
+  }
+
+  void read_choices() {
+    if (!read_count("n", 1, ApiRequest::kMaxChoices, out_.n)) return;
+    std::uint32_t best_of = out_.n;
+    if (!read_count("best_of", 1, ApiRequest::kMaxChoices, best_of)) return;
+    if (best_of != out_.n) return refuse("best_of", "best_of is not supported; send n");
+    const std::size_t choices = out_.n * std::max<std::size_t>(1, out_.prompts.size());
+    if (choices > ApiRequest::kMaxChoices) {
+      return refuse("n", fmt::format("n for each prompt makes {} choices, and an answer has {}; "
+                                     "send several requests",
+                                     choices, ApiRequest::kMaxChoices));
+    }
+    if (api_ == Api::Completions) read_flag("echo", *body_, out_.echo);
+  }
+
+  /// A completion has `logprobs`: COUNT, a chat `logprobs`: true and `top_logprobs`: COUNT.
+  void read_logprobs() {
+    wire::Sampling& sampling = out_.submit.sampling;
+    const bool is_chat = api_ == Api::Chat;
+    const char* key = is_chat ? "top_logprobs" : "logprobs";
+    if (is_chat && !read_flag("logprobs", *body_, sampling.logprobs)) return;
+    const Body* count = find(key);
+    // Some clients send false for none.
+    if (count == nullptr || (count->is_boolean() && !count->get<bool>())) return;
+    if (!read_count(key, 0, kMaxTopLogprobs, sampling.top_logprobs)) return;
+    if (!is_chat) sampling.logprobs = true;
+    if (!sampling.logprobs && sampling.top_logprobs > 0)
+      return refuse("top_logprobs", "top_logprobs needs logprobs: true");
+    if (out_.echo) refuse("logprobs", "logprobs of a prompt are not computed; leave out echo");
+  }
+
+  bool read_count(const char* key, std::uint32_t least, std::size_t most, std::uint32_t& out) {
+    const Body* found = find(key);
+    if (found == nullptr) return true;
+    const bool fits = found->is_number_unsigned() && *found >= least && *found <= most;
+    if (!fits)
+      return refuse(key, fmt::format("{} is a number from {} to {}", key, least, most)), false;
+    out = found->get<std::uint32_t>();
+    return true;
   }
 
   void read_ids() {
@@ -109,24 +148,31 @@ class Reader {
   void read_prompt() {
     const Body* prompt = find("prompt");
     if (prompt == nullptr) return refuse("prompt", "prompt is missing; send a text");
-    if (prompt->is_array() && prompt->size() == 1 && !prompt->front().is_number())
-      prompt = &prompt->front();
-    if (prompt->is_string()) {
-      out_.submit.prompt = prompt->get<std::string>();
-      return;
+    const bool are_several = prompt->is_array() && !prompt->empty() && !prompt->front().is_number();
+    const std::size_t count = are_several ? prompt->size() : 1;
+    if (count > ApiRequest::kMaxChoices)
+      return refuse("prompt", fmt::format("there may be {} prompts", ApiRequest::kMaxChoices));
+    for (std::size_t i = 0; i < count; ++i)
+      if (!read_one_prompt(are_several ? (*prompt)[i] : *prompt)) return;
+    out_.submit.prompt = out_.prompts.front().text;
+    out_.submit.prompt_tokens = out_.prompts.front().tokens;
+  }
+
+  bool read_one_prompt(const Body& prompt) {
+    ApiPrompt& read = out_.prompts.emplace_back();
+    if (prompt.is_string()) {
+      read.text = prompt.get<std::string>();
+      return true;
     }
-    std::vector<std::int32_t> tokens;
-    if (!prompt->is_array() || prompt->empty())
-      return refuse("prompt", "prompt is one text, or an array of token ids");
-    for (const Body& token : *prompt) {
-      const bool is_id = token.is_number_unsigned() && token.get<std::uint64_t>() <= 0x7FFF'FFFF;
-      if (!is_id)
-        return refuse("prompt",
-                      "prompt is one text, or an array of token ids; send several "
-                      "prompts in requests of their own");
-      tokens.push_back(token.get<std::int32_t>());
-    }
-    out_.submit.prompt_tokens = std::move(tokens);
+    read.tokens.emplace();
+    const auto is_id = [](const Body& token) {
+      return token.is_number_unsigned() && token.get<std::uint64_t>() <= 0x7FFF'FFFF;
+    };
+    if (!prompt.is_array() || prompt.empty() || !std::ranges::all_of(prompt, is_id))
+      return refuse("prompt", "a prompt is a text or an array of token ids; several are an array"),
+             false;
+    for (const Body& token : prompt) read.tokens->push_back(token.get<std::int32_t>());
+    return true;
   }
 
   void read_messages() {
@@ -232,6 +278,20 @@ class Reader {
 };
 
 }  // namespace
+
+std::vector<wire::RequestSubmit> submissions_of(const ApiRequest& request) {
+  std::vector<wire::RequestSubmit> all;
+  for (std::size_t i = 0; i < request.n * std::max<std::size_t>(1, request.prompts.size()); ++i) {
+    wire::RequestSubmit& submit = all.emplace_back(request.submit);
+    submit.sampling.seed += i % request.n;
+    if (i > 0) submit.request_id = {mint_request_id()};
+    if (request.prompts.empty()) continue;
+    const ApiPrompt& prompt = request.prompts[i / request.n];
+    submit.prompt = prompt.text;
+    submit.prompt_tokens = prompt.tokens;
+  }
+  return all;
+}
 
 std::expected<ApiRequest, ApiError> parse_api_request(Api api, std::string_view text,
                                                       const ApiModel& model) {

@@ -1,8 +1,10 @@
 /// Reads the bodies of `/v1/completions` and `/v1/chat/completions`. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ipc/control/messages_tenant.hpp"
 #include "worker/http/http_errors.hpp"
@@ -11,9 +13,23 @@ namespace leasehold::http {
 
 enum class Api : std::uint8_t { Completions, Chat };
 
+/// One of both.
+struct ApiPrompt {
+  std::optional<std::string> text;
+  std::optional<std::vector<std::int32_t>> tokens;
+};
+
+/// The choices of an answer: `n` for each prompt, in the order of the prompts.
 struct ApiRequest {
+  static constexpr std::size_t kMaxChoices = 16;
+
   Api api = Api::Completions;
-  wire::RequestSubmit submit;  ///< Without token; the request id and the seed are new unless sent.
+  /// What all choices have in common, with the first prompt. Without token; the request id and the
+  /// seed are new unless sent.
+  wire::RequestSubmit submit;
+  std::vector<ApiPrompt> prompts;  ///< Of a completion.
+  std::uint32_t n = 1;
+  bool echo = false;  ///< A completion begins with its prompt.
   bool stream = false;
   bool include_usage = false;     ///< A chunk with the usage before [DONE].
   bool continuous_usage = false;  ///< The usage so far in every chunk.
@@ -24,9 +40,13 @@ struct ApiModel {
   std::uint32_t max_context = 0;
 };
 
+/// The submissions of the choices. The first has the request id that was sent; each choice of a
+/// prompt has a seed of its own.
+std::vector<wire::RequestSubmit> submissions_of(const ApiRequest& request);
+
 /// Unknown fields are ignored; a known field whose promise cannot be kept is refused with its name:
-/// `n` other than 1, tools, logprobs, echo, best_of, suffix, several prompts, parts of a message
-/// that are not text. Errors: BadRequest; UnknownRequest for another model than `model`.
+/// more than kMaxChoices, tools, best_of, suffix, logprobs with echo, parts of a message that are
+/// not text. Errors: BadRequest; UnknownRequest for another model than `model`.
 std::expected<ApiRequest, ApiError> parse_api_request(Api api, std::string_view body,
                                                       const ApiModel& model);
 

@@ -9,6 +9,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <utility>
 
 #include "worker/http/http_framing.hpp"
 #include "worker/http/routes.hpp"
@@ -25,6 +26,8 @@ constexpr auto kHeadTimeout = std::chrono::seconds(10);
 constexpr auto kIdleTimeout = std::chrono::seconds(60);  // between the requests of a tenant
 constexpr auto kBodyTimeout = std::chrono::seconds(30);
 constexpr auto kWriteTimeout = std::chrono::seconds(30);
+
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::string_view phrase(int status) {
   return beast::http::obsolete_reason(static_cast<beast::http::status>(status));
@@ -61,7 +64,8 @@ class BeastConnection final : public Connection, public HttpStream {
   awaitable<void> begin_events() override;
   awaitable<void> write_event(std::string data) override;
   awaitable<void> end_events() override;
-  void watch(std::function<void()> on_gone) override;
+  void watch(std::function<void()> on_change) override;
+  awaitable<void> probe() override;
   bool is_gone() const override { return is_gone_; }
 
  private:
@@ -70,28 +74,38 @@ class BeastConnection final : public Connection, public HttpStream {
   awaitable<void> serve_one();
   awaitable<void> serve(Parser& parser, const Head& head);
   awaitable<void> refuse(Answer answer);
+  std::string framed(std::string text) const;
   awaitable<bool> write(std::string text);
   awaitable<bool> read_body(Parser& parser, const Head& head);
+  void await_input();
+  void take_input();
+  void await_hangup();
   void leave();
   void stop_watching();
+  std::size_t max_body_bytes() const { return shared_->deps.max_body_bytes; }
 
   beast::basic_stream<asio::generic::stream_protocol> stream_;
   beast::flat_buffer buffer_;
   Places::ConnectionId id_;
   std::shared_ptr<Shared> shared_;
-  std::function<void()> on_gone_;  // while the client is watched
+  std::function<void()> on_change_;  // while the client is watched
+  int watch_ = 0;                    // numbers them, to ignore a late handler of an earlier one
   bool had_key_ = false;
   bool keep_alive_ = false;  // another request may follow the one that is served
-  bool chunked_ = true;
+  bool chunked_ = true;      // HTTP/1.1
+  bool has_events_ = false;  // the head of a stream was sent
+  bool at_end_ = false;      // the client has shut down its sending side
+  bool is_probed_ = false;
   bool is_gone_ = false;
 };
 
 awaitable<void> BeastConnection::run() {
   const auto self = shared_from_this();
   do {
-    keep_alive_ = false;
+    keep_alive_ = has_events_ = false;
     co_await serve_one();
     stop_watching();
+    shared_->places.give_back_bodies(id_);
   } while (keep_alive_ && !is_gone_ && !shared_->closing);
   shared_->places.closed(id_);
   stream_.close();
@@ -124,7 +138,7 @@ awaitable<void> BeastConnection::serve_one() {
     co_return co_await refuse(plain_error(400, "bad_framing", "malformed: " + error.message()));
   if (error) co_return;
   const Head head = head_of(parser.get());
-  if (auto refused = refuse_head(head, shared_->deps.max_body_bytes))
+  if (auto refused = refuse_head(head, max_body_bytes()))
     co_return co_await refuse(*std::move(refused));
   co_await serve(parser, head);
 }
@@ -142,6 +156,9 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   had_key_ = true;
   const auto route = find_route(head);
   if (!route) co_return co_await refuse(route.error());
+  const auto length = parser.is_done() ? 0 : parser.content_length().value_or(max_body_bytes());
+  if (const auto taken = shared_->places.take_body(id_, length); !taken)
+    co_return co_await refuse(refusal(taken.error()));
   if (!co_await read_body(parser, head)) co_return;
   co_await (*route)->serve(*shared_, *caller, std::move(parser.get().body()), *this);
 }
@@ -149,16 +166,14 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
 /// Answers a body that is too long; false then, and when the client is gone.
 awaitable<bool> BeastConnection::read_body(Parser& parser, const Head& head) {
   const auto expects = head.only("Expect");
-  if (expects && !parser.is_done() && !co_await write("HTTP/1.1 100 Continue\r\n\r\n"))
-    co_return false;
-  parser.body_limit(shared_->deps.max_body_bytes);
+  if (expects && !parser.is_done() && !co_await write(std::string(kContinue))) co_return false;
+  parser.body_limit(max_body_bytes());
   stream_.expires_after(kBodyTimeout);
   if (!parser.is_done()) {
     const auto [error, size] = co_await beast::http::async_read(stream_, buffer_, parser, kAwait);
     if (error == beast::http::error::body_limit) {
-      co_await refuse(
-          plain_error(413, "body_too_large",
-                      fmt::format("the body may have {} bytes", shared_->deps.max_body_bytes)));
+      co_await refuse(plain_error(413, "body_too_large",
+                                  fmt::format("the body may have {} bytes", max_body_bytes())));
     }
     if (error) is_gone_ = true;
     if (error) co_return false;
@@ -167,24 +182,62 @@ awaitable<bool> BeastConnection::read_body(Parser& parser, const Head& head) {
   co_return true;
 }
 
-/// Waits for the client to leave, or to send what it may not send yet: both end the request.
-void BeastConnection::watch(std::function<void()> on_gone) {
-  on_gone_ = std::move(on_gone);
+// --------------------------------------------------------------------------------- while answering
+
+void BeastConnection::watch(std::function<void()> on_change) {
+  on_change_ = std::move(on_change);
+  ++watch_;
+  beast::error_code ignored;
+  stream_.socket().non_blocking(true, ignored);
+  await_input();
+  await_hangup();
+}
+
+void BeastConnection::await_input() {
   stream_.socket().async_wait(
-      Socket::wait_read, [weak = weak_from_this()](const beast::error_code& error) {
+      Socket::wait_read, [weak = weak_from_this(), watch = watch_](const beast::error_code& error) {
         const auto self = std::static_pointer_cast<BeastConnection>(weak.lock());
-        if (self && !error && self->on_gone_) self->leave();
+        if (self && !error && self->on_change_ && self->watch_ == watch) self->take_input();
       });
+}
+
+/// Reads the next requests, as far as the buffer has room.
+void BeastConnection::take_input() {
+  if (buffer_.size() >= kMaxHeadBytes) return;
+  beast::error_code error;
+  const auto room = buffer_.prepare(kMaxHeadBytes - buffer_.size());
+  buffer_.commit(stream_.socket().read_some(room, error));
+  if (!error || error == asio::error::would_block) return await_input();
+  if (error != asio::error::eof) return leave();
+  at_end_ = true;
+  on_change_();
+}
+
+/// A reset, or a Unix socket that the client has closed.
+void BeastConnection::await_hangup() {
+  stream_.socket().async_wait(Socket::wait_error, [weak = weak_from_this(),
+                                                   watch = watch_](const beast::error_code& error) {
+    const auto self = std::static_pointer_cast<BeastConnection>(weak.lock());
+    if (self && !error && self->on_change_ && self->watch_ == watch) self->leave();
+  });
+}
+
+awaitable<void> BeastConnection::probe() {
+  if (!at_end_ || std::exchange(is_probed_, true)) co_return;
+  if (!chunked_ && !has_events_) co_return leave();  // HTTP/1.0 has nothing before the answer
+  std::string text(kContinue);
+  if (has_events_) text = framed(":\n\n");
+  co_await write(std::move(text));
 }
 
 void BeastConnection::leave() {
   is_gone_ = true;
-  if (on_gone_) on_gone_();
+  if (on_change_) on_change_();
 }
 
 void BeastConnection::stop_watching() {
-  if (!on_gone_) return;
-  on_gone_ = nullptr;
+  if (!on_change_) return;
+  on_change_ = nullptr;
   beast::error_code ignored;
   stream_.socket().cancel(ignored);
 }
@@ -211,16 +264,19 @@ awaitable<void> BeastConnection::send(Answer answer) {
 }
 
 awaitable<void> BeastConnection::begin_events() {
+  has_events_ = true;
   keep_alive_ = keep_alive_ && chunked_;
   co_await write(fmt::format(
       "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n{}\r\n",
       chunked_ ? "Transfer-Encoding: chunked\r\n" : "Connection: close\r\n"));
 }
 
+std::string BeastConnection::framed(std::string text) const {
+  return chunked_ ? fmt::format("{:x}\r\n{}\r\n", text.size(), text) : text;
+}
+
 awaitable<void> BeastConnection::write_event(std::string data) {
-  std::string text = fmt::format("data: {}\n\n", data);
-  if (chunked_) text = fmt::format("{:x}\r\n{}\r\n", text.size(), text);
-  co_await write(std::move(text));
+  co_await write(framed(fmt::format("data: {}\n\n", data)));
 }
 
 awaitable<void> BeastConnection::end_events() {

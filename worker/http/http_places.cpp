@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace leasehold::http {
 
@@ -26,25 +27,53 @@ Result<void> Places::authenticated(ConnectionId id, const TenantId& tenant) {
   if (found == places_.end())
     return fail(Errc::QueueFull, "a newer connection of this source took the place; connect again");
   Place& place = found->second;
+  // A valid key is no guess. The source may have been forgotten meanwhile.
+  if (const auto bucket = checks_.find(place.source); bucket != checks_.end())
+    bucket->second.give_back(1);
   if (place.tenant == tenant) return {};
-  if (place.tenant)
-    return fail(Errc::BadToken, "this connection belongs to another tenant; open another one");
   if (!tenants_.may_take_more(tenant)) {
     return fail(Errc::QueueFull, fmt::format("tenant {} has its share of {} connections; close one",
                                              tenant.value, tenants_.held_by(tenant)));
   }
-  strangers_.give_back(place.source);
+  give_back(place);
   tenants_.take(tenant);
   place.tenant = tenant;
   return {};
 }
 
+void Places::give_back(const Place& place) {
+  if (place.tenant) tenants_.give_back(*place.tenant);
+  if (!place.tenant) strangers_.give_back(place.source);
+}
+
+Result<void> Places::take_body(ConnectionId id, std::size_t bytes) {
+  const auto found = places_.find(id);
+  if (found == places_.end() || !found->second.tenant)
+    return fail(Errc::QueueFull, "the connection has lost its place; connect again");
+  const TenantId& tenant = *found->second.tenant;
+  const std::size_t held = bodies_.held_by(tenant);
+  if (held + 2 * bytes > bodies_.capacity() - bodies_.taken()) {  // as may_take_more, afterwards
+    return fail(
+        Errc::QueueFull,
+        fmt::format("tenant {} has its share of requests, of {} bytes; wait for some to end",
+                    tenant.value, held));
+  }
+  if (bytes > 0) bodies_.take(tenant, bytes);
+  found->second.body_bytes += bytes;
+  return {};
+}
+
+void Places::give_back_bodies(ConnectionId id) {
+  const auto found = places_.find(id);
+  if (found == places_.end() || found->second.body_bytes == 0) return;
+  bodies_.give_back(*found->second.tenant, std::exchange(found->second.body_bytes, 0));
+}
+
 void Places::closed(ConnectionId id) {
   const auto found = places_.find(id);
   if (found == places_.end()) return;
-  const Place& place = found->second;
-  if (place.tenant) tenants_.give_back(*place.tenant);
-  if (!place.tenant) strangers_.give_back(place.source);
+  give_back_bodies(id);
+  give_back(found->second);
   places_.erase(found);
 }
 

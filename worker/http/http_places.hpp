@@ -1,9 +1,13 @@
 /// Decides which connections the HTTP door keeps.
 ///
-/// A connection belongs to its source until a key was accepted on it, then to the key's tenant.
-/// Sources and tenants have places of their own, each shared by owner (common/fair_shares.hpp). A
-/// source beyond its share loses its oldest connection to the new one; a tenant beyond its share
-/// gets QueueFull.
+/// A connection belongs to its source until a key was accepted on it, then to the tenant of the key
+/// that it showed last: a proxy sends requests of several tenants on one connection. Sources and
+/// tenants have places of their own, each shared by owner (common/fair_shares.hpp). A source beyond
+/// its share loses its oldest connection to the new one; a tenant beyond its share gets QueueFull.
+/// Tenants also share the bytes of the bodies that are read or served.
+///
+/// Memory: 40 KiB for each of 3 584 connections, and a few times the 64 MiB of bodies: a request is
+/// kept until its text is complete, so that it can be submitted again.
 ///
 /// Pure: time is an argument. Threads: one.
 #pragma once
@@ -23,9 +27,11 @@ namespace leasehold::http {
 using Source = std::string;
 
 struct PlaceLimits {
-  std::size_t stranger_places = 128;
-  std::size_t tenant_places = 256;
-  /// Keys that a source may show; more wait for their turn.
+  std::size_t stranger_places = 1024;  ///< 512 for one source alone.
+  std::size_t tenant_places = 2560;    ///< 1 280 for one tenant alone.
+  std::size_t body_bytes = 64 << 20;
+  /// Wrong keys that a source may show, and keys that are checked at once; more wait for their
+  /// turn.
   Rate key_checks{.per_second = 50, .burst = 100};
   std::size_t max_sources = 4096;  ///< With a remembered rate.
 };
@@ -35,7 +41,10 @@ class Places {
   using ConnectionId = std::uint64_t;  ///< Ids grow, so the lowest is the oldest.
 
   explicit Places(const PlaceLimits& limits = {})
-      : limits_(limits), strangers_(limits.stranger_places), tenants_(limits.tenant_places) {}
+      : limits_(limits),
+        strangers_(limits.stranger_places),
+        tenants_(limits.tenant_places),
+        bodies_(limits.body_bytes) {}
 
   /// What becomes of a new connection.
   struct Admission {
@@ -43,9 +52,13 @@ class Places {
     std::optional<ConnectionId> displaced{};  ///< Loses its place.
   };
   Admission connected(ConnectionId id, const Source& source);
-  /// Errors: QueueFull beyond the tenant's share; BadToken for a key of another tenant than the one
-  /// before.
+  /// The connection belongs to this tenant from now on. Precondition: it holds no body. Errors:
+  /// QueueFull beyond the tenant's share.
   Result<void> authenticated(ConnectionId id, const TenantId& tenant);
+  /// Charges a body to the tenant of the connection. Errors: QueueFull beyond the tenant's share.
+  Result<void> take_body(ConnectionId id, std::size_t bytes);
+  /// The request of the connection is over.
+  void give_back_bodies(ConnectionId id);
   void closed(ConnectionId id);
 
   /// Zero: the key that this connection shows may be checked now. Otherwise ask again so much
@@ -56,10 +69,14 @@ class Places {
   struct Place {
     Source source;
     std::optional<TenantId> tenant{};
+    std::size_t body_bytes = 0;
   };
+  void give_back(const Place& place);
+
   PlaceLimits limits_;
   FairShares<Source> strangers_;
   FairShares<TenantId> tenants_;
+  FairShares<TenantId> bodies_;  // in bytes
   std::map<ConnectionId, Place> places_;
   std::map<Source, TokenBucket> checks_;
 };

@@ -102,6 +102,9 @@ asio::awaitable<void> Server::State::accept(Acceptor& listener) {
 
 template <class Socket>
 void Server::State::add(Socket socket) {
+  boost::system::error_code ignored;
+  if constexpr (std::is_same_v<Socket, tcp::socket>)
+    socket.set_option(tcp::no_delay(true), ignored);  // a token is a short packet
   const Places::ConnectionId id = ++last_id;
   const auto admitted = shared->places.connected(id, source_of(socket));
   if (admitted.displaced) {
@@ -131,7 +134,17 @@ Result<std::unique_ptr<Server>> Server::create(const Address& address, Dependenc
 }
 
 Server::~Server() {
+  state_->shared->cpu.stop();
+  state_->shared->cpu.join();  // its work gives values to `io`
   if (state_->file) state_->file->remove();
+}
+
+std::string Server::listens_on() const {
+  if (state_->local_acceptor) return state_->local_acceptor->local_endpoint().path();
+  const auto endpoint = state_->tcp_acceptor->local_endpoint();
+  const auto ip = endpoint.address();
+  const std::string host = ip.is_v6() ? "[" + ip.to_string() + "]" : ip.to_string();
+  return fmt::format("{}:{}", host, endpoint.port());
 }
 
 void Server::serve() {

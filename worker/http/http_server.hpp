@@ -1,5 +1,4 @@
-/// The HTTP door of a worker: `/health`, `/v1/models`, `/v1/completions` and
-/// `/v1/chat/completions` for clients with an API key.
+/// The HTTP door of a worker: `/health`, and the paths of routes.cpp for clients with an API key.
 ///
 /// A request without a key costs a connection of its source, 16 KiB of head and one line to the
 /// broker; its body is not read. With a key it costs what the tenant may have (http_places.hpp).
@@ -17,6 +16,7 @@
 #include "ipc/control/messages_operator.hpp"
 #include "worker/http/api_request.hpp"
 #include "worker/http/http_address.hpp"
+#include "worker/text/tokenizer/tokenizer.hpp"
 
 namespace leasehold::http {
 
@@ -31,6 +31,7 @@ class Server {
     std::string broker_socket;
     std::string worker;  ///< The name of this worker, whose leases the requests get.
     ApiModel model;
+    const Tokenizer* tokenizer = nullptr;
     std::size_t max_body_bytes = 512 << 10;
   };
 
@@ -39,6 +40,8 @@ class Server {
   static Result<std::unique_ptr<Server>> create(const Address& address, Dependencies dependencies);
   ~Server();
 
+  /// Where it listens, with the port that the system chose for port 0.
+  std::string listens_on() const;
   void serve();
   /// Accepts no more and cancels what runs.
   void close();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "tools/client/timers.hpp"
@@ -17,6 +18,7 @@ struct Shared {
   Server::Dependencies deps;
   client::AsioTimers timers;
   Places places;
+  boost::asio::thread_pool cpu{1};  ///< For work that would hold up the other connections.
   bool closing = false;
 
   explicit Shared(Server::Dependencies dependencies)

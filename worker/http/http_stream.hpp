@@ -24,8 +24,13 @@ class HttpStream {
   virtual boost::asio::awaitable<void> write_event(std::string data) = 0;
   virtual boost::asio::awaitable<void> end_events() = 0;
 
-  /// Calls `on_gone` when the client leaves, until the answer has been sent.
-  virtual void watch(std::function<void()> on_gone) = 0;
+  /// Calls `on_change` when the client leaves or shuts down its sending side, until the answer has
+  /// been sent. What it sends meanwhile waits: it is the next request.
+  virtual void watch(std::function<void()> on_change) = 0;
+  /// Call after `on_change`. A client that has shut down its sending side may still read, or may
+  /// have closed, which looks the same: this sends it a few bytes, which a closed one answers with
+  /// a reset. Sends nothing to others.
+  virtual boost::asio::awaitable<void> probe() = 0;
   /// The client has left, or the server closes. Nothing more need be sent.
   virtual bool is_gone() const = 0;
 };

@@ -1,7 +1,8 @@
 #include "worker/http/key_check.hpp"
 
-#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+
+#include "worker/http/from_thread.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -12,25 +13,11 @@ using asio::awaitable;
 constexpr std::size_t kMaxKeyBytes = 128;
 
 awaitable<Result<wire::KeyView>> check_key(Shared& shared, std::string key) {
-  struct Waiting {
-    explicit Waiting(asio::io_context& io) : timer(io) {}
-    asio::steady_timer timer;
-    std::optional<Result<wire::KeyView>> checked;
-  };
-  const auto waiting = std::make_shared<Waiting>(*shared.deps.io);
-  waiting->timer.expires_at(asio::steady_timer::time_point::max());
+  FromThread<Result<wire::KeyView>> checked(*shared.deps.io);
   // The broker's link may keep this call longer than the thread of `io` lives.
-  const auto on_checked = [weak = std::weak_ptr(waiting), io = shared.deps.io](auto checked) {
-    asio::post(*io, [weak, checked = std::move(checked)]() mutable {
-      const auto waits = weak.lock();
-      if (!waits) return;
-      waits->checked = std::move(checked);
-      waits->timer.cancel();
-    });
-  };
-  shared.deps.check_key(std::move(key), on_checked);
-  if (!waiting->checked) co_await waiting->timer.async_wait(kAwait);
-  if (waiting->checked) co_return *std::move(waiting->checked);
+  shared.deps.check_key(std::move(key), checked.giver());
+  auto answer = co_await checked.take();
+  if (answer) co_return *std::move(answer);
   co_return fail(Errc::BrokerLost, "this worker is stopping");
 }
 
@@ -54,6 +41,7 @@ awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id, 
   if (const auto kept = shared.places.authenticated(id, checked->tenant); !kept)
     co_return std::unexpected(kept.error());
   Caller caller;
+  caller.connection = id;
   caller.tenant = checked->tenant;
   caller.key = std::move(key);
   co_return caller;

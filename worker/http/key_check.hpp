@@ -10,6 +10,7 @@
 namespace leasehold::http {
 
 struct Caller {
+  Places::ConnectionId connection = 0;
   TenantId tenant;
   std::string key;
 };

@@ -1,9 +1,12 @@
 #include "worker/http/routes.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "worker/http/answer_driver.hpp"
+#include "worker/http/from_thread.hpp"
+#include "worker/http/tokenize_api.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -29,14 +32,43 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, std::stri
                                  HttpStream& stream) {
   auto request = parse_api_request(api, body, shared.deps.model);
   if (!request) co_return co_await stream.send(error_answer(request.error()));
+  // Each further choice keeps a copy of its prompt.
+  const std::size_t copies = request->n - 1;
+  const auto taken = shared.places.take_body(caller.connection, copies * body.size());
+  if (!taken) co_return co_await stream.send(refusal(taken.error()));
   body = {};
   co_await answer_request(shared, caller, *std::move(request), stream);
+}
+
+awaitable<void> serve_off_thread(Shared& shared, HttpStream& stream, std::function<Answer()> work) {
+  FromThread<Answer> made(*shared.deps.io);
+  boost::asio::post(shared.cpu, [work = std::move(work), give = made.giver()] { give(work()); });
+  auto answer = co_await made.take();
+  if (answer) co_await stream.send(*std::move(answer));
+}
+
+awaitable<void> serve_tokenize(Shared& shared, const Caller&, std::string body,
+                               HttpStream& stream) {
+  const auto work = [body = std::move(body), deps = &shared.deps] {
+    return tokenize(body, *deps->tokenizer, deps->model);
+  };
+  return serve_off_thread(shared, stream, work);
+}
+
+awaitable<void> serve_detokenize(Shared& shared, const Caller&, std::string body,
+                                 HttpStream& stream) {
+  const auto work = [body = std::move(body), tokenizer = shared.deps.tokenizer] {
+    return detokenize(body, *tokenizer);
+  };
+  return serve_off_thread(shared, stream, work);
 }
 
 constexpr Route kRoutes[] = {
     {"/v1/models", "GET", serve_models},
     {"/v1/completions", "POST", serve_generation<Api::Completions>},
     {"/v1/chat/completions", "POST", serve_generation<Api::Chat>},
+    {"/tokenize", "POST", serve_tokenize},
+    {"/detokenize", "POST", serve_detokenize},
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ namespace leasehold {
 
 struct DoorLimits {
   std::size_t stranger_places = 128;
-  std::size_t tenant_places = 384;
+  std::size_t tenant_places = 1024;
   Duration authentication_timeout = std::chrono::seconds(5);
   /// How long a tenant's connection stays open without a request after its lease has ended.
   Duration ended_lease_timeout = std::chrono::seconds(10);

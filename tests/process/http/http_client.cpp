@@ -1,6 +1,8 @@
 #include "tests/process/http/http_client.hpp"
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/write.hpp>
 #include <charconv>
 
@@ -9,7 +11,25 @@
 namespace leasehold::testing {
 namespace {
 
-using boost::asio::local::stream_protocol;
+namespace asio = boost::asio;
+using Endpoint = asio::generic::stream_protocol::endpoint;
+
+Endpoint endpoint_of(const std::string& address) {
+  if (address.starts_with('/')) return asio::local::stream_protocol::endpoint(address);
+  const auto colon = address.rfind(':');
+  return asio::ip::tcp::endpoint(asio::ip::make_address(address.substr(0, colon)),
+                                 static_cast<std::uint16_t>(std::stoul(address.substr(colon + 1))));
+}
+
+/// From the worker's log.
+std::string logged_address(const System& system) {
+  constexpr std::string_view kBefore = "HTTP ready address=";
+  const std::string log = system.worker_log();
+  const auto at = log.find(kBefore);
+  if (at == std::string::npos) throw std::runtime_error("the worker logged no address");
+  const auto from = at + kBefore.size();
+  return log.substr(from, log.find(' ', from) - from);
+}
 
 /// The body of chunks that are complete; `done` after the last one.
 std::string joined(std::string_view chunks, bool& done) {
@@ -47,8 +67,8 @@ std::vector<std::string> HttpReply::events() const {
   }
 }
 
-HttpClient::HttpClient(const std::string& path) {
-  socket_.connect(stream_protocol::endpoint(path));
+HttpClient::HttpClient(const std::string& address) {
+  socket_.connect(endpoint_of(address));
 }
 
 void HttpClient::write(const std::string& text) {
@@ -72,20 +92,28 @@ bool HttpClient::read_until(const std::function<bool(const std::string&)>& holds
 
 HttpReply HttpClient::reply() {
   HttpReply reply;
-  if (!read_until([](const std::string& text) { return text.contains("\r\n\r\n"); })) return reply;
+  constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+  const auto has_head = [&](std::string& text) {
+    if (text.starts_with(kContinue)) text.erase(0, kContinue.size());
+    return text.contains("\r\n\r\n");
+  };
+  while (!has_head(read_))
+    if (!read_some()) return reply;
   const auto end = read_.find("\r\n\r\n") + 4;
   reply.head = read_.substr(0, end);
   reply.status = std::stoi(reply.head.substr(reply.head.find(' ')));
   const bool chunked = reply.head.contains("chunked");
   const std::size_t length = length_of(reply.head);
   bool done = false;
+  std::size_t size = length;  // of the body as it is sent
   read_until([&](const std::string& text) {
     if (!chunked) return text.size() >= end + length;
     reply.body = joined(std::string_view(text).substr(end), done);
+    size = text.find("\r\n0\r\n\r\n", end) + 7 - end;
     return done;
   });
   if (!chunked) reply.body = read_.substr(end, length);
-  read_.clear();  // the tests do not pipeline
+  read_.erase(0, end + size);
   return reply;
 }
 
@@ -103,11 +131,13 @@ std::string post(const std::string& path, const std::string& key, const Json& bo
          "\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
 }
 
-HttpSystem::HttpSystem(std::vector<std::string> worker_arguments)
+HttpSystem::HttpSystem(std::vector<std::string> worker_arguments, Door door)
     : directory_(TemporaryDirectory::create("http")),
       path_((directory_.value().path() / "http.sock").string()) {
-  worker_arguments.insert(worker_arguments.end(), {"--http", path_});
+  worker_arguments.insert(worker_arguments.end(),
+                          {"--http", door == Door::Tcp ? "127.0.0.1:0" : path_});
   system_ = std::make_unique<System>(SystemSpec{.worker_arguments = std::move(worker_arguments)});
+  if (door == Door::Tcp) path_ = logged_address(*system_);
 }
 
 std::string HttpSystem::key_of(const std::string& tenant) {

@@ -1,8 +1,8 @@
 /// A worker with an HTTP door on a Unix socket, and a client that writes raw requests.
 #pragma once
 
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -27,7 +27,8 @@ struct HttpReply {
 /// One connection. Reads wait; a test that waits for ever ends with the timeout of the test.
 class HttpClient {
  public:
-  explicit HttpClient(const std::string& path);
+  /// The path of a Unix socket, or "127.0.0.1:PORT".
+  explicit HttpClient(const std::string& address);
   void write(const std::string& text);
   /// Reads until the text read so far satisfies `holds`; false when the connection ends first.
   bool read_until(const std::function<bool(const std::string&)>& holds);
@@ -36,11 +37,15 @@ class HttpClient {
   /// True when the server closes, with nothing more to read.
   bool is_closed();
   void close() { socket_.close(); }
+  /// Ends the sending side only.
+  void shut_down_sending() {
+    socket_.shutdown(boost::asio::generic::stream_protocol::socket::shutdown_send);
+  }
 
  private:
   bool read_some();
   boost::asio::io_context io_;
-  boost::asio::local::stream_protocol::socket socket_{io_};
+  boost::asio::generic::stream_protocol::socket socket_{io_};
   std::string read_;
 };
 
@@ -49,9 +54,12 @@ std::string post(const std::string& path, const std::string& key, const Json& bo
 
 class HttpSystem {
  public:
-  explicit HttpSystem(std::vector<std::string> worker_arguments = {"--slow-motion-us", "30"});
+  enum class Door { Unix, Tcp };
+  explicit HttpSystem(std::vector<std::string> worker_arguments = {"--slow-motion-us", "30"},
+                      Door door = Door::Unix);
 
   System& system() { return *system_; }
+  /// Where the door listens.
   const std::string& path() const { return path_; }
   /// A new key of an admitted tenant.
   std::string key_of(const std::string& tenant);
@@ -70,6 +78,17 @@ class HttpSystem {
   std::string path_;
   std::unique_ptr<System> system_;
 };
+
+/// True for a text in which so many events have arrived.
+inline auto has_events(std::size_t wanted) {
+  return [wanted](const std::string& text) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find("data: "); at != std::string::npos;
+         at = text.find("data: ", at + 1))
+      ++count;
+    return count >= wanted;
+  };
+}
 
 /// The text of the chunks.
 std::string text_of(const HttpReply& streamed);

@@ -5,20 +5,6 @@
 #include "tests/process/http/http_client.hpp"
 
 namespace leasehold::testing {
-namespace {
-
-/// Counts the events that have arrived.
-auto has_events(std::size_t wanted) {
-  return [wanted](const std::string& text) {
-    std::size_t count = 0;
-    for (std::size_t at = text.find("data: "); at != std::string::npos;
-         at = text.find("data: ", at + 1))
-      ++count;
-    return count >= wanted;
-  };
-}
-
-}  // namespace
 
 TEST_CASE("http: a completion is the same text whole and in chunks, with its usage") {
   HttpSystem http;
@@ -68,6 +54,99 @@ TEST_CASE("http: a chat is answered, and ends at a stop text and with its schema
   CHECK(message["finish_reason"] == "stop");
 }
 
+TEST_CASE("http: choices of several prompts come together, with what the request echoes") {
+  HttpSystem http;
+  http.system().admit("ann");
+  const std::string key = http.key_of("ann");
+  Json body = http.completion(key, 6, false);
+  const std::string alone =
+      http.send(post("/v1/completions", key, body)).json()["choices"][0]["text"];
+  body["prompt"] = {"Once upon a time", "The"};
+  body["n"] = 2;
+  body["echo"] = true;
+  const HttpReply whole = http.send(post("/v1/completions", key, body));
+  REQUIRE(whole.status == 200);
+  const Json answer = whole.json();
+  REQUIRE(answer["choices"].size() == 4);
+  for (int i = 0; i < 4; ++i) CHECK(answer["choices"][i]["index"] == i);
+  CHECK(answer["choices"][0]["text"] == "Once upon a time" + alone);
+  CHECK(answer["choices"][1]["text"] == answer["choices"][0]["text"]);  // greedy
+  CHECK(answer["choices"][2]["text"].get<std::string>().starts_with("The"));
+  CHECK(answer["usage"]["completion_tokens"] == 24);
+
+  body["stream"] = true;
+  const HttpReply streamed = http.send(post("/v1/completions", key, body));
+  std::vector<std::string> texts(4);
+  for (const std::string& event : streamed.events()) {
+    const Json json = Json::parse(event, nullptr, false);
+    if (!json.is_object() || json["choices"].empty()) continue;
+    const Json& choice = json["choices"][0];
+    texts.at(choice["index"]) += choice["text"].get<std::string>();
+  }
+  for (int i = 0; i < 4; ++i) CHECK(answer["choices"][i]["text"] == texts[i]);
+  CHECK(Json::parse(streamed.events().end()[-2])["usage"] == answer["usage"]);
+}
+
+TEST_CASE("http: choices beyond the quota of concurrent requests wait for the others") {
+  HttpSystem http;
+  REQUIRE(http.system().brokerctl({"tenants", "admit", "ann", "--max-concurrent", "1"}) == 0);
+  const std::string key = http.key_of("ann");
+  Json body = http.completion(key, 4, false);
+  body["n"] = 3;
+  const HttpReply reply = http.send(post("/v1/completions", key, body));
+  REQUIRE(reply.status == 200);
+  CHECK(reply.json()["usage"]["completion_tokens"] == 12);
+}
+
+TEST_CASE("http: logprobs are those of the tokens of the text") {
+  HttpSystem http;
+  http.system().admit("ann");
+  const std::string key = http.key_of("ann");
+  Json body = http.completion(key, 8, false);
+  body["logprobs"] = 2;
+  const Json choice = http.send(post("/v1/completions", key, body)).json()["choices"][0];
+  const Json& logprobs = choice["logprobs"];
+  REQUIRE(logprobs["tokens"].size() == 8);
+  std::string text;
+  for (const Json& token : logprobs["tokens"]) text += token.get<std::string>();
+  CHECK(text == choice["text"]);
+  for (std::size_t i = 0; i < 8; ++i) {
+    const Json& top = logprobs["top_logprobs"][i];
+    CHECK(top.size() == 2);
+    CHECK(top[logprobs["tokens"][i].get<std::string>()] ==
+          logprobs["token_logprobs"][i]);  // greedy
+  }
+  Json talk{{"model", body["model"]},
+            {"messages", {{{"role", "user"}, {"content", "Hi"}}}},
+            {"max_tokens", 5},
+            {"logprobs", true},
+            {"top_logprobs", 3}};
+  const Json said = http.send(post("/v1/chat/completions", key, talk)).json()["choices"][0];
+  CHECK(said["logprobs"]["content"][0]["top_logprobs"].size() == 3);
+}
+
+TEST_CASE("http: a text becomes tokens and a text again") {
+  HttpSystem http;
+  http.system().admit("ann");
+  const std::string key = http.key_of("ann");
+  const Json text{{"prompt", "Once upon a time"}, {"return_token_strs", true}};
+  const Json tokens = http.send(post("/tokenize", key, text)).json();
+  REQUIRE(tokens["count"] > 1);
+  CHECK(tokens["tokens"].size() == tokens["count"]);
+  CHECK(tokens["token_strs"].size() == tokens["count"]);
+  CHECK(tokens["max_model_len"] > 0);
+  const HttpReply back = http.send(post("/detokenize", key, {{"tokens", tokens["tokens"]}}));
+  CHECK(back.json()["prompt"] == "Once upon a time");
+  Json body = http.completion(key, 4, false);
+  const Json by_text = http.send(post("/v1/completions", key, body)).json();
+  body["prompt"] = tokens["tokens"];
+  CHECK(http.send(post("/v1/completions", key, body)).json()["choices"] == by_text["choices"]);
+  for (const Json& wrong : {Json{{"tokens", {1 << 30}}}, Json{{"tokens", "a"}}, Json::array()})
+    CHECK(http.send(post("/detokenize", key, wrong)).status == 400);
+  CHECK(http.send(post("/tokenize", key, {{"messages", Json::array()}})).status == 400);
+  CHECK(http.send(post("/tokenize", "lh-00", text)).status == 401);
+}
+
 TEST_CASE("http: a prompt beyond the context is refused with OpenAI's code") {
   HttpSystem http(std::vector<std::string>{});
   http.system().admit("ann");
@@ -112,7 +191,8 @@ TEST_CASE("http: revoking a key ends its streams with an error, and refuses it")
 }
 
 TEST_CASE("http: a client that leaves cancels its request") {
-  HttpSystem http({"--slow-motion-us", "2000"});
+  const auto door = GENERATE(HttpSystem::Door::Unix, HttpSystem::Door::Tcp);
+  HttpSystem http({"--slow-motion-us", "2000"}, door);
   http.system().admit("ann");
   const std::string key = http.key_of("ann");
   const bool stream = GENERATE(true, false);

@@ -87,15 +87,23 @@ TEST_CASE("http api: prompts are a text or tokens, contents a text or parts of t
 
 TEST_CASE("http api: a promise that cannot be kept is refused with its field") {
   CHECK(refused(Api::Completions, Json::object()) == "prompt");
-  CHECK(refused(Api::Completions, {{"prompt", {"one", "two"}}}) == "prompt");
+  CHECK(refused(Api::Completions, {{"prompt", {"one", 2}}}) == "prompt");
+  CHECK(refused(Api::Completions, {{"prompt", Json::array()}}) == "prompt");
+  CHECK(refused(Api::Completions, {{"prompt", std::vector<std::string>(17, "a")}}) == "prompt");
+  CHECK(refused(Api::Completions, {{"prompt", {"one", "two"}}, {"n", 9}}) == "n");
   CHECK(refused(Api::Completions, {{"prompt", {-1}}}) == "prompt");
   CHECK(refused(Api::Completions, {{"prompt", "a"}, {"model", "other"}}) == "model");
-  CHECK(refused(Api::Completions, {{"prompt", "a"}, {"echo", true}}) == "echo");
-  CHECK(refused(Api::Completions, {{"prompt", "a"}, {"logprobs", 2}}) == "logprobs");
+  CHECK(refused(Api::Completions, {{"prompt", "a"}, {"echo", 1}}) == "echo");
+  CHECK(refused(Api::Completions, {{"prompt", "a"}, {"logprobs", 21}}) == "logprobs");
+  CHECK(refused(Api::Completions, {{"prompt", "a"}, {"logprobs", 1}, {"echo", true}}) ==
+        "logprobs");
+  CHECK(refused(Api::Completions, {{"prompt", "a"}, {"best_of", 2}}) == "best_of");
   CHECK(refused(Api::Completions, {{"prompt", "a"}, {"rid", "no spaces"}}) == "rid");
   CHECK(refused(Api::Chat, Json::object()) == "messages");
   CHECK(refused(Api::Chat, {{"messages", {{{"role", "user"}}}}}) == "messages");
-  CHECK(refused(Api::Chat, chat({{"n", 2}})) == "n");
+  CHECK(refused(Api::Chat, chat({{"n", 17}})) == "n");
+  CHECK(refused(Api::Chat, chat({{"n", 0}})) == "n");
+  CHECK(refused(Api::Chat, chat({{"top_logprobs", 2}})) == "top_logprobs");
   CHECK(refused(Api::Chat, chat({{"tools", {{{"type", "function"}}}}})) == "tools");
   CHECK(refused(Api::Chat, chat({{"max_tokens", 0}})) == "max_tokens");
   CHECK(refused(Api::Chat, chat({{"max_completion_tokens", -3}})) == "max_completion_tokens");
@@ -105,6 +113,60 @@ TEST_CASE("http api: a promise that cannot be kept is refused with its field") {
   CHECK(refused(Api::Chat, chat({{"response_format", {{"type", "json_schema"}}}})) ==
         "response_format");
   CHECK(refused(Api::Chat, chat({{"response_format", {{"type", "xml"}}}})) == "response_format");
+}
+
+TEST_CASE("http api: each choice has its prompt, a seed of its own and an id of its own") {
+  const auto request =
+      read(Api::Completions, {{"prompt", {"one", "two"}}, {"n", 2}, {"seed", 7}, {"rid", "req-1"}});
+  const auto all = submissions_of(request);
+  REQUIRE(all.size() == 4);
+  CHECK(all[0].request_id.value == "req-1");
+  CHECK(all[1].prompt == "one");
+  CHECK(all[2].prompt == "two");
+  CHECK(all[0].sampling.seed == 7);
+  CHECK(all[1].sampling.seed == 8);
+  CHECK(all[2].sampling.seed == 7);
+  CHECK(all[1].request_id != all[2].request_id);
+  const auto tokens = read(Api::Completions, {{"prompt", {{1, 2}, {3}}}});
+  CHECK(submissions_of(tokens)[1].prompt_tokens == std::vector<std::int32_t>{3});
+  CHECK(submissions_of(read(Api::Chat, chat({{"n", 3}}))).size() == 3);
+}
+
+TEST_CASE("http api: logprobs are a count for completions, and a flag with a count for chats") {
+  CHECK_FALSE(read(Api::Completions, {{"prompt", "a"}}).submit.sampling.logprobs);
+  const auto completion = read(Api::Completions, {{"prompt", "a"}, {"logprobs", 3}});
+  CHECK(completion.submit.sampling.logprobs);
+  CHECK(completion.submit.sampling.top_logprobs == 3);
+  CHECK(read(Api::Completions, {{"prompt", "a"}, {"logprobs", 0}}).submit.sampling.logprobs);
+  const auto talk = read(Api::Chat, chat({{"logprobs", true}, {"top_logprobs", 4}}));
+  CHECK(talk.submit.sampling.logprobs);
+  CHECK(talk.submit.sampling.top_logprobs == 4);
+  CHECK_FALSE(read(Api::Chat, chat({{"logprobs", false}})).submit.sampling.logprobs);
+}
+
+TEST_CASE("http api: logprobs have OpenAI's shapes") {
+  ChoicePart part{.index = 1, .text = "ab", .finish_reason = "stop"};
+  part.logprobs.push_back({.token = {"a", -0.5f}, .top = {{"a", -0.5f}, {"\xC3", -2.0f}}});
+  part.logprobs.push_back({.token = {"b", -1.0f}, .top = {}, .text_offset = 1});
+  const std::vector parts{part};
+  const AnswerWriter talk(read(Api::Chat, chat({{"logprobs", true}})), "tiny", 5);
+  const Json content = Json::parse(talk.whole(parts, {}))["choices"][0]["logprobs"]["content"];
+  REQUIRE(content.size() == 2);
+  CHECK(content[0]["token"] == "a");
+  CHECK(content[0]["bytes"] == Json{97});
+  CHECK(content[0]["top_logprobs"][1]["bytes"] == Json{0xC3});
+  CHECK(content[1]["logprob"] == -1.0);
+  CHECK(Json::parse(talk.chunk(part, {}))["choices"][0]["logprobs"]["content"] == content);
+
+  const AnswerWriter completion(read(Api::Completions, {{"prompt", "x"}, {"logprobs", 2}}), "t", 5);
+  const Json logprobs = Json::parse(completion.whole(parts, {}))["choices"][0]["logprobs"];
+  CHECK(logprobs["tokens"] == Json{"a", "b"});
+  CHECK(logprobs["text_offset"] == Json{0, 1});
+  CHECK(logprobs["top_logprobs"][0]["a"] == -0.5);
+  CHECK(logprobs["top_logprobs"][0].size() == 2);
+
+  const AnswerWriter without(read(Api::Chat, chat()), "tiny", 5);
+  CHECK(Json::parse(without.whole(parts, {}))["choices"][0]["logprobs"].is_null());
 }
 
 TEST_CASE("http api: fields that ask for nothing are not refused") {
@@ -142,14 +204,18 @@ TEST_CASE("http api: malformed and deep bodies are refused") {
 TEST_CASE("http api: chunks of a chat begin with the role and end with the reason") {
   ApiRequest request = read(Api::Chat, chat({{"stream", true}}));
   const AnswerWriter writer(request, "tiny", 5);
-  const Json opening = Json::parse(*writer.opening());
+  const Json opening = Json::parse(*writer.opening(2));
   CHECK(opening["object"] == "chat.completion.chunk");
   CHECK(opening["choices"][0]["delta"]["role"] == "assistant");
-  const Json text = Json::parse(writer.text("a", {.prompt_tokens = 3, .completion_tokens = 1}));
+  CHECK(opening["choices"][0]["index"] == 2);
+  const Json text = Json::parse(
+      writer.chunk({.index = 1, .text = "a"}, {.prompt_tokens = 3, .completion_tokens = 1}));
+  CHECK(text["choices"][0]["index"] == 1);
   CHECK(text["choices"][0]["delta"]["content"] == "a");
   CHECK(text["choices"][0]["finish_reason"].is_null());
   CHECK_FALSE(text.contains("usage"));
-  const Json end = Json::parse(writer.end("", finish_reason("MaxTokensReached"), {}));
+  const Json end =
+      Json::parse(writer.chunk({.finish_reason = finish_reason("MaxTokensReached")}, {}));
   CHECK(end["choices"][0]["finish_reason"] == "length");
   CHECK(end["choices"][0]["delta"].empty());
   CHECK_FALSE(writer.usage({}).has_value());
@@ -162,11 +228,13 @@ TEST_CASE("http api: usage is in the last chunk, and in every chunk where it is 
             {"stream_options", {{"include_usage", true}, {"continuous_usage_stats", true}}}});
   const AnswerWriter writer(request, "tiny", 5);
   const UsageCount usage{.prompt_tokens = 3, .completion_tokens = 4};
-  CHECK(Json::parse(writer.text("a", usage))["usage"]["completion_tokens"] == 4);
+  CHECK(Json::parse(writer.chunk({.text = "a"}, usage))["usage"]["completion_tokens"] == 4);
   const Json last = Json::parse(*writer.usage(usage));
   CHECK(last["choices"].empty());
   CHECK(last["usage"]["total_tokens"] == 7);
-  const Json whole = Json::parse(writer.whole("text", "stop", usage));
+  const std::vector<ChoicePart> choices{{.text = "text", .finish_reason = "stop"}, {.index = 1}};
+  const Json whole = Json::parse(writer.whole(choices, usage));
+  CHECK(whole["choices"][1]["index"] == 1);
   CHECK(whole["choices"][0]["text"] == "text");
   CHECK(whole["usage"]["prompt_tokens"] == 3);
 }

@@ -90,10 +90,54 @@ TEST_CASE("http places: connections with a key need no place of their source") {
   places.connected(6, "two");
   CHECK(places.authenticated(5, {"acme"}).error().code == Errc::QueueFull);
   CHECK(places.authenticated(6, {"b"}).has_value());
-  CHECK(places.authenticated(6, {"acme"}).error().code == Errc::BadToken);
   places.closed(1);
   places.closed(1);
   CHECK(places.authenticated(5, {"acme"}).has_value());
+}
+
+TEST_CASE("http places: a connection passes to the tenant of the key that it shows last") {
+  Places places({.stranger_places = 4, .tenant_places = 4});
+  places.connected(1, "proxy");
+  places.connected(2, "proxy");
+  for (int i = 0; i < 10; ++i) {
+    REQUIRE(places.authenticated(1, {"acme"}).has_value());
+    REQUIRE(places.authenticated(1, {"b"}).has_value());
+  }
+  CHECK(places.authenticated(2, {"b"}).has_value());
+  places.connected(3, "proxy");
+  CHECK(places.authenticated(3, {"b"}).error().code == Errc::QueueFull);
+  places.closed(1);
+  CHECK(places.authenticated(3, {"b"}).has_value());
+}
+
+TEST_CASE("http places: bodies are charged to the tenant until the request is over") {
+  Places places({.stranger_places = 8, .tenant_places = 8, .body_bytes = 1000});
+  for (Places::ConnectionId id = 1; id <= 3; ++id) {
+    places.connected(id, "one");
+    CHECK(places.take_body(id, 1).error().code == Errc::QueueFull);  // no key yet
+    REQUIRE(places.authenticated(id, {id == 3 ? "b" : "acme"}).has_value());
+  }
+  CHECK(places.take_body(1, 400).has_value());
+  CHECK(places.take_body(2, 101).error().code == Errc::QueueFull);
+  CHECK(places.take_body(3, 500).error().code == Errc::QueueFull);
+  CHECK(places.take_body(3, 200).has_value());
+  places.give_back_bodies(1);
+  places.give_back_bodies(1);
+  CHECK(places.take_body(2, 400).has_value());
+  places.closed(2);
+  CHECK(places.take_body(1, 400).has_value());
+  CHECK(places.take_body(1, 0).has_value());
+}
+
+TEST_CASE("http places: a key that is valid does not count as one that was tried") {
+  Places places({.key_checks = {.per_second = 1, .burst = 1}});
+  places.connected(1, "one");
+  const TimePoint now{1'000'000'000};
+  for (int i = 0; i < 5; ++i) {
+    CHECK(places.pace_key(1, now) == Duration::zero());
+    CHECK(places.pace_key(1, now) > Duration::zero());
+    REQUIRE(places.authenticated(1, {"acme"}).has_value());
+  }
 }
 
 TEST_CASE("http places: keys of one source are checked at its rate") {

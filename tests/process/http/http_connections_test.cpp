@@ -1,0 +1,98 @@
+// Connections of the HTTP door with real processes: many at once, shared by tenants, half closed,
+// and with requests that do not wait for an answer.
+#include <catch2/catch.hpp>
+
+#include "common/process.hpp"
+#include "tests/process/http/http_client.hpp"
+
+namespace leasehold::testing {
+
+TEST_CASE("http: a proxy's connection serves tenants in turn") {
+  HttpSystem http;
+  HttpClient proxy(http.path());
+  for (const std::string tenant : {"ann", "ben"}) {
+    http.system().admit(tenant);
+    const std::string key = http.key_of(tenant);
+    proxy.write(get("/v1/models", key));
+    CHECK(proxy.reply().status == 200);
+    proxy.write(post("/v1/completions", key, http.completion(key, 3, false)));
+    CHECK(proxy.reply().status == 200);
+  }
+}
+
+TEST_CASE("http: a client that shuts down its sending side gets its answer") {
+  const auto door = GENERATE(HttpSystem::Door::Unix, HttpSystem::Door::Tcp);
+  HttpSystem http({"--slow-motion-us", "30"}, door);
+  http.system().admit("ann");
+  const std::string key = http.key_of("ann");
+  for (const bool stream : {false, true}) {
+    const Json body = http.completion(key, 20, stream);
+    HttpClient client(http.path());
+    client.write(post("/v1/completions", key, body));
+    client.shut_down_sending();
+    const HttpReply reply = client.reply();
+    REQUIRE(reply.status == 200);
+    if (stream) CHECK(reply.events().back() == "[DONE]");
+    if (!stream) CHECK(reply.json()["usage"]["completion_tokens"] == 20);
+    CHECK(client.is_closed());
+  }
+}
+
+TEST_CASE("http: a request that is sent before the answer to another one is served after it") {
+  HttpSystem http;
+  http.system().admit("ann");
+  const std::string key = http.key_of("ann");
+  const std::string request = post("/v1/completions", key, http.completion(key, 30, true));
+  const std::string alone = text_of(http.send(request));
+
+  HttpClient client(http.path());
+  client.write(request);
+  REQUIRE(client.read_until(has_events(2)));
+  client.write(request + get("/v1/models", key));
+  for (int i = 0; i < 2; ++i) {
+    const HttpReply reply = client.reply();
+    CHECK(text_of(reply) == alone);
+    CHECK(reply.events().back() == "[DONE]");
+  }
+  CHECK(client.reply().json()["object"] == "list");
+}
+
+TEST_CASE("http: 200 requests of four tenants run beside 1 000 idle connections") {
+  constexpr int kIdle = 1000;
+  constexpr int kActive = 200;
+  raise_descriptor_limit();
+  HttpSystem http({"--slow-motion-us", "0"}, HttpSystem::Door::Tcp);
+  std::vector<std::string> keys;
+  for (const std::string tenant : {"ann", "ben", "cid", "dot"}) {
+    REQUIRE(http.system().brokerctl({"tenants", "admit", tenant, "--max-concurrent", "64",
+                                     "--max-blocks", "4096"}) == 0);
+    keys.push_back(http.key_of(tenant));
+  }
+  std::vector<std::unique_ptr<HttpClient>> idle;
+  for (int i = 0; i < kIdle; ++i) {
+    idle.push_back(std::make_unique<HttpClient>(http.path()));
+    idle.back()->write(get("/v1/models", keys[0]));
+  }
+  for (const auto& client : idle) REQUIRE(client->reply().status == 200);
+
+  std::vector<std::unique_ptr<HttpClient>> active;
+  std::vector<std::string> requests;
+  for (const std::string& key : keys)
+    requests.push_back(post("/v1/completions", key, http.completion(key, 8, true)));
+  for (std::size_t i = 0; i < kActive; ++i) {
+    active.push_back(std::make_unique<HttpClient>(http.path()));
+    active.back()->write(requests[i % requests.size()]);
+  }
+  std::string text;
+  for (const auto& client : active) {
+    const HttpReply reply = client->reply();
+    INFO(reply.head << reply.body);
+    REQUIRE(reply.status == 200);
+    if (text.empty()) text = text_of(reply);
+    CHECK(text_of(reply) == text);
+  }
+  for (const auto& client : idle) client->write(get("/v1/models", keys[1]));
+  for (const auto& client : idle) REQUIRE(client->reply().status == 200);
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,38 @@
+/// Turns the tokens of one choice into the parts of its answer. Pure.
+///
+/// Lifetime: the tokenizer outlives it. Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "worker/http/api_answer.hpp"
+#include "worker/text/tokenizer/tokenizer.hpp"
+
+namespace leasehold::http {
+
+class ChoiceText {
+ public:
+  /// `submit` is the submission of this choice.
+  ChoiceText(std::uint32_t index, const ApiRequest& request, const wire::RequestSubmit& submit,
+             const Tokenizer& tokenizer);
+
+  ChoicePart add(const wire::TokenEmitted& token);
+  /// `rest` is the text that the worker held back.
+  ChoicePart end(std::string_view rest, std::string_view completion_reason);
+
+ private:
+  ChoicePart part_of(std::string_view text);
+  TextLogprob text_logprob(std::int32_t token, float logprob) const;
+
+  std::uint32_t index_;
+  const Tokenizer* tokenizer_;
+  std::string echo_;             // not sent yet
+  std::size_t text_offset_ = 0;  // in characters, of the next token
+};
+
+/// Adds what is new to what a choice has.
+void append(ChoicePart& whole, ChoicePart part);
+
+}  // namespace leasehold::http

@@ -1,0 +1,52 @@
+/// Lets a coroutine of `io` wait for a value that another thread makes.
+///
+/// Lifetime: `io` outlives every giver. Threads: the one that runs `io`, except for the giver.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <optional>
+
+#include "worker/http/http_shared.hpp"
+
+namespace leasehold::http {
+
+template <class T>
+class FromThread {
+ public:
+  explicit FromThread(boost::asio::io_context& io)
+      : io_(&io), waiting_(std::make_shared<Waiting>(io)) {
+    waiting_->timer.expires_at(boost::asio::steady_timer::time_point::max());
+  }
+
+  /// Gives the value, once and on any thread. It may be called after the coroutine has ended.
+  auto giver() const {
+    return [weak = std::weak_ptr(waiting_), io = io_](T value) {
+      boost::asio::post(*io, [weak, value = std::move(value)]() mutable {
+        const auto waiting = weak.lock();
+        if (!waiting) return;
+        waiting->value = std::move(value);
+        waiting->timer.cancel();
+      });
+    };
+  }
+
+  /// Call once. Nothing when `io` ends the wait.
+  boost::asio::awaitable<std::optional<T>> take() {
+    if (!waiting_->value) co_await waiting_->timer.async_wait(kAwait);
+    co_return std::move(waiting_->value);
+  }
+
+ private:
+  struct Waiting {
+    explicit Waiting(boost::asio::io_context& io) : timer(io) {}
+    boost::asio::steady_timer timer;  // expires never; cancelled to wake `take`
+    std::optional<T> value;
+  };
+  boost::asio::io_context* io_;
+  std::shared_ptr<Waiting> waiting_;
+};
+
+}  // namespace leasehold::http

@@ -1,0 +1,55 @@
+#include "worker/http/generations.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace leasehold::http {
+
+namespace asio = boost::asio;
+
+std::shared_ptr<Generations> Generations::start(asio::io_context& io, client::Timers& timers,
+                                                std::vector<client::SessionConfig> configs) {
+  std::shared_ptr<Generations> self(new Generations(io));
+  // The cycle of session and observer ends with the session.
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    self->sessions_.push_back(client::TenantSession::create(
+        io, timers, std::move(configs[i]),
+        [self, i](const client::SessionEvent& event) { self->take(i, event); }));
+  }
+  // A session that cannot connect ends within this call.
+  for (std::size_t i = 0; i < self->sessions_.size(); ++i)
+    if (const auto session = self->sessions_[i]) session->start();
+  return self;
+}
+
+void Generations::take(std::size_t index, const client::SessionEvent& event) {
+  const bool is_end = std::holds_alternative<client::Ended>(event);
+  if (!unread_ || is_end) events_.push_back({index, event});
+  if (is_end) {
+    // The session is in the middle of this call.
+    asio::post(*io_, [ended = std::move(sessions_[index])] {});
+  } else if (!unread_ && events_.size() >= kMaxWaiting * sessions_.size()) {
+    unread_ = true;
+    asio::post(*io_, [self = shared_from_this()] { self->cancel(); });
+  }
+  wake();
+}
+
+asio::awaitable<std::optional<Generations::Event>> Generations::next() {
+  if (events_.empty()) {
+    changed_.expires_at(asio::steady_timer::time_point::max());
+    co_await changed_.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+  if (events_.empty()) co_return std::nullopt;
+  Event event = std::move(events_.front());
+  events_.pop_front();
+  co_return event;
+}
+
+void Generations::cancel() {
+  for (const auto& session : std::vector(sessions_))
+    if (session) session->cancel();
+}
+
+}  // namespace leasehold::http

@@ -1,0 +1,52 @@
+/// The requests that run for one answer, each under a lease of its own that this process holds.
+///
+/// A session (tools/client/session.hpp) acquires the lease with the client's API key, replaces it
+/// when it ends, and continues the text there. Its events wait here until the answer takes them;
+/// with kMaxWaiting of them for each request all end.
+///
+/// Lifetime: shared; `io` and `timers` outlive it. Threads: the one that runs `io`.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "tools/client/session.hpp"
+
+namespace leasehold::http {
+
+class Generations : public std::enable_shared_from_this<Generations> {
+ public:
+  static constexpr std::size_t kMaxWaiting = 1024;
+
+  struct Event {
+    std::size_t index = 0;  ///< Of the request, from 0.
+    client::SessionEvent event;
+  };
+
+  static std::shared_ptr<Generations> start(boost::asio::io_context& io, client::Timers& timers,
+                                            std::vector<client::SessionConfig> configs);
+
+  /// The next event; the last one of a request is `Ended`. With nothing to take it waits until
+  /// there is an event or `wake` is called, and returns nothing after a wake.
+  boost::asio::awaitable<std::optional<Event>> next();
+  void wake() { changed_.cancel(); }
+  /// True when the requests were ended because the events were not taken.
+  bool was_unread() const { return unread_; }
+  /// Ends the requests within one unit. No further event need be taken.
+  void cancel();
+
+ private:
+  explicit Generations(boost::asio::io_context& io) : io_(&io), changed_(io) {}
+  void take(std::size_t index, const client::SessionEvent& event);
+
+  boost::asio::io_context* io_;
+  boost::asio::steady_timer changed_;  // expires never; cancelled to wake `next`
+  std::deque<Event> events_;
+  std::vector<std::shared_ptr<client::TenantSession>> sessions_;  // null once ended
+  bool unread_ = false;  // too many events; only the ends follow
+};
+
+}  // namespace leasehold::http

@@ -1,0 +1,26 @@
+/// Reads the bodies of `/tokenize` and `/detokenize`, and answers them. Pure; the work of a long
+/// text is that of the tokenizer.
+///
+/// Source: the shapes of vLLM's server, which clients use.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "worker/http/api_request.hpp"
+#include "worker/http/http_answer.hpp"
+#include "worker/text/tokenizer/tokenizer.hpp"
+
+namespace leasehold::http {
+
+/// {"prompt": TEXT, "add_special_tokens": true, "return_token_strs": false} to
+/// {"count", "max_model_len", "tokens", "token_strs"}. In the text "<s>" is three characters.
+/// Answers 400 for messages, and for what Tokenizer::encode refuses.
+Answer tokenize(std::string_view body, const Tokenizer& tokenizer, const ApiModel& model);
+
+/// {"tokens": [ID, …]} to {"prompt": TEXT}. Control tokens have no text, and the space that the
+/// tokenizer adds before a text is removed. Answers 400 for ids outside
+/// the vocabulary.
+Answer detokenize(std::string_view body, const Tokenizer& tokenizer);
+
+}  // namespace leasehold::http
