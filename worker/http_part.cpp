@@ -16,6 +16,16 @@ Result<wire::KeyView> key_of(Result<control::Payload> reply) {
   return wire::KeyView::from_json(TRY(std::move(reply)).body);
 }
 
+/// The prompts of some models end with the marker that begins their thoughts.
+bool begins_inside_thoughts(const ChatTemplate& chat) {
+  const ChatMessage asked[] = {{.role = "user", .content = "Hi"}};
+  const auto prompt = chat.render({.messages = messages_value(asked)});
+  if (!prompt) return false;
+  const auto end = prompt->find_last_not_of(" \r\n");
+  return end != std::string::npos &&
+         std::string_view(*prompt).substr(0, end + 1).ends_with("<think>");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
@@ -38,7 +48,10 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
           },
       .broker_socket = options.broker_socket,
       .worker = options.name,
-      .model = {.name = model.config.name, .max_context = model.config.n_context},
+      .model = {.name = model.config.name,
+                .max_context = model.config.n_context,
+                .has_tools = model.chat && model.chat->uses_tools(),
+                .begins_inside_thoughts = model.chat && begins_inside_thoughts(*model.chat)},
       .tokenizer = &model.tokenizer};
   part->server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));
   part->io_.start("http");

@@ -132,6 +132,10 @@ void describe(Is<ConnectionAuthenticate> auto& m, auto& fields) {
 void describe(Is<ChatMessage> auto& m, auto& fields) {
   fields.field("role", m.role, TextRule::NonEmpty);
   fields.field("content", m.content);
+  fields.with_default("tool_calls", m.tool_calls, std::string());
+  fields.with_default("tool_call_id", m.tool_call_id, std::string());
+  fields.with_default("name", m.name, std::string());
+  fields.with_default("reasoning_content", m.reasoning_content, std::string());
 }
 
 constexpr Between<std::int32_t> kPriority{-RequestSubmit::kMaxPriority,
@@ -143,6 +147,8 @@ void describe(Is<RequestSubmit> auto& m, auto& fields) {
   fields.field("prompt", m.prompt);
   fields.field("prompt_tokens", m.prompt_tokens, kTokenIds);
   fields.field("messages", m.messages);
+  fields.with_default("tools", m.tools, std::string());
+  fields.with_default("chat_template_kwargs", m.chat_template_kwargs, std::string());
   fields.field("asked_at_unix_s", m.asked_at_unix_s, kUnixTime_s);
   fields.field("emitted", m.emitted, kTokenIds);
   fields.field("rebound_from", m.rebound_from);

@@ -71,10 +71,14 @@ struct ConnectionAuthenticate : Message<ConnectionAuthenticate> {
   std::string token;  ///< From LeaseAcquired.
 };
 
-/// One turn of a conversation.
+/// One turn of a conversation. The texts after `content` may be missing.
 struct ChatMessage {
   std::string role;  ///< "system", "user", "assistant", or another role of the model's template.
-  std::string content;
+  std::optional<std::string> content;  ///< Nothing in a turn that only calls tools.
+  std::string tool_calls;              ///< JSON: an array, as in OpenAI's API.
+  std::string tool_call_id;            ///< The call whose result this is.
+  std::string name;                    ///< Of the tool, or of the speaker.
+  std::string reasoning_content;       ///< What the model thought before.
 };
 
 /// `request.submit`: exactly one of `prompt` (text), `prompt_tokens`, and `messages`, which the
@@ -89,6 +93,9 @@ struct RequestSubmit : Message<RequestSubmit> {
   std::optional<std::string> prompt;
   std::optional<std::vector<std::int32_t>> prompt_tokens;
   std::optional<std::vector<ChatMessage>> messages;
+  std::string tools;  ///< JSON: an array for the template; with messages only. May be missing.
+  /// JSON: an object of further variables of the template; with messages only. May be missing.
+  std::string chat_template_kwargs;
   /// The current time as the chat template sees it; empty means the worker's clock. A client that
   /// submits a request again sends the same time, or the prompt may change at midnight.
   std::optional<std::int64_t> asked_at_unix_s;

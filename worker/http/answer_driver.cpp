@@ -145,6 +145,7 @@ awaitable<void> AnswerDriver::add(ChoicePart part) {
     co_return;
   }
   co_await begin_choice(part.index);
+  if (writer_.is_nothing(part)) co_return;
   co_await stream_.write_event(writer_.chunk(part, usage_));
 }
 

@@ -56,6 +56,35 @@ Json completion_logprobs(std::span<const TokenLogprobs> tokens) {
   return json;
 }
 
+Json calls_of(std::span<const ApiToolCall> calls, bool has_index) {
+  Json all = Json::array();
+  for (const ApiToolCall& one : calls) {
+    Json json{{"id", one.id},
+              {"type", "function"},
+              {"function", {{"name", one.call.name}, {"arguments", one.call.arguments}}}};
+    if (has_index) json["index"] = one.index;
+    all.push_back(std::move(json));
+  }
+  return all;
+}
+
+Json message_of(const ChoicePart& part) {
+  Json message{{"role", "assistant"}, {"content", part.text}};
+  if (!part.reasoning.empty()) message["reasoning_content"] = part.reasoning;
+  if (part.calls.empty()) return message;
+  message["tool_calls"] = calls_of(part.calls, false);
+  if (part.text.empty()) message["content"] = nullptr;
+  return message;
+}
+
+Json delta_of(const ChoicePart& part) {
+  Json delta = Json::object();
+  if (!part.text.empty()) delta["content"] = part.text;
+  if (!part.reasoning.empty()) delta["reasoning_content"] = part.reasoning;
+  if (!part.calls.empty()) delta["tool_calls"] = calls_of(part.calls, true);
+  return delta;
+}
+
 /// What a whole choice and a chunk have in common.
 Json choice_of(const ChoicePart& part) {
   Json choice{{"index", part.index}, {"finish_reason", nullptr}, {"logprobs", nullptr}};
@@ -93,7 +122,7 @@ std::string AnswerWriter::whole(std::span<const ChoicePart> parts, UsageCount us
   for (const ChoicePart& part : parts) {
     Json choice = choice_of(part);
     choice["logprobs"] = logprobs(part);
-    if (is_chat_) choice["message"] = {{"role", "assistant"}, {"content", part.text}};
+    if (is_chat_) choice["message"] = message_of(part);
     if (!is_chat_) choice["text"] = part.text;
     choices.push_back(std::move(choice));
   }
@@ -106,11 +135,15 @@ std::string AnswerWriter::chunk(const ChoicePart& part, UsageCount so_far) const
   Json choice = choice_of(part);
   if (!part.logprobs.empty()) choice["logprobs"] = logprobs(part);
   if (!is_chat_) choice["text"] = part.text;
-  if (is_chat_) choice["delta"] = Json::object();
-  if (is_chat_ && !part.text.empty()) choice["delta"]["content"] = part.text;
+  if (is_chat_) choice["delta"] = delta_of(part);
   Json json = object("chat.completion.chunk", Json::array({std::move(choice)}));
   if (continuous_usage_) json["usage"] = json_of(so_far);
   return line_of(json);
+}
+
+bool AnswerWriter::is_nothing(const ChoicePart& part) const {
+  return is_chat_ && !continuous_usage_ && part.finish_reason.empty() && part.logprobs.empty() &&
+         delta_of(part).empty();
 }
 
 std::optional<std::string> AnswerWriter::opening(std::uint32_t index) const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "worker/http/api_request.hpp"
+#include "worker/text/chat/tool_calls.hpp"
 
 namespace leasehold::http {
 
@@ -30,10 +31,18 @@ struct TokenLogprobs {
   std::size_t text_offset = 0;   ///< In characters of the choice's text.
 };
 
+struct ApiToolCall {
+  std::size_t index = 0;  ///< Of the calls of its choice.
+  std::string id;
+  ToolCall call;
+};
+
 /// What a choice has: all of it, or what is new.
 struct ChoicePart {
   std::uint32_t index = 0;
   std::string text;
+  std::string reasoning;
+  std::vector<ApiToolCall> calls;
   std::vector<TokenLogprobs> logprobs;  ///< Empty unless the request asked for them.
   std::string_view finish_reason;       ///< Empty: the choice goes on.
 };
@@ -49,6 +58,8 @@ class AnswerWriter {
   /// The role, before the first text of a choice of a chat; nothing for a completion.
   std::optional<std::string> opening(std::uint32_t index) const;
   std::string chunk(const ChoicePart& part, UsageCount so_far) const;
+  /// A chunk of it would tell the client nothing.
+  bool is_nothing(const ChoicePart& part) const;
   /// Nothing unless the request asked for it.
   std::optional<std::string> usage(UsageCount usage) const;
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "common/random.hpp"
@@ -18,6 +19,7 @@ constexpr int kMaxDepth = 32;
 constexpr std::uint32_t kDefaultCompletionTokens = 16;
 constexpr std::uint32_t kMaxTokens = 1u << 20;
 constexpr std::uint32_t kMaxTopLogprobs = 20;
+constexpr std::size_t kMaxTools = 128;
 
 /// Fields whose names and meanings are those of wire::Sampling.
 constexpr std::array kSamplingFields{"temperature",
@@ -33,8 +35,7 @@ constexpr std::array kSamplingFields{"temperature",
                                      "stop_token_ids",
                                      "seed"};
 /// Fields that change the answer, and are not built.
-constexpr std::array kNotBuilt{"tools",  "functions", "tool_choice",
-                               "suffix", "audio",     "prediction"};
+constexpr std::array kNotBuilt{"functions", "suffix", "audio", "prediction"};
 
 class Reader {
  public:
@@ -43,10 +44,11 @@ class Reader {
 
   std::expected<ApiRequest, ApiError> read() {
     out_.api = api_;
-    const std::array steps{&Reader::read_model,   &Reader::check_built,   &Reader::read_ids,
-                           &Reader::read_text,    &Reader::read_length,   &Reader::read_sampling,
-                           &Reader::read_choices, &Reader::read_logprobs, &Reader::read_stream,
-                           &Reader::read_rest};
+    out_.begins_inside_thoughts = model_->begins_inside_thoughts;
+    const std::array steps{&Reader::read_model, &Reader::check_built,  &Reader::read_ids,
+                           &Reader::read_text,  &Reader::read_length,  &Reader::read_sampling,
+                           &Reader::read_tools, &Reader::read_choices, &Reader::read_logprobs,
+                           &Reader::read_stream};
     for (const auto step : steps) {
       (this->*step)();
       if (refused_) return std::unexpected(*std::move(refused_));
@@ -184,13 +186,37 @@ class Reader {
       const Body* role = message.is_object() ? find(message, "role") : nullptr;
       if (role == nullptr || !role->is_string())
         return refuse("messages", "each message is an object with the text 'role'");
-      all.push_back({.role = role->get<std::string>(), .content = {}});
-      if (!read_content(message, all.back().content)) return;
+      wire::ChatMessage& read = all.emplace_back();
+      read.role = role->get<std::string>();
+      const bool is_readable = read_calls(message, read) && read_content(message, read.content);
+      if (!is_readable) return;
     }
   }
 
-  bool read_content(const Body& message, std::string& out) {
+  /// What messages of assistants and tools have beside their content.
+  bool read_calls(const Body& message, wire::ChatMessage& out) {
+    const std::pair<const char*, std::string*> texts[] = {
+        {"name", &out.name},
+        {"tool_call_id", &out.tool_call_id},
+        {"reasoning_content", &out.reasoning_content}};
+    for (const auto& [key, text] : texts) {
+      const Body* found = find(message, key);
+      if (found == nullptr) continue;
+      if (!found->is_string())
+        return refuse("messages", fmt::format("{} of a message is a text", key)), false;
+      *text = found->get<std::string>();
+    }
+    const Body* calls = find(message, "tool_calls");
+    if (calls == nullptr || (calls->is_array() && calls->empty())) return true;
+    if (!calls->is_array()) return refuse("messages", "tool_calls of a message is an array"), false;
+    out.tool_calls = calls->dump();
+    return true;
+  }
+
+  /// That of an assistant may be null: it may only call tools.
+  bool read_content(const Body& message, std::optional<std::string>& out) {
     const Body* content = find(message, "content");
+    if (content == nullptr && *find(message, "role") == "assistant") return true;
     if (content != nullptr && content->is_string()) {
       out = content->get<std::string>();
       return true;
@@ -200,14 +226,91 @@ class Reader {
       return false;
     };
     if (content == nullptr || !content->is_array()) return wrong();
+    out.emplace();
     for (const Body& part : *content) {
       const Body* text = part.is_object() ? find(part, "text") : nullptr;
       const Body* type = part.is_object() ? find(part, "type") : nullptr;
       if (text == nullptr || !text->is_string() || type == nullptr || *type != "text")
         return wrong();
-      out += text->get_ref<const std::string&>();
+      *out += text->get_ref<const std::string&>();
     }
     return true;
+  }
+
+  /// Functions by their names; false and a refusal for what is none.
+  bool read_functions(const Body& tools, std::map<std::string, const Body*>& out) {
+    for (const Body& tool : tools) {
+      const Body* function = tool.is_object() ? find(tool, "function") : nullptr;
+      const Body* name =
+          function != nullptr && function->is_object() ? find(*function, "name") : nullptr;
+      const bool is_function = name != nullptr && name->is_string() && !name->empty() &&
+                               tool.value("type", Body()) == "function";
+      if (!is_function)
+        return refuse("tools", "a tool is {\"type\": \"function\", \"function\": {\"name\": …}}"),
+               false;
+      out[name->get<std::string>()] = function;
+    }
+    return true;
+  }
+
+  void read_tools() {
+    if (api_ != Api::Chat) return;
+    if (const Body* kwargs = find("chat_template_kwargs")) {
+      if (!kwargs->is_object())
+        return refuse("chat_template_kwargs", "chat_template_kwargs is an object");
+      out_.submit.chat_template_kwargs = kwargs->dump();
+    }
+    const Body* choice = find("tool_choice");
+    const bool is_off = choice != nullptr && *choice == "none";
+    const Body* tools = find("tools");
+    if (tools != nullptr && !tools->is_array()) return refuse("tools", "tools is an array");
+    if (tools != nullptr && tools->size() > kMaxTools)
+      return refuse("tools", fmt::format("there may be {} tools", kMaxTools));
+    std::map<std::string, const Body*> functions;
+    if (tools != nullptr && !read_functions(*tools, functions)) return;
+    if (!functions.empty() && !is_off) {
+      if (!model_->has_tools)
+        return refuse("tools", "this model's chat template has no tools; leave them out");
+      out_.submit.tools = tools->dump();
+      out_.tool_form = ToolForm::Marked;
+    }
+    if (choice != nullptr && !is_off && *choice != "auto") force_call(*choice, functions);
+  }
+
+  /// A schema makes the text a call: of the tool that is named, or of any.
+  void force_call(const Body& choice, const std::map<std::string, const Body*>& functions) {
+    if (out_.submit.sampling.response_format.type != "text")
+      return refuse("tool_choice", "a call that must be made has no response_format; send one");
+    const auto schema_of = [](const Body& function) {
+      const Body* parameters = find(function, "parameters");
+      return parameters != nullptr && parameters->is_object() ? *parameters
+                                                              : Body{{"type", "object"}};
+    };
+    Body schema;
+    const Body* named = choice.is_object() ? find(choice, "function") : nullptr;
+    const std::string name = named != nullptr && named->is_object()
+                                 ? named->value("name", std::string())
+                                 : std::string();
+    if (const auto function = functions.find(name); function != functions.end()) {
+      out_.tool_form = ToolForm::Arguments;
+      out_.tool_name = name;
+      schema = schema_of(*function->second);
+    } else if (choice == "required" && !functions.empty()) {
+      out_.tool_form = ToolForm::Call;
+      schema["anyOf"] = Body::array();
+      for (const auto& [key, described] : functions) {
+        Body call{{"type", "object"}};
+        call["properties"]["name"]["const"] = key;
+        call["properties"]["arguments"] = schema_of(*described);
+        call["required"] = {"name", "arguments"};
+        call["additionalProperties"] = false;
+        schema["anyOf"].push_back(std::move(call));
+      }
+    } else {
+      return refuse("tool_choice", "tool_choice is none, auto, required or one of the tools");
+    }
+    out_.submit.sampling.response_format = {
+        .type = "json_schema", .schema = schema.dump(), .strict = false};
   }
 
   void read_length() {
@@ -260,6 +363,7 @@ class Reader {
   }
 
   void read_stream() {
+    if (!read_flag("ignore_eos", *body_, out_.submit.ignore_eos)) return;
     if (!read_flag("stream", *body_, out_.stream)) return;
     const Body* options = find("stream_options");
     if (options == nullptr) return;
@@ -267,8 +371,6 @@ class Reader {
     read_flag("include_usage", *options, out_.include_usage);
     read_flag("continuous_usage_stats", *options, out_.continuous_usage);
   }
-
-  void read_rest() { read_flag("ignore_eos", *body_, out_.submit.ignore_eos); }
 
   Api api_;
   const Body* body_;
@@ -278,20 +380,6 @@ class Reader {
 };
 
 }  // namespace
-
-std::vector<wire::RequestSubmit> submissions_of(const ApiRequest& request) {
-  std::vector<wire::RequestSubmit> all;
-  for (std::size_t i = 0; i < request.n * std::max<std::size_t>(1, request.prompts.size()); ++i) {
-    wire::RequestSubmit& submit = all.emplace_back(request.submit);
-    submit.sampling.seed += i % request.n;
-    if (i > 0) submit.request_id = {mint_request_id()};
-    if (request.prompts.empty()) continue;
-    const ApiPrompt& prompt = request.prompts[i / request.n];
-    submit.prompt = prompt.text;
-    submit.prompt_tokens = prompt.tokens;
-  }
-  return all;
-}
 
 std::expected<ApiRequest, ApiError> parse_api_request(Api api, std::string_view text,
                                                       const ApiModel& model) {

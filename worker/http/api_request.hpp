@@ -13,6 +13,14 @@ namespace leasehold::http {
 
 enum class Api : std::uint8_t { Completions, Chat };
 
+/// How the text of a chat calls tools.
+enum class ToolForm : std::uint8_t {
+  None,       ///< All text is content.
+  Marked,     ///< As the model was trained to (worker/text/chat/tool_calls.hpp).
+  Call,       ///< The whole text is one call: a schema makes it so.
+  Arguments,  ///< The whole text is the arguments of `tool_name`.
+};
+
 /// One of both.
 struct ApiPrompt {
   std::optional<std::string> text;
@@ -29,7 +37,10 @@ struct ApiRequest {
   wire::RequestSubmit submit;
   std::vector<ApiPrompt> prompts;  ///< Of a completion.
   std::uint32_t n = 1;
-  bool echo = false;  ///< A completion begins with its prompt.
+  bool echo = false;                    ///< A completion begins with its prompt.
+  bool begins_inside_thoughts = false;  ///< As ApiModel.
+  ToolForm tool_form = ToolForm::None;
+  std::string tool_name;  ///< With ToolForm::Arguments.
   bool stream = false;
   bool include_usage = false;     ///< A chunk with the usage before [DONE].
   bool continuous_usage = false;  ///< The usage so far in every chunk.
@@ -38,6 +49,8 @@ struct ApiRequest {
 struct ApiModel {
   std::string name;
   std::uint32_t max_context = 0;
+  bool has_tools = false;               ///< Its chat template tells it of tools.
+  bool begins_inside_thoughts = false;  ///< Its chat template ends with "<think>".
 };
 
 /// The submissions of the choices. The first has the request id that was sent; each choice of a
@@ -45,8 +58,9 @@ struct ApiModel {
 std::vector<wire::RequestSubmit> submissions_of(const ApiRequest& request);
 
 /// Unknown fields are ignored; a known field whose promise cannot be kept is refused with its name:
-/// more than kMaxChoices, tools, best_of, suffix, logprobs with echo, parts of a message that are
-/// not text. Errors: BadRequest; UnknownRequest for another model than `model`.
+/// more than kMaxChoices, best_of, suffix, logprobs with echo, parts of a message that are not
+/// text, `tool_choice` of a tool that is not among `tools`. Errors: BadRequest; UnknownRequest for
+/// another model than `model`.
 std::expected<ApiRequest, ApiError> parse_api_request(Api api, std::string_view body,
                                                       const ApiModel& model);
 

@@ -1,8 +1,13 @@
 #include "worker/http/choice_text.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "common/random.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -25,14 +30,81 @@ std::string echo_of(const wire::RequestSubmit& submit, const Tokenizer& tokenize
 
 ChoiceText::ChoiceText(std::uint32_t index, const ApiRequest& request,
                        const wire::RequestSubmit& submit, const Tokenizer& tokenizer)
-    : index_(index), tokenizer_(&tokenizer) {
+    : index_(index),
+      tokenizer_(&tokenizer),
+      is_chat_(request.api == Api::Chat),
+      tool_form_(request.tool_form),
+      tool_name_(request.tool_name),
+      reasoning_(request.begins_inside_thoughts) {
   if (request.echo) echo_ = echo_of(submit, tokenizer);
 }
 
 ChoicePart ChoiceText::part_of(std::string_view text) {
   ChoicePart part{.index = index_, .text = std::exchange(echo_, {})};
-  part.text += text;
+  if (is_chat_) {
+    add_said(text, part);
+  } else {
+    part.text += text;
+  }
   return part;
+}
+
+void ChoiceText::add_said(std::string_view text, ChoicePart& part) {
+  if (tool_form_ == ToolForm::Call || tool_form_ == ToolForm::Arguments) {
+    forced_ += text;
+    return;
+  }
+  ReasoningParser::Output split = reasoning_.push(text);
+  part.reasoning += split.reasoning;
+  if (tool_form_ == ToolForm::None) {
+    part.text += split.text;
+    return;
+  }
+  ToolCallParser::Output said = tool_calls_.push(split.text);
+  part.text += said.text;
+  add_calls(std::move(said.calls), part);
+}
+
+void ChoiceText::add_calls(std::vector<ToolCall> calls, ChoicePart& part) {
+  for (ToolCall& call : calls)
+    part.calls.push_back(
+        {.index = calls_++, .id = "call_" + mint_request_id(), .call = std::move(call)});
+}
+
+/// A call that was cut off stays text.
+void ChoiceText::end_said(ChoicePart& part) {
+  if (tool_form_ == ToolForm::Call || tool_form_ == ToolForm::Arguments) {
+    const bool is_call = tool_form_ == ToolForm::Call;
+    const std::string json = is_call ? forced_
+                                     : fmt::format(R"({{"name":{},"arguments":{}}})",
+                                                   nlohmann::json(tool_name_).dump(), forced_);
+    auto calls = ToolCallParser::calls_of(json);
+    if (!calls) part.text += forced_;
+    if (calls) add_calls(*std::move(calls), part);
+    return;
+  }
+  ReasoningParser::Output split = reasoning_.finish();
+  part.reasoning += split.reasoning;
+  if (tool_form_ == ToolForm::None) {
+    part.text += split.text;
+    return;
+  }
+  for (ToolCallParser::Output said : {tool_calls_.push(split.text), tool_calls_.finish()}) {
+    part.text += said.text;
+    add_calls(std::move(said.calls), part);
+  }
+}
+
+/// The markers of some models are control tokens, which have no text.
+std::string ChoiceText::with_marker(const wire::TokenEmitted& token) const {
+  constexpr std::string_view kMarkers[] = {"<think>",      "</think>",     "<tool_call>",
+                                           "</tool_call>", "[TOOL_CALLS]", "<|python_tag|>"};
+  const bool may_be_marker =
+      is_chat_ && tokenizer_->contains(token.token) && tokenizer_->piece(token.token).empty();
+  if (!may_be_marker) return token.text;
+  const std::string_view name = tokenizer_->text(token.token);
+  const bool is_marker = std::ranges::find(kMarkers, name) != std::end(kMarkers);
+  return is_marker ? token.text + std::string(name) : token.text;
 }
 
 /// Tokens without a text, such as the end of a turn, have a name.
@@ -43,7 +115,7 @@ TextLogprob ChoiceText::text_logprob(std::int32_t token, float logprob) const {
 }
 
 ChoicePart ChoiceText::add(const wire::TokenEmitted& token) {
-  ChoicePart part = part_of(token.text);
+  ChoicePart part = part_of(with_marker(token));
   if (!token.logprob) return part;
   TokenLogprobs logprobs{.token = text_logprob(token.token, *token.logprob),
                          .text_offset = text_offset_};
@@ -56,13 +128,17 @@ ChoicePart ChoiceText::add(const wire::TokenEmitted& token) {
 
 ChoicePart ChoiceText::end(std::string_view rest, std::string_view completion_reason) {
   ChoicePart part = part_of(rest);
+  if (is_chat_) end_said(part);
   part.finish_reason = finish_reason(completion_reason);
+  if (calls_ > 0 && part.finish_reason == "stop") part.finish_reason = "tool_calls";
   return part;
 }
 
 void append(ChoicePart& whole, ChoicePart part) {
   whole.index = part.index;
   whole.text += part.text;
+  whole.reasoning += part.reasoning;
+  std::ranges::move(part.calls, std::back_inserter(whole.calls));
   std::ranges::move(part.logprobs, std::back_inserter(whole.logprobs));
   whole.finish_reason = part.finish_reason;
 }

@@ -1,4 +1,5 @@
-/// Turns the tokens of one choice into the parts of its answer. Pure.
+/// Turns the tokens of one choice into the parts of its answer: in a chat the thoughts, the calls
+/// of tools and the rest of the text. Pure, but for the ids of calls, which are random.
 ///
 /// Lifetime: the tokenizer outlives it. Threads: one.
 #pragma once
@@ -8,6 +9,7 @@
 #include <string_view>
 
 #include "worker/http/api_answer.hpp"
+#include "worker/text/chat/reasoning.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 
 namespace leasehold::http {
@@ -24,11 +26,22 @@ class ChoiceText {
 
  private:
   ChoicePart part_of(std::string_view text);
+  void add_said(std::string_view text, ChoicePart& part);
+  void add_calls(std::vector<ToolCall> calls, ChoicePart& part);
+  void end_said(ChoicePart& part);
+  std::string with_marker(const wire::TokenEmitted& token) const;
   TextLogprob text_logprob(std::int32_t token, float logprob) const;
 
   std::uint32_t index_;
   const Tokenizer* tokenizer_;
-  std::string echo_;             // not sent yet
+  std::string echo_;  // not sent yet
+  bool is_chat_;
+  ToolForm tool_form_;
+  std::string tool_name_;
+  ReasoningParser reasoning_;
+  ToolCallParser tool_calls_;
+  std::string forced_;           // the text so far of a call that a schema forces
+  std::size_t calls_ = 0;        // so far
   std::size_t text_offset_ = 0;  // in characters, of the next token
 };
 

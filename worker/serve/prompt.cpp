@@ -3,8 +3,54 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "worker/text/chat/json_value.hpp"
 
 namespace leasehold {
+namespace {
+
+Result<jinja::Value> template_value(const std::string& json, const char* field) {
+  const auto parsed = nlohmann::ordered_json::parse(json, nullptr, false);
+  if (!parsed.is_discarded()) return value_from_json(parsed);
+  return fail(Errc::BadRequest, fmt::format("{} is not JSON; send the text of a value", field));
+}
+
+Result<ChatMessage> template_message(const wire::ChatMessage& message) {
+  ChatMessage out{.role = message.role, .content = message.content};
+  if (!message.tool_calls.empty())
+    out.more.emplace_back("tool_calls", TRY(tool_calls_value(message.tool_calls)));
+  const std::pair<const char*, const std::string*> texts[] = {
+      {"tool_call_id", &message.tool_call_id},
+      {"name", &message.name},
+      {"reasoning_content", &message.reasoning_content}};
+  for (const auto& [key, text] : texts)
+    if (!text->empty()) out.more.emplace_back(key, jinja::Value::text(*text));
+  return out;
+}
+
+/// The variables that the worker sets are not the client's: they would change whose turn it is, or
+/// what the control tokens are.
+Result<jinja::Template::Variables> template_variables(const std::string& json) {
+  static constexpr std::string_view kOwn[] = {"messages",  "tools",     "add_generation_prompt",
+                                              "bos_token", "eos_token", "unk_token",
+                                              "pad_token", "documents"};
+  jinja::Template::Variables variables;
+  if (json.empty()) return variables;
+  const auto parsed = nlohmann::ordered_json::parse(json, nullptr, false);
+  if (!parsed.is_object())
+    return fail(Errc::BadRequest, "chat_template_kwargs is not an object; send one");
+  for (const auto& [key, value] : parsed.items()) {
+    if (std::ranges::find(kOwn, key) != std::end(kOwn)) {
+      return fail(Errc::BadRequest,
+                  fmt::format("chat_template_kwargs cannot set {}; leave it out", key));
+    }
+    variables.emplace_back(key, TRY(value_from_json(value)));
+  }
+  return variables;
+}
+
+}  // namespace
 
 std::size_t PromptEncoder::max_prompt_bytes() const {
   return std::size_t{max_context} * tokenizer->longest_piece_bytes();
@@ -53,10 +99,19 @@ Result<std::string> PromptEncoder::render_messages(const wire::RequestSubmit& re
   if (!*chat) return std::unexpected(chat->error());
   if (request.messages->empty())
     return fail(Errc::BadRequest, "messages is empty; send at least one");
+  if (!request.tools.empty() && !(*chat)->uses_tools()) {
+    return fail(
+        Errc::BadRequest,
+        "the chat template of this model has no tools; leave tools out, or use another model");
+  }
   std::vector<ChatMessage> messages;
-  for (const auto& [role, content] : *request.messages) messages.push_back({role, content});
+  for (const wire::ChatMessage& message : *request.messages)
+    messages.push_back(TRY(template_message(message)));
   return (*chat)->render(
       {.messages = messages_value(messages),
+       .tools = request.tools.empty() ? jinja::Value(jinja::None{})
+                                      : TRY(template_value(request.tools, "tools")),
+       .extra = TRY(template_variables(request.chat_template_kwargs)),
        .now_unix_s = request.asked_at_unix_s.value_or(now_unix_s)},
       {.output_bytes = std::min(max_prompt_bytes(), jinja::Limits{}.output_bytes)});
 }

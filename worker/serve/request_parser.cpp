@@ -48,9 +48,12 @@ std::size_t size_bytes(const wire::RequestSubmit& wire_request) {
   size += (wire_request.sampling.stop_token_ids.size() +
            wire_request.sampling.logit_bias.by_token.size()) *
           sizeof(double);
+  size += wire_request.tools.size() + wire_request.chat_template_kwargs.size();
   if (!wire_request.messages) return size;
   for (const wire::ChatMessage& message : *wire_request.messages)
-    size += sizeof(message) + message.role.size() + message.content.size();
+    size += sizeof(message) + message.role.size() + message.content.value_or("").size() +
+            message.tool_calls.size() + message.tool_call_id.size() + message.name.size() +
+            message.reasoning_content.size();
   return size;
 }
 

@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "worker/text/chat/json_value.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -16,7 +21,7 @@ constexpr std::string_view kTokensKey = "tokenizer.ggml.tokens";
 /// ChatML, which most models since 2023 understand.
 constexpr std::string_view kChatMl =
     "{% for message in messages %}"
-    "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
+    "{{ '<|im_start|>' + message['role'] + '\n' + (message['content'] or '') + '<|im_end|>\n' }}"
     "{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
@@ -50,14 +55,36 @@ Value messages_value(std::span<const ChatMessage> messages) {
   for (const ChatMessage& message : messages) {
     Dict dict;
     dict.entries.emplace_back(Value::text("role"), Value::text(message.role));
-    dict.entries.emplace_back(Value::text("content"), Value::text(message.content));
+    dict.entries.emplace_back(Value::text("content"),
+                              message.content ? Value::text(*message.content) : Value(None{}));
+    for (const auto& [key, value] : message.more) {
+      dict.entries.emplace_back(Value::text(key), value);
+      dict.depth = std::max(dict.depth, value.depth() + 1);
+    }
+    list.depth = std::max(list.depth, dict.depth + 1);
     list.items.emplace_back(std::make_shared<const Dict>(std::move(dict)));
   }
   return Value(std::make_shared<const List>(std::move(list)));
 }
 
+Result<Value> tool_calls_value(std::string_view json) {
+  auto calls = nlohmann::ordered_json::parse(json, nullptr, false);
+  if (!calls.is_array())
+    return fail(Errc::BadRequest, "tool_calls of a message is an array; send OpenAI's form");
+  for (auto& call : calls) {
+    if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) continue;
+    auto& function = call["function"];
+    if (!function.contains("arguments") || !function["arguments"].is_string()) continue;
+    auto arguments = nlohmann::ordered_json::parse(
+        function["arguments"].get_ref<const std::string&>(), nullptr, false);
+    if (arguments.is_object()) function["arguments"] = std::move(arguments);
+  }
+  return value_from_json(calls);
+}
+
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source, SpecialTexts special) {
-  return ChatTemplate(TRY(jinja::Template::parse(source)), std::move(special));
+  return ChatTemplate(TRY(jinja::Template::parse(source)), std::move(special),
+                      source.contains("tools"));
 }
 
 Result<ChatTemplate> ChatTemplate::from_metadata(const GgufFile& file) {

@@ -16,6 +16,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "worker/gguf/gguf.hpp"
 #include "worker/text/chat/jinja/template.hpp"
@@ -24,11 +26,17 @@ namespace leasehold {
 
 struct ChatMessage {
   std::string role;
-  std::string content;
+  std::optional<std::string> content;  ///< Nothing: None.
+  /// Further members of the message, such as `tool_calls`.
+  std::vector<std::pair<std::string, jinja::Value>> more = {};
 };
 
 /// The messages as a template value.
 jinja::Value messages_value(std::span<const ChatMessage> messages);
+
+/// The `tool_calls` of a message, from JSON. Arguments that are the text of an object become the
+/// object, which templates print. Errors: BadRequest unless it is an array.
+Result<jinja::Value> tool_calls_value(std::string_view json);
 
 /// The texts of the control tokens that templates can use; empty if the vocabulary has none.
 struct SpecialTexts {
@@ -59,12 +67,16 @@ class ChatTemplate {
   /// UnsupportedModel for an unsupported construct; PromptTooLong beyond a limit.
   Result<std::string> render(const ChatRequest& request, const jinja::Limits& limits = {}) const;
 
+  /// The template mentions tools; another one would not tell the model of them.
+  bool uses_tools() const { return uses_tools_; }
+
  private:
-  ChatTemplate(jinja::Template parsed, SpecialTexts special)
-      : template_(std::move(parsed)), special_(std::move(special)) {}
+  ChatTemplate(jinja::Template parsed, SpecialTexts special, bool uses_tools)
+      : template_(std::move(parsed)), special_(std::move(special)), uses_tools_(uses_tools) {}
 
   jinja::Template template_;
   SpecialTexts special_;
+  bool uses_tools_;
 };
 
 }  // namespace leasehold

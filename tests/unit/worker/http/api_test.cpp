@@ -10,7 +10,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-const ApiModel kModel{.name = "tiny", .max_context = 256};
+const ApiModel kModel{.name = "tiny", .max_context = 256, .has_tools = true};
 
 ApiRequest read(Api api, Json body) {
   body["model"] = "tiny";
@@ -105,6 +105,9 @@ TEST_CASE("http api: a promise that cannot be kept is refused with its field") {
   CHECK(refused(Api::Chat, chat({{"n", 0}})) == "n");
   CHECK(refused(Api::Chat, chat({{"top_logprobs", 2}})) == "top_logprobs");
   CHECK(refused(Api::Chat, chat({{"tools", {{{"type", "function"}}}}})) == "tools");
+  CHECK(refused(Api::Chat, chat({{"tools", "all"}})) == "tools");
+  CHECK(refused(Api::Chat, chat({{"tool_choice", "required"}})) == "tool_choice");
+  CHECK(refused(Api::Chat, chat({{"chat_template_kwargs", 1}})) == "chat_template_kwargs");
   CHECK(refused(Api::Chat, chat({{"max_tokens", 0}})) == "max_tokens");
   CHECK(refused(Api::Chat, chat({{"max_completion_tokens", -3}})) == "max_completion_tokens");
   CHECK(refused(Api::Chat, chat({{"temperature", 1000}})) == "temperature");
@@ -167,6 +170,78 @@ TEST_CASE("http api: logprobs have OpenAI's shapes") {
 
   const AnswerWriter without(read(Api::Chat, chat()), "tiny", 5);
   CHECK(Json::parse(without.whole(parts, {}))["choices"][0]["logprobs"].is_null());
+}
+
+namespace {
+
+const Json kTools = {
+    {{"type", "function"},
+     {"function",
+      {{"name", "add"},
+       {"parameters", {{"type", "object"}, {"properties", {{"x", {{"type", "number"}}}}}}}}}}};
+
+Json named(const std::string& tool) {
+  return {{"type", "function"}, {"function", {{"name", tool}}}};
+}
+
+}  // namespace
+
+TEST_CASE("http api: tools go to the template, and tool_choice decides the form of the text") {
+  const auto free = read(Api::Chat, chat({{"tools", kTools}}));
+  CHECK(Json::parse(free.submit.tools) == kTools);
+  CHECK(free.tool_form == ToolForm::Marked);
+  CHECK(free.submit.sampling.response_format.type == "text");
+  const auto off = read(Api::Chat, chat({{"tools", kTools}, {"tool_choice", "none"}}));
+  CHECK(off.submit.tools.empty());
+  CHECK(off.tool_form == ToolForm::None);
+
+  const auto required = read(Api::Chat, chat({{"tools", kTools}, {"tool_choice", "required"}}));
+  CHECK(required.tool_form == ToolForm::Call);
+  const Json any = Json::parse(required.submit.sampling.response_format.schema)["anyOf"];
+  REQUIRE(any.size() == 1);
+  CHECK(any[0]["properties"]["name"]["const"] == "add");
+  CHECK(any[0]["properties"]["arguments"]["properties"].contains("x"));
+
+  const auto one = read(Api::Chat, chat({{"tools", kTools}, {"tool_choice", named("add")}}));
+  CHECK(one.tool_form == ToolForm::Arguments);
+  CHECK(one.tool_name == "add");
+  CHECK(Json::parse(one.submit.sampling.response_format.schema) ==
+        kTools[0]["function"]["parameters"]);
+  CHECK(refused(Api::Chat, chat({{"tools", kTools}, {"tool_choice", named("sub")}})) ==
+        "tool_choice");
+  CHECK(refused(Api::Chat, chat({{"tools", kTools},
+                                 {"tool_choice", "required"},
+                                 {"response_format", {{"type", "json_object"}}}})) ==
+        "tool_choice");
+}
+
+TEST_CASE("http api: tools are refused where the model would not see them") {
+  const Json body = chat({{"model", "tiny"}, {"tools", kTools}});
+  const auto request = parse_api_request(Api::Chat, body.dump(), {.name = "tiny"});
+  REQUIRE_FALSE(request.has_value());
+  CHECK(request.error().param == "tools");
+  const Json unused = chat({{"model", "tiny"}, {"tools", kTools}, {"tool_choice", "none"}});
+  CHECK(parse_api_request(Api::Chat, unused.dump(), {.name = "tiny"}).has_value());
+}
+
+TEST_CASE("http api: messages keep the calls of tools and their results") {
+  const Json call = {
+      {"id", "c1"}, {"type", "function"}, {"function", {{"name", "add"}, {"arguments", "{}"}}}};
+  const Json messages = {
+      {{"role", "user"}, {"content", "1+1?"}},
+      {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", {call}}},
+      {{"role", "tool"}, {"tool_call_id", "c1"}, {"name", "add"}, {"content", "2"}},
+      {{"role", "assistant"}, {"content", "2"}, {"reasoning_content", "Hm"}}};
+  const auto request = read(
+      Api::Chat, {{"messages", messages}, {"chat_template_kwargs", {{"enable_thinking", false}}}});
+  const auto& sent = *request.submit.messages;
+  REQUIRE(sent.size() == 4);
+  CHECK_FALSE(sent[1].content.has_value());
+  CHECK(Json::parse(sent[1].tool_calls) == Json::array({call}));
+  CHECK(sent[2].tool_call_id == "c1");
+  CHECK(sent[2].name == "add");
+  CHECK(sent[3].reasoning_content == "Hm");
+  CHECK(request.submit.chat_template_kwargs == R"({"enable_thinking":false})");
 }
 
 TEST_CASE("http api: fields that ask for nothing are not refused") {
@@ -237,6 +312,26 @@ TEST_CASE("http api: usage is in the last chunk, and in every chunk where it is 
   CHECK(whole["choices"][1]["index"] == 1);
   CHECK(whole["choices"][0]["text"] == "text");
   CHECK(whole["usage"]["prompt_tokens"] == 3);
+}
+
+TEST_CASE("http api: calls of tools and thoughts have OpenAI's shapes") {
+  const AnswerWriter writer(read(Api::Chat, chat({{"tools", kTools}})), "tiny", 5);
+  ChoicePart part{.reasoning = "Hm", .finish_reason = "tool_calls"};
+  part.calls.push_back({.index = 0, .id = "call_1", .call = {"add", R"({"x":1})"}});
+  const Json whole = Json::parse(writer.whole(std::vector{part}, {}))["choices"][0];
+  CHECK(whole["finish_reason"] == "tool_calls");
+  CHECK(whole["message"]["content"].is_null());
+  CHECK(whole["message"]["reasoning_content"] == "Hm");
+  const Json call = whole["message"]["tool_calls"][0];
+  CHECK(call["id"] == "call_1");
+  CHECK(call["type"] == "function");
+  CHECK(call["function"]["arguments"] == R"({"x":1})");
+  CHECK_FALSE(call.contains("index"));
+  const Json delta = Json::parse(writer.chunk(part, {}))["choices"][0]["delta"];
+  CHECK(delta["tool_calls"][0]["index"] == 0);
+  CHECK(delta["reasoning_content"] == "Hm");
+  CHECK(writer.is_nothing({}));
+  CHECK_FALSE(writer.is_nothing(part));
 }
 
 TEST_CASE("http errors: codes and statuses are OpenAI's where it has them") {

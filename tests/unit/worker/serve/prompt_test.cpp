@@ -51,6 +51,39 @@ TEST_CASE("prompt: the output of a template contains control tokens, and one at 
   CHECK(times(*tokens, kBos) == 1);
 }
 
+TEST_CASE("prompt: the template sees tools, calls and what the client adds") {
+  wire::RequestSubmit request = chat_of("q");
+  request.messages->push_back(
+      {.role = "assistant",
+       .tool_calls = R"([{"function":{"name":"f","arguments":"{\"x\": 1}"}}])"});
+  request.messages->push_back({.role = "tool", .content = "4", .tool_call_id = "c"});
+  request.tools = R"([{"function":{"name":"f"}}])";
+  CHECK(Fixture("ab").encode(request).error().code == Errc::BadRequest);  // it has no tools
+  request.chat_template_kwargs = R"({"mark":"b"})";
+  const Fixture fixture(
+      "{% if messages[1].content is none and messages[1].tool_calls[0].function.arguments.x == 1 "
+      "and messages[2].tool_call_id == 'c' and messages[0].tool_calls is undefined "
+      "and tools[0].function.name == 'f' %}{{ 'a' + mark }}{% endif %}");
+  const auto tokens = fixture.encode(request);
+  REQUIRE(tokens.has_value());
+  CHECK(*tokens == *Fixture("ab").encode(chat_of("q")));
+}
+
+TEST_CASE("prompt: the client cannot replace the worker's variables of the template") {
+  const Fixture fixture("ab");
+  wire::RequestSubmit request = chat_of("q");
+  for (const char* kwargs : {R"({"bos_token":"x"})", R"({"messages":[]})", "[]", "{"}) {
+    request.chat_template_kwargs = kwargs;
+    CHECK(fixture.encode(request).error().code == Errc::BadRequest);
+  }
+  request.chat_template_kwargs.clear();
+  request.tools = "{";
+  CHECK(Fixture("{{ tools }}").encode(request).error().code == Errc::BadRequest);
+  request.tools.clear();
+  request.messages->push_back({.role = "assistant", .tool_calls = "{}"});
+  CHECK(fixture.encode(request).error().code == Errc::BadRequest);
+}
+
 TEST_CASE("prompt: a plain prompt treats the name of a control token as text") {
   const Fixture fixture("{{ bos_token }}");
   wire::RequestSubmit request;

@@ -1,0 +1,70 @@
+// The tokens of a choice become text, thoughts and calls of tools.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/tiny_tokenizer.hpp"
+#include "worker/http/choice_text.hpp"
+
+using namespace leasehold;
+using namespace leasehold::http;
+using Json = nlohmann::json;
+
+namespace {
+
+ApiRequest chat(ToolForm form) {
+  ApiRequest request{.api = Api::Chat, .tool_form = form, .tool_name = "add"};
+  request.submit.messages.emplace();
+  return request;
+}
+
+/// A choice whose tokens have these texts.
+ChoicePart said(const ApiRequest& request, const std::vector<std::string>& texts,
+                std::string_view reason = "EndOfSequence") {
+  const Tokenizer tokenizer = testing::tiny_tokenizer();
+  ChoiceText text(3, request, request.submit, tokenizer);
+  ChoicePart whole;
+  for (const std::string& one : texts) append(whole, text.add({.text = one}));
+  append(whole, text.end("", reason));
+  CHECK(whole.index == 3);
+  return whole;
+}
+
+}  // namespace
+
+TEST_CASE("choice: calls end a chat with the reason tool_calls, and thoughts are separate") {
+  const auto whole =
+      said(chat(ToolForm::Marked), {"<think>Hm</th", "ink>Ok <tool_",
+                                    "call>{\"name\":", "\"add\",\"arguments\":{}}</tool_call>"});
+  CHECK(whole.reasoning == "Hm");
+  CHECK(whole.text == "Ok");
+  REQUIRE(whole.calls.size() == 1);
+  CHECK(whole.calls[0].call == ToolCall{"add", "{}"});
+  CHECK(whole.calls[0].id.starts_with("call_"));
+  CHECK(whole.finish_reason == "tool_calls");
+}
+
+TEST_CASE("choice: without tools, and in a completion, the text is not searched for calls") {
+  const std::string call = "<tool_call>{\"name\":\"add\",\"arguments\":{}}</tool_call>";
+  CHECK(said(chat(ToolForm::None), {call}).text == call);
+  CHECK(said(chat(ToolForm::None), {call}).finish_reason == "stop");
+  ApiRequest completion;
+  completion.submit.prompt = "The";
+  completion.echo = true;
+  const auto whole = said(completion, {"<think>", call});
+  CHECK(whole.text == "The<think>" + call);
+  CHECK(whole.reasoning.empty());
+}
+
+TEST_CASE("choice: a text that a schema forces is one call; one that is cut off stays text") {
+  const auto named = said(chat(ToolForm::Arguments), {"{\"x\"", ":1}"});
+  REQUIRE(named.calls.size() == 1);
+  CHECK(named.calls[0].call == ToolCall{"add", R"({"x":1})"});
+  CHECK(named.text.empty());
+  const auto any = said(chat(ToolForm::Call), {R"({"name":"sub",)", R"("arguments":{}})"});
+  REQUIRE(any.calls.size() == 1);
+  CHECK(any.calls[0].call.name == "sub");
+  const auto cut = said(chat(ToolForm::Arguments), {"{\"x\""}, "MaxTokensReached");
+  CHECK(cut.calls.empty());
+  CHECK(cut.text == "{\"x\"");
+  CHECK(cut.finish_reason == "length");
+}
