@@ -105,7 +105,7 @@ Weights::MappedPart EngineRig::hold_part(std::size_t part) const {
       .mapping = required(LeasedMapping::map(required(weights_memory_[part].open_read_only()),
                                              size_bytes, MapAccess::ReadOnly)),
       .lease = required(reader_.dependency(engine_leases_[part]))};
-  weights_registration_.push_back(reach(mapped_part.mapping.base(), size_bytes));
+  weights_registration_[part] = reach(mapped_part.mapping.base(), size_bytes);
   return mapped_part;
 }
 

@@ -161,11 +161,12 @@ class EngineRig : public RevocationObserver {
   WeightsPlan plan_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::vector<MemoryObject> weights_memory_;  // [parts]
-  mutable std::vector<std::shared_ptr<void>> weights_registration_;
-  std::map<LeaseId, std::vector<std::shared_ptr<void>>> extents_registration_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<ThreadGate> engine_gate_;
   std::unique_ptr<Engine> engine_;
+  // Behind the engine, whose mappings they name: memory is unregistered before it is unmapped.
+  mutable std::map<std::size_t, std::shared_ptr<void>> weights_registration_;  // by part
+  std::map<LeaseId, std::vector<std::shared_ptr<void>>> extents_registration_;
   std::vector<LeaseId> engine_leases_;  // [parts]
   std::uint32_t next_slot_ = 0;
   std::uint64_t next_extent_ = 1;

@@ -1,14 +1,69 @@
 #include "tests/support/test_card.hpp"
 
-#include <algorithm>
-#include <iterator>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+
+#include "common/expects.hpp"
 #include "tests/support/leased_memory.hpp"
 
 namespace leasehold::testing {
 namespace {
 
-constexpr std::uintptr_t kPage = 4096;
+/// Registered mappings of the process, and how many DeviceRegistrations name each.
+class Registered {
+ public:
+  static Registered& get() {
+    static auto& one = *new Registered;
+    return one;
+  }
+
+  void take(const HostMapping& mapping) {
+    const std::scoped_lock lock(mutex_);
+    const std::size_t size_bytes = mapping.end - mapping.begin;
+    const auto known = users_.find(mapping.begin);
+    if (known != users_.end()) {
+      expects(known->second.size_bytes == size_bytes,
+              "a registered mapping stays as it is until it is unregistered");
+      ++known->second.count;
+      return;
+    }
+    const unsigned access = mapping.is_writable ? 0 : CU_MEMHOSTREGISTER_READ_ONLY;
+    required(test_card().make_current());
+    required(
+        cuda::check(test_card().driver(),
+                    test_card().driver().cuMemHostRegister(pointer(mapping.begin), size_bytes,
+                                                           CU_MEMHOSTREGISTER_DEVICEMAP | access),
+                    fmt::format("registering {} bytes of a test", size_bytes)));
+    users_[mapping.begin] = {.size_bytes = size_bytes, .count = 1};
+  }
+
+  void release(std::uintptr_t begin) {
+    const std::scoped_lock lock(mutex_);
+    const auto known = users_.find(begin);
+    if (--known->second.count > 0) return;
+    users_.erase(known);
+    ensures(test_card().make_current().has_value(), "a test makes the card's context current");
+    ensures(test_card().driver().cuMemHostUnregister(pointer(begin)) == CUDA_SUCCESS,
+            "a test unregisters memory while it is mapped and the card works");
+  }
+
+ private:
+  struct Use {
+    std::size_t size_bytes;
+    std::size_t count;
+  };
+  static void* pointer(std::uintptr_t at) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): /proc names addresses as numbers
+    return reinterpret_cast<void*>(at);
+  }
+
+  std::mutex mutex_;
+  std::map<std::uintptr_t, Use> users_;
+};
 
 }  // namespace
 
@@ -20,33 +75,32 @@ const cuda::Context& test_card() {
   return context;
 }
 
-void DeviceRegistration::add(Leased<const std::byte> at, std::size_t size_bytes) {
+void DeviceRegistration::add(Leased<const std::byte> at, std::size_t size_bytes,
+                             ProtectedMemory protected_memory) {
   if (!at || size_bytes == 0) return;
   const auto first = reinterpret_cast<std::uintptr_t>(address_of(at));
-  std::uintptr_t begin = first / kPage * kPage;
-  std::uintptr_t end = (first + size_bytes + kPage - 1) / kPage * kPage;
-  auto next = pages_.upper_bound(begin);
-  if (next != pages_.begin() && std::prev(next)->second >= begin) --next;
-  while (next != pages_.end() && next->first <= end) {
-    begin = std::min(begin, next->first);
-    end = std::max(end, next->second);
-    next = pages_.erase(next);
-  }
-  pages_[begin] = end;
+  const auto holds = [&](const HostMapping& one) { return one.contains(first, size_bytes); };
+  if (std::ranges::any_of(added_, holds)) return;
+  const std::optional<HostMapping> mapping = host_mapping_at(first);
+  if (!mapping || !holds(*mapping))
+    throw std::runtime_error(
+        fmt::format("no mapping holds all {} bytes at {:#x}; register each "
+                    "mapping by itself",
+                    size_bytes, first));
+  if (!mapping->is_readable && protected_memory == ProtectedMemory::Skip) return;
+  added_.push_back(*mapping);
 }
 
 void DeviceRegistration::open() {
-  const cuda::Driver& driver = test_card().driver();
-  for (const auto& [begin, end] : pages_) {
-    auto* const at = reinterpret_cast<void*>(begin);
-    if (driver.cuMemHostRegister(at, end - begin, CU_MEMHOSTREGISTER_DEVICEMAP) == CUDA_SUCCESS)
-      registered_.push_back(at);
+  for (const HostMapping& mapping : added_) {
+    if (std::ranges::find(registered_, mapping.begin) != registered_.end()) continue;
+    Registered::get().take(mapping);
+    registered_.push_back(mapping.begin);
   }
-  pages_.clear();
 }
 
 DeviceRegistration::~DeviceRegistration() {
-  for (void* at : registered_) (void)test_card().driver().cuMemHostUnregister(at);
+  for (const std::uintptr_t begin : registered_) Registered::get().release(begin);
 }
 
 }  // namespace leasehold::testing

@@ -93,9 +93,11 @@ void DeviceArrays::reach(const WeightMatrix& matrix) {
   reach_->add(matrix.data, row_size_bytes(matrix.type, matrix.n_in) * matrix.n_out);
 }
 
+/// Cases protect the blocks of dead sequences, which no kernel may touch.
 void DeviceArrays::reach(std::span<const BlockTableView> tables, const KvLayout& layout) {
   for (const BlockTableView table : tables)
-    for (const Leased<std::byte> block : table) reach_->add(block, layout.block_size_bytes());
+    for (const Leased<std::byte> block : table)
+      reach_->add(block, layout.block_size_bytes(), ProtectedMemory::Skip);
 }
 
 std::vector<std::uint64_t> DeviceArrays::units_run() const {

@@ -26,6 +26,7 @@ class Ranges {
  public:
   void add(std::uintptr_t at, std::size_t size_bytes) { sizes_[at] = size_bytes; }
   bool remove(std::uintptr_t at) { return sizes_.erase(at) > 0; }
+  std::size_t count() const { return sizes_.size(); }
   /// Returns 0 if no range begins there.
   std::size_t size_at(std::uintptr_t at) const;
   bool overlaps(std::uintptr_t at, std::size_t size_bytes) const;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -29,6 +30,31 @@ struct Calls {
 Calls& calls() {
   static auto& all = *new Calls;
   return all;
+}
+
+/// The driver's lock. Without a hold no call keeps it for long, so nobody needs to wait for it.
+struct DriverLock {
+  std::mutex mutex;
+  std::condition_variable released;
+  std::string keeper;  ///< The function whose next call keeps the lock; empty: none.
+  bool is_kept = false;
+  std::uint64_t n_releases = 0;
+  std::uint64_t n_waiting = 0;
+};
+DriverLock& driver_lock() {
+  static auto& one = *new DriverLock;
+  return one;
+}
+
+void pass_driver_lock(const char* function) {
+  DriverLock& driver = driver_lock();
+  std::unique_lock lock(driver.mutex);
+  driver.is_kept |= driver.keeper == function;
+  if (!driver.is_kept) return;
+  ++driver.n_waiting;
+  driver.released.wait(lock,
+                       [&, before = driver.n_releases] { return driver.n_releases != before; });
+  --driver.n_waiting;
 }
 
 int number_of(const char* variable, int otherwise) {
@@ -71,6 +97,7 @@ const Card& card() {
 }
 
 CUresult enter(const char* function, Needs needs) {
+  pass_driver_lock(function);
   if (const CUresult result = note_call(function); result != CUDA_SUCCESS) return result;
   if (needs == Needs::Nothing) return CUDA_SUCCESS;
   // A child of fork cannot use the driver before it executes another program.
@@ -167,6 +194,25 @@ void fake_cuda_fail_next(const char* function, int result) {
 void fake_cuda_fail_after(std::uint64_t n, const char* function, int result) {
   const std::scoped_lock lock(calls().mutex);
   calls().to_fail[function] = {n, static_cast<CUresult>(result)};
+}
+
+void fake_cuda_hold_calls(const char* function) {
+  const std::scoped_lock lock(driver_lock().mutex);
+  driver_lock().keeper = function;
+}
+
+void fake_cuda_release_calls() {
+  DriverLock& driver = driver_lock();
+  const std::scoped_lock lock(driver.mutex);
+  driver.keeper.clear();
+  driver.is_kept = false;
+  ++driver.n_releases;
+  driver.released.notify_all();
+}
+
+std::uint64_t fake_cuda_held_calls() {
+  const std::scoped_lock lock(driver_lock().mutex);
+  return driver_lock().n_waiting;
 }
 
 void fake_cuda_lose_device() {

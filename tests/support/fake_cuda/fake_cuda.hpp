@@ -15,13 +15,15 @@
 /// process can create a context. FAKE_CUDA_MPS (0): if not 0, MPS serves the card.
 ///
 /// Stricter than a card: new memory holds 0xAB, dynamic shared memory NaNs; copies happen as late
-/// as allowed; every kernel has a KiB of static shared memory; descriptors survive an exec. Not
-/// modelled: concurrent kernels, and faults of a kernel (the process dies), including reads of
-/// unregistered host memory.
+/// as allowed; every kernel has a KiB of static shared memory; descriptors survive an exec; host
+/// memory is registered only within one mapping of the process, and unregistered before that is
+/// unmapped; a call may keep the driver's lock (`fake_cuda_hold_calls`). Not modelled: concurrent
+/// kernels, and faults of a kernel (the process dies), including reads of unregistered host memory.
 ///
 /// Lifetime: until the process ends. Threads: any.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 extern "C" {
@@ -42,6 +44,17 @@ std::uint64_t fake_cuda_call_count(const char* function);
 void fake_cuda_fail_next(const char* function, int result);
 /// The same for the call after `n` others, for example to refuse one image of several.
 void fake_cuda_fail_after(std::uint64_t n, const char* function, int result);
+
+/// The next call of `function` ("cuMemMap") takes the driver's lock and keeps it until
+/// `fake_cuda_release_calls`: it does not return, and every later call, of any function and thread,
+/// waits. The card's own work continues, and calls that wait for it already hold no lock.
+void fake_cuda_hold_calls(const char* function);
+void fake_cuda_release_calls();
+/// The number of calls that wait now: the one that keeps the lock, and those behind it.
+std::uint64_t fake_cuda_held_calls();
+
+/// The number of registered ranges of host memory; what a test leaves here has leaked.
+std::size_t fake_cuda_registered_count();
 
 /// Stops all work. Every later call that uses the card returns CUDA_ERROR_ILLEGAL_ADDRESS.
 void fake_cuda_lose_device();

@@ -8,6 +8,8 @@
 #include "tests/support/fake_cuda/card_memory.hpp"
 #include "tests/support/fake_cuda/entry.hpp"
 #include "tests/support/fake_cuda/executor.hpp"
+#include "tests/support/fake_cuda/fake_cuda.hpp"
+#include "tests/support/host_mappings.hpp"
 
 using namespace leasehold::fake_cuda;
 
@@ -29,6 +31,14 @@ void* map_guarded(int fd, std::size_t size_bytes) {
 
 std::uintptr_t address_of(const void* at) {
   return reinterpret_cast<std::uintptr_t>(at);
+}
+
+/// Whether one mapping of the process holds the range, with the access that a registration needs.
+bool is_registrable(const void* at, std::size_t size_bytes, unsigned flags) {
+  const auto mapping = leasehold::testing::host_mapping_at(address_of(at));
+  const bool is_read_only = (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0;
+  return mapping && mapping->contains(address_of(at), size_bytes) && mapping->is_readable &&
+         (mapping->is_writable || is_read_only);
 }
 
 }  // namespace
@@ -105,7 +115,9 @@ CUresult CUDAAPI cuMemHostRegister(void* at, std::size_t size_bytes, unsigned fl
   FAKE_CUDA_ENTER(cuMemHostRegister, Context);
   constexpr unsigned kKnown =
       CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY;
-  if (at == nullptr || size_bytes == 0 || (flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (at == nullptr || size_bytes == 0 || (flags & ~kKnown) != 0 ||
+      !is_registrable(at, size_bytes, flags))
+    return CUDA_ERROR_INVALID_VALUE;
   AddressSpace& space = AddressSpace::get();
   const std::scoped_lock lock(space.mutex);
   if (space.registered.overlaps(address_of(at), size_bytes))
@@ -118,7 +130,17 @@ CUresult CUDAAPI cuMemHostUnregister(void* at) {
   FAKE_CUDA_ENTER(cuMemHostUnregister, Context);
   AddressSpace& space = AddressSpace::get();
   const std::scoped_lock lock(space.mutex);
-  return space.registered.remove(address_of(at)) ? CUDA_SUCCESS
-                                                 : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  const std::size_t size_bytes = space.registered.size_at(address_of(at));
+  if (size_bytes == 0) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  space.registered.remove(address_of(at));
+  const auto mapping = leasehold::testing::host_mapping_at(address_of(at));
+  const bool is_mapped = mapping && mapping->contains(address_of(at), size_bytes);
+  return is_mapped ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+std::size_t fake_cuda_registered_count() {
+  AddressSpace& space = AddressSpace::get();
+  const std::scoped_lock lock(space.mutex);
+  return space.registered.count();
 }
 }

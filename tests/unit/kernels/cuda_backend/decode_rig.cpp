@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "common/expects.hpp"
 #include "tests/support/test_paths.hpp"
 
 namespace leasehold::testing {
@@ -66,7 +67,7 @@ DecodeRig::~DecodeRig() {
   fake_cuda_restore_device();
   fake_cuda_release();
   // After a fault, queued work may still read memory that is freed now.
-  (void)test_card().driver().cuCtxSynchronize();
+  ensures(test_card().driver().cuCtxSynchronize() == CUDA_SUCCESS, "the card ends all work");
 }
 
 float* DecodeRig::take(std::size_t width) {

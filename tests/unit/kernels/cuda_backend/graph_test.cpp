@@ -92,7 +92,7 @@ TEST_CASE(
   fake_cuda_hold();
   LaunchStatus status{1};
   std::jthread engine([&] {
-    (void)test_card().make_current();
+    required(test_card().make_current());
     status = rig.step();
   });
   while (gates() < 3) fake_cuda_run(1);

@@ -144,7 +144,7 @@ TEST_CASE("cuda backend: during a graph a waiter is called when a gate has seen 
     fake_cuda_hold();
     SequenceMask live = 0;
     std::jthread engine([&] {
-      (void)test_card().make_current();
+      required(test_card().make_current());
       live = rig.step().live;
     });
     while (gates() < 2) fake_cuda_run(1);
