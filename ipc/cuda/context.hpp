@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "ipc/cuda/driver.hpp"
+#include "ipc/cuda/driver_turn.hpp"
 
 namespace leasehold::cuda {
 
@@ -33,7 +35,8 @@ class Context {
       : driver_(std::exchange(other.driver_, nullptr)),
         device_(other.device_),
         handle_(other.handle_),
-        ordinal_(other.ordinal_) {}
+        ordinal_(other.ordinal_),
+        turn_(std::move(other.turn_)) {}
   Context& operator=(Context&&) = delete;
   ~Context();
 
@@ -44,6 +47,7 @@ class Context {
   CUdevice device() const { return device_; }
   CUcontext handle() const { return handle_; }
   int ordinal() const { return ordinal_; }
+  DriverTurn& turn() const { return *turn_; }
 
   Result<std::string> uuid() const { return uuid_of(*driver_, ordinal_); }
 
@@ -60,6 +64,7 @@ class Context {
   CUdevice device_;
   CUcontext handle_;
   int ordinal_;
+  std::unique_ptr<DriverTurn> turn_ = std::make_unique<DriverTurn>();
 };
 
 }  // namespace leasehold::cuda

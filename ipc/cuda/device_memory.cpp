@@ -81,6 +81,7 @@ Result<DeviceMemory> DeviceMemory::import(const Context& context, const UniqueFd
   CUmemGenericAllocationHandle handle = 0;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the driver takes a descriptor's number as a pointer
   void* const number = reinterpret_cast<void*>(static_cast<std::intptr_t>(fd.get()));
+  const DriverTurn::Long turn(context.turn());
   TRY(check_foreign(context.driver(),
                     context.driver().cuMemImportFromShareableHandle(&handle, number, kHandleKind),
                     "importing memory"));
@@ -89,6 +90,7 @@ Result<DeviceMemory> DeviceMemory::import(const Context& context, const UniqueFd
 
 DeviceMemory::~DeviceMemory() {
   if (context_ == nullptr) return;
+  const DriverTurn::Long turn(context_->turn());
   (void)context_->make_current();
   context_->driver().cuMemRelease(handle_);
 }
@@ -123,6 +125,7 @@ DeviceAddresses::~DeviceAddresses() {
 Result<DeviceMapping> DeviceMapping::map(const DeviceMemory& memory, MapAccess access) {
   const Context& context = *memory.context_;
   DeviceMapping mapping(TRY(DeviceAddresses::reserve(context, memory.size_bytes())));
+  const DriverTurn::Long turn(context.turn());
   TRY(check_foreign(
       context.driver(),
       context.driver().cuMemMap(mapping.address(), memory.size_bytes(), 0, memory.handle_, 0),
@@ -152,6 +155,7 @@ Result<void> DeviceMapping::allow(MapAccess access) const {
 DeviceMapping::~DeviceMapping() {
   if (addresses_ == nullptr || !mapped_) return;
   const Context& context = addresses_->context();
+  const DriverTurn::Long turn(context.turn());
   (void)context.make_current();
   context.driver().cuMemUnmap(address(), size_bytes());
 }

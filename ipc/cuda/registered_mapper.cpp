@@ -13,6 +13,7 @@ class Registration {
                                                     MapAccess access) {
     TRY(context.make_current());
     const unsigned flags = access == MapAccess::ReadOnly ? CU_MEMHOSTREGISTER_READ_ONLY : 0;
+    const DriverTurn::Long turn(context.turn());
     const CUresult done =
         context.driver().cuMemHostRegister(mapping.data(), mapping.size_bytes(), flags);
     TRY(check(context.driver(), done,
@@ -27,6 +28,7 @@ class Registration {
   Registration& operator=(const Registration&) = delete;
   /// Ignores driver errors: the driver of a failed card refuses every call.
   ~Registration() {
+    const DriverTurn::Long turn(context_->turn());
     (void)context_->make_current();
     (void)context_->driver().cuMemHostUnregister(mapping_.data());
   }

@@ -73,7 +73,10 @@ void Launcher::begin(const GateSet& set) {
     epoch_ = 0;
     std::atomic_ref(*graph_progress()).store(0, std::memory_order_relaxed);
   }
-  live_ = gate_.poll(set, {.site = LaunchSite::Embedding, .layer = 0, .touches = Touches::Nothing});
+  constexpr UnitLabel kBegin{
+      .site = LaunchSite::Embedding, .layer = 0, .touches = Touches::Nothing};
+  live_ = gate_.poll(set, kBegin);
+  const DriverTurn::Short turn = take_turn(set, kBegin);
   write_mirror(live_);
 }
 
@@ -174,11 +177,38 @@ void Launcher::poll(const GateSet& set, UnitLabel label) {
   watch_.seen(static_cast<std::uint32_t>(seen >> 32));
 }
 
+/// Returns true if more launches are over than at the last call.
+bool Launcher::collect_and_poll(const GateSet& set, UnitLabel label) {
+  const DriverTurn::Short turn = context_->turn().try_take();
+  if (!turn) {
+    live_ = gate_.poll(set, label);  // the mirror follows with the next turn
+    return false;
+  }
+  const bool has_room = collect_finished();
+  poll(set, label);
+  return has_room;
+}
+
+DriverTurn::Short Launcher::take_turn(const GateSet& set, UnitLabel label) {
+  DriverTurn::Short turn = context_->turn().try_take();
+  for (polls_ = 0; !turn; turn = context_->turn().try_take()) {
+    live_ = gate_.poll(set, label);
+    back_off();
+  }
+  return turn;
+}
+
+void Launcher::poll_until(const std::atomic<bool>& is_done, const GateSet& set, UnitLabel label) {
+  for (polls_ = 0; !is_done.load(std::memory_order_acquire);) {
+    live_ = gate_.poll(set, label);
+    back_off();
+  }
+}
+
 void Launcher::make_room(const GateSet& set, UnitLabel label) {
   polls_ = 0;
   while (!fault_ && watch_.issued_count() - watch_.finished_count() >= events_.size()) {
-    if (collect_finished()) continue;
-    poll(set, label);
+    if (collect_and_poll(set, label)) continue;
     back_off();
   }
 }
@@ -186,8 +216,7 @@ void Launcher::make_room(const GateSet& set, UnitLabel label) {
 LaunchStatus Launcher::wait_for_older(std::uint32_t newest, const GateSet& set, UnitLabel label) {
   polls_ = 0;
   do {
-    collect_finished();
-    poll(set, label);
+    collect_and_poll(set, label);
     back_off();
   } while (!fault_ && watch_.issued_count() - watch_.finished_count() > newest);
   return {fault_ ? SequenceMask{0} : live_};
@@ -195,6 +224,7 @@ LaunchStatus Launcher::wait_for_older(std::uint32_t newest, const GateSet& set, 
 
 LaunchStatus Launcher::wait_all(const GateSet& set, UnitLabel label) {
   const LaunchStatus status = wait_for_older(0, set, label);
+  const DriverTurn::Short turn = take_turn(set, label);
   wait_all();
   return {fault_ ? SequenceMask{0} : status.live};
 }

@@ -8,12 +8,15 @@
 ///     next launch of the main stream waits for it;
 ///   - DrainWatch reports when all launches that could touch a lease are over.
 ///
+/// While another thread maps memory, which keeps the driver's locks, this thread calls no driver:
+/// it polls until it gets the turn (ipc/cuda/driver_turn.hpp), before it announces a unit.
+///
 /// Threads: one, the engine's, with the context current; any thread may call `when_drained`.
 /// Errors: the first failure of the driver is kept as the fault. After a fault nothing is launched
 /// and no sequence is live.
 #pragma once
 
-#include <chrono>
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <span>
@@ -55,6 +58,7 @@ class Launcher {
   LaunchStatus unit(const GateSet& set, UnitLabel label, std::string_view action,
                     Enqueue&& enqueue) {
     make_room(set, label);
+    const DriverTurn::Short turn = take_turn(set, label);
     if (fault_) return {};
     const SequenceMask live = gate_.run(set, label, [&](const LaunchPermit& permit) {
       if (permit.live() != mirrored_live_) write_mirror(permit.live());
@@ -63,6 +67,13 @@ class Launcher {
     });
     if (live != mirrored_live_) write_mirror(live);
     return {fault_ ? SequenceMask{0} : live};
+  }
+
+  /// Runs one unit that only plans: `plan(permit)` enqueues nothing. Returns the live sequences.
+  template <class Plan>
+  LaunchStatus plan_unit(const GateSet& set, UnitLabel label, Plan&& plan) {
+    if (fault_) return {};
+    return {gate_.run(set, label, std::forward<Plan>(plan))};
   }
 
   // The operations that units and `enqueue_internal` put into the stream. Host memory is pinned, or
@@ -74,6 +85,12 @@ class Launcher {
   CUresult clear(const void* at, std::size_t size_bytes);
   CUresult upload(CUgraphExec graph);  ///< Otherwise the first replay uploads the graph.
   CUresult replay(CUgraphExec graph);
+
+  /// Polls until this thread may call the driver.
+  DriverTurn::Short take_turn(const GateSet& set, UnitLabel label);
+  /// Polls until `is_done`, without a call of the driver. The mirror follows with the next unit.
+  /// Precondition: no launch is in the stream.
+  void poll_until(const std::atomic<bool>& is_done, const GateSet& set, UnitLabel label);
 
   /// Polls and waits until at most `newest` launches are in the stream.
   LaunchStatus wait_for_older(std::uint32_t newest, const GateSet& set, UnitLabel label);
@@ -106,6 +123,7 @@ class Launcher {
   void note_issued(Touches touches);
   /// Returns true if more launches are over than at the last call.
   bool collect_finished();
+  bool collect_and_poll(const GateSet& set, UnitLabel label);
   void poll(const GateSet& set, UnitLabel label);
   void back_off();
   void write_mirror(SequenceMask live);

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <thread>
 
+#include "ipc/cuda/device_memory.hpp"
 #include "tests/support/test_paths.hpp"
 #include "tests/unit/kernels/cuda_backend/decode_rig.hpp"
 
@@ -130,6 +131,32 @@ TEST_CASE(
   CHECK(rig.step().live == 0b111);
   CHECK(tenant == 1);
   CHECK(everything == 1);
+}
+
+TEST_CASE(
+    "cuda backend: a flip is refused while another thread maps memory and the driver is locked") {
+  DecodeRig rig(kPlain);
+  rig.step();
+  const auto memory = required(cuda::DeviceMemory::create(test_card(), std::size_t{2} << 20));
+  fake_cuda_hold();
+  SequenceMask live = 0;
+  std::jthread engine([&] {
+    required(test_card().make_current());
+    live = rig.step().live;
+  });
+  CHECK(engine_polls_again());  // the card works, and the engine waits for it
+  fake_cuda_hold_calls("cuMemMap");
+  std::jthread mapper(
+      [&] { (void)required(cuda::DeviceMapping::map(memory, MapAccess::ReadWrite)); });
+  CHECK(eventually([] { return fake_cuda_held_calls() == 1; }));
+  rig.revoke(DecodeRig::kDead);
+  CHECK(eventually([&] { return !rig.table.listener().refusals().empty(); }));
+  CHECK(fake_cuda_held_calls() == 1);  // the engine is not one of them
+  fake_cuda_release_calls();
+  mapper.join();
+  fake_cuda_release();
+  engine.join();
+  CHECK(live == DecodeRig::kSurvivors);
 }
 
 TEST_CASE("cuda backend: during a graph a waiter is called when a gate has seen the revocation") {
