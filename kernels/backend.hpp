@@ -81,6 +81,13 @@ class Backend {
 
   // ---- a step
 
+  /// Prepares decode steps under the engine's leases of `gates`, so that none of them costs more
+  /// than another. Calls `record` any number of times; each call runs all operators of a step of
+  /// one row, which this backend does not execute. Returns the number of prepared shapes. Call
+  /// between steps, whenever weights were bound.
+  virtual std::size_t prepare_steps(const GateSet&, const std::function<void()>& /*record*/) {
+    return 0;
+  }
   virtual void begin_step(const StepInput&) {}
   /// Waits until all launches of the step are over and returns the sequences that were still live.
   virtual LaunchStatus finish_step(const GateSet& gates) { return {gates.all()}; }

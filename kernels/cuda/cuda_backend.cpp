@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "common/expects.hpp"
 #include "kernels/cuda/device/rope_params.hpp"
@@ -148,9 +149,7 @@ CudaBackend::Mode CudaBackend::mode_of(const StepInput& input) {
   const bool is_decode =
       !step_memory_.has_multi_row() && input.logit_rows.size() == input.rows.size();
   if (options_.graphs == GraphUse::None || !is_decode || n_rows == 0) return Mode::Launch;
-  shape_ = GraphShape::bucket_for(n_rows, step_memory_.longest());
-  shape_.n_rows = std::min(shape_.n_rows, limits_.max_rows);
-  shape_.longest = std::min(shape_.longest, limits_.max_context);
+  shape_ = shape_of(n_rows, step_memory_.longest());
   const auto found = graphs_.find(shape_);
   if (found == graphs_.end()) return Mode::Record;
   if (found->second.check_bound(input.gates->engine_leases())) return Mode::Replay;
@@ -158,10 +157,57 @@ CudaBackend::Mode CudaBackend::mode_of(const StepInput& input) {
   return Mode::Record;
 }
 
+GraphShape CudaBackend::shape_of(std::uint32_t n_rows, std::uint32_t longest) const {
+  const GraphShape bucket = GraphShape::bucket_for(n_rows, longest);
+  return {.n_rows = std::min(bucket.n_rows, limits_.max_rows),
+          .longest = std::min(bucket.longest, limits_.max_context)};
+}
+
+/// All shapes of decode steps. Few positions come first: every sequence begins with them.
+std::vector<GraphShape> CudaBackend::usual_shapes() const {
+  const std::uint32_t most_rows =
+      std::min({limits_.max_rows, limits_.max_logit_rows, kMaxStepSequences});
+  std::vector<GraphShape> shapes;
+  std::uint32_t longest = 0;
+  while (longest < limits_.max_context) {
+    longest = shape_of(1, longest + 1).longest;
+    std::uint32_t n_rows = 0;
+    while (n_rows < most_rows) {
+      n_rows = shape_of(n_rows + 1, longest).n_rows;
+      if (shapes.size() == kMaxPreparedGraphs) return shapes;
+      shapes.push_back({.n_rows = n_rows, .longest = longest});
+    }
+  }
+  return shapes;
+}
+
+std::size_t CudaBackend::prepare_steps(const GateSet& gates, const std::function<void()>& record) {
+  const auto is_stale = [&](const auto& graph) {
+    return !graph.second.check_bound(gates.engine_leases());
+  };
+  if (std::ranges::any_of(graphs_, is_stale)) graphs_.clear();
+  for (const GraphShape& shape : usual_shapes()) {
+    if (options_.graphs == GraphUse::None || launcher_->fault()) break;
+    if (graphs_.contains(shape)) continue;
+    shape_ = shape;
+    tiles_of_ = nullptr;
+    segments_.clear();
+    is_fully_recorded_ = true;
+    mode_ = Mode::Record;
+    record();
+    mode_ = Mode::Launch;
+    has_top_ = false;
+    if (!is_fully_recorded_) break;  // the leases ended
+    if (const auto made = make_graph(gates); !made) give_up_graphs(made.error());
+  }
+  return graphs_.size();
+}
+
 LaunchStatus CudaBackend::finish_step(const GateSet& gates) {
   if (mode_ == Mode::Record && is_fully_recorded_) launch_recorded(gates);
   if (mode_ == Mode::Replay) begin_graph(gates, graphs_.at(shape_));
   if (has_top_ || mode_ == Mode::Replay) {
+    const DriverTurn::Short turn = launcher_->take_turn(gates, kWholeStep);
     launcher_->enqueue_internal("copying the largest logits to the host", [&] {
       return launcher_->copy_to_host(workspace_->host_top.data(), workspace_->top.data(),
                                      workspace_->top.size_bytes());
@@ -182,12 +228,7 @@ LaunchStatus CudaBackend::begin_graph(const GateSet& gates, const StepGraph& gra
 LaunchStatus CudaBackend::launch_recorded(const GateSet& gates) {
   const Result<const StepGraph*> graph = make_graph(gates);
   if (graph) return begin_graph(gates, **graph);
-  if (graph.error().code == Errc::DeviceFault) {
-    launcher_->fail_with(graph.error());
-    return LaunchStatus{gates.all()};
-  }
-  options_.graphs = GraphUse::None;
-  if (options_.on_graphs_unavailable) options_.on_graphs_unavailable(graph.error());
+  give_up_graphs(graph.error());
   LaunchStatus status{gates.all()};
   for (const GraphSegment& segment : segments_) {
     for (KernelLaunch launch : segment) {
@@ -199,6 +240,12 @@ LaunchStatus CudaBackend::launch_recorded(const GateSet& gates) {
     }
   }
   return status;
+}
+
+void CudaBackend::give_up_graphs(const Error& why) {
+  if (why.code == Errc::DeviceFault) return launcher_->fail_with(why);
+  options_.graphs = GraphUse::None;
+  if (options_.on_graphs_unavailable) options_.on_graphs_unavailable(why);
 }
 
 void CudaBackend::record(const KernelLaunch& launch, std::uint16_t layer) {
@@ -216,11 +263,27 @@ Result<const StepGraph*> CudaBackend::make_graph(const GateSet& gates) {
                                 .condition = condition,
                                 .segment = segment});
     };
+  // This thread calls no driver from here on, and nothing waits for the card.
+  launcher_->wait_for_older(0, gates, kWholeStep);
+  std::optional<Result<StepGraph>> built;
+  std::atomic<bool> is_done{false};
+  std::jthread builder([&] {
+    built = build_graph(plan);
+    is_done.store(true, std::memory_order_release);
+  });
+  launcher_->poll_until(is_done, gates, kWholeStep);
+  builder.join();
+  StepGraph graph = TRY(*std::move(built));
+  return &graphs_.emplace(shape_, std::move(graph)).first->second;
+}
+
+Result<StepGraph> CudaBackend::build_graph(const StepGraph::Plan& plan) {
+  TRY(context_->make_current());
   StepGraph graph = TRY(StepGraph::make(*context_, launcher_->library(), plan));
   // Upload before the first replay. A replay is announced, so a revocation would wait for the
   // upload.
   TRY(check(context_->driver(), launcher_->upload(graph.exec()), "uploading a graph"));
-  return &graphs_.emplace(shape_, std::move(graph)).first->second;
+  return graph;
 }
 
 std::optional<TopLogits> CudaBackend::top_logits(std::uint32_t row) const {

@@ -2,7 +2,9 @@
 ///
 /// An operator is planned (plan/: pure functions that choose kernels and parameters) and launched
 /// (Launcher: announce, poll, enqueue). Steps in which every sequence has one row are recorded once
-/// per shape and then replayed as a graph (StepGraph).
+/// per shape and then replayed as a graph (StepGraph). `prepare_steps` records the usual shapes; a
+/// step of another shape records its own. A thread of its own builds a graph, and the engine's
+/// polls meanwhile: the driver may take milliseconds.
 ///
 /// Half tiles: the operators that compute a matmul's input also store it as tiles. The backend
 /// remembers which array the tiles belong to and prepares them only for other arrays.
@@ -58,6 +60,8 @@ class CudaBackend final : public Backend {
   void clear_scratch(std::byte* at, std::size_t size_bytes) override;
   std::span<const float> fetch(const float* at, std::size_t count) override;
 
+  /// The shapes with the fewest positions first, at most kMaxPreparedGraphs.
+  std::size_t prepare_steps(const GateSet& gates, const std::function<void()>& record) override;
   void begin_step(const StepInput& input) override;
   LaunchStatus finish_step(const GateSet& gates) override;
   std::optional<TopLogits> top_logits(std::uint32_t row) const override;
@@ -83,6 +87,8 @@ class CudaBackend final : public Backend {
   void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) override;
   void clear_workspace() override;
   std::vector<std::uint64_t> units_run() const override { return {launcher_->units_run()}; }
+
+  static constexpr std::size_t kMaxPreparedGraphs = 64;
 
   /// The number of graphs, for tests and benchmarks.
   std::size_t graph_count() const { return graphs_.size(); }
@@ -123,11 +129,17 @@ class CudaBackend final : public Backend {
   void invalidate_tiles(const float* array);
 
   Mode mode_of(const StepInput& input);
+  GraphShape shape_of(std::uint32_t n_rows, std::uint32_t longest) const;
+  std::vector<GraphShape> usual_shapes() const;
   LaunchStatus begin_graph(const GateSet& gates, const StepGraph& graph);
   LaunchStatus launch_recorded(const GateSet& gates);
   /// Launches before the first layer or after the last one join the nearest segment.
   void record(const KernelLaunch& launch, std::uint16_t layer);
+  /// On a thread of its own, while this one polls.
   Result<const StepGraph*> make_graph(const GateSet& gates);
+  Result<StepGraph> build_graph(const StepGraph::Plan& plan);
+  /// Ends the process's use of graphs, or of the card.
+  void give_up_graphs(const Error& why);
   Result<void> ensure_staging(std::size_t size_bytes);
   /// Pieces for `write`, in the staging buffer: the list, then the bytes.
   struct StagedPieces {

@@ -114,7 +114,7 @@ LaunchStatus CudaBackend::attention(const LaunchContext& context, const Attentio
       .scratch = reinterpret_cast<float*>(workspace_->attention.data()),
       .scratch_bytes = workspace_->attention.size_bytes(),
       .longest = mode_ == Mode::Record ? shape_.longest : step_memory_.longest(),
-      .has_multi_row = step_memory_.has_multi_row(),
+      .has_multi_row = mode_ != Mode::Record && step_memory_.has_multi_row(),
       .tiles = width <= limits_.max_width && args.n_heads <= device::kMaxMergedHeads
                    ? tiles_for(args.out, width)
                    : device::TileRows{}};

@@ -25,7 +25,10 @@ LaunchStatus CudaBackend::launch_all(const LaunchContext& context, UnitLabel fir
       record(launches[i], context.layer);
       return CUDA_SUCCESS;
     };
-    status.live &= launcher_->unit(*context.gates, label, leasehold::name(label.site), run).live;
+    status.live &=
+        mode_ == Mode::Record
+            ? launcher_->plan_unit(*context.gates, label, run).live
+            : launcher_->unit(*context.gates, label, leasehold::name(label.site), run).live;
   }
   is_fully_recorded_ = is_fully_recorded_ && !status.none_live();
   return status;

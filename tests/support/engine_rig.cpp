@@ -59,6 +59,7 @@ void EngineRig::load_model() {
                                                     .tokenizer = tokenizer_.get(),
                                                     .sampler = &step_sampler_});
   engine_->bind_weights(map_weights());
+  engine_->prepare_steps();
 }
 
 GateDependencies EngineRig::gate_dependencies() {
@@ -139,6 +140,7 @@ std::size_t EngineRig::restore_weights() {
       throw std::runtime_error("restore failed");
     ++restored;
   }
+  engine_->prepare_steps();
   return restored;
 }
 

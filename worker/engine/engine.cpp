@@ -8,6 +8,7 @@
 #include "common/fault_point.hpp"
 #include "worker/engine/lease_time.hpp"
 #include "worker/engine/token_rules.hpp"
+#include "worker/engine/worker_gates.hpp"
 
 namespace leasehold {
 namespace {
@@ -26,6 +27,8 @@ Completed revoked(LeaseId lease, LeaseWord word) {
           .revocation = RevocationInfo{.lease = lease, .reason = word.reason()}};
 }
 
+constexpr std::uint64_t kFirstPrepareGates = std::uint64_t{7} << 60;
+
 Transformer::Limits scratch_limits(const SchedulerLimits& limits) {
   return {.max_rows = limits.token_budget, .max_logit_rows = limits.max_batch_size};
 }
@@ -43,6 +46,16 @@ Engine::Engine(const EngineConfig& config, const Dependencies& dependencies)
 
 BackendLimits Engine::backend_limits(const ModelConfig& model, const SchedulerLimits& limits) {
   return Transformer::backend_limits(model, scratch_limits(limits));
+}
+
+std::size_t Engine::prepare_steps() {
+  if (!weights_ || revoked_part()) return 0;
+  const StopFlags no_stops;  // no request runs
+  NullRefusalListener ignored;
+  GateSet gates(kFirstPrepareGates + ++prepare_gates_, no_stops, ignored);
+  gates.add_engine_leases(weights_->leases());
+  gates.add_sequence({});
+  return transformer_.prepare_steps(*weights_, gates);
 }
 
 // ---------------------------------------------------------------------------------------- leases

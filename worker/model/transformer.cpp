@@ -306,6 +306,18 @@ class Transformer::Pass {
   SequenceMask live_;
 };
 
+std::size_t Transformer::prepare_steps(const Weights& weights, const GateSet& gates) {
+  const RowRef row{};
+  const std::int32_t token = 0;
+  const std::uint32_t logit_row = 0;
+  const ForwardInput input{.gates = &gates,
+                           .rows = {&row, 1},
+                           .tokens = {&token, 1},
+                           .block_tables = {},
+                           .logit_rows = {&logit_row, 1}};
+  return backend_->prepare_steps(gates, [&] { Pass(*this, weights, input).run(); });
+}
+
 LaunchStatus Transformer::forward(const Weights& weights, const ForwardInput& input) {
   expects(input.rows.size() <= limits_.max_rows && input.tokens.size() == input.rows.size() &&
               input.logit_rows.size() <= limits_.max_logit_rows,

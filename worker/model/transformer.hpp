@@ -41,6 +41,10 @@ class Transformer {
 
   const KvLayout& kv_layout() const { return kv_layout_; }
 
+  /// Lets the backend prepare steps under the engine's leases of `gates`, which has a sequence.
+  /// Runs nothing. Returns the number of prepared shapes.
+  std::size_t prepare_steps(const Weights& weights, const GateSet& gates);
+
   /// Runs all launches of the step, or stops after the first launch without a live sequence.
   /// Logits are valid for rows of sequences that are live at the end.
   LaunchStatus forward(const Weights& weights, const ForwardInput& input);

@@ -135,14 +135,8 @@ SequenceMask DecodeRig::layer(const LaunchContext& context) {
   return attention_block(context) & feed_forward(context);
 }
 
-LaunchStatus DecodeRig::forward(const GateSet& gates, std::span<const RowRef> rows,
-                                std::span<const std::uint32_t> logit_rows) {
-  backend->begin_step({.gates = &gates,
-                       .rows = rows,
-                       .tokens = {kTokens.data(), rows.size()},
-                       .block_tables = tables,
-                       .logit_rows = logit_rows,
-                       .cos_sin = {kAngles.data(), rows.size() * kHeadDim}});
+SequenceMask DecodeRig::operators(const GateSet& gates, std::span<const RowRef> rows,
+                                  std::span<const std::uint32_t> logit_rows) {
   LaunchContext context{.gates = &gates, .rows = rows};
   SequenceMask live =
       backend->embedding(context, {table_of_tokens_.view(), kTokens.data(), x_}).live;
@@ -156,6 +150,18 @@ LaunchStatus DecodeRig::forward(const GateSet& gates, std::span<const RowRef> ro
                                    .out = logits_,
                                    .select = logit_rows})
                 .live;
+  return live;
+}
+
+LaunchStatus DecodeRig::forward(const GateSet& gates, std::span<const RowRef> rows,
+                                std::span<const std::uint32_t> logit_rows) {
+  backend->begin_step({.gates = &gates,
+                       .rows = rows,
+                       .tokens = {kTokens.data(), rows.size()},
+                       .block_tables = tables,
+                       .logit_rows = logit_rows,
+                       .cos_sin = {kAngles.data(), rows.size() * kHeadDim}});
+  const SequenceMask live = operators(gates, rows, logit_rows);
   if (before_finish) before_finish();
   return {live & backend->finish_step(gates).live};
 }
@@ -165,6 +171,13 @@ LaunchStatus DecodeRig::step(std::uint64_t engine_generation) {
   const std::vector<RowRef> rows = rows_of({1, 1, 1}, kLengths);
   const std::vector<std::uint32_t> every{0, 1, 2};
   return forward(*gates, rows, every);
+}
+
+std::size_t DecodeRig::prepare(std::uint64_t engine_generation) {
+  const auto gates = table.step(1, engine_generation);
+  const RowRef row{};
+  const std::uint32_t first = 0;
+  return backend->prepare_steps(*gates, [&] { operators(*gates, {&row, 1}, {&first, 1}); });
 }
 
 LaunchStatus DecodeRig::prefill() {

@@ -32,6 +32,8 @@ class DecodeRig {
 
   /// Runs a step of all sequences' newest positions, under new leases.
   LaunchStatus step(std::uint64_t engine_generation = 1);
+  /// Prepares steps under the engine's lease of that generation. Returns the number of shapes.
+  std::size_t prepare(std::uint64_t engine_generation = 1);
   /// Runs two rows of the first sequence and one row of each other.
   LaunchStatus prefill();
   /// The logits of one row after a step.
@@ -50,6 +52,8 @@ class DecodeRig {
   explicit DecodeRig(SeededRandom random, cuda::CudaOptions options);
   LaunchStatus forward(const GateSet& gates, std::span<const RowRef> rows,
                        std::span<const std::uint32_t> logit_rows);
+  SequenceMask operators(const GateSet& gates, std::span<const RowRef> rows,
+                         std::span<const std::uint32_t> logit_rows);
   SequenceMask layer(const LaunchContext& context);
   SequenceMask attention_block(const LaunchContext& context);
   SequenceMask feed_forward(const LaunchContext& context);

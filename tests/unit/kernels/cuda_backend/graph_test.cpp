@@ -179,4 +179,64 @@ TEST_CASE("cuda backend: a graph made under an earlier engine lease is recorded 
   CHECK(other.all_logits() == expected);
 }
 
+TEST_CASE("cuda backend: after preparing, no step makes a graph, also under new engine leases") {
+  DecodeRig plain({.graphs = GraphUse::None});
+  plain.step();
+  DecodeRig rig({.segment_layers = 2});
+  const KernelCount kernels(nullptr);
+  CHECK(rig.prepare() == 3);  // rows 1, 2, 4; up to 64 positions
+  CHECK(kernels() == 0);
+  const auto made = [] { return fake_cuda_call_count("cuGraphInstantiateWithFlags"); };
+  std::uint64_t before = made();
+  for (int i = 0; i < 2; ++i) {
+    CHECK(rig.step().live == 0b111);
+    CHECK(rig.all_logits() == plain.all_logits());
+  }
+  CHECK(made() == before);
+
+  CHECK(rig.prepare() == 3);  // nothing changed
+  CHECK(made() == before);
+  CHECK(rig.prepare(2) == 3);
+  CHECK(made() == before + 3);
+  before = made();
+  CHECK(rig.step(2).live == 0b111);
+  CHECK(rig.all_logits() == plain.all_logits());
+  CHECK(made() == before);
+}
+
+TEST_CASE("cuda backend: a flip is refused while the driver makes a graph, and no unit waits") {
+  DecodeRig calm;
+  calm.step();
+  DecodeRig rig;
+  fake_cuda_hold_calls("cuGraphInstantiateWithFlags");
+  LaunchStatus status{0};
+  std::jthread engine([&] {
+    required(test_card().make_current());
+    status = rig.step();
+  });
+  CHECK(eventually([] { return fake_cuda_held_calls() == 1; }));
+  rig.revoke(DecodeRig::kDead);
+  CHECK(eventually([&] { return !rig.table.listener().refusals().empty(); }));
+  CHECK(fake_cuda_held_calls() == 1);  // the engine waits for no driver
+  fake_cuda_release_calls();
+  engine.join();
+  CHECK(status.live == DecodeRig::kSurvivors);
+  CHECK(rig.backend->graph_count() == 1);
+  for (const std::uint32_t survivor : {0u, 2u})
+    CHECK(rig.logits(survivor) == calm.logits(survivor));
+}
+
+TEST_CASE(
+    "cuda backend: preparing ends when the engine's lease is revoked, and is repeated later") {
+  DecodeRig rig;
+  rig.units.start([&](int n) {
+    if (n == 5) rig.table.revoke(FakeTable::kEngineSlot);
+  });
+  CHECK(rig.prepare() == 0);
+  rig.units.start({});
+  CHECK_FALSE(rig.backend->fault());
+  CHECK(rig.prepare(2) == 3);
+  CHECK(rig.step(2).live == 0b111);
+}
+
 }  // namespace leasehold::testing
