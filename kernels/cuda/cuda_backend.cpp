@@ -205,22 +205,29 @@ std::size_t CudaBackend::prepare_steps(const GateSet& gates, const std::function
 
 LaunchStatus CudaBackend::finish_step(const GateSet& gates) {
   if (mode_ == Mode::Record && is_fully_recorded_) launch_recorded(gates);
-  if (mode_ == Mode::Replay) begin_graph(gates, graphs_.at(shape_));
-  if (has_top_ || mode_ == Mode::Replay) {
-    const DriverTurn::Short turn = launcher_->take_turn(gates, kWholeStep);
-    launcher_->enqueue_internal("copying the largest logits to the host", [&] {
-      return launcher_->copy_to_host(workspace_->host_top.data(), workspace_->top.data(),
-                                     workspace_->top.size_bytes());
-    });
+  if (std::exchange(mode_, Mode::Launch) == Mode::Replay) {
     has_top_ = true;
+    // The end of the graph's launch is the end of the stream.
+    if (!begin_graph(gates, graphs_.at(shape_)).none_live())
+      return launcher_->wait_for_older(0, gates, kWholeStep);
+  } else if (has_top_) {
+    const DriverTurn::Short turn = launcher_->take_turn(gates, kWholeStep);
+    launcher_->enqueue_internal("copying the largest logits to the host",
+                                [&] { return copy_top(); });
   }
-  mode_ = Mode::Launch;
   return launcher_->wait_all(gates, kWholeStep);
 }
 
+CUresult CudaBackend::copy_top() {
+  return launcher_->copy_to_host(workspace_->host_top.data(), workspace_->top.data(),
+                                 workspace_->top.size_bytes());
+}
+
 LaunchStatus CudaBackend::begin_graph(const GateSet& gates, const StepGraph& graph) {
-  return launcher_->unit(gates, kWholeStep, "replaying a step",
-                         [&](const LaunchPermit&) { return launcher_->replay(graph.exec()); });
+  return launcher_->unit(gates, kWholeStep, "replaying a step", [&](const LaunchPermit&) {
+    const CUresult begun = launcher_->replay(graph.exec());
+    return begun == CUDA_SUCCESS ? copy_top() : begun;
+  });
 }
 
 /// Makes a graph for later steps and runs it for this one; runs single launches if no graph can be

@@ -131,7 +131,9 @@ class CudaBackend final : public Backend {
   Mode mode_of(const StepInput& input);
   GraphShape shape_of(std::uint32_t n_rows, std::uint32_t longest) const;
   std::vector<GraphShape> usual_shapes() const;
+  /// Runs the graph and copies the largest logits to the host, which ends its launch.
   LaunchStatus begin_graph(const GateSet& gates, const StepGraph& graph);
+  CUresult copy_top();
   LaunchStatus launch_recorded(const GateSet& gates);
   /// Launches before the first layer or after the last one join the nearest segment.
   void record(const KernelLaunch& launch, std::uint16_t layer);

@@ -67,16 +67,18 @@ void Launcher::write_mirror(SequenceMask live) {
 
 void Launcher::begin(const GateSet& set) {
   if (fault_) return;
-  // The card is idle, so no waiter depends on an earlier epoch: epochs count within a step and
-  // never wrap.
+  constexpr UnitLabel kBegin{
+      .site = LaunchSite::Embedding, .layer = 0, .touches = Touches::Nothing};
+  live_ = gate_.poll(set, kBegin);
+  // Most steps have as many sequences as the one before, and the mirror names them by number.
+  if (live_ == mirrored_live_) return;
+  const DriverTurn::Short turn = take_turn(set, kBegin);
+  // The card is idle, so no waiter depends on an earlier epoch. Epochs start again with every write
+  // here, so they never wrap.
   if (watch_.finished_count() == watch_.issued_count()) {
     epoch_ = 0;
     std::atomic_ref(*graph_progress()).store(0, std::memory_order_relaxed);
   }
-  constexpr UnitLabel kBegin{
-      .site = LaunchSite::Embedding, .layer = 0, .touches = Touches::Nothing};
-  live_ = gate_.poll(set, kBegin);
-  const DriverTurn::Short turn = take_turn(set, kBegin);
   write_mirror(live_);
 }
 

@@ -49,7 +49,7 @@ class Launcher {
   bool take_stopped() { return std::exchange(was_stopped_, false); }
   GraphProgress* graph_progress() const;
 
-  /// Begins a step: writes the sequences that the gate finds live into the mirror.
+  /// Begins a step: the mirror holds the sequences that the gate finds live.
   void begin(const GateSet& set);
 
   /// Runs one unit: updates the mirror and calls `enqueue(permit)` if any sequence is live. An

@@ -184,7 +184,10 @@ std::uint64_t fake_cuda_kernel_count(const char* kernel) {
 
 std::uint64_t fake_cuda_call_count(const char* function) {
   const std::scoped_lock lock(calls().mutex);
-  return calls().made[function];
+  if (function != nullptr) return calls().made[function];
+  std::uint64_t sum = 0;
+  for (const auto& [name, count] : calls().made) sum += count;
+  return sum;
 }
 
 void fake_cuda_fail_next(const char* function, int result) {

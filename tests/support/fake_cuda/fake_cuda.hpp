@@ -38,7 +38,7 @@ void fake_cuda_release();
 /// The number of completed kernels with that name; null: all kernels.
 std::uint64_t fake_cuda_kernel_count(const char* kernel);
 
-/// The number of calls of `function` ("cuMemCreate").
+/// The number of calls of `function` ("cuMemCreate"); null: of all functions.
 std::uint64_t fake_cuda_call_count(const char* function);
 /// Makes the next call of `function` return `result` (a CUresult) without effect.
 void fake_cuda_fail_next(const char* function, int result);
