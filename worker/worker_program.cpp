@@ -259,11 +259,10 @@ std::string WorkerProgram::serving_status() const {
 Result<void> WorkerProgram::bind_weights() {
   notify_service_manager("STATUS=Loading " + model_.config.name);
   engine_->bind_weights(TRY(weights_source_->acquire()));
-  spdlog::info(
-      "weights bound model=\"{}\" parts={} size_bytes={} backend={} arithmetic={} "
-      "prepared_steps={}",
-      model_.config.name, model_.plan.parts.size(), model_.plan.size_bytes(), compute_->description,
-      name(model_.arithmetic), engine_->prepare_steps());
+  const std::size_t steps = engine_->prepare_steps();
+  spdlog::info("weights bound model=\"{}\" parts={} size_bytes={} backend={} arithmetic={} steps={}",
+               model_.config.name, model_.plan.parts.size(), model_.plan.size_bytes(),
+               compute_->description, name(model_.arithmetic), steps);
   return {};
 }
 
@@ -274,8 +273,8 @@ Result<void> WorkerProgram::restore_weights(Engine& engine) {
   }
   const auto restored = TRY(weights_source_->restore(engine.weights()));
   if (!restored) return {};
-  spdlog::info("weights restored part={} prepared_steps={}", restored->part,
-               engine.prepare_steps());
+  engine.prepare_steps();
+  spdlog::info("weights restored part={}", restored->part);
   if (!restored->from_replaced_file) return {};
   spdlog::warn("model file was replaced since this worker started part={}", restored->part);
   return {};

@@ -1,4 +1,4 @@
-/// Who may call the driver now: the thread that computes, or one that maps memory.
+/// Turns at the driver, between the thread that computes and threads that map memory.
 ///
 /// The driver has locks of its own, and mapping, unmapping or registering memory may keep them for
 /// milliseconds. A thread that polls lease words must not wait there: it tries for a turn, and

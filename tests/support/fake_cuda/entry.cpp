@@ -32,7 +32,7 @@ Calls& calls() {
   return all;
 }
 
-/// The driver's lock. Without a hold no call keeps it for long, so nobody needs to wait for it.
+/// The driver's lock. Without a hold no call keeps it for long, so no call waits.
 struct DriverLock {
   std::mutex mutex;
   std::condition_variable released;

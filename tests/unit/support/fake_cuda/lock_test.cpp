@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-/// Pages of the process, of which a test may protect or unmap some.
+/// Pages of the process. A test may protect or unmap some of them.
 class Pages {
  public:
   explicit Pages(std::size_t n)
