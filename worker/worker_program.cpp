@@ -259,10 +259,10 @@ std::string WorkerProgram::serving_status() const {
 Result<void> WorkerProgram::bind_weights() {
   notify_service_manager("STATUS=Loading " + model_.config.name);
   engine_->bind_weights(TRY(weights_source_->acquire()));
-  const std::size_t steps = engine_->prepare_steps();
-  spdlog::info("weights bound model=\"{}\" parts={} size_bytes={} backend={} arithmetic={} steps={}",
+  spdlog::info("weights bound model=\"{}\" parts={} size_bytes={} backend={} arithmetic={}",
                model_.config.name, model_.plan.parts.size(), model_.plan.size_bytes(),
-               compute_->description, name(model_.arithmetic), steps);
+               compute_->description, name(model_.arithmetic));
+  spdlog::info("steps prepared shapes={}", engine_->prepare_steps());
   return {};
 }
 
