@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "ipc/control/excess.hpp"
 #include "ipc/control/member_order.hpp"
 
 namespace leasehold::control {
@@ -24,49 +25,6 @@ constexpr std::size_t kMaxIdBytes = 128;
 constexpr std::size_t kMaxMethodBytes = 128;
 
 constexpr std::uint64_t kMaxRetryAfter_ms = 86'400'000;
-
-/// A number, `true`, `false` or `null` needs no allocation of its own: it counts as a quarter of
-/// another value.
-constexpr std::size_t kQuarters = 4;
-
-bool is_part_of_scalar(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
-         c == '+' || c == '.';
-}
-
-/// Why a line is not parsed. Scans the bytes, so that a hostile line costs no memory. Characters
-/// inside texts do not count.
-std::optional<std::string> excess_of(std::string_view line, const Limits& limits) {
-  std::size_t depth = 0, quarters = 0;
-  bool in_text = false, in_scalar = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (in_text) {
-      if (c == '\\') ++i;
-      if (c == '"') in_text = false;
-      continue;
-    }
-    const bool was_in_scalar = std::exchange(in_scalar, is_part_of_scalar(c));
-    if (in_scalar && !was_in_scalar) ++quarters;
-    if (c == '"' || c == '[' || c == '{') quarters += kQuarters;
-    if (quarters > kQuarters * limits.max_values) {
-      return fmt::format(
-          "the line has more than {} objects, arrays and texts; {} numbers count as "
-          "one",
-          limits.max_values, kQuarters);
-    }
-    if (c == '"') {
-      in_text = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > limits.max_depth) {
-        return fmt::format("the line nests deeper than {} objects and arrays", limits.max_depth);
-      }
-    } else if ((c == ']' || c == '}') && depth > 0) {
-      --depth;
-    }
-  }
-  return std::nullopt;
-}
 
 Envelope reject_malformed(std::string detail) {
   return {.content =
@@ -190,7 +148,8 @@ std::string line_of(Json message, std::size_t fds) {
 }  // namespace
 
 Envelope parse_line(std::string_view line, const Limits& limits) {
-  if (auto excess = excess_of(line, limits)) return reject_malformed(*std::move(excess));
+  if (const auto excess = excess_of(line, limits))
+    return reject_malformed("the line has " + *excess);
   Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded())
     return reject_malformed(fmt::format("the line of {} bytes is not JSON in UTF-8", line.size()));

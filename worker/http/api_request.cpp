@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/random.hpp"
+#include "ipc/control/excess.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -15,7 +16,8 @@ namespace {
 using Json = nlohmann::json;
 using Body = nlohmann::ordered_json;  // a schema's members keep their order
 
-constexpr int kMaxDepth = 32;
+/// As of a line on the tenants' own socket (worker/serve/connections.cpp).
+constexpr control::Limits kBodyLimits{.max_values = 1 << 15};
 constexpr std::uint32_t kDefaultCompletionTokens = 16;
 constexpr std::uint32_t kMaxTokens = 1u << 20;
 constexpr std::uint32_t kMaxTopLogprobs = 20;
@@ -383,17 +385,11 @@ class Reader {
 
 std::expected<ApiRequest, ApiError> parse_api_request(Api api, std::string_view text,
                                                       const ApiModel& model) {
-  bool too_deep = false;
-  const auto check = [&](int depth, Body::parse_event_t, Body&) {
-    if (depth > kMaxDepth) too_deep = true;
-    return !too_deep;
-  };
-  const Body body = Body::parse(text, check, false);
-  if (too_deep || !body.is_object()) {
-    return std::unexpected(
-        ApiError{{Errc::BadRequest,
-                  fmt::format("the body is not a JSON object of at most {} levels", kMaxDepth)}});
-  }
+  if (const auto excess = control::excess_of(text, kBodyLimits))
+    return std::unexpected(ApiError{{Errc::BadRequest, "the body has " + *excess}});
+  const Body body = Body::parse(text, nullptr, false);
+  if (!body.is_object())
+    return std::unexpected(ApiError{{Errc::BadRequest, "the body is not a JSON object"}});
   return Reader(api, body, model).read();
 }
 

@@ -160,7 +160,10 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   if (const auto taken = shared_->places.take_body(id_, length); !taken)
     co_return co_await refuse(refusal(taken.error()));
   if (!co_await read_body(parser, head)) co_return;
-  co_await (*route)->serve(*shared_, *caller, std::move(parser.get().body()), *this);
+  std::string body = std::move(parser.get().body());
+  co_await await_turn(*shared_->deps.io, shared_->body_pace.reserve(caller->tenant, body.size(),
+                                                                    shared_->deps.clock->now()));
+  co_await (*route)->serve(*shared_, *caller, std::move(body), *this);
 }
 
 /// Answers a body that is too long; false then, and when the client is gone.

@@ -6,6 +6,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "tools/client/timers.hpp"
+#include "worker/http/body_pace.hpp"
 #include "worker/http/http_places.hpp"
 #include "worker/http/http_server.hpp"
 
@@ -18,6 +19,7 @@ struct Shared {
   Server::Dependencies deps;
   client::AsioTimers timers;
   Places places;
+  BodyPace body_pace;
   boost::asio::thread_pool cpu{1};  ///< For work that would hold up the other connections.
   bool closing = false;
 

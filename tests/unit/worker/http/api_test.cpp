@@ -276,6 +276,20 @@ TEST_CASE("http api: malformed and deep bodies are refused") {
   CHECK_FALSE(parse_api_request(Api::Completions, deep, kModel).has_value());
 }
 
+TEST_CASE("http api: a body of too many values is refused before it is parsed") {
+  const auto body_of = [](int texts) {
+    std::string body = R"({"model":"tiny","prompt":"a","x":[1)";
+    for (int i = 0; i < texts; ++i) body += ",\"\"";
+    return body + "]}";
+  };
+  CHECK(parse_api_request(Api::Completions, body_of(32'000), kModel).has_value());
+  const auto refused = parse_api_request(Api::Completions, body_of(33'000), kModel);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(status_of(refused.error().error.code) == 400);
+  CHECK(refused.error().error.detail.find("more than 32768 objects, arrays and texts") !=
+        std::string::npos);
+}
+
 TEST_CASE("http api: chunks of a chat begin with the role and end with the reason") {
   ApiRequest request = read(Api::Chat, chat({{"stream", true}}));
   const AnswerWriter writer(request, "tiny", 5);

@@ -1,6 +1,7 @@
 // The HTTP door before a request: addresses, heads, and who keeps a place.
 #include <catch2/catch.hpp>
 
+#include "worker/http/body_pace.hpp"
 #include "worker/http/http_address.hpp"
 #include "worker/http/http_framing.hpp"
 #include "worker/http/http_places.hpp"
@@ -150,4 +151,17 @@ TEST_CASE("http places: keys of one source are checked at its rate") {
   CHECK(places.pace_key(1, now) == 1s);
   CHECK(places.pace_key(2, now) == Duration::zero());
   CHECK(places.pace_key(1, now + 1s) == Duration::zero());
+}
+
+TEST_CASE(
+    "http pace: a tenant's bodies beyond 2 MiB at once wait for each other, not for others'") {
+  BodyPace pace;
+  const TenantId ann{"ann"}, bob{"bob"};
+  const TimePoint now{1'000'000'000};
+  constexpr std::size_t kBody = (512 << 10) - 1;  // weighs 512
+  for (int i = 0; i < 4; ++i) CHECK(pace.reserve(ann, kBody, now) == Duration::zero());
+  CHECK(pace.reserve(ann, kBody, now) == std::chrono::milliseconds(250));
+  CHECK(pace.reserve(ann, kBody, now) == std::chrono::milliseconds(500));
+  CHECK(pace.reserve(bob, kBody, now) == Duration::zero());
+  CHECK(pace.reserve(ann, 0, now + std::chrono::seconds(2)) == Duration::zero());
 }

@@ -1,0 +1,51 @@
+#include "ipc/control/excess.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace leasehold::control {
+namespace {
+
+/// A number, `true`, `false` or `null` needs no allocation of its own: it counts as a quarter of
+/// another value.
+constexpr std::size_t kQuarters = 4;
+
+bool is_part_of_scalar(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+         c == '+' || c == '.';
+}
+
+}  // namespace
+
+std::optional<std::string> excess_of(std::string_view json, const Limits& limits) {
+  std::size_t depth = 0, quarters = 0;
+  bool in_text = false, in_scalar = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (in_text) {
+      if (c == '\\') ++i;
+      if (c == '"') in_text = false;
+      continue;
+    }
+    const bool was_in_scalar = std::exchange(in_scalar, is_part_of_scalar(c));
+    if (in_scalar && !was_in_scalar) ++quarters;
+    if (c == '"' || c == '[' || c == '{') quarters += kQuarters;
+    if (quarters > kQuarters * limits.max_values) {
+      return fmt::format("more than {} objects, arrays and texts; {} numbers count as one",
+                         limits.max_values, kQuarters);
+    }
+    if (c == '"') {
+      in_text = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > limits.max_depth) {
+        return fmt::format("more than {} levels of objects and arrays", limits.max_depth);
+      }
+    } else if ((c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace leasehold::control

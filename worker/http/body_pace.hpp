@@ -1,0 +1,40 @@
+/// How long a tenant's bodies wait before they are parsed.
+///
+/// As much per tenant as lines on the tenants' own socket (worker/serve/door.hpp), because the
+/// thread that parses also sends the streams of all tenants. Threads: the one that runs `io`.
+#pragma once
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <map>
+
+#include "common/ids.hpp"
+#include "common/token_bucket.hpp"
+#include "ipc/control/peer.hpp"
+
+namespace leasehold::http {
+
+class BodyPace {
+ public:
+  static constexpr Rate kRate{.per_second = 2'048, .burst = 2'048};  ///< Weight: KiB.
+
+  /// Charges a body to its tenant. Later ones wait behind it.
+  Duration reserve(const TenantId& tenant, std::size_t size_bytes, TimePoint now) {
+    TokenBucket& left = left_.try_emplace(tenant, kRate, now).first->second;
+    return left.reserve(control::weight_of_line(size_bytes), now);
+  }
+
+ private:
+  std::map<TenantId, TokenBucket> left_;  ///< Never shrinks: the broker admits tenants.
+};
+
+/// The bodies of other tenants, and all streams, go on meanwhile.
+inline boost::asio::awaitable<void> await_turn(boost::asio::io_context& io, Duration wait) {
+  boost::asio::steady_timer turn(io, wait);
+  co_await turn.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+}
+
+}  // namespace leasehold::http
