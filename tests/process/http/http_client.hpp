@@ -34,6 +34,7 @@ class HttpClient {
   bool read_until(const std::function<bool(const std::string&)>& holds);
   /// Reads one whole reply, or what came before the connection ended.
   HttpReply reply();
+  bool has_input() { return socket_.available() > 0; }
   /// True when the server closes, with nothing more to read.
   bool is_closed();
   void close() { socket_.close(); }

@@ -73,4 +73,24 @@ TEST_CASE("http: silent connections of one source do not shut out others") {
   CHECK(silent.front()->is_closed());
 }
 
+TEST_CASE("http: bodies that are dear to parse cost their own tenant only") {
+  HttpSystem http;
+  for (const char* name : {"ann", "bob"}) http.system().admit(name);
+  const std::string ann = http.key_of("ann");
+  const HttpReply refused =
+      http.send(post("/v1/completions", ann, {{"x", std::vector<std::string>(40'000)}}));
+  CHECK(refused.status == 400);
+  CHECK(refused.body.contains("more than 32768 objects"));
+
+  // Ten seconds of her pace, with a burst of one second.
+  const std::string large = post("/v1/completions", ann, {{"x", std::string(500'000, 'a')}});
+  std::vector<std::unique_ptr<HttpClient>> many;
+  for (int i = 0; i < 40; ++i) {
+    many.push_back(std::make_unique<HttpClient>(http.path()));
+    many.back()->write(large);
+  }
+  CHECK(http.send(post("/v1/completions", http.key_of("bob"), {{"x", 1}})).status == 400);
+  CHECK_FALSE(many.back()->has_input());
+}
+
 }  // namespace leasehold::testing
