@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "ipc/control/peer.hpp"
 #include "worker/http/answer_driver.hpp"
 #include "worker/http/from_thread.hpp"
 #include "worker/http/tokenize_api.hpp"
@@ -27,17 +29,31 @@ awaitable<void> serve_models(Shared& shared, const Caller&, std::string, HttpStr
   return stream.send(models(shared.deps.model));
 }
 
+using ParsedRequest = std::expected<ApiRequest, ApiError>;
+
+/// Long bodies are parsed off the thread that sends all streams.
+void parse(Shared& shared, Api api, std::string body, std::function<void(ParsedRequest)> give) {
+  const bool is_short = body.size() <= control::kShortLineBytes;
+  auto work = [api, body = std::move(body), model = &shared.deps.model, give = std::move(give)] {
+    give(parse_api_request(api, body, *model));
+  };
+  is_short ? work() : boost::asio::post(shared.cpu, std::move(work));
+}
+
 template <Api api>
 awaitable<void> serve_generation(Shared& shared, const Caller& caller, std::string body,
                                  HttpStream& stream) {
-  auto request = parse_api_request(api, body, shared.deps.model);
-  if (!request) co_return co_await stream.send(error_answer(request.error()));
+  const std::size_t size_bytes = body.size();
+  FromThread<ParsedRequest> parsed(*shared.deps.io);
+  parse(shared, api, std::move(body), parsed.giver());
+  auto request = co_await parsed.take();
+  if (!request) co_return;  // the server ends
+  if (!*request) co_return co_await stream.send(error_answer(request->error()));
   // Each further choice keeps a copy of its prompt.
-  const std::size_t copies = request->n - 1;
-  const auto taken = shared.places.take_body(caller.connection, copies * body.size());
+  const std::size_t copies = (*request)->n - 1;
+  const auto taken = shared.places.take_body(caller.connection, copies * size_bytes);
   if (!taken) co_return co_await stream.send(refusal(taken.error()));
-  body = {};
-  co_await answer_request(shared, caller, *std::move(request), stream);
+  co_await answer_request(shared, caller, **std::move(request), stream);
 }
 
 awaitable<void> serve_off_thread(Shared& shared, HttpStream& stream, std::function<Answer()> work) {
