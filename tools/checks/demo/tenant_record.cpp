@@ -25,9 +25,10 @@ Result<void> note_token(TenantRecord& record, const Json& line) {
 }
 
 Result<void> append_event(TenantRecord& record, const Json& line) {
+  const auto mode = line.value("mode", std::string());
   TenantEvent reported{.event = line.at("event").get<std::string>(),
                        .at = TimePoint{line.value("at_boottime_ns", std::int64_t{0})},
-                       .why = line.value("code", line.value("reason", std::string())),
+                       .why = line.value("code", line.value("reason", mode)),
                        .detail = line.value("detail", std::string()),
                        .other_arithmetic = line.value("other_arithmetic", std::string())};
   if (line.contains("lease"))

@@ -24,7 +24,7 @@ struct TenantEvent {
   std::string event;  ///< "acquired", "submitted", "revoked", "retry", "completed" …
   TimePoint at;
   std::optional<LeaseId> lease;
-  std::string why;                    ///< Reason or error code.
+  std::string why;                    ///< Reason, error code or mode of a rebind.
   std::string detail;                 ///< For people; may be empty.
   std::string other_arithmetic = {};  ///< Of a rebind to a worker that computes otherwise.
 };

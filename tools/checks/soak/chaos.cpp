@@ -12,18 +12,23 @@ struct Share {
 };
 
 // In the order of the enum. A killed worker costs one start, a killed broker costs every tenant.
-constexpr std::array<Share, kScriptActionKindCount> kShares{{{"kill tenant", 45},
+constexpr std::array<Share, kScriptActionKindCount> kShares{{{"kill tenant", 40},
                                                              {"kill worker", 10},
                                                              {"kill broker", 3},
+                                                             {"kill broker and worker", 3},
+                                                             {"kill resuming tenant", 6},
+                                                             {"kill adopting worker", 3},
                                                              {"stop tenant", 8},
                                                              {"stop worker", 5},
                                                              {"stop broker", 3},
                                                              {"revoke lease", 14},
                                                              {"drain lease", 6},
-                                                             {"revoke weights", 6}}};
+                                                             {"revoke weights", 6},
+                                                             {"replace worker", 5}}};
 
 constexpr std::uint64_t kMaxTokensBetween = 40;
 constexpr std::uint64_t kMaxStopActions = 4;
+constexpr std::uint64_t kMaxPollsToSecondKill = 40;
 
 }  // namespace
 
@@ -32,7 +37,7 @@ std::string_view name(ScriptActionKind kind) {
 }
 
 bool is_kill(ScriptActionKind kind) {
-  return kind <= ScriptActionKind::KillBroker;
+  return kind <= ScriptActionKind::KillAdopting;
 }
 
 ScriptAction next_action(SeededRandom& random) {
@@ -45,7 +50,8 @@ ScriptAction next_action(SeededRandom& random) {
   return {.kind = static_cast<ScriptActionKind>(kind),
           .which = random(),
           .after_tokens = random.below(kMaxTokensBetween + 1),
-          .stop_actions = 1 + random.below(kMaxStopActions)};
+          .stop_actions = 1 + random.below(kMaxStopActions),
+          .second_kill = 1 + random.below(kMaxPollsToSecondKill)};
 }
 
 }  // namespace leasehold::soak

@@ -1,6 +1,30 @@
 #include "tools/checks/soak/counters.hpp"
 
+#include <algorithm>
+#include <set>
+
 namespace leasehold::soak {
+namespace {
+
+bool is_disturbance(const demo::TenantEvent& reported) {
+  if (reported.event == "rebound") return reported.why != "preemptive";
+  return reported.event == "revoked" || reported.event == "retry";
+}
+
+}  // namespace
+
+std::uint64_t disturbed_texts(const std::vector<TenantInstance>& tenants) {
+  std::uint64_t count = 0;
+  std::set<std::string> killed;
+  for (const TenantInstance& tenant : tenants) {
+    const bool is_resumable = !tenant.request_id.empty();
+    const bool was_interrupted = std::ranges::any_of(tenant.record.reported, is_disturbance);
+    const bool was_resumed = is_resumable && killed.contains(tenant.request_id);
+    if (tenant.record.completed && (was_interrupted || was_resumed)) ++count;
+    if (tenant.was_killed && is_resumable) killed.insert(tenant.request_id);
+  }
+  return count;
+}
 
 std::uint64_t Counters::kills() const {
   std::uint64_t sum = 0;

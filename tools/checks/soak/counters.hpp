@@ -22,6 +22,8 @@ struct Counters {
   std::uint64_t moves = 0;      ///< Of them, those that moved while the first lease lived.
   std::uint64_t adoptions = 0;  ///< Extents that a worker's successor adopted.
 
+  std::uint64_t disturbed_texts = 0;  ///< Whole texts that met more than the end of a lifetime.
+
   std::uint64_t kills() const;
   void add(const Counters& other);
 };
@@ -43,11 +45,18 @@ inline constexpr Figure kFigures[] = {{"brokers_started", &Counters::brokers},
                                       {"swaps", &Counters::swaps},
                                       {"rebinds", &Counters::rebinds},
                                       {"moves", &Counters::moves},
-                                      {"extents_adopted", &Counters::adoptions}};
+                                      {"extents_adopted", &Counters::adoptions},
+                                      {"disturbed_texts", &Counters::disturbed_texts}};
+
+/// Counts the whole texts whose process was killed before, or that a revocation, a drain, a lost
+/// connection or another worker interrupted. A text that only moved at the end of a lifetime does
+/// not count.
+std::uint64_t disturbed_texts(const std::vector<TenantInstance>& tenants);
 
 struct RoundResult {
   Counters counters;
   std::vector<demo::Check> checks;
+  std::vector<std::string> failures;  ///< Of tenants that gave up, with their errors.
 };
 
 }  // namespace leasehold::soak

@@ -36,6 +36,7 @@ struct TenantInstance {
   demo::TenantRecord record;
   std::vector<std::int32_t> undisturbed;  ///< Tokens of the undisturbed run.
   bool was_killed = false;
+  std::string request_id = {};  ///< Of a resumable text; empty: the text ends with its process.
 };
 
 /// A text of the tenant whose requests are swapped (tight_tenant.hpp).

@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <span>
 
@@ -85,15 +86,15 @@ std::size_t notifications(LeaseEvents lease_events, LeaseId lease) {
 struct HeldLease {
   LeaseEvents events;
   const LeaseTrace* trace = nullptr;
-  /// The holder had the next lease before this one ended. Its text may have moved there, and what
-  /// is reported about the end follows that grant.
-  bool was_replaced_live = false;
+  /// The holder had the next lease before this one ended, or asked for one on another worker,
+  /// which ended this one. What is reported about the end follows that grant, if anything.
+  bool was_replaced = false;
 };
 
 /// Describes a wrong notification about this lease; empty when all are right.
 std::string notification_error(const HeldLease& held, const std::optional<LeaseId>& replaced,
                                bool was_killed) {
-  const auto& [lease_events, trace, was_replaced_live] = held;
+  const auto& [lease_events, trace, was_replaced] = held;
   const LeaseId lease = *lease_events.front().lease;
   const std::size_t times = notifications(lease_events, lease);
   if (times > 1) return fmt::format("was notified {} times of lease {}", times, to_string(lease));
@@ -103,7 +104,7 @@ std::string notification_error(const HeldLease& held, const std::optional<LeaseI
   if (foreign) return fmt::format("was notified of another lease under {}", to_string(lease));
   // A holder that never submitted got a refusal instead; a killed one may not have read it.
   const bool must_be_notified = trace != nullptr && was_revoked_by_other(*trace) && !was_killed &&
-                                !was_replaced_live && count(lease_events, "submitted") > 0 &&
+                                !was_replaced && count(lease_events, "submitted") > 0 &&
                                 count(lease_events, "completed") == 0;
   // A holder whose worker or connection died got a retry or a failure instead.
   const bool heard = times > 0 || count(lease_events, "retry") + count(lease_events, "failed") > 0;
@@ -124,8 +125,9 @@ std::vector<HeldLease> held_leases(const Case& all, const TenantInstance& tenant
   for (const LeaseEvents lease_events : split_by_lease(tenant.record.reported)) {
     if (!held.empty()) {
       const LeaseTrace* before = held.back().trace;
-      held.back().was_replaced_live =
-          before != nullptr && before->revoked && lease_events.front().at < *before->revoked;
+      const bool has_ended = before != nullptr && before->revoked;
+      held.back().was_replaced = has_ended && (lease_events.front().at < *before->revoked ||
+                                               before->reason == RevokeReason::WorkerReplaced);
     }
     held.push_back({.events = lease_events, .trace = trace_of(all, tenant, lease_events)});
   }
@@ -141,7 +143,7 @@ demo::Check notified_once(const Case& all) {
       finding.checked();
       const std::string wrong = notification_error(held, replaced, tenant.was_killed);
       if (!wrong.empty()) finding.wrong(fmt::format("{} {}", tenant.tenant, wrong));
-      replaced = held.was_replaced_live ? held.events.front().lease : std::nullopt;
+      replaced = held.was_replaced ? held.events.front().lease : std::nullopt;
     }
   }
   return finding.check();
@@ -211,6 +213,22 @@ demo::Check same_texts(const Case& all) {
   return finding.check();
 }
 
+/// The next process with the id of a killed one gets the whole text, unless it gave up.
+demo::Check resumed_whole(const Case& all) {
+  Finding finding("the text of a killed process came whole to the next one", "texts");
+  std::map<std::string, std::vector<const TenantInstance*>> by_id;
+  for (const TenantInstance& tenant : all.history.tenants)
+    if (!tenant.request_id.empty()) by_id[tenant.request_id].push_back(&tenant);
+  for (const auto& [id, processes] : by_id) {
+    if (!processes.front()->was_killed || processes.front()->record.completed) continue;
+    const TenantInstance& last = *processes.back();
+    if (last.record.failed) continue;
+    finding.checked();
+    if (!last.record.completed) finding.wrong(fmt::format("{} was never completed", id));
+  }
+  return finding.check();
+}
+
 demo::Check same_swapped_texts(const Case& all) {
   Finding finding("every text that was swapped is the undisturbed one, or a prefix of it", "texts");
   for (const TightText& text : all.history.tight_texts) {
@@ -237,6 +255,7 @@ void judge_holders(const Case& all, std::vector<demo::Check>& checks) {
   checks.push_back(sent_once(all));
   checks.push_back(ended_once(all));
   checks.push_back(same_texts(all));
+  checks.push_back(resumed_whole(all));
   if (all.history.swaps) checks.push_back(same_swapped_texts(all));
   checks.push_back(no_crash(all));
 }

@@ -71,7 +71,7 @@ Result<int> run(const Settings& settings, const demo::Poller& poller) {
   const auto reports = TRY(cli::ReportDirectory::open(settings.out_dir, "soak", {"json", "txt"}));
   auto directory = TRY(TemporaryDirectory::create("soak"));
   std::cout << "seed " << settings.seed << std::endl;
-  Summary summary(settings.seed);
+  Summary summary(settings.seed, settings.least_disturbed_texts);
   const auto done = run_rounds(settings, poller, directory.path(), summary);
   if (!done || !summary.all_passed()) {
     directory.keep();
@@ -126,6 +126,9 @@ void describe(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--max-minutes", settings.max_minutes, "Stop after this many minutes")
       ->check(CLI::Range(1u, 10'000u))
+      ->capture_default_str();
+  app.add_option("--disturbed-texts", settings.least_disturbed_texts,
+                 "Fail unless so many texts came whole that a kill or revocation disturbed")
       ->capture_default_str();
   app.add_option("--kills-per-round", settings.kills_per_round,
                  "SIGKILLs in one round; its history is checked at its end")

@@ -30,6 +30,11 @@ void ProcessSlot::kill() {
   (void)child_->signal(SIGKILL);
 }
 
+void ProcessSlot::count_poll() {
+  if (polls_to_kill_ == 0 || was_killed_ || !is_running()) return;
+  if (--polls_to_kill_ == 0) kill();
+}
+
 void ProcessSlot::stop(std::uint64_t for_actions) {
   stop_actions_ = for_actions;
   (void)child_->signal(SIGSTOP);

@@ -23,9 +23,15 @@ class ProcessSlot {
   bool was_killed() const { return was_killed_; }
 
   void kill();
+  /// Kills the process that runs, or the next one, in the `polls`-th call of `count_poll` while it
+  /// runs.
+  void kill_after(std::uint64_t polls) { polls_to_kill_ = polls; }
+  void count_poll();
   /// SIGSTOP, until `count_action` was called this many times.
   void stop(std::uint64_t for_actions);
   void resume();
+  /// Takes back a `kill_after`.
+  void spare() { polls_to_kill_ = 0; }
   void count_action();
 
   const UniqueFd& output() const { return child_->output(); }
@@ -35,6 +41,7 @@ class ProcessSlot {
  private:
   std::optional<Child> child_;
   std::uint64_t stop_actions_ = 0;
+  std::uint64_t polls_to_kill_ = 0;
   bool was_killed_ = false;
 };
 

@@ -25,7 +25,9 @@ void Summary::add(const RoundResult& round) {
 }
 
 bool Summary::all_passed() const {
-  return rounds_ > 0 && std::ranges::all_of(summaries_, [](const CheckSummary& summary) {
+  const bool are_enough = counters_.disturbed_texts >= least_disturbed_texts_;
+  return rounds_ > 0 && are_enough &&
+         std::ranges::all_of(summaries_, [](const CheckSummary& summary) {
            return summary.passed == summary.rounds;
          });
 }
@@ -49,6 +51,10 @@ std::string Summary::text() const {
     text += fmt::format("{}  {} ({} of {} rounds; {}: {})\n", ok ? "ok    " : "FAILED",
                         summary.promise, summary.passed, summary.rounds,
                         ok ? "the last" : "the first failure", summary.seen);
+  }
+  if (counters_.disturbed_texts < least_disturbed_texts_) {
+    text += fmt::format("FAILED  {} texts were disturbed and came whole, {} are required\n",
+                        counters_.disturbed_texts, least_disturbed_texts_);
   }
   return text;
 }
@@ -81,6 +87,7 @@ std::string round_text(std::uint64_t seed, const RoundResult& round) {
   std::string text =
       fmt::format("seed {}: {} kills, {} leases, {} tokens", seed, round.counters.kills(),
                   round.counters.leases, round.counters.tokens);
+  for (const std::string& failure : round.failures) text += "\n  gave up  " + failure;
   for (const demo::Check& check : round.checks) {
     if (!check.ok) text += fmt::format("\n  FAILED  {}: {}", check.promise, check.seen);
   }

@@ -18,7 +18,9 @@ struct CheckSummary {
 
 class Summary {
  public:
-  explicit Summary(std::uint64_t seed) : seed_(seed) {}
+  /// Not all passed with fewer `disturbed_texts` than required.
+  explicit Summary(std::uint64_t seed, std::uint64_t least_disturbed_texts = 0)
+      : seed_(seed), least_disturbed_texts_(least_disturbed_texts) {}
   void add(const RoundResult& round);
 
   bool all_passed() const;
@@ -28,6 +30,7 @@ class Summary {
 
  private:
   std::uint64_t seed_;
+  std::uint64_t least_disturbed_texts_;
   Counters counters_;
   std::uint32_t rounds_ = 0;
   std::vector<CheckSummary> summaries_;

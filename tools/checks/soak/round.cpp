@@ -35,7 +35,7 @@ class Round {
     TRY(settle());
     TRY(supervisor_.collect_event_logs());
     count();
-    return RoundResult{counters_, judge(supervisor_.history())};
+    return RoundResult{counters_, judge(supervisor_.history()), failures()};
   }
 
  private:
@@ -62,6 +62,12 @@ class Round {
         return to_lease(action, wire::LeaseScope::Tenant, true);
       case ScriptActionKind::RevokeWeights:
         return to_lease(action, wire::LeaseScope::Engine, false);
+      case ScriptActionKind::ReplaceWorker:
+        return replace_worker(action);
+      case ScriptActionKind::KillBrokerAndWorker:
+        return kill_broker_and_worker(action);
+      case ScriptActionKind::KillResuming:
+      case ScriptActionKind::KillAdopting:
       case ScriptActionKind::KillTenant:
       case ScriptActionKind::KillWorker:
       case ScriptActionKind::KillBroker:
@@ -74,6 +80,7 @@ class Round {
     if (slot == nullptr || !slot->is_running()) return false;
     if (is_kill(action.kind)) {
       slot->kill();
+      if (kills_successor(action.kind)) slot->kill_after(action.second_kill);
     } else {
       slot->stop(action.stop_actions);
     }
@@ -89,7 +96,10 @@ class Round {
       case ScriptActionKind::KillTenant:
       case ScriptActionKind::StopTenant:
         return &tenants[action.which % tenants.size()].process;
+      case ScriptActionKind::KillResuming:
+        return resumable_process(action.which);
       case ScriptActionKind::KillWorker:
+      case ScriptActionKind::KillAdopting:
       case ScriptActionKind::StopWorker:
         return &workers[action.which % workers.size()].process;
       case ScriptActionKind::KillBroker:
@@ -98,9 +108,44 @@ class Round {
       case ScriptActionKind::RevokeLease:
       case ScriptActionKind::DrainLease:
       case ScriptActionKind::RevokeWeights:
+      case ScriptActionKind::KillBrokerAndWorker:
+      case ScriptActionKind::ReplaceWorker:
         return nullptr;
     }
     return nullptr;
+  }
+
+  static bool kills_successor(ScriptActionKind kind) {
+    return kind == ScriptActionKind::KillResuming || kind == ScriptActionKind::KillAdopting;
+  }
+
+  ProcessSlot* resumable_process(std::uint64_t which) {
+    std::vector<ProcessSlot*> found;
+    for (TenantSlot& slot : supervisor_.tenants())
+      if (slot.spec->is_resumable) found.push_back(&slot.process);
+    return found.empty() ? nullptr : found[which % found.size()];
+  }
+
+  bool kill_broker_and_worker(const ScriptAction& action) {
+    auto& workers = supervisor_.workers();
+    ProcessSlot& worker = workers[action.which % workers.size()].process;
+    if (!supervisor_.all_workers_ready() || !supervisor_.broker().is_running()) return false;
+    supervisor_.broker().kill();
+    if (worker.is_running()) worker.kill();
+    return true;
+  }
+
+  /// A worker that was replaced serves no one, so it is killed, and its successor serves again.
+  bool replace_worker(const ScriptAction& action) {
+    auto& workers = supervisor_.workers();
+    BrokerView* broker = supervisor_.view();
+    if (broker == nullptr || workers.size() < 2 || !supervisor_.all_workers_ready()) return false;
+    WorkerSlot& old = workers[action.which % workers.size()];
+    const WorkerSlot& by = workers[(action.which + 1) % workers.size()];
+    if (old.process.is_stopped() || by.process.is_stopped()) return false;
+    if (!broker->command(wire::WorkerReplace{.worker = old.name, .by = by.name})) return false;
+    old.process.kill_after(action.second_kill);
+    return true;
   }
 
   bool to_lease(const ScriptAction& action, wire::LeaseScope scope, bool drain) {
@@ -194,6 +239,7 @@ class Round {
     counters_.tenants = history.tenants.size();
     counters_.swaps = history.swaps.value_or(0);
     counters_.extents_read = history.canaries->extents_read;
+    counters_.disturbed_texts = disturbed_texts(history.tenants);
     for (const TenantInstance& instance : history.tenants) {
       counters_.tokens += instance.record.tokens.size();
       counters_.answered += instance.record.completed ? 1 : 0;
@@ -201,6 +247,14 @@ class Round {
       counters_.leases += instance.record.leases.size();
       counters_.revoked_leases += instance.record.revocations.size();
     }
+  }
+
+  std::vector<std::string> failures() {
+    std::vector<std::string> failures;
+    for (const TenantInstance& instance : supervisor_.history().tenants)
+      if (instance.record.failed)
+        failures.push_back(instance.tenant + ": " + *instance.record.failed);
+    return failures;
   }
 
   void count_rebinds(const BrokerInstance& instance) {
@@ -225,6 +279,10 @@ class Round {
   Counters counters_;
   std::uint64_t actions_ = 0;
 };
+
+std::int64_t duration_ms(const demo::TenantRecord& record) {
+  return (record.token_times.back() - record.token_times.front()) / std::chrono::milliseconds(1);
+}
 
 }  // namespace
 
@@ -258,7 +316,12 @@ Result<void> run_undisturbed(const Settings& settings, Workload& workload,
   if (supervisor.history().swaps.value_or(0) > 0)
     return fail(Errc::SystemError, "the undisturbed run swapped requests; it has too few blocks");
   for (auto& [number, text] : tight_texts) workload.tight_texts.push_back(std::move(text));
-  for (TenantSpec& spec : workload.tenants) spec.undisturbed = text_of(spec)->record.tokens;
+  for (TenantSpec& spec : workload.tenants) {
+    const demo::TenantRecord& record = text_of(spec)->record;
+    spec.undisturbed = record.tokens;
+    if (spec.max_lifetime_ms)
+      spec.max_lifetime_ms = std::max(*spec.max_lifetime_ms, duration_ms(record));
+  }
   return {};
 }
 

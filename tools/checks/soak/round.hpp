@@ -22,7 +22,9 @@ struct RoundPlan {
 Result<RoundResult> run_round(const Settings& settings, const Workload& workload,
                               const demo::Poller& poller, const RoundPlan& plan);
 
-/// Fills in each tenant's undisturbed text. Errors: as run_round.
+/// Fills in each tenant's undisturbed text. A short lifetime becomes at least as long as that text
+/// took: on a machine where a lease ends before its text is computed again, a tenant gives up.
+/// Errors: as run_round.
 Result<void> run_undisturbed(const Settings& settings, Workload& workload,
                              const demo::Poller& poller, const std::filesystem::path& directory);
 

@@ -12,6 +12,7 @@ struct Settings {
   std::uint64_t seed = 1;
   std::uint32_t kills = 1000;
   std::uint32_t max_minutes = 30;
+  std::uint32_t least_disturbed_texts = 0;
   std::uint32_t kills_per_round = 50;
   std::uint32_t workers = 2;
   std::uint32_t tenants = 6;

@@ -19,6 +19,10 @@ constexpr const char* kEventLogBytes = "64GiB";  // the judge reads every event
 
 }  // namespace
 
+std::string TenantSlot::request_id() const {
+  return spec->is_resumable ? fmt::format("{}-{}", spec->name, texts) : "";
+}
+
 Supervisor::Supervisor(const Settings& settings, const Workload& workload,
                        const demo::Poller& poller, std::filesystem::path directory)
     : settings_(settings),
@@ -45,6 +49,8 @@ Result<void> Supervisor::poll(bool tenants) {
   }
   TRY(poller_.wait(outputs, kPollInterval));
   for (TenantSlot& slot : tenants_) TRY(read(slot));
+  for (TenantSlot& slot : tenants_) slot.process.count_poll();
+  for (WorkerSlot& slot : workers_) slot.process.count_poll();
   TRY(collect_exits());
   TRY(start_missing(tenants));
   sample_status();
@@ -101,11 +107,15 @@ Result<void> Supervisor::collect_exits() {
 }
 
 void Supervisor::record_tenant(TenantSlot& slot) {
+  const std::string request_id = slot.request_id();
+  const bool is_asked_again = slot.process.was_killed() && !slot.record.completed;
+  if (!is_asked_again || request_id.empty()) ++slot.texts;
   find_canaries(slot.spec->name, slot.record.tokens, workload_.canaries, *history_.canaries);
   history_.tenants.push_back({.tenant = slot.spec->name,
                               .record = std::move(slot.record),
                               .undisturbed = slot.spec->undisturbed,
-                              .was_killed = slot.process.was_killed()});
+                              .was_killed = slot.process.was_killed(),
+                              .request_id = request_id});
 }
 
 // ----------------------------------------------------------------------------------------- starts
@@ -186,11 +196,15 @@ Result<void> Supervisor::start_worker(WorkerSlot& slot) {
 Result<void> Supervisor::start_tenant(TenantSlot& slot) {
   slot.lines = {};
   slot.record = {.name = slot.spec->name};
-  slot.process.adopt(TRY(programs_.start_tenant(
-      slot.spec->name, slot.spec->prompt,
-      {.arguments = {"--temperature", "0.8", "--seed", std::to_string(slot.spec->seed),
-                     "--max-tokens", std::to_string(slot.spec->max_tokens), "--ignore-eos",
-                     "--rebind"}})));
+  StartOptions options{.arguments = {"--temperature", "0.8", "--seed",
+                                     std::to_string(slot.spec->seed), "--max-tokens",
+                                     std::to_string(slot.spec->max_tokens), "--ignore-eos",
+                                     "--rebind"}};
+  if (slot.spec->is_resumable)
+    options.arguments.insert(options.arguments.end(),
+                             {"--resumable", "--request-id", slot.request_id()});
+  slot.process.adopt(
+      TRY(programs_.start_tenant(slot.spec->name, slot.spec->prompt, std::move(options))));
   return {};
 }
 
@@ -224,8 +238,14 @@ void Supervisor::sample_status() {
 
 void Supervisor::resume_all() {
   broker_.resume();
-  for (WorkerSlot& slot : workers_) slot.process.resume();
-  for (TenantSlot& slot : tenants_) slot.process.resume();
+  for (WorkerSlot& slot : workers_) {
+    slot.process.resume();
+    slot.process.spare();
+  }
+  for (TenantSlot& slot : tenants_) {
+    slot.process.resume();
+    slot.process.spare();
+  }
 }
 
 void Supervisor::count_action() {

@@ -27,6 +27,9 @@ struct TenantSlot {
   const TenantSpec* spec = nullptr;
   demo::LineBuffer lines;
   demo::TenantRecord record;
+  std::uint64_t texts = 0;  ///< That ended; the number of the one in progress.
+
+  std::string request_id() const;  ///< Empty unless the text is resumable.
 };
 
 /// Lifetime: processes end with it; `settings`, `workload` and `poller` outlive it. Threads: one.
@@ -40,7 +43,7 @@ class Supervisor {
   /// Errors: TimedOut after Ctrl-C; FileNotFound for a missing program; MalformedMessage.
   Result<void> poll(bool tenants);
 
-  /// Resumes every stopped process.
+  /// Resumes every stopped process, and takes back kills that were to come.
   void resume_all();
   /// Counts one action for every stopped process.
   void count_action();

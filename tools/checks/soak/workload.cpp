@@ -7,7 +7,7 @@
 namespace leasehold::soak {
 namespace {
 
-/// Of every other tenant; a text takes about as long.
+/// Of every other tenant; a text takes about as long on an idle machine.
 constexpr std::int64_t kShortLifetime_ms = 1000;
 
 /// Long enough not to occur by chance. The first token, which all prompts share, is not included.
@@ -33,7 +33,8 @@ Result<Workload> make_workload(const Settings& settings) {
     TenantSpec spec{.name = fmt::format("t{}", i),
                     .prompt = canary_words(settings.seed, i) + "Once upon a time",
                     .seed = settings.seed + i,
-                    .max_tokens = settings.max_tokens * (2 + i % 3) / 4};
+                    .max_tokens = settings.max_tokens * (2 + i % 3) / 4,
+                    .is_resumable = i % 3 != 2};
     if (i % 2 == 1) spec.max_lifetime_ms = kShortLifetime_ms;
     workload.canaries.push_back(TRY(canary_of(spec, tokenizer)));
     workload.tenants.push_back(std::move(spec));

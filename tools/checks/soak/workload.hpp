@@ -14,6 +14,8 @@ struct TenantSpec {
   std::string prompt;
   std::uint64_t seed = 0;  ///< Seed for sampling.
   std::uint32_t max_tokens = 0;
+  /// The text outlives its process: the next one asks for it with the same request id.
+  bool is_resumable = false;
   std::optional<std::int64_t> max_lifetime_ms;  ///< Its texts move to another lease in time.
   std::vector<std::int32_t> undisturbed;        ///< Filled in by run_undisturbed.
 };

@@ -65,10 +65,18 @@ History good() {
   ann.record.reported = {reported(11, "acquired"),         reported(12, "submitted"),
                          reported(23, "revoked"),          reported(41, "acquired", kNext),
                          reported(42, "submitted", kNext), reported(49, "completed", kNext)};
+  // bob's process was killed, and the next one got his whole text.
+  TenantInstance killed{
+      .tenant = "bob", .undisturbed = {7, 8}, .was_killed = true, .request_id = "bob-0"};
+  killed.record.tokens = {7};
+  TenantInstance bob{.tenant = "bob", .undisturbed = {7, 8}, .request_id = "bob-0"};
+  bob.record.tokens = {7, 8};
+  bob.record.completed = "MaxTokensReached";
+  bob.record.reported = {reported(49, "completed")};
   return {
       .brokers = {broker},
       .workers = {worker},
-      .tenants = {ann},
+      .tenants = {ann, killed, bob},
       .tight_texts = {{.tokens = {4, 5}, .undisturbed = {4, 5}, .is_complete = true},
                       {.tokens = {4}, .undisturbed = {4, 5}}},
       .swaps = 1,
@@ -147,6 +155,29 @@ TEST_CASE("soak judge: finds a row committed after the fence") {
     history.workers.front().steps.push_back(
         at(31, events::BatchedDecodeStep{.step = 3, .per_seq_leases = {{9, 9}}}));
   });
+}
+
+TEST_CASE("soak judge: finds the text of a killed process that no other process completes") {
+  check_finds("came whole to the next one", [](History& history) { history.tenants.pop_back(); });
+  check_finds("came whole to the next one", [](History& history) {
+    history.tenants.back().was_killed = true;
+    history.tenants.back().record.completed.reset();
+    history.tenants.back().record.reported.clear();
+  });
+  check_finds("came whole to the next one",  // no text was resumed
+              [](History& history) { history.tenants[1].request_id.clear(); });
+  check_finds("undisturbed one",
+              [](History& history) { history.tenants.back().record.tokens.pop_back(); });
+}
+
+TEST_CASE("soak judge: a holder whose worker was replaced hears of the end by its next lease") {
+  const auto end_as = [](History& history, RevokeReason reason) {
+    remove_reported(history, "revoked");
+    std::get<events::LeaseStateChanged>(events_of(history)[2].event).reason = reason;
+  };
+  CHECK(broken([&](History& history) { end_as(history, RevokeReason::WorkerReplaced); }).empty());
+  check_finds("notified exactly once",
+              [&](History& history) { end_as(history, RevokeReason::DrainDeadline); });
 }
 
 TEST_CASE("soak judge: a history without steps fails") {

@@ -47,3 +47,27 @@ TEST_CASE("soak slot: was_killed holds until the next process starts") {
   slot.adopt(start_shell("exit 0"));
   CHECK_FALSE(slot.was_killed());
 }
+
+TEST_CASE("soak slot: a later kill counts the polls of a process that runs") {
+  ProcessSlot slot = slot_of("exec sleep 600");
+  slot.kill_after(2);
+  slot.count_poll();
+  CHECK_FALSE(slot.was_killed());
+  slot.count_poll();
+  CHECK(slot.was_killed());
+  slot.kill_after(1);  // the next one
+  slot.count_poll();
+  wait_for_end(slot);
+  CHECK(slot.take_exit_status() == 128 + 9);
+  slot.adopt(start_shell("exec sleep 600"));
+  CHECK_FALSE(slot.was_killed());
+  slot.count_poll();
+  CHECK(slot.was_killed());
+  wait_for_end(slot);
+  CHECK(slot.take_exit_status() == 128 + 9);
+  slot.adopt(start_shell("exec sleep 600"));
+  slot.kill_after(1);
+  slot.spare();
+  slot.count_poll();
+  CHECK_FALSE(slot.was_killed());
+}

@@ -30,6 +30,37 @@ TEST_CASE("soak summary: adds up rounds, and counts only kills as kills") {
   CHECK(summary.json()["checks"][0]["seen"] == "2");
 }
 
+TEST_CASE("soak summary: too few disturbed texts fail all") {
+  RoundResult round = round_with(true, "1");
+  round.counters.disturbed_texts = 4;
+  Summary enough(1, 4), more(1, 5);
+  enough.add(round);
+  more.add(round);
+  CHECK(enough.all_passed());
+  CHECK_FALSE(more.all_passed());
+  CHECK(more.text().find("4 texts were disturbed and came whole, 5 are") != std::string::npos);
+}
+
+TEST_CASE("soak counters: a disturbed text is whole, and met more than the end of a lifetime") {
+  const auto text = [](const std::string& event, const std::string& why) {
+    TenantInstance tenant;
+    tenant.record.completed = "MaxTokensReached";
+    tenant.record.reported = {{.event = event, .at = {}, .lease = {}, .why = why, .detail = ""}};
+    return tenant;
+  };
+  CHECK(disturbed_texts({text("rebound", "preemptive"), text("token", "")}) == 0);
+  CHECK(disturbed_texts({text("rebound", "failover"), text("revoked", "operator"),
+                         text("retry", "ConnectionLost")}) == 3);
+  TenantInstance killed{.was_killed = true, .request_id = "a-0"};
+  TenantInstance next = text("acquired", "");
+  next.request_id = "a-0";
+  CHECK(disturbed_texts({killed}) == 0);
+  CHECK(disturbed_texts({killed, next}) == 1);
+  CHECK(disturbed_texts({next}) == 0);
+  killed.request_id = next.request_id = "";
+  CHECK(disturbed_texts({killed, next}) == 0);
+}
+
 TEST_CASE("soak summary: one failed check in one round fails all, and its values are kept") {
   Summary summary(1);
   summary.add(round_with(true, "fine"));
