@@ -304,7 +304,7 @@ void RecoveryWorkload::strike(Text& text, Recovery recovery) {
     case Recovery::AdoptedTorn:
       return adopt(text, recovery);
     case Recovery::HolderLost:
-      return lose_holder(lease);
+      return end_holder(lease);
     case Recovery::WeightsLost:
       if (random_.below(2) == 0) return void(revoke(rig_.engine_lease()));
       return trigger_.arm(random_.below(200), [this] { revoke(rig_.engine_lease()); });
@@ -376,7 +376,7 @@ void RecoveryWorkload::damage_record(const Text& text) {
 }
 
 /// The next holder knows a part of what was delivered to the one that died.
-void RecoveryWorkload::lose_holder(LeaseId lease) {
+void RecoveryWorkload::end_holder(LeaseId lease) {
   revoke(lease, RevokeReason::HolderGone);
   for (Text* text : texts_on(lease)) {
     const std::size_t known = std::min(text->delivered.size(), text->kept.value_or(SIZE_MAX));

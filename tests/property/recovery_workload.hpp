@@ -69,7 +69,7 @@ class RecoveryWorkload {
   RecoveryWorkload(std::uint64_t seed, const std::string& model,
                    const std::vector<UndisturbedText>& undisturbed);
 
-  /// Starts so many texts, a few at a time, and runs until all have ended. Checks each token when
+  /// Starts `texts` texts, a few at a time, and runs until all have ended. Checks each token when
   /// it is delivered, each text when it ends, and the blocks of each lease when it is dropped.
   void run(std::uint64_t texts);
 
@@ -109,7 +109,7 @@ class RecoveryWorkload {
   void replace(LeaseId old, Recovery recovery);
   void adopt(Text& text, Recovery recovery);
   void damage_record(const Text& text);
-  void lose_holder(LeaseId lease);
+  void end_holder(LeaseId lease);
   void deliver(Text& text);
   bool settle(Text& text);
   void resubmit(Text& text);
