@@ -128,7 +128,7 @@ void describe(CLI::App& app, Options& options) {
       ->check(CLI::Range(1u, 10'000u))
       ->capture_default_str();
   app.add_option("--disturbed-texts", settings.least_disturbed_texts,
-                 "Fail unless so many texts came whole that a kill or revocation disturbed")
+                 "Least number of disturbed texts that must come whole")
       ->capture_default_str();
   app.add_option("--kills-per-round", settings.kills_per_round,
                  "SIGKILLs in one round; its history is checked at its end")

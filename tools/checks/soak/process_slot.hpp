@@ -30,7 +30,7 @@ class ProcessSlot {
   /// SIGSTOP, until `count_action` was called this many times.
   void stop(std::uint64_t for_actions);
   void resume();
-  /// Takes back a `kill_after`.
+  /// Cancels a `kill_after`.
   void spare() { polls_to_kill_ = 0; }
   void count_action();
 

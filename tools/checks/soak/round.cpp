@@ -135,7 +135,7 @@ class Round {
     return true;
   }
 
-  /// A worker that was replaced serves no one, so it is killed, and its successor serves again.
+  /// A worker that was replaced gets no new lease, so it is killed, and its successor serves again.
   bool replace_worker(const ScriptAction& action) {
     auto& workers = supervisor_.workers();
     BrokerView* broker = supervisor_.view();

@@ -43,7 +43,7 @@ class Supervisor {
   /// Errors: TimedOut after Ctrl-C; FileNotFound for a missing program; MalformedMessage.
   Result<void> poll(bool tenants);
 
-  /// Resumes every stopped process, and takes back kills that were to come.
+  /// Resumes every stopped process, and cancels later kills.
   void resume_all();
   /// Counts one action for every stopped process.
   void count_action();

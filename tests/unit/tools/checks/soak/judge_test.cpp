@@ -157,19 +157,6 @@ TEST_CASE("soak judge: finds a row committed after the fence") {
   });
 }
 
-TEST_CASE("soak judge: finds the text of a killed process that no other process completes") {
-  check_finds("came whole to the next one", [](History& history) { history.tenants.pop_back(); });
-  check_finds("came whole to the next one", [](History& history) {
-    history.tenants.back().was_killed = true;
-    history.tenants.back().record.completed.reset();
-    history.tenants.back().record.reported.clear();
-  });
-  check_finds("came whole to the next one",  // no text was resumed
-              [](History& history) { history.tenants[1].request_id.clear(); });
-  check_finds("undisturbed one",
-              [](History& history) { history.tenants.back().record.tokens.pop_back(); });
-}
-
 TEST_CASE("soak judge: a holder whose worker was replaced hears of the end by its next lease") {
   const auto end_as = [](History& history, RevokeReason reason) {
     remove_reported(history, "revoked");
