@@ -66,8 +66,10 @@ void WorkerStream::resume(const wire::RequestSubmit& generate) {
       [weak = weak_from_this(), generate](Result<control::Payload> reply) {
         const auto self = weak.lock();
         if (!self || !self->peer_) return;
-        const bool is_forgotten = !reply && reply.error().code == Errc::UnknownRequest;
-        is_forgotten ? self->submit(generate) : self->accepted(std::move(reply));
+        // BadRequest: the worker keeps less of the text, from an earlier process with the same id.
+        const bool lacks_text = !reply && (reply.error().code == Errc::UnknownRequest ||
+                                           reply.error().code == Errc::BadRequest);
+        lacks_text ? self->submit(generate) : self->accepted(std::move(reply));
       },
       kSubmitTimeout);
 }

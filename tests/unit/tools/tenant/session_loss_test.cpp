@@ -64,10 +64,11 @@ TEST_CASE("loss: a resumable request is resumed under its lease, not submitted a
   CHECK(world.broker.calls("lease.acquire").size() == 1);
 }
 
-TEST_CASE("loss: a resumable request that the worker does not know is submitted again") {
+TEST_CASE("loss: a resumable request is submitted again where less of its text is kept") {
   World world;
   world.request.resumable = true;
-  world.worker.answers["request.resume"] = {fail(Errc::UnknownRequest, "not kept")};
+  const Errc refusal = GENERATE(Errc::UnknownRequest, Errc::BadRequest);
+  world.worker.answers["request.resume"] = {fail(refusal, "not kept")};
   stream(world, true);
   world.worker.drop_connections();
   world.run_until([&] { return world.reported<Retrying>().size() == 1; });
