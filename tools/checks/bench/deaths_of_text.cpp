@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
 
 #include "common/clock.hpp"
 #include "common/text_file.hpp"
@@ -12,7 +14,6 @@
 namespace leasehold::bench {
 namespace {
 
-constexpr const char* kTextTenant = "text";
 constexpr std::size_t kTokensBetweenDeaths = 24;  // the back-off starts again after 16
 constexpr std::uint32_t kMostTokens = 1u << 20;
 constexpr std::size_t kMaxLogBytes = 64u << 20;
@@ -29,37 +30,71 @@ std::int64_t log_offset_us() {
 
 struct Scene {
   std::unique_ptr<System> system;
-  std::unique_ptr<RebindingText> text;
+  std::vector<std::unique_ptr<RebindingText>> texts;
 };
 
 Result<Scene> start_scene(const DeathsConfig& config, const client::RetryPolicy& retry) {
   Scene scene{.system = TRY(System::start(system_config(config)))};
-  TRY(scene.system->admit(kTextTenant));
-  scene.text = std::make_unique<RebindingText>(
-      RebindingTextConfig{.broker_socket = scene.system->broker_socket(),
-                          .tenant = kTextTenant,
-                          .prompt_tokens = config.prompt_tokens,
-                          .max_tokens = kMostTokens,
-                          .retry = retry});
+  for (std::uint32_t i = 0; i < config.texts; ++i) {
+    const std::string tenant = fmt::format("text-{}", i);
+    TRY(scene.system->admit(tenant));
+    scene.texts.push_back(std::make_unique<RebindingText>(
+        RebindingTextConfig{.broker_socket = scene.system->broker_socket(),
+                            .tenant = tenant,
+                            .prompt_tokens = config.prompt_tokens,
+                            .max_tokens = kMostTokens,
+                            .retry = retry}));
+  }
+  for (const auto& text : scene.texts) TRY(text->await_tokens(1));
   return scene;
+}
+
+Result<void> await_more_tokens(const Scene& scene) {
+  std::vector<std::size_t> enough;
+  for (const auto& text : scene.texts) enough.push_back(text->tokens() + kTokensBetweenDeaths);
+  for (std::size_t i = 0; i < enough.size(); ++i) TRY(scene.texts[i]->await_tokens(enough[i]));
+  return {};
+}
+
+std::vector<std::size_t> grants_so_far(const Scene& scene) {
+  std::vector<std::size_t> grants;
+  for (const auto& text : scene.texts) grants.push_back(text->leases().size());
+  return grants;
+}
+
+/// Boot times in µs.
+struct TextRecovery {
+  std::int64_t granted = 0, token = 0;
+};
+
+/// In the order of their tokens.
+Result<std::vector<TextRecovery>> await_recoveries(const Scene& scene,
+                                                   const std::vector<std::size_t>& grants) {
+  std::vector<TextRecovery> recoveries;
+  for (std::size_t i = 0; i < scene.texts.size(); ++i) {
+    const RebindingText::Recovered recovered = TRY(scene.texts[i]->await_grant(grants[i]));
+    recoveries.push_back({.granted = recovered.granted.boottime_ns / 1'000,
+                          .token = recovered.token.boottime_ns / 1'000});
+  }
+  std::ranges::sort(recoveries, {}, &TextRecovery::token);
+  return recoveries;
 }
 
 /// The moments of one death, as boot times in µs.
 struct Death {
-  std::int64_t killed = 0, seen = 0, ready = 0, granted = 0, token = 0;
+  std::int64_t killed = 0, seen = 0, ready = 0;
+  std::vector<TextRecovery> texts;
 };
 
 Result<Death> die_and_recover(Scene& scene) {
-  TRY(scene.text->await_tokens(scene.text->tokens() + kTokensBetweenDeaths));
-  const std::size_t grant = scene.text->leases().size();
+  TRY(await_more_tokens(scene));
+  const std::vector<std::size_t> grants = grants_so_far(scene);
   Death death{.killed = now_us()};
   scene.system->kill_worker();
   death.seen = now_us();
   TRY(scene.system->start_worker());
   death.ready = now_us();
-  const RebindingText::Recovered recovered = TRY(scene.text->await_grant(grant));
-  death.granted = recovered.granted.boottime_ns / 1'000;
-  death.token = recovered.token.boottime_ns / 1'000;
+  death.texts = TRY(await_recoveries(scene, grants));
   return death;
 }
 
@@ -68,7 +103,11 @@ double ms_between(std::int64_t from_us, std::int64_t to_us) {
 }
 
 void add_stages(AdoptedDeaths& deaths, const Death& death, const StartTimes& start) {
-  deaths.kill_to_token_ms.push_back(ms_between(death.killed, death.token));
+  for (const TextRecovery& text : death.texts)
+    deaths.kill_to_token_ms.push_back(ms_between(death.killed, text.token));
+  const TextRecovery& first = death.texts.front();
+  deaths.first_text_ms.push_back(ms_between(death.killed, first.token));
+  deaths.last_text_ms.push_back(ms_between(death.killed, death.texts.back().token));
   std::int64_t before = death.killed;
   int number = 0;
   const auto add = [&](const std::string& stage, std::int64_t end) {
@@ -77,8 +116,15 @@ void add_stages(AdoptedDeaths& deaths, const Death& death, const StartTimes& sta
   };
   add("death seen", death.seen);
   for (std::size_t i = 0; i < kStartStages.size(); ++i) add(kStartStages[i].name, start[i]);
-  add("grant", death.granted);
-  add("first step", death.token);
+  add("grant", first.granted);
+  add("first step", first.token);
+}
+
+std::size_t adopted_records(std::string_view log) {
+  constexpr std::string_view kAdopted = " records=1 ";
+  std::size_t count = 0;
+  for (auto at = log.find(kAdopted); at != log.npos; at = log.find(kAdopted, at + 1)) ++count;
+  return count;
 }
 
 }  // namespace
@@ -87,7 +133,9 @@ SystemConfig system_config(const DeathsConfig& config) {
   return {.bin_dir = config.bin_dir,
           .model_path = config.model_path,
           .threads = config.threads,
-          .worker_options = {"--arithmetic", config.arithmetic},
+          .capacity = "1GiB",
+          .worker_options = {"--arithmetic", config.arithmetic, "--slow-motion-us",
+                             std::to_string(config.slow_motion_us)},
           .journal = true};  // a broker that starts cold knows the tenants
 }
 
@@ -97,8 +145,13 @@ Result<AdoptedDeaths> measure_adopted_deaths(const DeathsConfig& config) {
   for (std::uint32_t round = 0; round < config.rounds; ++round) {
     const Death death = TRY(die_and_recover(scene));
     const std::string log = TRY(read_text_file(scene.system->worker_log_path(), kMaxLogBytes));
-    if (!log.substr(log.rfind(kStartStages.front().words)).contains("memory adopted"))
-      return fail(Errc::SystemError, "the successor did not adopt the text's memory");
+    const std::size_t adopted = adopted_records(log.substr(log.rfind(kStartStages.front().words)));
+    if (adopted != config.texts) {
+      return fail(Errc::SystemError,
+                  fmt::format("the successor adopted {} of {} texts; its log is "
+                              "{}",
+                              adopted, config.texts, scene.system->worker_log_path()));
+    }
     StartTimes start = TRY(last_start(log));
     const std::int64_t offset = log_offset_us();
     for (std::int64_t& each : start) each -= offset;
@@ -112,7 +165,8 @@ Result<std::vector<double>> measure_default_client_ms(const DeathsConfig& config
   std::vector<double> times;
   for (std::uint32_t round = 0; round < config.rounds; ++round) {
     const Death death = TRY(die_and_recover(scene));
-    times.push_back(ms_between(death.killed, death.token));
+    for (const TextRecovery& text : death.texts)
+      times.push_back(ms_between(death.killed, text.token));
   }
   return times;
 }
@@ -121,16 +175,17 @@ Result<ColdDeaths> measure_cold_deaths(const DeathsConfig& config) {
   Scene scene = TRY(start_scene(config, kEagerRetry));
   ColdDeaths deaths;
   for (std::uint32_t round = 0; round < config.rounds; ++round) {
-    TRY(scene.text->await_tokens(scene.text->tokens() + kTokensBetweenDeaths));
-    const std::size_t grant = scene.text->leases().size();
+    TRY(await_more_tokens(scene));
+    const std::vector<std::size_t> grants = grants_so_far(scene);
     const std::int64_t killed = now_us();
     scene.system->kill_worker();
     scene.system->kill_broker();
     TRY(scene.system->start_broker());
     TRY(scene.system->start_worker());
     deaths.kill_to_ready_ms.push_back(ms_between(killed, now_us()));
-    const auto recovered = TRY(scene.text->await_grant(grant));
-    deaths.kill_to_token_ms.push_back(ms_between(killed, recovered.token.boottime_ns / 1'000));
+    const auto recoveries = TRY(await_recoveries(scene, grants));
+    for (const TextRecovery& text : recoveries)
+      deaths.kill_to_token_ms.push_back(ms_between(killed, text.token));
   }
   return deaths;
 }

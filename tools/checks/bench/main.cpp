@@ -187,8 +187,11 @@ void describe_recover(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"f32", "int8"}))
       ->capture_default_str();
   app.add_option("--prompt-tokens", options.recover.prompt_tokens,
-                 "Tokens of the prompt whose worker is killed; at most half the model's context")
+                 "Tokens of each prompt whose worker is killed; at most half the model's context")
       ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--texts", options.recover.texts, "Texts whose worker is killed")
+      ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--longest", options.recover.longest,
                  "Longest prompt that is rebound; the shortest has 64 tokens, and each has four "

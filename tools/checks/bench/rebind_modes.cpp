@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "common/clock.hpp"
 #include "common/temporary_directory.hpp"
@@ -32,6 +33,16 @@ double ms_from_to(TimePoint begin, TimePoint end) {
   return static_cast<double>((end - begin).count()) / 1e6;
 }
 
+double copy_ms(std::uint64_t size_bytes) {
+  const std::vector<std::byte> from(size_bytes, std::byte{1});
+  std::vector<std::byte> to(size_bytes);
+  const TimePoint began = SystemClock().now();
+  std::memcpy(to.data(), from.data(), size_bytes);
+  const TimePoint ended = SystemClock().now();
+  // Reads the copy, so that the compiler keeps it.
+  return to.back() == from.back() ? ms_from_to(began, ended) : 0;
+}
+
 class RebindModesRun {
  public:
   RebindModesRun(const RebindModesConfig& config, TemporaryDirectory directory)
@@ -48,6 +59,9 @@ class RebindModesRun {
   Result<void> checkpoint(RebindingText& text, RebindTimes& times);
   Result<void> preempt(RebindingText& text, RebindTimes& times);
   Result<void> adopt(RebindingText& text, RebindTimes& times);
+  Result<void> failover(RebindingText& text, RebindTimes& times);
+  Result<std::vector<events::Rebind>> rebinds_of(const RebindingText& text);
+  Result<void> note_workers_times(const RebindingText& text, RebindTimes& times);
   Result<void> drain(RebindingText& text);
   Result<void> measure_lifetimes();
   Result<MissedSteps> missed(const RebindingText& text);
@@ -130,6 +144,29 @@ Result<void> RebindModesRun::preempt(RebindingText& text, RebindTimes& times) {
   TRY(text.await_rebounds(RebindMode::Preemptive, kPreemptiveMoves + 1));
   for (const client::Rebound& move : text.rebounds(RebindMode::Preemptive))
     times.preemptive_ms.push_back(static_cast<double>(move.took.count()) / 1e6);
+  return note_workers_times(text, times);
+}
+
+/// Those whose latency the broker knows.
+Result<std::vector<events::Rebind>> RebindModesRun::rebinds_of(const RebindingText& text) {
+  const std::vector<LeaseId> leases = text.leases();
+  std::vector<events::Rebind> rebinds;
+  for (const events::StampedEvent& stamped : TRY(system_->broker().events())) {
+    const auto* rebind = std::get_if<events::Rebind>(&stamped.event);
+    if (rebind == nullptr || rebind->latency_ns < 0) continue;
+    if (std::ranges::find(leases, rebind->new_lease) != leases.end()) rebinds.push_back(*rebind);
+  }
+  return rebinds;
+}
+
+/// Of the text's moves, as the worker measured them, and of a copy of as many bytes.
+Result<void> RebindModesRun::note_workers_times(const RebindingText& text, RebindTimes& times) {
+  for (const events::Rebind& rebind : TRY(rebinds_of(text))) {
+    if (rebind.mode != RebindMode::Checkpoint && rebind.mode != RebindMode::Preemptive) continue;
+    times.worker_ms.push_back(static_cast<double>(rebind.latency_ns) / 1e6);
+    const std::uint64_t tokens = rebind.prompt_tokens + rebind.emitted_tokens;
+    times.copy_ms.push_back(copy_ms(tokens * config_.kv_bytes_per_token));
+  }
   return {};
 }
 
@@ -141,6 +178,25 @@ Result<void> RebindModesRun::adopt(RebindingText& text, RebindTimes& times) {
   TRY(system_->start_worker());
   const auto recovered = TRY(text.await_grant(grant));
   times.adopt_ms.push_back(ms_from_to(began, recovered.token));
+  return {};
+}
+
+/// The text runs alone, so both workers' steps are its own.
+Result<void> RebindModesRun::failover(RebindingText& text, RebindTimes& times) {
+  TRY(text.await_tokens(text.tokens() + kTokensBetween));
+  const std::size_t tokens = text.tokens();
+  TRY(system_->replace_worker());
+  TRY(text.await_rebounds(RebindMode::Failover, 1));
+  TRY(text.await_tokens(text.tokens() + kTokensBetween));
+  system_->kill_replaced_worker();
+  const auto took = text.rebounds(RebindMode::Failover).back().took;
+  times.failover_ms.push_back(static_cast<double>(took.count()) / 1e6);
+  const std::vector<double> gaps = text.gaps_ms();
+  times.failover_gap_ms.push_back(
+      *std::max_element(gaps.begin() + static_cast<std::ptrdiff_t>(tokens) - 1, gaps.end()));
+  for (const events::Rebind& rebind : TRY(rebinds_of(text)))
+    if (rebind.mode == RebindMode::Failover)
+      times.handover_ms.push_back(static_cast<double>(rebind.latency_ns) / 1e6);
   return {};
 }
 
@@ -165,7 +221,8 @@ Result<void> RebindModesRun::measure_length(std::uint32_t length, RebindTimes& t
   TRY(preempt(*text, times));
   TRY(note_survivor(*survivor));
   survivor.reset();
-  return adopt(*text, times);
+  TRY(adopt(*text, times));
+  return failover(*text, times);
 }
 
 /// A text may end before all lifetimes: then another one follows.

@@ -12,6 +12,7 @@ namespace leasehold::bench {
 struct RebindModesConfig {
   SystemConfig system;
   std::uint32_t context = 4096;  ///< Tokens that the model holds.
+  std::uint64_t kv_bytes_per_token = 0;
   std::uint32_t longest = 4096;  ///< Prompts have 64, 256, … tokens up to this.
   std::uint32_t rounds = 5;
   std::uint32_t lifetimes = 20;
@@ -19,9 +20,14 @@ struct RebindModesConfig {
 
 /// In ms, one per rebind. reprefill and adopt: from the revocation or the SIGKILL to the next
 /// token. checkpoint and preemptive: from the session's decision to the worker's reply, while the
-/// text goes on.
+/// text goes on. worker: of both, from the call at the worker to the end of the copy, as its event
+/// says. copy: the same number of bytes copied by this process. failover: from the session's
+/// request to its first token on the new worker. failover_gap: the longest time between two tokens
+/// meanwhile. handover: of it, from the end of the old lease to the admission on the new worker,
+/// which maps the memory.
 struct RebindTimes {
-  std::vector<double> step_ms, reprefill_ms, checkpoint_ms, preemptive_ms, adopt_ms;
+  std::vector<double> step_ms, reprefill_ms, checkpoint_ms, preemptive_ms, worker_ms, copy_ms,
+      adopt_ms, failover_ms, failover_gap_ms, handover_ms;
 };
 using RebindTimesByLength = std::map<std::uint32_t, RebindTimes>;
 

@@ -163,6 +163,16 @@ Result<RebindingText::Recovered> RebindingText::await_grant(std::size_t grant) c
   return Recovered{.granted = state_->grants.at(grant).at, .token = first_token()->at};
 }
 
+Result<TimePoint> RebindingText::await_token_after(TimePoint since) const {
+  const auto first_token = [&] {
+    return std::ranges::find_if(
+        state_->tokens, [since](const State::TextToken& token) { return token.at > since; });
+  };
+  TRY(state_->await("the next token", [&] { return first_token() != state_->tokens.end(); }));
+  const std::scoped_lock lock(state_->mutex);
+  return first_token()->at;
+}
+
 Result<void> RebindingText::await_rebounds(wire::RebindMode mode, std::size_t count) const {
   return state_->await(fmt::format("rebind {} of mode {}", count, wire::name(mode)), [&] {
     return static_cast<std::size_t>(

@@ -53,6 +53,8 @@ class RebindingText {
   Result<void> await_tokens(std::size_t count) const;
   /// Waits for the first token under the lease that was granted as number `grant`, from 0.
   Result<Recovered> await_grant(std::size_t grant) const;
+  /// Waits for the first token that arrives after `since`, and returns when it did.
+  Result<TimePoint> await_token_after(TimePoint since) const;
   Result<void> await_rebounds(wire::RebindMode mode, std::size_t count) const;
   Result<void> await_end() const;
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "kernels/op_args.hpp"
 #include "tools/checks/bench/deaths_of_text.hpp"
+#include "tools/checks/bench/engine_losses.hpp"
 #include "tools/checks/bench/rebind_modes.hpp"
 #include "tools/checks/bench/report.hpp"
 #include "worker/gguf/gguf.hpp"
@@ -31,6 +33,8 @@ nlohmann::json adopted_json(const AdoptedDeaths& deaths) {
       costliest = stage;
   }
   return {{"kill_to_token_ms", summary(deaths.kill_to_token_ms)},
+          {"first_text_ms", summary(deaths.first_text_ms)},
+          {"last_text_ms", summary(deaths.last_text_ms)},
           {"stages_ms", std::move(stages)},
           {"costliest_stage", costliest}};
 }
@@ -40,7 +44,22 @@ nlohmann::json length_json(const RebindTimes& times) {
           {"reprefill_ms", summary(times.reprefill_ms)},
           {"checkpoint_ms", summary(times.checkpoint_ms)},
           {"preemptive_ms", summary(times.preemptive_ms)},
-          {"adopt_ms", summary(times.adopt_ms)}};
+          {"worker_ms", summary(times.worker_ms)},
+          {"copy_ms", summary(times.copy_ms)},
+          {"adopt_ms", summary(times.adopt_ms)},
+          {"failover_ms", summary(times.failover_ms)},
+          {"failover_gap_ms", summary(times.failover_gap_ms)},
+          {"handover_ms", summary(times.handover_ms)}};
+}
+
+/// Of two steps and the handover, by medians, where it is most.
+double failover_gap_of_bound(const RebindTimesByLength& by_length) {
+  double most = 0;
+  for (const auto& [length, times] : by_length) {
+    const double bound = 2 * median_of(times.step_ms) + median_of(times.handover_ms);
+    most = std::max(most, median_of(times.failover_gap_ms) / bound);
+  }
+  return most;
 }
 
 /// In steps of the text, so that the attention of a longer text does not count as latency.
@@ -58,7 +77,8 @@ nlohmann::json rebind_json(const RebindTimesByLength& by_length) {
   return {{"lengths", std::move(lengths)},
           {"checkpoint_growth", growth(by_length, &RebindTimes::checkpoint_ms)},
           {"preemptive_growth", growth(by_length, &RebindTimes::preemptive_ms)},
-          {"reprefill_growth", growth(by_length, &RebindTimes::reprefill_ms)}};
+          {"reprefill_growth", growth(by_length, &RebindTimes::reprefill_ms)},
+          {"failover_gap_of_bound", failover_gap_of_bound(by_length)}};
 }
 
 }  // namespace
@@ -70,23 +90,29 @@ Result<nlohmann::json> measure_recover(const RecoverConfig& config) {
                             .model_path = config.model_path,
                             .arithmetic = config.arithmetic,
                             .threads = config.threads,
+                            .texts = config.texts,
                             .prompt_tokens = std::min(config.prompt_tokens, model.n_context / 2),
                             .rounds = config.rounds};
   const AdoptedDeaths adopted = TRY(measure_adopted_deaths(deaths));
   const auto default_client = TRY(measure_default_client_ms(deaths));
   const ColdDeaths cold = TRY(measure_cold_deaths(deaths));
-  SystemConfig slowed = system_config(deaths);
-  slowed.worker_options.insert(slowed.worker_options.end(),
-                               {"--slow-motion-us", std::to_string(config.slow_motion_us)});
-  const RebindModes modes = TRY(measure_rebind_modes({.system = slowed,
-                                                      .context = model.n_context,
-                                                      .longest = config.longest,
-                                                      .rounds = config.rounds,
-                                                      .lifetimes = config.lifetimes}));
+  const EngineLosses engine = TRY(measure_engine_losses(deaths));
+  const KvLayout kv{
+      .n_layers = model.n_layers, .n_kv_heads = model.n_kv_heads, .head_dim = model.head_dim};
+  DeathsConfig slowed = deaths;
+  slowed.slow_motion_us = config.slow_motion_us;
+  const RebindModes modes = TRY(
+      measure_rebind_modes({.system = system_config(slowed),
+                            .context = model.n_context,
+                            .kv_bytes_per_token = kv.block_size_bytes() / KvLayout::kBlockTokens,
+                            .longest = config.longest,
+                            .rounds = config.rounds,
+                            .lifetimes = config.lifetimes}));
   return nlohmann::json{
       {"recover",
        {{"model", model.name},
         {"arithmetic", config.arithmetic},
+        {"texts", deaths.texts},
         {"prompt_tokens", deaths.prompt_tokens},
         {"adopted", adopted_json(adopted)},
         {"default_client", {{"kill_to_token_ms", summary(default_client)}}},
@@ -96,6 +122,9 @@ Result<nlohmann::json> measure_recover(const RecoverConfig& config) {
         {"cold_to_adopted", ratio(cold.kill_to_ready_ms, adopted.kill_to_token_ms)},
         {"reprefill_to_adopted", ratio(cold.kill_to_token_ms, adopted.kill_to_token_ms)},
         {"rebind", rebind_json(modes.by_length)},
+        {"engine",
+         {{"retained_ms", summary(engine.retained_ms)},
+          {"reloaded_ms", summary(engine.reloaded_ms)}}},
         {"preemptive",
          {{"lifetimes", modes.lifetimes}, {"longest_gap_steps", modes.longest_gap_steps}}},
         {"survivor",

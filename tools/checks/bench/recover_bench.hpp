@@ -17,25 +17,32 @@ struct RecoverConfig {
   std::string model_path;
   std::string arithmetic = "int8";
   std::uint32_t threads = 1;
-  std::uint32_t prompt_tokens = 1024;  ///< Of the text whose worker dies.
-  std::uint32_t longest = 4096;        ///< Of the texts that are rebound; the shortest has 64.
+  std::uint32_t texts = 8;            ///< Whose worker dies.
+  std::uint32_t prompt_tokens = 512;  ///< Of each of them.
+  std::uint32_t longest = 4096;       ///< Of the texts that are rebound; the shortest has 64.
   std::uint32_t rounds = 5;
   /// While rebinds are measured: the texts of a small model would end before they are rebound.
   std::uint32_t slow_motion_us = 0;
   std::uint32_t lifetimes = 20;  ///< Over which the longest gap of a preemptive text is counted.
 };
 
-/// {"recover": {"model", "arithmetic", "prompt_tokens",
-///   "adopted": {"kill_to_token_ms", "stages_ms": {…}, "costliest_stage"},
+/// {"recover": {"model", "arithmetic", "texts", "prompt_tokens",
+///   "adopted": {"kill_to_token_ms", "first_text_ms", "last_text_ms", "stages_ms": {…},
+///               "costliest_stage"},
 ///   "default_client": {"kill_to_token_ms"},
 ///   "cold": {"kill_to_ready_ms", "kill_to_token_ms"}, "cold_to_adopted", "reprefill_to_adopted",
 ///   "rebind": {"lengths": {"64": {"step_ms", "reprefill_ms", "checkpoint_ms", "preemptive_ms",
-///              "adopt_ms", …}}, "checkpoint_growth", "preemptive_growth", "reprefill_growth"},
+///              "worker_ms", "copy_ms", "adopt_ms", "failover_ms", "failover_gap_ms",
+///              "handover_ms"}, …},
+///              "checkpoint_growth", "preemptive_growth", "reprefill_growth",
+///              "failover_gap_of_bound"},
+///   "engine": {"retained_ms", "reloaded_ms"},
 ///   "preemptive": {"lifetimes", "longest_gap_steps"}, "survivor": {"missed_steps", "steps"}}}.
-/// Times are distributions (report.hpp); ratios are those of medians. "cold" kills broker and
-/// worker: the text is computed again from its prompt and its tokens. Both read the model from the
-/// page cache. All clients but "default_client" retry at once. Growth: from the shortest to the
-/// longest text, of the latency in the text's own steps. A gap of 1 step misses none.
+/// Times are distributions (report.hpp); ratios are those of medians. kill_to_token_ms is that of
+/// each text. "cold" kills broker and worker: the texts are computed again from their prompts and
+/// tokens. Both read the model from the page cache. All clients but "default_client" retry at once.
+/// Growth: from the shortest to the longest text, of the latency in the text's own steps. A gap of
+/// 1 step misses none. The bound of a failover's gap: two steps and its handover.
 /// Errors: those of starts; TimedOut.
 Result<nlohmann::json> measure_recover(const RecoverConfig& config);
 

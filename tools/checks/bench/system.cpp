@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <thread>
+#include <utility>
 
 namespace leasehold::bench {
 namespace {
@@ -56,11 +57,23 @@ Result<void> System::start_broker() {
 }
 
 Result<void> System::start_worker() {
+  return start(worker_);
+}
+
+Result<void> System::replace_worker() {
+  const std::string next = fmt::format("bench-{}", ++replacements_);
+  TRY(start(next));
+  TRY(broker().command(wire::WorkerReplace{.worker = worker_, .by = next}));
+  replaced_ = std::exchange(worker_, next);
+  return {};
+}
+
+Result<void> System::start(const std::string& worker) {
   std::vector<std::string> arguments = {"--threads", std::to_string(config_.threads)};
   if (!compute_cpus_.empty()) arguments.insert(arguments.end(), {"--compute-cpus", compute_cpus_});
   arguments.insert(arguments.end(), config_.worker_options.begin(), config_.worker_options.end());
-  TRY(local_->start_worker(kWorker, config_.model_path, {.arguments = std::move(arguments)}));
-  return local_->await_worker(kWorker, kBrokerStartTimeout);
+  TRY(local_->start_worker(worker, config_.model_path, {.arguments = std::move(arguments)}));
+  return local_->await_worker(worker, kBrokerStartTimeout);
 }
 
 Result<void> System::admit(const std::string& tenant, std::uint32_t weight) {

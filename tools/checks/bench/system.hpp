@@ -33,11 +33,9 @@ class System {
   static Result<std::unique_ptr<System>> start(const SystemConfig& config);
 
   std::string broker_socket() const { return local_->programs().broker_socket(); }
-  std::string worker_log_path() const {
-    return local_->programs().log_path(std::string("worker-") + kWorker);
-  }
+  std::string worker_log_path() const { return local_->programs().log_path("worker-" + worker_); }
   pid_t broker_pid() const { return local_->broker().pid(); }
-  pid_t worker_pid() const { return local_->worker(kWorker).pid(); }
+  pid_t worker_pid() const { return local_->worker(worker_).pid(); }
 
   BrokerView& broker() { return local_->view(); }
   Result<void> admit(const std::string& tenant, std::uint32_t weight = 1);
@@ -47,21 +45,27 @@ class System {
 
   /// SIGKILL, and waits until the process is gone.
   void kill_broker() { local_->kill_broker(); }
-  void kill_worker() { local_->kill_worker(kWorker); }
+  void kill_worker() { local_->kill_worker(worker_); }
   Result<void> start_broker();
   Result<void> start_worker();
+  /// Starts another worker like the first one, waits until it is ready, and lets it replace the
+  /// first, which is not killed. From now on it is the worker that the calls above are about.
+  Result<void> replace_worker();
+  /// SIGKILL to the worker that was replaced last.
+  void kill_replaced_worker() { local_->kill_worker(replaced_); }
 
  private:
-  static constexpr const char* kWorker = "bench";
-
   explicit System(SystemConfig config) : config_(std::move(config)) {}
   void partition_cores();
   Result<void> start_processes();
+  Result<void> start(const std::string& worker);
 
   SystemConfig config_;
   std::string compute_cpus_;  ///< Empty: any.
   std::optional<ScopedCpuAffinity> other_cpus_;
   std::optional<FdStore> store_;
+  std::string worker_ = "bench", replaced_;
+  std::uint32_t replacements_ = 0;
   std::unique_ptr<LocalSystem> local_;
 };
 
