@@ -6,24 +6,19 @@
 #
 #   tests/process/restart/systemd_restart.sh BIN_DIR
 #
-# Boots systemd in a container on an overlay of this machine's root file system, with a unit that runs
-# this script again as `systemd_restart.sh inside`. Its result is the exit code of the container.
-# Exits with 77 and one line where that is not possible: without root, systemd-nspawn or overlays.
-# All mounts are in a namespace of their own and end with it.
+# Exits with 77 and one line where no container can run (container.sh).
 set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+source "$here/container.sh"
 
 # ------------------------------------------------------------------------------ in the container
 
-control() { brokerctl --socket /run/leasehold/broker.sock "$@"; }
-wait_for() { for _ in $(seq 300); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done; return 1; }
-ready() { control workers | grep -q ' ready'; }
 decode() {
   leasehold-tenant --socket /run/leasehold/broker.sock --tenant ann \
     --prompt "Once upon a time" --max-tokens 200 --ignore-eos "$@"
 }
 user_of() { stat -c %U "/proc/$1"; }
 main_pid() { systemctl show -p MainPID --value "$1"; }
-die() { echo "$1"; exit 1; }
 
 run_inside() {
   trap 'status=$?; [ $status = 0 ] || journalctl -u leasehold-broker -u "leasehold-worker@*" --no-pager -n 60' EXIT
@@ -86,8 +81,6 @@ restart_worker() {
 
 # -------------------------------------------------------------------------------- on this machine
 
-skip() { echo "skipped: the systemd test $1"; exit 77; }
-
 # install_files ROOT BIN_DIR: programs, units, model and this script.
 install_files() {
   local root=$1 bin=$2 tree program
@@ -101,55 +94,13 @@ install_files() {
   install -m 0644 "$tree/tools/systemd/leasehold.tmpfiles.conf" "$root/etc/tmpfiles.d/leasehold.conf"
   install -m 0644 "$tree/tools/systemd/broker.toml" "$root/etc/leasehold/broker.toml"
   install -m 0644 "$tree/tools/models/leasehold-stories-q8_0.gguf" "$root/usr/share/model.gguf"
-  install -m 0755 "$0" "$root/usr/share/systemd_restart.sh"
   echo 'model = "/usr/share/model.gguf"
 slow-motion-us = 200' >"$root/etc/leasehold/worker-w1.toml"
-  cat >"$root/etc/systemd/system/restart-test.service" <<UNIT
-[Unit]
-SuccessAction=exit
-FailureAction=exit
-FailureActionExitStatus=1
-[Service]
-Type=oneshot
-TimeoutStartSec=90
-ExecStart=/usr/share/systemd_restart.sh inside
-StandardOutput=file:/restart-test.log
-StandardError=inherit
-UNIT
-}
-
-# systemd-nspawn leaves its empty cgroups behind.
-remove_cgroups() {
-  local own
-  for own in $(cut -d: -f3 /proc/self/cgroup | sort -u); do
-    find /sys/fs/cgroup{,/systemd,/unified}"$own"/{payload,supervisor} -depth -type d -exec rmdir {} + || true
-  done 2>/dev/null
-}
-
-# Only in a mount namespace of its own.
-boot() {
-  local bin=$1 scratch=$2 root=$2/root status=0
-  mount -t tmpfs tmpfs "$scratch" && mkdir "$scratch"/{upper,work,root} &&
-    mount -t overlay overlay -o "lowerdir=/,upperdir=$scratch/upper,workdir=$scratch/work" "$root" ||
-    skip "cannot mount an overlay of the root file system here"
-  install_files "$root" "$bin"
-  systemd-nspawn --quiet --directory="$root" --boot --private-network --register=no --keep-unit \
-    --console=read-only -- systemd.unit=restart-test.service >"$scratch/console" 2>&1 </dev/null || status=$?
-  remove_cgroups
-  [ -e "$root/restart-test.log" ] ||
-    skip "cannot boot a container here: $(tail -n 1 "$scratch/console" | tr -d '\r')"
-  cat "$root/restart-test.log"
-  return "$status"
 }
 
 case ${1:-} in
   inside) run_inside; exit ;;
   boot) boot "$2" "$3"; exit ;;
 esac
-bin=$(realpath "${1:-$(dirname "$0")/../../../build/quick/bin}")
-[ "$(id -u)" = 0 ] || skip "needs root"
-command -v systemd-nspawn >/dev/null || skip "needs systemd-nspawn (package systemd-container)"
-unshare --mount true 2>/dev/null || skip "needs a mount namespace"
-scratch=$(mktemp -d)
-trap 'rmdir "$scratch"' EXIT
-unshare --mount --propagation private --fork --kill-child "$0" boot "$bin" "$scratch"
+needs_container
+in_container "$(realpath "${1:-$here/../../../build/quick/bin}")"

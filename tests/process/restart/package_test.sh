@@ -3,12 +3,12 @@
 # from its units, and serves a request through `curl`. Kills the worker and the broker: the same request
 # gets the same text again. Removes the package: its units and programs are gone, its state stays.
 #
-#   tests/process/package/package_test.sh BUILD_DIR
+#   tests/process/restart/package_test.sh BUILD_DIR
 #
-# Exits with 77 and one line where no container can run (tests/process/restart/container.sh).
+# Exits with 77 and one line where no container can run (container.sh).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-source "$([ -e "$here/container.sh" ] && echo "$here" || echo "$here/../restart")/container.sh"
+source "$here/container.sh"
 
 # ------------------------------------------------------------------------------ in the container
 
