@@ -107,11 +107,13 @@ Result<std::string> PromptEncoder::render_messages(const wire::RequestSubmit& re
   std::vector<ChatMessage> messages;
   for (const wire::ChatMessage& message : *request.messages)
     messages.push_back(TRY(template_message(message)));
+  jinja::Value tools(jinja::None{});
+  if (!request.tools.empty()) tools = TRY(template_value(request.tools, "tools"));
+  auto extra = TRY(template_variables(request.chat_template_kwargs));
   return (*chat)->render(
       {.messages = messages_value(messages),
-       .tools = request.tools.empty() ? jinja::Value(jinja::None{})
-                                      : TRY(template_value(request.tools, "tools")),
-       .extra = TRY(template_variables(request.chat_template_kwargs)),
+       .tools = std::move(tools),
+       .extra = std::move(extra),
        .now_unix_s = request.asked_at_unix_s.value_or(now_unix_s)},
       {.output_bytes = std::min(max_prompt_bytes(), jinja::Limits{}.output_bytes)});
 }
