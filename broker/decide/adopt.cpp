@@ -15,6 +15,9 @@ namespace {
 /// Scrubbing takes milliseconds, so the caller asks often.
 constexpr std::chrono::milliseconds kRetryAfter{50};
 
+/// A step of a large model takes as long.
+constexpr std::chrono::milliseconds kAskForSuccessor{20};
+
 Error while_scrubbing() {
   return {.code = Errc::PoolExhausted,
           .detail = fmt::format("memory kept for tenants of a worker that ended is being scrubbed; "
@@ -154,6 +157,21 @@ std::optional<Error> end_retentions_of_exited_worker(Decision& decision) {
     return while_scrubbing();
   }
   return std::nullopt;
+}
+
+Result<Worker*> chosen_or_awaited(State& state, const Caller& caller,
+                                  const wire::LeaseAcquire& acquire, Result<Worker*> chosen) {
+  const bool is_absent = !chosen && (chosen.error().code == Errc::NoModelLoaded ||
+                                     chosen.error().code == Errc::UnknownWorker);
+  const LeaseRecord* old = is_absent ? find_adoptable(state, caller, acquire) : nullptr;
+  if (old == nullptr) return chosen;
+  return std::unexpected(
+      Error{.code = Errc::NoModelLoaded,
+            .detail = fmt::format("worker {} ended, and the memory of lease {} is kept for its "
+                                  "successor; retry in {} ms",
+                                  state.workers.find(old->worker())->name, to_string(old->id()),
+                                  kAskForSuccessor.count()),
+            .retry_after_ms = kAskForSuccessor.count()});
 }
 
 Adoption find_adoption(State& state, const Caller& caller, const wire::LeaseAcquire& acquire,

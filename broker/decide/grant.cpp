@@ -361,7 +361,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   GrantTerms terms{.replaces = TRY(charged_once(state, acquire)), .api_key = key_of(acquire)};
   const auto wanted = acquire.worker ? current_name(state, acquire.worker)
                                      : adopting_worker(state, caller, acquire);
-  terms.worker = TRY(choose_worker(state, wanted));
+  terms.worker = TRY(chosen_or_awaited(state, caller, acquire, choose_worker(state, wanted)));
   return grant_tenant_lease(decision, caller, acquire, terms);
 }
 

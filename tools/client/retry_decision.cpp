@@ -107,13 +107,15 @@ RetryDecision after_failure(const Error& error, Stage stage, const RetryContext&
                             const RetryPolicy& policy) {
   // A worker that lost its broker accepts no new request until it reconnects; the lease is good.
   const bool broker_unavailable = stage == Stage::Worker && error.code == Errc::BrokerLost;
-  // The broker reclaims memory for the tenant, which takes a bounded time.
-  const bool is_reclaiming =
-      stage == Stage::Broker && error.code == Errc::PoolExhausted && error.retry_after_ms > 0;
-  const bool may_try = retry_context.rebind || broker_unavailable || is_reclaiming;
+  // The broker reclaims memory for the tenant, or keeps its memory for a worker that starts. Both
+  // take a bounded time.
+  const bool is_preparing =
+      stage == Stage::Broker && error.retry_after_ms > 0 &&
+      (error.code == Errc::PoolExhausted || error.code == Errc::NoModelLoaded);
+  const bool may_try = retry_context.rebind || broker_unavailable || is_preparing;
   if (!may_try || !is_transient(error, stage, retry_context)) return std::unexpected(error);
   // The memory is kept for a few seconds only, so no back-off delays the next attempt.
-  if (is_reclaiming)
+  if (is_preparing)
     return Retry{.delay = std::chrono::milliseconds(error.retry_after_ms), .fresh_lease = true};
   const bool fresh = stage == Stage::Broker || !lease_survives(error);
   return retry_or_give_up(error, fresh, retry_context, policy);

@@ -90,6 +90,19 @@ TEST_CASE("adopt: the next lease gets the extents of a dead worker's tenant, not
   CHECK_FALSE(world.journal.leases.contains(world.lease));
 }
 
+TEST_CASE("adopt: an acquire that finds no worker is asked to retry soon while memory is kept") {
+  KeepingWorld world;
+  world.kill_worker();
+
+  const Error awaited = world.error_of(world.replace());
+  CHECK(awaited.code == Errc::NoModelLoaded);
+  CHECK(awaited.retry_after_ms == 20);
+  CHECK(world.error_of(world.replace("b", kOtherHolder)).retry_after_ms == 0);
+
+  world.advance(10s);
+  CHECK(world.error_of(world.replace()).retry_after_ms == 0);
+}
+
 TEST_CASE("adopt: memory is not handed on before the old worker has exited") {
   KeepingWorld world;
   world.lose_worker();

@@ -604,6 +604,9 @@ class Session:
         # A worker that only lost this connection may still have the stream.
         text.resume = at_worker and text.request["resumable"] and error.code == "ConnectionLost"
         text.wants_fresh = decision == "fresh" and not (text.resume and self._holder.is_live())
+        # The broker prepares memory or awaits a worker, for a bounded time, and says when to ask.
+        if not at_worker and error.retry_after_s > 0 and error.code in ("PoolExhausted", "NoModelLoaded"):
+            return time.sleep(error.retry_after_s)
         at_once = error.code in _LEASE_ENDED and text.failures == 0
         time.sleep(max(0.0 if at_once else self._retry.delay_s(text.failures), error.retry_after_s))
         text.failures += 1

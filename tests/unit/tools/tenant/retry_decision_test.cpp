@@ -91,6 +91,14 @@ TEST_CASE("retry decision: memory that the broker reclaims is waited for without
   CHECK(code_of(after_failure(reclaiming, Stage::Worker, {}, kPolicy)) == Errc::PoolExhausted);
 }
 
+TEST_CASE("retry decision: a worker that the broker awaits is asked for when the broker says") {
+  const Error awaited{.code = Errc::NoModelLoaded, .retry_after_ms = 20};
+  const RetryContext late{.rebind = true, .had_lease = true, .failures = 20, .setbacks = 9};
+  CHECK(retry_of(after_failure(awaited, Stage::Broker, late, kPolicy)).delay == 20ms);
+  const Error absent{.code = Errc::NoModelLoaded};
+  CHECK(code_of(after_failure(absent, Stage::Broker, late, kPolicy)) == Errc::NoModelLoaded);
+}
+
 TEST_CASE("retry decision: memory that is reclaimed is asked for when the broker says, always") {
   const Error reclaiming{.code = Errc::PoolExhausted, .retry_after_ms = 70};
   const RetryContext late{.rebind = true, .had_lease = true, .failures = 5, .setbacks = 20};
