@@ -6,27 +6,37 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
+#include <thread>
 
 namespace leasehold::cuda {
 
 class DriverTurn {
  public:
+  /// `gives_way`: how long a long call lets a thread that tries for a turn go first.
+  explicit DriverTurn(std::chrono::microseconds gives_way = std::chrono::milliseconds(1))
+      : gives_way_(gives_way) {}
+
   /// The turn of a thread that polls; false without it.
   using Short = std::unique_lock<std::mutex>;
 
   /// Never waits. Does not get the turn while a long call runs or waits, so that a thread that
   /// tries all the time does not keep long calls out.
   Short try_take() {
-    if (long_calls_.load(std::memory_order_relaxed) != 0) return {};
-    return Short(mutex_, std::try_to_lock);
+    Short turn;
+    if (long_calls_.load(std::memory_order_relaxed) == 0) turn = Short(mutex_, std::try_to_lock);
+    is_wanted_.store(!turn, std::memory_order_relaxed);
+    return turn;
   }
 
-  /// The turn of a call that may take long: waits for it, and has it for its lifetime.
-  /// Precondition: this thread has no turn.
+  /// The turn of a call that may take long: waits for it, and has it for its lifetime. First it
+  /// gives way, so that threads that map one object after another leave gaps. Precondition: this
+  /// thread has no turn.
   class Long {
    public:
     explicit Long(DriverTurn& turn) : count_(&turn.long_calls_) {
+      turn.give_way();
       count_->fetch_add(1, std::memory_order_relaxed);
       lock_ = std::unique_lock(turn.mutex_);
     }
@@ -40,8 +50,17 @@ class DriverTurn {
   };
 
  private:
+  void give_way() const {
+    constexpr std::chrono::microseconds kPause{20};
+    for (auto left = gives_way_; left > kPause && is_wanted_.load(std::memory_order_relaxed);
+         left -= kPause)
+      std::this_thread::sleep_for(kPause);
+  }
+
+  const std::chrono::microseconds gives_way_;
   std::mutex mutex_;
   std::atomic<int> long_calls_{0};
+  std::atomic<bool> is_wanted_{false};  // the last try failed
 };
 
 }  // namespace leasehold::cuda

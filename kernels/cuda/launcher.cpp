@@ -73,8 +73,7 @@ void Launcher::begin(const GateSet& set) {
   // Most steps have as many sequences as the one before, and the mirror names them by number.
   if (live_ == mirrored_live_) return;
   const DriverTurn::Short turn = take_turn(set, kBegin);
-  // The card is idle, so no waiter depends on an earlier epoch. Epochs start again with every write
-  // here, so they never wrap.
+  // The card is idle, so no waiter depends on an earlier epoch.
   if (watch_.finished_count() == watch_.issued_count()) {
     epoch_ = 0;
     std::atomic_ref(*graph_progress()).store(0, std::memory_order_relaxed);

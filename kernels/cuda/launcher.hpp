@@ -8,8 +8,9 @@
 ///     next launch of the main stream waits for it;
 ///   - DrainWatch reports when all launches that could touch a lease are over.
 ///
-/// While another thread maps memory, which keeps the driver's locks, this thread calls no driver:
-/// it polls until it gets the turn (ipc/cuda/driver_turn.hpp), before it announces a unit.
+/// While another thread maps memory, which keeps the driver's locks, launches call no driver: this
+/// thread polls until it gets the turn (ipc/cuda/driver_turn.hpp), before it announces a unit. The
+/// write of a commit takes no turn: it may wait for the driver in its announced unit.
 ///
 /// Threads: one, the engine's, with the context current; any thread may call `when_drained`.
 /// Errors: the first failure of the driver is kept as the fault. After a fault nothing is launched
