@@ -15,8 +15,10 @@ namespace {
 /// Scrubbing takes milliseconds, so the caller asks often.
 constexpr std::chrono::milliseconds kRetryAfter{50};
 
-/// A step of a large model takes as long.
+/// A step of a large model takes as long. With more leases each holder asks less often, because one
+/// user's holders share its rate of messages.
 constexpr std::chrono::milliseconds kAskForSuccessor{20};
+constexpr std::chrono::milliseconds kMoreForEachLease{2};
 
 Error while_scrubbing() {
   return {.code = Errc::PoolExhausted,
@@ -165,13 +167,17 @@ Result<Worker*> chosen_or_awaited(State& state, const Caller& caller,
                                      chosen.error().code == Errc::UnknownWorker);
   const LeaseRecord* old = is_absent ? find_adoptable(state, caller, acquire) : nullptr;
   if (old == nullptr) return chosen;
+  const std::string& before = state.workers.find(old->worker())->name;
+  if (acquire.worker && *acquire.worker != before) return chosen;
+  const auto kept = static_cast<std::int64_t>(state.retained.size());
+  const std::chrono::milliseconds retry_after =
+      std::max(kAskForSuccessor, kMoreForEachLease * kept);
   return std::unexpected(
       Error{.code = Errc::NoModelLoaded,
             .detail = fmt::format("worker {} ended, and the memory of lease {} is kept for its "
                                   "successor; retry in {} ms",
-                                  state.workers.find(old->worker())->name, to_string(old->id()),
-                                  kAskForSuccessor.count()),
-            .retry_after_ms = kAskForSuccessor.count()});
+                                  before, to_string(old->id()), retry_after.count()),
+            .retry_after_ms = retry_after.count()});
 }
 
 Adoption find_adoption(State& state, const Caller& caller, const wire::LeaseAcquire& acquire,

@@ -28,7 +28,7 @@ class Checkpointer {
   void wake();
 
   /// Requests that all that is in the log now survives a power cut. Does not wait for it. A failure
-  /// of the disk shows in a later write of the journal.
+  /// of the disk shows in a later write of the journal or a checkpoint.
   void sync_log();
   /// Requests that were finished; one may serve several calls.
   std::uint64_t log_syncs() const { return log_syncs_; }

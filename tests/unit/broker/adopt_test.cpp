@@ -97,6 +97,9 @@ TEST_CASE("adopt: an acquire that finds no worker is asked to retry soon while m
   const Error awaited = world.error_of(world.replace());
   CHECK(awaited.code == Errc::NoModelLoaded);
   CHECK(awaited.retry_after_ms == 20);
+  wire::LeaseAcquire elsewhere{
+      .tenant = {"a"}, .blocks = 8, .worker = "w9", .replaces = world.lease};
+  CHECK(world.refusal(world.call(kHolder, elsewhere)) == Errc::UnknownWorker);
   CHECK(world.error_of(world.replace("b", kOtherHolder)).retry_after_ms == 0);
 
   world.advance(10s);

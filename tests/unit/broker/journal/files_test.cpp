@@ -164,6 +164,7 @@ TEST_CASE("journal: a batch that is synced later is in the log at once, and then
                                  .reason = "",
                                  .done = true};
   journal->write({.rows = {action}}).value();
+  CHECK(journal->log_syncs() == 0);
   journal->write({.rows = {action}, .synced_later = true}).value();
   auto reader = Database::open(dir.file("journal.db")).value();
   CHECK(reader.number("SELECT count(*) FROM operator_action").value() == 2);
