@@ -165,6 +165,7 @@ class _Connection:
         self._on_notification = on_notification
         self._on_closed = on_closed
         self._lock = threading.Lock()
+        self._sending = threading.Lock()
         self._waiting = {}  # id of a call to the queue of its reply
         self._next_id = 0
         self._closed = None  # the error, once closed
@@ -220,11 +221,18 @@ class _Connection:
         if len(line) > _MAX_LINE_BYTES:
             raise Error("MessageTooLarge", f"{len(line)} bytes, at most {_MAX_LINE_BYTES}; send less")
         try:
-            self._socket.sendall(line)
+            with self._sending:
+                self._socket.sendall(line)
         except OSError as error:
             self._fail(Error("ConnectionLost", f"{self._path}: {error.strerror}"))
 
     def _read(self):
+        try:
+            self._read_lines()
+        except Exception as error:  # what the peer sends is input
+            self._fail(Error("MalformedMessage", f"{self._path} sent a line that cannot be read: {error!r}"))
+
+    def _read_lines(self):
         buffer = bytearray()
         while True:
             try:
@@ -321,10 +329,11 @@ class _Holder:
 
     def release(self):
         """Gives the lease up and ends the connection."""
-        with self._changed:
+        with self._connecting, self._changed:
             self._closing = True
             self._changed.notify()
             held = self.lease is not None and self._ended is None
+            self._ended = Error("LeaseRevoked", "the session was closed")
         if held and self._broker:
             try:
                 self._broker.call("lease.release", {"lease": self.lease.id, "request_id": _request_id()})
@@ -342,6 +351,8 @@ class _Holder:
 
     def _connected(self):
         with self._connecting:
+            if self._closing:
+                raise Error("BadRequest", "the session is closed; open another one")
             if self._broker is None or not self._broker.is_open():
                 if self._broker:
                     self._broker.close()
@@ -412,11 +423,11 @@ class _Stream:
         try:
             self._worker.call("connection.authenticate", {"token": lease.token})
             reply = self._begin(dict(request, token=lease.token), resume)
-        except Error:
+            self.prompt_tokens = _field(reply, "prompt_tokens", int)
+            self.unchecked = tuple(reply.get("unchecked", ()))
+        except BaseException:
             self._worker.close()
             raise
-        self.prompt_tokens = _field(reply, "prompt_tokens", int)
-        self.unchecked = tuple(reply.get("unchecked", ()))
 
     def _begin(self, request, resume):
         if resume:
@@ -426,7 +437,8 @@ class _Stream:
             try:
                 return self._worker.call("request.resume", after, _SUBMIT_TIMEOUT_S)
             except Error as error:
-                if error.code != "UnknownRequest":
+                # BadRequest: the worker has less of the text than was delivered.
+                if error.code not in ("UnknownRequest", "BadRequest"):
                     raise
         return self._worker.call("request.submit", request, _SUBMIT_TIMEOUT_S)
 
@@ -556,7 +568,7 @@ class Session:
             except Error as error:
                 text.close()
                 self._pause_or_raise(text, error, stage)
-            except GeneratorExit:
+            except BaseException:  # the iterator was closed, or its user interrupted
                 text.cancel()
                 raise
         text.close()
@@ -645,7 +657,8 @@ class _Text:
             raise Error("MalformedMessage", f"the worker sent position {position}, expected {expected}")
         token = Token(position, _field(message, "token", int), _field(message, "text", str),
                       message.get("logprob"),
-                      tuple((t["token"], t["logprob"]) for t in message.get("top_logprobs") or ()))
+                      tuple((_field(t, "token", int), _field(t, "logprob", (int, float)))
+                            for t in message.get("top_logprobs") or ()))
         self.request["emitted"].append(token.id)
         self.failures = 0
         return token

@@ -4,8 +4,10 @@ import os
 import tempfile
 import threading
 import unittest
+import unittest.mock
 
 import context  # noqa: F401  pylint: disable=unused-import
+import fakes
 import leasehold
 from fakes import FakeServer, Refusal
 
@@ -242,6 +244,35 @@ class SessionTest(unittest.TestCase):
     def deliver_under(self, session, lease):
         list(session.generate("x"))
         self.assertEqual(session.result.leases, (lease,))
+
+    def test_a_line_that_cannot_be_read_ends_the_connection(self):
+        def disturb(submission, _request, send):
+            if submission == 1:
+                send_tokens(send, "r", 0, 2)
+                send("token.emitted", "[" * 5000 + "]" * 5000)
+            return submission == 1
+
+        sent = fakes._send
+
+        def send_raw(connection, message):
+            if isinstance(message.get("params"), str):
+                return connection.sendall(message["params"].encode() + b"\n")
+            return sent(connection, message)
+
+        self.scene.disturb = disturb
+        with unittest.mock.patch.object(fakes, "_send", send_raw):
+            self.deliver()
+        self.assertEqual(self.scene.submissions, 2)
+
+    def test_a_closed_session_generates_nothing(self):
+        session = self.scene.session()
+        list(session.generate("x"))
+        session.close()
+        self.assertIsNone(session.lease)
+        with self.assertRaises(leasehold.Error) as raised:
+            list(session.generate("x"))
+        self.assertEqual(raised.exception.code, "BadRequest")
+        self.assertEqual(self.scene.leases, 1)
 
     def test_exactly_one_prompt_is_wanted(self):
         with self.scene.session() as session:
