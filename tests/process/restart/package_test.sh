@@ -1,7 +1,7 @@
 #!/bin/bash
 # Makes the Debian package of a build, installs it in a container with systemd, starts broker and worker
 # from its units, and serves a request through `curl`. Kills the worker and the broker: the same request
-# gets the same text again. Removes the package: its units and programs are gone, its state stays.
+# gets the same text again, and after an upgrade. Removes the package: its units and programs are gone, its state stays.
 #
 #   tests/process/restart/package_test.sh BUILD_DIR
 #
@@ -20,6 +20,9 @@ text() { complete '{"model": "Leasehold Stories", "prompt": "Once upon a time", 
   sed -n 's/.*"text":"\([^"]*\)".*/\1/p'; }
 serves() { [ "$(text)" = "$expected" ]; }
 
+main_pid() { systemctl show -p MainPID --value leasehold-worker@demo; }
+has_restarted() { ready && [ "$(main_pid)" != "$worker" ]; }
+
 use_package() {
   trap 'status=$?; [ $status = 0 ] || journalctl -u leasehold-broker -u "leasehold-worker@*" --no-pager -n 60' EXIT
   dpkg -i /package.deb || die "the package does not install"
@@ -27,7 +30,7 @@ use_package() {
   wait_for ready || die "the worker is not ready"
   brokerctl status | grep -q 'isolation *separate-users' || die "broker and workers are not separated"
   brokerctl tenants admit alice --max-concurrent 4 --max-blocks 1024 >/dev/null
-  local key expected stream
+  local key expected stream worker
   key=$(brokerctl keys create --tenant alice -o json | sed -n "s/.*\"api_key\": *\"\([^\"]*\)\".*/\1/p")
   [ -n "$key" ] || die "no key"
   expected=$(text)
@@ -40,13 +43,17 @@ use_package() {
   systemctl kill -s KILL leasehold-broker
   wait_for serves || die "another text after the death of the broker: $(text)"
 
+  worker=$(main_pid)
+  dpkg -i /package.deb || die "the package does not upgrade"
+  wait_for has_restarted || die "an upgrade does not restart the worker"
+  wait_for serves || die "another text after an upgrade: $(text)"
   brokerctl man >/dev/null && [ -s /usr/share/man/man1/brokerctl.1.gz ] || die "no man page"
   dpkg -r leasehold || die "the package is not removed"
   [ ! -e /usr/bin/brokerctl ] && ! systemctl is-active -q leasehold-broker || die "the package left programs or processes"
   [ -z "$(find /etc/systemd/system -name 'leasehold*' ! -name '*.service.d')" ] || die "removal left links to units"
   [ -e /var/lib/leasehold ] && [ -e /etc/leasehold/broker.toml ] || die "removal deleted the state"
   dpkg -P leasehold && [ ! -e /var/lib/leasehold ] || die "the purge left the state"
-  echo "${#expected} bytes of text, the same after both deaths"
+  echo "${#expected} bytes of text, the same after both deaths and an upgrade"
 }
 
 # -------------------------------------------------------------------------------- on this machine
@@ -58,6 +65,7 @@ install_files() {
 }
 
 make_package() {
+  command -v dpkg-shlibdeps >/dev/null || skip "needs dpkg-shlibdeps (package dpkg-dev)"
   cpack --config "$1/CPackConfig.cmake" -G DEB -B "$2" >"$2/cpack.log" 2>&1 || { cat "$2/cpack.log"; exit 1; }
   ! command -v lintian >/dev/null || lintian --allow-root --fail-on error "$2"/leasehold_*.deb || exit 1
 }
