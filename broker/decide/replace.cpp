@@ -65,7 +65,7 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   const LeaseRecord& old = *TRY(find_held(state, caller, replace.lease));
   TRY(require_replaceable(state, old));
   TRY(require_worker_attached(state, old));
-  if (old.api_key.value.empty()) TRY(state.tenants.find_for(old.tenant, caller.uid));
+  if (old.api_key.value.empty()) (void)TRY(state.tenants.find_for(old.tenant, caller.uid));
   if (state.tenants.find(old.tenant)->draining) return std::unexpected(tenant_draining(old.tenant));
   const bool fails_over = replace.mode == wire::RebindMode::Failover;
   const Worker& before = *state.workers.find(old.worker());
