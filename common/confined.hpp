@@ -11,16 +11,16 @@
 namespace leasehold {
 
 /// What `work` returns, a Result. What it throws becomes an error of tenant scope: OutOfMemory, or
-/// EngineDecodeFailed with the words of the exception.
+/// `otherwise` with the words of the exception.
 template <class Work>
-std::invoke_result_t<Work> confined(Work&& work) try {
+std::invoke_result_t<Work> confined(Work&& work, Errc otherwise = Errc::EngineDecodeFailed) try {
   return std::forward<Work>(work)();
 } catch (const std::bad_alloc&) {
   return std::unexpected(Error{.code = Errc::OutOfMemory,
                                .detail = "the request needs more memory than there is; retry later",
                                .scope = FailureScope::Tenant});
 } catch (const std::exception& thrown) {
-  return std::unexpected(Error{.code = Errc::EngineDecodeFailed,
+  return std::unexpected(Error{.code = otherwise,
                                .detail = std::string("the request failed: ") + thrown.what(),
                                .scope = FailureScope::Tenant});
 }

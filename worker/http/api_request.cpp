@@ -245,8 +245,9 @@ class Reader {
       const Body* function = tool.is_object() ? find(tool, "function") : nullptr;
       const Body* name =
           function != nullptr && function->is_object() ? find(*function, "name") : nullptr;
-      const bool is_function = name != nullptr && name->is_string() && !name->empty() &&
-                               tool.value("type", Body()) == "function";
+      const Body* type = function != nullptr ? find(tool, "type") : nullptr;
+      const bool is_function = name != nullptr && name->is_string() && *name != "" &&
+                               type != nullptr && *type == "function";
       if (!is_function)
         return refuse("tools", "a tool is {\"type\": \"function\", \"function\": {\"name\": …}}"),
                false;
@@ -290,9 +291,8 @@ class Reader {
     };
     Body schema;
     const Body* named = choice.is_object() ? find(choice, "function") : nullptr;
-    const std::string name = named != nullptr && named->is_object()
-                                 ? named->value("name", std::string())
-                                 : std::string();
+    const Body* key = named != nullptr && named->is_object() ? find(*named, "name") : nullptr;
+    const auto name = key != nullptr && key->is_string() ? key->get<std::string>() : std::string();
     if (const auto function = functions.find(name); function != functions.end()) {
       out_.tool_form = ToolForm::Arguments;
       out_.tool_name = name;
@@ -300,9 +300,9 @@ class Reader {
     } else if (choice == "required" && !functions.empty()) {
       out_.tool_form = ToolForm::Call;
       schema["anyOf"] = Body::array();
-      for (const auto& [key, described] : functions) {
+      for (const auto& [called, described] : functions) {
         Body call{{"type", "object"}};
-        call["properties"]["name"]["const"] = key;
+        call["properties"]["name"]["const"] = called;
         call["properties"]["arguments"] = schema_of(*described);
         call["required"] = {"name", "arguments"};
         call["additionalProperties"] = false;

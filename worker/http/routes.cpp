@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "common/confined.hpp"
 #include "ipc/control/peer.hpp"
 #include "worker/http/answer_driver.hpp"
 #include "worker/http/from_thread.hpp"
@@ -31,11 +32,25 @@ awaitable<void> serve_models(Shared& shared, const Caller&, std::string, HttpStr
 
 using ParsedRequest = std::expected<ApiRequest, ApiError>;
 
+/// What reading a body throws refuses that body: on the pool it would end the worker.
+ParsedRequest parse_confined(Api api, const std::string& body, const ApiModel& model) {
+  auto parsed =
+      confined([&]() -> Result<ParsedRequest> { return parse_api_request(api, body, model); },
+               Errc::BadRequest);
+  return parsed ? *std::move(parsed) : std::unexpected(ApiError{parsed.error()});
+}
+
+/// As parse_confined.
+Answer answer_confined(const std::function<Answer()>& work) {
+  auto answer = confined([&]() -> Result<Answer> { return work(); }, Errc::BadRequest);
+  return answer ? *std::move(answer) : error_answer({answer.error()});
+}
+
 /// Long bodies are parsed off the thread that sends all streams.
 void parse(Shared& shared, Api api, std::string body, std::function<void(ParsedRequest)> give) {
   const bool is_short = body.size() <= control::kShortLineBytes;
   auto work = [api, body = std::move(body), model = &shared.deps.model, give = std::move(give)] {
-    give(parse_api_request(api, body, *model));
+    give(parse_confined(api, body, *model));
   };
   is_short ? work() : boost::asio::post(shared.cpu, std::move(work));
 }
@@ -58,7 +73,8 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, std::stri
 
 awaitable<void> serve_off_thread(Shared& shared, HttpStream& stream, std::function<Answer()> work) {
   FromThread<Answer> made(*shared.deps.io);
-  boost::asio::post(shared.cpu, [work = std::move(work), give = made.giver()] { give(work()); });
+  boost::asio::post(shared.cpu,
+                    [work = std::move(work), give = made.giver()] { give(answer_confined(work)); });
   auto answer = co_await made.take();
   if (answer) co_await stream.send(*std::move(answer));
 }

@@ -63,6 +63,24 @@ TEST_CASE("http: heads that are too long, ambiguous or malformed end the connect
   CHECK(http.send("GET /health HTTP/1.1\r\nHost: h\r\n\r\n").status == 200);
 }
 
+TEST_CASE("http: bodies of wrong types are refused, short and long ones, and the worker goes on") {
+  HttpSystem http;
+  http.system().admit("ann");
+  const std::string key = http.key_of("ann");
+  Json body{{"model", http.model(key)},
+            {"messages", {{{"role", "user"}, {"content", "Hi"}}}},
+            {"tool_choice", {{"function", {{"name", 5}}}}}};
+  for (const std::size_t padding : {0, 100'000}) {  // a long one is parsed on another thread
+    body["x"] = std::string(padding, 'a');
+    const HttpReply refused = http.send(post("/v1/chat/completions", key, body));
+    CHECK(refused.status == 400);
+    CHECK(refused.json()["error"]["param"] == "tool_choice");
+    for (const char* path : {"/tokenize", "/detokenize"})
+      CHECK(http.send(post(path, key, body)).status == 400);
+  }
+  CHECK(http.send(get("/v1/models", key)).status == 200);
+}
+
 TEST_CASE("http: silent connections of one source do not shut out others") {
   HttpSystem http;
   http.system().admit("ann");
@@ -73,7 +91,7 @@ TEST_CASE("http: silent connections of one source do not shut out others") {
   CHECK(silent.front()->is_closed());
 }
 
-TEST_CASE("http: bodies that are dear to parse cost their own tenant only") {
+TEST_CASE("http: bodies that are expensive to parse cost their own tenant only") {
   HttpSystem http;
   for (const char* name : {"ann", "bob"}) http.system().admit(name);
   const std::string ann = http.key_of("ann");

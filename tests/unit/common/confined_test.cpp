@@ -16,4 +16,7 @@ TEST_CASE("confined: results pass, and what is thrown is an error of one tenant"
   CHECK(broken.error().code == Errc::EngineDecodeFailed);
   CHECK(broken.error().scope == FailureScope::Tenant);
   CHECK(broken.error().detail == "the request failed: too long");
+  const auto wrong =
+      confined([]() -> Result<int> { throw std::length_error("too long"); }, Errc::BadRequest);
+  CHECK(wrong.error().code == Errc::BadRequest);
 }
