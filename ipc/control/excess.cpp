@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace leasehold::control {
@@ -46,6 +47,14 @@ std::optional<std::string> excess_of(std::string_view json, const Limits& limits
     }
   }
   return std::nullopt;
+}
+
+Result<nlohmann::ordered_json> parse_request_json(std::string_view json, std::string_view what) {
+  if (const auto excess = excess_of(json, kRequestLimits))
+    return fail(Errc::BadRequest, fmt::format("{} has {}; send less", what, *excess));
+  auto parsed = nlohmann::ordered_json::parse(json, nullptr, false);
+  if (!parsed.is_discarded()) return parsed;
+  return fail(Errc::BadRequest, fmt::format("{} is not JSON; send the text of a value", what));
 }
 
 }  // namespace leasehold::control

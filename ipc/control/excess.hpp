@@ -3,10 +3,12 @@
 /// Threads: pure functions.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "common/result.hpp"
 #include "ipc/control/peer.hpp"
 
 namespace leasehold::control {
@@ -15,5 +17,13 @@ namespace leasehold::control {
 /// …". Scans the bytes, so that a hostile text costs no memory. Characters inside texts do not
 /// count.
 std::optional<std::string> excess_of(std::string_view json, const Limits& limits);
+
+/// Of one request of a client, also of a JSON text within it: more than a conversation or a schema
+/// has. Freeing so many values takes a thread up to 2 ms.
+inline constexpr Limits kRequestLimits{.max_values = 1 << 15};
+
+/// The value of a JSON text that a client sent. Errors: BadRequest with `what` the text is, when it
+/// has more than kRequestLimits allow or is not JSON.
+Result<nlohmann::ordered_json> parse_request_json(std::string_view json, std::string_view what);
 
 }  // namespace leasehold::control

@@ -16,8 +16,6 @@ namespace {
 using Json = nlohmann::json;
 using Body = nlohmann::ordered_json;  // a schema's members keep their order
 
-/// As of a line on the tenants' own socket (worker/serve/connections.cpp).
-constexpr control::Limits kBodyLimits{.max_values = 1 << 15};
 constexpr std::uint32_t kDefaultCompletionTokens = 16;
 constexpr std::uint32_t kMaxTokens = 1u << 20;
 constexpr std::uint32_t kMaxTopLogprobs = 20;
@@ -385,12 +383,11 @@ class Reader {
 
 std::expected<ApiRequest, ApiError> parse_api_request(Api api, std::string_view text,
                                                       const ApiModel& model) {
-  if (const auto excess = control::excess_of(text, kBodyLimits))
-    return std::unexpected(ApiError{{Errc::BadRequest, "the body has " + *excess}});
-  const Body body = Body::parse(text, nullptr, false);
-  if (!body.is_object())
-    return std::unexpected(ApiError{{Errc::BadRequest, "the body is not a JSON object"}});
-  return Reader(api, body, model).read();
+  const auto body = control::parse_request_json(text, "the body");
+  if (!body) return std::unexpected(ApiError{body.error()});
+  if (!body->is_object())
+    return std::unexpected(ApiError{{Errc::BadRequest, "the body is not a JSON object; send one"}});
+  return Reader(api, *body, model).read();
 }
 
 }  // namespace leasehold::http

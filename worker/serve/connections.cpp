@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "ipc/control/excess.hpp"
 #include "worker/serve/unread_output.hpp"
 
 namespace leasehold {
@@ -12,16 +13,14 @@ constexpr mode_t kSocketMode = 0666;  // a valid token, not the file mode, lets 
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 /// How often the leases of open connections are checked.
 constexpr auto kLeaseCheckInterval = std::chrono::seconds(1);
-/// More than a conversation or a schema has. Freeing them takes the tenants' thread up to 2 ms.
-constexpr std::size_t kMaxValuesOfOneLine = 1 << 15;
 /// No method of a worker takes descriptors from a tenant.
-constexpr control::Limits kTenantLimits{.max_values = kMaxValuesOfOneLine,
+constexpr control::Limits kTenantLimits{.max_values = control::kRequestLimits.max_values,
                                         .max_fds = 0,
                                         .max_queued_bytes = 2 * kMaxUnreadOutputBytesPerConnection};
 /// Room for one call with a token, and for the error that answers a wrong one.
 constexpr control::Limits kStrangerLimits{.max_line_bytes = 4 << 10,
                                           .line_hint = "call connection.authenticate first",
-                                          .max_values = kMaxValuesOfOneLine,
+                                          .max_values = control::kRequestLimits.max_values,
                                           .max_fds = 0,
                                           .max_queued_bytes = 64 << 10};
 

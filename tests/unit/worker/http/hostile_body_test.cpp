@@ -1,7 +1,9 @@
 // Bodies of wrong types and beyond the limits are refused, and end nothing else.
 #include <catch2/catch.hpp>
 
+#include "tests/support/tiny_tokenizer.hpp"
 #include "worker/http/api_request.hpp"
+#include "worker/http/tokenize_api.hpp"
 
 using namespace leasehold;
 using namespace leasehold::http;
@@ -35,4 +37,20 @@ TEST_CASE("http body: a name that is not a text is refused in a tool and in the 
     CHECK(refused_field(R"("tools":[{"function":{"name":"f"},"type":)" + std::string(type) +
                         "}]") == "tools");
   }
+}
+
+TEST_CASE("http body: deep bodies and those of too many values are not parsed to be tokenized") {
+  const Tokenizer tokenizer = testing::tiny_tokenizer();
+  const auto body_of = [](const std::string& value) {
+    return R"({"prompt":"a","tokens":[5],"x":)" + value + "}";
+  };
+  std::string many = "[\"\"";
+  for (int i = 0; i < 33'000; ++i) many += ",\"\"";
+  for (const std::string& value :
+       {std::string(40, '[') + std::string(40, ']'), many + "]", std::string("nothing")}) {
+    CHECK(tokenize(body_of(value), tokenizer, {}).status == 400);
+    CHECK(detokenize(body_of(value), tokenizer).status == 400);
+  }
+  CHECK(tokenize(body_of("1"), tokenizer, {}).status == 200);
+  CHECK(detokenize(body_of("1"), tokenizer).status == 200);
 }
