@@ -5,15 +5,33 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "ipc/control/excess.hpp"
 #include "worker/text/chat/json_value.hpp"
 
 namespace leasehold {
 namespace {
 
 Result<jinja::Value> template_value(const std::string& json, const char* field) {
-  const auto parsed = nlohmann::ordered_json::parse(json, nullptr, false);
-  if (!parsed.is_discarded()) return value_from_json(parsed);
-  return fail(Errc::BadRequest, fmt::format("{} is not JSON; send the text of a value", field));
+  return value_from_json(TRY(control::parse_request_json(json, field)));
+}
+
+/// Arguments that are the text of an object become the object, which templates print.
+Result<jinja::Value> tool_calls_value(std::string_view json) {
+  auto calls = TRY(control::parse_request_json(json, "tool_calls of a message"));
+  if (!calls.is_array())
+    return fail(Errc::BadRequest, "tool_calls of a message is an array; send OpenAI's form");
+  for (auto& call : calls) {
+    if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) continue;
+    auto& function = call["function"];
+    if (!function.contains("arguments") || !function["arguments"].is_string()) continue;
+    const std::string& text = function["arguments"].get_ref<const std::string&>();
+    if (const auto excess = control::excess_of(text, control::kRequestLimits))
+      return fail(Errc::BadRequest,
+                  fmt::format("the arguments of a call have {}; send less", *excess));
+    auto arguments = nlohmann::ordered_json::parse(text, nullptr, false);
+    if (arguments.is_object()) function["arguments"] = std::move(arguments);
+  }
+  return value_from_json(calls);
 }
 
 Result<ChatMessage> template_message(const wire::ChatMessage& message) {
@@ -37,7 +55,7 @@ Result<jinja::Template::Variables> template_variables(const std::string& json) {
                                               "pad_token", "documents"};
   jinja::Template::Variables variables;
   if (json.empty()) return variables;
-  const auto parsed = nlohmann::ordered_json::parse(json, nullptr, false);
+  const auto parsed = TRY(control::parse_request_json(json, "chat_template_kwargs"));
   if (!parsed.is_object())
     return fail(Errc::BadRequest, "chat_template_kwargs is not an object; send one");
   for (const auto& [key, value] : parsed.items()) {

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "worker/text/chat/json_value.hpp"
 
 namespace leasehold {
 namespace {
@@ -65,21 +63,6 @@ Value messages_value(std::span<const ChatMessage> messages) {
     list.items.emplace_back(std::make_shared<const Dict>(std::move(dict)));
   }
   return Value(std::make_shared<const List>(std::move(list)));
-}
-
-Result<Value> tool_calls_value(std::string_view json) {
-  auto calls = nlohmann::ordered_json::parse(json, nullptr, false);
-  if (!calls.is_array())
-    return fail(Errc::BadRequest, "tool_calls of a message is an array; send OpenAI's form");
-  for (auto& call : calls) {
-    if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) continue;
-    auto& function = call["function"];
-    if (!function.contains("arguments") || !function["arguments"].is_string()) continue;
-    auto arguments = nlohmann::ordered_json::parse(
-        function["arguments"].get_ref<const std::string&>(), nullptr, false);
-    if (arguments.is_object()) function["arguments"] = std::move(arguments);
-  }
-  return value_from_json(calls);
 }
 
 Result<ChatTemplate> ChatTemplate::parse(std::string_view source, SpecialTexts special) {

@@ -34,10 +34,6 @@ struct ChatMessage {
 /// The messages as a template value.
 jinja::Value messages_value(std::span<const ChatMessage> messages);
 
-/// The `tool_calls` of a message, from JSON. Arguments that are the text of an object become the
-/// object, which templates print. Errors: BadRequest unless it is an array.
-Result<jinja::Value> tool_calls_value(std::string_view json);
-
 /// The texts of the control tokens that templates can use; empty if the vocabulary has none.
 struct SpecialTexts {
   std::optional<std::string> bos, eos, unknown, padding;

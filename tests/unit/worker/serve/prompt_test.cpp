@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/tiny_tokenizer.hpp"
 
@@ -82,6 +83,35 @@ TEST_CASE("prompt: the client cannot replace the worker's variables of the templ
   request.tools.clear();
   request.messages->push_back({.role = "assistant", .tool_calls = "{}"});
   CHECK(fixture.encode(request).error().code == Errc::BadRequest);
+}
+
+TEST_CASE("prompt: JSON within a text has the limits of a request") {
+  std::string many = R"({"x":[1)";
+  for (int i = 0; i < 33'000; ++i) many += ",[]";
+  many += "]}";
+  // Numbers cost a quarter, and a template may have so many.
+  std::string numbers = R"({"x":[1)";
+  for (int i = 0; i < 33'000; ++i) numbers += ",1";
+  numbers += "]}";
+  const Fixture fixture("{{ tools is none }}");
+  for (const auto& [json, is_refused] : {std::pair(many, true), std::pair(numbers, false)}) {
+    wire::RequestSubmit request = chat_of("q");
+    request.chat_template_kwargs = json;
+    CHECK(fixture.encode(request).has_value() != is_refused);
+    request = chat_of("q");
+    request.tools = "[" + json + "]";
+    CHECK(fixture.encode(request).has_value() != is_refused);
+    const auto with_calls = [&](const std::string& arguments) {
+      request = chat_of("q");
+      request.messages->push_back(
+          {.role = "assistant",
+           .tool_calls = R"([{"function":{"name":"f","arguments":)" + arguments + "}}]"});
+      return fixture.encode(request);
+    };
+    CHECK(with_calls(json).has_value() != is_refused);
+    CHECK(with_calls(nlohmann::json(json).dump()).has_value() != is_refused);
+    if (is_refused) CHECK_THAT(with_calls(json).error().detail, Contains("more than 32768"));
+  }
 }
 
 TEST_CASE("prompt: a plain prompt treats the name of a control token as text") {
