@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <deque>
 #include <utility>
 
 #include "worker/http/choice_text.hpp"
@@ -26,9 +27,9 @@ std::string error_event(const Error& error) {
 
 class AnswerDriver {
  public:
-  AnswerDriver(Shared& shared, const ApiRequest& request, HttpStream& stream);
+  AnswerDriver(Shared& shared, Caller caller, ApiRequest request, HttpStream& stream);
 
-  awaitable<void> run(const Caller& caller, ApiRequest request);
+  awaitable<void> run();
 
  private:
   awaitable<void> take(const Generations::Event& event);
@@ -38,48 +39,58 @@ class AnswerDriver {
   awaitable<void> begin_choice(std::uint32_t index);
   std::optional<Error> error_of(const client::Ended& ended) const;
   std::optional<Error> note(const Generations::Event& event);
+  client::SessionConfig config_of(wire::RequestSubmit submit) const;
+  bool holds_back(const Generations::Event& event);
   bool goes_on() const { return !is_answered_ && !stream_.is_gone() && !shared_.closing; }
 
   Shared& shared_;
   HttpStream& stream_;
+  Caller caller_;
+  ApiRequest request_;
   AnswerWriter writer_;
   bool is_stream_;
   std::uint32_t n_;  // choices of a prompt
   std::shared_ptr<Generations> generations_;
   std::vector<ChoiceText> texts_;
   std::vector<ChoicePart> wholes_;  // of an answer that does not stream
-  // By choice. No vector<bool>, whose elements are no variables.
-  std::vector<char> runs_;        // a worker has the request
-  std::vector<char> is_counted_;  // its prompt
-  std::vector<char> began_;       // its first chunk was sent
+  // By choice. No vector<bool>: std::exchange needs references to its elements.
+  std::vector<char> runs_;             // a worker has the request
+  std::vector<char> is_counted_;       // its prompt
+  std::vector<char> began_;            // its first chunk was sent
+  std::deque<std::size_t> held_back_;  // run when the blocks of another choice are free
   std::size_t ended_ = 0;
   bool has_events_ = false;
   bool is_answered_ = false;
   UsageCount usage_;
 };
 
-AnswerDriver::AnswerDriver(Shared& shared, const ApiRequest& request, HttpStream& stream)
+AnswerDriver::AnswerDriver(Shared& shared, Caller caller, ApiRequest request, HttpStream& stream)
     : shared_(shared),
       stream_(stream),
-      writer_(request, shared.deps.model.name, std::time(nullptr)),
-      is_stream_(request.stream),
-      n_(request.n) {}
+      caller_(std::move(caller)),
+      request_(std::move(request)),
+      writer_(request_, shared.deps.model.name, std::time(nullptr)),
+      is_stream_(request_.stream),
+      n_(request_.n) {}
 
-awaitable<void> AnswerDriver::run(const Caller& caller, ApiRequest request) {
+client::SessionConfig AnswerDriver::config_of(wire::RequestSubmit submit) const {
   client::SessionConfig config;
   config.broker_path = shared_.deps.broker_socket;
-  config.tenant = caller.tenant;
+  config.tenant = caller_.tenant;
   config.worker = shared_.deps.worker;
-  config.api_key = caller.key;
+  config.api_key = caller_.key;
   config.rebind = true;
+  config.request = std::move(submit);
+  return config;
+}
+
+awaitable<void> AnswerDriver::run() {
+  const std::size_t count = choices_of(request_);
   std::vector<client::SessionConfig> configs;
-  for (wire::RequestSubmit& submit : submissions_of(request)) {
-    const auto index = static_cast<std::uint32_t>(configs.size());
-    texts_.emplace_back(index, request, submit, *shared_.deps.tokenizer);
-    config.request = std::move(submit);
-    configs.push_back(config);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    configs.push_back(config_of(submission_of(request_, i)));
+    texts_.emplace_back(i, request_, configs.back().request, *shared_.deps.tokenizer);
   }
-  const std::size_t count = configs.size();
   wholes_.resize(count);
   runs_.resize(count);
   is_counted_.resize(count);
@@ -121,8 +132,20 @@ std::optional<Error> AnswerDriver::note(const Generations::Event& event) {
   return retrying->error;
 }
 
+/// A choice without blocks waits while another one goes on, whose blocks it can get. It has not
+/// begun: one that has gets its blocks again as others do, or ends the answer.
+bool AnswerDriver::holds_back(const Generations::Event& event) {
+  const auto* ended = std::get_if<client::Ended>(&event.event);
+  const bool lacks_blocks = ended != nullptr && ended->error &&
+                            ended->error->code == Errc::QuotaBlocks && ended->delivered_tokens == 0;
+  if (!lacks_blocks || ended_ + held_back_.size() + 1 == texts_.size()) return false;
+  held_back_.push_back(event.index);
+  return true;
+}
+
 awaitable<void> AnswerDriver::take(const Generations::Event& event) {
   if (const auto held_back = note(event)) co_return co_await fail_with(*held_back);
+  if (holds_back(event)) co_return;
   ChoiceText& text = texts_[event.index];
   if (const auto* token = std::get_if<client::TokenArrived>(&event.event))
     co_await add(text.add(token->token));
@@ -131,6 +154,10 @@ awaitable<void> AnswerDriver::take(const Generations::Event& event) {
   if (const auto error = error_of(*ended)) co_return co_await fail_with(*error);
   co_await add(text.end(ended->text, ended->reason));
   if (++ended_ == texts_.size()) co_await end();
+  if (is_answered_ || held_back_.empty()) co_return;
+  const std::size_t next = held_back_.front();
+  held_back_.pop_front();
+  generations_->start_again(next, config_of(submission_of(request_, next)));
 }
 
 awaitable<void> AnswerDriver::begin_choice(std::uint32_t index) {
@@ -168,8 +195,8 @@ awaitable<void> AnswerDriver::fail_with(const Error& error) {
 
 awaitable<void> drive(Shared& shared, const Caller& caller, ApiRequest request,
                       HttpStream& stream) {
-  AnswerDriver driver(shared, request, stream);
-  co_await driver.run(caller, std::move(request));
+  AnswerDriver driver(shared, caller, std::move(request), stream);
+  co_await driver.run();
 }
 
 }  // namespace

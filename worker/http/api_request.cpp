@@ -99,7 +99,7 @@ class Reader {
     std::uint32_t best_of = out_.n;
     if (!read_count("best_of", 1, ApiRequest::kMaxChoices, best_of)) return;
     if (best_of != out_.n) return refuse("best_of", "best_of is not supported; send n");
-    const std::size_t choices = out_.n * std::max<std::size_t>(1, out_.prompts.size());
+    const std::size_t choices = choices_of(out_);
     if (choices > ApiRequest::kMaxChoices) {
       return refuse("n", fmt::format("n for each prompt makes {} choices, and an answer has {}; "
                                      "send several requests",

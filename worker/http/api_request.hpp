@@ -53,9 +53,11 @@ struct ApiModel {
   bool begins_inside_thoughts = false;  ///< Its chat template ends with "<think>".
 };
 
-/// The submissions of the choices. The first has the request id that was sent; each choice of a
-/// prompt has a seed of its own.
-std::vector<wire::RequestSubmit> submissions_of(const ApiRequest& request);
+/// Of the answer: `n` for each prompt.
+std::size_t choices_of(const ApiRequest& request);
+/// The submission of a choice, from 0. The first has the request id that was sent, the others a new
+/// one each time; each choice of a prompt has a seed of its own.
+wire::RequestSubmit submission_of(const ApiRequest& request, std::size_t choice);
 
 /// Unknown fields are ignored; a known field whose promise cannot be kept is refused with its name:
 /// more than kMaxChoices, best_of, suffix, logprobs with echo, parts of a message that are not

@@ -98,6 +98,19 @@ TEST_CASE("http: choices beyond the quota of concurrent requests wait for the ot
   CHECK(reply.json()["usage"]["completion_tokens"] == 12);
 }
 
+TEST_CASE("http: choices beyond the quota of blocks wait for the others") {
+  HttpSystem http;
+  http.system().admit("ann", {"--max-blocks", "102"});  // one extent, so one lease at a time
+  const std::string key = http.key_of("ann");
+  Json body = http.completion(key, 4, false);
+  body["n"] = 4;
+  const HttpReply reply = http.send(post("/v1/completions", key, body));
+  REQUIRE(reply.status == 200);
+  CHECK(reply.json()["usage"]["completion_tokens"] == 16);
+  for (const Json& choice : reply.json()["choices"])
+    CHECK(choice["text"] == reply.json()["choices"][0]["text"]);  // greedy
+}
+
 TEST_CASE("http: logprobs are those of the tokens of the text") {
   HttpSystem http;
   http.system().admit("ann");

@@ -121,8 +121,9 @@ TEST_CASE("http api: a promise that cannot be kept is refused with its field") {
 TEST_CASE("http api: each choice has its prompt, a seed of its own and an id of its own") {
   const auto request =
       read(Api::Completions, {{"prompt", {"one", "two"}}, {"n", 2}, {"seed", 7}, {"rid", "req-1"}});
-  const auto all = submissions_of(request);
-  REQUIRE(all.size() == 4);
+  REQUIRE(choices_of(request) == 4);
+  std::vector<wire::RequestSubmit> all;
+  for (std::size_t i = 0; i < 4; ++i) all.push_back(submission_of(request, i));
   CHECK(all[0].request_id.value == "req-1");
   CHECK(all[1].prompt == "one");
   CHECK(all[2].prompt == "two");
@@ -131,8 +132,8 @@ TEST_CASE("http api: each choice has its prompt, a seed of its own and an id of 
   CHECK(all[2].sampling.seed == 7);
   CHECK(all[1].request_id != all[2].request_id);
   const auto tokens = read(Api::Completions, {{"prompt", {{1, 2}, {3}}}});
-  CHECK(submissions_of(tokens)[1].prompt_tokens == std::vector<std::int32_t>{3});
-  CHECK(submissions_of(read(Api::Chat, chat({{"n", 3}}))).size() == 3);
+  CHECK(submission_of(tokens, 1).prompt_tokens == std::vector<std::int32_t>{3});
+  CHECK(choices_of(read(Api::Chat, chat({{"n", 3}}))) == 3);
 }
 
 TEST_CASE("http api: logprobs are a count for completions, and a flag with a count for chats") {
