@@ -64,10 +64,15 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, std::stri
   auto request = co_await parsed.take();
   if (!request) co_return;  // the server ends
   if (!*request) co_return co_await stream.send(error_answer(request->error()));
-  // Each further choice keeps a copy of its prompt.
+  // Each further choice keeps a copy of its prompt, and sends it to the worker.
   const std::size_t copies = (*request)->n - 1;
   const auto taken = shared.places.take_body(caller.connection, copies * size_bytes);
   if (!taken) co_return co_await stream.send(refusal(taken.error()));
+  if (copies > 0) {
+    co_await await_turn(
+        *shared.deps.io,
+        shared.body_pace.reserve(caller.tenant, copies * size_bytes, shared.deps.clock->now()));
+  }
   co_await answer_request(shared, caller, **std::move(request), stream);
 }
 

@@ -111,4 +111,18 @@ TEST_CASE("http: bodies that are expensive to parse cost their own tenant only")
   CHECK_FALSE(many.back()->has_input());
 }
 
+TEST_CASE("http: the copies that choices make of a body are charged as bodies are") {
+  HttpSystem http;
+  for (const char* name : {"ann", "bob"}) http.system().admit(name);
+  const std::string bob = http.key_of("bob");
+  Json body = http.completion(http.key_of("ann"), 4, false);
+  body["prompt"] = std::string(500'000, 'a');
+  body["n"] = 16;
+  HttpClient ann(http.path());
+  ann.write(post("/v1/completions", http.key_of("ann"), body));  // three seconds of her pace
+  for (int i = 0; i < 200; ++i) REQUIRE(http.send(get("/v1/models", bob)).status == 200);
+  CHECK_FALSE(ann.has_input());
+  CHECK(ann.reply().status == 400);
+}
+
 }  // namespace leasehold::testing
