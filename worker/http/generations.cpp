@@ -3,6 +3,7 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <utility>
 
 namespace leasehold::http {
 
@@ -44,15 +45,20 @@ void Generations::take(std::size_t index, const client::SessionEvent& event) {
     unread_ = true;
     asio::post(*io_, [self = shared_from_this()] { self->cancel(); });
   }
-  wake();
+  changed_.cancel();
+}
+
+void Generations::wake() {
+  is_woken_ = true;
+  changed_.cancel();
 }
 
 asio::awaitable<std::optional<Generations::Event>> Generations::next() {
-  if (events_.empty()) {
+  if (events_.empty() && !is_woken_) {
     changed_.expires_at(asio::steady_timer::time_point::max());
     co_await changed_.async_wait(asio::as_tuple(asio::use_awaitable));
   }
-  if (events_.empty()) co_return std::nullopt;
+  if (std::exchange(is_woken_, false) || events_.empty()) co_return std::nullopt;
   Event event = std::move(events_.front());
   events_.pop_front();
   co_return event;

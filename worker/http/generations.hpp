@@ -33,9 +33,9 @@ class Generations : public std::enable_shared_from_this<Generations> {
   void start_again(std::size_t index, client::SessionConfig config);
 
   /// The next event; the last one of a request is `Ended`. With nothing to take it waits until
-  /// there is an event or `wake` is called, and returns nothing after a wake.
+  /// there is one. Returns nothing once after `wake`, also while events wait.
   boost::asio::awaitable<std::optional<Event>> next();
-  void wake() { changed_.cancel(); }
+  void wake();
   /// True when the requests were ended because the events were not taken.
   bool was_unread() const { return unread_; }
   /// Ends the requests within one unit. No further event need be taken.
@@ -52,6 +52,7 @@ class Generations : public std::enable_shared_from_this<Generations> {
   boost::asio::steady_timer changed_;  // expires never; cancelled to wake `next`
   std::deque<Event> events_;
   std::vector<std::shared_ptr<client::TenantSession>> sessions_;  // null once ended
+  bool is_woken_ = false;                                         // `next` has not told it yet
   bool unread_ = false;  // too many events; only the ends follow
 };
 
