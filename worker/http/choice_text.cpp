@@ -35,7 +35,8 @@ ChoiceText::ChoiceText(std::uint32_t index, const ApiRequest& request,
       is_chat_(request.api == Api::Chat),
       tool_form_(request.tool_form),
       tool_name_(request.tool_name),
-      reasoning_(request.begins_inside_thoughts) {
+      reasoning_(request.begins_inside_thoughts),
+      decoder_(tokenizer) {
   if (request.echo) echo_ = echo_of(submit, tokenizer);
 }
 
@@ -96,15 +97,31 @@ void ChoiceText::end_said(ChoicePart& part) {
 }
 
 /// The markers of some models are control tokens, which have no text.
-std::string ChoiceText::with_marker(const wire::TokenEmitted& token) const {
+std::string ChoiceText::with_markers(const wire::TokenEmitted& token) {
   constexpr std::string_view kMarkers[] = {"<think>",      "</think>",     "<tool_call>",
                                            "</tool_call>", "[TOOL_CALLS]", "<|python_tag|>"};
-  const bool may_be_marker =
-      is_chat_ && tokenizer_->contains(token.token) && tokenizer_->piece(token.token).empty();
-  if (!may_be_marker) return token.text;
+  if (!is_chat_ || !tokenizer_->contains(token.token)) return place_markers(token.text);
+  decoded_bytes_ += decoder_.push(token.token).size();
   const std::string_view name = tokenizer_->text(token.token);
-  const bool is_marker = std::ranges::find(kMarkers, name) != std::end(kMarkers);
-  return is_marker ? token.text + std::string(name) : token.text;
+  const bool is_marker = tokenizer_->piece(token.token).empty() &&
+                         std::ranges::find(kMarkers, name) != std::end(kMarkers);
+  if (is_marker) markers_.push_back({.name = std::string(name), .at = decoded_bytes_});
+  return place_markers(token.text);
+}
+
+/// The worker holds text back that may become a stop string; a marker waits for the text before it.
+std::string ChoiceText::place_markers(std::string_view text) {
+  std::string placed;
+  while (!markers_.empty() && markers_.front().at <= received_bytes_ + text.size()) {
+    const std::size_t before = markers_.front().at - std::min(markers_.front().at, received_bytes_);
+    placed += text.substr(0, before);
+    placed += markers_.front().name;
+    text.remove_prefix(before);
+    received_bytes_ += before;
+    markers_.pop_front();
+  }
+  received_bytes_ += text.size();
+  return placed.append(text);
 }
 
 /// Tokens without a text, such as the end of a turn, have a name.
@@ -115,7 +132,7 @@ TextLogprob ChoiceText::text_logprob(std::int32_t token, float logprob) const {
 }
 
 ChoicePart ChoiceText::add(const wire::TokenEmitted& token) {
-  ChoicePart part = part_of(with_marker(token));
+  ChoicePart part = part_of(with_markers(token));
   if (!token.logprob) return part;
   TokenLogprobs logprobs{.token = text_logprob(token.token, *token.logprob),
                          .text_offset = text_offset_};
@@ -127,7 +144,9 @@ ChoicePart ChoiceText::add(const wire::TokenEmitted& token) {
 }
 
 ChoicePart ChoiceText::end(std::string_view rest, std::string_view completion_reason) {
-  ChoicePart part = part_of(rest);
+  std::string last = place_markers(rest);
+  for (const Marker& marker : std::exchange(markers_, {})) last += marker.name;
+  ChoicePart part = part_of(last);
   if (is_chat_) end_said(part);
   part.finish_reason = finish_reason(completion_reason);
   if (calls_ > 0 && part.finish_reason == "stop") part.finish_reason = "tool_calls";

@@ -5,12 +5,13 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 
 #include "worker/http/api_answer.hpp"
 #include "worker/text/chat/reasoning.hpp"
-#include "worker/text/tokenizer/tokenizer.hpp"
+#include "worker/text/tokenizer/stream_decoder.hpp"
 
 namespace leasehold::http {
 
@@ -29,7 +30,8 @@ class ChoiceText {
   void add_said(std::string_view text, ChoicePart& part);
   void add_calls(std::vector<ToolCall> calls, ChoicePart& part);
   void end_said(ChoicePart& part);
-  std::string with_marker(const wire::TokenEmitted& token) const;
+  std::string with_markers(const wire::TokenEmitted& token);
+  std::string place_markers(std::string_view text);
   TextLogprob text_logprob(std::int32_t token, float logprob) const;
 
   std::uint32_t index_;
@@ -40,6 +42,15 @@ class ChoiceText {
   std::string tool_name_;
   ReasoningParser reasoning_;
   ToolCallParser tool_calls_;
+  /// A control token that has no text of its own.
+  struct Marker {
+    std::string name;
+    std::size_t at = 0;  // in bytes of the text without markers
+  };
+  StreamDecoder decoder_;  // counts what the worker holds back, too
+  std::size_t decoded_bytes_ = 0;
+  std::size_t received_bytes_ = 0;
+  std::deque<Marker> markers_;   // whose place in the text has not arrived
   std::string forced_;           // the text so far of a call that a schema forces
   std::size_t calls_ = 0;        // so far
   std::size_t text_offset_ = 0;  // in characters, of the next token

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/tiny_tokenizer.hpp"
+#include "tests/unit/worker/text/tokenizer/byte_vocabulary.hpp"
 #include "worker/http/choice_text.hpp"
 
 using namespace leasehold;
@@ -67,4 +68,26 @@ TEST_CASE("choice: a text that a schema forces is one call; one that is cut off 
   CHECK(cut.calls.empty());
   CHECK(cut.text == "{\"x\"");
   CHECK(cut.finish_reason == "length");
+}
+
+TEST_CASE("choice: a marker without a text keeps its place beside text that is held back") {
+  const auto tokenizer = testing::tokenizer_of(
+      testing::byte_vocabulary({}, {{"<think>", 3}, {"</think>", 3}, {"<tool_call>", 3}}));
+  REQUIRE(tokenizer.has_value());
+  constexpr TokenId kThink = 256, kEndThink = 257, kCall = 258;
+  const ApiRequest request = chat(ToolForm::Marked);
+  ChoiceText text(0, request, request.submit, *tokenizer);
+  ChoicePart whole;
+  const auto add = [&](TokenId token, std::string arrived) {
+    append(whole, text.add({.token = token, .text = std::move(arrived)}));
+  };
+  add(kThink, "");
+  add('H', "");  // may begin a stop string
+  add(kEndThink, "");
+  add('m', "Hm");
+  add('o', "");
+  add(kCall, "");
+  append(whole, text.end("o", "EndOfSequence"));
+  CHECK(whole.reasoning == "H");
+  CHECK(whole.text == "mo<tool_call>");
 }
