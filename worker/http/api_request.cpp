@@ -237,7 +237,7 @@ class Reader {
     return true;
   }
 
-  /// Functions by their names; false and a refusal for what is none.
+  /// Functions by their names; false and a refusal for anything else.
   bool read_functions(const Body& tools, std::map<std::string, const Body*>& out) {
     for (const Body& tool : tools) {
       const Body* function = tool.is_object() ? find(tool, "function") : nullptr;
@@ -273,7 +273,9 @@ class Reader {
       if (!model_->has_tools)
         return refuse("tools", "this model's chat template has no tools; leave them out");
       out_.submit.tools = tools->dump();
-      out_.tool_form = ToolForm::Marked;
+      // A text that a format binds has no place for calls, and may quote one.
+      if (out_.submit.sampling.response_format.type == "text") out_.tool_form = ToolForm::Marked;
+      for (const auto& [name, function] : functions) out_.tool_names.push_back(name);
     }
     if (choice != nullptr && !is_off && *choice != "auto") force_call(*choice, functions);
   }
@@ -281,7 +283,7 @@ class Reader {
   /// A schema makes the text a call: of the tool that is named, or of any.
   void force_call(const Body& choice, const std::map<std::string, const Body*>& functions) {
     if (out_.submit.sampling.response_format.type != "text")
-      return refuse("tool_choice", "a call that must be made has no response_format; send one");
+      return refuse("tool_choice", "tool_choice and response_format exclude each other; send one");
     const auto schema_of = [](const Body& function) {
       const Body* parameters = find(function, "parameters");
       return parameters != nullptr && parameters->is_object() ? *parameters

@@ -40,7 +40,8 @@ struct ApiRequest {
   bool echo = false;                    ///< A completion begins with its prompt.
   bool begins_inside_thoughts = false;  ///< As ApiModel.
   ToolForm tool_form = ToolForm::None;
-  std::string tool_name;  ///< With ToolForm::Arguments.
+  std::string tool_name;                ///< With ToolForm::Arguments.
+  std::vector<std::string> tool_names;  ///< With ToolForm::Marked.
   bool stream = false;
   bool include_usage = false;     ///< A chunk with the usage before [DONE].
   bool continuous_usage = false;  ///< The usage so far in every chunk.

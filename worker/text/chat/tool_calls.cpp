@@ -63,6 +63,15 @@ std::optional<std::vector<ToolCall>> ToolCallParser::calls_of(std::string_view t
   return calls;
 }
 
+/// Those of the value that was scanned.
+std::optional<std::vector<ToolCall>> ToolCallParser::held_calls() const {
+  auto calls = calls_of(std::string_view(held_).substr(value_at_, scanned_ - value_at_));
+  const auto is_known = [&](const ToolCall& call) {
+    return tools_.empty() || std::ranges::find(tools_, call.name) != tools_.end();
+  };
+  return calls && std::ranges::all_of(*calls, is_known) ? std::move(calls) : std::nullopt;
+}
+
 void ToolCallParser::begin_value(std::size_t at, bool is_hermes) {
   state_ = State::Value;
   is_hermes_ = is_hermes;
@@ -71,7 +80,7 @@ void ToolCallParser::begin_value(std::size_t at, bool is_hermes) {
   in_string_ = is_escaped_ = false;
 }
 
-/// So many bytes of what is held are no call.
+/// So many bytes of what is held cannot be read as a call, and become text.
 void ToolCallParser::give_up(Output& out, std::size_t bytes) {
   out.text += held_.substr(0, bytes);
   held_.erase(0, bytes);
@@ -97,7 +106,7 @@ bool ToolCallParser::step_text(Output& out) {
   return true;
 }
 
-/// Scans to the end of an object or array. True when it ended, or is none.
+/// Scans to the end of an object or array. True when it ended, and when there is no value.
 bool ToolCallParser::step_value() {
   for (; scanned_ < held_.size(); ++scanned_) {
     if (scanned_ - value_at_ > kMaxCallBytes) return true;
@@ -132,7 +141,7 @@ bool ToolCallParser::step_closing(Output& out) {
     if (may_end && held.size() - scanned_ <= kMaxHeldBytes) return false;
     if (rest.starts_with(kHermesEnd)) end = at + kHermesEnd.size();
   }
-  auto calls = calls_of(held.substr(value_at_, scanned_ - value_at_));
+  auto calls = held_calls();
   if (!calls) {
     give_up(out, std::max(scanned_, value_at_));
     return true;
@@ -191,7 +200,7 @@ ToolCallParser::Output ToolCallParser::push(std::string_view piece) {
 ToolCallParser::Output ToolCallParser::finish() {
   Output out;
   if (state_ == State::Closing) {
-    if (auto calls = calls_of(std::string_view(held_).substr(value_at_, scanned_ - value_at_))) {
+    if (auto calls = held_calls()) {
       out.calls = *std::move(calls);
       held_.clear();
     }

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace leasehold {
@@ -36,16 +37,20 @@ class ToolCallParser {
     bool operator==(const Output&) const = default;
   };
 
+  /// A call of another tool than these stays text. Empty: all names are tools.
+  explicit ToolCallParser(std::vector<std::string> tools = {}) : tools_(std::move(tools)) {}
+
   /// What is certain after this piece.
   Output push(std::string_view piece);
   /// The rest, at the end of the text. A call without its end marker counts.
   Output finish();
 
-  /// The calls of a JSON value: an object, or an array of objects. Nothing if one is no call.
+  /// The calls of a JSON value: an object, or an array of objects. Nothing unless all are calls.
   static std::optional<std::vector<ToolCall>> calls_of(std::string_view json);
 
  private:
   enum class State { Start, Text, Value, Closing, Next };
+  std::optional<std::vector<ToolCall>> held_calls() const;
   bool step(Output& out);
   bool step_text(Output& out);
   bool step_value();
@@ -54,6 +59,7 @@ class ToolCallParser {
   void begin_value(std::size_t at, bool is_hermes);
   void give_up(Output& out, std::size_t bytes);
 
+  std::vector<std::string> tools_;
   State state_ = State::Start;
   std::string held_;
   bool is_hermes_ = false;  // the call ends with a marker

@@ -191,6 +191,9 @@ TEST_CASE("http api: tools go to the template, and tool_choice decides the form 
   const auto free = read(Api::Chat, chat({{"tools", kTools}}));
   CHECK(Json::parse(free.submit.tools) == kTools);
   CHECK(free.tool_form == ToolForm::Marked);
+  CHECK(free.tool_names == std::vector<std::string>{"add"});
+  CHECK(read(Api::Chat, chat({{"tools", kTools}, {"response_format", {{"type", "json_object"}}}}))
+            .tool_form == ToolForm::None);
   CHECK(free.submit.sampling.response_format.type == "text");
   const auto off = read(Api::Chat, chat({{"tools", kTools}, {"tool_choice", "none"}}));
   CHECK(off.submit.tools.empty());

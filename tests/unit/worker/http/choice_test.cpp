@@ -44,6 +44,14 @@ TEST_CASE("choice: calls end a chat with the reason tool_calls, and thoughts are
   CHECK(whole.finish_reason == "tool_calls");
 }
 
+TEST_CASE("choice: only the tools of the request are called") {
+  ApiRequest request = chat(ToolForm::Marked);
+  request.tool_names = {"add"};
+  const std::string call = R"(<tool_call>{"name":"sub","arguments":{}}</tool_call>)";
+  CHECK(said(request, {call}).text == call);
+  CHECK(said(request, {call}).finish_reason == "stop");
+}
+
 TEST_CASE("choice: without tools, and in a completion, the text is not searched for calls") {
   const std::string call = "<tool_call>{\"name\":\"add\",\"arguments\":{}}</tool_call>";
   CHECK(said(chat(ToolForm::None), {call}).text == call);

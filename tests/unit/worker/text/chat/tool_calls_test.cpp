@@ -93,6 +93,29 @@ TEST_CASE("tool calls: what cannot be read stays text, and later calls are found
   CHECK(all.calls == Calls{{"f", "{}"}});
 }
 
+TEST_CASE("tool calls: a call of a tool that the request does not have stays text") {
+  const auto read = [](const std::string& text) {
+    ToolCallParser parser({"f", "g"});
+    ToolCallParser::Output all = parser.push(text);
+    const auto rest = parser.finish();
+    all.text += rest.text;
+    all.calls.insert(all.calls.end(), rest.calls.begin(), rest.calls.end());
+    return all;
+  };
+  const std::string other = R"(<tool_call>{"name":"h","arguments":{}}</tool_call>)";
+  const std::string both =
+      R"([TOOL_CALLS][{"name":"f","arguments":{}},{"name":"h","arguments":{}}])";
+  const std::string bare = R"({"name": "Ann", "parameters": {}})";
+  const std::string cut = R"(<tool_call>{"name":"h","arguments":{}})";
+  for (const std::string& text : {other, both, bare, cut}) {
+    CHECK(read(text).text == text);
+    CHECK(read(text).calls.empty());
+  }
+  const auto mixed = read(other + R"(<tool_call>{"name":"g","arguments":{}}</tool_call>)");
+  CHECK(mixed.text == other);
+  CHECK(mixed.calls == Calls{{"g", "{}"}});
+}
+
 TEST_CASE("tool calls: deep and endless values stay text") {
   const std::string deep = "<tool_call>" + std::string(500, '[') + std::string(500, ']');
   ToolCallParser parser;
