@@ -19,7 +19,7 @@ namespace leasehold::control {
 std::optional<std::string> excess_of(std::string_view json, const Limits& limits);
 
 /// Of one request of a client, also of a JSON text within it: more than a conversation or a schema
-/// has. Freeing so many values takes a thread up to 2 ms.
+/// has. Freeing them takes a thread up to 2 ms.
 inline constexpr Limits kRequestLimits{.max_values = 1 << 15};
 
 /// The value of a JSON text that a client sent. Errors: BadRequest with `what` the text is, when it

@@ -52,8 +52,8 @@ class Generations : public std::enable_shared_from_this<Generations> {
   boost::asio::steady_timer changed_;  // expires never; cancelled to wake `next`
   std::deque<Event> events_;
   std::vector<std::shared_ptr<client::TenantSession>> sessions_;  // null once ended
-  bool is_woken_ = false;                                         // `next` has not told it yet
-  bool unread_ = false;  // too many events; only the ends follow
+  bool is_woken_ = false;  // the next call of `next` returns nothing
+  bool unread_ = false;    // too many events; only the ends follow
 };
 
 }  // namespace leasehold::http

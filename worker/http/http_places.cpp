@@ -27,7 +27,8 @@ Result<void> Places::authenticated(ConnectionId id, const TenantId& tenant) {
   if (found == places_.end())
     return fail(Errc::QueueFull, "a newer connection of this source took the place; connect again");
   Place& place = found->second;
-  // A valid key is no guess. The source may have been forgotten meanwhile.
+  // The pace is for guessed keys, and this one was valid. The source may have been forgotten
+  // meanwhile.
   if (const auto bucket = checks_.find(place.source); bucket != checks_.end())
     bucket->second.give_back(1);
   if (place.tenant == tenant) return {};

@@ -15,9 +15,9 @@ struct Caller {
   std::string key;
 };
 
-/// Who sends this head; the connection belongs to that tenant from then on. After an error the
-/// connection is closed, so that each guess costs one. Errors: BadToken without a key; those of the
-/// broker's `key.check`; those of Places::authenticated.
+/// The tenant and key that send this head; the connection belongs to that tenant from then on.
+/// After an error the connection is closed, so that each guess costs one. Errors: BadToken without
+/// a key; those of the broker's `key.check`; those of Places::authenticated.
 boost::asio::awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id,
                                                     const Head& head);
 

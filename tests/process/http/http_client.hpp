@@ -80,7 +80,7 @@ class HttpSystem {
   std::unique_ptr<System> system_;
 };
 
-/// True for a text in which so many events have arrived.
+/// True for a text in which at least `wanted` events have arrived.
 inline auto has_events(std::size_t wanted) {
   return [wanted](const std::string& text) {
     std::size_t count = 0;

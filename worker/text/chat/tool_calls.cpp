@@ -80,7 +80,7 @@ void ToolCallParser::begin_value(std::size_t at, bool is_hermes) {
   in_string_ = is_escaped_ = false;
 }
 
-/// So many bytes of what is held cannot be read as a call, and become text.
+/// The first `bytes` of the held text cannot be read as a call, and become text.
 void ToolCallParser::give_up(Output& out, std::size_t bytes) {
   out.text += held_.substr(0, bytes);
   held_.erase(0, bytes);

@@ -89,7 +89,7 @@ TEST_CASE("prompt: JSON within a text has the limits of a request") {
   std::string many = R"({"x":[1)";
   for (int i = 0; i < 33'000; ++i) many += ",[]";
   many += "]}";
-  // Numbers cost a quarter, and a template may have so many.
+  // Numbers cost a quarter, so that 33 000 of them pass.
   std::string numbers = R"({"x":[1)";
   for (int i = 0; i < 33'000; ++i) numbers += ",1";
   numbers += "]}";
