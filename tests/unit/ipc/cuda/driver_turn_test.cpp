@@ -1,4 +1,4 @@
-// Who has the turn at the driver.
+// Turns at the driver: of a thread that tries, and of long calls.
 #include "ipc/cuda/driver_turn.hpp"
 
 #include <catch2/catch.hpp>
