@@ -24,6 +24,13 @@ class System:
         self.folder = pathlib.Path(folder)
         self.broker_path = str(self.folder / "broker.sock")
         self.processes = {}
+        try:
+            self.start_all()
+        except BaseException:
+            self.stop()
+            raise
+
+    def start_all(self):
         self.start("broker", "leasehold-broker", "--socket", self.broker_path, "--capacity", "64MiB")
         self.until(lambda: self.ctl("status") is not None)
         for name in ("w1", "w2"):
