@@ -2,8 +2,8 @@
 /// C++20-clean.
 ///
 /// The mirror is a copy of the lease state on the device. The host writes it before a step that
-/// needs another one, and as soon as a poll sees a change; every kernel reads it when it begins. So work queued
-/// before a revocation skips the rows of the revoked lease.
+/// needs another one, and as soon as a poll sees a change; every kernel reads it when it begins. So
+/// work queued before a revocation skips the rows of the revoked lease.
 #pragma once
 
 #include <cstdint>
