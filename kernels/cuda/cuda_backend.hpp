@@ -143,15 +143,13 @@ class CudaBackend final : public Backend {
   /// Ends the process's use of graphs, or of the card.
   void give_up_graphs(const Error& why);
   Result<void> ensure_staging(std::size_t size_bytes);
-  /// Pieces for `write`, in the staging buffer: the list, then the bytes.
+  /// Pieces for `write`, in the staging buffer: the counter of blocks, the list, the bytes.
   struct StagedPieces {
     std::size_t size_bytes = 0;
     std::uint32_t n_first = 0;  ///< Pieces before those that are last.
-    std::uint32_t largest_first = 0;
-    std::uint32_t largest_last = 0;
+    std::uint32_t largest_first_bytes = 0;
   };
   StagedPieces stage(std::span<const LeasedPiece* const> pieces, const LaunchPermit& permit) const;
-  void scatter(std::uint32_t first, std::uint32_t n_pieces, std::uint32_t largest_bytes);
 
   const Context* context_;
   BackendLimits limits_;

@@ -14,6 +14,14 @@ namespace {
 /// still copied: max_in_flight of these. Smaller pieces would be bound by the driver's calls.
 constexpr std::uint64_t kPieceBytes = 256 * 1024;
 
+/// Room for the counter of blocks before the list of staged pieces.
+constexpr std::size_t kCounterBytes = 16;
+
+/// Bytes of staged pieces before those that they write.
+std::size_t list_bytes(std::size_t n_pieces) {
+  return kCounterBytes + n_pieces * sizeof(device::ScatterPiece);
+}
+
 }  // namespace
 
 /// Copies in units of half the pinned buffer: the host fills one half while the card copies the
@@ -75,12 +83,13 @@ Result<void> CudaBackend::ensure_staging(std::size_t size_bytes) {
   return {};
 }
 
-/// Stages the list of pieces and their bytes; `staging` has room for both.
+/// `staging` has room for all of them.
 CudaBackend::StagedPieces CudaBackend::stage(std::span<const LeasedPiece* const> pieces,
                                              const LaunchPermit& permit) const {
   std::byte* const host = workspace_->host_staging.data();
-  auto* const list = reinterpret_cast<device::ScatterPiece*>(host);
-  StagedPieces staged{.size_bytes = pieces.size() * sizeof(device::ScatterPiece)};
+  std::memset(host, 0, kCounterBytes);
+  auto* const list = reinterpret_cast<device::ScatterPiece*>(host + kCounterBytes);
+  StagedPieces staged{.size_bytes = list_bytes(pieces.size())};
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const LeasedPiece& piece = *pieces[i];
     const auto size_bytes = static_cast<std::uint32_t>(piece.bytes.size());
@@ -89,19 +98,19 @@ CudaBackend::StagedPieces CudaBackend::stage(std::span<const LeasedPiece* const>
                .size_bytes = size_bytes};
     std::memcpy(host + staged.size_bytes, piece.bytes.data(), size_bytes);
     staged.size_bytes += (size_bytes + 7) / 8 * 8;
-    std::uint32_t& largest = piece.is_last ? staged.largest_last : staged.largest_first;
-    largest = std::max(largest, size_bytes);
-    if (!piece.is_last) ++staged.n_first;
+    if (piece.is_last) continue;
+    ++staged.n_first;
+    staged.largest_first_bytes = std::max(staged.largest_first_bytes, size_bytes);
   }
   return staged;
 }
 
 /// Writes whole pieces first, then the words that mark them complete. Any number of pieces takes
-/// one copy, two launches in the order of the stream, and one wait.
+/// one copy, one launch and one wait.
 void CudaBackend::write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) {
   if (pieces.empty() || launcher_->fault()) return;
   std::vector<const LeasedPiece*> ordered;
-  std::size_t room_bytes = pieces.size() * sizeof(device::ScatterPiece);
+  std::size_t room_bytes = list_bytes(pieces.size());
   for (const bool is_last : {false, true}) {
     for (const LeasedPiece& piece : pieces) {
       if (piece.is_last != is_last) continue;
@@ -112,28 +121,21 @@ void CudaBackend::write(const LaunchPermit& permit, std::span<const LeasedPiece>
   if (const Result<void> room = ensure_staging(room_bytes); !room)
     return launcher_->fail_with(room.error());
   const StagedPieces staged = stage(ordered, permit);
-  const auto n_pieces = static_cast<std::uint32_t>(pieces.size());
   launcher_->enqueue_internal("writing records", [&] {
     return launcher_->copy_to_device(workspace_->staging.data(), workspace_->host_staging.data(),
                                      staged.size_bytes);
   });
-  scatter(0, staged.n_first, staged.largest_first);
-  scatter(staged.n_first, n_pieces - staged.n_first, staged.largest_last);
-  launcher_->wait_all();
-}
-
-/// Enqueues the launch that writes these staged pieces.
-void CudaBackend::scatter(std::uint32_t first, std::uint32_t n_pieces,
-                          std::uint32_t largest_bytes) {
-  if (n_pieces == 0) return;
-  const std::byte* const staging = workspace_->staging.data();
-  KernelLaunch launch =
-      plan_scatter({.gate = step_memory_.gate(launcher_->mirror()),
-                    .staging = staging,
-                    .pieces = reinterpret_cast<const device::ScatterPiece*>(staging) + first,
-                    .n_pieces = n_pieces},
-                   largest_bytes);
+  std::byte* const staging = workspace_->staging.data();
+  KernelLaunch launch = plan_scatter(
+      {.gate = step_memory_.gate(launcher_->mirror()),
+       .staging = staging,
+       .pieces = reinterpret_cast<const device::ScatterPiece*>(staging + kCounterBytes),
+       .counter = reinterpret_cast<std::uint32_t*>(staging),
+       .n_first = staged.n_first,
+       .n_last = static_cast<std::uint32_t>(pieces.size()) - staged.n_first},
+      staged.largest_first_bytes);
   launcher_->enqueue_internal("writing records", [&] { return launcher_->enqueue(launch); });
+  launcher_->wait_all();
 }
 
 }  // namespace leasehold::cuda

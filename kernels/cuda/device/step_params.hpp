@@ -15,8 +15,10 @@ struct ScatterPiece {
 struct ScatterParams {
   KernelGate gate;
   const std::byte* staging;
-  const ScatterPiece* pieces;  ///< [n_pieces], in device memory
-  std::uint32_t n_pieces;
+  const ScatterPiece* pieces;  ///< [n_first + n_last], in device memory
+  std::uint32_t* counter;      ///< Zero at launch; used only if there are first and last pieces.
+  std::uint32_t n_first;
+  std::uint32_t n_last;  ///< Pieces written after all first ones, by one thread each.
 };
 
 struct SegmentGateParams {

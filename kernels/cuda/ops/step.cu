@@ -1,5 +1,6 @@
 /// Scattered copies, and the gate between two segments of a graph without conditional nodes.
 #include "kernels/cuda/device/segment_gate.cuh"
+#include "kernels/cuda/device/warp_collectives.cuh"
 
 namespace leasehold::device {
 
@@ -27,18 +28,32 @@ __device__ __forceinline__ void copy_words(CopyJob& job) {
   job.done_bytes += words * static_cast<std::uint32_t>(sizeof(Word));
 }
 
-/// Grid: parts of a piece, pieces. Eight aligned bytes are one store, so a word that marks others
-/// complete is never torn.
-LEASEHOLD_KERNEL(lh_scatter, ScatterParams, 256) {
-  if (engine_is_stopped(p.gate)) return;
-  if (blockIdx.y >= p.n_pieces) return;
-  const ScatterPiece piece = p.pieces[blockIdx.y];
-  CopyJob job{
-      reinterpret_cast<std::byte*>(piece.to), p.staging + piece.from_bytes, piece.size_bytes,
-      blockIdx.x * blockDim.x + threadIdx.x,  gridDim.x * blockDim.x,       0};
+/// One of `stride` threads copies its part of a piece.
+__device__ __forceinline__ void copy_part(const ScatterParams& p, std::uint32_t index,
+                                          std::uint32_t first, std::uint32_t stride) {
+  const ScatterPiece piece = p.pieces[index];
+  CopyJob job{reinterpret_cast<std::byte*>(piece.to),
+              p.staging + piece.from_bytes,
+              piece.size_bytes,
+              first,
+              stride,
+              0};
   copy_words<uint4>(job);
   copy_words<uint2>(job);
   copy_words<std::byte>(job);
+}
+
+/// Grid: parts of a first piece, first pieces. The block that is done last writes the last pieces;
+/// a stop that skips a block also skips them. Eight aligned bytes are one store, so a word that
+/// marks others complete is never torn.
+LEASEHOLD_KERNEL(lh_scatter, ScatterParams, 256) {
+  if (engine_is_stopped(p.gate)) return;
+  if (blockIdx.y < p.n_first) {
+    copy_part(p, blockIdx.y, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
+    if (p.n_last == 0 || !arrive(p.counter, gridDim.x * p.n_first).is_last) return;
+  }
+  for (std::uint32_t i = threadIdx.x; i < p.n_last; i += blockDim.x)
+    copy_part(p, p.n_first + i, 0, 1);
 }
 
 LEASEHOLD_KERNEL(lh_segment_gate, SegmentGateParams, 1) {

@@ -16,7 +16,8 @@ std::uint32_t logit_parts(std::uint32_t n_rows, std::uint32_t n_vocab, std::uint
 KernelLaunch plan_top_candidates(const device::TopCandidatesParams& params, std::uint32_t n_rows,
                                  std::uint32_t n_parts);
 
-/// At least one piece; `largest_bytes` is the size of the largest.
+/// At least one piece, at most 65 535 first ones; `largest_bytes` is the size of the largest of
+/// these.
 KernelLaunch plan_scatter(const device::ScatterParams& params, std::uint32_t largest_bytes);
 
 /// With a condition: lh_conditional_gate, which only has_conditional_gate() libraries have.

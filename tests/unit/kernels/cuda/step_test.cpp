@@ -34,13 +34,37 @@ TEST_CASE("cuda: scattered pieces reach their addresses") {
       {61008, 3, 4096}, {66000, 66000, 24},  {67008, 67000, 43}};
   for (device::ScatterPiece& piece : pieces) piece.to += reinterpret_cast<std::uint64_t>(to.data());
   const auto n_pieces = static_cast<std::uint32_t>(pieces.size());
-  step.run(cuda::plan_scatter({step.plan().gate, staging.data(), pieces.data(), n_pieces}, 40000));
+  std::uint32_t counter = 0;
+  const std::uint32_t n_first = GENERATE_COPY(0u, 5u, n_pieces);
+  step.run(cuda::plan_scatter(
+      {step.plan().gate, staging.data(), pieces.data(), &counter, n_first, n_pieces - n_first},
+      40000));
   auto expected = before;
   for (const device::ScatterPiece& piece : pieces) {
     const auto from = staging.begin() + static_cast<std::ptrdiff_t>(piece.from_bytes);
     const auto at = piece.to - reinterpret_cast<std::uint64_t>(to.data());
     std::copy_n(from, piece.size_bytes, expected.begin() + static_cast<std::ptrdiff_t>(at));
   }
+  REQUIRE(to == expected);
+}
+
+TEST_CASE("cuda: the last pieces of a scatter are written after all others") {
+  SeededRandom random(test_seed());
+  DeviceStep step(rows_of({1}, {1}));
+  const auto staging = bytes_of(random, 40000);
+  std::vector<std::byte> to(40000);
+  const auto address = reinterpret_cast<std::uint64_t>(to.data());
+  // Each last piece overlaps a first one, which has several blocks.
+  const std::vector<device::ScatterPiece> pieces{{address, 0, 20000},
+                                                 {address + 20000, 20000, 20000},
+                                                 {address + 24, 3, 8},
+                                                 {address + 39000, 100, 8}};
+  std::uint32_t counter = 0;
+  step.run(
+      cuda::plan_scatter({step.plan().gate, staging.data(), pieces.data(), &counter, 2, 2}, 20000));
+  auto expected = staging;
+  std::copy_n(staging.begin() + 3, 8, expected.begin() + 24);
+  std::copy_n(staging.begin() + 100, 8, expected.begin() + 39000);
   REQUIRE(to == expected);
 }
 
