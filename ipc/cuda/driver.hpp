@@ -18,6 +18,9 @@
 
 // Conditional nodes exist since 12.4. Without them graphs are gated only between replays.
 #define LEASEHOLD_CUDA_CONDITIONAL_NODES (CUDA_VERSION >= 12040)
+// Under this name of cuGraphAddNode an edge has data since 13.0. Without it a kernel of a graph
+// starts only when the one before it has ended.
+#define LEASEHOLD_CUDA_EDGE_DATA (CUDA_VERSION >= 13000)
 
 // Every driver function that Leasehold calls.
 #define LEASEHOLD_CUDA_FUNCTIONS(ENTRY) \

@@ -8,10 +8,14 @@
 /// segment; every kernel masks the rows of a revoked tenant by itself. If the driver or the toolkit
 /// has no conditional nodes, segments are plain nodes and their kernels return at once.
 ///
+/// Where card, driver and toolkit can (sm_90, CUDA 13), a kernel of a segment depends on the one
+/// before it by a programmatic edge: its blocks are placed while the other one ends, and wait. No
+/// programmatic edge enters or leaves a gate.
+///
 /// A graph contains the addresses of weights, so it is bound to the lease words that granted them.
 ///
 /// Lifetime: the context outlives it. Threads: the engine's. Source: CUDA Driver API reference,
-/// conditional graph nodes.
+/// conditional graph nodes and CUgraphEdgeData.
 #pragma once
 
 #include <compare>
@@ -56,13 +60,18 @@ class StepGraph {
   Result<void> check_bound(std::span<const LeaseDependency> leases) const;
 
   CUgraphExec exec() const { return exec_.get(); }  ///< For the launcher.
+  /// The number of programmatic edges.
+  std::uint32_t n_programmatic() const { return n_programmatic_; }
 
  private:
   StepGraph() = default;
+  static Result<StepGraph> build(const Context& context, KernelLibrary& library, const Plan& plan,
+                                 bool programmatic);
 
   Owned<CUgraph, &Driver::cuGraphDestroy> graph_;
   Owned<CUgraphExec, &Driver::cuGraphExecDestroy> exec_;
   std::vector<LeaseDependency> bound_to_;
+  std::uint32_t n_programmatic_ = 0;
 };
 
 }  // namespace leasehold::cuda

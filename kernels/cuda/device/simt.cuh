@@ -13,6 +13,10 @@
 /// runs in blocks of at most `threads`. Its name begins with "lh_".
 /// `LEASEHOLD_KERNEL_RESIDENT(name, Params, threads, blocks)` also limits its registers, so that an
 /// SM holds that many blocks.
+///
+/// On cards with programmatic dependent launch (sm_90) a kernel of a graph may start before the one
+/// before it has ended. Each kernel begins with the wait for that end, so nothing in a kernel's
+/// body runs early. Source: PTX ISA, griddepcontrol.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +29,28 @@
 
 #include "kernels/cuda/device/wgmma.cuh"
 
-#define LEASEHOLD_KERNEL(name, Params, threads) \
-  extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Params p)
+#define LEASEHOLD_KERNEL_WITH_BOUNDS(name, Params, ...)         \
+  __device__ __forceinline__ void name##_body(const Params& p); \
+  extern "C" __global__ void __launch_bounds__(__VA_ARGS__)     \
+      name(const __grid_constant__ Params p) {                  \
+    ::leasehold::device::await_previous_kernel();               \
+    name##_body(p);                                             \
+  }                                                             \
+  __device__ __forceinline__ void name##_body(const Params& p)
+#define LEASEHOLD_KERNEL(name, Params, threads) LEASEHOLD_KERNEL_WITH_BOUNDS(name, Params, threads)
 #define LEASEHOLD_KERNEL_RESIDENT(name, Params, threads, blocks) \
-  extern "C" __global__ void __launch_bounds__(threads, blocks)  \
-      name(const __grid_constant__ Params p)
+  LEASEHOLD_KERNEL_WITH_BOUNDS(name, Params, threads, blocks)
 
 namespace leasehold::device {
+
+/// Waits until the kernel before this one has ended and its stores are visible. Then the next
+/// kernel's blocks may take the room that this kernel's last blocks leave, and wait there.
+__device__ __forceinline__ void await_previous_kernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 
 /// The dynamic shared memory of the launch, aligned to 128 bytes.
 __device__ __forceinline__ std::byte* dynamic_shared() {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/errc.hpp"
+#include "ipc/cuda/driver.hpp"
 #include "tests/process/tools/program_run.hpp"
 #include "tests/support/fake_cuda/card_state.hpp"
 
@@ -111,6 +112,7 @@ void check_stages(const Json& report) {
   CHECK(numbers_of(report, "kills").at("processes_share_memory") == true);
   const Json probed = numbers_of(report, "probe");
   CHECK(probed.at("conditional_nodes") == true);
+  CHECK(probed.at("programmatic_edges") == (LEASEHOLD_CUDA_EDGE_DATA ? 3 : 0));
   CHECK(probed.at("freed_after_pidfd_us").size() == 5);
   CHECK(probed.at("clear").size() == 2);
   CHECK(probed.at("clear").at(0).at("p50_us") > 0);

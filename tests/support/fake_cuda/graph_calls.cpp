@@ -5,6 +5,7 @@
 /// it.
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <list>
 #include <memory>
 #include <optional>
@@ -72,14 +73,22 @@ void set_condition(std::uint64_t handle, std::uint32_t value) {
   if (at != Graphs::get().conditions.end()) at->second.value = value;
 }
 
-/// Adds the node if its dependencies are in the graph. Precondition: the lock is held.
-CUresult add_node(Graph& graph, const CUgraphNode* after, std::size_t count, Node node,
-                  CUgraphNode* handle) {
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto* const wanted = reinterpret_cast<const Node*>(after[i]);
+/// What a new node depends on.
+struct Edges {
+  const CUgraphNode* from = nullptr;
+  std::size_t count = 0;
+  bool programmatic = false;
+};
+
+/// Adds the node if its dependencies are in the graph; a programmatic edge joins two kernels.
+/// Precondition: the lock is held.
+CUresult add_node(Graph& graph, const Edges& edges, Node node, CUgraphNode* handle) {
+  for (std::size_t i = 0; i < edges.count; ++i) {
+    const auto* const wanted = reinterpret_cast<const Node*>(edges.from[i]);
     const bool known =
         std::ranges::any_of(graph.nodes, [&](const Node& one) { return &one == wanted; });
-    if (!known) return CUDA_ERROR_INVALID_VALUE;
+    if (!known || (edges.programmatic && (!node.launch || !wanted->launch)))
+      return CUDA_ERROR_INVALID_VALUE;
     node.after.push_back(wanted);
   }
   *handle = reinterpret_cast<CUgraphNode>(&graph.nodes.emplace_back(std::move(node)));
@@ -152,16 +161,16 @@ Items begin_launch(const Exec& exec) {
   return {exec.items.begin(), exec.items.end()};
 }
 
-CUresult add_kernel(Graph& graph, const CUgraphNode* after, std::size_t count,
-                    const CUDA_KERNEL_NODE_PARAMS& params, CUgraphNode* handle) {
+CUresult add_kernel(Graph& graph, const Edges& edges, const CUDA_KERNEL_NODE_PARAMS& params,
+                    CUgraphNode* handle) {
   Node node;
   node.launch = plan_launch(params);
   if (node.launch->result != CUDA_SUCCESS) return node.launch->result;
-  return add_node(graph, after, count, std::move(node), handle);
+  return add_node(graph, edges, std::move(node), handle);
 }
 
-CUresult add_if(Graph& graph, const CUgraphNode* after, std::size_t count,
-                CUDA_CONDITIONAL_NODE_PARAMS& params, CUgraphNode* handle) {
+CUresult add_if(Graph& graph, const Edges& edges, CUDA_CONDITIONAL_NODE_PARAMS& params,
+                CUgraphNode* handle) {
   Graphs& graphs = Graphs::get();
   if (params.ctx != primary_context()) return CUDA_ERROR_INVALID_VALUE;
   const auto condition = graphs.conditions.find(params.handle);
@@ -174,7 +183,7 @@ CUresult add_if(Graph& graph, const CUgraphNode* after, std::size_t count,
   node.condition = params.handle;
   for (unsigned i = 0; i < params.size; ++i)
     node.body_handles.push_back(handle_of(node.bodies.emplace_back(std::make_shared<Graph>())));
-  const CUresult added = add_node(graph, after, count, std::move(node), handle);
+  const CUresult added = add_node(graph, edges, std::move(node), handle);
   if (added != CUDA_SUCCESS) return added;
   condition->second.used = true;
   Node& kept = graph.nodes.back();
@@ -194,17 +203,35 @@ bool is_clean(const CUgraphNodeParams& params) {
   return is_rest_zero && std::ranges::all_of(params.reserved0, [](int word) { return word == 0; });
 }
 
-CUresult add_any(CUgraph handle, const CUgraphNode* after, std::size_t count,
-                 CUgraphNodeParams& params, CUgraphNode* node) {
+#if CUDA_VERSION >= 13000
+/// Edges that are all plain or all programmatic; nothing for any others.
+std::optional<Edges> edges_of(const CUgraphNode* from, const CUgraphEdgeData* data,
+                              std::size_t count) {
+  CUgraphEdgeData programmatic{};
+  programmatic.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+  programmatic.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+  const auto all = [&](const CUgraphEdgeData& one) {
+    return std::all_of(data, data + count, [&](const CUgraphEdgeData& edge) {
+      return std::memcmp(&edge, &one, sizeof one) == 0;
+    });
+  };
+  if (data == nullptr || all({})) return Edges{from, count};
+  if (all(programmatic)) return Edges{from, count, true};
+  return std::nullopt;
+}
+#endif
+
+CUresult add_any(CUgraph handle, const std::optional<Edges>& edges, CUgraphNodeParams& params,
+                 CUgraphNode* node) {
   Graphs& graphs = Graphs::get();
   const std::scoped_lock lock(graphs.mutex);
   Graph* const graph = graphs.find(handle);
-  if (graph == nullptr || !is_clean(params)) return CUDA_ERROR_INVALID_VALUE;
+  if (graph == nullptr || !is_clean(params) || !edges) return CUDA_ERROR_INVALID_VALUE;
   if (params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-    return add_if(*graph, after, count, params.conditional, node);
+    return add_if(*graph, *edges, params.conditional, node);
   if (params.type != CU_GRAPH_NODE_TYPE_KERNEL) return CUDA_ERROR_NOT_SUPPORTED;
   const CUDA_KERNEL_NODE_PARAMS_v3& kernel = params.kernel;
-  return add_kernel(*graph, after, count,
+  return add_kernel(*graph, *edges,
                     {.func = kernel.func,
                      .gridDimX = kernel.gridDimX,
                      .gridDimY = kernel.gridDimY,
@@ -250,7 +277,7 @@ CUresult CUDAAPI cuGraphAddKernelNode(CUgraphNode* node, CUgraph handle, const C
   const std::scoped_lock lock(Graphs::get().mutex);
   Graph* const graph = Graphs::get().find(handle);
   if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return add_kernel(*graph, after, count, *params, node);
+  return add_kernel(*graph, {after, count}, *params, node);
 }
 
 CUresult CUDAAPI cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle, CUgraph graph,
@@ -271,15 +298,18 @@ CUresult CUDAAPI cuGraphConditionalHandleCreate(CUgraphConditionalHandle* handle
 
 #if CUDA_VERSION >= 13000
 CUresult CUDAAPI cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after,
-                                const CUgraphEdgeData*, std::size_t count,
+                                const CUgraphEdgeData* data, std::size_t count,
                                 CUgraphNodeParams* params) {
+  FAKE_CUDA_ENTER(cuGraphAddNode, Context);
+  return add_any(graph, edges_of(after, data, count), *params, node);
+}
 #else
 CUresult CUDAAPI cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after,
                                 std::size_t count, CUgraphNodeParams* params) {
-#endif
   FAKE_CUDA_ENTER(cuGraphAddNode, Context);
-  return add_any(graph, after, count, *params, node);
+  return add_any(graph, Edges{after, count}, *params, node);
 }
+#endif
 
 CUresult CUDAAPI cuGraphInstantiateWithFlags(CUgraphExec* handle, CUgraph graph,
                                              unsigned long long) {

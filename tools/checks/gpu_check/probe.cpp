@@ -61,6 +61,7 @@ Result<void> check_machine(const Settings& settings, StageReport& report) {
 Result<void> probe(const Settings& settings, StageReport& report) {
   const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
   TRY(probe_conditional_nodes(report, *card));
+  TRY(probe_programmatic_edges(report, *card));
   TRY(probe_wgmma(report, *card));
   TRY(probe_clear(settings, report, *card));
   if (processes_share_memory(settings)) return probe_sharing(settings, report, *card);

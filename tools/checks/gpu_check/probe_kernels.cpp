@@ -11,9 +11,16 @@
 namespace leasehold::gpu_check {
 namespace {
 
-/// Runs a graph of one gated segment and returns the word that its segment sets to 1. The kernel of
-/// the segment has no gate of its own, so only the condition can prevent the write.
-Result<std::uint32_t> word_after(Card& card, bool is_stopped) {
+/// What the word holds after a graph of one gated segment. The segment's kernels have no gate of
+/// their own, so only the condition can prevent their stores.
+struct PokedWord {
+  std::uint32_t value = 0;
+  std::uint32_t n_programmatic = 0;  ///< Programmatic edges of the graph.
+};
+
+/// Each kernel of the segment sets the word to one of `values`.
+Result<PokedWord> poke_word(Card& card, bool is_stopped,
+                            std::initializer_list<std::uint32_t> values) {
   const cuda::DeviceBuffer word = TRY(cuda::DeviceBuffer::allocate(card.context(), 256));
   const cuda::PinnedBuffer seen = TRY(cuda::PinnedBuffer::allocate(card.context(), 256));
   const CUdeviceptr at = cuda::device_address(word.data());
@@ -24,16 +31,19 @@ Result<std::uint32_t> word_after(Card& card, bool is_stopped) {
                                     .condition = condition,
                                     .segment = segment});
   };
-  const device::PokeParams poke{
-      .gate = card.gate(), .at = cuda::device_pointer<std::uint32_t>(at), .value = 1};
-  const std::vector<cuda::GraphSegment> segments{
-      {{.kernel = "lh_poke", .grid = {}, .block_threads = 1, .params = cuda::KernelParams(poke)}}};
+  cuda::GraphSegment segment;
+  for (const std::uint32_t value : values) {
+    const device::PokeParams poke{
+        .gate = card.gate(), .at = cuda::device_pointer<std::uint32_t>(at), .value = value};
+    segment.push_back(
+        {.kernel = "lh_poke", .grid = {}, .block_threads = 1, .params = cuda::KernelParams(poke)});
+  }
   const cuda::StepGraph graph = TRY(cuda::StepGraph::make(
-      card.context(), card.library(), {.segments = segments, .bound_to = {}, .gate = gate}));
+      card.context(), card.library(), {.segments = {&segment, 1}, .bound_to = {}, .gate = gate}));
   TRY(card.run(graph));
-  std::uint32_t value = 0;
-  TRY(card.fetch(std::as_writable_bytes(std::span(&value, 1)), at));
-  return value;
+  PokedWord poked{.n_programmatic = graph.n_programmatic()};
+  TRY(card.fetch(std::as_writable_bytes(std::span(&poked.value, 1)), at));
+  return poked;
 }
 
 Result<bool> ask_wgmma(Card& card) {
@@ -66,11 +76,23 @@ Result<void> probe_conditional_nodes(StageReport& report, Card& card) {
     report.unknown(kWhat, "the driver has no conditional nodes; segments run empty instead");
     return {};
   }
-  const std::uint32_t when_live = TRY(word_after(card, false));
-  const std::uint32_t when_stopped = TRY(word_after(card, true));
-  const bool holds = when_live == 1 && when_stopped == 0;
+  const PokedWord when_live = TRY(poke_word(card, false, {1}));
+  const PokedWord when_stopped = TRY(poke_word(card, true, {1}));
+  const bool holds = when_live.value == 1 && when_stopped.value == 0;
   report.numbers()["conditional_nodes"] = holds;
   report.require(kWhat, holds);
+  return {};
+}
+
+Result<void> probe_programmatic_edges(StageReport& report, Card& card) {
+  constexpr const char* kWhat = "graphs: a kernel that starts early waits for the one before it";
+  const PokedWord word = TRY(poke_word(card, false, {1, 2, 3, 4}));
+  report.numbers()["programmatic_edges"] = word.n_programmatic;
+  if (word.n_programmatic == 0) {
+    report.unknown(kWhat, "no programmatic edges on this card; each kernel starts after the last");
+    return {};
+  }
+  report.require(kWhat, word.value == 4);
   return {};
 }
 

@@ -39,6 +39,7 @@ Result<void> probe_sharing(const Settings& settings, StageReport& report, Card& 
 /// Measures how long clearing memory takes, as the device agent does it.
 Result<void> probe_clear(const Settings& settings, StageReport& report, Card& card);
 Result<void> probe_conditional_nodes(StageReport& report, Card& card);
+Result<void> probe_programmatic_edges(StageReport& report, Card& card);
 Result<void> probe_wgmma(StageReport& report, Card& card);
 
 /// Records clocks, power, temperature and reasons for throttling, from nvidia-smi, if it

@@ -77,6 +77,46 @@ TEST_CASE(
   CHECK(rig.backend->graph_count() == 1);
 }
 
+#if LEASEHOLD_CUDA_EDGE_DATA
+TEST_CASE("cuda backend: only kernels of one segment are joined by programmatic edges") {
+  DecodeRig plain({.graphs = GraphUse::None});
+  const KernelCount kernels(nullptr);
+  plain.step();
+  const std::uint64_t n_kernels = kernels();
+  constexpr std::uint64_t kSegments = DecodeRig::kLayers / 2;
+  DecodeRig rig({.segment_layers = 2});
+  // The first kernel of a segment, and its gate, have plain edges; an IF node has one, too.
+  const std::uint64_t plain_before = fake_cuda_call_count("cuGraphAddKernelNode");
+  const std::uint64_t with_data_before = fake_cuda_call_count("cuGraphAddNode");
+  rig.step();
+  CHECK(fake_cuda_call_count("cuGraphAddKernelNode") - plain_before == 2 * kSegments);
+  CHECK(fake_cuda_call_count("cuGraphAddNode") - with_data_before == n_kernels);
+  CHECK(rig.all_logits() == plain.all_logits());
+}
+
+TEST_CASE("cuda backend: a driver that rejects programmatic edges replays the same bits") {
+  DecodeRig plain({.graphs = GraphUse::None});
+  plain.step();
+  std::vector<Errc> unavailable;
+  DecodeRig rig({.segment_layers = 2, .on_graphs_unavailable = [&](const Error& why) {
+                   unavailable.push_back(why.code);
+                 }});
+  const bool while_adding = GENERATE(true, false);
+  if (while_adding)
+    fake_cuda_fail_after(1, "cuGraphAddNode", CUDA_ERROR_NOT_SUPPORTED);  // 0 is an IF node
+  else
+    fake_cuda_fail_next("cuGraphInstantiateWithFlags", CUDA_ERROR_INVALID_VALUE);
+  const std::uint64_t before = fake_cuda_call_count("cuGraphAddKernelNode");
+  for (int i = 0; i < 2; ++i) {
+    CHECK(rig.step().live == 0b111);
+    CHECK(rig.all_logits() == plain.all_logits());
+  }
+  CHECK(unavailable.empty());
+  CHECK(rig.backend->graph_count() == 1);
+  CHECK(fake_cuda_call_count("cuGraphAddKernelNode") - before > DecodeRig::kLayers * 10);
+}
+#endif
+
 TEST_CASE("cuda backend: a step with prompt rows is launched, not recorded") {
   DecodeRig rig;
   CHECK(rig.prefill().live == 0b111);
@@ -133,9 +173,9 @@ TEST_CASE("cuda backend: without graphs steps have the same bits, and the callba
     CUresult result;
     Errc told;
   };
-  const auto refusal = GENERATE(
-      Refusal{"cuGraphInstantiateWithFlags", CUDA_ERROR_NOT_SUPPORTED, Errc::DeviceUnsupported},
-      Refusal{"cuGraphUpload", CUDA_ERROR_OUT_OF_MEMORY, Errc::OutOfMemory});
+  const auto refusal =
+      GENERATE(Refusal{"cuGraphInstantiateWithFlags", CUDA_ERROR_OUT_OF_MEMORY, Errc::OutOfMemory},
+               Refusal{"cuGraphUpload", CUDA_ERROR_NOT_SUPPORTED, Errc::DeviceUnsupported});
   CAPTURE(refusal.call);
   std::vector<Errc> told;
   DecodeRig rig({.on_graphs_unavailable = [&](const Error& why) { told.push_back(why.code); }});
@@ -164,7 +204,7 @@ TEST_CASE("cuda backend: a graph made under an earlier engine lease is recorded 
   DecodeRig rig;
   rig.step(1);
   // A planted failure for the next creation of a graph.
-  fake_cuda_fail_next("cuGraphInstantiateWithFlags", CUDA_ERROR_NOT_SUPPORTED);
+  fake_cuda_fail_next("cuGraphInstantiateWithFlags", CUDA_ERROR_OUT_OF_MEMORY);
   rig.step(1);
   CHECK(rig.backend->graph_count() == 1);
   const auto expected = rig.all_logits();
