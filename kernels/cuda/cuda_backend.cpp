@@ -185,8 +185,13 @@ std::size_t CudaBackend::prepare_steps(const GateSet& gates, const std::function
   const auto is_stale = [&](const auto& graph) {
     return !graph.second.check_bound(gates.engine_leases());
   };
-  if (std::ranges::any_of(graphs_, is_stale)) graphs_.clear();
-  for (const GraphShape& shape : usual_shapes()) {
+  std::vector<GraphShape> shapes = usual_shapes();
+  if (std::ranges::any_of(graphs_, is_stale)) {
+    graphs_.clear();
+    // Tenants wait for the next step, so only what steps have used is made before it.
+    if (!used_shapes_.empty()) shapes.assign(used_shapes_.begin(), used_shapes_.end());
+  }
+  for (const GraphShape& shape : shapes) {
     if (options_.graphs == GraphUse::None || launcher_->fault()) break;
     if (graphs_.contains(shape)) continue;
     shape_ = shape;
@@ -224,6 +229,7 @@ CUresult CudaBackend::copy_top() {
 }
 
 LaunchStatus CudaBackend::begin_graph(const GateSet& gates, const StepGraph& graph) {
+  used_shapes_.insert(shape_);
   return launcher_->unit(gates, kWholeStep, "replaying a step", [&](const LaunchPermit&) {
     const CUresult begun = launcher_->replay(graph.exec());
     return begun == CUDA_SUCCESS ? copy_top() : begun;

@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "kernels/backend.hpp"
@@ -168,7 +169,8 @@ class CudaBackend final : public Backend {
   std::vector<GraphSegment> segments_;  // of the step that is being recorded
   bool is_fully_recorded_ = false;      // no launch was skipped for lack of live sequences
   std::map<GraphShape, StepGraph> graphs_;
-  std::uint32_t n_logit_rows_ = 0;  // of the current or last step
+  std::set<GraphShape> used_shapes_;  // of graphs that ran, under any lease
+  std::uint32_t n_logit_rows_ = 0;    // of the current or last step
   bool has_top_ = false;
 };
 
