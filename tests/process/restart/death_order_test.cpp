@@ -1,20 +1,45 @@
-/// Several processes die in one recovery, in each order. Every text is the undisturbed one; a
-/// tenant's record takes the next position only, so each arrived once.
+/// Several processes die in one recovery, in each order, during or after a rebind of each mode.
+/// Every text is the undisturbed one; a tenant's record takes the next position only, so each
+/// arrived once. At every look all bytes of the pool have one state each.
 #include <signal.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "common/process.hpp"
 #include "tests/process/restart/restartable.hpp"
+#include "tools/checks/demo/check_groups.hpp"
 
-namespace leasehold::testing {
+namespace leasehold::testing::deaths {
 namespace {
 
-constexpr std::size_t kReadBefore = 40;
+constexpr std::size_t kReadBefore = 30;
+
+/// The rebind before the deaths. Adopt: its worker is killed and a successor started.
+enum class Mode { Reprefill, Checkpoint, Preemptive, Adopt, Failover };
+
+std::string name(Mode mode) {
+  constexpr const char* kNames[] = {"reprefill", "checkpoint", "preemptive", "adopt", "failover"};
+  return kNames[static_cast<int>(mode)];
+}
+
+Mode any_mode() {
+  return GENERATE(Mode::Reprefill, Mode::Checkpoint, Mode::Preemptive, Mode::Adopt, Mode::Failover);
+}
+
+/// True if the worker that has the text maps memory for the rebind.
+bool is_in_place(Mode mode) {
+  return mode != Mode::Adopt && mode != Mode::Failover;
+}
+
+/// True if the lease ends only once another one is granted.
+bool precedes_end(Mode mode) {
+  return mode == Mode::Checkpoint || mode == Mode::Preemptive;
+}
 
 TenantSpec resumable() {
   TenantSpec spec = kEndless;
-  spec.max_tokens = 240;
+  spec.max_tokens = 150;
   spec.rebind = true;
   spec.more = {"--resumable", "--request-id", "story"};
   return spec;
@@ -25,109 +50,233 @@ const std::vector<std::int32_t>& undisturbed() {
   return text;
 }
 
-void kill_worker(System& system) {
-  REQUIRE(system.worker().signal(SIGKILL));
-  REQUIRE(eventually([&] { return has_exited(system.worker().pidfd()); }));
-}
+/// One text and the rebind before the deaths. The deaths come while a worker is stopped in the
+/// middle of mapping the new lease's memory, or after the rebind.
+class Story {
+ public:
+  enum class When { WhileMapping, Afterwards };
 
-void start_successor(System& system, const std::string& fault = {}) {
-  system.remove_worker("w1");
-  system.start_worker("w1", fault);
-}
+  Story(Mode mode, When when)
+      : fixture({}, {}, when == When::WhileMapping && is_in_place(mode) ? stop_at(2) : ""),
+        mode_(mode) {
+    CAPTURE(name(mode));
+    (void)undisturbed();
+    if (mode == Mode::Preemptive) limit_lifetime("1200");
+    tenant = system().start_streaming(resumable(), kReadBefore);
+    if (mode == Mode::Preemptive) limit_lifetime("3600000");  // of the leases after the first
+    begin_rebind(when == When::WhileMapping ? stop_at(1) : "");
+    if (when == When::WhileMapping) {
+      REQUIRE(eventually([&] { return is_stopped(system().worker(mapper).pid()); }));
+    } else {
+      await_rebind();
+    }
+    look();
+    adopted_before_ = adoptions();
+  }
 
-void check_text(Tenant& tenant) {
-  const int code = tenant.finish();
-  INFO(tenant.record().failed.value_or("it did not fail"));
-  CHECK(code == 0);
-  CHECK((tenant.record().tokens == undisturbed()));
+  System& system() { return fixture.system; }
+
+  void kill(const std::string& worker) {
+    REQUIRE(system().worker(worker).signal(SIGKILL));
+    REQUIRE(eventually([&] { return has_exited(system().worker(worker).pidfd()); }));
+  }
+  void kill_mapper() { kill(mapper); }
+  /// In a failover two workers run.
+  void kill_all_workers() {
+    kill(mapper);
+    if (mapper != "w1") kill("w1");
+  }
+  void start_successor(const std::string& fault = {}) {
+    system().remove_worker(mapper);
+    system().start_worker(mapper, fault);
+  }
+
+  void look() { CHECK(demo::not_conserved(system().status()) == ""); }
+
+  /// Reads the text to its end.
+  void check_text(Tenant& reader) {
+    REQUIRE(reader.read_until([this](const demo::TenantRecord& record) {
+      look();
+      return record.completed || record.failed;
+    }));
+    const int code = reader.finish();
+    INFO(reader.record().failed.value_or("it did not fail"));
+    CHECK(code == 0);
+    CHECK((reader.record().tokens == undisturbed()));
+    CHECK(system().pool_is_fully_free());
+    look();
+  }
+  void check_text() { check_text(*tenant); }
+
+  /// How often a worker adopted memory since the deaths.
+  std::size_t adoptions_since() const { return adoptions() - adopted_before_; }
+
+  Restartable fixture;
+  std::unique_ptr<Tenant> tenant;
+  std::string mapper = "w1";  ///< The worker that maps memory for the rebind.
+
+ private:
+  static std::string stop_at(int grant) {
+    return "worker.extents.mapped:stop:" + std::to_string(grant);
+  }
+
+  void limit_lifetime(const std::string& at_most_ms) {
+    system().admit("cat", {"--ttl-ms", "20000", "--max-lifetime-ms", at_most_ms});
+  }
+
+  void begin_rebind(const std::string& fault_of_other_worker) {
+    const LeaseId lease = tenant->record().leases.back();
+    if (mode_ == Mode::Reprefill) REQUIRE(system().brokerctl({"revoke", to_string(lease)}) == 0);
+    if (mode_ == Mode::Checkpoint)
+      REQUIRE(system().brokerctl({"drain", to_string(lease), "--grace-ms", "60000"}) == 0);
+    if (mode_ == Mode::Adopt) {
+      kill_mapper();
+      start_successor(fault_of_other_worker);
+    }
+    if (mode_ == Mode::Failover) {
+      mapper = "w2";
+      system().start_ready_worker(mapper, fault_of_other_worker);
+      replacing_.emplace(system().start_brokerctl({"worker", "replace", "w1", "w2"}));
+    }
+  }
+
+  /// A machine that stalls for half a second lets the lifetime end before the move.
+  void await_rebind() {
+    std::string how;
+    REQUIRE(tenant->read_until([&](const demo::TenantRecord& record) {
+      const auto found = std::ranges::find(record.reported, "rebound", &demo::TenantEvent::event);
+      if (found != record.reported.end()) how = found->why;
+      return !how.empty();
+    }));
+    const bool is_late = mode_ == Mode::Preemptive && !tenant->record().revocations.empty();
+    CHECK(how == (mode_ == Mode::Adopt || is_late ? name(Mode::Reprefill) : name(mode_)));
+    CHECK(adoptions() == (is_in_place(mode_) ? 0 : 1));
+    if (mode_ != Mode::Failover) return;
+    REQUIRE(exit_status_of(*replacing_) == 0);
+    kill("w1");
+  }
+
+  std::size_t adoptions() const {
+    return count_of(fixture.system.worker_log("w1"), "memory adopted") +
+           count_of(fixture.system.worker_log("w2"), "memory adopted");
+  }
+
+  Mode mode_;
+  std::size_t adopted_before_ = 0;
+  std::optional<Child> replacing_;
+};
+
+using enum Story::When;
+
+/// Live memory ends with its worker and its broker.
+void kill_together(Mode mode, bool has_store) {
+  Story story(mode, WhileMapping);
+
+  story.fixture.restart_broker([&] {
+    story.kill_all_workers();
+    if (!has_store) story.fixture.store.drop_all();
+  });
+  story.start_successor();
+
+  story.check_text();
+  CHECK(story.adoptions_since() == 0);
 }
 
 }  // namespace
 
 TEST_CASE("deaths: broker and worker killed together cost no text a token") {
-  const bool has_store = GENERATE(true, false);
-  CAPTURE(has_store);
-  Restartable fixture;
-  const auto tenant = fixture.system.start_streaming(resumable(), kReadBefore);
+  kill_together(any_mode(), /*has_store=*/true);
+}
 
-  fixture.restart_broker([&] {
-    kill_worker(fixture.system);
-    if (!has_store) fixture.store.drop_all();
-  });
-  start_successor(fixture.system);
-
-  check_text(*tenant);
-  CHECK(fixture.system.pool_is_fully_free());
+TEST_CASE("deaths: broker and worker killed together without a store cost no text a token") {
+  kill_together(Mode::Checkpoint, /*has_store=*/false);
 }
 
 TEST_CASE("deaths: a broker killed between a worker's death and its successor costs no token") {
-  Restartable fixture;
-  const auto tenant = fixture.system.start_streaming(resumable(), kReadBefore);
+  Story story(any_mode(), Afterwards);
 
-  kill_worker(fixture.system);
-  REQUIRE(eventually([&] { return fixture.system.status().retained_bytes > 0; }));
-  fixture.restart_broker();
-  start_successor(fixture.system);
+  story.kill_mapper();
+  REQUIRE(eventually([&] { return story.system().status().retained_bytes > 0; }));
+  story.look();
+  story.fixture.restart_broker();
+  story.start_successor();
 
-  check_text(*tenant);
-  CHECK(fixture.system.pool_is_fully_free());
+  story.check_text();
+  CHECK(story.adoptions_since() == 0);  // kept memory ends with its broker
+}
+
+TEST_CASE("deaths: memory that a worker gave back to the next broker is adopted after its death") {
+  Story story(any_mode(), Afterwards);
+
+  story.fixture.restart_broker();
+  REQUIRE(eventually([&] { return story.system().worker_is_ready(story.mapper); }));
+  REQUIRE(story.tenant->read_tokens(story.tenant->record().tokens.size() + 10));
+  story.look();
+  story.kill_mapper();
+  story.start_successor();
+
+  story.check_text();
+  CHECK(story.adoptions_since() == 1);
 }
 
 TEST_CASE("deaths: a broker killed while a worker adopts memory costs no token") {
-  Restartable fixture;
-  const auto tenant = fixture.system.start_streaming(resumable(), kReadBefore);
+  const Mode mode = any_mode();
+  Story story(mode, WhileMapping);
 
-  kill_worker(fixture.system);
-  start_successor(fixture.system, "worker.extents.mapped:stop");
-  REQUIRE(eventually([&] { return is_stopped(fixture.system.worker().pid()); }));
-  fixture.restart_broker();
-  REQUIRE(fixture.system.worker().signal(SIGCONT));
+  story.fixture.restart_broker();
+  REQUIRE(story.system().worker(story.mapper).signal(SIGCONT));
 
-  check_text(*tenant);
-  CHECK(fixture.system.pool_is_fully_free());
+  story.check_text();
+  CHECK(story.adoptions_since() == (mode == Mode::Adopt ? 1 : 0));
+}
+
+TEST_CASE("deaths: a worker killed while it maps memory of a rebind costs no token") {
+  const Mode mode = any_mode();
+  Story story(mode, WhileMapping);
+
+  story.kill_mapper();
+  story.start_successor();
+
+  story.check_text();
+  CHECK(story.adoptions_since() == (precedes_end(mode) ? 1 : 0));
 }
 
 TEST_CASE("deaths: broker and adopting worker killed together cost no token") {
-  Restartable fixture;
-  const auto tenant = fixture.system.start_streaming(resumable(), kReadBefore);
+  Story story(any_mode(), WhileMapping);
 
-  kill_worker(fixture.system);
-  start_successor(fixture.system, "worker.extents.mapped:kill");
-  REQUIRE(eventually([&] { return has_exited(fixture.system.worker().pidfd()); }));
-  fixture.restart_broker();
-  start_successor(fixture.system);
+  story.kill_mapper();
+  story.fixture.restart_broker();
+  story.start_successor();
 
-  check_text(*tenant);
-  CHECK(fixture.system.pool_is_fully_free());
+  story.check_text();
+  CHECK(story.adoptions_since() == 0);
 }
 
 TEST_CASE("deaths: a tenant killed while it resumes leaves the text to the next one") {
-  Restartable fixture;
-  const auto first = fixture.system.start_streaming(resumable(), kReadBefore);
-  REQUIRE(first->child().signal(SIGKILL));
+  Story story(any_mode(), Afterwards);
+  REQUIRE(story.tenant->child().signal(SIGKILL));
   TenantSpec dying = resumable();
   dying.fault = "tenant.request.submitted:kill";
 
-  const auto second = fixture.system.start_tenant(dying);
+  const auto second = story.system().start_tenant(dying);
   CHECK(second->finish() == 128 + SIGKILL);
   CHECK(second->record().tokens.empty());
-  const auto third = fixture.system.start_tenant(resumable());
+  const auto third = story.system().start_tenant(resumable());
 
-  check_text(*third);
-  CHECK(fixture.system.pool_is_fully_free());
+  story.check_text(*third);
+  CHECK(story.adoptions_since() == 0);
 }
 
 TEST_CASE("deaths: a tenant and its worker killed together leave the text to the next tenant") {
-  Restartable fixture;
-  const auto first = fixture.system.start_streaming(resumable(), kReadBefore);
-  REQUIRE(first->child().signal(SIGKILL));
-  kill_worker(fixture.system);
-  start_successor(fixture.system);
+  Story story(any_mode(), Afterwards);
+  REQUIRE(story.tenant->child().signal(SIGKILL));
+  story.kill_mapper();
+  story.start_successor();
 
-  const auto second = fixture.system.start_tenant(resumable());
+  const auto second = story.system().start_tenant(resumable());
 
-  check_text(*second);
-  CHECK(fixture.system.pool_is_fully_free());
+  story.check_text(*second);
+  CHECK(story.adoptions_since() == 0);  // memory is kept for a holder that lives
 }
 
-}  // namespace leasehold::testing
+}  // namespace leasehold::testing::deaths

@@ -9,15 +9,11 @@
 namespace leasehold::testing {
 namespace {
 
-SystemSpec spec_for(const std::string& state, FdStore& store, const std::string& fault,
-                    std::vector<std::string> more) {
+std::vector<std::string> broker_arguments(const std::string& state, std::vector<std::string> more) {
   std::vector<std::string> arguments{"--state-dir", state};
   if (more.empty()) more = {"--reattach-grace-ms", "60000"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return {.broker_arguments = std::move(arguments),
-          .worker_arguments = {"--slow-motion-us", "100"},
-          .broker_fault = fault,
-          .store = &store};
+  return arguments;
 }
 
 void must(bool holds, const char* what) {
@@ -26,8 +22,13 @@ void must(bool holds, const char* what) {
 
 }  // namespace
 
-Restartable::Restartable(const std::string& broker_fault, std::vector<std::string> more_of_broker)
-    : system(spec_for(state.path(), store, broker_fault, std::move(more_of_broker))) {
+Restartable::Restartable(const std::string& broker_fault, std::vector<std::string> more_of_broker,
+                         const std::string& worker_fault)
+    : system({.broker_arguments = broker_arguments(state.path(), std::move(more_of_broker)),
+              .worker_arguments = {"--slow-motion-us", "100"},
+              .broker_fault = broker_fault,
+              .worker_fault = worker_fault,
+              .store = &store}) {
   for (const char* tenant : {"ann", "bob", "cat"}) system.admit(tenant, {"--ttl-ms", "20000"});
 }
 

@@ -16,7 +16,8 @@ inline const TenantSpec kEndless{.tenant = "cat", .prompt = "One morning", .max_
 /// machine. The tenants ann, bob and cat are admitted.
 struct Restartable {
   explicit Restartable(const std::string& broker_fault = {},
-                       std::vector<std::string> more_of_broker = {});
+                       std::vector<std::string> more_of_broker = {},
+                       const std::string& worker_fault = {});
 
   /// Kills the broker, runs `meanwhile`, starts a new broker.
   void restart_broker(const std::function<void()>& meanwhile = [] {});
