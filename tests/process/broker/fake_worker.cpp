@@ -22,7 +22,9 @@ void write_one_byte(const UniqueFd& extent) {
 
 }  // namespace
 
-FakeWorker::FakeWorker(const std::string& socket, const std::string& name) : name_(name) {
+FakeWorker::FakeWorker(const std::string& socket, const std::string& name,
+                       const std::string& kv_identity)
+    : name_(name), kv_identity_(kv_identity) {
   connect(socket);
   thread_ = std::jthread([this] {
     const auto keep_running = boost::asio::make_work_guard(io_);
@@ -72,10 +74,12 @@ Result<void> FakeWorker::redeliver(LeaseId lease, std::vector<ExtentId> extents,
 }
 
 Result<void> FakeWorker::send_ready() {
-  const wire::WorkerReady ready{.address = "/nowhere",
-                                .model = "none",
-                                .kv_block_size_bytes = 256 * 1024,
-                                .request_id = {mint_request_id()}};
+  const wire::WorkerReady ready{
+      .address = "/nowhere",
+      .model = "none",
+      .kv_block_size_bytes = 256 * 1024,
+      .kv_identity = kv_identity_.empty() ? std::nullopt : std::optional(kv_identity_),
+      .request_id = {mint_request_id()}};
   TRY(ask("worker.ready", {ready.to_json(), {}}));
   return {};
 }
@@ -105,6 +109,9 @@ void FakeWorker::answer(const std::string& method, control::Payload params,
   if (method == "lease.grant") {
     const auto grant = wire::LeaseGrant::from_json(params.body).value();
     std::ranges::copy(grant.extents, std::back_inserter(extents_[grant.lease]));
+    if (grant.adopted_from) adopted_from_[grant.lease] = *grant.adopted_from;
+    if (!kv_identity_.empty() && !grant.adopted_from)
+      std::ranges::for_each(params.fds, write_one_byte);
     std::ranges::move(params.fds, std::back_inserter(granted_[grant.lease]));
   } else if (method == "lease.settle" && defers_settle_replies_) {
     return settling_.push_back(std::move(respond));
@@ -162,6 +169,12 @@ std::vector<UniqueFd> FakeWorker::copies_of(LeaseId lease) {
   return copies;
 }
 
+std::optional<LeaseId> FakeWorker::adopted_from(LeaseId lease) {
+  const std::lock_guard lock(mutex_);
+  const auto found = adopted_from_.find(lease);
+  return found == adopted_from_.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::size_t FakeWorker::granted() {
   const std::lock_guard lock(mutex_);
   return granted_.size();
@@ -205,9 +218,10 @@ void FakeWorker::disconnect() {
   boost::asio::post(io_, [this] { peer_->close(); });
 }
 
-ForkedProcess start_stuck_worker(const std::string& socket, const std::string& name) {
+ForkedProcess start_stuck_worker(const std::string& socket, const std::string& name,
+                                 const std::string& kv_identity) {
   return ForkedProcess(::geteuid(), [&] {
-    static FakeWorker worker(socket, name);
+    static FakeWorker worker(socket, name, kv_identity);
     worker.begin_unit();
   });
 }

@@ -21,7 +21,9 @@ namespace leasehold {
 
 class FakeWorker {
  public:
-  FakeWorker(const std::string& socket, const std::string& name);
+  /// With an identity it may adopt memory; it then writes to all memory that it gets zeroed.
+  FakeWorker(const std::string& socket, const std::string& name,
+             const std::string& kv_identity = {});
   ~FakeWorker();
   FakeWorker(const FakeWorker&) = delete;
   FakeWorker& operator=(const FakeWorker&) = delete;
@@ -62,8 +64,13 @@ class FakeWorker {
   /// Reports events with a call, so that the broker has processed them when this returns.
   void report(const wire::EventReport& events);
 
+  /// Sends any call. Errors: the broker's.
+  Result<control::Payload> ask(const std::string& method, control::Payload params);
+
   /// Number of leases it holds memory for.
   std::size_t granted();
+  /// The lease whose bytes came with the grant.
+  std::optional<LeaseId> adopted_from(LeaseId lease);
   /// The lease's extents in the order of the grants, and duplicates of their descriptors.
   std::vector<ExtentId> extents_of(LeaseId lease);
   std::vector<UniqueFd> copies_of(LeaseId lease);
@@ -79,7 +86,6 @@ class FakeWorker {
  private:
   void connect(const std::string& socket);
   control::Payload call(const std::string& method, control::Json params);
-  Result<control::Payload> ask(const std::string& method, control::Payload params);
   void answer(const std::string& method, control::Payload params, control::Responder respond);
 
   boost::asio::io_context io_;
@@ -87,7 +93,9 @@ class FakeWorker {
   std::mutex mutex_;
   std::map<LeaseId, std::vector<UniqueFd>> granted_;
   std::map<LeaseId, std::vector<ExtentId>> extents_;
+  std::map<LeaseId, LeaseId> adopted_from_;
   std::string name_;
+  std::string kv_identity_;
   AttachmentId attachment_;
   std::optional<TableReader> table_;
   std::optional<WorkerSegmentWriter> segment_;
@@ -113,6 +121,7 @@ struct BrokerWithWorker {
 };
 
 /// Starts a worker process and waits until it is ready and inside a unit that never ends.
-ForkedProcess start_stuck_worker(const std::string& socket, const std::string& name = "stuck");
+ForkedProcess start_stuck_worker(const std::string& socket, const std::string& name = "stuck",
+                                 const std::string& kv_identity = {});
 
 }  // namespace leasehold
