@@ -2,7 +2,7 @@
 #include "common/expects.hpp"
 #include "tests/simulation/memory.hpp"
 #include "tests/simulation/model_broker.hpp"
-#include "tests/simulation/model_worker.hpp"
+#include "tests/simulation/model_tenant.hpp"
 
 namespace leasehold::simulation {
 
@@ -272,6 +272,16 @@ void Broker::perform(const effect::SendFill& effect) {
 
 void Broker::perform(const effect::KillWorker& effect) {
   deps_.machine.send_kill(watched_.at(effect.worker)->pid);
+}
+
+void Broker::perform(const effect::NotifyDraining& effect) {
+  const auto found = connections_.find(effect.holder);
+  if (found == connections_.end()) return;
+  Connection& way = *found->second;
+  auto* tenant = dynamic_cast<Tenant*>(way.ends[Connection::kClient].process);
+  if (tenant == nullptr) return;
+  deps_.machine.send(way, Connection::kClient,
+                     [tenant, notice = effect.draining] { tenant->on_draining(notice); });
 }
 
 // -------------------------------------------------------------------------------------------

@@ -100,6 +100,29 @@ std::string_view name(CardEvent event) {
   return kNames[static_cast<std::size_t>(event)];
 }
 
+std::string_view name(TextEvent event) {
+  constexpr std::string_view kNames[kTextEventCount] = {
+      "a text continued after the death of its tenant",
+      "a text continued after the death of a tenant that resumed it",
+      "a text continued after the death of its worker",
+      "a text continued after the death of the worker that adopted it",
+      "a text continued after the death of a worker during its failover",
+      "a text continued after the death of the broker",
+      "a text continued after the death of the broker during its adoption",
+      "a text continued after the deaths of broker and worker",
+      "a text continued in memory of a dead worker",
+      "a text continued in memory of a replaced worker",
+      "adopted memory had positions that had not arrived",
+      "a text was computed again",
+      "a text continued from what its worker had kept",
+      "a text moved to another lease",
+      "another connection joined a text",
+      "a text was not known where it was resumed",
+      "a text was whole after deaths",
+  };
+  return kNames[static_cast<std::size_t>(event)];
+}
+
 Coverage::Coverage() : met_(all_transitions().size()), happened_(all_transitions().size()) {}
 
 void Coverage::met(const Transition& transition, FaultColumn column) {
@@ -118,17 +141,21 @@ void Coverage::add(const Coverage& other) {
   for (std::size_t i = 0; i < kColumnCount; ++i) triggered_[i] += other.triggered_[i];
   for (std::size_t i = 0; i < restarts_.size(); ++i) restarts_[i] += other.restarts_[i];
   for (std::size_t i = 0; i < kCardEventCount; ++i) on_card_[i] += other.on_card_[i];
+  for (std::size_t i = 0; i < kTextEventCount; ++i) of_texts_[i] += other.of_texts_[i];
 }
 
 std::vector<std::string> Coverage::shortfalls(std::uint64_t least) const {
   std::vector<std::string> found;
   if (std::min(restarts_[0], restarts_[1]) < least)
     found.emplace_back("too few brokers were restarted");
-  for (std::size_t i = 0; i < kCardEventCount; ++i) {
-    if (on_card_[i] >= least) continue;
-    found.push_back(fmt::format("{}: {} times; at least {} required",
-                                name(static_cast<CardEvent>(i)), on_card_[i], least));
-  }
+  const auto require = [&](std::string_view event, std::uint64_t times) {
+    if (times >= least) return;
+    found.push_back(fmt::format("{}: {} times; at least {} required", event, times, least));
+  };
+  for (std::size_t i = 0; i < kCardEventCount; ++i)
+    require(name(static_cast<CardEvent>(i)), on_card_[i]);
+  for (std::size_t i = 0; i < kTextEventCount; ++i)
+    require(name(static_cast<TextEvent>(i)), of_texts_[i]);
   for (std::size_t row = 0; row < met_.size(); ++row) {
     const Transition& transition = all_transitions()[row];
     if (counts_over_all_faults(transition)) {
@@ -171,6 +198,10 @@ std::string Coverage::table() const {
   text += "memory of a card\n";
   for (std::size_t i = 0; i < kCardEventCount; ++i) {
     text += fmt::format("  {:>9}  {}\n", on_card_[i], name(static_cast<CardEvent>(i)));
+  }
+  text += "texts\n";
+  for (std::size_t i = 0; i < kTextEventCount; ++i) {
+    text += fmt::format("  {:>9}  {}\n", of_texts_[i], name(static_cast<TextEvent>(i)));
   }
   text += "transitions: how often, and fewest meetings with any fault that can meet it\n";
   for (std::size_t row = 0; row < met_.size(); ++row) {

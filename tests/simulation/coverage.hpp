@@ -52,6 +52,29 @@ enum class CardEvent : std::uint8_t {
 inline constexpr int kCardEventCount = static_cast<int>(CardEvent::AgentRestarted) + 1;
 std::string_view name(CardEvent event);
 
+/// What happened to texts. Of a death: the text has had a token since.
+enum class TextEvent : std::uint8_t {
+  TenantDied,
+  ResumingTenantDied,  ///< Before the first token after it had submitted the text again.
+  WorkerDied,          ///< The one that generated it.
+  AdoptingWorkerDied,  ///< Before the first token from adopted memory.
+  FailoverWorkerDied,  ///< The old or the new one, while its lease moved.
+  BrokerDied,
+  BrokerDiedInAdoption,
+  BrokerAndWorkerDied,  ///< Between two tokens.
+  Adopted,              ///< Continued in memory of a dead worker.
+  ContinuedByHandover,  ///< Continued in memory of a worker that was replaced.
+  RecordWasAhead,       ///< Adopted memory had positions that had not arrived.
+  ComputedAgain,        ///< Continued from its prompt and what had arrived.
+  Kept,                 ///< Continued from what its worker had kept.
+  Moved,                ///< Continued under another lease of its worker.
+  Joined,               ///< Another connection reads it.
+  UnknownWhenResumed,   ///< Resumed where it was not kept, then submitted.
+  WholeAfterDeaths,
+};
+inline constexpr int kTextEventCount = static_cast<int>(TextEvent::WholeAfterDeaths) + 1;
+std::string_view name(TextEvent event);
+
 /// Every transition of every table.
 const std::vector<Transition>& all_transitions();
 std::optional<std::size_t> index_of(const Transition& transition);
@@ -83,11 +106,13 @@ class Coverage {
   void met(const Transition& transition, FaultColumn column);
   void happened(const Transition& transition);
   void happened(CardEvent event) { ++on_card_[static_cast<std::size_t>(event)]; }
+  void happened(TextEvent event) { ++of_texts_[static_cast<std::size_t>(event)]; }
   void broker_restarted(bool with_store) { ++restarts_[with_store]; }
   void triggered(FaultColumn column) { ++triggered_[index_of(column)]; }
   void add(const Coverage& other);
 
-  /// Pairs that can meet and card events that happened fewer than `least` times, one line each.
+  /// Pairs that can meet, and events of cards and texts, that happened fewer than `least` times,
+  /// one line each.
   std::vector<std::string> shortfalls(std::uint64_t least) const;
   /// Pairs declared impossible that met nevertheless: the declaration is wrong.
   std::vector<std::string> wrongly_impossible() const;
@@ -99,6 +124,7 @@ class Coverage {
   std::array<std::uint64_t, kColumnCount> triggered_{};
   std::array<std::uint64_t, 2> restarts_{};
   std::array<std::uint64_t, kCardEventCount> on_card_{};
+  std::array<std::uint64_t, kTextEventCount> of_texts_{};
 };
 
 }  // namespace leasehold::simulation

@@ -156,6 +156,7 @@ void Judge::unmapped(const Worker& worker, ExtentId extent) {
 void Judge::died(const Worker& worker) {
   if (card_ != nullptr) died_on_card(worker);
   for (auto& [id, object] : objects_) std::erase(object.mappers, &worker);
+  note_worker_death(worker);
 }
 
 void Judge::notified_expired(LeaseId lease) {
@@ -172,6 +173,7 @@ void Judge::accepted(LeaseId lease) {
 
 void Judge::broker_died() {
   for (auto& [id, object] : objects_) object.open = false;
+  note_broker_death();
 }
 
 void Judge::broker_started(const BrokerStartup& started, bool table_kept) {
@@ -267,6 +269,7 @@ void Judge::adopted(Object& object, const wire::LeaseGrant& grant) {
   const Lease& slot = slots_[object.lease.slot];
   if (slot.id == object.lease && slot.state != LeaseState::Fenced)
     violated(fmt::format("memory of {} was adopted before its fence", to_string(object.lease)));
+  note_adoption(object, at(grant.lease));
   object.lease = grant.lease;
 }
 
@@ -287,6 +290,7 @@ void Judge::punched(ExtentId extent) {
   const auto found = objects_.find(extent);
   if (found == objects_.end() || !found->second.open) return;
   found->second.allocated = found->second.tainted;
+  found->second.record.reset();
 }
 
 std::uint64_t Judge::verified(ExtentId extent, bool close_anyway) {

@@ -16,6 +16,7 @@
 #include "ipc/table/lease_table.hpp"
 #include "tests/simulation/card.hpp"
 #include "tests/simulation/machine.hpp"
+#include "tests/simulation/text.hpp"
 
 namespace leasehold::simulation {
 
@@ -55,23 +56,27 @@ struct UnitState {
 /// A request as its holder counts it: one typed end, no token afterwards.
 struct Request {
   std::uint64_t id = 0;
-  LeaseId lease;
+  LeaseId lease;  ///< Under which it runs.
   const Process* holder = nullptr;
   const Process* worker = nullptr;
   const Connection* stream = nullptr;
+  Text text;             ///< What its reader had when it sent the request.
+  bool resumes = false;  ///< Only the reader is another one; an unknown text is refused.
   bool accepted = false;
   int ends = 0;
 };
 
 class Judge {
  public:
-  Judge(const Machine& machine, std::uint64_t kv_extents, std::uint64_t swap_extents)
-      : machine_(&machine), capacity_extents_(kv_extents), swap_extents_(swap_extents) {}
+  /// The machine and the coverage outlive it.
+  Judge(const Machine& machine, Coverage& coverage, std::uint64_t kv_extents,
+        std::uint64_t swap_extents)
+      : machine_(&machine),
+        capacity_extents_(kv_extents),
+        swap_extents_(swap_extents),
+        coverage_(&coverage) {}
   /// The lent memory is this card's.
-  void watch(Card& card, Coverage& coverage) {
-    card_ = &card;
-    coverage_ = &coverage;
-  }
+  void watch(Card& card) { card_ = &card; }
 
   // Words, as the broker stores them.
   void granted(LeaseId lease, AttachmentId worker, bool engine);
@@ -135,6 +140,20 @@ class Judge {
   void token_emitted(const Request& request, std::uint64_t commit_begun);
   void ended(Request& request);
 
+  // Texts and their records in KV memory (judge_texts.cpp).
+  void wrote_record(ExtentId extent, const Text& text);
+  /// Nothing where no record was written since the memory was zero.
+  const std::optional<Text>& record_in(ExtentId extent) const { return objects_.at(extent).record; }
+  /// A worker begins to generate the text for the request, from `from` on.
+  void text_runs(const Request& request, const Worker& worker, const Text& from, bool is_adopted);
+  void text_is_resumed(std::uint64_t text);
+  void text_fails_over(std::uint64_t text);
+  /// A token arrives at a process that has had `before` of its text.
+  void token_arrived(const Text& before, std::uint32_t position, std::uint32_t token);
+  /// The reader gets the end of the text.
+  void text_completed(const Text& text);
+  void tenant_died(std::uint64_t text);
+
   /// The machine is idle: every running process has its replies.
   void at_rest() const;
 
@@ -163,7 +182,21 @@ class Judge {
     bool returned = false;          ///< By its worker, so it may be lent again.
     bool falsely_unmapped = false;  ///< Its worker reported an unmap that it had not done.
     bool released_by_operator = false;
+    std::optional<Text> record;
   };
+  /// A text that a worker has begun, until its reader has all of it.
+  struct WatchedText {
+    const Worker* worker = nullptr;
+    const Worker* adopter = nullptr;  ///< Memory with its record was granted on this worker.
+    bool is_handed_over = false;      ///< The memory's worker ran at the last adoption.
+    bool is_resumed = false;          ///< Since its last token, as the next one.
+    bool fails_over = false;
+    std::uint32_t deaths = 0;  ///< Since its last token, a bit for each TextEvent.
+    bool has_seen_deaths = false;
+  };
+  void note_adoption(const Object& object, const Lease& by);
+  void note_worker_death(const Worker& worker);
+  void note_broker_death();
   Lease& at(LeaseId lease);
   struct Slot {
     std::uint32_t number;
@@ -188,16 +221,17 @@ class Judge {
   const Machine* machine_;
   std::uint64_t capacity_extents_;
   std::uint64_t swap_extents_;
+  Coverage* coverage_;
   Card* card_ = nullptr;
   /// The driver's figure says how much memory is kept, not which: counts memory called free that is
   /// kept, and memory quarantined in its place.
   std::uint64_t kept_and_free_ = 0;
   std::uint64_t quarantined_instead_ = 0;
-  Coverage* coverage_ = nullptr;
   std::map<std::uint32_t, Lease> slots_;
   std::map<AttachmentId, const Worker*> workers_;
   std::map<ExtentId, Object> objects_;
   std::deque<Request> requests_;
+  std::map<std::uint64_t, WatchedText> texts_;
 };
 
 }  // namespace leasehold::simulation

@@ -49,6 +49,7 @@ bool enable_planted_bug(Options& options) {
       {"ack-before-drain", &PlantedBugs::ack_before_drain},
       {"unmap-before-quiet", &PlantedBugs::unmap_before_quiet},
       {"commit-without-reread", &PlantedBugs::commit_without_reread},
+      {"position-repeated", &PlantedBugs::position_repeated},
       {"reader-not-gated", &PlantedBugs::reader_not_gated},
       {"journal-over-table", &PlantedBugs::journal_over_table},
       {"settle-immediately", &PlantedBugs::settle_immediately},

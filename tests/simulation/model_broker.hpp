@@ -40,6 +40,7 @@ struct PlantedBugs {
   bool ack_before_drain = false;       ///< A worker gives extents back while its step uses them.
   bool unmap_before_quiet = false;     ///< A worker unmaps as soon as a word is revoked.
   bool commit_without_reread = false;  ///< A worker emits tokens without asking the gate again.
+  bool position_repeated = false;      ///< A worker that continues a text repeats a position.
   bool reader_not_gated = false;       ///< A reader of a published text ignores that lease's word.
   bool journal_over_table = false;     ///< Recovery trusts the journal where the table is newer.
   bool settle_immediately = false;     ///< A worker answers without waiting for its card.
@@ -59,6 +60,9 @@ struct PersistentState {
   bool store = false;          ///< The service manager keeps descriptors.
   journal::Image journal;      ///< On disk.
   std::set<RegionId> regions;  ///< Sealed weights in the store.
+  /// By tenant: the request id that its next process continues, if that is resumable.
+  std::map<std::string, std::uint64_t> texts;
+  std::uint64_t next_text = 1;
   std::uint64_t next_call_number = 1;
 };
 
@@ -160,7 +164,7 @@ class Broker : public Process {
   void perform(const effect::SendSampling&) {}  // no operator watches steps
   void perform(const effect::SendQuota&) {}     // model workers run one request per lease
   void perform(const effect::Warn&) {}
-  void perform(const effect::NotifyDraining&) {}
+  void perform(const effect::NotifyDraining& effect);
   void perform(const effect::NotifyHolder&) {}  // a tenant of the model finds out by its calls
 
  private:

@@ -10,6 +10,20 @@ Tenant::Tenant(Dependencies deps, std::string name, FindWorker find_worker)
       name_(std::move(name)),
       find_worker_(std::move(find_worker)) {
   connect();
+  begin_text();
+}
+
+void Tenant::on_death() {
+  request_ = nullptr;
+  deps_.judge.tenant_died(text_.id);
+}
+
+/// Continues the resumable text that another process of the tenant did not finish.
+void Tenant::begin_text() {
+  std::uint64_t& id = deps_.persistent.texts[name_];
+  is_continued_ = id != 0 && is_resumable(id);
+  if (!is_continued_) id = deps_.persistent.next_text++;
+  text_ = {.id = id};
 }
 
 void Tenant::connect() {
@@ -68,12 +82,9 @@ void Tenant::resize_or_leave() {
       return notify_broker(
           wire::LeaseShrink{.lease = *lease_, .extents = 1 + deps_.machine.pick(2)});
     case 6:
-      if (stream_ != nullptr) deps_.machine.close(*stream_, Connection::kClient);
-      request_ = nullptr;
-      return;
+      return leave_stream();
     case 7:
-      if (!call_pending_) replace();
-      return;
+      return replace(wire::RebindMode::Preemptive);
     default:
       notify_broker(wire::LeaseRelease{.lease = *lease_});
       lease_.reset();  // the worker ends a request that runs
@@ -115,22 +126,47 @@ void Tenant::acquired(const std::string& request, const Result<Answer>& answer) 
   deps_.machine.reach_then(FaultSite::TenantLeaseAcquired, *this, [this] { submit(); });
 }
 
-/// What runs under the old lease goes on there until its drain ends it.
-void Tenant::replace() {
+void Tenant::on_draining(const wire::LeaseDraining& notice) {
+  if (lease_ != notice.lease) return;
+  if (!notice.successor) return replace(wire::RebindMode::Checkpoint);
+  deps_.judge.text_fails_over(text_.id);
+  replace(wire::RebindMode::Failover);
+}
+
+void Tenant::replace(wire::RebindMode mode) {
+  if (call_pending_ || !is_connected()) return;
   call_pending_ = true;
   const wire::LeaseReplace ask{
       .lease = *lease_,
+      .mode = mode,
       .request_id = {fmt::format("{}-{}-replace", link_->id.value, deps_.machine.step)}};
-  broker_->ask(*link_, ask, [this, old = *lease_](const Result<Answer>& answer) {
+  broker_->ask(*link_, ask, [this, mode, old = *lease_](const Result<Answer>& answer) {
     call_pending_ = false;
-    if (!answer) return;
-    const auto& given = std::get<wire::LeaseAcquired>(answer->body);
-    if (lease_ && lease_ != old) return notify_broker(wire::LeaseRelease{.lease = given.lease});
-    lease_ = given.lease;
-    worker_ = given.worker;
-    token_ = given.token;
-    request_ = nullptr;
+    if (answer) replaced(mode, old, std::get<wire::LeaseAcquired>(answer->body));
   });
+}
+
+/// What runs under the old lease moves. If it cannot, it goes on there until its drain ends it. A
+/// failover has ended the old lease.
+void Tenant::replaced(wire::RebindMode mode, LeaseId old, const wire::LeaseAcquired& given) {
+  if (lease_ && lease_ != old) return notify_broker(wire::LeaseRelease{.lease = given.lease});
+  lease_ = given.lease;
+  worker_ = given.worker;
+  token_ = given.token;
+  if (mode == wire::RebindMode::Failover) request_ = nullptr;
+  if (request_ == nullptr) return;
+  Worker* worker = find_worker_(worker_);
+  if (worker == nullptr) return;
+  previous_ = old;
+  deps_.machine.send(*stream_, Connection::kServer, [worker, request = request_, to = given.lease] {
+    worker->on_move(*request, to);
+  });
+}
+
+void Tenant::on_moved(const Request& request, bool moved) {
+  const auto previous = std::exchange(previous_, std::nullopt);
+  if (request_ != &request || !moved || !previous || deps_.machine.one_in(2)) return;
+  notify_broker(wire::LeaseRelease{.lease = *previous});
 }
 
 void Tenant::submit() {
@@ -138,29 +174,55 @@ void Tenant::submit() {
   if (worker == nullptr) return;
   stream_ = &deps_.machine.connect(*this, *worker);
   Request& request = deps_.judge.submitted(*lease_, *this, *worker, *stream_);
+  request.text = text_;
+  request.resumes = std::exchange(resumes_next_, false);
+  if (std::exchange(is_continued_, true)) deps_.judge.text_is_resumed(text_.id);
   request_ = &request;
-  stream_->ends[Connection::kClient].on_closed = [this, &request] { handle_end(request); };
+  stream_->ends[Connection::kClient].on_closed = [this, &request] { handle_close(request); };
   stream_->ends[Connection::kServer].on_closed = [worker, &request] { worker->cancel(request); };
   deps_.machine.send(*stream_, Connection::kServer, [this, worker, &request, stream = stream_] {
-    worker->on_submit(
-        request, *stream, [this, &request] { handle_token(request); },
-        [this, &request] { handle_end(request); });
+    worker->on_submit(request, *stream, *this);
   });
   deps_.machine.reach_then(FaultSite::TenantRequestSubmitted, *this, [] {});
 }
 
-void Tenant::handle_token(const Request& request) {
+/// It comes back on another connection.
+void Tenant::leave_stream() {
+  if (stream_ != nullptr) deps_.machine.close(*stream_, Connection::kClient);
+  request_ = nullptr;
+  resumes_next_ = is_resumable(text_.id) && deps_.machine.one_in(2);
+}
+
+void Tenant::on_token(const Request& request, std::uint32_t position, std::uint32_t token) {
   if (request_ != &request) return;
+  deps_.judge.token_arrived(text_, position, token);
+  text_.append(token);
   deps_.machine.reach_then(FaultSite::TenantTokenReceived, *this, [] {});
 }
 
-/// The typed end, or the end of the stream: after either, this lease serves no more.
-void Tenant::handle_end(const Request& request) {
+void Tenant::on_end(const Request& request, StreamEnd end) {
   if (request_ != &request) return;
   request_ = nullptr;
+  if (end == StreamEnd::Unknown) return;  // submits it
+  if (end == StreamEnd::LeaseOver) return lose_lease(request);
+  deps_.judge.text_completed(text_);
+  deps_.persistent.texts[name_] = 0;
+  begin_text();
+}
+
+/// The worker died, or the connection to it broke.
+void Tenant::handle_close(const Request& request) {
+  if (request_ != &request) return;
+  request_ = nullptr;
+  resumes_next_ = is_resumable(text_.id) && deps_.machine.one_in(2);
+  if (!resumes_next_) lose_lease(request);
+}
+
+/// After a typed end, or the end of the stream, the lease serves no more.
+void Tenant::lose_lease(const Request& request) {
   if (lease_ != request.lease) return;
   lost_lease_ = lease_;
-  if (deps_.machine.one_in(2)) notify_broker(wire::LeaseRelease{.lease = *lease_});
+  if (deps_.machine.one_in(4)) notify_broker(wire::LeaseRelease{.lease = *lease_});
   lease_.reset();
 }
 

@@ -1,4 +1,5 @@
 /// A holder of leases: acquires, submits, renews, resizes, repeats calls, disconnects and rebinds.
+/// It reads one text after the other. The next process of a tenant reads a resumable one again.
 #pragma once
 
 #include <functional>
@@ -7,7 +8,7 @@
 
 namespace leasehold::simulation {
 
-class Tenant final : public Process {
+class Tenant final : public Process, private StreamReader {
  public:
   using FindWorker = std::function<Worker*(const std::string& name)>;
 
@@ -15,7 +16,9 @@ class Tenant final : public Process {
 
   /// Does one thing that a tenant may do now.
   void act();
-  void on_death() override { request_ = nullptr; }
+  void on_death() override;
+  /// The broker's notice: the lease drains, or its worker is being replaced.
+  void on_draining(const wire::LeaseDraining& notice);
   Connection& link() const { return *link_; }
   const std::string& tenant_name() const { return name_; }
   bool has_lease() const { return lease_.has_value(); }
@@ -28,10 +31,17 @@ class Tenant final : public Process {
   void acquire();
   void send_acquire();
   void acquired(const std::string& request, const Result<Answer>& answer);
-  void replace();
+  void replace(wire::RebindMode mode);
+  void replaced(wire::RebindMode mode, LeaseId old, const wire::LeaseAcquired& given);
   void submit();
-  void handle_token(const Request& request);
-  void handle_end(const Request& request);
+  void begin_text();
+  void on_token(const Request& request, std::uint32_t position, std::uint32_t token) override;
+  void on_end(const Request& request, StreamEnd end) override;
+  void on_moved(const Request& request, bool moved) override;
+  /// The stream ended without a typed end.
+  void handle_close(const Request& request);
+  void lose_lease(const Request& request);
+  void leave_stream();
   void resize_or_leave();
   template <class Sent>
   void notify_broker(Sent message);
@@ -48,8 +58,12 @@ class Tenant final : public Process {
   std::optional<wire::LeaseAcquire> asked_;  ///< The newest acquire; it may be repeated.
   bool call_pending_ = false;
   std::map<std::string, LeaseId> granted_;  ///< By request id: the same id returns the same lease.
-  const Request* request_ = nullptr;
+  Request* request_ = nullptr;
   Connection* stream_ = nullptr;
+  Text text_;                        ///< What has arrived.
+  bool is_continued_ = false;        ///< It was begun by another process, or submitted before.
+  bool resumes_next_ = false;        ///< The stream broke, and the worker may go on with the text.
+  std::optional<LeaseId> previous_;  ///< Replaced by `lease_`; its request is to move.
 };
 
 }  // namespace leasehold::simulation

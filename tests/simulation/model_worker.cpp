@@ -149,8 +149,12 @@ void Worker::on_ping(AttachmentId called) {
 }
 
 void Worker::map(const wire::LeaseGrant& grant) {
-  std::vector<ExtentId>& extents = held_[grant.lease].of(grant.pool);
+  Held& held = held_[grant.lease];
+  std::vector<ExtentId>& extents = held.of(grant.pool);
   for (const ExtentId extent : grant.extents) {
+    const auto& record = deps_.judge.record_in(extent);
+    const bool is_newer = record && (!held.adopted || held.adopted->size < record->size);
+    if (grant.adopted_from && is_newer) held.adopted = record;
     if (std::ranges::find(extents, extent) == extents.end()) extents.push_back(extent);
   }
 }
@@ -207,14 +211,6 @@ void Worker::drop(LeaseId lease) {
   if (found->second.running) end(found->second);
   end_readers(lease);
   held_.erase(found);
-}
-
-/// Sends the typed end immediately; the step may still run.
-void Worker::end(Held& held) {
-  const Running running = std::move(*held.running);
-  held.running.reset();
-  deps_.judge.ended(*running.request);
-  deps_.machine.send(*running.stream, Connection::kClient, running.on_end);
 }
 
 void Worker::on_unmap(LeaseId lease, std::uint64_t number) {
@@ -311,53 +307,6 @@ void Worker::end_readers(LeaseId shared) {
   for (auto& [lease, held] : held_) {
     if (held.running && held.running->shared == shared) end(held);
   }
-}
-
-// ------------------------------------------------------------------------------------------
-// requests
-
-std::optional<std::uint32_t> Worker::free_stop_slot() const {
-  std::uint32_t used = 0;
-  for (const auto& [lease, held] : held_) {
-    if (held.running) used |= 1u << held.running->stop_slot;
-  }
-  for (std::uint32_t stop_slot = 0; stop_slot < 4; ++stop_slot) {
-    if ((used >> stop_slot & 1) == 0) return stop_slot;
-  }
-  return std::nullopt;
-}
-
-void Worker::cancel(const Request& request) {
-  for (auto& [lease, held] : held_) {
-    if (held.running && held.running->request == &request) {
-      stops_.stop(held.running->stop_slot, LocalStop::Cancelled);
-    }
-  }
-}
-
-void Worker::on_submit(Request& request, Connection& stream, Message on_token, Message on_end) {
-  posted_.push_back(
-      [this, &request, &stream, on_token = std::move(on_token), on_end = std::move(on_end)] {
-        const auto found = held_.find(request.lease);
-        const auto stop_slot = free_stop_slot();
-        const bool draining = table_->drain_deadline(request.lease) != TimePoint{};
-        if (found == held_.end() || found->second.running || !stop_slot || draining ||
-            is_expired(request.lease) || state_of(request.lease) != LeaseState::Live) {
-          return deps_.machine.send(stream, Connection::kClient, on_end);
-        }
-        if (found->second.reported_drained) {
-          violated("a worker accepted a request under a lease that it had reported as drained");
-        }
-        request.accepted = true;
-        deps_.judge.accepted(request.lease);
-        stops_.clear(*stop_slot);
-        found->second.running = Running{.request = &request,
-                                        .stream = &stream,
-                                        .on_token = on_token,
-                                        .on_end = on_end,
-                                        .stop_slot = *stop_slot,
-                                        .shared = any_published()};
-      });
 }
 
 }  // namespace leasehold::simulation

@@ -18,6 +18,21 @@ namespace leasehold::simulation {
 
 class CardLauncher;
 
+enum class StreamEnd : std::uint8_t {
+  Whole,
+  LeaseOver,
+  Unknown,  ///< Nothing is kept of the text that was resumed.
+};
+
+/// What a worker sends on a stream. Each call arrives as a message.
+class StreamReader {
+ public:
+  virtual ~StreamReader() = default;
+  virtual void on_token(const Request& request, std::uint32_t position, std::uint32_t token) = 0;
+  virtual void on_end(const Request& request, StreamEnd end) = 0;
+  virtual void on_moved(const Request& request, bool moved) = 0;
+};
+
 class Worker final : public Process, private RefusalListener {
  public:
   static constexpr std::uint32_t kThreads = 2;
@@ -37,7 +52,10 @@ class Worker final : public Process, private RefusalListener {
   void on_fill(LeaseId lease, std::uint64_t number);
 
   // Calls of a holder, on a stream of its own.
-  void on_submit(Request& request, Connection& stream, Message on_token, Message on_end);
+  void on_submit(Request& request, Connection& stream, StreamReader& reader);
+  /// The request goes on under another lease of its tenant, if this worker has that one.
+  void on_move(Request& request, LeaseId to);
+  /// The stream is closed. A resumable text is generated on.
   void cancel(const Request& request);
 
   /// Runs one step of the thread; false when it has nothing to do.
@@ -77,8 +95,8 @@ class Worker final : public Process, private RefusalListener {
   struct Running {
     Request* request = nullptr;
     Connection* stream = nullptr;
-    Message on_token;
-    Message on_end;
+    StreamReader* reader = nullptr;
+    Text text;
     std::uint32_t stop_slot = 0;
     std::optional<LeaseId> shared;  ///< The published text that it reads.
   };
@@ -86,7 +104,8 @@ class Worker final : public Process, private RefusalListener {
     std::vector<ExtentId> extents;
     std::vector<ExtentId> swap;
     std::optional<Running> running;
-    bool is_published = false;  ///< A shared lease whose text was computed.
+    std::optional<Text> adopted;  ///< The longest record that came with the memory.
+    bool is_published = false;    ///< A shared lease whose text was computed.
 
     std::vector<ExtentId>& of(MemoryPool pool) { return pool == MemoryPool::Kv ? extents : swap; }
     bool reported_drained = false;
@@ -115,14 +134,24 @@ class Worker final : public Process, private RefusalListener {
   void grow_swap();
   void unmap_all(LeaseId lease);
   void drop(LeaseId lease);
-  void end(Held& held);
   LeaseState state_of(LeaseId lease) const;
   void report_drained();
   void report_falsely();
   bool is_expired(LeaseId lease) const;
-  std::optional<std::uint32_t> free_stop_slot() const;
   std::optional<LeaseId> any_published() const;
   void end_readers(LeaseId shared);
+
+  // worker_texts.cpp: requests and their texts
+  std::optional<std::uint32_t> free_stop_slot() const;
+  void begin(Request& request, Connection& stream, StreamReader& reader);
+  bool join(Request& request, Connection& stream, StreamReader& reader);
+  bool may_run(LeaseId lease) const;
+  void move(Request& request, LeaseId to);
+  void send_tokens(const Running& running, std::uint32_t from);
+  void send_end(const Running& running, StreamEnd end);
+  void emit(Held& held);
+  void write_records(SequenceMask live);
+  void end(Held& held, StreamEnd why = StreamEnd::LeaseOver);
 
   // worker_card.cpp: memory and launches on a card
   void open_card();
@@ -158,7 +187,8 @@ class Worker final : public Process, private RefusalListener {
   std::map<LeaseId, Held> held_;
   std::map<LeaseId, std::set<ExtentId>> objects_;  ///< Objects whose descriptors it has.
   std::map<LeaseId, int> grants_in_flight_;
-  std::deque<Message> posted_;  ///< For the engine, between two steps.
+  std::map<std::uint64_t, Text> kept_;  ///< Resumable texts that do not run.
+  std::deque<Message> posted_;          ///< For the engine, between two steps.
 
   RegionId region_;
   std::optional<LeaseId> engine_lease_;

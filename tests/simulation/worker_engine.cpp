@@ -113,6 +113,7 @@ SequenceMask Worker::run_unit(Thread& thread, UnitLabel label) {
     if (label.touches == Touches::TenantMemory) touch_memory(thread, permit.live());
     Fiber::pause();
     if (label.touches == Touches::TenantMemory) touch_memory(thread, permit.live());
+    if (label.site == LaunchSite::Commit) write_records(permit.live());
     thread.unit.open = false;
   });
 }
@@ -141,9 +142,8 @@ void Worker::commit() {
   for (std::size_t i = 0; i < in_step_.size(); ++i) {
     const auto held = held_.find(in_step_[i].lease);
     if ((decided >> i & 1) == 0 || held == held_.end() || !held->second.running) continue;
-    const Running& running = *held->second.running;
-    deps_.judge.token_emitted(*running.request, begun);
-    deps_.machine.send(*running.stream, Connection::kClient, running.on_token);
+    deps_.judge.token_emitted(*held->second.running->request, begun);
+    emit(held->second);
   }
   if (set_->engine_refused()) weights_ready_ = false;
 }

@@ -11,9 +11,10 @@ namespace leasehold::simulation {
 namespace {
 
 constexpr int kSteps = 130;
-constexpr int kIdleRounds = 150;       // a serving worker never becomes idle
-constexpr int kSettleRounds = 40;      // worker segments are read while other workers unmap
-constexpr int kStepsAfterFault = 280;  // consequences take many steps
+constexpr int kIdleRounds = 150;           // a serving worker never becomes idle
+constexpr int kSettleRounds = 40;          // worker segments are read while other workers unmap
+constexpr int kStepsAfterFault = 280;      // consequences take many steps
+constexpr std::uint32_t kMovesMemory = 6;  // one schedule in 6 begins with moving memory
 constexpr std::string_view kWorkerNames[] = {"w0", "w1"};
 
 /// Labels reached only by a worker whose broker was restarted.
@@ -25,7 +26,7 @@ bool is_on_reconnect_path(FaultSite site) {
 
 World::World(std::uint64_t seed, PlantedBugs planted_bugs, Coverage& coverage, MemoryKind memory)
     : machine_(seed),
-      judge_(machine_, kExtents, kSwapExtents),
+      judge_(machine_, coverage, kExtents, kSwapExtents),
       deps_{machine_, judge_, coverage, planted_bugs, persistent_} {
   persistent_.store = !machine_.one_in(3);
   if (memory == MemoryKind::Card || (memory == MemoryKind::Either && seed % 3 == 0)) {
@@ -80,6 +81,7 @@ void World::begin() {
   for (Worker* worker : workers_) worker->poll_timers();
   run_until_idle(kIdleRounds);
   change_policy(kGuaranteed);  // a reserve needs a worker
+  if (!card_ && machine_.one_in(kMovesMemory)) move_memory();
   machine_.fault = fault;
   for (Tenant* tenant : tenants_) {
     if (tenant->is_running()) tenant->act();
@@ -90,6 +92,29 @@ void World::begin() {
   // A worker with a card must settle first.
   for (int round = card_ ? 3 : 1; at_unmap && round > 0; --round) revoke_some_leases();
   if (machine_.one_in(6) || is_on_reconnect_path(machine_.fault->site)) restart_under_load();
+}
+
+/// Kills or replaces a worker that generates texts, so that their memory moves when the fault
+/// comes.
+void World::move_memory() {
+  for (const std::uint32_t rounds : {std::uint32_t{kIdleRounds}, machine_.pick(60)}) {
+    for (Tenant* tenant : tenants_) tenant->act();
+    run_until_idle(static_cast<int>(rounds));
+  }
+  const std::size_t old = machine_.pick(kWorkers);
+  const bool is_replaced = machine_.one_in(2);
+  is_replaced ? replace_worker(old) : kill_worker(old);
+  for (int round = 0; round < 3; ++round) {
+    run_until_idle(static_cast<int>(machine_.pick(is_replaced ? 40 : kIdleRounds)));
+    if (!broker().is_busy()) broker().poll_timers();  // its gates are quiet by now
+    if (round == 0 && !is_replaced) spawn_worker(old);
+    workers_[old]->poll_timers();
+  }
+}
+
+void World::kill_worker(std::size_t index) {
+  machine_.kill(*workers_[index]);
+  exits_.push_back(workers_[index]);
 }
 
 /// A serving worker unmaps only memory of revoked leases.

@@ -30,6 +30,8 @@ class World {
   void begin();
   void take_step();
   void recover();
+  void move_memory();
+  void kill_worker(std::size_t index);
   void revoke_some_leases();
   void restart_under_load();
   void restart_broker();
@@ -62,6 +64,7 @@ class World {
   // world_operator.cpp
   bool run_operator();
   void change_policy(std::size_t tenant);
+  void replace_worker(std::size_t old);
   LeaseId any_lease();
   /// Releases all quarantined memory; false when there is none.
   bool release_quarantined();

@@ -13,7 +13,7 @@ constexpr int kCardIdleRounds = 40;
 
 void World::begin_card() {
   card_.emplace(machine_, kCardBytes);
-  judge_.watch(*card_, deps_.coverage);
+  judge_.watch(*card_);
   deps_.card = &*card_;
   persistent_.store = false;  // a broker that lends a card keeps no descriptors
   if (machine_.one_in(2)) card_pace_ = 1 + machine_.pick(kMaxCardPace);

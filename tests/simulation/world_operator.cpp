@@ -1,4 +1,4 @@
-// What operators do: revoke, drain, change policies, release quarantined memory.
+// What operators do: revoke, drain, replace workers, change policies, release quarantined memory.
 #include <algorithm>
 
 #include "tests/simulation/world.hpp"
@@ -43,10 +43,20 @@ bool World::run_operator() {
       broker().call(wire::PrefixPublish{
           .worker = workers_[machine_.pick(workers_.size())]->worker_name(), .text = "a text"});
       return true;
+    case 8:
+      replace_worker(machine_.pick(workers_.size()));
+      return true;
     default:
       broker().call(wire::LeaseRevoke{.lease = any_lease()});
       return true;
   }
+}
+
+/// Refused while one of the two starts, or is replaced already.
+void World::replace_worker(std::size_t old) {
+  broker().call(wire::WorkerReplace{.worker = workers_[old]->worker_name(),
+                                    .by = workers_[1 - old]->worker_name(),
+                                    .grace_ms = machine_.pick(3000)});
 }
 
 bool World::release_quarantined() {

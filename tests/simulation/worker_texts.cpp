@@ -1,0 +1,172 @@
+// Requests and their texts: what a worker generates, keeps, continues and sends.
+#include <bit>
+
+#include "tests/simulation/model_worker.hpp"
+
+namespace leasehold::simulation {
+namespace {
+
+/// True if `other` continues the text; it is the longer one then.
+bool take_longer(Text& text, const Text& other) {
+  if (other.id != text.id || other.size <= text.size) return false;
+  text = other;
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> Worker::free_stop_slot() const {
+  std::uint32_t used = 0;
+  for (const auto& [lease, held] : held_) {
+    if (held.running) used |= 1u << held.running->stop_slot;
+  }
+  for (std::uint32_t stop_slot = 0; stop_slot < 4; ++stop_slot) {
+    if ((used >> stop_slot & 1) == 0) return stop_slot;
+  }
+  return std::nullopt;
+}
+
+void Worker::cancel(const Request& request) {
+  if (is_resumable(request.text.id)) return;
+  for (auto& [lease, held] : held_) {
+    if (held.running && held.running->request == &request) {
+      stops_.stop(held.running->stop_slot, LocalStop::Cancelled);
+    }
+  }
+}
+
+void Worker::on_submit(Request& request, Connection& stream, StreamReader& reader) {
+  posted_.push_back([this, &request, &stream, &reader] { begin(request, stream, reader); });
+}
+
+void Worker::on_move(Request& request, LeaseId to) {
+  posted_.push_back([this, &request, to] { move(request, to); });
+}
+
+bool Worker::may_run(LeaseId lease) const {
+  const auto found = held_.find(lease);
+  return found != held_.end() && !found->second.running &&
+         table_->drain_deadline(lease) == TimePoint{} && !is_expired(lease) &&
+         state_of(lease) == LeaseState::Live;
+}
+
+/// The longest of what the reader has, what was kept and what came with adopted memory goes on.
+void Worker::begin(Request& request, Connection& stream, StreamReader& reader) {
+  if (join(request, stream, reader)) return;
+  Running running{.request = &request, .stream = &stream, .reader = &reader, .text = request.text};
+  const auto stop_slot = free_stop_slot();
+  if (request.resumes) {
+    deps_.coverage.happened(TextEvent::UnknownWhenResumed);
+    return send_end(running, StreamEnd::Unknown);
+  }
+  if (!stop_slot || !may_run(request.lease)) return send_end(running, StreamEnd::LeaseOver);
+  Held& held = held_.at(request.lease);
+  if (held.reported_drained) {
+    violated("a worker accepted a request under a lease that it had reported as drained");
+  }
+  const auto kept = kept_.find(request.text.id);
+  if (kept != kept_.end()) take_longer(running.text, kept->second);
+  const bool is_adopted = held.adopted && held.adopted->id == request.text.id &&
+                          held.adopted->size >= running.text.size;
+  if (is_adopted) take_longer(running.text, *held.adopted);
+  held.adopted.reset();
+  request.accepted = true;
+  deps_.judge.accepted(request.lease);
+  deps_.judge.text_runs(request, *this, running.text, is_adopted);
+  stops_.clear(*stop_slot);
+  running.stop_slot = *stop_slot;
+  running.shared = any_published();
+  held.running = running;
+  const bool repeats = deps_.planted_bugs.position_repeated && request.text.size > 0;
+  send_tokens(running, request.text.size - (repeats ? 1 : 0));
+  if (running.text.is_whole()) end(held, StreamEnd::Whole);
+}
+
+/// The reader before, if it is still there, loses the text.
+bool Worker::join(Request& request, Connection& stream, StreamReader& reader) {
+  if (!is_resumable(request.text.id)) return false;
+  for (auto& [lease, held] : held_) {
+    if (!held.running || held.running->text.id != request.text.id) continue;
+    Running& running = *held.running;
+    deps_.judge.ended(*running.request);
+    send_end(running, StreamEnd::LeaseOver);
+    running.request = &request;
+    running.stream = &stream;
+    running.reader = &reader;
+    request.lease = lease;
+    request.accepted = true;
+    deps_.coverage.happened(TextEvent::Joined);
+    send_tokens(running, request.text.size);
+    return true;
+  }
+  const auto kept = kept_.find(request.text.id);
+  if (kept == kept_.end() || !(kept->second.is_whole() || request.resumes)) return false;
+  const Running ended{
+      .request = &request, .stream = &stream, .reader = &reader, .text = kept->second};
+  send_tokens(ended, request.text.size);
+  send_end(ended, kept->second.is_whole() ? StreamEnd::Whole : StreamEnd::LeaseOver);
+  return true;
+}
+
+void Worker::move(Request& request, LeaseId to) {
+  const auto from = std::ranges::find_if(held_, [&](const auto& entry) {
+    return entry.second.running && entry.second.running->request == &request;
+  });
+  if (from == held_.end()) return;  // it has ended, and its reader knows
+  const bool moves =
+      may_run(to) && !is_expired(from->first) && state_of(from->first) == LeaseState::Live;
+  if (moves) {
+    held_.at(to).running = std::exchange(from->second.running, std::nullopt);
+    request.lease = to;
+    deps_.judge.accepted(to);
+    deps_.coverage.happened(TextEvent::Moved);
+  }
+  const Running& running = moves ? *held_.at(to).running : *from->second.running;
+  deps_.machine.send(
+      *running.stream, Connection::kClient,
+      [reader = running.reader, &request, moves] { reader->on_moved(request, moves); });
+}
+
+void Worker::send_tokens(const Running& running, std::uint32_t from) {
+  for (std::uint32_t position = from; position < running.text.size; ++position) {
+    deps_.machine.send(
+        *running.stream, Connection::kClient,
+        [reader = running.reader, request = running.request, position,
+         token = running.text.tokens[position]] { reader->on_token(*request, position, token); });
+  }
+}
+
+void Worker::send_end(const Running& running, StreamEnd end) {
+  deps_.machine.send(
+      *running.stream, Connection::kClient,
+      [reader = running.reader, request = running.request, end] { reader->on_end(*request, end); });
+}
+
+/// Sends the typed end immediately; the step may still run.
+void Worker::end(Held& held, StreamEnd why) {
+  const Running running = *std::exchange(held.running, std::nullopt);
+  deps_.judge.ended(*running.request);
+  if (is_resumable(running.text.id)) kept_[running.text.id] = running.text;
+  send_end(running, why);
+}
+
+void Worker::emit(Held& held) {
+  Running& running = *held.running;
+  running.text.append(running.text.next());
+  send_tokens(running, running.text.size - 1);
+  if (running.text.is_whole()) end(held, StreamEnd::Whole);
+}
+
+/// In the first extent of the lease, which is returned last; nothing on a card.
+void Worker::write_records(SequenceMask live) {
+  for (SequenceMask todo = live; todo != 0; todo &= todo - 1) {
+    const Part& part = in_step_[static_cast<std::size_t>(std::countr_zero(todo))];
+    const auto held = held_.find(part.lease);
+    if (held == held_.end() || !held->second.running || held->second.extents.empty()) continue;
+    Text committed = held->second.running->text;
+    committed.append(committed.next());
+    deps_.judge.wrote_record(held->second.extents.front(), committed);
+  }
+}
+
+}  // namespace leasehold::simulation
