@@ -1,4 +1,5 @@
-/// CPU time of the calling thread, so that other threads on its core do not count.
+/// Clocks for work: CPU time of the calling thread, so that other threads on its core do not count,
+/// and wall-clock time.
 #pragma once
 
 #include <time.h>
@@ -14,11 +15,14 @@ inline double thread_time_ns() {
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
-/// For work on `threads` threads: CPU time if there is one, otherwise wall-clock time.
-inline double work_time_ns(std::uint32_t threads) {
-  if (threads == 1) return thread_time_ns();
+inline double wall_time_ns() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration<double, std::nano>(now).count();
+}
+
+/// For work on `threads` threads: CPU time if there is one, otherwise wall-clock time.
+inline double work_time_ns(std::uint32_t threads) {
+  return threads == 1 ? thread_time_ns() : wall_time_ns();
 }
 
 }  // namespace leasehold::bench
