@@ -14,6 +14,7 @@
 #include "ipc/segment/segment_layout.hpp"
 #include "tools/checks/bench/context_bench.hpp"
 #include "tools/checks/bench/engine_bench.hpp"
+#include "tools/checks/bench/peer_ratios.hpp"
 #include "tools/checks/bench/poll_cost.hpp"
 #include "tools/checks/bench/recover_bench.hpp"
 #include "tools/checks/bench/report.hpp"
@@ -32,6 +33,7 @@ struct Options {
   std::string step_model;
   std::uint32_t steps = kDecodeSteps;
   EngineBenchConfig engine;
+  PeerRatiosConfig peer;
   ContextBenchConfig context;
   ServeConfig serve;
   SwapBenchConfig swap;
@@ -50,6 +52,12 @@ Result<Report> revoke(const Options& options) {
 Result<Report> engine(const Options& options) {
   nlohmann::json json = TRY(measure_engine(options.engine));
   std::string text = json.dump(2) + "\n";
+  return Report{std::move(json), std::move(text), {}};
+}
+
+Result<Report> peer(const Options& options) {
+  nlohmann::json json = TRY(measure_peer_ratios(options.peer));
+  std::string text = peer_ratios_text(json);
   return Report{std::move(json), std::move(text), {}};
 }
 
@@ -123,6 +131,21 @@ void describe_engine(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 2'048))
       ->capture_default_str();
   app.add_option("--rounds", options.engine.rounds, "Rounds, each measuring everything once")
+      ->check(CLI::Range(1, 1'000))
+      ->capture_default_str();
+}
+
+void describe_peer(CLI::App& app, Options& options) {
+  app.add_option("--peer", options.peer.peer_dir,
+                 "Folder with llama.cpp's llama-bench and llama-batched-bench")
+      ->required();
+  app.add_option("--model", options.peer.model_paths, "GGUF model; repeatable")->required();
+  app.add_option("--threads", options.peer.threads, "Compute threads; repeatable")
+      ->check(CLI::Range(1u, kMaxGateThreads - 1));
+  app.add_option("--prompt-tokens", options.peer.prompt_tokens, "Tokens of the prompt")
+      ->check(CLI::Range(1, 2'048))
+      ->capture_default_str();
+  app.add_option("--rounds", options.peer.rounds, "Rounds, in which both engines take turns")
       ->check(CLI::Range(1, 1'000))
       ->capture_default_str();
 }
@@ -235,6 +258,8 @@ struct Command {
 constexpr Command kCommands[] = {
     {"revoke", "", "Measure revocation and what it costs", describe_revoke, revoke, true},
     {"engine", "engine.", "Measure tokens per second in each arithmetic", describe_engine, engine},
+    {"peer", "peer.", "Measure tokens per second of this engine and of llama.cpp", describe_peer,
+     peer},
     {"context", "context.", "Measure a step at several lengths of context", describe_context,
      context},
     {"serve", "serve.", "Measure running streams while a long prompt arrives", describe_serve,
