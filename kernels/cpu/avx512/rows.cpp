@@ -27,6 +27,9 @@ template <class Element>
 template <class Element, int kOutputs, int kInputs>
 [[gnu::target("avx512f,avx512dq,avx2,fma")]] void dot_some(const DotTile& tile, std::uint32_t first,
                                                            DotProducts& out) {
+  // Few inputs wait for memory, which is twice as fast when the lines of the rows, which are
+  // neighbours, are requested in their order. Four inputs are bound by the multiplications.
+  constexpr bool kInOrder = kInputs < static_cast<int>(kInputsAtOnce);
   const Element* w[kOutputs];
   const float* x[kInputs];
   Lanes sums[kOutputs][kInputs];
@@ -47,7 +50,7 @@ template <class Element, int kOutputs, int kInputs>
       for (int i = 0; i < kInputs; ++i) inputs[i] = _mm512_loadu_ps(x[i] + at + g * kWidth);
 #pragma GCC unroll 4
       for (int o = 0; o < kOutputs; ++o) {
-        if (g == 0) prefetch_ahead(w[o] + at);
+        if (g == 0) prefetch_ahead(kInOrder ? w[0] + at * kOutputs + o * kSumLanes : w[o] + at);
         const __m512 weights = load16(w[o] + at + g * kWidth);
 #pragma GCC unroll 4
         for (int i = 0; i < kInputs; ++i)
