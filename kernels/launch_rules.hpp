@@ -106,17 +106,21 @@ inline void store_product(const MatmulArgs& args, float& out, float dot, const f
 inline void store_group(const MatmulArgs& args, const LaunchPermit& permit, std::uint32_t group,
                         std::uint32_t i, const float* dots) {
   const std::uint32_t first = group * kGroupRows;
-  const std::uint32_t n = std::min(kGroupRows, args.weight.n_out - first);
   float* out = args.out + std::size_t{i} * args.weight.n_out + first;
-  float products[kGroupRows];
-  std::copy_n(dots, kGroupRows, products);
-  if (args.bias) {
-    const float* bias = permit.open(args.bias) + first;
-    for (std::uint32_t o = 0; o < n; ++o) products[o] += bias[o];
-  }
-  if (args.accumulate)
-    for (std::uint32_t o = 0; o < n; ++o) products[o] += out[o];
-  std::copy_n(products, n, out);
+  const float* bias = args.bias ? permit.open(args.bias) + first : nullptr;
+  const auto store = [&](std::uint32_t n) __attribute__((always_inline)) {
+    float products[kGroupRows];
+    std::copy_n(dots, n, products);
+    if (bias != nullptr)
+      for (std::uint32_t o = 0; o < n; ++o) products[o] += bias[o];
+    if (args.accumulate)
+      for (std::uint32_t o = 0; o < n; ++o) products[o] += out[o];
+    std::copy_n(products, n, out);
+  };
+  // The compiler uses whole registers for a constant number.
+  const std::uint32_t left = args.weight.n_out - first;
+  if (left >= kGroupRows) return store(kGroupRows);
+  store(left);
 }
 
 inline void expect_within_limits(const BackendLimits& limits, const LaunchContext& context) {
