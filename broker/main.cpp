@@ -32,7 +32,8 @@ int main(int argc, char** argv) {
   if (const auto armed = arm_fault_points_from_environment(); !armed) {
     return print_error(kProgram, armed.error());
   }
-  if (const auto served = run_broker(options); !served)
+  if (const auto served = run_broker(options, [argc, argv] { return parse_options(argc, argv); });
+      !served)
     return print_error(kProgram, served.error());
   return 0;
 }

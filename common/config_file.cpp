@@ -217,4 +217,10 @@ Result<std::string> config_text(const CLI::App& app) {
   return text;
 }
 
+Result<ConfigValues> config_values(const CLI::App& app) {
+  ConfigValues values;
+  for (const CLI::Option* option : keys_of(app)) values[key_of(*option)] = TRY(assignment(*option));
+  return values;
+}
+
 }  // namespace leasehold

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/config_reload.hpp"
 #include "common/result.hpp"
 
 namespace CLI {
@@ -38,5 +39,8 @@ std::optional<int> finish_config(CLI::App& app);
 /// The effective values as TOML: each key with its help text, and as a comment where it has
 /// neither a value nor a default. Errors: BadRequest for a value that is not UTF-8.
 Result<std::string> config_text(const CLI::App& app);
+
+/// The effective values, for a later reload. Errors: as config_text.
+Result<ConfigValues> config_values(const CLI::App& app);
 
 }  // namespace leasehold

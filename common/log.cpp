@@ -7,14 +7,25 @@
 
 namespace leasehold {
 
+namespace {
+
+spdlog::level::level_enum parse_level(std::string_view level) {
+  const auto parsed = spdlog::level::from_str(std::string(level));
+  return parsed == spdlog::level::off ? spdlog::level::info : parsed;
+}
+
+}  // namespace
+
 void set_up_log(std::string_view program, std::string_view level) {
   auto logger = spdlog::stderr_color_mt(std::string(program));
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%f %l %n %v");
-  auto parsed = spdlog::level::from_str(std::string(level));
-  if (parsed == spdlog::level::off) parsed = spdlog::level::info;
-  logger->set_level(parsed);
+  logger->set_level(parse_level(level));
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
+}
+
+void set_log_level(std::string_view level) {
+  spdlog::default_logger()->set_level(parse_level(level));
 }
 
 }  // namespace leasehold

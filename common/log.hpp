@@ -9,5 +9,7 @@ namespace leasehold {
 /// Makes spdlog's default logger write to stderr, with `program` in every line. `level` is one of
 /// trace, debug, info, warn, error; any other value means info.
 void set_up_log(std::string_view program, std::string_view level);
+/// Changes the level of that logger. Any thread.
+void set_log_level(std::string_view level);
 
 }  // namespace leasehold

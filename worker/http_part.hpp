@@ -21,6 +21,10 @@ class HttpPart {
                                                 const Clock& clock);
   ~HttpPart() { io_.stop(); }
 
+  /// As Server::drain and Server::is_answering; any thread.
+  void drain() { server_->drain(); }
+  bool is_answering() const { return server_->is_answering(); }
+
   /// Cancels what runs, and waits at most a second until the clients are gone.
   void close();
 

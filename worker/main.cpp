@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <exception>
+#include <utility>
 
 #include "common/fault_point.hpp"
 #include "common/log.hpp"
@@ -20,8 +21,8 @@ constexpr std::string_view kProgram = "leasehold-worker";
 constexpr std::chrono::microseconds kTimeSlice{500};
 
 /// Reports allocation failures: a model may need more scratch than the machine has memory.
-int run(const leasehold::WorkerOptions& options) try {
-  const auto done = leasehold::run_worker(options);
+int run(const leasehold::WorkerOptions& options, leasehold::ReloadOptions reload) try {
+  const auto done = leasehold::run_worker(options, std::move(reload));
   return done ? 0 : leasehold::print_error(kProgram, done.error());
 } catch (const std::exception& error) {  // bad_alloc, length_error
   return leasehold::print_error(
@@ -49,5 +50,8 @@ int main(int argc, char** argv) {
   if (const auto armed = leasehold::arm_fault_points_from_environment(); !armed) {
     return leasehold::print_error(kProgram, armed.error());
   }
-  return run(*options);
+  return run(*options, [argc, argv] {
+    int ignored = 0;
+    return leasehold::parse_options(argc, argv, ignored);
+  });
 }

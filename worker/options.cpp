@@ -51,6 +51,7 @@ struct RawOptions {
   bool http_any_address = false;
   std::int64_t slow_motion_us = 0;
   std::int64_t broker_timeout_ms = 0;
+  std::int64_t drain_timeout_ms = 0;
 };
 
 void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
@@ -67,6 +68,10 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
       ->capture_default_str();
   app.add_option("--broker-timeout-ms", raw.broker_timeout_ms,
                  "How long to wait for a lost broker to return")
+      ->check(CLI::Range(0, 3'600'000))
+      ->capture_default_str();
+  app.add_option("--drain-timeout-ms", raw.drain_timeout_ms,
+                 "How long requests may run on after SIGTERM; 0 ends them at once")
       ->check(CLI::Range(0, 3'600'000))
       ->capture_default_str();
   app.add_option("--kv-index-url", raw.kv_index_url,
@@ -191,6 +196,7 @@ Result<void> resolve_http(const RawOptions& raw, WorkerOptions& options) {
 Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.slow_motion = std::chrono::microseconds(raw.slow_motion_us);
   options.broker_timeout = std::chrono::milliseconds(raw.broker_timeout_ms);
+  options.drain_timeout = std::chrono::milliseconds(raw.drain_timeout_ms);
   options.backend = kBackends.at(raw.backend);
   options.simd = simd_path_from_name(raw.simd);
   options.kv_type = kKvTypes.at(raw.kv_type);
@@ -215,7 +221,8 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
 std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code) {
   WorkerOptions options;
   options.threads = default_threads();
-  RawOptions raw{.broker_timeout_ms = options.broker_timeout.count()};
+  RawOptions raw{.broker_timeout_ms = options.broker_timeout.count(),
+                 .drain_timeout_ms = options.drain_timeout.count()};
   CLI::App app("Serve one model to many tenants under leases that a broker can revoke",
                "leasehold-worker");
   app.set_version_flag("--version", "leasehold-worker " + std::string(version()));
@@ -237,6 +244,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
     exit_code = *ended;
     return std::nullopt;
   }
+  if (auto values = config_values(app)) options.config = *std::move(values);
   // The broker passes this path to tenants in other working directories.
   if (!options.listen_path.empty()) {
     options.listen_path = std::filesystem::absolute(options.listen_path).string();

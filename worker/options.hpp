@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/config_reload.hpp"
 #include "common/cpu_set.hpp"
 #include "ipc/control/event_file.hpp"
 #include "kernels/cpu/row_kernels.hpp"
@@ -39,11 +40,13 @@ struct WorkerOptions {
   std::uint32_t max_in_flight = 8;  ///< Launches queued on a GPU.
   std::chrono::microseconds slow_motion{0};
   std::chrono::milliseconds broker_timeout{30'000};
+  std::chrono::milliseconds drain_timeout{30'000};
   std::string log_level = "info";
   std::string event_log;  ///< Empty: none.
   std::uint64_t event_log_bytes = events::EventFile::kDefaultMaxBytes;
   std::optional<IndexUrl> kv_index;
   std::optional<http::Address> http;
+  ConfigValues config;  ///< All of the above, as text.
 };
 
 /// Returns nothing when the program should end with `exit_code` (help, wrong usage).

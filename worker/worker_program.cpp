@@ -4,7 +4,6 @@
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "common/available_memory.hpp"
 #include "common/process.hpp"
@@ -24,20 +23,24 @@
 #include "worker/opened_model.hpp"
 #include "worker/request_log.hpp"
 #include "worker/revocation_reporter.hpp"
+#include "worker/serve/stopping.hpp"
 #include "worker/serving.hpp"
 #include "worker/step_log.hpp"
+#include "worker/worker_stop.hpp"
 
 namespace leasehold {
 namespace {
 
-constexpr auto kBrokerLostPollInterval = std::chrono::milliseconds(100);
 /// How long a worker that stops waits for the index.
 constexpr auto kIndexStopTimeout = std::chrono::seconds(1);
 
 class WorkerProgram {
  public:
-  WorkerProgram(const WorkerOptions& options, OpenedModel model)
-      : options_(options), model_(std::move(model)), probe_(options.slow_motion) {}
+  WorkerProgram(const WorkerOptions& options, ReloadOptions reload, OpenedModel model)
+      : options_(options),
+        reload_(std::move(reload)),
+        model_(std::move(model)),
+        probe_(options.slow_motion) {}
   ~WorkerProgram();
 
   Result<void> start();
@@ -59,10 +62,11 @@ class WorkerProgram {
   Result<void> announce_ready();
   void shut_down_server();
   void leave_memory_mapped();
-  void stop_when_leases_end();
   void watch_signals();
+  void on_signal(int number);
 
   WorkerOptions options_;
+  ReloadOptions reload_;
   OpenedModel model_;
   SystemClock clock_;
   UnitProbe probe_;
@@ -72,8 +76,7 @@ class WorkerProgram {
   std::unique_ptr<KvIndexSync> kv_index_;  // null without --kv-index-url
   IoThread io_;
   IoThread tenant_io_;
-  boost::asio::signal_set signals_{io_.context(), SIGTERM, SIGINT};
-  boost::asio::steady_timer lost_timer_{io_.context()};
+  boost::asio::signal_set signals_{io_.context(), SIGTERM, SIGINT, SIGHUP};
   std::optional<TenantServer::Acceptor> acceptor_;  // until the server has it
   std::optional<control::SocketFile> socket_file_;
   StepLog step_log_;
@@ -90,7 +93,8 @@ class WorkerProgram {
   std::unique_ptr<LentSpill> spill_;  // null: nothing is spilled
   std::unique_ptr<Serving> serving_;  // set on the I/O thread
   std::unique_ptr<DeadlineWatcher> watcher_;
-  std::unique_ptr<HttpPart> http_;  // null without --http
+  std::unique_ptr<HttpPart> http_;    // null without --http
+  std::unique_ptr<WorkerStop> stop_;  // set on the I/O thread once everything serves
 };
 
 WorkerProgram::~WorkerProgram() {
@@ -128,15 +132,17 @@ Result<void> WorkerProgram::open_session() {
           [this](bool disconnected) {
             if (disconnected) step_reporter_.connection_lost();
             if (!serving_) return;
-            notify_service_manager(disconnected ? "STATUS=Waiting for the broker"
-                                                : serving_status());
+            if (!stop_ || !stop_->is_draining()) {
+              notify_service_manager(disconnected ? "STATUS=Waiting for the broker"
+                                                  : serving_status());
+            }
             serving_->server().set_broker_disconnected(disconnected);
             if (!disconnected) serving_->leases().repeat_drained();
           },
       .on_broker_lost =
           [this](const Error& why) {
             spdlog::error("broker lost reason=\"{}\"", why.detail);
-            if (serving_) stop_when_leases_end();
+            if (stop_) stop_->when_idle();
           }};
   broker_ = TRY(BrokerSession::open(io_.context(), clock_,
                                     {.broker_socket = options_.broker_socket,
@@ -172,12 +178,7 @@ StepReporter::Dependencies WorkerProgram::step_reporter_dependencies() {
           [this](std::function<void()> work) { boost::asio::post(io_.context(), std::move(work)); },
       .send =
           [this](const wire::WorkerStep& step, std::function<void()> on_reply) {
-            broker_->link().call_async(
-                std::string(step.kMethod), {.body = step.to_json()},
-                [on_reply = std::move(on_reply)](const Result<control::Payload>& reply) {
-                  if (!reply) spdlog::debug("step not reported: {}", reply.error().detail);
-                  on_reply();
-                });
+            broker_->link().report_step(step, std::move(on_reply));
           }};
 }
 
@@ -320,8 +321,13 @@ Result<void> WorkerProgram::announce_ready() {
       options_.name, options_.listen_path, engine_->kv_block_size_bytes(), shape.blocks_per_extent,
       limits.max_batch_size, limits.token_budget, model_.config.n_context, limits.max_waiting,
       limits.max_waiting_per_lease);
-  notify_service_manager("READY=1\n" + serving_status());
-  return {};
+  return io_.run([this]() -> Result<void> {
+    stop_ = std::make_unique<WorkerStop>(
+        WorkerStop::Dependencies{&io_.context(), loop_.get(), serving_.get(), http_.get()});
+    if (broker_->is_lost()) stop_->when_idle();
+    notify_service_manager("READY=1\n" + serving_status());
+    return {};
+  });
 }
 
 // --------------------------------------------------------------------------------------- the run
@@ -355,7 +361,7 @@ void WorkerProgram::leave_memory_mapped() {
 
 /// Ends every request with a reason, and sends the reasons before the sockets close.
 void WorkerProgram::shut_down_server() {
-  engine_->end_all({Errc::Draining, "this worker is stopping; acquire a lease on another"});
+  engine_->end_all(worker_stopping());
   serving_->server().deliver(engine_->take_events());
   serving_->close(tenant_io_);
   // The ends were handed to the link before this, so they are sent.
@@ -365,33 +371,31 @@ void WorkerProgram::shut_down_server() {
 void WorkerProgram::watch_signals() {
   signals_.async_wait([this](const boost::system::error_code& error, int number) {
     if (error) return;
-    spdlog::info("stopping signal={}", number);
-    notify_service_manager("STOPPING=1\nSTATUS=Stopping");
-    if (serving_) return loop_->stop();
-    std::_Exit(128 + number);  // nothing is served yet, and the broker sees the process end
+    on_signal(number);
+    watch_signals();
   });
 }
 
-void WorkerProgram::stop_when_leases_end() {
-  loop_->post([this](Engine& engine) {
-    if (engine.scheduler().has_work()) return;
-    loop_->stop();
-  });
-  lost_timer_.expires_after(kBrokerLostPollInterval);
-  lost_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) stop_when_leases_end();
-  });
+void WorkerProgram::on_signal(int number) {
+  if (number == SIGHUP && !stop_)
+    return spdlog::warn("the worker is still loading; reload it once it serves");
+  if (number == SIGHUP) return reload_configuration(options_, reload_, *loop_);
+  spdlog::info("stopping signal={}", number);
+  if (!serving_) std::_Exit(128 + number);  // nothing is served yet; the broker sees the exit
+  if (stop_ && number == SIGTERM) return stop_->drain(options_.drain_timeout);
+  notify_service_manager("STOPPING=1\nSTATUS=Stopping");
+  loop_->stop();
 }
 
 }  // namespace
 
-Result<void> run_worker(const WorkerOptions& options) {
+Result<void> run_worker(const WorkerOptions& options, ReloadOptions reload) {
   TRY(exclude_compute_cpus(options.compute_cpus));
   spdlog::info("starting model={}", options.model_path);
   OpenedModel model = TRY(OpenedModel::open(options));
   spdlog::info("model opened model=\"{}\" vocabulary={}", model.config.name,
                model.tokenizer.n_vocab());
-  WorkerProgram program(options, std::move(model));
+  WorkerProgram program(options, std::move(reload), std::move(model));
   TRY(program.start());
   return program.run();
 }

@@ -18,11 +18,13 @@
 
 #include "common/result.hpp"
 #include "worker/options.hpp"
+#include "worker/reload.hpp"
 
 namespace leasehold {
 
-/// Runs until SIGTERM or SIGINT (success), or until the broker is lost and the last lease has
-/// expired (BrokerLost). Errors: those of start-up; the device's fault.
-Result<void> run_worker(const WorkerOptions& options);
+/// Runs until a signal (success), or until the broker is lost and the last lease has expired
+/// (BrokerLost). SIGTERM drains (worker_stop.hpp); a second one, and SIGINT, stop at once. SIGHUP
+/// calls `reload`. Errors: those of start-up; the device's fault.
+Result<void> run_worker(const WorkerOptions& options, ReloadOptions reload);
 
 }  // namespace leasehold

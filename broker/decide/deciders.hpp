@@ -122,6 +122,7 @@ void decide_event(Decision& decision, const DeviceRecovered& recovered);
 // decide/timers.cpp
 void decide_event(Decision& decision, const BrokerStalled& stalled);
 void decide_event(Decision& decision, const Tick& tick);
+void decide_event(Decision& decision, const ConfigReloaded& reloaded);
 void decide_event(Decision& decision, const Shutdown& shutdown);
 void apply_deadlines(Decision& decision);
 

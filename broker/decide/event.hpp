@@ -177,22 +177,32 @@ struct BrokerStalled {
 /// Makes `decide` apply passed deadlines.
 struct Tick {};
 
+/// The configuration file was read again: the part of BrokerConfig that may change.
+struct ConfigReloaded {
+  Duration reclaim_grace{};
+  Duration adopt_grace{};
+  std::uint32_t max_engine_leases = 0;
+  std::uint32_t max_shared_blocks = 0;
+};
+
 /// The broker stops.
 struct Shutdown {};
 
-using Event = std::variant<
-    Call<wire::TenantAdmit>, Call<wire::TenantRemove>, Call<wire::KeyCreate>, Call<wire::KeyRevoke>,
-    Call<wire::LeaseRevoke>, Call<wire::LeaseDrain>, Call<wire::LeaseAcquire>,
-    Call<wire::LeaseReplace>, Call<wire::LeaseRenew>, Call<wire::LeaseRelease>,
-    Call<wire::LeaseGrow>, Call<wire::LeaseShrink>, Call<wire::WorkerAttach>,
-    Call<wire::WorkerReady>, Call<wire::WeightsOpen>, Call<wire::WeightsPublish>,
-    Call<wire::LeaseAttach>, Call<wire::LeaseDrained>, Call<wire::LeaseUndrain>,
-    Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>, Call<wire::LeaseQuery>,
-    Call<wire::QuarantineRelease>, Call<wire::StepWatch>, Call<wire::WorkerStep>,
-    Call<wire::PrefixPublish>, Call<wire::WorkerReplace>, FillAnswered, ConnectionClosed,
-    HolderExited, PreviousHolderExited, WorkerExited, GrantAnswered, SettleAnswered, UnmapAnswered,
-    PingAnswered, ReclaimAnswered, WordsStored, QuietObserved, ExtentsCleared, ExtentsVerified,
-    DeviceLost, DeviceRecovered, RegionLent, RegionSealed, RegionScrubbed, TableTampered,
-    WorkerReported, UsageReported, ServedReported, JournalWritten, BrokerStalled, Tick, Shutdown>;
+using Event =
+    std::variant<Call<wire::TenantAdmit>, Call<wire::TenantRemove>, Call<wire::KeyCreate>,
+                 Call<wire::KeyRevoke>, Call<wire::LeaseRevoke>, Call<wire::LeaseDrain>,
+                 Call<wire::LeaseAcquire>, Call<wire::LeaseReplace>, Call<wire::LeaseRenew>,
+                 Call<wire::LeaseRelease>, Call<wire::LeaseGrow>, Call<wire::LeaseShrink>,
+                 Call<wire::WorkerAttach>, Call<wire::WorkerReady>, Call<wire::WeightsOpen>,
+                 Call<wire::WeightsPublish>, Call<wire::LeaseAttach>, Call<wire::LeaseDrained>,
+                 Call<wire::LeaseUndrain>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
+                 Call<wire::LeaseQuery>, Call<wire::QuarantineRelease>, Call<wire::StepWatch>,
+                 Call<wire::WorkerStep>, Call<wire::PrefixPublish>, Call<wire::WorkerReplace>,
+                 FillAnswered, ConnectionClosed, HolderExited, PreviousHolderExited, WorkerExited,
+                 GrantAnswered, SettleAnswered, UnmapAnswered, PingAnswered, ReclaimAnswered,
+                 WordsStored, QuietObserved, ExtentsCleared, ExtentsVerified, DeviceLost,
+                 DeviceRecovered, RegionLent, RegionSealed, RegionScrubbed, TableTampered,
+                 WorkerReported, UsageReported, ServedReported, JournalWritten, BrokerStalled, Tick,
+                 ConfigReloaded, Shutdown>;
 
 }  // namespace leasehold

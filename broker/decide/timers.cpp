@@ -103,6 +103,15 @@ void decide_event(Decision& decision, const BrokerStalled& stalled) {
                             stalled.gap / std::chrono::milliseconds(1)));
 }
 
+/// What was decided under the earlier values stays: graces that run, leases that are open.
+void decide_event(Decision& decision, const ConfigReloaded& reloaded) {
+  BrokerConfig& config = decision.state.config;
+  config.reclaim_grace = reloaded.reclaim_grace;
+  config.adopt_grace = reloaded.adopt_grace;
+  config.max_engine_leases = reloaded.max_engine_leases;
+  config.max_shared_blocks = reloaded.max_shared_blocks;
+}
+
 /// The reason is Operator: stopping the service is an operator's action, and the list of reasons
 /// has no closer one.
 void decide_event(Decision& decision, const Shutdown&) {

@@ -193,6 +193,7 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   });
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   if (const auto ended = finish_config(app)) return *ended;
+  if (auto values = config_values(app)) options.config = *std::move(values);
   for (const std::string& user : users)
     if (const auto uid = find_user(user)) options.worker_uids.insert(*uid);
   if (options.worker_uids.empty()) options.worker_uids.insert(::geteuid());

@@ -5,10 +5,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <variant>
 
+#include "common/config_reload.hpp"
 #include "ipc/control/event_file.hpp"
 
 namespace leasehold {
@@ -38,10 +40,14 @@ struct BrokerOptions {
   std::string log_level = "info";
   std::string event_log;  ///< Empty: none.
   std::uint64_t event_log_bytes = events::EventFile::kDefaultMaxBytes;
+  ConfigValues config;  ///< All of the above, as text.
 };
 
 /// The options, or the exit code to end with: 0 after --help or --version, 2 after a usage error,
 /// which is already printed to stderr.
 std::variant<BrokerOptions, int> parse_options(int argc, char** argv);
+
+/// Reads the command line and the configuration file again, as `parse_options`.
+using ReloadOptions = std::function<std::variant<BrokerOptions, int>()>;
 
 }  // namespace leasehold

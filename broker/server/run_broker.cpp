@@ -93,7 +93,7 @@ Result<SpillConfig> open_spill(const BrokerOptions& options, const LentDevice& d
 
 }  // namespace
 
-Result<void> run_broker(const BrokerOptions& options) {
+Result<void> run_broker(const BrokerOptions& options, ReloadOptions reload) {
   asio::io_context io(1);
   KeptDescriptors kept = TRY(KeptDescriptors::from_service_manager());
   FdKeeper fd_store(kept.stored_names());
@@ -120,7 +120,8 @@ Result<void> run_broker(const BrokerOptions& options) {
                       {.acceptor = std::move(acceptor),
                        .fd_store = fd_store,
                        .agent = agent.get(),
-                       .spill = std::move(spill)},
+                       .spill = std::move(spill),
+                       .reload = std::move(reload)},
                       options);
   if (event_file) server.write_events_to(*std::move(event_file));
   TRY(server.start(std::move(kept)));

@@ -8,6 +8,6 @@ namespace leasehold {
 
 /// Serves until SIGTERM or SIGINT, then revokes all leases and returns.
 /// Errors: those of start-up (socket, state directory, memory).
-Result<void> run_broker(const BrokerOptions& options);
+Result<void> run_broker(const BrokerOptions& options, ReloadOptions reload);
 
 }  // namespace leasehold

@@ -13,6 +13,7 @@
 #include "broker/server/lists.hpp"
 #include "broker/server/views.hpp"
 #include "broker/supervise/exit_observer.hpp"
+#include "common/log.hpp"
 #include "common/service_manager.hpp"
 
 namespace leasehold {
@@ -56,8 +57,10 @@ BrokerServer::BrokerServer(asio::io_context& io, StartupState startup,
       quiet_timer_(io),
       guard_timer_(io),
       stop_timer_(io),
-      signals_(io, SIGTERM, SIGINT),
-      allow_memory_check_(options.allow_memory_check) {
+      signals_(io, SIGTERM, SIGINT, SIGHUP),
+      allow_memory_check_(options.allow_memory_check),
+      reload_(std::move(dependencies.reload)),
+      config_(options.config) {
   loop_.on_idle = [this] { after_events(); };
 }
 
@@ -88,9 +91,7 @@ Result<void> BrokerServer::start(KeptDescriptors kept) {
   }
   loop_.begin(startup_.recovered.effects);
   watch_previous_holders();
-  signals_.async_wait([this](const boost::system::error_code& error, int signal_number) {
-    if (!error) stop(signal_number);
-  });
+  watch_signals();
   guard_soon();
   connections_.start();
   notify_service_manager("READY=1");
@@ -306,6 +307,32 @@ void BrokerServer::report_status() {
   notify_service_manager(fmt::format("WATCHDOG=1\nSTATUS=Serving {} workers, {} tenants, {} leases",
                                      state_.workers.all().size(), state_.tenants.all().size(),
                                      leases_not_fenced(state_)));
+}
+
+void BrokerServer::watch_signals() {
+  signals_.async_wait([this](const boost::system::error_code& error, int signal_number) {
+    if (error) return;
+    if (signal_number != SIGHUP) return stop(signal_number);
+    reload_configuration();
+    watch_signals();
+  });
+}
+
+/// A file with an error changes nothing. Leases and workers go on.
+void BrokerServer::reload_configuration() {
+  const auto read = reload_();
+  const auto* wanted = std::get_if<BrokerOptions>(&read);
+  if (wanted == nullptr)
+    return spdlog::error("configuration not reloaded; correct it and reload again");
+  const ConfigReload reload = reload_config(config_, wanted->config,
+                                            {"log-level", "reclaim-grace-ms", "adopt-grace-ms",
+                                             "max-engine-leases", "max-shared-blocks"});
+  set_log_level(wanted->log_level);
+  loop_.post(ConfigReloaded{.reclaim_grace = wanted->reclaim_grace,
+                            .adopt_grace = wanted->adopt_grace,
+                            .max_engine_leases = wanted->max_engine_leases,
+                            .max_shared_blocks = wanted->max_shared_blocks});
+  log_reload(reload);
 }
 
 void BrokerServer::stop(int signal_number) {

@@ -25,6 +25,7 @@ struct ServerDependencies {
   FdKeeper& fd_store;
   DeviceAgentLink* agent = nullptr;  ///< Null: the broker lends host memory.
   SpillConfig spill = {};
+  ReloadOptions reload;
 };
 
 /// Lifetime: the io_context outlives the server and does not run after it. Threads: the
@@ -54,7 +55,9 @@ class BrokerServer {
   void guard_soon();
   std::unique_ptr<LentMemory> make_device_memory(DeviceAgentLink* agent);
   LentMemory& lent_memory();
+  void watch_signals();
   void stop(int signal_number);
+  void reload_configuration();
   void open_spill(ConnectionId id, control::Responder respond);
   Result<void> prepare_worker(ConnectionId id, const wire::WorkerAttach& attach);
   Result<void> take_memory(ConnectionId id, const wire::LeaseRedeliver& redeliver,
@@ -89,6 +92,8 @@ class BrokerServer {
   boost::asio::signal_set signals_;
   bool recheck_armed_ = false;
   bool allow_memory_check_;
+  ReloadOptions reload_;
+  ConfigValues config_;
 };
 
 }  // namespace leasehold

@@ -105,7 +105,11 @@ bool System::worker_reports_ready(const std::string& name) const {
 }
 
 std::string System::worker_log(const std::string& name) const {
-  std::ifstream file(local_->programs().log_path("worker-" + name));
+  return log("worker-" + name);
+}
+
+std::string System::log(const std::string& log_name) const {
+  std::ifstream file(local_->programs().log_path(log_name));
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

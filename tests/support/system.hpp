@@ -94,6 +94,7 @@ class System {
   bool worker_reports_ready(const std::string& name = "w1") const;
   /// The stderr of all workers with this name.
   std::string worker_log(const std::string& name = "w1") const;
+  std::string broker_log() const { return log("broker"); }
   void remove_worker(const std::string& name) { local_->kill_worker(name); }
 
   void admit(const std::string& tenant, std::vector<std::string> more = {});
@@ -126,6 +127,7 @@ class System {
 
  private:
   std::string add_event_log(const std::string& name);
+  std::string log(const std::string& log_name) const;
 
   SystemSpec spec_;
   std::unique_ptr<LocalSystem> local_;

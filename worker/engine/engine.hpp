@@ -190,6 +190,9 @@ class Engine {
   /// The final fault of the device; nothing while it works.
   std::optional<Error> device_fault() const { return deps_.backend->fault(); }
 
+  /// As Scheduler::set_queue_limits.
+  void set_queue_limits(std::uint32_t max_waiting, std::uint32_t max_waiting_per_lease);
+
   /// Ends every request with this error.
   void end_all(const Error& error);
   std::vector<SchedulerEvent> take_events() { return scheduler_.take_events(); }

@@ -7,6 +7,7 @@
 
 #include "worker/http/choice_text.hpp"
 #include "worker/http/generations.hpp"
+#include "worker/serve/stopping.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -110,7 +111,7 @@ std::optional<Error> AnswerDriver::error_of(const client::Ended& ended) const {
     return Error{Errc::QueueFull, "too much of the stream was unread; read faster"};
   if (ended.error) return ended.error;
   if (ended.reason != "Cancelled") return std::nullopt;
-  return Error{Errc::Draining, "the request was cancelled; this worker is stopping"};
+  return worker_stopping();
 }
 
 /// Counts. Returns the error that a quota holds all choices back with before the first token; while
@@ -128,7 +129,8 @@ std::optional<Error> AnswerDriver::note(const Generations::Event& event) {
   runs_[event.index] = false;
   if (usage_.completion_tokens > 0 || std::ranges::count(runs_, true) > 0) return std::nullopt;
   const Errc code = retrying->error.code;
-  if (status_of(code) != 429 && code != Errc::QueueFull) return std::nullopt;
+  const bool is_full = code == Errc::QueueFull || code == Errc::Draining;
+  if (status_of(code) != 429 && !is_full) return std::nullopt;
   return retrying->error;
 }
 

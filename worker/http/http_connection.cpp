@@ -11,8 +11,10 @@
 #include <boost/beast/http/string_body.hpp>
 #include <utility>
 
+#include "worker/http/http_errors.hpp"
 #include "worker/http/http_framing.hpp"
 #include "worker/http/routes.hpp"
+#include "worker/serve/stopping.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -45,9 +47,22 @@ std::string text_of(const Answer& answer, bool keep_alive) {
 
 // GCC 12 destroys braced temporaries of a co_await expression twice, so answers are made by calls.
 
-Answer health() {
+Answer health(const Shared& shared) {
+  if (shared.draining) return refusal(worker_stopping());
   return {.body = R"({"status":"ok"})"};
 }
+
+/// A request of a route while it is served.
+class Answering {
+ public:
+  explicit Answering(Shared& shared) : shared_(shared) { ++shared_.answering; }
+  ~Answering() { --shared_.answering; }
+  Answering(const Answering&) = delete;
+  Answering& operator=(const Answering&) = delete;
+
+ private:
+  Shared& shared_;
+};
 
 class BeastConnection final : public Connection, public HttpStream {
  public:
@@ -106,7 +121,7 @@ awaitable<void> BeastConnection::run() {
     co_await serve_one();
     stop_watching();
     shared_->places.give_back_bodies(id_);
-  } while (keep_alive_ && !is_gone_ && !shared_->closing);
+  } while (keep_alive_ && !is_gone_ && !shared_->closing && !shared_->draining);
   shared_->places.closed(id_);
   stream_.close();
 }
@@ -149,13 +164,15 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   if (head.path() == "/health") {
     if (head.method != "GET" || !parser.is_done())
       co_return co_await refuse(plain_error(405, "method", "use GET"));
-    co_return co_await send(health());
+    co_return co_await send(health(*shared_));
   }
   const Result<Caller> caller = co_await authenticate(*shared_, id_, head);
   if (!caller) co_return co_await refuse(refusal(caller.error()));
   had_key_ = true;
   const auto route = find_route(head);
   if (!route) co_return co_await refuse(route.error());
+  const Answering answering(*shared_);
+  if (shared_->draining) co_return co_await refuse(refusal(worker_stopping()));
   const auto length = parser.is_done() ? 0 : parser.content_length().value_or(max_body_bytes());
   if (const auto taken = shared_->places.take_body(id_, length); !taken)
     co_return co_await refuse(refusal(taken.error()));

@@ -155,6 +155,15 @@ void Server::serve() {
     asio::co_spawn(io, state_->accept(*state_->local_acceptor), asio::detached);
 }
 
+void Server::drain() {
+  state_->shared->draining = true;
+}
+
+/// A request counts before it reads `draining`, so none that this misses is admitted.
+bool Server::is_answering() const {
+  return state_->shared->answering > 0;
+}
+
 bool Server::is_closed() const {
   return state_->connections.empty();
 }

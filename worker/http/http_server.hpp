@@ -43,6 +43,9 @@ class Server {
   /// Where it listens, with the port that the system chose for port 0.
   std::string listens_on() const;
   void serve();
+  /// Refuses new requests with Draining and 503, also `/health`; what runs goes on. Any thread.
+  void drain();
+  bool is_answering() const;  ///< A request that was admitted is not answered. Any thread.
   /// Accepts no more and cancels what runs.
   void close();
   bool is_closed() const;  ///< No connection is left.

@@ -1,6 +1,7 @@
 /// What the connections of one server share. Internal to worker/http.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -22,6 +23,8 @@ struct Shared {
   BodyPace body_pace;
   boost::asio::thread_pool cpu{1};  ///< For work that would hold up the other connections.
   bool closing = false;
+  std::atomic<bool> draining = false;        ///< Set by another thread.
+  std::atomic<std::uint32_t> answering = 0;  ///< Requests of routes.
 
   explicit Shared(Server::Dependencies dependencies)
       : deps(std::move(dependencies)), timers(*deps.io) {}

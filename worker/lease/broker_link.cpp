@@ -95,6 +95,14 @@ void BrokerLink::report_served(const wire::TenantServed& served) {
   });
 }
 
+void BrokerLink::report_step(const wire::WorkerStep& step, std::function<void()> on_reply) {
+  call_async(std::string(step.kMethod), {.body = step.to_json()},
+             [on_reply = std::move(on_reply)](const Result<control::Payload>& reply) {
+               if (!reply) spdlog::debug("step not reported: {}", reply.error().detail);
+               on_reply();
+             });
+}
+
 void BrokerLink::report(const events::Event& event, TimePoint at) {
   // Serialised on the I/O thread: the caller may be a gate thread within a unit.
   boost::asio::post(*io_, [this, event, at] {

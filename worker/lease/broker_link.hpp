@@ -51,6 +51,9 @@ class BrokerLink {
   /// counts add up.
   void report_served(const wire::TenantServed& served);
 
+  /// Sends a sampled step, and calls `on_reply` on the I/O thread also when it was not reported.
+  void report_step(const wire::WorkerStep& step, std::function<void()> on_reply);
+
   /// Sends an event to the broker. Keeps it while reports are buffered, or while the broker does
   /// not read: a broker that is stopped for a while costs old reports, never the connection.
   void report(const events::Event& event, TimePoint at);

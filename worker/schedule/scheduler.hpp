@@ -88,6 +88,12 @@ class Scheduler {
  public:
   explicit Scheduler(SchedulerLimits limits) : limits_(limits) {}
 
+  /// Changes how many requests may wait; those that wait stay.
+  void set_queue_limits(std::uint32_t max_waiting, std::uint32_t max_waiting_per_lease) {
+    limits_.max_waiting = max_waiting;
+    limits_.max_waiting_per_lease = max_waiting_per_lease;
+  }
+
   // ---- leases
 
   /// Adds a lease. Preconditions: it is not known yet, and has no blocks or requests.

@@ -79,7 +79,7 @@ void RequestPipeline::compare(UnparsedRequest repeated) {
   boost::asio::post(*deps_.io, [this, compared, repeated = std::move(repeated)]() mutable {
     const TenantId tenant = repeated.claim.tenant;
     parser_queues_.at(tenant).is_parsing = false;
-    if (is_draining_) return;  // the responder answers
+    if (is_closing_) return;  // the responder answers
     if (connections_.contains(repeated.connection)) join(std::move(repeated), compared);
     parse_next(tenant);
   });
@@ -162,7 +162,7 @@ void RequestPipeline::end_refused_stream(const RequestId& engine_request_id, con
 
 bool RequestPipeline::outlives_connection(const RequestId& engine_request_id) const {
   const auto request = requests_.find(engine_request_id);
-  return !is_draining_ && request != requests_.end() && request->second.is_resumable &&
+  return !is_closing_ && request != requests_.end() && request->second.is_resumable &&
          request->second.is_parsed && !request->second.is_cancelled &&
          resumable_->find(engine_request_id) != nullptr;
 }

@@ -8,6 +8,7 @@
 #include "common/expects.hpp"
 #include "worker/serve/live_lease.hpp"
 #include "worker/serve/request_ids.hpp"
+#include "worker/serve/stopping.hpp"
 
 namespace leasehold {
 namespace {
@@ -22,12 +23,6 @@ constexpr std::size_t kMaxRequests = 4096;
 constexpr std::size_t kMaxUnparsedBytes = 64 << 20;
 /// One request may exceed it by the longest message.
 constexpr std::size_t kMaxUnparsedBytesPerTenant = 2 << 20;
-
-Error stopping() {
-  return {.code = Errc::Draining,
-          .detail = "this worker is stopping; acquire a lease on another",
-          .scope = FailureScope::Engine};
-}
 
 static_assert(UncheckedParts::kMaxListed <= wire::RequestSubmitted::kMaxUnchecked);
 
@@ -99,12 +94,12 @@ Result<RequestPipeline::UnparsedRequest> RequestPipeline::check(const TenantConn
                             "open a connection for each tenant",
                             connection.tenant ? connection.tenant->value : "none"));
   }
-  if (is_draining_) return std::unexpected(stopping());
   if (broker_disconnected_)
     return fail(Errc::BrokerLost, "the broker is disconnected; retry, it may come back");
   TRY(check_live(*deps_.table, unparsed.claim.lease));
   TRY(check_capacity(connection, unparsed.claim.tenant));
   TRY(check_id(unparsed));
+  if (is_draining_ && !unparsed.joins) return std::unexpected(worker_stopping());
   if (unparsed.request.deadline_ms) {
     unparsed.deadline =
         deps_.clock->now() + std::chrono::milliseconds(*unparsed.request.deadline_ms);
@@ -191,8 +186,9 @@ Result<RequestPipeline::ParsedRequest> RequestPipeline::parse(const UnparsedRequ
 void RequestPipeline::on_parsed(const RequestId& engine_request_id, Result<ParsedRequest> parsed) {
   const TenantId tenant = tenant_of(engine_request_id);
   parser_queues_.at(tenant).is_parsing = false;
-  if (is_draining_) return erase(engine_request_id);  // answered already
-  Request& request = requests_.at(engine_request_id);
+  const auto found = requests_.find(engine_request_id);
+  if (found == requests_.end()) return parse_next(tenant);  // refused by `drain`
+  Request& request = found->second;
   if (!connections_.contains(request.connection)) {
     erase(engine_request_id);
   } else if (parsed) {
@@ -338,9 +334,20 @@ void RequestPipeline::drop_unparsed(std::uint64_t connection, const TenantId& te
 }
 
 void RequestPipeline::drain() {
-  is_draining_ = true;
-  for (auto& [engine_request_id, request] : requests_) {
-    if (!request.is_parsed) request.respond(std::unexpected(stopping()));
+  if (std::exchange(is_draining_, true)) return;
+  for (auto& [tenant, queue] : parser_queues_) {
+    std::erase_if(queue.unparsed, [&](const UnparsedRequest& unparsed) {
+      if (!unparsed.joins) unparsed_byte_shares_.give_back(tenant, size_bytes(unparsed.request));
+      return !unparsed.joins;
+    });
+  }
+  std::vector<RequestId> refused;
+  for (const auto& [engine_request_id, request] : requests_)
+    if (!request.is_parsed) refused.push_back(engine_request_id);
+  for (const RequestId& engine_request_id : refused) {
+    Responder respond = std::move(requests_.at(engine_request_id).respond);
+    forget(engine_request_id);
+    respond(std::unexpected(worker_stopping()));
   }
 }
 

@@ -67,8 +67,14 @@ class RequestPipeline {
   /// While the broker is disconnected every new request is refused with BrokerLost.
   void set_broker_disconnected(bool disconnected) { broker_disconnected_ = disconnected; }
 
-  /// Refuses every request that is not parsed yet, and every new one, with Draining.
+  /// Refuses every request that is not parsed yet, and every new one, with Draining. What the
+  /// engine has goes on, and its streams can be continued.
   void drain();
+  /// Also lets no stream outlive its connection.
+  void close() {
+    drain();
+    is_closing_ = true;
+  }
 
  private:
   /// A request that waits for the parser.
@@ -149,6 +155,7 @@ class RequestPipeline {
   RequestParser parser_;  // used on the parser's thread only
   bool broker_disconnected_ = false;
   bool is_draining_ = false;
+  bool is_closing_ = false;
   std::unordered_map<std::uint64_t, Connection> connections_;  // those that sent a request
   std::unordered_map<RequestId, Request> requests_;            // by engine_request_id
   std::map<TenantId, ParserQueue> parser_queues_;              // those that are not empty

@@ -42,9 +42,16 @@ void TenantServer::set_broker_disconnected(bool disconnected) {
                     [this, disconnected] { pipeline_.set_broker_disconnected(disconnected); });
 }
 
+void TenantServer::drain(std::function<void()> on_drained) {
+  boost::asio::post(*io_, [this, on_drained = std::move(on_drained)] {
+    pipeline_.drain();
+    on_drained();
+  });
+}
+
 void TenantServer::close() {
   connections_.stop_accepting();
-  pipeline_.drain();
+  pipeline_.close();
   connections_.close_all();
 }
 

@@ -10,10 +10,11 @@
 /// closed unless it has other requests.
 ///
 /// Lifetime: see ServeDependencies.
-/// Threads: that of the io_context, except `deliver`, `complete_early` and
-/// `set_broker_disconnected`, which any thread may call.
+/// Threads: that of the io_context, except `deliver`, `complete_early`, `drain`
+/// and `set_broker_disconnected`, which any thread may call.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,10 @@ class TenantServer {
   }
 
   void serve(Acceptor acceptor) { connections_.serve(std::move(acceptor)); }
+
+  /// Refuses new requests and those that are not parsed yet with Draining; what the engine has goes
+  /// on. Calls `on_drained` on the thread of the io_context once no other request reaches the loop.
+  void drain(std::function<void()> on_drained);
 
   /// Accepts no more, refuses with Draining what is not parsed yet, and closes each connection once
   /// what is queued for it has been sent.

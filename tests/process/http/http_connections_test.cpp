@@ -1,5 +1,7 @@
 // Connections of the HTTP door with real processes: many at once, shared by tenants, half closed,
 // and with requests that do not wait for an answer.
+#include <signal.h>
+
 #include <catch2/catch.hpp>
 
 #include "common/process.hpp"
@@ -93,6 +95,33 @@ TEST_CASE("http: 200 requests of four tenants run beside 1 000 idle connections"
   }
   for (const auto& client : idle) client->write(get("/v1/models", keys[1]));
   for (const auto& client : idle) REQUIRE(client->reply().status == 200);
+}
+
+TEST_CASE("http: a worker that drains answers what runs, and everything else with 503") {
+  HttpSystem http({"--slow-motion-us", "100", "--drain-timeout-ms", "600000"});
+  http.system().admit("ann");
+  const std::string key = http.key_of("ann");
+  const std::string request = post("/v1/completions", key, http.completion(key, 60, true));
+  const std::string health = "GET /health HTTP/1.1\r\nHost: h\r\n\r\n";
+  const std::string alone = text_of(http.send(request));
+  HttpClient idle(http.path());
+  idle.write(get("/v1/models", key));
+  CHECK(idle.reply().status == 200);
+  HttpClient client(http.path());
+  client.write(request);
+  REQUIRE(client.read_until(has_events(2)));
+
+  REQUIRE(http.system().worker().signal(SIGTERM));
+  REQUIRE(eventually([&] { return http.send(health).status == 503; }));
+  for (const HttpReply& refused : {http.send(request), (idle.write(request), idle.reply())}) {
+    CHECK(refused.status == 503);
+    CHECK(refused.head.contains("Retry-After: "));
+    CHECK(refused.json()["error"]["code"] == "Draining");
+  }
+  const HttpReply reply = client.reply();
+  CHECK(text_of(reply) == alone);
+  CHECK(reply.events().back() == "[DONE]");
+  CHECK(exit_status_of(http.system().worker()) == 0);
 }
 
 }  // namespace leasehold::testing

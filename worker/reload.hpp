@@ -1,0 +1,20 @@
+/// SIGHUP: reads the configuration again while the worker runs.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "worker/engine/engine_loop.hpp"
+#include "worker/options.hpp"
+
+namespace leasehold {
+
+/// Reads the command line and the configuration file again. Prints errors, and returns nothing
+/// then.
+using ReloadOptions = std::function<std::optional<WorkerOptions>()>;
+
+/// Takes over the log level, the drain timeout and the limits of waiting requests; logs any other
+/// change as one that needs a restart. A file with an error changes nothing.
+void reload_configuration(WorkerOptions& running, const ReloadOptions& read, EngineLoop& loop);
+
+}  // namespace leasehold
