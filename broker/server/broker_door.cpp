@@ -16,6 +16,7 @@ BrokerDoor::Admission BrokerDoor::connected(ConnectionId id, uid_t uid, TimePoin
   if (!admission.is_admitted) return {};
   if (admission.displaced) ++report_.displaced;
   places_.take(uid);
+  ++silent_;
   connections_.emplace(id,
                        Connection{.uid = uid, .first_call_due = now + limits_.first_call_timeout});
   return admission;
@@ -56,6 +57,7 @@ void BrokerDoor::closed(ConnectionId id) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   places_.give_back(found->second.uid);
+  if (!found->second.has_called) --silent_;
   connections_.erase(found);
 }
 

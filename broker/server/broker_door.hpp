@@ -15,6 +15,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "broker/books/ids.hpp"
@@ -55,7 +56,9 @@ class BrokerDoor {
   /// Ids grow, so the lowest of a user is its oldest.
   Admission connected(ConnectionId id, uid_t uid, TimePoint now);
 
-  void called(ConnectionId id) { connections_.at(id).has_called = true; }
+  void called(ConnectionId id) {
+    if (!std::exchange(connections_.at(id).has_called, true)) --silent_;
+  }
   void holds_lease(ConnectionId id) { connections_.at(id).holds_lease = true; }
   /// Does nothing for an unknown connection.
   void closed(ConnectionId id);
@@ -69,6 +72,9 @@ class BrokerDoor {
 
   /// True for operators and workers.
   bool may_use_reserve(uid_t uid) const;
+
+  /// True while `take_silent` or `take_report` may have something later.
+  bool needs_a_look() const { return silent_ > 0 || report_ != Report{}; }
 
   /// Takes the connections that made no call within `first_call_timeout`.
   std::vector<ConnectionId> take_silent(TimePoint now);
@@ -89,6 +95,7 @@ class BrokerDoor {
   BrokerDoorLimits limits_;
   FairShares<uid_t> places_;
   std::map<ConnectionId, Connection> connections_;
+  std::size_t silent_ = 0;  // connections without a call
   Report report_;
   std::optional<TimePoint> reported_at_;
 };

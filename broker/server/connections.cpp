@@ -63,6 +63,7 @@ void Connections::accept_next() {
     const bool accepted = !error || (lacks_descriptors(error) && accept_on_spare());
     if (!accepted) return accept_later();
     if (!error) add(std::move(socket));
+    handlers_.on_change();
     accept_next();
   });
 }
@@ -104,6 +105,7 @@ control::Peer::Handlers Connections::peer_handlers(ConnectionId id) {
                 door_.called(id);
                 handlers_.on_call(id, method, std::move(params), std::move(respond));
                 bound_output();
+                handlers_.on_change();
               },
           .on_notification =
               [this, id](const std::string& method, control::Payload params) {

@@ -38,6 +38,8 @@ class Connections {
     std::function<void(ConnectionId)> on_closed;
     std::function<void(ConnectionId)> on_holder_exit;
     std::function<Duration(uid_t, std::size_t weight)> throttle;  ///< As in Peer::Handlers.
+    /// `needs_a_look` may have become true.
+    std::function<void()> on_change = [] {};
   };
 
   /// The clock outlives it.
@@ -49,6 +51,10 @@ class Connections {
 
   /// As BrokerDoor::take_report.
   std::optional<BrokerDoor::Report> take_report() { return door_.take_report(clock_->now()); }
+
+  /// True while connections have to be closed or reported later: call the two functions around this
+  /// one from time to time.
+  bool needs_a_look() const { return door_.needs_a_look(); }
 
   /// Closes connections that have made no call in time.
   void close_silent();

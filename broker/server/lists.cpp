@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
+#include "broker/server/operators.hpp"
 #include "broker/server/page.hpp"
 #include "broker/server/views.hpp"
 
@@ -37,7 +37,7 @@ std::string isolation(const State& state) {
   bool any = false;
   for (const auto& [id, worker] : state.workers.all()) {
     if (worker.state > WorkerState::Ready) continue;
-    if (worker.uid == ::geteuid() || worker.uid == 0) return "same-user";
+    if (is_operator(worker.uid)) return "same-user";
     any = true;
   }
   return any ? "separate-users" : "no-worker";

@@ -1,6 +1,7 @@
 /// Detects that the broker itself did not run: stopped, starved of CPU, or suspended.
 ///
-/// The loop calls `poll` on every event and at least every `kPollInterval`. Threads: one.
+/// The loop calls `poll` on every event and, unless it rests, at least every `kPollInterval`.
+/// Threads: one.
 #pragma once
 
 #include <optional>
@@ -12,7 +13,7 @@ namespace leasehold {
 
 class Pulse {
  public:
-  /// How often an idle loop must call `poll`.
+  /// How often a loop that waits for a timeout must call `poll`.
   static constexpr Duration kPollInterval = std::chrono::milliseconds(50);
   /// Ten missed polls. A shorter stall is not detected, so timeouts continue to run during it.
   static constexpr Duration kStallThreshold = 10 * kPollInterval;
@@ -22,11 +23,16 @@ class Pulse {
   /// The time since the last poll, if it was a stall.
   std::optional<Duration> poll(TimePoint now) {
     const Duration gap = now - std::exchange(ran_at_, now);
+    if (std::exchange(rests_, false)) return std::nullopt;
     return gap > kStallThreshold ? std::optional(gap) : std::nullopt;
   }
 
+  /// Nothing is timed: the time until the next poll is no stall.
+  void rest() { rests_ = true; }
+
  private:
   TimePoint ran_at_;
+  bool rests_ = false;
 };
 
 }  // namespace leasehold

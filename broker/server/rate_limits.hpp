@@ -39,6 +39,8 @@ class RateLimits {
   /// Events dropped since the last call.
   std::uint64_t take_dropped() { return std::exchange(dropped_, 0); }
 
+  bool has_dropped() const { return dropped_ > 0; }
+
   void forget(ConnectionId connection) { events_.erase(connection); }
 
  private:

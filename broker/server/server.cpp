@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "broker/memory/device_agent_link.hpp"
 #include "broker/memory/host_memory.hpp"
 #include "broker/server/lists.hpp"
+#include "broker/server/operators.hpp"
 #include "broker/server/views.hpp"
 #include "broker/supervise/exit_observer.hpp"
 #include "common/log.hpp"
@@ -23,9 +25,6 @@ namespace asio = boost::asio;
 
 /// How often worker segments are polled while leases wait for quiet.
 constexpr auto kQuietInterval = std::chrono::microseconds(200);
-/// How often the lease table is compared with the broker's copy.
-constexpr auto kGuardInterval = Pulse::kPollInterval;
-constexpr auto kStatusInterval = std::chrono::seconds(1);
 /// How long a stopping broker waits for all leases to be fenced.
 constexpr auto kStopTimeout = std::chrono::milliseconds(1500);
 /// Timeout for a worker's reply, as a multiple of the fence timeout.
@@ -55,7 +54,9 @@ BrokerServer::BrokerServer(asio::io_context& io, StartupState startup,
           io, [this](const ProcessIdentity& it) { loop_.post(PreviousHolderExited{it}); }),
       dispatch_(dispatch_hooks(), options.worker_uids),
       quiet_timer_(io),
-      guard_timer_(io),
+      wakeup_timer_(io),
+      table_is_writable_(startup_.table_kept &&
+                         std::ranges::any_of(options.worker_uids, is_operator)),
       stop_timer_(io),
       signals_(io, SIGTERM, SIGINT, SIGHUP),
       allow_memory_check_(options.allow_memory_check),
@@ -92,7 +93,7 @@ Result<void> BrokerServer::start(KeptDescriptors kept) {
   loop_.begin(startup_.recovered.effects);
   watch_previous_holders();
   watch_signals();
-  guard_soon();
+  arm_wakeup();
   connections_.start();
   notify_service_manager("READY=1");
   return {};
@@ -164,7 +165,8 @@ Connections::Handlers BrokerServer::connection_handlers() {
           .throttle =
               [this](uid_t uid, std::size_t weight) {
                 return rates_.admit_line(uid, weight, clock_.now());
-              }};
+              },
+          .on_change = [this] { arm_wakeup(); }};
 }
 
 WorkerLinks::Handlers BrokerServer::worker_handlers() {
@@ -196,7 +198,9 @@ DispatchHooks BrokerServer::dispatch_hooks() {
       .post = [this](Event event) { loop_.post(std::move(event)); },
       .admit_events =
           [this](ConnectionId id, std::size_t reported) {
-            return rates_.admit_events(id, reported, clock_.now());
+            const std::size_t admitted = rates_.admit_events(id, reported, clock_.now());
+            if (rates_.has_dropped()) arm_wakeup();
+            return admitted;
           }};
 }
 
@@ -255,6 +259,8 @@ void BrokerServer::after_events() {
   observe_quiet();
   connections_.bound_output();
   if (table_.has_detected_tampering()) guard_table();
+  wakeups_.status_changed();
+  arm_wakeup();
   if (state_.stopping && leases_not_fenced(state_) == 0) io_.stop();
 }
 
@@ -278,6 +284,9 @@ void BrokerServer::recheck_soon() {
 void BrokerServer::guard_table() {
   auto tampered = table_.repair();
   if (!tampered.empty()) loop_.post(TableTampered{std::move(tampered)});
+}
+
+void BrokerServer::look_at_connections() {
   if (const std::uint64_t dropped = rates_.take_dropped()) {
     spdlog::warn("dropped worker events beyond the rate limit events={}", dropped);
   }
@@ -288,22 +297,37 @@ void BrokerServer::guard_table() {
   }
 }
 
-void BrokerServer::guard_soon() {
-  guard_timer_.expires_after(kGuardInterval);
-  guard_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (error) return;
-    loop_.poll();
-    guard_table();
-    report_status();
-    guard_soon();
+/// A loop that waits for no timeout may sleep for any time, and has not stalled then.
+void BrokerServer::arm_wakeup() {
+  for (const auto& [id, worker] : state_.workers.all())
+    table_is_writable_ = table_is_writable_ || is_operator(worker.uid);
+  const Wakeups::Reasons reasons{
+      .table_is_writable = table_is_writable_,
+      .awaits_timeout = awaits_timeout(state_),
+      .connections_need_a_look = connections_.needs_a_look() || rates_.has_dropped()};
+  if (!reasons.awaits_timeout) loop_.rest();
+  const TimePoint now = clock_.now();
+  const auto next = wakeups_.next(reasons, now);
+  if (!next || (wakeup_at_ && *wakeup_at_ <= *next)) return;
+  wakeup_at_ = next;
+  wakeup_timer_.expires_after(*next - now);
+  wakeup_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) wake_up();
   });
+}
+
+void BrokerServer::wake_up() {
+  wakeup_at_.reset();
+  loop_.poll();
+  if (table_is_writable_) guard_table();
+  look_at_connections();
+  report_status();
+  arm_wakeup();
 }
 
 /// A broker whose loop hangs sends nothing, and the service manager restarts it.
 void BrokerServer::report_status() {
-  const TimePoint now = clock_.now();
-  if (now < next_status_) return;
-  next_status_ = now + kStatusInterval;
+  if (!wakeups_.take_status_due(clock_.now())) return;
   notify_service_manager(fmt::format("WATCHDOG=1\nSTATUS=Serving {} workers, {} tenants, {} leases",
                                      state_.workers.all().size(), state_.tenants.all().size(),
                                      leases_not_fenced(state_)));

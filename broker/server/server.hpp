@@ -16,6 +16,7 @@
 #include "broker/server/holder_watches.hpp"
 #include "broker/server/rate_limits.hpp"
 #include "broker/server/startup_state.hpp"
+#include "broker/server/wakeups.hpp"
 
 namespace leasehold {
 
@@ -51,8 +52,10 @@ class BrokerServer {
   void observe_quiet();
   void recheck_soon();
   void guard_table();
+  void look_at_connections();
   void report_status();
-  void guard_soon();
+  void arm_wakeup();
+  void wake_up();
   std::unique_ptr<LentMemory> make_device_memory(DeviceAgentLink* agent);
   LentMemory& lent_memory();
   void watch_signals();
@@ -86,8 +89,12 @@ class BrokerServer {
   Dispatch dispatch_;
   std::unique_ptr<BootTimer> deadline_timer_;
   boost::asio::steady_timer quiet_timer_;
-  boost::asio::steady_timer guard_timer_;
-  TimePoint next_status_;
+  Wakeups wakeups_{service_manager_of_this_process()};
+  boost::asio::steady_timer wakeup_timer_;
+  std::optional<TimePoint> wakeup_at_;  ///< Nothing: the timer is not armed.
+  /// A worker that runs as an operator has had the table: it, or a process that it left behind, can
+  /// write to it.
+  bool table_is_writable_;
   boost::asio::steady_timer stop_timer_;
   boost::asio::signal_set signals_;
   bool recheck_armed_ = false;
