@@ -24,27 +24,13 @@ Result<void> limit_context(OpenedModel& model, std::uint32_t max_context) {
   return {};
 }
 
-struct Planned {
-  WeightsPlan plan;
-  Arithmetic arithmetic;
-};
-
-/// For a CPU, unless the options name an arithmetic.
-Result<Planned> choose_plan(const GgufFile& file, const ModelConfig& config,
-                            const WorkerOptions& options) {
-  const Arithmetic first = options.arithmetic.value_or(Arithmetic::Int8);
-  WeightsLayout layout = TRY(make_weights_layout(file, config, first));
-  const Arithmetic chosen = options.arithmetic.value_or(fastest_arithmetic(layout));
-  if (chosen != first) layout = TRY(make_weights_layout(file, config, chosen));
-  return Planned{make_weights_plan(layout, options.weights_scope), chosen};
-}
-
 }  // namespace
 
 Result<OpenedModel> OpenedModel::open(const WorkerOptions& options) {
   GgufFile file = TRY(GgufFile::open(options.model_path));
   const ModelConfig config = TRY(read_config(file));
-  Planned planned = TRY(choose_plan(file, config, options));
+  ChosenPlan planned =
+      TRY(choose_weights_plan(file, config, options.arithmetic, options.weights_scope));
   Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
   TRY(check_record_block_size(KvLayout{
       .n_layers = config.n_layers, .n_kv_heads = config.n_kv_heads, .head_dim = config.head_dim}

@@ -351,7 +351,7 @@ Result<Verb> parse_verb(const CommandLine& line) {
   const std::string verb = verbs.empty() ? "list" : verbs.front()->get_name();
   const std::string name = command->get_name();
   const OptionValues& values = line.values;
-  if (auto text = TRY(values.local.text(line.app, name))) return *std::move(text);
+  if (auto local = TRY(values.local.verb(line.app, name))) return *std::move(local);
   if (name == "keys") return TRY(values.keys.verb(verb));
   if (verb == "admit") return TRY(parse_admit(values));
   if (verb == "remove") return TRY(parse_remove(values));

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -73,12 +74,18 @@ struct CreateKey {
 struct PrintText {
   std::string text;
   std::string json = {};  ///< With -o json; empty: the text.
+  int exit_code = 0;
 };
 
-using Verb = std::variant<PrintText, Show, ListLeases, ListOperatorActions, ListEvents, WatchSteps,
-                          ShowTimeline, Revoke, Drain, wire::LeaseUndrain, wire::TenantAdmit,
-                          wire::TenantRemove, wire::QuarantineRelease, PublishPrefix, ReplaceWorker,
-                          CreateKey, wire::KeyRevoke>;
+/// Needs no broker, but the machine or a file.
+struct MakeText {
+  std::function<Result<PrintText>()> make;
+};
+
+using Verb = std::variant<PrintText, MakeText, Show, ListLeases, ListOperatorActions, ListEvents,
+                          WatchSteps, ShowTimeline, Revoke, Drain, wire::LeaseUndrain,
+                          wire::TenantAdmit, wire::TenantRemove, wire::QuarantineRelease,
+                          PublishPrefix, ReplaceWorker, CreateKey, wire::KeyRevoke>;
 
 enum class Output { Table, Json };
 

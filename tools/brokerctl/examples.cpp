@@ -45,6 +45,10 @@ constexpr Example kExamples[]{
      "brokerctl completion bash >/usr/share/bash-completion/completions/brokerctl\nbrokerctl "
      "completion zsh >/usr/share/zsh/vendor-completions/_brokerctl\nbrokerctl completion fish "
      ">/usr/share/fish/vendor_completions.d/brokerctl.fish"},
+    {"doctor", "brokerctl doctor\nbrokerctl doctor -o json"},
+    {"plan",
+     "brokerctl plan --model model.gguf --tenants 16 --context 4096\nbrokerctl plan --model "
+     "model.gguf --memory 64GiB -o json"},
     {"man", "brokerctl man >/usr/share/man/man1/brokerctl.1"},
 };
 

@@ -2,9 +2,13 @@
 
 #include <CLI/CLI.hpp>
 
+#include "common/size_option.hpp"
 #include "tools/brokerctl/completion.hpp"
+#include "tools/brokerctl/doctor.hpp"
 #include "tools/brokerctl/explain_error.hpp"
 #include "tools/brokerctl/man_page.hpp"
+#include "tools/cli/broker_address.hpp"
+#include "worker/model/architecture_keys.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -28,14 +32,50 @@ void LocalCommands::add(CLI::App& app) {
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   app.add_subcommand("man", "Manual page brokerctl(1)")->group(kGroup);
+  app.add_subcommand("doctor",
+                     "What keeps this machine from serving, and the command that mends it; exit "
+                     "code 1 if anything is wrong")
+      ->group(kGroup)
+      ->add_option("--state-dir", state_dir_, "The broker's --state-dir")
+      ->capture_default_str();
+  add_plan(app);
 }
 
-Result<std::optional<PrintText>> LocalCommands::text(const CLI::App& app,
-                                                     const std::string& command) const {
+void LocalCommands::add_plan(CLI::App& app) {
+  CLI::App* plan =
+      app.add_subcommand("plan", "Whether a model and its tenants fit, and what to set")
+          ->group(kGroup);
+  plan->add_option("--model", plan_.model, "GGUF model file")->required();
+  plan->add_option("--tenants", plan_.tenants, "Tenants that run one request each at a time")
+      ->check(CLI::Range(1u, 1u << 16))
+      ->capture_default_str();
+  plan->add_option("--context", plan_.context,
+                   "Tokens of one request, prompt and answer; default: the model's context")
+      ->check(CLI::Range(2u, kMaxContext));
+  plan->add_option("--kv-type", plan_.kv_type, "Element type of the KV cache")
+      ->check(CLI::IsMember({"f16", "f32"}))
+      ->capture_default_str();
+  plan->add_option("--max-extents", plan_.max_extents, "As the option of leasehold-broker")
+      ->check(CLI::Range(1u, 16'384u))
+      ->capture_default_str();
+  add_size_option(*plan, "--memory", plan_.memory_bytes,
+                  "Memory of the machine, for example 64GiB; default: what is available here",
+                  {.low = 1ull << 20, .high = 1ull << 50});
+}
+
+Result<std::optional<Verb>> LocalCommands::verb(const CLI::App& app,
+                                                const std::string& command) const {
   if (command == "explain") return TRY(explain_error(code_));
   if (command == "completion") return PrintText{.text = completion(shell_, command_tree(app))};
   if (command == "man") return PrintText{.text = man_page(command_tree(app))};
-  return std::nullopt;
+  if (command == "plan") return MakeText{[request = plan_] { return plan(request); }};
+  if (command != "doctor") return std::nullopt;
+  std::optional<std::string> socket;
+  if (app.count("--socket") > 0) socket = app.get_option("--socket")->as<std::string>();
+  return MakeText{[socket, state_dir = state_dir_]() -> Result<PrintText> {
+    const std::string path = cli::broker_address(socket, cli::read_environment());
+    return report(examine(read_machine(path, state_dir)));
+  }};
 }
 
 }  // namespace leasehold::brokerctl

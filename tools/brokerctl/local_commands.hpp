@@ -1,10 +1,11 @@
-/// The commands that need no broker: explain, completion, man.
+/// The commands that need no broker: explain, completion, man, doctor, plan.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "tools/brokerctl/arguments.hpp"
+#include "tools/brokerctl/capacity_plan.hpp"
 
 namespace leasehold::brokerctl {
 
@@ -13,13 +14,17 @@ class LocalCommands {
   /// Adds them to `app`. This object outlives the parse.
   void add(CLI::App& app);
 
-  /// What `command` prints; nothing for a command of the broker. Errors: BadRequest for a word that
+  /// What `command` does; nothing for a command of the broker. Errors: BadRequest for a word that
   /// is not an error code.
-  Result<std::optional<PrintText>> text(const CLI::App& app, const std::string& command) const;
+  Result<std::optional<Verb>> verb(const CLI::App& app, const std::string& command) const;
 
  private:
+  void add_plan(CLI::App& app);
+
   std::string code_;
   std::string shell_;
+  std::string state_dir_ = "/var/lib/leasehold";
+  PlanRequest plan_;
 };
 
 }  // namespace leasehold::brokerctl

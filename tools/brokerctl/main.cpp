@@ -37,9 +37,16 @@ bool wait_unless_stopped(Duration duration) {
   return stop_requested == 0;
 }
 
-Result<void> run_verb(const brokerctl::Arguments& arguments) {
-  if (std::holds_alternative<brokerctl::PrintText>(arguments.verb))
-    return brokerctl::run(arguments, {.out = &std::cout});
+bool needs_no_broker(const brokerctl::Verb& verb) {
+  return std::holds_alternative<brokerctl::PrintText>(verb) ||
+         std::holds_alternative<brokerctl::MakeText>(verb);
+}
+
+Result<void> run_verb(const brokerctl::Arguments& arguments, int& code) {
+  if (needs_no_broker(arguments.verb)) {
+    return brokerctl::run(arguments,
+                          {.out = &std::cout, .set_exit_code = [&code](int it) { code = it; }});
+  }
   const std::string path = cli::broker_address(arguments.socket, cli::read_environment());
   auto client = TRY(control::Client::connect(path));
   const SystemClock clock;
@@ -81,11 +88,12 @@ int main(int argc, char** argv) {
   const auto arguments = brokerctl::parse_arguments(words);
   if (!arguments) return print_error(arguments.error());
   stop_on_signal();
-  if (const auto done = run_verb(*arguments); !done) {
+  int code = kExitOk;
+  if (const auto done = run_verb(*arguments, code); !done) {
     return print_error(done.error(), arguments->output);
   }
   if (const auto flushed = flush_stdout(); !flushed) {
     return print_error(flushed.error(), arguments->output);
   }
-  return kExitOk;
+  return code;
 }

@@ -35,8 +35,11 @@ class Runner {
     const bool as_json = output_ == Output::Json && !answer.json.empty();
     *dependencies_.out << (as_json ? answer.json : answer.text);
     dependencies_.out->flush();
+    if (answer.exit_code != 0 && dependencies_.set_exit_code)
+      dependencies_.set_exit_code(answer.exit_code);
     return {};
   }
+  Result<void> operator()(const MakeText& text) { return (*this)(TRY(text.make())); }
 
   Result<void> operator()(Show query) {
     switch (query) {

@@ -21,6 +21,8 @@ struct Dependencies {
   std::ostream* out = nullptr;
   /// Shows how many leases of a wait have ended. Empty: nothing is shown.
   std::function<void(std::size_t ended, std::size_t all)> progress = {};
+  /// Gets the exit code of an answer whose news is bad. Empty: it is lost.
+  std::function<void(int)> set_exit_code = {};
 };
 
 /// Runs the verb and writes the result to `out`: a table or lines, or one JSON document

@@ -83,4 +83,13 @@ Result<void> check_compatible(const GgufFile& file, const WeightsPart& part) {
   return {};
 }
 
+Result<ChosenPlan> choose_weights_plan(const GgufFile& file, const ModelConfig& config,
+                                       std::optional<Arithmetic> wanted, WeightsScope scope) {
+  const Arithmetic first = wanted.value_or(Arithmetic::Int8);
+  WeightsLayout layout = TRY(make_weights_layout(file, config, first));
+  const Arithmetic chosen = wanted.value_or(fastest_arithmetic(layout));
+  if (chosen != first) layout = TRY(make_weights_layout(file, config, chosen));
+  return ChosenPlan{make_weights_plan(layout, scope), chosen};
+}
+
 }  // namespace leasehold

@@ -36,6 +36,15 @@ struct WeightsPlan {
 /// same tensors are shared too, because the digest of a part covers its tensors, not the scope.
 WeightsPlan make_weights_plan(const WeightsLayout& whole, WeightsScope scope);
 
+struct ChosenPlan {
+  WeightsPlan plan;
+  Arithmetic arithmetic;
+};
+/// For a CPU, in `wanted` or, without it, in the fastest arithmetic. Errors: those of
+/// make_weights_layout.
+Result<ChosenPlan> choose_weights_plan(const GgufFile& file, const ModelConfig& config,
+                                       std::optional<Arithmetic> wanted, WeightsScope scope);
+
 /// Checks that the file can replace the one that `part` was planned from: it has the part's tensors
 /// with the same types and shapes. Errors: MissingWeight naming the tensor and both shapes.
 Result<void> check_compatible(const GgufFile& file, const WeightsPart& part);

@@ -1,0 +1,64 @@
+// `brokerctl plan`: the sizes of a model of the tree, and its bounds.
+#include "tools/brokerctl/capacity_plan.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/test_paths.hpp"
+#include "worker/kv/sequence_record.hpp"
+
+using namespace leasehold;
+using namespace leasehold::brokerctl;
+
+namespace {
+
+constexpr std::uint64_t kMemory = 4ull << 30;
+
+PlanRequest request_of(std::uint32_t tenants, std::uint32_t context) {
+  return {.model = bundled_model_path(), .tenants = tenants, .context = context};
+}
+
+}  // namespace
+
+TEST_CASE("plan: capacity is whole extents for every tenant, and holds each request") {
+  for (const std::uint32_t tenants : {1u, 7u, 64u, 1000u}) {
+    const CapacityPlan plan = plan_capacity(request_of(tenants, 256), kMemory).value();
+    const std::uint64_t lease = std::uint64_t{plan.extents_per_tenant} * plan.extent_bytes;
+    CHECK(plan.capacity_bytes == tenants * lease);
+    CHECK(plan.extent_bytes / plan.block_bytes * plan.extents_per_tenant >= plan.blocks_per_tenant);
+    CHECK(plan.capacity_bytes / plan.extent_bytes <= 1024);
+    CHECK(plan.blocks_per_tenant == 256 / 16 + record_block_count(256, plan.block_bytes));
+    CHECK(plan.kv_bytes_per_token * 16 == plan.block_bytes);
+  }
+}
+
+TEST_CASE("plan: f32 doubles the KV of a token, and a longer context needs more of it") {
+  PlanRequest request = request_of(4, 128);
+  const CapacityPlan half = plan_capacity(request, kMemory).value();
+  request.kv_type = "f32";
+  CHECK(plan_capacity(request, kMemory).value().kv_bytes_per_token == 2 * half.kv_bytes_per_token);
+  CHECK(plan_capacity(request_of(4, 512), kMemory).value().blocks_per_tenant >
+        half.blocks_per_tenant);
+}
+
+TEST_CASE("plan: what does not fit has exit code 1, and what fits says what to set") {
+  PlanRequest request = request_of(4, 256);
+  const std::uint64_t needed = plan_capacity(request, 0).value().needed_bytes();
+  request.memory_bytes = needed;
+  const PrintText fits = plan(request).value();
+  CHECK(fits.exit_code == 0);
+  CHECK(fits.text.find("capacity = \"") != std::string::npos);
+  CHECK(nlohmann::json::parse(fits.json)["needed_bytes"] == needed);
+  request.memory_bytes = needed - 1;
+  const PrintText short_of_memory = plan(request).value();
+  CHECK(short_of_memory.exit_code == 1);
+  CHECK(short_of_memory.text.find("does not fit: 1 B") != std::string::npos);
+}
+
+TEST_CASE("plan: a missing file, too many tenants and a context beyond the model's are refused") {
+  CHECK(plan_capacity(request_of(1025, 256), kMemory).error().code == Errc::BadRequest);
+  PlanRequest request = request_of(1, 1 << 20);
+  CHECK(plan_capacity(request, kMemory).error().code == Errc::BadRequest);
+  request.model = "/nowhere.gguf";
+  CHECK(plan_capacity(request, kMemory).error().code == Errc::FileNotFound);
+}

@@ -1,0 +1,119 @@
+// What `brokerctl doctor` finds in machines that are described, not real.
+#include "tools/brokerctl/doctor.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "common/temporary_directory.hpp"
+
+using namespace leasehold;
+using namespace leasehold::brokerctl;
+
+namespace {
+
+MachineFacts good_machine() {
+  return {.kernel_release = "6.1.0-28-amd64",
+          .memlock_bytes = 64 << 20,
+          .is_installed = true,
+          .has_broker_user = true,
+          .has_worker_user = true,
+          .socket = "/run/leasehold/broker.sock",
+          .socket_exists = true,
+          .state_dir = "/var/lib/leasehold",
+          .state = MachineFacts::Directory{.mode = 0700, .owner = "leasehold"}};
+}
+
+Finding finding(const MachineFacts& facts, const std::string& check) {
+  const auto findings = examine(facts);
+  const auto found = std::ranges::find(findings, check, &Finding::check);
+  REQUIRE(found != findings.end());
+  return *found;
+}
+
+struct Fault {
+  const char* check;
+  Grade grade;
+  void (*make)(MachineFacts& facts);
+  const char* mend;
+};
+
+const Fault kFaults[]{
+    {"kernel", Grade::Note, [](MachineFacts& f) { f.kernel_release = "5.15.0"; }, "apt install"},
+    {"kernel", Grade::Wrong, [](MachineFacts& f) { f.kernel_release = "4.19.0-1"; }, "apt install"},
+    {"kernel", Grade::Wrong, [](MachineFacts& f) { f.kernel_release = "unknown"; }, "apt install"},
+    {"memlock", Grade::Note, [](MachineFacts& f) { f.memlock_bytes = 64 << 10; }, "ulimit -l "},
+    {"huge pages", Grade::Note, [](MachineFacts& f) { f.reserved_huge_pages = 8; },
+     "sysctl vm.nr_hugepages=0"},
+    {"users", Grade::Wrong, [](MachineFacts& f) { f.has_worker_user = false; },
+     "systemd-sysusers leasehold.conf"},
+    {"socket", Grade::Wrong,
+     [](MachineFacts& f) {
+       f.socket_error = "refused";
+       f.socket_exists = false;
+     },
+     "systemctl start leasehold-broker.socket"},
+    {"socket", Grade::Wrong, [](MachineFacts& f) { f.socket_error = "refused"; },
+     "systemctl restart leasehold-broker.socket leasehold-broker"},
+    {"state directory", Grade::Wrong, [](MachineFacts& f) { f.state->mode = 0755; },
+     "chmod 0700 /var/lib/leasehold"},
+    {"state directory", Grade::Wrong, [](MachineFacts& f) { f.state->owner = "root"; },
+     "chown -R leasehold:leasehold /var/lib/leasehold"},
+    {"state directory", Grade::Wrong, [](MachineFacts& f) { f.state.reset(); }, "install -d"},
+    {"card", Grade::Wrong, [](MachineFacts& f) { f.has_card_driver = true; }, "nvidia-modprobe"},
+};
+
+}  // namespace
+
+TEST_CASE("doctor: a good machine has nothing to mend, and exit code 0") {
+  const auto findings = examine(good_machine());
+  for (const Finding& each : findings) {
+    INFO(each.check << ": " << each.found);
+    CHECK(each.grade == Grade::Ok);
+    CHECK(each.mend.empty());
+  }
+  CHECK(report(findings).exit_code == 0);
+}
+
+TEST_CASE("doctor: each fault is found by its check alone, with the command that mends it") {
+  for (const Fault& fault : kFaults) {
+    MachineFacts facts = good_machine();
+    fault.make(facts);
+    const Finding found = finding(facts, fault.check);
+    INFO(fault.check << ": " << found.found << ": " << found.mend);
+    CHECK(found.grade == fault.grade);
+    CHECK(found.mend.starts_with(fault.mend));
+    const auto all = examine(facts);
+    CHECK(std::ranges::count(all, Grade::Ok, &Finding::grade) + 1 ==
+          static_cast<std::ptrdiff_t>(all.size()));
+    CHECK(report(all).exit_code == (fault.grade == Grade::Wrong ? 1 : 0));
+  }
+}
+
+TEST_CASE("doctor: without the package, missing users and state are no fault") {
+  MachineFacts facts = good_machine();
+  facts.is_installed = facts.has_broker_user = facts.has_worker_user = false;
+  facts.state.reset();
+  CHECK(finding(facts, "users").grade == Grade::Note);
+  CHECK(finding(facts, "state directory").grade == Grade::Ok);
+  facts.socket_error = "refused";
+  CHECK(finding(facts, "socket").mend == "leasehold-broker --socket /run/leasehold/broker.sock");
+}
+
+TEST_CASE("doctor: the document has every check") {
+  const auto findings = examine(good_machine());
+  const auto document = nlohmann::json::parse(report(findings).json);
+  REQUIRE(document["items"].size() == findings.size());
+  CHECK(document["items"][0]["check"] == "kernel");
+  CHECK(document["items"][0]["result"] == "ok");
+}
+
+TEST_CASE("doctor: this machine is read, and a socket that nobody listens on is reported") {
+  const TemporaryDirectory directory = TemporaryDirectory::create("doctor").value();
+  const std::string socket = directory.path() / "broker.sock";
+  const MachineFacts facts = read_machine(socket, directory.path());
+  CHECK_FALSE(facts.kernel_release.empty());
+  CHECK(facts.state);
+  CHECK_FALSE(facts.socket_exists);
+  CHECK(finding(facts, "socket").grade == Grade::Wrong);
+}

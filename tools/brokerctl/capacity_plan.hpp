@@ -1,0 +1,46 @@
+/// `brokerctl plan`: whether a model and its tenants fit into a machine, and what to set. Sizes
+/// come from the functions that worker and broker call. Pure but for reading the model file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "kernels/op_args.hpp"
+#include "tools/brokerctl/arguments.hpp"
+#include "worker/gguf/gguf.hpp"
+
+namespace leasehold::brokerctl {
+
+struct PlanRequest {
+  std::string model;
+  std::uint32_t tenants = 1;       ///< Each runs one request at a time.
+  std::uint32_t context = 0;       ///< Tokens of a request, prompt and answer; 0: the model's.
+  std::string kv_type = "f16";     ///< As --kv-type of the worker.
+  std::uint64_t memory_bytes = 0;  ///< Of the machine; 0: what this one has available.
+  std::uint32_t max_extents = 1024;
+};
+
+struct CapacityPlan {
+  std::uint32_t context = 0;
+  std::uint64_t weights_bytes = 0;
+  std::uint64_t kv_bytes_per_token = 0;
+  std::uint64_t block_bytes = 0;
+  std::uint32_t blocks_per_tenant = 0;  ///< Positions and the record of one request.
+  std::uint64_t extent_bytes = 0;
+  std::uint32_t extents_per_tenant = 0;  ///< A lease has whole extents.
+  std::uint64_t capacity_bytes = 0;      ///< All tenants' extents.
+  std::uint64_t step_bytes = 0;          ///< Intermediate values of the largest step.
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t needed_bytes() const { return weights_bytes + capacity_bytes + step_bytes; }
+  bool fits() const { return needed_bytes() <= memory_bytes; }
+};
+
+/// Errors: those of GgufFile::open, read_config and the weights' plan; BadRequest for more tenants
+/// than extents, and for a context that the model does not have.
+Result<CapacityPlan> plan_capacity(const PlanRequest& request, std::uint64_t memory_bytes);
+
+/// Plans with the memory of the request or of this machine, and prints. The exit code is 1 if it
+/// does not fit.
+Result<PrintText> plan(const PlanRequest& request);
+
+}  // namespace leasehold::brokerctl

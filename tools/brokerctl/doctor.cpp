@@ -1,0 +1,178 @@
+#include "tools/brokerctl/doctor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "ipc/segment/segment_layout.hpp"
+#include "tools/cli/json_text.hpp"
+#include "tools/cli/table.hpp"
+
+namespace leasehold::brokerctl {
+namespace {
+
+constexpr int kExitWrong = 1;
+/// Of Debian 12, where the tests run.
+constexpr int kTestedMajor = 6;
+constexpr int kTestedMinor = 1;
+/// pidfd_open(2): the broker identifies every process by a pidfd.
+constexpr int kLeastMajor = 5;
+constexpr int kLeastMinor = 3;
+/// The default of --slots.
+constexpr std::uint32_t kUsualSlots = 4096;
+
+std::string_view name(Grade grade) {
+  switch (grade) {
+    case Grade::Ok:
+      return "ok";
+    case Grade::Note:
+      return "note";
+    case Grade::Wrong:
+      return "wrong";
+  }
+  return "";
+}
+
+struct Release {
+  int major = 0;
+  int minor = 0;
+  auto operator<=>(const Release&) const = default;
+};
+
+/// Zeros for what is no release.
+Release parse_release(const std::string& text) {
+  Release release;
+  const char* const end = text.data() + text.size();
+  const auto major = std::from_chars(text.data(), end, release.major);
+  if (major.ec == std::errc() && major.ptr != end && *major.ptr == '.')
+    std::from_chars(major.ptr + 1, end, release.minor);
+  return release;
+}
+
+Finding kernel(const MachineFacts& facts) {
+  Finding finding{.check = "kernel", .found = facts.kernel_release};
+  const Release release = parse_release(facts.kernel_release);
+  if (release >= Release{kTestedMajor, kTestedMinor}) return finding;
+  const bool works = release >= Release{kLeastMajor, kLeastMinor};
+  finding.grade = works ? Grade::Note : Grade::Wrong;
+  finding.found +=
+      fmt::format("; {}.{} is the oldest that is {}", works ? kTestedMajor : kLeastMajor,
+                  works ? kTestedMinor : kLeastMinor, works ? "tested" : "possible (pidfd_open)");
+  finding.mend = "apt install linux-image-amd64 && reboot";
+  return finding;
+}
+
+/// What is not locked still works: a poll may wait for a page once.
+Finding memlock(const MachineFacts& facts) {
+  const std::uint64_t needed = table_size_bytes(kUsualSlots) + worker_segment_size_bytes();
+  const bool is_unlimited = facts.memlock_bytes == std::numeric_limits<std::uint64_t>::max();
+  Finding finding{.check = "memlock",
+                  .found = is_unlimited ? "unlimited" : cli::bytes_text(facts.memlock_bytes)};
+  if (facts.may_lock_more || facts.memlock_bytes >= needed) return finding;
+  finding.grade = Grade::Note;
+  finding.found += fmt::format(
+      "; lease table and worker segment have {}, a worker started here "
+      "does not lock them",
+      cli::bytes_text(needed));
+  finding.mend = fmt::format("ulimit -l {}", (needed >> 10) + 1);
+  return finding;
+}
+
+Finding huge_pages(const MachineFacts& facts) {
+  Finding finding{.check = "huge pages", .found = "none reserved"};
+  if (facts.reserved_huge_pages == 0) return finding;
+  finding.grade = Grade::Note;
+  finding.found =
+      fmt::format("{} reserved pages are free; leases do not use them", facts.reserved_huge_pages);
+  finding.mend = "sysctl vm.nr_hugepages=0";
+  return finding;
+}
+
+Finding users(const MachineFacts& facts) {
+  Finding finding{.check = "users", .found = "leasehold and leasehold-worker exist"};
+  if (facts.has_broker_user && facts.has_worker_user) return finding;
+  finding.grade = facts.is_installed ? Grade::Wrong : Grade::Note;
+  finding.found =
+      fmt::format("there is no user {}", facts.has_broker_user ? "leasehold-worker" : "leasehold");
+  if (!facts.is_installed) finding.found += "; the units are not installed either";
+  finding.mend =
+      facts.is_installed ? "systemd-sysusers leasehold.conf" : "apt install ./leasehold_*.deb";
+  return finding;
+}
+
+Finding socket(const MachineFacts& facts) {
+  Finding finding{.check = "socket", .found = facts.socket + " answers"};
+  if (facts.socket_error.empty()) return finding;
+  finding.grade = Grade::Wrong;
+  finding.found = facts.socket_error;
+  const bool is_unit = facts.is_installed && facts.socket.starts_with("/run/leasehold/");
+  finding.mend = !is_unit ? "leasehold-broker --socket " + facts.socket
+                 : facts.socket_exists
+                     ? "systemctl restart leasehold-broker.socket leasehold-broker"
+                     : "systemctl start leasehold-broker.socket";
+  return finding;
+}
+
+/// The journal and the key of all tokens are there.
+Finding state_directory(const MachineFacts& facts) {
+  Finding finding{.check = "state directory", .found = facts.state_dir + " does not exist"};
+  if (!facts.state && !facts.is_installed) return finding;
+  finding.grade = Grade::Wrong;
+  if (!facts.state) {
+    finding.mend = fmt::format("install -d -m 0700 -o leasehold -g leasehold {}", facts.state_dir);
+    return finding;
+  }
+  finding.found = fmt::format("{} has mode {:04o} and owner {}", facts.state_dir, facts.state->mode,
+                              facts.state->owner);
+  if ((facts.state->mode & 077) != 0) {
+    finding.found += "; other users can reach the key of all tokens";
+    finding.mend = "chmod 0700 " + facts.state_dir;
+  } else if (facts.is_installed && facts.state->owner != "leasehold") {
+    finding.found += "; the broker cannot write there";
+    finding.mend = "chown -R leasehold:leasehold " + facts.state_dir;
+  } else {
+    finding.grade = Grade::Ok;
+  }
+  return finding;
+}
+
+Finding card(const MachineFacts& facts) {
+  Finding finding{.check = "card", .found = "none; leases are of the machine's memory"};
+  if (!facts.has_card_driver) return finding;
+  finding.found = "driver and devices are there";
+  if (facts.has_card_device) return finding;
+  finding.grade = Grade::Wrong;
+  finding.found = "the driver is loaded, but /dev/nvidiactl or /dev/nvidia0 does not exist";
+  finding.mend = "nvidia-modprobe -c 0 -u";
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> examine(const MachineFacts& facts) {
+  return {kernel(facts), memlock(facts),         huge_pages(facts), users(facts),
+          socket(facts), state_directory(facts), card(facts)};
+}
+
+PrintText report(const std::vector<Finding>& findings) {
+  cli::Table table{.columns = {{"CHECK"}, {"RESULT"}, {"FOUND"}, {"TO MEND"}}};
+  wire::Json items = wire::Json::array();
+  for (const Finding& finding : findings) {
+    table.rows.push_back({finding.check, std::string(name(finding.grade)), finding.found,
+                          cli::or_dash(finding.mend)});
+    items.push_back({{"check", finding.check},
+                     {"result", name(finding.grade)},
+                     {"found", finding.found},
+                     {"mend", finding.mend}});
+  }
+  const bool is_wrong =
+      std::ranges::any_of(findings, [](const Finding& it) { return it.grade == Grade::Wrong; });
+  return {.text = cli::render(table),
+          .json = cli::json_text(wire::Json{{"items", std::move(items)}}, 2) + '\n',
+          .exit_code = is_wrong ? kExitWrong : kExitOk};
+}
+
+}  // namespace leasehold::brokerctl

@@ -1,0 +1,29 @@
+/// `brokerctl doctor`: what of a machine keeps Leasehold from running, and the command that mends
+/// it. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/brokerctl/arguments.hpp"
+#include "tools/brokerctl/machine_facts.hpp"
+
+namespace leasehold::brokerctl {
+
+/// Wrong: something does not work, or is not safe. Note: it works, but not as well as it could.
+enum class Grade { Ok, Note, Wrong };
+
+struct Finding {
+  std::string check;  ///< "kernel"
+  Grade grade = Grade::Ok;
+  std::string found;
+  std::string mend = {};  ///< A command; empty for Ok.
+};
+
+/// One finding for each check, in a fixed order.
+std::vector<Finding> examine(const MachineFacts& facts);
+
+/// A table and a document. The exit code is 1 if anything is wrong.
+PrintText report(const std::vector<Finding>& findings);
+
+}  // namespace leasehold::brokerctl

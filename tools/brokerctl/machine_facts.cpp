@@ -1,0 +1,71 @@
+#include "tools/brokerctl/machine_facts.hpp"
+
+#include <pwd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "ipc/control/client.hpp"
+
+namespace leasehold::brokerctl {
+namespace {
+
+std::uint64_t free_huge_pages() {
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  std::uint64_t pages = 0;
+  while (file >> word)
+    if (word == "HugePages_Free:") file >> pages;
+  return pages;
+}
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+std::optional<MachineFacts::Directory> directory_at(const std::string& path) {
+  struct stat found{};
+  if (::stat(path.c_str(), &found) != 0) return std::nullopt;
+  const passwd* const owner = ::getpwuid(found.st_uid);
+  return MachineFacts::Directory{
+      .mode = found.st_mode & 07777,
+      .owner = owner == nullptr ? std::to_string(found.st_uid) : std::string(owner->pw_name)};
+}
+
+std::uint64_t memlock_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return 0;
+  return limit.rlim_cur == RLIM_INFINITY ? std::numeric_limits<std::uint64_t>::max()
+                                         : limit.rlim_cur;
+}
+
+}  // namespace
+
+MachineFacts read_machine(const std::string& socket, const std::string& state_dir) {
+  MachineFacts facts{.memlock_bytes = memlock_limit(),
+                     .may_lock_more = ::geteuid() == 0,
+                     .reserved_huge_pages = free_huge_pages(),
+                     .is_installed = exists("/lib/systemd/system/leasehold-broker.service") ||
+                                     exists("/etc/systemd/system/leasehold-broker.service"),
+                     .has_broker_user = ::getpwnam("leasehold") != nullptr,
+                     .has_worker_user = ::getpwnam("leasehold-worker") != nullptr,
+                     .socket = socket,
+                     .socket_exists = exists(socket),
+                     .state_dir = state_dir,
+                     .state = directory_at(state_dir),
+                     .has_card_driver = exists("/proc/driver/nvidia/version"),
+                     .has_card_device = exists("/dev/nvidiactl") && exists("/dev/nvidia0")};
+  utsname kernel{};
+  if (::uname(&kernel) == 0) facts.kernel_release = kernel.release;
+  if (const auto client = control::Client::connect(socket); !client)
+    facts.socket_error = client.error().detail;
+  return facts;
+}
+
+}  // namespace leasehold::brokerctl

@@ -1,0 +1,36 @@
+/// What `brokerctl doctor` knows about the machine. A plain value, so that tests need no machine.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace leasehold::brokerctl {
+
+struct MachineFacts {
+  std::string kernel_release;             ///< "6.1.0-28-amd64"
+  std::uint64_t memlock_bytes = 0;        ///< RLIMIT_MEMLOCK; the largest number means no limit.
+  bool may_lock_more = false;             ///< Root.
+  std::uint64_t reserved_huge_pages = 0;  ///< HugePages_Free, which programs cannot use otherwise.
+  bool is_installed = false;              ///< systemd knows leasehold-broker.service.
+  bool has_broker_user = false;           ///< leasehold
+  bool has_worker_user = false;           ///< leasehold-worker
+  std::string socket;
+  bool socket_exists = false;
+  std::string socket_error;  ///< Why it could not be connected; empty: it was.
+  std::string state_dir;
+  struct Directory {
+    mode_t mode = 0;
+    std::string owner;
+  };
+  std::optional<Directory> state;  ///< Nothing: the directory does not exist.
+  bool has_card_driver = false;    ///< The kernel module of NVIDIA.
+  bool has_card_device = false;    ///< /dev/nvidiactl and /dev/nvidia0
+};
+
+/// Reads the machine that this runs on. What cannot be read is left as if it were not there.
+MachineFacts read_machine(const std::string& socket, const std::string& state_dir);
+
+}  // namespace leasehold::brokerctl
