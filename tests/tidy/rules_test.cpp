@@ -96,6 +96,8 @@ TEST_CASE("planted: includes that climb") {
   CHECK(violates_layering("ipc/segment/gate_set.hpp", "ipc/region/mapping.hpp"));
   CHECK(violates_layering("ipc/control/peer.hpp", "ipc/table/lease_table.hpp"));
   CHECK(violates_layering("ipc/table/a.cpp", "ipc/control/peer.hpp"));
+  CHECK(violates_layering("ipc/control/a.cpp", "ipc/http/http_listener.hpp"));
+  CHECK(violates_layering("broker/server/a.cpp", "ipc/http/http_listener.hpp"));
   CHECK(violates_layering("kernels/cpu/a.cpp", "ipc/control/peer.hpp"));
   CHECK(violates_layering("kernels/cpu/a.cpp", "ipc/region/mapping.hpp"));
   CHECK(violates_layering("kernels/a.hpp", "worker/engine/engine.hpp"));

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ipc/control/messages_tenant.hpp"
-#include "worker/http/http_errors.hpp"
+#include "ipc/http/http_errors.hpp"
 
 namespace leasehold::http {
 

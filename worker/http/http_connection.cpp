@@ -3,16 +3,11 @@
 #include <fmt/format.h>
 
 #include <boost/asio/write.hpp>
-#include <boost/beast/core/basic_stream.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/error.hpp>
-#include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/read.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <utility>
 
-#include "worker/http/http_errors.hpp"
-#include "worker/http/http_framing.hpp"
+#include "ipc/http/http_message.hpp"
 #include "worker/http/routes.hpp"
 #include "worker/serve/stopping.hpp"
 
@@ -23,27 +18,12 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 using asio::awaitable;
 
-constexpr std::uint32_t kMaxHeadBytes = 16 << 10;
 constexpr auto kHeadTimeout = std::chrono::seconds(10);
 constexpr auto kIdleTimeout = std::chrono::seconds(60);  // between the requests of a tenant
 constexpr auto kBodyTimeout = std::chrono::seconds(30);
 constexpr auto kWriteTimeout = std::chrono::seconds(30);
 
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-
-std::string_view phrase(int status) {
-  return beast::http::obsolete_reason(static_cast<beast::http::status>(status));
-}
-
-std::string text_of(const Answer& answer, bool keep_alive) {
-  std::string text =
-      fmt::format("HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
-                  answer.status, phrase(answer.status), answer.body.size());
-  if (answer.retry_after_s > 0) text += fmt::format("Retry-After: {}\r\n", answer.retry_after_s);
-  if (answer.status == 401) text += "WWW-Authenticate: Bearer\r\n";
-  if (!keep_alive) text += "Connection: close\r\n";
-  return text + "\r\n" + answer.body;
-}
 
 // GCC 12 destroys braced temporaries of a co_await expression twice, so answers are made by calls.
 
@@ -84,8 +64,6 @@ class BeastConnection final : public Connection, public HttpStream {
   bool is_gone() const override { return is_gone_; }
 
  private:
-  using Parser = beast::http::request_parser<beast::http::string_body>;
-
   awaitable<void> serve_one();
   awaitable<void> serve(Parser& parser, const Head& head);
   awaitable<void> refuse(Answer answer);
@@ -99,7 +77,7 @@ class BeastConnection final : public Connection, public HttpStream {
   void stop_watching();
   std::size_t max_body_bytes() const { return shared_->deps.max_body_bytes; }
 
-  beast::basic_stream<asio::generic::stream_protocol> stream_;
+  Stream stream_;
   beast::flat_buffer buffer_;
   Places::ConnectionId id_;
   std::shared_ptr<Shared> shared_;
@@ -128,34 +106,12 @@ awaitable<void> BeastConnection::run() {
 
 // ---------------------------------------------------------------------------------------- reading
 
-Head head_of(const beast::http::request<beast::http::string_body>& message) {
-  Head head{.method = std::string(message.method_string()),
-            .target = std::string(message.target()),
-            .version = static_cast<int>(message.version())};
-  for (const auto& field : message)
-    head.fields.emplace_back(std::string(field.name_string()), std::string(field.value()));
-  return head;
-}
-
 awaitable<void> BeastConnection::serve_one() {
   Parser parser;
-  parser.header_limit(kMaxHeadBytes);
-  parser.body_limit(boost::none);  // refuse_head checks a length
   stream_.expires_after(had_key_ ? kIdleTimeout : kHeadTimeout);
-  const auto [error, size] =
-      co_await beast::http::async_read_header(stream_, buffer_, parser, kAwait);
-  if (error == beast::http::error::header_limit)
-    co_return co_await refuse(plain_error(431, "head_too_large", "the head may have 16 KiB"));
-  const bool is_malformed =
-      error.category() == beast::error_code(beast::http::error::bad_method).category();
-  if (is_malformed && error != beast::http::error::end_of_stream &&
-      error != beast::http::error::partial_message)
-    co_return co_await refuse(plain_error(400, "bad_framing", "malformed: " + error.message()));
-  if (error) co_return;
-  const Head head = head_of(parser.get());
-  if (auto refused = refuse_head(head, max_body_bytes()))
-    co_return co_await refuse(*std::move(refused));
-  co_await serve(parser, head);
+  RequestHead read = co_await read_request_head(stream_, buffer_, parser, max_body_bytes());
+  if (read.refused) co_return co_await refuse(*std::move(read.refused));
+  if (read.head) co_await serve(parser, *read.head);
 }
 
 awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {

@@ -20,11 +20,9 @@
 #include "common/fair_shares.hpp"
 #include "common/ids.hpp"
 #include "common/token_bucket.hpp"
+#include "ipc/http/http_listener.hpp"
 
 namespace leasehold::http {
-
-/// "10.1.2.3", the /64 of an IPv6 address, or "uid:1000" on a Unix socket.
-using Source = std::string;
 
 struct PlaceLimits {
   std::size_t stranger_places = 1024;  ///< 512 for one source alone.

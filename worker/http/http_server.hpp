@@ -14,8 +14,8 @@
 
 #include "common/clock.hpp"
 #include "ipc/control/messages_operator.hpp"
+#include "ipc/http/http_address.hpp"
 #include "worker/http/api_request.hpp"
-#include "worker/http/http_address.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 
 namespace leasehold::http {

@@ -2,19 +2,15 @@
 #pragma once
 
 #include <atomic>
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
+#include "ipc/http/http_await.hpp"
 #include "tools/client/timers.hpp"
 #include "worker/http/body_pace.hpp"
 #include "worker/http/http_places.hpp"
 #include "worker/http/http_server.hpp"
 
 namespace leasehold::http {
-
-/// Errors are values in coroutines.
-inline constexpr auto kAwait = boost::asio::as_tuple(boost::asio::use_awaitable);
 
 struct Shared {
   Server::Dependencies deps;

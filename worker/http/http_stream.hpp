@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "worker/http/http_answer.hpp"
+#include "ipc/http/http_answer.hpp"
 
 namespace leasehold::http {
 

@@ -4,7 +4,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <string>
 
-#include "worker/http/http_framing.hpp"
+#include "ipc/http/http_framing.hpp"
 #include "worker/http/http_shared.hpp"
 
 namespace leasehold::http {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ipc/control/excess.hpp"
-#include "worker/http/http_errors.hpp"
+#include "ipc/http/http_errors.hpp"
 
 namespace leasehold::http {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "ipc/http/http_answer.hpp"
 #include "worker/http/api_request.hpp"
-#include "worker/http/http_answer.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 
 namespace leasehold::http {

@@ -1,4 +1,4 @@
-#include "worker/http/http_address.hpp"
+#include "ipc/http/http_address.hpp"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/http/http_answer.hpp"
+#include "ipc/http/http_answer.hpp"
 
 namespace leasehold::http {
 

@@ -1,11 +1,11 @@
-#include "worker/http/http_framing.hpp"
+#include "ipc/http/http_framing.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 
-#include "worker/http/http_errors.hpp"
+#include "ipc/http/http_errors.hpp"
 
 namespace leasehold::http {
 namespace {

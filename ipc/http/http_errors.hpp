@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "common/result.hpp"
-#include "worker/http/http_answer.hpp"
+#include "ipc/http/http_answer.hpp"
 
 namespace leasehold::http {
 

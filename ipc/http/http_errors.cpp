@@ -1,4 +1,4 @@
-#include "worker/http/http_errors.hpp"
+#include "ipc/http/http_errors.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

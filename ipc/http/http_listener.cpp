@@ -1,0 +1,143 @@
+#include "ipc/http/http_listener.hpp"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <optional>
+
+#include "ipc/control/peer.hpp"
+#include "ipc/control/socket_file.hpp"
+#include "ipc/http/http_await.hpp"
+
+namespace leasehold::http {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using Local = asio::local::stream_protocol;
+
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);
+constexpr mode_t kSocketMode = 0666;     // what is served says who may read it
+constexpr std::size_t kPrefixBytes = 8;  // /64
+
+Result<tcp::acceptor> listen_tcp(asio::io_context& io, const Address& address) {
+  const tcp::endpoint endpoint(asio::ip::make_address(address.ip), address.port);
+  tcp::acceptor acceptor(io);
+  boost::system::error_code error;
+  const auto step = [&](auto action) {
+    if (!error) (void)action();
+  };
+  step([&] { return acceptor.open(endpoint.protocol(), error); });
+  step([&] { return acceptor.set_option(tcp::acceptor::reuse_address(true), error); });
+  step([&] { return acceptor.bind(endpoint, error); });
+  step([&] { return acceptor.listen(asio::socket_base::max_listen_connections, error); });
+  if (!error) return acceptor;
+  const Errc code = error == asio::error::address_in_use  ? Errc::SocketInUse
+                    : error == asio::error::access_denied ? Errc::PermissionDenied
+                                                          : Errc::SystemError;
+  return fail(code, fmt::format("cannot listen on {} port {}: {}; choose another address",
+                                address.ip, address.port, error.message()));
+}
+
+Source source_of(const tcp::socket& socket) {
+  boost::system::error_code error;
+  const auto ip = socket.remote_endpoint(error).address();
+  if (!ip.is_v6()) return ip.to_string();
+  auto bytes = ip.to_v6().to_bytes();
+  std::fill(bytes.begin() + kPrefixBytes, bytes.end(), std::uint8_t{0});
+  return asio::ip::address_v6(bytes).to_string();
+}
+
+Source source_of(const Local::socket& socket) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  // The descriptor of the socket is not changed.
+  const int fd = const_cast<Local::socket&>(socket).native_handle();
+  ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+  return fmt::format("uid:{}", peer.uid);
+}
+
+}  // namespace
+
+struct Listener::State : std::enable_shared_from_this<State> {
+  explicit State(asio::io_context& context) : io(&context) {}
+
+  template <class Acceptor>
+  asio::awaitable<void> accept(Acceptor& listener, OnAccepted on_accepted);
+
+  asio::io_context* io;
+  std::optional<tcp::acceptor> tcp_acceptor;
+  std::optional<Local::acceptor> local_acceptor;
+  std::optional<control::SocketFile> file;
+  bool closing = false;
+};
+
+template <class Acceptor>
+asio::awaitable<void> Listener::State::accept(Acceptor& listener, OnAccepted on_accepted) {
+  const auto self = shared_from_this();
+  asio::steady_timer pause(*io);
+  while (!closing) {
+    auto [error, socket] = co_await listener.async_accept(kAwait);
+    if (closing || error == asio::error::operation_aborted) co_return;
+    if (!error) {
+      boost::system::error_code ignored;
+      if constexpr (std::is_same_v<Acceptor, tcp::acceptor>)
+        socket.set_option(tcp::no_delay(true), ignored);  // a token is a short packet
+      const Source source = source_of(socket);
+      on_accepted(Socket(std::move(socket)), source);
+      continue;
+    }
+    pause.expires_after(kAcceptPause);  // no descriptor is free
+    co_await pause.async_wait(kAwait);
+  }
+}
+
+Result<std::unique_ptr<Listener>> Listener::create(asio::io_context& io, const Address& address) {
+  auto state = std::make_shared<State>(io);
+  if (address.unix_path.empty()) {
+    state->tcp_acceptor.emplace(TRY(listen_tcp(io, address)));
+  } else {
+    state->local_acceptor.emplace(TRY(control::listen_on(io, address.unix_path, kSocketMode)));
+    state->file.emplace(address.unix_path);
+  }
+  return std::unique_ptr<Listener>(new Listener(std::move(state)));
+}
+
+Listener::~Listener() {
+  if (state_->file) state_->file->remove();
+}
+
+std::string Listener::listens_on() const {
+  if (state_->local_acceptor) return state_->local_acceptor->local_endpoint().path();
+  const auto endpoint = state_->tcp_acceptor->local_endpoint();
+  const auto ip = endpoint.address();
+  const std::string host = ip.is_v6() ? "[" + ip.to_string() + "]" : ip.to_string();
+  return fmt::format("{}:{}", host, endpoint.port());
+}
+
+void Listener::serve(OnAccepted on_accepted) {
+  auto& state = *state_;
+  if (state.tcp_acceptor)
+    asio::co_spawn(*state.io, state.accept(*state.tcp_acceptor, std::move(on_accepted)),
+                   asio::detached);
+  else
+    asio::co_spawn(*state.io, state.accept(*state.local_acceptor, std::move(on_accepted)),
+                   asio::detached);
+}
+
+void Listener::close() {
+  state_->closing = true;
+  boost::system::error_code ignored;
+  if (state_->tcp_acceptor) state_->tcp_acceptor->close(ignored);
+  if (state_->local_acceptor) state_->local_acceptor->close(ignored);
+}
+
+}  // namespace leasehold::http

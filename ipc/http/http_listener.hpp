@@ -1,0 +1,45 @@
+/// Listens for HTTP connections, on TCP or on a Unix socket.
+///
+/// Lifetime: `io` outlives it. Threads: the one that runs `io`, except `create`.
+#pragma once
+
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/result.hpp"
+#include "ipc/http/http_address.hpp"
+
+namespace leasehold::http {
+
+/// "10.1.2.3", the /64 of an IPv6 address, or "uid:1000" on a Unix socket.
+using Source = std::string;
+
+class Listener {
+ public:
+  using Socket = boost::asio::generic::stream_protocol::socket;
+  using OnAccepted = std::function<void(Socket, const Source&)>;
+
+  /// Listens at once; connections wait in the backlog until `serve`. Errors: SocketInUse,
+  /// PermissionDenied, SystemError; those of control::listen_on.
+  static Result<std::unique_ptr<Listener>> create(boost::asio::io_context& io,
+                                                  const Address& address);
+  /// Removes the file of a Unix socket.
+  ~Listener();
+
+  /// With the port that the system chose for port 0.
+  std::string listens_on() const;
+  /// Gives each connection to `on_accepted`, which is kept until `close`. Call once.
+  void serve(OnAccepted on_accepted);
+  /// Accepts no more.
+  void close();
+
+ private:
+  struct State;
+  explicit Listener(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace leasehold::http
