@@ -1,0 +1,50 @@
+/// Serves a few pages to anyone who can connect: `GET`, no key, no body.
+///
+/// It is for observers, so it may not cost the program much: at most 32 connections, of which the
+/// oldest is closed for a new one, a head of at most 16 KiB within ten seconds, 60 s between two
+/// requests.
+///
+/// Lifetime: `io` outlives it, and has stopped before it ends. Threads: the one that runs `io`,
+/// except `create`.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ipc/http/http_address.hpp"
+#include "ipc/http/http_answer.hpp"
+
+namespace leasehold::http {
+
+struct Page {
+  std::string path;
+  /// Called on the thread of `io` for each request; must not throw.
+  std::function<Answer()> make;
+};
+
+class PageServer {
+ public:
+  static constexpr std::size_t kMaxConnections = 32;
+
+  /// Listens at once; connections wait in the backlog until `serve`. Errors: those of
+  /// Listener::create.
+  static Result<std::unique_ptr<PageServer>> create(boost::asio::io_context& io,
+                                                    const Address& address,
+                                                    std::vector<Page> pages);
+  ~PageServer();
+
+  std::string listens_on() const;
+  void serve();
+  /// Accepts no more, and closes what is open.
+  void close();
+
+ private:
+  struct State;
+  explicit PageServer(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace leasehold::http
