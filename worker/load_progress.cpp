@@ -1,6 +1,7 @@
 #include "worker/load_progress.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,6 +32,13 @@ LoadProgress load_progress_on_terminal() {
     const bool is_slow = std::chrono::steady_clock::now() - start > kShowAfter;
     if (is_slow && percent != std::exchange(drawn, percent)) draw(percent);
   };
+}
+
+void RestoreLog::note(const Result<void>& restored) {
+  const auto failed = restored ? std::nullopt : std::optional(restored.error().code);
+  if (std::exchange(failed_, failed) == failed || !failed) return;
+  spdlog::error("weights not restored error={} reason=\"{}\"", name(*failed),
+                restored.error().detail);
 }
 
 }  // namespace leasehold

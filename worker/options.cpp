@@ -48,6 +48,7 @@ struct RawOptions {
   std::string compute_cpus;
   std::string kv_index_url;
   std::string http;
+  std::string metrics;
   bool http_any_address = false;
   std::int64_t slow_motion_us = 0;
   std::int64_t broker_timeout_ms = 0;
@@ -79,8 +80,11 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
       ->envname("CONTEXTPILOT_INDEX_URL");
   app.add_option("--http", raw.http,
                  "Serve OpenAI's API here, such as 127.0.0.1:8080 or /run/leasehold/http.sock");
+  app.add_option("--metrics", raw.metrics,
+                 "Serve metrics for Prometheus here, without a key, such as 127.0.0.1:9464");
   app.add_flag("--http-any-address", raw.http_any_address,
-               "Allow --http on an address that other machines reach, without encryption");
+               "Allow --http and --metrics on addresses that other machines reach, without "
+               "encryption");
 }
 
 void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
@@ -185,12 +189,13 @@ Result<void> resolve_kv_index(const RawOptions& raw, WorkerOptions& options) {
   return {};
 }
 
-Result<void> resolve_http(const RawOptions& raw, WorkerOptions& options) {
-  if (raw.http.empty()) return {};
-  auto address = http::Address::parse(raw.http, raw.http_any_address);
-  if (!address) return fail(address.error().code, "--http: " + address.error().detail);
-  options.http = *std::move(address);
-  return {};
+Result<std::optional<http::Address>> address_of(const char* option, const std::string& text,
+                                                bool any_address) {
+  if (text.empty()) return std::nullopt;
+  auto address = http::Address::parse(text, any_address);
+  if (!address)
+    return fail(address.error().code, std::string(option) + ": " + address.error().detail);
+  return *std::move(address);
 }
 
 Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
@@ -204,7 +209,8 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.weights_scope = *weights_scope_from_name(raw.weights_scope);
   TRY(check_token_budget(options.limits));
   TRY(resolve_kv_index(raw, options));
-  TRY(resolve_http(raw, options));
+  options.http = TRY(address_of("--http", raw.http, raw.http_any_address));
+  options.metrics = TRY(address_of("--metrics", raw.metrics, raw.http_any_address));
   if (raw.compute_cpus.empty()) return {};
   const Result<CpuSet> cpus = CpuSet::parse(raw.compute_cpus);
   if (!cpus) return fail(cpus.error().code, "--compute-cpus: " + cpus.error().detail);

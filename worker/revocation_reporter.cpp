@@ -8,12 +8,19 @@ void RevocationReporter::completed_early(const Completed& completed,
                                          const events::ForwardRevoked& what,
                                          TimePoint at) noexcept {
   server_->complete_early(completed);
-  if (completed.revocation) broker_->report(what, at);
+  if (!completed.revocation) return;
+  count(what);
+  broker_->report(what, at);
 }
 
 void RevocationReporter::lease_found_revoked(const events::ForwardRevoked& what,
                                              TimePoint at) noexcept {
+  count(what);
   broker_->report(what, at);
+}
+
+void RevocationReporter::count(const events::ForwardRevoked& what) noexcept {
+  if (metrics_ != nullptr) metrics_->refused_poll(Duration(what.since_flip_ns));
 }
 
 void RevocationReporter::quiet_progress() noexcept {

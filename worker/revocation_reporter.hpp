@@ -1,8 +1,9 @@
-/// Passes on each revocation the engine observes: to the tenant whose request it ended, and to the
-/// broker.
+/// Passes on each revocation the engine observes: to the tenant whose request it ended, to the
+/// broker, and to the metrics.
 ///
 /// Threads: the observer's calls from any gate thread; the rest before the engine runs its first
-/// step. Lifetime: link, descriptor and server outlive the engine's last step.
+/// step. Lifetime: link, descriptor, server and metrics
+/// outlive the engine's last step.
 #pragma once
 
 #include "worker/engine/step_refusals.hpp"
@@ -16,7 +17,10 @@ class RevocationReporter final : public RevocationObserver {
   /// `wakeup_fd` is the broker's eventfd, borrowed.
   RevocationReporter(BrokerLink& broker, int wakeup_fd) : broker_(&broker), wakeup_fd_(wakeup_fd) {}
 
-  void set_server(TenantServer& server) { server_ = &server; }
+  void set_server(TenantServer& server, RequestMetrics& metrics) {
+    server_ = &server;
+    metrics_ = &metrics;
+  }
 
   void completed_early(const Completed& completed, const events::ForwardRevoked& what,
                        TimePoint at) noexcept override;
@@ -26,7 +30,10 @@ class RevocationReporter final : public RevocationObserver {
  private:
   BrokerLink* broker_;
   int wakeup_fd_;
+  void count(const events::ForwardRevoked& what) noexcept;
+
   TenantServer* server_ = nullptr;
+  RequestMetrics* metrics_ = nullptr;
 };
 
 }  // namespace leasehold

@@ -63,7 +63,8 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
                                     .table = &attachment.table,
                                     .clock = deps.clock,
                                     .eviction_listener = deps.eviction_listener,
-                                    .token_key = attachment.token_key});
+                                    .token_key = attachment.token_key,
+                                    .metrics = deps.metrics});
   boost::asio::post(*deps.tenant_io, [this, acceptor = std::move(acceptor)]() mutable {
     server_->serve(std::move(acceptor));
   });

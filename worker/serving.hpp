@@ -31,6 +31,7 @@ class Serving {
     const OpenedModel* model = nullptr;
     const Clock* clock = nullptr;
     KvEvictionListener* eviction_listener = nullptr;  ///< May be null.
+    RequestMetrics* metrics = nullptr;                ///< May be null.
   };
   Serving(const Dependencies& deps, TenantServer::Acceptor acceptor);
 

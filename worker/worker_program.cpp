@@ -20,6 +20,7 @@
 #include "worker/lease/weights_source.hpp"
 #include "worker/lent_spill.hpp"
 #include "worker/load_progress.hpp"
+#include "worker/metrics_part.hpp"
 #include "worker/opened_model.hpp"
 #include "worker/request_log.hpp"
 #include "worker/revocation_reporter.hpp"
@@ -54,7 +55,6 @@ class WorkerProgram {
   StepReporter::Dependencies step_reporter_dependencies();
   Result<void> build_engine();
   EngineLoop::Hooks loop_hooks();
-  void log_restore(const Result<void>& restored);
   std::string serving_status() const;
   Result<void> bind_weights();
   Result<void> restore_weights(Engine& engine);
@@ -69,6 +69,7 @@ class WorkerProgram {
   ReloadOptions reload_;
   OpenedModel model_;
   SystemClock clock_;
+  MetricsPart metrics_{clock_};
   UnitProbe probe_;
   RunningRequests running_requests_;
   // Outlives everything that may hold a mapping, also the handlers that never ran.
@@ -80,7 +81,7 @@ class WorkerProgram {
   std::optional<TenantServer::Acceptor> acceptor_;  // until the server has it
   std::optional<control::SocketFile> socket_file_;
   StepLog step_log_;
-  std::optional<Errc> restore_failed_;  // the last attempt
+  RestoreLog restore_log_;
   RequestLog request_log_;
   StepSampler step_sampler_;
   StepReporter step_reporter_{step_reporter_dependencies()};
@@ -234,23 +235,17 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
           .on_usage = [this](const auto& usage) { serving_->leases().report_usage(usage); },
           .on_served =
               [this](const auto& served) {
+                metrics_.engine().add_served(served);
                 for (const wire::TenantServed& each : served) broker_->link().report_served(each);
               },
+          .on_observed = [this](const Engine& e) { metrics_.engine().publish(e.scheduler()); },
           .on_filled = [this](auto filled) { serving_->leases().report_filled(std::move(filled)); },
           .on_weights_lost =
               [this](Engine& engine) {
                 const Result<void> restored = restore_weights(engine);
-                log_restore(restored);
+                restore_log_.note(restored);
                 return restored;
               }};
-}
-
-/// Logs a failure once until another one follows or the weights are restored.
-void WorkerProgram::log_restore(const Result<void>& restored) {
-  const auto failed = restored ? std::nullopt : std::optional(restored.error().code);
-  if (std::exchange(restore_failed_, failed) == failed || !failed) return;
-  spdlog::error("weights not restored error={} reason=\"{}\"", name(*failed),
-                restored.error().detail);
 }
 
 std::string WorkerProgram::serving_status() const {
@@ -292,10 +287,11 @@ Result<void> WorkerProgram::start_serving() {
                                                              .compute = compute_.get(),
                                                              .model = &model_,
                                                              .clock = &clock_,
-                                                             .eviction_listener = kv_index_.get()},
+                                                             .eviction_listener = kv_index_.get(),
+                                                             .metrics = &metrics_.requests()},
                                        std::move(*acceptor_));
   acceptor_.reset();
-  revocation_reporter_->set_server(serving_->server());
+  revocation_reporter_->set_server(serving_->server(), metrics_.requests());
   return {};
 }
 
@@ -312,6 +308,7 @@ Result<void> WorkerProgram::announce_ready() {
                                 .max_extents = extents_for(descriptor_limit()),
                                 .kv_identity = model_.kv_identity(options_, broker_->attachment())};
   http_ = TRY(HttpPart::open(options_, model_, broker_->link(), clock_));
+  TRY(metrics_.open(options_, model_));
   const wire::ExtentShape shape = TRY(broker_->announce_ready(ready, serving_->leases()));
   serving_->leases().set_blocks_per_extent(std::max(1u, shape.blocks_per_extent));
   const SchedulerLimits& limits = options_.limits;

@@ -1,8 +1,8 @@
 /// Serves a few pages to anyone who can connect: `GET`, no key, no body.
 ///
-/// It is for observers, so it may not cost the program much: at most 32 connections, of which the
-/// oldest is closed for a new one, a head of at most 16 KiB within ten seconds, 60 s between two
-/// requests.
+/// It is for observers, so it may not cost the program much: at most 32 connections, a head of at
+/// most 16 KiB within ten seconds, 60 s between two requests. A further connection closes the
+/// oldest one.
 ///
 /// Lifetime: `io` outlives it, and has stopped before it ends. Threads: the one that runs `io`,
 /// except `create`.

@@ -131,6 +131,7 @@ const std::map<std::string, std::set<std::string>>& allowed_folders() {
       {"worker/model", {"worker/gguf"}},
       {"worker/kv", {"worker/text"}},
       {"worker/schedule", {"worker/kv", "worker/text"}},
+      {"worker/metrics", {"worker/kv", "worker/schedule", "worker/text"}},
       {"worker/engine", {"worker/kv", "worker/model", "worker/schedule", "worker/text"}},
       {"worker/lease", {"worker/engine", "worker/model"}},
       {"worker/http", {"worker/text"}},

@@ -113,6 +113,7 @@ void EngineLoop::report_served(bool busy) {
   next_served_ = now + kServedInterval;
   std::vector<wire::TenantServed> served = engine_->take_served();
   if (!served.empty() && hooks_.on_served) hooks_.on_served(std::move(served));
+  if (hooks_.on_observed) hooks_.on_observed(*engine_);
 }
 
 void EngineLoop::end_if(const std::optional<Error>& error) {

@@ -26,6 +26,8 @@ class EngineLoop {
     std::function<void(std::vector<wire::TenantUsage>)> on_usage = {};
     /// Gets what tenants were served: before the loop waits, and once a second while it does not.
     std::function<void(std::vector<wire::TenantServed>)> on_served = {};
+    /// Sees the engine right after `on_served`, also when there was nothing to serve.
+    std::function<void(const Engine&)> on_observed = {};
     /// Gets the ends of fills of shared leases.
     std::function<void(std::vector<PrefixFilled>)> on_filled = {};
     /// Restores one revoked part of the weights, or returns why it cannot. The loop calls it until

@@ -56,7 +56,10 @@ void Deliveries::deliver_batch() {
 
 void Deliveries::deliver_one(const Token& token) {
   ClientStream* stream = find(token.engine_request_id);
-  if (stream == nullptr || stream->unread_end) return;
+  if (stream == nullptr) return;
+  if (deps_.metrics != nullptr)
+    deps_.metrics->token(stream->timing, token.position, deps_.clock->now());
+  if (stream->unread_end) return;
   if (stream->is_resumable)
     return resumable_->add(token.engine_request_id, stream->text.send_token(token));
   auto excess =
@@ -100,16 +103,27 @@ void Deliveries::deliver_one(const Completed& observed) {
   if (stream == nullptr) return;
   const Completed completed = stream->unread_end.value_or(observed);
   std::string detail = truncation_detail(*stream, completed);
+  count_end(*stream, completed);
   end_stream(completed.engine_request_id, name(completed.reason), completed.emitted_tokens,
              [&](TextStream& text) { return text.send_completed(completed, std::move(detail)); });
 }
 
+void Deliveries::count_end(const ClientStream& stream, const Completed& completed) {
+  if (deps_.metrics == nullptr) return;
+  const TimePoint now = deps_.clock->now();
+  deps_.metrics->completed(stream.timing, completed.reason, now);
+  if (completed.revocation && completed.revocation->lease.generation > 0)
+    deps_.metrics->error_written(now - deps_.table->flipped_at(completed.revocation->lease));
+}
+
 void Deliveries::deliver_one(const Preempted& preempted) {
+  if (deps_.metrics != nullptr) deps_.metrics->preempted();
   ClientStream* stream = find(preempted.engine_request_id);
   if (stream != nullptr && !stream->unread_end) stream->text.send_preempted(preempted);
 }
 
 void Deliveries::deliver_one(const AdmissionRejected& rejected) {
+  if (deps_.metrics != nullptr) deps_.metrics->refused(rejected.reason.code);
   end_stream(rejected.engine_request_id, name(rejected.reason.code), rejected.emitted_tokens,
              [&](TextStream& text) { return text.send_rejected(rejected); });
 }
@@ -134,6 +148,7 @@ void Deliveries::end_stream(const RequestId& engine_request_id, std::string_view
 }
 
 void Deliveries::deliver_one(const Rebound& rebound) {
+  if (deps_.metrics != nullptr) deps_.metrics->rebound();
   if (ClientStream* stream = find(rebound.engine_request_id)) stream->lease = rebound.new_lease;
   // The broker knows which of the modes that copy it was.
   const wire::RebindMode mode =

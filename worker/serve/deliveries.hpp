@@ -24,6 +24,7 @@ struct ClientStream {
   LeaseId lease;
   std::uint32_t max_emitted_tokens = 0;
   bool is_resumable = false;  ///< Its messages go to the ResumableStreams; `text` has no peer.
+  RequestTiming timing = {};
   /// Set once the client leaves too much unread: no more is sent but this end.
   std::optional<Completed> unread_end;
 };
@@ -64,6 +65,7 @@ class Deliveries {
                   const std::function<wire::RequestCompleted(TextStream&)>& send);
   void close(const RequestId& engine_request_id);
   ClientStream* find(const RequestId& engine_request_id);
+  void count_end(const ClientStream& stream, const Completed& completed);
   std::string truncation_detail(const ClientStream& stream, const Completed& completed) const;
 
   ServeDependencies deps_;

@@ -11,6 +11,7 @@
 #include "worker/engine/engine_loop.hpp"
 #include "worker/kv/eviction_listener.hpp"
 #include "worker/lease/broker_link.hpp"
+#include "worker/metrics/request_metrics.hpp"
 #include "worker/serve/prompt.hpp"
 
 namespace leasehold {
@@ -27,6 +28,7 @@ struct ServeDependencies {
   const Clock* clock = nullptr;
   KvEvictionListener* eviction_listener = nullptr;  ///< Null: no index outside the worker.
   TokenKey token_key{};
+  RequestMetrics* metrics = nullptr;  ///< Null: nothing is counted.
 };
 
 }  // namespace leasehold

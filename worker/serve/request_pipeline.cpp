@@ -58,7 +58,7 @@ RequestId RequestPipeline::UnparsedRequest::engine_request_id() const {
 void RequestPipeline::generate(const TenantConnection& connection, const Json& body,
                                Responder respond) {
   auto unparsed = check(connection, body);
-  if (!unparsed) return respond(std::unexpected(unparsed.error()));
+  if (!unparsed) return refuse(std::move(respond), unparsed.error());
   const RequestId engine_request_id = unparsed->engine_request_id();
   const TenantId tenant = unparsed->claim.tenant;
   Connection& from = connections_[connection.id];
@@ -87,6 +87,7 @@ Result<RequestPipeline::UnparsedRequest> RequestPipeline::check(const TenantConn
                                                                 const Json& body) const {
   UnparsedRequest unparsed{.request = TRY(wire::RequestSubmit::from_json(body))};
   unparsed.connection = connection.id;
+  unparsed.submitted_at = deps_.clock->now();
   unparsed.claim = TRY(verify_token(deps_.token_key, unparsed.request.token));
   if (unparsed.claim.tenant != connection.tenant) {
     return fail(Errc::BadToken,
@@ -171,7 +172,9 @@ Result<RequestPipeline::ParsedRequest> RequestPipeline::parse(const UnparsedRequ
   TextStream text(std::move(peer), unparsed.request.request_id,
                   GeneratedText(*deps_.prompt.tokenizer, request.sampling.stop));
   std::vector<wire::TokenEmitted> before = text.continue_after(request.emitted);
-  ParsedRequest parsed{.request = std::move(request), .text = std::move(text)};
+  ParsedRequest parsed{.request = std::move(request),
+                       .text = std::move(text),
+                       .submitted_at = unparsed.submitted_at};
   if (is_resumable) {
     parsed.stream = {.body = TRY(body_of(unparsed)),
                      .asked_at_unix_s = unparsed.request.asked_at_unix_s,
@@ -196,7 +199,7 @@ void RequestPipeline::on_parsed(const RequestId& engine_request_id, Result<Parse
   } else {
     Responder respond = std::move(request.respond);
     forget(engine_request_id);
-    respond(std::unexpected(parsed.error()));
+    refuse(std::move(respond), parsed.error());
   }
   parse_next(tenant);
 }
@@ -212,14 +215,16 @@ void RequestPipeline::submit(ParsedRequest parsed, Request& request) {
     if (!begun) {
       Responder respond = std::move(request.respond);
       forget(engine_request_id);
-      return respond(std::unexpected(begun.error()));
+      return refuse(std::move(respond), begun.error());
     }
   }
   request.is_parsed = true;
   deliveries_->open(engine_request_id, {.text = std::move(parsed.text),
                                         .lease = parsed.request.lease,
                                         .max_emitted_tokens = parsed.request.max_emitted_tokens,
-                                        .is_resumable = parsed.stream.has_value()});
+                                        .is_resumable = parsed.stream.has_value(),
+                                        .timing = {.submitted_at = parsed.submitted_at,
+                                                   .prompt_tokens = answer.prompt_tokens}});
   Submission submission{.engine_request_id = engine_request_id,
                         .connection = request.connection,
                         .answer = answer,
@@ -246,7 +251,7 @@ void RequestPipeline::on_submitted(const Submission& submission, Result<void> qu
     deliveries_->discard(engine_request_id);
     if (submission.is_resumable) end_refused_stream(engine_request_id, queued.error());
     forget(engine_request_id);
-    return respond(std::unexpected(queued.error()));
+    return refuse(std::move(respond), queued.error());
   }
   if (submission.is_resumable) {
     const auto may_read = resumable_->check_first_reader(engine_request_id);
@@ -255,6 +260,11 @@ void RequestPipeline::on_submitted(const Submission& submission, Result<void> qu
   respond(Payload{.body = submission.answer.to_json()});
   if (submission.is_resumable)
     attach(engine_request_id, submission.connection, submission.delivered);
+}
+
+void RequestPipeline::refuse(Responder respond, const Error& why) {
+  if (deps_.metrics != nullptr) deps_.metrics->refused(why.code);
+  respond(std::unexpected(why));
 }
 
 void RequestPipeline::forget(const RequestId& engine_request_id) {

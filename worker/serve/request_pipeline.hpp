@@ -82,6 +82,7 @@ class RequestPipeline {
     wire::RequestSubmit request;
     LeaseClaim claim;
     std::uint64_t connection = 0;
+    TimePoint submitted_at;
     std::optional<TimePoint> deadline;
     std::uint32_t delivered = 0;  ///< Tokens that the client has.
     /// Of the earlier submission that this one repeats.
@@ -93,6 +94,7 @@ class RequestPipeline {
   struct ParsedRequest {
     PromptRequest request;
     TextStream text;
+    TimePoint submitted_at;
     /// Of a resumable request.
     std::optional<ResumableStreams::Stream> stream{};
     std::uint32_t delivered = 0;  ///< Tokens that the client has.
@@ -146,6 +148,8 @@ class RequestPipeline {
   bool outlives_connection(const RequestId& engine_request_id) const;
   void drop_unparsed(std::uint64_t connection, const TenantId& tenant);
   void erase(const RequestId& engine_request_id);
+  /// Counts the refusal, and answers.
+  void refuse(control::Responder respond, const Error& why);
   void cancel_in_engine(const RequestId& engine_request_id);
 
   ServeDependencies deps_;

@@ -21,16 +21,6 @@ Endpoint endpoint_of(const std::string& address) {
                                  static_cast<std::uint16_t>(std::stoul(address.substr(colon + 1))));
 }
 
-/// From the worker's log.
-std::string logged_address(const System& system) {
-  constexpr std::string_view kBefore = "HTTP ready address=";
-  const std::string log = system.worker_log();
-  const auto at = log.find(kBefore);
-  if (at == std::string::npos) throw std::runtime_error("the worker logged no address");
-  const auto from = at + kBefore.size();
-  return log.substr(from, log.find(' ', from) - from);
-}
-
 /// The body of chunks that are complete; `done` after the last one.
 std::string joined(std::string_view chunks, bool& done) {
   std::string body;
@@ -54,6 +44,14 @@ std::size_t length_of(const std::string& head) {
 }
 
 }  // namespace
+
+std::string logged_address(const System& system, std::string_view before) {
+  const std::string log = system.worker_log();
+  const auto at = log.find(before);
+  if (at == std::string::npos) throw std::runtime_error("the worker logged no address");
+  const auto from = at + before.size();
+  return log.substr(from, log.find_first_of(" \n", from) - from);
+}
 
 std::vector<std::string> HttpReply::events() const {
   constexpr std::string_view kData = "data: ";
@@ -137,7 +135,7 @@ HttpSystem::HttpSystem(std::vector<std::string> worker_arguments, Door door)
   worker_arguments.insert(worker_arguments.end(),
                           {"--http", door == Door::Tcp ? "127.0.0.1:0" : path_});
   system_ = std::make_unique<System>(SystemSpec{.worker_arguments = std::move(worker_arguments)});
-  if (door == Door::Tcp) path_ = logged_address(*system_);
+  if (door == Door::Tcp) path_ = logged_address(*system_, "HTTP ready address=");
 }
 
 std::string HttpSystem::key_of(const std::string& tenant) {

@@ -53,6 +53,9 @@ class HttpClient {
 std::string get(const std::string& path, const std::string& key);
 std::string post(const std::string& path, const std::string& key, const Json& body);
 
+/// What follows `before` in the worker's log, up to a space or the end of the line.
+std::string logged_address(const System& system, std::string_view before);
+
 class HttpSystem {
  public:
   enum class Door { Unix, Tcp };

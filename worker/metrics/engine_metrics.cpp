@@ -1,0 +1,25 @@
+#include "worker/metrics/engine_metrics.hpp"
+
+namespace leasehold {
+
+void EngineMetrics::add_served(const std::vector<wire::TenantServed>& served) {
+  const TimePoint now = clock_->now();
+  for (const wire::TenantServed& each : served) tenants_.add(each, now);
+}
+
+void EngineMetrics::publish(const Scheduler& scheduler) {
+  EngineSnapshot snapshot{.running = scheduler.running_count(),
+                          .waiting = scheduler.waiting_count(),
+                          .prefixes = scheduler.prefix_counters(),
+                          .tenants = tenants_.counts()};
+  for (const auto& [lease, tenancy] : scheduler.tenancies()) {
+    const std::uint64_t cached = tenancy.prefixes.unused();
+    snapshot.held_blocks += tenancy.pool.held_blocks() - cached;
+    snapshot.cached_blocks += cached;
+    snapshot.free_blocks += tenancy.pool.free_blocks();
+    snapshot.swapped_blocks += tenancy.swap.held_blocks();
+  }
+  latest_.publish(std::move(snapshot));
+}
+
+}  // namespace leasehold

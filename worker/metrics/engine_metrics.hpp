@@ -1,0 +1,40 @@
+/// The state of the engine as the metrics see it: copied on the engine's thread about once a
+/// second, handed over without waiting.
+///
+/// Threads: `add_served` and `publish` on the engine's, `read` on that of the scrapes.
+#pragma once
+
+#include "common/metrics/latest.hpp"
+#include "worker/metrics/tenant_counts.hpp"
+#include "worker/schedule/scheduler.hpp"
+
+namespace leasehold {
+
+struct EngineSnapshot {
+  std::uint64_t running = 0;
+  std::uint64_t waiting = 0;
+  // KV blocks of all leases.
+  std::uint64_t held_blocks = 0;    ///< Of running requests and their records.
+  std::uint64_t cached_blocks = 0;  ///< That the prefix cache alone holds.
+  std::uint64_t free_blocks = 0;
+  std::uint64_t swapped_blocks = 0;
+  PrefixCounters prefixes;
+  std::vector<wire::TenantServed> tenants;
+};
+
+class EngineMetrics {
+ public:
+  explicit EngineMetrics(const Clock& clock) : clock_(&clock) {}
+
+  void add_served(const std::vector<wire::TenantServed>& served);
+  void publish(const Scheduler& scheduler);
+  /// Stays valid until the next call.
+  const EngineSnapshot& read() { return latest_.read(); }
+
+ private:
+  const Clock* clock_;
+  TenantCounts tenants_;
+  metrics::Latest<EngineSnapshot> latest_;
+};
+
+}  // namespace leasehold

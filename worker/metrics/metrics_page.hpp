@@ -1,0 +1,21 @@
+/// The metrics of a worker as text. vLLM's names stand beside our own, so that boards for vLLM
+/// work; source of the names: https://docs.vllm.ai/en/stable/usage/metrics/.
+#pragma once
+
+#include <string>
+
+#include "worker/metrics/engine_metrics.hpp"
+#include "worker/metrics/request_metrics.hpp"
+
+namespace leasehold {
+
+struct WorkerIdentity {
+  std::string worker;
+  std::string model;
+  std::uint32_t tokens_per_block = 16;
+};
+
+std::string metrics_page(const WorkerIdentity& identity, const RequestMetrics& requests,
+                         const EngineSnapshot& engine);
+
+}  // namespace leasehold

@@ -1,0 +1,36 @@
+/// The metrics of the worker program, and the address where they are read.
+///
+/// Threads: `open` from the main thread; `requests` and `engine` as their types say.
+#pragma once
+
+#include <memory>
+
+#include "ipc/http/page_server.hpp"
+#include "worker/io_thread.hpp"
+#include "worker/metrics/metrics_page.hpp"
+#include "worker/opened_model.hpp"
+#include "worker/options.hpp"
+
+namespace leasehold {
+
+class MetricsPart {
+ public:
+  explicit MetricsPart(const Clock& clock) : engine_(clock) {}
+  ~MetricsPart() { io_.stop(); }
+
+  RequestMetrics& requests() { return requests_; }
+  EngineMetrics& engine() { return engine_; }
+
+  /// Answers `/metrics` at the address of `--metrics`, if there is one. Errors: those of
+  /// http::PageServer::create.
+  Result<void> open(const WorkerOptions& options, const OpenedModel& model);
+
+ private:
+  RequestMetrics requests_;
+  EngineMetrics engine_;
+  WorkerIdentity identity_;
+  IoThread io_;
+  std::unique_ptr<http::PageServer> server_;
+};
+
+}  // namespace leasehold
