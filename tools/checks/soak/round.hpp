@@ -11,6 +11,9 @@
 
 namespace leasehold::soak {
 
+/// For all requests to end, once nothing is killed or revoked any more.
+inline constexpr Duration kSettleTimeout = std::chrono::minutes(3);
+
 struct RoundPlan {
   std::uint64_t seed = 0;
   std::uint32_t kills = 0;
