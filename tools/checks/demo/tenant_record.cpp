@@ -30,7 +30,8 @@ Result<void> append_event(TenantRecord& record, const Json& line) {
                        .at = TimePoint{line.value("at_boottime_ns", std::int64_t{0})},
                        .why = line.value("code", line.value("reason", mode)),
                        .detail = line.value("detail", std::string()),
-                       .other_arithmetic = line.value("other_arithmetic", std::string())};
+                       .other_arithmetic = line.value("other_arithmetic", std::string()),
+                       .scope = line.value("scope", std::string())};
   if (line.contains("lease"))
     reported.lease = TRY(LeaseId::parse(line["lease"].get<std::string>()));
   record.reported.push_back(std::move(reported));

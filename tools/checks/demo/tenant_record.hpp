@@ -27,6 +27,7 @@ struct TenantEvent {
   std::string why;                    ///< Reason, error code or mode of a rebind.
   std::string detail;                 ///< For people; may be empty.
   std::string other_arithmetic = {};  ///< Of a rebind to a worker that computes otherwise.
+  std::string scope = {};             ///< Of an end or error: "tenant", "engine" or "shared".
 };
 
 struct TenantRecord {

@@ -24,7 +24,8 @@ constexpr std::array<Share, kScriptActionKindCount> kShares{{{"kill tenant", 40}
                                                              {"revoke lease", 14},
                                                              {"drain lease", 6},
                                                              {"revoke weights", 6},
-                                                             {"replace worker", 5}}};
+                                                             {"replace worker", 5},
+                                                             {"revoke text", 8}}};
 
 constexpr std::uint64_t kMaxTokensBetween = 40;
 constexpr std::uint64_t kMaxStopActions = 4;

@@ -22,9 +22,10 @@ enum class ScriptActionKind : std::uint8_t {
   DrainLease,
   RevokeWeights,
   ReplaceWorker,  ///< By another one, and kills it while texts move or later.
+  RevokeText,     ///< A published one, under all that read it.
 };
 
-inline constexpr int kScriptActionKindCount = static_cast<int>(ScriptActionKind::ReplaceWorker) + 1;
+inline constexpr int kScriptActionKindCount = static_cast<int>(ScriptActionKind::RevokeText) + 1;
 
 /// "kill tenant" …
 std::string_view name(ScriptActionKind kind);

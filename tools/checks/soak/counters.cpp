@@ -26,6 +26,13 @@ std::uint64_t disturbed_texts(const std::vector<TenantInstance>& tenants) {
   return count;
 }
 
+std::uint64_t text_ends(const std::vector<TenantInstance>& tenants) {
+  std::uint64_t count = 0;
+  for (const TenantInstance& tenant : tenants)
+    count += static_cast<std::uint64_t>(std::ranges::count_if(tenant.record.reported, is_text_end));
+  return count;
+}
+
 std::uint64_t Counters::kills() const {
   std::uint64_t sum = 0;
   for (int i = 0; i < kScriptActionKindCount; ++i) {

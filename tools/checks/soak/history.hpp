@@ -47,6 +47,27 @@ struct TightText {
   bool is_complete = false;
 };
 
+/// A reader was notified that the published text ended, and not its own lease.
+inline bool is_text_end(const demo::TenantEvent& reported) {
+  return reported.event == "revoked" && reported.scope == name(FailureScope::Shared);
+}
+
+/// A lease ended because another tenant's reserve needs its memory.
+inline bool is_reclaim(const events::LeaseStateChanged& event) {
+  return event.state == LeaseState::Revoked && event.reason == RevokeReason::PreemptedByPriority;
+}
+
+/// What tenants used instead of computing it, as the workers reported it.
+struct UsedBlocks {
+  std::uint64_t published = 0;     ///< Of the published text.
+  std::uint64_t cross_tenant = 0;  ///< Cached for another tenant, which must not happen.
+};
+
+/// The two tenants between which the broker moves memory.
+struct MemoryTiers {
+  std::string guaranteed, scavenger;
+};
+
 /// Result of the search for canaries in memory and streams (canary.hpp).
 struct CanaryReport {
   std::uint64_t extents_read = 0;
@@ -68,6 +89,9 @@ struct History {
   std::vector<TightText> tight_texts;
   /// Preemptions of that tenant that moved blocks to swap. Nothing without that tenant.
   std::optional<std::uint64_t> swaps;
+  std::uint64_t publications = 0;         ///< Leases under which a text was computed.
+  std::optional<UsedBlocks> used_blocks;  ///< Nothing without a published text.
+  std::optional<MemoryTiers> tiers;       ///< Nothing without those tenants.
   std::vector<ExitRecord> ends;
   std::optional<CanaryReport> canaries;       ///< Nothing without a search.
   std::optional<wire::StatusView> last;       ///< After all requests ended.

@@ -27,6 +27,7 @@ std::vector<demo::Check> judge(const History& history) {
   std::vector<demo::Check> checks;
   judge_leases(all, checks);
   judge_holders(all, checks);
+  judge_sharing(all, checks);
   judge_memory(all, checks);
   return checks;
 }

@@ -60,6 +60,8 @@ class Round {
         return to_lease(action, wire::LeaseScope::Tenant, true);
       case ScriptActionKind::RevokeWeights:
         return to_lease(action, wire::LeaseScope::Engine, false);
+      case ScriptActionKind::RevokeText:
+        return to_lease(action, wire::LeaseScope::Shared, false);
       case ScriptActionKind::ReplaceWorker:
         return replace_worker(action);
       case ScriptActionKind::KillBrokerAndWorker:
@@ -106,6 +108,7 @@ class Round {
       case ScriptActionKind::RevokeLease:
       case ScriptActionKind::DrainLease:
       case ScriptActionKind::RevokeWeights:
+      case ScriptActionKind::RevokeText:
       case ScriptActionKind::KillBrokerAndWorker:
       case ScriptActionKind::ReplaceWorker:
         return nullptr;
@@ -183,11 +186,36 @@ class Round {
       }
       if (clock_.now() > deadline) return timed_out("a tenant got no complete answer");
     }
-    while (supervisor_.history().swaps.value_or(0) == 0) {
+    return meet_the_rest(deadline);
+  }
+
+  /// Runs on until the round has met all that its judge requires.
+  Result<void> meet_the_rest(TimePoint deadline) {
+    TimePoint next_revocation = clock_.now();
+    while (const auto missing = not_met()) {
       TRY(supervisor_.poll(true));
-      if (clock_.now() > deadline) return timed_out("no request was swapped");
+      if (clock_.now() > deadline) return timed_out(*missing);
+      if (text_ends(supervisor_.history().tenants) > 0 || clock_.now() < next_revocation) continue;
+      next_revocation = clock_.now() + kIdleTimeout;
+      (void)to_lease({.which = random_()}, wire::LeaseScope::Shared, false);
     }
     return {};
+  }
+
+  std::optional<std::string> not_met() {
+    const History& history = supervisor_.history();
+    const auto was_reclaimed = [](const demo::Revocation& revocation) {
+      return revocation.reason == name(RevokeReason::PreemptedByPriority);
+    };
+    const auto lost_memory = [&](const TenantInstance& tenant) {
+      return std::ranges::any_of(tenant.record.revocations, was_reclaimed);
+    };
+    if (history.swaps.value_or(0) == 0) return "no request was swapped";
+    if (history.used_blocks->published == 0) return "no prompt used a published block";
+    if (text_ends(history.tenants) == 0) return "no stream ended with a published text";
+    if (std::ranges::none_of(history.tenants, lost_memory))
+      return "no memory of the scavenger was reclaimed";
+    return std::nullopt;
   }
 
   std::unexpected<Error> timed_out(const std::string& what) const {
@@ -198,9 +226,21 @@ class Round {
     const TimePoint deadline = clock_.now() + kSettleTimeout;
     while (clock_.now() < deadline) {
       TRY(supervisor_.poll(false));
+      if (supervisor_.publisher().is_idle()) end_published_texts();
       if (!unsettled()) return {};
     }
     return timed_out(unsettled().value_or("the system was not quiet in time"));
+  }
+
+  /// A published text holds memory until its lease is revoked.
+  void end_published_texts() {
+    BrokerView* broker = supervisor_.view();
+    const auto leases = broker ? broker->leases() : fail(Errc::BrokerLost, "");
+    if (!leases) return;
+    for (const wire::LeaseView& lease : *leases) {
+      if (lease.scope == wire::LeaseScope::Shared && lease.state == LeaseState::Live)
+        (void)broker->command(wire::LeaseRevoke{.lease = lease.lease});
+    }
   }
 
   /// Describes what has not ended yet. Nothing once all is quiet and free; the status that shows it
@@ -232,10 +272,13 @@ class Round {
     const History& history = supervisor_.history();
     for (const BrokerInstance& instance : history.brokers)
       counters_.brokers += 1 + instance.restarts.size();
-    for (const BrokerInstance& instance : history.brokers) count_rebinds(instance);
+    for (const BrokerInstance& instance : history.brokers) count_events(instance);
     counters_.workers = history.workers.size();
     counters_.tenants = history.tenants.size();
     counters_.swaps = history.swaps.value_or(0);
+    counters_.published_texts = history.publications;
+    counters_.published_blocks = history.used_blocks->published;
+    counters_.text_ends = text_ends(history.tenants);
     counters_.extents_read = history.canaries->extents_read;
     counters_.disturbed_texts = disturbed_texts(history.tenants);
     for (const TenantInstance& instance : history.tenants) {
@@ -255,13 +298,15 @@ class Round {
     return failures;
   }
 
-  void count_rebinds(const BrokerInstance& instance) {
+  void count_events(const BrokerInstance& instance) {
     std::map<std::uint64_t, std::string> states;
     for (const events::StampedEvent& stamped : instance.events) {
       if (const auto* rebind = std::get_if<events::Rebind>(&stamped.event)) {
         ++counters_.rebinds;
         if (rebind->mode != wire::RebindMode::Reprefill) ++counters_.moves;
       }
+      const auto* changed = std::get_if<events::LeaseStateChanged>(&stamped.event);
+      if (changed != nullptr && is_reclaim(*changed)) ++counters_.reclaims;
       const auto* memory = std::get_if<events::RegionStateChanged>(&stamped.event);
       if (memory == nullptr || memory->kind != "extent") continue;
       const std::string before = std::exchange(states[memory->region], memory->state);

@@ -13,9 +13,14 @@ namespace {
 constexpr Duration kPollInterval = std::chrono::milliseconds(10);
 constexpr std::int64_t kTtl_ms = 5000;
 constexpr const char* kFenceTimeout_ms = "1500";
+constexpr const char* kReclaimGrace_ms = "50";  // less than a text takes
+/// Of the scavenger, before the guaranteed tenant asks for its memory.
+constexpr std::size_t kTokensBeforeReclaim = 4;
+constexpr std::uint64_t kAmpleBytes = 256ull << 20;
 constexpr const char* kSwapCapacity = "16MiB";
 constexpr std::uint32_t kManyBlocks = 1000;
 constexpr const char* kEventLogBytes = "64GiB";  // the judge reads every event
+constexpr std::uint64_t kSamplesPerUse = 20;     // a worker reports what it served once a second
 
 }  // namespace
 
@@ -30,8 +35,10 @@ Supervisor::Supervisor(const Settings& settings, const Workload& workload,
       poller_(poller),
       store_(settings.store ? std::make_unique<FdStore>() : nullptr),
       programs_(settings.bin_dir, std::move(directory), store_.get()),
-      tight_tenant_(programs_.broker_socket(), settings.max_tokens) {
+      tight_tenant_(programs_.broker_socket(), settings.max_tokens),
+      publisher_(programs_.broker_socket(), kPublishedText) {
   history_.canaries.emplace();
+  history_.used_blocks.emplace();
   for (std::uint32_t i = 0; i < settings.workers; ++i) {
     workers_.push_back({.name = fmt::format("w{}", i)});
   }
@@ -40,6 +47,8 @@ Supervisor::Supervisor(const Settings& settings, const Workload& workload,
     if (spec.max_lifetime_ms)
       history_.lifetimes[spec.name] = std::chrono::milliseconds(*spec.max_lifetime_ms);
   }
+  history_.tiers = {.guaranteed = slot_of(wire::Tier::Guaranteed).spec->name,
+                    .scavenger = slot_of(wire::Tier::Scavenger).spec->name};
 }
 
 Result<void> Supervisor::poll(bool tenants) {
@@ -55,8 +64,19 @@ Result<void> Supervisor::poll(bool tenants) {
   TRY(start_missing(tenants));
   sample_status();
   refresh_workers();
+  reserve_memory();
   poll_tight_tenant(tenants);
+  poll_publisher(tenants);
   return {};
+}
+
+/// The undisturbed texts are computed without it.
+void Supervisor::poll_publisher(bool publishes) {
+  std::vector<std::string> workers;
+  for (const WorkerSlot& slot : workers_)
+    if (publishes && workload_.extent && slot.ready) workers.push_back(slot.name);
+  publisher_.poll(workers);
+  history_.publications = publisher_.publications();
 }
 
 void Supervisor::poll_tight_tenant(bool starts) {
@@ -90,6 +110,7 @@ Result<void> Supervisor::collect_exits() {
     note_end("broker", broker_, *status);
     history_.brokers.back().ended_early = store_ == nullptr;
     view_.reset();
+    is_reserved_ = false;
     for (WorkerSlot& slot : workers_) slot.ready = false;  // workers must attach to the next broker
   }
   for (WorkerSlot& slot : workers_) {
@@ -129,9 +150,25 @@ Result<void> Supervisor::start_missing(bool tenants) {
   }
   const bool served = std::ranges::any_of(workers_, &WorkerSlot::ready);
   for (TenantSlot& slot : tenants_) {
-    if (tenants && served && !slot.process.has_process()) TRY(start_tenant(slot));
+    if (tenants && served && !slot.process.has_process() && may_start(slot))
+      TRY(start_tenant(slot));
   }
   return {};
+}
+
+TenantSlot& Supervisor::slot_of(wire::Tier tier) {
+  return *std::ranges::find(tenants_, tier, [](const TenantSlot& slot) { return slot.spec->tier; });
+}
+
+/// The guaranteed tenant starts once beside each process of the scavenger, in the middle of its
+/// text. Otherwise it would take the memory back whenever the scavenger gets it.
+bool Supervisor::may_start(const TenantSlot& slot) {
+  if (slot.spec->tier != wire::Tier::Guaranteed) return true;
+  const TenantSlot& scavenger = slot_of(wire::Tier::Scavenger);
+  if (!is_reserved_ || scavenger.starts == scavenger_process_) return false;
+  if (scavenger.record.tokens.size() < kTokensBeforeReclaim) return false;
+  scavenger_process_ = scavenger.starts;
+  return true;
 }
 
 /// With a store, the new broker continues the state of the one before and its lease ids.
@@ -145,8 +182,9 @@ Result<void> Supervisor::start_broker() {
   const std::string name = fmt::format("broker-{}", broker_instances_.size());
   broker_instances_.push_back(history_.brokers.size() - 1);
   StartOptions options{
-      .arguments = {"--capacity", "64MiB", "--swap-capacity", kSwapCapacity, "--allow-memory-check",
-                    "--fence-timeout-ms", kFenceTimeout_ms, "--event-log", event_log(name),
+      .arguments = {"--capacity", std::to_string(capacity_bytes()), "--swap-capacity",
+                    kSwapCapacity, "--allow-memory-check", "--fence-timeout-ms", kFenceTimeout_ms,
+                    "--reclaim-grace-ms", kReclaimGrace_ms, "--event-log", event_log(name),
                     "--event-log-bytes", kEventLogBytes},
       .log_name = name};
   if (store_) {
@@ -163,21 +201,42 @@ Result<void> Supervisor::start_broker() {
 Result<void> Supervisor::connect_broker() {
   auto connected = BrokerView::connect(programs_.broker_socket());
   if (!connected) return {};
-  const auto admit = [&connected](const std::string& tenant, std::uint32_t max_blocks,
-                                  std::optional<std::int64_t> max_lifetime_ms = std::nullopt) {
-    return connected->command(wire::TenantAdmit{.tenant = {tenant},
-                                                .max_concurrent = 4,
-                                                .max_blocks = max_blocks,
-                                                .ttl_ms = kTtl_ms,
-                                                .max_lifetime_ms = max_lifetime_ms});
-  };
-  const bool is_undisturbed_run = workload_.tight_texts.empty();
-  if (!admit(TightTenant::kName, is_undisturbed_run ? kManyBlocks : TightTenant::kBlocks))
-    return {};  // it died
+  wire::TenantAdmit tight = policy_of({.name = TightTenant::kName});
+  if (workload_.extent) tight.max_blocks = TightTenant::kBlocks;
+  if (!connected->command(tight)) return {};  // it died
   for (const TenantSpec& spec : workload_.tenants)
-    if (!admit(spec.name, kManyBlocks, spec.max_lifetime_ms)) return {};
+    if (!connected->command(policy_of(spec))) return {};
   view_.emplace(*std::move(connected));
   return {};
+}
+
+wire::TenantAdmit Supervisor::policy_of(const TenantSpec& spec) const {
+  return {.tenant = {spec.name},
+          .max_concurrent = 4,
+          .max_blocks = std::max(kManyBlocks, 2 * large_lease_blocks()),
+          .tier = spec.tier,
+          .ttl_ms = kTtl_ms,
+          .max_lifetime_ms = spec.max_lifetime_ms};
+}
+
+/// A broker accepts a reserve once a worker has told it the size of a block.
+void Supervisor::reserve_memory() {
+  BrokerView* broker = view();
+  if (is_reserved_ || broker == nullptr || std::ranges::none_of(workers_, &WorkerSlot::ready))
+    return;
+  wire::TenantAdmit policy = policy_of(*slot_of(wire::Tier::Guaranteed).spec);
+  policy.reserved_blocks = large_lease_blocks();
+  is_reserved_ = broker->command(policy).has_value();
+}
+
+/// 0 in the undisturbed run, where nothing is reclaimed.
+std::uint32_t Supervisor::large_lease_blocks() const {
+  return workload_.extent ? workload_.large_lease_extents * workload_.extent->blocks : 0;
+}
+
+std::uint64_t Supervisor::capacity_bytes() const {
+  if (!workload_.extent) return kAmpleBytes;
+  return 2 * workload_.large_lease_extents * workload_.extent->bytes;
 }
 
 Result<void> Supervisor::start_worker(WorkerSlot& slot) {
@@ -194,12 +253,16 @@ Result<void> Supervisor::start_worker(WorkerSlot& slot) {
 }
 
 Result<void> Supervisor::start_tenant(TenantSlot& slot) {
+  ++slot.starts;
   slot.lines = {};
   slot.record = {.name = slot.spec->name};
   StartOptions options{.arguments = {"--temperature", "0.8", "--seed",
                                      std::to_string(slot.spec->seed), "--max-tokens",
                                      std::to_string(slot.spec->max_tokens), "--ignore-eos",
                                      "--rebind"}};
+  if (slot.spec->tier != wire::Tier::Standard)
+    options.arguments.insert(options.arguments.end(),
+                             {"--blocks", std::to_string(large_lease_blocks())});
   if (slot.spec->is_resumable)
     options.arguments.insert(options.arguments.end(),
                              {"--resumable", "--request-id", slot.request_id()});
@@ -234,6 +297,24 @@ void Supervisor::sample_status() {
   BrokerView* broker = view();
   if (broker == nullptr) return;
   if (const auto status = broker->status()) history_.brokers.back().samples.push_back(*status);
+  if (samples_++ % kSamplesPerUse == 0) sample_used_blocks();
+}
+
+/// A broker counts from its start, so a smaller count is all of a new one.
+void Supervisor::sample_used_blocks() {
+  const auto tenants = view()->tenants();
+  if (!tenants) return;
+  UsedBlocks now;
+  for (const wire::TenantView& tenant : *tenants) {
+    now.published += tenant.served.shared_hit_blocks;
+    now.cross_tenant += tenant.served.cross_tenant_hits;
+  }
+  const auto add = [](std::uint64_t& sum, std::uint64_t& before, std::uint64_t count) {
+    sum += count - (count < before ? 0 : before);
+    before = count;
+  };
+  add(history_.used_blocks->published, used_of_broker_.published, now.published);
+  add(history_.used_blocks->cross_tenant, used_of_broker_.cross_tenant, now.cross_tenant);
 }
 
 void Supervisor::resume_all() {

@@ -8,6 +8,7 @@
 #include "common/clock.hpp"
 #include "tools/checks/demo/poller.hpp"
 #include "tools/checks/soak/process_slot.hpp"
+#include "tools/checks/soak/text_publisher.hpp"
 #include "tools/checks/soak/tight_tenant.hpp"
 #include "tools/checks/soak/workload.hpp"
 #include "tools/local_system/fd_store.hpp"
@@ -27,7 +28,8 @@ struct TenantSlot {
   const TenantSpec* spec = nullptr;
   demo::LineBuffer lines;
   demo::TenantRecord record;
-  std::uint64_t texts = 0;  ///< That ended; the number of the one in progress.
+  std::uint64_t texts = 0;   ///< That ended; the number of the one in progress.
+  std::uint64_t starts = 0;  ///< Processes started.
 
   std::string request_id() const;  ///< Empty unless the text is resumable.
 };
@@ -55,6 +57,7 @@ class Supervisor {
   std::vector<WorkerSlot>& workers() { return workers_; }
   std::vector<TenantSlot>& tenants() { return tenants_; }
   const TightTenant& tight_tenant() const { return tight_tenant_; }
+  const TextPublisher& publisher() const { return publisher_; }
   bool all_workers_ready() const;
   std::uint64_t tokens_received() const { return tokens_received_; }
   History& history() { return history_; }
@@ -70,9 +73,17 @@ class Supervisor {
   Result<void> start_worker(WorkerSlot& slot);
   Result<void> start_tenant(TenantSlot& slot);
   Result<void> connect_broker();
+  void reserve_memory();
+  wire::TenantAdmit policy_of(const TenantSpec& spec) const;
+  std::uint64_t capacity_bytes() const;
+  std::uint32_t large_lease_blocks() const;
+  TenantSlot& slot_of(wire::Tier tier);
+  bool may_start(const TenantSlot& slot);
   void refresh_workers();
   void poll_tight_tenant(bool starts);
+  void poll_publisher(bool publishes);
   void sample_status();
+  void sample_used_blocks();
   std::string event_log(const std::string& name) const {
     return programs_.directory() / (name + ".jsonl");
   }
@@ -86,9 +97,14 @@ class Supervisor {
   std::vector<std::size_t> broker_instances_;  ///< Index in the history, by broker process.
   ProcessSlot broker_;
   std::optional<BrokerView> view_;
+  bool is_reserved_ = false;  ///< The guaranteed tenant's memory, by the broker of `view_`.
   std::vector<WorkerSlot> workers_;
   std::vector<TenantSlot> tenants_;
   TightTenant tight_tenant_;
+  TextPublisher publisher_;
+  std::uint64_t scavenger_process_ = 0;  ///< Beside which the guaranteed tenant last started.
+  std::uint64_t samples_ = 0;
+  UsedBlocks used_of_broker_;  ///< As the broker counted them last.
   std::uint64_t tokens_received_ = 0;
   History history_;
 };
