@@ -32,7 +32,7 @@ struct Counters {
   void add(const Counters& other);
 };
 
-/// A count and its name in reports.
+/// A count and its name in both reports.
 struct Figure {
   std::string_view name;
   std::uint64_t Counters::* value;
