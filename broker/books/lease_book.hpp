@@ -86,6 +86,9 @@ struct LeaseRecord {
   TimePoint call_pending_since;        ///< The worker has not answered a call since. Zero: none.
   bool sent_to_worker = false;         ///< Its descriptors left the broker.
   bool fenced_during_grant = false;
+  /// Restored from the journal: its worker may still map a grant of the broker before, until it has
+  /// resumed. Not journaled.
+  bool may_be_mapping = false;
   bool memory_returned = false;
   bool is_unmapped = false;  ///< No worker maps its memory. Not journaled.
   TimePoint granted_at;

@@ -116,6 +116,7 @@ void reconcile_resumed(Decision& decision, Worker& worker) {
   const auto leases = decision.state.leases.leases_on(worker.id);
   for (const LeaseId id : leases) {
     LeaseRecord& record = decision.state.leases.at(id);
+    record.may_be_mapping = false;  // a worker maps what it was granted before it is ready again
     if (record.is(LeaseState::Live)) reconcile_live(decision, record);
     if (record.is(LeaseState::Fenced)) reconcile_fenced(decision, record);
   }

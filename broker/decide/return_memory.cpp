@@ -70,13 +70,13 @@ void collect_memory(Decision& decision, LeaseRecord& record) {
     return;
   }
   record.is_unmapped = true;
-  // The worker mapped this grant after the punch and before it learned of the fence. Prefaulting
-  // allocated pages again, which is not a write after the fence.
-  if (record.fenced_during_grant) punch_extents(decision, record.extents);
   std::vector<ExtentId> scrubbed = record.extents;
   std::erase_if(scrubbed, [&decision](ExtentId extent) {
     return decision.state.extents.find(extent)->state == ExtentState::Retained;
   });
+  // The worker mapped this grant after the punch and before it learned of the fence. Prefaulting
+  // allocated pages again, which is not a write after the fence.
+  if (record.fenced_during_grant || record.may_be_mapping) punch_extents(decision, scrubbed);
   return_extents(decision, record, scrubbed);
   close_if_returned(decision, record);
   continue_handover(decision, record);

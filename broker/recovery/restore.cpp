@@ -194,6 +194,7 @@ class Restorer {
                        .drain_deadline = {row.drain_deadline_ns},
                        .drain_reason = row.drain_reason,
                        .sent_to_worker = sent_to_worker,
+                       .may_be_mapping = sent_to_worker,
                        .granted_at = {row.granted_ns}};
   }
 

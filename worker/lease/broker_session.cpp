@@ -99,7 +99,10 @@ void BrokerSession::request_resume() {
       return resume_failed({Errc::UntrustedSegment, "the broker resumed another attachment"});
     reconnect_.resumed();
     fault_point(FaultSite::WorkerResumed);
-    redeliver();
+    // The broker checks memory that it scrubs for later writes, and prefaulting would be one.
+    leases_.load()->when_installed([this, mine = attempt_] {
+      if (mine == attempt_) redeliver();
+    });
   });
 }
 

@@ -141,6 +141,14 @@ void LeaseService::on_mapped(wire::LeaseGrant granted, Result<std::vector<Leased
 void LeaseService::grant_installed(LeaseId lease) {
   const auto found = grants_in_flight_.find(lease);
   if (--found->second == 0) grants_in_flight_.erase(found);
+  if (!grants_in_flight_.empty() || !when_installed_) return;
+  std::exchange(when_installed_, nullptr)();
+}
+
+void LeaseService::when_installed(std::move_only_function<void()> then) {
+  when_installed_ = nullptr;
+  if (grants_in_flight_.empty()) return then();
+  when_installed_ = std::move(then);
 }
 
 /// The answer is evidence for the fence, so it waits for the end of the last launch.

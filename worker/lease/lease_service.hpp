@@ -60,6 +60,10 @@ class LeaseService {
   };
   Result<std::vector<Redelivery>> redeliveries() const;
 
+  /// Calls `then` on the I/O thread once the engine has all memory that was granted, at once if it
+  /// has. A later call replaces one that waits. Only on the I/O thread.
+  void when_installed(std::move_only_function<void()> then);
+
   /// Sends growth requests to the broker, as GrowthCalls allows.
   void grow(const std::vector<GrowthRequest>& growth_requests);
   /// Sends the use of divided quotas to the broker. From any thread.
@@ -95,6 +99,7 @@ class LeaseService {
   Dependencies deps_;
   std::map<LeaseId, std::map<ExtentId, UniqueFd>> extent_fds_;  // of everything granted; I/O thread
   std::map<LeaseId, int> grants_in_flight_;                     // not in the engine yet; I/O thread
+  std::move_only_function<void()> when_installed_;              // I/O thread
   struct Fill {
     control::Responder respond;
     std::uint32_t tokens = 0;

@@ -165,6 +165,27 @@ TEST_CASE("reattach: memory fenced before or during redelivery is punched before
   CHECK(world.state.extents.records().empty());
 }
 
+TEST_CASE("reattach: pages that a grant of the old broker prefaulted late are no writes") {
+  Restarted world;
+  SECTION("the worker exits before it resumed") {
+    world.workers_answer = false;
+    world.revoke(world.lease.lease);
+    REQUIRE(world.record(world.lease.lease).is(LeaseState::Fenced));
+    world.forget_effects();
+    world.post(WorkerExited{exit_of(world.worker)});
+    CHECK(world.performed<effect::PunchExtents>().size() == 1);
+  }
+  SECTION("once it has resumed all is mapped, so a later page is a write") {
+    world.resume(world.worker);
+    world.redeliver(world.extents());
+    world.ready();
+    world.forget_effects();
+    world.revoke(world.lease.lease);
+    CHECK(world.performed<effect::PunchExtents>().size() == 1);  // at the fence, before the unmap
+  }
+  CHECK(world.state.extents.records().empty());
+}
+
 TEST_CASE("reattach: a revocation in the grace starts the fence timeout after the resume") {
   Restarted world;
   world.begin_unit(world.worker, Touches::TenantMemory);

@@ -233,6 +233,7 @@ void World::restart(Duration grace) {
     record.grants.clear();
     record.grants_in_flight = 0;
     record.sent_to_worker = true;
+    record.may_be_mapping = true;
   });
   for (const auto& [id, record] : state.extents.records()) state.extents.mark_unavailable(id);
   for (const auto& [id, tenant] : state.tenants.all()) state.tenants.find(id)->shares.clear();

@@ -62,6 +62,9 @@ class Fixture {
     call(grant, std::move(fds));
   }
 
+  void when_installed(std::move_only_function<void()> then) {
+    service_.when_installed(std::move(then));
+  }
   std::vector<LeaseService::Redelivery> redeliveries() const {
     return service_.redeliveries().value();
   }
@@ -271,6 +274,23 @@ TEST_CASE("quiesce: only a lease that was granted KV memory waits for less than 
           (lease == kv ? DrainScope::TenantMemory : DrainScope::Everything));
     fixture.say_settled();
   }
+}
+
+TEST_CASE("redeliver: it waits until the engine has all granted memory") {
+  Fixture fixture;
+  int calls = 0;
+  const auto count = [&calls] { ++calls; };
+  fixture.when_installed(count);
+  CHECK(calls == 1);  // nothing is being mapped
+  fixture.grant(fixture.rig.grant("t", /*extents=*/0));
+  fixture.when_installed([] { FAIL("a later call replaced this one"); });
+  fixture.when_installed(count);
+
+  fixture.run_mapper();
+  CHECK(calls == 1);
+  fixture.run_engine();
+
+  CHECK(calls == 2);
 }
 
 TEST_CASE("redeliver: memory that is still being mapped is included") {
