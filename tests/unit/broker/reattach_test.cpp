@@ -165,7 +165,7 @@ TEST_CASE("reattach: memory fenced before or during redelivery is punched before
   CHECK(world.state.extents.records().empty());
 }
 
-TEST_CASE("reattach: pages that a grant of the old broker prefaulted late are no writes") {
+TEST_CASE("reattach: a grant of the old broker that is prefaulted late does not count as a write") {
   Restarted world;
   SECTION("the worker exits before it resumed") {
     world.workers_answer = false;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kWords = 5;
 constexpr int kLettersPerWord = 6;
-constexpr const char* kTextOwner = "a published text";  // its extents hold nobody's canary
+constexpr const char* kTextOwner = "a published text";  // its extents hold no canary
 
 using Owners = std::map<LeaseId, std::string>;
 

@@ -219,7 +219,7 @@ wire::TenantAdmit Supervisor::policy_of(const TenantSpec& spec) const {
           .max_lifetime_ms = spec.max_lifetime_ms};
 }
 
-/// A broker accepts a reserve once a worker has told it the size of a block.
+/// A broker accepts a reserve once a worker has reported the size of a block.
 void Supervisor::reserve_memory() {
   BrokerView* broker = view();
   if (is_reserved_ || broker == nullptr || std::ranges::none_of(workers_, &WorkerSlot::ready))

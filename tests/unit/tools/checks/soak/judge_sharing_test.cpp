@@ -137,7 +137,7 @@ TEST_CASE("soak judge: a stream that ends with a text, and later with its lease,
   });
 }
 
-TEST_CASE("soak judge: a round in which nobody met a text's end or used its blocks fails") {
+TEST_CASE("soak judge: a round without a text's end, or without use of its blocks, fails") {
   check_finds("notified of it once", [](History& history) {
     ann(history).erase(ann(history).begin() + 2, ann(history).begin() + 5);
   });
