@@ -5,6 +5,8 @@
 #include <chrono>
 #include <thread>
 
+#include "worker/serve/stopping.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -52,7 +54,8 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
                 .max_context = model.config.n_context,
                 .has_tools = model.chat && model.chat->uses_tools(),
                 .begins_inside_thoughts = model.chat && begins_inside_thoughts(*model.chat)},
-      .tokenizer = &model.tokenizer};
+      .tokenizer = &model.tokenizer,
+      .stopping = worker_stopping()};
   part->server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));
   part->io_.start("http");
   TRY(part->io_.run([&part]() -> Result<void> {

@@ -104,8 +104,6 @@ WorkerProgram::~WorkerProgram() {
   if (socket_file_) socket_file_->remove();
 }
 
-// ---------------------------------------------------------------------------------------- start-up
-
 Result<void> WorkerProgram::start() {
   // Cheap steps come first: a bad path fails before the weights are loaded.
   acceptor_.emplace(TRY(TenantServer::listen(tenant_io_.context(), options_.listen_path)));
@@ -327,8 +325,6 @@ Result<void> WorkerProgram::announce_ready() {
   });
 }
 
-// --------------------------------------------------------------------------------------- the run
-
 Result<void> WorkerProgram::run() {
   Result<void> ran;
   {
@@ -374,9 +370,9 @@ void WorkerProgram::watch_signals() {
 }
 
 void WorkerProgram::on_signal(int number) {
-  if (number == SIGHUP && !stop_)
-    return spdlog::warn("the worker is still loading; reload it once it serves");
-  if (number == SIGHUP) return reload_configuration(options_, reload_, *loop_);
+  if (number == SIGHUP)
+    return stop_ ? reload_configuration(options_, reload_, *loop_)
+                 : spdlog::warn("still loading; reload once it serves");
   spdlog::info("stopping signal={}", number);
   if (!serving_) std::_Exit(128 + number);  // nothing is served yet; the broker sees the exit
   if (stop_ && number == SIGTERM) return stop_->drain(options_.drain_timeout);

@@ -27,7 +27,7 @@ class Pulse {
     return gap > kStallThreshold ? std::optional(gap) : std::nullopt;
   }
 
-  /// Nothing is timed: the time until the next poll is no stall.
+  /// Nothing is timed: the time until the next poll does not count as a stall.
   void rest() { rests_ = true; }
 
  private:

@@ -8,8 +8,8 @@
 namespace leasehold {
 namespace {
 
-/// Two signs of life may be late.
-constexpr int kSignsOfLifePerWatchdog = 3;
+/// Two reports may be late.
+constexpr int kReportsPerWatchdog = 3;
 
 std::optional<TimePoint> earlier(std::optional<TimePoint> a, std::optional<TimePoint> b) {
   if (!a || !b) return a ? a : b;
@@ -27,9 +27,9 @@ std::optional<TimePoint> Wakeups::next(const Reasons& reasons, TimePoint now) co
 
 std::optional<TimePoint> Wakeups::next_status() const {
   if (!manager_) return std::nullopt;
-  std::optional<TimePoint> sign_of_life;
-  if (manager_->watchdog) sign_of_life = sent_at_ + *manager_->watchdog / kSignsOfLifePerWatchdog;
-  return earlier(sign_of_life,
+  std::optional<TimePoint> watchdog_due;
+  if (manager_->watchdog) watchdog_due = sent_at_ + *manager_->watchdog / kReportsPerWatchdog;
+  return earlier(watchdog_due,
                  is_stale_ ? std::optional(sent_at_ + kStatusInterval) : std::nullopt);
 }
 

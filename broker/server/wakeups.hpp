@@ -39,7 +39,7 @@ class Wakeups {
 
   /// Something happened that the status may show.
   void status_changed() { is_stale_ = true; }
-  /// True when a status is to be sent now, which is also the sign of life.
+  /// True when a status is to be sent now, which also feeds the watchdog.
   bool take_status_due(TimePoint now);
 
  private:

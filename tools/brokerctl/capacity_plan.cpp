@@ -114,14 +114,14 @@ Result<CapacityPlan> plan_capacity(const PlanRequest& request, std::uint64_t mem
                     .n_kv_heads = config.n_kv_heads,
                     .head_dim = config.head_dim,
                     .type = request.kv_type == "f32" ? KvType::F32 : KvType::F16};
-  CapacityPlan plan{
-      .context = config.n_context,
-      .weights_bytes = TRY(choose_weights_plan(file, config, std::nullopt, WeightsScope::Model))
-                           .plan.size_bytes(),
-      .kv_bytes_per_token = kv.block_size_bytes() / KvLayout::kBlockTokens,
-      .block_bytes = kv.block_size_bytes(),
-      .step_bytes = step_memory_bytes({}, config),
-      .memory_bytes = memory_bytes};
+  const ChosenPlan weights =
+      TRY(choose_weights_plan(file, config, std::nullopt, WeightsScope::Model));
+  CapacityPlan plan{.context = config.n_context,
+                    .weights_bytes = weights.plan.size_bytes(),
+                    .kv_bytes_per_token = kv.block_size_bytes() / KvLayout::kBlockTokens,
+                    .block_bytes = kv.block_size_bytes(),
+                    .step_bytes = step_memory_bytes({}, config),
+                    .memory_bytes = memory_bytes};
   plan.blocks_per_tenant = ceil_div(plan.context, KvLayout::kBlockTokens) +
                            record_block_count(plan.context, plan.block_bytes);
   choose_capacity(plan, request);

@@ -42,7 +42,7 @@ struct Release {
   auto operator<=>(const Release&) const = default;
 };
 
-/// Zeros for what is no release.
+/// Zeros for any other text.
 Release parse_release(const std::string& text) {
   Release release;
   const char* const end = text.data() + text.size();

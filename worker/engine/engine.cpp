@@ -104,10 +104,6 @@ Result<void> Engine::cancel(const RequestId& engine_request_id) {
   return {};
 }
 
-void Engine::set_queue_limits(std::uint32_t max_waiting, std::uint32_t max_waiting_per_lease) {
-  scheduler_.set_queue_limits(max_waiting, max_waiting_per_lease);
-}
-
 void Engine::end_all(const Error& error) {
   scheduler_.end_all(error);
 }

@@ -191,7 +191,9 @@ class Engine {
   std::optional<Error> device_fault() const { return deps_.backend->fault(); }
 
   /// As Scheduler::set_queue_limits.
-  void set_queue_limits(std::uint32_t max_waiting, std::uint32_t max_waiting_per_lease);
+  void set_queue_limits(std::uint32_t max_waiting, std::uint32_t max_waiting_per_lease) {
+    scheduler_.set_queue_limits(max_waiting, max_waiting_per_lease);
+  }
 
   /// Ends every request with this error.
   void end_all(const Error& error);

@@ -7,7 +7,6 @@
 
 #include "worker/http/choice_text.hpp"
 #include "worker/http/generations.hpp"
-#include "worker/serve/stopping.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -111,7 +110,7 @@ std::optional<Error> AnswerDriver::error_of(const client::Ended& ended) const {
     return Error{Errc::QueueFull, "too much of the stream was unread; read faster"};
   if (ended.error) return ended.error;
   if (ended.reason != "Cancelled") return std::nullopt;
-  return worker_stopping();
+  return shared_.deps.stopping;
 }
 
 /// Counts. Returns the error that a quota holds all choices back with before the first token; while

@@ -9,7 +9,6 @@
 
 #include "ipc/http/http_message.hpp"
 #include "worker/http/routes.hpp"
-#include "worker/serve/stopping.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -28,7 +27,7 @@ constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 // GCC 12 destroys braced temporaries of a co_await expression twice, so answers are made by calls.
 
 Answer health(const Shared& shared) {
-  if (shared.draining) return refusal(worker_stopping());
+  if (shared.draining) return refusal(shared.deps.stopping);
   return {.body = R"({"status":"ok"})"};
 }
 
@@ -128,7 +127,7 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   const auto route = find_route(head);
   if (!route) co_return co_await refuse(route.error());
   const Answering answering(*shared_);
-  if (shared_->draining) co_return co_await refuse(refusal(worker_stopping()));
+  if (shared_->draining) co_return co_await refuse(refusal(shared_->deps.stopping));
   const auto length = parser.is_done() ? 0 : parser.content_length().value_or(max_body_bytes());
   if (const auto taken = shared_->places.take_body(id_, length); !taken)
     co_return co_await refuse(refusal(taken.error()));

@@ -32,6 +32,7 @@ class Server {
     std::string worker;  ///< The name of this worker, whose leases the requests get.
     ApiModel model;
     const Tokenizer* tokenizer = nullptr;
+    Error stopping;  ///< The refusal of a worker that stops.
     std::size_t max_body_bytes = 512 << 10;
   };
 

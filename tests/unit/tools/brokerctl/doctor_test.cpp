@@ -90,7 +90,7 @@ TEST_CASE("doctor: each fault is found by its check alone, with the command that
   }
 }
 
-TEST_CASE("doctor: without the package, missing users and state are no fault") {
+TEST_CASE("doctor: without the package, missing users and state are accepted") {
   MachineFacts facts = good_machine();
   facts.is_installed = facts.has_broker_user = facts.has_worker_user = false;
   facts.state.reset();
@@ -108,7 +108,7 @@ TEST_CASE("doctor: the document has every check") {
   CHECK(document["items"][0]["result"] == "ok");
 }
 
-TEST_CASE("doctor: this machine is read, and a socket that nobody listens on is reported") {
+TEST_CASE("doctor: this machine is read, and a missing socket is reported") {
   const TemporaryDirectory directory = TemporaryDirectory::create("doctor").value();
   const std::string socket = directory.path() / "broker.sock";
   const MachineFacts facts = read_machine(socket, directory.path());
