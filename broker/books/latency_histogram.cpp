@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 namespace leasehold {
 
@@ -28,6 +29,7 @@ void LatencyHistogram::add(Duration value) {
   ++counts_[bucket_of(static_cast<std::uint64_t>(counted.count()))];
   ++count_;
   max_ = std::max(max_, counted);
+  sum_ += counted;
 }
 
 void LatencyHistogram::add(const LatencyHistogram& other) {
@@ -36,6 +38,13 @@ void LatencyHistogram::add(const LatencyHistogram& other) {
   for (std::size_t i = 0; i < kBuckets; ++i) counts_[i] += other.counts_[i];
   count_ += other.count_;
   max_ = std::max(max_, other.max_);
+  sum_ += other.sum_;
+}
+
+std::uint64_t LatencyHistogram::count_below(std::uint64_t power) const {
+  const std::size_t end = std::min(counts_.size(), bucket_of(std::uint64_t{1} << power));
+  return std::accumulate(counts_.begin(), counts_.begin() + static_cast<std::ptrdiff_t>(end),
+                         std::uint64_t{0});
 }
 
 Duration LatencyHistogram::quantile(double share) const {

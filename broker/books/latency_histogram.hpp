@@ -26,6 +26,10 @@ class LatencyHistogram {
   std::uint64_t count() const { return count_; }
   /// Exact.
   Duration max() const { return max_; }
+  /// Exact, of all values.
+  Duration sum() const { return sum_; }
+  /// How many values are below 2^power ns. Exact. Precondition: power is 3 … 39.
+  std::uint64_t count_below(std::uint64_t power) const;
   /// Nearest rank: at least `share` of the values are at or below the result. Zero when empty.
   Duration quantile(double share) const;
 
@@ -39,6 +43,7 @@ class LatencyHistogram {
   std::vector<std::uint64_t> counts_;  ///< Empty until the first value.
   std::uint64_t count_ = 0;
   Duration max_{};
+  Duration sum_{};
 };
 
 /// Durations since the start and in the last minute, in steps of 5 s.

@@ -15,21 +15,36 @@ constexpr std::size_t kMaxReportedEvents = 1024;
 
 }  // namespace
 
-Dispatch::Dispatch(DispatchHooks hooks, std::set<uid_t> worker_uids)
-    : hooks_(std::move(hooks)), worker_uids_(std::move(worker_uids)) {}
+Dispatch::Dispatch(DispatchHooks hooks, RoleUsers users)
+    : hooks_(std::move(hooks)), users_(std::move(users)) {}
+
+/// A user with a second role has that one's rights, too.
+bool Dispatch::is_observer(uid_t uid) const {
+  return users_.observers.contains(uid) && !users_.workers.contains(uid) && !is_operator(uid);
+}
 
 Result<void> Dispatch::check_role(Role role, const control::Credentials& credentials) const {
   const uid_t uid = credentials.uid;
   switch (role) {
     case Role::Anyone:
-      return {};
+      if (!is_observer(uid)) return {};
+      return fail(
+          Errc::PermissionDenied,
+          fmt::format("user {} is an observer and may only query; call as another user", uid));
+    case Role::Observer:
+      if (is_operator(uid) || users_.observers.contains(uid)) return {};
+      return fail(
+          Errc::PermissionDenied,
+          fmt::format("user {} may not query the state; call as root or the broker's user, or "
+                      "start the broker with --observer-uid {}",
+                      uid, uid));
     case Role::Operator:
       if (is_operator(uid)) return {};
       return fail(
           Errc::PermissionDenied,
           fmt::format("user {} is not an operator; call as root or as the broker's user", uid));
     case Role::Worker:
-      if (worker_uids_.contains(uid)) return {};
+      if (users_.workers.contains(uid)) return {};
       return fail(Errc::PermissionDenied,
                   fmt::format("user {} may not run workers; start the broker with --worker-uid {}",
                               uid, uid));
@@ -67,12 +82,7 @@ Result<void> Dispatch::post_call(const std::string& method, Incoming& incoming) 
   return {};
 }
 
-void Dispatch::call(const std::string& method, Incoming incoming) {
-  using Handler = Result<void> (Dispatch::*)(const std::string&, Incoming&);
-  struct Row {
-    Role role;
-    Handler handler;  ///< Null: a query, answered without an event.
-  };
+const std::map<std::string, Dispatch::Row, std::less<>>& Dispatch::rows() {
   static const std::map<std::string, Row, std::less<>> kRows = {
       {"tenant.admit", {Role::Operator, &Dispatch::post_call<wire::TenantAdmit>}},
       {"tenant.remove", {Role::Operator, &Dispatch::post_call<wire::TenantRemove>}},
@@ -86,16 +96,17 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
       {"lease.undrain", {Role::Operator, &Dispatch::post_call<wire::LeaseUndrain>}},
       {"worker.replace", {Role::Operator, &Dispatch::post_call<wire::WorkerReplace>}},
       {"quarantine.release", {Role::Operator, &Dispatch::post_call<wire::QuarantineRelease>}},
-      {"status", {Role::Operator, nullptr}},
-      {"tenant.list", {Role::Operator, nullptr}},
-      {"lease.list", {Role::Operator, nullptr}},
-      {"extent.list", {Role::Operator, nullptr}},
-      {"quarantine.list", {Role::Operator, nullptr}},
-      {"worker.list", {Role::Operator, nullptr}},
-      {"event.list", {Role::Operator, nullptr}},
+      {"status", {Role::Observer, nullptr}},
+      {"tenant.list", {Role::Observer, nullptr}},
+      {"lease.list", {Role::Observer, nullptr}},
+      {"extent.list", {Role::Observer, nullptr}},
+      {"quarantine.list", {Role::Observer, nullptr}},
+      {"worker.list", {Role::Observer, nullptr}},
+      {"metrics.read", {Role::Observer, nullptr}},
+      {"event.list", {Role::Observer, nullptr}},
       {"operator_action.list", {Role::Operator, nullptr}},
       {"step.watch", {Role::Operator, &Dispatch::post_call<wire::StepWatch>}},
-      {"step.list", {Role::Operator, nullptr}},
+      {"step.list", {Role::Observer, nullptr}},
       {"extent.open", {Role::Operator, nullptr}},
       {"lease.acquire", {Role::Anyone, &Dispatch::post_call<wire::LeaseAcquire>}},
       {"lease.replace", {Role::Anyone, &Dispatch::post_call<wire::LeaseReplace>}},
@@ -116,9 +127,19 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
       {"lease.drained", {Role::Worker, &Dispatch::post_call<wire::LeaseDrained>}},
       {"lease.attach", {Role::Worker, &Dispatch::post_call<wire::LeaseAttach>}},
   };
+  return kRows;
+}
+
+std::vector<std::string> Dispatch::methods() {
+  std::vector<std::string> names;
+  for (const auto& [method, row] : rows()) names.push_back(method);
+  return names;
+}
+
+void Dispatch::call(const std::string& method, Incoming incoming) {
   const auto handle = [&]() -> Result<void> {
-    const auto row = kRows.find(method);
-    if (row == kRows.end()) {
+    const auto row = rows().find(method);
+    if (row == rows().end()) {
       return fail(Errc::UnknownMethod, fmt::format("the broker has no method {}", method));
     }
     TRY(check_role(row->second.role, incoming.credentials));

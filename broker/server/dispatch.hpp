@@ -1,20 +1,29 @@
 /// Maps a method name to its role check, its parameters and the event it posts.
 ///
 /// Roles: root and the broker's user may call operator methods; the users in `--worker-uid` may
-/// call worker methods. Tenant policy and lease ownership decide about all other methods. Threads:
+/// call worker methods; those in `--observer-uid` may query state, without keys and memory, and
+/// call nothing else. Tenant policy and lease ownership decide about all other methods. Threads:
 /// the io_context's thread.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "broker/decide/event.hpp"
 #include "ipc/control/peer.hpp"
 
 namespace leasehold {
 
-enum class Role : std::uint8_t { Anyone, Operator, Worker };
+enum class Role : std::uint8_t { Anyone, Operator, Worker, Observer };
+
+/// The users with a role of their own.
+struct RoleUsers {
+  std::set<uid_t> workers;
+  std::set<uid_t> observers;
+};
 
 /// Server functions a call needs before it becomes an event.
 struct DispatchHooks {
@@ -36,7 +45,10 @@ struct DispatchHooks {
 
 class Dispatch {
  public:
-  Dispatch(DispatchHooks hooks, std::set<uid_t> worker_uids);
+  Dispatch(DispatchHooks hooks, RoleUsers users);
+
+  /// Every method that `call` knows.
+  static std::vector<std::string> methods();
 
   struct Incoming {
     ConnectionId connection;
@@ -61,8 +73,16 @@ class Dispatch {
   template <class Message>
   Result<void> post_call(const std::string& method, Incoming& incoming);
 
+  using Handler = Result<void> (Dispatch::*)(const std::string&, Incoming&);
+  struct Row {
+    Role role;
+    Handler handler;  ///< Null: a query, answered without an event.
+  };
+  static const std::map<std::string, Row, std::less<>>& rows();
+  bool is_observer(uid_t uid) const;
+
   DispatchHooks hooks_;
-  std::set<uid_t> worker_uids_;
+  RoleUsers users_;
 };
 
 }  // namespace leasehold

@@ -34,6 +34,9 @@ std::string lease_named_in(const events::Event& event) {
 
 Result<std::uint64_t> EventLog::append(events::Event event, TimePoint at) {
   Result<std::uint64_t> in_file = file_ ? file_->append(event, at) : 0;
+  if (const auto* changed = std::get_if<events::LeaseStateChanged>(&event);
+      changed != nullptr && changed->state == LeaseState::Revoked)
+    ++revocations_.at(static_cast<std::size_t>(changed->reason));
   Leases::value_type* lease = lease_of(event);
   add_to_owner(owner_of(event, lease), ++newest_);
   events_.emplace_hint(events_.end(), newest_, Entry{{std::move(event), at}, lease});

@@ -5,6 +5,7 @@
 /// Sampled steps, which workers report, count together as one more owner.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -45,6 +46,9 @@ class EventLog {
   /// The sequence of the last event; 0 before the first.
   std::uint64_t newest() const { return newest_; }
 
+  /// Revocations since the broker started, by RevokeReason.
+  const std::array<std::uint64_t, kRevokeReasonCount>& revocations() const { return revocations_; }
+
  private:
   struct KnownLease {
     std::string tenant;
@@ -63,6 +67,7 @@ class EventLog {
 
   std::size_t capacity_;
   std::uint64_t newest_ = 0;
+  std::array<std::uint64_t, kRevokeReasonCount> revocations_{};
   std::map<std::uint64_t, Entry> events_;                      // by sequence
   std::map<std::string, std::deque<std::uint64_t>> of_owner_;  // sequences; no deque is empty
   std::set<std::pair<std::size_t, std::string_view>> owners_by_count_;  // keys of of_owner_

@@ -13,6 +13,8 @@ namespace {
 using control::Json;
 
 constexpr std::uint64_t kMaxItems = Page::kMaxItems;
+constexpr std::uint64_t kFirstPower = 10;  // a microsecond
+constexpr std::uint64_t kLastPower = 36;   // 69 s
 
 template <class View>
 Json items(const std::vector<View>& views) {
@@ -130,6 +132,35 @@ Result<Json> lease_list(const ListSources& sources, const Json& params) {
   return reply;
 }
 
+/// Counts below 2^power ns, which are exact, for each of the powers.
+Json histogram_of(const LatencyHistogram& histogram) {
+  Json counts = Json::array();
+  for (std::uint64_t power = kFirstPower; power <= kLastPower; ++power)
+    counts.push_back(histogram.count_below(power));
+  return Json{{"below", std::move(counts)},
+              {"count", histogram.count()},
+              {"sum_ns", histogram.sum().count()}};
+}
+
+Json metrics(const ListSources& sources) {
+  Json revocations = Json::object();
+  for (int i = 1; i < kRevokeReasonCount; ++i)
+    revocations[std::string(name(static_cast<RevokeReason>(i)))] =
+        sources.log.revocations().at(static_cast<std::size_t>(i));
+  Json clocks = Json::object();
+  for (std::size_t i = 0; i < kRevokeClockCount; ++i)
+    clocks[std::string(kRevokeClockNames.at(i))] =
+        histogram_of(sources.state.clocks[i].since_start());
+  Json rebinds = Json::object();
+  for (std::size_t i = 0; i < kRebindKindCount; ++i)
+    rebinds[std::string(rebind_kind_name(i))] =
+        histogram_of(sources.state.rebinds.at(i).since_start());
+  return Json{{"first_power", kFirstPower},
+              {"revocations", std::move(revocations)},
+              {"clocks", std::move(clocks)},
+              {"rebinds", std::move(rebinds)}};
+}
+
 Result<Json> list_operator_actions(const ListSources& sources, const Json& params) {
   const std::uint64_t limit = TRY(number(params, "limit", kMaxItems, kMaxItems));
   return items(TRY(sources.journal.newest_operator_actions(limit)));
@@ -157,6 +188,7 @@ Result<Json> list(const ListSources& sources, const std::string& method, const J
   if (method == "quarantine.list") return list_quarantine(sources, params);
   if (method == "worker.list") return workers(sources);
   if (method == "event.list") return event_list(sources, params);
+  if (method == "metrics.read") return metrics(sources);
   if (method == "step.list") return items(step_views(sources.state));
   if (method == "operator_action.list") return list_operator_actions(sources, params);
   return fail(Errc::UnknownMethod, fmt::format("the broker has no query {}", method));

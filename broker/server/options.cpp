@@ -175,6 +175,7 @@ std::string check_user(const std::string& text) {
 std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   BrokerOptions options{.socket = default_socket()};
   std::vector<std::string> users;
+  std::vector<std::string> observers;
   CLI::App app{"Leasehold broker: owns the memory and the state of every lease",
                "leasehold-broker"};
   app.set_version_flag("--version", "leasehold-broker " + std::string(version()));
@@ -186,6 +187,9 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   app.add_option("--worker-uid", users,
                  "User that may run workers, by id or name; repeatable; default: the broker's user")
       ->check(check_user);
+  app.add_option("--observer-uid", observers,
+                 "User that may query state and change nothing, by id or name; repeatable")
+      ->check(check_user);
   add_state_options(app, options);
   app.final_callback([&options] {
     for (std::string wrong : {check_swap(options), check_spill(options)})
@@ -196,6 +200,8 @@ std::variant<BrokerOptions, int> parse_options(int argc, char** argv) {
   if (auto values = config_values(app)) options.config = *std::move(values);
   for (const std::string& user : users)
     if (const auto uid = find_user(user)) options.worker_uids.insert(*uid);
+  for (const std::string& user : observers)
+    if (const auto uid = find_user(user)) options.observer_uids.insert(*uid);
   if (options.worker_uids.empty()) options.worker_uids.insert(::geteuid());
   return options;
 }

@@ -36,6 +36,7 @@ struct BrokerOptions {
   std::string device = "cpu";  ///< Device whose memory is lent: "cpu", "cuda:N" or "auto".
   std::string agent;           ///< Device agent program; empty: the one beside the broker.
   std::set<uid_t> worker_uids;
+  std::set<uid_t> observer_uids;    ///< They may query state, and nothing else.
   bool allow_memory_check = false;  ///< Operators may read leased memory.
   std::string log_level = "info";
   std::string event_log;  ///< Empty: none.

@@ -52,7 +52,7 @@ BrokerServer::BrokerServer(asio::io_context& io, StartupState startup,
                    BrokerDoor(rates_, options.worker_uids)),
       previous_holders_(
           io, [this](const ProcessIdentity& it) { loop_.post(PreviousHolderExited{it}); }),
-      dispatch_(dispatch_hooks(), options.worker_uids),
+      dispatch_(dispatch_hooks(), {options.worker_uids, options.observer_uids}),
       quiet_timer_(io),
       wakeup_timer_(io),
       table_is_writable_(startup_.table_kept &&

@@ -8,6 +8,10 @@
 #include <set>
 
 namespace leasehold {
+
+std::string_view rebind_kind_name(std::size_t kind) {
+  return kind < wire::kRebindModeCount ? wire::name(static_cast<wire::RebindMode>(kind)) : "adopt";
+}
 namespace {
 
 std::string worker_name(const State& state, AttachmentId id) {
@@ -286,12 +290,10 @@ std::uint64_t unproven_bytes(const State& state, MemoryPool pool) {
 
 /// In the order of RevokeClock.
 std::vector<wire::ClockSummary> clock_summaries(const State& state, TimePoint now) {
-  constexpr std::array<const char*, kRevokeClockCount> kNames = {"t_refuse", "t_error", "t_quiet",
-                                                                 "t_reuse"};
   std::vector<wire::ClockSummary> summaries;
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
+  for (std::size_t i = 0; i < kRevokeClockCount; ++i) {
     const LatencyHistory& history = state.clocks[i];
-    summaries.push_back({.clock = kNames[i],
+    summaries.push_back({.clock = std::string(kRevokeClockNames[i]),
                          .since_start = summary_of(history.since_start()),
                          .last_minute = summary_of(history.last_minute(now))});
   }
@@ -301,10 +303,8 @@ std::vector<wire::ClockSummary> clock_summaries(const State& state, TimePoint no
 std::vector<wire::ModeSummary> mode_summaries(const State& state, TimePoint now) {
   std::vector<wire::ModeSummary> summaries;
   for (std::size_t i = 0; i < kRebindKindCount; ++i) {
-    const bool is_mode = i < wire::kRebindModeCount;
-    const auto mode = is_mode ? wire::name(static_cast<wire::RebindMode>(i)) : "adopt";
-    summaries.push_back(
-        {.mode = std::string(mode), .rebinds = summary_of(state.rebinds.at(i), now)});
+    summaries.push_back({.mode = std::string(rebind_kind_name(i)),
+                         .rebinds = summary_of(state.rebinds.at(i), now)});
   }
   return summaries;
 }

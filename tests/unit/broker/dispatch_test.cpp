@@ -1,0 +1,86 @@
+// Which users may call which methods.
+#include "broker/server/dispatch.hpp"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+using namespace leasehold;
+
+namespace {
+
+struct DispatchFixture {
+  const uid_t worker = ::geteuid() + 1;
+  const uid_t observer = ::geteuid() + 2;
+  const uid_t both = ::geteuid() + 3;
+  const uid_t stranger = ::geteuid() + 4;
+  std::size_t posted = 0;
+  std::size_t queried = 0;
+  Dispatch dispatch{
+      {.wait_for_answer = [](control::Responder) { return CallId{1}; },
+       .watch_holder = [](ConnectionId) { return Result<void>(); },
+       .start_ticks = [](ConnectionId) { return std::uint64_t{1}; },
+       .prepare_worker = [](ConnectionId, const wire::WorkerAttach&) { return Result<void>(); },
+       .take_memory = [](ConnectionId, const wire::LeaseRedeliver&,
+                         std::vector<UniqueFd>) { return Result<void>(); },
+       .open_spill = [](ConnectionId, control::Responder) {},
+       .query = [this](const std::string&, const control::Json&) -> Result<control::Payload> {
+         ++queried;
+         return control::Payload{.body = control::Json::object()};
+       },
+       .post = [this](Event) { ++posted; },
+       .admit_events = [](ConnectionId, std::size_t count) { return count; }},
+      {.workers = {worker, both}, .observers = {observer, both}}};
+
+  /// The error of a call; nothing when it was answered.
+  std::optional<Errc> call(const std::string& method, uid_t uid) {
+    std::optional<Errc> error;
+    dispatch.call(method, {.connection = {1},
+                           .credentials = {.pid = 1, .uid = uid},
+                           .params = {.body = control::Json::object()},
+                           .respond = [&](Result<control::Payload> reply) {
+                             if (!reply) error = reply.error().code;
+                           }});
+    return error;
+  }
+};
+
+const std::set<std::string> kForObservers{
+    "status",      "tenant.list", "lease.list", "extent.list",  "quarantine.list",
+    "worker.list", "event.list",  "step.list",  "metrics.read",
+};
+
+}  // namespace
+
+TEST_CASE("dispatch: an observer may query state, and each other method refuses it") {
+  DispatchFixture fixture;
+  std::size_t refused = 0;
+  for (const std::string& method : Dispatch::methods()) {
+    INFO(method);
+    const auto error = fixture.call(method, fixture.observer);
+    CHECK(error.has_value() == !kForObservers.contains(method));
+    if (!error) continue;
+    CHECK(*error == Errc::PermissionDenied);
+    ++refused;
+  }
+  CHECK(refused == Dispatch::methods().size() - kForObservers.size());
+  CHECK(fixture.queried == kForObservers.size());
+  CHECK(fixture.posted == 0);
+}
+
+TEST_CASE("dispatch: a user without a role may not query, and an operator may") {
+  DispatchFixture fixture;
+  for (const std::string& method : kForObservers) {
+    INFO(method);
+    CHECK(fixture.call(method, fixture.stranger) == Errc::PermissionDenied);
+    CHECK_FALSE(fixture.call(method, ::geteuid()).has_value());
+  }
+}
+
+TEST_CASE("dispatch: a worker's user that also observes keeps the rights of both") {
+  DispatchFixture fixture;
+  CHECK_FALSE(fixture.call("status", fixture.both).has_value());
+  CHECK(fixture.call("status", fixture.worker) == Errc::PermissionDenied);
+  CHECK(fixture.call("worker.attach", fixture.both) != Errc::PermissionDenied);
+  CHECK(fixture.call("lease.query", fixture.both) != Errc::PermissionDenied);
+}
