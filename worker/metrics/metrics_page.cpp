@@ -32,8 +32,8 @@ void add_requests(Exposition& page, const RequestMetrics& requests) {
                                    "Requests that were refused before they ran, by error code"};
   for (int i = 0; i < kErrcCount; ++i) {
     const auto code = static_cast<Errc>(i);
-    // Most codes are not for requests.
-    if (const auto count = requests.refused_count(code); count > 0)
+    // Most codes are not for requests; one is always there, so that the name is.
+    if (const auto count = requests.refused_count(code); count > 0 || code == Errc::QueueFull)
       page.counter(kRefused, number(count), {{"code", std::string(name(code))}});
   }
   constexpr metrics::Name kTokens{"leasehold_tokens_total",

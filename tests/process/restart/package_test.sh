@@ -26,9 +26,10 @@ has_restarted() { ready && [ "$(main_pid)" != "$worker" ]; }
 use_package() {
   trap 'status=$?; [ $status = 0 ] || journalctl -u leasehold-broker -u "leasehold-worker@*" --no-pager -n 60' EXIT
   dpkg -i /package.deb || die "the package does not install"
-  systemctl enable --now leasehold-broker.socket leasehold-broker leasehold-worker@demo || die "the units do not start"
+  systemctl enable --now leasehold-broker.socket leasehold-broker leasehold-worker@demo leasehold-monitor || die "the units do not start"
   wait_for ready || die "the worker is not ready"
   brokerctl status | grep -q 'isolation *separate-users' || die "broker and workers are not separated"
+  curl -sS http://127.0.0.1:8081/metrics | grep -q '^leasehold_broker_up 1$' || die "the monitor does not see the broker"
   brokerctl tenants admit alice --max-concurrent 4 --max-blocks 1024 >/dev/null
   local key expected stream worker
   key=$(brokerctl keys create --tenant alice -o json | sed -n "s/.*\"api_key\": *\"\([^\"]*\)\".*/\1/p")

@@ -2,7 +2,7 @@
 # Tests the units, users, folders and configuration of tools/systemd. Kills the broker while a tenant
 # decodes: systemd restarts it with its stored descriptors, and the tenant's text is the same as without
 # the kill. Kills the worker, too: the one that systemd starts adopts its memory, and the text is the
-# same. A call after `systemctl stop` starts the broker by its socket.
+# same. A call after `systemctl stop` starts the broker by its socket. The monitor serves the metrics.
 #
 #   tests/process/restart/systemd_restart.sh BIN_DIR
 #
@@ -18,6 +18,7 @@ decode() {
     --prompt "Once upon a time" --max-tokens 200 --ignore-eos "$@"
 }
 user_of() { stat -c %U "/proc/$1"; }
+monitor_sees() { wait_for eval "curl -sS http://127.0.0.1:8081/metrics | grep -q '^leasehold_broker_up $1\$'"; }
 main_pid() { systemctl show -p MainPID --value "$1"; }
 
 run_inside() {
@@ -27,6 +28,9 @@ run_inside() {
   systemctl start leasehold-broker.socket leasehold-worker@w1
   wait_for ready || die "the worker is not ready"
   control tenants admit ann --ttl-ms 60000 --max-blocks 2000 --max-concurrent 8 >/dev/null
+  systemctl start leasehold-monitor || die "the monitor does not start"
+  monitor_sees 1 || die "the monitor does not see the broker"
+  [ "$(user_of "$(main_pid leasehold-monitor)")" = leasehold-monitor ] || die "the monitor has another user"
   decode >/tmp/calm
   restart_broker
   restart_worker
@@ -85,7 +89,7 @@ restart_worker() {
 install_files() {
   local root=$1 bin=$2 tree program
   tree=$(cd "$(dirname "$0")/../../.." && pwd)
-  for program in leasehold-broker leasehold-worker leasehold-tenant brokerctl; do
+  for program in leasehold-broker leasehold-worker leasehold-tenant leasehold-monitor brokerctl; do
     install -m 0755 "$bin/$program" "$root/usr/bin/$program"
   done
   install -m 0644 "$tree"/tools/systemd/*.{service,socket} "$root/etc/systemd/system/"
@@ -93,6 +97,7 @@ install_files() {
   install -m 0644 "$tree/tools/systemd/leasehold.sysusers.conf" "$root/etc/sysusers.d/leasehold.conf"
   install -m 0644 "$tree/tools/systemd/leasehold.tmpfiles.conf" "$root/etc/tmpfiles.d/leasehold.conf"
   install -m 0644 "$tree/tools/systemd/broker.toml" "$root/etc/leasehold/broker.toml"
+  install -m 0644 "$tree/tools/systemd/monitor.toml" "$root/etc/leasehold/monitor.toml"
   install -m 0644 "$tree/tools/models/leasehold-stories-q8_0.gguf" "$root/usr/share/model.gguf"
   echo 'model = "/usr/share/model.gguf"
 slow-motion-us = 200' >"$root/etc/leasehold/worker-w1.toml"

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Prometheus reads a worker and a broker: tests/process/http/prometheus.sh BIN_DIR
+#
+# promtool checks both pages, and a Prometheus scrapes them. As root the monitor runs as a user that
+# only observes. vLLM's names have a colon, which promtool advises against, so only that is accepted
+# about them. Exits with 77 and one line where Prometheus is missing.
+set -euo pipefail
+bin=$(cd "$1" && pwd)
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+work=$(mktemp -d)
+pids=()
+clean_up() {
+  local code=$?
+  [[ $code == 0 || $code == 77 ]] || tail -n 20 "$work"/*.log >&2
+  for pid in "${pids[@]}"; do kill "$pid" && wait "$pid" || true; done 2>/dev/null
+  rm -rf "$work"
+  exit "$code"
+}
+trap clean_up EXIT
+skip() { echo "skipped: $1"; exit 77; }
+die() { echo "failed: $1" >&2; exit 1; }
+wait_for() { for _ in $(seq 600); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done; return 1; }
+control() { "$bin/brokerctl" --socket "$work/broker.sock" "$@"; }
+address_in() { sed -n "s/.* ready address=\([^ ]*:[0-9]*\).*/\1/p" "$1" | head -n 1; }
+for program in prometheus promtool curl; do
+  command -v $program >/dev/null || skip "$program is not installed; tools/setup --ci installs it"
+done
+
+observer=65534
+as_observer=()
+[[ $EUID == 0 ]] && as_observer=(setpriv "--reuid=$observer" "--regid=$observer" --clear-groups)
+[[ $EUID == 0 ]] || observer=$EUID
+mkdir "$work/bin"
+cp "$bin/leasehold-monitor" "$bin/brokerctl" "$work/bin"  # where that user may read them
+chmod 0755 "$work" "$work/bin"
+
+"$bin/leasehold-broker" --socket "$work/broker.sock" --socket-mode 0666 --capacity 64MiB \
+  --observer-uid "$observer" >"$work/broker.log" 2>&1 &
+pids+=($!)
+wait_for control status
+"$bin/leasehold-worker" --broker "$work/broker.sock" --listen "$work/w1.sock" --name w1 \
+  --model "$root/tools/models/leasehold-stories-q8_0.gguf" --metrics 127.0.0.1:0 \
+  >"$work/worker.log" 2>&1 &
+pids=($! "${pids[@]}")
+"${as_observer[@]}" "$work/bin/leasehold-monitor" --broker "$work/broker.sock" --listen 127.0.0.1:0 \
+  >"$work/monitor.log" 2>&1 &
+pids=($! "${pids[@]}")
+wait_for grep "ready name=w1" "$work/worker.log"
+wait_for grep "monitor ready" "$work/monitor.log"
+worker=$(address_in "$work/worker.log")
+monitor=$(address_in "$work/monitor.log")
+
+control tenants admit ann --max-concurrent 8 --max-blocks 2000 >/dev/null
+LEASEHOLD_BROKER="$work/broker.sock" "$bin/leasehold-tenant" --tenant ann --prompt "Once" --max-tokens 8 \
+  >"$work/tenant.log" 2>&1
+has_counted() {
+  curl --silent --fail "http://$worker/metrics" >"$work/worker.txt" &&
+    grep -q '^leasehold_tenant_tokens_total{tenant="ann"}' "$work/worker.txt" &&
+    curl --silent --fail "http://$monitor/metrics" >"$work/broker.txt" &&
+    grep -q '^leasehold_broker_revocations_total{reason="released"} 1$' "$work/broker.txt"
+}
+wait_for has_counted || die "the pages do not show the request"
+if [[ $EUID == 0 ]]; then
+  "${as_observer[@]}" "$work/bin/brokerctl" --socket "$work/broker.sock" status >/dev/null
+  ! "${as_observer[@]}" "$work/bin/brokerctl" --socket "$work/broker.sock" tenants remove ann 2>"$work/refused.txt" ||
+    die "an observer removed a tenant"
+  grep -q "is not an operator" "$work/refused.txt"
+fi
+
+grep -v 'vllm:' "$work/worker.txt" | promtool check metrics
+promtool check metrics <"$work/broker.txt"
+code=0  # 3: it parses, and there is advice
+promtool check metrics <"$work/worker.txt" >"$work/advice.txt" 2>&1 || code=$?
+[[ $code == 3 ]] || { cat "$work/advice.txt"; die "promtool cannot parse the page"; }
+if grep -v "^vllm:.*metric names should not contain ':'$" "$work/advice.txt"; then die "advice"; fi
+
+cat >"$work/prometheus.yml" <<YML
+global: { scrape_interval: 1s, scrape_timeout: 1s }
+scrape_configs:
+  - job_name: leasehold
+    static_configs: [{ targets: ["$worker", "$monitor"] }]
+YML
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+prometheus --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/data" \
+  --web.listen-address="127.0.0.1:$port" >"$work/prometheus.log" 2>&1 &
+pids=($! "${pids[@]}")
+value_of() { curl --silent --fail --data-urlencode "query=$1" "http://127.0.0.1:$port/api/v1/query"; }
+has_value() { value_of "$1" | grep -q "\"$2\"\]"; }
+wait_for has_value 'sum(up)' 2 || die "Prometheus does not reach both"
+wait_for has_value 'leasehold_tokens_total{kind="generated"}' 8 || die "Prometheus has other tokens"
+wait_for has_value 'leasehold_broker_up' 1 || die "Prometheus does not see the broker"

@@ -1,0 +1,75 @@
+// The text of a broker's metrics, from known answers.
+#include "tools/monitor/broker_metrics.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tools/monitor/broker_reader.hpp"
+
+using namespace leasehold;
+using namespace leasehold::monitor;
+using control::Json;
+
+namespace {
+
+BrokerState known_state() {
+  BrokerState state;
+  state.status.capacity_bytes = 100;
+  state.status.free_bytes = 60;
+  state.status.owned_bytes = 40;
+  state.status.swap.capacity_bytes = 7;
+  state.status.leases_live = 3;
+  state.status.leases_stuck = 1;
+  state.status.oldest_revoked_ms = 1500;
+  state.status.workers_lost = 2;
+  state.status.tenants_live = 5;
+  // Two durations below 1024 ns, one below 2048 ns, one longer.
+  const Json histogram{{"below", {2, 3}}, {"count", 4}, {"sum_ns", 5'000'000'000}};
+  state.metrics = Json{{"first_power", 10},
+                       {"revocations", {{"operator", 9}}},
+                       {"clocks", {{"t_quiet", histogram}}},
+                       {"rebinds", {{"reprefill", histogram}}}};
+  return state;
+}
+
+}  // namespace
+
+TEST_CASE("broker metrics: states, memory and reasons are those of the broker's answers") {
+  const std::string text = broker_metrics(known_state());
+  for (const char* line : {"leasehold_broker_up 1\n", "leasehold_broker_leases{state=\"live\"} 3\n",
+                           "leasehold_broker_leases{state=\"stuck\"} 1\n",
+                           "leasehold_broker_oldest_revoked_seconds 1.5\n",
+                           "leasehold_broker_memory_bytes{pool=\"kv\",state=\"owned\"} 40\n",
+                           "leasehold_broker_capacity_bytes{pool=\"swap\"} 7\n",
+                           "leasehold_broker_workers{state=\"lost\"} 2\n",
+                           "leasehold_broker_tenants{state=\"live\"} 5\n",
+                           "leasehold_broker_revocations_total{reason=\"operator\"} 9\n"})
+    CHECK_THAT(text, Catch::Contains(line));
+}
+
+TEST_CASE("broker metrics: a histogram has the broker's counts below each power of two") {
+  const std::string text = broker_metrics(known_state());
+  const std::string clock = "leasehold_broker_revocation_clock_seconds";
+  CHECK_THAT(text, Catch::Contains(clock + "_count{clock=\"t_quiet\"} 4\n"));
+  CHECK_THAT(text, Catch::Contains(clock + "_sum{clock=\"t_quiet\"} 5\n"));
+  CHECK_THAT(text, Catch::Contains(clock + "_bucket{clock=\"t_quiet\",le=\"1.023"));
+  CHECK_THAT(text, Catch::Contains(clock + "_bucket{clock=\"t_quiet\",le=\"+Inf\"} 4\n"));
+  const auto first = text.find(clock + "_bucket{clock=\"t_quiet\"");
+  CHECK(text.substr(text.find("} ", first), 3) == "} 2");
+  CHECK_THAT(text, Catch::Contains("leasehold_broker_rebind_latency_seconds_count"
+                                   "{mode=\"reprefill\"} 4\n"));
+}
+
+TEST_CASE("broker metrics: an answer of another shape is an error, and not a page") {
+  BrokerState state = known_state();
+  state.metrics.erase("clocks");
+  CHECK_THROWS(broker_metrics(state));
+}
+
+TEST_CASE("broker reader: a broker that does not answer is down, and asked again after a second") {
+  ManualClock clock;
+  BrokerReader reader("/nonexistent/broker.sock", clock);
+  CHECK_THAT(reader.read(), Catch::Contains("\nleasehold_broker_up 0\n"));
+  clock.advance(std::chrono::seconds(2));
+  CHECK_THAT(reader.read(), Catch::Contains("\nleasehold_broker_up 0\n"));
+}

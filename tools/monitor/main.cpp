@@ -1,0 +1,49 @@
+/// leasehold-monitor: serves the metrics of a broker over HTTP, as a user that may only query it.
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+
+#include "common/log.hpp"
+#include "common/metrics/exposition.hpp"
+#include "common/print_error.hpp"
+#include "common/service_manager.hpp"
+#include "ipc/http/page_server.hpp"
+#include "tools/monitor/broker_reader.hpp"
+#include "tools/monitor/options.hpp"
+
+namespace {
+
+using namespace leasehold;
+
+constexpr std::string_view kProgram = "leasehold-monitor";
+
+Result<void> run(const monitor::Options& options) {
+  const SystemClock clock;
+  monitor::BrokerReader broker(options.broker_socket, clock);
+  boost::asio::io_context io;
+  const auto metrics_page = [&broker] {
+    return http::Answer{.body = broker.read(),
+                        .content_type = std::string(metrics::exposition_content_type())};
+  };
+  const auto server = TRY(
+      http::PageServer::create(io, options.listen, {{.path = "/metrics", .make = metrics_page}}));
+  boost::asio::signal_set signals(io, SIGTERM, SIGINT);
+  signals.async_wait([&](const boost::system::error_code&, int) { io.stop(); });
+  server->serve();
+  spdlog::info("monitor ready address={} broker={}", server->listens_on(), options.broker_socket);
+  notify_service_manager("READY=1\nSTATUS=Serving " + server->listens_on());
+  io.run();
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto parsed = monitor::parse_options(argc, argv);
+  if (const int* code = std::get_if<int>(&parsed)) return *code;
+  const auto& options = std::get<monitor::Options>(parsed);
+  set_up_log(kProgram, options.log_level);
+  const auto done = run(options);
+  return done ? 0 : print_error(kProgram, done.error());
+}

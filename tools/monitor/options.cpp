@@ -1,0 +1,38 @@
+#include "tools/monitor/options.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "common/command_line.hpp"
+#include "common/config_file.hpp"
+#include "common/version.hpp"
+
+namespace leasehold::monitor {
+
+std::variant<Options, int> parse_options(int argc, char** argv) {
+  Options options;
+  std::string listen = "127.0.0.1:8081";
+  bool any_address = false;
+  CLI::App app{"Show the metrics of a broker, without a right to change anything",
+               "leasehold-monitor"};
+  app.set_version_flag("--version", "leasehold-monitor " + std::string(version()));
+  add_config_options(app);
+  app.add_option("--broker", options.broker_socket, "Unix socket of leasehold-broker")
+      ->required()
+      ->check(check_socket_path);
+  app.add_option("--listen", listen,
+                 "Serve /metrics here, without a key: an address or the path of a Unix socket")
+      ->capture_default_str();
+  app.add_flag("--http-any-address", any_address,
+               "Allow --listen on an address that other machines reach, without encryption");
+  app.add_option("--log-level", options.log_level, "Least severe level to log")
+      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
+      ->capture_default_str();
+  if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
+  auto address = http::Address::parse(listen, any_address);
+  if (!address) return print_error(app.get_name(), {.text = "--listen: " + address.error().detail});
+  if (const auto ended = finish_config(app)) return *ended;
+  options.listen = *std::move(address);
+  return options;
+}
+
+}  // namespace leasehold::monitor
