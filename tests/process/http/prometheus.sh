@@ -72,10 +72,12 @@ promtool check metrics <"$work/broker.txt"
 code=0  # 3: it parses, and there is advice
 promtool check metrics <"$work/worker.txt" >"$work/advice.txt" 2>&1 || code=$?
 [[ $code == 3 ]] || { cat "$work/advice.txt"; die "promtool cannot parse the page"; }
+promtool check rules "$root/tools/prometheus/rules.yml"
 if grep -v "^vllm:.*metric names should not contain ':'$" "$work/advice.txt"; then die "advice"; fi
 
 cat >"$work/prometheus.yml" <<YML
-global: { scrape_interval: 1s, scrape_timeout: 1s }
+global: { scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s }
+rule_files: ["$root/tools/prometheus/rules.yml"]
 scrape_configs:
   - job_name: leasehold
     static_configs: [{ targets: ["$worker", "$monitor"] }]
@@ -89,3 +91,8 @@ has_value() { value_of "$1" | grep -q "\"$2\"\]"; }
 wait_for has_value 'sum(up)' 2 || die "Prometheus does not reach both"
 wait_for has_value 'leasehold_tokens_total{kind="generated"}' 8 || die "Prometheus has other tokens"
 wait_for has_value 'leasehold_broker_up' 1 || die "Prometheus does not see the broker"
+wait_for has_value 'count(leasehold:tokens:rate1m)' 2 || die "the rules record nothing"
+rules=$(curl --silent "http://127.0.0.1:$port/api/v1/rules")
+[[ $rules != *'"health":"err"'* ]] || die "a rule fails: $rules"
+python3 "$(dirname "$0")/exported_names.py" "http://127.0.0.1:$port" "$root/tools/prometheus/rules.yml" \
+  "$root/tools/grafana/leasehold.json" "$work/worker.txt" "$work/broker.txt"
