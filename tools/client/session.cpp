@@ -164,6 +164,7 @@ WorkerStream::Handlers TenantSession::stream_handlers() {
 void TenantSession::accepted(const wire::RequestSubmitted& generating) {
   state_ = State::Streaming;
   retry_counts_.note_accepted(timers_.now());
+  refused_unused_token_ = false;
   const LeaseId now_under = holder_->lease()->lease;
   Submitted submitted{.lease = now_under, .prompt_tokens = generating.prompt_tokens};
   if (!streamed_under_) {
@@ -247,10 +248,13 @@ void TenantSession::submit_again_after_earlier(const Error& error) {
   act(decision, error, Reported::NotYet);
 }
 
-/// Only a worker's successor refuses a token that the worker accepted.
-Error TenantSession::seen_from_lease(const Error& error) const {
+/// Only a worker's successor refuses a token that the worker accepted. It also refuses the token of
+/// a lease that was granted just before the death, but so does a worker of another broker.
+Error TenantSession::seen_from_lease(const Error& error) {
   const LeaseId own = holder_->lease()->lease;
-  if (error.code != Errc::BadToken || streamed_under_ != own) return error;
+  if (error.code != Errc::BadToken) return error;
+  if (streamed_under_ != own && (!config_.rebind || std::exchange(refused_unused_token_, true)))
+    return error;
   return {Errc::LeaseFenced,
           fmt::format("lease {} ended with its worker; another worker answers there: {}",
                       to_string(own), error.detail)};

@@ -102,7 +102,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   bool is_whole() const { return ledger_.size() >= config_.request.max_emitted_tokens; }
   void failed_over(const wire::LeaseAcquired& acquired);
   bool ends_in_failover(Stage stage, std::move_only_function<void()> otherwise);
-  Error seen_from_lease(const Error& error) const;
+  Error seen_from_lease(const Error& error);
   void failed(const Error& error, Stage stage);
   RetryContext retry_context() const;
   /// Whether the observer already got an event about the end of the lease.
@@ -127,6 +127,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   std::optional<LeaseId> replaceable_;
   std::optional<LeaseId> streamed_under_;  ///< A worker last accepted the request under this one.
   std::optional<LeaseId> ended_text_;      ///< Its text was read, and it ended the stream.
+  bool refused_unused_token_ = false;      ///< Since a worker last accepted the request.
   std::string arithmetic_;                 ///< Of the lease `streamed_under_`; empty: not known.
   /// Resume after the connection to a worker that keeps the text broke.
   WorkerStream::Begin begin_ = WorkerStream::Begin::Submit;

@@ -99,11 +99,30 @@ TEST_CASE("loss: a successor that refuses the token of the lost worker gets the 
   CHECK(world.worker.calls("request.submit").at(1).at("emitted") == wire::Json{100, 101});
 }
 
-TEST_CASE("loss: a token that no worker accepted ends the session") {
+TEST_CASE("loss: without rebind a token that no worker accepted ends the session") {
   World world;
   world.worker.answers["connection.authenticate"] = {fail(Errc::BadToken, "forged")};
-  world.start(true);
+  world.start(false);
   CHECK(world.end().error->code == Errc::BadToken);
+}
+
+TEST_CASE("loss: with rebind a lease whose worker died before its first use is replaced once") {
+  World world;
+  world.worker.answers["connection.authenticate"] = {fail(Errc::BadToken, "another key")};
+  SECTION("the successor accepts the next one") {
+    world.worker.answers["connection.authenticate"].push_back(wire::Json::object());
+    world.start(true);
+    world.run_until([&] { return world.reported<Retrying>().size() == 1; });
+    world.timers.advance(50ms);
+    world.run_until([&] { return world.reported<Submitted>().size() == 1; });
+    CHECK(world.broker.calls("lease.acquire").size() == 2);
+  }
+  SECTION("a worker of another broker refuses all") {
+    world.start(true);
+    world.run_until([&] { return world.reported<Retrying>().size() == 1; });
+    world.timers.advance(50ms);
+    CHECK(world.end().error->code == Errc::BadToken);
+  }
 }
 
 TEST_CASE("loss: with rebind a worker that stays away ends with the last error") {
