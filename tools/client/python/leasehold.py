@@ -610,6 +610,10 @@ class Session:
 
     def _pause_or_raise(self, text, error, stage):
         at_worker = stage == "worker"
+        # The successor of a dead worker refuses its leases' tokens, but so does a worker of another broker.
+        if at_worker and error.code == "BadToken" and not text.token_refused:
+            text.token_refused = True
+            error = Error("LeaseFenced", f"the lease ended with its worker; another one answers there: {error.detail}")
         decision = decide_retry(error, at_worker, text.lease is not None)
         if text.is_final or decision is None or not self._rebind or text.failures >= self._retry.max_attempts:
             raise error
@@ -633,6 +637,7 @@ class _Text:
         self.lease = None  # that a worker last accepted the text under
         self.leases = []
         self.failures = 0  # in a row, since the last token
+        self.token_refused = False  # since a worker last accepted the text
         self.wants_fresh = False
         self.resume = False
         self.is_final = False
@@ -646,6 +651,7 @@ class _Text:
         if self.lease is None or lease.id != self.lease.id:
             self.leases.append(lease.id)
         self.lease = lease
+        self.token_refused = False
         self.resume = False
 
     def take(self, message):

@@ -25,6 +25,7 @@ class Scene:
         self.arithmetic = ["int8"]
         self.disturb = lambda submission, request, send: False
         self.refuse_acquire = []
+        self.refuse_tokens = 0
         self.resume = lambda send, after: Refusal("UnknownRequest")
         self.cancelled = threading.Event()
         self.worker_path = os.path.join(folder, "w.sock")
@@ -45,6 +46,9 @@ class Scene:
         return {"deadline_boottime_ns": 2} if method in ("lease.renew", "lease.hold") else {}
 
     def _worker(self, method, params, send):
+        if method == "connection.authenticate" and self.refuse_tokens:
+            self.refuse_tokens -= 1
+            return Refusal("BadToken")
         if method == "request.submit":
             self.submissions += 1
             if not self.disturb(self.submissions, params, send):
@@ -210,6 +214,15 @@ class SessionTest(unittest.TestCase):
             list(session.generate("x", request_id="r"))
         self.assertEqual(raised.exception.code, "OutOfBlocks")
         self.assertEqual(self.scene.submissions, FAST.max_attempts + 1)
+
+    def test_a_lease_whose_worker_died_before_its_first_use_is_replaced_once(self):
+        self.scene.refuse_tokens = 1
+        self.deliver()
+        self.assertEqual(self.result.leases, ("2.1",))
+        self.scene.refuse_tokens = 2
+        with self.scene.session() as session, self.assertRaises(leasehold.Error) as raised:
+            list(session.generate("x", request_id="r"))
+        self.assertEqual(raised.exception.code, "BadToken")
 
     def test_leaving_the_iterator_cancels_the_request(self):
         def disturb(_submission, _request, send):
