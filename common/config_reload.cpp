@@ -20,8 +20,7 @@ ConfigReload reload_config(ConfigValues& running, const ConfigValues& wanted,
 }
 
 void log_reload(const ConfigReload& reload) {
-  for (const std::string& value : reload.changed)
-    spdlog::info("configuration changed: {}", value);
+  for (const std::string& value : reload.changed) spdlog::info("configuration changed: {}", value);
   for (const std::string& value : reload.refused)
     spdlog::warn("configuration not changed, restart needed: {}", value);
   if (reload.changed.empty() && reload.refused.empty())

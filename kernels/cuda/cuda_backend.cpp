@@ -185,12 +185,10 @@ std::size_t CudaBackend::prepare_steps(const GateSet& gates, const std::function
   const auto is_stale = [&](const auto& graph) {
     return !graph.second.check_bound(gates.engine_leases());
   };
+  if (std::ranges::any_of(graphs_, is_stale)) graphs_.clear();
   std::vector<GraphShape> shapes = usual_shapes();
-  if (std::ranges::any_of(graphs_, is_stale)) {
-    graphs_.clear();
-    // Tenants wait for the next step, so only what steps have used is made before it.
-    if (!used_shapes_.empty()) shapes.assign(used_shapes_.begin(), used_shapes_.end());
-  }
+  // Tenants that wait for a restore want the next step, so only what steps have used is made again.
+  if (!used_shapes_.empty()) shapes.assign(used_shapes_.begin(), used_shapes_.end());
   for (const GraphShape& shape : shapes) {
     if (options_.graphs == GraphUse::None || launcher_->fault()) break;
     if (graphs_.contains(shape)) continue;

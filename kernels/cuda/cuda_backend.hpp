@@ -151,6 +151,8 @@ class CudaBackend final : public Backend {
     std::uint32_t largest_first_bytes = 0;
   };
   StagedPieces stage(std::span<const LeasedPiece* const> pieces, const LaunchPermit& permit) const;
+  /// At most kMaxScatterPieces, first ones before last ones.
+  void write_ordered(const LaunchPermit& permit, std::span<const LeasedPiece* const> pieces);
 
   const Context* context_;
   BackendLimits limits_;

@@ -105,22 +105,29 @@ CudaBackend::StagedPieces CudaBackend::stage(std::span<const LeasedPiece* const>
   return staged;
 }
 
-/// Writes whole pieces first, then the words that mark them complete. Any number of pieces takes
-/// one copy, one launch and one wait.
+/// Writes whole pieces first, then the words that mark them complete. As many pieces as a launch
+/// can count take one copy, one launch and one wait.
 void CudaBackend::write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) {
-  if (pieces.empty() || launcher_->fault()) return;
   std::vector<const LeasedPiece*> ordered;
-  std::size_t room_bytes = list_bytes(pieces.size());
   for (const bool is_last : {false, true}) {
-    for (const LeasedPiece& piece : pieces) {
-      if (piece.is_last != is_last) continue;
-      ordered.push_back(&piece);
-      room_bytes += (piece.bytes.size() + 7) / 8 * 8;
-    }
+    for (const LeasedPiece& piece : pieces)
+      if (piece.is_last == is_last) ordered.push_back(&piece);
   }
+  std::span<const LeasedPiece* const> left = ordered;
+  while (!left.empty() && !launcher_->fault()) {
+    const std::size_t n = std::min<std::size_t>(left.size(), kMaxScatterPieces);
+    write_ordered(permit, left.first(n));
+    left = left.subspan(n);
+  }
+}
+
+void CudaBackend::write_ordered(const LaunchPermit& permit,
+                                std::span<const LeasedPiece* const> pieces) {
+  std::size_t room_bytes = list_bytes(pieces.size());
+  for (const LeasedPiece* const piece : pieces) room_bytes += (piece->bytes.size() + 7) / 8 * 8;
   if (const Result<void> room = ensure_staging(room_bytes); !room)
     return launcher_->fail_with(room.error());
-  const StagedPieces staged = stage(ordered, permit);
+  const StagedPieces staged = stage(pieces, permit);
   launcher_->enqueue_internal("writing records", [&] {
     return launcher_->copy_to_device(workspace_->staging.data(), workspace_->host_staging.data(),
                                      staged.size_bytes);

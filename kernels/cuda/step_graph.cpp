@@ -125,15 +125,21 @@ class Chain {
   CUgraphNode last_ = nullptr;
 };
 
-/// Whether a graph's kernels may have programmatic edges on this card.
-bool can_start_early([[maybe_unused]] const Context& context) {
+/// Whether a graph's kernels may have programmatic edges on this card: code for older ones, which a
+/// build may hold, does not wait.
+bool can_start_early([[maybe_unused]] const Context& context,
+                     [[maybe_unused]] KernelLibrary& library) {
 #if LEASEHOLD_CUDA_EDGE_DATA
+  constexpr int kFirstWithWait = 90;
   const Driver& driver = context.driver();
   int major = 0;
-  return driver.cuGraphAddNode != nullptr &&
+  int code = 0;
+  const Result<CUfunction> any = library.find("lh_rms_norm", 0);
+  return driver.cuGraphAddNode != nullptr && any &&
          driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                                      context.device()) == CUDA_SUCCESS &&
-         major >= 9;
+         driver.cuFuncGetAttribute(&code, CU_FUNC_ATTRIBUTE_PTX_VERSION, *any) == CUDA_SUCCESS &&
+         major >= 9 && code >= kFirstWithWait;
 #else
   return false;
 #endif
@@ -167,7 +173,7 @@ GraphShape GraphShape::bucket_for(std::uint32_t n_rows, std::uint32_t longest) {
 /// A driver that rejects programmatic edges still runs the graph without them.
 Result<StepGraph> StepGraph::make(const Context& context, KernelLibrary& library,
                                   const Plan& plan) {
-  if (can_start_early(context)) {
+  if (can_start_early(context, library)) {
     Result<StepGraph> early = build(context, library, plan, true);
     const bool is_rejected = !early && early.error().code != Errc::DeviceFault &&
                              early.error().code != Errc::OutOfMemory;

@@ -47,7 +47,7 @@ __device__ __forceinline__ void copy_part(const ScatterParams& p, std::uint32_t 
 /// a stop that skips a block also skips them. Eight aligned bytes are one store, so a word that
 /// marks others complete is never torn.
 LEASEHOLD_KERNEL(lh_scatter, ScatterParams, 256) {
-  if (engine_is_stopped(p.gate)) return;
+  if (block_engine_is_stopped(p.gate)) return;
   if (blockIdx.y < p.n_first) {
     copy_part(p, blockIdx.y, blockIdx.x * blockDim.x + threadIdx.x, gridDim.x * blockDim.x);
     if (p.n_last == 0 || !arrive(p.counter, gridDim.x * p.n_first).is_last) return;

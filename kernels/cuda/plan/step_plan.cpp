@@ -31,12 +31,11 @@ KernelLaunch plan_top_candidates(const device::TopCandidatesParams& params, std:
 
 KernelLaunch plan_scatter(const device::ScatterParams& params, std::uint32_t largest_bytes) {
   constexpr std::uint32_t kThreads = 256;
-  constexpr std::uint32_t kBytesPerThread = 64;         // four words of 16 each
-  constexpr std::uint32_t kMaxBlocks = (1u << 16) - 1;  // which arrive() can count
-  expects(params.n_first <= kMaxBlocks, "the blocks of a scatter can be counted");
+  constexpr std::uint32_t kBytesPerThread = 64;  // four words of 16 each
+  expects(params.n_first <= kMaxScatterPieces, "the blocks of a scatter can be counted");
   const std::uint32_t pieces = std::max(1u, params.n_first);
   const std::uint32_t parts =
-      std::min(blocks_for(largest_bytes, kThreads * kBytesPerThread), kMaxBlocks / pieces);
+      std::min(blocks_for(largest_bytes, kThreads * kBytesPerThread), kMaxScatterPieces / pieces);
   return {.kernel = "lh_scatter",
           .grid = {std::max(1u, parts), pieces},
           .block_threads = kThreads,

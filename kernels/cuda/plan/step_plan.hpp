@@ -16,8 +16,10 @@ std::uint32_t logit_parts(std::uint32_t n_rows, std::uint32_t n_vocab, std::uint
 KernelLaunch plan_top_candidates(const device::TopCandidatesParams& params, std::uint32_t n_rows,
                                  std::uint32_t n_parts);
 
-/// At least one piece, at most 65 535 first ones; `largest_bytes` is the size of the largest of
-/// these.
+/// Pieces of one launch: its grid and its counter hold no more.
+inline constexpr std::uint32_t kMaxScatterPieces = (1u << 16) - 1;
+
+/// 1 to kMaxScatterPieces pieces; `largest_bytes` is the size of the largest first one.
 KernelLaunch plan_scatter(const device::ScatterParams& params, std::uint32_t largest_bytes);
 
 /// With a condition: lh_conditional_gate, which only has_conditional_gate() libraries have.

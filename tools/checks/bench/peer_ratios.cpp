@@ -77,12 +77,12 @@ Result<PeerRound> measure_peer(const Run& run) {
   const std::string decoded = std::to_string(run.config.decoded_tokens);
   const std::string single = TRY(output_of(
       run.programs, "llama-bench",
-      {"-m", run.model_path, "-t", threads, "-p", std::to_string(run.config.prompt_tokens), "-n",
-       decoded, "-r", "1", "-o", "jsonl"}));
+      {"-m", run.model_path, "-t", threads, "-ngl", "0", "-p",
+       std::to_string(run.config.prompt_tokens), "-n", decoded, "-r", "1", "-o", "jsonl"}));
   const std::string batches = TRY(output_of(
       run.programs, "llama-batched-bench",
-      {"-m", run.model_path, "-t", threads, "-tb", threads, "-c", std::to_string(kPeerContext),
-       "-npp", std::to_string(kTextTokens), "-ntg", decoded, "-npl",
+      {"-m", run.model_path, "-t", threads, "-tb", threads, "-ngl", "0", "-c",
+       std::to_string(kPeerContext), "-npp", std::to_string(kTextTokens), "-ntg", decoded, "-npl",
        fmt::format("{},{}", kSmallBatch, kLargeBatch), "--output-format", "jsonl"}));
   PeerRound round{TRY(parse_peer_bench(single, run.threads)),
                   TRY(parse_peer_batches(batches, run.threads))};

@@ -68,6 +68,21 @@ TEST_CASE("cuda: the last pieces of a scatter are written after all others") {
   REQUIRE(to == expected);
 }
 
+TEST_CASE("cuda: a stopped engine scatters nothing") {
+  SeededRandom random(test_seed());
+  DeviceStep step(rows_of({1}, {1}));
+  step.mirror.engine_stopped = 1;
+  const auto staging = bytes_of(random, 64);
+  std::vector<std::byte> to(64);
+  const auto address = reinterpret_cast<std::uint64_t>(to.data());
+  const std::vector<device::ScatterPiece> pieces{{address, 0, 32}, {address + 32, 32, 8}};
+  std::uint32_t counter = 0;
+  step.run(
+      cuda::plan_scatter({step.plan().gate, staging.data(), pieces.data(), &counter, 1, 1}, 32));
+  CHECK(to == std::vector<std::byte>(64));
+  CHECK(counter == 0);
+}
+
 TEST_CASE("cuda: a segment gate reports the epoch it saw and sets the next condition") {
   for (const bool is_stopped : {false, true}) {
     DeviceStep step(rows_of({1}, {1}));

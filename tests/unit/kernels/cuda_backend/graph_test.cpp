@@ -238,6 +238,12 @@ TEST_CASE("cuda backend: after preparing, no step makes a graph, also under new 
   CHECK(made() == before);
   CHECK(rig.prepare(2) == 1);  // tenants wait, so only the shape that ran
   CHECK(made() == before + 1);
+  rig.units.start([&](int n) {
+    if (n == 1) rig.table.revoke(FakeTable::kEngineSlot);
+  });
+  CHECK(rig.prepare(3) == 0);  // the lease ended meanwhile
+  rig.units.start({});
+  CHECK(rig.prepare(2) == 1);
   before = made();
   CHECK(rig.step(2).live == 0b111);
   CHECK(rig.all_logits() == plain.all_logits());

@@ -87,10 +87,10 @@ TEST_CASE("peer ratios: the peer gets the same file, threads, prompt and batches
   const FakePeer peer;
   testing::required(measure_peer_ratios(peer.config(1)));
   CHECK(peer.arguments_of("llama-bench") ==
-        "-m " + bundled_model_path() + " -t 1 -p 20 -n 2 -r 1 -o jsonl");
+        "-m " + bundled_model_path() + " -t 1 -ngl 0 -p 20 -n 2 -r 1 -o jsonl");
   CHECK(peer.arguments_of("llama-batched-bench") ==
         "-m " + bundled_model_path() +
-            " -t 1 -tb 1 -c 4096 -npp 2 -ntg 2 -npl 8,32 --output-format jsonl");
+            " -t 1 -tb 1 -ngl 0 -c 4096 -npp 2 -ntg 2 -npl 8,32 --output-format jsonl");
 }
 
 TEST_CASE("peer ratios: a program that is missing, fails or prints no result is an error") {
