@@ -63,7 +63,6 @@ class WorkerProgram {
   void shut_down_server();
   void leave_memory_mapped();
   void watch_signals();
-  void reload();
   void on_signal(int number);
 
   WorkerOptions options_;
@@ -97,7 +96,7 @@ class WorkerProgram {
   std::unique_ptr<DeadlineWatcher> watcher_;
   std::unique_ptr<HttpPart> http_;    // null without --http
   std::unique_ptr<WorkerStop> stop_;  // set on the I/O thread once everything serves
-  bool reload_waits_ = false;
+  bool reload_waits_ = false;         // SIGHUP came before that
 };
 
 WorkerProgram::~WorkerProgram() {
@@ -322,7 +321,7 @@ Result<void> WorkerProgram::announce_ready() {
     stop_ = std::make_unique<WorkerStop>(
         WorkerStop::Dependencies{&io_.context(), loop_.get(), serving_.get(), http_.get()});
     if (broker_->is_lost()) stop_->when_idle();
-    if (reload_waits_) reload();
+    if (reload_waits_) reload_configuration(options_, reload_, *loop_);
     notify_service_manager("READY=1\n" + serving_status());
     return {};
   });
@@ -372,14 +371,11 @@ void WorkerProgram::watch_signals() {
   });
 }
 
-/// A signal during the start is obeyed at its end.
-void WorkerProgram::reload() {
-  reload_waits_ = !stop_;
-  if (stop_) reload_configuration(options_, reload_, *loop_);
-}
-
 void WorkerProgram::on_signal(int number) {
-  if (number == SIGHUP) return reload();
+  if (number == SIGHUP) {
+    reload_waits_ = !stop_;
+    return stop_ ? reload_configuration(options_, reload_, *loop_) : void();
+  }
   spdlog::info("stopping signal={}", number);
   if (!serving_) std::_Exit(128 + number);  // nothing is served yet; the broker sees the exit
   if (stop_ && number == SIGTERM) return stop_->drain(options_.drain_timeout);
