@@ -296,13 +296,15 @@ void Supervisor::refresh_workers() {
 void Supervisor::sample_status() {
   BrokerView* broker = view();
   if (broker == nullptr) return;
-  if (const auto status = broker->status()) history_.brokers.back().samples.push_back(*status);
-  if (samples_++ % kSamplesPerUse == 0) sample_used_blocks();
+  const auto status = broker->status();
+  if (!status) return;  // it died or stopped
+  history_.brokers.back().samples.push_back(*status);
+  if (samples_++ % kSamplesPerUse == 0) sample_used_blocks(*broker);
 }
 
 /// A broker counts from its start, so a smaller count is all of a new one.
-void Supervisor::sample_used_blocks() {
-  const auto tenants = view()->tenants();
+void Supervisor::sample_used_blocks(BrokerView& broker) {
+  const auto tenants = broker.tenants();
   if (!tenants) return;
   UsedBlocks now;
   for (const wire::TenantView& tenant : *tenants) {

@@ -83,7 +83,7 @@ class Supervisor {
   void poll_tight_tenant(bool starts);
   void poll_publisher(bool publishes);
   void sample_status();
-  void sample_used_blocks();
+  void sample_used_blocks(BrokerView& broker);
   std::string event_log(const std::string& name) const {
     return programs_.directory() / (name + ".jsonl");
   }
