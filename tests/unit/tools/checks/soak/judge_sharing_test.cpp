@@ -1,4 +1,5 @@
 // The judge of published texts and of memory that moves between tenants, on manipulated histories.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>
 
@@ -27,7 +28,7 @@ events::StampedEvent stream_ended(std::int64_t ns) {
 
 events::StampedEvent extent(std::int64_t ns, const std::string& state, LeaseId id) {
   return {events::RegionStateChanged{
-              .region = 1, .kind = "extent", .state = state, .lease = to_string(id)},
+              .region = id.slot, .kind = "extent", .state = state, .lease = to_string(id)},
           TimePoint{ns}};
 }
 
@@ -41,10 +42,12 @@ History good() {
   BrokerInstance broker;
   broker.events = {
       lease(10, LeaseState::Live, kText, ""),
+      extent(10, "Owned", kText),
       lease(11, LeaseState::Live, kOwn, "ann"),
       lease(12, LeaseState::Live, kScavengers, "sam"),
       extent(12, "Owned", kScavengers),
       lease(20, LeaseState::Revoked, kText, "", RevokeReason::Operator),
+      extent(20, "Draining", kText),
       stream_ended(21),
       lease(25, LeaseState::Fenced, kText, ""),
       lease(30, LeaseState::Revoked, kScavengers, "sam", RevokeReason::PreemptedByPriority),
@@ -137,6 +140,69 @@ TEST_CASE("soak judge: a stream that ends with a text, and later with its lease,
   });
 }
 
+TEST_CASE("soak judge: finds a lease that expired twice, first before the broker revoked it") {
+  const auto expire_at = [](History& history, std::int64_t ns) {
+    const auto revoked =
+        std::ranges::find(events_of(history), TimePoint{40},
+                          [](const events::StampedEvent& event) { return event.at; });
+    std::get<events::LeaseStateChanged>(revoked->event).reason = RevokeReason::TtlExpired;
+    events_of(history).push_back(stream_ended(ns));
+  };
+  CHECK(broken([&](History& history) { expire_at(history, 39); }).empty());
+  const std::int64_t again = GENERATE(39, 41);
+  check_finds("got the end of its lease twice", [&](History& history) {
+    expire_at(history, 39);
+    expire_at(history, again);
+  });
+  check_finds("got the end of its lease twice", [&](History& history) {
+    expire_at(history, 39);
+    expire_at(history, again);
+    // Weights have no extent, and end no stream in this way.
+    for (const auto state : {LeaseState::Live, LeaseState::Revoked, LeaseState::Fenced}) {
+      const auto reason = state == LeaseState::Live ? RevokeReason::None : RevokeReason::Operator;
+      events_of(history).push_back(lease(38, state, {7, 1}, "", reason));
+    }
+  });
+}
+
+TEST_CASE("soak judge: a text excuses no end before its revocation, or after its fence") {
+  check_finds("got the end of its lease twice", [](History& history) {
+    auto& events = events_of(history);
+    events.insert(events.begin() + 5, {stream_ended(18), stream_ended(19)});
+  });
+  const auto end_twice = [](History& history, std::int64_t granted_at) {
+    constexpr LeaseId kLate{7, 1};
+    for (const auto state : {LeaseState::Live, LeaseState::Revoked, LeaseState::Fenced}) {
+      const auto reason = state == LeaseState::Live ? RevokeReason::None : RevokeReason::Released;
+      events_of(history).push_back(lease(granted_at, state, kLate, "bob", reason));
+    }
+    for (int i = 0; i < 2; ++i) {
+      events_of(history).push_back(stream_ended(41));
+      auto& ended = std::get<events::RequestCompletedEvent>(events_of(history).back().event);
+      ended.lease = kLate;
+    }
+  };
+  CHECK(broken([&](History& history) { end_twice(history, 25); }).empty());
+  check_finds("got the end of its lease twice", [&](History& history) { end_twice(history, 26); });
+}
+
+TEST_CASE("soak judge: a restart may hide that a text ended a stream") {
+  const auto end_twice = [](History& history) {
+    auto& events = events_of(history);
+    std::erase_if(events, [](const events::StampedEvent& stamped) {
+      const auto* event = std::get_if<events::LeaseStateChanged>(&stamped.event);
+      return event != nullptr && event->lease == kText && event->state == LeaseState::Revoked;
+    });
+    events.push_back(stream_ended(40));
+    history.brokers.front().restarts = {TimePoint{21}};  // and the revocation was lost
+  };
+  CHECK(broken(end_twice).empty());
+  check_finds("got the end of its lease twice", [&](History& history) {
+    end_twice(history);
+    events_of(history).push_back(stream_ended(41));
+  });
+}
+
 TEST_CASE("soak judge: a round without a text's end, or without use of its blocks, fails") {
   check_finds("notified of it once", [](History& history) {
     ann(history).erase(ann(history).begin() + 2, ann(history).begin() + 5);
@@ -149,7 +215,7 @@ TEST_CASE("soak judge: a round without a text's end, or without use of its block
 
 TEST_CASE("soak judge: a round without a reclaim, or with one from another tenant, fails") {
   const auto reclaim = [](History& history) -> events::LeaseStateChanged& {
-    return std::get<events::LeaseStateChanged>(events_of(history)[7].event);
+    return std::get<events::LeaseStateChanged>(events_of(history)[9].event);
   };
   check_finds("reclaimed",
               [&](History& history) { reclaim(history).reason = RevokeReason::DrainDeadline; });
