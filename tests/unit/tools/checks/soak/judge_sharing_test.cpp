@@ -116,9 +116,12 @@ TEST_CASE("soak judge: finds a text end that was reported twice, or of no text, 
   const auto report = [](History& history, std::int64_t ns, LeaseId lease) {
     ann(history).insert(ann(history).end() - 1, reported(ns, "revoked", lease, "shared"));
   };
-  check_finds("notified of it once", [&](History& history) { report(history, 26, kText); });
-  check_finds("notified of it once", [&](History& history) { report(history, 26, kScavengers); });
-  check_finds("notified of it once", [](History& history) { ann(history)[2].at = TimePoint{19}; });
+  check_finds("no reader was notified twice",
+              [&](History& history) { report(history, 26, kText); });
+  check_finds("no reader was notified twice",
+              [&](History& history) { report(history, 26, kScavengers); });
+  check_finds("no reader was notified twice",
+              [](History& history) { ann(history)[2].at = TimePoint{19}; });
   CHECK(broken([](History& history) {
           ann(history)[2].at = TimePoint{19};
           history.brokers.front().restarts = {TimePoint{18}};  // and the event was lost
@@ -204,7 +207,7 @@ TEST_CASE("soak judge: a restart may hide that a text ended a stream") {
 }
 
 TEST_CASE("soak judge: a round without a text's end, or without use of its blocks, fails") {
-  check_finds("notified of it once", [](History& history) {
+  check_finds("no reader was notified twice", [](History& history) {
     ann(history).erase(ann(history).begin() + 2, ann(history).begin() + 5);
   });
   check_finds("blocks of the published text",
