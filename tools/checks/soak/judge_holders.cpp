@@ -126,13 +126,18 @@ const LeaseTrace* trace_of(const Case& all, const TenantInstance& tenant,
 std::vector<HeldLease> held_leases(const Case& all, const TenantInstance& tenant) {
   std::vector<HeldLease> held;
   for (const LeaseEvents lease_events : split_by_lease(tenant.record.reported)) {
+    const LeaseTrace* const trace = trace_of(all, tenant, lease_events);
     if (!held.empty()) {
       const LeaseTrace* before = held.back().trace;
       const bool has_ended = before != nullptr && before->revoked;
-      held.back().was_replaced = has_ended && (lease_events.front().at < *before->revoked ||
-                                               before->reason == RevokeReason::WorkerReplaced);
+      // A client whose worker is gone reports the next lease once a worker has accepted it.
+      const bool has_next =
+          has_ended && trace != nullptr && trace->granted && *trace->granted < *before->revoked;
+      held.back().was_replaced =
+          has_ended && (has_next || lease_events.front().at < *before->revoked ||
+                        before->reason == RevokeReason::WorkerReplaced);
     }
-    held.push_back({.events = lease_events, .trace = trace_of(all, tenant, lease_events)});
+    held.push_back({.events = lease_events, .trace = trace});
   }
   return held;
 }
