@@ -44,7 +44,8 @@ struct ForwardRevoked {
   LaunchSite kernel_site = LaunchSite::Commit;
   std::uint16_t layer = 0;
   std::uint32_t kv_position = 0;
-  std::int64_t since_flip_ns = 0;  ///< Since the broker stored the word.
+  /// Since the broker stored the word; 0 where no word of this lease says it.
+  std::int64_t since_flip_ns = 0;
 };
 
 /// `batched_decode_step`: one committed step. Its timestamp is taken before the commit reads the

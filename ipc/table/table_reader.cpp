@@ -98,4 +98,12 @@ TimePoint TableReader::flipped_at(LeaseId lease) const {
   return time_of(lease, &LeaseSlot::flipped_boottime_ns);
 }
 
+std::optional<Duration> TableReader::since_flip(LeaseId lease, TimePoint now) const {
+  const TimePoint flipped = flipped_at(lease);
+  if (flipped == TimePoint{}) return std::nullopt;
+  const LeaseWord word{view().slot(lease.slot).word.load(std::memory_order_seq_cst)};
+  if (word.generation() != lease.generation) return std::nullopt;
+  return now - flipped;
+}
+
 }  // namespace leasehold

@@ -3,6 +3,8 @@
 /// Lifetime: outlives every word it returns a reference to. Threads: any thread may read.
 #pragma once
 
+#include <optional>
+
 #include "common/clock.hpp"
 #include "common/ids.hpp"
 #include "ipc/region/mapping.hpp"
@@ -43,6 +45,9 @@ class TableReader {
   /// Zero when the lease is not draining.
   TimePoint drain_deadline(LeaseId lease) const;
   TimePoint flipped_at(LeaseId lease) const;
+  /// From the time at which the broker revoked or fenced the lease to `now`. Nothing while the
+  /// lease is Live, also past its deadline, and once the slot holds another lease.
+  std::optional<Duration> since_flip(LeaseId lease, TimePoint now) const;
 
  private:
   TableReader(Mapping mapping, std::uint32_t slot_count)

@@ -188,11 +188,11 @@ void Engine::end_revoked_leases() {
 }
 
 void Engine::report_found_revoked(LeaseId lease) {
-  const TimePoint flipped = deps_.table->flipped_at(lease);
-  if (flipped.boottime_ns == 0) return;  // expired, not revoked
   const TimePoint now = deps_.clock->now();
+  const auto since_flip = deps_.table->since_flip(lease, now);
+  if (!since_flip) return;  // expired, not revoked
   deps_.observer->lease_found_revoked(
-      {.lease = lease, .kernel_site = LaunchSite::Commit, .since_flip_ns = (now - flipped).count()},
+      {.lease = lease, .kernel_site = LaunchSite::Commit, .since_flip_ns = since_flip->count()},
       now);
 }
 

@@ -11,7 +11,8 @@ Completed stopped_by(LocalStop local, LeaseId lease) {
       return {.reason = CompletionReason::DeadlineExceeded};
     case LocalStop::LeaseExpired:
       return {.reason = CompletionReason::Revoked,
-              .revocation = RevocationInfo{lease, RevokeReason::TtlExpired}};
+              .revocation = RevocationInfo{
+                  .lease = lease, .reason = RevokeReason::TtlExpired, .is_local = true}};
     case LocalStop::BrokerLost:
     case LocalStop::None:
       break;
@@ -75,9 +76,8 @@ events::ForwardRevoked StepRefusals::describe(const GateRefusal& refusal, TimePo
     what.kv_position = sequence.blocks.committed();
     if (refusal.local != LocalStop::None) what.lease = sequence.request.lease;
   }
-  if (refusal.local == LocalStop::None && what.lease.generation > 0) {
-    what.since_flip_ns = (now - table_->flipped_at(what.lease)).count();
-  }
+  if (refusal.local == LocalStop::None)
+    what.since_flip_ns = table_->since_flip(what.lease, now).value_or(Duration::zero()).count();
   return what;
 }
 

@@ -44,8 +44,11 @@ class RequestMetrics {
   void refused(Errc code) { refused_.at(static_cast<std::size_t>(code)).add(); }
   void preempted() { preemptions_.add(); }
   void rebound() { rebinds_.add(); }
-  /// A poll refused a sequence so long after the broker stored the word.
-  void refused_poll(Duration since_flip) { clock_refuse_.observe(since_flip); }
+  /// A poll refused a sequence so long after the broker stored the word. Zero is not counted: no
+  /// word refused it (ForwardRevoked).
+  void refused_poll(Duration since_flip) {
+    if (since_flip > Duration::zero()) clock_refuse_.observe(since_flip);
+  }
   /// The typed end of a revoked request was written so long after that.
   void error_written(Duration since_flip) { clock_error_.observe(since_flip); }
 

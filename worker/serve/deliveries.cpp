@@ -112,8 +112,9 @@ void Deliveries::count_end(const ClientStream& stream, const Completed& complete
   if (deps_.metrics == nullptr) return;
   const TimePoint now = deps_.clock->now();
   deps_.metrics->completed(stream.timing, completed.reason, now);
-  if (completed.revocation && completed.revocation->lease.generation > 0)
-    deps_.metrics->error_written(now - deps_.table->flipped_at(completed.revocation->lease));
+  if (!completed.revocation || completed.revocation->is_local) return;
+  if (const auto since_flip = deps_.table->since_flip(completed.revocation->lease, now))
+    deps_.metrics->error_written(*since_flip);
 }
 
 void Deliveries::deliver_one(const Preempted& preempted) {

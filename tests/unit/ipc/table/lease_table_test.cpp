@@ -126,6 +126,21 @@ TEST_CASE("lease table: a new grant clears the drain and the flip time of the le
   CHECK(reader.flipped_at({2, 6}) == TimePoint{0});
 }
 
+TEST_CASE(
+    "lease table: no time since a flip is told of a live lease, nor of one whose slot is reused") {
+  LeaseTable table = new_table();
+  const auto reader = required(TableReader::attach(required(table.reader_fd())));
+  constexpr TimePoint kLater{9'000};
+  table.grant({2, 5}, kDeadline);
+  CHECK_FALSE(reader.since_flip({2, 5}, kLater));
+  fence(table, {2, 5}, TimePoint{7'000});
+  CHECK(reader.since_flip({2, 5}, kLater) == Duration{2'000});
+  table.grant({2, 6}, kDeadline);
+  fence(table, {2, 6}, TimePoint{8'000});
+  CHECK_FALSE(reader.since_flip({2, 5}, kLater));
+  CHECK_FALSE(reader.since_flip({8, 1}, kLater));
+}
+
 TEST_CASE("lease table: a renewal changes only the deadline") {
   LeaseTable table = new_table();
   const auto reader = required(TableReader::attach(required(table.reader_fd())));

@@ -52,6 +52,13 @@ TEST_CASE("worker metrics: a request that continues under another lease has one 
   CHECK(requests.inter_token().sum_s == Approx(0.01));  // not the gap before the first one
 }
 
+TEST_CASE("worker metrics: a poll that no word refused moves no clock") {
+  RequestMetrics requests;
+  requests.refused_poll(Duration::zero());
+  requests.refused_poll(1ms);
+  CHECK_THAT(page(requests, {}), Catch::Contains("clock=\"t_refuse\",le=\"+Inf\"} 1\n"));
+}
+
 TEST_CASE("worker metrics: blocks and prefixes are those of the snapshot") {
   RequestMetrics requests;
   EngineSnapshot engine{.running = 2,

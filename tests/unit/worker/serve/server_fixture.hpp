@@ -43,7 +43,8 @@ struct ServerFixture {
                                                 .max_context = rig.config().n_context},
                                      .broker = broker.get(),
                                      .table = &rig.table(),
-                                     .clock = &rig.clock()});
+                                     .clock = &rig.clock(),
+                                     .metrics = &metrics});
     server->serve(*TenantServer::listen(io, directory / "worker"));
   }
   ~ServerFixture() {
@@ -111,6 +112,7 @@ struct ServerFixture {
   LeaseId lease = rig.grant("ann");
   LeaseId bobs_lease = rig.grant("bob");
   Result<ChatTemplate> no_chat = fail(Errc::UnsupportedModel, "no template");
+  RequestMetrics metrics;
   boost::asio::io_context io, parser;
   std::optional<boost::asio::local::stream_protocol::acceptor> broker_socket;
   std::unique_ptr<BrokerLink> broker;
