@@ -357,7 +357,7 @@ void RequestPipeline::drain() {
   for (const RequestId& engine_request_id : refused) {
     Responder respond = std::move(requests_.at(engine_request_id).respond);
     forget(engine_request_id);
-    respond(std::unexpected(worker_stopping()));
+    refuse(std::move(respond), worker_stopping());
   }
 }
 

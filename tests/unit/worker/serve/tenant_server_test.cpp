@@ -159,6 +159,7 @@ TEST_CASE("tenant server: closing answers unparsed requests with Draining") {
     CHECK(answer.error().code == Errc::Draining);
     CHECK(answer.error().scope == FailureScope::Engine);
   }
+  CHECK(fixture.metrics.refused_count(Errc::Draining) == 2);
   CHECK(fixture.parse() == 1);
 }
 
