@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include "common/metrics/exposition.hpp"
+#include "common/process.hpp"
 
 namespace leasehold {
 
@@ -10,13 +11,14 @@ Result<void> MetricsPart::open(const WorkerOptions& options, const OpenedModel& 
   if (!options.metrics) return {};
   identity_ = {.worker = options.name, .model = model.config.name};
   const auto make = [this] {
-    return http::Answer{.body = metrics_page(identity_, requests_, engine_.read()),
+    return http::Answer{.body = page_.read(),
                         .content_type = std::string(metrics::exposition_content_type())};
   };
   server_ = TRY(http::PageServer::create(io_.context(), *options.metrics,
                                          {{.path = "/metrics", .make = make}}));
   io_.start("metrics");
   TRY(io_.run([this]() -> Result<void> {
+    use_batch_scheduling();
     server_->serve();
     return {};
   }));

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "common/metrics/recent_text.hpp"
 #include "ipc/http/page_server.hpp"
 #include "worker/io_thread.hpp"
 #include "worker/metrics/metrics_page.hpp"
@@ -15,20 +16,24 @@ namespace leasehold {
 
 class MetricsPart {
  public:
-  explicit MetricsPart(const Clock& clock) : engine_(clock) {}
+  explicit MetricsPart(const Clock& clock)
+      : engine_(clock),
+        page_(clock, [this] { return metrics_page(identity_, requests_, engine_.read()); }) {}
   ~MetricsPart() { io_.stop(); }
 
   RequestMetrics& requests() { return requests_; }
   EngineMetrics& engine() { return engine_; }
 
   /// Answers `/metrics` at the address of `--metrics`, if there is one. Errors: those of
-  /// http::PageServer::create.
+  /// http::PageServer::create. Anyone may scrape at any rate, so the page is made at most once a
+  /// second, on a thread that yields to the others.
   Result<void> open(const WorkerOptions& options, const OpenedModel& model);
 
  private:
   RequestMetrics requests_;
   EngineMetrics engine_;
   WorkerIdentity identity_;
+  metrics::RecentText page_;
   IoThread io_;
   std::unique_ptr<http::PageServer> server_;
 };

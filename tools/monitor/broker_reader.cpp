@@ -8,7 +8,6 @@
 namespace leasehold::monitor {
 namespace {
 
-constexpr Duration kMaxAge = std::chrono::seconds(1);
 constexpr Duration kCallTimeout = std::chrono::seconds(2);
 
 Result<control::Json> query(control::Client& broker, const char* method) {
@@ -29,18 +28,14 @@ Result<std::string> BrokerReader::ask() const {
                   Errc::MalformedMessage);
 }
 
-const std::string& BrokerReader::read() {
-  const TimePoint now = clock_->now();
-  if (!text_.empty() && now - read_at_ < kMaxAge) return text_;
+std::string BrokerReader::make() {
   const auto answered = ask();
   const bool was_down = std::exchange(is_down_, !answered);
   if (!answered && !was_down)
     spdlog::warn("the broker does not answer socket={} error={} reason=\"{}\"", socket_,
                  name(answered.error().code), answered.error().detail);
   if (answered && was_down) spdlog::info("the broker answers again socket={}", socket_);
-  text_ = answered ? *answered : broker_is_down();
-  read_at_ = clock_->now();
-  return text_;
+  return answered ? *answered : broker_is_down();
 }
 
 }  // namespace leasehold::monitor

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "common/clock.hpp"
+#include "common/metrics/recent_text.hpp"
 #include "tools/monitor/broker_metrics.hpp"
 
 namespace leasehold::monitor {
@@ -13,19 +13,19 @@ namespace leasehold::monitor {
 class BrokerReader {
  public:
   BrokerReader(std::string socket, const Clock& clock)
-      : socket_(std::move(socket)), clock_(&clock) {}
+      : socket_(std::move(socket)), text_(clock, [this] { return make(); }) {}
+  BrokerReader(const BrokerReader&) = delete;  // text_ calls this one
 
   /// The metrics as text: those of a moment ago, when they are less than a second old. Waits for at
   /// most a few seconds. Without an answer it is broker_is_down(), and the log says why, once.
-  const std::string& read();
+  const std::string& read() { return text_.read(); }
 
  private:
   Result<std::string> ask() const;
+  std::string make();
 
   std::string socket_;
-  const Clock* clock_;
-  std::string text_;
-  TimePoint read_at_;
+  metrics::RecentText text_;
   bool is_down_ = false;
 };
 

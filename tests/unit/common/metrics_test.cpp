@@ -4,10 +4,22 @@
 
 #include "common/metrics/exposition.hpp"
 #include "common/metrics/latest.hpp"
+#include "common/metrics/recent_text.hpp"
 
 using namespace leasehold;
 using namespace leasehold::metrics;
 using namespace std::chrono_literals;
+
+TEST_CASE("metrics: a second scrape within the second makes no new text") {
+  ManualClock clock;
+  int made = 0;
+  RecentText page(clock, [&] { return "made " + std::to_string(++made); });
+  CHECK(page.read() == "made 1");
+  clock.advance(999ms);
+  CHECK(page.read() == "made 1");
+  clock.advance(1ms);
+  CHECK(page.read() == "made 2");
+}
 
 TEST_CASE("metrics: a duration is counted in the first bucket whose bound it does not exceed") {
   static constexpr std::array<double, 2> kBounds{0.001, 0.01};
