@@ -25,7 +25,6 @@ using asio::ip::tcp;
 using Local = asio::local::stream_protocol;
 
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
-constexpr mode_t kSocketMode = 0666;     // what is served says who may read it
 constexpr std::size_t kPrefixBytes = 8;  // /64
 
 Result<tcp::acceptor> listen_tcp(asio::io_context& io, const Address& address) {
@@ -100,12 +99,13 @@ asio::awaitable<void> Listener::State::accept(Acceptor& listener, OnAccepted on_
   }
 }
 
-Result<std::unique_ptr<Listener>> Listener::create(asio::io_context& io, const Address& address) {
+Result<std::unique_ptr<Listener>> Listener::create(asio::io_context& io, const Address& address,
+                                                   mode_t socket_mode) {
   auto state = std::make_shared<State>(io);
   if (address.unix_path.empty()) {
     state->tcp_acceptor.emplace(TRY(listen_tcp(io, address)));
   } else {
-    state->local_acceptor.emplace(TRY(control::listen_on(io, address.unix_path, kSocketMode)));
+    state->local_acceptor.emplace(TRY(control::listen_on(io, address.unix_path, socket_mode)));
     state->file.emplace(address.unix_path);
   }
   return std::unique_ptr<Listener>(new Listener(std::move(state)));

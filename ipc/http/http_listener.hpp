@@ -3,6 +3,8 @@
 /// Lifetime: `io` outlives it. Threads: the one that runs `io`, except `create`.
 #pragma once
 
+#include <sys/types.h>
+
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <functional>
@@ -22,10 +24,11 @@ class Listener {
   using Socket = boost::asio::generic::stream_protocol::socket;
   using OnAccepted = std::function<void(Socket, const Source&)>;
 
-  /// Listens at once; connections wait in the backlog until `serve`. Errors: SocketInUse,
-  /// PermissionDenied, SystemError; those of control::listen_on.
+  /// Listens at once; connections wait in the backlog until `serve`. `socket_mode` is that of the
+  /// file of a Unix socket. Errors: SocketInUse, PermissionDenied, SystemError; those of
+  /// control::listen_on.
   static Result<std::unique_ptr<Listener>> create(boost::asio::io_context& io,
-                                                  const Address& address);
+                                                  const Address& address, mode_t socket_mode);
   /// Removes the file of a Unix socket.
   ~Listener();
 

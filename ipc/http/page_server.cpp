@@ -18,6 +18,7 @@ namespace {
 namespace asio = boost::asio;
 using asio::awaitable;
 
+constexpr mode_t kSocketMode = 0660;  // no key is asked for, and a page may name tenants
 constexpr auto kHeadTimeout = std::chrono::seconds(10);
 constexpr auto kIdleTimeout = std::chrono::seconds(60);
 constexpr auto kWriteTimeout = std::chrono::seconds(30);
@@ -78,7 +79,7 @@ Answer PageServer::State::answer(const Head& head) const {
 
 Result<std::unique_ptr<PageServer>> PageServer::create(asio::io_context& io, const Address& address,
                                                        std::vector<Page> pages) {
-  auto listener = TRY(Listener::create(io, address));
+  auto listener = TRY(Listener::create(io, address, kSocketMode));
   return std::unique_ptr<PageServer>(
       new PageServer(std::make_shared<State>(io, std::move(listener), std::move(pages))));
 }

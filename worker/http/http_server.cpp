@@ -12,6 +12,12 @@ namespace leasehold::http {
 
 namespace asio = boost::asio;
 
+namespace {
+
+constexpr mode_t kSocketMode = 0666;  // each request needs a key
+
+}  // namespace
+
 struct Server::State : std::enable_shared_from_this<State> {
   explicit State(Dependencies dependencies)
       : shared(std::make_shared<Shared>(std::move(dependencies))) {}
@@ -42,7 +48,7 @@ void Server::State::add(Listener::Socket socket, const Source& source) {
 }
 
 Result<std::unique_ptr<Server>> Server::create(const Address& address, Dependencies dependencies) {
-  auto listener = TRY(Listener::create(*dependencies.io, address));
+  auto listener = TRY(Listener::create(*dependencies.io, address, kSocketMode));
   auto state = std::make_shared<State>(std::move(dependencies));
   state->listener = std::move(listener);
   return std::unique_ptr<Server>(new Server(std::move(state)));

@@ -2,6 +2,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/write.hpp>
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <thread>
 
 #include "common/temporary_directory.hpp"
@@ -25,6 +26,7 @@ class ServedPages {
     thread_.join();
   }
 
+  std::filesystem::path socket() const { return server_->listens_on(); }
   Local::socket connect() {
     Local::socket socket(client_);
     socket.connect(Local::endpoint(server_->listens_on()));
@@ -82,6 +84,13 @@ TEST_CASE("page server: answers GET of a page, and names what else is wrong") {
   CHECK(status_of("nonsense\r\n\r\n") == "400");
   CHECK(status_of("GET /metrics HTTP/1.1\r\nHost: h\r\nX: " + std::string(20'000, 'x') +
                   "\r\n\r\n") == "431");
+}
+
+TEST_CASE("page server: other users of the machine cannot open its Unix socket") {
+  using enum std::filesystem::perms;
+  const ServedPages pages;
+  CHECK(std::filesystem::status(pages.socket()).permissions() ==
+        (owner_read | owner_write | group_read | group_write));
 }
 
 TEST_CASE("page server: one connection asks again and again") {
