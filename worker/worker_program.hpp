@@ -11,9 +11,12 @@
 ///   parser     parses tenants' requests: templates, tokens, grammars
 ///   watcher    stops requests at their deadlines
 ///   index      with --kv-index-url: sends the ids of ended requests to the index
+///   http       with --http: the HTTP door
+///   metrics    with --metrics: makes and sends the page of metrics
 ///
 /// The first thread has a time slice of 500 µs and those of sockets 100 µs
-/// (request_short_time_slice); mapper, lines and index have a smaller share (use_batch_scheduling).
+/// (request_short_time_slice); mapper, lines, parser, index and metrics have a smaller share
+/// (use_batch_scheduling).
 #pragma once
 
 #include "common/result.hpp"

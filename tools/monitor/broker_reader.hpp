@@ -17,7 +17,8 @@ class BrokerReader {
   BrokerReader(const BrokerReader&) = delete;  // text_ calls this one
 
   /// The metrics as text: those of a moment ago, when they are less than a second old. Waits for at
-  /// most a few seconds. Without an answer it is broker_is_down(), and the log says why, once.
+  /// most 5 s to connect and 2 s for each of two calls. Without an answer it is broker_is_down(),
+  /// and the log says why, once.
   const std::string& read() { return text_.read(); }
 
  private:
