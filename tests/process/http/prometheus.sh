@@ -73,6 +73,7 @@ code=0  # 3: it parses, and there is advice
 promtool check metrics <"$work/worker.txt" >"$work/advice.txt" 2>&1 || code=$?
 [[ $code == 3 ]] || { cat "$work/advice.txt"; die "promtool cannot parse the page"; }
 promtool check rules "$root/tools/prometheus/rules.yml"
+promtool test rules "$root/tests/process/http/rules_test.yml"
 if grep -v "^vllm:.*metric names should not contain ':'$" "$work/advice.txt"; then die "advice"; fi
 
 cat >"$work/prometheus.yml" <<YML
