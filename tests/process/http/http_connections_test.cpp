@@ -98,7 +98,8 @@ TEST_CASE("http: 200 requests of four tenants run beside 1 000 idle connections"
 }
 
 TEST_CASE("http: a worker that drains answers what runs, and everything else with 503") {
-  HttpSystem http({"--slow-motion-us", "100", "--drain-timeout-ms", "600000"});
+  // The text outlasts the refusals.
+  HttpSystem http({"--slow-motion-us", "300", "--drain-timeout-ms", "600000"});
   http.system().admit("ann");
   const std::string key = http.key_of("ann");
   const std::string request = post("/v1/completions", key, http.completion(key, 60, true));

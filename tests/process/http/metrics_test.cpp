@@ -11,8 +11,8 @@ constexpr const char* kGetMetrics = "GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n";
 /// A worker with both doors.
 class MeteredSystem {
  public:
-  MeteredSystem()
-      : http_({"--slow-motion-us", "30", "--metrics", "127.0.0.1:0"}),
+  explicit MeteredSystem(const std::string& slow_motion_us = "30")
+      : http_({"--slow-motion-us", slow_motion_us, "--metrics", "127.0.0.1:0"}),
         address_(logged_address(http_.system(), "metrics ready address=")) {}
 
   HttpSystem& http() { return http_; }
@@ -62,7 +62,7 @@ TEST_CASE("metrics: after known requests the counts are those of the requests") 
 }
 
 TEST_CASE("metrics: a revocation in the middle of a request moves its two clocks") {
-  MeteredSystem metered;
+  MeteredSystem metered("1000");  // the text outlasts many publications, one each second
   System& system = metered.http().system();
   system.admit("ann");
   const auto tenant = system.start_streaming({.tenant = "ann", .max_tokens = 400}, 3);

@@ -53,14 +53,14 @@ bool is_draining(const System& system) {
 }  // namespace
 
 TEST_CASE("drain: a worker finishes its text, refuses a new one, and exits with 0") {
-  SystemSpec spec = with_timeout_ms("60000");
-  spec.start_worker = false;  // the broker would report too much
+  const auto alone = System::alone(kStory);
+  SystemSpec spec = with_timeout_ms("60000", "200");  // the text outlasts the refusal
+  spec.start_worker = false;                          // the broker would report too much
   System system(std::move(spec));
   ServiceManager manager;
   system.start_ready_worker("w1");
   system.admit("ann");
   system.admit("bob");
-  const auto alone = system.undisturbed(kStory);
   const auto story = system.start_streaming(kStory, kReadBefore);
 
   REQUIRE(system.worker().signal(SIGTERM));
