@@ -60,8 +60,11 @@ awaitable<void> PageServer::State::run(std::uint64_t id, std::shared_ptr<Stream>
     stream->expires_after(is_first ? kHeadTimeout : kIdleTimeout);
     RequestHead read = co_await read_request_head(*stream, buffer, parser, 0);
     if (!read.head && !read.refused) break;
-    keep_alive = read.head && !read.refused && parser.is_done() && parser.keep_alive();
-    const std::string text = text_of(read.refused ? *read.refused : answer(*read.head), keep_alive);
+    const Answer next = read.refused ? *read.refused : answer(*read.head);
+    // The end of the connection ends the body of a refusal, also where its reader expects none
+    // (HEAD).
+    keep_alive = next.status == 200 && parser.is_done() && parser.keep_alive();
+    const std::string text = text_of(next, keep_alive);
     stream->expires_after(kWriteTimeout);
     const auto [error, size] = co_await asio::async_write(*stream, asio::buffer(text), kAwait);
     if (error) break;

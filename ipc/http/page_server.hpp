@@ -1,5 +1,5 @@
 /// Serves a few pages to anyone who can connect: `GET`, no key, no body. A Unix socket is open to
-/// its user and group only.
+/// its user and group only. The connection ends after any answer but a page.
 ///
 /// It is for observers, so it may not cost the program much: at most 32 connections, a head of at
 /// most 16 KiB within ten seconds, 60 s between two requests. A further connection closes the

@@ -29,7 +29,7 @@ struct RevocationInfo {
   RevokeReason reason = RevokeReason::None;
   /// Shared: a published text ended, and the request may continue under its own lease.
   FailureScope scope = FailureScope::Tenant;
-  bool is_local = false;  ///< The worker stopped it at the lease's deadline; no word told it to.
+  bool is_local = false;  ///< The worker stopped it at the lease's deadline, without a word.
 };
 
 /// The end of a request. Every admitted request gets exactly one.

@@ -104,6 +104,17 @@ TEST_CASE("page server: one connection asks again and again") {
   CHECK(read_to(socket, "").contains("Connection: close"));
 }
 
+TEST_CASE("page server: the connection ends after an answer other than a page") {
+  ServedPages pages;
+  for (const std::string line : {"HEAD /metrics", "POST /metrics", "GET /other"}) {
+    auto socket = pages.connect();
+    write(socket, line + " HTTP/1.1\r\nHost: h\r\n\r\nGET /metrics HTTP/1.1\r\nHost: h\r\n\r\n");
+    const std::string all = read_to(socket, "");
+    CHECK(all.contains("Connection: close\r\n"));
+    CHECK_FALSE(all.contains("a 1\n"));  // a client that ignores the body would misread it
+  }
+}
+
 TEST_CASE("page server: silent connections lose their places to new ones, the oldest first") {
   ServedPages pages;
   std::vector<Local::socket> silent;

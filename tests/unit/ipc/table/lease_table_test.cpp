@@ -126,8 +126,7 @@ TEST_CASE("lease table: a new grant clears the drain and the flip time of the le
   CHECK(reader.flipped_at({2, 6}) == TimePoint{0});
 }
 
-TEST_CASE(
-    "lease table: no time since a flip is told of a live lease, nor of one whose slot is reused") {
+TEST_CASE("lease table: a live lease and one whose slot is reused have no time since a flip") {
   LeaseTable table = new_table();
   const auto reader = required(TableReader::attach(required(table.reader_fd())));
   constexpr TimePoint kLater{9'000};
