@@ -25,23 +25,6 @@ Number ceil_div(Number number, Number by) {
   return (number + by - 1) / by;
 }
 
-/// The extent size depends on the capacity, and the capacity on whole extents; both only grow.
-void choose_capacity(CapacityPlan& plan, const PlanRequest& request) {
-  const std::uint64_t least =
-      std::uint64_t{request.tenants} * plan.blocks_per_tenant * plan.block_bytes;
-  plan.capacity_bytes = least;
-  std::uint64_t before = 0;
-  while (plan.capacity_bytes != before) {
-    before = plan.capacity_bytes;
-    plan.extent_bytes = choose_extent_size(before, plan.block_bytes, request.max_extents);
-    const std::uint64_t blocks_per_extent = plan.extent_bytes / plan.block_bytes;
-    plan.extents_per_tenant = static_cast<std::uint32_t>(
-        ceil_div<std::uint64_t>(plan.blocks_per_tenant, blocks_per_extent));
-    plan.capacity_bytes =
-        std::uint64_t{request.tenants} * plan.extents_per_tenant * plan.extent_bytes;
-  }
-}
-
 std::string advice(const CapacityPlan& plan, const PlanRequest& request) {
   return fmt::format(
       "\nbroker.toml: capacity = \"{}\", weights-capacity = \"{}\", max-extents = {}\n"
@@ -97,6 +80,24 @@ wire::Json json_of(const CapacityPlan& plan, const PlanRequest& request) {
 
 }  // namespace
 
+/// Larger extents waste less at a lease's end, so a capacity may shrink when they grow. The extent
+/// size never falls, and at the largest one every tenant has one extent: the loops end.
+void choose_capacity(CapacityPlan& plan, std::uint32_t tenants, std::uint32_t max_extents) {
+  const auto chosen = [&] {
+    return choose_extent_size(plan.capacity_bytes, plan.block_bytes, max_extents);
+  };
+  plan.capacity_bytes = std::uint64_t{tenants} * plan.blocks_per_tenant * plan.block_bytes;
+  plan.extent_bytes = 0;
+  while (chosen() > plan.extent_bytes) {
+    plan.extent_bytes = chosen();
+    const std::uint64_t blocks_per_extent = plan.extent_bytes / plan.block_bytes;
+    plan.extents_per_tenant = static_cast<std::uint32_t>(
+        ceil_div<std::uint64_t>(plan.blocks_per_tenant, blocks_per_extent));
+    plan.capacity_bytes = std::uint64_t{tenants} * plan.extents_per_tenant * plan.extent_bytes;
+  }
+  while (chosen() < plan.extent_bytes) plan.capacity_bytes += plan.extent_bytes;
+}
+
 Result<CapacityPlan> plan_capacity(const PlanRequest& request, std::uint64_t memory_bytes) {
   if (request.tenants > request.max_extents) {
     return fail(Errc::BadRequest,
@@ -124,7 +125,7 @@ Result<CapacityPlan> plan_capacity(const PlanRequest& request, std::uint64_t mem
                     .memory_bytes = memory_bytes};
   plan.blocks_per_tenant = ceil_div(plan.context, KvLayout::kBlockTokens) +
                            record_block_count(plan.context, plan.block_bytes);
-  choose_capacity(plan, request);
+  choose_capacity(plan, request.tenants, request.max_extents);
   return plan;
 }
 

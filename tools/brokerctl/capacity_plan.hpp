@@ -28,12 +28,17 @@ struct CapacityPlan {
   std::uint32_t blocks_per_tenant = 0;  ///< Positions and the record of one request.
   std::uint64_t extent_bytes = 0;
   std::uint32_t extents_per_tenant = 0;  ///< A lease has whole extents.
-  std::uint64_t capacity_bytes = 0;      ///< All tenants' extents.
+  std::uint64_t capacity_bytes = 0;      ///< All tenants' extents, or the least for their size.
   std::uint64_t step_bytes = 0;          ///< Intermediate values of the largest step.
   std::uint64_t memory_bytes = 0;
   std::uint64_t needed_bytes() const { return weights_bytes + capacity_bytes + step_bytes; }
   bool fits() const { return needed_bytes() <= memory_bytes; }
 };
+
+/// Chooses extent_bytes, extents_per_tenant and capacity_bytes for block_bytes and
+/// blocks_per_tenant. A broker with this capacity chooses these extents.
+/// Precondition: at most max_extents tenants, and a block at least for each.
+void choose_capacity(CapacityPlan& plan, std::uint32_t tenants, std::uint32_t max_extents);
 
 /// Errors: those of GgufFile::open, read_config and the weights' plan; BadRequest for more tenants
 /// than extents, and for a context that the model does not have.

@@ -1,9 +1,11 @@
 // `brokerctl plan`: the sizes of a model of the tree, and its bounds.
 #include "tools/brokerctl/capacity_plan.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "broker/books/extents.hpp"
 #include "tests/support/test_paths.hpp"
 #include "worker/kv/sequence_record.hpp"
 
@@ -30,6 +32,30 @@ TEST_CASE("plan: capacity is whole extents for every tenant, and holds each requ
     CHECK(plan.blocks_per_tenant == 256 / 16 + record_block_count(256, plan.block_bytes));
     CHECK(plan.kv_bytes_per_token * 16 == plan.block_bytes);
   }
+}
+
+TEST_CASE("plan: the broker chooses the planned extents, whatever the context and the tenants") {
+  constexpr std::uint64_t kBlock = 192 << 10;  // of Qwen2-0.5B
+  const std::uint32_t max_extents = GENERATE(1u, 64u, 1024u);
+  for (std::uint32_t context = 16; context <= 32'768; context += context / 16 * 5 + 16) {
+    for (std::uint32_t tenants = 1; tenants <= std::min(max_extents, 200u); ++tenants) {
+      CapacityPlan plan{.block_bytes = kBlock, .blocks_per_tenant = context / 16 + 2};
+      choose_capacity(plan, tenants, max_extents);
+      INFO(context << " tokens, " << tenants << " tenants, " << max_extents << " extents");
+      REQUIRE(choose_extent_size(plan.capacity_bytes, kBlock, max_extents) == plan.extent_bytes);
+      REQUIRE(plan.extent_bytes / kBlock * plan.extents_per_tenant >= plan.blocks_per_tenant);
+      REQUIRE(plan.capacity_bytes >=
+              std::uint64_t{tenants} * plan.extents_per_tenant * plan.extent_bytes);
+    }
+  }
+}
+
+TEST_CASE("plan: larger extents need less, and the capacity is still the least that chooses them") {
+  CapacityPlan plan{.block_bytes = 192 << 10, .blocks_per_tenant = 2050};
+  choose_capacity(plan, 5, 1024);
+  CHECK(plan.extent_bytes == 4 << 20);  // 2 MiB: 1025 extents
+  CHECK(plan.extents_per_tenant == 98);
+  CHECK(plan.capacity_bytes == 2052ull << 20);  // 1960 MiB are 980 extents of 2 MiB
 }
 
 TEST_CASE("plan: f32 doubles the KV of a token, and a longer context needs more of it") {
