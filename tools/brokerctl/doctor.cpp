@@ -92,11 +92,15 @@ Finding huge_pages(const MachineFacts& facts) {
 }
 
 Finding users(const MachineFacts& facts) {
-  Finding finding{.check = "users", .found = "leasehold and leasehold-worker exist"};
-  if (facts.has_broker_user && facts.has_worker_user) return finding;
+  Finding finding{.check = "users",
+                  .found = "leasehold, leasehold-worker and leasehold-monitor exist"};
+  const char* const missing = !facts.has_broker_user    ? "leasehold"
+                              : !facts.has_worker_user  ? "leasehold-worker"
+                              : !facts.has_monitor_user ? "leasehold-monitor"
+                                                        : nullptr;
+  if (missing == nullptr) return finding;
   finding.grade = facts.is_installed ? Grade::Wrong : Grade::Note;
-  finding.found =
-      fmt::format("there is no user {}", facts.has_broker_user ? "leasehold-worker" : "leasehold");
+  finding.found = fmt::format("there is no user {}", missing);
   if (!facts.is_installed) finding.found += "; the units are not installed either";
   finding.mend =
       facts.is_installed ? "systemd-sysusers leasehold.conf" : "apt install ./leasehold_*.deb";

@@ -6,14 +6,19 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <fstream>
 #include <limits>
 
 #include "ipc/control/client.hpp"
+#include "ipc/control/messages.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
+
+constexpr Duration kAnswerTimeout = std::chrono::seconds(2);
 
 std::uint64_t free_huge_pages() {
   std::ifstream file("/proc/meminfo");
@@ -45,6 +50,18 @@ std::uint64_t memlock_limit() {
                                          : limit.rlim_cur;
 }
 
+/// systemd accepts connections for a broker that does not run, so only a reply is an answer. A
+/// refusal is one, too.
+std::string why_no_answer(const std::string& socket) {
+  auto client = control::Client::connect(socket);
+  if (!client) return client.error().detail;
+  const auto reply = client->call("status", {.body = wire::Empty{}.to_json()}, kAnswerTimeout);
+  if (reply) return {};
+  const Error& error = reply.error();
+  if (error.code != Errc::TimedOut && error.code != Errc::ConnectionLost) return {};
+  return fmt::format("{} accepts connections, but no broker answers: {}", socket, error.detail);
+}
+
 }  // namespace
 
 MachineFacts read_machine(const std::string& socket, const std::string& state_dir) {
@@ -55,6 +72,7 @@ MachineFacts read_machine(const std::string& socket, const std::string& state_di
                                      exists("/etc/systemd/system/leasehold-broker.service"),
                      .has_broker_user = ::getpwnam("leasehold") != nullptr,
                      .has_worker_user = ::getpwnam("leasehold-worker") != nullptr,
+                     .has_monitor_user = ::getpwnam("leasehold-monitor") != nullptr,
                      .socket = socket,
                      .socket_exists = exists(socket),
                      .state_dir = state_dir,
@@ -63,8 +81,7 @@ MachineFacts read_machine(const std::string& socket, const std::string& state_di
                      .has_card_device = exists("/dev/nvidiactl") && exists("/dev/nvidia0")};
   utsname kernel{};
   if (::uname(&kernel) == 0) facts.kernel_release = kernel.release;
-  if (const auto client = control::Client::connect(socket); !client)
-    facts.socket_error = client.error().detail;
+  facts.socket_error = why_no_answer(socket);
   return facts;
 }
 

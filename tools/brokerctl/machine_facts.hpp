@@ -17,9 +17,10 @@ struct MachineFacts {
   bool is_installed = false;              ///< systemd knows leasehold-broker.service.
   bool has_broker_user = false;           ///< leasehold
   bool has_worker_user = false;           ///< leasehold-worker
+  bool has_monitor_user = false;          ///< leasehold-monitor
   std::string socket;
   bool socket_exists = false;
-  std::string socket_error;  ///< Why it could not be connected; empty: it was.
+  std::string socket_error;  ///< Why no broker answered there; empty: one did.
   std::string state_dir;
   struct Directory {
     mode_t mode = 0;
@@ -31,6 +32,7 @@ struct MachineFacts {
 };
 
 /// Reads the machine that this runs on. What cannot be read is left as if it were not there.
+/// Waits at most 2 s for the broker's answer, and as long for a connection.
 MachineFacts read_machine(const std::string& socket, const std::string& state_dir);
 
 }  // namespace leasehold::brokerctl

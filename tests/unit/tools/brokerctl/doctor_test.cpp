@@ -2,10 +2,16 @@
 #include "tools/brokerctl/doctor.hpp"
 
 #include <algorithm>
+#include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
+#include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
 
 #include "common/temporary_directory.hpp"
+#include "ipc/control/peer.hpp"
 
 using namespace leasehold;
 using namespace leasehold::brokerctl;
@@ -18,6 +24,7 @@ MachineFacts good_machine() {
           .is_installed = true,
           .has_broker_user = true,
           .has_worker_user = true,
+          .has_monitor_user = true,
           .socket = "/run/leasehold/broker.sock",
           .socket_exists = true,
           .state_dir = "/var/lib/leasehold",
@@ -46,6 +53,8 @@ const Fault kFaults[]{
     {"huge pages", Grade::Note, [](MachineFacts& f) { f.reserved_huge_pages = 8; },
      "sysctl vm.nr_hugepages=0"},
     {"users", Grade::Wrong, [](MachineFacts& f) { f.has_worker_user = false; },
+     "systemd-sysusers leasehold.conf"},
+    {"users", Grade::Wrong, [](MachineFacts& f) { f.has_monitor_user = false; },
      "systemd-sysusers leasehold.conf"},
     {"socket", Grade::Wrong,
      [](MachineFacts& f) {
@@ -92,7 +101,8 @@ TEST_CASE("doctor: each fault is found by its check alone, with the command that
 
 TEST_CASE("doctor: without the package, missing users and state are accepted") {
   MachineFacts facts = good_machine();
-  facts.is_installed = facts.has_broker_user = facts.has_worker_user = false;
+  facts.is_installed = facts.has_broker_user = facts.has_worker_user = facts.has_monitor_user =
+      false;
   facts.state.reset();
   CHECK(finding(facts, "users").grade == Grade::Note);
   CHECK(finding(facts, "state directory").grade == Grade::Ok);
@@ -106,6 +116,32 @@ TEST_CASE("doctor: the document has every check") {
   REQUIRE(document["items"].size() == findings.size());
   CHECK(document["items"][0]["check"] == "kernel");
   CHECK(document["items"][0]["result"] == "ok");
+}
+
+TEST_CASE("doctor: a listener that never answers is no broker, and a refusal is an answer") {
+  const TemporaryDirectory directory = TemporaryDirectory::create("doctor").value();
+  const std::string path = directory.path() / "broker.sock";
+  boost::asio::io_context io{1};
+  auto listener = control::listen_on(io, path, 0600).value();  // accepts while `io` runs only
+  CHECK(finding(read_machine(path, directory.path()), "socket").grade == Grade::Wrong);
+
+  std::vector<std::shared_ptr<control::Peer>> peers;
+  const std::function<void()> accept = [&] {
+    listener.async_accept([&](const boost::system::error_code& error, control::Socket socket) {
+      if (error) return;
+      peers.push_back(control::Peer::create(
+          std::move(socket),
+          {.on_call = [](const std::string&, control::Payload, control::Responder respond) {
+            respond(fail(Errc::PermissionDenied, "not you"));
+          }}));
+      peers.back()->start();
+      accept();
+    });
+  };
+  accept();
+  std::jthread serve([&] { io.run(); });
+  CHECK(finding(read_machine(path, directory.path()), "socket").grade == Grade::Ok);
+  io.stop();
 }
 
 TEST_CASE("doctor: this machine is read, and a missing socket is reported") {
