@@ -54,7 +54,6 @@ BrokerServer::BrokerServer(asio::io_context& io, StartupState startup,
           io, [this](const ProcessIdentity& it) { loop_.post(PreviousHolderExited{it}); }),
       dispatch_(dispatch_hooks(), {options.worker_uids, options.observer_uids}),
       quiet_timer_(io),
-      wakeup_timer_(io),
       table_is_writable_(startup_.table_kept &&
                          std::ranges::any_of(options.worker_uids, is_operator)),
       stop_timer_(io),
@@ -86,6 +85,7 @@ std::unique_ptr<LentMemory> BrokerServer::make_device_memory(DeviceAgentLink* ag
 /// Order: worker segments, lease words, recovery's effects, then new connections.
 Result<void> BrokerServer::start(KeptDescriptors kept) {
   deadline_timer_ = TRY(BootTimer::create(io_, [this] { loop_.post(Tick{}); }));
+  wakeup_timer_ = TRY(BootTimer::create(io_, [this] { wake_up(); }));
   restore_workers(kept);
   for (const auto& word : startup_.recovered.words) {
     table_.restore(word.lease, word.to, word.reason);
@@ -306,14 +306,10 @@ void BrokerServer::arm_wakeup() {
       .awaits_timeout = awaits_timeout(state_),
       .connections_need_a_look = connections_.needs_a_look() || rates_.has_dropped()};
   if (!reasons.awaits_timeout) loop_.rest();
-  const TimePoint now = clock_.now();
-  const auto next = wakeups_.next(reasons, now);
+  const auto next = wakeups_.next(reasons, clock_.now());
   if (!next || (wakeup_at_ && *wakeup_at_ <= *next)) return;
   wakeup_at_ = next;
-  wakeup_timer_.expires_after(*next - now);
-  wakeup_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) wake_up();
-  });
+  wakeup_timer_->arm(next);
 }
 
 void BrokerServer::wake_up() {

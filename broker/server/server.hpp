@@ -90,7 +90,7 @@ class BrokerServer {
   std::unique_ptr<BootTimer> deadline_timer_;
   boost::asio::steady_timer quiet_timer_;
   Wakeups wakeups_{service_manager_of_this_process()};
-  boost::asio::steady_timer wakeup_timer_;
+  std::unique_ptr<BootTimer> wakeup_timer_;
   std::optional<TimePoint> wakeup_at_;  ///< Nothing: the timer is not armed.
   /// A worker that runs as an operator has had the table: it, or a process that it left behind, can
   /// write to it.
