@@ -70,6 +70,9 @@ struct Worker {
   /// It wrote to memory after its fence: its process gets no more grants.
   bool untrusted = false;
   bool draining = false;  ///< It gets no new lease of a tenant.
+  /// It said that it drains and then exits: it gets no new lease either. Not journaled: a worker
+  /// that resumes says it again.
+  bool stopping = false;
   /// It gets no new lease of a tenant either, and the leases that it has move.
   std::optional<Replacement> replacement;
   bool killed = false;  ///< SIGKILL was sent; it has not exited yet.
@@ -90,7 +93,9 @@ struct Worker {
   std::uint32_t blocks_per_extent = 0;
   std::uint32_t max_extents = 0;  ///< It has descriptors for this many; 0: no limit.
 
-  bool gets_leases() const { return state == WorkerState::Ready && !draining && !replacement; }
+  bool gets_leases() const {
+    return state == WorkerState::Ready && !draining && !stopping && !replacement;
+  }
 };
 
 /// Precondition: the move is in the table, or the worker is in that state.

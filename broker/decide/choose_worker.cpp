@@ -22,6 +22,7 @@ Result<Worker*> choose_named(State& state, const std::string& name) {
         Errc::NoModelLoaded,
         fmt::format("worker {} has not loaded its model yet; retry, or name another", name));
   }
+  if (named->stopping) return std::unexpected(worker_stopping(name));
   if (named->draining) return std::unexpected(worker_draining(name));
   if (named->replacement) {
     const Worker* by = state.workers.find(named->replacement->by);

@@ -28,6 +28,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
 // decide/quota.cpp
 void decide_event(Decision& decision, const UsageReported& reported);
 void decide_event(Decision& decision, const ServedReported& reported);
+void decide_event(Decision& decision, const DrainReported& reported);
 
 // decide/revoke_command.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRevoke& revoke);

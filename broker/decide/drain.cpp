@@ -134,6 +134,11 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   return std::nullopt;
 }
 
+void decide_event(Decision& decision, const DrainReported& reported) {
+  Worker* worker = decision.state.workers.find_by_connection(reported.connection);
+  if (worker != nullptr) worker->stopping = true;
+}
+
 /// A false report ends a lease of the worker that made it, and nothing else: the fence still waits
 /// for its proof.
 CallResult decide_call(Decision& decision, const Caller& caller,

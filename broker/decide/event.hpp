@@ -162,6 +162,11 @@ struct ServedReported {
   wire::TenantServed served;
 };
 
+/// A worker reported that it drains and then exits.
+struct DrainReported {
+  ConnectionId connection;
+};
+
 /// The rows behind a ReplyWhenJournaled are on disk, or could not be written.
 struct JournalWritten {
   CallId call;
@@ -202,7 +207,7 @@ using Event =
                  GrantAnswered, SettleAnswered, UnmapAnswered, PingAnswered, ReclaimAnswered,
                  WordsStored, QuietObserved, ExtentsCleared, ExtentsVerified, DeviceLost,
                  DeviceRecovered, RegionLent, RegionSealed, RegionScrubbed, TableTampered,
-                 WorkerReported, UsageReported, ServedReported, JournalWritten, BrokerStalled, Tick,
-                 ConfigReloaded, Shutdown>;
+                 WorkerReported, UsageReported, ServedReported, DrainReported, JournalWritten,
+                 BrokerStalled, Tick, ConfigReloaded, Shutdown>;
 
 }  // namespace leasehold

@@ -17,6 +17,13 @@ Error worker_draining(const std::string& worker) {
           FailureScope::Engine};
 }
 
+Error worker_stopping(const std::string& worker) {
+  return {
+      Errc::Draining,
+      fmt::format("worker {} is stopping; name another, or retry after it has restarted", worker),
+      FailureScope::Engine};
+}
+
 Error worker_replaced(const std::string& worker, const std::string& by) {
   return {Errc::Draining,
           fmt::format("worker {} is replaced by worker {}; name that one", worker, by),

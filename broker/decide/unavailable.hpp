@@ -10,6 +10,8 @@ namespace leasehold {
 
 Error broker_stopping();
 Error worker_draining(const std::string& worker);
+/// It drains by itself and then exits.
+Error worker_stopping(const std::string& worker);
 /// By the worker `by`.
 Error worker_replaced(const std::string& worker, const std::string& by);
 /// After a broker restart.

@@ -199,6 +199,7 @@ void Dispatch::notification(const std::string& method, ConnectionId connection,
   if (method == wire::EventReport::kMethod) taken = take_report(connection, params.body);
   if (method == wire::TenantUsage::kMethod) taken = take_usage(connection, params.body);
   if (method == wire::TenantServed::kMethod) taken = take_served(connection, params.body);
+  if (method == wire::WorkerDraining::kMethod) hooks_.post(DrainReported{connection});
   if (taken) return;
   spdlog::warn("dropped a report method={} connection={} detail=\"{}\"", method, connection.value,
                taken.error().detail);

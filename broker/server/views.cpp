@@ -89,7 +89,7 @@ std::uint32_t tenant_leases_on(const State& state, AttachmentId worker) {
 
 std::string drain_state(const State& state, const Worker& worker) {
   if (worker.replacement) return worker.replacement->done ? "replaced" : "replacing";
-  if (!worker.draining) return "serving";
+  if (!worker.draining && !worker.stopping) return "serving";
   return tenant_leases_on(state, worker.id) == 0 ? "drained" : "draining";
 }
 

@@ -136,6 +136,12 @@ struct EventReport : Message<EventReport> {
   std::vector<std::string> events;  ///< Each is one JSON object of ipc/control/events.hpp.
 };
 
+/// Notification `worker.draining`: the worker drains and then exits. It gets no new lease of a
+/// tenant on this connection; its leases go on. The worker sends it again after a reconnect.
+struct WorkerDraining : Empty {
+  static constexpr std::string_view kMethod = "worker.draining";
+};
+
 // ---------------------------------------------------------------- broker → worker
 
 /// Call `worker.ping`: checks that the worker responds. Any reply counts, even an error.

@@ -109,6 +109,29 @@ TEST_CASE("drain: a drained worker that survives a broker restart stays drained"
   CHECK(next.state.workers.find(world.worker)->draining);
 }
 
+TEST_CASE("drain: a worker that says it stops gets no new lease, and its leases go on") {
+  ServingWorld world;
+  const LeaseId lease = world.acquired("a");
+  world.attach_worker("w1", kSecondWorker);
+  world.post(DrainReported{ConnectionId{99}});  // no worker's
+  for (int i = 0; i < 3; ++i) world.answer<wire::LeaseAcquired>(acquire_on(world, "w1"));
+  REQUIRE(world.record(world.acquired("a")).worker() == world.worker);  // it has the fewest
+
+  world.post(DrainReported{kWorkerSocket});
+
+  CHECK(world.record(world.acquired("a")).worker() != world.worker);
+  CHECK(world.refusal(acquire_on(world, "w0")) == Errc::Draining);
+  CHECK(drain_of(world, "w0") == "draining");
+  CHECK(world.record(lease).is(LeaseState::Live));
+  CHECK(world.record(lease).drain_deadline == TimePoint{});
+  world.answer<wire::LeaseRenewed>(world.call(kHolder, wire::LeaseRenew{.lease = lease}));
+  world.post(DrainReported{kSecondWorker});
+  CHECK(world.refusal(world.acquire("a")) == Errc::Draining);  // retryable, unlike NoModelLoaded
+
+  const World next(world, {});
+  CHECK_FALSE(next.state.workers.find(world.worker)->stopping);  // it says it again
+}
+
 TEST_CASE("drain: an acquire in flight is refused with Draining, and its memory comes back") {
   const auto [what, scope] =
       GENERATE(table<std::string, FailureScope>({{"worker", FailureScope::Engine},
