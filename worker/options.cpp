@@ -72,7 +72,8 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
       ->check(CLI::Range(0, 3'600'000))
       ->capture_default_str();
   app.add_option("--drain-timeout-ms", raw.drain_timeout_ms,
-                 "How long requests may run on after SIGTERM; 0 ends them at once")
+                 "How long requests may run on after SIGTERM; 0 ends them at once. systemd's "
+                 "TimeoutStopSec is extended to it and 15 s")
       ->check(CLI::Range(0, 3'600'000))
       ->capture_default_str();
   app.add_option("--kv-index-url", raw.kv_index_url,

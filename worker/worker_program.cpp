@@ -137,7 +137,9 @@ Result<void> WorkerProgram::open_session() {
                                                   : serving_status());
             }
             serving_->server().set_broker_disconnected(disconnected);
-            if (!disconnected) serving_->leases().repeat_drained();
+            if (disconnected) return;
+            serving_->leases().repeat_drained();
+            if (stop_) stop_->tell_broker();
           },
       .on_broker_lost =
           [this](const Error& why) {
@@ -318,8 +320,8 @@ Result<void> WorkerProgram::announce_ready() {
       limits.max_batch_size, limits.token_budget, model_.config.n_context, limits.max_waiting,
       limits.max_waiting_per_lease);
   return io_.run([this]() -> Result<void> {
-    stop_ = std::make_unique<WorkerStop>(
-        WorkerStop::Dependencies{&io_.context(), loop_.get(), serving_.get(), http_.get()});
+    stop_ = std::make_unique<WorkerStop>(WorkerStop::Dependencies{
+        &io_.context(), loop_.get(), serving_.get(), &broker_->link(), http_.get()});
     if (broker_->is_lost()) stop_->when_idle();
     if (reload_waits_) reload_configuration(options_, reload_, *loop_);
     notify_service_manager("READY=1\n" + serving_status());

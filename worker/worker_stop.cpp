@@ -12,6 +12,8 @@ namespace leasehold {
 namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(20);
+/// From the end of the drain timeout to the exit: the last answers and the kept ids are written.
+constexpr auto kStopMargin = std::chrono::seconds(15);
 
 }  // namespace
 
@@ -19,10 +21,20 @@ void WorkerStop::drain(std::chrono::milliseconds timeout) {
   if (is_draining() || timeout.count() == 0) return deps_.loop->stop();
   deadline_ = Clock::now() + timeout;
   spdlog::info("draining timeout_ms={}", timeout.count());
-  notify_service_manager("STOPPING=1\nSTATUS=Draining");
+  const auto extended = std::chrono::microseconds(timeout + kStopMargin);
+  notify_service_manager(
+      fmt::format("STOPPING=1\nEXTEND_TIMEOUT_USEC={}\nSTATUS=Draining", extended.count()));
+  tell_broker();
   if (deps_.http != nullptr) deps_.http->drain();
   // Only a count that the engine takes afterwards has every request that was admitted.
   deps_.serving->server().drain([this] { boost::asio::post(*deps_.io, [this] { when_idle(); }); });
+}
+
+/// The broker prefers the worker with the fewest leases, which a draining one soon is.
+void WorkerStop::tell_broker() {
+  if (!is_draining()) return;
+  const wire::WorkerDraining draining;
+  deps_.broker->notify(std::string(draining.kMethod), {.body = draining.to_json()});
 }
 
 void WorkerStop::when_idle() {

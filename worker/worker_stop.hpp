@@ -23,6 +23,7 @@ class WorkerStop {
     boost::asio::io_context* io = nullptr;
     EngineLoop* loop = nullptr;
     Serving* serving = nullptr;
+    BrokerLink* broker = nullptr;
     HttpPart* http = nullptr;  ///< May be null.
   };
   explicit WorkerStop(const Dependencies& deps) : deps_(deps), timer_(*deps.io) {}
@@ -30,6 +31,8 @@ class WorkerStop {
   /// Refuses new requests, then stops the loop once the others have ended, at the latest after
   /// `timeout`. A second call stops it at once, and so does a timeout of 0.
   void drain(std::chrono::milliseconds timeout);
+  /// Tells the broker that a draining worker drains, after a reconnect too. Waits for nothing.
+  void tell_broker();
   bool is_draining() const { return deadline_.has_value(); }
 
   /// For a worker whose broker is lost: its leases run out.

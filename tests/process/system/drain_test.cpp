@@ -72,8 +72,39 @@ TEST_CASE("drain: a worker finishes its text, refuses a new one, and exits with 
   CHECK(story->record().tokens == alone);
   CHECK(story->record().leases.size() == 1);
   CHECK(exit_status_of(system.worker()) == 0);
-  CHECK(count_of(manager.states(), "STOPPING=1\nSTATUS=Draining") == 1);
+  CHECK(count_of(manager.states(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=75000000\nSTATUS=Draining") ==
+        1);
   CHECK(count_of(manager.states(), "STATUS=Draining 1 requests, for at most 60 s") == 1);
+}
+
+TEST_CASE("drain: while a worker drains, a new tenant is served by another that is busier") {
+  SystemSpec spec = with_timeout_ms("60000", "5000");
+  System system(std::move(spec));
+  system.start_ready_worker("w2");
+  for (const char* tenant : {"ann", "bob", "cid", "dan"}) system.admit(tenant);
+  const auto start_on = [&](const std::string& tenant, const std::string& worker) {
+    return system.start_streaming(
+        {.tenant = tenant, .max_tokens = 480, .more = {"--worker", worker}}, 2);
+  };
+  const auto draining = start_on("ann", "w1");
+  const auto first = start_on("bob", "w2");
+  const auto second = start_on("cid", "w2");
+  const auto drain_of_w1 = [&] {
+    const auto workers = system.view().workers().value();
+    for (const wire::WorkerView& worker : workers)
+      if (worker.worker == "w1") return worker.drain;
+    return std::string("gone");
+  };
+
+  REQUIRE(system.worker("w1").signal(SIGTERM));
+  REQUIRE(is_draining(system));
+  CHECK(eventually([&] { return drain_of_w1() == "draining"; }));
+  const auto late = system.start_tenant({.tenant = "dan", .max_tokens = 2});
+  CHECK(late->finish() == 0);
+  REQUIRE(late->record().leases.size() == 1);
+  CHECK(system.lease(late->record().leases[0]).worker == "w2");
+  REQUIRE(system.worker("w1").signal(SIGTERM));  // ann's text would take seconds
+  CHECK(draining->finish() == exit_code(Errc::Draining));
 }
 
 TEST_CASE("drain: a text that outlasts the timeout ends with Draining") {
