@@ -374,10 +374,8 @@ void WorkerProgram::watch_signals() {
 }
 
 void WorkerProgram::on_signal(int number) {
-  if (number == SIGHUP) {
-    reload_waits_ = !stop_;
-    return stop_ ? reload_configuration(options_, reload_, *loop_) : void();
-  }
+  if (number == SIGHUP && !stop_) return void(reload_waits_ = true);
+  if (number == SIGHUP) return reload_configuration(options_, reload_, *loop_);
   spdlog::info("stopping signal={}", number);
   if (!serving_) std::_Exit(128 + number);  // nothing is served yet; the broker sees the exit
   if (stop_ && number == SIGTERM) return stop_->drain(options_.drain_timeout);
