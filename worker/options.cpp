@@ -26,8 +26,11 @@ constexpr std::uint32_t kMaxTokenBudget = 16'384;
 // The request pipeline holds no more, running requests included.
 constexpr std::uint32_t kMaxWaiting = 4'000;
 
+/// All cores; on a machine with at most four, one is left for broker and tenants, because threads
+/// that wait for a core poll late.
 std::uint32_t default_threads() {
-  return std::clamp(std::thread::hardware_concurrency(), 1u, kMaxGateThreads - 1);
+  const std::uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
+  return cores <= 4 ? std::max(1u, cores - 1) : std::min(cores, kMaxGateThreads - 1);
 }
 
 // Options are checked as text, so that help and errors show the text.
@@ -99,7 +102,8 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
   app.add_option("--simd", raw.simd, "SIMD path of the cpu backend; all give the same bits")
       ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))
       ->capture_default_str();
-  app.add_option("--threads", options.threads, "Compute threads; default: one per core")
+  app.add_option("--threads", options.threads,
+                 "Compute threads; default: all cores, or one less when there are at most 4")
       ->check(CLI::Range(1u, kMaxGateThreads - 1))
       ->capture_default_str();
   app.add_option("--compute-cpus", raw.compute_cpus,
