@@ -139,7 +139,7 @@ Result<void> WorkerProgram::open_session() {
             serving_->server().set_broker_disconnected(disconnected);
             if (disconnected) return;
             serving_->leases().repeat_drained();
-            if (stop_) stop_->tell_broker();
+            if (stop_) stop_->notify_broker();
           },
       .on_broker_lost =
           [this](const Error& why) {

@@ -24,14 +24,14 @@ void WorkerStop::drain(std::chrono::milliseconds timeout) {
   const auto extended = std::chrono::microseconds(timeout + kStopMargin);
   notify_service_manager(
       fmt::format("STOPPING=1\nEXTEND_TIMEOUT_USEC={}\nSTATUS=Draining", extended.count()));
-  tell_broker();
+  notify_broker();
   if (deps_.http != nullptr) deps_.http->drain();
   // Only a count that the engine takes afterwards has every request that was admitted.
   deps_.serving->server().drain([this] { boost::asio::post(*deps_.io, [this] { when_idle(); }); });
 }
 
 /// The broker prefers the worker with the fewest leases, which a draining one soon is.
-void WorkerStop::tell_broker() {
+void WorkerStop::notify_broker() {
   if (!is_draining()) return;
   const wire::WorkerDraining draining;
   deps_.broker->notify(std::string(draining.kMethod), {.body = draining.to_json()});

@@ -31,8 +31,8 @@ class WorkerStop {
   /// Refuses new requests, then stops the loop once the others have ended, at the latest after
   /// `timeout`. A second call stops it at once, and so does a timeout of 0.
   void drain(std::chrono::milliseconds timeout);
-  /// Tells the broker that a draining worker drains, after a reconnect too. Waits for nothing.
-  void tell_broker();
+  /// Notifies the broker that a draining worker drains, after a reconnect too. Waits for nothing.
+  void notify_broker();
   bool is_draining() const { return deadline_.has_value(); }
 
   /// For a worker whose broker is lost: its leases run out.

@@ -118,7 +118,7 @@ TEST_CASE("doctor: the document has every check") {
   CHECK(document["items"][0]["result"] == "ok");
 }
 
-TEST_CASE("doctor: a listener that never answers is no broker, and a refusal is an answer") {
+TEST_CASE("doctor: a listener that never answers is a failure, and a refusal is an answer") {
   const TemporaryDirectory directory = TemporaryDirectory::create("doctor").value();
   const std::string path = directory.path() / "broker.sock";
   boost::asio::io_context io{1};
