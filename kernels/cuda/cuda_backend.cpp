@@ -186,9 +186,10 @@ std::size_t CudaBackend::prepare_steps(const GateSet& gates, const std::function
     return !graph.second.check_bound(gates.engine_leases());
   };
   if (std::ranges::any_of(graphs_, is_stale)) graphs_.clear();
-  std::vector<GraphShape> shapes = usual_shapes();
   // Tenants that wait for a restore want the next step, so only what steps have used is made again.
-  if (!used_shapes_.empty()) shapes.assign(used_shapes_.begin(), used_shapes_.end());
+  const std::vector<GraphShape> shapes =
+      used_shapes_.empty() ? usual_shapes()
+                           : std::vector<GraphShape>(used_shapes_.begin(), used_shapes_.end());
   for (const GraphShape& shape : shapes) {
     if (options_.graphs == GraphUse::None || launcher_->fault()) break;
     if (graphs_.contains(shape)) continue;
