@@ -4,21 +4,7 @@
 # Installs the client with pip below BIN_DIR, from the package index that pip is configured for. Exits
 # with 77 and one line where that is not possible.
 set -euo pipefail
-bin=$(cd "$1" && pwd)
-root=$(cd "$(dirname "$0")/../../.." && pwd)
-work=$(mktemp -d)
-pids=()
-clean_up() {
-  local code=$?
-  [[ $code == 0 || $code == 77 ]] || tail -n 20 "$work"/*.log >&2
-  for pid in "${pids[@]}"; do kill "$pid" && wait "$pid" || true; done 2>/dev/null
-  rm -rf "$work"
-  exit "$code"
-}
-trap clean_up EXIT
-skip() { echo "skipped: $1"; exit 77; }
-wait_for() { for _ in $(seq 600); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done; return 1; }
-control() { "$bin/brokerctl" --socket "$work/broker.sock" "$@"; }
+. "$(dirname "$0")/script.sh" "$1"
 
 python=$bin/openai-venv/bin/python
 if ! "$python" -c 'import openai' 2>/dev/null; then

@@ -5,22 +5,8 @@
 # only observes. vLLM's names have a colon, which promtool advises against, so only that is accepted
 # about them. Exits with 77 and one line where Prometheus is missing.
 set -euo pipefail
-bin=$(cd "$1" && pwd)
-root=$(cd "$(dirname "$0")/../../.." && pwd)
-work=$(mktemp -d)
-pids=()
-clean_up() {
-  local code=$?
-  [[ $code == 0 || $code == 77 ]] || tail -n 20 "$work"/*.log >&2
-  for pid in "${pids[@]}"; do kill "$pid" && wait "$pid" || true; done 2>/dev/null
-  rm -rf "$work"
-  exit "$code"
-}
-trap clean_up EXIT
-skip() { echo "skipped: $1"; exit 77; }
+. "$(dirname "$0")/script.sh" "$1"
 die() { echo "failed: $1" >&2; exit 1; }
-wait_for() { for _ in $(seq 600); do "$@" >/dev/null 2>&1 && return; sleep 0.1; done; return 1; }
-control() { "$bin/brokerctl" --socket "$work/broker.sock" "$@"; }
 address_in() { sed -n "s/.* ready address=\([^ ]*:[0-9]*\).*/\1/p" "$1" | head -n 1; }
 for program in prometheus promtool curl; do
   command -v $program >/dev/null || skip "$program is not installed; tools/setup --ci installs it"
