@@ -100,7 +100,7 @@ Finding users(const MachineFacts& facts) {
                                                         : nullptr;
   if (missing == nullptr) return finding;
   finding.grade = facts.is_installed ? Grade::Wrong : Grade::Note;
-  finding.found = fmt::format("there is no user {}", missing);
+  finding.found = fmt::format("user {} does not exist", missing);
   if (!facts.is_installed) finding.found += "; the units are not installed either";
   finding.mend =
       facts.is_installed ? "systemd-sysusers leasehold.conf" : "apt install ./leasehold_*.deb";

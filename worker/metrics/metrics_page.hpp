@@ -1,4 +1,4 @@
-/// The metrics of a worker as text. vLLM's names stand beside our own, so that boards for vLLM
+/// The metrics of a worker as text. The page has vLLM's names, too, so that boards for vLLM
 /// work; source of the names: https://docs.vllm.ai/en/stable/usage/metrics/.
 #pragma once
 
