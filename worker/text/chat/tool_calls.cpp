@@ -55,8 +55,9 @@ std::optional<std::vector<ToolCall>> ToolCallParser::calls_of(std::string_view t
   std::vector<ToolCall> calls;
   const auto add = [&](const Json& one) {
     auto call = call_of(one);
-    if (call) calls.push_back(*std::move(call));
-    return call.has_value();
+    if (!call) return false;
+    calls.push_back(*std::move(call));
+    return true;
   };
   if (!json.is_array()) return add(json) ? std::optional(std::move(calls)) : std::nullopt;
   if (json.empty() || !std::ranges::all_of(json, add)) return std::nullopt;
