@@ -14,7 +14,7 @@ Result<std::int64_t> time_us_of(std::string_view line) {
   constexpr std::size_t kSeconds = 19;
   constexpr std::size_t kDigits = 6;
   const std::string text(line.substr(0, kSeconds));
-  std::tm local{};
+  ::tm local{};
   const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &local);
   const bool has_fraction = line.size() > kSeconds + kDigits && line[kSeconds] == '.';
   std::int64_t fraction = -1;
