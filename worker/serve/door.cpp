@@ -11,9 +11,11 @@ std::optional<Door::ConnectionId> Door::connected(ConnectionId id, uid_t uid, Ti
   std::optional<ConnectionId> displaced;
   if (!strangers_.may_take_more(uid)) displaced = displace_for(uid);
   strangers_.take(uid);
-  stranger_by_id_.emplace(id,
-                          Stranger{.uid = uid, .deadline = now + limits_.authentication_timeout});
-  (void)charge_stranger(uid, 1, now);
+  const auto stranger =
+      stranger_by_id_
+          .emplace(id, Stranger{.uid = uid, .deadline = now + limits_.authentication_timeout})
+          .first;
+  (void)charge_stranger(stranger->second, 1, now);
   return displaced;
 }
 
@@ -61,6 +63,7 @@ Result<std::optional<Door::ConnectionId>> Door::authenticated(ConnectionId id,
                               tenant.value, tenants_.held_by(tenant), tenants_.capacity()));
     }
   }
+  charge_tenant_instead(stranger->second, tenant, now);
   forget_stranger(stranger);
   tenants_.take(tenant);
   place_by_id_.emplace(
@@ -119,10 +122,19 @@ TokenBucket& Door::bucket(std::map<Owner, TokenBucket>& buckets, const Owner& ow
   return buckets.try_emplace(owner, rate, now).first->second;
 }
 
-Duration Door::charge_stranger(uid_t uid, std::size_t weight, TimePoint now) {
-  TokenBucket& budget = bucket(uid_buckets_, uid, limits_.stranger_lines, now);
+Duration Door::charge_stranger(Stranger& stranger, std::size_t weight, TimePoint now) {
+  TokenBucket& budget = bucket(uid_buckets_, stranger.uid, limits_.stranger_lines, now);
   const Duration wait = budget.wait(now);
-  return wait >= limits_.max_stranger_wait ? wait : budget.reserve(weight, now);
+  if (wait >= limits_.max_stranger_wait) return wait;
+  stranger.charged += weight;
+  return budget.reserve(weight, now);
+}
+
+void Door::charge_tenant_instead(const Stranger& stranger, const TenantId& tenant, TimePoint now) {
+  TokenBucket& budget = bucket(tenant_buckets_, tenant, limits_.tenant_lines, now);
+  if (budget.wait(now) > Duration::zero()) return;
+  budget.reserve(stranger.charged, now);
+  uid_buckets_.at(stranger.uid).give_back(stranger.charged);
 }
 
 Duration Door::pace(ConnectionId id, std::size_t weight, TimePoint now) {
@@ -130,7 +142,7 @@ Duration Door::pace(ConnectionId id, std::size_t weight, TimePoint now) {
     return bucket(tenant_buckets_, *tenant, limits_.tenant_lines, now).reserve(weight, now);
   const auto stranger = stranger_by_id_.find(id);
   if (stranger == stranger_by_id_.end()) return Duration::zero();  // it is being closed
-  return charge_stranger(stranger->second.uid, weight, now);
+  return charge_stranger(stranger->second, weight, now);
 }
 
 std::optional<TimePoint> Door::next_deadline() const {

@@ -37,7 +37,8 @@ struct DoorLimits {
   /// How long a tenant's connection stays open without a request after its lease has ended.
   Duration ended_lease_timeout = std::chrono::seconds(10);
   /// Weight of the lines (control::weight_of_line) of all strangers of one uid; a new connection
-  /// weighs as much as a short line.
+  /// weighs as much as a short line. The tenant of a stranger that authenticates pays for it
+  /// instead while the tenant keeps its own rate.
   Rate stranger_lines{.per_second = 1'000, .burst = 2'000};
   /// More debt than this is not kept, so that a user who stops is served again soon.
   Duration max_stranger_wait = std::chrono::seconds(1);
@@ -104,6 +105,7 @@ class Door {
   struct Stranger {
     uid_t uid = 0;
     TimePoint deadline;
+    std::size_t charged = 0;  ///< Weight of its lines that its uid has paid.
   };
   using Strangers = std::map<ConnectionId, Stranger>;
   struct TenantPlace {
@@ -117,7 +119,8 @@ class Door {
   std::optional<ConnectionId> displace_for(const TenantId& tenant, const UseOf& use_of);
   void forget_stranger(Strangers::iterator stranger);
   void forget_place(TenantPlaces::iterator place);
-  Duration charge_stranger(uid_t uid, std::size_t weight, TimePoint now);
+  Duration charge_stranger(Stranger& stranger, std::size_t weight, TimePoint now);
+  void charge_tenant_instead(const Stranger& stranger, const TenantId& tenant, TimePoint now);
   template <class Owner>
   TokenBucket& bucket(std::map<Owner, TokenBucket>& buckets, const Owner& owner, const Rate& rate,
                       TimePoint now);

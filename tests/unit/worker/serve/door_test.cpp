@@ -115,9 +115,27 @@ TEST_CASE("door: strangers are paced by user, connections of tenants by tenant")
   CHECK(door.pace(3, 5, kStart) == Duration::zero());
   CHECK(enter(door, 2, "ann"));
   CHECK(enter(door, 3, "ann"));
-  CHECK(door.pace(2, 100, kStart) == Duration::zero());
+  CHECK(door.pace(2, 88, kStart) == Duration::zero());  // ann paid 6 for each connection
   CHECK(door.pace(3, 100, kStart) == 1s);
   CHECK(door.pace(3, 100, kStart + 2s) == Duration::zero());
+}
+
+TEST_CASE("door: a user of tokens pays at the rate of their tenants, and then at that of users") {
+  Door door(kSmall);
+  const auto connect_once = [&](Door::ConnectionId id, const char* tenant) {
+    (void)door.connected(id, kAnn, kStart);
+    const Duration wait = door.pace(id, 1, kStart);
+    CHECK(enter(door, id, tenant));
+    door.closed(id);
+    return wait;
+  };
+  for (Door::ConnectionId id = 1; id <= 50; ++id)
+    REQUIRE(connect_once(id, "ann") == Duration::zero());
+  CHECK(connect_once(51, "ann") == Duration::zero());  // the last that tenant ann can pay
+  for (Door::ConnectionId id = 52; id <= 61; ++id)     // 20, the burst of user ann
+    REQUIRE(connect_once(id, "ann") == Duration::zero());
+  CHECK(connect_once(62, "ann") > Duration::zero());
+  CHECK(connect_once(63, "other") > Duration::zero());  // of the same user
 }
 
 TEST_CASE("door: a user who connected too often waits for a bounded time") {
