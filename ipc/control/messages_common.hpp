@@ -33,7 +33,8 @@ enum class LeaseScope : std::uint8_t { Engine, Tenant, Shared };
 inline constexpr int kLeaseScopeCount = 3;
 std::string_view name(LeaseScope scope);  ///< "engine", "tenant", "shared"
 
-/// The order in which tenants lose memory when it is short. Stored, but not used yet.
+/// What a tenant is when memory is short: leases of scavengers end for the reserves of guaranteed
+/// tenants; standard tenants keep theirs (broker/decide/reserves.hpp).
 enum class Tier : std::uint8_t { Guaranteed, Standard, Scavenger };
 std::string_view name(Tier tier);  ///< "guaranteed", "standard", "scavenger"
 
