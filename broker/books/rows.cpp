@@ -18,6 +18,8 @@ struct Apply {
   void operator()(const ShapeRow& row) const { image.extent_size_bytes = row.extent_size_bytes; }
   void operator()(const BootRow& row) const { image.boot_id = row.boot_id; }
   void operator()(const OperatorActionRow&) const {}  // not part of the state
+  void operator()(const UsageRow&) const {}
+  void operator()(const RevocationRow&) const {}
   void operator()(const TenantGone& row) const { image.tenants.erase(row.id); }
   void operator()(const ApiKeyGone& row) const { image.api_keys.erase(row.id); }
   void operator()(const WorkerGone& row) const { image.workers.erase(row.id); }

@@ -17,6 +17,7 @@
 #include "broker/books/weights.hpp"
 #include "broker/books/workers.hpp"
 #include "common/process.hpp"
+#include "ipc/control/messages_audit.hpp"
 #include "ipc/control/messages_operator.hpp"
 #include "ipc/segment/lease_word.hpp"
 
@@ -145,6 +146,26 @@ struct OperatorActionRow {
   bool done = true;    ///< False: refused.
 };
 
+/// What a worker reported about a finished request: a record of the audit chain. Never changed. A
+/// number that the worker has reported before is dropped. Not kept after a failed write, because
+/// the worker repeats it.
+struct UsageRow {
+  AttachmentId worker;
+  std::string worker_name;
+  wire::UsageRecord usage;
+  bool lease_known = true;  ///< False: the lease's slot had been used again; nothing was checked.
+};
+
+/// The end of a lease that its holder did not release: a record of the audit chain. Never changed.
+struct RevocationRow {
+  LeaseId lease;
+  wire::LeaseScope scope = wire::LeaseScope::Tenant;
+  TenantId tenant;
+  std::string worker_name;
+  RevokeReason reason = RevokeReason::None;
+  std::int64_t at_boottime_ns = 0;
+};
+
 /// The boot that the rows belong to.
 struct BootRow {
   std::string boot_id;
@@ -170,8 +191,8 @@ struct RegionGone {
 };
 
 using Row = std::variant<TenantRow, ApiKeyRow, WorkerRow, LeaseRow, ExtentRow, RegionRow, Reserved,
-                         ShapeRow, OperatorActionRow, BootRow, TenantGone, ApiKeyGone, WorkerGone,
-                         LeaseGone, ExtentGone, RegionGone>;
+                         ShapeRow, OperatorActionRow, UsageRow, RevocationRow, BootRow, TenantGone,
+                         ApiKeyGone, WorkerGone, LeaseGone, ExtentGone, RegionGone>;
 
 /// Everything in a journal that a broker starts from.
 struct Image {

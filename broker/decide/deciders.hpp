@@ -105,6 +105,9 @@ CallResult decide_call(Decision& decision, const Caller& caller,
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::StepWatch& watch);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::WorkerStep& step);
 
+// decide/usage.cpp
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::UsageReport& report);
+
 // decide/tamper.cpp
 void decide_event(Decision& decision, const TableTampered& tampered);
 

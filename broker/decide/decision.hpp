@@ -23,6 +23,8 @@ struct Touched {
   std::vector<TenantId> usage;  ///< Tenants whose use of a quota was reported.
   bool shape = false;
   std::vector<journal::OperatorActionRow> operator_actions;
+  std::vector<journal::UsageRow> usage_records;
+  std::vector<journal::RevocationRow> revocations;
   bool durable = false;  ///< An operator's action: must survive a power cut.
 };
 

@@ -203,11 +203,11 @@ using Event =
                  Call<wire::LeaseUndrain>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
                  Call<wire::LeaseQuery>, Call<wire::QuarantineRelease>, Call<wire::StepWatch>,
                  Call<wire::WorkerStep>, Call<wire::PrefixPublish>, Call<wire::WorkerReplace>,
-                 FillAnswered, ConnectionClosed, HolderExited, PreviousHolderExited, WorkerExited,
-                 GrantAnswered, SettleAnswered, UnmapAnswered, PingAnswered, ReclaimAnswered,
-                 WordsStored, QuietObserved, ExtentsCleared, ExtentsVerified, DeviceLost,
-                 DeviceRecovered, RegionLent, RegionSealed, RegionScrubbed, TableTampered,
-                 WorkerReported, UsageReported, ServedReported, DrainReported, JournalWritten,
-                 BrokerStalled, Tick, ConfigReloaded, Shutdown>;
+                 Call<wire::UsageReport>, FillAnswered, ConnectionClosed, HolderExited,
+                 PreviousHolderExited, WorkerExited, GrantAnswered, SettleAnswered, UnmapAnswered,
+                 PingAnswered, ReclaimAnswered, WordsStored, QuietObserved, ExtentsCleared,
+                 ExtentsVerified, DeviceLost, DeviceRecovered, RegionLent, RegionSealed,
+                 RegionScrubbed, TableTampered, WorkerReported, UsageReported, ServedReported,
+                 DrainReported, JournalWritten, BrokerStalled, Tick, ConfigReloaded, Shutdown>;
 
 }  // namespace leasehold

@@ -6,6 +6,8 @@
 namespace leasehold {
 namespace {
 
+/// More revocations are recorded after all other work, because their proofs wait for the loop.
+constexpr std::size_t kMaxRevocationsInBatch = 64;
 constexpr std::uint64_t kReservedIdBatch = 1024;
 constexpr std::uint64_t kReservedExtentIdBatch = 65'536;  // every grant takes some
 
@@ -128,6 +130,7 @@ class RowCollector {
     }
     for (const ExtentId id : without_duplicates(touched.extents)) add(id);
     for (const RegionId id : without_duplicates(touched.regions)) add(id);
+    std::ranges::move(touched.usage_records, std::back_inserter(batch_.rows));
   }
 
   journal::Batch take() { return std::move(batch_); }
@@ -214,20 +217,21 @@ void journal_decision(Decision& decision) {
   const bool revokes = std::ranges::any_of(
       effects, [](const Effect& each) { return stores_state(each, LeaseState::Revoked); });
   auto& operator_actions = decision.touched.operator_actions;
-  std::vector<journal::Row> actions(operator_actions.begin(), operator_actions.end());
-  if (!revokes && !actions.empty()) {
-    std::ranges::move(actions, std::back_inserter(batch.rows));
-    batch.durable = true;
-    actions.clear();
-  }
+  std::vector<journal::Row> later;
+  auto& revocations = decision.touched.revocations;
+  const bool are_many = revocations.size() > kMaxRevocationsInBatch;
+  std::ranges::move(revocations, std::back_inserter(are_many ? later : batch.rows));
+  const bool acts = !operator_actions.empty();
+  std::ranges::move(operator_actions, std::back_inserter(revokes ? later : batch.rows));
+  if (acts && !revokes) batch.durable = true;
   if (!batch.rows.empty()) {
     batch.grants = std::ranges::any_of(effects, lends);
     const auto position = std::ranges::find_if(
         effects, [revokes](const Effect& each) { return must_follow(each, revokes); });
     effects.insert(position, effect::Journal{.batch = std::move(batch)});
   }
-  if (actions.empty()) return;
-  effects.emplace_back(effect::Journal{.batch = {.rows = std::move(actions), .synced_later = true},
+  if (later.empty()) return;
+  effects.emplace_back(effect::Journal{.batch = {.rows = std::move(later), .synced_later = acts},
                                        .when_idle = true});
 }
 

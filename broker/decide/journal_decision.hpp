@@ -10,7 +10,8 @@ namespace leasehold {
 /// mark. All rows are one transaction, placed
 ///   - before the first grant, Fenced word, sent message or answer;
 ///   - at the end of a decision that only revokes: a revocation does not wait for the disk. Its
-///     operator actions are then a second transaction, synced after all other work.
+///     operator actions, and the audit records of many leases, are then a second transaction,
+///     written after all other work.
 void journal_decision(Decision& decision);
 
 }  // namespace leasehold

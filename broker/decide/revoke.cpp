@@ -42,6 +42,16 @@ void end_replacement(Decision& decision, const LeaseRecord& record) {
   decision.touch((*old)->id());
 }
 
+void add_revocation(Decision& decision, const LeaseRecord& record, RevokeReason reason) {
+  const Worker* worker = decision.state.workers.find(record.worker());
+  decision.touched.revocations.push_back({.lease = record.id(),
+                                          .scope = record.scope,
+                                          .tenant = record.tenant,
+                                          .worker_name = worker == nullptr ? "" : worker->name,
+                                          .reason = reason,
+                                          .at_boottime_ns = decision.now.boottime_ns});
+}
+
 void drain_extents(Decision& decision, const LeaseRecord& record) {
   for (const ExtentId extent : record.extents) {
     if (decision.state.extents.find(extent)->state != ExtentState::Owned) continue;
@@ -93,6 +103,7 @@ std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> 
     LeaseRecord& record = decision.state.leases.at(id);
     if (notice == HolderNotice::Send) notify_holder(decision, record);
     record_lease(decision, record);
+    if (reason != RevokeReason::Released) add_revocation(decision, record, reason);
     drain_extents(decision, record);
     answer_pending_calls(decision, record);
     end_replacement(decision, record);

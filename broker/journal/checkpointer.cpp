@@ -8,10 +8,17 @@
 #include "common/process.hpp"
 
 namespace leasehold::journal {
+namespace {
 
-Result<std::unique_ptr<Checkpointer>> Checkpointer::start(const std::string& database_path) {
+constexpr auto kAuditHeadInterval = std::chrono::seconds(1);
+
+}  // namespace
+
+Result<std::unique_ptr<Checkpointer>> Checkpointer::start(const std::string& database_path,
+                                                          const std::string& audit_head_path) {
   Database database = TRY(Database::open(database_path));
-  std::unique_ptr<Checkpointer> checkpointer(new Checkpointer(std::move(database)));
+  std::unique_ptr<Checkpointer> checkpointer(
+      new Checkpointer(std::move(database), audit_head_path));
   checkpointer->thread_ =
       std::jthread([raw = checkpointer.get()](const std::stop_token& stop) { raw->work(stop); });
   return checkpointer;
@@ -40,17 +47,46 @@ void Checkpointer::sync() {
   if (log_ && ::fdatasync(log_.get()) == 0) ++log_syncs_;
 }
 
+void Checkpointer::publish_audit_head(const audit::Link& head) {
+  {
+    const std::lock_guard lock(mutex_);
+    const bool was_waiting = std::exchange(audit_head_, head).has_value();
+    if (was_waiting) return;
+  }
+  woken_.notify_one();
+}
+
+/// The record is in the log; one that a checkpoint has moved meanwhile was synced by it.
+void Checkpointer::write_audit_head(const audit::Link& head) {
+  sync();
+  (void)journal::write_audit_head(audit_head_path_, head);
+}
+
+bool Checkpointer::has_work() const {
+  return checkpoint_wanted_ || sync_wanted_;
+}
+
 void Checkpointer::work(const std::stop_token& stop) {
   set_thread_name("checkpointer");
+  std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
-    std::unique_lock lock(mutex_);
-    woken_.wait(lock, stop, [this] { return checkpoint_wanted_ || sync_wanted_; });
+    woken_.wait(lock, stop, [this] { return has_work() || audit_head_; });
+    const auto has_other_work = [this] { return has_work(); };
+    const bool waits = audit_head_ && !has_work();
+    if (waits) woken_.wait_until(lock, stop, next_audit_head_, has_other_work);
     const bool syncs = std::exchange(sync_wanted_, false);
     const bool moves = std::exchange(checkpoint_wanted_, false);
+    const auto now = std::chrono::steady_clock::now();
+    const bool is_due = now >= next_audit_head_ || stop.stop_requested();
+    const auto head = is_due ? std::exchange(audit_head_, {}) : std::nullopt;
+    if (head) next_audit_head_ = now + kAuditHeadInterval;
     lock.unlock();
-    if (syncs) sync();
+    if (head) write_audit_head(*head);
+    if (syncs && !head) sync();
     if (moves) database_.checkpoint(false);
+    lock.lock();
   }
+  if (const auto head = std::exchange(audit_head_, {})) write_audit_head(*head);
 }
 
 }  // namespace leasehold::journal

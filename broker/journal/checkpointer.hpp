@@ -1,19 +1,23 @@
 /// Waits for the disk on its own thread, because a revocation must not: moves the write-ahead log
-/// into the database, which takes two fsyncs, and syncs the log.
+/// into the database, which takes two fsyncs, syncs the log, and writes the head of the audit
+/// chain.
 ///
 /// Ownership: its own thread and database connection. Threads: any.
 /// Source: https://sqlite.org/c3ref/wal_checkpoint_v2.html (PASSIVE never waits for a writer)
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
 
+#include "broker/journal/audit_head.hpp"
 #include "broker/journal/database.hpp"
 #include "common/unique_fd.hpp"
 
@@ -22,7 +26,8 @@ namespace leasehold::journal {
 class Checkpointer {
  public:
   /// Errors: those of Database::open.
-  static Result<std::unique_ptr<Checkpointer>> start(const std::string& database_path);
+  static Result<std::unique_ptr<Checkpointer>> start(const std::string& database_path,
+                                                     const std::string& audit_head_path);
 
   /// Requests a checkpoint. Does not wait for it.
   void wake();
@@ -33,17 +38,27 @@ class Checkpointer {
   /// Requests that were finished; one may serve several calls.
   std::uint64_t log_syncs() const { return log_syncs_; }
 
+  /// Requests that the file of the head names this record, which was committed, once it survives a
+  /// power cut: at most once a second, and at the end. A failure of the disk leaves the older one.
+  void publish_audit_head(const audit::Link& head);
+
  private:
-  explicit Checkpointer(Database database) : database_(std::move(database)) {}
+  Checkpointer(Database database, std::string audit_head_path)
+      : database_(std::move(database)), audit_head_path_(std::move(audit_head_path)) {}
+  bool has_work() const;
+  void write_audit_head(const audit::Link& head);
   void work(const std::stop_token& stop);
   void request(bool& wanted);
   void sync();
 
   Database database_;
+  std::string audit_head_path_;
   std::mutex mutex_;
   std::condition_variable_any woken_;
   bool checkpoint_wanted_ = false;
   bool sync_wanted_ = false;
+  std::optional<audit::Link> audit_head_;                    // not written yet
+  std::chrono::steady_clock::time_point next_audit_head_{};  // of its thread
   std::atomic<std::uint64_t> log_syncs_ = 0;
   UniqueFd log_;  ///< Of its thread. SQLite locks other files than this one, so closing it is safe.
   std::jthread thread_;  // last, so that it ends before the members it uses

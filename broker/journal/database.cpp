@@ -74,6 +74,10 @@ Result<bool> Statement::next() {
   return refuse(sqlite3_db_handle(statement_.get()), result);
 }
 
+void Statement::reset() {
+  sqlite3_reset(statement_.get());
+}
+
 std::int64_t Statement::next_number() {
   return sqlite3_column_int64(statement_.get(), column_++);
 }

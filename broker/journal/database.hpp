@@ -35,6 +35,17 @@ class Statement {
   /// Moves to the next row of a query; false at its end.
   Result<bool> next();
 
+  /// Binds the values, which outlive the query, and moves to its first row; false if it has none.
+  template <class... Values>
+  Result<bool> query(const Values&... values) {
+    reset();
+    bound_ = 0;
+    (bind(values), ...);
+    return next();
+  }
+  /// Ends a query that may have more rows. An open one keeps the log from being moved.
+  void reset();
+
   /// Reads the next columns of the current row, from the left.
   template <class... Values>
   void read(Values&... values) {

@@ -26,6 +26,9 @@ class Journal {
   /// Database.
   virtual Result<std::vector<wire::OperatorActionView>> newest_operator_actions(
       std::size_t at_most) = 0;
+
+  /// Records of the audit chain. Errors: as newest_operator_actions.
+  virtual Result<wire::AuditPage> audit_page(const wire::AuditList& request) = 0;
 };
 
 /// For a broker without a state directory: keeps nothing.
@@ -36,6 +39,11 @@ class NullJournal final : public Journal {
     return fail(Errc::BadRequest,
                 "this broker runs without --state-dir and keeps no operator actions; see "
                 "operator_action in `brokerctl events`");
+  }
+  Result<wire::AuditPage> audit_page(const wire::AuditList&) override {
+    return fail(Errc::BadRequest,
+                "this broker runs without --state-dir and keeps no audit records; start it with "
+                "--state-dir");
   }
 };
 

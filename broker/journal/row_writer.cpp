@@ -29,7 +29,7 @@ constexpr const char* kPutOperatorAction =
 
 }  // namespace
 
-Result<RowWriter> RowWriter::create(Database& database) {
+Result<RowWriter> RowWriter::create(Database& database, AuditLog& audit) {
   Statements to;
   to.meta = TRY(database.prepare("REPLACE INTO meta (name, value) VALUES (?,?)"));
   to.tenant =
@@ -47,7 +47,7 @@ Result<RowWriter> RowWriter::create(Database& database) {
   to.lease_gone = TRY(database.prepare("DELETE FROM lease WHERE slot=? AND generation=?"));
   to.extent_gone = TRY(database.prepare("DELETE FROM extent WHERE extent=?"));
   to.region_gone = TRY(database.prepare("DELETE FROM region WHERE region=?"));
-  return RowWriter(std::move(to));
+  return RowWriter(std::move(to), audit);
 }
 
 Result<void> RowWriter::write(const Row& row) {
@@ -102,6 +102,11 @@ Result<void> RowWriter::put(const RegionRow& row) {
 Result<void> RowWriter::put(const OperatorActionRow& row) {
   return to_.operator_action.run(row.at_boottime_ns, row.uid, row.action, row.object, row.reason,
                                  static_cast<int>(row.done));
+}
+
+Result<void> RowWriter::put(const WorkerGone& row) {
+  TRY(audit_->forget(row.id));
+  return to_.worker_gone.run(row.id);
 }
 
 Result<void> RowWriter::put(const Reserved& row) {

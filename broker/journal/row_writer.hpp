@@ -2,15 +2,16 @@
 #pragma once
 
 #include "broker/books/rows.hpp"
+#include "broker/journal/audit_log.hpp"
 #include "broker/journal/database.hpp"
 
 namespace leasehold::journal {
 
-/// Lifetime: the database outlives it. Threads: one.
+/// Lifetime: database and audit log outlive it. Threads: one.
 class RowWriter {
  public:
   /// Errors: those of Database, for a table with the wrong columns.
-  static Result<RowWriter> create(Database& database);
+  static Result<RowWriter> create(Database& database, AuditLog& audit);
 
   /// Runs inside the caller's transaction.
   Result<void> write(const Row& row);
@@ -32,7 +33,7 @@ class RowWriter {
     Statement extent_gone;
     Statement region_gone;
   };
-  explicit RowWriter(Statements statements) : to_(std::move(statements)) {}
+  RowWriter(Statements statements, AuditLog& audit) : to_(std::move(statements)), audit_(&audit) {}
 
   Result<void> put(const TenantRow& row);
   Result<void> put(const ApiKeyRow& row);
@@ -43,10 +44,12 @@ class RowWriter {
   Result<void> put(const Reserved& row);
   Result<void> put(const ShapeRow& row);
   Result<void> put(const OperatorActionRow& row);
+  Result<void> put(const UsageRow& row) { return audit_->append(row); }
+  Result<void> put(const RevocationRow& row) { return audit_->append(row); }
   Result<void> put(const BootRow& row);
   Result<void> put(const TenantGone& row) { return to_.tenant_gone.run(row.id.value); }
   Result<void> put(const ApiKeyGone& row) { return to_.api_key_gone.run(row.id.value); }
-  Result<void> put(const WorkerGone& row) { return to_.worker_gone.run(row.id); }
+  Result<void> put(const WorkerGone& row);
   Result<void> put(const LeaseGone& row) {
     return to_.lease_gone.run(row.id.slot, row.id.generation);
   }
@@ -54,6 +57,7 @@ class RowWriter {
   Result<void> put(const RegionGone& row) { return to_.region_gone.run(row.id); }
 
   Statements to_;
+  AuditLog* audit_;
 };
 
 }  // namespace leasehold::journal

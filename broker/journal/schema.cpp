@@ -115,6 +115,13 @@ ALTER TABLE lease ADD COLUMN drain_reason INTEGER NOT NULL DEFAULT 8;
 CREATE TABLE api_key (
   api_key TEXT PRIMARY KEY, tenant TEXT NOT NULL, hash TEXT NOT NULL) WITHOUT ROWID;
 ALTER TABLE lease ADD COLUMN api_key TEXT NOT NULL DEFAULT '';
+)sql",
+    // The audit chain, and the newest number of each worker's usage records.
+    R"sql(
+CREATE TABLE audit_record (
+  sequence INTEGER PRIMARY KEY, at_unix_ms INTEGER NOT NULL, content TEXT NOT NULL,
+  hash TEXT NOT NULL);
+CREATE TABLE usage_source (attachment INTEGER PRIMARY KEY, number INTEGER NOT NULL);
 )sql"};
 
 Result<void> check_ours(Database& database, std::int64_t version) {

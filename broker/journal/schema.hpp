@@ -6,7 +6,7 @@
 namespace leasehold::journal {
 
 /// `PRAGMA user_version`. Opening a file of an older version migrates it to this one.
-inline constexpr std::int64_t kSchemaVersion = 16;
+inline constexpr std::int64_t kSchemaVersion = 17;
 
 /// Creates or migrates the tables in one transaction.
 /// Errors: FileCorrupt for a database that is not a journal, is damaged, or was written by a newer

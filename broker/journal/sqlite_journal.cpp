@@ -16,8 +16,9 @@ constexpr std::uint64_t kCheckpointPages = 1000;
 /// At this length the broker itself checkpoints and waits: the checkpointer is too slow.
 constexpr std::uint64_t kMaxLogPages = 16 * kCheckpointPages;
 constexpr std::uint64_t kPageBytes = 4096;
-/// A fence rewrites one page of leases; its log entry has at most two pages.
-constexpr std::uint64_t kBytesPerFence = 2 * kPageBytes;
+/// A revocation or a fence rewrites one page of leases, and a revocation the last of the audit
+/// chain; with headers and a split page its log entry has at most three pages.
+constexpr std::uint64_t kBytesPerFence = 3 * kPageBytes;
 /// For inner pages, and rows of workers and extents.
 constexpr std::uint64_t kSpareBytes = 16 * kPageBytes;
 
@@ -95,12 +96,17 @@ struct SqliteJournal::KeyOf {
   RowKey operator()(const Reserved&) const { return {5, "", 0, 0}; }
   RowKey operator()(const ShapeRow&) const { return {6, "", 0, 0}; }
   RowKey operator()(const BootRow&) const { return {8, "", 0, 0}; }
+  RowKey operator()(const UsageRow& row) const { return {10, "", row.worker.value, 0}; }
+  RowKey operator()(const RevocationRow& row) const {
+    return {11, "", row.lease.slot, row.lease.generation};
+  }
   RowKey operator()(const OperatorActionRow& row) const {  // never replaced
     return {7, row.action + ' ' + row.object, static_cast<std::uint64_t>(row.at_boottime_ns), 0};
   }
 };
 
-Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& state_dir) {
+Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& state_dir,
+                                                           AuditLimits limits) {
   const std::string path = state_dir + "/journal.db";
   TRY(check_log_has_database(path));
   Database database = TRY(naming_files(path, open_checked(path)));
@@ -109,14 +115,18 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
   Statement rollback = TRY(database.prepare("ROLLBACK"));
   Statement sync_full = TRY(database.prepare("PRAGMA synchronous=FULL"));
   Statement sync_normal = TRY(database.prepare("PRAGMA synchronous=NORMAL"));
-  RowWriter writer = TRY(RowWriter::create(database));
+  const std::string head_path = state_dir + "/audit_head";
+  const audit::Link head = TRY(read_audit_head(head_path));
+  auto audit = std::make_unique<AuditLog>(TRY(AuditLog::create(database, head, limits)));
+  RowWriter writer = TRY(RowWriter::create(database, *audit));
   ReserveFile reserve = TRY(ReserveFile::open(state_dir + "/journal.reserve"));
   const std::string marks_path = state_dir + "/high_water_marks";
   TRY(rename_old_marks_file(state_dir + "/numbers.used", marks_path));
   HighWaterMarksFile high_water_marks = TRY(HighWaterMarksFile::open(marks_path));
-  auto checkpointer = TRY(Checkpointer::start(path));
+  auto checkpointer = TRY(Checkpointer::start(path, head_path));
   return std::unique_ptr<SqliteJournal>(
       new SqliteJournal({.database = std::move(database),
+                         .audit = std::move(audit),
                          .writer = std::move(writer),
                          .statements = {.begin = std::move(begin),
                                         .commit = std::move(commit),
@@ -174,6 +184,10 @@ Result<std::vector<wire::OperatorActionView>> SqliteJournal::newest_operator_act
   return actions;
 }
 
+Result<wire::AuditPage> SqliteJournal::audit_page(const wire::AuditList& request) {
+  return components_.audit->page(request);
+}
+
 /// A failure refuses only grants: without a grant no token is signed, and a fence must not
 /// wait.
 Result<void> SqliteJournal::raise_marks(const Batch& batch) {
@@ -216,11 +230,16 @@ Result<void> SqliteJournal::commit(const Batch& batch) {
   if (durable) TRY(components_.statements.sync_full.run());
   Result<void> written = components_.statements.begin.run();
   if (written) written = write_rows(batch);
+  if (written) written = components_.audit->remove_excess();
   if (written) written = components_.statements.commit.run();
   // After some errors SQLite has already rolled back, and this fails.
   if (!written) (void)components_.statements.rollback.run();
   if (durable) TRY(components_.statements.sync_normal.run());
-  if (!written) return written;
+  if (!written) {
+    components_.audit->rolled_back();
+    return written;
+  }
+  publish_audit_head();
   for (const auto& [key, row] : waiting_) note_recorded(row);
   for (const Row& row : batch.rows) note_recorded(row);
   waiting_.clear();
@@ -228,6 +247,14 @@ Result<void> SqliteJournal::commit(const Batch& batch) {
   if (batch.synced_later) components_.checkpointer->sync_log();
   checkpoint_if_due();
   return {};
+}
+
+/// The table may not be synced yet; the checkpointer syncs it before it writes the head's file.
+void SqliteJournal::publish_audit_head() {
+  const std::uint64_t before = components_.audit->head().sequence;
+  components_.audit->committed();
+  const audit::Link& head = components_.audit->head();
+  if (head.sequence != before) components_.checkpointer->publish_audit_head(head);
 }
 
 void SqliteJournal::checkpoint_if_due() {
@@ -260,6 +287,7 @@ void SqliteJournal::note_recorded(const Row& row) {
 void SqliteJournal::queue_rows(const Batch& batch) {
   waiting_is_durable_ = waiting_is_durable_ || batch.durable || batch.synced_later;
   for (const Row& row : batch.rows) {
+    if (std::holds_alternative<UsageRow>(row)) continue;
     const RowKey key = std::visit(KeyOf{}, row);
     if (is_end(row) && !recorded_.contains(key)) {
       waiting_.erase(key);

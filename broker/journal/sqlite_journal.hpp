@@ -16,6 +16,7 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "broker/journal/audit_log.hpp"
 #include "broker/journal/checkpointer.hpp"
 #include "broker/journal/high_water_marks_file.hpp"
 #include "broker/journal/journal.hpp"
@@ -28,7 +29,8 @@ class SqliteJournal final : public Journal {
  public:
   /// Opens or creates the journal, checks and migrates it.
   /// Errors: FileCorrupt, DiskFull, SystemError; those of state_file_error.
-  static Result<std::unique_ptr<SqliteJournal>> open(const std::string& state_dir);
+  static Result<std::unique_ptr<SqliteJournal>> open(const std::string& state_dir,
+                                                     AuditLimits limits = {});
 
   /// Reads the journal; ids reserved under a lost journal count too. Afterwards the reserve has
   /// space for the fences of its leases, unless the disk is full.
@@ -37,6 +39,7 @@ class SqliteJournal final : public Journal {
   Result<void> write(const Batch& batch) override;
   Result<std::vector<wire::OperatorActionView>> newest_operator_actions(
       std::size_t at_most) override;
+  Result<wire::AuditPage> audit_page(const wire::AuditList& request) override;
 
   /// Rows that wait for disk space.
   std::size_t waiting() const { return waiting_.size(); }
@@ -54,6 +57,7 @@ class SqliteJournal final : public Journal {
   };
   struct Components {
     Database database;  // first, so that the statements end before it
+    std::unique_ptr<AuditLog> audit;
     RowWriter writer;
     Statements statements;
     ReserveFile reserve;
@@ -69,6 +73,7 @@ class SqliteJournal final : public Journal {
   bool has_revocations(const Batch& batch) const;
   std::uint64_t log_bytes(const Batch& batch) const;
   Result<void> write_rows(const Batch& batch);
+  void publish_audit_head();
   void checkpoint_if_due();
   void note_recorded(const Row& row);
   void queue_rows(const Batch& batch);

@@ -166,6 +166,11 @@ Result<Json> list_operator_actions(const ListSources& sources, const Json& param
   return items(TRY(sources.journal.newest_operator_actions(limit)));
 }
 
+Result<Json> audit_list(const ListSources& sources, const Json& params) {
+  const auto request = TRY(wire::AuditList::from_json(params));
+  return TRY(sources.journal.audit_page(request)).to_json();
+}
+
 Result<control::Payload> open_extent(const ListSources& sources, const Json& params) {
   if (!sources.allow_memory_check) {
     return fail(Errc::PermissionDenied,
@@ -191,6 +196,7 @@ Result<Json> list(const ListSources& sources, const std::string& method, const J
   if (method == "metrics.read") return metrics(sources);
   if (method == "step.list") return items(step_views(sources.state));
   if (method == "operator_action.list") return list_operator_actions(sources, params);
+  if (method == wire::AuditList::kMethod) return audit_list(sources, params);
   return fail(Errc::UnknownMethod, fmt::format("the broker has no query {}", method));
 }
 

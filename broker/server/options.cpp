@@ -141,6 +141,14 @@ void add_state_options(CLI::App& app, BrokerOptions& options) {
   app.add_option("--state-dir", options.state_dir,
                  "Directory for the journal and the token key; without it no state is kept")
       ->check(check_directory_path);
+  app.add_option("--audit-records", options.audit_records,
+                 "Audit records to keep in --state-dir, about 600 bytes each")
+      ->check(CLI::Range(std::uint64_t{1000}, std::uint64_t{1} << 32))
+      ->capture_default_str();
+  app.add_option("--audit-days", options.audit_days,
+                 "Days after which an audit record is removed once newer ones come; 0 means never")
+      ->check(CLI::Range(0u, 36'500u))
+      ->capture_default_str();
   app.add_flag("--allow-memory-check", options.allow_memory_check,
                "Let operators read leased memory (extent.open); for demos and tests");
   app.add_option("--log-level", options.log_level, "Log level: trace, debug, info, warn or error")

@@ -115,7 +115,8 @@ Result<StartupState> load_startup_state(const BrokerOptions& options, const Lent
                                         KeptDescriptors& kept, TimePoint now) {
   if (options.state_dir.empty()) return start_without_state_dir(options, device);
   UniqueFd lock = TRY(journal::lock_state_dir(options.state_dir));
-  auto journal = TRY(journal::SqliteJournal::open(options.state_dir));
+  auto journal = TRY(journal::SqliteJournal::open(
+      options.state_dir, {.records = options.audit_records, .days = options.audit_days}));
   const journal::Image image = TRY(journal->load());
   const bool is_first_start = image.boot_id.empty() && image.reserved == journal::Reserved{};
   const TokenKey key = TRY(load_or_create_token_key(options.state_dir, is_first_start));

@@ -1,5 +1,6 @@
 #include "tests/unit/broker/world.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "broker/supervise/ack_observer.hpp"
@@ -187,8 +188,11 @@ std::string World::proof_of(LeaseId lease) {
 
 void World::perform(const effect::Journal& effect) {
   grant_unwritten_ = disk_full && effect.batch.grants;
-  unwritten_ =
-      disk_full && (effect.batch.grants || effect.batch.durable || effect.batch.synced_later);
+  const bool has_usage = std::ranges::any_of(effect.batch.rows, [](const journal::Row& row) {
+    return std::holds_alternative<journal::UsageRow>(row);
+  });
+  unwritten_ = disk_full && (effect.batch.grants || effect.batch.durable ||
+                             effect.batch.synced_later || has_usage);
   if (unwritten_) return;  // later rows replace these
   for (const journal::Row& row : effect.batch.rows) apply(journal, row);
 }

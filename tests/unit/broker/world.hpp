@@ -65,7 +65,7 @@ class World {
   bool seal_fails = false;
   bool clear_fails = false;             ///< Device memory cannot be cleared.
   std::set<ExtentId> still_allocating;  ///< On a device: not yet allocated, cannot be cleared.
-  bool disk_full = false;               ///< The journal refuses grants and operator actions.
+  bool disk_full = false;               ///< The journal refuses grants, operator actions and usage.
   std::set<ExtentId> touched;           ///< Extents written to after their punch.
   std::optional<Event> before_verify;   ///< Posted before the next ExtentsVerified.
   std::uint64_t region_bytes = 0;       ///< Allocated in a region after its scrub.

@@ -310,6 +310,22 @@ std::vector<MessageSample> make_samples() {
                            R"({"tenant":"acme","blocks":8,"ttl_ms":0,"api_key":"lh-00",
            "request_id":"r-1"})",
                            {"api_key"}),
+      sample<UsageRecord>(
+          "UsageRecord",
+          R"({"number":1,"tenant":"acme","request":"r-1","lease":"17.4","prompt_tokens":9,
+           "cached_tokens":4294967295,"generated_tokens":3,"reason":"EndOfSequence",
+           "submitted_boottime_ns":5,"first_token_boottime_ns":0,"ended_boottime_ns":9223372036854775807})"),
+      sample<UsageReport>(
+          "UsageReport",
+          R"({"records":[{"number":1,"tenant":"acme","request":"r-1","lease":"17.4","prompt_tokens":9,
+           "cached_tokens":4294967295,"generated_tokens":3,"reason":"EndOfSequence",
+           "submitted_boottime_ns":5,"first_token_boottime_ns":0,"ended_boottime_ns":9223372036854775807}]})"),
+      sample<AuditList>("AuditList", R"({"after":7,"limit":0})", {"after", "limit"}),
+      sample<AuditRecordView>("AuditRecordView",
+                              R"({"sequence":3,"content":"{\"sequence\":3}","hash":"00"})"),
+      sample<AuditPage>("AuditPage", with_digest(with_digest(R"({"records":[
+           {"sequence":3,"content":"{\"sequence\":3}","hash":"00"}],"removed_sequence":2,
+           "removed_hash":DIGEST,"head_sequence":3,"head_hash":DIGEST})"))),
   };
 }
 

@@ -1,0 +1,19 @@
+/// The newest audit record, outside the journal: shows that records were cut off its end.
+///
+/// Format: one line, "<sequence> <hash>". Threads: one.
+#pragma once
+
+#include <string>
+
+#include "common/result.hpp"
+#include "ipc/control/audit_chain.hpp"
+
+namespace leasehold::journal {
+
+/// Sequence 0 if there is no file. Errors: FileCorrupt; those of state_file_error.
+Result<audit::Link> read_audit_head(const std::string& path);
+
+/// Durable when it returns. Errors: those of write_state_file; the file is then unchanged.
+Result<void> write_audit_head(const std::string& path, const audit::Link& head);
+
+}  // namespace leasehold::journal

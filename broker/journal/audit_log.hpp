@@ -1,0 +1,81 @@
+/// Appends usage records and revocations to the audit chain, a table of the journal, and removes
+/// the oldest.
+///
+/// Records are appended in the journal's transactions. Removal happens there too, a few records for
+/// each one that is appended, so that no transaction is long. Lifetime: the database outlives it.
+/// Threads: one. Format: ipc/control/audit_chain.hpp.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "broker/books/rows.hpp"
+#include "broker/journal/database.hpp"
+#include "ipc/control/audit_chain.hpp"
+#include "ipc/control/messages_audit.hpp"
+
+namespace leasehold::journal {
+
+/// How much of the chain is kept.
+struct AuditLimits {
+  std::uint64_t records = 1'000'000;  ///< At least 1.
+  std::uint32_t days = 0;             ///< 0: no limit.
+};
+
+class AuditLog {
+ public:
+  /// `head`: the newest record, as it was known outside the table. Where the table ends before it,
+  /// records were cut off; the chain then continues after `head`, so that the gap stays visible.
+  /// Errors: those of Database.
+  static Result<AuditLog> create(Database& database, const audit::Link& head, AuditLimits limits);
+
+  /// These run inside the caller's transaction. A usage record whose number the worker has reported
+  /// before is dropped. Errors: those of Database.
+  Result<void> append(const UsageRow& row);
+  Result<void> append(const RevocationRow& row);
+  Result<void> forget(AttachmentId worker);
+  /// Before the end of the transaction.
+  Result<void> remove_excess();
+  /// After it.
+  void committed();
+  void rolled_back();
+
+  /// The newest record on disk.
+  const audit::Link& head() const { return head_; }
+
+  /// Errors: those of Database.
+  Result<wire::AuditPage> page(const wire::AuditList& request);
+
+ private:
+  struct Statements {
+    Statement insert;
+    Statement set_source;
+    Statement forget_source;
+    Statement last_aged;
+    Statement last_up_to;
+    Statement remove;
+    Statement set_meta;
+    Statement page;
+  };
+  AuditLog(Statements statements, AuditLimits limits)
+      : to_(std::move(statements)), limits_(limits) {}
+  Result<void> load(Database& database, const audit::Link& head);
+  Result<void> append_fields(nlohmann::json fields);
+  Result<void> remove_through(std::uint64_t sequence);
+
+  Statements to_;
+  AuditLimits limits_;
+  audit::Link head_;
+  audit::Link removed_;
+  std::map<AttachmentId, std::uint64_t> numbers_;  ///< The newest of each worker.
+  // Of the transaction.
+  audit::Link next_head_;
+  audit::Link next_removed_;
+  std::map<AttachmentId, std::uint64_t> next_numbers_;
+  std::uint64_t appended_ = 0;
+  bool changed_ = false;
+};
+
+}  // namespace leasehold::journal

@@ -1,0 +1,63 @@
+/// What workers report about finished requests, and the audit records that the broker makes of it.
+/// The rules for all messages are in ipc/control/messages.hpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ipc/control/messages_common.hpp"
+
+namespace leasehold::wire {
+
+/// What one finished request used. A request that ends, and is submitted again under another lease,
+/// has a record for each submission: its prompt counts in each, a generated token in one.
+struct UsageRecord : Message<UsageRecord> {
+  std::uint64_t number = 0;  ///< At this worker process, from 1. A gap: records were dropped.
+  TenantId tenant;
+  RequestId request;  ///< As the client named it.
+  LeaseId lease;      ///< At its end.
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t cached_tokens = 0;     ///< Not computed: their KV was there.
+  std::uint32_t generated_tokens = 0;  ///< Since this submission.
+  std::string reason;                  ///< As in RequestCompleted, or the name of an Errc.
+  std::int64_t submitted_boottime_ns = 0;
+  std::int64_t first_token_boottime_ns = 0;  ///< 0: none was generated.
+  std::int64_t ended_boottime_ns = 0;
+};
+
+/// `usage_record.report`: records of finished requests, by ascending number. A worker repeats the
+/// call until it succeeds; the broker drops numbers that it has. Reply: Empty, once they are in the
+/// journal. Errors: those of the journal; PermissionDenied for a lease of another worker or tenant.
+struct UsageReport : Message<UsageReport> {
+  static constexpr std::string_view kMethod = "usage_record.report";
+  static constexpr std::size_t kMaxRecords = 256;
+  std::vector<UsageRecord> records;
+};
+
+/// `audit.list`: audit records in the order of their sequence numbers. Reply: AuditPage.
+/// Errors: BadRequest for a broker without a state directory.
+struct AuditList : Message<AuditList> {
+  static constexpr std::string_view kMethod = "audit.list";
+  std::uint64_t after = 0;  ///< A sequence number.
+  std::uint32_t limit = 1000;
+};
+
+/// See ipc/control/audit_chain.hpp.
+struct AuditRecordView : Message<AuditRecordView> {
+  std::uint64_t sequence = 0;
+  std::string content;  ///< One JSON object.
+  std::string hash;
+};
+
+struct AuditPage : Message<AuditPage> {
+  static constexpr std::size_t kMaxBytes = 1 << 18;  ///< Of contents, before the last one.
+  std::vector<AuditRecordView> records;              ///< Empty: there is none after.
+  std::uint64_t removed_sequence = 0;  ///< The last record that retention removed; 0: none.
+  std::string removed_hash;
+  std::uint64_t head_sequence = 0;  ///< The newest record, known apart from the table.
+  std::string head_hash;
+};
+
+}  // namespace leasehold::wire
