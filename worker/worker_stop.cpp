@@ -51,7 +51,8 @@ void WorkerStop::poll() {
 
 void WorkerStop::check(std::size_t requests) {
   const bool is_answering = is_draining() && deps_.http != nullptr && deps_.http->is_answering();
-  if (requests == 0 && !is_answering) return deps_.loop->stop();
+  const bool is_reporting = is_draining() && deps_.broker->is_reporting_usage();
+  if (requests == 0 && !is_answering && !is_reporting) return deps_.loop->stop();
   if (deadline_ && Clock::now() >= *deadline_) {
     spdlog::warn("the drain timeout ends requests requests={}", requests);
     return deps_.loop->stop();

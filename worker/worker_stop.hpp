@@ -1,7 +1,7 @@
 /// Ends a worker that serves, once its requests have ended.
 ///
-///   drain:      admit nothing new ─► wait for requests and HTTP answers ─► stop the engine loop
-///   when_idle:  wait for requests ─► stop the engine loop
+///   drain:      admit nothing new ─► wait for requests, HTTP answers and usage records ─► stop the
+///   engine loop when_idle:  wait for requests ─► stop the engine loop
 ///
 /// What is left when the drain timeout ends gets Draining when the loop has stopped.
 ///

@@ -42,6 +42,7 @@ Completed completion_of(const Sequence& sequence, const GateRefusal& refusal) {
   }
   completed.engine_request_id = sequence.request.engine_request_id;
   completed.emitted_tokens = sequence.emitted();
+  completed.cached_tokens = sequence.request.cached;
   return completed;
 }
 

@@ -10,6 +10,7 @@ namespace {
 
 /// Unsent bytes beyond which reports wait in the worker, far below Limits::max_queued_bytes.
 constexpr std::size_t kMaxBacklogBytes = 256 << 10;
+constexpr auto kUsageRetryInterval = std::chrono::seconds(1);
 
 /// Empty for an event of the worker itself.
 TenantId tenant_of(const events::Event& event) {
@@ -95,6 +96,52 @@ void BrokerLink::report_served(const wire::TenantServed& served) {
   });
 }
 
+void BrokerLink::report_usage_record(wire::UsageRecord record) {
+  boost::asio::post(*io_, [this, record = std::move(record)]() mutable {
+    usage_records_.push(std::move(record));
+    if (const std::uint64_t dropped = usage_records_.take_dropped())
+      spdlog::warn("dropped usage records that the broker did not take records={}", dropped);
+    send_waiting();
+  });
+}
+
+bool BrokerLink::is_reporting_usage() const {
+  return !buffering_ && !usage_refused_ && !usage_records_.empty();
+}
+
+void BrokerLink::send_usage_records() {
+  if (buffering_ || usage_refused_) return;
+  const auto report = usage_records_.take();
+  if (!report) return;
+  peer_->call(std::string(report->kMethod), {.body = report->to_json()},
+              [this](const Result<control::Payload>& reply) { usage_records_answered(reply); });
+}
+
+/// A broker that has not written them gets them again later; after a lost connection, when it is
+/// back. What it refuses for good is dropped: an older broker keeps no records.
+void BrokerLink::usage_records_answered(const Result<control::Payload>& reply) {
+  const Errc code = reply ? Errc{} : reply.error().code;
+  const bool is_final = !reply && (code == Errc::UnknownMethod || code == Errc::PermissionDenied ||
+                                   code == Errc::BadRequest);
+  if (is_final) {
+    spdlog::warn("the broker refuses usage records code={} detail=\"{}\"", name(code),
+                 reply.error().detail);
+  }
+  if (reply || is_final) {
+    usage_records_.confirmed();
+    return send_usage_records();
+  }
+  usage_records_.failed();
+  if (code == Errc::ConnectionLost) return;
+  usage_refused_ = true;
+  usage_retry_.expires_after(kUsageRetryInterval);
+  usage_retry_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    usage_refused_ = false;
+    send_usage_records();
+  });
+}
+
 void BrokerLink::report_step(const wire::WorkerStep& step, std::function<void()> on_reply) {
   call_async(std::string(step.kMethod), {.body = step.to_json()},
              [on_reply = std::move(on_reply)](const Result<control::Payload>& reply) {
@@ -137,6 +184,7 @@ void BrokerLink::send_waiting() {
     peer_->notify(std::string(served.kMethod), {.body = served.to_json()});
   }
   if (!broker_reads()) return;
+  send_usage_records();
   if (const std::uint64_t dropped = buffered_.take_dropped()) {
     spdlog::warn("dropped reports to a broker that did not read reports={}", dropped);
   }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "ipc/control/messages.hpp"
 #include "ipc/control/peer.hpp"
 #include "worker/lease/report_queue.hpp"
+#include "worker/lease/usage_queue.hpp"
 
 namespace leasehold {
 
@@ -51,6 +53,12 @@ class BrokerLink {
   /// counts add up.
   void report_served(const wire::TenantServed& served);
 
+  /// Sends what a finished request used, and repeats it until the broker has it on disk: the broker
+  /// drops what it has. What is not confirmed is lost with this process.
+  void report_usage_record(wire::UsageRecord record);
+  /// True while a connected broker is about to confirm records. On the I/O thread.
+  bool is_reporting_usage() const;
+
   /// Sends a sampled step, and calls `on_reply` on the I/O thread also when it was not reported.
   void report_step(const wire::WorkerStep& step, std::function<void()> on_reply);
 
@@ -64,10 +72,12 @@ class BrokerLink {
 
  private:
   BrokerLink(boost::asio::io_context& io, std::string path, Handlers handlers)
-      : io_(&io), path_(std::move(path)), handlers_(std::move(handlers)) {}
+      : io_(&io), path_(std::move(path)), handlers_(std::move(handlers)), usage_retry_(io) {}
   std::shared_ptr<control::Peer> make_peer(control::Socket socket);
   bool broker_reads() const;
   void send_waiting();
+  void send_usage_records();
+  void usage_records_answered(const Result<control::Payload>& reply);
 
   boost::asio::io_context* io_;
   std::string path_;
@@ -78,6 +88,9 @@ class BrokerLink {
   ReportQueue buffered_;
   std::map<TenantId, wire::TenantUsage> usage_;    ///< Not sent yet.
   std::map<TenantId, wire::TenantServed> served_;  ///< Not sent yet.
+  UsageQueue usage_records_;
+  boost::asio::steady_timer usage_retry_;
+  bool usage_refused_ = false;  ///< The broker could not write the last report.
 };
 
 }  // namespace leasehold

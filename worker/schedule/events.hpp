@@ -39,6 +39,7 @@ struct Completed {
   std::uint32_t emitted_tokens = 0;
   std::optional<RevocationInfo> revocation;  ///< With Revoked and LeaseFenced.
   std::optional<Error> error;                ///< With EngineError.
+  std::uint32_t cached_tokens = 0;           ///< PromptRequest::cached.
 };
 
 /// The end of a request that was queued and never admitted.

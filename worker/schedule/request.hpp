@@ -30,6 +30,7 @@ struct PromptRequest {
 
   // Set by the scheduler.
   std::uint64_t arrival = 0;      ///< Number of this submit. A preempted request keeps it.
+  std::uint32_t cached = 0;       ///< Known tokens whose KV was there at its first admission.
   std::uint32_t charged = 0;      ///< Positions computed or emitted before a preemption.
   std::uint32_t block_limit = 0;  ///< The tenant's max_blocks when it was admitted; 0 before.
 

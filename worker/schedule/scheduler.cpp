@@ -90,6 +90,7 @@ void Scheduler::end_sequence(Sequence& sequence, Completed how, bool already_del
   if (is_moved_out(sequence.blocks.state())) return end_swapped(sequence, how, already_delivered);
   how.engine_request_id = sequence.request.engine_request_id;
   how.emitted_tokens = sequence.emitted();
+  how.cached_tokens = sequence.request.cached;
   const bool is_fill = tenancy_of(sequence).is_shared;
   free_blocks(sequence, how);
   if (!already_delivered && !is_fill) completed_.push_back(std::move(how));
@@ -182,6 +183,7 @@ Scheduler::Admission Scheduler::admit_one(Tenancy& tenancy) {
   std::unique_ptr<Sequence> sequence = take_head(tenancy);
   sequence->stop_slot = free_stop_slot();
   sequence->admission = ++admissions_;
+  if (!sequence->request.was_admitted()) sequence->request.cached = sequence->blocks.committed();
   sequence->request.block_limit = limit_of(sequence->request);
   TenantAccount& tenant = *tenancy.account;
   ++tenant.admitted;

@@ -140,6 +140,7 @@ void Scheduler::complete_waiting(const PromptRequest& request, Completed how) {
   free_swapped(request, how);
   how.engine_request_id = request.engine_request_id;
   how.emitted_tokens = static_cast<std::uint32_t>(request.emitted.size());
+  how.cached_tokens = request.cached;
   completed_.push_back(std::move(how));
   note_change(request.tenant);
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 
 #include "common/expects.hpp"
@@ -57,6 +58,7 @@ void Deliveries::deliver_batch() {
 void Deliveries::deliver_one(const Token& token) {
   ClientStream* stream = find(token.engine_request_id);
   if (stream == nullptr) return;
+  if (stream->first_token_at == TimePoint{}) stream->first_token_at = deps_.clock->now();
   if (deps_.metrics != nullptr)
     deps_.metrics->token(stream->timing, token.position, deps_.clock->now());
   if (stream->unread_end) return;
@@ -104,8 +106,26 @@ void Deliveries::deliver_one(const Completed& observed) {
   const Completed completed = stream->unread_end.value_or(observed);
   std::string detail = truncation_detail(*stream, completed);
   count_end(*stream, completed);
+  report_usage(*stream, observed);
   end_stream(completed.engine_request_id, name(completed.reason), completed.emitted_tokens,
              [&](TextStream& text) { return text.send_completed(completed, std::move(detail)); });
+}
+
+/// A request that was rejected used nothing here, so it leaves no record.
+void Deliveries::report_usage(const ClientStream& stream, const Completed& completed) {
+  const RequestId& engine_request_id = completed.engine_request_id;
+  const std::uint32_t before = std::min(stream.emitted_before, completed.emitted_tokens);
+  deps_.broker->report_usage_record(
+      {.tenant = tenant_of(engine_request_id),
+       .request = to_client_request_id(engine_request_id),
+       .lease = stream.lease,
+       .prompt_tokens = stream.timing.prompt_tokens,
+       .cached_tokens = completed.cached_tokens,
+       .generated_tokens = completed.emitted_tokens - before,
+       .reason = std::string(name(completed.reason)),
+       .submitted_boottime_ns = stream.timing.submitted_at.boottime_ns,
+       .first_token_boottime_ns = stream.first_token_at.boottime_ns,
+       .ended_boottime_ns = deps_.clock->now().boottime_ns});
 }
 
 void Deliveries::count_end(const ClientStream& stream, const Completed& completed) {

@@ -25,6 +25,8 @@ struct ClientStream {
   std::uint32_t max_emitted_tokens = 0;
   bool is_resumable = false;  ///< Its messages go to the ResumableStreams; `text` has no peer.
   RequestTiming timing = {};
+  std::uint32_t emitted_before = 0;  ///< Tokens, under earlier leases.
+  TimePoint first_token_at = {};     ///< Zero: none was generated here.
   /// Set once the client leaves too much unread: no more is sent but this end.
   std::optional<Completed> unread_end;
 };
@@ -63,6 +65,7 @@ class Deliveries {
   void end_stream(const RequestId& engine_request_id, std::string_view reason,
                   std::uint32_t emitted_tokens,
                   const std::function<wire::RequestCompleted(TextStream&)>& send);
+  void report_usage(const ClientStream& stream, const Completed& completed);
   void close(const RequestId& engine_request_id);
   ClientStream* find(const RequestId& engine_request_id);
   void count_end(const ClientStream& stream, const Completed& completed);

@@ -219,12 +219,14 @@ void RequestPipeline::submit(ParsedRequest parsed, Request& request) {
     }
   }
   request.is_parsed = true;
+  const auto emitted_before = static_cast<std::uint32_t>(parsed.request.emitted.size());
   deliveries_->open(engine_request_id, {.text = std::move(parsed.text),
                                         .lease = parsed.request.lease,
                                         .max_emitted_tokens = parsed.request.max_emitted_tokens,
                                         .is_resumable = parsed.stream.has_value(),
                                         .timing = {.submitted_at = parsed.submitted_at,
-                                                   .prompt_tokens = answer.prompt_tokens}});
+                                                   .prompt_tokens = answer.prompt_tokens},
+                                        .emitted_before = emitted_before});
   Submission submission{.engine_request_id = engine_request_id,
                         .connection = request.connection,
                         .answer = answer,

@@ -24,13 +24,31 @@ struct Link {
   std::vector<wire::TenantUsage> usage;
   wire::TenantServed served;
   std::uint32_t served_messages = 0;
+  std::vector<std::vector<std::uint64_t>> usage_reports;  // the numbers in each
+  std::optional<Error> usage_error;                       // the answer to all of them
+  std::vector<control::Responder> unanswered;             // while `answers` is false
+  bool answers = true;
   std::shared_ptr<control::Peer> broker = control::Peer::create(
       acceptor.accept(),
-      {.on_call = {},
+      {.on_call = [this](const std::string& method, control::Payload params,
+                         control::Responder respond) { take(method, params.body, respond); },
        .on_notification = [this](const std::string& method,
                                  control::Payload params) { take(method, params.body); },
        .on_closed = [this](const Error&) { lost = true; }});
 
+  void take(const std::string& method, const control::Json& body, control::Responder& respond) {
+    CHECK(method == wire::UsageReport::kMethod);
+    auto& numbers = usage_reports.emplace_back();
+    const auto report = wire::UsageReport::from_json(body).value();
+    for (const wire::UsageRecord& record : report.records) numbers.push_back(record.number);
+    if (!answers) return unanswered.push_back(std::move(respond));
+    if (usage_error) return respond(std::unexpected(*usage_error));
+    respond(control::Payload{});
+  }
+  void finish_request(const std::string& tenant = "a") {
+    link->report_usage_record(
+        {.tenant = {tenant}, .request = {"r"}, .lease = {1, 1}, .reason = "EndOfSequence"});
+  }
   void take(const std::string& method, const control::Json& body) {
     if (method == wire::TenantUsage::kMethod) {
       return usage.push_back(wire::TenantUsage::from_json(body).value());
@@ -92,4 +110,65 @@ TEST_CASE("broker link: a broker that reads gets every report in order") {
   for (std::size_t i = 0; i < world.events.size(); ++i) {
     REQUIRE(control::Json::parse(world.events[i])["at_boottime_ns"] == i + 1);
   }
+}
+
+TEST_CASE("broker link: usage records of a moment go together, and each is confirmed once") {
+  Link world;
+  world.broker->start();
+  world.answers = false;
+  for (int i = 0; i < 3; ++i) world.finish_request();
+  while (world.usage_reports.empty()) world.io.run_one();
+  world.io.poll();
+  CHECK(world.usage_reports == std::vector<std::vector<std::uint64_t>>{{1}});
+  CHECK(world.link->is_reporting_usage());
+
+  world.answers = true;
+  world.unanswered.front()(control::Payload{});
+  while (world.link->is_reporting_usage()) world.io.run_one();
+  CHECK(world.usage_reports == std::vector<std::vector<std::uint64_t>>{{1}, {2, 3}});
+}
+
+TEST_CASE("broker link: a broker with a full disk gets the same usage records again") {
+  Link world;
+  world.broker->start();
+  world.usage_error = Error{Errc::DiskFull, "full"};
+  world.finish_request();
+  while (world.usage_reports.empty()) world.io.run_one();
+  world.io.poll();
+  CHECK_FALSE(world.link->is_reporting_usage());  // so that a worker that stops does not wait
+  world.usage_error.reset();
+  world.finish_request();
+  while (world.usage_reports.size() < 2) world.io.run_one();
+  CHECK(world.usage_reports.back() == std::vector<std::uint64_t>{1, 2});
+}
+
+TEST_CASE("broker link: usage records that a broker refuses for good are dropped") {
+  Link world;
+  world.broker->start();
+  world.usage_error = Error{Errc::UnknownMethod, "an older broker"};
+  world.finish_request();
+  while (world.usage_reports.empty() || world.link->is_reporting_usage()) world.io.run_one();
+  world.usage_error.reset();
+  world.finish_request();
+  while (world.link->is_reporting_usage() || world.usage_reports.size() < 2) world.io.run_one();
+  CHECK(world.usage_reports.back() == std::vector<std::uint64_t>{2});
+}
+
+TEST_CASE(
+    "usage queue: beyond its bound the oldest record of the tenant with the most is dropped") {
+  UsageQueue queue;
+  const auto push = [&queue](const char* tenant) { queue.push({.tenant = {tenant}}); };
+  push("quiet");
+  for (std::size_t i = 0; i < UsageQueue::kMaxKept + 4; ++i) push("busy");
+  CHECK(queue.take_dropped() == 5);
+  const auto report = queue.take();
+  REQUIRE(report);
+  CHECK(report->records.size() == wire::UsageReport::kMaxRecords);
+  CHECK(report->records[0].tenant.value == "quiet");
+  CHECK(report->records[1].number == 7);
+  CHECK_FALSE(queue.take());
+  queue.failed();
+  CHECK(queue.take()->records[0].number == 1);
+  queue.confirmed();
+  CHECK(queue.take()->records[0].number == 7 + wire::UsageReport::kMaxRecords - 1);
 }
