@@ -11,8 +11,10 @@
 #include <sstream>
 #include <vector>
 
+#include "common/command_tree.hpp"
 #include "common/config_file.hpp"
 #include "common/ids.hpp"
+#include "common/man_page.hpp"
 
 namespace leasehold {
 namespace {
@@ -44,6 +46,14 @@ std::optional<std::string> empty_value(std::span<const std::string> arguments) {
                        name.starts_with('-') ? name : "an argument");
   }
   return std::nullopt;
+}
+
+/// The page has the options as the program has them, so that they cannot differ.
+void add_man_option(CLI::App& app) {
+  const auto print = [&app] {
+    throw CLI::CallForVersion(man_page(app.get_name(), command_tree(app)), 0);
+  };
+  app.add_flag_callback("--man", print, "Print the manual page and exit")->configurable(false);
 }
 
 }  // namespace
@@ -78,6 +88,7 @@ std::string check_directory_path(const std::string& path) {
 
 std::optional<Usage> parse_cli_arguments(CLI::App& app, std::span<const std::string> arguments) {
   if (auto text = empty_value(arguments)) return Usage{.text = *std::move(text)};
+  if (app.get_subcommands({}).empty()) add_man_option(app);
   only_counts(app);
   app.failure_message([](const CLI::App*, const CLI::Error& error) { return error.what(); });
   try {

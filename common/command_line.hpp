@@ -29,8 +29,8 @@ struct Usage {
 
 /// Parses `arguments`, which do not include the program's name. Rejects negative and out-of-range
 /// unsigned options, which CLI11 would silently convert, and empty values: an unset shell variable
-/// would silently disable the option. Call it once, after `app` has its name and
-/// all options, including those of subcommands.
+/// would silently disable the option. A program without commands gets --man. Call it once, after
+/// `app` has its name and all options, including those of subcommands.
 std::optional<Usage> parse_cli_arguments(CLI::App& app, std::span<const std::string> arguments);
 
 // Checks of options. Each returns what is wrong, or nothing.

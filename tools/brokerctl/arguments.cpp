@@ -10,6 +10,7 @@
 #include "common/random.hpp"
 #include "common/version.hpp"
 #include "ipc/control/json_fields.hpp"
+#include "tools/brokerctl/audit_arguments.hpp"
 #include "tools/brokerctl/event_arguments.hpp"
 #include "tools/brokerctl/examples.hpp"
 #include "tools/brokerctl/key_arguments.hpp"
@@ -17,6 +18,7 @@
 #include "tools/brokerctl/memory_name.hpp"
 #include "tools/brokerctl/prefix_arguments.hpp"
 #include "tools/brokerctl/requested_output.hpp"
+#include "tools/brokerctl/tenant_arguments.hpp"
 #include "tools/brokerctl/unknown_command.hpp"
 #include "tools/brokerctl/worker_arguments.hpp"
 
@@ -26,16 +28,19 @@ namespace {
 /// What CLI11 stores; `parse_verb` turns the values of the chosen command into a Verb.
 struct OptionValues {
   std::string socket, output = "table", request_id;
-  std::string lease, tenant, part, worker, state, tier, memory, reason;
-  wire::TenantAdmit admit;
+  std::string lease, tenant, part, worker, state, memory, reason;
+  TenantArguments tenants;
   EventArguments events;
   PrefixArguments prefix;
   WorkerArguments worker_verbs;
   KeyArguments keys;
+  AuditArguments audit;
   LocalCommands local;
   ListOperatorActions actions;
   std::int64_t grace_ms = 30'000, timeout_ms = 30'000;
-  bool wait = false, remove_revokes = false;
+  bool wait = false, watch = false;
+  std::int64_t watch_interval_ms = 2000;
+  ShowTop top;
 };
 
 struct CommandLine {
@@ -68,9 +73,19 @@ CLI::App* add_verb_of(CLI::App* noun, const std::string& name, const std::string
   return noun->add_subcommand(name, help)->group(kVerbs);
 }
 
+/// For commands that answer with a list or a state.
+void add_watch(CLI::App* app, OptionValues& values) {
+  auto* watch = app->add_flag("--watch", values.watch, "Repeat until interrupted");
+  app->add_option("--interval-ms", values.watch_interval_ms, "With --watch: time between two lists")
+      ->needs(watch)
+      ->check(CLI::Range(100, 3'600'000))
+      ->capture_default_str();
+}
+
 CLI::App* add_noun(CommandLine& line, const std::string& name, const std::string& help) {
   CLI::App* noun = line.app.add_subcommand(name, help)->group(kNouns)->require_subcommand(0, 1);
-  add_verb_of(noun, "list", help);
+  CLI::App* list = add_verb_of(noun, "list", help);
+  for (CLI::App* app : {noun, list}) add_watch(app, line.values);
   return noun;
 }
 
@@ -105,52 +120,7 @@ void add_lists(CommandLine& line) {
 void add_tenants(CommandLine& line) {
   OptionValues& values = line.values;
   CLI::App* tenants = add_noun(line, "tenants", "Tenants with limits, usage and drain");
-  auto* admit = add_verb_of(tenants, "admit",
-                            "Create a tenant, or change the given limits of an existing one; "
-                            "workers hear it at once, and no running request ends");
-  add_name(admit, "tenant", values.tenant, "Name of the tenant")->required();
-  const auto limit = [admit](const char* name, auto& value, const char* help, std::int64_t low,
-                             std::int64_t high) {
-    admit->add_option(name, value, help)->check(CLI::Range(low, high));
-  };
-  wire::TenantAdmit& limits = values.admit;
-  limit("--max-concurrent", limits.max_concurrent,
-        "Requests that run at once, over all workers; new tenant: 1", 1, 64);
-  limit("--max-blocks", limits.max_blocks, "KV blocks over all leases; new tenant: 1024", 1,
-        1 << 20);
-  limit("--reserved-blocks", limits.reserved_blocks,
-        "KV blocks kept for a guaranteed tenant, in whole extents; new tenant: 0", 0, 1 << 20);
-  limit("--weight", limits.weight, "Share of a worker's time while tenants compete; new tenant: 1",
-        1, 1000);
-  admit
-      ->add_option("--tier", values.tier,
-                   "Tier under memory pressure: scavengers give way to the reserves of guaranteed "
-                   "tenants; new tenant: standard")
-      ->check(CLI::IsMember({"guaranteed", "standard", "scavenger"}));
-  limit("--ttl-ms", limits.ttl_ms, "Lifetime of a lease without renewal; new tenant: 10000", 100,
-        86'400'000);
-  limit(
-      "--max-lifetime-ms", limits.max_lifetime_ms,
-      "Longest lifetime with renewals, of later leases; new tenant: no limit; never removed later",
-      100, 1'000'000'000'000);
-  limit("--rebinds-per-minute", limits.rebinds_per_minute,
-        "Revoked leases that may be replaced per minute; new tenant: 600", 1, 6'000'000);
-  limit("--rebind-burst", limits.rebind_burst,
-        "Revoked leases that may be replaced at once; new tenant: 256", 1, 1 << 20);
-  limit("--tokens-per-minute", limits.tokens_per_minute,
-        "Computed prompt tokens and emitted tokens per minute, over all workers, and at once; each "
-        "worker also keeps what the tenant left there, up to a minute's; new tenant: no limit",
-        1, 10'000'000);
-  limit("--uid", limits.uid,
-        "User id that may act for the tenant; new tenant: any; changed later, never removed", 0,
-        ~std::uint32_t{0});
-  add_request_id(admit, values);
-  auto* remove = add_verb_of(tenants, "remove",
-                             "Forget a tenant: later calls for it get UnknownTenant; refused while "
-                             "it has live leases");
-  add_name(remove, "tenant", values.tenant, "Name of the tenant")->required();
-  remove->add_flag("--revoke", values.remove_revokes, "Revoke its live leases (policy_changed)");
-  add_request_id(remove, values);
+  for (CLI::App* verb : values.tenants.add_verbs(*tenants)) add_request_id(verb, values);
 }
 
 void add_quarantine(CommandLine& line) {
@@ -220,6 +190,17 @@ void add_events(CommandLine& line) {
   values.events.add_watch(*add_verb(line, "watch", "New events until interrupted"));
 }
 
+void add_top(CommandLine& line) {
+  ShowTop& top = line.values.top;
+  auto* verb = add_verb(line, "top",
+                        "Tenants with tokens per second, memory, workers and revoked leases, live; "
+                        "q ends it");
+  verb->add_option("--interval-ms", top.interval_ms, "Time between two pictures")
+      ->check(CLI::Range(100, 3'600'000))
+      ->capture_default_str();
+  verb->add_flag("--once", top.once, "Print one picture, of one interval, and end");
+}
+
 void add_common(CommandLine& line) {
   line.app.require_subcommand(1);
   line.app.fallthrough();
@@ -229,14 +210,19 @@ void add_common(CommandLine& line) {
                   "Broker socket; default: $LEASEHOLD_BROKER, else "
                   "$XDG_RUNTIME_DIR/leasehold/broker.sock, else /run/leasehold/broker.sock")
       ->check(check_socket_path);
-  line.app.add_option("-o,--output", line.values.output, "Format: table, or json for programs")
-      ->check(CLI::IsMember({"table", "json"}))
+  line.app
+      .add_option("-o,--output", line.values.output,
+                  "Format: table, wide for more columns, or json for programs")
+      ->check(CLI::IsMember({"table", "wide", "json"}))
       ->capture_default_str();
 }
 
 void add_commands(CommandLine& line) {
-  add_verb(line, "status",
-           "Memory, leases, workers, isolation, device, and p50, p99 and max of the four clocks");
+  add_watch(add_verb(line, "status",
+                     "Memory, leases, workers, isolation, device, and p50, p99 and max of the four "
+                     "clocks"),
+            line.values);
+  add_top(line);
   add_revoke_and_drain(line);
   add_events(line);
   add_lists(line);
@@ -245,6 +231,9 @@ void add_commands(CommandLine& line) {
   CLI::App* prefix = add_noun(line, "prefix", "Published texts with lease, name and worker");
   add_request_id(line.values.prefix.add_publish(*prefix), line.values);
   line.values.keys.add_verbs(*add_noun(line, "keys", "API keys of HTTP clients, with tenant"));
+  line.values.audit.add_verbs(
+      *add_noun(line, "audit",
+                "Records of finished requests and revocations; needs a broker with --state-dir"));
   line.values.local.add(line.app);
   add_examples(line.app);
 }
@@ -309,21 +298,9 @@ Result<ListLeases> parse_leases(const OptionValues& values) {
   return list;
 }
 
-Result<wire::TenantAdmit> parse_admit(const OptionValues& values) {
-  wire::TenantAdmit admit = values.admit;
-  admit.tenant = TRY(TenantId::parse(values.tenant));
-  for (const auto tier : {wire::Tier::Guaranteed, wire::Tier::Standard, wire::Tier::Scavenger}) {
-    if (wire::name(tier) == values.tier) admit.tier = tier;
-  }
-  admit.request_id = TRY(request_id(values));
-  return admit;
-}
-
-Result<wire::TenantRemove> parse_remove(const OptionValues& values) {
-  wire::TenantRemove remove{.revoke = values.remove_revokes};
-  remove.tenant = TRY(TenantId::parse(values.tenant));
-  remove.request_id = TRY(request_id(values));
-  return remove;
+Result<Verb> tenant_verb(const OptionValues& values, const std::string& verb) {
+  const RequestId id = TRY(request_id(values));
+  return values.tenants.verb(verb, id);
 }
 
 Result<wire::QuarantineRelease> parse_quarantine_release(const OptionValues& values) {
@@ -353,8 +330,8 @@ Result<Verb> parse_verb(const CommandLine& line) {
   const OptionValues& values = line.values;
   if (auto local = TRY(values.local.verb(line.app, name))) return *std::move(local);
   if (name == "keys") return TRY(values.keys.verb(verb));
-  if (verb == "admit") return TRY(parse_admit(values));
-  if (verb == "remove") return TRY(parse_remove(values));
+  if (name == "audit") return TRY(values.audit.verb(verb));
+  if (verb == "admit" || verb == "remove") return tenant_verb(values, verb);
   if (verb == "release") return TRY(parse_quarantine_release(values));
   if (verb == "replace") return values.worker_verbs.replace(TRY(request_id(values)));
   if (verb == "publish") return values.prefix.publish(TRY(request_id(values)));
@@ -362,6 +339,7 @@ Result<Verb> parse_verb(const CommandLine& line) {
     if (auto list = TRY(parse_list(name, values))) return *std::move(list);
   }
   if (name == "status") return Show::Status;
+  if (name == "top") return values.top;
   if (name == "events") return values.events.events();
   if (name == "watch") return values.events.watch();
   if (name == "timeline") return ShowTimeline{TRY(LeaseId::parse(values.lease))};
@@ -373,6 +351,17 @@ Result<Verb> parse_verb(const CommandLine& line) {
   expects(name == "revoke", "every command of the list in add_commands is parsed");
   const wire::LeaseRevoke message = TRY(parse_revoke(values));
   return Revoke{.message = message, .wait = values.wait, .timeout_ms = values.timeout_ms};
+}
+
+bool is_list(const Verb& verb) {
+  return std::holds_alternative<Show>(verb) || std::holds_alternative<ListLeases>(verb) ||
+         std::holds_alternative<ListOperatorActions>(verb) ||
+         std::holds_alternative<ListAudit>(verb);
+}
+
+Output output_of(const std::string& word) {
+  if (word == "json") return Output::Json;
+  return word == "wide" ? Output::Wide : Output::Table;
 }
 
 }  // namespace
@@ -389,8 +378,12 @@ std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::s
   auto verb = parse_verb(line);
   if (!verb)
     return std::unexpected(UsageWithOutput{{.text = std::move(verb).error().detail}, output});
-  Arguments parsed{.output = line.values.output == "json" ? Output::Json : Output::Table,
-                   .verb = *std::move(verb)};
+  if (line.values.watch && !is_list(*verb)) {
+    return std::unexpected(
+        UsageWithOutput{{.text = "--watch repeats lists and status only"}, output});
+  }
+  Arguments parsed{.output = output_of(line.values.output), .verb = *std::move(verb)};
+  if (line.values.watch) parsed.watch_ms = line.values.watch_interval_ms;
   if (!line.values.socket.empty()) parsed.socket = line.values.socket;
   return parsed;
 }

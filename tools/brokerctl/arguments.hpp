@@ -70,6 +70,23 @@ struct CreateKey {
   TenantId tenant;
 };
 
+/// `audit`: the newest records of the audit chain.
+struct ListAudit {
+  std::uint64_t limit = 100;  ///< 1 … 1000.
+};
+/// `audit verify`.
+struct VerifyAudit {};
+/// `audit export`: JSON lines.
+struct ExportAudit {
+  std::int64_t since_unix_ms = 0;
+  std::optional<TenantId> tenant{};  ///< Only records that name this tenant.
+};
+
+struct ShowTop {
+  std::int64_t interval_ms = 1000;
+  bool once = false;
+};
+
 /// Needs no broker: what is printed.
 struct PrintText {
   std::string text;
@@ -82,16 +99,18 @@ struct MakeText {
   std::function<Result<PrintText>()> make;
 };
 
-using Verb = std::variant<PrintText, MakeText, Show, ListLeases, ListOperatorActions, ListEvents,
-                          WatchSteps, ShowTimeline, Revoke, Drain, wire::LeaseUndrain,
-                          wire::TenantAdmit, wire::TenantRemove, wire::QuarantineRelease,
-                          PublishPrefix, ReplaceWorker, CreateKey, wire::KeyRevoke>;
+using Verb =
+    std::variant<PrintText, MakeText, Show, ListLeases, ListOperatorActions, ListEvents, WatchSteps,
+                 ShowTimeline, Revoke, Drain, wire::LeaseUndrain, wire::TenantAdmit,
+                 wire::TenantRemove, wire::QuarantineRelease, PublishPrefix, ReplaceWorker,
+                 CreateKey, wire::KeyRevoke, ListAudit, VerifyAudit, ExportAudit, ShowTop>;
 
-enum class Output { Table, Json };
+enum class Output { Table, Wide, Json };
 
 struct Arguments {
   std::optional<std::string> socket;
   Output output = Output::Table;
+  std::optional<std::int64_t> watch_ms;  ///< Repeat the list so often.
   Verb verb;
 };
 

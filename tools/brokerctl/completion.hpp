@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "tools/brokerctl/command_tree.hpp"
+#include "common/command_tree.hpp"
 
 namespace leasehold::brokerctl {
 

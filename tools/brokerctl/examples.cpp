@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "common/command_tree.hpp"
+
 namespace leasehold::brokerctl {
 namespace {
 
@@ -13,6 +15,7 @@ struct Example {
 
 constexpr Example kExamples[]{
     {"status", "brokerctl status\nbrokerctl status -o json"},
+    {"top", "brokerctl top\nbrokerctl top --once"},
     {"revoke",
      "brokerctl revoke 17.4 --wait\nbrokerctl revoke --tenant alice\nbrokerctl revoke --part blk.1 "
      "--worker w1"},
@@ -21,16 +24,21 @@ constexpr Example kExamples[]{
     {"timeline", "brokerctl timeline 17.4"},
     {"events", "brokerctl events --lease 17.4\nbrokerctl events --follow --tenant alice -o json"},
     {"watch", "brokerctl watch --tenant alice\nbrokerctl watch --steps --interval-ms 500"},
-    {"leases", "brokerctl leases\nbrokerctl leases --tenant alice --state Live"},
+    {"leases", "brokerctl leases -o wide\nbrokerctl leases --tenant alice --state Live --watch"},
     {"extents", "brokerctl extents"},
     {"workers", "brokerctl workers\nbrokerctl workers -o json"},
     {"workers replace",
      "brokerctl workers replace w1 w2\nbrokerctl workers replace w1 w2 --grace-ms 60000"},
     {"actions", "brokerctl actions --limit 20"},
+    {"audit", "brokerctl audit --limit 20"},
+    {"audit verify", "brokerctl audit verify\nbrokerctl audit verify -o json"},
+    {"audit export",
+     "brokerctl audit export >audit.jsonl\nbrokerctl audit export --since 2026-11-24 --tenant "
+     "alice"},
     {"keys", "brokerctl keys"},
     {"keys create", "brokerctl keys create --tenant alice"},
     {"keys revoke", "brokerctl keys revoke 0011223344556677"},
-    {"tenants", "brokerctl tenants"},
+    {"tenants", "brokerctl tenants\nbrokerctl tenants --watch --interval-ms 500 -o json"},
     {"tenants admit",
      "brokerctl tenants admit alice --max-concurrent 4 --max-blocks 4096\nbrokerctl tenants admit "
      "batch --tier scavenger"},

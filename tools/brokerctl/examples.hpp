@@ -7,9 +7,6 @@ class App;
 
 namespace leasehold::brokerctl {
 
-/// The first line of such a footer.
-inline constexpr const char* kExamplesTitle = "Examples:\n";
-
 /// Sets the footer of each command of `app`. Call it once all commands are added.
 void add_examples(CLI::App& app);
 

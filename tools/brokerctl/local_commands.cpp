@@ -2,11 +2,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include "common/man_page.hpp"
 #include "common/size_option.hpp"
 #include "tools/brokerctl/completion.hpp"
 #include "tools/brokerctl/doctor.hpp"
 #include "tools/brokerctl/explain_error.hpp"
-#include "tools/brokerctl/man_page.hpp"
 #include "tools/cli/broker_address.hpp"
 #include "worker/model/architecture_keys.hpp"
 
@@ -67,7 +67,7 @@ Result<std::optional<Verb>> LocalCommands::verb(const CLI::App& app,
                                                 const std::string& command) const {
   if (command == "explain") return TRY(explain_error(code_));
   if (command == "completion") return PrintText{.text = completion(shell_, command_tree(app))};
-  if (command == "man") return PrintText{.text = man_page(command_tree(app))};
+  if (command == "man") return PrintText{.text = man_page(app.get_name(), command_tree(app))};
   if (command == "plan") return MakeText{[request = plan_] { return plan(request); }};
   if (command != "doctor") return std::nullopt;
   std::optional<std::string> socket;

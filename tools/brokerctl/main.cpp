@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <memory>
 
 #include "ipc/control/client.hpp"
 #include "tools/brokerctl/run.hpp"
 #include "tools/cli/broker_address.hpp"
 #include "tools/cli/explain.hpp"
 #include "tools/cli/progress_line.hpp"
+#include "tools/cli/screen.hpp"
 
 namespace {
 
@@ -42,6 +44,20 @@ bool needs_no_broker(const brokerctl::Verb& verb) {
          std::holds_alternative<brokerctl::MakeText>(verb);
 }
 
+/// Of the terminal that stdout is.
+std::function<cli::ScreenSize()> terminal() {
+  if (!cli::screen_size(STDOUT_FILENO)) return {};
+  return [] { return cli::screen_size(STDOUT_FILENO).value_or(cli::ScreenSize{}); };
+}
+
+/// For `top` on a terminal: a key ends the wait too.
+std::unique_ptr<cli::LiveScreen> live_screen(const brokerctl::Arguments& arguments) {
+  const auto* top = std::get_if<brokerctl::ShowTop>(&arguments.verb);
+  const bool is_live = top != nullptr && !top->once && arguments.output != brokerctl::Output::Json;
+  if (!is_live || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1) return nullptr;
+  return std::make_unique<cli::LiveScreen>(STDIN_FILENO, STDOUT_FILENO);
+}
+
 Result<void> run_verb(const brokerctl::Arguments& arguments, int& code) {
   if (needs_no_broker(arguments.verb)) {
     return brokerctl::run(arguments,
@@ -52,17 +68,24 @@ Result<void> run_verb(const brokerctl::Arguments& arguments, int& code) {
   const SystemClock clock;
   using std::chrono::steady_clock;
   cli::ProgressLine line(steady_clock::now(), ::isatty(STDERR_FILENO) == 1);
+  const auto screen = live_screen(arguments);
+  const auto wait = [&screen](Duration duration) {
+    if (screen == nullptr) return wait_unless_stopped(duration);
+    return screen->wait(duration) && stop_requested == 0;
+  };
   brokerctl::Dependencies dependencies{
       .call = [&](std::string_view method, const wire::Json& params) -> Result<wire::Json> {
         const bool computes = method == wire::PrefixPublish::kMethod;
         const Duration timeout = computes ? kPublishTimeout : kCallTimeout;
         return TRY(client.call(std::string(method), {.body = params}, timeout)).body;
       },
-      .wait = wait_unless_stopped,
+      .wait = wait,
       .clock = &clock,
       .out = &std::cout,
       .progress = [&line](std::size_t ended,
-                          std::size_t all) { line.update(ended, all, steady_clock::now()); }};
+                          std::size_t all) { line.update(ended, all, steady_clock::now()); },
+      .set_exit_code = [&code](int it) { code = it; },
+      .screen_size = terminal()};
   return brokerctl::run(arguments, dependencies);
 }
 

@@ -7,10 +7,12 @@
 
 #include "common/random.hpp"
 #include "ipc/control/api_key.hpp"
+#include "tools/brokerctl/audit.hpp"
 #include "tools/brokerctl/event_pages.hpp"
 #include "tools/brokerctl/prefix_arguments.hpp"
 #include "tools/brokerctl/step_lines.hpp"
 #include "tools/brokerctl/timeline.hpp"
+#include "tools/brokerctl/top.hpp"
 #include "tools/brokerctl/views.hpp"
 #include "tools/brokerctl/wait_drained.hpp"
 #include "tools/brokerctl/wait_fenced.hpp"
@@ -28,8 +30,10 @@ using wire::Json;
 /// Each overload runs one verb and prints a table, or the JSON document behind it.
 class Runner {
  public:
-  Runner(Output output, const Dependencies& dependencies)
-      : output_(output), dependencies_(dependencies) {}
+  Runner(const Arguments& arguments, const Dependencies& dependencies)
+      : output_(arguments.output),
+        json_indent_(arguments.watch_ms ? -1 : 2),
+        dependencies_(dependencies) {}
 
   Result<void> operator()(const PrintText& answer) {
     const bool as_json = output_ == Output::Json && !answer.json.empty();
@@ -85,6 +89,23 @@ class Runner {
   }
   Result<void> operator()(const WatchSteps& watch) {
     return show_steps(watch, output_, dependencies_);
+  }
+  Result<void> operator()(const ShowTop& top) { return show_top(top, output_, dependencies_); }
+  Result<void> operator()(const ListAudit& list) {
+    const auto records = TRY(newest_audit_records(list.limit, dependencies_));
+    Json items = Json::array();
+    for (const Json& record : records) items.push_back(record);
+    print({{"items", std::move(items)}}, audit_table(records));
+    return {};
+  }
+  Result<void> operator()(const VerifyAudit&) {
+    const AuditVerdict verdict = TRY(verify_audit(dependencies_));
+    print(audit_json(verdict), audit_table(verdict));
+    if (verdict.findings > 0 && dependencies_.set_exit_code) dependencies_.set_exit_code(1);
+    return {};
+  }
+  Result<void> operator()(const ExportAudit& request) {
+    return export_audit(request, dependencies_);
   }
   Result<void> operator()(const ShowTimeline& query) {
     const wire::LeaseView lease = TRY(find_lease(query.lease));
@@ -195,9 +216,9 @@ class Runner {
 
   void print(const Json& document, const cli::Table& table) {
     if (output_ == Output::Json) {
-      *dependencies_.out << cli::json_text(document, 2) << '\n';
+      *dependencies_.out << cli::json_text(document, json_indent_) << '\n';
     } else {
-      *dependencies_.out << cli::render(table);
+      *dependencies_.out << cli::render(output_ == Output::Wide ? table : cli::narrow(table));
     }
     dependencies_.out->flush();
   }
@@ -236,13 +257,29 @@ class Runner {
   }
 
   Output output_;
+  int json_indent_;  // -1: one line
   const Dependencies& dependencies_;
 };
+
+/// Between two lists: people see one at a time, or lists with an empty line between them.
+void separate(bool is_first, Output output, const Dependencies& dependencies) {
+  if (output == Output::Json) return;
+  if (dependencies.screen_size) {
+    *dependencies.out << cli::kClearScreen;
+  } else if (!is_first) {
+    *dependencies.out << '\n';
+  }
+}
 
 }  // namespace
 
 Result<void> run(const Arguments& arguments, const Dependencies& dependencies) {
-  return std::visit(Runner(arguments.output, dependencies), arguments.verb);
+  if (!arguments.watch_ms) return std::visit(Runner(arguments, dependencies), arguments.verb);
+  for (bool is_first = true;; is_first = false) {
+    separate(is_first, arguments.output, dependencies);
+    TRY(std::visit(Runner(arguments, dependencies), arguments.verb));
+    if (!dependencies.wait(std::chrono::milliseconds(*arguments.watch_ms))) return {};
+  }
 }
 
 }  // namespace leasehold::brokerctl

@@ -8,6 +8,7 @@
 
 #include "common/clock.hpp"
 #include "tools/brokerctl/arguments.hpp"
+#include "tools/cli/screen.hpp"
 
 namespace leasehold::brokerctl {
 
@@ -23,10 +24,12 @@ struct Dependencies {
   std::function<void(std::size_t ended, std::size_t all)> progress = {};
   /// Gets the exit code of an answer whose news is bad. Empty: it is lost.
   std::function<void(int)> set_exit_code = {};
+  /// Of the terminal that `out` is. Empty: it is none.
+  std::function<cli::ScreenSize()> screen_size = {};
 };
 
 /// Runs the verb and writes the result to `out`: a table or lines, or one JSON document
-/// (`watch` and `events --follow` with -o json: one object per line).
+/// (`watch`, `events --follow` and --watch with -o json: one object per line).
 /// Errors: those of the call; MalformedMessage for a reply that does not fit; TimedOut,
 /// UnknownLease and StillWritable from `revoke --wait`; those of wait_drained.hpp from
 /// `drain --wait`; those of wait_replaced.hpp from `worker replace`; UnknownLease and

@@ -113,26 +113,26 @@ cli::Table tenants_table(const std::vector<wire::TenantView>& tenants) {
   cli::Table table{.columns = {{"TENANT"},
                                {"CONCURRENT", true},
                                {"MAX BLOCKS", true},
-                               {"RESERVED", true},
+                               {"RESERVED", true, true},
                                {"WEIGHT", true},
                                {"TIER"},
-                               {"TTL", true},
-                               {"MAX LIFETIME", true},
-                               {"REBINDS/MIN", true},
-                               {"REBIND BURST", true},
-                               {"TOKENS/MIN", true},
-                               {"UID", true},
+                               {"TTL", true, true},
+                               {"MAX LIFETIME", true, true},
+                               {"REBINDS/MIN", true, true},
+                               {"REBIND BURST", true, true},
+                               {"TOKENS/MIN", true, true},
+                               {"UID", true, true},
                                {"LIVE LEASES", true},
                                {"BLOCKS HELD", true},
-                               {"SWAP BLOCKS", true},
+                               {"SWAP BLOCKS", true, true},
                                {"CACHED", true},
                                {"SERVED", true},
                                {"HIT TOKENS", true},
-                               {"SHARED HIT BLOCKS", true},
+                               {"SHARED HIT BLOCKS", true, true},
                                {"EVICTED", true},
                                {"PREEMPTED", true},
                                {"REBOUND", true},
-                               {"LAST MINUTE", true},
+                               {"LAST MINUTE", true, true},
                                {"DRAIN"}}};
   std::uint64_t served_tokens = 0;
   for (const wire::TenantView& view : tenants) served_tokens += view.served.tokens;
@@ -176,9 +176,12 @@ cli::Table leases_table(const std::vector<wire::LeaseView>& leases) {
                                {"WORKER"},
                                {"STATE"},
                                {"REASON"},
-                               {"PROOF"},
+                               {"PROOF", false, true},
                                {"MEMORY", true},
-                               {"SWAP", true},
+                               {"SWAP", true, true},
+                               {"BLOCKS", true, true},
+                               {"EXTENTS", true, true},
+                               {"QUARANTINED", true, true},
                                {"REPLACED BY"},
                                {"T_REFUSE", true},
                                {"T_ERROR", true},
@@ -191,7 +194,8 @@ cli::Table leases_table(const std::vector<wire::LeaseView>& leases) {
          or_dash(printable(view.tenant)), or_dash(printable(view.model)),
          or_dash(printable(view.part)), or_dash(printable(view.worker)), state_text(view),
          has_reason ? std::string(name(view.reason)) : "-", or_dash(printable(view.proof)),
-         bytes_text(view.size_bytes), bytes_text(view.swap_bytes), lease_text(view.replaced_by),
+         bytes_text(view.size_bytes), bytes_text(view.swap_bytes), number(view.blocks),
+         number(view.extents), number(view.quarantined_extents), lease_text(view.replaced_by),
          clock_text(view, view.clocks.refuse_ns), clock_text(view, view.clocks.error_ns),
          nanoseconds_text(view.clocks.quiet_ns), nanoseconds_text(view.clocks.reuse_ns)});
   }
@@ -219,7 +223,7 @@ cli::Table prefixes_table(const std::vector<wire::LeaseView>& shared_leases) {
 cli::Table extents_table(const std::vector<wire::ExtentView>& extents) {
   cli::Table table{
       .columns = {
-          {"EXTENT", true}, {"POOL"}, {"STATE"}, {"LEASE"}, {"SIZE", true}, {"INODE", true}}};
+          {"EXTENT", true}, {"POOL"}, {"STATE"}, {"LEASE"}, {"SIZE", true}, {"INODE", true, true}}};
   for (const wire::ExtentView& view : extents) {
     table.rows.push_back({number(view.extent.value), std::string(wire::name(view.pool)),
                           or_dash(printable(view.state)), lease_text(view.lease),
@@ -256,15 +260,15 @@ cli::Table operator_actions_table(const std::vector<wire::OperatorActionView>& a
 
 cli::Table workers_table(const std::vector<wire::WorkerView>& workers) {
   cli::Table table{.columns = {{"WORKER"},
-                               {"ID", true},
+                               {"ID", true, true},
                                {"PID", true},
                                {"STATE"},
                                {"DRAIN"},
                                {"REPLACED BY"},
                                {"MODEL"},
-                               {"ARITHMETIC"},
+                               {"ARITHMETIC", false, true},
                                {"LEASES", true},
-                               {"REVOCATIONS", true},
+                               {"REVOCATIONS", true, true},
                                {"ADDRESS"}}};
   for (const wire::WorkerView& view : workers) {
     table.rows.push_back({printable(view.worker), number(view.id.value),

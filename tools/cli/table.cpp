@@ -35,6 +35,17 @@ void append_line(std::string& out, const std::string& line) {
 
 }  // namespace
 
+Table narrow(const Table& table) {
+  Table kept{.columns = {}, .rows = std::vector<std::vector<std::string>>(table.rows.size())};
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (table.columns[i].wide) continue;
+    kept.columns.push_back(table.columns[i]);
+    for (std::size_t row = 0; row < table.rows.size(); ++row)
+      kept.rows[row].push_back(table.rows[row].at(i));
+  }
+  return kept;
+}
+
 std::string render(const Table& table) {
   const auto widths = column_widths(table);
   std::string out;

@@ -11,12 +11,16 @@ namespace leasehold::cli {
 struct Column {
   std::string title;
   bool right = false;  ///< Right-aligned, for numbers.
+  bool wide = false;   ///< Only in a wide table.
 };
 
 struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<std::string>> rows;  ///< One cell per column.
 };
+
+/// The table without its wide columns.
+Table narrow(const Table& table);
 
 /// One line per row, titles first, with two spaces between columns and no trailing spaces.
 std::string render(const Table& table);

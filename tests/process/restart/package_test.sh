@@ -48,7 +48,9 @@ use_package() {
   dpkg -i /package.deb || die "the package does not upgrade"
   wait_for has_restarted || die "an upgrade does not restart the worker"
   wait_for serves || die "another text after an upgrade: $(text)"
-  brokerctl man >/dev/null && [ -s /usr/share/man/man1/brokerctl.1.gz ] || die "no man page"
+  for program in $(dpkg -L leasehold | grep ^/usr/bin/); do
+    [ -s "/usr/share/man/man1/${program##*/}.1.gz" ] || die "no man page of $program"
+  done
   dpkg -r leasehold || die "the package is not removed"
   [ ! -e /usr/bin/brokerctl ] && ! systemctl is-active -q leasehold-broker || die "the package left programs or processes"
   [ -z "$(find /etc/systemd/system -name 'leasehold*' ! -name '*.service.d')" ] || die "removal left links to units"

@@ -151,6 +151,42 @@ TEST_CASE("programs: every line of help starts with a capital and has no full st
   }
 }
 
+namespace {
+
+/// From `set(programs …)` of the package.
+std::vector<std::string> installed_programs() {
+  std::ifstream file(source_dir() + "/tools/package/CMakeLists.txt");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("set(programs ")) continue;
+    std::istringstream words(line.substr(13, line.size() - 14));
+    return {std::istream_iterator<std::string>(words), {}};
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("programs: each installed program prints a manual page that groff renders") {
+  const auto programs = installed_programs();
+  CHECK(programs.size() >= 6);
+  const TemporaryDirectory directory = TemporaryDirectory::create("man").value();
+  for (const std::string& program : programs) {
+    CAPTURE(program);
+    ProgramRun run(program, {program == "brokerctl" ? "man" : "--man"});
+    CHECK(run.finish(nothing) == 0);
+    CHECK(run.output.starts_with(".TH "));
+    CHECK(run.output.contains(".SH OPTIONS"));
+    CHECK(run.output.contains("\\-\\-help"));
+    std::ofstream(directory.file(program)) << run.output;
+    const std::string warnings = directory.file(program + ".warnings");
+    const std::string render =
+        "groff -man -Tutf8 -ww -z '" + directory.file(program) + "' >'" + warnings + "' 2>&1";
+    CHECK(std::system(render.c_str()) == 0);
+    std::ifstream said(warnings);
+    CHECK(std::string(std::istreambuf_iterator<char>(said), {}) == "");
+  }
+}
+
 TEST_CASE("programs: --version prints the version") {
   for (const char* program : {"brokerctl", "leasehold-tenant", "leasehold-demo", "leasehold-broker",
                               "leasehold-worker"}) {

@@ -1,10 +1,8 @@
-#include "tools/brokerctl/command_tree.hpp"
+#include "common/command_tree.hpp"
 
 #include <CLI/CLI.hpp>
 
-#include "tools/brokerctl/examples.hpp"
-
-namespace leasehold::brokerctl {
+namespace leasehold {
 namespace {
 
 /// CLI11 names the values of a closed list "TEXT:{a,b}".
@@ -47,4 +45,4 @@ std::vector<Command> command_tree(const CLI::App& app) {
   return tree;
 }
 
-}  // namespace leasehold::brokerctl
+}  // namespace leasehold

@@ -1,5 +1,5 @@
-/// The commands of brokerctl as a list, for everything that is generated from them: completions
-/// and the man page. Pure.
+/// The commands and options of a program as a list, for everything that is generated from them:
+/// completions and manual pages. Pure.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace CLI {
 class App;
 }
 
-namespace leasehold::brokerctl {
+namespace leasehold {
 
 struct CommandOption {
   std::vector<std::string> names;   ///< "-o", "--output"; of a positional its name.
@@ -20,14 +20,17 @@ struct CommandOption {
 };
 
 struct Command {
-  std::string path;  ///< "tenants admit"; empty for brokerctl itself.
+  std::string path;  ///< "tenants admit"; empty for the program itself.
   std::string help;
   std::string examples;               ///< One per line.
   std::vector<std::string> commands;  ///< Words that may follow.
   std::vector<CommandOption> options;
 };
 
-/// brokerctl, then its commands, each before those in it.
+/// The first line of a footer with examples.
+inline constexpr const char* kExamplesTitle = "Examples:\n";
+
+/// The program, then its commands, each before those in it.
 std::vector<Command> command_tree(const CLI::App& app);
 
-}  // namespace leasehold::brokerctl
+}  // namespace leasehold

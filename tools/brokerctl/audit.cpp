@@ -1,0 +1,186 @@
+#include "tools/brokerctl/audit.hpp"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "common/print_error.hpp"
+#include "tools/cli/json_text.hpp"
+#include "tools/client/parse_message.hpp"
+
+namespace leasehold::brokerctl {
+namespace {
+
+using wire::Json;
+
+Result<wire::AuditPage> read_audit_page(std::uint64_t after, std::uint32_t limit,
+                                        const Dependencies& dependencies) {
+  const wire::AuditList request{.after = after, .limit = limit};
+  const Json reply = TRY(dependencies.call(wire::AuditList::kMethod, request.to_json()));
+  auto page = TRY(client::parse_message<wire::AuditPage>(reply));
+  std::uint64_t last = after;
+  for (const wire::AuditRecordView& record : page.records) {
+    if (record.sequence <= last) {
+      return fail(Errc::MalformedMessage,
+                  fmt::format("the broker sent audit record {} after {}", record.sequence, last));
+    }
+    last = record.sequence;
+  }
+  return page;
+}
+
+/// Calls `take` with each page, oldest first, until there are no more records.
+template <class Take>
+Result<void> for_each_page(std::uint64_t after, const Dependencies& dependencies, Take take) {
+  while (true) {
+    const wire::AuditPage page = TRY(read_audit_page(after, 1000, dependencies));
+    TRY(take(page));
+    if (page.records.empty()) return {};
+    after = page.records.back().sequence;
+  }
+}
+
+audit::Link removed_of(const wire::AuditPage& page) {
+  return {.sequence = page.removed_sequence, .hash = page.removed_hash};
+}
+
+/// A content that is not JSON was changed; it is shown as text.
+Json exported(const wire::AuditRecordView& record) {
+  Json object = Json::parse(record.content, nullptr, false);
+  if (!object.is_object())
+    object = Json{{"sequence", record.sequence}, {"content", record.content}};
+  object["hash"] = record.hash;
+  return object;
+}
+
+template <class Value>
+Value member(const Json& record, const char* name, Value otherwise) {
+  const auto found = record.find(name);
+  if constexpr (std::is_same_v<Value, std::string>) {
+    return found != record.end() && found->is_string() ? found->get<std::string>() : otherwise;
+  } else {
+    return found != record.end() && found->is_number_integer() ? found->get<Value>() : otherwise;
+  }
+}
+
+std::string text_member(const Json& record, const char* name) {
+  return cli::or_dash(printable(member<std::string>(record, name, "")));
+}
+
+std::string number_member(const Json& record, const char* name) {
+  const auto number = member<std::int64_t>(record, name, -1);
+  return number < 0 ? "-" : fmt::format("{}", number);
+}
+
+std::string utc_text(std::int64_t unix_ms) {
+  const time_t seconds = unix_ms / 1000;
+  tm fields{};
+  if (::gmtime_r(&seconds, &fields) == nullptr) return "-";
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", fields.tm_year + 1900,
+                     fields.tm_mon + 1, fields.tm_mday, fields.tm_hour, fields.tm_min,
+                     fields.tm_sec);
+}
+
+}  // namespace
+
+Result<AuditVerdict> verify_audit(const Dependencies& dependencies) {
+  const wire::AuditPage start = TRY(read_audit_page(0, 0, dependencies));
+  audit::ChainCheck check(removed_of(start), {start.head_sequence, start.head_hash});
+  AuditVerdict verdict;
+  TRY(for_each_page(0, dependencies, [&](const wire::AuditPage& page) -> Result<void> {
+    check.skip_to(removed_of(page));
+    for (const wire::AuditRecordView& record : page.records) {
+      if (verdict.first == 0) verdict.first = record.sequence;
+      check.add({record.sequence, record.content, record.hash});
+    }
+    return {};
+  }));
+  check.finish();
+  verdict.last = check.last();
+  verdict.records = check.records();
+  verdict.findings = check.finding_count();
+  verdict.listed = check.findings();
+  return verdict;
+}
+
+Result<void> export_audit(const ExportAudit& request, const Dependencies& dependencies) {
+  return for_each_page(0, dependencies, [&](const wire::AuditPage& page) -> Result<void> {
+    for (const wire::AuditRecordView& record : page.records) {
+      const Json object = exported(record);
+      if (member<std::int64_t>(object, "at_unix_ms", 0) < request.since_unix_ms) continue;
+      if (request.tenant && member<std::string>(object, "tenant", "") != request.tenant->value)
+        continue;
+      *dependencies.out << cli::json_text(object) << '\n';
+    }
+    dependencies.out->flush();
+    return {};
+  });
+}
+
+Result<std::vector<Json>> newest_audit_records(std::uint64_t limit,
+                                               const Dependencies& dependencies) {
+  const wire::AuditPage start = TRY(read_audit_page(0, 0, dependencies));
+  std::vector<Json> records;
+  TRY(for_each_page(start.head_sequence - std::min(start.head_sequence, limit), dependencies,
+                    [&](const wire::AuditPage& page) -> Result<void> {
+                      for (const auto& record : page.records) records.push_back(exported(record));
+                      return {};
+                    }));
+  if (records.size() > limit) records.resize(limit);
+  return records;
+}
+
+Json audit_json(const AuditVerdict& verdict) {
+  Json findings = Json::array();
+  for (const audit::Finding& finding : verdict.listed) {
+    findings.push_back(
+        {{"sequence", finding.sequence}, {"problem", finding.problem}, {"next", finding.next}});
+  }
+  return {{"records", verdict.records},    {"first", verdict.first},
+          {"last", verdict.last.sequence}, {"hash", verdict.last.hash},
+          {"findings", verdict.findings},  {"listed", std::move(findings)}};
+}
+
+cli::Table audit_table(const AuditVerdict& verdict) {
+  if (verdict.findings == 0) {
+    return {.columns = {{"VERIFIED", true}, {"FIRST", true}, {"LAST", true}, {"HASH OF THE LAST"}},
+            .rows = {{fmt::format("{}", verdict.records), fmt::format("{}", verdict.first),
+                      fmt::format("{}", verdict.last.sequence), verdict.last.hash}}};
+  }
+  cli::Table table{.columns = {{"SEQUENCE", true}, {"PROBLEM"}, {"NEXT"}}};
+  for (const audit::Finding& finding : verdict.listed)
+    table.rows.push_back({fmt::format("{}", finding.sequence), finding.problem, finding.next});
+  if (verdict.findings > verdict.listed.size()) {
+    table.rows.push_back({"…", fmt::format("{} more", verdict.findings - verdict.listed.size()),
+                          "mend the first ones"});
+  }
+  return table;
+}
+
+cli::Table audit_table(const std::vector<Json>& records) {
+  cli::Table table{.columns = {{"SEQUENCE", true},
+                               {"TIME"},
+                               {"RECORD"},
+                               {"TENANT"},
+                               {"LEASE"},
+                               {"WORKER"},
+                               {"REASON"},
+                               {"REQUEST"},
+                               {"PROMPT", true},
+                               {"CACHED", true},
+                               {"GENERATED", true}}};
+  for (const Json& record : records) {
+    table.rows.push_back(
+        {number_member(record, "sequence"), utc_text(member<std::int64_t>(record, "at_unix_ms", 0)),
+         text_member(record, "record"), text_member(record, "tenant"), text_member(record, "lease"),
+         text_member(record, "worker"), text_member(record, "reason"),
+         text_member(record, "request"), number_member(record, "prompt_tokens"),
+         number_member(record, "cached_tokens"), number_member(record, "generated_tokens")});
+  }
+  return table;
+}
+
+}  // namespace leasehold::brokerctl

@@ -1,0 +1,34 @@
+/// Reads the audit chain from a broker: checks it, exports it, lists its end. The check is the
+/// caller's own, so it does not depend on what the broker believes.
+#pragma once
+
+#include "ipc/control/audit_chain.hpp"
+#include "tools/brokerctl/run.hpp"
+#include "tools/cli/table.hpp"
+
+namespace leasehold::brokerctl {
+
+struct AuditVerdict {
+  std::uint64_t first = 0;  ///< Sequence number of the oldest record; 0: there is none.
+  audit::Link last;
+  std::uint64_t records = 0;
+  std::uint64_t findings = 0;
+  std::vector<audit::Finding> listed;  ///< The first ones.
+};
+
+/// Errors of all: those of the call; BadRequest from a broker without --state-dir;
+/// MalformedMessage.
+Result<AuditVerdict> verify_audit(const Dependencies& dependencies);
+
+/// Writes one object for each record: its content, and `hash`.
+Result<void> export_audit(const ExportAudit& request, const Dependencies& dependencies);
+
+/// Oldest first.
+Result<std::vector<wire::Json>> newest_audit_records(std::uint64_t limit,
+                                                     const Dependencies& dependencies);
+
+wire::Json audit_json(const AuditVerdict& verdict);
+cli::Table audit_table(const AuditVerdict& verdict);
+cli::Table audit_table(const std::vector<wire::Json>& records);
+
+}  // namespace leasehold::brokerctl

@@ -1,0 +1,31 @@
+/// The verbs of `audit`.
+#pragma once
+
+#include <string>
+
+#include "tools/brokerctl/arguments.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace leasehold::brokerctl {
+
+/// Lifetime: outlives the parse, which stores the values here.
+class AuditArguments {
+ public:
+  void add_verbs(CLI::App& noun);
+
+  /// After the parse of `audit VERB`. Errors: BadRequest for a malformed name or time.
+  Result<Verb> verb(const std::string& verb) const;
+
+ private:
+  ListAudit list_;
+  std::string since_, tenant_;
+};
+
+/// A day, as 2026-11-24, or a time, as 2026-11-24T18:30:00Z, in UTC, as Unix milliseconds. Pure.
+/// Errors: BadRequest.
+Result<std::int64_t> parse_utc_ms(const std::string& text);
+
+}  // namespace leasehold::brokerctl

@@ -1,0 +1,30 @@
+/// The options of `tenants admit` and `tenants remove`.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "tools/brokerctl/arguments.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace leasehold::brokerctl {
+
+/// Lifetime: outlives the parse, which stores the values here.
+class TenantArguments {
+ public:
+  /// Returns the verbs, for options that they share with others.
+  std::array<CLI::App*, 2> add_verbs(CLI::App& noun);
+
+  /// After the parse. Errors: BadRequest for a malformed name.
+  Result<Verb> verb(const std::string& verb, RequestId request_id) const;
+
+ private:
+  std::string tenant_, tier_;
+  wire::TenantAdmit admit_;
+  bool revokes_ = false;
+};
+
+}  // namespace leasehold::brokerctl

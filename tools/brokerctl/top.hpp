@@ -1,0 +1,12 @@
+/// `brokerctl top`: what the broker does, again and again.
+#pragma once
+
+#include "tools/brokerctl/run.hpp"
+
+namespace leasehold::brokerctl {
+
+/// On a terminal, draws until the user ends it. Otherwise, or with `once`, writes one picture: of
+/// two samples, one interval apart. Errors: those of the calls; MalformedMessage.
+Result<void> show_top(const ShowTop& top, Output output, const Dependencies& dependencies);
+
+}  // namespace leasehold::brokerctl

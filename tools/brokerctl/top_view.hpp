@@ -1,0 +1,34 @@
+/// One picture of `brokerctl top`. Pure.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/clock.hpp"
+#include "ipc/control/messages.hpp"
+
+namespace leasehold::brokerctl {
+
+/// What the broker said at one time.
+struct TopSample {
+  TimePoint at;
+  wire::StatusView status;
+  std::vector<wire::TenantView> tenants;
+  std::vector<wire::WorkerView> workers;
+  std::vector<wire::LeaseView> revoked;  ///< Revoked and not fenced yet.
+};
+
+/// Tokens per second that the tenant was served between two samples; nothing without an earlier one
+/// of the same broker.
+std::optional<double> tokens_per_second(const wire::TenantView& tenant, const TopSample& now,
+                                        const TopSample* before);
+
+/// Several lines. Tenants with the most tokens per second come first. `before` may be null.
+std::string top_text(const TopSample& now, const TopSample* before);
+
+/// The same as one object.
+wire::Json top_json(const TopSample& now, const TopSample* before);
+
+}  // namespace leasehold::brokerctl
