@@ -7,7 +7,8 @@ namespace leasehold {
 namespace {
 
 /// True if the lease was the tenant's on this worker; false if its slot has been used again, so
-/// that this cannot be told. Errors: PermissionDenied for another worker's or tenant's lease.
+/// that nothing shows whose it was. Errors: PermissionDenied for another worker's or tenant's
+/// lease.
 Result<bool> check_lease(State& state, const Worker& worker, const wire::UsageRecord& usage) {
   const auto found = state.leases.find(usage.lease);
   if (!found && found.error().code == Errc::StaleGeneration) return false;

@@ -166,7 +166,7 @@ Result<Json> list_operator_actions(const ListSources& sources, const Json& param
   return items(TRY(sources.journal.newest_operator_actions(limit)));
 }
 
-Result<Json> audit_list(const ListSources& sources, const Json& params) {
+Result<Json> list_audit_records(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::AuditList::from_json(params));
   return TRY(sources.journal.audit_page(request)).to_json();
 }
@@ -196,7 +196,7 @@ Result<Json> list(const ListSources& sources, const std::string& method, const J
   if (method == "metrics.read") return metrics(sources);
   if (method == "step.list") return items(step_views(sources.state));
   if (method == "operator_action.list") return list_operator_actions(sources, params);
-  if (method == wire::AuditList::kMethod) return audit_list(sources, params);
+  if (method == wire::AuditList::kMethod) return list_audit_records(sources, params);
   return fail(Errc::UnknownMethod, fmt::format("the broker has no query {}", method));
 }
 

@@ -176,7 +176,7 @@ cli::Table leases_table(const std::vector<wire::LeaseView>& leases) {
                                {"WORKER"},
                                {"STATE"},
                                {"REASON"},
-                               {"PROOF", false, true},
+                               {"PROOF"},
                                {"MEMORY", true},
                                {"SWAP", true, true},
                                {"BLOCKS", true, true},

@@ -116,7 +116,7 @@ TEST_CASE("revocation records: one for each lease, in the transaction of its row
   CHECK(found);
 }
 
-TEST_CASE("revocation records: a lease that its holder releases was not taken away") {
+TEST_CASE("revocation records: a lease that its holder releases has none") {
   UsageWorld world;
   world.call(kHolder, wire::LeaseRelease{.lease = world.lease});
   CHECK(world.rows<journal::RevocationRow>().empty());

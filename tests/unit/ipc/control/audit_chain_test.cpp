@@ -121,7 +121,7 @@ TEST_CASE("audit chain: records in another order are found, each in its place") 
   CHECK(all[1].problem == "the order was changed: the place of record 4 holds record 2");
 }
 
-TEST_CASE("audit chain: a content that is no record is found, and findings are bounded") {
+TEST_CASE("audit chain: a content of another form is found, and findings are bounded") {
   Chain chain(200);
   for (Record& record : chain.records) {
     record.content = "[1]";
@@ -135,7 +135,7 @@ TEST_CASE("audit chain: a content that is no record is found, and findings are b
   CHECK(check.findings().size() == ChainCheck::kMaxFindings);
 }
 
-TEST_CASE("audit chain: records that retention removes during the check are no finding") {
+TEST_CASE("audit chain: records that retention removes during the check are not missed") {
   const Chain chain(6);
   ChainCheck check({}, chain.head);
   check.add(chain.records[0]);

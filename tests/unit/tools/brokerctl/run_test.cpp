@@ -104,7 +104,7 @@ TEST_CASE("brokerctl: tenants, extents and quarantine are read in pages too") {
       page(wire::QuarantineView{.region = RegionId{3}, .why = "touched"}, true),
       page(wire::QuarantineView{.region = RegionId{4}, .why = "touched"}, false)};
 
-  REQUIRE(run_verb(broker, Show::Tenants));
+  REQUIRE(run_verb(broker, Show::Tenants, Output::Wide));
   REQUIRE(run_verb(broker, Show::Extents));
   REQUIRE(run_verb(broker, Show::Quarantine));
 
@@ -148,7 +148,7 @@ TEST_CASE("brokerctl: workers are listed with their arithmetic") {
   const wire::WorkerView worker{.worker = "w1", .state = "ready", .arithmetic = "int8"};
   broker.replies["worker.list"] = {wire::Json{{"items", wire::Json::array({worker.to_json()})}}};
 
-  REQUIRE(run_verb(broker, Show::Workers));
+  REQUIRE(run_verb(broker, Show::Workers, Output::Wide));
 
   CHECK(broker.out.str().find("ARITHMETIC") != std::string::npos);
   CHECK(broker.out.str().find(" int8 ") != std::string::npos);
@@ -279,7 +279,7 @@ TEST_CASE("brokerctl: status has a line of its own for swap, and leases show the
   wire::LeaseView lease = lease_view({1, 1}, LeaseState::Live);
   lease.swap_bytes = 13u << 20;
   broker.replies["lease.list"] = {items({lease})};
-  REQUIRE(run_verb(broker, ListLeases{}));
+  REQUIRE(run_verb(broker, ListLeases{}, Output::Wide));
   CHECK(broker.out.str().contains("13 MiB"));
 }
 

@@ -129,9 +129,9 @@ TEST_CASE("brokerctl -o wide: a table has more columns") {
   FakeBroker broker;
   broker.replies["lease.list"] = {items({lease_view({1, 1}, LeaseState::Fenced)})};
   REQUIRE(run({.verb = ListLeases{}}, broker.dependencies()));
-  CHECK_FALSE(broker.out.str().contains("LaunchQuiet"));
+  CHECK_FALSE(broker.out.str().contains("EXTENTS"));
   REQUIRE(run({.output = Output::Wide, .verb = ListLeases{}}, broker.dependencies()));
-  CHECK(broker.out.str().contains("LaunchQuiet"));
+  CHECK(broker.out.str().contains("EXTENTS"));
 }
 
 TEST_CASE("brokerctl: --watch and -o wide are parsed, and --watch repeats nothing but lists") {
