@@ -4,6 +4,7 @@
 #include <sys/un.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
@@ -48,6 +49,12 @@ std::optional<std::string> empty_value(std::span<const std::string> arguments) {
   return std::nullopt;
 }
 
+/// CLI11 keeps a group of options as a command without a name.
+bool has_commands(const CLI::App& app) {
+  return std::ranges::any_of(app.get_subcommands({}),
+                             [](const CLI::App* part) { return !part->get_name().empty(); });
+}
+
 /// The page has the options as the program has them, so that they cannot differ.
 void add_man_option(CLI::App& app) {
   const auto print = [&app] {
@@ -88,7 +95,7 @@ std::string check_directory_path(const std::string& path) {
 
 std::optional<Usage> parse_cli_arguments(CLI::App& app, std::span<const std::string> arguments) {
   if (auto text = empty_value(arguments)) return Usage{.text = *std::move(text)};
-  if (app.get_subcommands({}).empty()) add_man_option(app);
+  if (!has_commands(app)) add_man_option(app);
   only_counts(app);
   app.failure_message([](const CLI::App*, const CLI::Error& error) { return error.what(); });
   try {

@@ -26,15 +26,25 @@ CommandOption describe(const CLI::Option& option) {
   return described;
 }
 
+/// Also those of groups, which CLI11 keeps as commands without a name.
+void add_options(const CLI::App& app, std::vector<CommandOption>& options) {
+  for (const CLI::Option* option : app.get_options()) options.push_back(describe(*option));
+  for (const CLI::App* part : app.get_subcommands({}))
+    if (part->get_name().empty()) add_options(*part, options);
+}
+
 void add(const CLI::App& app, const std::string& path, std::vector<Command>& tree) {
   Command command{.path = path, .help = app.get_description(), .examples = app.get_footer()};
   if (command.examples.starts_with(kExamplesTitle))
     command.examples.erase(0, std::string_view(kExamplesTitle).size());
-  for (const CLI::App* part : app.get_subcommands({})) command.commands.push_back(part->get_name());
-  for (const CLI::Option* option : app.get_options()) command.options.push_back(describe(*option));
-  tree.push_back(std::move(command));
   for (const CLI::App* part : app.get_subcommands({}))
+    if (!part->get_name().empty()) command.commands.push_back(part->get_name());
+  add_options(app, command.options);
+  tree.push_back(std::move(command));
+  for (const CLI::App* part : app.get_subcommands({})) {
+    if (part->get_name().empty()) continue;
     add(*part, path + (path.empty() ? "" : " ") + part->get_name(), tree);
+  }
 }
 
 }  // namespace
