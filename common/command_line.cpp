@@ -60,6 +60,7 @@ void add_man_option(CLI::App& app) {
   const auto print = [&app] {
     throw CLI::CallForVersion(man_page(app.get_name(), command_tree(app)), 0);
   };
+  if (app.get_option_no_throw("--man") != nullptr) return;  // the app was parsed before
   app.add_flag_callback("--man", print, "Print the manual page and exit")->configurable(false);
 }
 
