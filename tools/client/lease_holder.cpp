@@ -186,13 +186,15 @@ void LeaseHolder::take_notification(const std::string& method, const control::Js
   if (!lease_is_live_) return;
   if (method == wire::LeaseDraining::kMethod && handlers_.on_draining) {
     const auto draining = parse_message<wire::LeaseDraining>(body);
-    if (draining && draining->lease == lease_->lease) handlers_.on_draining(*draining);
+    // A copy: the handler may replace the handlers.
+    const auto on_draining = handlers_.on_draining;
+    if (draining && draining->lease == lease_->lease) on_draining(*draining);
   }
   if (method != wire::LeaseRevoked::kMethod) return;
   const auto revoked = parse_message<wire::LeaseRevoked>(body);
   if (!revoked || revoked->lease != lease_->lease) return;
   stop_renewing();
-  handlers_.on_revoked(*revoked);
+  if (const auto on_revoked = handlers_.on_revoked) on_revoked(*revoked);
 }
 
 // ---------------------------------------------------------------- reconnect
@@ -204,10 +206,11 @@ void LeaseHolder::broker_disconnected(const Error& why) {
   if (on_released_) return std::exchange(on_released_, nullptr)();
   if (!lease_ || !lease_is_live_) return;
   reconnect_attempts_ = 0;
-  handlers_.on_lost(
-      {Errc::BrokerLost,
-       fmt::format("the connection to the broker at {} closed: {}", path_, why.detail),
-       FailureScope::Tenant});  // the worker may still have its own
+  if (const auto on_lost = handlers_.on_lost) {
+    on_lost({Errc::BrokerLost,
+             fmt::format("the connection to the broker at {} closed: {}", path_, why.detail),
+             FailureScope::Tenant});  // the worker may still have its own
+  }
   reconnect();
 }
 

@@ -25,19 +25,23 @@ namespace leasehold::client {
 class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
  public:
   using AcquireHandler = std::move_only_function<void(Result<wire::LeaseAcquired>)>;
+  /// Each may be null.
   struct Handlers {
     /// Called with BrokerLost when the connection breaks while a lease is held. May be called once
     /// per connection; the holder reconnects by itself.
-    std::function<void(const Error&)> on_lost;
+    std::function<void(const Error&)> on_lost = nullptr;
     /// The broker revoked the lease, which is no longer renewed. Not called within acquire().
-    std::function<void(const wire::LeaseRevoked&)> on_revoked;
-    /// An operator drains the lease, or replaces its worker. It is still renewed. May be null.
+    std::function<void(const wire::LeaseRevoked&)> on_revoked = nullptr;
+    /// An operator drains the lease, or replaces its worker. It is still renewed.
     std::function<void(const wire::LeaseDraining&)> on_draining = nullptr;
   };
 
   /// Does not connect yet. `broker_path` is the broker's control socket.
   static std::shared_ptr<LeaseHolder> create(boost::asio::io_context& io, Timers& timers,
                                              std::string broker_path, Handlers handlers);
+
+  /// Replaces the handlers, also from within one of them.
+  void set_handlers(Handlers handlers) { handlers_ = std::move(handlers); }
 
   /// Connects if necessary and acquires a lease; calls `done` once. A lease held before is no
   /// longer renewed, and is released after the new one is granted. At most one acquisition at a

@@ -35,14 +35,18 @@ TenantSession::TenantSession(boost::asio::io_context& io, Timers& timers, Sessio
       timers_(timers),
       config_(std::move(config)),
       observer_(std::move(observer)),
+      ledger_(config_.request.emitted),
       retry_counts_(config_.retry) {}
 
 std::shared_ptr<TenantSession> TenantSession::create(boost::asio::io_context& io, Timers& timers,
-                                                     SessionConfig config, Observer observer) {
+                                                     SessionConfig config, Observer observer,
+                                                     std::shared_ptr<LeaseHolder> holder) {
   const std::shared_ptr<TenantSession> self(
       new TenantSession(io, timers, std::move(config), std::move(observer)));
+  self->is_holder_shared_ = holder != nullptr;
   self->holder_ =
-      LeaseHolder::create(io, timers, self->config_.broker_path, self->holder_handlers());
+      holder ? std::move(holder) : LeaseHolder::create(io, timers, self->config_.broker_path, {});
+  self->holder_->set_handlers(self->holder_handlers());
   return self;
 }
 
@@ -79,6 +83,8 @@ void TenantSession::lease_revoked(const wire::LeaseRevoked& revoked) {
 void TenantSession::start() {
   expects(state_ == State::Idle, "a session is started once");
   state_ = State::Acquiring;
+  if (const auto& held = holder_->lease()) last_lease_ = replaceable_ = held->lease;
+  if (holder_->is_live() || holder_->is_reconnecting()) return submit();
   acquire();
 }
 
@@ -324,6 +330,11 @@ void TenantSession::cancel() {
   cancel_timer_ = timers_.after(kTimeout, [this] { finish({.reason = std::string(kCancelled)}); });
 }
 
+/// Without a call to the broker in flight, whose reply would reach the next session.
+bool TenantSession::may_keep_lease() const {
+  return is_holder_shared_ && holder_->is_live() && !holder_->is_replacing();
+}
+
 void TenantSession::finish(Ended ended) {
   if (is_over()) return;
   state_ = State::Releasing;
@@ -335,6 +346,12 @@ void TenantSession::finish(Ended ended) {
   replacement_timer_.reset();
   on_failover_refused_ = nullptr;
   if (stream_) stream_->close();
+  if (may_keep_lease()) {
+    holder_->release_previous();
+    holder_->set_handlers({});
+    state_ = State::Done;
+    return observer_(ended);
+  }
   holder_->release(kTimeout, [weak = weak_from_this(), ended = std::move(ended)] {
     const auto self = weak.lock();
     if (!self) return;

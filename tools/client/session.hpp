@@ -16,6 +16,9 @@
 /// (`lease.replace`, mode failover). The broker ends the old lease and hands its memory over before
 /// it replies; the session then submits the request there, as for a rebind.
 ///
+/// A session releases its lease when it ends. With a `holder` of the caller it runs under the lease
+/// that it finds there, if that is live, and leaves a live one there for the next session.
+///
 /// Lifetime: shared; keep the pointer until `Ended`: a dropped session reports nothing more and
 /// leaves its connections to `io`. `io` and `timers` outlive it.
 /// Threads: only the thread that runs `io`; the observer is called there, too.
@@ -50,7 +53,8 @@ struct SessionConfig {
   /// With `rebind`: move the request to a second lease before the first one ends, where possible.
   bool moves = true;
   RetryPolicy retry;
-  /// The session fills in `token`, `emitted` and `rebound_from`.
+  /// The session fills in `token` and `rebound_from`, and appends to `emitted`: tokens that an
+  /// earlier process received, which are not delivered again.
   wire::RequestSubmit request;
 };
 
@@ -61,9 +65,11 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   /// cancel().
   using Observer = std::function<void(const SessionEvent&)>;
 
-  /// Does not connect yet.
+  /// Does not connect yet. `holder`: of this broker and tenant, and of no other session until
+  /// `Ended`; null: one of its own.
   static std::shared_ptr<TenantSession> create(boost::asio::io_context& io, Timers& timers,
-                                               SessionConfig config, Observer observer);
+                                               SessionConfig config, Observer observer,
+                                               std::shared_ptr<LeaseHolder> holder = nullptr);
 
   /// Begins to acquire a lease. Call once.
   void start();
@@ -111,6 +117,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   void schedule_retry(const Retry& again, const Error& error, Reported reported);
   void retry(bool fresh_lease, std::optional<LeaseId> ended);
   void finish(Ended ended);
+  bool may_keep_lease() const;
   WorkerStream::Handlers stream_handlers();
 
   boost::asio::io_context& io_;
@@ -119,6 +126,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   Observer observer_;
   State state_ = State::Idle;
   std::shared_ptr<LeaseHolder> holder_;
+  bool is_holder_shared_ = false;
   std::shared_ptr<WorkerStream> stream_;
   TokenLedger ledger_;
   std::optional<LeaseId> last_lease_;  ///< Granted last.

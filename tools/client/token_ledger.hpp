@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "ipc/control/messages.hpp"
@@ -11,6 +12,10 @@ namespace leasehold::client {
 /// Threads: one at a time.
 class TokenLedger {
  public:
+  TokenLedger() = default;
+  /// `tokens`: delivered before, by an earlier process.
+  explicit TokenLedger(std::vector<std::int32_t> tokens) : tokens_(std::move(tokens)) {}
+
   /// Appends the token. Errors: MalformedMessage when its position is not the next one; the ledger
   /// is unchanged then.
   Result<void> take(const wire::TokenEmitted& token);

@@ -123,8 +123,9 @@ std::shared_ptr<TenantSession> World::start(bool rebind) {
   config.any_arithmetic = any_arithmetic;
   config.worker = named_worker;
   config.request = request;
-  session = TenantSession::create(io, timers, std::move(config),
-                                  [this](const SessionEvent& event) { events.push_back(event); });
+  session = TenantSession::create(
+      io, timers, std::move(config), [this](const SessionEvent& event) { events.push_back(event); },
+      holder);
   session->start();
   return session;
 }

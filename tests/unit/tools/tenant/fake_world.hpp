@@ -87,6 +87,7 @@ struct World {
   bool any_arithmetic = false;
   bool moves = true;                        ///< SessionConfig::moves.
   std::optional<std::string> named_worker;  ///< SessionConfig::worker.
+  std::shared_ptr<LeaseHolder> holder;      ///< Of the session; null: its own.
   std::vector<SessionEvent> events;
   std::shared_ptr<TenantSession> session;
   std::uint32_t sent = 0;  ///< Tokens the worker sent.
