@@ -3,6 +3,8 @@
 #   leasehold_library(NAME SOURCES … LINKS …)
 #       Static library, alias leasehold::NAME. A unity build (CMAKE_UNITY_BUILD) compiles several
 #       sources together.
+#   leasehold_compile_settings(TARGET)
+#       Warnings, rounding and sanitizers, without include directories.
 #   leasehold_program(NAME SOURCES … LINKS …)
 #       Program in <build>/bin.
 #   leasehold_test(NAME LABEL … SOURCES … LINKS … [TIMEOUT seconds] [FAKE_CUDA]
@@ -14,6 +16,10 @@
 function(leasehold_settings target)
   target_compile_features(${target} PUBLIC cxx_std_23)
   target_include_directories(${target} PUBLIC "${CMAKE_SOURCE_DIR}")
+  leasehold_compile_settings(${target})
+endfunction()
+
+function(leasehold_compile_settings target)
   # -ffp-contract=off: float operations round one by one, in the order of the source.
   # C++ only: nvcc passes flags on in another way (leasehold_cuda_settings).
   target_compile_options(${target} PRIVATE

@@ -1,0 +1,199 @@
+/// libleasehold-client with a real broker and worker, through its public header only.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <leasehold/client.hpp>
+#include <thread>
+
+#include "tests/support/system.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+const TenantSpec kPlain{.tenant = "ann", .max_tokens = 300};
+
+api::Session session_of(const System& system, bool rebind = true) {
+  api::SessionOptions options{"ann"};
+  options.broker = system.broker_socket();
+  options.rebind = rebind;
+  auto session = api::Session::connect(options);
+  REQUIRE(session);
+  return std::move(*session);
+}
+
+api::Request request_of(const TenantSpec& spec) {
+  api::Request request{spec.prompt};
+  request.max_tokens = spec.max_tokens;
+  request.ignore_eos = spec.ignore_eos;
+  return request;
+}
+
+/// Appends the next `count` tokens; checks that their positions follow each other.
+void read(api::Stream& stream, std::vector<std::int32_t>& tokens, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto token = stream.next();
+    if (!token) return;
+    CHECK(token->position == tokens.size());
+    tokens.push_back(token->id);
+  }
+}
+
+constexpr std::size_t kAll = 1 << 20;
+
+/// Slow enough that no text ends before the test disturbs it.
+SystemSpec slow() {
+  return {.worker_arguments = {"--slow-motion-us", "100"}};
+}
+
+/// Two texts of one session, the first disturbed after ten tokens, and the text without.
+struct Disturbed {
+  System system{slow()};
+  std::vector<std::int32_t> alone, tokens;
+
+  api::Completed run(const std::function<void()>& disturb) {
+    system.admit("ann");
+    alone = System::alone(kPlain);
+    api::Session session = session_of(system);
+    auto stream = session.generate(request_of(kPlain));
+    REQUIRE(stream);
+    read(*stream, tokens, 10);
+    disturb();
+    read(*stream, tokens, kAll);
+    const auto completed = stream->result();
+    REQUIRE(completed);
+    return *completed;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("client library: two texts run under one lease and equal leasehold-tenant's") {
+  System system;
+  system.admit("ann");
+  const auto alone = system.undisturbed(kPlain);
+  {
+    api::Session session = session_of(system);
+    const auto lease = session.acquire();
+    REQUIRE(lease);
+    CHECK(lease->worker == "w1");
+    for (int round = 0; round < 2; ++round) {
+      auto stream = session.generate(request_of(kPlain));
+      REQUIRE(stream);
+      std::vector<std::int32_t> tokens;
+      read(*stream, tokens, kAll);
+      const auto completed = stream->result();
+      REQUIRE(completed);
+      CHECK((tokens == alone));
+      CHECK(completed->reason == "MaxTokensReached");
+      CHECK(completed->tokens == alone.size());
+      CHECK(completed->leases == std::vector{lease->id});
+    }
+    CHECK(session.lease()->id == lease->id);
+  }
+  CHECK(system.pool_is_fully_free());
+}
+
+TEST_CASE("client library: a revoked lease changes no position of the text") {
+  Disturbed text;
+  const auto completed = text.run([&] { text.system.revoke_mid_request("ann"); });
+  CHECK((text.tokens == text.alone));
+  CHECK(completed.leases.size() == 2);
+}
+
+TEST_CASE("client library: a killed worker changes no position of the text") {
+  Disturbed text;
+  const auto completed = text.run([&] {
+    text.system.remove_worker("w1");
+    text.system.start_ready_worker("w1");
+  });
+  CHECK((text.tokens == text.alone));
+  CHECK(completed.leases.size() == 2);
+}
+
+TEST_CASE("client library: without rebind a revocation is a typed error that says what to do") {
+  System system(slow());
+  system.admit("ann");
+  api::Session session = session_of(system, false);
+  auto stream = session.generate(request_of(kPlain));
+  REQUIRE(stream);
+  REQUIRE(stream->next());
+
+  system.revoke_mid_request("ann");
+
+  const auto result = stream->result();
+  REQUIRE_FALSE(result);
+  CHECK(result.error().code == "LeaseRevoked");
+  CHECK(result.error().scope == "tenant");
+  CHECK(result.error().detail.find("operator") != std::string::npos);
+  CHECK_FALSE(result.error().next.empty());
+  CHECK_FALSE(session.lease());
+}
+
+TEST_CASE("client library: another process's resumable text goes on behind what it received") {
+  System system(slow());
+  system.admit("ann");
+  const auto alone = System::alone(kPlain);
+  TenantSpec resumable = kPlain;
+  resumable.more = {"--resumable", "--request-id", "story"};
+  const auto killed = system.start_streaming(resumable, 20);
+  REQUIRE(killed->child().signal(SIGKILL));
+  killed->finish();
+  std::vector<std::int32_t> tokens = killed->record().tokens;
+
+  api::Session session = session_of(system);
+  api::Request request = request_of(kPlain);
+  request.request_id = "story";
+  auto stream = session.resume(request, tokens);
+
+  REQUIRE(stream);
+  CHECK(stream->request_id() == "story");
+  read(*stream, tokens, kAll);
+  CHECK((tokens == alone));
+  CHECK(stream->result()->tokens == alone.size());
+}
+
+TEST_CASE("client library: a text is cancelled from another thread, and by its destruction") {
+  System system(slow());
+  system.admit("ann");
+  api::Session session = session_of(system);
+  {
+    auto stream = session.generate(request_of(kPlain));
+    REQUIRE(stream);
+    REQUIRE(stream->next());
+    std::thread([&] { stream->cancel(); }).join();
+    CHECK(stream->result()->reason == "Cancelled");
+  }
+  {
+    REQUIRE(session.generate(request_of(kPlain))->next());
+  }
+  session.release();
+  CHECK_FALSE(session.lease());
+  CHECK(system.pool_is_fully_free());
+}
+
+TEST_CASE("client library: refusals carry the code of the broker, the worker or the library") {
+  System system(slow());
+  api::SessionOptions nowhere{"ann"};
+  nowhere.broker = system.directory() / "nothing.sock";
+  CHECK(api::Session::connect(nowhere).error().code == "FileNotFound");
+  CHECK(api::Session::connect({"no name"}).error().code == "BadRequest");
+
+  api::Session session = session_of(system);
+  CHECK(session.acquire().error().code == "UnknownTenant");
+  CHECK(session.generate(request_of(kPlain))->result().error().code == "UnknownTenant");
+
+  system.admit("ann");
+  CHECK(session.generate({}).error().code == "BadRequest");
+  api::Request too_hot = request_of(kPlain);
+  too_hot.temperature = 1000;
+  const auto refused = session.generate(too_hot)->result();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == "BadRequest");
+  CHECK(refused.error().detail.find("temperature") != std::string::npos);
+  auto running = session.generate(request_of(kPlain));
+  REQUIRE(running);
+  CHECK(session.generate(request_of(kPlain)).error().code == "BadRequest");
+  CHECK(session.acquire().error().code == "BadRequest");
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,168 @@
+// The classes of leasehold/client.hpp, in terms of SessionCore.
+#include "tools/client/include/leasehold/client.hpp"
+
+#include <utility>
+
+#include "common/random.hpp"
+#include "ipc/control/client.hpp"
+#include "tools/cli/broker_address.hpp"
+#include "tools/client_library/session_core.hpp"
+
+namespace leasehold::api {
+namespace {
+
+template <class T>
+std::optional<T> unless_empty(T value) {
+  return value.empty() ? std::nullopt : std::optional(std::move(value));
+}
+
+leasehold::Result<client::SessionConfig> to_config(SessionOptions options) {
+  const TenantId tenant = TRY(TenantId::parse(options.tenant));
+  client::SessionConfig config{.tenant = tenant,
+                               .worker = unless_empty(std::move(options.worker)),
+                               .api_key = unless_empty(std::move(options.api_key)),
+                               .blocks = options.blocks,
+                               .rebind = options.rebind,
+                               .any_arithmetic = options.any_arithmetic};
+  config.broker_path =
+      cli::broker_address(unless_empty(std::move(options.broker)), cli::read_environment());
+  TRY(control::Client::connect(config.broker_path));
+  return config;
+}
+
+std::optional<std::vector<wire::ChatMessage>> to_messages(std::vector<Message> messages) {
+  if (messages.empty()) return std::nullopt;
+  std::vector<wire::ChatMessage> turns;
+  for (Message& message : messages)
+    turns.push_back({.role = std::move(message.role), .content = std::move(message.content)});
+  return turns;
+}
+
+wire::Sampling to_sampling(Request& request) {
+  wire::Sampling sampling;
+  sampling.temperature = request.temperature;
+  sampling.seed = request.seed;
+  sampling.top_k = request.top_k;
+  sampling.top_p = request.top_p;
+  sampling.min_p = request.min_p;
+  sampling.stop.all = std::move(request.stop);
+  if (request.json_schema.empty()) return sampling;
+  sampling.response_format.type = "json_schema";
+  sampling.response_format.schema = std::move(request.json_schema);
+  return sampling;
+}
+
+leasehold::Result<void> check(const Request& request) {
+  const int prompts =
+      !request.prompt.empty() + !request.prompt_tokens.empty() + !request.messages.empty();
+  if (prompts != 1)
+    return fail(Errc::BadRequest,
+                "a request has exactly one of prompt, prompt_tokens and messages, this one has " +
+                    std::to_string(prompts));
+  if (request.resumable && request.request_id.empty())
+    return fail(Errc::BadRequest,
+                "a resumable request needs a request_id, by which the next process names it");
+  return {};
+}
+
+leasehold::Result<wire::RequestSubmit> to_submit(Request request,
+                                                 std::vector<std::int32_t> delivered) {
+  TRY(check(request));
+  wire::RequestSubmit submit{.sampling = to_sampling(request)};
+  submit.request_id =
+      TRY(RequestId::parse(request.request_id.empty() ? mint_request_id() : request.request_id));
+  submit.prompt = unless_empty(std::move(request.prompt));
+  submit.prompt_tokens = unless_empty(std::move(request.prompt_tokens));
+  submit.messages = to_messages(std::move(request.messages));
+  submit.emitted = std::move(delivered);
+  submit.max_emitted_tokens = request.max_tokens;
+  submit.ignore_eos = request.ignore_eos;
+  submit.priority = request.priority;
+  submit.resumable = request.resumable;
+  return submit;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- Session
+
+Session::Session(std::shared_ptr<SessionCore> core) : core_(std::move(core)) {}
+Session::Session(Session&&) noexcept = default;
+
+Session& Session::operator=(Session&& other) noexcept {
+  std::swap(core_, other.core_);
+  return *this;
+}
+
+Session::~Session() {
+  if (core_) core_->release();
+}
+
+Result<Session> Session::connect(SessionOptions options) {
+  auto config = to_config(std::move(options));
+  if (!config) return to_api(config.error());
+  return Session(std::make_shared<SessionCore>(*std::move(config)));
+}
+
+Result<Lease> Session::acquire() {
+  return core_->acquire();
+}
+
+std::optional<Lease> Session::lease() const {
+  return core_->lease();
+}
+
+Result<Stream> Session::generate(Request request) {
+  return begin(std::move(request), {});
+}
+
+Result<Stream> Session::resume(Request request, std::vector<std::int32_t> delivered) {
+  request.resumable = true;
+  return begin(std::move(request), std::move(delivered));
+}
+
+Result<Stream> Session::begin(Request request, std::vector<std::int32_t> delivered) {
+  auto submit = to_submit(std::move(request), std::move(delivered));
+  if (!submit) return to_api(submit.error());
+  auto text = core_->begin(*std::move(submit));
+  if (!text) return text.error();
+  return Stream(core_, *std::move(text));
+}
+
+void Session::release() {
+  core_->release();
+}
+
+// ---------------------------------------------------------------- Stream
+
+Stream::Stream(std::shared_ptr<SessionCore> core, std::shared_ptr<Text> text)
+    : core_(std::move(core)), text_(std::move(text)) {}
+Stream::Stream(Stream&&) noexcept = default;
+
+Stream& Stream::operator=(Stream&& other) noexcept {
+  std::swap(core_, other.core_);
+  std::swap(text_, other.text_);
+  return *this;
+}
+
+Stream::~Stream() {
+  if (text_) cancel();
+}
+
+std::optional<Token> Stream::next() {
+  return text_->next();
+}
+
+Result<Completed> Stream::result() {
+  return text_->result();
+}
+
+void Stream::cancel() {
+  core_->cancel(text_);
+}
+
+const std::string& Stream::request_id() const {
+  return text_->request_id();
+}
+
+}  // namespace leasehold::api
