@@ -83,7 +83,8 @@ CallResult resume_worker(Decision& decision, const Caller& caller,
                                      .token_key = to_hex(worker->token_key),
                                      .resumed = true,
                                      .device = decision.state.config.device,
-                                     .device_uuid = decision.state.config.device_uuid}};
+                                     .device_uuid = decision.state.config.device_uuid,
+                                     .protocol = wire::kWorkerProtocol}};
 }
 
 Result<void> check_redelivery(State& state, ConnectionId connection,

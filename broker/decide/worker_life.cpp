@@ -27,8 +27,19 @@ Answer attached(const State& state, const Worker& worker) {
                                      .slot_count = state.config.slot_count,
                                      .token_key = to_hex(worker.token_key),
                                      .device = state.config.device,
-                                     .device_uuid = state.config.device_uuid},
+                                     .device_uuid = state.config.device_uuid,
+                                     .protocol = wire::kWorkerProtocol},
                 WorkerDescriptors{worker.id}};
+}
+
+Result<void> check_protocol(const wire::WorkerAttach& attach) {
+  const std::uint32_t theirs = attach.protocol.value_or(wire::kUnnamedProtocol);
+  if (theirs >= wire::kOldestWorkerProtocol && theirs <= wire::kWorkerProtocol) return {};
+  return fail(Errc::MalformedMessage,
+              fmt::format("worker {} speaks protocol {}, this broker serves {} to {}; {}",
+                          attach.worker, theirs, wire::kOldestWorkerProtocol, wire::kWorkerProtocol,
+                          theirs > wire::kWorkerProtocol ? "upgrade and restart the broker"
+                                                         : "start a newer worker"));
 }
 
 /// The first worker chooses the extent size for all. Once its memory is free, a choice binds only
@@ -176,6 +187,7 @@ void count_rebind(Decision& decision, const events::Rebind& rebind) {
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::WorkerAttach& attach) {
   State& state = decision.state;
   if (state.stopping) return std::unexpected(broker_stopping());
+  TRY(check_protocol(attach));
   if (is_untrusted(state, caller)) {
     return fail(Errc::PermissionDenied,
                 fmt::format("process {} wrote to memory after its fence; end it and start another "

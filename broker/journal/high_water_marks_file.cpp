@@ -8,9 +8,9 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <optional>
 #include <sstream>
 
-#include "broker/journal/state_file.hpp"
 #include "common/unique_fd.hpp"
 
 namespace leasehold::journal {
@@ -18,23 +18,40 @@ namespace {
 
 /// The lease word has 48 bits for the generation.
 constexpr std::uint64_t kLargestGeneration = 1ull << 48;
-constexpr std::size_t kMaxFileBytes = 4 * 21;  // 20 digits and a separator each
+constexpr std::size_t kMaxFileBytes = 6 * 21;  // 20 digits and a separator each
+constexpr std::int64_t kStartOf2026UnixS = 1'767'225'600;
+constexpr int kIdsPerSecondBits = 16;
+constexpr int kExtentsPerSecondBits = 24;
 
 std::string text_of(const Reserved& marks) {
-  return fmt::format("{} {} {} {}\n", marks.generations, marks.attachments, marks.extents,
+  return fmt::format("{} {} {} {}", marks.generations, marks.attachments, marks.extents,
                      marks.regions);
 }
 
-/// Rejects a line that differs from what `text_of` writes: the file is torn or foreign.
-Result<Reserved> parse(const std::string& line, const std::string& path) {
+std::string text_of(const Reserved& marks, const FileIdentity& file) {
+  return fmt::format("{} {} {}\n", text_of(marks), file.inode, file.born_unix_ns);
+}
+
+struct Line {
   Reserved marks;
-  std::istringstream words(line);
+  std::optional<FileIdentity> file;  ///< Nothing in a file of four numbers.
+};
+
+/// Rejects a line that differs from what a broker writes: the file is torn or foreign.
+Result<Line> parse(const std::string& text, const std::string& path) {
+  Reserved marks;
+  FileIdentity file;
+  std::istringstream words(text);
   words >> marks.generations >> marks.attachments >> marks.extents >> marks.regions;
-  if (words && text_of(marks) == line && marks.generations <= kLargestGeneration) return marks;
-  return fail(Errc::FileCorrupt,
-              fmt::format("{} does not hold four marks; end all workers, then remove it together "
-                          "with the journal and token.key",
-                          path));
+  const bool has_marks = words && marks.generations <= kLargestGeneration;
+  if (has_marks && text_of(marks) + '\n' == text) return Line{marks, std::nullopt};
+  words >> file.inode >> file.born_unix_ns;
+  if (has_marks && words && text_of(marks, file) == text) return Line{marks, file};
+  return fail(
+      Errc::FileCorrupt,
+      fmt::format("{} does not hold marks; restore it from a backup, or end all workers and "
+                  "remove it together with the journal and token.key",
+                  path));
 }
 
 }  // namespace
@@ -52,19 +69,34 @@ Reserved higher(const Reserved& a, const Reserved& b) {
           .regions = std::max(a.regions, b.regions)};
 }
 
+Reserved ids_issued_before(std::int64_t now_unix_s) {
+  const std::int64_t seconds = std::max<std::int64_t>(0, now_unix_s - kStartOf2026UnixS);
+  const std::uint64_t ids = static_cast<std::uint64_t>(seconds) << kIdsPerSecondBits;
+  return {.generations = std::min(ids, kLargestGeneration),
+          .attachments = ids,
+          .extents = static_cast<std::uint64_t>(seconds) << kExtentsPerSecondBits,
+          .regions = ids};
+}
+
 Result<HighWaterMarksFile> HighWaterMarksFile::open(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd && errno == ENOENT) return HighWaterMarksFile(path, {});
+  HighWaterMarksFile opened(path);
+  if (!fd && errno == ENOENT) return opened;
   if (!fd) return state_file_error(path, errno);
   std::array<char, kMaxFileBytes + 1> text{};
   const ssize_t got = ::read(fd.get(), text.data(), text.size());
   if (got < 0) return fail_errno(Errc::SystemError, path, errno);
-  return HighWaterMarksFile(path, TRY(parse({text.data(), static_cast<std::size_t>(got)}, path)));
+  const Line line = TRY(parse({text.data(), static_cast<std::size_t>(got)}, path));
+  const FileIdentity file = TRY(identity_of(fd, path));
+  opened.marks_ = line.marks;
+  opened.is_original_ = !line.file || *line.file == file;
+  return opened;
 }
 
 Result<void> HighWaterMarksFile::raise(const Reserved& marks) {
-  TRY(write_state_file(path_, text_of(marks)));
+  TRY(write_state_file(path_, [&](const FileIdentity& file) { return text_of(marks, file); }));
   marks_ = marks;
+  is_original_ = true;
   return {};
 }
 

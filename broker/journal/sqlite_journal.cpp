@@ -138,10 +138,14 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
                          .checkpointer = std::move(checkpointer)}));
 }
 
-Result<Image> SqliteJournal::load() {
+Result<Image> SqliteJournal::load(std::int64_t now_unix_s) {
   Database& database = components_.database;
   Image image = TRY(naming_files(database.path(), load_image(database)));
-  image.reserved = marks_ = higher(image.reserved, components_.high_water_marks.marks());
+  const HighWaterMarksFile& file = components_.high_water_marks;
+  marks_ = higher(image.reserved, file.marks());
+  was_restored_ = !file.is_original() && marks_ != Reserved{};
+  if (was_restored_) marks_ = higher(marks_, ids_issued_before(now_unix_s));
+  image.reserved = marks_;
   for (const auto& [id, row] : image.leases) {
     note_recorded(row);
     if (row.state != LeaseState::Fenced) not_fenced_.insert(id);

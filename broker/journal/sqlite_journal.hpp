@@ -32,9 +32,12 @@ class SqliteJournal final : public Journal {
   static Result<std::unique_ptr<SqliteJournal>> open(const std::string& state_dir,
                                                      AuditLimits limits = {});
 
-  /// Reads the journal; ids reserved under a lost journal count too. Afterwards the reserve has
-  /// space for the fences of its leases, unless the disk is full.
-  Result<Image> load();
+  /// Reads the journal; ids reserved under a lost journal count too, and where the marks file is a
+  /// copy, all that can have been issued before `now_unix_s`. Afterwards the reserve has space for
+  /// the fences of its leases, unless the disk is full.
+  Result<Image> load(std::int64_t now_unix_s);
+  /// The state directory, or a part of it, was restored from a copy.
+  bool was_restored() const { return was_restored_; }
 
   Result<void> write(const Batch& batch) override;
   Result<std::vector<wire::OperatorActionView>> newest_operator_actions(
@@ -89,7 +92,8 @@ class SqliteJournal final : public Journal {
   std::unordered_set<LeaseId> not_fenced_;
   std::map<RowKey, Row> waiting_;
   bool waiting_is_durable_ = false;
-  std::optional<Error> full_;             ///< Of the last write, if it found no space.
+  std::optional<Error> full_;  ///< Of the last write, if it found no space.
+  bool was_restored_ = false;
   Reserved marks_;                        ///< Of the newest row; the file may be behind.
   std::uint64_t checkpointed_pages_ = 0;  ///< Length of the log at the last checkpoint.
 };

@@ -69,11 +69,25 @@ Result<UniqueFd> lock_state_dir(const std::string& state_dir) {
       fmt::format("another broker uses {}; end it or choose another --state-dir", state_dir));
 }
 
-Result<void> write_state_file(const std::string& path, std::string_view text) {
+Result<FileIdentity> identity_of(const UniqueFd& file, const std::string& path) {
+  struct statx status{};
+  if (::statx(file.get(), "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &status) != 0)
+    return fail_errno(Errc::SystemError, path, errno);
+  const bool is_born = (status.stx_mask & STATX_BTIME) != 0;
+  constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+  return FileIdentity{
+      .inode = status.stx_ino,
+      .born_unix_ns =
+          is_born ? status.stx_btime.tv_sec * kNsPerSecond + status.stx_btime.tv_nsec : 0};
+}
+
+Result<void> write_state_file(const std::string& path,
+                              const std::function<std::string(const FileIdentity&)>& text_of) {
   const std::string fresh_path = path + ".new";
   ::unlink(fresh_path.c_str());
   const UniqueFd fd(::open(fresh_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd) return state_file_error(fresh_path, errno);
+  const std::string text = text_of(TRY(identity_of(fd, fresh_path)));
   const ssize_t put = ::write(fd.get(), text.data(), text.size());
   if (put >= 0 && put != static_cast<ssize_t>(text.size())) return state_file_error(path, ENOSPC);
   if (put < 0 || ::fsync(fd.get()) != 0 || ::rename(fresh_path.c_str(), path.c_str()) != 0) {

@@ -1,8 +1,9 @@
 /// Small files of the state directory, its lock, and errors that name what is wrong with it.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
-#include <string_view>
 
 #include "common/unique_fd.hpp"
 
@@ -17,8 +18,20 @@ std::unexpected<Error> state_file_error(const std::string& path, int error_numbe
 /// Source: flock(2). Errors: SocketInUse if another broker has the lock; those of state_file_error.
 Result<UniqueFd> lock_state_dir(const std::string& state_dir);
 
+/// What distinguishes a file from its copies on the same file system.
+struct FileIdentity {
+  std::uint64_t inode = 0;
+  std::int64_t born_unix_ns = 0;  ///< 0 where the file system does not know it.
+  bool operator==(const FileIdentity&) const = default;
+};
+
+/// Of the open file; `path` is for the error. Errors: SystemError.
+Result<FileIdentity> identity_of(const UniqueFd& file, const std::string& path);
+
 /// Replaces the file durably, mode 0600: writes a new file and renames it, so that a crash leaves
-/// the old or the new text. Errors: those of state_file_error.
-Result<void> write_state_file(const std::string& path, std::string_view text);
+/// the old or the new text. `text_of` gets the identity that the file will have. Errors: those of
+/// state_file_error.
+Result<void> write_state_file(const std::string& path,
+                              const std::function<std::string(const FileIdentity&)>& text_of);
 
 }  // namespace leasehold::journal

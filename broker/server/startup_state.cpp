@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "broker/journal/state_file.hpp"
 #include "broker/server/token_key_file.hpp"
@@ -117,7 +118,13 @@ Result<StartupState> load_startup_state(const BrokerOptions& options, const Lent
   UniqueFd lock = TRY(journal::lock_state_dir(options.state_dir));
   auto journal = TRY(journal::SqliteJournal::open(
       options.state_dir, {.records = options.audit_records, .days = options.audit_days}));
-  const journal::Image image = TRY(journal->load());
+  const journal::Image image = TRY(journal->load(std::time(nullptr)));
+  if (journal->was_restored()) {
+    spdlog::warn(
+        "the state directory was restored from a copy: ids continue above all that can have "
+        "been issued since generation={} attachment={}",
+        image.reserved.generations, image.reserved.attachments);
+  }
   const bool is_first_start = image.boot_id.empty() && image.reserved == journal::Reserved{};
   const TokenKey key = TRY(load_or_create_token_key(options.state_dir, is_first_start));
   Facts facts{.now = now, .reattach_grace = options.reattach_grace};

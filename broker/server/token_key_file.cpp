@@ -35,7 +35,7 @@ Result<TokenKey> read_key(const UniqueFd& fd, const std::string& path) {
 
 Result<TokenKey> create_key(const std::string& path) {
   const TokenKey key = random_token_key();
-  TRY(journal::write_state_file(path, to_hex(key)));
+  TRY(journal::write_state_file(path, [&](const auto&) { return to_hex(key); }));
   return key;
 }
 

@@ -14,6 +14,7 @@ std::string_view name(MemoryPool pool) {
 void describe(Is<WorkerAttach> auto& m, auto& fields) {
   fields.field("worker", m.worker, TextRule::Name);
   fields.field("resume", m.resume);
+  fields.field("protocol", m.protocol, Between<std::uint32_t>{1});
   fields.field("request_id", m.request_id);
 }
 
@@ -25,6 +26,7 @@ void describe(Is<WorkerAttached> auto& m, auto& fields) {
   fields.field("resumed", m.resumed);
   fields.field("device", m.device, TextRule::NonEmpty);
   fields.field("device_uuid", m.device_uuid);
+  fields.field("protocol", m.protocol, Between<std::uint32_t>{1});
 }
 
 void describe(Is<SpillOpened> auto& m, auto& fields) {

@@ -13,6 +13,19 @@
 
 namespace leasehold::wire {
 
+/// Version of what a broker and its workers agree on: the meaning of their messages, and the layout
+/// of the segments (kSegmentAbiVersion). A change that the version before cannot ignore raises it;
+/// a new optional field or a new method that is answered with UnknownMethod does not.
+///   1: workers that name none.
+///   2: both sides name theirs.
+/// A broker serves its own version and the one before. A worker needs a broker of its own version
+/// or a newer one, so an upgrade begins with the broker. A change of the layout ends this: it
+/// raises kOldestWorkerProtocol, too.
+inline constexpr std::uint32_t kWorkerProtocol = 2;
+inline constexpr std::uint32_t kOldestWorkerProtocol = 1;
+inline constexpr std::uint32_t kUnnamedProtocol = 1;
+static_assert(kOldestWorkerProtocol + 1 >= kWorkerProtocol);
+
 /// `worker.attach`: the first call of a worker. Reply: WorkerAttached with 3 descriptors: the lease
 /// table (read-only), the worker segment (read-write), and the wakeup eventfd, which the worker
 /// writes after a unit that refused a lease.
@@ -20,11 +33,12 @@ namespace leasehold::wire {
 /// With `resume`, the same process returns to a restarted broker under its previous attachment. The
 /// reply then has `resumed`, the same index and key, and no descriptors. Error: BrokerLost, final
 /// for this attachment, when the lease table is a new one or the grace period for returning is
-/// over.
+/// over. Error for a worker of another version: MalformedMessage, final.
 struct WorkerAttach : Message<WorkerAttach> {
   static constexpr std::string_view kMethod = "worker.attach";
   std::string worker;  ///< Follows the rules of TenantId.
   std::optional<AttachmentId> resume;
+  std::optional<std::uint32_t> protocol;  ///< kWorkerProtocol of the worker.
   RequestId request_id;
 };
 
@@ -36,6 +50,7 @@ struct WorkerAttached : Message<WorkerAttached> {
   bool resumed = false;
   std::string device = "cpu";  ///< The device whose memory is leased: "cpu", "cuda:0" …
   std::string device_uuid;     ///< Of the card, as `nvidia-smi -L` prints it; empty for "cpu".
+  std::optional<std::uint32_t> protocol;  ///< kWorkerProtocol of the broker.
 };
 
 /// `spill.open` (parameters: Empty): after `worker.attach`, the file that this worker may spill

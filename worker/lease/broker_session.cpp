@@ -90,8 +90,10 @@ void BrokerSession::call(const Message& message, std::vector<UniqueFd> fds,
 }
 
 void BrokerSession::request_resume() {
-  const wire::WorkerAttach attach{
-      .worker = config_.worker_name, .resume = attachment_->id, .request_id = {mint_request_id()}};
+  const wire::WorkerAttach attach{.worker = config_.worker_name,
+                                  .resume = attachment_->id,
+                                  .protocol = wire::kWorkerProtocol,
+                                  .request_id = {mint_request_id()}};
   call(attach, {}, [this](const control::Json& body) {
     const auto attached = wire::WorkerAttached::from_json(body);
     const bool same = attached && attached->resumed && attached->worker == attachment_->worker;

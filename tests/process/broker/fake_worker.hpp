@@ -1,4 +1,5 @@
 /// A worker without a model: attaches, maps its grants, and announces units as the test requests.
+/// It names no protocol, so it is a worker of the version before.
 ///
 /// Its connection runs on its own thread, as in a real worker.
 #pragma once
@@ -41,6 +42,7 @@ class FakeWorker {
   UniqueFd keep_extent(LeaseId lease);
   LeaseWord word_of(LeaseId lease) const { return table_->word_of(lease); }
   TokenKey token_key() const { return token_key_; }
+  AttachmentId attachment() const { return attachment_; }
 
   /// From now on, writes to an extent before it confirms the unmap.
   void write_before_unmap() { writes_before_unmap_ = true; }

@@ -233,3 +233,18 @@ TEST_CASE("reports: a worker's events about other leases and of the broker are r
   CHECK(world.log.after(0, 1000).size() == events_before);
   CHECK(world.warnings.size() == 2);
 }
+
+TEST_CASE("worker: the broker serves its own protocol and the one before, and no other") {
+  LeasedWorld world;
+  const ConnectionId socket{77};
+  const auto attach = [&](std::optional<std::uint32_t> protocol) {
+    return world.call(socket, wire::WorkerAttach{.worker = "next", .protocol = protocol});
+  };
+  const std::size_t before = world.state.workers.all().size();
+  CHECK(world.refusal(attach(wire::kWorkerProtocol + 1)) == Errc::MalformedMessage);
+  CHECK(world.state.workers.all().size() == before);
+
+  const auto protocol =
+      GENERATE(std::optional<std::uint32_t>{}, wire::kOldestWorkerProtocol, wire::kWorkerProtocol);
+  CHECK(world.answer<wire::WorkerAttached>(attach(protocol)).protocol == wire::kWorkerProtocol);
+}

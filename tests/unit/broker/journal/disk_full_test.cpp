@@ -69,7 +69,7 @@ TEST_CASE("journal: on a full disk a grant is refused with advice") {
   REQUIRE_FALSE(written.has_value());
   CHECK(written.error().code == Errc::DiskFull);
   CHECK(written.error().detail.find("make room") != std::string::npos);
-  CHECK(world.journal->load().value().leases.size() == 2);
+  CHECK(world.journal->load(kNowUnixS).value().leases.size() == 2);
 }
 
 TEST_CASE("journal: waiting rows are written once there is space, the newest per object") {
@@ -84,7 +84,7 @@ TEST_CASE("journal: waiting rows are written once there is space, the newest per
   }
   REQUIRE(world.journal->write({.rows = {lease_row(7)}, .grants = true}).has_value());
 
-  const Image image = world.journal->load().value();
+  const Image image = world.journal->load(kNowUnixS).value();
   CHECK(world.journal->waiting() == 0);
   CHECK(image.leases.at({0, 3}).state == LeaseState::Fenced);
   CHECK_FALSE(image.leases.contains({1, 3}));
@@ -145,7 +145,7 @@ TEST_CASE("journal: the end of an object on disk waits, also after a refused gra
     CHECK_FALSE(world.journal->write({.rows = {ExtentGone{{1}}, LeaseGone{lease_row(0).id}}}));
   }
   world.journal->write({.rows = {}}).value();
-  const Image image = world.journal->load().value();
+  const Image image = world.journal->load(kNowUnixS).value();
   CHECK(image.extents.empty());
   CHECK(image.leases.size() == 1);
 }
@@ -186,7 +186,7 @@ TEST_CASE("journal: opening it on a full disk keeps the reserve") {
 
   const auto again = SqliteJournal::open(world.dir.path()).value();
 
-  CHECK(again->load().value().leases.size() == 2);
+  CHECK(again->load(kNowUnixS).value().leases.size() == 2);
   CHECK(again->reserve_bytes() == held);
 }
 
@@ -200,7 +200,7 @@ TEST_CASE("journal: opening it reserves space for the fences of its leases") {
   std::filesystem::remove(world.dir.file("journal.reserve"));
 
   const auto again = SqliteJournal::open(world.dir.path()).value();
-  REQUIRE(again->load().has_value());
+  REQUIRE(again->load(kNowUnixS).has_value());
 
   CHECK(again->reserve_bytes() >= kLeases * 8192);
 }

@@ -16,7 +16,7 @@ namespace {
 /// The error of opening and loading the journal.
 Errc load_error(const StateDir& dir) {
   const auto opened = SqliteJournal::open(dir.path());
-  if (opened) return opened.value()->load().error().code;
+  if (opened) return opened.value()->load(kNowUnixS).error().code;
   CHECK_FALSE(opened.error().detail.empty());
   return opened.error().code;
 }
@@ -63,7 +63,7 @@ TEST_CASE("journal: a value out of range is refused") {
   CAPTURE(damage);
   run_sql(dir.file("journal.db"), damage);
   CHECK(load_error(dir) == Errc::FileCorrupt);
-  const Error why = SqliteJournal::open(dir.path()).value()->load().error();
+  const Error why = SqliteJournal::open(dir.path()).value()->load(kNowUnixS).error();
   CHECK(why.detail.contains("move " + dir.file("journal.db")));
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("journal: a torn log holds whole batches only") {
     std::filesystem::resize_file(torn.file("journal.db-wal"), cut);
     const auto opened = SqliteJournal::open(torn.path());
     REQUIRE(opened.has_value());
-    const Image image = opened.value()->load().value();
+    const Image image = opened.value()->load(kNowUnixS).value();
     CHECK(image.leases.size() % 2 == 0);
     for (const auto& [id, lease] : image.leases) CHECK(image.leases.contains({id.slot ^ 1, 3}));
     most = std::max(most, image.leases.size());

@@ -94,7 +94,7 @@ TEST_CASE("journal: opening a file of version 1 migrates it and keeps its rows")
 
   auto journal = SqliteJournal::open(dir.path()).value();
 
-  const Image image = journal->load().value();
+  const Image image = journal->load(kNowUnixS).value();
   CHECK(image.leases.at({4, 3}).charged_blocks == 8);
   CHECK(image.leases.at({4, 3}).replaces == LeaseId{});
   CHECK(journal->write({.rows = {lease_row(5)}}).has_value());
@@ -103,7 +103,7 @@ TEST_CASE("journal: opening a file of version 1 migrates it and keeps its rows")
 TEST_CASE("journal: opening a file of version 7 keeps tenants, leases and quarantined memory") {
   const VersionSeven old;
 
-  const Image image = SqliteJournal::open(old.dir.path()).value()->load().value();
+  const Image image = SqliteJournal::open(old.dir.path()).value()->load(kNowUnixS).value();
 
   CHECK(image.boot_id == "boot-1");
   CHECK(image.tenants.at({"a"}).policy.max_blocks == 77);
@@ -151,7 +151,7 @@ TEST_CASE("journal: the marks file of version 7 still counts, even without its j
     std::filesystem::remove(old.dir.file("journal.db"));
   }
 
-  const Image image = SqliteJournal::open(old.dir.path()).value()->load().value();
+  const Image image = SqliteJournal::open(old.dir.path()).value()->load(kNowUnixS).value();
 
   CHECK(image.reserved == Reserved{4096, 2048, 65'536, 1024});
   CHECK_FALSE(std::filesystem::exists(old.dir.file("numbers.used")));

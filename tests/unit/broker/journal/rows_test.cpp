@@ -10,7 +10,7 @@ namespace {
 /// Written, closed, opened again.
 Image reopened(const StateDir& dir, const Batch& batch) {
   SqliteJournal::open(dir.path()).value()->write(batch).value();
-  return SqliteJournal::open(dir.path()).value()->load().value();
+  return SqliteJournal::open(dir.path()).value()->load(kNowUnixS).value();
 }
 
 }  // namespace
@@ -138,7 +138,7 @@ TEST_CASE("journal: API keys are read as written, and a damaged one is refused")
   CHECK(image.api_keys.at(kept.id).hash == hash);
 
   run_sql(dir.file("journal.db"), "UPDATE api_key SET hash='cc'");
-  CHECK(SqliteJournal::open(dir.path()).value()->load().error().code == Errc::FileCorrupt);
+  CHECK(SqliteJournal::open(dir.path()).value()->load(kNowUnixS).error().code == Errc::FileCorrupt);
 }
 
 TEST_CASE("journal: held and quarantined extents need no lease") {
@@ -171,7 +171,7 @@ TEST_CASE("journal: a newer row replaces the older one, and erased rows stay era
   journal->write({.rows = {worker_row(1), lease_row(4), lease_row(5)}}).value();
   journal->write({.rows = {lease_row(4, LeaseState::Revoked), LeaseGone{{5, 3}}}}).value();
 
-  const Image image = journal->load().value();
+  const Image image = journal->load(kNowUnixS).value();
 
   CHECK(image.leases.size() == 1);
   CHECK(image.leases.at({4, 3}).state == LeaseState::Revoked);
@@ -181,7 +181,7 @@ TEST_CASE("journal: erasing an old lease keeps the next one in its slot") {
   const StateDir dir;
   auto journal = SqliteJournal::open(dir.path()).value();
   journal->write({.rows = {worker_row(1), lease_row(4), LeaseGone{{4, 2}}}}).value();
-  CHECK(journal->load().value().leases.contains({4, 3}));
+  CHECK(journal->load(kNowUnixS).value().leases.contains({4, 3}));
 }
 
 TEST_CASE("journal: the last boot id is kept") {

@@ -12,6 +12,8 @@
 
 namespace leasehold::journal {
 
+inline constexpr std::int64_t kNowUnixS = 1'800'000'000;  // in January 2027
+
 class StateDir {
  public:
   std::string path() const { return directory_.path(); }

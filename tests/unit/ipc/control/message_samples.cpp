@@ -66,12 +66,14 @@ std::vector<MessageSample> make_samples() {
       sample<LeaseResized>("LeaseResized", R"({"extents":3,"blocks":192})"),
       sample<LeaseHold>("LeaseHold",
                         R"({"lease":"17.4","token":"v1:17.4:acme:00","request_id":"r-1"})"),
-      sample<WorkerAttach>("WorkerAttach", R"({"worker":"w0","resume":"12","request_id":"r-1"})",
-                           {"resume"}),
+      sample<WorkerAttach>("WorkerAttach",
+                           R"({"worker":"w0","resume":"12","protocol":2,"request_id":"r-1"})",
+                           {"resume", "protocol"}),
       sample<WorkerAttached>(
           "WorkerAttached",
           with_digest(R"({"worker":"3","attachment":"12","slot_count":4096,"token_key":DIGEST,
-           "resumed":true,"device":"cuda:0","device_uuid":"GPU-1"})")),
+           "resumed":true,"device":"cuda:0","device_uuid":"GPU-1","protocol":2})"),
+          {"protocol"}),
       sample<LeaseRedeliver>("LeaseRedeliver",
                              R"({"lease":"17.4","extents":["5","18446744073709551615"]})"),
       sample<WeightsOpen>(
