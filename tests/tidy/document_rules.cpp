@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <regex>
 #include <sstream>
 
 namespace leasehold::tidy {
@@ -198,6 +199,86 @@ Findings broken_links(const Sources& texts, const fs::path& root) {
         if (!leaves_the_tree(target) && !resolves(root, anchors, file.path, target))
           findings.push_back({file.path, i + 1, "no such file or heading: " + target});
       }
+    }
+  }
+  return findings;
+}
+
+namespace {
+
+/// The names of all test cases: literals that continue on the next line are one name.
+std::set<std::string> test_case_names(const Sources& sources) {
+  static const std::regex test_case(
+      R"re(TEST_CASE(?:_METHOD)?\((?:\w+,)?\s*((?:"(?:[^"\\]|\\.)*"\s*)+))re");
+  std::set<std::string> names;
+  for (const SourceFile& file : sources) {
+    if (!file.path.starts_with("tests/") || is_tidy(file.path)) continue;
+    const std::string code = joined_code(file);
+    for (std::sregex_iterator found(code.begin(), code.end(), test_case), end; found != end;
+         ++found)
+      names.insert(quoted_text((*found)[1].str()));
+  }
+  return names;
+}
+
+bool names_test_case(const std::set<std::string>& names, std::string text) {
+  if (!text.ends_with('*')) return names.contains(text);
+  text.pop_back();
+  const auto next = names.lower_bound(text);
+  return next != names.end() && next->starts_with(text);
+}
+
+bool names_test_program(const Sources& sources, const std::string& word) {
+  return std::ranges::any_of(sources, [&](const SourceFile& file) {
+    const auto defines = [&](const std::string& line) {
+      return line.starts_with("leasehold_test(" + word + " ");
+    };
+    return file.path.ends_with("CMakeLists.txt") && std::ranges::any_of(file.lines, defines);
+  });
+}
+
+/// "| a | b |" → "b", trimmed; nothing for a line that is no row.
+std::optional<std::string> last_cell(const std::string& line) {
+  if (!line.starts_with("|") || !line.ends_with("|")) return std::nullopt;
+  const std::size_t bar = line.rfind('|', line.size() - 2);
+  std::string cell = line.substr(bar + 1, line.size() - bar - 2);
+  cell.erase(0, cell.find_first_not_of(' '));
+  cell.erase(cell.find_last_not_of(' ') + 1);
+  return cell;
+}
+
+std::vector<std::string> in_backticks(const std::string& cell) {
+  std::vector<std::string> texts;
+  std::istringstream parts(cell);
+  std::string part;
+  for (bool is_inside = false; std::getline(parts, part, '`'); is_inside = !is_inside)
+    if (is_inside) texts.push_back(part);
+  return texts;
+}
+
+}  // namespace
+
+Findings missing_tests(const Sources& sources_and_texts, const fs::path& root) {
+  const std::set<std::string> names = test_case_names(sources_and_texts);
+  const auto exists = [&](const std::string& text) {
+    if (text.contains(' ')) return names_test_case(names, text);
+    return fs::exists(root / text) || fs::exists(root / "tests" / text) ||
+           names_test_program(sources_and_texts, text);
+  };
+  Findings findings;
+  for (const SourceFile& file : sources_and_texts) {
+    if (!is_markdown(file)) continue;
+    bool is_table_of_tests = false;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      const auto cell = last_cell(file.lines[i]);
+      if (!cell) is_table_of_tests = false;
+      if (cell == "test") is_table_of_tests = true;
+      if (!cell || !is_table_of_tests || cell == "test" || cell == "---") continue;
+      const auto tests = in_backticks(*cell);
+      if (tests.empty() && !cell->contains("]("))
+        findings.push_back({file.path, i + 1, "no test in the last column"});
+      for (const std::string& test : tests)
+        if (!exists(test)) findings.push_back({file.path, i + 1, "no such test: " + test});
     }
   }
   return findings;

@@ -23,4 +23,10 @@ Findings readmes_too_long(const Sources& texts);
 /// `root`.
 Findings broken_links(const Sources& texts, const std::filesystem::path& root);
 
+/// Every row of a table whose last column is headed "test" names one that exists. In that column
+/// `words with a space*` begin the name of a test case (without `*` they are the whole name), one
+/// word in backticks is a path below `root` or `root`/tests or a test program, and a link is
+/// enough. `sources_and_texts` has the documents, the test cases and the CMakeLists.
+Findings missing_tests(const Sources& sources_and_texts, const std::filesystem::path& root);
+
 }  // namespace leasehold::tidy

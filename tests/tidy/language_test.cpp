@@ -117,6 +117,25 @@ TEST_CASE("planted: links to files and headings that are not there are found") {
             .empty());
 }
 
+TEST_CASE("planted: a table that names a test which is not there is found") {
+  const auto findings_in = [](const std::string& cell) {
+    const std::string table = "| then | test |\n| --- | --- |\n| it goes on | " + cell + " |\n";
+    return missing_tests(
+        {make_source("tests/x.md", table),
+         make_source("tests/x_test.cpp",
+                     "TEST_CASE(\n    \"a worker that \"\n"
+                     "    \"adopts\") {\n"),
+         make_source("tests/CMakeLists.txt", "leasehold_test(x_test LABEL unit\n")},
+        leasehold::source_dir());
+  };
+  CHECK(findings_in("`a worker that hangs*`").size() == 1);
+  CHECK(findings_in("`a worker that`").size() == 1);
+  CHECK(findings_in("`tools/nothing`, `y_test`").size() == 2);
+  CHECK(findings_in("by hand").size() == 1);
+  CHECK(findings_in("`a worker that a*`, `tools/demo`, `x_test`, `tidy`").empty());
+  CHECK(findings_in("[script](tidy/rules.hpp)").empty());
+}
+
 TEST_CASE("language: texts and sources were read") {
   CHECK(language().size() > 20);
   CHECK(comments_of(sources_and_texts()).size() > 1000);
@@ -149,4 +168,8 @@ TEST_CASE("language: no README is longer than 900 words") {
 
 TEST_CASE("language: every link of a document resolves") {
   check_none(broken_links(sources_and_texts(), leasehold::source_dir()));
+}
+
+TEST_CASE("language: every test that a document names exists") {
+  check_none(missing_tests(sources_and_texts(), leasehold::source_dir()));
 }

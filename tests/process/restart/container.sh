@@ -1,5 +1,6 @@
 # Runs a script in a container that boots systemd on an overlay of this machine's root file system. Read by
-# scripts that have two more modes and the function install_files ROOT ARGUMENT:
+# scripts that have two more modes, the function install_files ROOT ARGUMENT, and where the container
+# makes files to keep, take_recorded ROOT:
 #   SCRIPT inside                Runs in the container; its exit code is the result.
 #   SCRIPT boot ARGUMENT SCRATCH Calls `boot`, in a mount namespace of its own.
 # All mounts end with that namespace.
@@ -46,7 +47,7 @@ FailureAction=exit
 FailureActionExitStatus=1
 [Service]
 Type=oneshot
-TimeoutStartSec=120
+TimeoutStartSec=240
 ExecStart=/usr/share/leasehold-test/inside.sh inside
 StandardOutput=file:/restart-test.log
 StandardError=inherit
@@ -64,6 +65,7 @@ boot() {
   systemd-nspawn --quiet --directory="$root" --boot --private-network --register=no --keep-unit \
     --console=read-only -- systemd.unit=restart-test.service >"$scratch/console" 2>&1 </dev/null || status=$?
   remove_cgroups
+  ! declare -F take_recorded >/dev/null || take_recorded "$root"
   [ -e "$root/restart-test.log" ] ||
     skip "cannot boot a container here: $(tail -n 1 "$scratch/console" | tr -d '\r')"
   cat "$root/restart-test.log"

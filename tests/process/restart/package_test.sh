@@ -1,9 +1,11 @@
 #!/bin/bash
-# Makes the Debian package of a build, installs it in a container with systemd, starts broker and worker
-# from its units, and serves a request through `curl`. Kills the worker and the broker: the same request
-# gets the same text again, and after an upgrade. Removes the package: its units and programs are gone, its state stays.
+# Makes the Debian packages of a build, installs them in a container with systemd, and runs the commands
+# of QUICKSTART.md and OPERATING.md there: each prints what the document shows. Kills the worker and the
+# broker: the same request gets the same text again, and an upgrade changes no text that streams.
+# Removes the package: its units and programs are gone, its state stays.
 #
 #   tests/process/restart/package_test.sh BUILD_DIR
+#   tests/process/restart/package_test.sh BUILD_DIR --record    Write what the commands print into the documents
 #
 # Exits with 77 and one line where no container can run (container.sh).
 set -euo pipefail
@@ -23,15 +25,41 @@ serves() { [ "$(text)" = "$expected" ]; }
 main_pid() { systemctl show -p MainPID --value leasehold-worker@demo; }
 has_restarted() { ready && [ "$(main_pid)" != "$worker" ]; }
 
+# run_document NAME: as a reader would, in a folder of its own.
+run_document() {
+  mkdir -p /root/reader && cd /root/reader
+  python3 /packages/transcript.py "/packages/$1" ${record:+--record} || die "$1 shows what is not printed"
+  [ -z "$record" ] || cp "/packages/$1" "/recorded-$1"
+}
+
+# A text of a rebinding client streams while the package is upgraded.
+upgrade() {
+  local tenant worker
+  decode() { leasehold-tenant --tenant alice --prompt "Once upon a time" --max-tokens 400 --ignore-eos "$@"; }
+  decode >/tmp/calm
+  decode --rebind >/tmp/upgraded 2>/tmp/errors &
+  tenant=$!
+  wait_for grep -q . /tmp/upgraded || die "the tenant received no token"
+  worker=$(main_pid)
+  dpkg -i /packages/leasehold_*.deb || die "the package does not upgrade"
+  wait "$tenant" || die "the tenant failed: $(cat /tmp/errors)"
+  cmp /tmp/calm /tmp/upgraded || die "the upgrade changed the text"
+  grep -q 'continuing under lease' /tmp/errors || die "the upgrade did not interrupt the text"
+  wait_for has_restarted || die "an upgrade does not restart the worker"
+}
+
 use_package() {
+  local record
+  record=$(cat /packages/record)
   trap 'status=$?; [ $status = 0 ] || journalctl -u leasehold-broker -u "leasehold-worker@*" --no-pager -n 60' EXIT
-  dpkg -i /package.deb || die "the package does not install"
-  systemctl enable --now leasehold-broker.socket leasehold-broker leasehold-worker@demo leasehold-monitor || die "the units do not start"
-  wait_for ready || die "the worker is not ready"
+  dpkg -i /packages/*.deb || die "the packages do not install"
+  [ -e /usr/include/leasehold/client.hpp ] && ldconfig -p | grep -q libleasehold-client || die "no client library"
+  # Slow, so that texts last longer than what disturbs them.
+  printf 'slow-motion-us = 200\ndrain-timeout-ms = 200\n' >>/etc/leasehold/worker-demo.toml
+  run_document QUICKSTART.md
   brokerctl status | grep -q 'isolation *separate-users' || die "broker and workers are not separated"
   curl -sS http://127.0.0.1:8081/metrics | grep -q '^leasehold_broker_up 1$' || die "the monitor does not see the broker"
-  brokerctl tenants admit alice --max-concurrent 4 --max-blocks 1024 >/dev/null
-  local key expected stream worker
+  local key expected stream
   key=$(brokerctl keys create --tenant alice -o json | sed -n "s/.*\"api_key\": *\"\([^\"]*\)\".*/\1/p")
   [ -n "$key" ] || die "no key"
   expected=$(text)
@@ -44,14 +72,15 @@ use_package() {
   systemctl kill -s KILL leasehold-broker
   wait_for serves || die "another text after the death of the broker: $(text)"
 
-  worker=$(main_pid)
-  dpkg -i /package.deb || die "the package does not upgrade"
-  wait_for has_restarted || die "an upgrade does not restart the worker"
+  upgrade
   wait_for serves || die "another text after an upgrade: $(text)"
   for program in $(dpkg -L leasehold | grep ^/usr/bin/); do
     [ -s "/usr/share/man/man1/${program##*/}.1.gz" ] || die "no man page of $program"
   done
-  dpkg -r leasehold || die "the package is not removed"
+  grep -q '^slow-motion-us' /etc/leasehold/worker-demo.toml || die "the upgrade replaced the configuration"
+  run_document OPERATING.md
+  wait_for serves || die "another text after the restore: $(text)"
+  dpkg -r leasehold libleasehold-client-dev || die "the package is not removed"
   [ ! -e /usr/bin/brokerctl ] && ! systemctl is-active -q leasehold-broker || die "the package left programs or processes"
   [ -z "$(find /etc/systemd/system -name 'leasehold*' ! -name '*.service.d')" ] || die "removal left links to units"
   [ -e /var/lib/leasehold ] && [ -e /etc/leasehold/broker.toml ] || die "removal deleted the state"
@@ -64,13 +93,24 @@ use_package() {
 # install_files ROOT BUILD_DIR
 install_files() {
   rm -f "$1"/usr/bin/{leasehold-broker,leasehold-worker,brokerctl}
-  install -m 0644 "$2"/leasehold_*.deb "$1/package.deb"
+  local tree
+  tree=$(cd "$here/../../.." && pwd)
+  mkdir "$1/packages"
+  install -m 0644 "$2"/*.deb "$2/record" "$here/transcript.py" "$tree"/tools/package/{QUICKSTART,OPERATING}.md "$1/packages"
+}
+
+# Copies what was recorded out of the container, before its root is unmounted.
+take_recorded() {
+  local document
+  for document in QUICKSTART OPERATING; do
+    [ ! -e "$1/recorded-$document.md" ] || cp "$1/recorded-$document.md" "$here/../../../tools/package/$document.md"
+  done
 }
 
 make_package() {
   command -v dpkg-shlibdeps >/dev/null || skip "needs dpkg-shlibdeps (package dpkg-dev)"
   cpack --config "$1/CPackConfig.cmake" -G DEB -B "$2" >"$2/cpack.log" 2>&1 || { cat "$2/cpack.log"; exit 1; }
-  ! command -v lintian >/dev/null || lintian --allow-root --fail-on error "$2"/leasehold_*.deb || exit 1
+  ! command -v lintian >/dev/null || lintian --allow-root --fail-on error "$2"/*.deb || exit 1
 }
 
 case ${1:-} in
@@ -81,4 +121,5 @@ needs_container
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
 make_package "$(realpath "${1:-$here/../../../build/quick}")" "$made"
+[ "${2:-}" != --record ] && >"$made/record" || echo yes >"$made/record"
 in_container "$made"
