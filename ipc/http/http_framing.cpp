@@ -14,10 +14,6 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-bool same_word(std::string_view one, std::string_view other) {
-  return std::ranges::equal(one, other, {}, lower, lower);
-}
-
 Answer bad(const std::string& message) {
   return plain_error(400, "bad_framing", message);
 }
@@ -35,6 +31,10 @@ std::optional<Answer> refuse_length(std::string_view text, std::size_t max_body_
 }
 
 }  // namespace
+
+bool same_word(std::string_view one, std::string_view other) {
+  return std::ranges::equal(one, other, {}, lower, lower);
+}
 
 std::optional<std::string_view> Head::only(std::string_view name) const {
   std::optional<std::string_view> found;

@@ -27,6 +27,9 @@ struct Head {
   std::string_view bearer_key() const;
 };
 
+/// Equal but for upper and lower case of ASCII letters.
+bool same_word(std::string_view one, std::string_view other);
+
 /// The refusal, after which the connection is closed; nothing for a head that can be served.
 /// 400: two lengths, a length beside an encoding, another encoding than chunked, a method that has
 /// no body with one, HTTP/1.1 without exactly one Host. 413: a length above `max_body_bytes`.

@@ -39,14 +39,16 @@ std::optional<Answer> refuse_unread(const beast::error_code& error) {
 
 }  // namespace
 
-std::string text_of(const Answer& answer, bool keep_alive) {
+std::string text_of(const Answer& answer, bool keep_alive, Body body) {
   std::string text =
       fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n", answer.status,
                   phrase(answer.status), answer.content_type, answer.body.size());
   if (answer.retry_after_s > 0) text += fmt::format("Retry-After: {}\r\n", answer.retry_after_s);
   if (answer.status == 401) text += "WWW-Authenticate: Bearer\r\n";
+  text += answer.more_fields;
   if (!keep_alive) text += "Connection: close\r\n";
-  return text + "\r\n" + answer.body;
+  text += "\r\n";
+  return body == Body::Sent ? text + answer.body : text;
 }
 
 boost::asio::awaitable<RequestHead> read_request_head(Stream& stream, beast::flat_buffer& buffer,

@@ -26,8 +26,12 @@ constexpr auto kWriteTimeout = std::chrono::seconds(30);
 }  // namespace
 
 struct PageServer::State : std::enable_shared_from_this<State> {
-  State(asio::io_context& context, std::unique_ptr<Listener> listening, std::vector<Page> served)
-      : io(&context), listener(std::move(listening)), pages(std::move(served)) {}
+  State(asio::io_context& context, std::unique_ptr<Listener> listening, std::vector<Page> served,
+        HostRule answered)
+      : io(&context),
+        listener(std::move(listening)),
+        pages(std::move(served)),
+        hosts(std::move(answered)) {}
 
   void add(Listener::Socket socket);
   awaitable<void> run(std::uint64_t id, std::shared_ptr<Stream> stream);
@@ -36,6 +40,7 @@ struct PageServer::State : std::enable_shared_from_this<State> {
   asio::io_context* io;
   std::unique_ptr<Listener> listener;
   std::vector<Page> pages;
+  HostRule hosts;
   std::map<std::uint64_t, std::shared_ptr<Stream>> streams;  // the lowest id is the oldest
   std::uint64_t last_id = 0;
 };
@@ -61,10 +66,10 @@ awaitable<void> PageServer::State::run(std::uint64_t id, std::shared_ptr<Stream>
     RequestHead read = co_await read_request_head(*stream, buffer, parser, 0);
     if (!read.head && !read.refused) break;
     const Answer next = read.refused ? *read.refused : answer(*read.head);
-    // The end of the connection ends the body of a refusal, also where its reader expects none
-    // (HEAD).
+    // A refusal may come before the head was read to its end: what follows it is not a request.
     keep_alive = next.status == 200 && parser.is_done() && parser.keep_alive();
-    const std::string text = text_of(next, keep_alive);
+    const bool is_head = !read.refused && read.head->method == "HEAD";
+    const std::string text = text_of(next, keep_alive, is_head ? Body::LeftOut : Body::Sent);
     stream->expires_after(kWriteTimeout);
     const auto [error, size] = co_await asio::async_write(*stream, asio::buffer(text), kAwait);
     if (error) break;
@@ -74,17 +79,24 @@ awaitable<void> PageServer::State::run(std::uint64_t id, std::shared_ptr<Stream>
 }
 
 Answer PageServer::State::answer(const Head& head) const {
+  if (!hosts.allows(head.only("Host")))
+    return plain_error(421, "host",
+                       "this server has another name; use its IP address, or allow it");
   const auto page = std::ranges::find(pages, head.path(), &Page::path);
   if (page == pages.end()) return plain_error(404, "not_found", "no such path");
-  if (head.method != "GET") return plain_error(405, "method", "use GET");
+  if (head.method != "GET" && head.method != "HEAD") {
+    Answer refused = plain_error(405, "method", "use GET or HEAD");
+    refused.more_fields = "Allow: GET, HEAD\r\n";
+    return refused;
+  }
   return page->make();
 }
 
 Result<std::unique_ptr<PageServer>> PageServer::create(asio::io_context& io, const Address& address,
-                                                       std::vector<Page> pages) {
+                                                       std::vector<Page> pages, HostRule hosts) {
   auto listener = TRY(Listener::create(io, address, kSocketMode));
-  return std::unique_ptr<PageServer>(
-      new PageServer(std::make_shared<State>(io, std::move(listener), std::move(pages))));
+  return std::unique_ptr<PageServer>(new PageServer(
+      std::make_shared<State>(io, std::move(listener), std::move(pages), std::move(hosts))));
 }
 
 PageServer::~PageServer() {

@@ -1,5 +1,5 @@
-/// Serves a few pages to anyone who can connect: `GET`, no key, no body. A Unix socket is open to
-/// its user and group only. The connection ends after any answer but a page.
+/// Serves a few pages to anyone who can connect: `GET` and `HEAD`, no key, no body. A Unix socket
+/// is open to its user and group only. The connection ends after any answer but a page.
 ///
 /// It is for observers, so it may not cost the program much: at most 32 connections, a head of at
 /// most 16 KiB within ten seconds, 60 s between two requests. A further connection closes the
@@ -17,6 +17,7 @@
 
 #include "ipc/http/http_address.hpp"
 #include "ipc/http/http_answer.hpp"
+#include "ipc/http/http_host.hpp"
 
 namespace leasehold::http {
 
@@ -31,10 +32,10 @@ class PageServer {
   static constexpr std::size_t kMaxConnections = 32;
 
   /// Listens at once; connections wait in the backlog until `serve`. Errors: those of
-  /// Listener::create.
+  /// Listener::create. `hosts` refuses with 421.
   static Result<std::unique_ptr<PageServer>> create(boost::asio::io_context& io,
-                                                    const Address& address,
-                                                    std::vector<Page> pages);
+                                                    const Address& address, std::vector<Page> pages,
+                                                    HostRule hosts = {});
   ~PageServer();
 
   std::string listens_on() const;

@@ -17,7 +17,7 @@ namespace {
 
 class ServedPages {
  public:
-  ServedPages() {
+  explicit ServedPages(HostRule hosts = {}) : hosts_(std::move(hosts)) {
     server_->serve();
     thread_ = std::thread([this] { io_.run(); });
   }
@@ -37,11 +37,18 @@ class ServedPages {
   TemporaryDirectory directory_ = TemporaryDirectory::create("pages").value();
   asio::io_context io_;
   asio::io_context client_;
+  HostRule hosts_;
   std::unique_ptr<PageServer> server_ =
-      PageServer::create(
-          io_, Address{.unix_path = (directory_.path() / "http.sock").string(), .ip = {}},
-          {{.path = "/metrics",
-            .make = [] { return Answer{.body = "a 1\n", .content_type = "text/plain"}; }}})
+      PageServer::create(io_,
+                         Address{.unix_path = (directory_.path() / "http.sock").string(), .ip = {}},
+                         {{.path = "/metrics",
+                           .make =
+                               [] {
+                                 return Answer{.body = "a 1\n",
+                                               .content_type = "text/plain",
+                                               .more_fields = "X-Static: yes\r\n"};
+                               }}},
+                         hosts_)
           .value();
   std::thread thread_;
 };
@@ -73,12 +80,15 @@ TEST_CASE("page server: answers GET of a page, and names what else is wrong") {
   ServedPages pages;
   const std::string found = ask(pages, "GET /metrics?x=1 HTTP/1.1\r\nHost: h\r\n\r\n");
   CHECK(found.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n"));
+  CHECK(found.contains("\r\nX-Static: yes\r\n"));
   CHECK(found.ends_with("\r\n\r\na 1\n"));
   const auto status_of = [&](const std::string& request) {
     return ask(pages, request).substr(9, 3);
   };
   CHECK(status_of("GET /other HTTP/1.1\r\nHost: h\r\n\r\n") == "404");
   CHECK(status_of("POST /metrics HTTP/1.1\r\nHost: h\r\n\r\n") == "405");
+  CHECK(
+      ask(pages, "PUT /metrics HTTP/1.1\r\nHost: h\r\n\r\n").contains("\r\nAllow: GET, HEAD\r\n"));
   CHECK(status_of("GET /metrics HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx") == "413");
   CHECK(status_of("GET /metrics HTTP/1.1\r\n\r\n") == "400");
   CHECK(status_of("nonsense\r\n\r\n") == "400");
@@ -104,9 +114,36 @@ TEST_CASE("page server: one connection asks again and again") {
   CHECK(read_to(socket, "").contains("Connection: close"));
 }
 
+TEST_CASE("page server: HEAD has the length of a page and no body, and the connection goes on") {
+  ServedPages pages;
+  auto socket = pages.connect();
+  write(socket, "HEAD /metrics HTTP/1.1\r\nHost: h\r\n\r\n");
+  const std::string head = read_to(socket, "\r\n\r\n");
+  CHECK(head.starts_with("HTTP/1.1 200 OK\r\n"));
+  CHECK(head.contains("Content-Length: 4\r\n"));
+  write(socket, "GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n");
+  CHECK(read_to(socket, "a 1\n").starts_with("HTTP/1.1 200 OK\r\n"));
+  CHECK(ask(pages, "HEAD /other HTTP/1.1\r\nHost: h\r\n\r\n").ends_with("\r\n\r\n"));
+}
+
+TEST_CASE(
+    "page server: a request for another name is refused, so that no foreign site reads a page") {
+  ServedPages pages({.any = false, .names = {"Monitor.example"}});
+  const auto status_of = [&](const std::string& host) {
+    return ask(pages, "GET /metrics HTTP/1.1\r\nHost: " + host + "\r\n\r\n").substr(9, 3);
+  };
+  for (const std::string host : {"localhost", "LocalHost:8081", "127.0.0.1:8081", "[::1]:8081",
+                                 "192.0.2.7", "monitor.example:1"})
+    CHECK(status_of(host) == "200");
+  for (const std::string host : {"evil.example", "evil.example:8081", "localhost.evil.example",
+                                 "127.0.0.1.evil.example", "[", "", "[::1].evil.example:1", "1"})
+    CHECK(status_of(host) == "421");
+  CHECK(ask(pages, "HEAD /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n").substr(9, 3) == "421");
+}
+
 TEST_CASE("page server: the connection ends after an answer other than a page") {
   ServedPages pages;
-  for (const std::string line : {"HEAD /metrics", "POST /metrics", "GET /other"}) {
+  for (const std::string line : {"HEAD /other", "POST /metrics", "GET /other"}) {
     auto socket = pages.connect();
     write(socket, line + " HTTP/1.1\r\nHost: h\r\n\r\nGET /metrics HTTP/1.1\r\nHost: h\r\n\r\n");
     const std::string all = read_to(socket, "");
