@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "common/metrics/recent_text.hpp"
+#include "common/metrics/recent.hpp"
 #include "ipc/http/page_server.hpp"
 #include "worker/io_thread.hpp"
 #include "worker/metrics/metrics_page.hpp"
@@ -33,7 +33,7 @@ class MetricsPart {
   RequestMetrics requests_;
   EngineMetrics engine_;
   WorkerIdentity identity_;
-  metrics::RecentText page_;
+  metrics::Recent<std::string> page_;
   IoThread io_;
   std::unique_ptr<http::PageServer> server_;
 };

@@ -1,36 +1,36 @@
-/// A text that is expensive to make, and that anyone may ask for: made at most once a second.
+/// A value that is expensive to make, and that anyone may ask for: made at most once a second.
 ///
 /// Threads: one.
 #pragma once
 
 #include <functional>
-#include <string>
+#include <optional>
 #include <utility>
 
 #include "common/clock.hpp"
 
 namespace leasehold::metrics {
 
-class RecentText {
+template <class T>
+class Recent {
  public:
   static constexpr Duration kMaxAge = std::chrono::seconds(1);
 
-  /// `clock` outlives it. Precondition: `make` gives no empty text.
-  RecentText(const Clock& clock, std::function<std::string()> make)
-      : clock_(&clock), make_(std::move(make)) {}
+  /// `clock` outlives it.
+  Recent(const Clock& clock, std::function<T()> make) : clock_(&clock), make_(std::move(make)) {}
 
-  /// The last text, when it was made less than a second ago.
-  const std::string& read() {
-    if (!text_.empty() && clock_->now() - made_at_ < kMaxAge) return text_;
-    text_ = make_();
+  /// The last value, when it was made less than a second ago. Stays valid until the next call.
+  const T& read() {
+    if (value_ && clock_->now() - made_at_ < kMaxAge) return *value_;
+    value_.emplace(make_());
     made_at_ = clock_->now();
-    return text_;
+    return *value_;
   }
 
  private:
   const Clock* clock_;
-  std::function<std::string()> make_;
-  std::string text_;
+  std::function<T()> make_;
+  std::optional<T> value_;
   TimePoint made_at_;
 };
 

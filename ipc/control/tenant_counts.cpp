@@ -1,4 +1,4 @@
-#include "worker/metrics/tenant_counts.hpp"
+#include "ipc/control/tenant_counts.hpp"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "common/metrics/recent_text.hpp"
+#include "common/metrics/recent.hpp"
 #include "tools/monitor/broker_metrics.hpp"
 
 namespace leasehold::monitor {
@@ -26,7 +26,7 @@ class BrokerReader {
   std::string make();
 
   std::string socket_;
-  metrics::RecentText text_;
+  metrics::Recent<std::string> text_;
   bool is_down_ = false;
 };
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "common/metrics/latest.hpp"
-#include "worker/metrics/tenant_counts.hpp"
+#include "ipc/control/tenant_counts.hpp"
 #include "worker/schedule/scheduler.hpp"
 
 namespace leasehold {

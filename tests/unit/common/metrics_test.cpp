@@ -4,7 +4,7 @@
 
 #include "common/metrics/exposition.hpp"
 #include "common/metrics/latest.hpp"
-#include "common/metrics/recent_text.hpp"
+#include "common/metrics/recent.hpp"
 
 using namespace leasehold;
 using namespace leasehold::metrics;
@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 TEST_CASE("metrics: a second scrape within the second makes no new text") {
   ManualClock clock;
   int made = 0;
-  RecentText page(clock, [&] { return "made " + std::to_string(++made); });
+  Recent<std::string> page(clock, [&] { return "made " + std::to_string(++made); });
   CHECK(page.read() == "made 1");
   clock.advance(999ms);
   CHECK(page.read() == "made 1");
