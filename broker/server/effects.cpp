@@ -75,6 +75,7 @@ void ServerEffects::write(journal::Batch batch) {
     if (!was_written) spdlog::info("the journal is written again");
     return;
   }
+  ++journal_faults_;
   if (was_written) {  // on a full disk a tenant decides how many decisions fail
     spdlog::error("could not journal a decision rows={} grants={} error={} detail=\"{}\"",
                   batch.rows.size(), batch.grants, name(written.error().code),

@@ -81,6 +81,9 @@ class ServerEffects {
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::Warn& effect);
 
+  /// Decisions that could not be written to the journal at once.
+  std::uint64_t journal_faults() const { return journal_faults_; }
+
   /// Keeps a descriptor for a restarted broker.
   void keep(const std::string& name, const UniqueFd& fd);
 
@@ -101,6 +104,7 @@ class ServerEffects {
   EffectDependencies dependencies_;
   std::function<void(Event)> post_;
   EventLogger logger_;
+  std::uint64_t journal_faults_ = 0;
   std::optional<Error> unwritten_;               ///< Why the last batch is not on disk.
   std::map<ExtentId, Error> unwritten_extents_;  ///< Granted by a decision that is not on disk.
   std::map<LeaseId, Error> unwritten_weights_;   ///< Engine leases granted by such a decision.

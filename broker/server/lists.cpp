@@ -50,6 +50,7 @@ Json status(const ListSources& sources) {
   view.isolation = isolation(sources.state);
   view.spill_capacity_bytes = sources.spill.capacity_bytes();
   view.spill_lent_bytes = sources.spill.lent_bytes();
+  view.journal_faults = sources.journal_faults;
   view.uptime_ms = (sources.now - sources.started) / std::chrono::milliseconds(1);
   return view.to_json();
 }

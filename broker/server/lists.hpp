@@ -21,6 +21,7 @@ struct ListSources {
   TimePoint started;
   TimePoint now;
   bool allow_memory_check;
+  std::uint64_t journal_faults;
 };
 
 /// Errors: BadRequest for parameters out of range, UnknownMethod, those of `extent.open`.

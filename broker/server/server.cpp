@@ -192,7 +192,7 @@ DispatchHooks BrokerServer::dispatch_hooks() {
       .query =
           [this](const std::string& method, const control::Json& params) {
             return answer_query({state_, log_, memory_, spill_, table_, *startup_.journal, started_,
-                                 clock_.now(), allow_memory_check_},
+                                 clock_.now(), allow_memory_check_, effects_.journal_faults()},
                                 method, params);
           },
       .post = [this](Event event) { loop_.post(std::move(event)); },

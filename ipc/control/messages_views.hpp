@@ -187,6 +187,9 @@ struct StatusView : Message<StatusView> {
   std::uint32_t tenants_live = 0;
   std::string isolation;       ///< "separate-users", "same-user" or "no-worker"
   std::uint64_t tampered = 0;  ///< Lease table slots found changed by another process, in total.
+  /// Decisions that could not be written to the journal at once, since the broker started. May be
+  /// missing.
+  std::uint64_t journal_faults = 0;
   std::int64_t uptime_ms = 0;
   std::vector<ClockSummary> clocks;    ///< One for each of the four.
   std::string device = "cpu";          ///< The device whose memory is leased: "cpu", "cuda:0" …

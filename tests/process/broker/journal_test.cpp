@@ -154,6 +154,7 @@ TEST_CASE("broker: memory is not sent while its grant cannot be journaled") {
   FakeWorker worker(broker.socket(), "w0");
   control::Client client = broker.connect();
   broker.admit(client, "a");
+  CHECK(broker.status(client).journal_faults == 0);
   {
     const HighWaterMarksUnwritable unwritten(state);
     for (int tries = 0; tries < 2; ++tries) {
@@ -162,6 +163,7 @@ TEST_CASE("broker: memory is not sent while its grant cannot be journaled") {
       CHECK(refused.error().detail.find("high_water_marks") != std::string::npos);
     }
     CHECK(worker.granted() == 0);
+    CHECK(broker.status(client).journal_faults >= 2);  // the ends of the leases, too
     CHECK(eventually([&] { return broker.status(client).free_bytes == 64u << 20; }));
   }
   CHECK(broker.acquire(client, "a").has_value());
