@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -68,13 +69,13 @@ inline bool has_more(const wire::Json& reply) {
   return more != reply.end() && more->is_boolean() && more->get<bool>();
 }
 
-/// Returns every element of the list of `View`, in the broker's order. The list may change between
-/// two pages, so the result is not a snapshot.
+/// Returns the elements of the list of `View` in the broker's order: whole pages, until there are
+/// `enough` or no more. The list may change between two pages, so the result is not a snapshot.
 /// `call(method, params)` makes one call to the broker and returns Result<wire::Json>.
 /// Threads: those of `call`. Errors: those of `call`; MalformedMessage for a reply that does not
 /// fit, or for a page that does not advance, which would repeat for ever.
 template <class View, class Call>
-Result<std::vector<View>> all_pages(Call&& call) {
+Result<std::vector<View>> first_pages(Call&& call, std::size_t enough) {
   using List = PagedList<View>;
   std::vector<View> all;
   wire::Json params = wire::Json::object();
@@ -84,13 +85,19 @@ Result<std::vector<View>> all_pages(Call&& call) {
     const bool advances =
         !page.empty() && (all.empty() || List::key_of(all.back()) < List::key_of(page.back()));
     std::ranges::move(page, std::back_inserter(all));
-    if (!has_more(reply)) return all;
+    if (!has_more(reply) || all.size() >= enough) return all;
     if (!advances) {
       return fail(Errc::MalformedMessage,
                   "the broker's pages of " + std::string(List::kMethod) + " do not advance");
     }
     params = List::after(all.back());
   }
+}
+
+/// Every element.
+template <class View, class Call>
+Result<std::vector<View>> all_pages(Call&& call) {
+  return first_pages<View>(std::forward<Call>(call), std::numeric_limits<std::size_t>::max());
 }
 
 }  // namespace leasehold::client

@@ -1,10 +1,12 @@
 #include "tools/monitor/broker_metrics.hpp"
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "common/metrics/exposition.hpp"
 #include "common/version.hpp"
+#include "ipc/control/tenant_counts.hpp"
 
 namespace leasehold::monitor {
 namespace {
@@ -58,43 +60,75 @@ void add_leases(Exposition& page, const wire::StatusView& status) {
   page.gauge(kWorkers, status.workers_lost, {{"state", "lost"}});
 }
 
+/// The samples of one metric follow each other, so each is added for both pools at once.
 void add_memory(Exposition& page, const wire::StatusView& status) {
-  const wire::SwapView& swap = status.swap;
-  constexpr metrics::Name kCapacity{"leasehold_broker_capacity_bytes", "Memory to lend"};
-  page.gauge(kCapacity, number(status.capacity_bytes), {{"pool", "kv"}});
-  page.gauge(kCapacity, number(swap.capacity_bytes), {{"pool", "swap"}});
-  constexpr metrics::Name kMemory{"leasehold_broker_memory_bytes",
-                                  "Extents by state; the states of a pool add up to its capacity"};
-  const auto add = [&](const char* pool, const char* state, std::uint64_t bytes) {
-    page.gauge(kMemory, number(bytes), {{"pool", pool}, {"state", state}});
+  const auto for_both = [&](const metrics::Name& name, const auto& add_pool) {
+    const auto add_to = [&](const char* pool) {
+      return [&page, &name, pool](const char* state, std::uint64_t bytes) {
+        metrics::Labels labels{{"pool", pool}};
+        if (state != nullptr) labels.emplace_back("state", state);
+        page.gauge(name, number(bytes), labels);
+      };
+    };
+    add_pool(status, add_to("kv"));
+    add_pool(status.swap, add_to("swap"));
   };
-  add("kv", "free", status.free_bytes);
-  add("kv", "owned", status.owned_bytes);
-  add("kv", "draining", status.draining_bytes);
-  add("kv", "scrubbing", status.scrubbing_bytes);
-  add("kv", "retained", status.retained_bytes);
-  add("kv", "quarantined", status.quarantined_bytes);
-  add("kv", "held", status.held_bytes);
-  add("swap", "free", swap.free_bytes);
-  add("swap", "owned", swap.owned_bytes);
-  add("swap", "draining", swap.draining_bytes);
-  add("swap", "scrubbing", swap.scrubbing_bytes);
-  add("swap", "retained", swap.retained_bytes);
-  add("swap", "quarantined", swap.quarantined_bytes);
-  constexpr metrics::Name kUnproven{"leasehold_broker_unproven_bytes",
-                                    "Part of that which lost workers may still access"};
-  page.gauge(kUnproven, number(status.unproven_bytes), {{"pool", "kv"}});
-  page.gauge(kUnproven, number(swap.unproven_bytes), {{"pool", "swap"}});
+  for_both({"leasehold_broker_capacity_bytes", "Memory to lend"},
+           [](const auto& pool, const auto& add) { add(nullptr, pool.capacity_bytes); });
+  for_both({"leasehold_broker_memory_bytes",
+            "Extents by state; the states of a pool add up to its capacity"},
+           [](const auto& pool, const auto& add) {
+             add("free", pool.free_bytes);
+             add("owned", pool.owned_bytes);
+             add("draining", pool.draining_bytes);
+             add("scrubbing", pool.scrubbing_bytes);
+             add("retained", pool.retained_bytes);
+             add("quarantined", pool.quarantined_bytes);
+             if constexpr (requires { pool.held_bytes; }) add("held", pool.held_bytes);
+           });
+  for_both({"leasehold_broker_unproven_bytes", "Part of that which lost workers may still access"},
+           [](const auto& pool, const auto& add) { add(nullptr, pool.unproven_bytes); });
 }
 
 void add_faults(Exposition& page, const wire::StatusView& status) {
   page.counter({"leasehold_broker_tampered_slots_total",
                 "Slots of the lease table that another process changed"},
                number(status.tampered));
+  page.counter({"leasehold_broker_journal_faults_total",
+                "Decisions that could not be written to the journal at once"},
+               number(status.journal_faults));
   page.counter({"leasehold_broker_device_losses_total", "Device agents that have exited"},
                status.device_losses);
   page.gauge({"leasehold_broker_uptime_seconds", "Time since the broker started"},
              static_cast<double>(status.uptime_ms) * 1e-3);
+}
+
+/// Gauges under the same names as the counters: the rest is added up as "other".
+void add_tenant_gauge(Exposition& page, const metrics::Name& name, const BrokerState& state,
+                      std::uint32_t wire::TenantView::* value) {
+  std::map<std::string, std::uint64_t> sums;
+  for (const wire::TenantServed& each : state.served) sums[each.tenant.value] = 0;
+  for (const wire::TenantView& tenant : state.tenants) {
+    const auto named = sums.find(tenant.policy.tenant.value);
+    (named == sums.end() ? sums[TenantCounts::kOther] : named->second) += tenant.*value;
+  }
+  for (const auto& [tenant, sum] : sums) page.gauge(name, number(sum), {{"tenant", tenant}});
+}
+
+void add_tenants(Exposition& page, const BrokerState& state) {
+  const auto count = [&](const metrics::Name& name, std::uint64_t wire::TenantServed::* served) {
+    for (const wire::TenantServed& each : state.served)
+      page.counter(name, number(each.*served), {{"tenant", each.tenant.value}});
+  };
+  count({"leasehold_broker_tenant_tokens_total",
+         "Tokens computed by all workers for the busiest tenants; the rest is tenant=\"other\""},
+        &wire::TenantServed::tokens);
+  count({"leasehold_broker_tenant_preemptions_total", "Preempted requests of the tenant"},
+        &wire::TenantServed::preemptions);
+  add_tenant_gauge(page, {"leasehold_broker_tenant_leases", "Live leases of the tenant"}, state,
+                   &wire::TenantView::leases_live);
+  add_tenant_gauge(page, {"leasehold_broker_tenant_blocks", "KV blocks charged to the tenant"},
+                   state, &wire::TenantView::blocks_held);
 }
 
 void add_latencies(Exposition& page, const Json& read) {
@@ -125,6 +159,7 @@ std::string broker_metrics(const BrokerState& state) {
   add_leases(page, state.status);
   add_memory(page, state.status);
   add_faults(page, state.status);
+  add_tenants(page, state);
   add_latencies(page, state.metrics);
   return page.text();
 }

@@ -3,16 +3,9 @@
 
 #include <string>
 
-#include "ipc/control/messages_views.hpp"
-#include "ipc/control/peer.hpp"
+#include "tools/monitor/broker_state.hpp"
 
 namespace leasehold::monitor {
-
-/// What the broker answered.
-struct BrokerState {
-  wire::StatusView status;
-  control::Json metrics;  ///< Of `metrics.read` (broker/server/lists.cpp).
-};
 
 /// Throws nlohmann's exceptions for a `metrics` of another shape.
 std::string broker_metrics(const BrokerState& state);

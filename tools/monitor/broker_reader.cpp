@@ -2,40 +2,140 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
 #include "common/confined.hpp"
 #include "ipc/control/client.hpp"
+#include "tools/client/all_pages.hpp"
+#include "tools/monitor/broker_metrics.hpp"
 
 namespace leasehold::monitor {
 namespace {
 
+using control::Json;
+
 constexpr Duration kCallTimeout = std::chrono::seconds(2);
 
-Result<control::Json> query(control::Client& broker, const char* method) {
-  auto reply = TRY(broker.call(method, {.body = control::Json::object()}, kCallTimeout));
-  return std::move(reply.body);
+/// A connection for each read: the broker closes one that is idle.
+class Connection {
+ public:
+  static Result<Connection> open(const std::string& socket) {
+    return Connection(TRY(control::Client::connect(socket)));
+  }
+  Result<Json> operator()(const std::string& method, Json params) {
+    auto reply = TRY(broker_.call(method, {.body = std::move(params)}, kCallTimeout));
+    return std::move(reply.body);
+  }
+
+ private:
+  explicit Connection(control::Client broker) : broker_(std::move(broker)) {}
+  control::Client broker_;
+};
+
+/// Of a counter that starts again at 0 with the broker.
+std::uint64_t added(std::uint64_t now, std::uint64_t before) {
+  return now < before ? now : now - before;
 }
 
 }  // namespace
 
-Result<std::string> BrokerReader::ask() const {
-  // A connection for each read: the broker closes one that is idle.
-  control::Client broker = TRY(control::Client::connect(socket_));
+BrokerReader::BrokerReader(std::string socket, const Clock& clock)
+    : socket_(std::move(socket)),
+      clock_(&clock),
+      state_(clock, [this] { return make_state(); }),
+      text_(clock, [this] { return make_text(); }),
+      leases_(clock, [this] { return ask_list<wire::LeaseView>(); }),
+      extents_(clock, [this] { return ask_list<wire::ExtentView>(); }),
+      events_(clock, [this] { return ask_events(); }) {}
+
+Result<BrokerState> BrokerReader::ask_state() const {
+  Connection broker = TRY(Connection::open(socket_));
   BrokerState state;
-  const control::Json status = TRY(query(broker, "status"));
-  state.status = TRY(wire::StatusView::from_json(status));
-  state.metrics = TRY(query(broker, "metrics.read"));
-  return confined([&]() -> Result<std::string> { return broker_metrics(state); },
-                  Errc::MalformedMessage);
+  const Json none = Json::object();
+  const Json status = TRY(broker("status", none));
+  state.status = TRY(client::parse_message<wire::StatusView>(status));
+  state.metrics = TRY(broker("metrics.read", none));
+  const Json workers = TRY(broker("worker.list", none));
+  state.workers = TRY(client::parse_items<wire::WorkerView>(workers));
+  state.tenants = TRY(client::all_pages<wire::TenantView>(broker));
+  // Throws for metrics of another shape.
+  TRY(confined([&]() -> Result<std::string> { return broker_metrics(state); },
+               Errc::MalformedMessage));
+  return state;
 }
 
-std::string BrokerReader::make() {
-  const auto answered = ask();
-  const bool was_down = std::exchange(is_down_, !answered);
-  if (!answered && !was_down)
+void BrokerReader::count_tenants(BrokerState& state) {
+  std::map<TenantId, wire::TenantServed> totals;
+  for (const wire::TenantView& tenant : state.tenants) {
+    const wire::TenantServed& now = tenant.served;
+    const wire::TenantServed& before = totals_[tenant.policy.tenant];
+    wire::TenantServed since = now;
+    since.tenant = tenant.policy.tenant;
+    since.tokens = added(now.tokens, before.tokens);
+    since.preemptions = added(now.preemptions, before.preemptions);
+    counts_.add(since, clock_->now());
+    totals[tenant.policy.tenant] = now;
+  }
+  totals_ = std::move(totals);
+  state.served = counts_.counts();
+}
+
+Result<BrokerState> BrokerReader::make_state() {
+  auto answered = ask_state();
+  const bool was_down = down_.has_value();
+  down_ = answered ? std::nullopt : std::optional(answered.error());
+  if (down_ && !was_down)
     spdlog::warn("the broker does not answer socket={} error={} reason=\"{}\"", socket_,
-                 name(answered.error().code), answered.error().detail);
-  if (answered && was_down) spdlog::info("the broker answers again socket={}", socket_);
-  return answered ? *answered : broker_is_down();
+                 name(down_->code), down_->detail);
+  if (!answered) return answered;
+  if (was_down) spdlog::info("the broker answers again socket={}", socket_);
+  count_tenants(*answered);
+  history_.add(*answered, clock_->now());
+  return answered;
+}
+
+std::string BrokerReader::make_text() {
+  const auto& answered = state();
+  return answered ? broker_metrics(*answered) : broker_is_down();
+}
+
+template <class View>
+Result<Json> BrokerReader::ask_list() const {
+  if (down_) return std::unexpected(*down_);
+  Connection broker = TRY(Connection::open(socket_));
+  const auto views = TRY(client::first_pages<View>(broker, kEnoughItems));
+  Json items = Json::array();
+  for (const View& view : views) items.push_back(view.to_json());
+  return Json{{"items", std::move(items)}, {"more", views.size() >= kEnoughItems}};
+}
+
+/// The broker sends a page of events that is full before the newest one, so it is asked on.
+Result<Json> BrokerReader::ask_events() const {
+  if (down_) return std::unexpected(*down_);
+  Connection broker = TRY(Connection::open(socket_));
+  const auto number = [](const Json& reply, const char* field) -> Result<std::uint64_t> {
+    return confined([&]() -> Result<std::uint64_t> { return reply.at(field).get<std::uint64_t>(); },
+                    Errc::MalformedMessage);
+  };
+  const Json first = TRY(broker("event.list", {{"limit", 0}}));
+  const std::uint64_t newest = TRY(number(first, "newest"));
+  std::uint64_t after = newest - std::min(newest, kMaxEvents);
+  Json items = Json::array();
+  for (bool advances = true; advances && after < newest;) {
+    const Json reply = TRY(broker("event.list", {{"after", after}, {"limit", kMaxEvents}}));
+    const auto page = reply.find("items");
+    advances = false;
+    if (page == reply.end() || !page->is_array()) break;
+    for (const Json& event : *page) {
+      const std::uint64_t sequence = TRY(number(event, "sequence"));
+      if (sequence <= after || sequence > newest) continue;
+      after = sequence;
+      advances = true;
+      items.push_back(event);
+    }
+  }
+  return Json{{"items", std::move(items)}, {"newest", newest}};
 }
 
 }  // namespace leasehold::monitor

@@ -1,16 +1,17 @@
-/// leasehold-monitor: serves the metrics of a broker over HTTP, as a user that may only query it.
+/// leasehold-monitor: serves the metrics of a broker and a page about it over HTTP, as a user that
+/// may only query it.
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 
 #include "common/log.hpp"
-#include "common/metrics/exposition.hpp"
 #include "common/print_error.hpp"
 #include "common/service_manager.hpp"
 #include "ipc/http/page_server.hpp"
 #include "tools/monitor/broker_reader.hpp"
 #include "tools/monitor/options.hpp"
+#include "tools/monitor/pages.hpp"
 
 namespace {
 
@@ -22,12 +23,11 @@ Result<void> run(const monitor::Options& options) {
   const SystemClock clock;
   monitor::BrokerReader broker(options.broker_socket, clock);
   boost::asio::io_context io;
-  const auto metrics_page = [&broker] {
-    return http::Answer{.body = broker.read(),
-                        .content_type = std::string(metrics::exposition_content_type())};
-  };
-  const auto server = TRY(
-      http::PageServer::create(io, options.listen, {{.path = "/metrics", .make = metrics_page}}));
+  std::vector<http::Page> pages;
+  if (options.page) pages = monitor::pages_of(broker, clock);
+  pages.push_back(monitor::metrics_page(broker));
+  const auto server =
+      TRY(http::PageServer::create(io, options.listen, std::move(pages), options.hosts));
   boost::asio::signal_set signals(io, SIGTERM, SIGINT);
   signals.async_wait([&](const boost::system::error_code&, int) { io.stop(); });
   server->serve();

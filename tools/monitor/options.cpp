@@ -12,18 +12,24 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   Options options;
   std::string listen = "127.0.0.1:8081";
   bool any_address = false;
-  CLI::App app{"Show the metrics of a broker, without a right to change anything",
+  bool no_page = false;
+  CLI::App app{"Show the metrics and the state of a broker, without a right to change anything",
                "leasehold-monitor"};
   app.set_version_flag("--version", "leasehold-monitor " + std::string(version()));
   add_config_options(app);
   app.add_option("--broker", options.broker_socket, "Unix socket of leasehold-broker")
       ->required()
       ->check(check_socket_path);
-  app.add_option("--listen", listen,
-                 "Serve /metrics here, without a key: an address or the path of a Unix socket")
+  app.add_option(
+         "--listen", listen,
+         "Serve /metrics and the page here, without a key: an address or the path of a Unix "
+         "socket")
       ->capture_default_str();
   app.add_flag("--http-any-address", any_address,
                "Allow --listen on an address that other machines reach, without encryption");
+  app.add_option("--http-host", options.hosts.names,
+                 "Answer requests for this name too, e.g. that of a proxy; may be repeated");
+  app.add_flag("--no-page", no_page, "Serve /metrics alone");
   app.add_option("--log-level", options.log_level, "Least severe level to log")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
       ->capture_default_str();
@@ -32,6 +38,8 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   if (!address) return print_error(app.get_name(), {.text = "--listen: " + address.error().detail});
   if (const auto ended = finish_config(app)) return *ended;
   options.listen = *std::move(address);
+  options.hosts.any = !options.listen.unix_path.empty();
+  options.page = !no_page;
   return options;
 }
 

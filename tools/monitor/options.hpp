@@ -5,12 +5,15 @@
 #include <variant>
 
 #include "ipc/http/http_address.hpp"
+#include "ipc/http/http_host.hpp"
 
 namespace leasehold::monitor {
 
 struct Options {
   std::string broker_socket;
   http::Address listen;
+  http::HostRule hosts;  ///< A Unix socket answers any: no foreign site reaches it.
+  bool page = true;
   std::string log_level = "info";
 };
 

@@ -4,8 +4,6 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "tools/monitor/broker_reader.hpp"
-
 using namespace leasehold;
 using namespace leasehold::monitor;
 using control::Json;
@@ -23,6 +21,7 @@ BrokerState known_state() {
   state.status.oldest_revoked_ms = 1500;
   state.status.workers_lost = 2;
   state.status.tenants_live = 5;
+  state.status.journal_faults = 6;
   // Two durations below 1024 ns, one below 2048 ns, one longer.
   const Json histogram{{"below", {2, 3}}, {"count", 4}, {"sum_ns", 5'000'000'000}};
   state.metrics = Json{{"first_power", 10},
@@ -43,6 +42,8 @@ TEST_CASE("broker metrics: states, memory and reasons are those of the broker's 
                            "leasehold_broker_capacity_bytes{pool=\"swap\"} 7\n",
                            "leasehold_broker_workers{state=\"lost\"} 2\n",
                            "leasehold_broker_tenants{state=\"live\"} 5\n",
+                           "leasehold_broker_capacity_bytes{pool=\"kv\"} 100\n",
+                           "leasehold_broker_journal_faults_total 6\n",
                            "leasehold_broker_revocations_total{reason=\"operator\"} 9\n"})
     CHECK_THAT(text, Catch::Contains(line));
 }
@@ -66,10 +67,34 @@ TEST_CASE("broker metrics: an answer of another shape is an error, and not a pag
   CHECK_THROWS(broker_metrics(state));
 }
 
-TEST_CASE("broker reader: a broker that does not answer is down, and asked again after a second") {
-  ManualClock clock;
-  BrokerReader reader("/nonexistent/broker.sock", clock);
-  CHECK_THAT(reader.read(), Catch::Contains("\nleasehold_broker_up 0\n"));
-  clock.advance(std::chrono::seconds(2));
-  CHECK_THAT(reader.read(), Catch::Contains("\nleasehold_broker_up 0\n"));
+TEST_CASE("broker metrics: each pool has its states, and only the KV pool has held memory") {
+  BrokerState state = known_state();
+  state.status.held_bytes = 11;
+  state.status.swap.unproven_bytes = 12;
+  const std::string text = broker_metrics(state);
+  CHECK_THAT(text,
+             Catch::Contains("leasehold_broker_memory_bytes{pool=\"kv\",state=\"held\"} 11\n"));
+  CHECK_FALSE(text.contains("{pool=\"swap\",state=\"held\"}"));
+  CHECK_THAT(text,
+             Catch::Contains("leasehold_broker_memory_bytes{pool=\"swap\",state=\"owned\"} 0\n"));
+  CHECK_THAT(text, Catch::Contains("leasehold_broker_unproven_bytes{pool=\"swap\"} 12\n"));
+}
+
+TEST_CASE("broker metrics: tenants without a name of their own are added up as other") {
+  BrokerState state = known_state();
+  for (const std::string name : {"ann", "ben", "eve"}) {
+    auto& tenant = state.tenants.emplace_back();
+    tenant.policy.tenant = {name};
+    tenant.leases_live = name == "ann" ? 1 : 10;
+    tenant.blocks_held = 100;
+  }
+  state.served = {{.tenant = {"ann"}, .tokens = 7}, {.tenant = {"other"}, .tokens = 9}};
+  const std::string text = broker_metrics(state);
+  for (const char* line : {"leasehold_broker_tenant_tokens_total{tenant=\"ann\"} 7\n",
+                           "leasehold_broker_tenant_tokens_total{tenant=\"other\"} 9\n",
+                           "leasehold_broker_tenant_leases{tenant=\"ann\"} 1\n",
+                           "leasehold_broker_tenant_leases{tenant=\"other\"} 20\n",
+                           "leasehold_broker_tenant_blocks{tenant=\"other\"} 200\n"})
+    CHECK_THAT(text, Catch::Contains(line));
+  CHECK_FALSE(text.contains("eve"));
 }

@@ -1,0 +1,20 @@
+/// What a broker answered to one round of queries.
+#pragma once
+
+#include <vector>
+
+#include "ipc/control/messages_views.hpp"
+#include "ipc/control/peer.hpp"
+
+namespace leasehold::monitor {
+
+struct BrokerState {
+  wire::StatusView status;
+  control::Json metrics;  ///< Of `metrics.read` (broker/server/lists.cpp).
+  std::vector<wire::TenantView> tenants;
+  std::vector<wire::WorkerView> workers;
+  /// What the tenants were served, under a bounded number of names (TenantCounts).
+  std::vector<wire::TenantServed> served;
+};
+
+}  // namespace leasehold::monitor

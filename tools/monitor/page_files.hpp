@@ -1,0 +1,17 @@
+/// The files of the page, compiled into the program.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace leasehold::monitor {
+
+struct PageFile {
+  std::string_view name;  ///< "main.js"
+  std::string_view text;
+};
+
+/// Those of tools/monitor/page; tools/cmake/embed_files.cmake writes the definition.
+std::span<const PageFile> page_files();
+
+}  // namespace leasehold::monitor
