@@ -2,7 +2,8 @@
 # Tests the units, users, folders and configuration of tools/systemd. Kills the broker while a tenant
 # decodes: systemd restarts it with its stored descriptors, and the tenant's text is the same as without
 # the kill. Kills the worker, too: the one that systemd starts adopts its memory, and the text is the
-# same. A call after `systemctl stop` starts the broker by its socket. The monitor serves the metrics.
+# same. `systemctl reload` changes options and no text, and a drain may take longer than TimeoutStopSec.
+# A call after `systemctl stop` starts the broker by its socket. The monitor serves metrics and page.
 #
 #   tests/process/restart/systemd_restart.sh BIN_DIR
 #
@@ -19,7 +20,9 @@ decode() {
 }
 user_of() { stat -c %U "/proc/$1"; }
 monitor_sees() { wait_for eval "curl -sS http://127.0.0.1:8081/metrics | grep -q '^leasehold_broker_up $1\$'"; }
-main_pid() { systemctl show -p MainPID --value "$1"; }
+main_pid() { property MainPID "$1"; }
+property() { systemctl show -p "$1" --value "$2"; }
+has_changed() { journalctl -u "$1" --no-pager -o cat | grep -q "configuration changed: $2"; }
 
 run_inside() {
   trap 'status=$?; [ $status = 0 ] || journalctl -u leasehold-broker -u "leasehold-worker@*" --no-pager -n 60' EXIT
@@ -31,11 +34,66 @@ run_inside() {
   systemctl start leasehold-monitor || die "the monitor does not start"
   monitor_sees 1 || die "the monitor does not see the broker"
   [ "$(user_of "$(main_pid leasehold-monitor)")" = leasehold-monitor ] || die "the monitor has another user"
+  read_page
   decode >/tmp/calm
+  reload_units
   restart_broker
   restart_worker
+  drain_worker
   systemctl stop leasehold-broker
   control status >/dev/null || die "the socket did not start the broker"
+}
+
+read_page() {
+  local page=http://127.0.0.1:8081
+  curl -sS $page/ | grep -q '<title>Leasehold</title>' || die "the monitor serves no page"
+  curl -sS $page/api/overview | grep -q '"isolation":"separate-users"' || die "the page has no data"
+  curl -sS $page/api/leases | grep -q '"items":\[' || die "the page has no leases"
+  [ "$(curl -sS -o /dev/null -w '%{http_code}' -H 'Host: attacker.example' $page/api/overview)" = 421 ] ||
+    die "the monitor answers a foreign name"
+}
+
+# Both processes read their files again while a text runs.
+reload_units() {
+  local broker worker tenant
+  broker=$(main_pid leasehold-broker)
+  worker=$(main_pid leasehold-worker@w1)
+  echo 'reclaim-grace-ms = 4321' >>/etc/leasehold/broker.toml
+  echo 'drain-timeout-ms = 60000' >>/etc/leasehold/worker-w1.toml
+  decode >/tmp/reloaded 2>/tmp/errors &
+  tenant=$!
+  wait_for grep -q . /tmp/reloaded || die "the tenant received no token"
+  systemctl reload leasehold-broker leasehold-worker@w1 || die "the units do not reload"
+  wait_for has_changed leasehold-broker reclaim-grace-ms || die "the broker did not read its file"
+  wait_for has_changed leasehold-worker@w1 drain-timeout-ms || die "the worker did not read its file"
+  wait "$tenant" || die "the tenant failed: $(cat /tmp/errors)"
+  cmp /tmp/calm /tmp/reloaded || die "the text changed"
+  [ "$(main_pid leasehold-broker) $(main_pid leasehold-worker@w1)" = "$broker $worker" ] || die "a reload restarted a unit"
+}
+
+has_stopped() { [ "$(property ActiveState leasehold-worker@w1)" = inactive ]; }
+is_draining() { [[ $(property StatusText leasehold-worker@w1) == Draining* ]]; }
+
+# The worker asks systemd for more than TimeoutStopSec, so it is still there after twice that time, and
+# the text ends by itself. It is stopped meanwhile, so that the text cannot end too early.
+drain_worker() {
+  local worker tenant drop_in=/run/systemd/system/leasehold-worker@.service.d
+  worker=$(main_pid leasehold-worker@w1)
+  mkdir -p "$drop_in"
+  printf '[Service]\nTimeoutStopSec=1\n' >"$drop_in/short.conf"
+  systemctl daemon-reload
+  decode >/tmp/drained 2>/tmp/errors &
+  tenant=$!
+  wait_for grep -q . /tmp/drained || die "the tenant received no token"
+  systemctl stop --no-block leasehold-worker@w1
+  wait_for is_draining || die "the worker does not drain"
+  kill -STOP "$worker"
+  sleep 2
+  kill -CONT "$worker" || die "systemd did not wait for the drain"
+  wait "$tenant" || die "the tenant failed: $(cat /tmp/errors)"
+  cmp /tmp/calm /tmp/drained || die "the text changed"
+  wait_for has_stopped || die "the worker did not stop"
+  [ "$(property Result leasehold-worker@w1)" = success ] || die "the worker failed"
 }
 
 restart_broker() {
