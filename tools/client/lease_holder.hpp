@@ -18,24 +18,13 @@
 
 #include "ipc/control/messages.hpp"
 #include "ipc/control/peer.hpp"
+#include "tools/client/session_lease.hpp"
 #include "tools/client/timers.hpp"
 
 namespace leasehold::client {
 
-class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
+class LeaseHolder final : public SessionLease, public std::enable_shared_from_this<LeaseHolder> {
  public:
-  using AcquireHandler = std::move_only_function<void(Result<wire::LeaseAcquired>)>;
-  /// Each may be null.
-  struct Handlers {
-    /// Called with BrokerLost when the connection breaks while a lease is held. May be called once
-    /// per connection; the holder reconnects by itself.
-    std::function<void(const Error&)> on_lost = nullptr;
-    /// The broker revoked the lease, which is no longer renewed. Not called within acquire().
-    std::function<void(const wire::LeaseRevoked&)> on_revoked = nullptr;
-    /// An operator drains the lease, or replaces its worker. It is still renewed.
-    std::function<void(const wire::LeaseDraining&)> on_draining = nullptr;
-  };
-
   /// Does not connect yet. `broker_path` is the broker's control socket.
   static std::shared_ptr<LeaseHolder> create(boost::asio::io_context& io, Timers& timers,
                                              std::string broker_path, Handlers handlers);
@@ -43,44 +32,32 @@ class LeaseHolder : public std::enable_shared_from_this<LeaseHolder> {
   /// Replaces the handlers, also from within one of them.
   void set_handlers(Handlers handlers) { handlers_ = std::move(handlers); }
 
-  /// Connects if necessary and acquires a lease; calls `done` once. A lease held before is no
-  /// longer renewed, and is released after the new one is granted. At most one acquisition at a
-  /// time. `done` may be called from within this call when the connection fails.
-  /// Errors: the broker's refusal; FileNotFound, ConnectionRefused, PermissionDenied from the
-  /// connection; ConnectionLost after 20 resends; TimedOut after 30 s; MalformedMessage.
-  void acquire(const wire::LeaseAcquire& wanted, AcquireHandler done);
+  /// Connects if necessary. A lease held before is no longer renewed, and is released after the new
+  /// one is granted.
+  void acquire(const wire::LeaseAcquire& wanted, AcquireHandler done) override;
 
-  /// Asks for a second lease in place of the one that is held and live; calls `done` once. After a
-  /// grant lease() is the new one, and the old one is neither renewed nor released: call
-  /// release_previous() once no request runs under it. After an error nothing has changed. An
-  /// acquire() meanwhile drops the call. Precondition: is_live().
-  /// The members `lease` and `request_id` of `wanted` are filled in here. With mode Failover the
-  /// old lease may end before the reply, also before an error.
-  /// Errors: the broker's refusal; ConnectionLost; TimedOut after 30 s; MalformedMessage.
-  void replace(wire::LeaseReplace wanted, AcquireHandler done);
-  void release_previous();
-  /// True while no end of the lease is known and the broker is connected.
-  bool is_live() const { return lease_is_live_ && broker_ != nullptr; }
-  /// The broker is away, and no end of the lease is known.
-  bool is_reconnecting() const { return lease_is_live_ && broker_ == nullptr; }
-  /// A replacement is in flight, also after the lease that it replaces has ended.
-  bool is_replacing() const { return on_replaced_ != nullptr; }
+  void replace(wire::LeaseReplace wanted, AcquireHandler done) override;
+  void release_previous() override;
+  bool is_live() const override { return lease_is_live_ && broker_ != nullptr; }
+  bool is_reconnecting() const override { return lease_is_live_ && broker_ == nullptr; }
+  bool is_replacing() const override { return on_replaced_ != nullptr; }
 
-  /// Stops renewing a lease that is over. Does nothing when none is held.
-  void stop_renewing();
+  void note_refused(Errc code) override {
+    if (is_lease_ended(code)) stop_renewing();
+  }
 
-  /// Releases the lease and closes the connection. Calls `done` once, at the latest after
-  /// `timeout`, even when the broker does not reply. Drops an acquisition in flight.
-  void release(Duration timeout, std::move_only_function<void()> done);
+  /// Releases the lease and closes the connection.
+  void release(Duration timeout, std::move_only_function<void()> done) override;
 
-  /// The lease granted last, live or over; nothing before the first grant.
-  const std::optional<wire::LeaseAcquired>& lease() const { return lease_; }
+  const std::optional<wire::LeaseAcquired>& lease() const override { return lease_; }
 
  private:
   LeaseHolder(boost::asio::io_context& io, Timers& timers, std::string path, Handlers handlers)
       : io_(io), timers_(timers), path_(std::move(path)), handlers_(std::move(handlers)) {}
   Result<void> connect();
   void disconnect();
+  /// Of a lease that is over. Does nothing when none is held.
+  void stop_renewing();
   /// An acquisition from its first send to its reply.
   struct PendingAcquire {
     wire::LeaseAcquire message;

@@ -7,6 +7,7 @@
 #include "common/expects.hpp"
 #include "common/fault_point.hpp"
 #include "common/random.hpp"
+#include "tools/client/lease_holder.hpp"
 
 namespace leasehold::client {
 namespace {
@@ -43,14 +44,21 @@ std::shared_ptr<TenantSession> TenantSession::create(boost::asio::io_context& io
                                                      std::shared_ptr<LeaseHolder> holder) {
   const std::shared_ptr<TenantSession> self(
       new TenantSession(io, timers, std::move(config), std::move(observer)));
-  self->is_holder_shared_ = holder != nullptr;
-  self->holder_ =
-      holder ? std::move(holder) : LeaseHolder::create(io, timers, self->config_.broker_path, {});
-  self->holder_->set_handlers(self->holder_handlers());
+  auto handlers = self->lease_handlers();
+  if (holder != nullptr) {
+    holder->set_handlers(std::move(handlers));
+    self->lent_holder_ = holder;
+    self->holder_ = std::move(holder);
+  } else if (self->config_.share_lease) {
+    self->holder_ = self->config_.share_lease(std::move(handlers));
+  } else {
+    self->holder_ =
+        LeaseHolder::create(io, timers, self->config_.broker_path, std::move(handlers));
+  }
   return self;
 }
 
-LeaseHolder::Handlers TenantSession::holder_handlers() {
+SessionLease::Handlers TenantSession::lease_handlers() {
   const auto weak = weak_from_this();
   return {.on_lost =
               [weak](const Error& error) {
@@ -233,7 +241,7 @@ void TenantSession::completed(wire::RequestCompleted completed) {
     if (is_shared) {
       ended_text_ = completed.lease;
     } else {
-      holder_->stop_renewing();
+      holder_->note_refused(error->code);
     }
     observer_(Interrupted{.completed = completed, .delivered_tokens = ledger_.size()});
   }
@@ -268,6 +276,8 @@ Error TenantSession::seen_from_lease(const Error& error) {
 
 void TenantSession::failed(const Error& error, Stage stage) {
   if (ends_in_failover(stage, [this, error, stage] { failed(error, stage); })) return;
+  const bool is_of_tenant = stage == Stage::Worker && error.scope == FailureScope::Tenant;
+  if (is_of_tenant && holder_->lease()) holder_->note_refused(error.code);
   RetryDecision decision = after_failure(error, stage, retry_context(), config_.retry);
   const bool is_stream_lost =
       state_ == State::Streaming && stage == Stage::Worker && error.code == Errc::ConnectionLost;
@@ -330,9 +340,14 @@ void TenantSession::cancel() {
   cancel_timer_ = timers_.after(kTimeout, [this] { finish({.reason = std::string(kCancelled)}); });
 }
 
+void TenantSession::leave() {
+  cancelled_ = true;
+  finish({.reason = std::string(kCancelled)});
+}
+
 /// Without a call to the broker in flight, whose reply would reach the next session.
 bool TenantSession::may_keep_lease() const {
-  return is_holder_shared_ && holder_->is_live() && !holder_->is_replacing();
+  return lent_holder_ != nullptr && holder_->is_live() && !holder_->is_replacing();
 }
 
 void TenantSession::finish(Ended ended) {
@@ -348,7 +363,7 @@ void TenantSession::finish(Ended ended) {
   if (stream_) stream_->close();
   if (may_keep_lease()) {
     holder_->release_previous();
-    holder_->set_handlers({});
+    lent_holder_->set_handlers({});
     state_ = State::Done;
     return observer_(ended);
   }

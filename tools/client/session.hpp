@@ -31,10 +31,11 @@
 #include <optional>
 #include <string>
 
-#include "tools/client/lease_holder.hpp"
 #include "tools/client/retry_counts.hpp"
 #include "tools/client/retry_decision.hpp"
 #include "tools/client/session_event.hpp"
+#include "tools/client/session_lease.hpp"
+#include "tools/client/timers.hpp"
 #include "tools/client/token_ledger.hpp"
 #include "tools/client/worker_stream.hpp"
 
@@ -53,6 +54,8 @@ struct SessionConfig {
   /// With `rebind`: move the request to a second lease before the first one ends, where possible.
   bool moves = true;
   RetryPolicy retry;
+  /// Gives the session a lease that it shares with others; null: it holds one of its own.
+  std::function<std::shared_ptr<SessionLease>(SessionLease::Handlers)> share_lease = nullptr;
   /// The session fills in `token` and `rebound_from`, and appends to `emitted`: tokens that an
   /// earlier process received, which are not delivered again.
   wire::RequestSubmit request;
@@ -61,8 +64,8 @@ struct SessionConfig {
 class TenantSession : public std::enable_shared_from_this<TenantSession> {
  public:
   enum class State { Idle, Acquiring, Connecting, Streaming, Rebinding, Releasing, Done };
-  /// Called for every event, in order; `Ended` is the last. The observer must not call start() or
-  /// cancel().
+  /// Called for every event, in order; `Ended` is the last. The observer must not call start(),
+  /// cancel() or leave().
   using Observer = std::function<void(const SessionEvent&)>;
 
   /// Does not connect yet. `holder`: of this broker and tenant, and of no other session until
@@ -79,6 +82,10 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   /// after start().
   void cancel();
 
+  /// Ends the session as cancel() does, and leaves a resumable request at its worker, which keeps
+  /// its text for a while. The request needs a lease that outlives the session (`share_lease`).
+  void leave();
+
   State state() const { return state_; }
   /// The ids of all tokens delivered so far.
   const std::vector<std::int32_t>& tokens() const { return ledger_.tokens(); }
@@ -90,7 +97,7 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   void acquire();
   void acquired(Result<wire::LeaseAcquired> result);
   Result<void> check_arithmetic(const wire::LeaseAcquired& acquired) const;
-  LeaseHolder::Handlers holder_handlers();
+  SessionLease::Handlers lease_handlers();
   void lease_revoked(const wire::LeaseRevoked& revoked);
   void submit();
   void accepted(const wire::RequestSubmitted& generating);
@@ -125,8 +132,8 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   SessionConfig config_;
   Observer observer_;
   State state_ = State::Idle;
-  std::shared_ptr<LeaseHolder> holder_;
-  bool is_holder_shared_ = false;
+  std::shared_ptr<SessionLease> holder_;
+  std::shared_ptr<LeaseHolder> lent_holder_;  ///< `holder_`, if the caller lent it.
   std::shared_ptr<WorkerStream> stream_;
   TokenLedger ledger_;
   std::optional<LeaseId> last_lease_;  ///< Granted last.

@@ -106,7 +106,7 @@ TEST_CASE("rebind: a fenced lease is replaced like a revoked one") {
   World world;
   world.worker.answers["request.submit"].push_front(fail(Errc::LeaseFenced, "lease 1.1 is fenced"));
   world.start(true);
-  world.run_until([&] { return world.timers.pending() > 1; });
+  world.run_until([&] { return !world.reported<Retrying>().empty(); });
   run_until_submitted(world, 1);
 
   CHECK(world.worker.calls("request.submit").at(1).count("rebound_from") == 0);
