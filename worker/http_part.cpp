@@ -55,7 +55,8 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
                 .has_tools = model.chat && model.chat->uses_tools(),
                 .begins_inside_thoughts = model.chat && begins_inside_thoughts(*model.chat)},
       .tokenizer = &model.tokenizer,
-      .stopping = worker_stopping()};
+      .stopping = worker_stopping(),
+      .idle_ttl = options.http_idle_ttl};
   part->server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));
   part->io_.start("http");
   TRY(part->io_.run([&part]() -> Result<void> {

@@ -56,6 +56,7 @@ struct RawOptions {
   std::int64_t slow_motion_us = 0;
   std::int64_t broker_timeout_ms = 0;
   std::int64_t drain_timeout_ms = 0;
+  std::int64_t http_idle_ttl_ms = 0;
 };
 
 void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw) {
@@ -84,6 +85,11 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
       ->envname("CONTEXTPILOT_INDEX_URL");
   app.add_option("--http", raw.http,
                  "Serve OpenAI's API here, such as 127.0.0.1:8080 or /run/leasehold/http.sock");
+  app.add_option("--http-idle-ttl-ms", raw.http_idle_ttl_ms,
+                 "How long the lease of an API key, with its cached prompts, is kept after the "
+                 "key's last request")
+      ->check(CLI::Range(0, 3'600'000))
+      ->capture_default_str();
   app.add_option("--metrics", raw.metrics,
                  "Serve metrics for Prometheus here, without a key, such as 127.0.0.1:9464");
   app.add_flag("--http-any-address", raw.http_any_address,
@@ -207,6 +213,7 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.slow_motion = std::chrono::microseconds(raw.slow_motion_us);
   options.broker_timeout = std::chrono::milliseconds(raw.broker_timeout_ms);
   options.drain_timeout = std::chrono::milliseconds(raw.drain_timeout_ms);
+  options.http_idle_ttl = std::chrono::milliseconds(raw.http_idle_ttl_ms);
   options.backend = kBackends.at(raw.backend);
   options.simd = simd_path_from_name(raw.simd);
   options.kv_type = kKvTypes.at(raw.kv_type);
@@ -233,7 +240,8 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   WorkerOptions options;
   options.threads = default_threads();
   RawOptions raw{.broker_timeout_ms = options.broker_timeout.count(),
-                 .drain_timeout_ms = options.drain_timeout.count()};
+                 .drain_timeout_ms = options.drain_timeout.count(),
+                 .http_idle_ttl_ms = options.http_idle_ttl.count()};
   CLI::App app("Serve one model to many tenants under leases that a broker can revoke",
                "leasehold-worker");
   app.set_version_flag("--version", "leasehold-worker " + std::string(version()));

@@ -46,6 +46,7 @@ struct WorkerOptions {
   std::uint64_t event_log_bytes = events::EventFile::kDefaultMaxBytes;
   std::optional<IndexUrl> kv_index;
   std::optional<http::Address> http;
+  std::chrono::milliseconds http_idle_ttl{30'000};
   std::optional<http::Address> metrics;
   ConfigValues config;  ///< All of the above, as text.
 };

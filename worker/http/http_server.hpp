@@ -33,6 +33,8 @@ class Server {
     ApiModel model;
     const Tokenizer* tokenizer = nullptr;
     Error stopping;  ///< The refusal of a worker that stops.
+    /// How long the lease of a key is kept after its last request.
+    Duration idle_ttl = std::chrono::seconds(30);
     std::size_t max_body_bytes = 512 << 10;
   };
 

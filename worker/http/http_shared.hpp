@@ -9,12 +9,14 @@
 #include "worker/http/body_pace.hpp"
 #include "worker/http/http_places.hpp"
 #include "worker/http/http_server.hpp"
+#include "worker/http/key_lease_holder.hpp"
 
 namespace leasehold::http {
 
 struct Shared {
   Server::Dependencies deps;
   client::AsioTimers timers;
+  std::shared_ptr<KeyLeaseHolder> leases;
   Places places;
   BodyPace body_pace;
   boost::asio::thread_pool cpu{1};  ///< For work that would hold up the other connections.
@@ -23,7 +25,9 @@ struct Shared {
   std::atomic<std::uint32_t> answering = 0;  ///< Requests of routes.
 
   explicit Shared(Server::Dependencies dependencies)
-      : deps(std::move(dependencies)), timers(*deps.io) {}
+      : deps(std::move(dependencies)),
+        timers(*deps.io),
+        leases(KeyLeaseHolder::create(*deps.io, timers, deps.broker_socket, deps.idle_ttl)) {}
 };
 
 }  // namespace leasehold::http

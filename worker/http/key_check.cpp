@@ -44,6 +44,7 @@ awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id, 
   caller.connection = id;
   caller.tenant = checked->tenant;
   caller.key = std::move(key);
+  caller.key_id = checked->key;
   co_return caller;
 }
 

@@ -13,6 +13,7 @@ struct Caller {
   Places::ConnectionId connection = 0;
   TenantId tenant;
   std::string key;
+  ApiKeyId key_id;
 };
 
 /// The tenant and key that send this head; the connection belongs to that tenant from then on.

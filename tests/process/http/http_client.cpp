@@ -132,6 +132,8 @@ std::string post(const std::string& path, const std::string& key, const Json& bo
 HttpSystem::HttpSystem(std::vector<std::string> worker_arguments, Door door)
     : directory_(TemporaryDirectory::create("http")),
       path_((directory_.value().path() / "http.sock").string()) {
+  if (std::ranges::find(worker_arguments, "--http-idle-ttl-ms") == worker_arguments.end())
+    worker_arguments.insert(worker_arguments.end(), {"--http-idle-ttl-ms", "0"});
   worker_arguments.insert(worker_arguments.end(),
                           {"--http", door == Door::Tcp ? "127.0.0.1:0" : path_});
   system_ = std::make_unique<System>(SystemSpec{.worker_arguments = std::move(worker_arguments)});

@@ -56,6 +56,7 @@ std::string post(const std::string& path, const std::string& key, const Json& bo
 /// What follows `before` in the worker's log, up to a space or the end of the line.
 std::string logged_address(const System& system, std::string_view before);
 
+/// Releases the lease of a key with its last request, unless the arguments say otherwise.
 class HttpSystem {
  public:
   enum class Door { Unix, Tcp };

@@ -40,9 +40,11 @@ void FakeServer::accept() {
   acceptor_.async_accept([this](const boost::system::error_code& error, control::Socket socket) {
     if (error) return;
     control::Peer::Handlers handlers;
-    handlers.on_call = [this](const std::string& method, control::Payload params,
-                              control::Responder respond) {
+    handlers.on_call = [this, peer = peers_.size()](const std::string& method,
+                                                    control::Payload params,
+                                                    control::Responder respond) {
       calls_.emplace_back(method, params.body);
+      if (method == "request.submit") submitters_[params.body.at("request_id")] = peer;
       if (method == held) {
         waiting_.emplace_back(
             [this, method, body = params.body, respond = std::move(respond)]() mutable {
@@ -86,6 +88,10 @@ std::vector<wire::Json> FakeServer::calls(const std::string& method) const {
 void FakeServer::notify(const std::string& method, const wire::Json& params) {
   REQUIRE_FALSE(peers_.empty());
   peers_.back()->notify(method, {.body = params});
+}
+
+void FakeServer::notify_submitter(const std::string& method, const wire::Json& params) {
+  peers_.at(submitters_.at(params.at("request")))->notify(method, {.body = params});
 }
 
 void FakeServer::drop_connections() {

@@ -31,6 +31,8 @@ class FakeServer {
 
   std::vector<wire::Json> calls(const std::string& method) const;
   void notify(const std::string& method, const wire::Json& params);
+  /// Notifies the connection that submitted the request of the message last.
+  void notify_submitter(const std::string& method, const wire::Json& params);
   /// Closes every connection, but keeps listening.
   void drop_connections();
   /// Closes every connection and stops listening.
@@ -46,6 +48,7 @@ class FakeServer {
   boost::asio::local::stream_protocol::acceptor acceptor_;
   std::vector<std::shared_ptr<control::Peer>> peers_;
   std::vector<std::pair<std::string, wire::Json>> calls_;
+  std::map<std::string, std::size_t> submitters_;  // of peers_, by request
 };
 
 /// Both servers, a session that uses them, and the events it reported.

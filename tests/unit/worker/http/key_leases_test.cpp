@@ -1,0 +1,141 @@
+// Which lease the requests of an API key use, and when it is released.
+#include <catch2/catch.hpp>
+
+#include "worker/http/key_leases.hpp"
+
+using namespace leasehold;
+using namespace leasehold::http;
+
+namespace {
+
+constexpr Duration kIdle = std::chrono::seconds(30);
+const ApiKeyId kKey{"k1"};
+const ApiKeyId kOther{"k2"};
+const TenantId kAnn{"ann"};
+const TenantId kBob{"bob"};
+
+TimePoint at(double seconds) {
+  return {static_cast<std::int64_t>(seconds * 1e9)};
+}
+
+/// Joins, and is granted what it asks for.
+KeyLeases::Number open(KeyLeases& leases, const ApiKeyId& key, const TenantId& tenant,
+                       TimePoint now) {
+  const auto joined = leases.join(key, tenant, now);
+  if (const auto* acquire = std::get_if<KeyLeases::Acquire>(&joined)) {
+    leases.granted(acquire->lease);
+    return acquire->lease;
+  }
+  return std::get<KeyLeases::Use>(joined).lease;
+}
+
+void leave(KeyLeases& leases, KeyLeases::Number lease, TimePoint now) {
+  leases.left(lease);
+  CHECK(leases.take_unused(now).empty());
+}
+
+using Numbers = std::vector<KeyLeases::Number>;
+
+}  // namespace
+
+TEST_CASE("key leases: the first request of a key asks for a lease, the others wait and use it") {
+  KeyLeases leases(kIdle);
+  const auto first = leases.join(kKey, kAnn, at(0));
+  REQUIRE(std::holds_alternative<KeyLeases::Acquire>(first));
+  const auto number = std::get<KeyLeases::Acquire>(first).lease;
+  CHECK(std::get<KeyLeases::Wait>(leases.join(kKey, kAnn, at(0))).lease == number);
+  leases.granted(number);
+  CHECK(std::get<KeyLeases::Use>(leases.join(kKey, kAnn, at(0))).lease == number);
+  // Another key of the same tenant has a lease of its own.
+  CHECK(std::holds_alternative<KeyLeases::Acquire>(leases.join(kOther, kAnn, at(0))));
+}
+
+TEST_CASE("key leases: a lease without requests is released after the idle time, not before") {
+  KeyLeases leases(kIdle);
+  const auto lease = open(leases, kKey, kAnn, at(0));
+  CHECK(open(leases, kKey, kAnn, at(0)) == lease);
+  leave(leases, lease, at(1));
+  CHECK_FALSE(leases.next_expiry());  // a request still runs
+  leave(leases, lease, at(2));
+  CHECK(leases.next_expiry() == at(32));
+  CHECK(leases.take_unused(at(31.9)).empty());
+  CHECK(leases.take_unused(at(32)) == Numbers{lease});
+  CHECK(std::holds_alternative<KeyLeases::Acquire>(leases.join(kKey, kAnn, at(32))));
+}
+
+TEST_CASE("key leases: a request within the idle time uses the lease and ends that time") {
+  KeyLeases leases(kIdle);
+  const auto lease = open(leases, kKey, kAnn, at(0));
+  leave(leases, lease, at(0));
+  CHECK(open(leases, kKey, kAnn, at(29)) == lease);
+  CHECK(leases.take_unused(at(100)).empty());
+  leave(leases, lease, at(100));
+  CHECK(leases.next_expiry() == at(130));
+}
+
+TEST_CASE("key leases: a request that goes on without its session keeps the lease") {
+  KeyLeases leases(Duration::zero());
+  const auto lease = open(leases, kKey, kAnn, at(0));
+  leases.keep(kKey, at(60));
+  leave(leases, lease, at(1));
+  leases.keep(kKey, at(50));  // another one, for a shorter time
+  CHECK(leases.next_expiry() == at(60));
+  CHECK(leases.take_unused(at(59)).empty());
+  CHECK(leases.take_unused(at(60)) == Numbers{lease});
+}
+
+TEST_CASE("key leases: after a lease ended one request asks for another one") {
+  KeyLeases leases(kIdle);
+  const auto old = open(leases, kKey, kAnn, at(0));
+  open(leases, kKey, kAnn, at(0));
+  leases.close(old);
+  const auto fresh = open(leases, kKey, kAnn, at(1));
+  CHECK(fresh != old);
+  CHECK(open(leases, kKey, kAnn, at(1)) == fresh);
+  leave(leases, old, at(1));
+  leases.left(old);
+  CHECK(leases.take_unused(at(1)) == Numbers{old});  // at once: nothing uses it again
+}
+
+TEST_CASE("key leases: a refusal that passes is given to later requests for a moment") {
+  KeyLeases leases(kIdle);
+  const Error full{Errc::PoolExhausted, "full"};
+  const auto asked = std::get<KeyLeases::Acquire>(leases.join(kKey, kAnn, at(0))).lease;
+  leases.refused(asked, full, at(0));
+  leases.left(asked);  // too late: nothing happens
+  CHECK(std::get<Error>(leases.join(kKey, kAnn, at(0.049))) == full);
+  CHECK(std::holds_alternative<KeyLeases::Acquire>(leases.join(kOther, kAnn, at(0.049))));
+  CHECK(std::holds_alternative<KeyLeases::Acquire>(leases.join(kKey, kAnn, at(0.05))));
+}
+
+TEST_CASE("key leases: a final refusal is given to those that waited only") {
+  KeyLeases leases(kIdle);
+  const auto asked = std::get<KeyLeases::Acquire>(leases.join(kKey, kAnn, at(0))).lease;
+  leases.refused(asked, {Errc::BadToken, "revoked"}, at(0));
+  CHECK(std::holds_alternative<KeyLeases::Acquire>(leases.join(kKey, kAnn, at(0))));
+}
+
+TEST_CASE("key leases: idle leases give way to a key that was refused blocks or memory") {
+  KeyLeases leases(kIdle);
+  const auto ann = open(leases, kKey, kAnn, at(0));
+  const auto bob = open(leases, {"k3"}, kBob, at(0));
+  const auto kept = open(leases, {"k4"}, kAnn, at(0));
+  const auto running = open(leases, {"k5"}, kAnn, at(0));
+  leases.keep({"k4"}, at(60));
+  for (const auto lease : {ann, bob, kept}) leave(leases, lease, at(0));
+  const auto asked = std::get<KeyLeases::Acquire>(leases.join(kOther, kAnn, at(1))).lease;
+  CHECK(leases.take_idle_for(asked, {Errc::BadToken, ""}, at(1)).empty());
+  CHECK(leases.take_idle_for(asked, {Errc::QuotaBlocks, ""}, at(1)) == Numbers{ann});
+  CHECK(leases.take_idle_for(asked, {Errc::PoolExhausted, ""}, at(1)) == Numbers{bob});
+  CHECK(leases.take_idle_for(asked, {Errc::PoolExhausted, ""}, at(61)) == Numbers{kept});
+  CHECK(leases.lease_of({"k5"}) == running);
+}
+
+TEST_CASE("key leases: a lease that was replaced in place is its key's again") {
+  KeyLeases leases(kIdle);
+  const auto lease = open(leases, kKey, kAnn, at(0));
+  leases.close(lease);
+  CHECK_FALSE(leases.lease_of(kKey));
+  leases.reopen(lease);
+  CHECK(open(leases, kKey, kAnn, at(0)) == lease);
+}

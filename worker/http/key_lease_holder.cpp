@@ -1,0 +1,380 @@
+#include "worker/http/key_lease_holder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/random.hpp"
+
+namespace leasehold::http {
+namespace {
+
+using client::SessionLease;
+
+constexpr Duration kReleaseTimeout = std::chrono::seconds(2);
+/// Released memory is scrubbed before it is lent again.
+constexpr Duration kAskInterval = std::chrono::milliseconds(20);
+constexpr Duration kMaxAskTime = std::chrono::seconds(1);
+
+bool lacks_memory(Errc code) {
+  return code == Errc::QuotaBlocks || code == Errc::PoolExhausted;
+}
+
+Error replaced_otherwise() {
+  return {Errc::QueueFull, "the lease of this API key is being replaced; retry in a moment"};
+}
+
+}  // namespace
+
+/// What one session has of its key's lease.
+class KeyLeaseHolder::Share final : public SessionLease,
+                                    public std::enable_shared_from_this<Share> {
+ public:
+  Share(std::shared_ptr<KeyLeaseHolder> leases, ApiKeyId key, Handlers handlers)
+      : leases_(std::move(leases)), key_(std::move(key)), handlers_(std::move(handlers)) {}
+  /// Of a session that was dropped: calls nothing of `io`, which may end.
+  ~Share() override {
+    for (const auto& number : {previous_, number_})
+      if (number) leases_->leave(*this, *number);
+  }
+
+  void acquire(const wire::LeaseAcquire& wanted, AcquireHandler done) override {
+    on_replaced_ = nullptr;
+    leave();
+    wanted_ = wanted;
+    on_acquired_ = std::move(done);
+    leases_->join(shared_from_this());
+  }
+
+  void replace(wire::LeaseReplace wanted, AcquireHandler done) override {
+    on_replaced_ = std::move(done);
+    leases_->replace(shared_from_this(), wanted);
+  }
+
+  void release_previous() override {
+    if (const auto previous = std::exchange(previous_, std::nullopt))
+      leases_->leave(*this, *previous);
+    if (std::exchange(is_on_previous_, false)) leases_->left_previous(*number_);
+    leases_->release_unused();
+  }
+
+  bool is_live() const override {
+    const Held* held = find();
+    return held != nullptr && held->holder->is_live();
+  }
+  bool is_reconnecting() const override {
+    const Held* held = find();
+    return held != nullptr && held->holder->is_reconnecting();
+  }
+  bool is_replacing() const override { return on_replaced_ != nullptr; }
+
+  /// A lease that drains takes no more requests, and those that it has go on.
+  void note_refused(Errc code) override {
+    Held* held = find();
+    const bool is_present =
+        held != nullptr && held->holder->lease() && is_under(held->holder->lease()->lease);
+    if (!is_present) return;
+    held->holder->note_refused(code);
+    if (is_lease_ended(code) || code == Errc::Draining) leases_->close(*number_);
+  }
+
+  void release(Duration, std::move_only_function<void()> done) override {
+    on_acquired_ = nullptr;
+    on_replaced_ = nullptr;
+    leave();
+    leases_->release_unused();
+    done();
+  }
+
+  const std::optional<wire::LeaseAcquired>& lease() const override { return lease_; }
+
+ private:
+  friend KeyLeaseHolder;
+
+  Held* find() const { return number_ ? leases_->find(*number_) : nullptr; }
+  bool is_under(LeaseId lease) const { return lease_ && lease_->lease == lease; }
+
+  void leave() {
+    if (std::exchange(is_on_previous_, false)) leases_->left_previous(*number_);
+    for (auto* const number : {&previous_, &number_})
+      if (const auto left = std::exchange(*number, std::nullopt)) leases_->leave(*this, *left);
+  }
+
+  void acquired(const Result<wire::LeaseAcquired>& result) {
+    if (result) lease_ = *result;
+    std::exchange(on_acquired_, nullptr)(result);
+  }
+
+  void replaced(const Result<wire::LeaseAcquired>& result) {
+    if (result) lease_ = *result;
+    std::exchange(on_replaced_, nullptr)(result);
+  }
+
+  std::shared_ptr<KeyLeaseHolder> leases_;
+  ApiKeyId key_;
+  Handlers handlers_;
+  std::optional<Number> number_;
+  std::optional<Number> previous_;  // not left yet
+  bool is_on_previous_ = false;     // the holder's lease was replaced, and not left yet
+  std::optional<wire::LeaseAcquired> lease_;
+  wire::LeaseAcquire wanted_;
+  AcquireHandler on_acquired_;  // while it waits
+  AcquireHandler on_replaced_;  // while it waits
+};
+
+std::shared_ptr<KeyLeaseHolder> KeyLeaseHolder::create(boost::asio::io_context& io,
+                                                       client::Timers& timers,
+                                                       std::string broker_path, Duration idle_ttl) {
+  return std::shared_ptr<KeyLeaseHolder>(
+      new KeyLeaseHolder(io, timers, std::move(broker_path), idle_ttl));
+}
+
+std::shared_ptr<SessionLease> KeyLeaseHolder::share(ApiKeyId key, SessionLease::Handlers handlers) {
+  return std::make_shared<Share>(shared_from_this(), std::move(key), std::move(handlers));
+}
+
+void KeyLeaseHolder::keep(const ApiKeyId& key, Duration time) {
+  book_.keep(key, timers_.now() + time);
+}
+
+KeyLeaseHolder::Held* KeyLeaseHolder::find(Number number) {
+  const auto found = held_.find(number);
+  return found == held_.end() ? nullptr : &found->second;
+}
+
+/// A copy: what is called for each may join and leave.
+std::vector<std::shared_ptr<KeyLeaseHolder::Share>> KeyLeaseHolder::shares_of(Number number) {
+  std::vector<std::shared_ptr<Share>> shares;
+  if (const Held* held = find(number))
+    for (const auto& weak : held->shares)
+      if (auto share = weak.lock()) shares.push_back(std::move(share));
+  return shares;
+}
+
+SessionLease::Handlers KeyLeaseHolder::handlers_of(Number number) {
+  const auto weak = weak_from_this();
+  return {.on_lost =
+              [weak, number](const Error& error) {
+                const auto self = weak.lock();
+                if (!self) return;
+                for (const auto& share : self->shares_of(number))
+                  if (share->lease_) share->handlers_.on_lost(error);
+              },
+          .on_revoked =
+              [weak, number](const wire::LeaseRevoked& revoked) {
+                const auto self = weak.lock();
+                if (!self) return;
+                self->close(number);
+                for (const auto& share : self->shares_of(number))
+                  if (share->is_under(revoked.lease)) share->handlers_.on_revoked(revoked);
+              },
+          .on_draining =
+              [weak, number](const wire::LeaseDraining& notice) {
+                if (const auto self = weak.lock()) self->draining(number, notice);
+              }};
+}
+
+// ---------------------------------------------------------------- acquire
+
+void KeyLeaseHolder::join(const std::shared_ptr<Share>& share) {
+  close_if_over(share->key_);
+  const auto joined = book_.join(share->key_, share->wanted_.tenant, timers_.now());
+  if (const auto* error = std::get_if<Error>(&joined))
+    return share->acquired(std::unexpected(*error));
+  const auto* begun = std::get_if<KeyLeases::Acquire>(&joined);
+  const Number number = *book_.lease_of(share->key_);
+  share->number_ = number;
+  if (begun != nullptr) {
+    auto holder = client::LeaseHolder::create(io_, timers_, broker_path_, handlers_of(number));
+    held_.emplace(number, Held{.key = share->key_,
+                               .holder = std::move(holder),
+                               .wanted = share->wanted_,
+                               .shares = {share}});
+    Held& held = held_.at(number);
+    if (const auto ended = ended_.extract(share->key_); ended && !held.wanted.replaces)
+      held.wanted.replaces = ended.mapped();
+    ask(number);
+  } else {
+    Held& held = held_.at(number);
+    held.shares.push_back(share);
+    const bool is_usable = std::holds_alternative<KeyLeases::Use>(joined);
+    if (is_usable && !held.holder->is_replacing())
+      share->acquired(wire::LeaseAcquired(*held.holder->lease()));
+  }
+  release_unused();
+}
+
+void KeyLeaseHolder::ask(Number number) {
+  Held& held = held_.at(number);
+  held.wanted.request_id = RequestId{mint_request_id()};
+  held.holder->acquire(
+      held.wanted, [weak = weak_from_this(), number](const Result<wire::LeaseAcquired>& result) {
+        const auto self = weak.lock();
+        if (self && self->find(number) != nullptr) self->answered(number, result);
+      });
+}
+
+void KeyLeaseHolder::answered(Number number, const Result<wire::LeaseAcquired>& result) {
+  if (!result) return refused(number, result.error());
+  book_.granted(number);
+  for (const auto& share : shares_of(number))
+    if (share->on_acquired_ && share->number_ == number) share->acquired(result);
+  release_unused();
+}
+
+/// What others hold without a request gives way.
+void KeyLeaseHolder::refused(Number number, const Error& error) {
+  Held& held = held_.at(number);
+  const TimePoint now = timers_.now();
+  // A broker that restarted may not know the lease.
+  if (error.code == Errc::UnknownLease && std::exchange(held.wanted.replaces, std::nullopt))
+    return ask(number);
+  const auto idle = book_.take_idle_for(number, error, now);
+  if (!idle.empty()) held.asks_until = now + kMaxAskTime;
+  for (const Number each : idle) release(each);
+  if (lacks_memory(error.code) && now < held.asks_until) {
+    held.ask_timer = timers_.after(kAskInterval, [weak = weak_from_this(), number] {
+      if (const auto self = weak.lock()) self->ask(number);
+    });
+    return;
+  }
+  const auto shares = shares_of(number);
+  held_.erase(number);
+  book_.refused(number, error, now);
+  for (const auto& share : shares) {
+    if (share->number_ == number) share->number_.reset();
+    if (share->on_acquired_) share->acquired(std::unexpected(error));
+  }
+}
+
+// ---------------------------------------------------------------- replace
+
+/// A request that does not know its key's present lease moves to that one.
+void KeyLeaseHolder::replace(const std::shared_ptr<Share>& share,
+                             const wire::LeaseReplace& wanted) {
+  const auto current = book_.lease_of(share->key_);
+  const Number number = *share->number_;
+  if (!current || *current == number) return replace_in_place(number, share, wanted);
+  Held& held = held_.at(*current);
+  if (!held.holder->lease() || share->previous_ || share->is_on_previous_)
+    return share->replaced(std::unexpected(replaced_otherwise()));
+  (void)book_.join(share->key_, share->wanted_.tenant, timers_.now());
+  held.shares.push_back(share);
+  share->previous_ = std::exchange(share->number_, *current);
+  share->replaced(wire::LeaseAcquired(*held.holder->lease()));
+}
+
+void KeyLeaseHolder::replace_in_place(Number number, const std::shared_ptr<Share>& share,
+                                      const wire::LeaseReplace& wanted) {
+  Held& held = held_.at(number);
+  if (!share->is_under(held.holder->lease()->lease))
+    return share->replaced(wire::LeaseAcquired(*held.holder->lease()));
+  if (held.holder->is_replacing()) {
+    if (held.replaced_as != wanted.mode) share->replaced(std::unexpected(replaced_otherwise()));
+    return;
+  }
+  held.replaced_as = wanted.mode;
+  held.holder->replace(
+      wanted, [weak = weak_from_this(), number](const Result<wire::LeaseAcquired>& result) {
+        const auto self = weak.lock();
+        if (!self || self->find(number) == nullptr) return;
+        result ? self->replaced(number, result) : self->not_replaced(number, result.error());
+      });
+}
+
+/// The old lease is released once every request has left it.
+void KeyLeaseHolder::replaced(Number number, const Result<wire::LeaseAcquired>& result) {
+  Held& held = held_.at(number);
+  if (!book_.lease_of(held.key)) book_.reopen(number);
+  const auto shares = shares_of(number);
+  for (const auto& share : shares)
+    if (share->number_ == number && !share->on_acquired_) share->is_on_previous_ = true;
+  left_previous(number);
+  for (const auto& share : shares) {
+    if (share->number_ != number) continue;
+    if (share->on_acquired_) {
+      share->acquired(result);
+    } else if (share->on_replaced_) {
+      share->replaced(result);
+    }
+  }
+}
+
+/// Requests that waited for the replacement get the lease that is still there, or another one.
+void KeyLeaseHolder::not_replaced(Number number, const Error& error) {
+  close_if_over(held_.at(number).key);
+  for (const auto& share : shares_of(number)) {
+    if (share->number_ != number) continue;
+    if (share->on_replaced_) {
+      share->replaced(std::unexpected(error));
+    } else if (share->on_acquired_) {
+      share->acquire(share->wanted_, std::exchange(share->on_acquired_, nullptr));
+    }
+  }
+}
+
+/// The holder of a lease alone can replace it in time. Without a request there is nothing to move.
+void KeyLeaseHolder::draining(Number number, const wire::LeaseDraining& notice) {
+  const auto shares = shares_of(number);
+  if (shares.empty()) return close(number);
+  for (const auto& share : shares)
+    if (share->is_under(notice.lease)) share->handlers_.on_draining(notice);
+}
+
+// ---------------------------------------------------------------- the end
+
+/// A replacement in flight keeps the lease's place, also when the lease has ended.
+void KeyLeaseHolder::close(Number number) {
+  const Held* held = find(number);
+  if (held == nullptr || !held->holder->lease() || held->holder->is_replacing()) return;
+  if (!held->shares.empty()) ended_.insert_or_assign(held->key, held->holder->lease()->lease);
+  book_.close(number);
+  release_unused();
+}
+
+/// A lease may end without a notice, as when the broker is away until its deadline.
+void KeyLeaseHolder::close_if_over(const ApiKeyId& key) {
+  const auto number = book_.lease_of(key);
+  const Held* held = number ? find(*number) : nullptr;
+  if (held == nullptr || !held->holder->lease()) return;
+  if (!held->holder->is_live() && !held->holder->is_reconnecting()) close(*number);
+}
+
+void KeyLeaseHolder::leave(const Share& share, Number number) {
+  if (Held* held = find(number)) {
+    std::erase_if(held->shares, [&share](const std::weak_ptr<Share>& each) {
+      const auto locked = each.lock();
+      return !locked || locked.get() == &share;
+    });
+  }
+  book_.left(number);
+}
+
+void KeyLeaseHolder::left_previous(Number number) {
+  const auto is_there = [number](const auto& share) {
+    return share->number_ == number && share->is_on_previous_;
+  };
+  Held* held = find(number);
+  if (held != nullptr && std::ranges::none_of(shares_of(number), is_there))
+    held->holder->release_previous();
+}
+
+/// The memory is scrubbed meanwhile.
+void KeyLeaseHolder::release(Number number) {
+  const auto held = held_.extract(number);
+  if (!held) return;
+  if (!book_.lease_of(held.mapped().key)) ended_.erase(held.mapped().key);
+  const auto holder = held.mapped().holder;
+  holder->release(kReleaseTimeout, [holder] {});
+}
+
+void KeyLeaseHolder::release_unused() {
+  const TimePoint now = timers_.now();
+  for (const Number number : book_.take_unused(now)) release(number);
+  expiry_timer_.reset();
+  const auto next = book_.next_expiry();
+  if (next) expiry_timer_ = timers_.after(*next - now, [this] { release_unused(); });
+}
+
+}  // namespace leasehold::http

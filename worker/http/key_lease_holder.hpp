@@ -1,0 +1,81 @@
+/// Holds the leases of API keys at the broker: one for all requests of a key (key_leases.hpp).
+///
+/// Each session (tools/client/session.hpp) has a share of its key's lease. When the lease ends, the
+/// first session that learns of it asks for another one, and the others wait for the answer. When
+/// it is to be replaced while it lives, one call replaces it for all; the old one is released once
+/// every request has left it.
+///
+/// Lifetime: shared; a share keeps it. `io` and `timers` outlive it. Threads: the one that runs
+/// `io`.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/client/lease_holder.hpp"
+#include "worker/http/key_leases.hpp"
+
+namespace leasehold::http {
+
+class KeyLeaseHolder : public std::enable_shared_from_this<KeyLeaseHolder> {
+ public:
+  /// `idle_ttl`: how long a lease without requests is renewed. Zero: it is released at once.
+  static std::shared_ptr<KeyLeaseHolder> create(boost::asio::io_context& io, client::Timers& timers,
+                                                std::string broker_path, Duration idle_ttl);
+
+  /// The key's lease as one session has it.
+  std::shared_ptr<client::SessionLease> share(ApiKeyId key,
+                                              client::SessionLease::Handlers handlers);
+  /// Keeps the key's lease for a request that goes on without its session.
+  void keep(const ApiKeyId& key, Duration time);
+
+ private:
+  using Number = KeyLeases::Number;
+  class Share;
+  struct Held {
+    ApiKeyId key;
+    std::shared_ptr<client::LeaseHolder> holder;
+    wire::LeaseAcquire wanted;
+    std::vector<std::weak_ptr<Share>> shares{};  // wait for it, use it, or have not left it
+    wire::RebindMode replaced_as{};              // of the replacement in flight
+    TimePoint asks_until{};                      // for memory that other leases give up
+    client::Timer ask_timer{};
+  };
+
+  KeyLeaseHolder(boost::asio::io_context& io, client::Timers& timers, std::string broker_path,
+                 Duration idle_ttl)
+      : io_(io), timers_(timers), broker_path_(std::move(broker_path)), book_(idle_ttl) {}
+
+  client::SessionLease::Handlers handlers_of(Number number);
+  Held* find(Number number);
+  std::vector<std::shared_ptr<Share>> shares_of(Number number);
+  void join(const std::shared_ptr<Share>& share);
+  void ask(Number number);
+  void answered(Number number, const Result<wire::LeaseAcquired>& result);
+  void refused(Number number, const Error& error);
+  void replace(const std::shared_ptr<Share>& share, const wire::LeaseReplace& wanted);
+  void replace_in_place(Number number, const std::shared_ptr<Share>& share,
+                        const wire::LeaseReplace& wanted);
+  void replaced(Number number, const Result<wire::LeaseAcquired>& result);
+  void not_replaced(Number number, const Error& error);
+  void draining(Number number, const wire::LeaseDraining& notice);
+  void close(Number number);
+  void close_if_over(const ApiKeyId& key);
+  void leave(const Share& share, Number number);
+  void left_previous(Number number);
+  void release(Number number);
+  void release_unused();
+
+  boost::asio::io_context& io_;
+  client::Timers& timers_;
+  std::string broker_path_;
+  KeyLeases book_;
+  std::map<Number, Held> held_;
+  std::map<ApiKeyId, LeaseId> ended_;  // of a key whose requests need another lease
+  client::Timer expiry_timer_;
+};
+
+}  // namespace leasehold::http

@@ -1,0 +1,118 @@
+#include "worker/http/key_leases.hpp"
+
+#include <algorithm>
+
+#include "common/expects.hpp"
+
+namespace leasehold::http {
+
+KeyLeases::Joined KeyLeases::join(const ApiKeyId& key, const TenantId& tenant, TimePoint now) {
+  std::erase_if(refusals_, [now](const auto& each) { return each.second.until <= now; });
+  if (const auto current = current_.find(key); current != current_.end()) {
+    Lease& lease = leases_.at(current->second);
+    ++lease.requests;
+    lease.idle_until.reset();
+    if (lease.is_granted) return Use{current->second};
+    return Wait{current->second};
+  }
+  if (const auto refusal = refusals_.find(key); refusal != refusals_.end())
+    return refusal->second.error;
+  leases_.emplace(++last_, Lease{.key = key, .tenant = tenant, .requests = 1});
+  current_.emplace(key, last_);
+  return Acquire{last_};
+}
+
+void KeyLeases::granted(Number lease) {
+  leases_.at(lease).is_granted = true;
+}
+
+void KeyLeases::refused(Number lease, const Error& error, TimePoint now) {
+  const auto found = leases_.find(lease);
+  expects(found != leases_.end(), "a lease is refused once");
+  const ApiKeyId key = found->second.key;
+  forget_current(found->second, lease);
+  leases_.erase(found);
+  if (is_retryable(error.code)) refusals_.insert_or_assign(key, Refusal{error, now + kRefusalTime});
+}
+
+void KeyLeases::close(Number lease) {
+  const auto found = leases_.find(lease);
+  if (found == leases_.end() || !found->second.is_granted) return;
+  found->second.is_closed = true;
+  forget_current(found->second, lease);
+}
+
+void KeyLeases::reopen(Number lease) {
+  Lease& closed = leases_.at(lease);
+  closed.is_closed = false;
+  const bool is_current = current_.emplace(closed.key, lease).first->second == lease;
+  expects(is_current, "a key has one open lease");
+}
+
+void KeyLeases::left(Number lease) {
+  const auto found = leases_.find(lease);
+  if (found == leases_.end()) return;  // it was refused
+  expects(found->second.requests > 0, "a request leaves a lease once");
+  --found->second.requests;
+}
+
+void KeyLeases::keep(const ApiKeyId& key, TimePoint until) {
+  const auto current = current_.find(key);
+  if (current == current_.end()) return;
+  TimePoint& kept_until = leases_.at(current->second).kept_until;
+  kept_until = std::max(kept_until, until);
+}
+
+std::optional<KeyLeases::Number> KeyLeases::lease_of(const ApiKeyId& key) const {
+  const auto current = current_.find(key);
+  if (current == current_.end()) return std::nullopt;
+  return current->second;
+}
+
+std::vector<KeyLeases::Number> KeyLeases::take_unused(TimePoint now) {
+  for (auto& [number, lease] : leases_)
+    if (lease.requests == 0 && !lease.idle_until) lease.idle_until = now + idle_ttl_;
+  return take_if([now](const Lease& lease) {
+    if (!lease.is_granted || lease.requests > 0) return false;
+    return lease.is_closed || std::max(*lease.idle_until, lease.kept_until) <= now;
+  });
+}
+
+std::vector<KeyLeases::Number> KeyLeases::take_idle_for(Number refused, const Error& error,
+                                                        TimePoint now) {
+  const bool is_quota = error.code == Errc::QuotaBlocks;
+  if (!is_quota && error.code != Errc::PoolExhausted) return {};
+  const TenantId tenant = leases_.at(refused).tenant;
+  return take_if([&](const Lease& lease) {
+    const bool is_idle = lease.is_granted && lease.requests == 0 && lease.kept_until <= now;
+    return is_idle && (!is_quota || lease.tenant == tenant);
+  });
+}
+
+std::optional<TimePoint> KeyLeases::next_expiry() const {
+  std::optional<TimePoint> next;
+  for (const auto& [number, lease] : leases_) {
+    if (!lease.is_granted || !lease.idle_until) continue;
+    const TimePoint due = std::max(*lease.idle_until, lease.kept_until);
+    next = std::min(next.value_or(due), due);
+  }
+  return next;
+}
+
+std::vector<KeyLeases::Number> KeyLeases::take_if(const auto& is_taken) {
+  std::vector<Number> taken;
+  for (const auto& [number, lease] : leases_)
+    if (is_taken(lease)) taken.push_back(number);
+  for (const Number number : taken) {
+    forget_current(leases_.at(number), number);
+    leases_.erase(number);
+  }
+  return taken;
+}
+
+void KeyLeases::forget_current(const Lease& lease, Number number) {
+  const auto current = current_.find(lease.key);
+  if (current != current_.end() && current->second == number) current_.erase(current);
+}
+
+}  // namespace leasehold::http
