@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "worker/serve/resumable_streams.hpp"
 #include "worker/serve/stopping.hpp"
 
 namespace leasehold {
@@ -56,7 +57,8 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
                 .begins_inside_thoughts = model.chat && begins_inside_thoughts(*model.chat)},
       .tokenizer = &model.tokenizer,
       .stopping = worker_stopping(),
-      .idle_ttl = options.http_idle_ttl};
+      .idle_ttl = options.http_idle_ttl,
+      .result_grace = ResumableStreams::kResultGrace};
   part->server_ = TRY(http::Server::create(*options.http, std::move(dependencies)));
   part->io_.start("http");
   TRY(part->io_.run([&part]() -> Result<void> {

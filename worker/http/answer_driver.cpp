@@ -1,10 +1,14 @@
 #include "worker/http/answer_driver.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <charconv>
 #include <ctime>
 #include <deque>
 #include <utility>
 
+#include "common/print_error.hpp"
 #include "worker/http/choice_text.hpp"
 #include "worker/http/generations.hpp"
 
@@ -33,10 +37,15 @@ class AnswerDriver {
 
  private:
   awaitable<void> take(const Generations::Event& event);
-  awaitable<void> add(ChoicePart part);
+  awaitable<void> add(ChoicePart part, std::uint32_t position);
   awaitable<void> end();
   awaitable<void> fail_with(const Error& error);
+  awaitable<void> begin();
   awaitable<void> begin_choice(std::uint32_t index);
+  void stop_generating();
+  std::optional<Error> read_last_event_id();
+  Error unknown_event(std::uint32_t last) const;
+  bool has_ids() const { return is_stream_ && request_.submit.resumable; }
   std::optional<Error> error_of(const client::Ended& ended) const;
   std::optional<Error> note(const Generations::Event& event);
   client::SessionConfig config_of(wire::RequestSubmit submit) const;
@@ -49,7 +58,8 @@ class AnswerDriver {
   ApiRequest request_;
   AnswerWriter writer_;
   bool is_stream_;
-  std::uint32_t n_;  // choices of a prompt
+  std::uint32_t n_;             // choices of a prompt
+  std::uint64_t first_id_ = 0;  // the client has the events before it
   std::shared_ptr<Generations> generations_;
   std::vector<ChoiceText> texts_;
   std::vector<ChoicePart> wholes_;  // of an answer that does not stream
@@ -88,7 +98,28 @@ client::SessionConfig AnswerDriver::config_of(wire::RequestSubmit submit) const 
   return config;
 }
 
+/// The text is generated or read from its beginning, and events that the client has are not sent.
+std::optional<Error> AnswerDriver::read_last_event_id() {
+  if (!has_ids() || !caller_.last_event_id) return std::nullopt;
+  const std::string& text = *caller_.last_event_id;
+  std::uint32_t last = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), last);
+  if (error != std::errc{} || end != text.data() + text.size())
+    return Error{Errc::BadRequest, fmt::format("Last-Event-ID is '{}'; send the id of an event of "
+                                               "this request, or leave it out",
+                                               printable(text))};
+  first_id_ = std::uint64_t{last} + 1;
+  return std::nullopt;
+}
+
+Error AnswerDriver::unknown_event(std::uint32_t last) const {
+  return {Errc::BadRequest, fmt::format("Last-Event-ID is {}, and the last event of request {} has "
+                                        "{}; send the request without it",
+                                        first_id_ - 1, request_.submit.request_id.value, last)};
+}
+
 awaitable<void> AnswerDriver::run() {
+  if (const auto error = read_last_event_id()) co_return co_await stream_.send(refusal(*error));
   const std::size_t count = choices_of(request_);
   std::vector<client::SessionConfig> configs;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -106,12 +137,23 @@ awaitable<void> AnswerDriver::run() {
     if (event) co_await take(*event);
     if (!event) co_await stream_.probe();
   }
-  generations_->cancel();
+  stop_generating();
+}
+
+/// A resumable request goes on without its client, and its key's lease with it.
+void AnswerDriver::stop_generating() {
+  const bool was_left = !is_answered_ || generations_->was_unread();
+  if (!request_.submit.resumable || !was_left || shared_.closing) return generations_->cancel();
+  shared_.leases->keep(caller_.key_id, shared_.deps.result_grace);
+  generations_->leave();
 }
 
 std::optional<Error> AnswerDriver::error_of(const client::Ended& ended) const {
   if (generations_->was_unread())
-    return Error{Errc::QueueFull, "too much of the stream was unread; read faster"};
+    return Error{Errc::QueueFull,
+                 has_ids() ? "too much of the stream was unread; send the request again with the "
+                             "last id as Last-Event-ID"
+                           : "too much of the stream was unread; read faster"};
   if (ended.error) return ended.error;
   if (ended.reason != "Cancelled") return std::nullopt;
   return shared_.deps.stopping;
@@ -153,11 +195,13 @@ awaitable<void> AnswerDriver::take(const Generations::Event& event) {
   if (holds_back(event)) co_return;
   ChoiceText& text = texts_[event.index];
   if (const auto* token = std::get_if<client::TokenArrived>(&event.event))
-    co_await add(text.add(token->token));
+    co_await add(text.add(token->token), token->token.position);
   const auto* ended = std::get_if<client::Ended>(&event.event);
   if (ended == nullptr) co_return;
   if (const auto error = error_of(*ended)) co_return co_await fail_with(*error);
-  co_await add(text.end(ended->text, ended->reason));
+  if (first_id_ > std::uint64_t{ended->delivered_tokens} + 1)
+    co_return co_await fail_with(unknown_event(ended->delivered_tokens));
+  co_await add(text.end(ended->text, ended->reason), ended->delivered_tokens);
   if (++ended_ == texts_.size()) co_await end();
   if (is_answered_ || held_back_.empty()) co_return;
   const std::size_t next = held_back_.front();
@@ -165,25 +209,33 @@ awaitable<void> AnswerDriver::take(const Generations::Event& event) {
   generations_->start_again(next, config_of(submission_of(request_, next)));
 }
 
-awaitable<void> AnswerDriver::begin_choice(std::uint32_t index) {
+awaitable<void> AnswerDriver::begin() {
   if (!std::exchange(has_events_, true)) co_await stream_.begin_events();
-  if (std::exchange(began_[index], true)) co_return;
+}
+
+awaitable<void> AnswerDriver::begin_choice(std::uint32_t index) {
+  co_await begin();
+  if (std::exchange(began_[index], true) || first_id_ > 0) co_return;
   if (auto opening = writer_.opening(index)) co_await stream_.write_event(*std::move(opening));
 }
 
-awaitable<void> AnswerDriver::add(ChoicePart part) {
+awaitable<void> AnswerDriver::add(ChoicePart part, std::uint32_t position) {
   if (!is_stream_) {
     append(wholes_[part.index], std::move(part));
     co_return;
   }
+  if (position < first_id_) co_return;
   co_await begin_choice(part.index);
   if (writer_.is_nothing(part)) co_return;
-  co_await stream_.write_event(writer_.chunk(part, usage_));
+  std::string chunk = writer_.chunk(part, usage_);
+  if (has_ids()) co_return co_await stream_.write_event_with_id(position, std::move(chunk));
+  co_await stream_.write_event(std::move(chunk));
 }
 
 awaitable<void> AnswerDriver::end() {
   is_answered_ = true;
   if (!is_stream_) co_return co_await stream_.send(ok(writer_.whole(wholes_, usage_)));
+  co_await begin();
   if (auto usage = writer_.usage(usage_)) co_await stream_.write_event(*std::move(usage));
   co_await stream_.write_event(kDone);
   co_await stream_.end_events();

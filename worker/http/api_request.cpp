@@ -105,6 +105,8 @@ class Reader {
                                      "send several requests",
                                      choices, ApiRequest::kMaxChoices));
     }
+    if (choices > 1 && out_.submit.resumable)
+      return refuse("resumable", "a resumable answer has one choice; send several requests");
     if (api_ == Api::Completions) read_flag("echo", *body_, out_.echo);
   }
 
@@ -136,6 +138,7 @@ class Reader {
 
   void read_ids() {
     out_.submit.request_id = {mint_request_id()};
+    if (!read_flag("resumable", *body_, out_.submit.resumable)) return;
     const char* key = find("request_id") != nullptr ? "request_id" : "rid";
     const Body* id = find(key);
     if (id == nullptr) return;
@@ -330,7 +333,8 @@ class Reader {
 
   /// The wire's own reader checks types and ranges.
   void read_sampling() {
-    Json sampling{{"temperature", 1.0}, {"seed", std::hash<std::string>{}(mint_request_id()) >> 1}};
+    const std::size_t seed = std::hash<std::string>{}(out_.submit.request_id.value) >> 1;
+    Json sampling{{"temperature", 1.0}, {"seed", seed}};
     for (const char* key : kSamplingFields)
       if (const Body* found = find(key)) sampling[key] = Json::parse(found->dump());
     if (const Body* format = find("response_format")) {

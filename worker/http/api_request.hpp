@@ -32,8 +32,8 @@ struct ApiRequest {
   static constexpr std::size_t kMaxChoices = 16;
 
   Api api = Api::Completions;
-  /// What all choices have in common, with the first prompt. Without token; the request id and the
-  /// seed are new unless sent.
+  /// What all choices have in common, with the first prompt. Without token; the request id is new
+  /// unless sent, and the seed follows from it unless sent: a resumable request is sent again.
   wire::RequestSubmit submit;
   std::vector<ApiPrompt> prompts;  ///< Of a completion.
   std::uint32_t n = 1;
@@ -61,9 +61,9 @@ std::size_t choices_of(const ApiRequest& request);
 wire::RequestSubmit submission_of(const ApiRequest& request, std::size_t choice);
 
 /// Unknown fields are ignored; a known field whose promise cannot be kept is refused with its name:
-/// more than kMaxChoices, best_of, suffix, logprobs with echo, parts of a message that are not
-/// text, `tool_choice` of a tool that is not among `tools`. Errors: BadRequest; UnknownRequest for
-/// another model than `model`.
+/// more than kMaxChoices, several choices of a resumable answer, best_of, suffix, logprobs with
+/// echo, parts of a message that are not text, `tool_choice` of a tool that is not among `tools`.
+/// Errors: BadRequest; UnknownRequest for another model than `model`.
 std::expected<ApiRequest, ApiError> parse_api_request(Api api, std::string_view body,
                                                       const ApiModel& model);
 

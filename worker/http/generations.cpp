@@ -1,5 +1,6 @@
 #include "worker/http/generations.hpp"
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -13,6 +14,8 @@ std::shared_ptr<Generations> Generations::start(asio::io_context& io, client::Ti
                                                 std::vector<client::SessionConfig> configs) {
   std::shared_ptr<Generations> self(new Generations(io, timers));
   self->sessions_.resize(configs.size());
+  self->are_resumable_ = std::ranges::all_of(
+      configs, [](const client::SessionConfig& config) { return config.request.resumable; });
   for (std::size_t i = 0; i < configs.size(); ++i) self->create(i, std::move(configs[i]));
   // A session that cannot connect ends within this call.
   for (std::size_t i = 0; i < self->sessions_.size(); ++i)
@@ -43,7 +46,7 @@ void Generations::take(std::size_t index, const client::SessionEvent& event) {
     asio::post(*io_, [ended = std::move(sessions_[index])] {});
   } else if (!unread_ && events_.size() >= kMaxWaiting * sessions_.size()) {
     unread_ = true;
-    asio::post(*io_, [self = shared_from_this()] { self->cancel(); });
+    asio::post(*io_, [self = shared_from_this()] { self->end_unread(); });
   }
   changed_.cancel();
 }
@@ -62,6 +65,16 @@ asio::awaitable<std::optional<Generations::Event>> Generations::next() {
   Event event = std::move(events_.front());
   events_.pop_front();
   co_return event;
+}
+
+/// A client can come back for what it has not read of a resumable request.
+void Generations::end_unread() {
+  are_resumable_ ? leave() : cancel();
+}
+
+void Generations::leave() {
+  for (const auto& session : std::vector(sessions_))
+    if (session) session->leave();
 }
 
 void Generations::cancel() {

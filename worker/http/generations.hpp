@@ -40,10 +40,13 @@ class Generations : public std::enable_shared_from_this<Generations> {
   bool was_unread() const { return unread_; }
   /// Ends the requests within one unit. No further event need be taken.
   void cancel();
+  /// Leaves resumable requests at the worker. No further event need be taken.
+  void leave();
 
  private:
   Generations(boost::asio::io_context& io, client::Timers& timers)
       : io_(&io), timers_(&timers), changed_(io) {}
+  void end_unread();
   void create(std::size_t index, client::SessionConfig config);
   void take(std::size_t index, const client::SessionEvent& event);
 
@@ -52,6 +55,7 @@ class Generations : public std::enable_shared_from_this<Generations> {
   boost::asio::steady_timer changed_;  // expires never; cancelled to wake `next`
   std::deque<Event> events_;
   std::vector<std::shared_ptr<client::TenantSession>> sessions_;  // null once ended
+  bool are_resumable_ = false;
   bool is_woken_ = false;  // the next call of `next` returns nothing
   bool unread_ = false;    // too many events; only the ends follow
 };

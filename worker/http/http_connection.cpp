@@ -57,6 +57,7 @@ class BeastConnection final : public Connection, public HttpStream {
   awaitable<void> send(Answer answer) override;
   awaitable<void> begin_events() override;
   awaitable<void> write_event(std::string data) override;
+  awaitable<void> write_event_with_id(std::uint32_t id, std::string data) override;
   awaitable<void> end_events() override;
   void watch(std::function<void()> on_change) override;
   awaitable<void> probe() override;
@@ -252,6 +253,10 @@ std::string BeastConnection::framed(std::string text) const {
 
 awaitable<void> BeastConnection::write_event(std::string data) {
   co_await write(framed(fmt::format("data: {}\n\n", data)));
+}
+
+awaitable<void> BeastConnection::write_event_with_id(std::uint32_t id, std::string data) {
+  co_await write(framed(fmt::format("id: {}\ndata: {}\n\n", id, data)));
 }
 
 awaitable<void> BeastConnection::end_events() {

@@ -2,7 +2,8 @@
 ///
 /// A request without a key costs a connection of its source, 16 KiB of head and one line to the
 /// broker; its body is not read. With a key it costs what the tenant may have (http_places.hpp).
-/// When the client leaves, its request is cancelled within one unit. TLS is a proxy's business.
+/// When the client leaves, its request is cancelled within one unit, unless it is resumable. TLS is
+/// a proxy's business.
 ///
 /// Lifetime: everything in Dependencies outlives it, and `io` has stopped before it ends. Threads:
 /// the one that runs `io`, except `create`.
@@ -35,6 +36,8 @@ class Server {
     Error stopping;  ///< The refusal of a worker that stops.
     /// How long the lease of a key is kept after its last request.
     Duration idle_ttl = std::chrono::seconds(30);
+    /// How long a resumable request goes on, or its text is kept, without a client.
+    Duration result_grace = std::chrono::seconds(60);
     std::size_t max_body_bytes = 512 << 10;
   };
 

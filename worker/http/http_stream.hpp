@@ -22,6 +22,8 @@ class HttpStream {
   virtual boost::asio::awaitable<void> begin_events() = 0;
   /// `data` is one line.
   virtual boost::asio::awaitable<void> write_event(std::string data) = 0;
+  /// With an id, which a client that reconnects sends as Last-Event-ID.
+  virtual boost::asio::awaitable<void> write_event_with_id(std::uint32_t id, std::string data) = 0;
   virtual boost::asio::awaitable<void> end_events() = 0;
 
   /// Calls `on_change` when the client leaves or shuts down its sending side, until the answer has

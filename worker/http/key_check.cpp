@@ -45,6 +45,7 @@ awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id, 
   caller.tenant = checked->tenant;
   caller.key = std::move(key);
   caller.key_id = checked->key;
+  if (const auto last = head.only("Last-Event-ID")) caller.last_event_id = std::string(*last);
   co_return caller;
 }
 

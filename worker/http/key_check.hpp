@@ -14,6 +14,7 @@ struct Caller {
   TenantId tenant;
   std::string key;
   ApiKeyId key_id;
+  std::optional<std::string> last_event_id;  ///< As it was sent.
 };
 
 /// The tenant and key that send this head; the connection belongs to that tenant from then on.

@@ -53,16 +53,36 @@ std::string logged_address(const System& system, std::string_view before) {
   return log.substr(from, log.find_first_of(" \n", from) - from);
 }
 
+namespace {
+
+/// The lines of each event, without the empty line at its end.
+std::vector<std::string> blocks_of(const std::string& body) {
+  std::vector<std::string> all;
+  std::size_t from = 0;
+  for (auto end = body.find("\n\n"); end != std::string::npos; end = body.find("\n\n", from)) {
+    all.push_back(body.substr(from, end - from));
+    from = end + 2;
+  }
+  return all;
+}
+
+}  // namespace
+
 std::vector<std::string> HttpReply::events() const {
   constexpr std::string_view kData = "data: ";
   std::vector<std::string> all;
-  std::size_t from = 0;
-  while (true) {
-    const auto end = body.find("\n\n", from);
-    if (end == std::string::npos) return all;
-    all.push_back(body.substr(from + kData.size(), end - from - kData.size()));
-    from = end + 2;
-  }
+  for (const std::string& block : blocks_of(body))
+    all.push_back(block.substr(block.find(kData) + kData.size()));
+  return all;
+}
+
+std::vector<std::uint32_t> HttpReply::ids() const {
+  constexpr std::string_view kId = "id: ";
+  std::vector<std::uint32_t> all;
+  for (const std::string& block : blocks_of(body))
+    if (block.starts_with(kId))
+      all.push_back(static_cast<std::uint32_t>(std::stoul(block.substr(kId.size()))));
+  return all;
 }
 
 HttpClient::HttpClient(const std::string& address) {
@@ -115,6 +135,13 @@ HttpReply HttpClient::reply() {
   return reply;
 }
 
+HttpReply HttpClient::so_far() const {
+  HttpReply reply{.status = std::stoi(read_.substr(read_.find(' ')))};
+  bool done = false;
+  reply.body = joined(std::string_view(read_).substr(read_.find("\r\n\r\n") + 4), done);
+  return reply;
+}
+
 bool HttpClient::is_closed() {
   return !read_until([](const std::string& text) { return !text.empty(); });
 }
@@ -123,10 +150,11 @@ std::string get(const std::string& path, const std::string& key) {
   return "GET " + path + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + key + "\r\n\r\n";
 }
 
-std::string post(const std::string& path, const std::string& key, const Json& body) {
+std::string post(const std::string& path, const std::string& key, const Json& body,
+                 const std::string& more) {
   const std::string text = body.dump();
-  return "POST " + path + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + key +
-         "\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
+  return "POST " + path + " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + key + "\r\n" + more +
+         "Content-Length: " + std::to_string(text.size()) + "\r\n\r\n" + text;
 }
 
 HttpSystem::HttpSystem(std::vector<std::string> worker_arguments, Door door)

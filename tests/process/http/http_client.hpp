@@ -22,6 +22,8 @@ struct HttpReply {
   Json json() const { return Json::parse(body); }
   /// The data of each event of a stream.
   std::vector<std::string> events() const;
+  /// The ids of those that have one.
+  std::vector<std::uint32_t> ids() const;
 };
 
 /// One connection. Reads wait; a test that waits for ever ends with the timeout of the test.
@@ -34,6 +36,8 @@ class HttpClient {
   bool read_until(const std::function<bool(const std::string&)>& holds);
   /// Reads one whole reply, or what came before the connection ended.
   HttpReply reply();
+  /// What of a streamed reply has come.
+  HttpReply so_far() const;
   bool has_input() { return socket_.available() > 0; }
   /// True when the server closes, with nothing more to read.
   bool is_closed();
@@ -51,7 +55,9 @@ class HttpClient {
 };
 
 std::string get(const std::string& path, const std::string& key);
-std::string post(const std::string& path, const std::string& key, const Json& body);
+/// `more`: further fields of the head, each with its "\r\n".
+std::string post(const std::string& path, const std::string& key, const Json& body,
+                 const std::string& more = {});
 
 /// What follows `before` in the worker's log, up to a space or the end of the line.
 std::string logged_address(const System& system, std::string_view before);

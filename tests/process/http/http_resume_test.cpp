@@ -1,0 +1,166 @@
+// Resumable requests over HTTP, whose clients leave and come back, with real processes.
+#include <signal.h>
+
+#include <catch2/catch.hpp>
+#include <numeric>
+
+#include "tests/process/http/http_client.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr int kTokens = 60;
+
+/// A worker, a tenant with a key, and a resumable request of known text.
+struct ResumableText {
+  explicit ResumableText(std::vector<std::string> worker_arguments = {"--slow-motion-us", "100"})
+      : http(std::move(worker_arguments)) {
+    http.system().admit("ann");
+    key = http.key_of("ann");
+    body = http.completion(key, kTokens, true);
+    whole = http.send(post("/v1/completions", key, body));
+    body["resumable"] = true;
+    body["request_id"] = "story";
+  }
+
+  /// Sends it, and returns what came before the client left.
+  HttpReply begin_and_leave() {
+    HttpClient client(http.path());
+    client.write(post("/v1/completions", key, body));
+    REQUIRE(client.read_until(has_events(5)));
+    client.close();
+    return client.so_far();
+  }
+  std::string again(const std::string& last_event_id) const {
+    return post("/v1/completions", key, body, "Last-Event-ID: " + last_event_id + "\r\n");
+  }
+  HttpReply resume(const HttpReply& before) {
+    return http.send(again(std::to_string(before.ids().back())));
+  }
+  /// Both parts have each token once, and the end of the second is that of the whole.
+  void check_joined(const HttpReply& before, const HttpReply& rest) const {
+    CHECK(text_of(before) + text_of(rest) == text_of(whole));
+    std::vector<std::uint32_t> ids = before.ids();
+    const auto more = rest.ids();
+    ids.insert(ids.end(), more.begin(), more.end());
+    std::vector<std::uint32_t> expected(kTokens + 1);  // the last one has the reason of the end
+    std::iota(expected.begin(), expected.end(), 0u);
+    CHECK(ids == expected);
+    REQUIRE(rest.events().size() >= 2);
+    CHECK(rest.events().back() == "[DONE]");
+    CHECK(Json::parse(rest.events().end()[-2])["usage"] ==
+          Json::parse(whole.events().end()[-2])["usage"]);
+  }
+
+  HttpSystem http;
+  std::string key;
+  Json body;
+  HttpReply whole;
+};
+
+}  // namespace
+
+TEST_CASE("http resume: a client that comes back with the last id gets each later token once") {
+  ResumableText text;
+  const HttpReply before = text.begin_and_leave();
+  text.check_joined(before, text.resume(before));
+}
+
+TEST_CASE("http resume: events are numbered for those alone who can come back") {
+  ResumableText text;
+  CHECK(text.whole.ids().empty());
+  const HttpReply resumable = text.http.send(post("/v1/completions", text.key, text.body));
+  CHECK(text_of(resumable) == text_of(text.whole));
+  CHECK(resumable.ids().size() == kTokens + 1);
+}
+
+TEST_CASE("http resume: a whole answer can be asked for again, and is not generated twice") {
+  ResumableText text;
+  text.body["stream"] = false;
+  HttpClient client(text.http.path());
+  client.write(post("/v1/completions", text.key, text.body));
+  REQUIRE(eventually([&] { return !text.http.system().leases_of("ann").empty(); }));
+  client.close();
+  for (int i = 0; i < 2; ++i) {
+    HttpReply reply;
+    // While the first submission is parsed, it is refused for a moment.
+    REQUIRE(eventually([&] {
+      reply = text.http.send(post("/v1/completions", text.key, text.body));
+      return reply.status == 200;
+    }));
+    CHECK(reply.json()["choices"][0]["text"] == text_of(text.whole));
+  }
+}
+
+TEST_CASE("http resume: the text goes on after its lease was revoked while no client was there") {
+  ResumableText text;
+  const HttpReply before = text.begin_and_leave();
+  REQUIRE(text.http.system().brokerctl({"revoke", "--tenant", "ann"}) == 0);
+  text.check_joined(before, text.resume(before));
+}
+
+TEST_CASE("http resume: the text goes on at the successor of a killed worker") {
+  ResumableText text;
+  const HttpReply before = text.begin_and_leave();
+  text.http.system().remove_worker("w1");
+  text.http.system().start_ready_worker("w1");
+  text.check_joined(before, text.resume(before));
+}
+
+TEST_CASE("http resume: another body under the id is a conflict, and the text goes on") {
+  ResumableText text;
+  HttpClient client(text.http.path());
+  client.write(post("/v1/completions", text.key, text.body));
+  REQUIRE(client.read_until(has_events(5)));
+  Json other = text.body;
+  other["max_tokens"] = kTokens + 1;
+  const HttpReply refused = text.http.send(post("/v1/completions", text.key, other));
+  CHECK(refused.status == 409);
+  CHECK(refused.json()["error"]["code"] == "RequestIdConflict");
+  CHECK(text_of(client.reply()) == text_of(text.whole));
+}
+
+TEST_CASE("http resume: the id of another tenant is answered like an unknown one") {
+  ResumableText text;
+  HttpClient client(text.http.path());
+  client.write(post("/v1/completions", text.key, text.body));
+  REQUIRE(client.read_until(has_events(5)));
+  text.http.system().admit("bob");
+  const std::string bob = text.http.key_of("bob");
+  std::vector<HttpReply> answers;
+  for (const char* id : {"story", "unknown"}) {
+    Json body = text.body;
+    body["request_id"] = id;
+    answers.push_back(text.http.send(post("/v1/completions", bob, body, "Last-Event-ID: 9\r\n")));
+  }
+  CHECK(answers[0].status == answers[1].status);
+  CHECK(answers[0].ids() == answers[1].ids());
+  CHECK(text_of(answers[0]) == text_of(answers[1]));
+  CHECK(text_of(client.reply()) == text_of(text.whole));
+}
+
+TEST_CASE("http resume: a second client takes the text over, and the first one gets an error") {
+  ResumableText text({"--slow-motion-us", "300"});
+  HttpClient first(text.http.path());
+  first.write(post("/v1/completions", text.key, text.body));
+  REQUIRE(first.read_until(has_events(5)));
+  const HttpReply second = text.http.send(post("/v1/completions", text.key, text.body));
+  CHECK(text_of(second) == text_of(text.whole));
+  const auto events = first.reply().events();
+  REQUIRE(events.size() >= 2);
+  CHECK(Json::parse(events.end()[-2])["error"]["code"] == "RequestIdConflict");
+}
+
+TEST_CASE("http resume: an id without an event, and several choices, are refused") {
+  ResumableText text;
+  for (const char* id : {"x", "-1", "1x", "4294967296"})
+    CHECK(text.http.send(text.again(id)).status == 400);
+  CHECK(text.http.send(text.again("5000")).status == 400);
+  Json several = text.body;
+  several["n"] = 2;
+  const HttpReply refused = text.http.send(post("/v1/completions", text.key, several));
+  CHECK(refused.status == 400);
+  CHECK(refused.json()["error"]["param"] == "resumable");
+}
+
+}  // namespace leasehold::testing
