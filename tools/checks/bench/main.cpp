@@ -14,6 +14,7 @@
 #include "ipc/segment/segment_layout.hpp"
 #include "tools/checks/bench/context_bench.hpp"
 #include "tools/checks/bench/engine_bench.hpp"
+#include "tools/checks/bench/http_bench.hpp"
 #include "tools/checks/bench/peer_ratios.hpp"
 #include "tools/checks/bench/poll_cost.hpp"
 #include "tools/checks/bench/recover_bench.hpp"
@@ -36,6 +37,7 @@ struct Options {
   PeerRatiosConfig peer;
   ContextBenchConfig context;
   ServeConfig serve;
+  HttpBenchConfig http;
   SwapBenchConfig swap;
   RecoverConfig recover;
   std::uint64_t gate_units = 0;
@@ -69,6 +71,12 @@ Result<Report> context(const Options& options) {
 
 Result<Report> serve(const Options& options) {
   nlohmann::json json = TRY(measure_serve(options.serve));
+  std::string text = json.dump(2) + "\n";
+  return Report{std::move(json), std::move(text), {}};
+}
+
+Result<Report> http(const Options& options) {
+  nlohmann::json json = TRY(measure_http(options.http));
   std::string text = json.dump(2) + "\n";
   return Report{std::move(json), std::move(text), {}};
 }
@@ -190,6 +198,23 @@ void describe_serve(CLI::App& app, Options& options) {
       ->capture_default_str();
 }
 
+void describe_http(CLI::App& app, Options& options) {
+  app.add_option("--bin-dir", options.http.bin_dir, "Directory of the programs")->required();
+  app.add_option("--model", options.http.model_path, "GGUF model")->required();
+  app.add_option("--requests", options.http.requests, "Requests of one token on each path")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  app.add_option("--streams", options.http.streams, "Streams of the throughput")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--rounds", options.http.rounds, "Rounds of the throughput")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  app.add_option("--revocations", options.http.revocations, "Revocations on each path")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+}
+
 void describe_swap(CLI::App& app, Options& options) {
   app.add_option("--model", options.swap.model_path, "GGUF model")->required();
   app.add_option(
@@ -264,6 +289,7 @@ constexpr Command kCommands[] = {
      context},
     {"serve", "serve.", "Measure running streams while a long prompt arrives", describe_serve,
      serve},
+    {"http", "http.", "Measure what HTTP costs beside the tenants' socket", describe_http, http},
     {"swap", "swap.", "Measure swapping a text out and in, and computing it again", describe_swap,
      swap},
     {"recover", "recover.", "Measure deaths of workers and rebinds in each mode", describe_recover,

@@ -1,0 +1,34 @@
+/// What the HTTP door costs beside the tenants' own socket, in one run on one system.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "common/clock.hpp"
+#include "common/result.hpp"
+
+namespace leasehold::bench {
+
+struct HttpBenchConfig {
+  std::string bin_dir;  ///< Directory of leasehold-broker and leasehold-worker.
+  std::string model_path;
+  std::uint32_t requests = 500;  ///< Of one token, on each path in turn.
+  std::uint32_t streams = 64;    ///< Of the throughput.
+  std::uint32_t rounds = 5;      ///< Of the throughput; both paths in turn.
+  Duration window = std::chrono::seconds(4);
+  std::uint32_t revocations = 100;  ///< On each path in turn.
+};
+
+/// {"http": {"latency_us": {"socket": {…}, "http": {…}, "added_p50"}, "throughput": {"streams",
+/// "socket_tokens_per_s", "http_tokens_per_s", "loss_percent"}, "revoke_us": {"socket": {…},
+/// "http": {…}, "added_p50"}}}.
+///
+/// Latency is from sending a request for one token until its end was read. Both paths open a
+/// connection to the worker for each request; the HTTP client keeps its own. Throughput is that of
+/// the median round. A revocation is from the call to the broker until the client has read the
+/// typed end, or the event with the error. All clients run on one thread.
+/// Errors: those of System::start; TimedOut.
+Result<nlohmann::json> measure_http(const HttpBenchConfig& config);
+
+}  // namespace leasehold::bench

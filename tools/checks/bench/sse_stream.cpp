@@ -1,0 +1,124 @@
+#include "tools/checks/bench/sse_stream.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/write.hpp>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tools/checks/bench/tenant_pool.hpp"
+
+namespace leasehold::bench {
+namespace {
+
+constexpr std::string_view kHeadEnd = "\r\n\r\n";
+constexpr std::string_view kLineEnd = "\r\n";
+constexpr std::string_view kData = "data: ";
+constexpr std::size_t kPromptTokens = 4;
+
+}  // namespace
+
+SseKind sse_kind_of(std::string_view data) {
+  if (data.starts_with(R"({"choices":[{"finish_reason":null)")) return SseKind::Token;
+  if (data.starts_with(R"({"error")")) return SseKind::Error;
+  return data.starts_with("[DONE]") ? SseKind::Done : SseKind::Other;
+}
+
+Result<std::shared_ptr<SseStream>> SseStream::connect(boost::asio::io_context& io,
+                                                      const std::string& path, Handlers handlers) {
+  Socket socket(io);
+  boost::system::error_code failed;
+  socket.connect(boost::asio::local::stream_protocol::endpoint(path), failed);
+  if (failed) return fail(Errc::ConnectionRefused, fmt::format("{}: {}", path, failed.message()));
+  std::shared_ptr<SseStream> stream(new SseStream(std::move(socket), std::move(handlers)));
+  stream->read_more();
+  return stream;
+}
+
+void SseStream::send(const std::string& request) {
+  has_head_ = has_ended_ = false;
+  boost::system::error_code failed;
+  boost::asio::write(socket_, boost::asio::buffer(request), failed);
+  if (failed) end(fail(Errc::ConnectionLost, failed.message()));
+}
+
+void SseStream::close() {
+  over_ = true;
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+}
+
+void SseStream::read_more() {
+  socket_.async_read_some(boost::asio::buffer(buffer_),
+                          [self = shared_from_this()](const auto& error, std::size_t size) {
+                            if (self->over_) return;
+                            if (error)
+                              return self->end(fail(Errc::ConnectionLost, error.message()));
+                            self->unread_.append(self->buffer_.data(), size);
+                            self->read_chunks();
+                            if (!self->over_) self->read_more();
+                          });
+}
+
+void SseStream::read_chunks() {
+  std::string_view rest = unread_;
+  if (!has_head_) {
+    const auto head = rest.find(kHeadEnd);
+    if (head == std::string_view::npos) return;
+    if (!rest.starts_with("HTTP/1.1 200"))
+      return end(fail(Errc::BadRequest, std::string(rest.substr(0, rest.find(kLineEnd)))));
+    rest.remove_prefix(head + kHeadEnd.size());
+    has_head_ = true;
+  }
+  while (!over_) {
+    const auto line = rest.find(kLineEnd);
+    if (line == std::string_view::npos) break;
+    std::size_t size = 0;
+    std::from_chars(rest.data(), rest.data() + line, size, 16);
+    const std::size_t whole = line + 2 * kLineEnd.size() + size;
+    if (rest.size() < whole) break;
+    const std::string_view chunk = rest.substr(line + kLineEnd.size(), size);
+    if (size > 0) read_chunk(chunk);
+    rest.remove_prefix(whole);
+    if (size > 0) continue;
+    unread_.assign(rest);  // the next answer
+    return end({});
+  }
+  unread_.erase(0, unread_.size() - rest.size());
+}
+
+/// A chunk may have several events.
+void SseStream::read_chunk(std::string_view chunk) {
+  while (chunk.starts_with(kData)) {
+    chunk.remove_prefix(kData.size());
+    const SseKind kind = sse_kind_of(chunk);
+    if (kind == SseKind::Token) handlers_.on_token();
+    const auto event_end = chunk.find("\n\n");
+    if (kind == SseKind::Error) end(fail(Errc::LeaseRevoked, std::string(chunk)));
+    if (event_end == std::string_view::npos) return;
+    chunk.remove_prefix(event_end + 2);
+  }
+}
+
+void SseStream::end(Result<void> how) {
+  if (std::exchange(has_ended_, true)) return;
+  handlers_.on_end(std::move(how));
+}
+
+std::string sse_request(const std::string& key, const std::string& model,
+                        std::uint32_t max_tokens) {
+  std::vector<std::int32_t> prompt(kPromptTokens, TenantPool::kFirstPromptToken);
+  const std::string body =
+      nlohmann::json{{"model", model},   {"prompt", prompt},   {"max_tokens", max_tokens},
+                     {"temperature", 0}, {"ignore_eos", true}, {"stream", true}}
+          .dump();
+  return fmt::format(
+      "POST /v1/completions HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {}\r\n"
+      "Content-Length: {}\r\n\r\n{}",
+      key, body.size(), body);
+}
+
+}  // namespace leasehold::bench
