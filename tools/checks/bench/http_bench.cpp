@@ -78,10 +78,6 @@ class HttpBench {
                                                     .max_concurrent = config_.streams,
                                                     .max_blocks = 1u << 20,
                                                     .ttl_ms = 3'600'000}));
-    control::Peer::Handlers handlers;
-    operator_ = control::Peer::create(TRY(control::connect_to(io_, system_->broker_socket())),
-                                      std::move(handlers));
-    operator_->start();
     key_ = TRY(new_key());
     return acquire();
   }
@@ -278,11 +274,16 @@ class HttpBench {
   Result<double> revoke_us(Seen& seen, const Message& message) {
     TRY(run_until([&] { return seen.tokens >= kTokensBeforeRevocation || seen.ended > 0; }));
     TRY(expect_whole(seen));
+    // The broker closes connections without a call after a while.
+    const auto caller =
+        control::Peer::create(TRY(control::connect_to(io_, system_->broker_socket())), {});
+    caller->start();
     std::optional<Result<control::Payload>> reply;
     const TimePoint begin = timers_.now();
-    operator_->call(std::string(Message::kMethod), {.body = message.to_json()},
-                    [&reply](Result<control::Payload> done) { reply = std::move(done); });
+    caller->call(std::string(Message::kMethod), {.body = message.to_json()},
+                 [&reply](Result<control::Payload> done) { reply = std::move(done); });
     TRY(run_until([&] { return seen.ended > 0 && reply; }));
+    caller->close();
     TRY(*std::move(reply));
     if (!seen.error) return fail(Errc::TimedOut, "the text ended before it was revoked");
     return us_between(begin, *seen.ended_at);
@@ -294,7 +295,6 @@ class HttpBench {
   std::unique_ptr<System> system_;
   boost::asio::io_context io_;
   client::AsioTimers timers_{io_};
-  std::shared_ptr<control::Peer> operator_;
   std::shared_ptr<client::LeaseHolder> holder_;
   wire::LeaseAcquired lease_;
 };
