@@ -118,6 +118,17 @@ TEST_CASE("http api: a promise that cannot be kept is refused with its field") {
   CHECK(refused(Api::Chat, chat({{"response_format", {{"type", "xml"}}}})) == "response_format");
 }
 
+TEST_CASE("http api: a resumable request that is sent again asks for the same text") {
+  Json body{{"prompt", "once"}, {"request_id", "req-1"}, {"resumable", true}};
+  const auto request = read(Api::Completions, body);
+  CHECK(request.submit.resumable);
+  CHECK(request.submit.to_json() == read(Api::Completions, body).submit.to_json());
+  body["request_id"] = "req-2";
+  CHECK(read(Api::Completions, body).submit.sampling.seed != request.submit.sampling.seed);
+  body["n"] = 2;
+  CHECK(refused(Api::Completions, body) == "resumable");
+}
+
 TEST_CASE("http api: each choice has its prompt, a seed of its own and an id of its own") {
   const auto request =
       read(Api::Completions, {{"prompt", {"one", "two"}}, {"n", 2}, {"seed", 7}, {"rid", "req-1"}});
