@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <string>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 namespace leasehold::http {
 
@@ -14,6 +16,14 @@ struct Answer {
   std::string content_type = "application/json";
   std::string_view more_fields;  ///< Static: whole lines of the head, each with its "\r\n".
 };
+
+/// One event of a stream.
+struct ServerEvent {
+  std::string data;                       ///< One line.
+  std::string name = {};                  ///< Empty: none.
+  std::optional<std::uint32_t> id = {};  ///< A client that reconnects sends it as Last-Event-ID.
+};
+using ServerEvents = std::vector<ServerEvent>;
 
 enum class Body { Sent, LeftOut };
 

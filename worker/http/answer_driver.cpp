@@ -17,16 +17,10 @@ namespace {
 
 using boost::asio::awaitable;
 
-constexpr const char* kDone = "[DONE]";
-
 // GCC 12 destroys braced temporaries of a co_await expression twice, so answers are made by calls.
 
 Answer ok(std::string body) {
   return {.body = std::move(body)};
-}
-
-std::string error_event(const Error& error) {
-  return error_body({error});
 }
 
 class AnswerDriver {
@@ -40,8 +34,7 @@ class AnswerDriver {
   awaitable<void> add(ChoicePart part, std::uint32_t position);
   awaitable<void> end();
   awaitable<void> fail_with(const Error& error);
-  awaitable<void> begin();
-  awaitable<void> begin_choice(std::uint32_t index);
+  awaitable<void> write(ServerEvents events);
   void stop_generating();
   std::optional<Error> read_last_event_id();
   Error unknown_event(std::uint32_t last) const;
@@ -56,17 +49,15 @@ class AnswerDriver {
   HttpStream& stream_;
   Caller caller_;
   ApiRequest request_;
-  AnswerWriter writer_;
+  std::unique_ptr<AnswerWriter> writer_;
   bool is_stream_;
   std::uint32_t n_;             // choices of a prompt
   std::uint64_t first_id_ = 0;  // the client has the events before it
   std::shared_ptr<Generations> generations_;
   std::vector<ChoiceText> texts_;
-  std::vector<ChoicePart> wholes_;  // of an answer that does not stream
   // By choice. No vector<bool>: std::exchange needs references to its elements.
   std::vector<char> runs_;             // a worker has the request
   std::vector<char> is_counted_;       // its prompt
-  std::vector<char> began_;            // its first chunk was sent
   std::deque<std::size_t> held_back_;  // run when the blocks of another choice are free
   std::size_t ended_ = 0;
   bool has_events_ = false;
@@ -79,7 +70,7 @@ AnswerDriver::AnswerDriver(Shared& shared, Caller caller, ApiRequest request, Ht
       stream_(stream),
       caller_(std::move(caller)),
       request_(std::move(request)),
-      writer_(request_, shared.deps.model.name, std::time(nullptr)),
+      writer_(answer_writer(request_, shared.deps.model.name, std::time(nullptr))),
       is_stream_(request_.stream),
       n_(request_.n) {}
 
@@ -126,10 +117,8 @@ awaitable<void> AnswerDriver::run() {
     configs.push_back(config_of(submission_of(request_, i)));
     texts_.emplace_back(i, request_, configs.back().request, *shared_.deps.tokenizer);
   }
-  wholes_.resize(count);
   runs_.resize(count);
   is_counted_.resize(count);
-  began_.resize(count);
   generations_ = Generations::start(*shared_.deps.io, shared_.timers, std::move(configs));
   stream_.watch([generations = generations_] { generations->wake(); });
   while (goes_on()) {
@@ -209,35 +198,23 @@ awaitable<void> AnswerDriver::take(const Generations::Event& event) {
   generations_->start_again(next, config_of(submission_of(request_, next)));
 }
 
-awaitable<void> AnswerDriver::begin() {
+awaitable<void> AnswerDriver::write(ServerEvents events) {
   if (!std::exchange(has_events_, true)) co_await stream_.begin_events();
+  for (ServerEvent& event : events) co_await stream_.write_event(std::move(event));
 }
 
-awaitable<void> AnswerDriver::begin_choice(std::uint32_t index) {
-  co_await begin();
-  if (std::exchange(began_[index], true) || first_id_ > 0) co_return;
-  if (auto opening = writer_.opening(index)) co_await stream_.write_event(*std::move(opening));
-}
-
+/// The last event of a token has its position as id, so a client that returns misses no event.
 awaitable<void> AnswerDriver::add(ChoicePart part, std::uint32_t position) {
-  if (!is_stream_) {
-    append(wholes_[part.index], std::move(part));
-    co_return;
-  }
-  if (position < first_id_) co_return;
-  co_await begin_choice(part.index);
-  if (writer_.is_nothing(part)) co_return;
-  std::string chunk = writer_.chunk(part, usage_);
-  if (has_ids()) co_return co_await stream_.write_event_with_id(position, std::move(chunk));
-  co_await stream_.write_event(std::move(chunk));
+  ServerEvents events = writer_->add(std::move(part), usage_);
+  if (!is_stream_ || position < first_id_) co_return;
+  if (has_ids() && !events.empty()) events.back().id = position;
+  co_await write(std::move(events));
 }
 
 awaitable<void> AnswerDriver::end() {
   is_answered_ = true;
-  if (!is_stream_) co_return co_await stream_.send(ok(writer_.whole(wholes_, usage_)));
-  co_await begin();
-  if (auto usage = writer_.usage(usage_)) co_await stream_.write_event(*std::move(usage));
-  co_await stream_.write_event(kDone);
+  if (!is_stream_) co_return co_await stream_.send(ok(writer_->whole(usage_)));
+  co_await write(writer_->end(usage_));
   co_await stream_.end_events();
 }
 
@@ -245,8 +222,7 @@ awaitable<void> AnswerDriver::end() {
 awaitable<void> AnswerDriver::fail_with(const Error& error) {
   is_answered_ = true;
   if (!has_events_) co_return co_await stream_.send(refusal(error));
-  co_await stream_.write_event(error_event(error));
-  co_await stream_.write_event(kDone);
+  co_await write(writer_->failed(error));
   co_await stream_.end_events();
 }
 

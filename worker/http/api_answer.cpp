@@ -1,16 +1,16 @@
 #include "worker/http/api_answer.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "worker/http/responses_answer.hpp"
 
 namespace leasehold::http {
 namespace {
 
 using Json = nlohmann::json;
-
-std::string line_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 Json json_of(UsageCount usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
@@ -22,17 +22,6 @@ Json chat_logprob(const TextLogprob& token) {
   Json bytes = Json::array();
   for (const char c : token.text) bytes.push_back(static_cast<unsigned char>(c));
   return {{"token", token.text}, {"logprob", token.logprob}, {"bytes", std::move(bytes)}};
-}
-
-Json chat_logprobs(std::span<const TokenLogprobs> tokens) {
-  Json content = Json::array();
-  for (const TokenLogprobs& token : tokens) {
-    Json entry = chat_logprob(token.token);
-    entry["top_logprobs"] = Json::array();
-    for (const TextLogprob& top : token.top) entry["top_logprobs"].push_back(chat_logprob(top));
-    content.push_back(std::move(entry));
-  }
-  return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
 /// Tokens that are not UTF-8 would be equal keys once they are replaced.
@@ -92,24 +81,58 @@ Json choice_of(const ChoicePart& part) {
   return choice;
 }
 
-}  // namespace
+/// Of completions and chats.
+class ChoicesWriter final : public AnswerWriter {
+ public:
+  ChoicesWriter(const ApiRequest& request, std::string model, std::int64_t created_unix_s)
+      : is_chat_(request.api == Api::Chat),
+        is_stream_(request.stream),
+        has_logprobs_(request.submit.sampling.logprobs),
+        include_usage_(request.include_usage),
+        continuous_usage_(request.continuous_usage),
+        id_((is_chat_ ? "chatcmpl-" : "cmpl-") + request.submit.request_id.value),
+        model_(std::move(model)),
+        created_(created_unix_s),
+        choices_(choices_of(request)) {}
 
-AnswerWriter::AnswerWriter(const ApiRequest& request, std::string model,
-                           std::int64_t created_unix_s)
-    : is_chat_(request.api == Api::Chat),
-      has_logprobs_(request.submit.sampling.logprobs),
-      include_usage_(request.include_usage),
-      continuous_usage_(request.continuous_usage),
-      id_((is_chat_ ? "chatcmpl-" : "cmpl-") + request.submit.request_id.value),
-      model_(std::move(model)),
-      created_(created_unix_s) {}
+  ServerEvents add(ChoicePart part, UsageCount so_far) override;
+  ServerEvents end(UsageCount usage) override;
+  ServerEvents failed(const Error& error) override {
+    return {{.data = error_body({error})}, {.data = kDone}};
+  }
+  std::string whole(UsageCount usage) override;
 
-Json AnswerWriter::logprobs(const ChoicePart& part) const {
+ private:
+  static constexpr const char* kDone = "[DONE]";
+  struct Choice {
+    bool began = false;  ///< Its first chunk was sent.
+    ChoicePart whole;    ///< Unless the answer streams.
+  };
+
+  Json logprobs(const ChoicePart& part) const;
+  Json object(std::string_view name, Json choices) const;
+  std::string opening(std::uint32_t index) const;
+  std::string chunk(const ChoicePart& part, UsageCount so_far) const;
+  bool is_nothing(const ChoicePart& part) const;
+
+  bool is_chat_;
+  bool is_stream_;
+  bool has_logprobs_;
+  bool include_usage_;
+  bool continuous_usage_;
+  std::string id_;
+  std::string model_;
+  std::int64_t created_;
+  std::vector<Choice> choices_;
+};
+
+Json ChoicesWriter::logprobs(const ChoicePart& part) const {
   if (!has_logprobs_) return nullptr;
-  return is_chat_ ? chat_logprobs(part.logprobs) : completion_logprobs(part.logprobs);
+  if (!is_chat_) return completion_logprobs(part.logprobs);
+  return {{"content", logprobs_json(part.logprobs)}, {"refusal", nullptr}};
 }
 
-Json AnswerWriter::object(std::string_view name, Json choices) const {
+Json ChoicesWriter::object(std::string_view name, Json choices) const {
   return {{"id", id_},
           {"object", is_chat_ ? name : "text_completion"},
           {"created", created_},
@@ -117,9 +140,35 @@ Json AnswerWriter::object(std::string_view name, Json choices) const {
           {"choices", std::move(choices)}};
 }
 
-std::string AnswerWriter::whole(std::span<const ChoicePart> parts, UsageCount usage) const {
+ServerEvents ChoicesWriter::add(ChoicePart part, UsageCount so_far) {
+  Choice& choice = choices_[part.index];
+  if (!is_stream_) {
+    append(choice.whole, std::move(part));
+    return {};
+  }
+  ServerEvents events;
+  if (!std::exchange(choice.began, true) && is_chat_)
+    events.push_back({.data = opening(part.index)});
+  if (!is_nothing(part)) events.push_back({.data = chunk(part, so_far)});
+  return events;
+}
+
+ServerEvents ChoicesWriter::end(UsageCount usage) {
+  if (!is_stream_) return {};
+  ServerEvents events;
+  if (include_usage_) {
+    Json json = object("chat.completion.chunk", Json::array());
+    json["usage"] = json_of(usage);
+    events.push_back({.data = line_of(json)});
+  }
+  events.push_back({.data = kDone});
+  return events;
+}
+
+std::string ChoicesWriter::whole(UsageCount usage) {
   Json choices = Json::array();
-  for (const ChoicePart& part : parts) {
+  for (const Choice& ended : choices_) {
+    const ChoicePart& part = ended.whole;
     Json choice = choice_of(part);
     choice["logprobs"] = logprobs(part);
     if (is_chat_) choice["message"] = message_of(part);
@@ -131,7 +180,7 @@ std::string AnswerWriter::whole(std::span<const ChoicePart> parts, UsageCount us
   return line_of(json);
 }
 
-std::string AnswerWriter::chunk(const ChoicePart& part, UsageCount so_far) const {
+std::string ChoicesWriter::chunk(const ChoicePart& part, UsageCount so_far) const {
   Json choice = choice_of(part);
   if (!part.logprobs.empty()) choice["logprobs"] = logprobs(part);
   if (!is_chat_) choice["text"] = part.text;
@@ -141,23 +190,50 @@ std::string AnswerWriter::chunk(const ChoicePart& part, UsageCount so_far) const
   return line_of(json);
 }
 
-bool AnswerWriter::is_nothing(const ChoicePart& part) const {
+/// A chunk of it would tell the client nothing.
+bool ChoicesWriter::is_nothing(const ChoicePart& part) const {
   return is_chat_ && !continuous_usage_ && part.finish_reason.empty() && part.logprobs.empty() &&
          delta_of(part).empty();
 }
 
-std::optional<std::string> AnswerWriter::opening(std::uint32_t index) const {
-  if (!is_chat_) return std::nullopt;
+/// The role, before the first text of a choice of a chat.
+std::string ChoicesWriter::opening(std::uint32_t index) const {
   const Json delta{{"role", "assistant"}, {"content", ""}};
   const Json choice{{"index", index}, {"delta", delta}, {"finish_reason", nullptr}};
   return line_of(object("chat.completion.chunk", Json::array({choice})));
 }
 
-std::optional<std::string> AnswerWriter::usage(UsageCount usage) const {
-  if (!include_usage_) return std::nullopt;
-  Json json = object("chat.completion.chunk", Json::array());
-  json["usage"] = json_of(usage);
-  return line_of(json);
+}  // namespace
+
+std::unique_ptr<AnswerWriter> answer_writer(const ApiRequest& request, std::string model,
+                                            std::int64_t created_unix_s) {
+  if (request.api == Api::Responses)
+    return std::make_unique<ResponseWriter>(request, std::move(model), created_unix_s);
+  return std::make_unique<ChoicesWriter>(request, std::move(model), created_unix_s);
+}
+
+Json logprobs_json(std::span<const TokenLogprobs> tokens) {
+  Json all = Json::array();
+  for (const TokenLogprobs& token : tokens) {
+    Json entry = chat_logprob(token.token);
+    entry["top_logprobs"] = Json::array();
+    for (const TextLogprob& top : token.top) entry["top_logprobs"].push_back(chat_logprob(top));
+    all.push_back(std::move(entry));
+  }
+  return all;
+}
+
+std::string line_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void append(ChoicePart& whole, ChoicePart part) {
+  whole.index = part.index;
+  whole.text += part.text;
+  whole.reasoning += part.reasoning;
+  std::ranges::move(part.calls, std::back_inserter(whole.calls));
+  std::ranges::move(part.logprobs, std::back_inserter(whole.logprobs));
+  whole.finish_reason = part.finish_reason;
 }
 
 std::string_view finish_reason(std::string_view completion_reason) {

@@ -1,9 +1,8 @@
-/// Writes the answers of `/v1/completions` and `/v1/chat/completions`: one object, or the chunks of
-/// a stream. Pure.
+/// Writes the answer to a request: one object, or the events of a stream. Pure.
 #pragma once
 
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,34 +46,33 @@ struct ChoicePart {
   std::string_view finish_reason;       ///< Empty: the choice goes on.
 };
 
+/// Adds what is new to what a choice has.
+void append(ChoicePart& whole, ChoicePart part);
+
+/// Takes the parts of an answer as they come. For a request that streams each call returns what to
+/// send; for another one only `whole` returns something.
 class AnswerWriter {
  public:
-  AnswerWriter(const ApiRequest& request, std::string model, std::int64_t created_unix_s);
+  virtual ~AnswerWriter() = default;
 
-  /// The answer to a request that does not stream.
-  std::string whole(std::span<const ChoicePart> choices, UsageCount usage) const;
-
-  // Chunks, each one line of JSON.
-  /// The role, before the first text of a choice of a chat; nothing for a completion.
-  std::optional<std::string> opening(std::uint32_t index) const;
-  std::string chunk(const ChoicePart& part, UsageCount so_far) const;
-  /// A chunk of it would tell the client nothing.
-  bool is_nothing(const ChoicePart& part) const;
-  /// Nothing unless the request asked for it.
-  std::optional<std::string> usage(UsageCount usage) const;
-
- private:
-  nlohmann::json logprobs(const ChoicePart& part) const;
-  nlohmann::json object(std::string_view name, nlohmann::json choices) const;
-
-  bool is_chat_;
-  bool has_logprobs_;
-  bool include_usage_;
-  bool continuous_usage_;
-  std::string id_;
-  std::string model_;
-  std::int64_t created_;
+  virtual ServerEvents add(ChoicePart part, UsageCount so_far) = 0;
+  /// All choices have ended.
+  virtual ServerEvents end(UsageCount usage) = 0;
+  /// The stream ends with an error.
+  virtual ServerEvents failed(const Error& error) = 0;
+  /// The answer to a request that does not stream, once all choices have ended.
+  virtual std::string whole(UsageCount usage) = 0;
 };
+
+/// The writer of the request's API.
+std::unique_ptr<AnswerWriter> answer_writer(const ApiRequest& request, std::string model,
+                                            std::int64_t created_unix_s);
+
+/// JSON: the tokens as chats and responses show them.
+nlohmann::json logprobs_json(std::span<const TokenLogprobs> tokens);
+
+/// In one line. Bytes that are not UTF-8 are replaced.
+std::string line_of(const nlohmann::json& json);
 
 /// "stop" or "length" for a CompletionReason.
 std::string_view finish_reason(std::string_view completion_reason);

@@ -9,6 +9,8 @@
 
 #include "common/random.hpp"
 #include "ipc/control/excess.hpp"
+#include "worker/http/responses_request.hpp"
+#include "worker/http/sampling_fields.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -21,19 +23,6 @@ constexpr std::uint32_t kMaxTokens = 1u << 20;
 constexpr std::uint32_t kMaxTopLogprobs = 20;
 constexpr std::size_t kMaxTools = 128;
 
-/// Fields whose names and meanings are those of wire::Sampling.
-constexpr std::array kSamplingFields{"temperature",
-                                     "top_p",
-                                     "top_k",
-                                     "min_p",
-                                     "typical_p",
-                                     "repetition_penalty",
-                                     "presence_penalty",
-                                     "frequency_penalty",
-                                     "logit_bias",
-                                     "stop",
-                                     "stop_token_ids",
-                                     "seed"};
 /// Fields that change the answer, and are not built.
 constexpr std::array kNotBuilt{"functions", "suffix", "audio", "prediction"};
 
@@ -393,7 +382,14 @@ std::expected<ApiRequest, ApiError> parse_api_request(Api api, std::string_view 
   if (!body) return std::unexpected(ApiError{body.error()});
   if (!body->is_object())
     return std::unexpected(ApiError{{Errc::BadRequest, "the body is not a JSON object; send one"}});
-  return Reader(api, *body, model).read();
+  if (api != Api::Responses) return Reader(api, *body, model).read();
+  const auto chat = chat_of_response(*body);
+  if (!chat) return std::unexpected(chat.error());
+  auto request = Reader(Api::Chat, *chat, model).read();
+  if (!request) return std::unexpected(refusal_of_response(request.error()));
+  request->api = api;
+  request->repeated_fields = repeated_fields(*body);
+  return request;
 }
 
 }  // namespace leasehold::http

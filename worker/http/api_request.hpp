@@ -1,4 +1,4 @@
-/// Reads the bodies of `/v1/completions` and `/v1/chat/completions`. Pure.
+/// Reads the bodies of `/v1/completions`, `/v1/chat/completions` and `/v1/responses`. Pure.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,8 @@
 
 namespace leasehold::http {
 
-enum class Api : std::uint8_t { Completions, Chat };
+/// A response is a chat in other words (responses_request.hpp).
+enum class Api : std::uint8_t { Completions, Chat, Responses };
 
 /// How the text of a chat calls tools.
 enum class ToolForm : std::uint8_t {
@@ -45,6 +46,7 @@ struct ApiRequest {
   bool stream = false;
   bool include_usage = false;     ///< A chunk with the usage before [DONE].
   bool continuous_usage = false;  ///< The usage so far in every chunk.
+  std::string repeated_fields;    ///< JSON: what a response repeats of its request.
 };
 
 struct ApiModel {

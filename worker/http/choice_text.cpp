@@ -32,7 +32,7 @@ ChoiceText::ChoiceText(std::uint32_t index, const ApiRequest& request,
                        const wire::RequestSubmit& submit, const Tokenizer& tokenizer)
     : index_(index),
       tokenizer_(&tokenizer),
-      is_chat_(request.api == Api::Chat),
+      is_chat_(request.api != Api::Completions),
       tool_form_(request.tool_form),
       tool_name_(request.tool_name),
       reasoning_(request.begins_inside_thoughts),
@@ -152,15 +152,6 @@ ChoicePart ChoiceText::end(std::string_view rest, std::string_view completion_re
   part.finish_reason = finish_reason(completion_reason);
   if (calls_ > 0 && part.finish_reason == "stop") part.finish_reason = "tool_calls";
   return part;
-}
-
-void append(ChoicePart& whole, ChoicePart part) {
-  whole.index = part.index;
-  whole.text += part.text;
-  whole.reasoning += part.reasoning;
-  std::ranges::move(part.calls, std::back_inserter(whole.calls));
-  std::ranges::move(part.logprobs, std::back_inserter(whole.logprobs));
-  whole.finish_reason = part.finish_reason;
 }
 
 }  // namespace leasehold::http

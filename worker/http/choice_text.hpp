@@ -56,7 +56,4 @@ class ChoiceText {
   std::size_t text_offset_ = 0;  // in characters, of the next token
 };
 
-/// Adds what is new to what a choice has.
-void append(ChoicePart& whole, ChoicePart part);
-
 }  // namespace leasehold::http

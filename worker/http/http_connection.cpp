@@ -56,8 +56,7 @@ class BeastConnection final : public Connection, public HttpStream {
 
   awaitable<void> send(Answer answer) override;
   awaitable<void> begin_events() override;
-  awaitable<void> write_event(std::string data) override;
-  awaitable<void> write_event_with_id(std::uint32_t id, std::string data) override;
+  awaitable<void> write_event(ServerEvent event) override;
   awaitable<void> end_events() override;
   void watch(std::function<void()> on_change) override;
   awaitable<void> probe() override;
@@ -251,12 +250,10 @@ std::string BeastConnection::framed(std::string text) const {
   return chunked_ ? fmt::format("{:x}\r\n{}\r\n", text.size(), text) : text;
 }
 
-awaitable<void> BeastConnection::write_event(std::string data) {
-  co_await write(framed(fmt::format("data: {}\n\n", data)));
-}
-
-awaitable<void> BeastConnection::write_event_with_id(std::uint32_t id, std::string data) {
-  co_await write(framed(fmt::format("id: {}\ndata: {}\n\n", id, data)));
+awaitable<void> BeastConnection::write_event(ServerEvent event) {
+  const std::string name = event.name.empty() ? "" : fmt::format("event: {}\n", event.name);
+  const std::string id = event.id ? fmt::format("id: {}\n", *event.id) : "";
+  co_await write(framed(fmt::format("{}{}data: {}\n\n", name, id, event.data)));
 }
 
 awaitable<void> BeastConnection::end_events() {

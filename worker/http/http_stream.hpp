@@ -5,7 +5,6 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <functional>
-#include <string>
 
 #include "ipc/http/http_answer.hpp"
 
@@ -20,10 +19,7 @@ class HttpStream {
 
   // A stream of events: begin once, then events, then end once.
   virtual boost::asio::awaitable<void> begin_events() = 0;
-  /// `data` is one line.
-  virtual boost::asio::awaitable<void> write_event(std::string data) = 0;
-  /// With an id, which a client that reconnects sends as Last-Event-ID.
-  virtual boost::asio::awaitable<void> write_event_with_id(std::uint32_t id, std::string data) = 0;
+  virtual boost::asio::awaitable<void> write_event(ServerEvent event) = 0;
   virtual boost::asio::awaitable<void> end_events() = 0;
 
   /// Calls `on_change` when the client leaves or shuts down its sending side, until the answer has

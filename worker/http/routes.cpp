@@ -104,6 +104,7 @@ constexpr Route kRoutes[] = {
     {"/v1/models", "GET", serve_models},
     {"/v1/completions", "POST", serve_generation<Api::Completions>},
     {"/v1/chat/completions", "POST", serve_generation<Api::Chat>},
+    {"/v1/responses", "POST", serve_generation<Api::Responses>},
     {"/tokenize", "POST", serve_tokenize},
     {"/detokenize", "POST", serve_detokenize},
 };

@@ -203,6 +203,27 @@ TEST_CASE("http: revoking a key ends its streams with an error, and refuses it")
   CHECK(http.system().pool_is_fully_free());
 }
 
+TEST_CASE("http: revoking a key ends the stream of a response with the event of a failure") {
+  HttpSystem http({"--slow-motion-us", "300"});
+  http.system().admit("ann");
+  const std::string key = http.key_of("ann");
+  const Json body{
+      {"model", http.model(key)}, {"input", "Hi"}, {"ignore_eos", true}, {"stream", true}};
+  HttpClient client(http.path());
+  client.write(post("/v1/responses", key, body));
+  REQUIRE(client.read_until(has_events(8)));
+  REQUIRE(http.system().brokerctl({"keys", "revoke", api_key_id(hash_of_api_key(key)).value}) == 0);
+  const std::string stream = client.reply().body;
+  const auto last = stream.rfind("event: ");
+  REQUIRE(last != std::string::npos);
+  CHECK(stream.substr(last).starts_with("event: response.failed\ndata: "));
+  const auto data = stream.find("data: ", last) + 6;
+  const Json response = Json::parse(stream.substr(data))["response"];
+  CHECK(response["error"]["code"] == "invalid_api_key");
+  CHECK_FALSE(response["output"][0]["content"][0]["text"].get<std::string>().empty());
+  CHECK(http.system().pool_is_fully_free());
+}
+
 TEST_CASE("http: a client that leaves cancels its request") {
   const auto door = GENERATE(HttpSystem::Door::Unix, HttpSystem::Door::Tcp);
   HttpSystem http({"--slow-motion-us", "2000"}, door);

@@ -1,8 +1,8 @@
-// Bodies of the OpenAI API: what is read, what is refused with which field, and what is written.
+// Bodies of the OpenAI API: what is read, and what is refused with which field.
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include "worker/http/api_answer.hpp"
+#include "worker/http/api_request.hpp"
 
 using namespace leasehold;
 using namespace leasehold::http;
@@ -159,31 +159,6 @@ TEST_CASE("http api: logprobs are a count for completions, and a flag with a cou
   CHECK_FALSE(read(Api::Chat, chat({{"logprobs", false}})).submit.sampling.logprobs);
 }
 
-TEST_CASE("http api: logprobs have OpenAI's shapes") {
-  ChoicePart part{.index = 1, .text = "ab", .finish_reason = "stop"};
-  part.logprobs.push_back({.token = {"a", -0.5f}, .top = {{"a", -0.5f}, {"\xC3", -2.0f}}});
-  part.logprobs.push_back({.token = {"b", -1.0f}, .top = {}, .text_offset = 1});
-  const std::vector parts{part};
-  const AnswerWriter talk(read(Api::Chat, chat({{"logprobs", true}})), "tiny", 5);
-  const Json content = Json::parse(talk.whole(parts, {}))["choices"][0]["logprobs"]["content"];
-  REQUIRE(content.size() == 2);
-  CHECK(content[0]["token"] == "a");
-  CHECK(content[0]["bytes"] == Json{97});
-  CHECK(content[0]["top_logprobs"][1]["bytes"] == Json{0xC3});
-  CHECK(content[1]["logprob"] == -1.0);
-  CHECK(Json::parse(talk.chunk(part, {}))["choices"][0]["logprobs"]["content"] == content);
-
-  const AnswerWriter completion(read(Api::Completions, {{"prompt", "x"}, {"logprobs", 2}}), "t", 5);
-  const Json logprobs = Json::parse(completion.whole(parts, {}))["choices"][0]["logprobs"];
-  CHECK(logprobs["tokens"] == Json{"a", "b"});
-  CHECK(logprobs["text_offset"] == Json{0, 1});
-  CHECK(logprobs["top_logprobs"][0]["a"] == -0.5);
-  CHECK(logprobs["top_logprobs"][0].size() == 2);
-
-  const AnswerWriter without(read(Api::Chat, chat()), "tiny", 5);
-  CHECK(Json::parse(without.whole(parts, {}))["choices"][0]["logprobs"].is_null());
-}
-
 namespace {
 
 const Json kTools = {
@@ -303,64 +278,6 @@ TEST_CASE("http api: a body of too many values is refused before it is parsed") 
   CHECK(status_of(refused.error().error.code) == 400);
   CHECK(refused.error().error.detail.find("more than 32768 objects, arrays and texts") !=
         std::string::npos);
-}
-
-TEST_CASE("http api: chunks of a chat begin with the role and end with the reason") {
-  ApiRequest request = read(Api::Chat, chat({{"stream", true}}));
-  const AnswerWriter writer(request, "tiny", 5);
-  const Json opening = Json::parse(*writer.opening(2));
-  CHECK(opening["object"] == "chat.completion.chunk");
-  CHECK(opening["choices"][0]["delta"]["role"] == "assistant");
-  CHECK(opening["choices"][0]["index"] == 2);
-  const Json text = Json::parse(
-      writer.chunk({.index = 1, .text = "a"}, {.prompt_tokens = 3, .completion_tokens = 1}));
-  CHECK(text["choices"][0]["index"] == 1);
-  CHECK(text["choices"][0]["delta"]["content"] == "a");
-  CHECK(text["choices"][0]["finish_reason"].is_null());
-  CHECK_FALSE(text.contains("usage"));
-  const Json end =
-      Json::parse(writer.chunk({.finish_reason = finish_reason("MaxTokensReached")}, {}));
-  CHECK(end["choices"][0]["finish_reason"] == "length");
-  CHECK(end["choices"][0]["delta"].empty());
-  CHECK_FALSE(writer.usage({}).has_value());
-}
-
-TEST_CASE("http api: usage is in the last chunk, and in every chunk where it is asked for") {
-  ApiRequest request =
-      read(Api::Completions,
-           {{"prompt", "a"},
-            {"stream_options", {{"include_usage", true}, {"continuous_usage_stats", true}}}});
-  const AnswerWriter writer(request, "tiny", 5);
-  const UsageCount usage{.prompt_tokens = 3, .completion_tokens = 4};
-  CHECK(Json::parse(writer.chunk({.text = "a"}, usage))["usage"]["completion_tokens"] == 4);
-  const Json last = Json::parse(*writer.usage(usage));
-  CHECK(last["choices"].empty());
-  CHECK(last["usage"]["total_tokens"] == 7);
-  const std::vector<ChoicePart> choices{{.text = "text", .finish_reason = "stop"}, {.index = 1}};
-  const Json whole = Json::parse(writer.whole(choices, usage));
-  CHECK(whole["choices"][1]["index"] == 1);
-  CHECK(whole["choices"][0]["text"] == "text");
-  CHECK(whole["usage"]["prompt_tokens"] == 3);
-}
-
-TEST_CASE("http api: calls of tools and thoughts have OpenAI's shapes") {
-  const AnswerWriter writer(read(Api::Chat, chat({{"tools", kTools}})), "tiny", 5);
-  ChoicePart part{.reasoning = "Hm", .finish_reason = "tool_calls"};
-  part.calls.push_back({.index = 0, .id = "call_1", .call = {"add", R"({"x":1})"}});
-  const Json whole = Json::parse(writer.whole(std::vector{part}, {}))["choices"][0];
-  CHECK(whole["finish_reason"] == "tool_calls");
-  CHECK(whole["message"]["content"].is_null());
-  CHECK(whole["message"]["reasoning_content"] == "Hm");
-  const Json call = whole["message"]["tool_calls"][0];
-  CHECK(call["id"] == "call_1");
-  CHECK(call["type"] == "function");
-  CHECK(call["function"]["arguments"] == R"({"x":1})");
-  CHECK_FALSE(call.contains("index"));
-  const Json delta = Json::parse(writer.chunk(part, {}))["choices"][0]["delta"];
-  CHECK(delta["tool_calls"][0]["index"] == 0);
-  CHECK(delta["reasoning_content"] == "Hm");
-  CHECK(writer.is_nothing({}));
-  CHECK_FALSE(writer.is_nothing(part));
 }
 
 TEST_CASE("http errors: codes and statuses are OpenAI's where it has them") {

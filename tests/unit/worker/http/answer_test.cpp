@@ -1,0 +1,128 @@
+// Answers of completions and chats have OpenAI's shapes, whole and in chunks.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "worker/http/api_answer.hpp"
+
+using namespace leasehold;
+using namespace leasehold::http;
+using Json = nlohmann::json;
+
+namespace {
+
+ApiRequest request_of(Api api, std::uint32_t n = 1) {
+  ApiRequest request{.api = api, .n = n};
+  request.submit.request_id = {"req-1"};
+  return request;
+}
+
+Json whole(const ApiRequest& request, const std::vector<ChoicePart>& parts, UsageCount usage = {}) {
+  const auto writer = answer_writer(request, "tiny", 5);
+  for (const ChoicePart& part : parts) CHECK(writer->add(part, usage).empty());
+  CHECK(writer->end(usage).empty());
+  return Json::parse(writer->whole(usage));
+}
+
+/// The chunks of a stream with one part, without "[DONE]".
+std::vector<Json> chunks(ApiRequest request, const ChoicePart& part, UsageCount usage = {}) {
+  request.stream = true;
+  const auto writer = answer_writer(request, "tiny", 5);
+  ServerEvents events = writer->add(part, usage);
+  for (const ServerEvent& event : writer->end(usage)) events.push_back(event);
+  REQUIRE(events.back().data == "[DONE]");
+  events.pop_back();
+  std::vector<Json> all;
+  for (const ServerEvent& event : events) {
+    CHECK(event.name.empty());
+    all.push_back(Json::parse(event.data));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("http answer: logprobs have OpenAI's shapes") {
+  ChoicePart part{.text = "ab", .finish_reason = "stop"};
+  part.logprobs.push_back({.token = {"a", -0.5f}, .top = {{"a", -0.5f}, {"\xC3", -2.0f}}});
+  part.logprobs.push_back({.token = {"b", -1.0f}, .top = {}, .text_offset = 1});
+  ApiRequest talk = request_of(Api::Chat);
+  talk.submit.sampling.logprobs = true;
+  const Json content = whole(talk, {part})["choices"][0]["logprobs"]["content"];
+  REQUIRE(content.size() == 2);
+  CHECK(content[0]["token"] == "a");
+  CHECK(content[0]["bytes"] == Json{97});
+  CHECK(content[0]["top_logprobs"][1]["bytes"] == Json{0xC3});
+  CHECK(content[1]["logprob"] == -1.0);
+  CHECK(chunks(talk, part).at(1)["choices"][0]["logprobs"]["content"] == content);
+
+  ApiRequest completion = request_of(Api::Completions);
+  completion.submit.sampling.logprobs = true;
+  const Json logprobs = whole(completion, {part})["choices"][0]["logprobs"];
+  CHECK(logprobs["tokens"] == Json{"a", "b"});
+  CHECK(logprobs["text_offset"] == Json{0, 1});
+  CHECK(logprobs["top_logprobs"][0]["a"] == -0.5);
+  CHECK(logprobs["top_logprobs"][0].size() == 2);
+
+  CHECK(whole(request_of(Api::Chat), {part})["choices"][0]["logprobs"].is_null());
+}
+
+TEST_CASE("http answer: chunks of a chat begin with the role and end with the reason") {
+  const ApiRequest request = request_of(Api::Chat, 3);
+  const auto texts = chunks(request, {.index = 2, .text = "a"}, {3, 1});
+  REQUIRE(texts.size() == 2);
+  CHECK(texts[0]["object"] == "chat.completion.chunk");
+  CHECK(texts[0]["choices"][0]["delta"]["role"] == "assistant");
+  CHECK(texts[0]["choices"][0]["index"] == 2);
+  CHECK(texts[1]["choices"][0]["index"] == 2);
+  CHECK(texts[1]["choices"][0]["delta"]["content"] == "a");
+  CHECK(texts[1]["choices"][0]["finish_reason"].is_null());
+  CHECK_FALSE(texts[1].contains("usage"));
+  const auto ends = chunks(request, {.finish_reason = finish_reason("MaxTokensReached")});
+  REQUIRE(ends.size() == 2);
+  CHECK(ends[1]["choices"][0]["finish_reason"] == "length");
+  CHECK(ends[1]["choices"][0]["delta"].empty());
+  CHECK(chunks(request, {}).size() == 1);  // nothing but the role
+}
+
+TEST_CASE("http answer: usage is in the last chunk, and in every chunk where it is asked for") {
+  ApiRequest request = request_of(Api::Completions, 2);
+  request.include_usage = request.continuous_usage = true;
+  const UsageCount usage{.prompt_tokens = 3, .completion_tokens = 4};
+  const auto all = chunks(request, {.text = "a"}, usage);
+  REQUIRE(all.size() == 2);
+  CHECK(all[0]["usage"]["completion_tokens"] == 4);
+  CHECK(all[1]["choices"].empty());
+  CHECK(all[1]["usage"]["total_tokens"] == 7);
+  const Json json = whole(
+      request, {{.text = "te"}, {.index = 1}, {.text = "xt", .finish_reason = "stop"}}, usage);
+  CHECK(json["choices"][1]["index"] == 1);
+  CHECK(json["choices"][0]["text"] == "text");
+  CHECK(json["usage"]["prompt_tokens"] == 3);
+}
+
+TEST_CASE("http answer: calls of tools and thoughts have OpenAI's shapes") {
+  ChoicePart part{.reasoning = "Hm", .finish_reason = "tool_calls"};
+  part.calls.push_back({.index = 0, .id = "call_1", .call = {"add", R"({"x":1})"}});
+  const Json choice = whole(request_of(Api::Chat), {part})["choices"][0];
+  CHECK(choice["finish_reason"] == "tool_calls");
+  CHECK(choice["message"]["content"].is_null());
+  CHECK(choice["message"]["reasoning_content"] == "Hm");
+  const Json call = choice["message"]["tool_calls"][0];
+  CHECK(call["id"] == "call_1");
+  CHECK(call["type"] == "function");
+  CHECK(call["function"]["arguments"] == R"({"x":1})");
+  CHECK_FALSE(call.contains("index"));
+  const Json delta = chunks(request_of(Api::Chat), part).at(1)["choices"][0]["delta"];
+  CHECK(delta["tool_calls"][0]["index"] == 0);
+  CHECK(delta["reasoning_content"] == "Hm");
+}
+
+TEST_CASE("http answer: a stream that fails ends with the error and [DONE]") {
+  ApiRequest request = request_of(Api::Chat);
+  request.stream = true;
+  const auto events =
+      answer_writer(request, "tiny", 5)->failed({Errc::LeaseRevoked, "the key was revoked"});
+  REQUIRE(events.size() == 2);
+  CHECK(Json::parse(events[0].data)["error"]["message"] == "the key was revoked");
+  CHECK(events[1].data == "[DONE]");
+}

@@ -1,0 +1,286 @@
+#include "worker/http/responses_request.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "worker/http/sampling_fields.hpp"
+
+namespace leasehold::http {
+namespace {
+
+using Body = nlohmann::ordered_json;
+
+/// Fields beside kSamplingFields with the name and meaning that they have in a chat.
+constexpr std::array kSameFields{
+    "model", "ignore_eos", "rid", "request_id", "stream", "top_logprobs", "chat_template_kwargs"};
+
+/// The words of a chat, and those of a response.
+constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+    {"messages", "input"}, {"max_tokens", "max_output_tokens"}, {"response_format", "text.format"}};
+
+/// Null for a field that is missing or null.
+const Body* find(const Body& in, const char* key) {
+  if (!in.is_object()) return nullptr;
+  const auto found = in.find(key);
+  return found == in.end() || found->is_null() ? nullptr : &*found;
+}
+
+/// Empty for what is not a text.
+std::string text_of(const Body& in, const char* key) {
+  const Body* found = find(in, key);
+  return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+class Translator {
+ public:
+  explicit Translator(const Body& body) : body_(&body) {}
+
+  std::expected<Body, ApiError> chat() {
+    for (const char* key : kSameFields) copy(key, key);
+    for (const char* key : kSamplingFields) copy(key, key);
+    copy("max_output_tokens", "max_tokens");
+    const std::array steps{&Translator::check_kept,  &Translator::read_logprobs,
+                           &Translator::read_format, &Translator::read_tools,
+                           &Translator::read_choice, &Translator::read_input};
+    for (const auto step : steps) {
+      (this->*step)();
+      if (refused_) return std::unexpected(*std::move(refused_));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void copy(const char* key, const char* as) {
+    if (const Body* found = find(*body_, key)) out_[as] = *found;
+  }
+  void refuse(std::string param, std::string detail) {
+    if (!refused_) refused_ = ApiError{{Errc::BadRequest, std::move(detail)}, std::move(param)};
+  }
+  bool asks_for(const char* key, const Body& harmless) const {
+    const Body* found = find(*body_, key);
+    return found != nullptr && *found != harmless;
+  }
+
+  /// Promises that need stored responses.
+  void check_kept() {
+    if (asks_for("store", false))
+      return refuse("store", "no response is stored; send store: false, or leave it out");
+    if (asks_for("background", false))
+      return refuse("background", "no response runs without its client; leave background out");
+    if (asks_for("truncation", "disabled"))
+      return refuse("truncation", "input is never cut; send truncation: \"disabled\"");
+    for (const char* key : {"previous_response_id", "conversation", "prompt"}) {
+      if (find(*body_, key) == nullptr) continue;
+      return refuse(key, fmt::format("no response is stored, so there is no {}; send the whole "
+                                     "conversation as input",
+                                     key));
+    }
+    if (const Body* metadata = find(*body_, "metadata"); metadata && !metadata->is_object())
+      refuse("metadata", "metadata is an object of texts");
+  }
+
+  /// Other values of `include` name what hosted tools find.
+  void read_logprobs() {
+    bool wants = find(*body_, "top_logprobs") != nullptr;
+    if (const Body* include = find(*body_, "include")) {
+      if (!include->is_array()) return refuse("include", "include is an array of texts");
+      for (const Body& one : *include) wants = wants || one == "message.output_text.logprobs";
+    }
+    if (wants) out_["logprobs"] = true;
+  }
+
+  void read_format() {
+    const Body* text = find(*body_, "text");
+    if (text == nullptr) return;
+    if (!text->is_object()) return refuse("text", "text is an object with the object 'format'");
+    const Body* format = find(*text, "format");
+    if (format == nullptr) return;
+    Body& out = out_["response_format"];
+    out = *format;
+    if (text_of(*format, "type") != "json_schema") return;
+    out = Body{{"type", "json_schema"}};
+    for (const char* key : {"name", "schema", "strict"})
+      if (const Body* found = find(*format, key)) out["json_schema"][key] = *found;
+    if (find(*format, "schema") == nullptr)
+      refuse("text.format", "a format of type json_schema has the object 'schema'");
+  }
+
+  /// `strict` stays out of the prompt.
+  void read_tools() {
+    const Body* tools = find(*body_, "tools");
+    if (tools == nullptr) return;
+    if (!tools->is_array()) return refuse("tools", "tools is an array");
+    Body& out = out_["tools"] = Body::array();
+    for (const Body& tool : *tools) {
+      if (text_of(tool, "type") != "function" || text_of(tool, "name").empty())
+        return refuse("tools", "a tool is {\"type\": \"function\", \"name\": …}");
+      Body function;
+      for (const char* key : {"name", "description", "parameters"})
+        if (const Body* found = find(tool, key)) function[key] = *found;
+      out.push_back({{"type", "function"}, {"function", std::move(function)}});
+    }
+  }
+
+  void read_choice() {
+    const Body* choice = find(*body_, "tool_choice");
+    if (choice == nullptr) return;
+    out_["tool_choice"] = *choice;
+    if (text_of(*choice, "type") != "function") return;
+    out_["tool_choice"] = {{"type", "function"},
+                           {"function", {{"name", text_of(*choice, "name")}}}};
+  }
+
+  void read_input() {
+    messages_ = Body::array();
+    if (const Body* instructions = find(*body_, "instructions")) {
+      if (!instructions->is_string()) return refuse("instructions", "instructions is a text");
+      messages_.push_back({{"role", "system"}, {"content", *instructions}});
+    }
+    const Body* input = find(*body_, "input");
+    const bool is_text = input != nullptr && input->is_string();
+    if (!is_text && (input == nullptr || !input->is_array() || input->empty()))
+      return refuse("input", "input is a text, or an array of at least one item");
+    if (is_text) messages_.push_back({{"role", "user"}, {"content", *input}});
+    if (!is_text)
+      for (const Body& item : *input) add_item(item);
+    // A turn that was cut off after its thoughts.
+    for (Body& message : messages_)
+      if (message["role"] == "assistant" && !has(message, "content") && !has(message, "tool_calls"))
+        message["content"] = "";
+    out_["messages"] = std::move(messages_);
+  }
+
+  void add_item(const Body& item) {
+    const std::string type = text_of(item, "type");
+    if (type == "message" || (type.empty() && find(item, "role") != nullptr))
+      return add_message(item);
+    if (type == "function_call") return add_call(item);
+    if (type == "function_call_output") return add_result(item);
+    if (type == "reasoning") return add_thoughts(item);
+    if (type == "item_reference")
+      return refuse("input", "no response is stored, so an item cannot be referred to; send it");
+    refuse("input",
+           "an item is a message, function_call, function_call_output or reasoning; leave others "
+           "out");
+  }
+
+  static bool has(const Body& message, const char* key) { return find(message, key) != nullptr; }
+
+  /// The assistant's turn that the next part belongs to: the last message, unless it has `ends`.
+  Body& turn(std::initializer_list<const char*> ends) {
+    const bool is_turn = !messages_.empty() && messages_.back()["role"] == "assistant";
+    bool has_ended = !is_turn;
+    for (const char* key : ends) has_ended = has_ended || has(messages_.back(), key);
+    if (has_ended) messages_.push_back({{"role", "assistant"}});
+    return messages_.back();
+  }
+
+  void add_message(const Body& item) {
+    const std::string role = text_of(item, "role");
+    const Body* content = find(item, "content");
+    if (role.empty() || content == nullptr)
+      return refuse("input", "a message has the text 'role' and 'content'");
+    const auto text = joined(*content);
+    if (!text) return;
+    if (role == "assistant") {
+      turn({"content", "tool_calls"})["content"] = *text;
+      return;
+    }
+    messages_.push_back({{"role", role == "developer" ? "system" : role}, {"content", *text}});
+  }
+
+  void add_call(const Body& item) {
+    for (const char* key : {"call_id", "name", "arguments"})
+      if (const Body* found = find(item, key); found == nullptr || !found->is_string())
+        return refuse("input", fmt::format("a function_call has the text '{}'", key));
+    turn({})["tool_calls"].push_back(
+        {{"id", item["call_id"]},
+         {"type", "function"},
+         {"function", {{"name", item["name"]}, {"arguments", item["arguments"]}}}});
+  }
+
+  void add_result(const Body& item) {
+    const Body* output = find(item, "output");
+    if (text_of(item, "call_id").empty() || output == nullptr)
+      return refuse("input", "a function_call_output has the text 'call_id' and 'output'");
+    const auto text = joined(*output);
+    if (text)
+      messages_.push_back(
+          {{"role", "tool"}, {"tool_call_id", item["call_id"]}, {"content", *text}});
+  }
+
+  void add_thoughts(const Body& item) {
+    for (const char* key : {"content", "summary"}) {
+      const Body* parts = find(item, key);
+      if (parts == nullptr || (parts->is_array() && parts->empty())) continue;
+      const auto text = joined(*parts);
+      if (text) turn({"content", "tool_calls", "reasoning_content"})["reasoning_content"] = *text;
+      return;
+    }
+  }
+
+  /// A text, or parts that are texts, as one; nothing and a refusal for anything else.
+  std::optional<std::string> joined(const Body& content) {
+    if (content.is_string()) return content.get<std::string>();
+    std::string text;
+    bool is_text = content.is_array();
+    for (const Body& part : content) {
+      const std::string type = text_of(part, "type");
+      const Body* said = find(part, "text");
+      is_text = is_text && (type == "text" || type.ends_with("_text")) && said != nullptr &&
+                said->is_string();
+      if (!is_text) break;
+      text += said->get_ref<const std::string&>();
+    }
+    if (is_text) return text;
+    refuse("input", "a content is a text, or an array of parts of type input_text or output_text");
+    return std::nullopt;
+  }
+
+  const Body* body_;
+  Body out_ = Body::object();
+  Body messages_;
+  std::optional<ApiError> refused_;
+};
+
+}  // namespace
+
+std::expected<Body, ApiError> chat_of_response(const Body& body) {
+  return Translator(body).chat();
+}
+
+ApiError refusal_of_response(ApiError refused) {
+  for (const auto& [chat, response] : kWords) {
+    if (refused.param == chat) refused.param = response;
+    std::string& detail = refused.error.detail;
+    for (auto at = detail.find(chat); at != std::string::npos;
+         at = detail.find(chat, at + response.size()))
+      detail.replace(at, chat.size(), response);
+  }
+  return refused;
+}
+
+std::string repeated_fields(const Body& body) {
+  Body fields{{"instructions", nullptr},
+              {"max_output_tokens", nullptr},
+              {"metadata", Body::object()},
+              {"parallel_tool_calls", true},
+              {"previous_response_id", nullptr},
+              {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
+              {"store", false},
+              {"temperature", 1.0},
+              {"text", {{"format", {{"type", "text"}}}}},
+              {"tool_choice", "auto"},
+              {"tools", Body::array()},
+              {"top_p", 1.0},
+              {"truncation", "disabled"},
+              {"user", nullptr}};
+  for (auto& [key, value] : fields.items())
+    if (const Body* sent = find(body, key.c_str())) value = *sent;
+  return fields.dump();
+}
+
+}  // namespace leasehold::http
