@@ -51,6 +51,7 @@ struct RawOptions {
   std::string compute_cpus;
   std::string kv_index_url;
   std::string http;
+  std::vector<std::string> http_trusted_proxies;
   std::string metrics;
   bool http_any_address = false;
   std::int64_t slow_motion_us = 0;
@@ -90,6 +91,9 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
                  "key's last request")
       ->check(CLI::Range(0, 3'600'000))
       ->capture_default_str();
+  app.add_option("--http-trusted-proxy", raw.http_trusted_proxies,
+                 "Proxy whose X-Forwarded-For names the client: an address, a network such as "
+                 "10.0.0.0/8, or uid:33 for a user on a Unix socket; repeatable");
   app.add_option("--metrics", raw.metrics,
                  "Serve metrics for Prometheus here, without a key, such as 127.0.0.1:9464");
   app.add_flag("--http-any-address", raw.http_any_address,
@@ -222,6 +226,10 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   TRY(check_token_budget(options.limits));
   TRY(resolve_kv_index(raw, options));
   options.http = TRY(address_of("--http", raw.http, raw.http_any_address));
+  auto proxies = http::TrustedProxies::parse(raw.http_trusted_proxies);
+  if (!proxies)
+    return fail(proxies.error().code, "--http-trusted-proxy: " + proxies.error().detail);
+  options.http_trusted_proxies = *std::move(proxies);
   options.metrics = TRY(address_of("--metrics", raw.metrics, raw.http_any_address));
   if (raw.compute_cpus.empty()) return {};
   const Result<CpuSet> cpus = CpuSet::parse(raw.compute_cpus);

@@ -12,6 +12,7 @@
 #include "ipc/http/http_address.hpp"
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/op_args.hpp"
+#include "worker/http/trusted_proxies.hpp"
 #include "worker/index_sync/index_url.hpp"
 #include "worker/model/weights_plan.hpp"
 #include "worker/schedule/scheduler.hpp"
@@ -47,6 +48,7 @@ struct WorkerOptions {
   std::optional<IndexUrl> kv_index;
   std::optional<http::Address> http;
   std::chrono::milliseconds http_idle_ttl{30'000};
+  http::TrustedProxies http_trusted_proxies;
   std::optional<http::Address> metrics;
   ConfigValues config;  ///< All of the above, as text.
 };

@@ -12,6 +12,9 @@
 
 namespace leasehold::http {
 
+/// Names of fields ignore case.
+bool same_word(std::string_view one, std::string_view other);
+
 struct Head {
   std::string method;
   std::string target;

@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -25,7 +24,6 @@ using asio::ip::tcp;
 using Local = asio::local::stream_protocol;
 
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
-constexpr std::size_t kPrefixBytes = 8;  // /64
 
 Result<tcp::acceptor> listen_tcp(asio::io_context& io, const Address& address) {
   const tcp::endpoint endpoint(asio::ip::make_address(address.ip), address.port);
@@ -46,16 +44,12 @@ Result<tcp::acceptor> listen_tcp(asio::io_context& io, const Address& address) {
                                 address.ip, address.port, error.message()));
 }
 
-Source source_of(const tcp::socket& socket) {
+PeerAddress peer_of(const tcp::socket& socket) {
   boost::system::error_code error;
-  const auto ip = socket.remote_endpoint(error).address();
-  if (!ip.is_v6()) return ip.to_string();
-  auto bytes = ip.to_v6().to_bytes();
-  std::fill(bytes.begin() + kPrefixBytes, bytes.end(), std::uint8_t{0});
-  return asio::ip::address_v6(bytes).to_string();
+  return peer_address(socket.remote_endpoint(error).address());
 }
 
-Source source_of(const Local::socket& socket) {
+PeerAddress peer_of(const Local::socket& socket) {
   ucred peer{};
   socklen_t size = sizeof(peer);
   // The descriptor of the socket is not changed.
@@ -90,8 +84,8 @@ asio::awaitable<void> Listener::State::accept(Acceptor& listener, OnAccepted on_
       boost::system::error_code ignored;
       if constexpr (std::is_same_v<Acceptor, tcp::acceptor>)
         socket.set_option(tcp::no_delay(true), ignored);  // a token is a short packet
-      const Source source = source_of(socket);
-      on_accepted(Socket(std::move(socket)), source);
+      const PeerAddress peer = peer_of(socket);
+      on_accepted(Socket(std::move(socket)), peer);
       continue;
     }
     pause.expires_after(kAcceptPause);  // no descriptor is free

@@ -13,16 +13,14 @@
 
 #include "common/result.hpp"
 #include "ipc/http/http_address.hpp"
+#include "ipc/http/http_source.hpp"
 
 namespace leasehold::http {
-
-/// "10.1.2.3", the /64 of an IPv6 address, or "uid:1000" on a Unix socket.
-using Source = std::string;
 
 class Listener {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;
-  using OnAccepted = std::function<void(Socket, const Source&)>;
+  using OnAccepted = std::function<void(Socket, const PeerAddress&)>;
 
   /// Listens at once; connections wait in the backlog until `serve`. `socket_mode` is that of the
   /// file of a Unix socket. Errors: SocketInUse, PermissionDenied, SystemError; those of

@@ -108,8 +108,9 @@ std::string PageServer::listens_on() const {
 }
 
 void PageServer::serve() {
-  state_->listener->serve(
-      [state = state_](Listener::Socket socket, const Source&) { state->add(std::move(socket)); });
+  state_->listener->serve([state = state_](Listener::Socket socket, const PeerAddress&) {
+    state->add(std::move(socket));
+  });
 }
 
 void PageServer::close() {

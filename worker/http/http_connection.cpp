@@ -1,6 +1,7 @@
 #include "worker/http/http_connection.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <boost/asio/write.hpp>
 #include <boost/beast/http/error.hpp>
@@ -45,8 +46,9 @@ class Answering {
 
 class BeastConnection final : public Connection, public HttpStream {
  public:
-  BeastConnection(Socket socket, Places::ConnectionId id, std::shared_ptr<Shared> shared)
-      : stream_(std::move(socket)), id_(id), shared_(std::move(shared)) {}
+  BeastConnection(Socket socket, PeerAddress peer, Places::ConnectionId id,
+                  std::shared_ptr<Shared> shared)
+      : stream_(std::move(socket)), peer_(std::move(peer)), id_(id), shared_(std::move(shared)) {}
 
   awaitable<void> run() override;
   void close() override {
@@ -65,6 +67,7 @@ class BeastConnection final : public Connection, public HttpStream {
  private:
   awaitable<void> serve_one();
   awaitable<void> serve(Parser& parser, const Head& head);
+  Result<void> note_client(const Head& head);
   awaitable<void> refuse(Answer answer);
   std::string framed(std::string text) const;
   awaitable<bool> write(std::string text);
@@ -78,6 +81,8 @@ class BeastConnection final : public Connection, public HttpStream {
 
   Stream stream_;
   beast::flat_buffer buffer_;
+  PeerAddress peer_;
+  PeerAddress client_;  // of the request that is served: the peer, or named by a trusted proxy
   Places::ConnectionId id_;
   std::shared_ptr<Shared> shared_;
   std::function<void()> on_change_;  // while the client is watched
@@ -121,8 +126,13 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
       co_return co_await refuse(plain_error(405, "method", "use GET"));
     co_return co_await send(health(*shared_));
   }
+  if (const auto noted = note_client(head); !noted)
+    co_return co_await refuse(refusal(noted.error()));
   const Result<Caller> caller = co_await authenticate(*shared_, id_, head);
-  if (!caller) co_return co_await refuse(refusal(caller.error()));
+  if (!caller) {
+    spdlog::debug("HTTP request refused client={} code={}", client_, name(caller.error().code));
+    co_return co_await refuse(refusal(caller.error()));
+  }
   had_key_ = true;
   const auto route = find_route(head);
   if (!route) co_return co_await refuse(route.error());
@@ -136,6 +146,15 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   co_await await_turn(*shared_->deps.io, shared_->body_pace.reserve(caller->tenant, body.size(),
                                                                     shared_->deps.clock->now()));
   co_await (*route)->serve(*shared_, *caller, std::move(body), *this);
+}
+
+/// What the request consumes before its key is known valid belongs to its client.
+Result<void> BeastConnection::note_client(const Head& head) {
+  client_ = shared_->deps.trusted_proxies.client_of(peer_, head);
+  const auto place = shared_->places.came_from(id_, source_of(client_));
+  if (place.displaced) shared_->close_connection(*place.displaced);
+  if (place.accepted) return {};
+  return fail(Errc::QueueFull, "a newer connection of this source took the place; connect again");
 }
 
 /// Answers a body that is too long; false then, and when the client is gone.
@@ -263,9 +282,11 @@ awaitable<void> BeastConnection::end_events() {
 
 }  // namespace
 
-std::shared_ptr<Connection> Connection::create(Socket socket, Places::ConnectionId id,
+std::shared_ptr<Connection> Connection::create(Socket socket, PeerAddress peer,
+                                               Places::ConnectionId id,
                                                std::shared_ptr<Shared> shared) {
-  return std::make_shared<BeastConnection>(std::move(socket), id, std::move(shared));
+  return std::make_shared<BeastConnection>(std::move(socket), std::move(peer), id,
+                                           std::move(shared));
 }
 
 }  // namespace leasehold::http

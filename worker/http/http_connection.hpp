@@ -20,7 +20,8 @@ namespace leasehold::http {
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;
-  static std::shared_ptr<Connection> create(Socket socket, Places::ConnectionId id,
+  static std::shared_ptr<Connection> create(Socket socket, PeerAddress peer,
+                                            Places::ConnectionId id,
                                             std::shared_ptr<Shared> shared);
   virtual ~Connection() = default;
 

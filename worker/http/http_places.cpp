@@ -8,6 +8,25 @@
 namespace leasehold::http {
 
 Places::Admission Places::connected(ConnectionId id, const Source& source) {
+  const Admission admission = take_place(source);
+  if (admission.accepted) places_[id] = {.source = source};
+  return admission;
+}
+
+Places::Admission Places::came_from(ConnectionId id, const Source& source) {
+  const auto found = places_.find(id);
+  if (found == places_.end()) return {};
+  Place& place = found->second;
+  if (place.tenant || place.source == source) {
+    place.source = source;
+    return {.accepted = true};
+  }
+  give_back(place);  // so that there is a place
+  place.source = source;
+  return take_place(source);
+}
+
+Places::Admission Places::take_place(const Source& source) {
   Admission admission{.accepted = true};
   if (!strangers_.may_take_more(source)) {
     const auto oldest = std::ranges::find_if(places_, [&](const auto& entry) {
@@ -18,7 +37,6 @@ Places::Admission Places::connected(ConnectionId id, const Source& source) {
     closed(oldest->first);
   }
   strangers_.take(source);
-  places_[id] = {.source = source};
   return admission;
 }
 

@@ -20,7 +20,7 @@
 #include "common/fair_shares.hpp"
 #include "common/ids.hpp"
 #include "common/token_bucket.hpp"
-#include "ipc/http/http_listener.hpp"
+#include "ipc/http/http_source.hpp"
 
 namespace leasehold::http {
 
@@ -50,6 +50,9 @@ class Places {
     std::optional<ConnectionId> displaced{};  ///< Loses its place.
   };
   Admission connected(ConnectionId id, const Source& source);
+  /// The next request on the connection comes from this source: a trusted proxy says so. Without a
+  /// tenant the connection belongs to the source from now on. Not accepted: it lost its place.
+  Admission came_from(ConnectionId id, const Source& source);
   /// The connection belongs to this tenant from now on. Precondition: it holds no body. Errors:
   /// QueueFull beyond the tenant's share.
   Result<void> authenticated(ConnectionId id, const TenantId& tenant);
@@ -70,6 +73,7 @@ class Places {
     std::size_t body_bytes = 0;
   };
   void give_back(const Place& place);
+  Admission take_place(const Source& source);
 
   PlaceLimits limits_;
   FairShares<Source> strangers_;

@@ -20,9 +20,12 @@ constexpr mode_t kSocketMode = 0666;  // each request needs a key
 
 struct Server::State : std::enable_shared_from_this<State> {
   explicit State(Dependencies dependencies)
-      : shared(std::make_shared<Shared>(std::move(dependencies))) {}
+      : shared(std::make_shared<Shared>(std::move(dependencies))) {
+    shared->close_connection = [this](Places::ConnectionId id) { close(id); };
+  }
 
-  void add(Listener::Socket socket, const Source& source);
+  void add(Listener::Socket socket, const PeerAddress& peer);
+  void close(Places::ConnectionId id);
 
   std::shared_ptr<Shared> shared;
   std::unique_ptr<Listener> listener;
@@ -30,14 +33,18 @@ struct Server::State : std::enable_shared_from_this<State> {
   Places::ConnectionId last_id = 0;
 };
 
-void Server::State::add(Listener::Socket socket, const Source& source) {
+void Server::State::close(Places::ConnectionId id) {
+  const auto found = connections.find(id);
+  if (found == connections.end()) return;
+  if (const auto connection = found->second.lock()) connection->close();
+}
+
+void Server::State::add(Listener::Socket socket, const PeerAddress& peer) {
   const Places::ConnectionId id = ++last_id;
-  const auto admitted = shared->places.connected(id, source);
-  if (admitted.displaced) {
-    if (const auto old = connections[*admitted.displaced].lock()) old->close();
-  }
+  const auto admitted = shared->places.connected(id, source_of(peer));
+  if (admitted.displaced) close(*admitted.displaced);
   if (!admitted.accepted) return;
-  const auto connection = Connection::create(std::move(socket), id, shared);
+  const auto connection = Connection::create(std::move(socket), peer, id, shared);
   connections[id] = connection;
   asio::co_spawn(*shared->deps.io, connection->run(),
                  [self = shared_from_this(), connection, id](const std::exception_ptr& failed) {
@@ -65,8 +72,8 @@ std::string Server::listens_on() const {
 }
 
 void Server::serve() {
-  state_->listener->serve([state = state_](Listener::Socket socket, const Source& source) {
-    state->add(std::move(socket), source);
+  state_->listener->serve([state = state_](Listener::Socket socket, const PeerAddress& peer) {
+    state->add(std::move(socket), peer);
   });
 }
 

@@ -17,6 +17,7 @@
 #include "ipc/control/messages_operator.hpp"
 #include "ipc/http/http_address.hpp"
 #include "worker/http/api_request.hpp"
+#include "worker/http/trusted_proxies.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 
 namespace leasehold::http {
@@ -31,6 +32,7 @@ class Server {
     std::function<void(std::string api_key, OnChecked)> check_key;
     std::string broker_socket;
     std::string worker;  ///< The name of this worker, whose leases the requests get.
+    TrustedProxies trusted_proxies;
     ApiModel model;
     const Tokenizer* tokenizer = nullptr;
     Error stopping;  ///< The refusal of a worker that stops.

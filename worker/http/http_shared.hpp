@@ -20,6 +20,7 @@ struct Shared {
   Places places;
   BodyPace body_pace;
   boost::asio::thread_pool cpu{1};  ///< For work that would hold up the other connections.
+  std::function<void(Places::ConnectionId)> close_connection;
   bool closing = false;
   std::atomic<bool> draining = false;        ///< Set by another thread.
   std::atomic<std::uint32_t> answering = 0;  ///< Requests of routes.

@@ -1,4 +1,5 @@
 // The places of the HTTP door, and the pace of its bodies.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "worker/http/body_pace.hpp"
@@ -52,6 +53,36 @@ TEST_CASE("http places: a connection passes to the tenant of the key that it sho
   CHECK(places.authenticated(3, {"b"}).error().code == Errc::QueueFull);
   places.closed(1);
   CHECK(places.authenticated(3, {"b"}).has_value());
+}
+
+TEST_CASE("http places: a proxy's connection belongs to the client that it names") {
+  Places places({.stranger_places = 8, .key_checks = {.per_second = 1, .burst = 1}});
+  const TimePoint now{1'000'000'000};
+  places.connected(1, "proxy");
+  places.connected(2, "proxy");
+  CHECK(places.came_from(1, "flood").accepted);
+  CHECK(places.came_from(2, "calm").accepted);
+  CHECK(places.pace_key(1, now) == Duration::zero());
+  CHECK(places.pace_key(1, now) > Duration::zero());
+  CHECK(places.pace_key(2, now) == Duration::zero());
+  // The client's own share is full, so it loses its oldest connection; others keep theirs.
+  std::vector<Places::ConnectionId> displaced;
+  for (Places::ConnectionId id = 3; id <= 9; ++id) {
+    REQUIRE(places.connected(id, "proxy").accepted);
+    const auto admitted = places.came_from(id, "flood");
+    REQUIRE(admitted.accepted);
+    if (admitted.displaced) displaced.push_back(*admitted.displaced);
+  }
+  REQUIRE_FALSE(displaced.empty());
+  CHECK(displaced.front() == 1);
+  CHECK(std::ranges::find(displaced, 2) == displaced.end());
+  // A tenant's connection stays the tenant's; only the pace of keys follows the client.
+  REQUIRE(places.authenticated(2, {"acme"}).has_value());
+  CHECK(places.came_from(2, "flood").accepted);
+  CHECK(places.pace_key(2, now) > Duration::zero());
+  CHECK(places.take_body(2, 1).has_value());
+  places.closed(2);
+  CHECK_FALSE(places.came_from(2, "flood").accepted);
 }
 
 TEST_CASE("http places: bodies are charged to the tenant until the request is over") {
