@@ -6,7 +6,6 @@
 # about them. Exits with 77 and one line where Prometheus is missing.
 set -euo pipefail
 . "$(dirname "$0")/script.sh" "$1"
-die() { echo "failed: $1" >&2; exit 1; }
 address_in() { sed -n "s/.* ready address=\([^ ]*:[0-9]*\).*/\1/p" "$1" | head -n 1; }
 for program in prometheus promtool curl; do
   command -v $program >/dev/null || skip "$program is not installed; tools/setup --ci installs it"
