@@ -31,7 +31,7 @@ def text():
     assert usage.output_tokens == 12 and usage.total_tokens == usage.input_tokens + 12
     # The items of an answer, and messages, go back as input.
     talk = [{"role": "user", "content": "Hi"}, *made.output, {"role": "user", "content": "Go on."}]
-    assert client.responses.create(model=MODEL, input=talk, max_output_tokens=4).output_text
+    assert client.responses.create(**{**ASKED, "input": talk}, max_output_tokens=8).output_text
 
 
 def stream():
@@ -84,15 +84,16 @@ def cancellation():
 
 
 def tools():
-    asked = {"model": MODEL, "tools": [TOOL], "tool_choice": "required", "max_output_tokens": 80}
+    same = {"model": MODEL, "tools": [TOOL], "temperature": 0}
+    asked = {**same, "tool_choice": "required", "max_output_tokens": 120}
     made = client.responses.create(input="Left or right?", **asked)
     call = made.output[0]
     assert call.type == "function_call" and call.name == "turn", made
     assert json.loads(call.arguments)["way"] in ("left", "right")
     result = {"type": "function_call_output", "call_id": call.call_id, "output": "done"}
     talk = [{"role": "user", "content": "Left or right?"}, call, result]
-    after = client.responses.create(model=MODEL, tools=[TOOL], input=talk, max_output_tokens=4)
-    assert after.output_text
+    after = client.responses.create(**same, input=talk, max_output_tokens=8)
+    assert after.output_text, after
     named = {**asked, "tool_choice": {"type": "function", "name": "turn"}}
     with client.responses.stream(input="Left or right?", **named) as events:
         seen = list(events)
