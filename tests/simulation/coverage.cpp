@@ -118,6 +118,8 @@ std::string_view name(TextEvent event) {
       "a text moved to another lease",
       "another connection joined a text",
       "a text was not known where it was resumed",
+      "a text was resumed after its grace",
+      "a text continued from a record whose newer slot was torn",
       "a text was whole after deaths",
   };
   return kNames[static_cast<std::size_t>(event)];

@@ -61,15 +61,17 @@ enum class TextEvent : std::uint8_t {
   FailoverWorkerDied,  ///< The old or the new one, while its lease moved.
   BrokerDied,
   BrokerDiedInAdoption,
-  BrokerAndWorkerDied,  ///< Between two tokens.
-  Adopted,              ///< Continued in memory of a dead worker.
-  ContinuedByHandover,  ///< Continued in memory of a worker that was replaced.
-  RecordWasAhead,       ///< Adopted memory had positions that had not arrived.
-  ComputedAgain,        ///< Continued from its prompt and what had arrived.
-  Kept,                 ///< Continued from what its worker had kept.
-  Moved,                ///< Continued under another lease of its worker.
-  Joined,               ///< Another connection reads it.
-  UnknownWhenResumed,   ///< Resumed where it was not kept, then submitted.
+  BrokerAndWorkerDied,   ///< Between two tokens.
+  Adopted,               ///< Continued in memory of a dead worker.
+  ContinuedByHandover,   ///< Continued in memory of a worker that was replaced.
+  RecordWasAhead,        ///< Adopted memory had positions that had not arrived.
+  ComputedAgain,         ///< Continued from its prompt and what had arrived.
+  Kept,                  ///< Continued from what its worker had kept.
+  Moved,                 ///< Continued under another lease of its worker.
+  Joined,                ///< Another connection reads it.
+  UnknownWhenResumed,    ///< Resumed where it was not kept, then submitted.
+  ResumedAfterItsGrace,  ///< Resumed where it was kept no longer.
+  RecordWasTorn,         ///< Continued from the older slot of a record.
   WholeAfterDeaths,
 };
 inline constexpr int kTextEventCount = static_cast<int>(TextEvent::WholeAfterDeaths) + 1;

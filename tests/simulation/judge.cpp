@@ -290,7 +290,7 @@ void Judge::punched(ExtentId extent) {
   const auto found = objects_.find(extent);
   if (found == objects_.end() || !found->second.open) return;
   found->second.allocated = found->second.tainted;
-  found->second.record.reset();
+  found->second.record = {};
 }
 
 std::uint64_t Judge::verified(ExtentId extent, bool close_anyway) {

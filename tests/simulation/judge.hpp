@@ -141,9 +141,9 @@ class Judge {
   void ended(Request& request);
 
   // Texts and their records in KV memory (judge_texts.cpp).
+  void begins_record(ExtentId extent, const Text& text);
   void wrote_record(ExtentId extent, const Text& text);
-  /// Nothing where no record was written since the memory was zero.
-  const std::optional<Text>& record_in(ExtentId extent) const { return objects_.at(extent).record; }
+  const TextRecord& record_in(ExtentId extent) const { return objects_.at(extent).record; }
   /// A worker begins to generate the text for the request, from `from` on.
   void text_runs(const Request& request, const Worker& worker, const Text& from, bool is_adopted);
   void text_is_resumed(std::uint64_t text);
@@ -182,7 +182,7 @@ class Judge {
     bool returned = false;          ///< By its worker, so it may be lent again.
     bool falsely_unmapped = false;  ///< Its worker reported an unmap that it had not done.
     bool released_by_operator = false;
-    std::optional<Text> record;
+    TextRecord record;  ///< Empty in memory that is zero.
   };
   /// A text that a worker has begun, until its reader has all of it.
   struct WatchedText {

@@ -18,8 +18,12 @@ constexpr std::uint32_t bit(TextEvent event) {
 
 }  // namespace
 
+void Judge::begins_record(ExtentId extent, const Text& text) {
+  objects_.at(extent).record.begin_write(text);
+}
+
 void Judge::wrote_record(ExtentId extent, const Text& text) {
-  objects_.at(extent).record = text;
+  objects_.at(extent).record.finish_write(text);
 }
 
 void Judge::text_runs(const Request& request, const Worker& worker, const Text& from,
@@ -87,7 +91,8 @@ void Judge::tenant_died(std::uint64_t id) {
 }
 
 void Judge::note_adoption(const Object& object, const Lease& by) {
-  const auto text = object.record ? texts_.find(object.record->id) : texts_.end();
+  const Text* record = object.record.checked();
+  const auto text = record == nullptr ? texts_.end() : texts_.find(record->id);
   if (text == texts_.end()) return;
   const auto adopter = workers_.find(by.worker);
   const auto before = workers_.find(slots_[object.lease.slot].worker);

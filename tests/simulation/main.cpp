@@ -50,6 +50,7 @@ bool enable_planted_bug(Options& options) {
       {"unmap-before-quiet", &PlantedBugs::unmap_before_quiet},
       {"commit-without-reread", &PlantedBugs::commit_without_reread},
       {"position-repeated", &PlantedBugs::position_repeated},
+      {"torn-record-read", &PlantedBugs::torn_record_read},
       {"reader-not-gated", &PlantedBugs::reader_not_gated},
       {"journal-over-table", &PlantedBugs::journal_over_table},
       {"settle-immediately", &PlantedBugs::settle_immediately},

@@ -119,6 +119,7 @@ void Worker::poll_timers() {
     const bool down = state_of(lease) != LeaseState::Live;
     if (deps_.planted_bugs.unmap_before_quiet && down) unmap_all(lease);
   }
+  forget_kept_texts();
   reconnect();
   const bool known = attachment != AttachmentId{} && link_->is_open() && !is_reconnecting();
   if (known && !call_pending_ && !engine_lease_) open_weights();
@@ -152,11 +153,16 @@ void Worker::map(const wire::LeaseGrant& grant) {
   Held& held = held_[grant.lease];
   std::vector<ExtentId>& extents = held.of(grant.pool);
   for (const ExtentId extent : grant.extents) {
-    const auto& record = deps_.judge.record_in(extent);
-    const bool is_newer = record && (!held.adopted || held.adopted->size < record->size);
-    if (grant.adopted_from && is_newer) held.adopted = record;
+    if (grant.adopted_from) read_record(held, deps_.judge.record_in(extent));
     if (std::ranges::find(extents, extent) == extents.end()) extents.push_back(extent);
   }
+}
+
+void Worker::read_record(Held& held, const TextRecord& record) {
+  const Text* text = deps_.planted_bugs.torn_record_read ? record.unchecked() : record.checked();
+  if (text == nullptr || (held.adopted && held.adopted->size >= text->size)) return;
+  held.adopted = *text;
+  held.adopted_from_torn = record.is_torn();
 }
 
 /// Asks for swap of any lease that it serves.

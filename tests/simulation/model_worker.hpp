@@ -104,8 +104,9 @@ class Worker final : public Process, private RefusalListener {
     std::vector<ExtentId> extents;
     std::vector<ExtentId> swap;
     std::optional<Running> running;
-    std::optional<Text> adopted;  ///< The longest record that came with the memory.
-    bool is_published = false;    ///< A shared lease whose text was computed.
+    std::optional<Text> adopted;     ///< The longest record that came with the memory.
+    bool adopted_from_torn = false;  ///< The newer slot of that record was torn.
+    bool is_published = false;       ///< A shared lease whose text was computed.
 
     std::vector<ExtentId>& of(MemoryPool pool) { return pool == MemoryPool::Kv ? extents : swap; }
     bool reported_drained = false;
@@ -131,6 +132,7 @@ class Worker final : public Process, private RefusalListener {
   void report_ready();
   void reply(std::uint64_t number, Event event);
   void map(const wire::LeaseGrant& grant);
+  void read_record(Held& held, const TextRecord& record);
   void grow_swap();
   void unmap_all(LeaseId lease);
   void drop(LeaseId lease);
@@ -146,6 +148,8 @@ class Worker final : public Process, private RefusalListener {
   void begin(Request& request, Connection& stream, StreamReader& reader);
   bool join(Request& request, Connection& stream, StreamReader& reader);
   bool may_run(LeaseId lease) const;
+  /// Forgets the texts whose grace has ended.
+  void forget_kept_texts();
   void move(Request& request, LeaseId to);
   void send_tokens(const Running& running, std::uint32_t from);
   void send_end(const Running& running, StreamEnd end);
@@ -187,7 +191,12 @@ class Worker final : public Process, private RefusalListener {
   std::map<LeaseId, Held> held_;
   std::map<LeaseId, std::set<ExtentId>> objects_;  ///< Objects whose descriptors it has.
   std::map<LeaseId, int> grants_in_flight_;
-  std::map<std::uint64_t, Text> kept_;  ///< Resumable texts that do not run.
+  struct Kept {
+    Text text;
+    TimePoint until;  ///< The end of its grace.
+  };
+  std::map<std::uint64_t, Kept> kept_;  ///< Resumable texts that do not run.
+  std::set<std::uint64_t> forgotten_;   ///< Texts whose grace ended.
   std::deque<Message> posted_;          ///< For the engine, between two steps.
 
   RegionId region_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace leasehold::simulation {
@@ -30,6 +31,36 @@ struct Text {
     return id == other.id && size <= other.size &&
            std::ranges::equal(all(), other.all().first(size));
   }
+};
+
+/// The record of a text in KV memory: two slots, written in turn (worker/kv/sequence_record.hpp).
+class TextRecord {
+ public:
+  /// The older slot is being written; a worker that dies now leaves it torn.
+  void begin_write(const Text& text) {
+    if (slots_[0] && slots_[0]->text.id != text.id) slots_ = {};  // a new header clears both
+    newest_ = 1 - newest_;
+    Slot& slot = slots_[newest_].emplace(Slot{.text = text, .is_torn = true});
+    slot.text.tokens[slot.text.size - 1] ^= 1;
+  }
+  void finish_write(const Text& text) { slots_[newest_] = Slot{.text = text, .is_torn = false}; }
+
+  bool is_torn() const { return slots_[newest_] && slots_[newest_]->is_torn; }
+  /// The text of the newest slot with a right checksum; null without one.
+  const Text* checked() const { return text_of(is_torn() ? 1 - newest_ : newest_); }
+  /// The same for a reader that computes no checksum.
+  const Text* unchecked() const { return text_of(newest_); }
+
+ private:
+  struct Slot {
+    Text text;
+    bool is_torn = false;
+  };
+  const Text* text_of(std::size_t slot) const {
+    return slots_[slot] ? &slots_[slot]->text : nullptr;
+  }
+  std::array<std::optional<Slot>, 2> slots_;
+  std::size_t newest_ = 1;
 };
 
 /// Its request outlives the connection and the process of its tenant.

@@ -6,6 +6,9 @@
 namespace leasehold::simulation {
 namespace {
 
+constexpr std::uint32_t kDiesInRecord = 64;  // one commit in 64 writes torn records
+constexpr Duration kResultGrace = std::chrono::seconds(1);
+
 /// True if `other` continues the text; it is the longer one then.
 bool take_longer(Text& text, const Text& other) {
   if (other.id != text.id || other.size <= text.size) return false;
@@ -57,6 +60,8 @@ void Worker::begin(Request& request, Connection& stream, StreamReader& reader) {
   const auto stop_slot = free_stop_slot();
   if (request.resumes) {
     deps_.coverage.happened(TextEvent::UnknownWhenResumed);
+    if (forgotten_.contains(request.text.id))
+      deps_.coverage.happened(TextEvent::ResumedAfterItsGrace);
     return send_end(running, StreamEnd::Unknown);
   }
   if (!stop_slot || !may_run(request.lease)) return send_end(running, StreamEnd::LeaseOver);
@@ -65,10 +70,11 @@ void Worker::begin(Request& request, Connection& stream, StreamReader& reader) {
     violated("a worker accepted a request under a lease that it had reported as drained");
   }
   const auto kept = kept_.find(request.text.id);
-  if (kept != kept_.end()) take_longer(running.text, kept->second);
+  if (kept != kept_.end()) take_longer(running.text, kept->second.text);
   const bool is_adopted = held.adopted && held.adopted->id == request.text.id &&
                           held.adopted->size >= running.text.size;
   if (is_adopted) take_longer(running.text, *held.adopted);
+  if (is_adopted && held.adopted_from_torn) deps_.coverage.happened(TextEvent::RecordWasTorn);
   held.adopted.reset();
   request.accepted = true;
   deps_.judge.accepted(request.lease);
@@ -100,11 +106,11 @@ bool Worker::join(Request& request, Connection& stream, StreamReader& reader) {
     return true;
   }
   const auto kept = kept_.find(request.text.id);
-  if (kept == kept_.end() || !(kept->second.is_whole() || request.resumes)) return false;
+  if (kept == kept_.end() || !(kept->second.text.is_whole() || request.resumes)) return false;
   const Running ended{
-      .request = &request, .stream = &stream, .reader = &reader, .text = kept->second};
+      .request = &request, .stream = &stream, .reader = &reader, .text = kept->second.text};
   send_tokens(ended, request.text.size);
-  send_end(ended, kept->second.is_whole() ? StreamEnd::Whole : StreamEnd::LeaseOver);
+  send_end(ended, kept->second.text.is_whole() ? StreamEnd::Whole : StreamEnd::LeaseOver);
   return true;
 }
 
@@ -146,7 +152,8 @@ void Worker::send_end(const Running& running, StreamEnd end) {
 void Worker::end(Held& held, StreamEnd why) {
   const Running running = *std::exchange(held.running, std::nullopt);
   deps_.judge.ended(*running.request);
-  if (is_resumable(running.text.id)) kept_[running.text.id] = running.text;
+  if (is_resumable(running.text.id))
+    kept_[running.text.id] = {running.text, deps_.machine.clock.now() + kResultGrace};
   send_end(running, why);
 }
 
@@ -157,16 +164,34 @@ void Worker::emit(Held& held) {
   if (running.text.is_whole()) end(held, StreamEnd::Whole);
 }
 
-/// In the first extent of the lease, which is returned last; nothing on a card.
+void Worker::forget_kept_texts() {
+  const TimePoint now = deps_.machine.clock.now();
+  std::erase_if(kept_, [&](const auto& entry) {
+    const bool is_over = entry.second.until <= now;
+    if (is_over) forgotten_.insert(entry.first);
+    return is_over;
+  });
+}
+
+/// In the first extent of the lease, which is returned last; nothing on a card. The worker may die
+/// while it writes.
 void Worker::write_records(SequenceMask live) {
+  std::vector<std::pair<ExtentId, Text>> records;
   for (SequenceMask todo = live; todo != 0; todo &= todo - 1) {
     const Part& part = in_step_[static_cast<std::size_t>(std::countr_zero(todo))];
     const auto held = held_.find(part.lease);
     if (held == held_.end() || !held->second.running || held->second.extents.empty()) continue;
     Text committed = held->second.running->text;
     committed.append(committed.next());
-    deps_.judge.wrote_record(held->second.extents.front(), committed);
+    records.emplace_back(held->second.extents.front(), committed);
   }
+  if (records.empty()) return;
+  for (const auto& [extent, text] : records) deps_.judge.begins_record(extent, text);
+  kill_pending = kill_pending || deps_.machine.one_in(kDiesInRecord);
+  do {
+    Fiber::pause();
+  } while (kill_pending);
+  for (const auto& [extent, text] : records) deps_.judge.wrote_record(extent, text);
 }
 
 }  // namespace leasehold::simulation
