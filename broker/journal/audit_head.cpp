@@ -49,7 +49,7 @@ Result<audit::Link> read_audit_head(const std::string& path) {
 }
 
 Result<void> write_audit_head(const std::string& path, const audit::Link& head) {
-  return write_state_file(path, head_text(head));
+  return write_state_file(path, [&head](const FileIdentity&) { return head_text(head); });
 }
 
 }  // namespace leasehold::journal

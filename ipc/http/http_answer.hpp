@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,8 +19,8 @@ struct Answer {
 
 /// One event of a stream.
 struct ServerEvent {
-  std::string data;                       ///< One line.
-  std::string name = {};                  ///< Empty: none.
+  std::string data;                      ///< One line.
+  std::string name = {};                 ///< Empty: none.
   std::optional<std::uint32_t> id = {};  ///< A client that reconnects sends it as Last-Event-ID.
 };
 using ServerEvents = std::vector<ServerEvent>;

@@ -52,8 +52,7 @@ std::shared_ptr<TenantSession> TenantSession::create(boost::asio::io_context& io
   } else if (self->config_.share_lease) {
     self->holder_ = self->config_.share_lease(std::move(handlers));
   } else {
-    self->holder_ =
-        LeaseHolder::create(io, timers, self->config_.broker_path, std::move(handlers));
+    self->holder_ = LeaseHolder::create(io, timers, self->config_.broker_path, std::move(handlers));
   }
   return self;
 }
