@@ -31,6 +31,7 @@
 #include <optional>
 #include <string>
 
+#include "tools/client/lease_holder.hpp"
 #include "tools/client/retry_counts.hpp"
 #include "tools/client/retry_decision.hpp"
 #include "tools/client/session_event.hpp"

@@ -11,7 +11,7 @@
 namespace leasehold::http {
 namespace {
 
-using Body = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// Fields beside kSamplingFields with the name and meaning that they have in a chat.
 constexpr std::array kSameFields{
@@ -22,23 +22,23 @@ constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"messages", "input"}, {"max_tokens", "max_output_tokens"}, {"response_format", "text.format"}};
 
 /// Null for a field that is missing or null.
-const Body* find(const Body& in, const char* key) {
+const OrderedJson* find(const OrderedJson& in, const char* key) {
   if (!in.is_object()) return nullptr;
   const auto found = in.find(key);
   return found == in.end() || found->is_null() ? nullptr : &*found;
 }
 
 /// Empty for what is not a text.
-std::string text_of(const Body& in, const char* key) {
-  const Body* found = find(in, key);
+std::string text_of(const OrderedJson& in, const char* key) {
+  const OrderedJson* found = find(in, key);
   return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 class Translator {
  public:
-  explicit Translator(const Body& body) : body_(&body) {}
+  explicit Translator(const OrderedJson& body) : body_(&body) {}
 
-  std::expected<Body, ApiError> chat() {
+  std::expected<OrderedJson, ApiError> chat() {
     for (const char* key : kSameFields) copy(key, key);
     for (const char* key : kSamplingFields) copy(key, key);
     copy("max_output_tokens", "max_tokens");
@@ -54,13 +54,13 @@ class Translator {
 
  private:
   void copy(const char* key, const char* as) {
-    if (const Body* found = find(*body_, key)) out_[as] = *found;
+    if (const OrderedJson* found = find(*body_, key)) out_[as] = *found;
   }
   void refuse(std::string param, std::string detail) {
     if (!refused_) refused_ = ApiError{{Errc::BadRequest, std::move(detail)}, std::move(param)};
   }
-  bool asks_for(const char* key, const Body& harmless) const {
-    const Body* found = find(*body_, key);
+  bool asks_for(const char* key, const OrderedJson& harmless) const {
+    const OrderedJson* found = find(*body_, key);
     return found != nullptr && *found != harmless;
   }
 
@@ -78,54 +78,55 @@ class Translator {
                                      "conversation as input",
                                      key));
     }
-    if (const Body* metadata = find(*body_, "metadata"); metadata && !metadata->is_object())
+    if (const OrderedJson* metadata = find(*body_, "metadata"); metadata && !metadata->is_object())
       refuse("metadata", "metadata is an object of texts");
   }
 
   /// Other values of `include` name what hosted tools find.
   void read_logprobs() {
     bool wants = find(*body_, "top_logprobs") != nullptr;
-    if (const Body* include = find(*body_, "include")) {
+    if (const OrderedJson* include = find(*body_, "include")) {
       if (!include->is_array()) return refuse("include", "include is an array of texts");
-      for (const Body& one : *include) wants = wants || one == "message.output_text.logprobs";
+      for (const OrderedJson& one : *include)
+        wants = wants || one == "message.output_text.logprobs";
     }
     if (wants) out_["logprobs"] = true;
   }
 
   void read_format() {
-    const Body* text = find(*body_, "text");
+    const OrderedJson* text = find(*body_, "text");
     if (text == nullptr) return;
     if (!text->is_object()) return refuse("text", "text is an object with the object 'format'");
-    const Body* format = find(*text, "format");
+    const OrderedJson* format = find(*text, "format");
     if (format == nullptr) return;
-    Body& out = out_["response_format"];
+    OrderedJson& out = out_["response_format"];
     out = *format;
     if (text_of(*format, "type") != "json_schema") return;
-    out = Body{{"type", "json_schema"}};
+    out = OrderedJson{{"type", "json_schema"}};
     for (const char* key : {"name", "schema", "strict"})
-      if (const Body* found = find(*format, key)) out["json_schema"][key] = *found;
+      if (const OrderedJson* found = find(*format, key)) out["json_schema"][key] = *found;
     if (find(*format, "schema") == nullptr)
       refuse("text.format", "a format of type json_schema has the object 'schema'");
   }
 
   /// `strict` stays out of the prompt.
   void read_tools() {
-    const Body* tools = find(*body_, "tools");
+    const OrderedJson* tools = find(*body_, "tools");
     if (tools == nullptr) return;
     if (!tools->is_array()) return refuse("tools", "tools is an array");
-    Body& out = out_["tools"] = Body::array();
-    for (const Body& tool : *tools) {
+    OrderedJson& out = out_["tools"] = OrderedJson::array();
+    for (const OrderedJson& tool : *tools) {
       if (text_of(tool, "type") != "function" || text_of(tool, "name").empty())
         return refuse("tools", "a tool is {\"type\": \"function\", \"name\": …}");
-      Body function;
+      OrderedJson function;
       for (const char* key : {"name", "description", "parameters"})
-        if (const Body* found = find(tool, key)) function[key] = *found;
+        if (const OrderedJson* found = find(tool, key)) function[key] = *found;
       out.push_back({{"type", "function"}, {"function", std::move(function)}});
     }
   }
 
   void read_choice() {
-    const Body* choice = find(*body_, "tool_choice");
+    const OrderedJson* choice = find(*body_, "tool_choice");
     if (choice == nullptr) return;
     out_["tool_choice"] = *choice;
     if (text_of(*choice, "type") != "function") return;
@@ -134,26 +135,26 @@ class Translator {
   }
 
   void read_input() {
-    messages_ = Body::array();
-    if (const Body* instructions = find(*body_, "instructions")) {
+    messages_ = OrderedJson::array();
+    if (const OrderedJson* instructions = find(*body_, "instructions")) {
       if (!instructions->is_string()) return refuse("instructions", "instructions is a text");
       messages_.push_back({{"role", "system"}, {"content", *instructions}});
     }
-    const Body* input = find(*body_, "input");
+    const OrderedJson* input = find(*body_, "input");
     const bool is_text = input != nullptr && input->is_string();
     if (!is_text && (input == nullptr || !input->is_array() || input->empty()))
       return refuse("input", "input is a text, or an array of at least one item");
     if (is_text) messages_.push_back({{"role", "user"}, {"content", *input}});
     if (!is_text)
-      for (const Body& item : *input) add_item(item);
+      for (const OrderedJson& item : *input) add_item(item);
     // A turn that was cut off after its thoughts.
-    for (Body& message : messages_)
+    for (OrderedJson& message : messages_)
       if (message["role"] == "assistant" && !has(message, "content") && !has(message, "tool_calls"))
         message["content"] = "";
     out_["messages"] = std::move(messages_);
   }
 
-  void add_item(const Body& item) {
+  void add_item(const OrderedJson& item) {
     const std::string type = text_of(item, "type");
     if (type == "message" || (type.empty() && find(item, "role") != nullptr))
       return add_message(item);
@@ -167,10 +168,12 @@ class Translator {
            "out");
   }
 
-  static bool has(const Body& message, const char* key) { return find(message, key) != nullptr; }
+  static bool has(const OrderedJson& message, const char* key) {
+    return find(message, key) != nullptr;
+  }
 
   /// The assistant's turn that the next part belongs to: the last message, unless it has `ends`.
-  Body& turn(std::initializer_list<const char*> ends) {
+  OrderedJson& turn(std::initializer_list<const char*> ends) {
     const bool is_turn = !messages_.empty() && messages_.back()["role"] == "assistant";
     bool has_ended = !is_turn;
     for (const char* key : ends) has_ended = has_ended || has(messages_.back(), key);
@@ -178,9 +181,9 @@ class Translator {
     return messages_.back();
   }
 
-  void add_message(const Body& item) {
+  void add_message(const OrderedJson& item) {
     const std::string role = text_of(item, "role");
-    const Body* content = find(item, "content");
+    const OrderedJson* content = find(item, "content");
     if (role.empty() || content == nullptr)
       return refuse("input", "a message has the text 'role' and 'content'");
     const auto text = joined(*content);
@@ -192,9 +195,9 @@ class Translator {
     messages_.push_back({{"role", role == "developer" ? "system" : role}, {"content", *text}});
   }
 
-  void add_call(const Body& item) {
+  void add_call(const OrderedJson& item) {
     for (const char* key : {"call_id", "name", "arguments"})
-      if (const Body* found = find(item, key); found == nullptr || !found->is_string())
+      if (const OrderedJson* found = find(item, key); found == nullptr || !found->is_string())
         return refuse("input", fmt::format("a function_call has the text '{}'", key));
     turn({})["tool_calls"].push_back(
         {{"id", item["call_id"]},
@@ -202,8 +205,8 @@ class Translator {
          {"function", {{"name", item["name"]}, {"arguments", item["arguments"]}}}});
   }
 
-  void add_result(const Body& item) {
-    const Body* output = find(item, "output");
+  void add_result(const OrderedJson& item) {
+    const OrderedJson* output = find(item, "output");
     if (text_of(item, "call_id").empty() || output == nullptr)
       return refuse("input", "a function_call_output has the text 'call_id' and 'output'");
     const auto text = joined(*output);
@@ -212,9 +215,9 @@ class Translator {
           {{"role", "tool"}, {"tool_call_id", item["call_id"]}, {"content", *text}});
   }
 
-  void add_thoughts(const Body& item) {
+  void add_thoughts(const OrderedJson& item) {
     for (const char* key : {"content", "summary"}) {
-      const Body* parts = find(item, key);
+      const OrderedJson* parts = find(item, key);
       if (parts == nullptr || (parts->is_array() && parts->empty())) continue;
       const auto text = joined(*parts);
       if (text) turn({"content", "tool_calls", "reasoning_content"})["reasoning_content"] = *text;
@@ -223,13 +226,13 @@ class Translator {
   }
 
   /// A text, or parts that are texts, as one; nothing and a refusal for anything else.
-  std::optional<std::string> joined(const Body& content) {
+  std::optional<std::string> joined(const OrderedJson& content) {
     if (content.is_string()) return content.get<std::string>();
     std::string text;
     bool is_text = content.is_array();
-    for (const Body& part : content) {
+    for (const OrderedJson& part : content) {
       const std::string type = text_of(part, "type");
-      const Body* said = find(part, "text");
+      const OrderedJson* said = find(part, "text");
       is_text = is_text && (type == "text" || type.ends_with("_text")) && said != nullptr &&
                 said->is_string();
       if (!is_text) break;
@@ -240,15 +243,15 @@ class Translator {
     return std::nullopt;
   }
 
-  const Body* body_;
-  Body out_ = Body::object();
-  Body messages_;
+  const OrderedJson* body_;
+  OrderedJson out_ = OrderedJson::object();
+  OrderedJson messages_;
   std::optional<ApiError> refused_;
 };
 
 }  // namespace
 
-std::expected<Body, ApiError> chat_of_response(const Body& body) {
+std::expected<OrderedJson, ApiError> chat_of_response(const OrderedJson& body) {
   return Translator(body).chat();
 }
 
@@ -263,23 +266,23 @@ ApiError refusal_of_response(ApiError refused) {
   return refused;
 }
 
-std::string repeated_fields(const Body& body) {
-  Body fields{{"instructions", nullptr},
-              {"max_output_tokens", nullptr},
-              {"metadata", Body::object()},
-              {"parallel_tool_calls", true},
-              {"previous_response_id", nullptr},
-              {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
-              {"store", false},
-              {"temperature", 1.0},
-              {"text", {{"format", {{"type", "text"}}}}},
-              {"tool_choice", "auto"},
-              {"tools", Body::array()},
-              {"top_p", 1.0},
-              {"truncation", "disabled"},
-              {"user", nullptr}};
+std::string repeated_fields(const OrderedJson& body) {
+  OrderedJson fields{{"instructions", nullptr},
+                     {"max_output_tokens", nullptr},
+                     {"metadata", OrderedJson::object()},
+                     {"parallel_tool_calls", true},
+                     {"previous_response_id", nullptr},
+                     {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
+                     {"store", false},
+                     {"temperature", 1.0},
+                     {"text", {{"format", {{"type", "text"}}}}},
+                     {"tool_choice", "auto"},
+                     {"tools", OrderedJson::array()},
+                     {"top_p", 1.0},
+                     {"truncation", "disabled"},
+                     {"user", nullptr}};
   for (auto& [key, value] : fields.items())
-    if (const Body* sent = find(body, key.c_str())) value = *sent;
+    if (const OrderedJson* sent = find(body, key.c_str())) value = *sent;
   return fields.dump();
 }
 

@@ -7,10 +7,11 @@
 namespace leasehold::bench {
 
 TEST_CASE("sse stream: events are recognised as the door writes them") {
-  http::AnswerWriter writer({}, "m", 0);
-  const std::string token = writer.chunk({.text = "a"}, {});
-  CHECK(sse_kind_of(token) == SseKind::Token);
-  CHECK(sse_kind_of(writer.chunk({.finish_reason = "length"}, {})) == SseKind::Other);
+  http::ApiRequest request;
+  request.stream = true;
+  const auto writer = http::answer_writer(request, "m", 0);
+  CHECK(sse_kind_of(writer->add({.text = "a"}, {}).back().data) == SseKind::Token);
+  CHECK(sse_kind_of(writer->add({.finish_reason = "length"}, {}).back().data) == SseKind::Other);
   CHECK(sse_kind_of(http::error_body({{Errc::LeaseRevoked, "x"}})) == SseKind::Error);
   CHECK(sse_kind_of("[DONE]") == SseKind::Done);
 }
