@@ -361,8 +361,8 @@ void WorkerProgram::shut_down_server() {
   engine_->end_all(worker_stopping());
   serving_->server().deliver(engine_->take_events());
   serving_->close(tenant_io_);
-  // The ends were handed to the link before this, so they are sent.
-  (void)io_.run([]() -> Result<void> { return {}; });
+  // The ends were handed to the link before this.
+  await_usage_reports(io_, broker_->link());
 }
 
 void WorkerProgram::watch_signals() {

@@ -1,7 +1,7 @@
 /// Ends a worker that serves, once its requests have ended.
 ///
-///   drain:      admit nothing new ─► wait for requests, HTTP answers and usage records ─► stop the
-///   engine loop when_idle:  wait for requests ─► stop the engine loop
+///   drain:      admit nothing new ─► wait for requests, HTTP answers, usage records ─► stop the
+///   loop when_idle:  wait for requests ─► stop the loop
 ///
 /// What is left when the drain timeout ends gets Draining when the loop has stopped.
 ///
@@ -13,6 +13,8 @@
 #include <optional>
 
 #include "worker/http_part.hpp"
+#include "worker/io_thread.hpp"
+#include "worker/lease/broker_link.hpp"
 #include "worker/serving.hpp"
 
 namespace leasehold {
@@ -50,5 +52,9 @@ class WorkerStop {
   std::optional<std::size_t> reported_;  // requests
   bool is_polling_ = false;
 };
+
+/// Waits, at most two seconds, until the broker has confirmed the usage records of ended requests,
+/// one report after the other. From the thread that owns `io`, the link's.
+void await_usage_reports(IoThread& io, const BrokerLink& link);
 
 }  // namespace leasehold

@@ -41,10 +41,12 @@ void Checkpointer::request(bool& wanted) {
 }
 
 /// The log exists from the first write on, as long as a connection is open.
-void Checkpointer::sync() {
+bool Checkpointer::sync() {
   const std::string path = database_.path() + "-wal";
   if (!log_) log_.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (log_ && ::fdatasync(log_.get()) == 0) ++log_syncs_;
+  if (!log_ || ::fdatasync(log_.get()) != 0) return false;
+  ++log_syncs_;
+  return true;
 }
 
 void Checkpointer::publish_audit_head(const audit::Link& head) {
@@ -58,8 +60,7 @@ void Checkpointer::publish_audit_head(const audit::Link& head) {
 
 /// The record is in the log; one that a checkpoint has moved meanwhile was synced by it.
 void Checkpointer::write_audit_head(const audit::Link& head) {
-  sync();
-  (void)journal::write_audit_head(audit_head_path_, head);
+  if (sync()) (void)journal::write_audit_head(audit_head_path_, head);
 }
 
 bool Checkpointer::has_work() const {

@@ -49,7 +49,7 @@ class Checkpointer {
   void write_audit_head(const audit::Link& head);
   void work(const std::stop_token& stop);
   void request(bool& wanted);
-  void sync();
+  bool sync();
 
   Database database_;
   std::string audit_head_path_;

@@ -89,7 +89,7 @@ Result<HighWaterMarksFile> HighWaterMarksFile::open(const std::string& path) {
   const Line line = TRY(parse({text.data(), static_cast<std::size_t>(got)}, path));
   const FileIdentity file = TRY(identity_of(fd, path));
   opened.marks_ = line.marks;
-  opened.is_original_ = !line.file || *line.file == file;
+  opened.is_original_ = line.file && *line.file == file;
   return opened;
 }
 

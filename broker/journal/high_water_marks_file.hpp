@@ -2,7 +2,7 @@
 /// away or restores an older copy, no generation or attachment, and so no token, is reused.
 ///
 /// A backup holds the marks of its day, and ids were issued since. The file therefore names itself
-/// by inode and time of birth: a copy of it, wherever it lies, names another file and is not
+/// by inode and time of birth: a copy of it names another file and is not
 /// original. The journal then continues above every id that can have been issued
 /// (ids_issued_before).
 ///

@@ -38,7 +38,8 @@ class TextRecord {
  public:
   /// The older slot is being written; a worker that dies now leaves it torn.
   void begin_write(const Text& text) {
-    if (slots_[0] && slots_[0]->text.id != text.id) slots_ = {};  // a new header clears both
+    if (slots_[newest_] && slots_[newest_]->text.id != text.id)
+      slots_ = {};  // a new header clears both
     newest_ = 1 - newest_;
     Slot& slot = slots_[newest_].emplace(Slot{.text = text, .is_torn = true});
     slot.text.tokens[slot.text.size - 1] ^= 1;

@@ -64,22 +64,28 @@ auto SessionCore::on_thread(Action action) {
 Result<Lease> SessionCore::acquire() {
   if (is_busy()) return busy();
   if (auto held = lease()) return *std::move(held);
-  using Reply = leasehold::Result<wire::LeaseAcquired>;
+  Reply acquired = acquire_once(Replaces::EarlierLease);
+  if (!acquired && acquired.error().code == Errc::UnknownLease)  // the broker restarted without it
+    acquired = acquire_once(Replaces::Nothing);
+  if (!acquired) return to_api(acquired.error());
+  return to_lease(*acquired);
+}
+
+SessionCore::Reply SessionCore::acquire_once(Replaces replaces) {
   const auto replied = std::make_shared<std::promise<Reply>>();  // the thread may leave it last
   on_thread([&] {
     const auto& earlier = holder_->lease();
+    const bool names_earlier = earlier && replaces == Replaces::EarlierLease;
     const wire::LeaseAcquire wanted{
         .tenant = config_.tenant,
         .blocks = config_.blocks,
         .worker = config_.worker,
-        .replaces = earlier ? std::optional(earlier->lease) : std::nullopt,
+        .replaces = names_earlier ? std::optional(earlier->lease) : std::nullopt,
         .api_key = config_.api_key,
         .request_id = RequestId{mint_request_id()}};
     holder_->acquire(wanted, [replied](Reply reply) { replied->set_value(std::move(reply)); });
   });
-  const Reply acquired = replied->get_future().get();
-  if (!acquired) return to_api(acquired.error());
-  return to_lease(*acquired);
+  return replied->get_future().get();
 }
 
 std::optional<Lease> SessionCore::lease() {

@@ -30,6 +30,9 @@ class SessionCore {
   void cancel(const std::shared_ptr<Text>& text);
 
  private:
+  using Reply = leasehold::Result<wire::LeaseAcquired>;
+  enum class Replaces : std::uint8_t { Nothing, EarlierLease };
+  Reply acquire_once(Replaces replaces);
   template <class Action>
   auto on_thread(Action action);
   bool is_busy() const { return text_ && !text_->has_ended(); }

@@ -70,6 +70,8 @@ class Translator {
       return refuse("store", "no response is stored; send store: false, or leave it out");
     if (asks_for("background", false))
       return refuse("background", "no response runs without its client; leave background out");
+    if (asks_for("resumable", false))
+      return refuse("resumable", "no response outlives its client; use /v1/chat/completions");
     if (asks_for("truncation", "disabled"))
       return refuse("truncation", "input is never cut; send truncation: \"disabled\"");
     for (const char* key : {"previous_response_id", "conversation", "prompt"}) {

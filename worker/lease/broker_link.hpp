@@ -53,8 +53,8 @@ class BrokerLink {
   /// counts add up.
   void report_served(const wire::TenantServed& served);
 
-  /// Sends what a finished request used, and repeats it until the broker has it on disk: the broker
-  /// drops what it has. What is not confirmed is lost with this process.
+  /// Sends what a finished request used, and repeats it until the broker's journal has it: the
+  /// broker drops what it has. What is not confirmed is lost with this process.
   void report_usage_record(wire::UsageRecord record);
   /// True while a connected broker is about to confirm records. On the I/O thread.
   bool is_reporting_usage() const;

@@ -8,7 +8,7 @@ set -euo pipefail
 
 python_with openai
 start_broker
-start_worker w1 --slow-motion-us 30
+start_worker w1 --slow-motion-us 30 --http-idle-ttl-ms 0
 key=$(key_of ann)
 "$python" "$(dirname "$0")/openai_client.py" "http://$address/v1" "$key"
 "$python" "$(dirname "$0")/openai_responses.py" "http://$address/v1" "$key"

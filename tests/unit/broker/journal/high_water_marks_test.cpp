@@ -118,10 +118,10 @@ TEST_CASE("journal: a clock before 2026 takes no id back") {
   CHECK(ids_issued_before(std::int64_t{1} << 40).generations == 1ull << 48);
 }
 
-TEST_CASE("journal: marks of a file from before copies were recognised are as they are") {
+TEST_CASE("journal: a marks file from before copies were recognised counts as a copy") {
   const UsedJournal world;
   std::ofstream(world.dir.file("high_water_marks"), std::ios::trunc) << "4096 1024 65536 1024\n";
-  CHECK(world.read_again() == Reserved{4096, 1024, 65'536, 1024});
+  CHECK(is_above(world.read_again(), Reserved{4096, 1024, 65'536, 1024}));
 }
 
 TEST_CASE("journal: marks of a journal without a marks file count") {

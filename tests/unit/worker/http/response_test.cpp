@@ -197,6 +197,7 @@ TEST_CASE("http response: what needs stored responses or hosted tools is refused
   CHECK(refused({{"store", true}}) == "store");
   CHECK(refused({{"store", 1}}) == "store");
   CHECK(refused({{"background", true}}) == "background");
+  CHECK(refused({{"resumable", true}}) == "resumable");
   CHECK(refused({{"truncation", "auto"}}) == "truncation");
   CHECK(refused({{"previous_response_id", "resp_1"}}) == "previous_response_id");
   CHECK(refused({{"conversation", "conv_1"}}) == "conversation");
