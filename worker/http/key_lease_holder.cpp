@@ -274,6 +274,9 @@ void KeyLeaseHolder::replace_in_place(Number number, const std::shared_ptr<Share
     if (held.replaced_as != wanted.mode) share->replaced(std::unexpected(replaced_otherwise()));
     return;
   }
+  for (const auto& each : shares_of(number))  // the holder knows one previous lease
+    if (each->number_ == number && each->is_on_previous_)
+      return share->replaced(std::unexpected(replaced_otherwise()));
   held.replaced_as = wanted.mode;
   held.holder->replace(
       wanted, [weak = weak_from_this(), number](const Result<wire::LeaseAcquired>& result) {
