@@ -219,6 +219,7 @@ TEST_CASE("key lease: a request that a draining lease refuses gets another, the 
   CHECK(world.streams.front().session->state() == TenantSession::State::Streaming);
   world.complete(world.streams.front(), "MaxTokensReached");
   world.run_until([&] { return world.calls("lease.release") == 1; });  // nothing uses it again
+  world.settle();                                                      // the reply
 }
 
 TEST_CASE("key lease: a lost connection to the worker costs one request no lease of the others") {
@@ -257,6 +258,7 @@ TEST_CASE("key lease: a session that leaves its request cancels nothing, and the
   CHECK(world.calls("lease.release") == 0);
   world.timers.advance(std::chrono::seconds(1));
   world.run_until([&] { return world.calls("lease.release") == 1; });
+  world.settle();  // the reply
 }
 
 }  // namespace leasehold::http
