@@ -21,7 +21,7 @@ Result<bool> check_lease(State& state, const Worker& worker, const wire::UsageRe
 
 }  // namespace
 
-/// The journal drops numbers that it has: only it knows which of them are on disk.
+/// The journal drops numbers that it has: only it knows which records it has.
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::UsageReport& report) {
   State& state = decision.state;
   const Worker* worker = state.workers.find_by_connection(caller.connection);

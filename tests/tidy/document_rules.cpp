@@ -237,7 +237,7 @@ bool names_test_program(const Sources& sources, const std::string& word) {
   });
 }
 
-/// "| a | b |" → "b", trimmed; nothing for a line that is no row.
+/// "| a | b |" → "b", trimmed; empty for a line that is not a row of a table.
 std::optional<std::string> last_cell(const std::string& line) {
   if (!line.starts_with("|") || !line.ends_with("|")) return std::nullopt;
   const std::size_t bar = line.rfind('|', line.size() - 2);

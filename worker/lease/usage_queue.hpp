@@ -45,7 +45,7 @@ class UsageQueue {
     in_flight_ = report.records.back().number;
     return report;
   }
-  /// The report in flight is on the broker's disk, or will never be accepted.
+  /// The report in flight is in the broker's journal, or will never be accepted.
   void confirmed() {
     const std::uint64_t last = std::exchange(in_flight_, 0);
     while (!waiting_.empty() && waiting_.front().number <= last) {
