@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -63,6 +64,13 @@ inline constexpr std::size_t kRevokeClockCount = 4;
 /// The modes of wire::RebindMode, then adoption.
 inline constexpr std::size_t kRebindKindCount = wire::kRebindModeCount + 1;
 
+/// An acquire that replaces a lease whose memory is kept, and waits for a worker that can adopt it.
+struct WaitingAcquire {
+  Caller caller;
+  wire::LeaseAcquire acquire;
+  TimePoint until;
+};
+
 struct State {
   explicit State(const BrokerConfig& configuration)
       : config(configuration),
@@ -84,6 +92,7 @@ struct State {
   RequestBook requests;
   /// Leases whose memory is kept for adoption, with the end of that time: the oldest first.
   std::set<std::pair<TimePoint, LeaseId>> retained;
+  std::map<LeaseId, WaitingAcquire> waiting;  ///< By the lease whose memory is kept.
   StepSamples steps;
   journal::Reserved reserved;       ///< Ids up to these are reserved in the journal.
   std::uint64_t leases_fenced = 0;  ///< Since the broker started, like the other counters below.

@@ -15,11 +15,6 @@ namespace {
 /// Scrubbing takes milliseconds, so the caller asks often.
 constexpr std::chrono::milliseconds kRetryAfter{50};
 
-/// A step of a large model takes as long. With more leases each holder asks less often, because one
-/// user's holders share its rate of messages.
-constexpr std::chrono::milliseconds kAskForSuccessor{20};
-constexpr std::chrono::milliseconds kMoreForEachLease{2};
-
 Error while_scrubbing() {
   return {.code = Errc::PoolExhausted,
           .detail = fmt::format("memory kept for tenants of a worker that ended is being scrubbed; "
@@ -43,15 +38,6 @@ Duration keep_for(const State& state, const LeaseRecord& record) {
   const Duration configured = state.config.adopt_grace;
   if (is_awaited(state, record)) return std::max(configured, handover_grace(state.config));
   return is_replaced && record.replaced_by ? Duration::zero() : configured;
-}
-
-/// The lease that the caller may adopt on some worker; null if there is none.
-LeaseRecord* find_adoptable(State& state, const Caller& caller, const wire::LeaseAcquire& acquire) {
-  if (!acquire.replaces || state.retained.empty()) return nullptr;
-  const auto found = state.leases.find(*acquire.replaces);
-  if (!found || !is_kept(state, **found)) return nullptr;
-  const bool is_own = (*found)->tenant == acquire.tenant && (*found)->holder == caller.connection;
-  return is_own ? *found : nullptr;
 }
 
 }  // namespace
@@ -161,23 +147,12 @@ std::optional<Error> end_retentions_of_exited_worker(Decision& decision) {
   return std::nullopt;
 }
 
-Result<Worker*> chosen_or_awaited(State& state, const Caller& caller,
-                                  const wire::LeaseAcquire& acquire, Result<Worker*> chosen) {
-  const bool is_absent = !chosen && (chosen.error().code == Errc::NoModelLoaded ||
-                                     chosen.error().code == Errc::UnknownWorker);
-  const LeaseRecord* old = is_absent ? find_adoptable(state, caller, acquire) : nullptr;
-  if (old == nullptr) return chosen;
-  const std::string& before = state.workers.find(old->worker())->name;
-  if (acquire.worker && *acquire.worker != before) return chosen;
-  const auto kept = static_cast<std::int64_t>(state.retained.size());
-  const std::chrono::milliseconds retry_after =
-      std::max(kAskForSuccessor, kMoreForEachLease * kept);
-  return std::unexpected(
-      Error{.code = Errc::NoModelLoaded,
-            .detail = fmt::format("worker {} ended, and the memory of lease {} is kept for its "
-                                  "successor; retry in {} ms",
-                                  before, to_string(old->id()), retry_after.count()),
-            .retry_after_ms = retry_after.count()});
+LeaseRecord* find_adoptable(State& state, const Caller& caller, const wire::LeaseAcquire& acquire) {
+  if (!acquire.replaces || state.retained.empty()) return nullptr;
+  const auto found = state.leases.find(*acquire.replaces);
+  if (!found || !is_kept(state, **found)) return nullptr;
+  const bool is_own = (*found)->tenant == acquire.tenant && (*found)->holder == caller.connection;
+  return is_own ? *found : nullptr;
 }
 
 Adoption find_adoption(State& state, const Caller& caller, const wire::LeaseAcquire& acquire,

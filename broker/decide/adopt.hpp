@@ -71,11 +71,8 @@ Result<void> require_free_slot(Decision& decision);
 /// the oldest. Returns the refusal, which is to be retried; nothing if no memory is kept.
 std::optional<Error> end_retentions_of_exited_worker(Decision& decision);
 
-/// Refuses otherwise when no worker was found, and the memory of the lease that the acquire
-/// replaces is kept: the caller is asked to retry soon, because a service manager starts a
-/// successor within milliseconds, and the caller's own back-off would add to that.
-Result<Worker*> chosen_or_awaited(State& state, const Caller& caller,
-                                  const wire::LeaseAcquire& acquire, Result<Worker*> chosen);
+/// The lease whose kept memory the caller may adopt on some worker; null if there is none.
+LeaseRecord* find_adoptable(State& state, const Caller& caller, const wire::LeaseAcquire& acquire);
 
 /// The kept memory that an acquire replaces.
 struct Adoption {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "broker/decide/acquire.hpp"
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/grant.hpp"
 #include "broker/decide/journal_decision.hpp"
@@ -120,6 +121,7 @@ std::vector<Effect> decide(State& state, const Event& event, TimePoint now) {
   if (!std::holds_alternative<BrokerStalled>(event)) apply_deadlines(decision);
   std::visit([&decision](const auto& happened) { handle(decision, happened); }, event);
   settle_replacements(decision);
+  settle_waiting_acquires(decision);
   check_invariants(state);
   const std::set<TenantId> tenants = tenants_touched(decision);
   journal_decision(decision);

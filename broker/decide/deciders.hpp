@@ -38,8 +38,10 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseDrained& drained);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseUndrain& undrain);
 
-// decide/grant.cpp
+// decide/acquire.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseAcquire& acquire);
+
+// decide/grant.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseAttach& attach);
 void decide_event(Decision& decision, const GrantAnswered& answered);
 

@@ -5,11 +5,9 @@
 #include <algorithm>
 
 #include "broker/decide/adopt.hpp"
-#include "broker/decide/choose_worker.hpp"
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/fence.hpp"
 #include "broker/decide/handover.hpp"
-#include "broker/decide/keys.hpp"
 #include "broker/decide/liveness.hpp"
 #include "broker/decide/publish.hpp"
 #include "broker/decide/rebind.hpp"
@@ -19,8 +17,6 @@
 #include "broker/decide/reserves.hpp"
 #include "broker/decide/return_memory.hpp"
 #include "broker/decide/revoke.hpp"
-#include "broker/decide/unavailable.hpp"
-#include "broker/decide/worker_replace.hpp"
 
 namespace leasehold {
 
@@ -134,27 +130,6 @@ void reassign_pending_holder(Decision& decision, const Caller& caller, CallId fi
 }
 
 namespace {
-
-/// The revoked lease that this acquire replaces, which is then not charged. Nothing for a lease
-/// that is not revoked; for one that has a replacement, that one.
-Result<std::optional<LeaseId>> charged_once(State& state, const wire::LeaseAcquire& acquire) {
-  if (!acquire.replaces) return std::nullopt;
-  const auto found = state.leases.find(*acquire.replaces);
-  if (!found) {
-    if (found.error().code == Errc::StaleGeneration) return std::nullopt;
-    return std::unexpected(found.error());
-  }
-  const LeaseRecord& old = **found;
-  if (old.scope != wire::LeaseScope::Tenant || old.tenant != acquire.tenant) {
-    return fail(Errc::PermissionDenied,
-                fmt::format("lease {} does not belong to tenant {}", to_string(*acquire.replaces),
-                            acquire.tenant.value));
-  }
-  // The replacement has ended too, before the holder's requests moved.
-  const LeaseRecord* last = old.replaced_by ? state.leases.find_open(*old.replaced_by) : &old;
-  if (last == nullptr || !last->is(LeaseState::Revoked) || last->replaced_by) return std::nullopt;
-  return last->id();
-}
 
 void note_replacement(Decision& decision, std::optional<LeaseId> old, LeaseRecord& by) {
   if (!old) return;
@@ -349,20 +324,6 @@ CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
   const std::vector<ExtentId> adopted = adopt_extents(decision, adoption, allowed.extents, record);
   take_extents(decision, record, caller.call, MemoryPool::Kv, fresh.extents, adopted);
   return std::nullopt;  // answered once the worker has mapped everything
-}
-
-CallResult decide_call(Decision& decision, const Caller& caller,
-                       const wire::LeaseAcquire& acquire) {
-  State& state = decision.state;
-  if (state.stopping) return std::unexpected(broker_stopping());
-  const Tenant* tenant = TRY(tenant_of_acquire(state, caller, acquire));
-  if (tenant->draining) return std::unexpected(tenant_draining(acquire.tenant));
-  if (acquire.ttl_ms < 0) return fail(Errc::BadRequest, "ttl_ms must not be negative");
-  GrantTerms terms{.replaces = TRY(charged_once(state, acquire)), .api_key = key_of(acquire)};
-  const auto wanted = acquire.worker ? current_name(state, acquire.worker)
-                                     : adopting_worker(state, caller, acquire);
-  terms.worker = TRY(chosen_or_awaited(state, caller, acquire, choose_worker(state, wanted)));
-  return grant_tenant_lease(decision, caller, acquire, terms);
 }
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseAttach& attach) {

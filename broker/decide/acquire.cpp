@@ -1,0 +1,138 @@
+#include "broker/decide/acquire.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "broker/decide/adopt.hpp"
+#include "broker/decide/choose_worker.hpp"
+#include "broker/decide/grant.hpp"
+#include "broker/decide/keys.hpp"
+#include "broker/decide/unavailable.hpp"
+#include "broker/decide/worker_replace.hpp"
+
+namespace leasehold {
+namespace {
+
+/// Callers give up after 10 s. A service manager starts a successor within milliseconds, and a
+/// large model loads for longer than any call may wait.
+constexpr std::chrono::milliseconds kWaitForSuccessor{2'000};
+constexpr std::chrono::milliseconds kAskForSuccessor{20};
+
+/// The revoked lease that this acquire replaces, which is then not charged. Nothing for a lease
+/// that is not revoked; for one that has a replacement, that one.
+Result<std::optional<LeaseId>> charged_once(State& state, const wire::LeaseAcquire& acquire) {
+  if (!acquire.replaces) return std::nullopt;
+  const auto found = state.leases.find(*acquire.replaces);
+  if (!found) {
+    if (found.error().code == Errc::StaleGeneration) return std::nullopt;
+    return std::unexpected(found.error());
+  }
+  const LeaseRecord& old = **found;
+  if (old.scope != wire::LeaseScope::Tenant || old.tenant != acquire.tenant) {
+    return fail(Errc::PermissionDenied,
+                fmt::format("lease {} does not belong to tenant {}", to_string(*acquire.replaces),
+                            acquire.tenant.value));
+  }
+  // The replacement has ended too, before the holder's requests moved.
+  const LeaseRecord* last = old.replaced_by ? state.leases.find_open(*old.replaced_by) : &old;
+  if (last == nullptr || !last->is(LeaseState::Revoked) || last->replaced_by) return std::nullopt;
+  return last->id();
+}
+
+bool is_absent(const Result<Worker*>& chosen) {
+  return !chosen &&
+         (chosen.error().code == Errc::NoModelLoaded || chosen.error().code == Errc::UnknownWorker);
+}
+
+Result<Worker*> choose_for(State& state, const Caller& caller, const wire::LeaseAcquire& acquire) {
+  return choose_worker(state, acquire.worker ? current_name(state, acquire.worker)
+                                             : adopting_worker(state, caller, acquire));
+}
+
+/// The caller's lease whose successor worker the acquire can wait for; null if there is none.
+const LeaseRecord* find_awaited(State& state, const Caller& caller,
+                                const wire::LeaseAcquire& acquire) {
+  const LeaseRecord* old = find_adoptable(state, caller, acquire);
+  if (old == nullptr) return nullptr;
+  const bool is_named =
+      !acquire.worker || *acquire.worker == state.workers.find(old->worker())->name;
+  return is_named ? old : nullptr;
+}
+
+Error no_successor(const State& state, const LeaseRecord& old) {
+  return {.code = Errc::NoModelLoaded,
+          .detail = fmt::format("worker {} ended, and the memory of lease {} is kept for its "
+                                "successor; retry in {} ms",
+                                state.workers.find(old.worker())->name, to_string(old.id()),
+                                kAskForSuccessor.count()),
+          .retry_after_ms = kAskForSuccessor.count()};
+}
+
+CallResult grant_on(Decision& decision, const Caller& caller, const wire::LeaseAcquire& acquire,
+                    Worker* worker) {
+  return grant_tenant_lease(decision, caller, acquire,
+                            {.worker = worker,
+                             .replaces = TRY(charged_once(decision.state, acquire)),
+                             .api_key = key_of(acquire)});
+}
+
+Result<void> check_acquire(const State& state, const Caller& caller,
+                           const wire::LeaseAcquire& acquire) {
+  if (state.stopping) return std::unexpected(broker_stopping());
+  const Tenant* tenant = TRY(tenant_of_acquire(state, caller, acquire));
+  if (tenant->draining) return std::unexpected(tenant_draining(acquire.tenant));
+  if (acquire.ttl_ms < 0) return fail(Errc::BadRequest, "ttl_ms must not be negative");
+  return {};
+}
+
+/// Grants, refuses, or waits for a successor if it `may_wait`.
+CallResult decide_acquire(Decision& decision, const Caller& caller,
+                          const wire::LeaseAcquire& acquire, bool may_wait) {
+  State& state = decision.state;
+  TRY(check_acquire(state, caller, acquire));
+  const Result<Worker*> chosen = choose_for(state, caller, acquire);
+  const LeaseRecord* old = is_absent(chosen) ? find_awaited(state, caller, acquire) : nullptr;
+  if (old == nullptr) return grant_on(decision, caller, acquire, TRY(chosen));
+  const TimePoint until = decision.now + kWaitForSuccessor;
+  const bool waits =
+      may_wait && state.waiting.try_emplace(old->id(), caller, acquire, until).second;
+  if (!waits) return std::unexpected(no_successor(state, *old));
+  return std::nullopt;
+}
+
+bool still_waits(Decision& decision, const WaitingAcquire& waiting) {
+  State& state = decision.state;
+  const bool may_wait = waiting.until > decision.now && !state.stopping;
+  return may_wait && find_awaited(state, waiting.caller, waiting.acquire) != nullptr &&
+         is_absent(choose_for(state, waiting.caller, waiting.acquire));
+}
+
+}  // namespace
+
+CallResult decide_call(Decision& decision, const Caller& caller,
+                       const wire::LeaseAcquire& acquire) {
+  return decide_acquire(decision, caller, acquire, true);
+}
+
+void settle_waiting_acquires(Decision& decision) {
+  std::vector<WaitingAcquire> due;
+  std::erase_if(decision.state.waiting, [&](const auto& entry) {
+    const bool is_due = !still_waits(decision, entry.second);
+    if (is_due) due.push_back(entry.second);
+    return is_due;
+  });
+  for (const WaitingAcquire& each : due) {
+    const CallResult outcome = decide_acquire(decision, each.caller, each.acquire, false);
+    if (!outcome) decision.reply(each.caller.call, std::unexpected(outcome.error()));
+  }
+}
+
+std::optional<TimePoint> end_of_waiting(const State& state) {
+  std::optional<TimePoint> first;
+  for (const auto& [lease, waiting] : state.waiting)
+    first = std::min(first.value_or(waiting.until), waiting.until);
+  return first;
+}
+
+}  // namespace leasehold

@@ -1,0 +1,22 @@
+/// Acquires that wait for a successor of their worker.
+///
+/// The worker of a lease died, and the lease's memory is kept (adopt.hpp). The acquire that
+/// replaces the lease finds no worker. It waits for one at most 2 s, so that the lease is granted
+/// when the worker is ready and no caller asks again and again. Each kept lease has one such
+/// acquire; a second one is refused and may be repeated.
+#pragma once
+
+#include <optional>
+
+#include "broker/decide/decision.hpp"
+
+namespace leasehold {
+
+/// Grants or refuses acquires whose wait is over: a worker can grant them, the memory is no longer
+/// kept, or their time has passed. To be called at the end of each decision.
+void settle_waiting_acquires(Decision& decision);
+
+/// When the first wait ends; nothing if no acquire waits.
+std::optional<TimePoint> end_of_waiting(const State& state);
+
+}  // namespace leasehold
