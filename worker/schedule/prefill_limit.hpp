@@ -23,9 +23,9 @@ struct StepRows {
 
 class PrefillLimit {
  public:
-  /// A step with prompt rows takes about 1.42 times as long as one without, by moving averages. One
+  /// A step with prompt rows takes about 1.38 times as long as one without, by moving averages. One
   /// row is always allowed.
-  static constexpr double kDelayShare = 0.42;
+  static constexpr double kDelayShare = 0.38;
   /// Steps with prompt rows between two that only decode and measure d.
   static constexpr std::uint32_t kMeasureInterval = 64;
 
