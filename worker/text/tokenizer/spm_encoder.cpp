@@ -73,6 +73,7 @@ Result<void> SpmEncoder::index_tokens(const GgufFile& file) {
   if (scores_.size() != texts.size())
     return corrupt_vocabulary(
         file, fmt::format("{} tokens have {} scores", texts.size(), scores_.size()));
+  by_text_.reserve(texts.size());
   for (std::size_t token = 0; token < texts.size(); ++token) {
     // NaN would break the order of merges.
     if (std::isnan(scores_[token]))
