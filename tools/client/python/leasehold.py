@@ -480,6 +480,17 @@ def decide_retry(error, at_worker, had_lease):
     return "same" if error.code in _LEASE_SURVIVES else "fresh"
 
 
+def _with_texts(messages):
+    """The messages with their calls as text, which is the form of the wire."""
+    def encoded(message):
+        calls = message.get("tool_calls")
+        if calls is None or isinstance(calls, str):
+            return message
+        return {**message, "content": message.get("content"), "tool_calls": json.dumps(calls)}
+
+    return None if messages is None else [encoded(message) for message in messages]
+
+
 class Session:
     """A tenant's session with a broker. Use it as a context manager, or call close().
 
@@ -517,19 +528,22 @@ class Session:
         """The lease held now, or None."""
         return self._holder.lease if self._holder.is_live() else None
 
-    def generate(self, prompt=None, *, messages=None, prompt_tokens=None, max_tokens=128,
-                 request_id=None, resumable=False, emitted=(), ignore_eos=False, priority=0,
+    def generate(self, prompt=None, *, messages=None, prompt_tokens=None, tools=None,
+                 chat_template_kwargs=None, max_tokens=128, request_id=None, resumable=False, emitted=(), ignore_eos=False, priority=0,
                  deadline_s=None, **sampling):
         """Yields the tokens of a text; afterwards `result` says how it ended.
 
         Exactly one of prompt (text), messages ([{"role", "content"}], for the model's chat
-        template) and prompt_tokens. `sampling`: temperature, seed, top_p, stop, response_format …
+        template) and prompt_tokens. With messages: tools, a list as in OpenAI's API, and
+        chat_template_kwargs, further variables of the template; calls of an earlier turn are its
+        "tool_calls", those of this text are in its text. `sampling`: temperature, seed, top_p,
+        stop, logit_bias, logprobs and top_logprobs, response_format, grammar …
         as ipc/control/messages_tenant.hpp names them. resumable: the request outlives a broken
         connection for a minute; with the same request_id another process continues it. emitted:
         ids of tokens that were delivered before, for a text that this process did not begin.
         Leaving the iterator early cancels the request. Raises Error.
         """
-        given = {"prompt": prompt, "messages": messages, "prompt_tokens": prompt_tokens}
+        given = {"prompt": prompt, "messages": _with_texts(messages), "prompt_tokens": prompt_tokens}
         given = {name: value for name, value in given.items() if value is not None}
         if len(given) != 1:
             raise Error("BadRequest", "give exactly one of prompt, messages and prompt_tokens")
@@ -544,6 +558,10 @@ class Session:
             resumable=resumable,
             asked_at_unix_s=int(time.time()),
         )
+        if tools is not None:
+            request["tools"] = json.dumps(tools)
+        if chat_template_kwargs is not None:
+            request["chat_template_kwargs"] = json.dumps(chat_template_kwargs)
         if deadline_s is not None:
             request["deadline_ms"] = int(deadline_s * 1000)
         return self._run(request)

@@ -1,5 +1,6 @@
 """The client against a broker and a worker that fail in chosen ways."""
 
+import json
 import os
 import tempfile
 import threading
@@ -99,6 +100,23 @@ class SessionTest(unittest.TestCase):
         request = self.scene.worker.params_of("request.submit")[0]
         self.assertEqual(request["sampling"], {"temperature": 0.5, "seed": 7})
         self.assertEqual(self.scene.broker.params_of("lease.release")[0]["lease"], "1.1")
+
+    def test_tools_and_earlier_calls_are_sent_as_json(self):
+        tools = [{"type": "function", "function": {"name": "add", "parameters": {}}}]
+        calls = [{"id": "c1", "function": {"name": "add", "arguments": "{}"}}]
+        messages = [{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": calls},
+                    {"role": "tool", "content": "7", "tool_call_id": "c1"}]
+        with self.scene.session() as session:
+            text = session.text(messages=messages, tools=tools, chat_template_kwargs={"mood": "calm"},
+                                logprobs=True, grammar="root ::= [a-z]*")
+        self.assertEqual(text, "Once upon a time")
+        request = self.scene.worker.params_of("request.submit")[0]
+        self.assertEqual(json.loads(request["tools"]), tools)
+        self.assertEqual(json.loads(request["chat_template_kwargs"]), {"mood": "calm"})
+        self.assertEqual([messages[0], messages[2]], [request["messages"][0], request["messages"][2]])
+        self.assertIsNone(request["messages"][1]["content"])
+        self.assertEqual(json.loads(request["messages"][1]["tool_calls"]), calls)
+        self.assertEqual((request["sampling"]["logprobs"], request["sampling"]["grammar"]), (True, "root ::= [a-z]*"))
 
     def test_a_revoked_lease_is_replaced_and_the_text_continues(self):
         def disturb(submission, request, send):

@@ -107,6 +107,20 @@ class SystemTest(unittest.TestCase):
         killed, result = self.generate(40, lambda s: self.system.kill(s.lease.worker), resumable=True)
         self.assertEqual((killed, len(result.leases)), (expected, 2))
 
+    def test_a_grammar_logprobs_and_tools_reach_the_worker(self):
+        with leasehold.Session("alice", self.system.broker_path) as session:
+            self.assertIn(session.text("Red?", grammar='root ::= "yes" | "no"'), ("yes", "no"))
+            [token] = session.generate("Once", max_tokens=1, ignore_eos=True, logprobs=True, top_logprobs=2)
+            self.assertEqual((len(token.top_logprobs), token.top_logprobs[0][0]), (2, token.id))
+            self.assertLessEqual(token.logprob, 0)
+            messages = [{"role": "user", "content": "Hi"},
+                        {"role": "assistant", "tool_calls": [{"function": {"name": "add", "arguments": "{}"}}]},
+                        {"role": "tool", "content": "7", "tool_call_id": "c1"}]
+            self.assertEqual(len(list(session.generate(messages=messages, max_tokens=4, ignore_eos=True))), 4)
+            with self.assertRaises(leasehold.Error) as raised:
+                session.text("x", tools=[{"type": "function"}])
+        self.assertEqual(raised.exception.code, "BadRequest")
+
     def test_errors_have_the_codes_of_the_broker(self):
         with leasehold.Session("mallory", self.system.broker_path) as session:
             with self.assertRaises(leasehold.Error) as raised:
