@@ -1,29 +1,16 @@
 #include "tools/client_library/session_core.hpp"
 
-#include <signal.h>
-
 #include <boost/asio/post.hpp>
 #include <type_traits>
 #include <utility>
 
 #include "common/random.hpp"
+#include "tools/client_library/start_without_signals.hpp"
 
 namespace leasehold::api {
 namespace {
 
 constexpr Duration kReleaseTimeout = std::chrono::seconds(2);
-
-/// Starts a thread that takes no signal: those are the caller's.
-template <class Body>
-std::thread start_without_signals(Body body) {
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(body));
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
-}
 
 Lease to_lease(const wire::LeaseAcquired& lease) {
   return {.id = to_string(lease.lease),
