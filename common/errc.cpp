@@ -127,6 +127,9 @@ constexpr std::array<Row, kErrcCount> kRows{{
      "try again; the step is captured again"},
     {QuotaTokens, "QuotaTokens", true, "The tenant has used its tokens of this minute",
      "wait as long as the error says, or raise --tokens-per-minute with `brokerctl tenants admit`"},
+    {ProtocolMismatch, "ProtocolMismatch", false,
+     "The broker and the worker speak versions of their protocol that do not fit together",
+     "upgrade and restart the side that the error names; the broker comes before its workers"},
 }};
 
 constexpr bool rows_follow_the_enum() {

@@ -67,9 +67,11 @@ enum class Errc : std::uint8_t {
   StaleGraph,
   // Limits, below the others so that their exit codes stay.
   QuotaTokens,
+  // Versions, below the others for the same reason.
+  ProtocolMismatch,
 };
 
-inline constexpr int kErrcCount = static_cast<int>(Errc::QuotaTokens) + 1;
+inline constexpr int kErrcCount = static_cast<int>(Errc::ProtocolMismatch) + 1;
 
 /// The name as it appears on every wire: "LeaseFenced".
 std::string_view name(Errc code);

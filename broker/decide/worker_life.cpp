@@ -35,7 +35,7 @@ Answer attached(const State& state, const Worker& worker) {
 Result<void> check_protocol(const wire::WorkerAttach& attach) {
   const std::uint32_t theirs = attach.protocol.value_or(wire::kUnnamedProtocol);
   if (theirs >= wire::kOldestWorkerProtocol && theirs <= wire::kWorkerProtocol) return {};
-  return fail(Errc::MalformedMessage,
+  return fail(Errc::ProtocolMismatch,
               fmt::format("worker {} speaks protocol {}, this broker serves {} to {}; {}",
                           attach.worker, theirs, wire::kOldestWorkerProtocol, wire::kWorkerProtocol,
                           theirs > wire::kWorkerProtocol ? "upgrade and restart the broker"

@@ -33,7 +33,7 @@ static_assert(kOldestWorkerProtocol + 1 >= kWorkerProtocol);
 /// With `resume`, the same process returns to a restarted broker under its previous attachment. The
 /// reply then has `resumed`, the same index and key, and no descriptors. Error: BrokerLost, final
 /// for this attachment, when the lease table is a new one or the grace period for returning is
-/// over. Error for a worker of another version: MalformedMessage, final.
+/// over. Error for a worker of another version: ProtocolMismatch, final.
 struct WorkerAttach : Message<WorkerAttach> {
   static constexpr std::string_view kMethod = "worker.attach";
   std::string worker;  ///< Follows the rules of TenantId.

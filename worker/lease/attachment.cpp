@@ -12,19 +12,22 @@ constexpr Duration kAttachTimeout = std::chrono::seconds(10);
 
 }  // namespace
 
+Result<void> check_protocol(const wire::WorkerAttached& answer) {
+  const std::uint32_t theirs = answer.protocol.value_or(wire::kUnnamedProtocol);
+  if (theirs >= wire::kWorkerProtocol) return {};
+  return fail(Errc::ProtocolMismatch,
+              fmt::format("the broker speaks protocol {}, this worker {}; upgrade and restart the "
+                          "broker first",
+                          theirs, wire::kWorkerProtocol));
+}
+
 Result<Attachment> attach_worker(BrokerLink& broker, const std::string& worker_name) {
   const wire::WorkerAttach request{
       .worker = worker_name, .protocol = wire::kWorkerProtocol, .request_id = {mint_request_id()}};
   control::Payload reply = TRY(broker.call(std::string(wire::WorkerAttach::kMethod),
                                            {.body = request.to_json()}, kAttachTimeout));
   const wire::WorkerAttached answer = TRY(wire::WorkerAttached::from_json(reply.body));
-  if (answer.protocol.value_or(wire::kUnnamedProtocol) < wire::kWorkerProtocol) {
-    return fail(
-        Errc::MalformedMessage,
-        fmt::format("the broker speaks protocol {}, this worker {}; upgrade and restart the "
-                    "broker first",
-                    answer.protocol.value_or(wire::kUnnamedProtocol), wire::kWorkerProtocol));
-  }
+  TRY(check_protocol(answer));
   if (reply.fds.size() != 3) {
     return fail(Errc::UntrustedSegment,
                 fmt::format("the answer to worker.attach has {} descriptors, 3 are expected",

@@ -22,7 +22,12 @@ struct Attachment {
 };
 
 /// Attaches under `worker_name`. Blocks; not for the I/O thread.
-/// Errors: the broker's answer, TimedOut, ConnectionLost; UntrustedSegment when a check fails.
+/// Errors: the broker's answer, TimedOut, ConnectionLost; those of check_protocol; UntrustedSegment
+/// when a check fails.
 Result<Attachment> attach_worker(BrokerLink& broker, const std::string& worker_name);
+
+/// A worker needs a broker of its own protocol or a newer one, also when it resumes.
+/// Errors: ProtocolMismatch.
+Result<void> check_protocol(const wire::WorkerAttached& answer);
 
 }  // namespace leasehold

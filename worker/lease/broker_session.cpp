@@ -1,5 +1,6 @@
 #include "worker/lease/broker_session.hpp"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "common/fault_point.hpp"
@@ -48,14 +49,15 @@ void BrokerSession::connection_lost(const Error& why) {
     link_->buffer_reports();
     handlers_.on_connection_changed(true);
   }
-  advance();
+  advance(why);
 }
 
-/// Acts on the phase that the last event led to.
-void BrokerSession::advance() {
+/// Acts on the phase that the last event led to. `why`: what failed.
+void BrokerSession::advance(const Error& why) {
   if (reconnect_.phase() == Phase::Disconnected) return schedule_reconnect();
   if (reconnect_.phase() != Phase::Lost || lost_.exchange(true)) return;
-  handlers_.on_broker_lost({Errc::BrokerLost, "the worker cannot reconnect to the broker"});
+  handlers_.on_broker_lost(
+      {Errc::BrokerLost, fmt::format("the worker cannot reconnect to the broker: {}", why.detail)});
 }
 
 void BrokerSession::schedule_reconnect() {
@@ -67,9 +69,9 @@ void BrokerSession::schedule_reconnect() {
 
 void BrokerSession::try_reconnect() {
   ++attempt_;
-  if (!link_->reconnect()) {
+  if (const auto connected = link_->reconnect(); !connected) {
     reconnect_.connect_failed(clock_->now());
-    return advance();
+    return advance(connected.error());
   }
   reconnect_.connected();
   request_resume();
@@ -99,6 +101,7 @@ void BrokerSession::request_resume() {
     const bool same = attached && attached->resumed && attached->worker == attachment_->worker;
     if (!same)
       return resume_failed({Errc::UntrustedSegment, "the broker resumed another attachment"});
+    if (const auto fits = check_protocol(*attached); !fits) return resume_failed(fits.error());
     reconnect_.resumed();
     fault_point(FaultSite::WorkerResumed);
     // The broker checks memory that it scrubs for later writes, and prefaulting would be one.
@@ -140,7 +143,7 @@ void BrokerSession::resume_failed(const Error& why) {
   ++attempt_;
   link_->disconnect();
   reconnect_.request_failed(why.code, clock_->now());
-  advance();
+  advance(why);
 }
 
 }  // namespace leasehold

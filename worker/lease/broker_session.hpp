@@ -56,7 +56,7 @@ class BrokerSession {
         reconnect_(config_.timeout),
         timer_(io) {}
   void connection_lost(const Error& why);
-  void advance();
+  void advance(const Error& why);
   void schedule_reconnect();
   void try_reconnect();
   void request_resume();

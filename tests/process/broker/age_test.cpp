@@ -51,7 +51,7 @@ TEST_CASE("age: a broker refuses a worker of a newer version and serves the one 
       .worker = "w1", .protocol = wire::kWorkerProtocol + 1, .request_id = next_request_id()};
   const auto refused = newer.call("worker.attach", {attach.to_json(), {}});
   REQUIRE_FALSE(refused.has_value());
-  CHECK(refused.error().code == Errc::MalformedMessage);
+  CHECK(refused.error().code == Errc::ProtocolMismatch);
   CHECK(refused.error().detail.find("upgrade and restart the broker") != std::string::npos);
 
   const FakeWorker before(broker.socket(), "w0");  // names no protocol

@@ -241,7 +241,7 @@ TEST_CASE("worker: the broker serves its own protocol and the one before, and no
     return world.call(socket, wire::WorkerAttach{.worker = "next", .protocol = protocol});
   };
   const std::size_t before = world.state.workers.all().size();
-  CHECK(world.refusal(attach(wire::kWorkerProtocol + 1)) == Errc::MalformedMessage);
+  CHECK(world.refusal(attach(wire::kWorkerProtocol + 1)) == Errc::ProtocolMismatch);
   CHECK(world.state.workers.all().size() == before);
 
   const auto protocol =

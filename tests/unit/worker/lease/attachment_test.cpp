@@ -43,7 +43,7 @@ Error refusal_of_broker(std::optional<std::uint32_t> protocol) {
 
 TEST_CASE("attachment: a worker serves no broker that is older, and says what to upgrade") {
   const Error refused = refusal_of_broker(std::nullopt);
-  CHECK(refused.code == Errc::MalformedMessage);
+  CHECK(refused.code == Errc::ProtocolMismatch);
   CHECK(refused.detail.find("upgrade and restart the broker") != std::string::npos);
 }
 
