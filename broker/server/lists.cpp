@@ -78,7 +78,9 @@ Result<Json> extent_list(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::ExtentList::from_json(params));
   auto views = extent_views(sources.state, request.after, request.limit + 1);
   for (auto& view : views) view.inode = sources.memory.inode(view.extent);
-  return page_of(views, request.limit);
+  Json reply = page_of(views, request.limit);
+  reply["total"] = sources.state.extents.records().size();
+  return reply;
 }
 
 bool follows(const wire::QuarantineView& view, const wire::QuarantineList& request) {
@@ -130,6 +132,7 @@ Result<Json> lease_list(const ListSources& sources, const Json& params) {
   const LeasePage found = lease_page(sources.state, continues ? after + 1 : 0, limit);
   Json reply = page_of(found.items, limit);
   if (found.more) reply["more"] = true;
+  reply["total"] = found.total;
   return reply;
 }
 

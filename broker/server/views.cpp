@@ -106,6 +106,7 @@ std::uint32_t open_on(const State& state, AttachmentId worker) {
 LeasePage lease_page(const State& state, std::uint64_t first, std::size_t limit) {
   LeasePage page;
   state.leases.for_each([&](const LeaseRecord& record) {
+    ++page.total;
     if (record.id().slot < first) return;
     if (page.items.size() == limit) {
       page.more = true;

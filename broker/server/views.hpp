@@ -19,6 +19,7 @@ std::string_view rebind_kind_name(std::size_t kind);
 struct LeasePage {
   std::vector<wire::LeaseView> items;  ///< Ordered by slot.
   bool more = false;                   ///< Later slots hold further leases.
+  std::uint64_t total = 0;             ///< Leases in all slots.
 };
 /// At most `limit` leases, starting at slot `first`.
 LeasePage lease_page(const State& state, std::uint64_t first, std::size_t limit);

@@ -25,12 +25,18 @@ class Connection {
   }
   Result<Json> operator()(const std::string& method, Json params) {
     auto reply = TRY(broker_.call(method, {.body = std::move(params)}, kCallTimeout));
+    const auto total = reply.body.find("total");
+    const bool is_counted = total != reply.body.end() && total->is_number_unsigned();
+    total_ = is_counted ? total->get<std::uint64_t>() : 0;
     return std::move(reply.body);
   }
+  /// Of the last reply, which was a page of a list; 0: it named none.
+  std::uint64_t total() const { return total_; }
 
  private:
   explicit Connection(control::Client broker) : broker_(std::move(broker)) {}
   control::Client broker_;
+  std::uint64_t total_ = 0;
 };
 
 /// Of a counter that starts again at 0 with the broker.
@@ -107,7 +113,9 @@ Result<Json> BrokerReader::ask_list() const {
   const auto views = TRY(client::first_pages<View>(broker, kEnoughItems));
   Json items = Json::array();
   for (const View& view : views) items.push_back(view.to_json());
-  return Json{{"items", std::move(items)}, {"more", views.size() >= kEnoughItems}};
+  // An older broker names no total.
+  const std::uint64_t total = std::max<std::uint64_t>(broker.total(), views.size());
+  return Json{{"items", std::move(items)}, {"total", total}};
 }
 
 /// The broker sends a page of events that is full before the newest one, so it is asked on.

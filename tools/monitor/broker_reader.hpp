@@ -22,7 +22,7 @@ namespace leasehold::monitor {
 class BrokerReader {
  public:
   using Json = control::Json;
-  /// A list is cut after the page of the broker that reaches this; "more" then says so.
+  /// A list is cut after the page of the broker that reaches this; "total" counts all.
   static constexpr std::size_t kEnoughItems = 4000;
   static constexpr std::uint64_t kMaxEvents = 500;
 
@@ -34,9 +34,9 @@ class BrokerReader {
   const Result<BrokerState>& state() { return state_.read(); }
   /// The metrics as text; broker_is_down() without an answer.
   const std::string& metrics_text() { return text_.read(); }
-  /// {"items": [LeaseView …], "more"}
+  /// {"items": [LeaseView …], "total"}
   const Result<Json>& leases() { return leases_.read(); }
-  /// {"items": [ExtentView …], "more"}
+  /// {"items": [ExtentView …], "total"}
   const Result<Json>& extents() { return extents_.read(); }
   /// {"items": [event with its "sequence" …], "newest"}: the newest ones, oldest first.
   const Result<Json>& events() { return events_.read(); }

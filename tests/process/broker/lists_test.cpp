@@ -20,6 +20,8 @@ TEST_CASE_METHOD(BrokerWithWorker, "broker: lease.list pages contain every lease
   CHECK(first.at("more") == true);
   REQUIRE(second.at("items").size() == 1);
   CHECK(second.at("items").at(0).at("lease") == "2.1");
+  CHECK(first.at("total") == 3);
+  CHECK(second.at("total") == 3);
   CHECK(second.at("more") == false);
   CHECK(page(control::Json::object()).at("items").size() == 3);
   const auto refused = client.call("lease.list", {{{"limit", 1001}}, {}});
@@ -67,6 +69,7 @@ TEST_CASE_METHOD(BrokerWithWorker,
 
   CHECK(ids(first) == std::vector{all[0], all[1]});
   CHECK(first.at("more") == true);
+  CHECK(first.at("total") == 3);
   CHECK(ids(second) == std::vector{all[2]});
   CHECK(second.at("more") == false);
 

@@ -3,6 +3,7 @@
 page.py ADDRESS WORK BIN BROKER_PID [SCREENSHOTS]
 """
 import base64
+import contextlib
 import http.client
 import json
 import os
@@ -148,6 +149,23 @@ def check_events(browser):
     assert any("object tenant:ann" in row[2] for row in table(browser, "event-table")), "the admission of ann"
 
 
+@contextlib.contextmanager
+def rewritten(browser, change):
+    """The page gets `change(path, document)` instead of each document of the monitor."""
+    def answer(paused):
+        url = paused["request"]["url"]
+        body = json.dumps(change(url.rsplit("/", 1)[-1], json.load(urllib.request.urlopen(url)))).encode()
+        browser.send("Fetch.fulfillRequest", {
+            "requestId": paused["requestId"], "responseCode": 200,
+            "responseHeaders": [{"name": "Content-Type", "value": "application/json"}],
+            "body": base64.b64encode(body).decode()})
+
+    browser.handlers["Fetch.requestPaused"] = answer
+    browser.call("Fetch.enable", patterns=[{"urlPattern": "*/api/*"}])
+    yield
+    browser.call("Fetch.disable")
+
+
 def check_hostile_names(browser):
     """No broker admits such names; a page must not depend on that."""
     def poisoned(value):
@@ -157,19 +175,42 @@ def check_hostile_names(browser):
             return [poisoned(each) for each in value]
         return MARKUP + value if isinstance(value, str) and value in ("ann", "w1", "operator", "standard", "cpu", "tenant:ann") else value
 
-    def answer(paused):
-        body = json.dumps(poisoned(json.load(urllib.request.urlopen(paused["request"]["url"])))).encode()
-        browser.send("Fetch.fulfillRequest", {
-            "requestId": paused["requestId"], "responseCode": 200,
-            "responseHeaders": [{"name": "Content-Type", "value": "application/json"}],
-            "body": base64.b64encode(body).decode()})
+    with rewritten(browser, lambda _, document: poisoned(document)):
+        for place in ("tenant-table", "worker-table", "revocation-table", "timeline-text", "event-table", "broker"):
+            browser.wait(f"document.getElementById('{place}').innerText.includes({json.dumps(MARKUP)})", f"the name in {place}")
+        page_checks.no_markup(browser)
 
-    browser.handlers["Fetch.requestPaused"] = answer
-    browser.call("Fetch.enable", patterns=[{"urlPattern": "*/api/*"}])
-    for place in ("tenant-table", "worker-table", "revocation-table", "timeline-text", "event-table", "broker"):
-        browser.wait(f"document.getElementById('{place}').innerText.includes({json.dumps(MARKUP)})", f"the name in {place}")
-    page_checks.no_markup(browser)
-    browser.call("Fetch.disable")
+
+def check_cut_lists(browser):
+    """Lists that are too long for the page say how much they show, also to a screen reader."""
+    def longer(path, body):
+        if path == "leases":
+            ended = next(each for each in body["items"] if each["times"]["revoked_boottime_ns"] > 0)
+            body["items"] = [dict(ended, lease=f"{slot}.1") for slot in range(120)]
+            body["total"] = 7120
+        if path == "extents":
+            body["total"] = len(body["items"]) + 1000
+        if path == "events":
+            [first] = body["items"][:1]
+            body["items"] = [dict(first, event="rebind", sequence=i + 1) for i in range(500)]
+            body["newest"] = 12345
+        return body
+
+    extents = len(document("extents")["items"])
+    wanted = {
+        "revocations-more": "The newest 50 of 120 revocations among the first 120 of 7,120 leases; brokerctl leases shows all.",
+        "memory-more": f"The first {extents:,} of {extents + 1000:,} extents; brokerctl extents shows all.",
+        "events-more": "The newest 200 of 500 events of this kind, from the newest 500 of 12,345; brokerctl events shows more.",
+    }
+    for place in ("revocations-more", "memory-more"):
+        equal(browser.run(f"document.getElementById('{place}').innerText"), "", f"{place} of a whole list")
+    with rewritten(browser, longer):
+        for place, text in wanted.items():
+            browser.wait(f"document.getElementById('{place}').innerText === {json.dumps(text)}", f"{place} is not \"{text}\"")
+            equal(browser.run(f"document.querySelectorAll('[role=region][aria-describedby={place}] table').length"), 1, f"the list that {place} describes")
+        page_checks.accessible(browser)
+        take_screenshot(browser, "desktop-cut")
+    browser.wait("document.getElementById('revocations-more').hidden", "a whole list is said to be cut")
 
 
 def check_keyboard(browser):
@@ -230,6 +271,7 @@ def main():
         check_looks(browser)
         check_events(browser)
         check_hostile_names(browser)
+        check_cut_lists(browser)
         equal(browser.problems(), [], "errors of the console")
         check_lost_broker(browser)
         foreign = [url for url in browser.requests() if not url.startswith(f"http://{ADDRESS}/")]

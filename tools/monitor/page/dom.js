@@ -28,6 +28,12 @@ export function show(id, isShown, text) {
   if (text !== undefined) setText(element, text);
 }
 
+// Below a list that is cut: "The newest 50 of 132 revocations." Empty and hidden when all are shown, since
+// the list names it as its description.
+export function showPart(id, missing, text) {
+  show(id, missing > 0, missing > 0 ? text : "");
+}
+
 // A chart: an image for a screen reader, whose title and description say what it shows.
 export function drawing(container, width, height, title, description, children) {
   const id = container.id;

@@ -1,5 +1,5 @@
 // The KV map: one square for each extent, coloured by its owner.
-import { byId, colourOf, drawing, fillTable, legend, show, svg, widthOf } from "./dom.js";
+import { byId, colourOf, drawing, fillTable, legend, show, showPart, svg, widthOf } from "./dom.js";
 import { bytes, count } from "./format.js";
 
 const kFree = "free";
@@ -51,11 +51,11 @@ function ownerRows(extents) {
 
 let drawn = "";
 
-export function showMemory({ items, more }, leases) {
+export function showMemory({ items, total }, leases) {
   const extents = items.map((each) => ({ ...each, owner: ownerOf(each, leases) }));
   const container = byId("memory-chart");
   // Thousands of squares are drawn again only when one of them changed.
-  const state = JSON.stringify([extents.map((each) => [each.extent, each.state, each.owner]), widthOf(container)]);
+  const state = JSON.stringify([extents.map((each) => [each.extent, each.state, each.owner]), total, widthOf(container)]);
   if (state === drawn) return;
   drawn = state;
   const rows = ownerRows(extents);
@@ -79,5 +79,5 @@ export function showMemory({ items, more }, leases) {
     ],
   })));
   show("memory-none", extents.length === 0);
-  show("memory-more", more, `The first ${count(items.length)} extents; brokerctl extents shows all.`);
+  showPart("memory-more", total - items.length, `The first ${count(items.length)} of ${count(total)} extents; brokerctl extents shows all.`);
 }

@@ -1,5 +1,5 @@
 // The other sections: totals, leases, revocations, workers, events.
-import { byId, el, fillTable, legend, setText, show } from "./dom.js";
+import { byId, el, fillTable, legend, setText, show, showPart } from "./dom.js";
 import { drawClocks, drawStates } from "./charts.js";
 import { age, bytes, count, duration, percent, rate } from "./format.js";
 
@@ -51,6 +51,7 @@ export function showHistory(history) {
     key: String(times[i]),
     cells: [age(newest - times[i]), count(history.live[i]), count(history.revoked[i]), count(history.stuck[i])],
   })));
+  showPart("samples-more", times.length - shown.length, `The newest ${count(shown.length)} of ${count(times.length)} samples.`);
 }
 
 const holderOf = (lease) => lease.tenant || (lease.scope === "engine" ? `engine ${lease.part}` : `shared text ${lease.part}`);
@@ -90,14 +91,23 @@ function showTimeline(lease, now) {
   list.replaceChildren(...texts.map((each) => el("li", {}, each)));
 }
 
-export function showRevocations({ items }, status, now) {
-  const revoked = items
+// The broker's list is cut, too: then the revocations of the leases behind it are not known here.
+function partOfRevocations(known, leases, total) {
+  const shown = `The newest ${count(Math.min(known, kShownRevocations))} of ${count(known)} revocations`;
+  if (leases === total) return `${shown}; brokerctl leases shows all.`;
+  return `${shown} among the first ${count(leases)} of ${count(total)} leases; brokerctl leases shows all.`;
+}
+
+export function showRevocations({ items, total }, status, now) {
+  const known = items
     .filter((each) => each.times.revoked_boottime_ns > 0)
-    .sort((a, b) => b.times.revoked_boottime_ns - a.times.revoked_boottime_ns)
-    .slice(0, kShownRevocations);
+    .sort((a, b) => b.times.revoked_boottime_ns - a.times.revoked_boottime_ns);
+  const revoked = known.slice(0, kShownRevocations);
+  const missing = known.length - revoked.length + total - items.length;
+  showPart("revocations-more", missing, partOfRevocations(known.length, items.length, total));
   // A released lease is revoked too, so that its memory is proven free; others say more.
   const drawn = revoked.find((each) => each.lease === chosen) ?? revoked.find((each) => each.reason !== "released") ?? revoked[0];
-  const redraw = () => showRevocations({ items }, status, now);
+  const redraw = () => showRevocations({ items, total }, status, now);
   fillTable("revocation-table", revoked.map((each) => ({
     key: each.lease,
     cells: [
@@ -139,14 +149,17 @@ function textOf(event) {
     .join(", ");
 }
 
-export function showEvents({ items }, now) {
+export function showEvents({ items, newest }, now) {
   const kind = byId("event-kind").value;
   const isShown = (each) => (kind.startsWith("-") ? each.event !== kind.slice(1) : !kind || each.event === kind);
-  const shown = items.filter(isShown).slice(-kShownEvents).reverse();
+  const known = items.filter(isShown);
+  const shown = known.slice(-kShownEvents).reverse();
   fillTable("event-table", shown.map((each) => ({
     key: String(each.sequence),
     cells: [each.event, { text: age(now - each.at_boottime_ns), look: "number" }, { text: textOf(each), look: "what" }],
   })));
   byId("event-table").hidden = shown.length === 0;
   show("events-none", shown.length === 0);
+  showPart("events-more", known.length - shown.length + newest - items.length,
+    `The newest ${count(shown.length)} of ${count(known.length)} events of this kind, from the newest ${count(items.length)} of ${count(newest)}; brokerctl events shows more.`);
 }

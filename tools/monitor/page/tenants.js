@@ -78,6 +78,6 @@ export function showTenants(overview, rates) {
   }));
   byId("tenant-table").hidden = tenants.length === 0;
   show("tenants-none", tenants.length === 0);
-  show("tenants-more", tenants.length > kShownTenants,
+  showPart("tenants-more", tenants.length - kShownTenants,
     `The first ${kShownTenants} of ${count(tenants.length)} tenants; brokerctl tenants shows all.`);
 }

@@ -39,6 +39,10 @@ class ScriptedBroker {
     const std::scoped_lock lock(mutex_);
     newest_ = newest;
   }
+  void set_leases(std::uint64_t count) {
+    const std::scoped_lock lock(mutex_);
+    leases_ = count;
+  }
   /// Methods that were called since the last time.
   std::vector<std::string> take_calls() {
     const std::scoped_lock lock(mutex_);
@@ -95,6 +99,16 @@ class ScriptedBroker {
         items.push_back(view.to_json());
       }
     }
+    if (method == "lease.list") {
+      const std::uint64_t first = params.contains("after") ? params.at("after").get<int>() + 1 : 0;
+      for (std::uint64_t slot = first; slot < leases_ && items.size() < 1000; ++slot) {
+        wire::LeaseView view;
+        view.lease = {static_cast<std::uint32_t>(slot), 1};
+        items.push_back(view.to_json());
+      }
+      const bool more = first + items.size() < leases_;
+      return {{"items", std::move(items)}, {"more", more}, {"total", leases_}};
+    }
     return {{"items", std::move(items)}, {"more", false}};
   }
 
@@ -106,6 +120,7 @@ class ScriptedBroker {
   std::vector<std::string> calls_;
   std::map<std::string, std::uint64_t> tokens_;
   std::uint64_t newest_ = 0;
+  std::uint64_t leases_ = 0;
   std::jthread thread_;
 };
 
@@ -172,6 +187,21 @@ TEST_CASE("broker reader: the newest events are read, although a page of the bro
   CHECK(events->at("items").size() == BrokerReader::kMaxEvents);
   CHECK(events->at("items").front().at("sequence") == 8);
   CHECK(events->at("items").back().at("sequence") == BrokerReader::kMaxEvents + 7);
+}
+
+TEST_CASE("broker reader: a list that is cut says how many there are in all") {
+  ScriptedBroker broker;
+  ManualClock clock;
+  BrokerReader reader(broker.socket(), clock);
+  for (const std::uint64_t leases : {0, 3, 4000, 4700}) {
+    broker.set_leases(leases);
+    REQUIRE(reader.leases().has_value());
+    CHECK(reader.leases()->at("items").size() ==
+          std::min<std::uint64_t>(leases, BrokerReader::kEnoughItems));
+    CHECK(reader.leases()->at("total") == leases);
+    clock.advance(1s);
+  }
+  CHECK(reader.extents()->at("total") == 0);  // as of a broker that names no total
 }
 
 TEST_CASE("broker reader: a broker that does not answer is down, and asked again after a second") {
