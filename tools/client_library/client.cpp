@@ -33,9 +33,25 @@ leasehold::Result<client::SessionConfig> to_config(SessionOptions options) {
 std::optional<std::vector<wire::ChatMessage>> to_messages(std::vector<Message> messages) {
   if (messages.empty()) return std::nullopt;
   std::vector<wire::ChatMessage> turns;
-  for (Message& message : messages)
-    turns.push_back({.role = std::move(message.role), .content = std::move(message.content)});
+  for (Message& message : messages) {
+    const bool only_calls = message.content.empty() && !message.tool_calls.empty();
+    turns.push_back(
+        {.role = std::move(message.role),
+         .content = only_calls ? std::nullopt : std::optional(std::move(message.content)),
+         .tool_calls = std::move(message.tool_calls),
+         .tool_call_id = std::move(message.tool_call_id),
+         .name = std::move(message.name),
+         .reasoning_content = std::move(message.reasoning_content)});
+  }
   return turns;
+}
+
+wire::ResponseFormat to_format(Request& request) {
+  if (request.json_object) return {.type = "json_object"};
+  if (request.json_schema.empty()) return {};
+  return {.type = "json_schema",
+          .schema = std::move(request.json_schema),
+          .strict = request.strict_schema};
 }
 
 wire::Sampling to_sampling(Request& request) {
@@ -45,10 +61,18 @@ wire::Sampling to_sampling(Request& request) {
   sampling.top_k = request.top_k;
   sampling.top_p = request.top_p;
   sampling.min_p = request.min_p;
+  sampling.typical_p = request.typical_p;
+  sampling.repetition_penalty = request.repetition_penalty;
+  sampling.presence_penalty = request.presence_penalty;
+  sampling.frequency_penalty = request.frequency_penalty;
+  sampling.penalty_window = request.penalty_window;
+  sampling.logit_bias.by_token = std::move(request.logit_bias);
+  sampling.logprobs = request.logprobs;
+  sampling.top_logprobs = request.top_logprobs;
   sampling.stop.all = std::move(request.stop);
-  if (request.json_schema.empty()) return sampling;
-  sampling.response_format.type = "json_schema";
-  sampling.response_format.schema = std::move(request.json_schema);
+  sampling.stop_token_ids = std::move(request.stop_token_ids);
+  sampling.response_format = to_format(request);
+  sampling.grammar = std::move(request.grammar);
   return sampling;
 }
 
@@ -59,6 +83,11 @@ leasehold::Result<void> check(const Request& request) {
     return fail(Errc::BadRequest,
                 "a request has exactly one of prompt, prompt_tokens and messages, this one has " +
                     std::to_string(prompts));
+  const int forms = request.json_object + !request.json_schema.empty() + !request.grammar.empty();
+  if (forms > 1)
+    return fail(Errc::BadRequest,
+                "a request has at most one of json_object, json_schema and grammar, this one has " +
+                    std::to_string(forms));
   if (request.resumable && request.request_id.empty())
     return fail(Errc::BadRequest,
                 "a resumable request needs a request_id, by which the next process names it");
@@ -74,11 +103,17 @@ leasehold::Result<wire::RequestSubmit> to_submit(Request request,
   submit.prompt = unless_empty(std::move(request.prompt));
   submit.prompt_tokens = unless_empty(std::move(request.prompt_tokens));
   submit.messages = to_messages(std::move(request.messages));
+  submit.tools = std::move(request.tools);
+  submit.chat_template_kwargs = std::move(request.chat_template_kwargs);
+  submit.asked_at_unix_s = std::chrono::duration_cast<std::chrono::seconds>(
+                               std::chrono::system_clock::now().time_since_epoch())
+                               .count();
   submit.emitted = std::move(delivered);
   submit.max_emitted_tokens = request.max_tokens;
   submit.ignore_eos = request.ignore_eos;
   submit.priority = request.priority;
   submit.resumable = request.resumable;
+  if (request.deadline.count() > 0) submit.deadline_ms = request.deadline.count();
   return submit;
 }
 

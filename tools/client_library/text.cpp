@@ -13,16 +13,30 @@ Error to_api(const leasehold::Error& error) {
           .retry_after = std::chrono::milliseconds(error.retry_after_ms)};
 }
 
+namespace {
+
+Token to_token(const wire::TokenEmitted& emitted) {
+  Token token{.position = emitted.position,
+              .id = emitted.token,
+              .text = emitted.text,
+              .logprob = emitted.logprob};
+  for (const wire::TokenLogprob& top : emitted.top_logprobs)
+    token.top_logprobs.push_back({.id = top.token, .logprob = top.logprob});
+  return token;
+}
+
+}  // namespace
+
 void Text::take(const client::SessionEvent& event) {
   const std::lock_guard lock(mutex_);
   if (const auto* submitted = std::get_if<client::Submitted>(&event)) {
     note_lease(submitted->lease);
     completed_.prompt_tokens = submitted->prompt_tokens;
+    if (!submitted->unchecked.empty()) completed_.unchecked = submitted->unchecked;
   }
   if (const auto* rebound = std::get_if<client::Rebound>(&event)) note_lease(rebound->new_lease);
   if (const auto* token = std::get_if<client::TokenArrived>(&event)) {
-    unread_.push_back(
-        {.position = token->token.position, .id = token->token.token, .text = token->token.text});
+    unread_.push_back(to_token(token->token));
     changed_.notify_all();
   }
   if (const auto* ended = std::get_if<client::Ended>(&event)) end(*ended);

@@ -5,7 +5,7 @@
 #include <leasehold/client.hpp>
 #include <thread>
 
-#include "tests/support/system.hpp"
+#include "tests/support/chat_system.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -39,6 +39,41 @@ void read(api::Stream& stream, std::vector<std::int32_t>& tokens, std::size_t co
 }
 
 constexpr std::size_t kAll = 1 << 20;
+
+/// A text that runs to its end.
+struct Whole {
+  std::vector<api::Token> tokens;
+  api::Completed completed;
+
+  std::string text() const {
+    std::string all;
+    for (const api::Token& token : tokens) all += token.text;
+    return all + completed.text;
+  }
+  std::vector<std::int32_t> ids() const {
+    std::vector<std::int32_t> all;
+    for (const api::Token& token : tokens) all.push_back(token.id);
+    return all;
+  }
+};
+
+Whole whole(api::Session& session, const api::Request& request) {
+  auto stream = session.generate(request);
+  REQUIRE(stream);
+  Whole text;
+  while (auto token = stream->next()) text.tokens.push_back(*std::move(token));
+  const auto completed = stream->result();
+  if (!completed) FAIL(completed.error().detail);
+  text.completed = *completed;
+  return text;
+}
+
+std::string refusal(api::Session& session, const api::Request& request) {
+  auto stream = session.generate(request);
+  if (!stream) return stream.error().detail;
+  const auto completed = stream->result();
+  return completed ? "accepted" : completed.error().detail;
+}
 
 /// Slow enough that no text ends before the test disturbs it.
 SystemSpec slow() {
@@ -169,6 +204,103 @@ TEST_CASE("client library: a text is cancelled from another thread, and by its d
   session.release();
   CHECK_FALSE(session.lease());
   CHECK(system.pool_is_fully_free());
+}
+
+TEST_CASE("client library: a grammar, a schema or JSON mode shapes the answer") {
+  System system;
+  system.admit("ann");
+  api::Session session = session_of(system);
+  api::Request shaped{"Is the fox red?"};
+  shaped.grammar = "root ::= \"yes\" | \"no\"";
+  const std::string word = whole(session, shaped).text();
+  CHECK((word == "yes" || word == "no"));
+
+  shaped.grammar.clear();
+  shaped.json_schema = R"({"type": "boolean"})";
+  const std::string answer = whole(session, shaped).text();
+  CHECK((answer == "true" || answer == "false"));
+
+  shaped.json_schema = R"({"type": "boolean", "not": {"const": true}})";
+  CHECK(refusal(session, shaped).find("not") != std::string::npos);
+  shaped.strict_schema = false;
+  const auto lenient = whole(session, shaped).completed.unchecked;
+  REQUIRE(lenient.size() == 1);
+  CHECK(lenient.front().find("not") != std::string::npos);
+
+  shaped.json_schema.clear();
+  shaped.json_object = true;
+  shaped.max_tokens = 200;
+  CHECK(whole(session, shaped).text().starts_with("{"));
+  shaped.grammar = "root ::= \"a\"";
+  CHECK(refusal(session, shaped).find("at most one") != std::string::npos);
+}
+
+TEST_CASE("client library: logprobs, biases, a seed and stop tokens reach the worker") {
+  System system;
+  system.admit("ann");
+  api::Session session = session_of(system);
+  api::Request request = request_of(kPlain);
+  request.max_tokens = 40;
+  const Whole plain = whole(session, request);
+  CHECK_FALSE(plain.tokens.front().logprob);
+
+  request.logprobs = true;
+  request.top_logprobs = 3;
+  for (const api::Token& token : whole(session, request).tokens) {
+    REQUIRE(token.logprob);
+    REQUIRE(token.top_logprobs.size() == 3);
+    CHECK(token.top_logprobs.front().id == token.id);  // greedy
+    CHECK(token.top_logprobs.front().logprob == *token.logprob);
+    CHECK(token.top_logprobs.back().logprob <= *token.logprob);
+  }
+  request.logprobs = false;
+  CHECK(refusal(session, request).find("top_logprobs") != std::string::npos);
+  request.top_logprobs = 0;
+
+  const std::int32_t wanted = plain.ids().at(3);
+  request.logit_bias = {{wanted, 1000.0F}};
+  for (const api::Token& token : whole(session, request).tokens) CHECK(token.id == wanted);
+  request.stop_token_ids = {wanted};
+  CHECK(whole(session, request).completed.reason == "StopSequence");
+  request.stop_token_ids.clear();
+  request.logit_bias.clear();
+  request.repetition_penalty = 1.3F;
+  CHECK((whole(session, request).ids() != plain.ids()));
+  request.repetition_penalty = 1.0F;
+
+  request.temperature = 1.5F;
+  request.seed = 1;
+  const auto seeded = whole(session, request).ids();
+  CHECK((whole(session, request).ids() == seeded));
+  request.seed = 2;
+  CHECK((whole(session, request).ids() != seeded));
+}
+
+TEST_CASE("client library: tools, calls and variables reach the chat template") {
+  ChatSystem system(
+      "{{ bos_token }}{{ mood }}{% for t in tools %}<{{ t.function.name }}>{% endfor %}"
+      "{% for m in messages %}[{{ m.role }}]{{ m.content or '' }}{% for c in m.tool_calls %}"
+      "{{ c.function.name }}{% endfor %}{{ m.tool_call_id }}{% endfor %}");
+  api::Session session = session_of(system);
+  api::Request chat;
+  chat.messages = {{"user", "Hi"}, {"assistant", ""}, {"tool", "7"}};
+  chat.messages[1].tool_calls = R"([{"function": {"name": "add", "arguments": {}}}])";
+  chat.messages[2].tool_call_id = "c1";
+  chat.tools = R"([{"type": "function", "function": {"name": "add", "parameters": {}}}])";
+  chat.chat_template_kwargs = R"({"mood": "calm"})";
+  chat.max_tokens = 20;
+  chat.ignore_eos = true;
+  const Whole framed = whole(session, chat);
+
+  api::Request spelt_out{"calm<add>[user]Hi[assistant]add[tool]7c1"};
+  spelt_out.max_tokens = 20;
+  spelt_out.ignore_eos = true;
+  const Whole plain = whole(session, spelt_out);
+  CHECK(framed.completed.prompt_tokens == plain.completed.prompt_tokens);
+  CHECK((framed.ids() == plain.ids()));
+
+  chat.tools = "[";
+  CHECK(refusal(session, chat).find("tools") != std::string::npos);
 }
 
 TEST_CASE("client library: refusals carry the code of the broker, the worker or the library") {

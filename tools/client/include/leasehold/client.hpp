@@ -19,6 +19,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -78,36 +79,70 @@ struct Lease {
   std::chrono::milliseconds ttl{0};  ///< The session renews it at a third of this.
 };
 
+/// One turn of a conversation.
 struct Message {
-  std::string role;  ///< "system", "user", "assistant" …
-  std::string content;
+  std::string role;          ///< "system", "user", "assistant", "tool" …
+  std::string content;       ///< May be empty in a turn that calls tools.
+  std::string tool_calls{};  ///< JSON: the calls of an assistant's turn, as OpenAI's API has them.
+  std::string tool_call_id{};       ///< Of a tool's turn: the call whose result it is.
+  std::string name{};               ///< Of the tool, or of the speaker.
+  std::string reasoning_content{};  ///< What the model thought before the content.
 };
 
-/// One text. Exactly one of `prompt`, `prompt_tokens` and `messages` is not empty.
+/// One text. Exactly one of `prompt`, `prompt_tokens` and `messages` is not empty. At most one of
+/// `json_object`, `json_schema` and `grammar` is set; it decides the form of the answer. The worker
+/// checks the ranges, and refuses a request with BadRequest and the name of the field.
 struct Request {
   std::string prompt;
   std::vector<std::int32_t> prompt_tokens{};  ///< Ids of the model's vocabulary.
   std::vector<Message> messages{};            ///< For the model's chat template.
-  std::uint32_t max_tokens = 128;             ///< 1 … 2^20.
-  float temperature = 0.0F;                   ///< 0 … 100; 0: greedy.
-  std::uint64_t seed = 0;   ///< The same seed, prompt and model give the same text.
-  std::uint32_t top_k = 0;  ///< 0: all.
+  /// JSON: an array of tools as OpenAI's API has it, for the template; with `messages` only. The
+  /// model calls one in its text, in the form that it was trained to write.
+  std::string tools{};
+  /// JSON: an object of further variables of the template; with `messages` only.
+  std::string chat_template_kwargs{};
+  std::uint32_t max_tokens = 128;  ///< 1 … 2^20.
+  float temperature = 0.0F;        ///< 0 … 100; 0: greedy.
+  std::uint64_t seed = 0;          ///< The same seed, prompt and model give the same text.
+  std::uint32_t top_k = 0;         ///< 0: all.
   float top_p = 1.0F;
   float min_p = 0.0F;
-  std::vector<std::string> stop{};  ///< Texts that end the answer; they are not delivered.
-  std::string json_schema{};        ///< Text of a JSON schema that the answer is valid under.
-  bool ignore_eos = false;          ///< Continue to `max_tokens` after the end of sequence.
-  int priority = 0;                 ///< -10 … 10, among the tenant's own requests.
+  float typical_p = 1.0F;
+  float repetition_penalty = 1.0F;
+  float presence_penalty = 0.0F;
+  float frequency_penalty = 0.0F;
+  std::uint32_t penalty_window = 0;            ///< Recent tokens that penalties consider; 0: all.
+  std::map<std::int32_t, float> logit_bias{};  ///< By token id; added to its logit.
+  bool logprobs = false;                       ///< Each token says how likely it was.
+  std::uint32_t top_logprobs = 0;   ///< Number of likeliest tokens to name; with `logprobs`.
+  std::vector<std::string> stop{};  ///< Texts that end the answer; not delivered.
+  std::vector<std::int32_t> stop_token_ids{};  ///< Tokens that end the answer.
+  bool json_object = false;                    ///< The answer is a JSON object.
+  std::string json_schema{};  ///< Text of a JSON schema that the answer is valid under.
+  /// Refuse a schema that no grammar can promise. False: Completed::unchecked lists what is not.
+  bool strict_schema = true;
+  std::string grammar{};                  ///< GBNF that the answer matches.
+  bool ignore_eos = false;                ///< Continue to `max_tokens` after the end of sequence.
+  int priority = 0;                       ///< -10 … 10, among the tenant's own requests.
+  std::chrono::milliseconds deadline{0};  ///< From the arrival at the worker; 0: none.
   /// The worker keeps the text for a minute without this process; resume() continues it.
   bool resumable = false;
   /// 1 to 64 characters of [A-Za-z0-9._:-]; empty: a new one. Needed for a resumable request.
   std::string request_id{};
 };
 
+/// A token that was possible at a position. The logarithm is natural.
+struct TokenLogprob {
+  std::int32_t id = 0;
+  float logprob = 0.0F;
+};
+
 struct Token {
-  std::uint32_t position = 0;  ///< 0 for the first token of the answer.
-  std::int32_t id = 0;         ///< Of the model's vocabulary.
-  std::string text;            ///< Whole UTF-8 characters; may be empty.
+  std::uint32_t position = 0;                ///< 0 for the first token of the answer.
+  std::int32_t id = 0;                       ///< Of the model's vocabulary.
+  std::string text;                          ///< Whole UTF-8 characters; may be empty.
+  std::optional<float> logprob{};            ///< Only when requested, as top_logprobs.
+  std::vector<TokenLogprob> top_logprobs{};  ///< Most likely first.
 };
 
 struct Completed {
@@ -117,6 +152,8 @@ struct Completed {
   std::uint32_t tokens = 0;  ///< Positions delivered, those before a resume included.
   std::uint32_t prompt_tokens = 0;
   std::vector<std::string> leases{};  ///< Ids of the leases that it ran under, in order.
+  /// What the schema demands and nothing checked: "#/properties/a: 'not'". At most 32.
+  std::vector<std::string> unchecked{};
 };
 
 class SessionCore;
