@@ -1,7 +1,5 @@
 #include "tools/checks/bench/light_stream.hpp"
 
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/write.hpp>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -46,40 +44,24 @@ Result<std::shared_ptr<LightStream>> LightStream::open(boost::asio::io_context& 
       call_line(1, wire::ConnectionAuthenticate::kMethod,
                 wire::ConnectionAuthenticate{.token = generate.token}.to_json()) +
       call_line(2, wire::RequestSubmit::kMethod, generate.to_json());
-  boost::system::error_code failed;
-  boost::asio::write(socket, boost::asio::buffer(calls), failed);
-  if (failed) return fail(Errc::ConnectionLost, failed.message());
   std::shared_ptr<LightStream> stream(new LightStream(std::move(socket), std::move(handlers)));
+  TRY(stream->write(calls));
   stream->read_more();
   return stream;
 }
 
-void LightStream::close() {
-  over_ = true;
-  boost::system::error_code ignored;
-  socket_.close(ignored);
+void LightStream::lost(Error why) {
+  end(std::unexpected(std::move(why)));
 }
 
-void LightStream::read_more() {
-  socket_.async_read_some(boost::asio::buffer(chunk_),
-                          [self = shared_from_this()](const auto& error, std::size_t size) {
-                            if (self->over_) return;
-                            if (error)
-                              return self->end(fail(Errc::ConnectionLost, error.message()));
-                            self->unread_.append(self->chunk_.data(), size);
-                            self->read_lines();
-                            if (!self->over_) self->read_more();
-                          });
-}
-
-void LightStream::read_lines() {
+void LightStream::use(std::string& unread) {
   std::size_t begin = 0;
-  for (auto at = unread_.find('\n'); at != std::string::npos && !over_;
-       at = unread_.find('\n', begin)) {
-    read_line(std::string_view(unread_).substr(begin, at - begin));
+  for (auto at = unread.find('\n'); at != std::string::npos && !is_closed();
+       at = unread.find('\n', begin)) {
+    read_line(std::string_view(unread).substr(begin, at - begin));
     begin = at + 1;
   }
-  unread_.erase(0, begin);
+  unread.erase(0, begin);
 }
 
 void LightStream::read_line(std::string_view line) {

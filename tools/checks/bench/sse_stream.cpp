@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/buffer.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/write.hpp>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -29,10 +26,7 @@ SseKind sse_kind_of(std::string_view data) {
 
 Result<std::shared_ptr<SseStream>> SseStream::connect(boost::asio::io_context& io,
                                                       const std::string& path, Handlers handlers) {
-  Socket socket(io);
-  boost::system::error_code failed;
-  socket.connect(boost::asio::local::stream_protocol::endpoint(path), failed);
-  if (failed) return fail(Errc::ConnectionRefused, fmt::format("{}: {}", path, failed.message()));
+  control::Socket socket = TRY(control::connect_to(io, path));
   std::shared_ptr<SseStream> stream(new SseStream(std::move(socket), std::move(handlers)));
   stream->read_more();
   return stream;
@@ -40,31 +34,15 @@ Result<std::shared_ptr<SseStream>> SseStream::connect(boost::asio::io_context& i
 
 void SseStream::send(const std::string& request) {
   has_head_ = has_ended_ = false;
-  boost::system::error_code failed;
-  boost::asio::write(socket_, boost::asio::buffer(request), failed);
-  if (failed) end(fail(Errc::ConnectionLost, failed.message()));
+  if (auto sent = write(request); !sent) end(std::move(sent));
 }
 
-void SseStream::close() {
-  over_ = true;
-  boost::system::error_code ignored;
-  socket_.close(ignored);
+void SseStream::lost(Error why) {
+  end(std::unexpected(std::move(why)));
 }
 
-void SseStream::read_more() {
-  socket_.async_read_some(boost::asio::buffer(buffer_),
-                          [self = shared_from_this()](const auto& error, std::size_t size) {
-                            if (self->over_) return;
-                            if (error)
-                              return self->end(fail(Errc::ConnectionLost, error.message()));
-                            self->unread_.append(self->buffer_.data(), size);
-                            self->read_chunks();
-                            if (!self->over_) self->read_more();
-                          });
-}
-
-void SseStream::read_chunks() {
-  std::string_view rest = unread_;
+void SseStream::use(std::string& unread) {
+  std::string_view rest = unread;
   if (!has_head_) {
     const auto head = rest.find(kHeadEnd);
     if (head == std::string_view::npos) return;
@@ -73,7 +51,7 @@ void SseStream::read_chunks() {
     rest.remove_prefix(head + kHeadEnd.size());
     has_head_ = true;
   }
-  while (!over_) {
+  while (!is_closed()) {
     const auto line = rest.find(kLineEnd);
     if (line == std::string_view::npos) break;
     std::size_t size = 0;
@@ -84,10 +62,10 @@ void SseStream::read_chunks() {
     if (size > 0) read_chunk(chunk);
     rest.remove_prefix(whole);
     if (size > 0) continue;
-    unread_.assign(rest);  // the next answer
+    unread.assign(rest);  // the next answer
     return end({});
   }
-  unread_.erase(0, unread_.size() - rest.size());
+  unread.erase(0, unread.size() - rest.size());
 }
 
 /// A chunk may have several events.
