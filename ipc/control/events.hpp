@@ -83,6 +83,7 @@ struct RequestCompletedEvent {
   LeaseId lease;
   std::string reason;
   std::uint32_t emitted_tokens = 0;
+  std::string scope;  ///< As RequestCompleted::scope. May be missing.
 };
 
 /// `lease_draining`: the lease gets no new work, and the broker revokes it at the deadline.

@@ -156,13 +156,15 @@ void Deliveries::end_stream(const RequestId& engine_request_id, std::string_view
   if (stream == nullptr) return;
   const TimePoint now = deps_.clock->now();
   wire::RequestCompleted end = send(stream->text);
+  std::string scope = end.scope;
   if (stream->is_resumable) resumable_->end(engine_request_id, std::move(end), is_complete(reason));
   deps_.broker->report(
       events::RequestCompletedEvent{.request = to_client_request_id(engine_request_id),
                                     .tenant = tenant_of(engine_request_id).value,
                                     .lease = stream->lease,
                                     .reason = std::string(reason),
-                                    .emitted_tokens = emitted_tokens},
+                                    .emitted_tokens = emitted_tokens,
+                                    .scope = std::move(scope)},
       now);
   close(engine_request_id);
   on_ended_(engine_request_id);

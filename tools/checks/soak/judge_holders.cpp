@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <tuple>
 
 #include "common/errc.hpp"
 #include "tools/checks/soak/judge_checks.hpp"
@@ -187,26 +188,27 @@ bool may_have_ended_stream(const BrokerInstance& broker, const LeaseTrace& text,
 }
 
 /// The same on the worker's side: what it wrote to the holder's socket. The end of a published text
-/// ends a stream too, once, and its lease goes on. Events name neither the scope of an end nor the
-/// worker of a lease, so each text that may have ended one allows one more end.
+/// ends a stream too, once, and its lease goes on. Events name neither that text nor the worker of
+/// a lease, so each text that may have ended a stream allows one such end.
 demo::Check sent_once(const Case& all) {
   Finding finding("no stream got the end of its lease twice", "ends of leases sent");
   for (std::size_t i = 0; i < all.instances.size(); ++i) {
     const BrokerInstance& broker = all.history.brokers[i];
     const auto& leases = all.instances[i].leases;
     const std::set<LeaseId> texts = text_leases(broker, all.instances[i]);
-    std::map<std::pair<std::string, LeaseId>, std::ptrdiff_t> sent;
+    std::map<std::tuple<std::string, LeaseId, bool>, std::ptrdiff_t> sent;
     for (const events::StampedEvent& stamped : broker.events) {
       const auto* ended = std::get_if<events::RequestCompletedEvent>(&stamped.event);
       if (ended == nullptr || !is_lease_end(*ended)) continue;
       finding.checked();
       const auto trace = leases.find(ended->lease);
       const LeaseTrace own = trace == leases.end() ? LeaseTrace{} : trace->second;
-      const auto earlier = sent[{ended->request.value, ended->lease}]++;
-      const auto by_texts = std::ranges::count_if(texts, [&](LeaseId text) {
+      const bool by_text = ended->scope == name(FailureScope::Shared);
+      const auto times = ++sent[{ended->request.value, ended->lease, by_text}];
+      const auto texts_over = std::ranges::count_if(texts, [&](LeaseId text) {
         return may_have_ended_stream(broker, leases.at(text), own, stamped.at);
       });
-      if (earlier <= by_texts) continue;
+      if (times <= (by_text ? texts_over : 1)) continue;
       finding.wrong(fmt::format("{} of lease {}", ended->tenant, to_string(ended->lease)));
     }
   }

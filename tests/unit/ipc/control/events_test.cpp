@@ -71,6 +71,17 @@ TEST_CASE("events: an error names the missing or invalid field") {
   }
 }
 
+TEST_CASE("events: the end of a stream may name its scope, as one of the list") {
+  json ended = json::parse(kSamples[5]);
+  ended["scope"] = "shared";
+  const auto read = events::from_json(ended);
+  REQUIRE(read);
+  CHECK(std::get<events::RequestCompletedEvent>(read->event).scope == "shared");
+  CHECK(events::to_json(read->event, read->at) == ended);
+  ended["scope"] = "room";
+  check_event_refused(ended, "scope");
+}
+
 TEST_CASE("events: values outside their list or range are refused") {
   const std::vector<std::tuple<std::size_t, std::string, json>> cases = {
       {0, "event", "lease_vanished"}, {0, "state", "Gone"},     {0, "reason", "mood"},

@@ -20,9 +20,13 @@ events::StampedEvent lease(std::int64_t ns, LeaseState state, LeaseId id, const 
           TimePoint{ns}};
 }
 
-events::StampedEvent stream_ended(std::int64_t ns) {
-  return {events::RequestCompletedEvent{
-              .request = RequestId{"r"}, .tenant = "ann", .lease = kOwn, .reason = "Revoked"},
+/// By the published text, or with the scope "tenant" by the end of its own lease.
+events::StampedEvent stream_ended(std::int64_t ns, const std::string& scope = "shared") {
+  return {events::RequestCompletedEvent{.request = RequestId{"r"},
+                                        .tenant = "ann",
+                                        .lease = kOwn,
+                                        .reason = "Revoked",
+                                        .scope = scope},
           TimePoint{ns}};
 }
 
@@ -136,11 +140,15 @@ TEST_CASE("soak judge: only a report of shared scope may name another lease than
 }
 
 TEST_CASE("soak judge: a stream that ends with a text, and later with its lease, ended once") {
-  CHECK(broken([](History& history) { events_of(history).push_back(stream_ended(40)); }).empty());
+  CHECK(broken([](History& history) {
+          events_of(history).push_back(stream_ended(40, "tenant"));
+        }).empty());
   check_finds("got the end of its lease twice", [](History& history) {
-    events_of(history).push_back(stream_ended(40));
-    events_of(history).push_back(stream_ended(41));
+    events_of(history).push_back(stream_ended(40, "tenant"));
+    events_of(history).push_back(stream_ended(41, "tenant"));
   });
+  check_finds("got the end of its lease twice",
+              [](History& history) { events_of(history).push_back(stream_ended(40, "shared")); });
 }
 
 TEST_CASE("soak judge: finds a lease that expired twice, first before the broker revoked it") {
@@ -149,7 +157,7 @@ TEST_CASE("soak judge: finds a lease that expired twice, first before the broker
         std::ranges::find(events_of(history), TimePoint{40},
                           [](const events::StampedEvent& event) { return event.at; });
     std::get<events::LeaseStateChanged>(revoked->event).reason = RevokeReason::TtlExpired;
-    events_of(history).push_back(stream_ended(ns));
+    events_of(history).push_back(stream_ended(ns, "tenant"));
   };
   CHECK(broken([&](History& history) { expire_at(history, 39); }).empty());
   const std::int64_t again = GENERATE(39, 41);
@@ -179,8 +187,8 @@ TEST_CASE("soak judge: a text excuses no end before its revocation, or after its
       const auto reason = state == LeaseState::Live ? RevokeReason::None : RevokeReason::Released;
       events_of(history).push_back(lease(granted_at, state, kLate, "bob", reason));
     }
-    for (int i = 0; i < 2; ++i) {
-      events_of(history).push_back(stream_ended(41));
+    for (const char* scope : {"tenant", "shared"}) {
+      events_of(history).push_back(stream_ended(41, scope));
       auto& ended = std::get<events::RequestCompletedEvent>(events_of(history).back().event);
       ended.lease = kLate;
     }
@@ -196,7 +204,7 @@ TEST_CASE("soak judge: a restart may hide that a text ended a stream") {
       const auto* event = std::get_if<events::LeaseStateChanged>(&stamped.event);
       return event != nullptr && event->lease == kText && event->state == LeaseState::Revoked;
     });
-    events.push_back(stream_ended(40));
+    events.push_back(stream_ended(40, "tenant"));
     history.brokers.front().restarts = {TimePoint{21}};  // and the revocation was lost
   };
   CHECK(broken(end_twice).empty());
