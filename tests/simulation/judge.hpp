@@ -152,6 +152,8 @@ class Judge {
   void token_arrived(const Text& before, std::uint32_t position, std::uint32_t token);
   /// The reader gets the end of the text.
   void text_completed(const Text& text);
+  /// Nothing fails any more, and every reader has had time to get its text.
+  void texts_are_whole() const;
   void tenant_died(std::uint64_t text);
 
   /// The machine is idle: every running process has its replies.

@@ -78,6 +78,13 @@ void Judge::text_completed(const Text& text) {
   texts_.erase(found);
 }
 
+/// A text that cannot be resumed is left by its tenant's death.
+void Judge::texts_are_whole() const {
+  for (const auto& [id, text] : texts_) {
+    if (is_resumable(id)) violated(fmt::format("text {} was begun and did not end", id));
+  }
+}
+
 void Judge::tenant_died(std::uint64_t id) {
   const auto found = texts_.find(id);
   if (found == texts_.end()) return;

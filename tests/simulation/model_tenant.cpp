@@ -66,6 +66,13 @@ void Tenant::act() {
   resize_or_leave();
 }
 
+void Tenant::continue_text() {
+  if (!is_connected()) return reconnect();
+  if (call_pending_) return;
+  if (!lease_) return acquire();
+  if (request_ == nullptr) submit();
+}
+
 void Tenant::resize_or_leave() {
   switch (deps_.machine.pick(9)) {
     case 0:
@@ -114,7 +121,10 @@ void Tenant::send_acquire() {
 
 void Tenant::acquired(const std::string& request, const Result<Answer>& answer) {
   call_pending_ = false;
-  if (!answer) return;
+  if (!answer) {
+    if (tracing) trace(fmt::format("{} gets no lease: {}", name_, answer.error().detail));
+    return;
+  }
   const auto& given = std::get<wire::LeaseAcquired>(answer->body);
   const auto [known, fresh] = granted_.try_emplace(request, given.lease);
   if (known->second != given.lease) violated("one request id returned two leases");

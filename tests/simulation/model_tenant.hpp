@@ -16,6 +16,9 @@ class Tenant final : public Process, private StreamReader {
 
   /// Does one thing that a tenant may do now.
   void act();
+  /// Does what its text needs next, and nothing else.
+  void continue_text();
+  std::uint64_t text_id() const { return text_.id; }
   void on_death() override;
   /// The broker's notice: the lease drains, or its worker is being replaced.
   void on_draining(const wire::LeaseDraining& notice);

@@ -45,7 +45,10 @@ void Worker::attach() {
 }
 
 void Worker::attached(const Result<Answer>& answer) {
-  if (!answer) return;
+  if (!answer) {  // it exits, and is started again
+    kill_pending = true;
+    return;
+  }
   index_ = std::get<wire::WorkerAttached>(answer->body).worker;
   attachment = std::get<WorkerDescriptors>(answer->descriptors).worker;
   segment_ = &broker_->segment_of(attachment);
@@ -61,6 +64,16 @@ void Worker::attached(const Result<Answer>& answer) {
   threads_[0].fiber = std::make_unique<Fiber>([this] { engine(); });
   threads_[1].fiber = std::make_unique<Fiber>([this] { helper(); });
   deps_.machine.reach_then(FaultSite::WorkerAttached, *this, [this] { open_weights(); });
+}
+
+void Worker::retry_start() {
+  if (!ready_ && engine_lease_ && state_of(*engine_lease_) != LeaseState::Live) {
+    engine_lease_.reset();
+    weights_ready_ = false;
+  }
+  const bool was_open = region_ != RegionId{};
+  if (!engine_lease_ && !(was_open && deps_.planted_bugs.weights_not_reopened)) open_weights();
+  if (weights_ready_ && !ready_) report_ready();
 }
 
 void Worker::open_weights() {
@@ -98,12 +111,16 @@ void Worker::publish_weights() {
 void Worker::report_ready() {
   weights_ready_ = true;
   if (ready_) return;
+  call_pending_ = true;
   broker_->ask(
       *link_,
       wire::WorkerReady{
           .address = name_, .kv_block_size_bytes = kBlockBytes, .kv_identity = "one model"},
       [this](const Result<Answer>& answer) {
+        call_pending_ = false;
         ready_ = answer.has_value();
+        if (!answer && tracing)
+          trace(fmt::format("{} is not ready: {}", name_, answer.error().detail));
         // Schedules are short, so an operator publishes early.
         if (ready_ && deps_.machine.one_in(2))
           broker_->call(wire::PrefixPublish{.worker = name_, .text = "a text"});
@@ -122,7 +139,7 @@ void Worker::poll_timers() {
   forget_kept_texts();
   reconnect();
   const bool known = attachment != AttachmentId{} && link_->is_open() && !is_reconnecting();
-  if (known && !call_pending_ && !engine_lease_) open_weights();
+  if (known && !call_pending_) retry_start();
   if (known && deps_.machine.one_in(16)) report_falsely();
 }
 

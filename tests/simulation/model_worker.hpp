@@ -126,6 +126,8 @@ class Worker final : public Process, private RefusalListener {
   void connect();
   void attach();
   void attached(const Result<Answer>& answer);
+  /// Before the worker is ready, only its own timer notices that its engine lease is over.
+  void retry_start();
   void open_weights();
   void weights_opened(const Result<Answer>& answer);
   void publish_weights();

@@ -11,10 +11,11 @@ namespace leasehold::simulation {
 namespace {
 
 constexpr int kSteps = 130;
-constexpr int kIdleRounds = 150;           // a serving worker never becomes idle
-constexpr int kSettleRounds = 40;          // worker segments are read while other workers unmap
-constexpr int kStepsAfterFault = 280;      // consequences take many steps
-constexpr std::uint32_t kMovesMemory = 6;  // one schedule in 6 begins with moving memory
+constexpr int kIdleRounds = 150;             // a serving worker never becomes idle
+constexpr int kSettleRounds = 40;            // worker segments are read while other workers unmap
+constexpr int kStepsAfterFault = 280;        // consequences take many steps
+constexpr std::uint32_t kMovesMemory = 6;    // one schedule in 6 begins with moving memory
+constexpr std::uint32_t kFinishesTexts = 8;  // one schedule in 8 goes on until all texts end
 constexpr std::string_view kWorkerNames[] = {"w0", "w1"};
 
 /// Labels reached only by a worker whose broker was restarted.
@@ -154,6 +155,7 @@ void World::run() {
   settle();
   release_all_quarantined();
   judge_.at_rest();
+  if (!card_ && machine_.one_in(kFinishesTexts)) finish_texts();
   const Fault& fault = *machine_.fault;
   if (fault.triggered != nullptr) deps_.coverage.triggered({fault.site, fault.action});
 }
@@ -259,13 +261,7 @@ bool World::notice_exit() {
 
 /// Restarts dead processes, continues stopped ones, and gets the service working again.
 void World::recover() {
-  if (broker().is_dead()) restart_broker();
-  for (std::size_t index = 0; index < kTenants; ++index) {
-    if (tenants_[index]->is_dead()) spawn_tenant(index);
-  }
-  for (std::size_t index = 0; index < kWorkers; ++index) {
-    if (workers_[index]->is_dead()) spawn_worker(index);
-  }
+  restart_dead_processes();
   deliver_signals();
   for (int round = 0; round < 4; ++round) {
     for (Worker* worker : workers_) {

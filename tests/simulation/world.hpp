@@ -70,6 +70,13 @@ class World {
   bool release_quarantined();
   void release_all_quarantined();
 
+  // world_texts.cpp
+  void restart_dead_processes();
+  void admit_all();
+  /// After the last fault each tenant gets its whole text, however often it must start again. Not
+  /// on a card, whose memory stays with a worker until that exits.
+  void finish_texts();
+
   Worker& spawn_worker(std::size_t index);
   Tenant& spawn_tenant(std::size_t index);
 
