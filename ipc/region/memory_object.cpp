@@ -62,9 +62,12 @@ Result<void> MemoryObject::seal_against_writing() {
   return add_seals(fd_, F_SEAL_WRITE | F_SEAL_SEAL);
 }
 
+/// Whole pages: the kernel clears a page that is punched in part, and keeps it.
 Result<void> MemoryObject::punch() {
   const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-  if (::fallocate(fd_.get(), mode, 0, static_cast<off_t>(size_bytes_)) != 0) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t bytes = (size_bytes_ + page - 1) / page * page;
+  if (::fallocate(fd_.get(), mode, 0, static_cast<off_t>(bytes)) != 0) {
     return fail_errno(Errc::SystemError, "fallocate(PUNCH_HOLE)", errno);
   }
   return {};

@@ -142,6 +142,17 @@ TEST_CASE("memory object: after a punch every descriptor reads zeros, and no mem
   CHECK(required(object.allocated_bytes()) == 0);
 }
 
+TEST_CASE("memory object: a punch also releases a last page that the object fills in part") {
+  constexpr std::size_t kSize_bytes = kObjectSize_bytes - 100;
+  auto object = required(MemoryObject::create({.name = "odd", .size_bytes = kSize_bytes}));
+  const Mapping mapping = required(Mapping::map(object.fd(), kSize_bytes, MapAccess::ReadWrite));
+  std::memset(mapping.data(), 7, kSize_bytes);
+
+  REQUIRE(object.punch());
+
+  CHECK(required(object.allocated_bytes()) == 0);
+}
+
 TEST_CASE("memory object: a stray mapping that reads after the punch is detected") {
   MemoryObject object = make_object();
   const Mapping stray = writable(object);
