@@ -1,8 +1,8 @@
 // The judge of published texts and of memory that moves between tenants, on manipulated histories.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <functional>
 
+#include "tests/unit/tools/checks/soak/spoiled_history.hpp"
 #include "tools/checks/soak/counters.hpp"
 
 namespace leasehold::soak::sharing_test {
@@ -83,25 +83,6 @@ History good() {
           .last = wire::StatusView{.capacity_bytes = 1, .free_bytes = 1}};
 }
 
-/// The checks that fail after `spoil` has changed the good history.
-std::vector<std::string> broken(const std::function<void(History&)>& spoil) {
-  History history = good();
-  spoil(history);
-  std::vector<std::string> promises;
-  for (const demo::Check& check : judge(history)) {
-    if (!check.ok) promises.push_back(check.promise);
-  }
-  return promises;
-}
-
-/// Exactly one check fails, and its promise contains `about`.
-void check_finds(const std::string& about, const std::function<void(History&)>& spoil) {
-  CAPTURE(about);
-  const auto promises = broken(spoil);
-  REQUIRE(promises.size() == 1);
-  CHECK(promises.front().find(about) != std::string::npos);
-}
-
 std::vector<events::StampedEvent>& events_of(History& history) {
   return history.brokers.front().events;
 }
@@ -113,41 +94,41 @@ std::vector<demo::TenantEvent>& ann(History& history) {
 }  // namespace
 
 TEST_CASE("soak judge: a revoked text that its reader left, and a reclaim from a scavenger, pass") {
-  CHECK(broken([](History&) {}) == std::vector<std::string>{});
+  CHECK(broken(good(), [](History&) {}) == std::vector<std::string>{});
 }
 
 TEST_CASE("soak judge: finds a text end that was reported twice, or of no text, or of a live one") {
   const auto report = [](History& history, std::int64_t ns, LeaseId lease) {
     ann(history).insert(ann(history).end() - 1, reported(ns, "revoked", lease, "shared"));
   };
-  check_finds("no reader was notified twice",
+  check_finds(good(), "no reader was notified twice",
               [&](History& history) { report(history, 26, kText); });
-  check_finds("no reader was notified twice",
+  check_finds(good(), "no reader was notified twice",
               [&](History& history) { report(history, 26, kScavengers); });
-  check_finds("no reader was notified twice",
+  check_finds(good(), "no reader was notified twice",
               [](History& history) { ann(history)[2].at = TimePoint{19}; });
-  CHECK(broken([](History& history) {
+  CHECK(broken(good(), [](History& history) {
           ann(history)[2].at = TimePoint{19};
           history.brokers.front().restarts = {TimePoint{18}};  // and the event was lost
         }).empty());
 }
 
 TEST_CASE("soak judge: only a report of shared scope may name another lease than the holder's") {
-  check_finds("notified exactly once", [](History& history) {
+  check_finds(good(), "notified exactly once", [](History& history) {
     ann(history).push_back(reported(39, "completed"));
     ann(history)[5] = reported(38, "revoked", kScavengers, "tenant");
   });
 }
 
 TEST_CASE("soak judge: a stream that ends with a text, and later with its lease, ended once") {
-  CHECK(broken([](History& history) {
+  CHECK(broken(good(), [](History& history) {
           events_of(history).push_back(stream_ended(40, "tenant"));
         }).empty());
-  check_finds("got the end of its lease twice", [](History& history) {
+  check_finds(good(), "got the end of its lease twice", [](History& history) {
     events_of(history).push_back(stream_ended(40, "tenant"));
     events_of(history).push_back(stream_ended(41, "tenant"));
   });
-  check_finds("got the end of its lease twice",
+  check_finds(good(), "got the end of its lease twice",
               [](History& history) { events_of(history).push_back(stream_ended(40, "shared")); });
 }
 
@@ -159,13 +140,13 @@ TEST_CASE("soak judge: finds a lease that expired twice, first before the broker
     std::get<events::LeaseStateChanged>(revoked->event).reason = RevokeReason::TtlExpired;
     events_of(history).push_back(stream_ended(ns, "tenant"));
   };
-  CHECK(broken([&](History& history) { expire_at(history, 39); }).empty());
+  CHECK(broken(good(), [&](History& history) { expire_at(history, 39); }).empty());
   const std::int64_t again = GENERATE(39, 41);
-  check_finds("got the end of its lease twice", [&](History& history) {
+  check_finds(good(), "got the end of its lease twice", [&](History& history) {
     expire_at(history, 39);
     expire_at(history, again);
   });
-  check_finds("got the end of its lease twice", [&](History& history) {
+  check_finds(good(), "got the end of its lease twice", [&](History& history) {
     expire_at(history, 39);
     expire_at(history, again);
     // Weights have no extent, and end no stream in this way.
@@ -177,7 +158,7 @@ TEST_CASE("soak judge: finds a lease that expired twice, first before the broker
 }
 
 TEST_CASE("soak judge: a text excuses no end before its revocation, or after its fence") {
-  check_finds("got the end of its lease twice", [](History& history) {
+  check_finds(good(), "got the end of its lease twice", [](History& history) {
     auto& events = events_of(history);
     events.insert(events.begin() + 5, {stream_ended(18), stream_ended(19)});
   });
@@ -193,8 +174,9 @@ TEST_CASE("soak judge: a text excuses no end before its revocation, or after its
       ended.lease = kLate;
     }
   };
-  CHECK(broken([&](History& history) { end_twice(history, 25); }).empty());
-  check_finds("got the end of its lease twice", [&](History& history) { end_twice(history, 26); });
+  CHECK(broken(good(), [&](History& history) { end_twice(history, 25); }).empty());
+  check_finds(good(), "got the end of its lease twice",
+              [&](History& history) { end_twice(history, 26); });
 }
 
 TEST_CASE("soak judge: a restart may hide that a text ended a stream") {
@@ -207,20 +189,20 @@ TEST_CASE("soak judge: a restart may hide that a text ended a stream") {
     events.push_back(stream_ended(40, "tenant"));
     history.brokers.front().restarts = {TimePoint{21}};  // and the revocation was lost
   };
-  CHECK(broken(end_twice).empty());
-  check_finds("got the end of its lease twice", [&](History& history) {
+  CHECK(broken(good(), end_twice).empty());
+  check_finds(good(), "got the end of its lease twice", [&](History& history) {
     end_twice(history);
-    events_of(history).push_back(stream_ended(41));
+    events_of(history).push_back(stream_ended(41, "tenant"));
   });
 }
 
 TEST_CASE("soak judge: a round without a text's end, or without use of its blocks, fails") {
-  check_finds("no reader was notified twice", [](History& history) {
+  check_finds(good(), "no reader was notified twice", [](History& history) {
     ann(history).erase(ann(history).begin() + 2, ann(history).begin() + 5);
   });
-  check_finds("blocks of the published text",
+  check_finds(good(), "blocks of the published text",
               [](History& history) { history.used_blocks->published = 0; });
-  check_finds("blocks of the published text",
+  check_finds(good(), "blocks of the published text",
               [](History& history) { history.used_blocks->cross_tenant = 1; });
 }
 
@@ -228,16 +210,16 @@ TEST_CASE("soak judge: a round without a reclaim, or with one from another tenan
   const auto reclaim = [](History& history) -> events::LeaseStateChanged& {
     return std::get<events::LeaseStateChanged>(events_of(history)[9].event);
   };
-  check_finds("reclaimed",
+  check_finds(good(), "reclaimed",
               [&](History& history) { reclaim(history).reason = RevokeReason::DrainDeadline; });
-  check_finds("reclaimed", [](History& history) { history.tiers->scavenger = "bob"; });
+  check_finds(good(), "reclaimed", [](History& history) { history.tiers->scavenger = "bob"; });
 }
 
 TEST_CASE("soak judge: finds a guaranteed tenant that got no memory, or none at all") {
-  check_finds("guaranteed", [](History& history) {
+  check_finds(good(), "guaranteed", [](History& history) {
     history.tenants[1].record.reported.back().why = "PoolExhausted";
   });
-  check_finds("guaranteed", [](History& history) { history.tenants.pop_back(); });
+  check_finds(good(), "guaranteed", [](History& history) { history.tenants.pop_back(); });
 }
 
 TEST_CASE("soak counters: only the end of a published text counts as one") {

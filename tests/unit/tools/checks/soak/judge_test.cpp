@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <functional>
+
+#include "tests/unit/tools/checks/soak/spoiled_history.hpp"
 
 using namespace leasehold;
 using namespace leasehold::soak;
@@ -85,25 +86,6 @@ History good() {
           .capacity_bytes = 8, .free_bytes = 8, .swap = {.capacity_bytes = 4, .free_bytes = 4}}};
 }
 
-/// The checks that fail after `spoil` has changed the good history.
-std::vector<std::string> broken(const std::function<void(History&)>& spoil) {
-  History history = good();
-  spoil(history);
-  std::vector<std::string> promises;
-  for (const demo::Check& check : judge(history)) {
-    if (!check.ok) promises.push_back(check.promise);
-  }
-  return promises;
-}
-
-/// Exactly one check fails, and its promise contains `about`.
-void check_finds(const std::string& about, const std::function<void(History&)>& spoil) {
-  CAPTURE(about);
-  const auto promises = broken(spoil);
-  REQUIRE(promises.size() == 1);
-  CHECK(promises.front().find(about) != std::string::npos);
-}
-
 std::vector<events::StampedEvent>& events_of(History& history) {
   return history.brokers.front().events;
 }
@@ -133,25 +115,28 @@ void remove_reported(History& history, std::string_view event) {
 }  // namespace
 
 TEST_CASE("soak judge: a correct history passes every check") {
-  CHECK(broken([](History&) {}).empty());
+  CHECK(broken(good(), [](History&) {}).empty());
 }
 
 TEST_CASE("soak judge: finds lost swap memory, wrong swapped texts, and a round without swaps") {
-  check_finds("either pool", [](History& history) {
+  check_finds(good(), "either pool", [](History& history) {
     history.brokers.front().samples.front().swap.owned_bytes = 2;
   });
-  check_finds("free at the end", [](History& history) { history.last->swap.free_bytes = 3; });
-  check_finds("that was swapped", [](History& history) { history.swaps = 0; });
-  check_finds("that was swapped", [](History& history) { history.tight_texts[1].tokens = {5}; });
-  check_finds("that was swapped", [](History& history) { history.tight_texts[0].tokens = {4}; });
+  check_finds(good(), "free at the end",
+              [](History& history) { history.last->swap.free_bytes = 3; });
+  check_finds(good(), "that was swapped", [](History& history) { history.swaps = 0; });
+  check_finds(good(), "that was swapped",
+              [](History& history) { history.tight_texts[1].tokens = {5}; });
+  check_finds(good(), "that was swapped",
+              [](History& history) { history.tight_texts[0].tokens = {4}; });
 }
 
 TEST_CASE("soak judge: finds a row committed after the fence") {
-  check_finds("under a lease that was fenced", [](History& history) {
+  check_finds(good(), "under a lease that was fenced", [](History& history) {
     history.workers.front().steps.push_back(
         at(31, events::BatchedDecodeStep{.step = 3, .per_seq_leases = {kNext, kLease}}));
   });
-  check_finds("under a lease that was fenced", [](History& history) {
+  check_finds(good(), "under a lease that was fenced", [](History& history) {
     history.workers.front().steps.push_back(
         at(31, events::BatchedDecodeStep{.step = 3, .per_seq_leases = {{9, 9}}}));
   });
@@ -162,24 +147,27 @@ TEST_CASE("soak judge: a holder whose worker was replaced hears of the end by it
     remove_reported(history, "revoked");
     std::get<events::LeaseStateChanged>(events_of(history)[2].event).reason = reason;
   };
-  CHECK(broken([&](History& history) { end_as(history, RevokeReason::WorkerReplaced); }).empty());
-  check_finds("notified exactly once",
+  CHECK(broken(good(), [&](History& history) {
+          end_as(history, RevokeReason::WorkerReplaced);
+        }).empty());
+  check_finds(good(), "notified exactly once",
               [&](History& history) { end_as(history, RevokeReason::DrainDeadline); });
 }
 
 TEST_CASE("soak judge: a history without steps fails") {
-  check_finds("under a lease that was fenced", [](History& history) { history.workers.clear(); });
+  check_finds(good(), "under a lease that was fenced",
+              [](History& history) { history.workers.clear(); });
 }
 
 TEST_CASE(
     "soak judge: finds a lease that becomes Live again, or is fenced without proof or revocation") {
-  check_finds("never back", [](History& history) {
+  check_finds(good(), "never back", [](History& history) {
     events_of(history).push_back(lease(70, LeaseState::Live, kNext));
   });
-  check_finds("never back", [](History& history) {
+  check_finds(good(), "never back", [](History& history) {
     std::get<events::LeaseStateChanged>(events_of(history).back().event).proof = "poller";
   });
-  check_finds("never back", [](History& history) {
+  check_finds(good(), "never back", [](History& history) {
     events_of(history).push_back(lease(70, LeaseState::Live, {7, 1}));
     events_of(history).push_back(lease(80, LeaseState::Fenced, {7, 1}));
     events_of(history).push_back(lease(81, LeaseState::Revoked, {7, 1}));
@@ -189,8 +177,8 @@ TEST_CASE(
 
 TEST_CASE("soak judge: finds a lease that is never fenced, unless its broker was killed") {
   const auto leave_open = [](History& history) { events_of(history).pop_back(); };
-  check_finds("fenced at the end", leave_open);
-  CHECK(broken([&](History& history) {
+  check_finds(good(), "fenced at the end", leave_open);
+  CHECK(broken(good(), [&](History& history) {
           leave_open(history);
           history.brokers.front().ended_early = true;
           history.brokers.push_back(good().brokers.front());
@@ -198,12 +186,12 @@ TEST_CASE("soak judge: finds a lease that is never fenced, unless its broker was
 }
 
 TEST_CASE("soak judge: finds a refusal before the revocation, unless the TTL expired") {
-  CHECK(broken([](History& history) {
+  CHECK(broken(good(), [](History& history) {
           std::get<events::LeaseStateChanged>(events_of(history)[2].event).reason =
               RevokeReason::TtlExpired;
           events_of(history).push_back(at(19, events::ForwardRevoked{.lease = kLease}));
         }).empty());
-  check_finds("no launch was refused", [](History& history) {
+  check_finds(good(), "no launch was refused", [](History& history) {
     events_of(history).push_back(at(19, events::ForwardRevoked{.lease = kLease}));
   });
 }
@@ -213,16 +201,16 @@ TEST_CASE("soak judge: finds a refusal before the end of a lease's lifetime, not
     history.lifetimes["ann"] = Duration(8);  // from the grant at 10
     events_of(history).push_back(at(ns, events::ForwardRevoked{.lease = kLease}));
   };
-  CHECK(broken([&](History& history) { refused_at(history, 18); }).empty());
-  check_finds("no launch was refused", [&](History& history) { refused_at(history, 17); });
+  CHECK(broken(good(), [&](History& history) { refused_at(history, 18); }).empty());
+  check_finds(good(), "no launch was refused", [&](History& history) { refused_at(history, 17); });
 }
 
 TEST_CASE("soak judge: finds a holder notified never, twice, or of another lease") {
-  check_finds("notified exactly once",
+  check_finds(good(), "notified exactly once",
               [](History& history) { remove_reported(history, "revoked"); });
-  check_finds("notified exactly once",
+  check_finds(good(), "notified exactly once",
               [](History& history) { add_events(history, {reported(24, "revoked")}); });
-  check_finds("notified exactly once",
+  check_finds(good(), "notified exactly once",
               [](History& history) { add_events(history, {reported(43, "revoked")}, 5); });
 }
 
@@ -233,8 +221,9 @@ TEST_CASE("soak judge: the end of a lease that was replaced in time is reported 
     ann(history).reported[2].at = TimePoint{ns};
     if (is_reported) add_events(history, {reported(43, "revoked")}, 3);
   };
-  CHECK(broken([&](History& history) { next_acquired_at(history, 19); }).empty());
-  check_finds("notified exactly once", [&](History& history) { next_acquired_at(history, 21); });
+  CHECK(broken(good(), [&](History& history) { next_acquired_at(history, 19); }).empty());
+  check_finds(good(), "notified exactly once",
+              [&](History& history) { next_acquired_at(history, 21); });
 }
 
 TEST_CASE("soak judge: finds a second notification in every form") {
@@ -243,14 +232,15 @@ TEST_CASE("soak judge: finds a second notification in every form") {
   const auto code = GENERATE(as<std::string>{}, "LeaseRevoked", "LeaseFenced", "StaleGeneration");
   CAPTURE(words, code);
   const demo::TenantEvent said = refusal("retry", words, code);
-  check_finds("notified exactly once",
+  check_finds(good(), "notified exactly once",
               [&](History& history) { add_events(history, {said, said}); });
-  check_finds("notified exactly once", [&](History& history) { add_events(history, {said}, 2); });
-  check_finds("notified exactly once", [&](History& history) {
+  check_finds(good(), "notified exactly once",
+              [&](History& history) { add_events(history, {said}, 2); });
+  check_finds(good(), "notified exactly once", [&](History& history) {
     remove_reported(history, "revoked");
     add_events(history, {said, said}, 2);
   });
-  check_finds("notified exactly once", [&](History& history) {
+  check_finds(good(), "notified exactly once", [&](History& history) {
     ann(history).reported.resize(3);
     ann(history).completed.reset();
     add_events(history, {said, refusal("failed", words, code)});
@@ -259,8 +249,10 @@ TEST_CASE("soak judge: finds a second notification in every form") {
 
 TEST_CASE("soak judge: the line after the end of a stream is not a second notification") {
   const std::string words = "lease 5.3 (tenant scope) was revoked (operator) after 3 tokens";
-  CHECK(broken([&](History& history) { add_events(history, {refusal("retry", words)}); }).empty());
-  CHECK(broken([&](History& history) {
+  CHECK(broken(good(), [&](History& history) {
+          add_events(history, {refusal("retry", words)});
+        }).empty());
+  CHECK(broken(good(), [&](History& history) {
           ann(history).reported.resize(3);
           ann(history).completed.reset();
           add_events(history, {refusal("failed", words)});
@@ -268,7 +260,7 @@ TEST_CASE("soak judge: the line after the end of a stream is not a second notifi
 }
 
 TEST_CASE("soak judge: a refusal that names another lease or cause is not a notification") {
-  CHECK(broken([](History& history) {
+  CHECK(broken(good(), [](History& history) {
           const demo::TenantEvent other = refusal("retry", "lease 5.30 was revoked (operator)");
           const demo::TenantEvent away = refusal("retry", "the broker is gone", "BrokerLost");
           add_events(history, {refusal("retry", "lease 5.3 was revoked"), other, away, other});
@@ -281,14 +273,14 @@ TEST_CASE("soak judge: finds a stream that got the end of its lease twice") {
         at(24, events::RequestCompletedEvent{
                    .request = RequestId{"r"}, .tenant = "ann", .lease = id, .reason = reason}));
   };
-  CHECK(broken([&](History& history) {
+  CHECK(broken(good(), [&](History& history) {
           send(history, kLease, "QueueFull");
           send(history, kLease, "QueueFull");
           send(history, kLease, "Revoked");
           send(history, kNext, "Revoked");
         }).empty());
   for (const std::string again : {"Revoked", "LeaseFenced"}) {
-    check_finds("got the end of its lease twice", [&](History& history) {
+    check_finds(good(), "got the end of its lease twice", [&](History& history) {
       send(history, kLease, "Revoked");
       send(history, kLease, again);
     });
@@ -297,8 +289,8 @@ TEST_CASE("soak judge: finds a stream that got the end of its lease twice") {
 
 TEST_CASE(
     "soak judge: a refusal or failure counts as a notification, and a killed tenant needs none") {
-  CHECK(broken([](History& history) { ann(history).reported[2].event = "retry"; }).empty());
-  CHECK(broken([](History& history) {
+  CHECK(broken(good(), [](History& history) { ann(history).reported[2].event = "retry"; }).empty());
+  CHECK(broken(good(), [](History& history) {
           remove_reported(history, "revoked");
           remove_reported(history, "completed");
           history.tenants.front().was_killed = true;
@@ -306,48 +298,49 @@ TEST_CASE(
 }
 
 TEST_CASE("soak judge: finds a tenant with no end, two ends, or output after its end") {
-  check_finds("ended once", [](History& history) { remove_reported(history, "completed"); });
-  check_finds("ended once", [](History& history) {
+  check_finds(good(), "ended once",
+              [](History& history) { remove_reported(history, "completed"); });
+  check_finds(good(), "ended once", [](History& history) {
     ann(history).reported.push_back(reported(50, "failed", kNext));
   });
-  check_finds("ended once", [](History& history) {
+  check_finds(good(), "ended once", [](History& history) {
     ann(history).reported.push_back(reported(50, "retry", kNext));
   });
 }
 
 TEST_CASE("soak judge: finds a changed or short text; a prefix is enough when it was cut off") {
-  check_finds("undisturbed", [](History& history) { ann(history).tokens[1] = 7; });
-  check_finds("undisturbed", [](History& history) { ann(history).tokens.pop_back(); });
-  CHECK(broken([](History& history) {
+  check_finds(good(), "undisturbed", [](History& history) { ann(history).tokens[1] = 7; });
+  check_finds(good(), "undisturbed", [](History& history) { ann(history).tokens.pop_back(); });
+  CHECK(broken(good(), [](History& history) {
           ann(history).tokens.pop_back();
           ann(history).completed.reset();
         }).empty());
 }
 
 TEST_CASE("soak judge: finds an extent with two owners, or free without a scrub") {
-  check_finds("two owners", [](History& history) {
+  check_finds(good(), "two owners", [](History& history) {
     std::get<events::RegionStateChanged>(events_of(history)[3].event).lease = to_string(kNext);
   });
-  check_finds("two owners",
+  check_finds(good(), "two owners",
               [](History& history) { events_of(history).erase(events_of(history).begin() + 6); });
-  check_finds("two owners", [](History& history) {
+  check_finds(good(), "two owners", [](History& history) {
     events_of(history).push_back(extent(70, "Owned"));
     events_of(history).push_back(extent(70, "Quarantined"));
   });
 }
 
 TEST_CASE("soak judge: finds a lost byte, and memory that is not free at the end") {
-  check_finds("no byte",
+  check_finds(good(), "no byte",
               [](History& history) { history.brokers.front().samples[0].free_bytes = 4; });
-  check_finds("all memory is free", [](History& history) { history.last->free_bytes = 7; });
-  check_finds("all memory is free", [](History& history) { history.last.reset(); });
+  check_finds(good(), "all memory is free", [](History& history) { history.last->free_bytes = 7; });
+  check_finds(good(), "all memory is free", [](History& history) { history.last.reset(); });
 }
 
 TEST_CASE("soak judge: finds a foreign canary, and fails without the owner's canary") {
-  check_finds("canary", [](History& history) {
+  check_finds(good(), "canary", [](History& history) {
     history.canaries->foreign = {"the canary of bob is in the memory of ann"};
   });
-  check_finds("canary", [](History& history) { history.canaries->own_found = 0; });
+  check_finds(good(), "canary", [](History& history) { history.canaries->own_found = 0; });
 }
 
 TEST_CASE("soak judge: a broker death may lose or repeat a transition, but not reverse one") {
@@ -360,34 +353,34 @@ TEST_CASE("soak judge: a broker death may lose or repeat a transition, but not r
   const auto repeat = [](History& history) {
     events_of(history).insert(events_of(history).begin() + 2, lease(16, LeaseState::Live));
   };
-  check_finds("never back", repeat);
-  CHECK(broken([&](History& history) {
+  check_finds(good(), "never back", repeat);
+  CHECK(broken(good(), [&](History& history) {
           restart_at(history, 15);
           repeat(history);
         }).empty());
-  CHECK(broken([&](History& history) {
+  CHECK(broken(good(), [&](History& history) {
           restart_at(history, 25);
           swallow(history);
           events_of(history).erase(events_of(history).begin() + 3);  // the refusal it caused
         }).empty());
-  check_finds("never back", [&](History& history) {
+  check_finds(good(), "never back", [&](History& history) {
     restart_at(history, 65);
     events_of(history).push_back(lease(70, LeaseState::Live, kNext));
   });
-  check_finds("two owners", [&](History& history) {
+  check_finds(good(), "two owners", [&](History& history) {
     restart_at(history, 65);
     events_of(history).push_back(extent(70, "Owned", kNext));
   });
 }
 
 TEST_CASE("soak judge: finds a crash; an error exit and a kill by the broker are not crashes") {
-  check_finds("crashed", [](History& history) { history.ends = {{"w1", 139}}; });
-  check_finds("crashed", [](History& history) { history.ends = {{"broker", 1}}; });
-  CHECK(broken([](History& history) { history.ends = {{"w1", 137}, {"w2", 35}}; }).empty());
+  check_finds(good(), "crashed", [](History& history) { history.ends = {{"w1", 139}}; });
+  check_finds(good(), "crashed", [](History& history) { history.ends = {{"broker", 1}}; });
+  CHECK(broken(good(), [](History& history) { history.ends = {{"w1", 137}, {"w2", 35}}; }).empty());
 }
 
 TEST_CASE("soak judge: a lease id that is reused after a restart is another lease") {
-  CHECK(broken([](History& history) {
+  CHECK(broken(good(), [](History& history) {
           History again = good();
           for (auto& event : again.brokers.front().events) event.at.boottime_ns += 1000;
           for (auto& step : again.workers.front().steps) step.at.boottime_ns += 1000;
