@@ -362,7 +362,7 @@ void WorkerProgram::shut_down_server() {
   serving_->server().deliver(engine_->take_events());
   serving_->close(tenant_io_);
   // The ends were handed to the link before this.
-  await_usage_reports(io_, broker_->link());
+  broker_->link().await_usage_reports();
 }
 
 void WorkerProgram::watch_signals() {

@@ -4,7 +4,6 @@
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/post.hpp>
-#include <thread>
 #include <utility>
 
 #include "common/service_manager.hpp"
@@ -13,8 +12,6 @@ namespace leasehold {
 namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(20);
-constexpr int kUsageReportPolls = 100;
-constexpr auto kUsageReportPollInterval = std::chrono::milliseconds(20);
 /// From the end of the drain timeout to the exit: the last answers and the kept ids are written.
 constexpr auto kStopMargin = std::chrono::seconds(15);
 
@@ -73,18 +70,6 @@ void WorkerStop::report(std::size_t requests) {
   const auto left = std::chrono::ceil<std::chrono::seconds>(*deadline_ - Clock::now());
   notify_service_manager(
       fmt::format("STATUS=Draining {} requests, for at most {} s", requests, left.count()));
-}
-
-void await_usage_reports(IoThread& io, const BrokerLink& link) {
-  for (int left = kUsageReportPolls; left > 0; --left) {
-    bool is_reporting = false;
-    (void)io.run([&]() -> Result<void> {
-      is_reporting = link.is_reporting_usage();
-      return {};
-    });
-    if (!is_reporting) return;
-    std::this_thread::sleep_for(kUsageReportPollInterval);
-  }
 }
 
 }  // namespace leasehold

@@ -13,7 +13,6 @@
 #include <optional>
 
 #include "worker/http_part.hpp"
-#include "worker/io_thread.hpp"
 #include "worker/lease/broker_link.hpp"
 #include "worker/serving.hpp"
 
@@ -52,9 +51,5 @@ class WorkerStop {
   std::optional<std::size_t> reported_;  // requests
   bool is_polling_ = false;
 };
-
-/// Waits, at most two seconds, until the broker has confirmed the usage records of ended requests,
-/// one report after the other. From the thread that owns `io`, the link's.
-void await_usage_reports(IoThread& io, const BrokerLink& link);
 
 }  // namespace leasehold

@@ -4,6 +4,7 @@
 
 #include <boost/asio/post.hpp>
 #include <future>
+#include <utility>
 
 namespace leasehold {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 /// Unsent bytes beyond which reports wait in the worker, far below Limits::max_queued_bytes.
 constexpr std::size_t kMaxBacklogBytes = 256 << 10;
 constexpr auto kUsageRetryInterval = std::chrono::seconds(1);
+constexpr auto kUsageReportsTimeout = std::chrono::seconds(2);
 
 /// Empty for an event of the worker itself.
 TenantId tenant_of(const events::Event& event) {
@@ -109,6 +111,29 @@ bool BrokerLink::is_reporting_usage() const {
   return !buffering_ && !usage_refused_ && !usage_records_.empty();
 }
 
+void BrokerLink::when_usage_reported(std::move_only_function<void()> then) {
+  boost::asio::post(*io_, [this, then = std::move(then)]() mutable {
+    when_usage_reported_ = std::move(then);
+    check_usage_reported();
+  });
+}
+
+/// The promise may be kept after the timeout.
+void BrokerLink::await_usage_reports() {
+  const auto reported = std::make_shared<std::promise<void>>();
+  when_usage_reported([reported] { reported->set_value(); });
+  (void)reported->get_future().wait_for(kUsageReportsTimeout);
+}
+
+void BrokerLink::check_usage_reported() {
+  if (when_usage_reported_ && !is_reporting_usage()) std::exchange(when_usage_reported_, nullptr)();
+}
+
+void BrokerLink::buffer_reports() {
+  buffering_ = true;
+  check_usage_reported();
+}
+
 void BrokerLink::send_usage_records() {
   if (buffering_ || usage_refused_) return;
   const auto report = usage_records_.take();
@@ -129,11 +154,13 @@ void BrokerLink::usage_records_answered(const Result<control::Payload>& reply) {
   }
   if (reply || is_final) {
     usage_records_.confirmed();
-    return send_usage_records();
+    send_usage_records();
+    return check_usage_reported();
   }
   usage_records_.failed();
   if (code == Errc::ConnectionLost) return;
   usage_refused_ = true;
+  check_usage_reported();
   usage_retry_.expires_after(kUsageRetryInterval);
   usage_retry_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;

@@ -58,6 +58,11 @@ class BrokerLink {
   void report_usage_record(wire::UsageRecord record);
   /// True while a connected broker is about to confirm records. On the I/O thread.
   bool is_reporting_usage() const;
+  /// Calls `then` on the I/O thread once that is false. A later call replaces one that waits. For
+  /// any thread.
+  void when_usage_reported(std::move_only_function<void()> then);
+  /// Waits for that, at most two seconds. Not on the I/O thread, which must run.
+  void await_usage_reports();
 
   /// Sends a sampled step, and calls `on_reply` on the I/O thread also when it was not reported.
   void report_step(const wire::WorkerStep& step, std::function<void()> on_reply);
@@ -67,7 +72,7 @@ class BrokerLink {
   void report(const events::Event& event, TimePoint at);
 
   /// Keeps reports from now on, as many as a ReportQueue holds, until `flush_reports` sends them.
-  void buffer_reports() { buffering_ = true; }
+  void buffer_reports();
   void flush_reports();
 
  private:
@@ -78,6 +83,7 @@ class BrokerLink {
   void send_waiting();
   void send_usage_records();
   void usage_records_answered(const Result<control::Payload>& reply);
+  void check_usage_reported();
 
   boost::asio::io_context* io_;
   std::string path_;
@@ -91,6 +97,7 @@ class BrokerLink {
   UsageQueue usage_records_;
   boost::asio::steady_timer usage_retry_;
   bool usage_refused_ = false;  ///< The broker could not write the last report.
+  std::move_only_function<void()> when_usage_reported_;
 };
 
 }  // namespace leasehold

@@ -128,6 +128,48 @@ TEST_CASE("broker link: usage records of a moment go together, and each is confi
   CHECK(world.usage_reports == std::vector<std::vector<std::uint64_t>>{{1}, {2, 3}});
 }
 
+TEST_CASE("broker link: who waits for usage records is called once all are confirmed") {
+  Link world;
+  world.broker->start();
+  world.answers = false;
+  bool is_reported = false;
+  for (int i = 0; i < 2; ++i) world.finish_request();
+  world.link->when_usage_reported([&] { is_reported = true; });
+  for (std::size_t report = 1; report <= 2; ++report) {
+    while (world.usage_reports.size() < report) world.io.run_one();
+    world.io.poll();
+    CHECK_FALSE(is_reported);
+    world.unanswered[report - 1](control::Payload{});
+  }
+  while (world.link->is_reporting_usage()) world.io.run_one();
+  CHECK(is_reported);
+
+  is_reported = false;
+  world.link->when_usage_reported([&] { is_reported = true; });  // nothing is left
+  world.io.poll();
+  CHECK(is_reported);
+}
+
+TEST_CASE("broker link: who waits for usage records is called when they cannot be confirmed now") {
+  Link world;
+  world.broker->start();
+  world.answers = false;
+  bool is_reported = false;
+  world.finish_request();
+  world.link->when_usage_reported([&] { is_reported = true; });
+  while (world.usage_reports.empty()) world.io.run_one();
+
+  SECTION("the broker's disk is full") {
+    world.unanswered.front()(fail(Errc::DiskFull, "full"));
+    while (world.link->is_reporting_usage()) world.io.run_one();
+  }
+  SECTION("the broker is lost") {
+    world.link->buffer_reports();
+  }
+
+  CHECK(is_reported);
+}
+
 TEST_CASE("broker link: a broker with a full disk gets the same usage records again") {
   Link world;
   world.broker->start();
