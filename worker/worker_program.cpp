@@ -16,6 +16,7 @@
 #include "worker/io_thread.hpp"
 #include "worker/lease/deadline_watcher.hpp"
 #include "worker/lease/descriptor_room.hpp"
+#include "worker/lease/early_calls.hpp"
 #include "worker/lease/step_reporter.hpp"
 #include "worker/lease/weights_source.hpp"
 #include "worker/lent_spill.hpp"
@@ -89,6 +90,7 @@ class WorkerProgram {
   std::optional<RevocationReporter> revocation_reporter_;
   std::optional<ThreadGate> engine_gate_;
   std::unique_ptr<WeightsSource> weights_source_;
+  EarlyCalls early_calls_{io_.context()};
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<EngineLoop> loop_;
   std::unique_ptr<LentSpill> spill_;  // null: nothing is spilled
@@ -160,12 +162,9 @@ Result<void> WorkerProgram::open_session() {
 
 void WorkerProgram::on_broker_call(const std::string& method, control::Payload params,
                                    control::Responder respond) {
-  if (method == wire::WorkerPing::kMethod) {
-    return respond(control::Payload{.body = wire::Empty{}.to_json()});
-  }
   if (method == wire::StepSampling::kMethod) return respond(set_sampling(params.body));
   if (serving_) return serving_->leases().on_call(method, std::move(params), std::move(respond));
-  respond(fail(Errc::NoModelLoaded, "the worker is still loading; retry once it is ready"));
+  early_calls_.on_call(method, std::move(params), std::move(respond));
 }
 
 Result<control::Payload> WorkerProgram::set_sampling(const control::Json& params) {
@@ -217,7 +216,8 @@ Result<void> WorkerProgram::build_engine() {
                                   .table = &attachment.table,
                                   .backend = compute_->backend.get(),
                                   .progress = load_progress_on_terminal(),
-                                  .regions = compute_->mapper.get()});
+                                  .regions = compute_->mapper.get(),
+                                  .early_calls = &early_calls_});
   loop_ = std::make_unique<EngineLoop>(*engine_, loop_hooks());
   return {};
 }
@@ -292,6 +292,7 @@ Result<void> WorkerProgram::start_serving() {
                                                              .metrics = &metrics_.requests()},
                                        std::move(*acceptor_));
   acceptor_.reset();
+  early_calls_.hand_over(serving_->leases());
   revocation_reporter_->set_server(serving_->server(), metrics_.requests());
   return {};
 }

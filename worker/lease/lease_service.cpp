@@ -68,6 +68,9 @@ void LeaseService::on_call(const std::string& method, Payload params, Responder 
     done = reclaim(params.body, respond);
   } else if (method == wire::PrefixFill::kMethod) {
     done = fill(params.body, respond);
+  } else if (method == wire::WorkerPing::kMethod) {
+    respond(empty_payload());
+    done = Result<void>{};
   }
   if (!done) respond(std::unexpected(done.error()));
 }

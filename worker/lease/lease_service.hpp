@@ -1,5 +1,6 @@
 /// Answers the broker's calls about leases and quotas: apply a quota, map a grant, confirm that the
-/// launches of a revoked lease are over, unmap a fenced lease, return extents, fill a shared lease.
+/// launches of a revoked lease are over, unmap a fenced lease, return extents, fill a shared lease;
+/// and pings. EarlyCalls answers before the engine serves.
 ///
 /// One thread maps and prefaults, another unmaps, so that reclaiming memory does not wait for
 /// granting it. Neither happens inside a step, nor on the I/O thread, which sends the typed ends of

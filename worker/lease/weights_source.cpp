@@ -1,8 +1,11 @@
 #include "worker/lease/weights_source.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "common/fault_point.hpp"
 #include "common/random.hpp"
@@ -14,6 +17,7 @@ namespace {
 
 constexpr Duration kTimeout = std::chrono::seconds(30);
 constexpr auto kOpenRetryInterval = std::chrono::milliseconds(100);
+constexpr int kRoomAttempts = 600;
 // Steps are numbered from 1 and loads from here, so that a gate never confuses them.
 constexpr std::uint64_t kFirstLoad = std::uint64_t{1} << 63;
 
@@ -26,16 +30,71 @@ Result<UniqueFd> only_descriptor(control::Payload reply, std::string_view method
 }  // namespace
 
 Result<Weights> WeightsSource::acquire() {
-  done_bytes_ = 0;
   total_bytes_ = plan_->size_bytes();
-  std::vector<Weights::MappedPart> mapped_parts;
-  for (const WeightsPart& part : plan_->parts) {
-    control::Payload reply = TRY(retry_while_loading(
-        [&] { return open(part); }, [] { std::this_thread::sleep_for(kOpenRetryInterval); }));
-    mapped_parts.push_back(TRY(map_part(part, std::move(reply))));
-    done_bytes_ += part.layout.size_bytes;
+  loading_.clear();
+  loading_.resize(plan_->parts.size());
+  while (const auto missing = first_missing_part()) {
+    const WeightsPart& part = plan_->parts[*missing];
+    Result<Weights::MappedPart> mapped = load(part);
+    if (mapped) {
+      loading_[*missing] = *std::move(mapped);
+    } else if (!may_load_again(part, mapped.error())) {
+      return std::unexpected(std::move(mapped).error());
+    }
   }
+  std::vector<Weights::MappedPart> mapped_parts;
+  for (auto& part : std::exchange(loading_, {})) mapped_parts.push_back(*std::move(part));
   return Weights::bind(*plan_, *config_, std::move(mapped_parts));
+}
+
+std::optional<std::size_t> WeightsSource::first_missing_part() {
+  give_up_revoked_parts();
+  const auto missing =
+      std::ranges::find(loading_, false, &std::optional<Weights::MappedPart>::has_value);
+  if (missing == loading_.end()) return std::nullopt;
+  return static_cast<std::size_t>(missing - loading_.begin());
+}
+
+/// Nothing uses a mapped part before all are bound.
+void WeightsSource::give_up_revoked_parts() {
+  for (std::optional<Weights::MappedPart>& part : loading_) {
+    if (!part || is_live(part->lease)) continue;
+    const LeaseId lease = id_of(part->lease);
+    part.reset();
+    give_up(lease);
+  }
+}
+
+void WeightsSource::give_up(LeaseId lease) {
+  room_attempts_left_ = kRoomAttempts;
+  if (deps_.early_calls != nullptr) deps_.early_calls->unmapped(lease);
+}
+
+Result<Weights::MappedPart> WeightsSource::load(const WeightsPart& part) {
+  opened_.reset();
+  done_bytes_ = 0;
+  for (std::size_t i = 0; i < loading_.size(); ++i)
+    done_bytes_ += loading_[i] ? plan_->parts[i].layout.size_bytes : 0;
+  return map_part(part, TRY(retry_while_loading(
+                            [&] {
+                              give_up_revoked_parts();
+                              return open(part);
+                            },
+                            [] { std::this_thread::sleep_for(kOpenRetryInterval); })));
+}
+
+/// True when the lease was revoked meanwhile, or the broker does not have the memory of an earlier
+/// one back yet. Pauses then.
+bool WeightsSource::may_load_again(const WeightsPart& part, const Error& why) {
+  const bool is_revoked = is_lease_ended(why.code) || why.code == Errc::EngineLeaseFenced;
+  if (is_revoked && opened_) give_up(*opened_);
+  const bool awaits_room = why.code == Errc::PoolExhausted && room_attempts_left_-- > 0;
+  if (!is_revoked && !awaits_room) return false;
+  if (is_revoked)
+    spdlog::warn("weights are loaded again part={} error={} reason=\"{}\"", part.name,
+                 name(why.code), why.detail);
+  std::this_thread::sleep_for(kOpenRetryInterval);
+  return true;
 }
 
 Result<std::optional<WeightsSource::Restored>> WeightsSource::restore(Weights& weights) {
@@ -71,6 +130,7 @@ Result<void> WeightsSource::reopen_replaced_file(const WeightsPart& part) {
 Result<Weights::MappedPart> WeightsSource::map_part(const WeightsPart& part,
                                                     control::Payload reply) {
   const wire::WeightsOpened opened = TRY(wire::WeightsOpened::from_json(reply.body));
+  opened_ = opened.lease;
   UniqueFd readable = TRY(only_descriptor(std::move(reply), wire::WeightsOpen::kMethod));
   const LeaseDependency lease = TRY(deps_.table->dependency(opened.lease));
   if (!opened.published) {
@@ -115,6 +175,7 @@ Result<void> WeightsSource::fill(const WeightsPart& part, LeaseDependency lease,
   gates.add_engine_lease(lease);
   gates.add_sequence({});
   const auto progress = [this](std::uint64_t done_bytes, std::uint64_t) {
+    give_up_revoked_parts();
     if (deps_.progress) deps_.progress(done_bytes_ + done_bytes, total_bytes_);
   };
   return copy_weights(file(), part.layout, region, gates, *deps_.backend, progress);

@@ -11,14 +11,18 @@
 /// A revoked part is restored alone; the other parts stay mapped. If the model file was replaced
 /// meanwhile, the part is read from the new file when its tensors have the same types and shapes.
 ///
+/// An engine lease that is revoked during the load is given up, and its part is opened again.
+///
 /// Blocks; runs on the engine's thread between steps.
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "ipc/region/region_mapper.hpp"
 #include "ipc/table/table_reader.hpp"
 #include "worker/lease/broker_link.hpp"
+#include "worker/lease/early_calls.hpp"
 #include "worker/model/weights.hpp"
 
 namespace leasehold {
@@ -31,13 +35,15 @@ class WeightsSource {
     Backend* backend = nullptr;
     LoadProgress progress;
     const RegionMapper* regions = &host_mapper();  ///< For the memory this broker lends.
+    EarlyCalls* early_calls = nullptr;  ///< Told what `acquire` has unmapped; null: nobody is.
   };
   WeightsSource(const GgufFile& file, const ModelConfig& config, const WeightsPlan& plan,
                 Dependencies dependencies)
       : file_(&file), config_(&config), plan_(&plan), deps_(std::move(dependencies)) {}
 
-  /// Gets all parts, each under a new engine lease. Waits while another worker fills one.
-  /// Errors: those of the calls above and of GgufFile::open, EngineLeaseFenced.
+  /// Gets all parts, each under a new engine lease. Waits while another worker fills one, and for
+  /// the memory of a lease that was revoked meanwhile, at most a minute.
+  /// Errors: those of the calls above and of GgufFile::open.
   Result<Weights> acquire();
 
   struct Restored {
@@ -51,6 +57,11 @@ class WeightsSource {
   Result<std::optional<Restored>> restore(Weights& weights);
 
  private:
+  std::optional<std::size_t> first_missing_part();
+  void give_up_revoked_parts();
+  void give_up(LeaseId lease);
+  Result<Weights::MappedPart> load(const WeightsPart& part);
+  bool may_load_again(const WeightsPart& part, const Error& why);
   Result<Weights::MappedPart> map_part(const WeightsPart& part, control::Payload reply);
   Result<control::Payload> open(const WeightsPart& part);
   Result<UniqueFd> fill_and_publish(const WeightsPart& part, RegionId region, LeaseDependency lease,
@@ -69,6 +80,9 @@ class WeightsSource {
   std::uint64_t loads_ = 0;       // numbers the gate sets of loads
   std::uint64_t done_bytes_ = 0;  // of this call, for progress
   std::uint64_t total_bytes_ = 0;
+  std::vector<std::optional<Weights::MappedPart>> loading_;  // what `acquire` has mapped, by part
+  std::optional<LeaseId> opened_;                            // by the last `map_part`
+  int room_attempts_left_ = 0;                               // since a lease was given up
 };
 
 }  // namespace leasehold

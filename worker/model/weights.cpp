@@ -53,10 +53,6 @@ class Binder {
   std::unordered_map<std::string_view, WeightMatrix> matrices_;
 };
 
-LeaseId id_of(const LeaseDependency& lease) {
-  return {.slot = lease.slot, .generation = lease.granted.generation()};
-}
-
 /// Finds a layer's weights. The layout has already checked that required weights are present.
 Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
                                 std::uint32_t layer) {
@@ -154,6 +150,14 @@ class WeightsCopy {
 
 }  // namespace
 
+LeaseId id_of(const LeaseDependency& lease) {
+  return {.slot = lease.slot, .generation = lease.granted.generation()};
+}
+
+bool is_live(const LeaseDependency& lease) {
+  return LeaseWord{lease.word->load(std::memory_order_seq_cst)} == lease.granted;
+}
+
 Result<Weights> Weights::bind(const WeightsPlan& plan, const ModelConfig& config,
                               std::vector<MappedPart> mapped_parts) {
   expects(mapped_parts.size() == plan.parts.size(), "there is one mapping per part of the plan");
@@ -198,8 +202,7 @@ bool Weights::unmap(LeaseId lease) {
 
 std::optional<std::size_t> Weights::first_revoked_part() const {
   for (std::size_t part = 0; part < leases_.size(); ++part) {
-    const LeaseDependency& lease = leases_[part];
-    if (LeaseWord{lease.word->load(std::memory_order_seq_cst)} != lease.granted) return part;
+    if (!is_live(leases_[part])) return part;
   }
   return std::nullopt;
 }

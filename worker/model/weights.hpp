@@ -47,6 +47,10 @@ struct LayerWeights {
   WeightMatrix shared_gate;    ///< [1, n_embd]
 };
 
+LeaseId id_of(const LeaseDependency& lease);
+/// False once the lease is revoked. For any thread.
+bool is_live(const LeaseDependency& lease);
+
 class Weights {
  public:
   /// The read-only mapping of one part and its engine lease.

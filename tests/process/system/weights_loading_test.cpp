@@ -1,9 +1,13 @@
 /// Requests that meet revoked weights: they wait for the restore, and none fails for good.
+#include <signal.h>
+
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
 #include <map>
 #include <stdexcept>
 
+#include "common/process.hpp"
 #include "common/random.hpp"
 #include "ipc/control/client.hpp"
 #include "tests/support/system.hpp"
@@ -20,6 +24,50 @@ LeaseId live_engine_lease(System& system) {
   }
   throw std::runtime_error("the worker has no live engine lease");
 }
+
+std::uint64_t weights_bytes() {
+  System system;
+  return system.lease(live_engine_lease(system)).size_bytes;
+}
+
+/// A worker that stops while it loads, at a fault point. Its first engine lease is revoked before
+/// it continues.
+class RevokedLoad {
+ public:
+  RevokedLoad(const std::string& stops_at, std::vector<std::string> worker_arguments,
+              std::vector<std::string> broker_arguments = {})
+      : system_({.broker_arguments = std::move(broker_arguments),
+                 .worker_arguments = std::move(worker_arguments),
+                 .start_worker = false}) {
+    system_.admit("ann");
+    system_.start_worker("w1", stops_at);
+    REQUIRE(eventually([&] { return is_stopped(worker()); }));
+    first_lease_ = std::ranges::min(system_.engine_leases(), {}, &wire::LeaseView::lease).lease;
+    REQUIRE(system_.lease(first_lease_).state == LeaseState::Live);
+    REQUIRE(system_.brokerctl({"revoke", to_string(first_lease_)}) == 0);
+    REQUIRE(::kill(worker(), SIGCONT) == 0);
+  }
+
+  void check_serves() {
+    REQUIRE(eventually([&] { return system_.worker_is_ready() || is_dead(); }));
+    INFO(system_.worker_log() + system_.broker_log());
+    REQUIRE_FALSE(is_dead());
+    const TenantSpec spec{.tenant = "ann", .max_tokens = 20};
+    CHECK((system_.undisturbed(spec) == System::alone(spec)));
+    CHECK(system_.eventually_fenced(first_lease_));
+    CHECK(live_engine_lease(system_) != first_lease_);
+    // The broker kills a worker that does not unmap in time.
+    CHECK(count_of(system_.broker_log(), "did not unmap") == 0);
+    CHECK_FALSE(is_dead());
+  }
+
+ private:
+  pid_t worker() { return system_.worker().pid(); }
+  bool is_dead() { return has_exited(system_.worker().pidfd()); }
+
+  System system_;
+  LeaseId first_lease_;
+};
 
 /// The requests of one tenant on one connection, and how they ended.
 struct Burst {
@@ -100,6 +148,27 @@ TEST_CASE("40 requests submitted right after the weights are revoked wait, and a
   for (const wire::RequestCompleted& end : burst.ends) CHECK(end.reason == "MaxTokensReached");
   CHECK(burst.texts.size() == kRounds * kRequests);
   for (const auto& [request, tokens] : burst.texts) CHECK((tokens == alone));
+}
+
+TEST_CASE("a worker whose engine lease is revoked while it fills the weights loads them again") {
+  RevokedLoad load("worker.unit.polled:stop:3", {});
+  load.check_serves();
+}
+
+TEST_CASE("a worker whose engine lease is revoked before it publishes loads the weights again") {
+  RevokedLoad load("worker.weights.filled:stop", {});
+  load.check_serves();
+}
+
+TEST_CASE("a worker loads the first part again when it is revoked during the second") {
+  RevokedLoad load("worker.weights.filled:stop:2", {"--weights-scope", "layer"});
+  load.check_serves();
+}
+
+TEST_CASE("weights that are revoked while they load need no room for two copies") {
+  const auto capacity = std::to_string(weights_bytes() * 3 / 2);
+  RevokedLoad load("worker.unit.polled:stop:3", {}, {"--weights-capacity", capacity});
+  load.check_serves();
 }
 
 TEST_CASE("a rebinding tenant comes through repeated revocations of the weights and its lease") {
