@@ -249,10 +249,8 @@ void describe_recover(CLI::App& app, Options& options) {
   app.add_option("--rounds", options.recover.rounds, "Rounds, each measuring everything once")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
-  app.add_option(
-         "--slow-motion-us", options.recover.slow_motion_us,
-         "Pause after each unit of work while rebinds are measured, for a small model whose "
-         "texts end too soon")
+  app.add_option("--slow-motion-us", options.recover.slow_motion_us,
+                 "Pause after each unit of work, for a small model whose texts end too soon")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   app.add_option("--lifetimes", options.recover.lifetimes,

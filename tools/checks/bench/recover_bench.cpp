@@ -92,17 +92,16 @@ Result<nlohmann::json> measure_recover(const RecoverConfig& config) {
                             .threads = config.threads,
                             .texts = config.texts,
                             .prompt_tokens = std::min(config.prompt_tokens, model.n_context / 2),
-                            .rounds = config.rounds};
+                            .rounds = config.rounds,
+                            .slow_motion_us = config.slow_motion_us};
   const AdoptedDeaths adopted = TRY(measure_adopted_deaths(deaths));
   const auto default_client = TRY(measure_default_client_ms(deaths));
   const ColdDeaths cold = TRY(measure_cold_deaths(deaths));
   const EngineLosses engine = TRY(measure_engine_losses(deaths));
   const KvLayout kv{
       .n_layers = model.n_layers, .n_kv_heads = model.n_kv_heads, .head_dim = model.head_dim};
-  DeathsConfig slowed = deaths;
-  slowed.slow_motion_us = config.slow_motion_us;
   const RebindModes modes = TRY(
-      measure_rebind_modes({.system = system_config(slowed),
+      measure_rebind_modes({.system = system_config(deaths),
                             .context = model.n_context,
                             .kv_bytes_per_token = kv.block_size_bytes() / KvLayout::kBlockTokens,
                             .longest = config.longest,

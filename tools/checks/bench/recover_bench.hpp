@@ -21,7 +21,7 @@ struct RecoverConfig {
   std::uint32_t prompt_tokens = 512;  ///< Of each of them.
   std::uint32_t longest = 4096;       ///< Of the texts that are rebound; the shortest has 64.
   std::uint32_t rounds = 5;
-  /// While rebinds are measured: the texts of a small model would end before they are rebound.
+  /// The texts of a small model would end before their worker is killed or they are rebound.
   std::uint32_t slow_motion_us = 0;
   std::uint32_t lifetimes = 20;  ///< Over which the longest gap of a preemptive text is counted.
 };
