@@ -292,7 +292,7 @@ Result<void> WorkerProgram::start_serving() {
                                                              .metrics = &metrics_.requests()},
                                        std::move(*acceptor_));
   acceptor_.reset();
-  early_calls_.hand_over(serving_->leases());
+  early_calls_.pass_on(serving_->leases());
   revocation_reporter_->set_server(serving_->server(), metrics_.requests());
   return {};
 }

@@ -47,7 +47,7 @@ void EarlyCalls::answer() {
   waiting_ = std::move(waiting);
 }
 
-void EarlyCalls::hand_over(LeaseService& leases) {
+void EarlyCalls::pass_on(LeaseService& leases) {
   for (Call& call : std::exchange(waiting_, {}))
     leases.on_call(call.method, std::move(call.params), std::move(call.respond));
 }

@@ -24,7 +24,7 @@ class EarlyCalls {
   /// The worker has unmapped all memory of a revoked engine lease, and will not map it again.
   void unmapped(LeaseId lease);
   /// Passes on the calls that still wait: the engine has their memory.
-  void hand_over(LeaseService& leases);
+  void pass_on(LeaseService& leases);
 
  private:
   struct Call {

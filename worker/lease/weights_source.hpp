@@ -35,7 +35,7 @@ class WeightsSource {
     Backend* backend = nullptr;
     LoadProgress progress;
     const RegionMapper* regions = &host_mapper();  ///< For the memory this broker lends.
-    EarlyCalls* early_calls = nullptr;  ///< Told what `acquire` has unmapped; null: nobody is.
+    EarlyCalls* early_calls = nullptr;  ///< Learns what `acquire` has unmapped; may be null.
   };
   WeightsSource(const GgufFile& file, const ModelConfig& config, const WeightsPlan& plan,
                 Dependencies dependencies)

@@ -128,7 +128,7 @@ TEST_CASE("broker link: usage records of a moment go together, and each is confi
   CHECK(world.usage_reports == std::vector<std::vector<std::uint64_t>>{{1}, {2, 3}});
 }
 
-TEST_CASE("broker link: who waits for usage records is called once all are confirmed") {
+TEST_CASE("broker link: a worker that stops is called back once its usage records are confirmed") {
   Link world;
   world.broker->start();
   world.answers = false;
@@ -150,7 +150,7 @@ TEST_CASE("broker link: who waits for usage records is called once all are confi
   CHECK(is_reported);
 }
 
-TEST_CASE("broker link: who waits for usage records is called when they cannot be confirmed now") {
+TEST_CASE("broker link: a worker that stops is called back when its records cannot be confirmed") {
   Link world;
   world.broker->start();
   world.answers = false;

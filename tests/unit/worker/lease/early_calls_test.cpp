@@ -89,7 +89,7 @@ TEST_CASE("early calls: what waits when the engine serves is answered by the lea
   rig.fence(lease);
   const auto unmap = fixture.call(wire::LeaseUnmap{.lease = lease});
 
-  fixture.early.hand_over(service);
+  fixture.early.pass_on(service);
   fixture.io.restart();
   fixture.io.poll();
 
