@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <numeric>
 
 #include "kernels/numerics/f16.hpp"
 #include "tests/support/simt/async_work.hpp"
@@ -129,6 +130,36 @@ void finish_warp_product(std::span<void* const> members) {
                 [&](unsigned lane) { return static_cast<const WarpProduct*>(members[lane])->d; });
 }
 
+std::int32_t int8_at(std::uint32_t word, unsigned i) {
+  return static_cast<std::int8_t>(word >> 8 * i & 0xFF);
+}
+
+/// A's words of lane (g, t): 4t … 4t+3 of rows g and g+8, then the same 16 further on. B's: the
+/// same rows of column g.
+void finish_warp_int8_product(std::span<void* const> members) {
+  const auto part = [&](unsigned lane) -> const WarpInt8Product& {
+    return *static_cast<const WarpInt8Product*>(members[lane]);
+  };
+  std::array<std::array<std::int32_t, 32>, 16> a{};
+  std::array<std::array<std::int32_t, 32>, 8> b{};  // by column
+  for (unsigned lane = 0; lane < kLanes; ++lane) {
+    if (part(lane).halves != part(0).halves) fail_thread("the lanes of an mma differ in its depth");
+    for (unsigned half = 0; half < part(0).halves; ++half)
+      for (unsigned i = 0; i < 4; ++i) {
+        const unsigned k = 16 * half + 4 * (lane % 4) + i;
+        a[lane / 4][k] = int8_at(part(lane).a[2 * half], i);
+        a[lane / 4 + 8][k] = int8_at(part(lane).a[2 * half + 1], i);
+        b[lane / 4][k] = int8_at(part(lane).b[half], i);
+      }
+  }
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    for (unsigned i = 0; i < 4; ++i) {
+      const auto& row = a[lane / 4 + 8 * (i / 2)];
+      const auto& column = b[2 * (lane % 4) + i % 2];
+      part(lane).d[i] = std::inner_product(row.begin(), row.end(), column.begin(), part(lane).d[i]);
+    }
+}
+
 /// Columns from 8·tile, all of k.
 ColumnsOfB columns_in_shared(const GroupProduct& product, int tile) {
   ColumnsOfB b;
@@ -197,6 +228,10 @@ std::uint32_t shuffle_bits(Shuffle how, std::uint32_t mask, std::uint32_t bits, 
 
 void multiply_warp(WarpProduct part) {
   arrive_and_wait_warp({"mma", &finish_warp_product}, 0xFFFF'FFFFu, &part);
+}
+
+void multiply_warp_int8(WarpInt8Product part) {
+  arrive_and_wait_warp({"mma of int8", &finish_warp_int8_product}, 0xFFFF'FFFFu, &part);
 }
 
 void multiply_warpgroup(GroupProduct part) {

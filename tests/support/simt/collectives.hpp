@@ -32,6 +32,16 @@ struct WarpProduct {
 };
 void multiply_warp(WarpProduct part);
 
+/// One lane's part of d += a · b of int8, in the layout of mma.m16n8k16 or, with two halves,
+/// mma.m16n8k32.
+struct WarpInt8Product {
+  std::int32_t* d;         ///< [4]
+  const std::uint32_t* a;  ///< [2 · halves]
+  const std::uint32_t* b;  ///< [halves]
+  unsigned halves;
+};
+void multiply_warp_int8(WarpInt8Product part);
+
 /// One lane's part of d += a · b with b in shared memory, in the layout of wgmma.m64nNk16.
 struct GroupProduct {
   float* d;                 ///< [n_columns / 2]

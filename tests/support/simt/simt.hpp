@@ -63,6 +63,14 @@ inline void mma_16x8x16(float (&d)[4], const std::uint32_t (&a)[4], const std::u
   simt::multiply_warp({.d = d, .a = a, .b = b});
 }
 
+inline void mma_int8_16x8x16(std::int32_t (&d)[4], const std::uint32_t (&a)[2], std::uint32_t b) {
+  simt::multiply_warp_int8({.d = d, .a = a, .b = &b, .halves = 1});
+}
+inline void mma_int8_16x8x32(std::int32_t (&d)[4], const std::uint32_t (&a)[4],
+                             const std::uint32_t (&b)[2]) {
+  simt::multiply_warp_int8({.d = d, .a = a, .b = b, .halves = 2});
+}
+
 template <int kColumns>
 void wgmma_64x16(float (&d)[kColumns / 2], const std::uint32_t (&a)[4], const std::byte* b_shared,
                  std::uint32_t lbo_bytes, std::uint32_t sbo_bytes) {

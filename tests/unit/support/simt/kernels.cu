@@ -111,6 +111,39 @@ LEASEHOLD_KERNEL(lh_test_mma, Product, 32) {
   p.d[(g + 8) * 8 + 2 * t + 1] = d[3];
 }
 
+__device__ __forceinline__ std::uint32_t four_bytes(const std::int8_t* at) {
+  std::uint32_t word = 0;
+  for (std::uint32_t i = 0; i < 4; ++i)
+    word |= std::uint32_t{static_cast<std::uint8_t>(at[i])} << 8 * i;
+  return word;
+}
+
+/// One warp, 16 × 8.
+LEASEHOLD_KERNEL(lh_test_mma_int8, Int8Product, 32) {
+  const std::uint32_t g = threadIdx.x / 4;
+  const std::uint32_t t = threadIdx.x % 4;
+  const std::int8_t* a = p.a + g * p.depth + 4 * t;
+  const std::int8_t* b = p.b + g * p.depth + 4 * t;
+  std::int32_t d[4] = {1, 2, 3, 4};
+  if (p.depth == 16) {
+    const std::uint32_t words[2] = {four_bytes(a), four_bytes(a + 8 * p.depth)};
+    mma_int8_16x8x16(d, words, four_bytes(b));
+  } else {
+    const std::uint32_t words[4] = {four_bytes(a), four_bytes(a + 8 * p.depth), four_bytes(a + 16),
+                                    four_bytes(a + 8 * p.depth + 16)};
+    const std::uint32_t columns[2] = {four_bytes(b), four_bytes(b + 16)};
+    mma_int8_16x8x32(d, words, columns);
+  }
+  for (std::uint32_t i = 0; i < 4; ++i) p.d[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = d[i];
+}
+
+/// d[thread] = a of the thread's four bytes times b's, plus d.
+LEASEHOLD_KERNEL(lh_test_dp4a, Int8Product, 32) {
+  p.d[threadIdx.x] =
+      __dp4a(static_cast<std::int32_t>(four_bytes(p.a + 4 * threadIdx.x)),
+             static_cast<std::int32_t>(four_bytes(p.b + 4 * threadIdx.x)), p.d[threadIdx.x]);
+}
+
 /// b's [16 × kColumns] from row k, as core matrices: those of one column group are adjacent in k.
 template <int kColumns>
 __device__ void place_columns(const Product& p, std::uint32_t k) {

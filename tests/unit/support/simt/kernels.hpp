@@ -19,4 +19,12 @@ struct Product {
   std::uint32_t depth;
 };
 
+/// a: [16, depth], b: [8, depth], d: [16, 8]; depth is 16 or 32.
+struct Int8Product {
+  const std::int8_t* a;
+  const std::int8_t* b;
+  std::int32_t* d;
+  std::uint32_t depth;
+};
+
 }  // namespace leasehold::simt

@@ -1,5 +1,6 @@
 /// Matrix products from fragments equal three plain loops.
 #include <catch2/catch.hpp>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -18,6 +19,16 @@ std::vector<std::uint16_t> random_halves(std::size_t n, std::uint32_t seed) {
   for (auto& half : halves)
     half = f16_from_f32(static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 512.0f);
   return halves;
+}
+
+/// Among them the smallest and the largest.
+std::vector<std::int8_t> random_bytes(std::size_t n, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<std::int8_t> bytes(n);
+  for (auto& byte : bytes) byte = static_cast<std::int8_t>(random() % 256);
+  bytes[0] = bytes[n - 1] = -128;
+  bytes[1] = 127;
+  return bytes;
 }
 
 std::vector<float> plain_product(const std::vector<std::uint16_t>& a,
@@ -51,6 +62,43 @@ void check_product(const char* kernel, std::size_t rows, std::size_t columns, un
 
 TEST_CASE("simt: a warp's mma equals the plain product") {
   check_product("lh_test_mma", 16, 8, 32);
+}
+
+TEST_CASE("simt: a warp's mma of int8 adds the plain product, extremes included") {
+  for (const std::uint32_t depth : {16u, 32u}) {
+    const auto a = random_bytes(16 * depth, 3);
+    const auto b = random_bytes(8 * depth, 4);
+    std::vector<std::int32_t> d(16 * 8);
+    const auto result =
+        run({.kernel = "lh_test_mma_int8",
+             .grid = {},
+             .block_threads = 32,
+             .params = cuda::KernelParams(Int8Product{a.data(), b.data(), d.data(), depth})});
+    if (!result) FAIL(result.error().detail);
+    for (std::uint32_t row = 0; row < 16; ++row)
+      for (std::uint32_t column = 0; column < 8; ++column) {
+        CAPTURE(depth, row, column);
+        const auto before = static_cast<std::int32_t>(1 + row / 8 * 2 + column % 2);
+        CHECK(d[row * 8 + column] == before + std::inner_product(a.begin() + row * depth,
+                                                                 a.begin() + (row + 1) * depth,
+                                                                 b.begin() + column * depth, 0));
+      }
+  }
+}
+
+TEST_CASE("simt: dp4a adds four signed products") {
+  const auto a = random_bytes(128, 5);
+  const auto b = random_bytes(128, 6);
+  std::vector<std::int32_t> d(32, -7);
+  const auto result =
+      run({.kernel = "lh_test_dp4a",
+           .grid = {},
+           .block_threads = 32,
+           .params = cuda::KernelParams(Int8Product{a.data(), b.data(), d.data(), 0})});
+  if (!result) FAIL(result.error().detail);
+  for (std::uint32_t i = 0; i < 32; ++i)
+    CHECK(d[i] ==
+          std::inner_product(a.begin() + 4 * i, a.begin() + 4 * i + 4, b.begin() + 4 * i, -7));
 }
 
 TEST_CASE("simt: a warpgroup's wgmma equals the plain product") {
