@@ -59,14 +59,15 @@ CudaBackend::~CudaBackend() = default;
 Result<void> CudaBackend::allocate() {
   Workspace& work = *workspace_;
   const Context& context = *context_;
-  const std::uint32_t tile_rows = limits_.max_rows * std::max(1u, limits_.n_experts_used);
-  const std::size_t halves_bytes =
+  const std::uint32_t tile_rows = most_inputs(limits_);
+  // Rounded rows are smaller than tiles.
+  const std::size_t prepared_bytes =
       device::tile_halves(tile_rows, limits_.max_width) * sizeof(std::uint16_t);
   const std::size_t row_partials = std::size_t{limits_.n_heads} *
                                    ((limits_.max_context + 255) / 256 + 1) *
                                    (limits_.head_dim + 2) * sizeof(float);
   work.scratch = TRY(DeviceBuffer::allocate(context, aligned(limits_.scratch_bytes)));
-  work.halves = TRY(DeviceBuffer::allocate(context, halves_bytes));
+  work.prepared = TRY(DeviceBuffer::allocate(context, prepared_bytes));
   work.scales = TRY(DeviceBuffer::allocate(context, aligned(tile_rows * sizeof(float))));
   work.partials = TRY(DeviceBuffer::allocate(context, max_split_bytes(device_properties_)));
   work.counters = TRY(DeviceBuffer::allocate(
@@ -82,7 +83,7 @@ Result<void> CudaBackend::allocate() {
   work.fetched =
       TRY(PinnedBuffer::allocate(context, std::max(1u, limits_.n_vocab) * sizeof(float)));
   work.copies = TRY(PinnedBuffer::allocate(context, 2 * kCopyBytes));
-  for (const DeviceBuffer* buffer : {&work.scratch, &work.halves, &work.scales, &work.partials,
+  for (const DeviceBuffer* buffer : {&work.scratch, &work.prepared, &work.scales, &work.partials,
                                      &work.counters, &work.attention, &work.top, &work.part_keys}) {
     clear_scratch(buffer->data(), buffer->size_bytes());
   }
@@ -119,17 +120,17 @@ std::span<const float> CudaBackend::fetch(const float* at, std::size_t count) {
 /// Rows of dead sequences may have written to any buffer. Counters are zero between launches.
 void CudaBackend::clear_workspace() {
   const Workspace& work = *workspace_;
-  for (const DeviceBuffer* buffer : {&work.halves, &work.scales, &work.partials, &work.attention,
+  for (const DeviceBuffer* buffer : {&work.prepared, &work.scales, &work.partials, &work.attention,
                                      &work.top, &work.part_keys, &work.staging})
     clear_scratch(buffer->data(), buffer->size_bytes());
-  tiles_of_ = nullptr;
+  prepared_array_ = nullptr;
   launcher_->wait_all();
 }
 
 // ------------------------------------------------------------------------------------------- steps
 
 void CudaBackend::begin_step(const StepInput& input) {
-  tiles_of_ = nullptr;
+  prepared_array_ = nullptr;
   has_top_ = false;
   n_logit_rows_ = static_cast<std::uint32_t>(input.logit_rows.size());
   // Blocks that finished before the stop have advanced the counters of a stopped launch.
@@ -194,7 +195,7 @@ std::size_t CudaBackend::prepare_steps(const GateSet& gates, const std::function
     if (options_.graphs == GraphUse::None || launcher_->fault()) break;
     if (graphs_.contains(shape)) continue;
     shape_ = shape;
-    tiles_of_ = nullptr;
+    prepared_array_ = nullptr;
     segments_.clear();
     is_fully_recorded_ = true;
     mode_ = Mode::Record;

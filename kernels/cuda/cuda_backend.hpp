@@ -6,8 +6,9 @@
 /// step of another shape records its own. A thread of its own builds a graph, and the engine's
 /// polls meanwhile: the driver may take milliseconds.
 ///
-/// Half tiles: the operators that compute a matmul's input also store it as tiles. The backend
-/// remembers which array the tiles belong to and prepares them only for other arrays.
+/// Prepared rows: the operators that compute a matmul's input also store it in the form that the
+/// matmul reads, as tiles of halves or rounded to int8. The backend remembers which array and form
+/// the prepared rows have, and prepares only others.
 ///
 /// Lifetime: the context and the gate's worker segment, table and stop flags outlive the backend.
 /// Threads: the engine's; any thread may call `when_drained`. Errors: create() reports missing
@@ -37,7 +38,15 @@ enum class GraphUse : std::uint8_t {
   Gated,
 };
 
+/// How matrices of rows are multiplied. Matrices of row groups are always multiplied as int8, and
+/// F32 rows as floats, both with the CPU's bits.
+enum class RowArithmetic : std::uint8_t {
+  Halves,  ///< On tensor cores, with bits of their own.
+  Floats,  ///< With the CPU's bits, slowly.
+};
+
 struct CudaOptions {
+  RowArithmetic rows = RowArithmetic::Halves;
   GraphUse graphs = GraphUse::Gated;
   std::uint32_t segment_layers = 4;
   /// Launches in the stream at once. A lower number drains the card sooner, but the host must stay
@@ -96,6 +105,8 @@ class CudaBackend final : public Backend {
 
  private:
   enum class Mode : std::uint8_t { Launch, Record, Replay };
+  /// The form in which a matmul reads its rows; numbers are the elements of a rounded block.
+  enum class RowForm : std::uint16_t { Floats = 0, Halves = 1, Int8By32 = 32, Int8By256 = 256 };
   /// Intermediate results that kernels pass to each other outside scratch.
   struct Workspace;
 
@@ -118,16 +129,25 @@ class CudaBackend final : public Backend {
     MatmulOperands operands;
     Leased<const std::byte> weight;
     Leased<const float> bias;
+    RowForm form;
   };
-  /// One launch, and one before it if x has no tiles.
+  /// One launch, and one before it if x is not prepared.
   LaunchStatus run_matmuls(const LaunchContext& context, LaunchSite site,
                            std::span<const PlannedMatmul> group);
   LaunchStatus find_top(const LaunchContext& context, const MatmulArgs& args);
 
-  device::TileRows tiles_for(const float* x, std::uint32_t n_in);
-  bool has_tiles_of(const float* x, std::uint32_t n_in) const;
-  /// Marks all tiles made from this array as stale.
-  void invalidate_tiles(const float* array);
+  RowForm form_for(const WeightMatrix& weight) const;
+  /// The form of what the next matmul is likely to read.
+  RowForm usual_form(std::uint32_t n_in) const;
+  /// Where to store rows of n_in elements in that form.
+  PreparedRows room_for(std::uint32_t n_in, RowForm form) const;
+  /// Marks the rows of `array` as those that are prepared. Null: none are.
+  void set_prepared(const float* array, std::uint32_t n_in, RowForm form);
+  bool are_prepared(const float* array, std::uint32_t n_in, RowForm form) const;
+  /// Marks all rows prepared from this array as stale.
+  void invalidate_prepared(const float* array);
+  LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args, RowForm next);
+  LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args, RowForm next);
 
   Mode mode_of(const StepInput& input);
   GraphShape shape_of(std::uint32_t n_rows, std::uint32_t longest) const;
@@ -163,8 +183,9 @@ class CudaBackend final : public Backend {
   StepMemory step_memory_;
   std::unique_ptr<Workspace> workspace_;
   std::size_t scratch_used_ = 0;
-  const float* tiles_of_ = nullptr;
-  std::uint32_t tiles_n_in_ = 0;
+  const float* prepared_array_ = nullptr;
+  std::uint32_t prepared_n_in_ = 0;
+  RowForm prepared_form_ = RowForm::Floats;
 
   Mode mode_ = Mode::Launch;
   GraphShape shape_;

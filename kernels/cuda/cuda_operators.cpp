@@ -20,30 +20,57 @@ PlanContext CudaBackend::plan_context(const LaunchContext& context) const {
           .layer = context.layer};
 }
 
-// ------------------------------------------------------------------------------------------- tiles
+// ----------------------------------------------------------------------------------- prepared rows
 
-/// Where to store the tiles of array `x`. Only the tiles of one array are kept.
-device::TileRows CudaBackend::tiles_for(const float* x, std::uint32_t n_in) {
-  tiles_of_ = x;
-  tiles_n_in_ = n_in;
-  return {.halves = reinterpret_cast<std::uint16_t*>(workspace_->halves.data()),
-          .scales = reinterpret_cast<float*>(workspace_->scales.data()),
-          .n_in = n_in};
+CudaBackend::RowForm CudaBackend::form_for(const WeightMatrix& weight) const {
+  if (weight.layout == MatrixLayout::RowGroups)
+    return block_shape(weight.type).elements == kInt8Block ? RowForm::Int8By32 : RowForm::Int8By256;
+  const bool are_floats = weight.type == TensorType::F32 || options_.rows == RowArithmetic::Floats;
+  return are_floats ? RowForm::Floats : RowForm::Halves;
 }
 
-bool CudaBackend::has_tiles_of(const float* x, std::uint32_t n_in) const {
-  return x != nullptr && tiles_of_ == x && tiles_n_in_ == n_in;
+CudaBackend::RowForm CudaBackend::usual_form(std::uint32_t n_in) const {
+  const bool fits = n_in <= limits_.max_width;
+  return fits && options_.rows == RowArithmetic::Halves ? RowForm::Halves : RowForm::Floats;
 }
 
-void CudaBackend::invalidate_tiles(const float* array) {
-  if (tiles_of_ == array) tiles_of_ = nullptr;
+PreparedRows CudaBackend::room_for(std::uint32_t n_in, RowForm form) const {
+  std::byte* const at = workspace_->prepared.data();
+  switch (form) {
+    case RowForm::Floats:
+      return {};
+    case RowForm::Halves:
+      return {.tiles = {.halves = reinterpret_cast<std::uint16_t*>(at),
+                        .scales = reinterpret_cast<float*>(workspace_->scales.data()),
+                        .n_in = n_in}};
+    case RowForm::Int8By32:
+    case RowForm::Int8By256:
+      break;
+  }
+  return {.rounded = device::int8_rows_at(at, most_inputs(limits_), n_in,
+                                          static_cast<std::uint32_t>(form))};
+}
+
+void CudaBackend::set_prepared(const float* array, std::uint32_t n_in, RowForm form) {
+  prepared_array_ = form == RowForm::Floats ? nullptr : array;
+  prepared_n_in_ = n_in;
+  prepared_form_ = form;
+}
+
+bool CudaBackend::are_prepared(const float* array, std::uint32_t n_in, RowForm form) const {
+  return array != nullptr && prepared_array_ == array && prepared_n_in_ == n_in &&
+         prepared_form_ == form;
+}
+
+void CudaBackend::invalidate_prepared(const float* array) {
+  if (prepared_array_ == array) prepared_array_ = nullptr;
 }
 
 // --------------------------------------------------------------------------------------- operators
 
 LaunchStatus CudaBackend::embedding(const LaunchContext& context, const EmbeddingArgs& args) {
   expect_within_limits(limits_, context);
-  invalidate_tiles(args.out);
+  invalidate_prepared(args.out);
   EmbeddingArgs here = args;
   here.tokens = step_memory_.tokens();
   return launch_one(
@@ -53,18 +80,23 @@ LaunchStatus CudaBackend::embedding(const LaunchContext& context, const Embeddin
 }
 
 LaunchStatus CudaBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
+  return rms_norm(context, args, args.n_vectors == 1 ? usual_form(args.width) : RowForm::Floats);
+}
+
+LaunchStatus CudaBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args,
+                                   RowForm next) {
   expect_within_limits(limits_, context);
-  invalidate_tiles(args.out);
-  const bool is_row = args.n_vectors == 1 && args.width <= limits_.max_width;
-  const device::TileRows tiles = is_row ? tiles_for(args.out, args.width) : device::TileRows{};
+  invalidate_prepared(args.out);
+  if (next != RowForm::Floats) set_prepared(args.out, args.width, next);
   return launch_one(context, label(context, args.site), [&](const LaunchPermit& permit) {
-    return plan_rms_norm(plan_context(context), args, permit.open(args.weight), tiles);
+    return plan_rms_norm(plan_context(context), args, permit.open(args.weight),
+                         room_for(args.width, next));
   });
 }
 
 LaunchStatus CudaBackend::rope(const LaunchContext& context, const RopeArgs& args) {
   expect_within_limits(limits_, context);
-  invalidate_tiles(args.x);
+  invalidate_prepared(args.x);
   RopeArgs here = args;
   here.cos_sin = step_memory_.cos_sin();
   return launch_one(context, label(context, args.site),
@@ -81,7 +113,7 @@ LaunchStatus CudaBackend::kv_append(const LaunchContext& context, const KvAppend
 
 LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
   expect_within_limits(limits_, context);
-  invalidate_tiles(args.q);
+  invalidate_prepared(args.q);
   const UnitLabel where = label(context, LaunchSite::KvAppend, Touches::TenantMemory);
   return launch_one(context, where, [&](const LaunchPermit& permit) {
     const PlanContext plan = plan_context(context);
@@ -107,31 +139,36 @@ LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const Head
 /// Pairs of launches: score launches reach tenant memory, merges do not.
 LaunchStatus CudaBackend::attention(const LaunchContext& context, const AttentionArgs& args) {
   expect_within_limits(limits_, context, args);
-  invalidate_tiles(args.out);
+  invalidate_prepared(args.out);
   const std::uint32_t width = args.n_heads * args.layout.head_dim;
+  const RowForm next =
+      args.n_heads <= device::kMaxMergedHeads ? usual_form(width) : RowForm::Floats;
+  if (next != RowForm::Floats) set_prepared(args.out, width, next);
   const AttentionPlanInput input{
       .tables = step_memory_.block_tables(),
       .scratch = reinterpret_cast<float*>(workspace_->attention.data()),
       .scratch_bytes = workspace_->attention.size_bytes(),
       .longest = mode_ == Mode::Record ? shape_.longest : step_memory_.longest(),
       .has_multi_row = mode_ != Mode::Record && step_memory_.has_multi_row(),
-      .tiles = width <= limits_.max_width && args.n_heads <= device::kMaxMergedHeads
-                   ? tiles_for(args.out, width)
-                   : device::TileRows{}};
+      .tiles = room_for(width, next).tiles};
   return launch_all(context, label(context, LaunchSite::AttentionScores, Touches::TenantMemory),
                     label(context, LaunchSite::AttentionMerge), [&](const LaunchPermit&) {
                       return plan_attention(plan_context(context), args, input);
                     });
 }
 
-/// With experts, a row of the step has several rows here, and no operator reads tiles of them.
+/// With experts, a row of the step has several rows here, and no operator reads them as prepared.
 LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
+  return swiglu(context, args, usual_form(args.width));
+}
+
+LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args,
+                                 RowForm next) {
   expect_within_limits(limits_, context);
-  invalidate_tiles(args.gate);
-  const device::TileRows tiles =
-      args.width <= limits_.max_width ? tiles_for(args.gate, args.width) : device::TileRows{};
+  invalidate_prepared(args.gate);
+  if (next != RowForm::Floats) set_prepared(args.gate, args.width, next);
   return launch_one(context, label(context, LaunchSite::SwiGlu), [&](const LaunchPermit&) {
-    return plan_swiglu(plan_context(context), args, 1, tiles,
+    return plan_swiglu(plan_context(context), args, 1, room_for(args.width, next),
                        {.largest = reinterpret_cast<std::uint32_t*>(workspace_->partials.data()),
                         .counters = reinterpret_cast<std::uint32_t*>(workspace_->counters.data()),
                         .max_blocks = counter_count(device_properties_)});
@@ -143,20 +180,19 @@ LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs&
 LaunchStatus CudaBackend::run_matmuls(const LaunchContext& context, LaunchSite site,
                                       std::span<const PlannedMatmul> group) {
   const MatmulOperands& first = group.front().operands;
-  for (const PlannedMatmul& one : group) invalidate_tiles(one.operands.out);
-  const bool ready = has_tiles_of(first.x, first.n_in);
-  MatmulScratch scratch{
-      .tiles = {.halves = reinterpret_cast<std::uint16_t*>(workspace_->halves.data()),
-                .scales = reinterpret_cast<float*>(workspace_->scales.data()),
-                .n_in = first.n_in},
-      .tiles_are_ready = ready,
+  for (const PlannedMatmul& one : group) invalidate_prepared(one.operands.out);
+  const RowForm form = group.front().form;
+  const PreparedRows rows = room_for(first.n_in, form);
+  const bool are_ready = are_prepared(first.x, first.n_in, form);
+  const MatmulScratch scratch{
+      .tiles = rows.tiles,
+      .rounded = rows.rounded,
+      .rows_are_prepared = are_ready,
       .partials = reinterpret_cast<float*>(workspace_->partials.data()),
       .counters = reinterpret_cast<std::uint32_t*>(workspace_->counters.data())};
-  // Tiles of selected rows serve this launch only.
-  if (!ready && first.type != TensorType::F32) {
-    tiles_of_ = first.select == nullptr ? first.x : nullptr;
-    tiles_n_in_ = first.n_in;
-  }
+  // Prepared rows of a selection serve this launch only.
+  if (!are_ready && form != RowForm::Floats)
+    set_prepared(first.select == nullptr ? first.x : nullptr, first.n_in, form);
   return launch_all(context, label(context, site), label(context, site),
                     [&](const LaunchPermit& permit) {
                       std::vector<MatmulOperands> opened_group;
@@ -175,6 +211,8 @@ MatmulOperands CudaBackend::matmul_operands(const LaunchContext& context,
   const PlanContext plan = plan_context(context);
   return {.gate = plan.gate,
           .type = args.weight.type,
+          .layout = args.weight.layout,
+          .is_exact = options_.rows == RowArithmetic::Floats,
           .n_out = args.weight.n_out,
           .n_in = args.weight.n_in,
           .x = args.x,
@@ -194,16 +232,20 @@ LaunchStatus CudaBackend::matmul(const LaunchContext& context, const MatmulArgs&
 LaunchStatus CudaBackend::project(const LaunchContext& context, const ProjectionArgs& args) {
   expect_within_limits(limits_, context, args);
   LaunchStatus status{context.gates->all()};
-  if (args.norm != nullptr) status.live &= rms_norm(context, *args.norm).live;
+  RowForm next = RowForm::Floats;  // what the first matmul reads that needs a form at all
+  for (std::size_t i = 0; i < args.matmuls.size() && next == RowForm::Floats; ++i)
+    next = form_for(args.matmuls[i].weight);
+  if (args.norm != nullptr) status.live &= rms_norm(context, *args.norm, next).live;
   if (args.swiglu != nullptr && !status.none_live())
-    status.live &= swiglu(context, *args.swiglu).live;
+    status.live &= swiglu(context, *args.swiglu, next).live;
   std::vector<MatmulOperands> left;
   for (const MatmulArgs& one : args.matmuls) left.push_back(matmul_operands(context, one));
   for (std::size_t first = 0; first < left.size() && !status.none_live();) {
     const std::size_t n = joined_matmuls(std::span(left).subspan(first));
     std::vector<PlannedMatmul> group;
     for (std::size_t i = first; i < first + n; ++i)
-      group.push_back({left[i], args.matmuls[i].weight.data, args.matmuls[i].bias});
+      group.push_back({left[i], args.matmuls[i].weight.data, args.matmuls[i].bias,
+                       form_for(args.matmuls[i].weight)});
     status.live &= run_matmuls(context, args.matmuls[first].site, group).live;
     first += n;
   }
@@ -252,6 +294,8 @@ LaunchStatus CudaBackend::expert_matmul(const LaunchContext& context,
   const std::uint32_t per_row = n_rows == 0 ? 1 : args.n_items / n_rows;
   const MatmulOperands operands{.gate = plan.gate,
                                 .type = args.weight.type,
+                                .layout = args.weight.layout,
+                                .is_exact = options_.rows == RowArithmetic::Floats,
                                 .n_out = args.n_out(),
                                 .n_in = args.weight.n_in,
                                 .x = args.x,
@@ -260,13 +304,13 @@ LaunchStatus CudaBackend::expert_matmul(const LaunchContext& context,
                                 .out = args.out,
                                 .n_results = plan.n_rows * per_row,
                                 .count = {.is_logit_rows = 0, .per_row = per_row}};
-  const PlannedMatmul one{operands, args.weight.data, {}};
+  const PlannedMatmul one{operands, args.weight.data, {}, form_for(args.weight)};
   return run_matmuls(context, args.site, {&one, 1});
 }
 
 LaunchStatus CudaBackend::weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) {
   expect_within_limits(limits_, context);
-  invalidate_tiles(args.out);
+  invalidate_prepared(args.out);
   return launch_one(context, label(context, LaunchSite::ExpertSum), [&](const LaunchPermit&) {
     return plan_weighted_sum(plan_context(context), args);
   });

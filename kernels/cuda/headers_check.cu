@@ -13,10 +13,12 @@
 #include "kernels/numerics/exp.hpp"
 #include "kernels/numerics/expert_routing.hpp"
 #include "kernels/numerics/f16.hpp"
+#include "kernels/numerics/int8_order.hpp"
 #include "kernels/numerics/ordered_sum.hpp"
 #include "kernels/numerics/rope.hpp"
 #include "kernels/op_args.hpp"
 #include "kernels/quant/element.hpp"
+#include "kernels/quant/group_format.hpp"
 #include "kernels/quant/tensor_type.hpp"
 
 static_assert(__cplusplus >= 202002L);

@@ -29,9 +29,9 @@ inline CandidateRows candidate_rows(std::byte* at, std::uint32_t n_rows) {
 }
 
 struct CudaBackend::Workspace {
-  DeviceBuffer scratch;  ///< Handed out by allocate_scratch.
-  DeviceBuffer halves;
-  DeviceBuffer scales;
+  DeviceBuffer scratch;   ///< Handed out by allocate_scratch.
+  DeviceBuffer prepared;  ///< Tiles of halves, or rounded rows.
+  DeviceBuffer scales;    ///< Of tiles.
   DeviceBuffer partials;  ///< Sums of split matmuls, or what a row's blocks share.
   DeviceBuffer counters;  ///< counter_count for matmuls, then one per logit row.
   DeviceBuffer attention;

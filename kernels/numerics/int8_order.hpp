@@ -20,7 +20,7 @@
 ///          fma(m_w(b) · d(b), float(t(b)), c(k))
 ///   dot  = c(0) + c(1) + …, from the left, without empty chunks
 ///
-/// Every tiling, batch and instruction set therefore gives the same bits.
+/// Every tiling, batch and instruction set, and a card, therefore give the same bits. C++20-clean.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+
+#include "kernels/numerics/host_device.hpp"
 
 namespace leasehold {
 
@@ -39,7 +40,7 @@ inline constexpr std::uint32_t kInt8Chunks = 8;
 inline constexpr std::uint32_t kInt8Strip = 16;
 
 /// Blocks per chunk.
-constexpr std::uint32_t int8_chunk_blocks(std::uint32_t n_blocks) {
+LEASEHOLD_HD constexpr std::uint32_t int8_chunk_blocks(std::uint32_t n_blocks) {
   return (n_blocks + kInt8Chunks - 1) / kInt8Chunks;
 }
 
@@ -59,16 +60,17 @@ struct RoundedRowBuffer {
 
 /// The scale of a block from the bits of its largest |x|, which order like the numbers; those of
 /// infinity and NaN are above all others.
-inline float int8_scale(std::uint32_t largest_bits) {
-  constexpr std::uint32_t kInfinityBits = 0x7F800000;
+LEASEHOLD_HD inline float int8_scale(std::uint32_t largest_bits) {
+  constexpr std::uint32_t kEndOfFinite = 0x7F800000;
+  constexpr std::uint32_t kQuietNan = 0x7FC00000;
   constexpr float kLeast = 0x1p-119F;
-  if (largest_bits >= kInfinityBits) return std::numeric_limits<float>::quiet_NaN();
-  const auto largest = std::bit_cast<float>(largest_bits);
+  if (largest_bits >= kEndOfFinite) return __builtin_bit_cast(float, kQuietNan);
+  const auto largest = __builtin_bit_cast(float, largest_bits);
   return largest < kLeast ? 0.0F : largest / 127.0F;
 }
 
 /// Rounds half to even. Precondition: |x| < 2^22.
-inline float rounded_half_even(float x) {
+LEASEHOLD_HD inline float rounded_half_even(float x) {
   constexpr float kShift = 0x1.8p23F;
   return (x + kShift) - kShift;
 }

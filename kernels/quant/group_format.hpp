@@ -16,11 +16,12 @@
 ///   Q3_K         6 bits: the scale of each sub-block + 32
 ///   Q4_K, Q5_K   6 bits: the scales of the eight sub-blocks, then their minima
 ///   Q6_K         8 bits: the scale of each sub-block, signed
+///
+/// C++20-clean.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 #include "kernels/quant/tensor_type.hpp"
 
@@ -88,7 +89,7 @@ constexpr GroupFormat group_format(TensorType type) {
     case TensorType::BF16:
       break;
   }
-  std::unreachable();
+  __builtin_unreachable();
 }
 
 /// Calls visit<type>(). Precondition: has_row_groups(type).
@@ -120,7 +121,7 @@ constexpr void visit_group_type(TensorType type, Visit&& visit) {
     case TensorType::BF16:
       break;
   }
-  std::unreachable();
+  __builtin_unreachable();
 }
 
 // Every format fills as many bytes as in the file, and its sums fit 32 bits.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
+#include "kernels/cuda/device/int8_rows.hpp"
 #include "kernels/cuda/device/tiles.hpp"
 
 namespace leasehold::device {
@@ -10,8 +11,9 @@ struct SwiGluParams {
   KernelGate gate;
   float* gates;     ///< [n_rows, width]
   const float* up;  ///< [n_rows, width]
-  /// A second output for the next matmul; none if `halves` is null.
+  /// Second outputs for the next matmul; none if `halves` or `q` is null.
   TileRows tiles;
+  Int8Rows rounded;
   /// For tiles of a row that several blocks compute: their largest magnitudes as bits, and the
   /// number of blocks that finished, zero between launches.
   std::uint32_t* part_largest;  ///< [n_rows, blocks per row]

@@ -75,23 +75,31 @@ __device__ __forceinline__ bool gather_columns(ColumnList& list, const Params& p
 }
 
 /// The segment of the block.
-__device__ __forceinline__ const MatmulSegment& segment_of_block(const MatmulParams& p) {
+template <class Params>
+__device__ __forceinline__ const MatmulSegment& segment_of_block(const Params& p) {
   std::uint32_t i = 0;
   while (i + 1 < p.n_segments && blockIdx.x >= p.segments[i + 1].first_tile) ++i;
   return p.segments[i];
 }
 
-/// Product · scale, + bias, + previous value, in this order. `output` is a row of the block's
-/// segment.
+/// Product, + bias, + previous value, in this order. `output` is a row of the segment. Results that
+/// do not exist are dropped.
+__device__ __forceinline__ void store_product(const MatmulSegment& to, const ColumnList& list,
+                                              std::uint32_t column, std::uint32_t output,
+                                              float product, bool accumulates) {
+  if (column >= list.count || output >= to.n_out) return;
+  const float value = to.bias != nullptr ? product + to.bias[output] : product;
+  float* out = to.out + std::size_t{list.target[column]} * to.n_out + output;
+  *out = accumulates ? *out + value : value;
+}
+
+/// Stores the product of a row of halves: the sum · the row's scale.
 __device__ __forceinline__ void store_result(const MatmulParams& p, const ColumnList& list,
                                              std::uint32_t column, std::uint32_t output,
                                              float sum) {
-  const MatmulSegment& to = segment_of_block(p);
-  if (column >= list.count || output >= to.n_out) return;
-  float value = sum * p.x.scales[list.source[column]];
-  if (to.bias != nullptr) value += to.bias[output];
-  float* out = to.out + std::size_t{list.target[column]} * to.n_out + output;
-  *out = p.accumulate != 0 ? *out + value : value;
+  if (column >= list.count) return;
+  store_product(segment_of_block(p), list, column, output, sum * p.x.scales[list.source[column]],
+                p.accumulate != 0);
 }
 
 }  // namespace leasehold::device

@@ -34,7 +34,7 @@ struct ExpertAssignment {
 
 /// One matrix of a launch, and where its products go. Its row tiles are consecutive blocks.
 struct MatmulSegment {
-  const std::byte* weights;  ///< [n_out] rows of row_bytes per expert
+  const std::byte* weights;  ///< [n_out] rows, or their groups, per expert
   float* out;                ///< [n_results, n_out]
   const float* bias;         ///< [n_out], or null
   std::uint32_t n_out;
@@ -57,10 +57,11 @@ struct MatmulParams {
   ResultCount count;
 };
 
-/// F32 weights: no tiles, plain fma.
+/// Weights that are multiplied as floats: no tiles, plain fma.
 struct FloatMatmulParams {
   KernelGate gate;
-  const float* weights;         ///< [n_out, n_in] per expert
+  const std::byte* weights;  ///< [n_out] rows of row_bytes per expert
+  std::uint64_t row_bytes;
   const float* x;               ///< [n_rows, n_in]
   const std::uint32_t* select;  ///< [n_results], or null
   ExpertAssignment experts;
@@ -69,6 +70,8 @@ struct FloatMatmulParams {
   std::uint32_t n_out;
   std::uint32_t n_in;
   std::uint32_t accumulate;
+  TensorType type;
+  BlockShape shape;  ///< The type's block shape.
   ResultCount count;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
+#include "kernels/cuda/device/int8_rows.hpp"
 #include "kernels/cuda/device/tiles.hpp"
 
 namespace leasehold::device {
@@ -11,8 +12,9 @@ struct RmsNormParams {
   const float* x;       ///< [n_rows, n_vectors, width]
   const float* weight;  ///< [width]
   float* out;           ///< [n_rows, n_vectors, width]; may be x
-  /// A second output for the next matmul; none if `halves` is null. Whole rows only.
+  /// Second outputs for the next matmul; none if `halves` or `q` is null. Whole rows only.
   TileRows tiles;
+  Int8Rows rounded;
   std::uint32_t width;
   std::uint32_t n_vectors;
   float epsilon;

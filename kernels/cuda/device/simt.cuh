@@ -129,6 +129,44 @@ __device__ __forceinline__ void mma_16x8x16(float (&d)[4], const std::uint32_t (
 #endif
 }
 
+/// d += a · b: int8 [16 × 16] times [16 × 8], sums in 32 bits; the whole warp calls it. Fragments
+/// (PTX ISA, mma.m16n8k16 of s8), with g = lane / 4 and t = lane % 4: a[0] holds row g, columns
+/// 4t … 4t + 3, the first in the lowest byte; a[1] row g+8. b holds rows 4t … 4t + 3 of column g.
+/// d is as in mma_16x8x16. Cards before sm_80 multiply the upper and lower eight rows in turn.
+__device__ __forceinline__ void mma_int8_16x8x16(std::int32_t (&d)[4], const std::uint32_t (&a)[2],
+                                                 std::uint32_t b) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+      "{%0,%1,%2,%3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b));
+#else
+  for (int half = 0; half < 2; ++half) {
+    asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+                 : "+r"(d[2 * half]), "+r"(d[2 * half + 1])
+                 : "r"(a[half]), "r"(b));
+  }
+#endif
+}
+
+/// Likewise [16 × 32] times [32 × 8]: a[2], a[3] and b[1] are columns and rows 16 further on.
+__device__ __forceinline__ void mma_int8_16x8x32(std::int32_t (&d)[4], const std::uint32_t (&a)[4],
+                                                 const std::uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  const std::uint32_t first[2] = {a[0], a[1]};
+  const std::uint32_t second[2] = {a[2], a[3]};
+  mma_int8_16x8x16(d, first, b[0]);
+  mma_int8_16x8x16(d, second, b[1]);
+#endif
+}
+
 /// Sets whether the body of an IF node runs. `handle` is that node's condition, in the graph of
 /// this kernel.
 __device__ __forceinline__ void set_graph_condition(std::uint64_t handle, std::uint32_t value) {

@@ -26,13 +26,19 @@ __device__ __forceinline__ std::uint32_t magnitude_bits(float x) {
   return bits_of_float(x) & 0x7fffffff;
 }
 
-/// The largest `own` of the block, for every thread. `scratch` is shared, [32]; the caller may
-/// reuse it after the next barrier.
-__device__ __forceinline__ std::uint32_t block_max(std::uint32_t own, std::uint32_t* scratch) {
+/// The largest `own` of the warp, for every lane.
+__device__ __forceinline__ std::uint32_t warp_largest(std::uint32_t own) {
   for (std::uint32_t distance = 16; distance > 0; distance /= 2) {
     const std::uint32_t other = __shfl_xor_sync(0xffffffffu, own, distance);
     own = own > other ? own : other;
   }
+  return own;
+}
+
+/// The largest `own` of the block, for every thread. `scratch` is shared, [32]; the caller may
+/// reuse it after the next barrier.
+__device__ __forceinline__ std::uint32_t block_max(std::uint32_t own, std::uint32_t* scratch) {
+  own = warp_largest(own);
   if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = own;
   __syncthreads();
   std::uint32_t largest = 0;

@@ -1,38 +1,22 @@
 /// out[r, :] = table[tokens[r], :]; one thread per element.
+#include "kernels/cuda/device/block_element.cuh"
 #include "kernels/cuda/device/embedding_params.hpp"
-#include "kernels/cuda/device/gate.cuh"
-#include "kernels/quant/element.hpp"
+#include "kernels/cuda/device/row_groups.cuh"
 
 namespace leasehold::device {
 
-__device__ __forceinline__ float block_element(TensorType type, const std::byte* block,
-                                               std::uint32_t e) {
-  if (type == TensorType::F32) return *reinterpret_cast<const float*>(block);
-  if (type == TensorType::F16) return read_half(block);
-  if (type == TensorType::BF16) return read_bfloat(block);
-  const element::Halves halves = element::halves_of(type, block);
-  switch (type) {
-    case TensorType::Q8_0:
-      return element::q8_0(block, halves, e);
-    case TensorType::Q4_0:
-      return element::q4_0(block, halves, e);
-    case TensorType::Q4_1:
-      return element::q4_1(block, halves, e);
-    case TensorType::Q5_0:
-      return element::q5_0(block, halves, e);
-    case TensorType::Q5_1:
-      return element::q5_1(block, halves, e);
-    case TensorType::Q2_K:
-      return element::q2_k(block, halves, e);
-    case TensorType::Q3_K:
-      return element::q3_k(block, halves, e);
-    case TensorType::Q4_K:
-      return element::q4_k(block, halves, e);
-    case TensorType::Q5_K:
-      return element::q5_k(block, halves, e);
-    default:
-      return element::q6_k(block, halves, e);
+/// Element i of a row of the table. Precondition: token < n_vocab.
+__device__ __forceinline__ float table_element(const EmbeddingParams& p, std::uint32_t token,
+                                               std::uint32_t i) {
+  const std::size_t block = i / p.shape.elements;
+  const std::uint32_t e = i % p.shape.elements;
+  if (p.is_grouped == 0) {
+    const std::byte* row = p.table + token * p.row_bytes;
+    return block_element(p.type, row + block * p.shape.size_bytes, e);
   }
+  const std::byte* group = p.table + token / kGroupRows * (kGroupRows * p.row_bytes);
+  return group_element(p.type, group + block * kGroupRows * p.shape.size_bytes, token % kGroupRows,
+                       e);
 }
 
 /// Grid: columns / 256, rows.
@@ -44,11 +28,7 @@ LEASEHOLD_KERNEL(lh_embedding, EmbeddingParams, 256) {
   const auto token = static_cast<std::uint32_t>(p.tokens[row]);
   // A token outside the vocabulary must not read beyond the table. It gives NaN, which sampling
   // detects.
-  const std::size_t offset =
-      std::size_t{token} * p.row_bytes + std::size_t{i / p.shape.elements} * p.shape.size_bytes;
-  const float value = token < p.n_vocab
-                          ? block_element(p.type, p.table + offset, i % p.shape.elements)
-                          : __uint_as_float(0x7fc00000);
+  const float value = token < p.n_vocab ? table_element(p, token, i) : __uint_as_float(0x7fc00000);
   p.out[std::size_t{row} * p.n_embd + i] = value;
 }
 

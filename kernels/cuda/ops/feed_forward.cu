@@ -1,5 +1,6 @@
 /// The operators between the matmuls of a feed-forward layer, dense or with experts.
 #include "kernels/cuda/device/feed_forward_params.hpp"
+#include "kernels/cuda/device/int8_rows.cuh"
 #include "kernels/cuda/device/tiles.cuh"
 #include "kernels/cuda/device/warp_collectives.cuh"
 #include "kernels/numerics/expert_routing.hpp"
@@ -17,8 +18,20 @@ __device__ __forceinline__ bool gather_largest(const SwiGluParams& p, std::uint3
   return true;
 }
 
+/// Rounds the elements that this block computed, in parts of as many as it has threads.
+__device__ __forceinline__ void round_own_parts(const SwiGluParams& p, std::uint32_t row,
+                                                const float* values) {
+  const std::uint32_t per_part = blockDim.x / p.rounded.block;
+  const std::uint32_t n_blocks = p.width / p.rounded.block;
+  for (std::uint32_t first = blockIdx.x * per_part; first < n_blocks;
+       first += gridDim.x * per_part) {
+    const std::uint32_t end = first + per_part < n_blocks ? first + per_part : n_blocks;
+    round_blocks(p.rounded, row, values, first + warp_of_block(), end, blockDim.x / kWarp);
+  }
+}
+
 /// Grid: blocks per row, at most as many as threads; rows of the arrays. If tiles are wanted, a
-/// row's last block stores them.
+/// row's last block stores them. Rounded rows need 512 threads, whole blocks of any size.
 LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
   __shared__ std::uint32_t scratch[32];
   const std::uint32_t row = blockIdx.y;
@@ -32,6 +45,10 @@ LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
     const float value = silu(gates[i]) * up[i];
     gates[i] = value;
     largest = largest > magnitude_bits(value) ? largest : magnitude_bits(value);
+  }
+  if (p.rounded.q != nullptr) {
+    __syncthreads();
+    round_own_parts(p, row, gates);
   }
   if (p.tiles.halves == nullptr) return;
   largest = block_max(largest, scratch);

@@ -1,5 +1,6 @@
 /// out = x / sqrt(mean(x²) + epsilon) · weight, with the reference's bits: one warp sums the
 /// squares in the lanes of ordered_dot.
+#include "kernels/cuda/device/int8_rows.cuh"
 #include "kernels/cuda/device/norm_params.hpp"
 #include "kernels/cuda/device/tiles.cuh"
 #include "kernels/cuda/device/warp_collectives.cuh"
@@ -39,6 +40,9 @@ LEASEHOLD_KERNEL(lh_rms_norm, RmsNormParams, 256) {
     largest = largest > magnitude_bits(value) ? largest : magnitude_bits(value);
   }
   if (p.tiles.halves != nullptr) store_tile_row(p.tiles, row, out, block_max(largest, scratch));
+  if (p.rounded.q == nullptr) return;
+  __syncthreads();
+  round_whole_row(p.rounded, row, out);
 }
 
 /// One warp per vector: the heads of rows. Grid: vectors / 4, rows.

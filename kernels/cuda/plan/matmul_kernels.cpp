@@ -10,9 +10,12 @@
 namespace leasehold::cuda {
 namespace {
 
+constexpr std::uint32_t kInt8Columns[] = {1, 2, 8, 32};
+
 struct KernelNames {
   std::string few[4];   ///< Indexed by tiles: 1, 2, 4, 8.
   std::string many[2];  ///< Indexed by columns: 64, 128.
+  std::string int8[4];  ///< By the same index as kInt8Columns.
 };
 
 KernelNames make_names(std::string type) {
@@ -21,6 +24,8 @@ KernelNames make_names(std::string type) {
   for (int i = 0; i < 4; ++i) names.few[i] = "lh_matmul_few_" + type + "_" + std::to_string(1 << i);
   for (int i = 0; i < 2; ++i)
     names.many[i] = "lh_matmul_many_" + type + "_" + std::to_string(64 << i);
+  for (int i = 0; i < 4; ++i)
+    names.int8[i] = "lh_matmul_int8_" + type + "_" + std::to_string(kInt8Columns[i]);
   return names;
 }
 
@@ -43,6 +48,12 @@ const char* few_rows_kernel(TensorType type, std::uint32_t tiles) {
 
 const char* many_rows_kernel(TensorType type, std::uint32_t columns) {
   return names_of(type).many[columns == 64 ? 0 : 1].c_str();
+}
+
+const char* int8_kernel(TensorType type, std::uint32_t columns) {
+  const auto* const at = std::ranges::find(kInt8Columns, columns);
+  expects(at != std::end(kInt8Columns), "int8 kernels multiply 1, 2, 8 or 32 rows of x");
+  return names_of(type).int8[at - std::begin(kInt8Columns)].c_str();
 }
 
 }  // namespace leasehold::cuda

@@ -4,6 +4,7 @@
 
 #include "common/expects.hpp"
 #include "kernels/cuda/device/weight_chunks.hpp"
+#include "kernels/cuda/plan/int8_plan.hpp"
 #include "kernels/cuda/plan/matmul_kernels.hpp"
 #include "kernels/cuda/plan/plan_context.hpp"
 
@@ -89,7 +90,7 @@ device::MatmulParams params_of(MatmulGroup group, const MatmulScratch& scratch,
                                  .segments = {},
                                  .row_bytes = row_size_bytes(first.type, first.n_in),
                                  .x = scratch.tiles,
-                                 .select = scratch.tiles_are_ready ? first.select : nullptr,
+                                 .select = scratch.rows_are_prepared ? first.select : nullptr,
                                  .experts = first.experts,
                                  .partials = nullptr,
                                  .counters = nullptr,
@@ -141,9 +142,11 @@ KernelLaunch many_launch(MatmulGroup group, const MatmulScratch& scratch, std::u
 
 KernelLaunch float_launch(const MatmulOperands& operands) {
   const std::uint32_t columns = results_together(operands) == 1 ? 1 : kTileRows;
+  const bool is_f32 = operands.type == TensorType::F32;
   const device::FloatMatmulParams params = {
       .gate = operands.gate,
-      .weights = reinterpret_cast<const float*>(operands.weights),
+      .weights = operands.weights,
+      .row_bytes = row_size_bytes(operands.type, operands.n_in),
       .x = operands.x,
       .select = operands.select,
       .experts = operands.experts,
@@ -152,11 +155,21 @@ KernelLaunch float_launch(const MatmulOperands& operands) {
       .n_out = operands.n_out,
       .n_in = operands.n_in,
       .accumulate = operands.accumulate ? 1u : 0u,
+      .type = operands.type,
+      .shape = block_shape(operands.type),
       .count = operands.count};
-  return {.kernel = columns == 1 ? "lh_matmul_f32_1" : "lh_matmul_f32_8",
+  return {.kernel = is_f32         ? columns == 1 ? "lh_matmul_f32_1" : "lh_matmul_f32_8"
+                    : columns == 1 ? "lh_matmul_rows_1"
+                                   : "lh_matmul_rows_8",
           .grid = {.x = blocks_for(operands.n_out, kFloatOutputs), .y = grid_y(operands, columns)},
           .block_threads = 128,
           .params = KernelParams(params)};
+}
+
+/// Multiplied as floats, one matrix per launch.
+bool is_float(const MatmulOperands& operands) {
+  return operands.layout == MatrixLayout::Rows &&
+         (operands.type == TensorType::F32 || operands.is_exact);
 }
 
 }  // namespace
@@ -178,10 +191,11 @@ KernelLaunch plan_prepare_tiles(const MatmulOperands& operands, const device::Ti
 
 std::size_t joined_matmuls(MatmulGroup neighbours) {
   const MatmulOperands& first = neighbours.front();
-  if (first.type == TensorType::F32 || is_experts(first)) return 1;
+  if (is_float(first) || is_experts(first)) return 1;
   std::size_t n = 1;
   while (n < std::min<std::size_t>(neighbours.size(), device::kMaxSegments) &&
-         neighbours[n].type == first.type && neighbours[n].accumulate == first.accumulate)
+         neighbours[n].type == first.type && neighbours[n].layout == first.layout &&
+         neighbours[n].accumulate == first.accumulate)
     ++n;
   return n;
 }
@@ -191,10 +205,11 @@ std::vector<KernelLaunch> plan_matmul(MatmulGroup group, const MatmulScratch& sc
   expects(joined_matmuls(group) == group.size(), "one launch computes the matmuls of a group");
   const MatmulOperands& operands = group.front();
   if (operands.n_results == 0) return {};
-  if (operands.type == TensorType::F32) return {float_launch(operands)};
+  if (operands.layout == MatrixLayout::RowGroups) return plan_int8_matmul(group, scratch);
+  if (is_float(operands)) return {float_launch(operands)};
   expects(scratch.tiles.n_in == operands.n_in, "tiles are as wide as the matrix");
   std::vector<KernelLaunch> launches;
-  if (!scratch.tiles_are_ready) launches.push_back(plan_prepare_tiles(operands, scratch.tiles));
+  if (!scratch.rows_are_prepared) launches.push_back(plan_prepare_tiles(operands, scratch.tiles));
   const std::uint32_t columns = many_columns(group, card);
   launches.push_back(columns > 0 ? many_launch(group, scratch, columns)
                                  : few_launch(group, scratch, card));

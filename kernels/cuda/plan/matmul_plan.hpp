@@ -1,16 +1,19 @@
 /// Plans a matmul as launches: kernels, grids and parameters. Pure; pointers are device addresses
 /// and are never followed.
 ///
+///   row groups        lh_round_rows, lh_matmul_int8_<type>_{1,2,8,32}
 ///   F32 weights       lh_matmul_f32_{1,8}
+///   exact rows        lh_matmul_rows_{1,8}
 ///   up to 64 results  lh_prepare_tiles, lh_matmul_few_<type>_{1,2,4,8}
 ///   more              lh_prepare_tiles, lh_matmul_many_<type>_{64,128} if wgmma adds as mma.sync
 ///                     does; otherwise the widest few-rows kernel, in groups
 ///
-/// Every choice gives the same bits. The shape alone decides the order of additions: k is cut into
-/// slices (device/tiles.hpp). Tensor cores add each slice from zero in float, 16 elements at a time
-/// in ascending k. Slices are added in ascending order, then the row's power of two is applied,
-/// then the bias and the previous value are added. Tiles that an earlier kernel stored are used as
-/// they are.
+/// Every choice among kernels of one form gives the same bits. The first three forms have the bits
+/// of the CPU. For halves, the shape alone decides the order of additions: k is cut into slices
+/// (device/tiles.hpp). Tensor cores add each slice from zero in float, 16 elements at a time in
+/// ascending k. Slices are added in ascending order, then the row's power of two is applied, then
+/// the bias and the previous value are added. Tiles that an earlier kernel stored are used as they
+/// are.
 ///
 /// Errors: none. Weights begin at a multiple of 16 bytes; each matrix of a tensor begins at a
 /// multiple of row_size_bytes.
@@ -19,6 +22,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/cuda/device/int8_rows.hpp"
 #include "kernels/cuda/device/matmul_params.hpp"
 #include "kernels/cuda/kernel_launch.hpp"
 #include "kernels/quant/tensor_type.hpp"
@@ -35,6 +39,8 @@ struct DeviceProperties {
 struct MatmulOperands {
   device::KernelGate gate;
   TensorType type = TensorType::F32;
+  MatrixLayout layout = MatrixLayout::Rows;
+  bool is_exact = false;    ///< Rows are multiplied as floats in the CPU's order, not as halves.
   std::uint32_t n_out = 0;  ///< Per matrix.
   std::uint32_t n_in = 0;
   const std::byte* weights = nullptr;
@@ -51,9 +57,10 @@ struct MatmulOperands {
 
 /// Device memory that the launches may use until the next matmul.
 struct MatmulScratch {
-  device::TileRows tiles;        ///< Prepared tiles, or room for them; n_in equals the matmul's.
-  bool tiles_are_ready = false;  ///< True if all rows of x have tiles.
-  float* partials = nullptr;     ///< split_bytes; null: one block computes all slices in turn.
+  device::TileRows tiles;             ///< Prepared tiles, or room for them; n_in is the matmul's.
+  device::Int8Rows rounded = {};      ///< Likewise, for matrices of row groups.
+  bool rows_are_prepared = false;     ///< True if all rows of x have tiles, or are rounded.
+  float* partials = nullptr;          ///< split_bytes; null: one block computes all slices in turn.
   std::uint32_t* counters = nullptr;  ///< [counter_count], zero before and after.
 };
 
@@ -62,7 +69,8 @@ struct MatmulScratch {
 using MatmulGroup = std::span<const MatmulOperands>;
 
 /// The number of leading matmuls that one launch can compute: up to three neighbours of one type
-/// that all add to `out` or all store there. Neither F32 weights nor experts are joined. The bits
+/// and layout that all add to `out` or all store there. Neither F32 weights, exact rows nor experts
+/// are joined. The bits
 /// are those of one launch each.
 std::size_t joined_matmuls(MatmulGroup neighbours);
 

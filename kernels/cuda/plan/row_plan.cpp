@@ -21,6 +21,7 @@ constexpr std::uint32_t kHeadsPerBlock = 4;
 KernelLaunch plan_embedding(const PlanContext& context, const EmbeddingArgs& args,
                             const std::byte* table) {
   const WeightMatrix& matrix = args.table;
+  const bool is_grouped = matrix.layout == MatrixLayout::RowGroups;
   constexpr std::uint32_t kThreads = 256;
   return {.kernel = "lh_embedding",
           .grid = {blocks_for(matrix.n_in, kThreads), context.n_rows},
@@ -34,20 +35,23 @@ KernelLaunch plan_embedding(const PlanContext& context, const EmbeddingArgs& arg
                                       .type = matrix.type,
                                       .shape = block_shape(matrix.type),
                                       .n_vocab = matrix.n_out,
-                                      .n_embd = matrix.n_in})};
+                                      .n_embd = matrix.n_in,
+                                      .is_grouped = is_grouped ? 1u : 0u})};
 }
 
 KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, const float* weight,
-                           device::TileRows tiles) {
+                           const PreparedRows& prepared) {
   const std::uint32_t row_bytes = args.width * static_cast<std::uint32_t>(sizeof(float));
   const bool by_heads = args.n_vectors > 1;
   const bool fits_shared = !by_heads && row_bytes <= kPlainSharedBytes;
-  expects(!by_heads || tiles.halves == nullptr, "tiles need whole rows");
+  expects(!by_heads || (prepared.tiles.halves == nullptr && prepared.rounded.q == nullptr),
+          "prepared rows are whole rows");
   const device::RmsNormParams params{.gate = context.gate,
                                      .x = args.x,
                                      .weight = weight,
                                      .out = args.out,
-                                     .tiles = tiles,
+                                     .tiles = prepared.tiles,
+                                     .rounded = prepared.rounded,
                                      .width = args.width,
                                      .n_vectors = args.n_vectors,
                                      .epsilon = args.epsilon,
@@ -99,12 +103,13 @@ KernelLaunch plan_kv_append(const PlanContext& context, const KvAppendArgs& args
 }
 
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
-                         std::uint32_t items_per_row, device::TileRows tiles, RowParts parts) {
-  constexpr std::uint32_t kThreads = 512;
+                         std::uint32_t items_per_row, const PreparedRows& prepared,
+                         RowParts parts) {
+  constexpr std::uint32_t kThreads = 512;  // a multiple of the elements of every block
   const std::uint32_t n_rows = context.n_rows * items_per_row;
   // The last block gathers one value per thread.
   std::uint32_t blocks = std::min(blocks_for(args.width, kThreads), kThreads);
-  if (tiles.halves != nullptr)
+  if (prepared.tiles.halves != nullptr)
     blocks = std::clamp(parts.max_blocks / std::max(n_rows, 1u), 1u, std::max(blocks, 1u));
   return {.kernel = "lh_swiglu",
           .grid = {blocks, n_rows},
@@ -112,7 +117,8 @@ KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
           .params = KernelParams(device::SwiGluParams{.gate = context.gate,
                                                       .gates = args.gate,
                                                       .up = args.up,
-                                                      .tiles = tiles,
+                                                      .tiles = prepared.tiles,
+                                                      .rounded = prepared.rounded,
                                                       .part_largest = parts.largest,
                                                       .counters = parts.counters,
                                                       .width = args.width,

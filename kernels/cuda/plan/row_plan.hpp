@@ -4,19 +4,26 @@
 /// is a separate argument. Pure; the results have the reference backend's bits.
 #pragma once
 
+#include "kernels/cuda/device/int8_rows.hpp"
 #include "kernels/cuda/device/rope_params.hpp"
 #include "kernels/cuda/device/tiles.hpp"
 #include "kernels/cuda/plan/plan_context.hpp"
 
 namespace leasehold::cuda {
 
-/// table: [n_vocab, n_embd] of args.table.type, on the device.
+/// table: [n_vocab, n_embd] in the type and layout of args.table, on the device.
 KernelLaunch plan_embedding(const PlanContext& context, const EmbeddingArgs& args,
                             const std::byte* table);
 
-/// If `tiles` is set, also stores the output as tiles (whole rows, n_vectors = 1).
+/// The form of an output that the next matmul reads: tiles, rounded rows, or neither.
+struct PreparedRows {
+  device::TileRows tiles = {};
+  device::Int8Rows rounded = {};
+};
+
+/// Also stores the prepared form of the output (whole rows, n_vectors = 1).
 KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, const float* weight,
-                           device::TileRows tiles = {});
+                           const PreparedRows& prepared = {});
 
 KernelLaunch plan_rope(const PlanContext& context, const RopeArgs& args);
 
@@ -33,11 +40,11 @@ struct RowParts {
   std::uint32_t max_blocks = 0;       ///< Below two per row, a row has one block.
 };
 
-/// If `tiles` is set, also stores each row of the array as tiles, with `parts`. With experts,
+/// Also stores the prepared form of each row of the array; tiles need `parts`. With experts,
 /// `items_per_row` is n_used, the rows of the array per row of the step, and args.width is the
 /// width of one.
 KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
-                         std::uint32_t items_per_row = 1, device::TileRows tiles = {},
+                         std::uint32_t items_per_row = 1, const PreparedRows& prepared = {},
                          RowParts parts = {});
 
 KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args);

@@ -180,7 +180,7 @@ struct SuperBlock {
 }  // namespace
 
 TEST_CASE("int8: a matmul has the reference's bits for every type, shape and selection") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed());
   CAPTURE(threads, test_seed());
   Rig rig(threads);
@@ -212,7 +212,7 @@ TEST_CASE("int8: a matmul is as near to the exact product as its rounding allows
 }
 
 TEST_CASE("int8: a row's product does not depend on its batch or its index") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 200);
   Rig rig(threads);
   const TensorType type = GENERATE(from_range(std::begin(kInt8Types), std::end(kInt8Types)));
@@ -232,7 +232,7 @@ TEST_CASE("int8: a row's product does not depend on its batch or its index") {
 }
 
 TEST_CASE("int8: an expert's products are those of a matmul with its matrix") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 400);
   Rig rig(threads);
   Rig reference(0);
@@ -251,7 +251,7 @@ TEST_CASE("int8: an expert's products are those of a matmul with its matrix") {
 }
 
 TEST_CASE("int8: a row with a number that is not finite gives none that is, and changes no other") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   const float bad =
       GENERATE(std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
                -std::numeric_limits<float>::infinity());
@@ -274,7 +274,7 @@ TEST_CASE("int8: a row with a number that is not finite gives none that is, and 
 }
 
 TEST_CASE("int8: a sum above 2^24 rounds to the nearest float, halves to even") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   Rig rig(threads);
   // Elements of 63 · 15 and of 50 · 15, then of 1 · 8 and 1 · 1.
   const SuperBlock block({63, 63, 63, 63, 63, 50, 1, 1});
@@ -290,7 +290,7 @@ TEST_CASE("int8: a sum above 2^24 rounds to the nearest float, halves to even") 
 }
 
 TEST_CASE("int8: an embedding is the token's row of the table, exactly") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 500);
   Rig rig(threads);
   for (const TensorType type : kInt8Types) {

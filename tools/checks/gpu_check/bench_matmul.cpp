@@ -79,7 +79,7 @@ class MatmulBench {
         .tiles = {.halves = reinterpret_cast<std::uint16_t*>(halves_.data()),
                   .scales = reinterpret_cast<float*>(scales_.data()),
                   .n_in = n_in_},
-        .tiles_are_ready = true,
+        .rows_are_prepared = true,
         .partials = reinterpret_cast<float*>(partials_.data()),
         .counters = reinterpret_cast<std::uint32_t*>(counters_.data())};
     return cuda::plan_matmul(operands, scratch, properties_).back();

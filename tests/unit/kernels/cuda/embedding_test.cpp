@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/cuda/plan/row_plan.hpp"
+#include "tests/contract/backend/grouped_matrix.hpp"
 #include "tests/unit/kernels/cuda/device_step.hpp"
 
 namespace leasehold::testing {
@@ -19,6 +20,24 @@ TEST_CASE("cuda: embedding has the bits of dequantize_row for every type") {
     step.run(cuda::plan_embedding(step.plan(), {table.view(), tokens.data(), out.data()},
                                   table.memory.bytes()));
     REQUIRE(is_poison(out[4 * 512]));
+    out.resize(4 * 512);
+    REQUIRE(first_difference(out, expected) == -1);
+  }
+}
+
+TEST_CASE("cuda: embedding has the bits of the row in the file for every type of row groups") {
+  SeededRandom random(test_seed());
+  for (const TensorType type : kEveryType) {
+    if (!has_row_groups(type)) continue;
+    CAPTURE(name(type), test_seed());
+    const GroupedMatrix table(random, type, 35, 512);
+    DeviceStep step(rows_of({4}, {4}), 1, 2);
+    const std::vector<std::int32_t> tokens{34, 0, 16, 15};
+    std::vector<float> expected(4 * 512);
+    step.reference().embedding(step.context(), {table.rows.view(), tokens.data(), expected.data()});
+    std::vector<float> out(6 * 512);
+    step.run(cuda::plan_embedding(step.plan(), {table.view(), tokens.data(), out.data()},
+                                  table.memory.bytes()));
     out.resize(4 * 512);
     REQUIRE(first_difference(out, expected) == -1);
   }

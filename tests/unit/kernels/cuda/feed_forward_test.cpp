@@ -21,7 +21,9 @@ TEST_CASE("cuda: swiglu has the reference's bits, alone and with tiles") {
     REQUIRE(first_difference(out, expected) == -1);
     TileMemory tiles(8, width);
     out = gate;
-    step.run(cuda::plan_swiglu(step.plan(), {out.data(), up.data(), width}, 1, tiles.view()), 5);
+    step.run(
+        cuda::plan_swiglu(step.plan(), {out.data(), up.data(), width}, 1, {.tiles = tiles.view()}),
+        5);
     REQUIRE(first_difference(out, expected) == -1);
     for (std::uint32_t i = 0; i < width; ++i) {
       const float value = expected[2 * width + i];
@@ -42,15 +44,16 @@ TEST_CASE("cuda: a row whose swiglu has several blocks gets the tiles of one blo
     gate[width] = 700.0F;
     TileMemory one(8, width), several(8, width);
     auto expected = gate;
-    step.run(cuda::plan_swiglu(step.plan(), {expected.data(), up.data(), width}, 1, one.view()));
+    step.run(cuda::plan_swiglu(step.plan(), {expected.data(), up.data(), width}, 1,
+                               {.tiles = one.view()}));
     for (const std::uint32_t max_blocks : {2 * (kRows + kSpare), 1000u})
       for (const std::uint64_t seed : {0, 1, 2, 3}) {
         CAPTURE(width, max_blocks, seed, test_seed());
         std::vector<std::uint32_t> largest(max_blocks, 7), counters(kRows + kSpare, 0);
         auto out = gate;
-        const auto launch =
-            cuda::plan_swiglu(step.plan(), {out.data(), up.data(), width}, 1, several.view(),
-                              {largest.data(), counters.data(), max_blocks});
+        const auto launch = cuda::plan_swiglu(step.plan(), {out.data(), up.data(), width}, 1,
+                                              {.tiles = several.view()},
+                                              {largest.data(), counters.data(), max_blocks});
         REQUIRE(launch.grid.x == std::min(max_blocks / (kRows + kSpare), (width + 511) / 512));
         step.run(launch, seed);
         REQUIRE(first_difference(out, expected) == -1);
@@ -70,7 +73,7 @@ TEST_CASE("cuda: swiglu of expert items stores tiles per item") {
   step.reference().swiglu(step.context(), {expected.data(), up.data(), 3 * 40});
   TileMemory tiles(16, 40);
   auto out = gate;
-  step.run(cuda::plan_swiglu(step.plan(), {out.data(), up.data(), 40}, 3, tiles.view()));
+  step.run(cuda::plan_swiglu(step.plan(), {out.data(), up.data(), 40}, 3, {.tiles = tiles.view()}));
   REQUIRE(first_difference(out, expected) == -1);
   for (std::uint32_t item = 0; item < 6; ++item)
     for (std::uint32_t i = 0; i < 40; ++i)

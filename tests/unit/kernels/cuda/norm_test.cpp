@@ -70,7 +70,7 @@ TEST_CASE("cuda: rms_norm also stores its output as tiles") {
     TileMemory tiles(8, width);
     auto out = poisoned(c.x.size());
     c.step.run(cuda::plan_rms_norm(c.step.plan(), c.args(c.x.data(), out.data()), c.weight(),
-                                   tiles.view()));
+                                   {.tiles = tiles.view()}));
     REQUIRE(first_difference(out, expected) == -1);
     for (std::uint32_t row = 0; row < 3; ++row)
       for (std::uint32_t i = 0; i < width; ++i) {

@@ -7,7 +7,9 @@
 #include <catch2/catch.hpp>
 #include <memory>
 
+#include "kernels/cuda/plan/int8_plan.hpp"
 #include "kernels/quant/dequantize.hpp"
+#include "kernels/quant/row_group.hpp"
 #include "tests/support/simt/runner.hpp"
 
 namespace leasehold::testing {
@@ -24,12 +26,14 @@ struct CallMemory {
   cuda::MatmulOperands operands(const MatmulCall& call, const RunOptions& options);
   cuda::MatmulScratch scratch(const MatmulCall& call, const RunOptions& options);
   bool is_intact() const {
-    return out.is_intact() && halves.is_intact() && scales.is_intact() && partials.is_intact() &&
-           counters.is_intact();
+    return groups.is_intact() && rounded.is_intact() && out.is_intact() && halves.is_intact() &&
+           scales.is_intact() && partials.is_intact() && counters.is_intact();
   }
 
   device::GateMirror mirror{.live = ~std::uint64_t{0}, .engine_stopped = 0, .epoch = 0};
   device::DeviceStep step;
+  DeviceArray<std::byte> groups;
+  DeviceBytes rounded;
   DeviceArray<float> x;
   DeviceArray<std::uint32_t> select;
   DeviceArray<float> bias;
@@ -51,6 +55,8 @@ CallMemory::CallMemory(const MatmulCall& call, const RunOptions& options)
            .n_sequences = 1,
            .n_logit_rows = static_cast<std::uint32_t>(call.select.size()),
            .longest = 1},
+      groups(call.is_grouped ? groups_of(*call.weight) : std::vector<std::byte>{}),
+      rounded(device::int8_rows_bytes(call.n_rows(), call.weight->n_in)),
       x(call.x),
       select(call.select),
       bias(call.bias),
@@ -71,9 +77,11 @@ cuda::MatmulOperands CallMemory::operands(const MatmulCall& call, const RunOptio
   return {
       .gate = {.mirror = &mirror, .step = &step, .rows = nullptr},
       .type = call.weight->type,
+      .layout = call.is_grouped ? MatrixLayout::RowGroups : MatrixLayout::Rows,
+      .is_exact = call.is_exact,
       .n_out = call.n_out(),
       .n_in = call.weight->n_in,
-      .weights = call.weight->bytes.data(),
+      .weights = call.is_grouped ? groups.data() : call.weight->bytes.data(),
       .x = x.data(),
       .select = is_selected ? select.data() : nullptr,
       .experts = {.chosen = is_experts ? chosen.data() : nullptr, .items_per_x = call.items_per_x},
@@ -87,7 +95,9 @@ cuda::MatmulOperands CallMemory::operands(const MatmulCall& call, const RunOptio
 
 cuda::MatmulScratch CallMemory::scratch(const MatmulCall& call, const RunOptions& options) {
   return {.tiles = {.halves = halves.data(), .scales = scales.data(), .n_in = call.weight->n_in},
-          .tiles_are_ready = options.prepare_first,
+          .rounded = device::int8_rows_at(rounded.data(), call.n_rows(), call.weight->n_in,
+                                          block_shape(call.weight->type).elements),
+          .rows_are_prepared = options.prepare_first,
           .partials = partials.data(),
           .counters = counters.data()};
 }
@@ -151,6 +161,19 @@ std::vector<float> DeviceMatrix::row(std::uint32_t output) const {
   return values;
 }
 
+std::vector<std::byte> groups_of(const DeviceMatrix& matrix) {
+  const std::uint64_t group_bytes = row_group_bytes(matrix.type, matrix.n_in);
+  std::vector<std::byte> groups(row_groups(matrix.n_out) * group_bytes);
+  for (std::uint32_t group = 0; group < row_groups(matrix.n_out); ++group) {
+    const std::uint32_t first = group * kGroupRows;
+    interleave_rows(matrix.type,
+                    matrix.bytes.data() + first * row_size_bytes(matrix.type, matrix.n_in),
+                    std::min(kGroupRows, matrix.n_out - first), matrix.n_in,
+                    groups.data() + group * group_bytes);
+  }
+  return groups;
+}
+
 std::uint32_t width_of(TensorType type, std::uint32_t width) {
   const std::uint32_t block = block_shape(type).elements;
   return (width + block - 1) / block * block;
@@ -163,6 +186,18 @@ std::uint32_t MatmulCall::n_rows() const {
 std::uint32_t MatmulCall::n_results() const {
   if (!chosen.empty()) return static_cast<std::uint32_t>(chosen.size());
   return select.empty() ? n_rows() : static_cast<std::uint32_t>(select.size());
+}
+
+MatmulCall random_call(SeededRandom& random, const DeviceMatrix& weight, std::uint32_t n_rows) {
+  MatmulCall call = {.weight = &weight,
+                     .x = random_floats(random, std::size_t{n_rows} * weight.n_in)};
+  if (random.below(2) == 1) call.bias = random_floats(random, weight.n_out);
+  if (random.below(2) == 1)
+    for (std::uint32_t row = 0; row < n_rows; ++row)
+      if (row + 1 == n_rows || random.below(3) == 0) call.select.push_back(row);
+  if (random.below(2) == 1)
+    call.before = random_floats(random, std::size_t{call.n_results()} * weight.n_out);
+  return call;
 }
 
 std::vector<std::vector<float>> run_joined(std::span<const MatmulCall> calls,
@@ -188,7 +223,8 @@ std::vector<std::vector<float>> run_joined(std::span<const MatmulCall> calls,
     all.count = {.is_logit_rows = 0, .per_row = 1};
     all.experts = {.chosen = nullptr, .items_per_x = 1};
     all.n_results = calls.front().n_rows();
-    run_one(cuda::plan_prepare_tiles(all, scratch.tiles));
+    run_one(calls.front().is_grouped ? cuda::plan_round_rows(all, scratch.rounded)
+                                     : cuda::plan_prepare_tiles(all, scratch.tiles));
   }
   for (const cuda::KernelLaunch& launch : cuda::plan_matmul(group, scratch, options.card))
     run_one(launch);

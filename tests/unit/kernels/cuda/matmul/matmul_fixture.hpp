@@ -71,6 +71,10 @@ struct DeviceMatrix {
   DeviceBytes bytes;
 };
 
+/// The bytes of matrices of n_out rows in row groups. Precondition: each matrix is whole groups, or
+/// there is one.
+std::vector<std::byte> groups_of(const DeviceMatrix& matrix);
+
 /// A width near `width` that the type supports.
 std::uint32_t width_of(TensorType type, std::uint32_t width);
 
@@ -85,6 +89,8 @@ struct RunOptions {
 /// A matmul with every optional argument.
 struct MatmulCall {
   const DeviceMatrix* weight = nullptr;
+  bool is_grouped = false;            ///< The kernels get the matrix in row groups.
+  bool is_exact = false;              ///< The kernels multiply rows as floats.
   std::vector<float> x;               ///< [n_rows, n_in]
   std::vector<std::uint32_t> select;  ///< Empty: all rows.
   std::vector<float> bias;            ///< Empty: none.
@@ -97,6 +103,9 @@ struct MatmulCall {
   std::uint32_t n_results() const;
   std::uint32_t n_out() const { return weight->n_out / n_experts; }
 };
+
+/// A call with random rows and, each with even chance, a bias, a selection and previous values.
+MatmulCall random_call(SeededRandom& random, const DeviceMatrix& weight, std::uint32_t n_rows);
 
 /// Returns [n_results, n_out]. Fails the test if a kernel faults or writes outside the results.
 std::vector<float> run_matmul(const MatmulCall& call, const RunOptions& options = {});

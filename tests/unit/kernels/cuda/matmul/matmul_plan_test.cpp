@@ -25,7 +25,7 @@ cuda::KernelLaunch matmul_of(cuda::MatmulGroup of, const cuda::DeviceProperties&
   float partials = 0;
   const cuda::MatmulScratch scratch = {
       .tiles = {.halves = nullptr, .scales = nullptr, .n_in = of.front().n_in},
-      .tiles_are_ready = true,
+      .rows_are_prepared = true,
       .partials = &partials,
       .counters = nullptr};
   const auto launches = cuda::plan_matmul(of, scratch, card);

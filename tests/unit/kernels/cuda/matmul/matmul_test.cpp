@@ -59,18 +59,6 @@ void check(const MatmulCall& call, const RunOptions& options = {}) {
   }
 }
 
-MatmulCall random_call(SeededRandom& random, const DeviceMatrix& weight, std::uint32_t n_rows) {
-  MatmulCall call = {.weight = &weight,
-                     .x = random_floats(random, std::size_t{n_rows} * weight.n_in)};
-  if (random.below(2) == 1) call.bias = random_floats(random, weight.n_out);
-  if (random.below(2) == 1)
-    for (std::uint32_t row = 0; row < n_rows; ++row)
-      if (row + 1 == n_rows || random.below(3) == 0) call.select.push_back(row);
-  if (random.below(2) == 1)
-    call.before = random_floats(random, std::size_t{call.n_results()} * weight.n_out);
-  return call;
-}
-
 }  // namespace
 
 TEST_CASE("cuda matmul: every type and shape matches doubles within its roundings") {

@@ -1,0 +1,37 @@
+/// Rows of activations that are rounded to int8 (kernels/numerics/int8_order.hpp), for matmuls of
+/// row groups. Plain data, the same for the host compiler and nvcc. C++20-clean.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/numerics/int8_order.hpp"
+
+namespace leasehold::device {
+
+/// Where to store or find the rounded rows of an array.
+struct Int8Rows {
+  std::int8_t* q;       ///< [n_rows, n_in]; aligned to 16 bytes. Null: no rows are wanted.
+  float* scales;        ///< [n_rows, n_in / block]
+  std::int16_t* sums;   ///< [n_rows, n_in / 16]: the sum of q of each strip
+  std::uint32_t n_in;   ///< Elements per row, whole blocks.
+  std::uint32_t block;  ///< Elements that are rounded together: 32 or 256.
+};
+
+/// Places `n_rows` rounded rows in memory of int8_rows_bytes(n_rows, n_in), aligned to 16 bytes.
+inline Int8Rows int8_rows_at(std::byte* at, std::uint32_t n_rows, std::uint32_t n_in,
+                             std::uint32_t block) {
+  const std::size_t elements = std::size_t{n_rows} * n_in;
+  auto* const sums = reinterpret_cast<std::int16_t*>(at + elements);
+  return {.q = reinterpret_cast<std::int8_t*>(at),
+          .scales = reinterpret_cast<float*>(sums + elements / kInt8Strip),
+          .sums = sums,
+          .n_in = n_in,
+          .block = block};
+}
+constexpr std::size_t int8_rows_bytes(std::uint32_t n_rows, std::uint32_t n_in) {
+  const std::size_t elements = std::size_t{n_rows} * n_in;
+  return elements + elements / kInt8Strip * sizeof(std::int16_t) +
+         elements / kInt8Block * sizeof(float);
+}
+
+}  // namespace leasehold::device

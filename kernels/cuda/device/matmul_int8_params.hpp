@@ -1,0 +1,23 @@
+/// Parameters of the matmul kernels for row groups. Plain data, the same for the host compiler and
+/// nvcc. C++20-clean.
+#pragma once
+
+#include "kernels/cuda/device/int8_rows.hpp"
+#include "kernels/cuda/device/matmul_params.hpp"
+
+namespace leasehold::device {
+
+/// As MatmulParams, with groups of rows and rounded rows of x. Launches are never split.
+struct Int8MatmulParams {
+  KernelGate gate;
+  MatmulSegment segments[kMaxSegments];  ///< By first_tile, ascending from 0; a tile is a group.
+  std::uint64_t group_bytes;
+  Int8Rows x;
+  const std::uint32_t* select;  ///< [n_results] rows of x, or null: row i itself
+  ExpertAssignment experts;     ///< With one segment only; its matrices are whole groups.
+  std::uint32_t n_segments;
+  std::uint32_t accumulate;  ///< Not 0: adds to out.
+  ResultCount count;
+};
+
+}  // namespace leasehold::device

@@ -1,0 +1,133 @@
+/// How a kernel reads a row of a group of sixteen rows (kernels/quant/group_format.hpp). Sixteen
+/// lanes that read the same elements of the sixteen rows read 64 neighbouring bytes.
+///
+/// Blocks begin at multiples of 32 bytes.
+#pragma once
+
+#include "kernels/cuda/device/packed_words.cuh"
+#include "kernels/quant/element.hpp"
+#include "kernels/quant/group_format.hpp"
+
+namespace leasehold::device {
+
+inline constexpr std::uint32_t kQuad = 4;  ///< Elements in a word.
+
+/// The numbers of group_format that device code uses: it cannot call constexpr functions.
+template <TensorType kType>
+struct GroupShape {
+  static constexpr GroupFormat kFormat = group_format(kType);
+  static constexpr std::uint32_t kElements = kFormat.elements;
+  static constexpr std::uint32_t kBytes = kFormat.size_bytes();
+  static constexpr std::uint32_t kNumbersAt = kFormat.numbers_at();
+  static constexpr std::uint32_t kLowAt = kFormat.low_at();
+  static constexpr std::uint32_t kHighAt = kFormat.high_at();
+  static constexpr bool kHasMin = kFormat.has_min;
+  static constexpr bool kHasSubBlocks = kFormat.has_sub_blocks();
+  static constexpr std::uint32_t kSubBlock = kHasSubBlocks ? kFormat.sub_block : kElements;
+  static constexpr std::uint32_t kSubBlocks = kElements / kSubBlock;
+  /// Codes of 8 bits become signed when their highest bit is flipped. Shorter ones are small enough
+  /// for a signed byte, and their offset is subtracted from the sums.
+  static constexpr bool kIsFlipped = kFormat.low_bits == 8;
+  static constexpr std::int32_t kOffset = kIsFlipped ? 0 : kFormat.offset;
+  static_assert(!kIsFlipped || kFormat.offset == 128);
+};
+
+/// One row of a block of a group.
+template <TensorType kType>
+struct GroupRow {
+  using Shape = GroupShape<kType>;
+  static constexpr GroupFormat kFormat = Shape::kFormat;
+
+  const std::byte* block;
+  std::uint32_t row;  ///< 0 … 15
+
+  __device__ __forceinline__ float d() const { return load_half(block + row * 2); }
+  __device__ __forceinline__ float m() const { return load_half(block + (kGroupRows + row) * 2); }
+
+  /// Quad n in planes of kBits per element.
+  template <std::uint32_t kBits>
+  __device__ __forceinline__ std::uint32_t plane_quad(std::uint32_t planes_at,
+                                                      std::uint32_t n) const {
+    constexpr std::uint32_t kPerPlane = 8 / kBits;
+    constexpr std::uint32_t kMask = ((1u << kBits) - 1) * 0x01010101u;
+    const std::uint32_t word = *reinterpret_cast<const std::uint32_t*>(
+        block + planes_at + n / kPerPlane * kPlaneBytes + row * kQuad);
+    return word >> n % kPerPlane * kBits & kMask;
+  }
+
+  /// Elements 4n … 4n + 3 plus kOffset, as signed bytes.
+  __device__ __forceinline__ std::int32_t quad(std::uint32_t n) const {
+    std::uint32_t codes = plane_quad<kFormat.low_bits>(Shape::kLowAt, n);
+    if constexpr (kFormat.high_bits != 0)
+      codes |= plane_quad<kFormat.high_bits>(Shape::kHighAt, n) << kFormat.low_bits;
+    if constexpr (Shape::kIsFlipped) codes ^= 0x80808080u;
+    return static_cast<std::int32_t>(codes);
+  }
+
+  /// Number n of a block of 256.
+  __device__ __forceinline__ std::int32_t number(std::uint32_t n) const {
+    std::uint32_t four = 0;
+    if constexpr (kFormat.number_bits == 8) {
+      four = plane_quad<8>(Shape::kNumbersAt, n / kQuad);
+    } else {
+      constexpr std::uint32_t kHighNumbersAt = Shape::kNumbersAt + 2 * kPlaneBytes;
+      four = plane_quad<4>(Shape::kNumbersAt, n / kQuad) | plane_quad<2>(kHighNumbersAt, n / kQuad)
+                                                               << 4;
+    }
+    return static_cast<std::int32_t>(four >> 8 * (n % kQuad) & 255);
+  }
+
+  /// The integers of sub-block s that multiply its sums. A block of 32 is its only sub-block; its
+  /// minimum is added.
+  __device__ __forceinline__ std::int32_t scale(std::uint32_t s) const {
+    if constexpr (!Shape::kHasSubBlocks) return 1;
+    if constexpr (kType == TensorType::Q2_K) return number(s) & 15;
+    if constexpr (kType == TensorType::Q3_K) return number(s) - 32;
+    if constexpr (kType == TensorType::Q6_K) return static_cast<std::int8_t>(number(s));
+    return number(s);
+  }
+  __device__ __forceinline__ std::int32_t min(std::uint32_t s) const {
+    if constexpr (!Shape::kHasSubBlocks) return -1;
+    if constexpr (kType == TensorType::Q2_K) return number(s) >> 4;
+    return number(s + 8);
+  }
+
+  /// Element e as a float, with the bits of dequantize_group_row.
+  __device__ __forceinline__ float element(std::uint32_t e) const {
+    const auto byte = static_cast<std::int8_t>(quad(e / kQuad) >> 8 * (e % kQuad));
+    const std::uint32_t s = e / Shape::kSubBlock;
+    const float x =
+        leasehold::element::times(leasehold::element::times(d(), scale(s)), byte - Shape::kOffset);
+    if constexpr (Shape::kHasMin) return x - leasehold::element::times(m(), min(s));
+    return x;
+  }
+};
+
+/// Element e of a row of a group's block.
+__device__ __forceinline__ float group_element(TensorType type, const std::byte* block,
+                                               std::uint32_t row, std::uint32_t e) {
+  switch (type) {
+    case TensorType::Q4_0:
+      return GroupRow<TensorType::Q4_0>{block, row}.element(e);
+    case TensorType::Q4_1:
+      return GroupRow<TensorType::Q4_1>{block, row}.element(e);
+    case TensorType::Q5_0:
+      return GroupRow<TensorType::Q5_0>{block, row}.element(e);
+    case TensorType::Q5_1:
+      return GroupRow<TensorType::Q5_1>{block, row}.element(e);
+    case TensorType::Q8_0:
+      return GroupRow<TensorType::Q8_0>{block, row}.element(e);
+    case TensorType::Q2_K:
+      return GroupRow<TensorType::Q2_K>{block, row}.element(e);
+    case TensorType::Q3_K:
+      return GroupRow<TensorType::Q3_K>{block, row}.element(e);
+    case TensorType::Q4_K:
+      return GroupRow<TensorType::Q4_K>{block, row}.element(e);
+    case TensorType::Q5_K:
+      return GroupRow<TensorType::Q5_K>{block, row}.element(e);
+    default:
+      return GroupRow<TensorType::Q6_K>{block, row}.element(e);
+  }
+}
+
+}  // namespace leasehold::device

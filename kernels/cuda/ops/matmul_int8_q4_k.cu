@@ -1,0 +1,10 @@
+/// Matmul of row groups in int8 arithmetic: weights of Q4_K, Q5_K and Q6_K.
+#include "kernels/cuda/device/matmul_int8.cuh"
+
+namespace leasehold::device {
+
+LEASEHOLD_MATMUL_INT8(Q4_K, q4_k)
+LEASEHOLD_MATMUL_INT8(Q5_K, q5_k)
+LEASEHOLD_MATMUL_INT8(Q6_K, q6_k)
+
+}  // namespace leasehold::device

@@ -1,0 +1,98 @@
+#include "kernels/cuda/plan/int8_plan.hpp"
+
+#include "common/expects.hpp"
+#include "kernels/cuda/device/matmul_int8_params.hpp"
+#include "kernels/cuda/device/round_rows_params.hpp"
+#include "kernels/cuda/plan/matmul_kernels.hpp"
+#include "kernels/cuda/plan/plan_context.hpp"
+#include "kernels/quant/row_group.hpp"
+
+namespace leasehold::cuda {
+namespace {
+
+constexpr std::uint32_t kRoundingThreads = 256;
+
+/// The rows of x that a block multiplies: dp4a for one or two, mma for more. With three rows a tile
+/// of 8 takes fewer instructions than dp4a.
+std::uint32_t columns_for(const MatmulOperands& operands) {
+  const bool is_experts = operands.experts.chosen != nullptr;
+  const std::uint32_t together =
+      is_experts ? blocks_for(operands.n_results, operands.n_experts) : operands.n_results;
+  if (together <= 2) return together;
+  return together <= 8 ? 8 : 32;
+}
+
+/// Sixteen threads or a warp for each chunk.
+constexpr std::uint32_t threads_for(std::uint32_t columns) {
+  return kInt8Chunks * (columns <= 2 ? kGroupRows : kWarpThreads);
+}
+
+std::uint32_t groups_of(MatmulGroup group) {
+  std::uint32_t groups = 0;
+  for (const MatmulOperands& one : group) groups += row_groups(one.n_out);
+  return groups;
+}
+
+device::Int8MatmulParams params_of(MatmulGroup group, const MatmulScratch& scratch) {
+  const MatmulOperands& first = group.front();
+  device::Int8MatmulParams params = {.gate = first.gate,
+                                     .segments = {},
+                                     .group_bytes = row_group_bytes(first.type, first.n_in),
+                                     .x = scratch.rounded,
+                                     .select = scratch.rows_are_prepared ? first.select : nullptr,
+                                     .experts = first.experts,
+                                     .n_segments = static_cast<std::uint32_t>(group.size()),
+                                     .accumulate = first.accumulate ? 1u : 0u,
+                                     .count = first.count};
+  for (std::size_t i = 0; i < group.size(); ++i)
+    params.segments[i] = {.weights = group[i].weights,
+                          .out = group[i].out,
+                          .bias = group[i].bias,
+                          .n_out = group[i].n_out,
+                          .first_tile = groups_of(group.first(i))};
+  return params;
+}
+
+KernelLaunch multiply_launch(MatmulGroup group, const MatmulScratch& scratch) {
+  const MatmulOperands& first = group.front();
+  const std::uint32_t columns = columns_for(first);
+  const std::uint32_t grid_y =
+      first.experts.chosen != nullptr ? first.n_experts : blocks_for(first.n_results, columns);
+  return {.kernel = int8_kernel(first.type, columns),
+          .grid = {.x = groups_of(group), .y = grid_y},
+          .block_threads = threads_for(columns),
+          .params = KernelParams(params_of(group, scratch))};
+}
+
+}  // namespace
+
+std::vector<KernelLaunch> plan_int8_matmul(MatmulGroup group, const MatmulScratch& scratch) {
+  const MatmulOperands& first = group.front();
+  expects(scratch.rounded.n_in == first.n_in &&
+              scratch.rounded.block == block_shape(first.type).elements,
+          "x is rounded in the blocks of the matrix");
+  std::vector<KernelLaunch> launches;
+  if (!scratch.rows_are_prepared) launches.push_back(plan_round_rows(first, scratch.rounded));
+  launches.push_back(multiply_launch(group, scratch));
+  return launches;
+}
+
+KernelLaunch plan_round_rows(const MatmulOperands& operands, const device::Int8Rows& rounded) {
+  const bool is_experts = operands.experts.chosen != nullptr;
+  const std::uint32_t items_per_x = is_experts ? operands.experts.items_per_x : 1;
+  const device::RoundRowsParams params = {
+      .gate = operands.gate,
+      .x = operands.x,
+      .select = operands.select,
+      .rounded = rounded,
+      .count = {.is_logit_rows = operands.count.is_logit_rows,
+                .per_row = operands.count.per_row / items_per_x}};
+  const std::uint32_t n_blocks = rounded.n_in / rounded.block;
+  return {.kernel = "lh_round_rows",
+          .grid = {.x = blocks_for(operands.n_results, items_per_x),
+                   .y = blocks_for(n_blocks, kRoundingThreads / kWarpThreads)},
+          .block_threads = kRoundingThreads,
+          .params = KernelParams(params)};
+}
+
+}  // namespace leasehold::cuda

@@ -1,0 +1,16 @@
+/// Plans matmuls of row groups: int8 arithmetic, with the bits of the CPU
+/// (numerics/int8_order.hpp). Pure; pointers are device addresses.
+#pragma once
+
+#include "kernels/cuda/device/int8_rows.hpp"
+#include "kernels/cuda/plan/matmul_plan.hpp"
+
+namespace leasehold::cuda {
+
+/// Rounds x unless it is rounded, then multiplies the group, which joined_matmuls() allows.
+std::vector<KernelLaunch> plan_int8_matmul(MatmulGroup group, const MatmulScratch& scratch);
+
+/// Plans a launch that rounds the selected rows of x. With experts: rows of x, not items.
+KernelLaunch plan_round_rows(const MatmulOperands& operands, const device::Int8Rows& rounded);
+
+}  // namespace leasehold::cuda

@@ -1,0 +1,200 @@
+/// Matmul of row groups on cards has the bits of dot_group_int8, for every type, kernel and shape;
+/// and exact rows have those of ordered_dot.
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+
+#include "kernels/numerics/ordered_sum.hpp"
+#include "kernels/quant/row_group.hpp"
+#include "kernels/rounded_rows.hpp"
+#include "tests/support/simt/runner.hpp"
+#include "tests/unit/kernels/cuda/matmul/matmul_fixture.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+/// Every type with row groups.
+inline constexpr auto kInt8Types = std::span(kEveryType).subspan<3>();
+
+std::uint32_t source_of(const MatmulCall& call, std::uint32_t result) {
+  if (!call.chosen.empty()) return result / call.items_per_x;
+  return call.select.empty() ? result : call.select[result];
+}
+
+/// A product, + bias, + previous value, in this order.
+float result_of(const MatmulCall& call, std::uint32_t result, std::uint32_t output, float product) {
+  if (!call.bias.empty()) product += call.bias[output];
+  if (!call.before.empty()) product += call.before[std::size_t{result} * call.n_out() + output];
+  return product;
+}
+
+/// By the host: round_row and dot_group_int8.
+std::vector<float> int8_by_host(const MatmulCall& call) {
+  const DeviceMatrix& weight = *call.weight;
+  const std::vector<std::byte> groups = groups_of(weight);
+  const std::uint32_t n_groups = row_groups(call.n_out());
+  RoundedRows rows(call.n_rows(), weight.n_in);
+  for (std::uint32_t row = 0; row < call.n_rows(); ++row)
+    round_row(call.x.data() + std::size_t{row} * weight.n_in, weight.n_in,
+              block_shape(weight.type).elements, rows.buffer(row));
+  std::vector<float> out(std::size_t{call.n_results()} * call.n_out());
+  for (std::uint32_t result = 0; result < call.n_results(); ++result)
+    for (std::uint32_t group = 0; group < n_groups; ++group) {
+      const std::uint32_t expert = call.chosen.empty() ? 0 : call.chosen[result];
+      const RoundedRow x = rows.row(source_of(call, result));
+      float dots[kGroupRows];
+      dot_group_int8(
+          weight.type,
+          groups.data() + (expert * n_groups + group) * row_group_bytes(weight.type, weight.n_in),
+          weight.n_in, &x, 1, dots);
+      for (std::uint32_t i = 0; i < kGroupRows && group * kGroupRows + i < call.n_out(); ++i) {
+        const std::uint32_t output = group * kGroupRows + i;
+        out[std::size_t{result} * call.n_out() + output] = result_of(call, result, output, dots[i]);
+      }
+    }
+  return out;
+}
+
+std::uint32_t below(SeededRandom& random, std::uint32_t n) {
+  return static_cast<std::uint32_t>(random.below(n));
+}
+
+/// One or two rows, up to 8, up to 32, and more.
+constexpr std::uint32_t kRowCounts[] = {1, 2, 3, 8, 9, 32, 37};
+
+}  // namespace
+
+TEST_CASE("cuda int8 matmul: every type, kernel, shape and option has the host's bits") {
+  SeededRandom random(21);
+  for (const TensorType type : kInt8Types)
+    for (const std::uint32_t n_rows : kRowCounts) {
+      const std::uint32_t block = block_shape(type).elements;
+      // Chunks of no block, of one, of several, and a shorter last one.
+      const std::uint32_t n_blocks = 1 + below(random, block == 32 ? 28 : 11);
+      const DeviceMatrix weight(random, type, 1 + below(random, 50), n_blocks * block);
+      RunOptions options;
+      options.prepare_first = below(random, 2) == 0;
+      options.spare = below(random, 5);
+      MatmulCall call = random_call(random, weight, n_rows);
+      call.is_grouped = true;
+      CAPTURE(name(type), n_rows, n_blocks, weight.n_out, call.select.size(), options.spare);
+      simt::set_order_seed(random.below(8));
+      const std::vector<float> out = run_matmul(call, options);
+      simt::set_order_seed(0);
+      REQUIRE(first_difference(out, int8_by_host(call)) == -1);
+    }
+}
+
+TEST_CASE("cuda int8 matmul: experts multiply their own items, few and many") {
+  SeededRandom random(22);
+  for (const TensorType type : kInt8Types)
+    for (const std::uint32_t n_items : {2u, 12u, 120u}) {
+      constexpr std::uint32_t kExperts = 3, kUsed = 2;
+      const DeviceMatrix weight(random, type, kExperts * 32, width_of(type, 300));
+      const bool by_row = below(random, 2) == 0;
+      MatmulCall call = {
+          .weight = &weight,
+          .is_grouped = true,
+          .x = random_floats(random, std::size_t{by_row ? n_items / kUsed : n_items} * weight.n_in),
+          .n_experts = kExperts,
+          .items_per_x = by_row ? kUsed : 1};
+      for (std::uint32_t item = 0; item < n_items; ++item)
+        call.chosen.push_back(below(random, kExperts));
+      CAPTURE(name(type), n_items, by_row);
+      REQUIRE(first_difference(run_matmul(call), int8_by_host(call)) == -1);
+    }
+}
+
+TEST_CASE("cuda int8 matmul: joined matmuls have the bits of one launch each") {
+  SeededRandom random(23);
+  for (const std::uint32_t n_rows : {1u, 20u}) {
+    const DeviceMatrix q(random, TensorType::Q5_0, 40, 288);
+    const DeviceMatrix k(random, TensorType::Q5_0, 17, 288);
+    const auto x = random_floats(random, std::size_t{n_rows} * 288);
+    const std::vector<MatmulCall> calls = {
+        {.weight = &q, .is_grouped = true, .x = x, .bias = random_floats(random, 40)},
+        {.weight = &k, .is_grouped = true, .x = x},
+        {.weight = &k, .is_grouped = true, .x = x}};
+    const auto together = run_joined(calls);
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      CAPTURE(n_rows, i);
+      REQUIRE(first_difference(together[i], int8_by_host(calls[i])) == -1);
+    }
+  }
+}
+
+TEST_CASE("cuda int8 matmul: large magnitudes, zero rows and rows that are not finite") {
+  SeededRandom random(24);
+  for (const TensorType type : kInt8Types)
+    for (const std::uint32_t n_rows : {2u, 4u}) {
+      const DeviceMatrix weight(random, type, 20, 512);
+      MatmulCall call = {.weight = &weight,
+                         .is_grouped = true,
+                         .x = random_floats(random, std::size_t{n_rows} * weight.n_in, 1e30F)};
+      // The largest sums, beyond 2^24 for blocks of 256.
+      for (std::uint32_t i = 0; i < weight.n_in; ++i) call.x[i] = i % 2 == 0 ? 127.0F : 126.0F;
+      if (n_rows == 4) {
+        std::fill_n(call.x.begin() + 2 * weight.n_in, weight.n_in, -0.0F);
+        call.x[3 * weight.n_in + 40] = std::numeric_limits<float>::infinity();
+      }
+      const std::vector<float> out = run_matmul(call);
+      const std::vector<float> expected = int8_by_host(call);
+      CAPTURE(name(type), n_rows);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const bool is_bad_row = i / weight.n_out == 3;
+        REQUIRE((is_bad_row ? std::isnan(out[i]) && std::isnan(expected[i])
+                            : std::bit_cast<std::uint32_t>(out[i]) ==
+                                  std::bit_cast<std::uint32_t>(expected[i])));
+      }
+    }
+}
+
+TEST_CASE("cuda int8 matmul: one or two rows use dp4a, more use mma; x is rounded once") {
+  SeededRandom random(25);
+  const DeviceMatrix weight(random, TensorType::Q4_K, 40, 256);
+  using Names = std::vector<std::string>;
+  const auto kernels = [&](std::uint32_t n_rows, bool is_prepared) {
+    return kernels_of({.weight = &weight,
+                       .is_grouped = true,
+                       .x = random_floats(random, std::size_t{n_rows} * weight.n_in)},
+                      {.prepare_first = is_prepared});
+  };
+  CHECK(kernels(1, false) == Names{"lh_round_rows", "lh_matmul_int8_q4_k_1"});
+  CHECK(kernels(2, true) == Names{"lh_matmul_int8_q4_k_2"});
+  CHECK(kernels(3, true) == Names{"lh_matmul_int8_q4_k_8"});
+  CHECK(kernels(9, true) == Names{"lh_matmul_int8_q4_k_32"});
+  CHECK(kernels(100, true) == Names{"lh_matmul_int8_q4_k_32"});
+}
+
+TEST_CASE("cuda int8 matmul: after the engine is stopped no kernel changes anything") {
+  SeededRandom random(26);
+  for (const std::uint32_t n_rows : {1u, 5u}) {
+    const DeviceMatrix weight(random, TensorType::Q4_0, 40, 256);
+    MatmulCall call = {.weight = &weight,
+                       .is_grouped = true,
+                       .x = random_floats(random, std::size_t{n_rows} * weight.n_in)};
+    call.before = random_floats(random, std::size_t{n_rows} * weight.n_out);
+    REQUIRE(first_difference(run_matmul(call, {.is_stopped = true}), call.before) == -1);
+  }
+}
+
+TEST_CASE("cuda matmul: exact rows of any type have the bits of the host's ordered dot") {
+  SeededRandom random(27);
+  for (const TensorType type : kEveryType)
+    for (const std::uint32_t n_rows : {1u, 11u}) {
+      const DeviceMatrix weight(random, type, 1 + below(random, 20), width_of(type, 300));
+      MatmulCall call = random_call(random, weight, n_rows);
+      call.is_exact = true;
+      const std::vector<float> out = run_matmul(call);
+      CAPTURE(name(type), n_rows);
+      for (std::uint32_t result = 0; result < call.n_results(); ++result)
+        for (std::uint32_t output = 0; output < weight.n_out; ++output) {
+          const float* x = call.x.data() + std::size_t{source_of(call, result)} * weight.n_in;
+          const float dot = ordered_dot(weight.row(output).data(), x, weight.n_in);
+          REQUIRE(out[std::size_t{result} * weight.n_out + output] ==
+                  result_of(call, result, output, dot));
+        }
+    }
+}
+
+}  // namespace leasehold::testing
