@@ -11,8 +11,8 @@
 /// the functions below may follow them. The contents of StepInput are in host memory.
 ///
 /// Numerics: the bits of a row do not depend on the other rows of the step or on the number of
-/// threads. All CPU backends give the same bits on every SIMD path; CUDA has bits of its own. The
-/// order of arithmetic is in kernels/README.md (*Numerics*).
+/// threads. All CPU backends give the same bits on every SIMD path; CUDA gives them too, except in
+/// matmuls of halves. The order of arithmetic is in kernels/README.md (*Numerics*).
 ///
 /// Lifetime: arguments live until the call returns, StepInput until the step is finished. Threads:
 /// one launch at a time, from one engine thread; a backend may use threads of its own. Any thread

@@ -36,11 +36,11 @@ Result<void> check_lent_device(const WorkerOptions& options, const Attachment& l
                     "--backend",
                     lent.device));
   }
-  if (is_cuda_device(lent.device) && options.arithmetic == Arithmetic::Int8) {
+  if (!is_cuda_device(lent.device) && options.arithmetic == Arithmetic::F16) {
     return fail(
         Errc::BadRequest,
-        fmt::format("--arithmetic int8 needs a CPU, but the broker lends memory of {}; omit "
-                    "--arithmetic",
+        fmt::format("--arithmetic f16 needs a card, but the broker lends memory of {}; use int8 or "
+                    "f32, or omit --arithmetic",
                     lent.device));
   }
   if (options.device == "auto" || is_cuda_device(options.device) == is_cuda_device(lent.device))

@@ -56,12 +56,14 @@ Result<Compute> make_cuda_compute(const WorkerOptions& options, const Attachment
   auto context = std::make_shared<Context>(TRY(find_cuda_device(*driver, lent)));
   TRY(check_device_ordinal(options, *context, lent));
   const std::string card = TRY(context->name());
-  std::unique_ptr<Backend> backend =
-      TRY(cuda::CudaBackend::create(*context, limits, make_gates(dependencies, 0, 1).front(),
-                                    {.graphs = kGraphs.at(options.graphs),
-                                     .segment_layers = options.graph_segment_layers,
-                                     .max_in_flight = options.max_in_flight,
-                                     .on_graphs_unavailable = warn_graphs_unavailable}));
+  const bool are_halves = options.arithmetic.value_or(Arithmetic::F16) == Arithmetic::F16;
+  std::unique_ptr<Backend> backend = TRY(cuda::CudaBackend::create(
+      *context, limits, make_gates(dependencies, 0, 1).front(),
+      {.rows = are_halves ? cuda::RowArithmetic::Halves : cuda::RowArithmetic::Floats,
+       .graphs = kGraphs.at(options.graphs),
+       .segment_layers = options.graph_segment_layers,
+       .max_in_flight = options.max_in_flight,
+       .on_graphs_unavailable = warn_graphs_unavailable}));
   std::string description = fmt::format("{} card=\"{}\"", backend->name(), card);
   return Compute{.context = context,
                  .mapper = std::make_shared<cuda::DeviceMapper>(*context),

@@ -31,8 +31,8 @@ struct OpenedModel {
   /// context is shorter.
   static Result<OpenedModel> open(const WorkerOptions& options);
 
-  /// Plans the weights again, for floats, if the broker lends the memory of a device other than the
-  /// CPU and the options leave the choice to the worker. Call before the weights are loaded.
+  /// Chooses halves, and plans the weights again if that moves them, if the broker lends the memory
+  /// of a card and the options leave the choice to the worker. Call before the weights are loaded.
   Result<void> choose_arithmetic(const WorkerOptions& options, const Attachment& lent);
 
   /// What decides the bytes of the KV cache and of sequence records. Nothing for the memory of a

@@ -38,8 +38,10 @@ const std::map<std::string, BackendChoice> kBackends{{"auto", BackendChoice::Aut
                                                      {"cpu", BackendChoice::Cpu},
                                                      {"reference", BackendChoice::Reference}};
 const std::map<std::string, KvType> kKvTypes{{"f16", KvType::F16}, {"f32", KvType::F32}};
-const std::map<std::string, std::optional<Arithmetic>> kArithmetics{
-    {"auto", std::nullopt}, {"f32", Arithmetic::F32}, {"int8", Arithmetic::Int8}};
+const std::map<std::string, std::optional<Arithmetic>> kArithmetics{{"auto", std::nullopt},
+                                                                    {"f32", Arithmetic::F32},
+                                                                    {"int8", Arithmetic::Int8},
+                                                                    {"f16", Arithmetic::F16}};
 
 /// Options as given on the command line.
 struct RawOptions {
@@ -123,8 +125,9 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
       ->capture_default_str();
   app.add_option("--arithmetic", raw.arithmetic,
                  "How matrices are multiplied; int8 rounds activations and is faster, f32 does "
-                 "not; auto is int8 on a CPU if all quantised weights allow it")
-      ->check(CLI::IsMember({"auto", "f32", "int8"}))
+                 "not, f16 rounds all factors and needs a card; auto is f16 on a card, and int8 on "
+                 "a CPU if all quantised weights allow it")
+      ->check(CLI::IsMember({"auto", "f32", "int8", "f16"}))
       ->capture_default_str();
   app.add_option("--weights-scope", raw.weights_scope,
                  "What one engine lease covers; a finer scope loses less with each lease")

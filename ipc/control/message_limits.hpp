@@ -26,6 +26,6 @@ inline constexpr Between<std::int32_t> kTokenIds{0, std::numeric_limits<std::int
 inline constexpr Between<std::uint32_t> kPageItems{0, 1000};
 inline constexpr MaxItems kMaxStepItems{kMaxStepSequences};
 /// Of a worker's matmuls. Empty: not known.
-inline constexpr std::string_view kArithmetics[] = {"", "f32", "int8"};
+inline constexpr std::string_view kArithmetics[] = {"", "f32", "int8", "f16"};
 
 }  // namespace leasehold::wire

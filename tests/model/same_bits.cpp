@@ -48,10 +48,11 @@ std::string describe(const Variant& variant) {
   constexpr std::string_view kChunkings[] = {"one by one", "whole", "sixteens", "random"};
   return fmt::format(
       "{} threads={} kv={} arithmetic={} batch={} batch_index={} chunks={} blocks={} seed={}",
-      variant.reference ? "reference" : name(variant.simd), variant.threads,
-      variant.kv_type == KvType::F16 ? "f16" : "f32",
-      variant.arithmetic == Arithmetic::F32 ? "f32" : "int8", variant.batch, variant.batch_index,
-      kChunkings[static_cast<std::size_t>(variant.chunking)],
+      variant.placement != nullptr ? "card"
+      : variant.reference          ? "reference"
+                                   : name(variant.simd),
+      variant.threads, variant.kv_type == KvType::F16 ? "f16" : "f32", name(variant.arithmetic),
+      variant.batch, variant.batch_index, kChunkings[static_cast<std::size_t>(variant.chunking)],
       variant.scattered ? "scattered" : "in order", variant.seed);
 }
 
@@ -61,6 +62,7 @@ std::vector<float> compute_logits(const std::string& model_path, const std::vect
   const auto n_tokens = static_cast<std::uint32_t>(tokens.size());
   const auto model =
       required(LocalModel::load({.model_path = model_path,
+                                 .placement = variant.placement,
                                  .reference = variant.reference,
                                  .simd = variant.simd,
                                  .threads = variant.threads,

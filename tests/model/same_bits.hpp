@@ -14,6 +14,7 @@ namespace leasehold::testing {
 enum class Chunking : std::uint8_t { OneByOne, Whole, Sixteens, Random };
 
 struct Variant {
+  LocalPlacement* placement = nullptr;  ///< A card; null: the host, with the next three.
   bool reference = false;  ///< The reference backend; else the CPU backend with the next two.
   SimdPath simd = best_simd_path();
   std::uint32_t threads = 1;

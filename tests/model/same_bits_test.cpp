@@ -1,6 +1,5 @@
 /// A sample of the same-bits matrix, and the committed bits. The whole matrix: same_bits_long_test.
 #include <algorithm>
-#include <cstdlib>
 
 #include "tests/model/matrix.hpp"
 #include "tests/support/generated_model.hpp"
@@ -9,11 +8,6 @@ namespace leasehold::testing {
 namespace {
 
 constexpr int kSample = 120;
-
-std::uint64_t test_seed() {
-  const char* text = std::getenv("SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 1;
-}
 
 Variant random_variant(std::uint64_t seed) {
   SeededRandom random(seed);

@@ -134,6 +134,42 @@ TEST_CASE("engine on a GPU: a graph outlives its tenants and ends with the engin
   REQUIRE(card_of(scenario.rig).graph_count() == used);
 }
 
+TEST_CASE(
+    "engine on a GPU: in int8 a text begun on a card goes on on a CPU and back, bit for bit") {
+  constexpr std::uint32_t kTextTokens = 12;
+  const RigOptions on_cpu{.threads = 2, .arithmetic = Arithmetic::Int8};
+  const RigOptions on_gpu = on_card({.arithmetic = Arithmetic::Int8},
+                                    {.rows = cuda::RowArithmetic::Floats, .segment_layers = 2});
+  Run logits;
+  std::vector<TokenId> text;
+  // Runs the text on an engine of its own until it has `end` tokens.
+  const auto advance = [&](const RigOptions& options, std::uint32_t end) {
+    EngineRig rig(options);
+    PromptRequest request =
+        rig.request("t", rig.grant("t"), "r", rig.encode(kWords[0]), kTextTokens);
+    request.emitted = text;
+    REQUIRE(rig.submit(request));
+    while (text.size() + rig.outcome("r").tokens.size() < end) {
+      REQUIRE(rig.step());
+      append_last_logits(rig, "r", logits);
+    }
+    const std::vector<TokenId>& more = rig.outcome("r").tokens;
+    text.insert(text.end(), more.begin(), more.end());
+  };
+  const auto take = [&] { return std::pair(std::exchange(logits, {}), std::exchange(text, {})); };
+  advance(on_cpu, kTextTokens);
+  const auto [logits_of_cpu, text_of_cpu] = take();
+
+  advance(on_gpu, 4);
+  advance(on_cpu, 8);
+  advance(on_gpu, kTextTokens);
+
+  const auto [logits_of_both, text_of_both] = take();
+  REQUIRE(logits_of_cpu.size() == kTextTokens);
+  CHECK(text_of_both == text_of_cpu);
+  CHECK(same_bits(logits_of_both, logits_of_cpu));
+}
+
 TEST_CASE("engine on a GPU: the greedy text equals the CPU's, up to near ties") {
   for (const std::uint32_t which : {0u, 3u}) {
     EngineRig cpu;

@@ -31,10 +31,13 @@ LeaseStreams::LeaseStreams(const System& system, const std::string& tenant)
   authenticate(*worker_, acquired);
 }
 
-void LeaseStreams::submit(std::uint32_t number, std::uint32_t max_tokens) {
+void LeaseStreams::submit(std::uint32_t number, std::uint32_t max_tokens,
+                          std::vector<std::int32_t> emitted) {
+  begun_[std::to_string(number)] = emitted.size();
   const wire::RequestSubmit ask{.token = token_,
                                 .request_id = {std::to_string(number)},
                                 .prompt = "Once upon a time",
+                                .emitted = std::move(emitted),
                                 .sampling = {.temperature = 1.0f, .seed = number},
                                 .max_emitted_tokens = max_tokens,
                                 .ignore_eos = true};
@@ -51,7 +54,8 @@ void LeaseStreams::note(const std::string& method, const control::Json& body) {
   if (method == wire::TokenEmitted::kMethod) {
     const auto token = wire::TokenEmitted::from_json(body).value();
     auto& all = tokens[token.request.value];
-    expect(token.position == all.size(), "tokens come in order, each once");
+    expect(token.position == begun_[token.request.value] + all.size(),
+           "tokens come in order, each once");
     all.push_back(token.token);
   } else if (method == wire::RequestPreempted::kMethod) {
     const auto preempted = wire::RequestPreempted::from_json(body).value();

@@ -20,8 +20,10 @@ class LeaseStreams {
   /// Acquires the lease.
   LeaseStreams(const System& system, const std::string& tenant);
 
-  /// Requests of equal number and length get equal texts.
-  void submit(std::uint32_t number, std::uint32_t max_tokens);
+  /// Requests of equal number and length get equal texts. `emitted`: the text so far, if another
+  /// worker began it; `tokens` then has what follows.
+  void submit(std::uint32_t number, std::uint32_t max_tokens,
+              std::vector<std::int32_t> emitted = {});
   /// Reads until that many requests have ended; throws when nothing comes for a minute.
   void wait_for_ends(std::size_t count);
   /// Reads what has come.
@@ -36,6 +38,7 @@ class LeaseStreams {
  private:
   void note(const std::string& method, const control::Json& body);
 
+  std::map<std::string, std::size_t> begun_;  ///< Tokens of earlier workers, by request.
   control::Client broker_;
   boost::asio::io_context io_;
   LeaseId lease_;

@@ -57,12 +57,14 @@ WeightsLayout assign_weight_offsets(std::vector<WeightTensor> weights);
 
 /// What products of weights and activations are computed in. Int8 rounds activations; it applies to
 /// matrices of quantised types. All others are multiplied as floats, and so are those of experts
-/// that have no whole groups of rows.
-enum class Arithmetic : std::uint8_t { F32, Int8 };
+/// that have no whole groups of rows. F16, on a card only, rounds weights and activations to
+/// halves. The bits of F32 and of Int8 are the same on every CPU and card.
+enum class Arithmetic : std::uint8_t { F32, Int8, F16 };
 
-/// As on the command line and on the wire: "f32", "int8".
+/// As on the command line and on the wire: "f32", "int8", "f16".
 constexpr std::string_view name(Arithmetic arithmetic) {
-  return arithmetic == Arithmetic::Int8 ? "int8" : "f32";
+  constexpr std::string_view kNames[] = {"f32", "int8", "f16"};
+  return kNames[static_cast<std::size_t>(arithmetic)];
 }
 
 /// The layout of all weights in one region. `config` is the result of read_config for this file.

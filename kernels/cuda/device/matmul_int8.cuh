@@ -10,8 +10,8 @@
 /// Bound by: reading the weights, for few rows. A word of 8 codes of 4 bits takes one load, three
 /// instructions to unpack and two dp4a, with the words of x from cache: about one instruction per
 /// element and row, where the kernel for halves takes six. A product of mma is followed by about
-/// 16 instructions that convert and add its 128 sums, so many rows are bound by these: about 1400
-/// multiply-adds per cycle and SM, where wgmma with halves reaches 2000.
+/// 16 instructions that convert and add its 128 sums, which bound a full tile: about 1400
+/// multiply-adds per cycle and SM, where wgmma with halves reaches 2000. Counted in the source.
 #pragma once
 
 #include "kernels/cuda/device/matmul_columns.cuh"

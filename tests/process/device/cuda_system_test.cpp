@@ -48,7 +48,7 @@ TEST_CASE(
   CAPTURE(graphs);
   admit_all(system);
   CHECK(system.status().device == "cuda:0");
-  CHECK(system.view().workers().value().at(0).arithmetic == "f32");
+  CHECK(system.view().workers().value().at(0).arithmetic == "f16");
   const auto ann_alone = system.undisturbed(kAnn);
   const auto bob_alone = system.undisturbed(kBob);
   const auto cat = system.start_tenant(kCat);
@@ -155,6 +155,44 @@ TEST_CASE("on a card: blocks move to host memory and back, unless the driver reg
   CHECK(system.lease(tight.lease()).proof == "WorkerAck");
   CHECK(eventually([&] { return system.status().swap.free_bytes == swap.capacity_bytes; }));
   CHECK_FALSE(has_exited(system.worker().pidfd()));
+}
+
+TEST_CASE("on a card: a text in int8 goes on on a CPU and back, and every token is the same") {
+  constexpr std::uint32_t kTokens = 40;
+  System card(on_card({"--arithmetic", "int8"}));
+  System cpu({.worker_arguments = {"--arithmetic", "int8", "--threads", "2"}});
+  for (System* system : {&card, &cpu}) {
+    admit_all(*system);
+    CHECK(system->view().workers().value().at(0).arithmetic == "int8");
+  }
+  using Tokens = std::vector<std::int32_t>;
+  const auto text_on = [](System& system, std::uint32_t end, Tokens begun = {}) {
+    LeaseStreams stream(system, "ann");
+    stream.submit(7, end, begun);
+    stream.wait_for_ends(1);
+    CHECK(stream.ends.at("7") == "MaxTokensReached");
+    const Tokens& rest = stream.tokens["7"];
+    begun.insert(begun.end(), rest.begin(), rest.end());
+    return begun;
+  };
+  const Tokens alone = text_on(cpu, kTokens);
+  REQUIRE(alone.size() == kTokens);
+
+  CHECK((text_on(card, kTokens) == alone));
+  const Tokens begun = text_on(card, 13);
+  const Tokens moved = text_on(cpu, 27, begun);
+  const Tokens back = text_on(card, kTokens, moved);
+
+  CHECK(begun.size() == 13);
+  CHECK(moved.size() == 27);
+  CHECK((back == alone));
+}
+
+TEST_CASE("on a CPU: a worker that requests halves fails with a hint") {
+  System system({.start_worker = false});
+  system.start_worker("w1", {}, {"--arithmetic", "f16"});
+  CHECK(exit_status_of(system.worker()) == exit_code(Errc::BadRequest));
+  CHECK(system.worker_log().find("--arithmetic f16 needs a card") != std::string::npos);
 }
 
 TEST_CASE("on a card: a worker that requests the CPU fails with a hint") {

@@ -35,7 +35,7 @@ std::vector<OutOfRange> make_out_of_range() {
       {"TenantAdmit", "/tokens_per_minute", {"0", "-1", "10000001"}, "tokens_per_minute"},
       {"TenantQuota", "/tokens_per_minute", {"0", "10000001"}, "tokens_per_minute"},
       {"TenantQuota", "/token_credit", {"-1", "10000001"}, "token_credit"},
-      {"WorkerReady", "/arithmetic", {R"("f16")"}, "arithmetic"},
+      {"WorkerReady", "/arithmetic", {R"("f64")"}, "arithmetic"},
       {"WorkerReady", "/model", {'"' + std::string(257, 'm') + '"', R"("two\nlines")"}, "model"},
       {"WeightsOpen", "/model", {'"' + std::string(257, 'm') + '"'}, "model"},
       {"WeightsOpen", "/part", {'"' + std::string(257, 'p') + '"'}, "part"},
