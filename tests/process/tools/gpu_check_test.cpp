@@ -81,6 +81,10 @@ void check_answers(const Json& answers) {
   const Json bits = answers.at(0).at("numbers").at("bits");
   CHECK(bits.at("logits") == 6 * 512);  // tokens, vocabulary
   for (const char* way : {"single", "graphs", "prompt"}) CHECK(bits.at("differing").at(way) == 0);
+  REQUIRE(bits.at("int8").size() == 1);
+  CHECK(bits.at("int8").at(0).at("model") == "stories260K-q8_0");
+  for (const char* way : {"single", "graphs", "prompt"})
+    CHECK(bits.at("int8").at(0).at("differing").at(way) == 0);
   const Json kills = answers.at(1).at("numbers").at("kills_in_kernel");
   CHECK(kills.at("in_kernel") == 2);
   CHECK(kills.at("words_after") == 0);

@@ -18,7 +18,7 @@ const std::array<Question, 5>& questions() {
   static const std::array<Question, 5> kQuestions{{
       {"bits equal to the CPU's",
        "bits",
-       {"/bits/logits", "/bits/differing/single", "/bits/differing/graphs",
+       {"/bits/int8", "/bits/logits", "/bits/differing/single", "/bits/differing/graphs",
         "/bits/differing/prompt"}},
       {"kills during kernels", "kills", {"/kills_in_kernel"}},
       {"four clocks with graphs",

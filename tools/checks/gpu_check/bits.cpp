@@ -1,5 +1,5 @@
-// The bits stage: every logit of an F32 model on the GPU, in plain launches, in graphs and in one
-// step, has the bits that the CPU computes.
+// The bits stage: every logit of quantised models in int8, and of an F32 model, has the bits that
+// the CPU computes: in plain launches, in graphs and in one step.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -12,8 +12,16 @@
 namespace leasehold::gpu_check {
 namespace {
 
-/// Only F32 matrices are multiplied in the CPU's order on a GPU.
-constexpr const char* kModel = "stories260K-f32";
+/// Int8 comes first: it decides whether a text may move between a card and a CPU.
+struct Subject {
+  const char* model;
+  Arithmetic arithmetic;
+};
+constexpr Subject kInt8Subjects[] = {{"stories260K-q8_0", Arithmetic::Int8},
+                                     {"kq-llama-q4_k_m", Arithmetic::Int8},
+                                     {"kq-llama-q2_k", Arithmetic::Int8},
+                                     {"kq-llama-q6_k", Arithmetic::Int8}};
+constexpr Subject kFloats{"stories260K-f32", Arithmetic::F32};
 /// More than one partition of attention (256 positions).
 constexpr std::size_t kTokens = 300;
 constexpr std::size_t kTokensOfTiny = 6;
@@ -44,41 +52,77 @@ std::vector<TokenId> some_tokens(const std::vector<OracleCase>& cases, std::size
   return tokens;
 }
 
-/// Returns the number of logits whose bits differ from `cpu`.
-Result<std::size_t> compare(Card& card, const std::string& model, std::span<const TokenId> tokens,
-                            const CardRun& way, const std::vector<Logits>& cpu) {
-  CardPlacement placement(card, {.graphs = way.graphs}, CardPlacement::WeightsSource::File);
-  const TokenRun run = TRY(
-      run_tokens(options_for(model, tokens.size(), &placement), tokens, tokens.size(), way.rows));
+LocalOptions options_of(const Subject& subject, const std::string& path, std::size_t n_tokens,
+                        LocalPlacement* placement) {
+  LocalOptions options = options_for(path, n_tokens, placement);
+  options.arithmetic = subject.arithmetic;
+  return options;
+}
+
+/// What a subject's logits are compared with.
+struct Expected {
+  std::string path;
+  std::vector<TokenId> tokens;
+  std::vector<Logits> logits;  ///< By the CPU.
+};
+
+Result<Expected> expected_of(const Settings& settings, const Subject& subject) {
+  Expected expected{.path = settings.model_dir + "/" + subject.model + ".gguf"};
+  expected.tokens =
+      some_tokens(TRY(read_oracle(expected.path)), settings.tiny ? kTokensOfTiny : kTokens);
+  const std::size_t n_tokens = expected.tokens.size();
+  expected.logits = TRY(run_tokens(options_of(subject, expected.path, n_tokens, nullptr),
+                                   expected.tokens, n_tokens, RowsPerStep::All))
+                        .logits;
+  return expected;
+}
+
+/// Returns the number of logits whose bits differ from the CPU's.
+Result<std::size_t> compare(Card& card, const Subject& subject, const Expected& expected,
+                            const CardRun& way) {
+  CardPlacement placement(card, {.rows = cuda::RowArithmetic::Floats, .graphs = way.graphs},
+                          CardPlacement::WeightsSource::File);
+  const std::size_t n_tokens = expected.tokens.size();
+  const TokenRun run = TRY(run_tokens(options_of(subject, expected.path, n_tokens, &placement),
+                                      expected.tokens, n_tokens, way.rows));
   if (way.graphs != cuda::GraphUse::None && run.units_of_last_step > kMaxUnitsOfGraph)
     return fail(Errc::DeviceUnsupported, "the driver did not build a graph of the step");
-  return count_differing(cpu, run.logits);
+  return count_differing(expected.logits, run.logits);
+}
+
+/// Returns the numbers of the subject: {"model", "logits", "differing": {way: count}}.
+Result<Json> check_subject(const Settings& settings, StageReport& report, Card& card,
+                           const Subject& subject) {
+  const Expected expected = TRY(expected_of(settings, subject));
+  const std::size_t n_logits = expected.tokens.size() * expected.logits.front().size();
+  Json numbers = {{"model", subject.model}, {"logits", n_logits}};
+  for (const CardRun& way : kCardRuns) {
+    const std::string what = fmt::format("{} in {}, {}: the CPU's bits", subject.model,
+                                         name(subject.arithmetic), way.name);
+    const Result<std::size_t> differing = compare(card, subject, expected, way);
+    if (!differing && differing.error().code == Errc::DeviceUnsupported) {
+      report.unknown(what, differing.error().detail);
+      continue;
+    }
+    const std::size_t count = TRY(differing);
+    numbers["differing"][way.key] = count;
+    report.require(what, count == 0, fmt::format("{} of {} logits differ", count, n_logits));
+  }
+  return numbers;
 }
 
 }  // namespace
 
 Result<void> check_bits(const Settings& settings, StageReport& report) {
   const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
-  const std::string model = settings.model_dir + "/" + kModel + ".gguf";
-  const std::vector<TokenId> tokens =
-      some_tokens(TRY(read_oracle(model)), settings.tiny ? kTokensOfTiny : kTokens);
-  const TokenRun cpu = TRY(run_tokens(options_for(model, tokens.size(), nullptr), tokens,
-                                      tokens.size(), RowsPerStep::All));
-  const std::size_t n_logits = tokens.size() * cpu.logits.front().size();
-  report.numbers()["bits"] = {{"model", kModel}, {"logits", n_logits}};
-  for (const CardRun& way : kCardRuns) {
-    const std::string what = fmt::format("{}, {}: the CPU's bits", kModel, way.name);
-    const Result<std::size_t> differing = compare(*card, model, tokens, way, cpu.logits);
-    if (!differing && differing.error().code == Errc::DeviceUnsupported) {
-      report.unknown(what, differing.error().detail);
-      continue;
-    }
-    const std::size_t count = TRY(differing);
-    report.numbers()["bits"]["differing"][way.key] = count;
-    report.require(what, count == 0, fmt::format("{} of {} logits differ", count, n_logits));
+  Json int8 = Json::array();
+  for (const Subject& subject : kInt8Subjects) {
+    int8.push_back(TRY(check_subject(settings, report, *card, subject)));
+    if (settings.tiny) break;
   }
-  report.measured("quantised weights: the CPU's bits",
-                  "not compared: a GPU multiplies halves, a CPU 8-bit integers or f32");
+  report.numbers()["bits"] = TRY(check_subject(settings, report, *card, kFloats));
+  report.numbers()["bits"]["int8"] = int8;
+  report.measured("halves: the CPU's bits", "not compared: --arithmetic f16 has bits of its own");
   return {};
 }
 
