@@ -52,7 +52,8 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
             compute->backend->when_drained(scope, std::move(done));
           },
       .parser = parser_.get_executor(),
-      .encode = [prompt](const std::string& text) { return prompt.encode_published(text); }});
+      .encode = [prompt](const std::string& text) { return prompt.encode_published(text); },
+      .on_fenced = [this](LeaseId lease) { server_->lease_ended(lease); }});
   server_.emplace(ServeDependencies{.io = deps.tenant_io,
                                     .loop = deps.loop,
                                     .running_requests = deps.running_requests,

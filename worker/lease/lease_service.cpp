@@ -185,6 +185,7 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
     const std::scoped_lock lock(mutex_);
     growth_calls_.forget(request.lease);
   }
+  if (deps_.on_fenced) deps_.on_fenced(request.lease);
   if (!grants_in_flight_.contains(request.lease)) {
     unmap_fenced(request.lease, std::move(respond));
     return {};

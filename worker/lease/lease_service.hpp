@@ -46,6 +46,8 @@ class LeaseService {
     boost::asio::any_io_executor parser = {};  ///< Runs `encode`.
     /// The tokens of a text, as a prompt would have them.
     std::function<Result<std::vector<TokenId>>(const std::string& text)> encode = {};
+    /// Called on the I/O thread for each fenced lease. May be empty.
+    std::function<void(LeaseId)> on_fenced = {};
   };
   explicit LeaseService(Dependencies dependencies) : deps_(std::move(dependencies)) {}
 

@@ -104,8 +104,10 @@ void TenantConnections::add(control::Socket socket) {
 
 TenantConnection TenantConnections::describe(const Open& open) const {
   const TenantId* tenant = door_.tenant_of(open.id);
-  return {
-      .id = open.id, .tenant = tenant ? std::optional(*tenant) : std::nullopt, .peer = open.peer};
+  return {.id = open.id,
+          .tenant = tenant ? std::optional(*tenant) : std::nullopt,
+          .lease = door_.lease_of(open.id),
+          .peer = open.peer};
 }
 
 Result<void> TenantConnections::authenticate(const TenantConnection& connection,

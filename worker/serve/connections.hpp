@@ -25,6 +25,7 @@ namespace leasehold {
 struct TenantConnection {
   std::uint64_t id = 0;
   std::optional<TenantId> tenant;  ///< Once authenticated.
+  LeaseId lease{};                 ///< Of the newest token that was shown, likewise.
   std::weak_ptr<control::Peer> peer;
 };
 

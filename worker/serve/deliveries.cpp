@@ -173,6 +173,7 @@ void Deliveries::end_stream(const RequestId& engine_request_id, std::string_view
 void Deliveries::deliver_one(const Rebound& rebound) {
   if (deps_.metrics != nullptr) deps_.metrics->rebound();
   if (ClientStream* stream = find(rebound.engine_request_id)) stream->lease = rebound.new_lease;
+  resumable_->moved(rebound.engine_request_id, rebound.new_lease);
   // The broker knows which of the modes that copy it was.
   const wire::RebindMode mode =
       rebound.moved_in ? wire::RebindMode::Preemptive : wire::RebindMode::Reprefill;

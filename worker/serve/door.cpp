@@ -104,6 +104,11 @@ const TenantId* Door::tenant_of(ConnectionId id) const {
   return found == place_by_id_.end() ? nullptr : &found->second.tenant;
 }
 
+LeaseId Door::lease_of(ConnectionId id) const {
+  const auto found = place_by_id_.find(id);
+  return found == place_by_id_.end() ? LeaseId{} : found->second.lease;
+}
+
 void Door::closed(ConnectionId id) {
   const auto stranger = stranger_by_id_.find(id);
   if (stranger != stranger_by_id_.end()) forget_stranger(stranger);

@@ -83,6 +83,8 @@ class Door {
 
   /// Null for a stranger.
   const TenantId* tenant_of(ConnectionId id) const;
+  /// Of the newest token that a tenant's connection showed.
+  LeaseId lease_of(ConnectionId id) const;
 
   /// Forgets a connection; does nothing for an unknown one.
   void closed(ConnectionId id);

@@ -22,6 +22,7 @@ void RequestPipeline::move(const TenantConnection& connection, const control::Js
   const auto order = check_move(connection, body);
   if (!order) return respond(std::unexpected(order.error()));
   on_accepted_(connection.id, order->to);
+  resumable_->read_under(order->engine_request_id, order->to);
   deps_.loop->post([this, order = *order, called_at = deps_.clock->now(),
                     respond = std::move(respond)](Engine& engine) mutable {
     const auto moved = engine.move(order.engine_request_id, order.to, called_at);

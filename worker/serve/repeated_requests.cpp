@@ -96,7 +96,7 @@ void RequestPipeline::join(UnparsedRequest repeated, const Result<BodyDigest>& c
                                           repeated.request.request_id.value)));
   }
   repeated.respond(Payload{.body = stream->submitted.to_json()});
-  attach(engine_request_id, repeated.connection, repeated.delivered);
+  attach(engine_request_id, {repeated.connection, repeated.claim.lease}, repeated.delivered);
 }
 
 // ------------------------------------------------------------------------------------- on resume
@@ -121,14 +121,14 @@ void RequestPipeline::resume(const TenantConnection& connection, const Json& bod
   }
   connections_[connection.id].peer = connection.peer;
   respond(Payload{.body = stream->submitted.to_json()});
-  attach(engine_request_id, connection.id, static_cast<std::uint32_t>(from));
+  attach(engine_request_id, {connection.id, connection.lease}, static_cast<std::uint32_t>(from));
 }
 
 /// The connection takes the stream over. It may have closed by now. A stream that has ended may
 /// have a new submission at the parser, which is another connection's.
-void RequestPipeline::attach(const RequestId& engine_request_id, std::uint64_t connection,
+void RequestPipeline::attach(const RequestId& engine_request_id, ReaderId reader,
                              std::uint32_t from) {
-  const auto to = connections_.find(connection);
+  const auto to = connections_.find(reader.connection);
   if (to == connections_.end()) return resumable_->detach(engine_request_id);
   const auto* stream = resumable_->find(engine_request_id);
   if (stream == nullptr) return;
@@ -136,10 +136,10 @@ void RequestPipeline::attach(const RequestId& engine_request_id, std::uint64_t c
   if (request != requests_.end() && !stream->end) {
     const auto before = connections_.find(request->second.connection);
     if (before != connections_.end()) before->second.engine_request_ids.erase(engine_request_id);
-    request->second.connection = connection;
+    request->second.connection = reader.connection;
     to->second.engine_request_ids.insert(engine_request_id);
   }
-  resumable_->attach(engine_request_id, to->second.peer, from);
+  resumable_->attach(engine_request_id, {to->second.peer, reader.lease}, from);
 }
 
 // ------------------------------------------------------------------------------------------- ends

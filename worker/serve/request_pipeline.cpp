@@ -177,6 +177,7 @@ Result<RequestPipeline::ParsedRequest> RequestPipeline::parse(const UnparsedRequ
                        .submitted_at = unparsed.submitted_at};
   if (is_resumable) {
     parsed.stream = {.body = TRY(body_of(unparsed)),
+                     .lease = unparsed.claim.lease,
                      .asked_at_unix_s = unparsed.request.asked_at_unix_s,
                      .submitted = {},
                      .tokens = std::move(before),
@@ -230,6 +231,7 @@ void RequestPipeline::submit(ParsedRequest parsed, Request& request) {
   Submission submission{.engine_request_id = engine_request_id,
                         .connection = request.connection,
                         .answer = answer,
+                        .lease = parsed.request.lease,
                         .is_resumable = parsed.stream.has_value(),
                         .delivered = parsed.delivered};
   deps_.loop->post([this, submission = std::move(submission), prompt = std::move(parsed.request),
@@ -261,7 +263,7 @@ void RequestPipeline::on_submitted(const Submission& submission, Result<void> qu
   }
   respond(Payload{.body = submission.answer.to_json()});
   if (submission.is_resumable)
-    attach(engine_request_id, submission.connection, submission.delivered);
+    attach(engine_request_id, {submission.connection, submission.lease}, submission.delivered);
 }
 
 void RequestPipeline::refuse(Responder respond, const Error& why) {

@@ -111,8 +111,14 @@ class RequestPipeline {
     RequestId engine_request_id;
     std::uint64_t connection = 0;
     wire::RequestSubmitted answer;
+    LeaseId lease{};
     bool is_resumable = false;
     std::uint32_t delivered = 0;  ///< Tokens that the client has.
+  };
+  /// The reader of a stream, and the lease whose token it showed.
+  struct ReaderId {
+    std::uint64_t connection = 0;
+    LeaseId lease;
   };
   struct Connection {
     std::weak_ptr<control::Peer> peer;
@@ -141,7 +147,7 @@ class RequestPipeline {
   void on_parsed(const RequestId& engine_request_id, Result<ParsedRequest> parsed);
   void compare(UnparsedRequest repeated);
   void join(UnparsedRequest repeated, const Result<BodyDigest>& compared);
-  void attach(const RequestId& engine_request_id, std::uint64_t connection, std::uint32_t from);
+  void attach(const RequestId& engine_request_id, ReaderId reader, std::uint32_t from);
   void submit(ParsedRequest parsed, Request& request);
   void on_submitted(const Submission& submission, Result<void> queued, control::Responder respond);
   void end_refused_stream(const RequestId& engine_request_id, const Error& error);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/expects.hpp"
+#include "worker/schedule/request.hpp"
 #include "worker/serve/request_ids.hpp"
 
 namespace leasehold {
@@ -35,9 +36,10 @@ void notify(control::Peer& reader, const Message& message) {
 
 }  // namespace
 
-ResumableStreams::ResumableStreams(boost::asio::io_context& io, const Clock& clock,
+ResumableStreams::ResumableStreams(boost::asio::io_context& io, const Clock& clock, WordOf word_of,
                                    OnAbandoned on_abandoned)
     : clock_(&clock),
+      word_of_(std::move(word_of)),
       on_abandoned_(std::move(on_abandoned)),
       pause_timer_(io),
       expiry_timer_(io),
@@ -134,15 +136,15 @@ void ResumableStreams::erase(Streams::iterator stream) {
 
 // ---------------------------------------------------------------------------------------- readers
 
-void ResumableStreams::attach(const RequestId& engine_request_id, std::weak_ptr<control::Peer> peer,
+void ResumableStreams::attach(const RequestId& engine_request_id, Reader reader,
                               std::uint32_t from) {
   const auto found = streams_.find(engine_request_id);
   expects(found != streams_.end(), "a stream that is known is attached");
   Kept& kept = found->second;
-  const auto before = kept.reader.lock();
-  if (before && before != peer.lock())
+  const auto before = kept.reader.peer.lock();
+  if (before && before != reader.peer.lock())
     dismiss_reader(kept, Errc::RequestIdConflict, "another connection continues this stream");
-  kept.reader = std::move(peer);
+  kept.reader = std::move(reader);
   kept.was_attached = true;
   kept.next = from;
   kept.end_is_sent = false;
@@ -153,14 +155,54 @@ void ResumableStreams::attach(const RequestId& engine_request_id, std::weak_ptr<
 void ResumableStreams::detach(const RequestId& engine_request_id) {
   const auto found = streams_.find(engine_request_id);
   if (found == streams_.end()) return;
-  found->second.reader.reset();
+  found->second.reader.peer.reset();
   if (!found->second.stream.end) set_expiry(found, clock_->now() + kResultGrace);
+}
+
+void ResumableStreams::read_under(const RequestId& engine_request_id, LeaseId lease) {
+  const auto found = streams_.find(engine_request_id);
+  if (found != streams_.end()) found->second.reader.lease = lease;
+}
+
+void ResumableStreams::moved(const RequestId& engine_request_id, LeaseId lease) {
+  const auto found = streams_.find(engine_request_id);
+  if (found != streams_.end()) found->second.stream.lease = lease;
+}
+
+void ResumableStreams::lease_ended(LeaseId lease) {
+  for (auto stream = streams_.begin(); stream != streams_.end(); ++stream) {
+    const Kept& kept = stream->second;
+    if (kept.reader.lease == lease && !kept.end_is_sent && !may_read(kept)) end_reader(stream);
+  }
+}
+
+/// A text that ends with the lease of its reader says so itself, after its last token. A lease that
+/// was released, as one that drains, was not taken from the reader.
+bool ResumableStreams::may_read(const Kept& kept) const {
+  const bool ends_with_text = kept.reader.lease == kept.stream.lease && !kept.stream.is_complete;
+  const LeaseWord word = word_of_(kept.reader.lease);
+  return ends_with_text || word.state() == LeaseState::Live ||
+         word.reason() == RevokeReason::Released;
+}
+
+/// The lease of the reader has ended, and the text may go on.
+void ResumableStreams::end_reader(Streams::iterator stream) {
+  Kept& kept = stream->second;
+  const LeaseId lease = kept.reader.lease;
+  dismiss_reader(kept, {.request = kept.stream.submitted.request,
+                        .reason = std::string(name(CompletionReason::Revoked)),
+                        .emitted_tokens = kept.next,
+                        .lease = lease,
+                        .scope = std::string(name(FailureScope::Tenant)),
+                        .revoke_reason = std::string(name(word_of_(lease).reason()))});
+  detach(stream->first);
 }
 
 void ResumableStreams::send(Streams::iterator stream) {
   Kept& kept = stream->second;
-  const auto reader = kept.reader.lock();
+  const auto reader = kept.reader.peer.lock();
   if (!reader) return;
+  if (!kept.end_is_sent && !may_read(kept)) return end_reader(stream);
   for (std::uint32_t sent = 0; kept.next < kept.stream.tokens.size(); ++kept.next, ++sent) {
     const bool is_stalled = reader->queued_bytes() > kMaxQueuedBytes;
     if (is_stalled || sent == kTurnTokens) {
@@ -173,14 +215,17 @@ void ResumableStreams::send(Streams::iterator stream) {
 }
 
 /// Sends the end of a stream that the reader does not get to its end.
+void ResumableStreams::dismiss_reader(Kept& kept, const wire::RequestCompleted& end) {
+  const auto reader = kept.reader.peer.lock();
+  if (reader && !std::exchange(kept.end_is_sent, true)) notify(*reader, end);
+}
+
 void ResumableStreams::dismiss_reader(Kept& kept, Errc code, std::string detail) {
-  const auto reader = kept.reader.lock();
-  if (!reader || std::exchange(kept.end_is_sent, true)) return;
-  notify(*reader, wire::RequestCompleted{.request = kept.stream.submitted.request,
-                                         .reason = std::string(name(code)),
-                                         .emitted_tokens = kept.next,
-                                         .scope = std::string(name(FailureScope::Tenant)),
-                                         .detail = std::move(detail)});
+  dismiss_reader(kept, {.request = kept.stream.submitted.request,
+                        .reason = std::string(name(code)),
+                        .emitted_tokens = kept.next,
+                        .scope = std::string(name(FailureScope::Tenant)),
+                        .detail = std::move(detail)});
 }
 
 void ResumableStreams::send_paused_later(Duration delay) {

@@ -6,7 +6,8 @@
 /// A stream keeps every token from position 0 on. Its reader, a connection, gets them in order from
 /// the position it asks for. What it does not read yet waits here and not in its output, so a
 /// reader that stalls only pauses. Another reader takes the stream over, and the one before gets
-/// RequestIdConflict.
+/// RequestIdConflict. A reader reads under a lease of its own, which need not be that of the text:
+/// once it was revoked, the reader gets Revoked, and the text goes on.
 ///
 /// Tenants share the memory (common/fair_shares.hpp). A tenant without room loses its oldest ended
 /// stream first. A reader of a stream that is lost before its end gets QueueFull.
@@ -28,6 +29,7 @@
 #include "common/fair_shares.hpp"
 #include "ipc/control/messages.hpp"
 #include "ipc/control/peer.hpp"
+#include "ipc/segment/lease_word.hpp"
 #include "worker/serve/body_digest.hpp"
 
 namespace leasehold {
@@ -43,6 +45,7 @@ class ResumableStreams {
 
   struct Stream {
     BodyDigest body{};
+    LeaseId lease{};                              ///< Under which the text runs, or ran last.
     std::optional<std::int64_t> asked_at_unix_s;  ///< Of the first submission.
     wire::RequestSubmitted submitted;
     std::vector<wire::TokenEmitted> tokens;  ///< By position.
@@ -52,8 +55,15 @@ class ResumableStreams {
   };
   /// The engine must end this request: it has no reader.
   using OnAbandoned = std::function<void(const RequestId& engine_request_id)>;
+  /// The present state of a lease.
+  using WordOf = std::function<LeaseWord(LeaseId)>;
+  struct Reader {
+    std::weak_ptr<control::Peer> peer;
+    LeaseId lease{};  ///< Whose token the peer showed for this stream.
+  };
 
-  ResumableStreams(boost::asio::io_context& io, const Clock& clock, OnAbandoned on_abandoned);
+  ResumableStreams(boost::asio::io_context& io, const Clock& clock, WordOf word_of,
+                   OnAbandoned on_abandoned);
 
   /// Begins a stream without a reader, and without an expiry: `attach` or `detach` follows.
   /// Replaces an ended one of the same id. Errors: QueueFull when the tenant's share has no room
@@ -73,10 +83,15 @@ class ResumableStreams {
   void forget(const RequestId& engine_request_id);
 
   /// The peer gets every position from `from` on, and the end.
-  void attach(const RequestId& engine_request_id, std::weak_ptr<control::Peer> peer,
-              std::uint32_t from);
+  void attach(const RequestId& engine_request_id, Reader reader, std::uint32_t from);
   /// The stream loses its reader, and is kept for a while.
   void detach(const RequestId& engine_request_id);
+  /// The reader showed a token of this lease, to which it moves the text.
+  void read_under(const RequestId& engine_request_id, LeaseId lease);
+  /// The text has moved.
+  void moved(const RequestId& engine_request_id, LeaseId lease);
+  /// The lease is fenced. Also ends what is read under it and has no token to send.
+  void lease_ended(LeaseId lease);
 
   /// Forgets the streams whose time is over. A timer calls it.
   void forget_expired();
@@ -85,7 +100,7 @@ class ResumableStreams {
   struct Kept {
     Stream stream;
     std::size_t bytes = 0;
-    std::weak_ptr<control::Peer> reader;
+    Reader reader;
     bool was_attached = false;
     std::uint32_t next = 0;              // position for the reader
     bool end_is_sent = true;             // to the reader
@@ -95,15 +110,19 @@ class ResumableStreams {
   using Expiries = std::set<std::pair<TimePoint, RequestId>>;
 
   void send(Streams::iterator stream);
+  bool may_read(const Kept& kept) const;
+  void end_reader(Streams::iterator stream);
   bool make_room(const TenantId& tenant);
   void abandon(Streams::iterator stream);
   void erase(Streams::iterator stream);
   void set_expiry(Streams::iterator stream, std::optional<TimePoint> expires);
+  void dismiss_reader(Kept& kept, const wire::RequestCompleted& end);
   void dismiss_reader(Kept& kept, Errc code, std::string detail);
   void send_paused_later(Duration delay);
   void await_expiry();
 
   const Clock* clock_;
+  WordOf word_of_;
   OnAbandoned on_abandoned_;
   boost::asio::steady_timer pause_timer_;
   boost::asio::steady_timer expiry_timer_;

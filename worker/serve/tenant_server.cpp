@@ -12,8 +12,10 @@ TenantServer::TenantServer(const ServeDependencies& dependencies)
     : io_(dependencies.io),
       table_(dependencies.table),
       token_key_(dependencies.token_key),
-      resumable_(*dependencies.io, *dependencies.clock,
-                 [this](const RequestId& unread) { pipeline_.abandon(unread); }),
+      resumable_(
+          *dependencies.io, *dependencies.clock,
+          [this](LeaseId lease) { return table_->word_of(lease); },
+          [this](const RequestId& unread) { pipeline_.abandon(unread); }),
       deliveries_(dependencies, unread_, resumable_,
                   [this](const RequestId& ended) { pipeline_.forget(ended); }),
       pipeline_(dependencies, deliveries_, resumable_,
@@ -40,6 +42,10 @@ TenantServer::TenantServer(const ServeDependencies& dependencies)
 void TenantServer::set_broker_disconnected(bool disconnected) {
   boost::asio::post(*io_,
                     [this, disconnected] { pipeline_.set_broker_disconnected(disconnected); });
+}
+
+void TenantServer::lease_ended(LeaseId lease) {
+  boost::asio::post(*io_, [this, lease] { resumable_.lease_ended(lease); });
 }
 
 void TenantServer::drain(std::function<void()> on_drained) {

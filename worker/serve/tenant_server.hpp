@@ -10,8 +10,8 @@
 /// closed unless it has other requests.
 ///
 /// Lifetime: see ServeDependencies.
-/// Threads: that of the io_context, except `deliver`, `complete_early`, `drain`
-/// and `set_broker_disconnected`, which any thread may call.
+/// Threads: that of the io_context, except `deliver`, `complete_early`, `drain`,
+/// `lease_ended` and `set_broker_disconnected`, which any thread may call.
 #pragma once
 
 #include <functional>
@@ -48,6 +48,8 @@ class TenantServer {
 
   /// While the broker is disconnected every new request is refused with BrokerLost.
   void set_broker_disconnected(bool disconnected);
+  /// Ends what is read under a fenced lease that was revoked; its requests end by themselves.
+  void lease_ended(LeaseId lease);
 
   /// Delivers the events of a step.
   void deliver(std::vector<SchedulerEvent> events) { deliveries_.deliver(std::move(events)); }

@@ -176,6 +176,10 @@ std::string HttpSystem::key_of(const std::string& tenant) {
   return key;
 }
 
+int HttpSystem::revoke(const std::string& key) {
+  return system_->brokerctl({"keys", "revoke", api_key_id(hash_of_api_key(key)).value});
+}
+
 std::string HttpSystem::model(const std::string& key) {
   return send(get("/v1/models", key)).json().at("data").at(0).at("id");
 }

@@ -74,6 +74,8 @@ class HttpSystem {
   const std::string& path() const { return path_; }
   /// A new key of an admitted tenant.
   std::string key_of(const std::string& tenant);
+  /// The exit status of brokerctl.
+  int revoke(const std::string& key);
   HttpReply send(const std::string& request) {
     HttpClient client(path_);
     client.write(request);

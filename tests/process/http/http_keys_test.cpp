@@ -1,17 +1,12 @@
 // The lease that the requests of an API key share, with real processes.
 #include <catch2/catch.hpp>
 
-#include "ipc/control/api_key.hpp"
 #include "tests/process/http/http_client.hpp"
 
 namespace leasehold::testing {
 namespace {
 
 const std::string kLongTime = "3600000";
-
-std::string id_of(const std::string& key) {
-  return api_key_id(hash_of_api_key(key)).value;
-}
 
 std::size_t count_live(HttpSystem& http, const std::string& tenant) {
   const auto leases = http.system().leases_of(tenant);
@@ -107,7 +102,7 @@ TEST_CASE("http keys: revoking a key ends its own streams, and another key's str
   }
   for (const auto& client : clients) REQUIRE(client->read_until(has_events(3)));
   CHECK(count_live(http, "ann") == 2);
-  REQUIRE(http.system().brokerctl({"keys", "revoke", id_of(revoked)}) == 0);
+  REQUIRE(http.revoke(revoked) == 0);
   for (int i = 0; i < 2; ++i) {
     const auto events = clients[static_cast<std::size_t>(i)]->reply().events();
     REQUIRE(events.size() > 2);
@@ -127,7 +122,7 @@ TEST_CASE("http keys: a lease outlives its last request for the idle time and no
   REQUIRE(http.send(post("/v1/completions", key, http.completion(key, 4, false))).status == 200);
   if (idle_ms == kLongTime) {
     CHECK(count_live(http, "ann") == 1);
-    REQUIRE(http.system().brokerctl({"keys", "revoke", id_of(key)}) == 0);
+    REQUIRE(http.revoke(key) == 0);
   }
   CHECK(http.system().pool_is_fully_free());
 }

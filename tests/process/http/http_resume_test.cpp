@@ -151,6 +151,33 @@ TEST_CASE("http resume: a second client takes the text over, and the first one g
   CHECK(Json::parse(events.end()[-2])["error"]["code"] == "RequestIdConflict");
 }
 
+TEST_CASE("http resume: a revoked key ends the stream that it joined, and the text goes on") {
+  ResumableText text({"--slow-motion-us", "300"});
+  const HttpReply before = text.begin_and_leave();
+  const std::string other = text.http.key_of("ann");
+  HttpClient joined(text.http.path());
+  joined.write(post("/v1/completions", other, text.body));
+  REQUIRE(joined.read_until(has_events(before.events().size() + 2)));
+  REQUIRE(text.http.revoke(other) == 0);
+  const auto events = joined.reply().events();
+  REQUIRE(events.size() >= 2);
+  CHECK(events.size() < kTokens);
+  CHECK(events.back() == "[DONE]");
+  CHECK(Json::parse(events.end()[-2]).contains("error"));
+  text.check_joined(before, text.resume(before));
+}
+
+TEST_CASE("http resume: a stream that joined goes on when the key that began the text is revoked") {
+  ResumableText text({"--slow-motion-us", "300"});
+  const HttpReply before = text.begin_and_leave();
+  const std::string other = text.http.key_of("ann");
+  HttpClient joined(text.http.path());
+  joined.write(post("/v1/completions", other, text.body));
+  REQUIRE(joined.read_until(has_events(before.events().size() + 2)));
+  REQUIRE(text.http.revoke(text.key) == 0);
+  CHECK(text_of(joined.reply()) == text_of(text.whole));
+}
+
 TEST_CASE("http resume: an id without an event, and several choices, are refused") {
   ResumableText text;
   for (const char* id : {"x", "-1", "1x", "4294967296"})

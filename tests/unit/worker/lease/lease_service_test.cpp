@@ -77,6 +77,7 @@ class Fixture {
   EngineRig rig;
   std::optional<Result<void>> answer;
   std::optional<DrainScope> quiesce_scope;
+  std::vector<LeaseId> fenced;  ///< As reported by the service.
 
   /// Checks that the last call was answered without an error.
   void check_done() const {
@@ -98,14 +99,16 @@ class Fixture {
 
   LeaseService::Dependencies dependencies(QuiesceMode quiesce_mode,
                                           const RegionMapper& swap_regions) {
-    LeaseService::Dependencies dependencies{.io = &io_,
-                                            .mapper = mapper_.get_executor(),
-                                            .unmapper = io_.get_executor(),
-                                            .loop = &loop_,
-                                            .engine = &rig.engine(),
-                                            .table = &rig.table(),
-                                            .clock = &rig.clock(),
-                                            .swap_regions = &swap_regions};
+    LeaseService::Dependencies dependencies{
+        .io = &io_,
+        .mapper = mapper_.get_executor(),
+        .unmapper = io_.get_executor(),
+        .loop = &loop_,
+        .engine = &rig.engine(),
+        .table = &rig.table(),
+        .clock = &rig.clock(),
+        .swap_regions = &swap_regions,
+        .on_fenced = [this](LeaseId lease) { fenced.push_back(lease); }};
     if (quiesce_mode == QuiesceMode::Manual) {
       dependencies.quiesce = [this](DrainScope scope, std::move_only_function<void()> quiesced) {
         quiesce_scope = scope;
@@ -137,6 +140,7 @@ TEST_CASE("unmap: the memory of a lease that is revoked but not fenced stays map
 
   fixture.check_refused();
   CHECK(fixture.rig.engine().unmap_fenced(lease));  // it was still mapped
+  CHECK(fixture.fenced.empty());
 }
 
 TEST_CASE("unmap: a fenced lease is unmapped at once, even during a step") {
@@ -148,6 +152,7 @@ TEST_CASE("unmap: a fenced lease is unmapped at once, even during a step") {
 
   fixture.check_done();
   CHECK_FALSE(fixture.rig.engine().unmap_fenced(lease));
+  CHECK(fixture.fenced == std::vector{lease});
 }
 
 TEST_CASE("unmap: memory not yet in the engine is unmapped before the answer") {

@@ -234,6 +234,31 @@ TEST_CASE("resumable request: while one submission is at the parser another one 
   CHECK(fixture.reason_of(*ann) == "MaxTokensReached");
 }
 
+TEST_CASE("resumable request: the end of a joined reader's lease ends its stream, not the text") {
+  ResumeFixture fixture;
+  auto ann = fixture.tenant();
+  fixture.submit(*ann, "r");
+  fixture.wait_until_seen(*ann);
+  CHECK(fixture.parse() == 1);
+  const LeaseId other = fixture.rig.grant("ann");
+  const auto joined = fixture.tenant();
+  fixture.submit(*joined, "r", {.lease = other});
+  fixture.parse_until_answered(*joined, "r");
+  fixture.rig.revoke(other);
+  fixture.server->lease_ended(other);  // the engine has not started, so no token comes
+  run_until(fixture.io, [&] { return joined->has_ended(); });
+  CHECK(fixture.reason_of(*joined) == "Revoked");
+  CHECK(fixture.tokens_of(*joined).empty());
+
+  const auto again = fixture.tenant();
+  fixture.resume(*again, "r");
+  fixture.wait_until_seen(*again);
+  fixture.start_engine();
+  run_until(fixture.io, [&] { return again->has_ended(); });
+  CHECK(fixture.reason_of(*again) == "MaxTokensReached");
+  CHECK(fixture.ids_of(*again).size() == kTokens);
+}
+
 TEST_CASE("resumable request: its id without 'resumable' is another request") {
   ResumeFixture fixture;
   fixture.start_engine();

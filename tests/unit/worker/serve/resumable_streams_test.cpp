@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "common/clock.hpp"
@@ -53,8 +54,15 @@ struct StreamsFixture {
 
   PeerPairFixture peers;
   ManualClock clock;
+  std::map<LeaseId, RevokeReason> ended;
   std::vector<RequestId> abandoned;
   ResumableStreams streams{peers.io, clock,
+                           [this](LeaseId lease) {
+                             const auto found = ended.find(lease);
+                             return found == ended.end()
+                                        ? LeaseWord::make(1, LeaseState::Live)
+                                        : LeaseWord::make(1, LeaseState::Revoked, found->second);
+                           },
                            [this](const RequestId& id) { abandoned.push_back(id); }};
 };
 
@@ -64,7 +72,7 @@ TEST_CASE("resumable streams: a reader gets each position behind its own once, t
   StreamsFixture fixture;
   fixture.begin();
   fixture.add(5);
-  fixture.streams.attach(kRequest, fixture.peers.left, 2);
+  fixture.streams.attach(kRequest, {fixture.peers.left}, 2);
   fixture.add(3);
   fixture.end();
   run_until(fixture.peers.io, [&] { return fixture.ends() == 1; });
@@ -75,9 +83,9 @@ TEST_CASE("resumable streams: another reader takes the stream over") {
   StreamsFixture fixture;
   PeerPairFixture others;
   fixture.begin();
-  fixture.streams.attach(kRequest, others.left, 0);
+  fixture.streams.attach(kRequest, {others.left}, 0);
   fixture.add(2);
-  fixture.streams.attach(kRequest, fixture.peers.left, 1);
+  fixture.streams.attach(kRequest, {fixture.peers.left}, 1);
   fixture.add(2);
   fixture.end();
   run_until(fixture.peers.io, [&] { return fixture.ends() == 1; });
@@ -92,10 +100,76 @@ TEST_CASE("resumable streams: another reader takes the stream over") {
   CHECK(end->emitted_tokens == 2);
 }
 
+TEST_CASE("resumable streams: a reader whose lease has ended gets Revoked, and the text goes on") {
+  const LeaseId texts{1, 1}, readers{2, 1};
+  StreamsFixture fixture;
+  PeerPairFixture others;
+  REQUIRE(fixture.streams.begin(kRequest, {.lease = texts, .submitted = {.request = {"r"}}}));
+  fixture.streams.attach(kRequest, {others.left, readers}, 0);
+  fixture.add(2);
+  fixture.ended[readers] = RevokeReason::Operator;
+  SECTION("with the next token") {}
+  SECTION("without another token") {
+    fixture.streams.lease_ended(readers);
+  }
+  SECTION("when the text has ended and is still being read") {
+    fixture.end();
+  }
+  const bool is_over = fixture.streams.find(kRequest)->end.has_value();
+  if (!is_over) fixture.add(2);
+  run_until(others.io, [&] { return others.right_seen.notifications.size() >= 3; });
+  others.io.poll();
+  REQUIRE(others.right_seen.notifications.size() == 3);
+  const auto end =
+      wire::RequestCompleted::from_json(others.right_seen.notifications.back().second.body);
+  REQUIRE(end);
+  CHECK(end->reason == "Revoked");
+  CHECK(end->lease == readers);
+  CHECK(end->revoke_reason == "operator");
+  CHECK(end->emitted_tokens == 2);
+  CHECK(fixture.abandoned.empty());
+
+  fixture.streams.attach(kRequest, {fixture.peers.left, texts}, 2);
+  if (!is_over) fixture.end();
+  run_until(fixture.peers.io, [&] { return fixture.ends() == 1; });
+  CHECK(fixture.positions() == fixture.range(2, is_over ? 2 : 4));
+}
+
+TEST_CASE("resumable streams: a reader whose lease was released, as one that drains, reads on") {
+  const LeaseId texts{1, 1}, readers{2, 1};
+  StreamsFixture fixture;
+  REQUIRE(fixture.streams.begin(kRequest, {.lease = texts, .submitted = {.request = {"r"}}}));
+  fixture.streams.attach(kRequest, {fixture.peers.left, readers}, 0);
+  fixture.ended[readers] = RevokeReason::Released;
+  fixture.streams.lease_ended(readers);
+  fixture.add(3);
+  fixture.end();
+  run_until(fixture.peers.io, [&] { return fixture.ends() == 1; });
+  CHECK(fixture.positions() == fixture.range(0, 3));
+}
+
+TEST_CASE("resumable streams: the reader of a text that ends with its lease gets every token") {
+  const LeaseId lease{1, 1}, next{2, 1};
+  StreamsFixture fixture;
+  REQUIRE(fixture.streams.begin(kRequest, {.lease = lease, .submitted = {.request = {"r"}}}));
+  fixture.streams.attach(kRequest, {fixture.peers.left, lease}, 0);
+  SECTION("the lease of both is revoked") {}
+  SECTION("the text has moved, and the earlier lease ends") {
+    fixture.streams.read_under(kRequest, next);
+    fixture.streams.moved(kRequest, next);
+  }
+  fixture.ended[lease] = RevokeReason::Operator;
+  fixture.streams.lease_ended(lease);
+  fixture.add(3);
+  fixture.streams.end(kRequest, {.request = {"r"}, .reason = "Revoked"}, false);
+  run_until(fixture.peers.io, [&] { return fixture.ends() == 1; });
+  CHECK(fixture.positions() == fixture.range(0, 3));
+}
+
 TEST_CASE("resumable streams: a reader that stalls pauses, and its output stays bounded") {
   StreamsFixture fixture;
   fixture.begin();
-  fixture.streams.attach(kRequest, fixture.peers.left, 0);
+  fixture.streams.attach(kRequest, {fixture.peers.left}, 0);
   const std::string text(1000, 'x');
   fixture.add(5000, text);  // nothing is read meanwhile
   CHECK(fixture.peers.left->queued_bytes() < ResumableStreams::kMaxQueuedBytes + 2 * text.size());
@@ -112,7 +186,7 @@ TEST_CASE("resumable streams: after the grace it is forgotten, and what runs is 
   fixture.begin({"ann/ended"});
   fixture.end({"ann/ended"});
   fixture.begin({"ann/read"});
-  fixture.streams.attach({"ann/read"}, fixture.peers.left, 0);
+  fixture.streams.attach({"ann/read"}, {fixture.peers.left}, 0);
 
   fixture.clock.advance(ResumableStreams::kResultGrace - std::chrono::milliseconds(1));
   fixture.streams.forget_expired();
@@ -131,7 +205,7 @@ TEST_CASE("resumable streams: after the grace it is forgotten, and what runs is 
 TEST_CASE("resumable streams: the grace begins again when a reader leaves") {
   StreamsFixture fixture;
   fixture.begin();
-  fixture.streams.attach(kRequest, fixture.peers.left, 0);
+  fixture.streams.attach(kRequest, {fixture.peers.left}, 0);
   fixture.clock.advance(ResumableStreams::kResultGrace);
   fixture.streams.detach(kRequest);
   fixture.streams.forget_expired();
@@ -145,7 +219,7 @@ TEST_CASE(
     "resumable streams: a reader that stalls beyond the grace gets QueueFull after its tokens") {
   StreamsFixture fixture;
   fixture.begin();
-  fixture.streams.attach(kRequest, fixture.peers.left, 0);
+  fixture.streams.attach(kRequest, {fixture.peers.left}, 0);
   fixture.add(500, std::string(1000, 'x'));
   fixture.end();
   fixture.clock.advance(ResumableStreams::kResultGrace);
@@ -185,14 +259,14 @@ TEST_CASE("resumable streams: a submitter whose text is lost gets QueueFull, not
   CHECK(fixture.streams.check_first_reader(kRequest).error().code == Errc::QueueFull);
 
   fixture.begin({"bob/r"});
-  fixture.streams.attach({"bob/r"}, fixture.peers.left, 0);
+  fixture.streams.attach({"bob/r"}, {fixture.peers.left}, 0);
   CHECK(fixture.streams.check_first_reader({"bob/r"}).error().code == Errc::RequestIdConflict);
 }
 
 TEST_CASE("resumable streams: what has no room ends with QueueFull, and is abandoned") {
   StreamsFixture fixture;
   fixture.begin();
-  fixture.streams.attach(kRequest, fixture.peers.left, 0);
+  fixture.streams.attach(kRequest, {fixture.peers.left}, 0);
   const std::string text(64 << 10, 'x');
   while (fixture.streams.find(kRequest) != nullptr) {
     fixture.add(1, text);
