@@ -9,6 +9,7 @@
 
 #include "common/random.hpp"
 #include "ipc/control/excess.hpp"
+#include "worker/http/chat_messages.hpp"
 #include "worker/http/responses_request.hpp"
 #include "worker/http/sampling_fields.hpp"
 
@@ -16,7 +17,7 @@ namespace leasehold::http {
 namespace {
 
 using Json = nlohmann::json;
-using Body = nlohmann::ordered_json;  // a schema's members keep their order
+using Body = OrderedJson;
 
 constexpr std::uint32_t kDefaultCompletionTokens = 16;
 constexpr std::uint32_t kMaxTokens = 1u << 20;
@@ -47,16 +48,12 @@ class Reader {
 
  private:
   /// Null for a field that is missing or null.
-  const Body* find(const char* key) const { return find(*body_, key); }
-  static const Body* find(const Body& in, const char* key) {
-    const auto found = in.find(key);
-    return found == in.end() || found->is_null() ? nullptr : &*found;
-  }
+  const Body* find(const char* key) const { return field_of(*body_, key); }
   void refuse(std::string param, std::string detail, Errc code = Errc::BadRequest) {
     if (!refused_) refused_ = ApiError{{code, std::move(detail)}, std::move(param)};
   }
   bool read_flag(const char* key, const Body& in, bool& out) {
-    const Body* found = find(in, key);
+    const Body* found = field_of(in, key);
     if (found == nullptr) return true;
     if (!found->is_boolean()) return refuse(key, fmt::format("{} is true or false", key)), false;
     out = found->get<bool>();
@@ -170,72 +167,17 @@ class Reader {
   }
 
   void read_messages() {
-    const Body* messages = find("messages");
-    if (messages == nullptr || !messages->is_array() || messages->empty())
-      return refuse("messages", "messages is an array of at least one message");
-    auto& all = out_.submit.messages.emplace();
-    for (const Body& message : *messages) {
-      const Body* role = message.is_object() ? find(message, "role") : nullptr;
-      if (role == nullptr || !role->is_string())
-        return refuse("messages", "each message is an object with the text 'role'");
-      wire::ChatMessage& read = all.emplace_back();
-      read.role = role->get<std::string>();
-      const bool is_readable = read_calls(message, read) && read_content(message, read.content);
-      if (!is_readable) return;
-    }
-  }
-
-  /// What messages of assistants and tools have beside their content.
-  bool read_calls(const Body& message, wire::ChatMessage& out) {
-    const std::pair<const char*, std::string*> texts[] = {
-        {"name", &out.name},
-        {"tool_call_id", &out.tool_call_id},
-        {"reasoning_content", &out.reasoning_content}};
-    for (const auto& [key, text] : texts) {
-      const Body* found = find(message, key);
-      if (found == nullptr) continue;
-      if (!found->is_string())
-        return refuse("messages", fmt::format("{} of a message is a text", key)), false;
-      *text = found->get<std::string>();
-    }
-    const Body* calls = find(message, "tool_calls");
-    if (calls == nullptr || (calls->is_array() && calls->empty())) return true;
-    if (!calls->is_array()) return refuse("messages", "tool_calls of a message is an array"), false;
-    out.tool_calls = calls->dump();
-    return true;
-  }
-
-  /// That of an assistant may be null: it may only call tools.
-  bool read_content(const Body& message, std::optional<std::string>& out) {
-    const Body* content = find(message, "content");
-    if (content == nullptr && *find(message, "role") == "assistant") return true;
-    if (content != nullptr && content->is_string()) {
-      out = content->get<std::string>();
-      return true;
-    }
-    const auto wrong = [this] {
-      refuse("messages", "the content of a message is a text, or an array of parts of type 'text'");
-      return false;
-    };
-    if (content == nullptr || !content->is_array()) return wrong();
-    out.emplace();
-    for (const Body& part : *content) {
-      const Body* text = part.is_object() ? find(part, "text") : nullptr;
-      const Body* type = part.is_object() ? find(part, "type") : nullptr;
-      if (text == nullptr || !text->is_string() || type == nullptr || *type != "text")
-        return wrong();
-      *out += text->get_ref<const std::string&>();
-    }
-    return true;
+    auto read = read_chat_messages(find("messages"));
+    if (!read) return refuse("messages", read.error().detail);
+    out_.submit.messages = *std::move(read);
   }
 
   /// Functions by their names; false and a refusal for anything else.
   bool read_functions(const Body& tools, std::map<std::string, const Body*>& out) {
     for (const Body& tool : tools) {
-      const Body* function = tool.is_object() ? find(tool, "function") : nullptr;
-      const Body* name =
-          function != nullptr && function->is_object() ? find(*function, "name") : nullptr;
-      const Body* type = function != nullptr ? find(tool, "type") : nullptr;
+      const Body* function = field_of(tool, "function");
+      const Body* name = function != nullptr ? field_of(*function, "name") : nullptr;
+      const Body* type = function != nullptr ? field_of(tool, "type") : nullptr;
       const bool is_function = name != nullptr && name->is_string() && *name != "" &&
                                type != nullptr && *type == "function";
       if (!is_function)
@@ -277,13 +219,13 @@ class Reader {
     if (out_.submit.sampling.response_format.type != "text")
       return refuse("tool_choice", "tool_choice and response_format exclude each other; send one");
     const auto schema_of = [](const Body& function) {
-      const Body* parameters = find(function, "parameters");
+      const Body* parameters = field_of(function, "parameters");
       return parameters != nullptr && parameters->is_object() ? *parameters
                                                               : Body{{"type", "object"}};
     };
     Body schema;
-    const Body* named = choice.is_object() ? find(choice, "function") : nullptr;
-    const Body* key = named != nullptr && named->is_object() ? find(*named, "name") : nullptr;
+    const Body* named = field_of(choice, "function");
+    const Body* key = named != nullptr ? field_of(*named, "name") : nullptr;
     const auto name = key != nullptr && key->is_string() ? key->get<std::string>() : std::string();
     if (const auto function = functions.find(name); function != functions.end()) {
       out_.tool_form = ToolForm::Arguments;
@@ -341,13 +283,13 @@ class Reader {
   }
 
   bool read_format(const Body& format, Json& out) {
-    const Body* type = format.is_object() ? find(format, "type") : nullptr;
+    const Body* type = field_of(format, "type");
     if (type == nullptr || !type->is_string())
       return refuse("response_format", "response_format is an object with the text 'type'"), false;
     out["type"] = type->get<std::string>();
     if (*type != "json_schema") return true;
-    const Body* named = find(format, "json_schema");
-    const Body* schema = named != nullptr && named->is_object() ? find(*named, "schema") : nullptr;
+    const Body* named = field_of(format, "json_schema");
+    const Body* schema = named != nullptr ? field_of(*named, "schema") : nullptr;
     if (schema == nullptr || !schema->is_object())
       return refuse("response_format", "json_schema is an object with the object 'schema'"), false;
     out["json_schema"]["schema"] = schema->dump();

@@ -6,12 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "worker/http/body_field.hpp"
 #include "worker/http/sampling_fields.hpp"
 
 namespace leasehold::http {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 /// Fields beside kSamplingFields with the name and meaning that they have in a chat.
 constexpr std::array kSameFields{
@@ -21,16 +20,9 @@ constexpr std::array kSameFields{
 constexpr std::pair<std::string_view, std::string_view> kWords[] = {
     {"messages", "input"}, {"max_tokens", "max_output_tokens"}, {"response_format", "text.format"}};
 
-/// Null for a field that is missing or null.
-const OrderedJson* find(const OrderedJson& in, const char* key) {
-  if (!in.is_object()) return nullptr;
-  const auto found = in.find(key);
-  return found == in.end() || found->is_null() ? nullptr : &*found;
-}
-
 /// Empty for what is not a text.
 std::string text_of(const OrderedJson& in, const char* key) {
-  const OrderedJson* found = find(in, key);
+  const OrderedJson* found = field_of(in, key);
   return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
 }
 
@@ -54,13 +46,13 @@ class Translator {
 
  private:
   void copy(const char* key, const char* as) {
-    if (const OrderedJson* found = find(*body_, key)) out_[as] = *found;
+    if (const OrderedJson* found = field_of(*body_, key)) out_[as] = *found;
   }
   void refuse(std::string param, std::string detail) {
     if (!refused_) refused_ = ApiError{{Errc::BadRequest, std::move(detail)}, std::move(param)};
   }
   bool asks_for(const char* key, const OrderedJson& harmless) const {
-    const OrderedJson* found = find(*body_, key);
+    const OrderedJson* found = field_of(*body_, key);
     return found != nullptr && *found != harmless;
   }
 
@@ -75,19 +67,20 @@ class Translator {
     if (asks_for("truncation", "disabled"))
       return refuse("truncation", "input is never cut; send truncation: \"disabled\"");
     for (const char* key : {"previous_response_id", "conversation", "prompt"}) {
-      if (find(*body_, key) == nullptr) continue;
+      if (field_of(*body_, key) == nullptr) continue;
       return refuse(key, fmt::format("no response is stored, so there is no {}; send the whole "
                                      "conversation as input",
                                      key));
     }
-    if (const OrderedJson* metadata = find(*body_, "metadata"); metadata && !metadata->is_object())
+    if (const OrderedJson* metadata = field_of(*body_, "metadata");
+        metadata && !metadata->is_object())
       refuse("metadata", "metadata is an object of texts");
   }
 
   /// Other values of `include` name what hosted tools find.
   void read_logprobs() {
-    bool wants = find(*body_, "top_logprobs") != nullptr;
-    if (const OrderedJson* include = find(*body_, "include")) {
+    bool wants = field_of(*body_, "top_logprobs") != nullptr;
+    if (const OrderedJson* include = field_of(*body_, "include")) {
       if (!include->is_array()) return refuse("include", "include is an array of texts");
       for (const OrderedJson& one : *include)
         wants = wants || one == "message.output_text.logprobs";
@@ -96,24 +89,24 @@ class Translator {
   }
 
   void read_format() {
-    const OrderedJson* text = find(*body_, "text");
+    const OrderedJson* text = field_of(*body_, "text");
     if (text == nullptr) return;
     if (!text->is_object()) return refuse("text", "text is an object with the object 'format'");
-    const OrderedJson* format = find(*text, "format");
+    const OrderedJson* format = field_of(*text, "format");
     if (format == nullptr) return;
     OrderedJson& out = out_["response_format"];
     out = *format;
     if (text_of(*format, "type") != "json_schema") return;
     out = OrderedJson{{"type", "json_schema"}};
     for (const char* key : {"name", "schema", "strict"})
-      if (const OrderedJson* found = find(*format, key)) out["json_schema"][key] = *found;
-    if (find(*format, "schema") == nullptr)
+      if (const OrderedJson* found = field_of(*format, key)) out["json_schema"][key] = *found;
+    if (field_of(*format, "schema") == nullptr)
       refuse("text.format", "a format of type json_schema has the object 'schema'");
   }
 
   /// `strict` stays out of the prompt.
   void read_tools() {
-    const OrderedJson* tools = find(*body_, "tools");
+    const OrderedJson* tools = field_of(*body_, "tools");
     if (tools == nullptr) return;
     if (!tools->is_array()) return refuse("tools", "tools is an array");
     OrderedJson& out = out_["tools"] = OrderedJson::array();
@@ -122,13 +115,13 @@ class Translator {
         return refuse("tools", "a tool is {\"type\": \"function\", \"name\": …}");
       OrderedJson function;
       for (const char* key : {"name", "description", "parameters"})
-        if (const OrderedJson* found = find(tool, key)) function[key] = *found;
+        if (const OrderedJson* found = field_of(tool, key)) function[key] = *found;
       out.push_back({{"type", "function"}, {"function", std::move(function)}});
     }
   }
 
   void read_choice() {
-    const OrderedJson* choice = find(*body_, "tool_choice");
+    const OrderedJson* choice = field_of(*body_, "tool_choice");
     if (choice == nullptr) return;
     out_["tool_choice"] = *choice;
     if (text_of(*choice, "type") != "function") return;
@@ -138,11 +131,11 @@ class Translator {
 
   void read_input() {
     messages_ = OrderedJson::array();
-    if (const OrderedJson* instructions = find(*body_, "instructions")) {
+    if (const OrderedJson* instructions = field_of(*body_, "instructions")) {
       if (!instructions->is_string()) return refuse("instructions", "instructions is a text");
       messages_.push_back({{"role", "system"}, {"content", *instructions}});
     }
-    const OrderedJson* input = find(*body_, "input");
+    const OrderedJson* input = field_of(*body_, "input");
     const bool is_text = input != nullptr && input->is_string();
     if (!is_text && (input == nullptr || !input->is_array() || input->empty()))
       return refuse("input", "input is a text, or an array of at least one item");
@@ -158,7 +151,7 @@ class Translator {
 
   void add_item(const OrderedJson& item) {
     const std::string type = text_of(item, "type");
-    if (type == "message" || (type.empty() && find(item, "role") != nullptr))
+    if (type == "message" || (type.empty() && field_of(item, "role") != nullptr))
       return add_message(item);
     if (type == "function_call") return add_call(item);
     if (type == "function_call_output") return add_result(item);
@@ -171,7 +164,7 @@ class Translator {
   }
 
   static bool has(const OrderedJson& message, const char* key) {
-    return find(message, key) != nullptr;
+    return field_of(message, key) != nullptr;
   }
 
   /// The assistant's turn that the next part belongs to: the last message, unless it has `ends`.
@@ -185,7 +178,7 @@ class Translator {
 
   void add_message(const OrderedJson& item) {
     const std::string role = text_of(item, "role");
-    const OrderedJson* content = find(item, "content");
+    const OrderedJson* content = field_of(item, "content");
     if (role.empty() || content == nullptr)
       return refuse("input", "a message has the text 'role' and 'content'");
     const auto text = joined(*content);
@@ -199,7 +192,7 @@ class Translator {
 
   void add_call(const OrderedJson& item) {
     for (const char* key : {"call_id", "name", "arguments"})
-      if (const OrderedJson* found = find(item, key); found == nullptr || !found->is_string())
+      if (const OrderedJson* found = field_of(item, key); found == nullptr || !found->is_string())
         return refuse("input", fmt::format("a function_call has the text '{}'", key));
     turn({})["tool_calls"].push_back(
         {{"id", item["call_id"]},
@@ -208,7 +201,7 @@ class Translator {
   }
 
   void add_result(const OrderedJson& item) {
-    const OrderedJson* output = find(item, "output");
+    const OrderedJson* output = field_of(item, "output");
     if (text_of(item, "call_id").empty() || output == nullptr)
       return refuse("input", "a function_call_output has the text 'call_id' and 'output'");
     const auto text = joined(*output);
@@ -219,7 +212,7 @@ class Translator {
 
   void add_thoughts(const OrderedJson& item) {
     for (const char* key : {"content", "summary"}) {
-      const OrderedJson* parts = find(item, key);
+      const OrderedJson* parts = field_of(item, key);
       if (parts == nullptr || (parts->is_array() && parts->empty())) continue;
       const auto text = joined(*parts);
       if (text) turn({"content", "tool_calls", "reasoning_content"})["reasoning_content"] = *text;
@@ -234,7 +227,7 @@ class Translator {
     bool is_text = content.is_array();
     for (const OrderedJson& part : content) {
       const std::string type = text_of(part, "type");
-      const OrderedJson* said = find(part, "text");
+      const OrderedJson* said = field_of(part, "text");
       is_text = is_text && (type == "text" || type.ends_with("_text")) && said != nullptr &&
                 said->is_string();
       if (!is_text) break;
@@ -284,7 +277,7 @@ std::string repeated_fields(const OrderedJson& body) {
                      {"truncation", "disabled"},
                      {"user", nullptr}};
   for (auto& [key, value] : fields.items())
-    if (const OrderedJson* sent = find(body, key.c_str())) value = *sent;
+    if (const OrderedJson* sent = field_of(body, key.c_str())) value = *sent;
   return fields.dump();
 }
 
