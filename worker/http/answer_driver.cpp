@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <ctime>
-#include <deque>
 #include <utility>
 
 #include "common/print_error.hpp"
@@ -42,7 +41,6 @@ class AnswerDriver {
   std::optional<Error> error_of(const client::Ended& ended) const;
   std::optional<Error> note(const Generations::Event& event);
   client::SessionConfig config_of(wire::RequestSubmit submit) const;
-  bool holds_back(const Generations::Event& event);
   bool goes_on() const { return !is_answered_ && !stream_.is_gone() && !shared_.closing; }
 
   Shared& shared_;
@@ -56,9 +54,8 @@ class AnswerDriver {
   std::shared_ptr<Generations> generations_;
   std::vector<ChoiceText> texts_;
   // By choice. No vector<bool>: std::exchange needs references to its elements.
-  std::vector<char> runs_;             // a worker has the request
-  std::vector<char> is_counted_;       // its prompt
-  std::deque<std::size_t> held_back_;  // run when the blocks of another choice are free
+  std::vector<char> runs_;        // a worker has the request
+  std::vector<char> is_counted_;  // its prompt
   std::size_t ended_ = 0;
   bool has_events_ = false;
   bool is_answered_ = false;
@@ -168,20 +165,8 @@ std::optional<Error> AnswerDriver::note(const Generations::Event& event) {
   return retrying->error;
 }
 
-/// A choice without blocks waits while another one goes on, whose blocks it can get. It has not
-/// begun: one that has gets its blocks again as others do, or ends the answer.
-bool AnswerDriver::holds_back(const Generations::Event& event) {
-  const auto* ended = std::get_if<client::Ended>(&event.event);
-  const bool lacks_blocks = ended != nullptr && ended->error &&
-                            ended->error->code == Errc::QuotaBlocks && ended->delivered_tokens == 0;
-  if (!lacks_blocks || ended_ + held_back_.size() + 1 == texts_.size()) return false;
-  held_back_.push_back(event.index);
-  return true;
-}
-
 awaitable<void> AnswerDriver::take(const Generations::Event& event) {
   if (const auto held_back = note(event)) co_return co_await fail_with(*held_back);
-  if (holds_back(event)) co_return;
   ChoiceText& text = texts_[event.index];
   if (const auto* token = std::get_if<client::TokenArrived>(&event.event))
     co_await add(text.add(token->token), token->token.position);
@@ -192,10 +177,6 @@ awaitable<void> AnswerDriver::take(const Generations::Event& event) {
     co_return co_await fail_with(unknown_event(ended->delivered_tokens));
   co_await add(text.end(ended->text, ended->reason), ended->delivered_tokens);
   if (++ended_ == texts_.size()) co_await end();
-  if (is_answered_ || held_back_.empty()) co_return;
-  const std::size_t next = held_back_.front();
-  held_back_.pop_front();
-  generations_->start_again(next, config_of(submission_of(request_, next)));
 }
 
 awaitable<void> AnswerDriver::write(ServerEvents events) {

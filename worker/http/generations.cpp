@@ -10,32 +10,21 @@ namespace leasehold::http {
 
 namespace asio = boost::asio;
 
+/// The cycle of session and observer ends with the session.
 std::shared_ptr<Generations> Generations::start(asio::io_context& io, client::Timers& timers,
                                                 std::vector<client::SessionConfig> configs) {
-  std::shared_ptr<Generations> self(new Generations(io, timers));
-  self->sessions_.resize(configs.size());
+  std::shared_ptr<Generations> self(new Generations(io));
   self->are_resumable_ = std::ranges::all_of(
       configs, [](const client::SessionConfig& config) { return config.request.resumable; });
-  for (std::size_t i = 0; i < configs.size(); ++i) self->create(i, std::move(configs[i]));
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    self->sessions_.push_back(client::TenantSession::create(
+        io, timers, std::move(configs[i]),
+        [self, i](const client::SessionEvent& event) { self->take(i, event); }));
+  }
   // A session that cannot connect ends within this call.
   for (std::size_t i = 0; i < self->sessions_.size(); ++i)
     if (const auto session = self->sessions_[i]) session->start();
   return self;
-}
-
-/// The cycle of session and observer ends with the session.
-void Generations::create(std::size_t index, client::SessionConfig config) {
-  sessions_[index] = client::TenantSession::create(
-      *io_, *timers_, std::move(config),
-      [self = shared_from_this(), index](const client::SessionEvent& event) {
-        self->take(index, event);
-      });
-}
-
-void Generations::start_again(std::size_t index, client::SessionConfig config) {
-  create(index, std::move(config));
-  const auto session = sessions_[index];  // which ends within this call if it cannot connect
-  session->start();
 }
 
 void Generations::take(std::size_t index, const client::SessionEvent& event) {

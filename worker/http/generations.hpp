@@ -29,9 +29,6 @@ class Generations : public std::enable_shared_from_this<Generations> {
   static std::shared_ptr<Generations> start(boost::asio::io_context& io, client::Timers& timers,
                                             std::vector<client::SessionConfig> configs);
 
-  /// Runs a request of `start` that has ended again.
-  void start_again(std::size_t index, client::SessionConfig config);
-
   /// The next event; the last one of a request is `Ended`. With nothing to take it waits until
   /// there is one. Returns nothing once after `wake`, also while events wait.
   boost::asio::awaitable<std::optional<Event>> next();
@@ -44,14 +41,11 @@ class Generations : public std::enable_shared_from_this<Generations> {
   void leave();
 
  private:
-  Generations(boost::asio::io_context& io, client::Timers& timers)
-      : io_(&io), timers_(&timers), changed_(io) {}
+  explicit Generations(boost::asio::io_context& io) : io_(&io), changed_(io) {}
   void end_unread();
-  void create(std::size_t index, client::SessionConfig config);
   void take(std::size_t index, const client::SessionEvent& event);
 
   boost::asio::io_context* io_;
-  client::Timers* timers_;
   boost::asio::steady_timer changed_;  // expires never; cancelled to wake `next`
   std::deque<Event> events_;
   std::vector<std::shared_ptr<client::TenantSession>> sessions_;  // null once ended
