@@ -34,6 +34,7 @@ class AnswerDriver {
   awaitable<void> end();
   awaitable<void> fail_with(const Error& error);
   awaitable<void> write(ServerEvents events);
+  std::function<void()> keep_lease() const;
   void stop_generating();
   std::optional<Error> read_last_event_id();
   Error unknown_event(std::uint32_t last) const;
@@ -116,7 +117,8 @@ awaitable<void> AnswerDriver::run() {
   }
   runs_.resize(count);
   is_counted_.resize(count);
-  generations_ = Generations::start(*shared_.deps.io, shared_.timers, std::move(configs));
+  generations_ =
+      Generations::start(*shared_.deps.io, shared_.timers, std::move(configs), keep_lease());
   stream_.watch([generations = generations_] { generations->wake(); });
   while (goes_on()) {
     const auto event = co_await generations_->next();
@@ -127,11 +129,15 @@ awaitable<void> AnswerDriver::run() {
 }
 
 /// A resumable request goes on without its client, and its key's lease with it.
+std::function<void()> AnswerDriver::keep_lease() const {
+  return [leases = shared_.leases, key = caller_.key_id, request = request_.submit.request_id,
+          grace = shared_.deps.result_grace] { leases->keep(key, request, grace); };
+}
+
 void AnswerDriver::stop_generating() {
-  const bool was_left = !is_answered_ || generations_->was_unread();
-  if (!request_.submit.resumable || !was_left || shared_.closing) return generations_->cancel();
-  shared_.leases->keep(caller_.key_id, shared_.deps.result_grace);
-  generations_->leave();
+  if (generations_->was_unread()) return;  // it has stopped
+  const bool goes_on = request_.submit.resumable && !is_answered_ && !shared_.closing;
+  goes_on ? generations_->leave() : generations_->cancel();
 }
 
 std::optional<Error> AnswerDriver::error_of(const client::Ended& ended) const {
@@ -194,9 +200,14 @@ awaitable<void> AnswerDriver::add(ChoicePart part, std::uint32_t position) {
 
 awaitable<void> AnswerDriver::end() {
   is_answered_ = true;
-  if (!is_stream_) co_return co_await stream_.send(ok(writer_->whole(usage_)));
-  co_await write(writer_->end(usage_));
-  co_await stream_.end_events();
+  if (is_stream_) {
+    co_await write(writer_->end(usage_));
+    co_await stream_.end_events();
+  } else {
+    co_await stream_.send(ok(writer_->whole(usage_)));
+  }
+  if (request_.submit.resumable)
+    shared_.leases->finished(caller_.tenant, request_.submit.request_id);
 }
 
 /// Ends the answer; the other choices end with it.

@@ -12,8 +12,10 @@ namespace asio = boost::asio;
 
 /// The cycle of session and observer ends with the session.
 std::shared_ptr<Generations> Generations::start(asio::io_context& io, client::Timers& timers,
-                                                std::vector<client::SessionConfig> configs) {
+                                                std::vector<client::SessionConfig> configs,
+                                                std::function<void()> on_leave) {
   std::shared_ptr<Generations> self(new Generations(io));
+  self->on_leave_ = std::move(on_leave);
   self->are_resumable_ = std::ranges::all_of(
       configs, [](const client::SessionConfig& config) { return config.request.resumable; });
   for (std::size_t i = 0; i < configs.size(); ++i) {
@@ -62,6 +64,9 @@ void Generations::end_unread() {
 }
 
 void Generations::leave() {
+  const bool runs =
+      std::ranges::any_of(sessions_, [](const auto& each) { return each != nullptr; });
+  if (runs && on_leave_) on_leave_();
   for (const auto& session : std::vector(sessions_))
     if (session) session->leave();
 }

@@ -10,6 +10,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -26,18 +27,21 @@ class Generations : public std::enable_shared_from_this<Generations> {
     client::SessionEvent event;
   };
 
+  /// Resumable requests are left at the worker when their events are not taken; `on_leave` is
+  /// called just before, and may be null.
   static std::shared_ptr<Generations> start(boost::asio::io_context& io, client::Timers& timers,
-                                            std::vector<client::SessionConfig> configs);
+                                            std::vector<client::SessionConfig> configs,
+                                            std::function<void()> on_leave = nullptr);
 
   /// The next event; the last one of a request is `Ended`. With nothing to take it waits until
   /// there is one. Returns nothing once after `wake`, also while events wait.
   boost::asio::awaitable<std::optional<Event>> next();
   void wake();
-  /// True when the requests were ended because the events were not taken.
+  /// True when the requests were ended or left because the events were not taken.
   bool was_unread() const { return unread_; }
   /// Ends the requests within one unit. No further event need be taken.
   void cancel();
-  /// Leaves resumable requests at the worker. No further event need be taken.
+  /// Leaves resumable requests that run at the worker. No further event need be taken.
   void leave();
 
  private:
@@ -50,6 +54,7 @@ class Generations : public std::enable_shared_from_this<Generations> {
   std::deque<Event> events_;
   std::vector<std::shared_ptr<client::TenantSession>> sessions_;  // null once ended
   bool are_resumable_ = false;
+  std::function<void()> on_leave_;
   bool is_woken_ = false;  // the next call of `next` returns nothing
   bool unread_ = false;    // too many events; only the ends follow
 };

@@ -51,7 +51,8 @@ class Server {
   /// Where it listens, with the port that the system chose for port 0.
   std::string listens_on() const;
   void serve();
-  /// Refuses new requests with Draining and 503, also `/health`; what runs goes on. Any thread.
+  /// Refuses new requests with Draining and 503, also `/health`; what runs goes on, and clients can
+  /// come back to it with Last-Event-ID. Any thread.
   void drain();
   bool is_answering() const;  ///< A request that was admitted is not answered. Any thread.
   /// Accepts no more and cancels what runs.

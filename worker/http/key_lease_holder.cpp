@@ -76,7 +76,8 @@ class KeyLeaseHolder::Share final : public SessionLease,
         held != nullptr && held->holder->lease() && is_under(held->holder->lease()->lease);
     if (!is_present) return;
     held->holder->note_refused(code);
-    if (is_lease_ended(code) || code == Errc::Draining) leases_->close(*number_);
+    if (is_lease_ended(code)) leases_->close(*number_, Why::Ended);
+    if (code == Errc::Draining) leases_->close(*number_, Why::Draining);
   }
 
   void release(Duration, std::move_only_function<void()> done) override {
@@ -134,8 +135,13 @@ std::shared_ptr<SessionLease> KeyLeaseHolder::share(ApiKeyId key, SessionLease::
   return std::make_shared<Share>(shared_from_this(), std::move(key), std::move(handlers));
 }
 
-void KeyLeaseHolder::keep(const ApiKeyId& key, Duration time) {
-  book_.keep(key, timers_.now() + time);
+void KeyLeaseHolder::keep(const ApiKeyId& key, const RequestId& request, Duration time) {
+  book_.keep(key, request, timers_.now() + time);
+}
+
+void KeyLeaseHolder::finished(const TenantId& tenant, const RequestId& request) {
+  book_.finished(tenant, request);
+  release_unused();
 }
 
 KeyLeaseHolder::Held* KeyLeaseHolder::find(Number number) {
@@ -165,7 +171,7 @@ SessionLease::Handlers KeyLeaseHolder::handlers_of(Number number) {
               [weak, number](const wire::LeaseRevoked& revoked) {
                 const auto self = weak.lock();
                 if (!self) return;
-                self->close(number);
+                self->close(number, Why::Ended);
                 for (const auto& share : self->shares_of(number))
                   if (share->is_under(revoked.lease)) share->handlers_.on_revoked(revoked);
               },
@@ -318,9 +324,10 @@ void KeyLeaseHolder::not_replaced(Number number, const Error& error) {
 }
 
 /// The holder of a lease alone can replace it in time. Without a request there is nothing to move.
+/// A client that comes back to a kept request finds the lease.
 void KeyLeaseHolder::draining(Number number, const wire::LeaseDraining& notice) {
   const auto shares = shares_of(number);
-  if (shares.empty()) return close(number);
+  if (shares.empty() && !book_.is_kept(number, timers_.now())) close(number, Why::Draining);
   for (const auto& share : shares)
     if (share->is_under(notice.lease)) share->handlers_.on_draining(notice);
 }
@@ -328,11 +335,11 @@ void KeyLeaseHolder::draining(Number number, const wire::LeaseDraining& notice) 
 // ---------------------------------------------------------------- the end
 
 /// A replacement in flight keeps the lease's place, also when the lease has ended.
-void KeyLeaseHolder::close(Number number) {
+void KeyLeaseHolder::close(Number number, Why why) {
   const Held* held = find(number);
   if (held == nullptr || !held->holder->lease() || held->holder->is_replacing()) return;
   if (!held->shares.empty()) ended_.insert_or_assign(held->key, held->holder->lease()->lease);
-  book_.close(number);
+  why == Why::Ended ? book_.ended(number) : book_.close(number);
   release_unused();
 }
 
@@ -341,7 +348,7 @@ void KeyLeaseHolder::close_if_over(const ApiKeyId& key) {
   const auto number = book_.lease_of(key);
   const Held* held = number ? find(*number) : nullptr;
   if (held == nullptr || !held->holder->lease()) return;
-  if (!held->holder->is_live() && !held->holder->is_reconnecting()) close(*number);
+  if (!held->holder->is_live() && !held->holder->is_reconnecting()) close(*number, Why::Ended);
 }
 
 void KeyLeaseHolder::leave(const Share& share, Number number) {

@@ -29,8 +29,10 @@ class KeyLeaseHolder : public std::enable_shared_from_this<KeyLeaseHolder> {
   /// The key's lease as one session has it.
   std::shared_ptr<client::SessionLease> share(ApiKeyId key,
                                               client::SessionLease::Handlers handlers);
-  /// Keeps the key's lease for a request that goes on without its session.
-  void keep(const ApiKeyId& key, Duration time);
+  /// Keeps the key's lease for a request that goes on without its session, also while it drains.
+  void keep(const ApiKeyId& key, const RequestId& request, Duration time);
+  /// A client has the end of the tenant's request: no lease is kept for it.
+  void finished(const TenantId& tenant, const RequestId& request);
 
  private:
   using Number = KeyLeases::Number;
@@ -62,7 +64,8 @@ class KeyLeaseHolder : public std::enable_shared_from_this<KeyLeaseHolder> {
   void replaced(Number number, const Result<wire::LeaseAcquired>& result);
   void not_replaced(Number number, const Error& error);
   void draining(Number number, const wire::LeaseDraining& notice);
-  void close(Number number);
+  enum class Why { Ended, Draining };
+  void close(Number number, Why why);
   void close_if_over(const ApiKeyId& key);
   void leave(const Share& share, Number number);
   void left_previous(Number number);

@@ -6,6 +6,16 @@
 
 namespace leasehold::http {
 
+TimePoint KeyLeases::Lease::kept_until() const {
+  TimePoint last{};
+  for (const auto& [request, until] : kept) last = std::max(last, until);
+  return last;
+}
+
+TimePoint KeyLeases::Lease::due() const {
+  return is_closed ? kept_until() : std::max(*idle_until, kept_until());
+}
+
 KeyLeases::Joined KeyLeases::join(const ApiKeyId& key, const TenantId& tenant, TimePoint now) {
   std::erase_if(refusals_, [now](const auto& each) { return each.second.until <= now; });
   if (const auto current = current_.find(key); current != current_.end()) {
@@ -42,6 +52,12 @@ void KeyLeases::close(Number lease) {
   forget_current(found->second, lease);
 }
 
+void KeyLeases::ended(Number lease) {
+  const auto found = leases_.find(lease);
+  if (found != leases_.end()) found->second.kept.clear();
+  close(lease);
+}
+
 void KeyLeases::reopen(Number lease) {
   Lease& closed = leases_.at(lease);
   closed.is_closed = false;
@@ -56,11 +72,19 @@ void KeyLeases::left(Number lease) {
   --found->second.requests;
 }
 
-void KeyLeases::keep(const ApiKeyId& key, TimePoint until) {
+void KeyLeases::keep(const ApiKeyId& key, const RequestId& request, TimePoint until) {
   const auto current = current_.find(key);
-  if (current == current_.end()) return;
-  TimePoint& kept_until = leases_.at(current->second).kept_until;
-  kept_until = std::max(kept_until, until);
+  if (current != current_.end()) leases_.at(current->second).kept.insert_or_assign(request, until);
+}
+
+void KeyLeases::finished(const TenantId& tenant, const RequestId& request) {
+  for (auto& [number, lease] : leases_)
+    if (lease.tenant == tenant) lease.kept.erase(request);
+}
+
+bool KeyLeases::is_kept(Number lease, TimePoint now) const {
+  const auto found = leases_.find(lease);
+  return found != leases_.end() && found->second.kept_until() > now;
 }
 
 std::optional<KeyLeases::Number> KeyLeases::lease_of(const ApiKeyId& key) const {
@@ -70,11 +94,12 @@ std::optional<KeyLeases::Number> KeyLeases::lease_of(const ApiKeyId& key) const 
 }
 
 std::vector<KeyLeases::Number> KeyLeases::take_unused(TimePoint now) {
-  for (auto& [number, lease] : leases_)
+  for (auto& [number, lease] : leases_) {
+    std::erase_if(lease.kept, [now](const auto& each) { return each.second <= now; });
     if (lease.requests == 0 && !lease.idle_until) lease.idle_until = now + idle_ttl_;
+  }
   return take_if([now](const Lease& lease) {
-    if (!lease.is_granted || lease.requests > 0) return false;
-    return lease.is_closed || std::max(*lease.idle_until, lease.kept_until) <= now;
+    return lease.is_granted && lease.requests == 0 && lease.due() <= now;
   });
 }
 
@@ -84,7 +109,7 @@ std::vector<KeyLeases::Number> KeyLeases::take_idle_for(Number refused, const Er
   if (!is_quota && error.code != Errc::PoolExhausted) return {};
   const TenantId tenant = leases_.at(refused).tenant;
   return take_if([&](const Lease& lease) {
-    const bool is_idle = lease.is_granted && lease.requests == 0 && lease.kept_until <= now;
+    const bool is_idle = lease.is_granted && lease.requests == 0 && lease.kept_until() <= now;
     return is_idle && (!is_quota || lease.tenant == tenant);
   });
 }
@@ -93,8 +118,7 @@ std::optional<TimePoint> KeyLeases::next_expiry() const {
   std::optional<TimePoint> next;
   for (const auto& [number, lease] : leases_) {
     if (!lease.is_granted || !lease.idle_until) continue;
-    const TimePoint due = std::max(*lease.idle_until, lease.kept_until);
-    next = std::min(next.value_or(due), due);
+    next = std::min(next.value_or(lease.due()), lease.due());
   }
   return next;
 }

@@ -5,6 +5,9 @@
 ///       ▼                                                                              released
 ///   its requests get the refusal
 ///
+/// A request that its client left is kept: until it is finished, or its time is over, its lease is
+/// not released, unless that has ended.
+///
 /// The requests of a key share one lease, so they share its cached prefixes, and its end is
 /// followed by one acquisition. A refusal that passes is given to all requests of the key for
 /// kRefusalTime, so that none of them asks at once again. A lease belongs to a key and not to a
@@ -54,16 +57,22 @@ class KeyLeases {
   void refused(Number lease, const Error& error, TimePoint now);
   /// The lease has ended, or takes no more requests. Does nothing for one that is not open.
   void close(Number lease);
+  /// As close, and nothing is kept any more.
+  void ended(Number lease);
   /// A closed lease was replaced in place. Precondition: its key has no other.
   void reopen(Number lease);
   void left(Number lease);
-  /// A request that left the key's open lease runs on until `until` at the latest.
-  void keep(const ApiKeyId& key, TimePoint until);
+  /// The request leaves the key's open lease and runs on until `until` at the latest.
+  void keep(const ApiKeyId& key, const RequestId& request, TimePoint until);
+  /// A client has the end of the tenant's request, also one with another key.
+  void finished(const TenantId& tenant, const RequestId& request);
+  bool is_kept(Number lease, TimePoint now) const;
 
   /// The open or acquired lease of a key.
   std::optional<Number> lease_of(const ApiKeyId& key) const;
 
-  /// Takes the leases without requests that are closed, or whose time is over: they are released.
+  /// Takes the leases without requests, present or kept, that are closed or whose time is over:
+  /// they are released.
   /// Call it after `left`: the time begins there.
   std::vector<Number> take_unused(TimePoint now);
   /// Takes open leases without requests, so that a key which was refused for lack of blocks or
@@ -81,7 +90,11 @@ class KeyLeases {
     bool is_closed = false;
     std::uint32_t requests = 0;
     std::optional<TimePoint> idle_until{};  ///< While it has no requests; set by take_unused.
-    TimePoint kept_until{};
+    std::map<RequestId, TimePoint> kept{};  ///< Requests without their client, until when.
+
+    TimePoint kept_until() const;
+    /// When it is released if no request comes. Precondition: idle_until.
+    TimePoint due() const;
   };
   struct Refusal {
     Error error;

@@ -5,6 +5,7 @@
 #include <deque>
 
 #include "tests/unit/tools/tenant/fake_world.hpp"
+#include "worker/http/generations.hpp"
 #include "worker/http/key_lease_holder.hpp"
 
 namespace leasehold::http {
@@ -33,18 +34,21 @@ struct KeysWorld : client::World {
   explicit KeysWorld(Duration idle_ttl = kIdle)
       : leases(KeyLeaseHolder::create(io, timers, directory / "broker.sock", idle_ttl)) {}
 
-  Stream& start(const std::string& key = "k1") {
-    Stream& stream = streams.emplace_back();
-    stream.id = fmt::format("req-{}", streams.size());
+  client::SessionConfig config_of(const std::string& key, const std::string& id) {
     client::SessionConfig config{
         .broker_path = directory / "broker.sock", .tenant = {"A"}, .rebind = true};
     config.request = request;
-    config.request.request_id = {stream.id};
+    config.request.request_id = {id};
     config.share_lease = [this, key](client::SessionLease::Handlers handlers) {
       return leases->share({key}, std::move(handlers));
     };
+    return config;
+  }
+  Stream& start(const std::string& key = "k1") {
+    Stream& stream = streams.emplace_back();
+    stream.id = fmt::format("req-{}", streams.size());
     stream.session = TenantSession::create(
-        io, timers, std::move(config),
+        io, timers, config_of(key, stream.id),
         [&stream](const client::SessionEvent& event) { stream.events.push_back(event); });
     stream.session->start();
     return stream;
@@ -249,7 +253,7 @@ TEST_CASE("key lease: a session that leaves its request cancels nothing, and the
   KeysWorld world(Duration::zero());
   world.request.resumable = true;
   world.start_streams(1);
-  world.leases->keep({"k1"}, std::chrono::seconds(60));
+  world.leases->keep({"k1"}, {"req-1"}, std::chrono::seconds(60));
   world.streams.front().session->leave();
   CHECK(world.streams.front().reported<client::Ended>().size() == 1);
   world.timers.advance(std::chrono::seconds(59));
@@ -257,6 +261,75 @@ TEST_CASE("key lease: a session that leaves its request cancels nothing, and the
   CHECK(world.worker.calls("request.cancel").empty());
   CHECK(world.calls("lease.release") == 0);
   world.timers.advance(std::chrono::seconds(1));
+  world.run_until([&] { return world.calls("lease.release") == 1; });
+  world.settle();  // the reply
+}
+
+TEST_CASE("key lease: it is released with the end of the request that it was kept for") {
+  KeysWorld world(Duration::zero());
+  world.start_streams(1);
+  world.leases->keep({"k1"}, {"req-1"}, std::chrono::seconds(60));
+  world.streams.front().session->leave();
+  world.settle();
+  CHECK(world.calls("lease.release") == 0);
+  world.leases->finished({"A"}, {"req-1"});
+  world.run_until([&] { return world.calls("lease.release") == 1; });
+  world.settle();  // the reply
+}
+
+TEST_CASE("key lease: it is kept for a resumable request that is left with unread events") {
+  KeysWorld world(Duration::zero());
+  world.request.resumable = GENERATE(true, false);
+  world.request.max_emitted_tokens = 2 * Generations::kMaxWaiting;
+  const auto generations =
+      Generations::start(world.io, world.timers, {world.config_of("k1", "req-1")},
+                         [&] { world.leases->keep({"k1"}, {"req-1"}, std::chrono::seconds(60)); });
+  world.run_until([&] { return world.worker.calls("request.submit").size() == 1; });
+  for (std::uint32_t position = 0; !generations->was_unread(); position += 64) {
+    REQUIRE(position < world.request.max_emitted_tokens);
+    world.World::emit(position, 64);
+    world.settle();
+  }
+  world.settle();
+  if (!world.request.resumable) {
+    CHECK(world.worker.calls("request.cancel").size() == 1);
+    world.World::complete("Cancelled");
+    world.run_until([&] { return world.calls("lease.release") == 1; });
+    return world.settle();  // the reply
+  }
+  CHECK(world.worker.calls("request.cancel").empty());
+  CHECK(world.calls("lease.release") == 0);
+  world.timers.advance(std::chrono::seconds(60));
+  world.run_until([&] { return world.calls("lease.release") == 1; });
+  world.settle();  // the reply
+}
+
+TEST_CASE("key lease: a drain leaves it to the request that it is kept for") {
+  KeysWorld world(Duration::zero());
+  world.start_streams(1);
+  world.leases->keep({"k1"}, {"req-1"}, std::chrono::seconds(60));
+  world.streams.front().session->leave();
+  world.broker.notify("lease.draining", wire::LeaseDraining{.lease = {1, 1}}.to_json());
+  world.settle();
+  CHECK(world.calls("lease.release") == 0);
+  SECTION("whose client comes back under it") {
+    Stream& back = world.start();
+    world.run_until([&] { return back.session->state() == TenantSession::State::Streaming; });
+    CHECK(world.calls("lease.acquire") == 1);
+    CHECK(back.reported<client::Submitted>().front().lease == LeaseId{1, 1});
+    world.complete(back, "MaxTokensReached");
+    world.run_until([&] { return !back.reported<client::Ended>().empty(); });
+    CHECK(world.calls("lease.release") == 0);
+    world.leases->finished({"A"}, {"req-1"});
+  }
+  SECTION("until its time is over") {
+    world.timers.advance(std::chrono::seconds(60));
+  }
+  SECTION("until the end of the lease") {
+    world.broker.notify(
+        "lease.revoked",
+        wire::LeaseRevoked{.lease = {1, 1}, .reason = RevokeReason::DrainDeadline}.to_json());
+  }
   world.run_until([&] { return world.calls("lease.release") == 1; });
   world.settle();  // the reply
 }

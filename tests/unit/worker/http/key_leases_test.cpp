@@ -76,12 +76,59 @@ TEST_CASE("key leases: a request within the idle time uses the lease and ends th
 TEST_CASE("key leases: a request that goes on without its session keeps the lease") {
   KeyLeases leases(Duration::zero());
   const auto lease = open(leases, kKey, kAnn, at(0));
-  leases.keep(kKey, at(60));
+  leases.keep(kKey, {"long"}, at(60));
   leave(leases, lease, at(1));
-  leases.keep(kKey, at(50));  // another one, for a shorter time
+  leases.keep(kKey, {"short"}, at(50));
   CHECK(leases.next_expiry() == at(60));
   CHECK(leases.take_unused(at(59)).empty());
   CHECK(leases.take_unused(at(60)) == Numbers{lease});
+}
+
+TEST_CASE("key leases: a lease is kept until all its requests without clients are finished") {
+  KeyLeases leases(Duration::zero());
+  const auto lease = open(leases, kKey, kAnn, at(0));
+  const auto other = open(leases, kOther, kBob, at(0));
+  for (const char* request : {"one", "two"}) leases.keep(kKey, {request}, at(60));
+  leases.keep(kOther, {"one"}, at(60));
+  leave(leases, lease, at(1));
+  leave(leases, other, at(1));
+  leases.finished(kAnn, {"one"});
+  CHECK(leases.take_unused(at(2)).empty());
+  leases.finished(kAnn, {"two"});
+  CHECK(leases.take_unused(at(2)) == Numbers{lease});
+  CHECK(leases.is_kept(other, at(2)));  // another tenant's "one"
+}
+
+TEST_CASE("key leases: after its kept request is finished a lease is idle as long as any other") {
+  KeyLeases leases(kIdle);
+  const auto lease = open(leases, kKey, kAnn, at(0));
+  leases.keep(kKey, {"r"}, at(60));
+  leave(leases, lease, at(1));
+  CHECK(leases.next_expiry() == at(60));
+  leases.finished(kAnn, {"r"});
+  CHECK(leases.next_expiry() == at(31));
+}
+
+TEST_CASE(
+    "key leases: a kept lease that takes no more requests is released when its time is over") {
+  KeyLeases leases(kIdle);
+  const auto lease = open(leases, kKey, kAnn, at(0));
+  leases.keep(kKey, {"r"}, at(60));
+  leave(leases, lease, at(1));
+  leases.close(lease);
+  CHECK(leases.take_unused(at(59)).empty());
+  CHECK(leases.next_expiry() == at(60));
+  SECTION("of its request") {
+    CHECK(leases.take_unused(at(60)) == Numbers{lease});
+  }
+  SECTION("at once when its request is finished") {
+    leases.finished(kAnn, {"r"});
+    CHECK(leases.take_unused(at(59)) == Numbers{lease});
+  }
+  SECTION("at once when it has ended") {
+    leases.ended(lease);
+    CHECK(leases.take_unused(at(59)) == Numbers{lease});
+  }
 }
 
 TEST_CASE("key leases: after a lease ended one request asks for another one") {
@@ -121,7 +168,7 @@ TEST_CASE("key leases: idle leases give way to a key that was refused blocks or 
   const auto bob = open(leases, {"k3"}, kBob, at(0));
   const auto kept = open(leases, {"k4"}, kAnn, at(0));
   const auto running = open(leases, {"k5"}, kAnn, at(0));
-  leases.keep({"k4"}, at(60));
+  leases.keep({"k4"}, {"r"}, at(60));
   for (const auto lease : {ann, bob, kept}) leave(leases, lease, at(0));
   const auto asked = std::get<KeyLeases::Acquire>(leases.join(kOther, kAnn, at(1))).lease;
   CHECK(leases.take_idle_for(asked, {Errc::BadToken, ""}, at(1)).empty());
