@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,9 +18,9 @@ struct Answer {
 
 /// One event of a stream.
 struct ServerEvent {
-  std::string data;                      ///< One line.
-  std::string name = {};                 ///< Empty: none.
-  std::optional<std::uint32_t> id = {};  ///< A client that reconnects sends it as Last-Event-ID.
+  std::string data;       ///< One line.
+  std::string name = {};  ///< Empty: none.
+  std::string id = {};    ///< A client that reconnects sends it as Last-Event-ID. Empty: none.
 };
 using ServerEvents = std::vector<ServerEvent>;
 

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <ctime>
 #include <utility>
 
-#include "common/print_error.hpp"
 #include "worker/http/choice_text.hpp"
+#include "worker/http/event_ids.hpp"
 #include "worker/http/generations.hpp"
 
 namespace leasehold::http {
@@ -31,14 +30,12 @@ class AnswerDriver {
  private:
   awaitable<void> take(const Generations::Event& event);
   awaitable<void> add(ChoicePart part, std::uint32_t position);
-  awaitable<void> end();
+  awaitable<void> end(std::uint32_t position);
   awaitable<void> fail_with(const Error& error);
   awaitable<void> write(ServerEvents events);
   std::function<void()> keep_lease() const;
   void stop_generating();
-  std::optional<Error> read_last_event_id();
   Error unknown_event(std::uint32_t last) const;
-  bool has_ids() const { return is_stream_ && request_.submit.resumable; }
   std::optional<Error> error_of(const client::Ended& ended) const;
   std::optional<Error> note(const Generations::Event& event);
   client::SessionConfig config_of(wire::RequestSubmit submit) const;
@@ -50,8 +47,8 @@ class AnswerDriver {
   ApiRequest request_;
   std::unique_ptr<AnswerWriter> writer_;
   bool is_stream_;
-  std::uint32_t n_;             // choices of a prompt
-  std::uint64_t first_id_ = 0;  // the client has the events before it
+  std::uint32_t n_;              // choices of a prompt
+  std::optional<EventIds> ids_;  // of a stream that the client can come back to
   std::shared_ptr<Generations> generations_;
   std::vector<ChoiceText> texts_;
   // By choice. No vector<bool>: std::exchange needs references to its elements.
@@ -87,28 +84,19 @@ client::SessionConfig AnswerDriver::config_of(wire::RequestSubmit submit) const 
   return config;
 }
 
-/// The text is generated or read from its beginning, and events that the client has are not sent.
-std::optional<Error> AnswerDriver::read_last_event_id() {
-  if (!has_ids() || !caller_.last_event_id) return std::nullopt;
-  const std::string& text = *caller_.last_event_id;
-  std::uint32_t last = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), last);
-  if (error != std::errc{} || end != text.data() + text.size())
-    return Error{Errc::BadRequest, fmt::format("Last-Event-ID is '{}'; send the id of an event of "
-                                               "this request, or leave it out",
-                                               printable(text))};
-  first_id_ = std::uint64_t{last} + 1;
-  return std::nullopt;
-}
-
 Error AnswerDriver::unknown_event(std::uint32_t last) const {
-  return {Errc::BadRequest, fmt::format("Last-Event-ID is {}, and the last event of request {} has "
-                                        "{}; send the request without it",
-                                        first_id_ - 1, request_.submit.request_id.value, last)};
+  return {Errc::BadRequest,
+          fmt::format("Last-Event-ID is {}, and the last event of request {} has "
+                      "{}; send the request without it",
+                      *caller_.last_event_id, request_.submit.request_id.value, last)};
 }
 
 awaitable<void> AnswerDriver::run() {
-  if (const auto error = read_last_event_id()) co_return co_await stream_.send(refusal(*error));
+  if (is_stream_ && request_.submit.resumable) {
+    const auto ids = EventIds::after(caller_.last_event_id);
+    if (!ids) co_return co_await stream_.send(refusal(ids.error()));
+    ids_ = *ids;
+  }
   const std::size_t count = choices_of(request_);
   std::vector<client::SessionConfig> configs;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -143,9 +131,9 @@ void AnswerDriver::stop_generating() {
 std::optional<Error> AnswerDriver::error_of(const client::Ended& ended) const {
   if (generations_->was_unread())
     return Error{Errc::QueueFull,
-                 has_ids() ? "too much of the stream was unread; send the request again with the "
-                             "last id as Last-Event-ID"
-                           : "too much of the stream was unread; read faster"};
+                 ids_ ? "too much of the stream was unread; send the request again with the "
+                        "last id as Last-Event-ID"
+                      : "too much of the stream was unread; read faster"};
   if (ended.error) return ended.error;
   if (ended.reason != "Cancelled") return std::nullopt;
   return shared_.deps.stopping;
@@ -179,10 +167,10 @@ awaitable<void> AnswerDriver::take(const Generations::Event& event) {
   const auto* ended = std::get_if<client::Ended>(&event.event);
   if (ended == nullptr) co_return;
   if (const auto error = error_of(*ended)) co_return co_await fail_with(*error);
-  if (first_id_ > std::uint64_t{ended->delivered_tokens} + 1)
+  if (ids_ && ids_->is_beyond(ended->delivered_tokens))
     co_return co_await fail_with(unknown_event(ended->delivered_tokens));
   co_await add(text.end(ended->text, ended->reason), ended->delivered_tokens);
-  if (++ended_ == texts_.size()) co_await end();
+  if (++ended_ == texts_.size()) co_await end(ended->delivered_tokens);
 }
 
 awaitable<void> AnswerDriver::write(ServerEvents events) {
@@ -190,18 +178,23 @@ awaitable<void> AnswerDriver::write(ServerEvents events) {
   for (ServerEvent& event : events) co_await stream_.write_event(std::move(event));
 }
 
-/// The last event of a token has its position as id, so a client that returns misses no event.
+/// The text of a client that returns is generated or read from its beginning, and the events that
+/// it has are not sent.
 awaitable<void> AnswerDriver::add(ChoicePart part, std::uint32_t position) {
   ServerEvents events = writer_->add(std::move(part), usage_);
-  if (!is_stream_ || position < first_id_) co_return;
-  if (has_ids() && !events.empty()) events.back().id = position;
-  co_await write(std::move(events));
+  if (ids_) ids_->number(position, events);
+  if (!events.empty()) co_await write(std::move(events));
 }
 
-awaitable<void> AnswerDriver::end() {
+awaitable<void> AnswerDriver::end(std::uint32_t position) {
   is_answered_ = true;
   if (is_stream_) {
-    co_await write(writer_->end(usage_));
+    ServerEvents events = writer_->end(usage_);
+    ServerEvent last = std::move(events.back());  // ends every stream, so it has no id
+    events.pop_back();
+    if (ids_) ids_->number(position, events);
+    events.push_back(std::move(last));
+    co_await write(std::move(events));
     co_await stream_.end_events();
   } else {
     co_await stream_.send(ok(writer_->whole(usage_)));

@@ -277,7 +277,7 @@ std::string BeastConnection::framed(std::string text) const {
 
 awaitable<void> BeastConnection::write_event(ServerEvent event) {
   const std::string name = event.name.empty() ? "" : fmt::format("event: {}\n", event.name);
-  const std::string id = event.id ? fmt::format("id: {}\n", *event.id) : "";
+  const std::string id = event.id.empty() ? "" : fmt::format("id: {}\n", event.id);
   co_await write(framed(fmt::format("{}{}data: {}\n\n", name, id, event.data)));
 }
 

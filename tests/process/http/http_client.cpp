@@ -76,12 +76,12 @@ std::vector<std::string> HttpReply::events() const {
   return all;
 }
 
-std::vector<std::uint32_t> HttpReply::ids() const {
+std::vector<std::string> HttpReply::ids() const {
   constexpr std::string_view kId = "id: ";
-  std::vector<std::uint32_t> all;
+  std::vector<std::string> all;
   for (const std::string& block : blocks_of(body))
     if (block.starts_with(kId))
-      all.push_back(static_cast<std::uint32_t>(std::stoul(block.substr(kId.size()))));
+      all.push_back(block.substr(kId.size(), block.find('\n') - kId.size()));
   return all;
 }
 

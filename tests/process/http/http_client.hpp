@@ -23,7 +23,7 @@ struct HttpReply {
   /// The data of each event of a stream.
   std::vector<std::string> events() const;
   /// The ids of those that have one.
-  std::vector<std::uint32_t> ids() const;
+  std::vector<std::string> ids() const;
 };
 
 /// One connection. Reads wait; a test that waits for ever ends with the timeout of the test.

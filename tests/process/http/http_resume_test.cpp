@@ -1,8 +1,9 @@
 // Resumable requests over HTTP, whose clients leave and come back, with real processes.
+#include <poll.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
-#include <numeric>
 
 #include "tests/process/http/http_client.hpp"
 
@@ -34,17 +35,17 @@ struct ResumableText {
   std::string again(const std::string& last_event_id) const {
     return post("/v1/completions", key, body, "Last-Event-ID: " + last_event_id + "\r\n");
   }
-  HttpReply resume(const HttpReply& before) {
-    return http.send(again(std::to_string(before.ids().back())));
-  }
+  HttpReply resume(const HttpReply& before) { return http.send(again(before.ids().back())); }
   /// Both parts have each token once, and the end of the second is that of the whole.
   void check_joined(const HttpReply& before, const HttpReply& rest) const {
     CHECK(text_of(before) + text_of(rest) == text_of(whole));
-    std::vector<std::uint32_t> ids = before.ids();
+    std::vector<std::string> ids = before.ids();
     const auto more = rest.ids();
     ids.insert(ids.end(), more.begin(), more.end());
-    std::vector<std::uint32_t> expected(kTokens + 1);  // the last one has the reason of the end
-    std::iota(expected.begin(), expected.end(), 0u);
+    std::vector<std::string> expected;
+    for (int i = 0; i <= kTokens; ++i)  // the last one has the reason of the end
+      expected.push_back(std::to_string(i) + ".0");
+    expected.push_back(std::to_string(kTokens) + ".1");  // the usage
     CHECK(ids == expected);
     REQUIRE(rest.events().size() >= 2);
     CHECK(rest.events().back() == "[DONE]");
@@ -71,7 +72,69 @@ TEST_CASE("http resume: events are numbered for those alone who can come back") 
   CHECK(text.whole.ids().empty());
   const HttpReply resumable = text.http.send(post("/v1/completions", text.key, text.body));
   CHECK(text_of(resumable) == text_of(text.whole));
-  CHECK(resumable.ids().size() == kTokens + 1);
+  CHECK(resumable.ids().size() == kTokens + 2);
+}
+
+TEST_CASE("http resume: after any event of a chat, each later one comes once, also of one token") {
+  ResumableText text;
+  Json body{{"model", text.body["model"]},
+            {"messages", {{{"role", "user"}, {"content", "Hi"}}}},
+            {"max_tokens", 6},
+            {"ignore_eos", true},
+            {"resumable", true},
+            {"request_id", "talk"},
+            {"stream", true},
+            {"stream_options", {{"include_usage", true}}}};
+  const auto ask = [&](const std::string& more) {
+    return text.http.send(post("/v1/chat/completions", text.key, body, more));
+  };
+  const HttpReply whole = ask("");
+  const std::vector<std::string> ids = whole.ids(), events = whole.events();
+  REQUIRE(ids.size() + 1 == events.size());  // [DONE] ends every stream
+  CHECK(ids.at(0) == "0.0");                 // the role
+  CHECK(ids.at(1) == "0.1");                 // and the first text
+  const auto data_of = [](const std::string& event) {
+    Json json = Json::parse(event, nullptr, false);
+    if (json.is_object()) json.erase("created");
+    return json.is_object() ? json : Json(event);
+  };
+  for (std::size_t had = 1; had <= ids.size(); ++had) {
+    const HttpReply rest = ask("Last-Event-ID: " + ids[had - 1] + "\r\n");
+    REQUIRE(rest.status == 200);
+    CHECK(rest.ids() == std::vector(ids.begin() + static_cast<std::ptrdiff_t>(had), ids.end()));
+    const auto later = rest.events();
+    REQUIRE(later.size() == events.size() - had);
+    for (std::size_t i = 0; i < later.size(); ++i)
+      CHECK(data_of(later[i]) == data_of(events[had + i]));
+  }
+}
+
+TEST_CASE("http resume: its lease is released as soon as the client has the end") {
+  ResumableText text;
+  const HttpReply before = text.begin_and_leave();
+  CHECK_FALSE(text.http.system().leases_of("ann").empty());
+  const std::string reader = GENERATE(true, false) ? text.key : text.http.key_of("ann");
+  text.check_joined(before, text.http.send(post("/v1/completions", reader, text.body,
+                                                "Last-Event-ID: " + before.ids().back() + "\r\n")));
+  const auto is_free = [&] {
+    return std::ranges::none_of(
+        text.http.system().leases_of("ann"),
+        [](const wire::LeaseView& lease) { return lease.state == LeaseState::Live; });
+  };
+  // A fraction of the minute for which a request is kept.
+  for (int tries = 0; tries < 2'000 && !is_free(); ++tries) ::poll(nullptr, 0, 5);
+  CHECK(is_free());
+}
+
+TEST_CASE("http resume: a worker that drains gives the text to the client that comes back") {
+  ResumableText text({"--slow-motion-us", "300", "--drain-timeout-ms", "60000"});
+  const HttpReply before = text.begin_and_leave();
+  REQUIRE(text.http.system().worker().signal(SIGTERM));
+  REQUIRE(eventually([&] { return text.http.send(get("/health", "")).status == 503; }));
+  Json other = text.body;
+  other["request_id"] = "other";
+  CHECK(text.http.send(post("/v1/completions", text.key, other)).status == 503);
+  text.check_joined(before, text.resume(before));
 }
 
 TEST_CASE("http resume: a whole answer can be asked for again, and is not generated twice") {
@@ -180,7 +243,7 @@ TEST_CASE("http resume: a stream that joined goes on when the key that began the
 
 TEST_CASE("http resume: an id without an event, and several choices, are refused") {
   ResumableText text;
-  for (const char* id : {"x", "-1", "1x", "4294967296"})
+  for (const char* id : {"x", "-1", "1x", "1.", "1.0.0", "4294967296"})
     CHECK(text.http.send(text.again(id)).status == 400);
   CHECK(text.http.send(text.again("5000")).status == 400);
   Json several = text.body;

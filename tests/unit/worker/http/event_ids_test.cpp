@@ -1,0 +1,57 @@
+// The ids of a stream's events, and which of them a client that comes back gets.
+#include <catch2/catch.hpp>
+
+#include "worker/http/event_ids.hpp"
+
+using namespace leasehold;
+using namespace leasehold::http;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+/// The events of a text: two of its first token, one of the second, none of the third, two of its
+/// end. As "ID DATA".
+Texts sent_after(const std::optional<std::string>& last_event_id) {
+  auto ids = EventIds::after(last_event_id);
+  REQUIRE(ids);
+  Texts sent;
+  const auto add = [&](std::uint32_t position, const Texts& data) {
+    ServerEvents events;
+    for (const std::string& each : data) events.push_back({.data = each});
+    ids->number(position, events);
+    for (const ServerEvent& event : events) sent.push_back(event.id + " " + event.data);
+  };
+  add(0, {"role", "a"});
+  add(1, {"b"});
+  add(2, {});
+  add(3, {"stop"});
+  add(3, {"usage"});
+  return sent;
+}
+
+const Texts kAll{"0.0 role", "0.1 a", "1.0 b", "3.0 stop", "3.1 usage"};
+
+}  // namespace
+
+TEST_CASE("event ids: a client that has any event gets all later ones, and no other") {
+  CHECK(sent_after(std::nullopt) == kAll);
+  for (std::size_t had = 1; had <= kAll.size(); ++had) {
+    const std::string& last = kAll[had - 1];
+    CHECK(sent_after(last.substr(0, last.find(' '))) ==
+          Texts(kAll.begin() + static_cast<std::ptrdiff_t>(had), kAll.end()));
+  }
+}
+
+TEST_CASE("event ids: a position alone is the last event of its token") {
+  CHECK(sent_after("0") == Texts(kAll.begin() + 2, kAll.end()));
+  CHECK(sent_after("2") == Texts(kAll.begin() + 3, kAll.end()));
+}
+
+TEST_CASE("event ids: anything else is refused, and a position beyond the end is noticed") {
+  for (const char* wrong : {"", "x", "-1", "1x", ".", "1.", ".1", "1.x", "1.2.3", "4294967296"})
+    CHECK(EventIds::after(wrong).error().code == Errc::BadRequest);
+  CHECK(EventIds::after("4.0")->is_beyond(3));
+  CHECK_FALSE(EventIds::after("3.7")->is_beyond(3));
+  CHECK_FALSE(EventIds::after(std::nullopt)->is_beyond(0));
+}

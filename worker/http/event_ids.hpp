@@ -1,0 +1,43 @@
+/// Numbers the events of a stream that a client can come back to, and leaves out those it has.
+/// Pure.
+///
+/// "12.1" is the second event of the token at position 12; those of the end have the number of
+/// tokens as position. A text that is replayed makes the same events of each token, so an id means
+/// the same in every replay.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/result.hpp"
+#include "ipc/http/http_answer.hpp"
+
+namespace leasehold::http {
+
+class EventIds {
+ public:
+  /// `last_event_id`: of the last event that the client has, as it sent it; "12" is the last one of
+  /// that token. Errors: BadRequest for anything else.
+  static Result<EventIds> after(const std::optional<std::string>& last_event_id);
+
+  /// Gives the next events of this position their ids. Removes those that the client has.
+  void number(std::uint32_t position, ServerEvents& events);
+
+  /// The client has an event of a later position than that of the end.
+  bool is_beyond(std::uint32_t end) const { return last_ && last_->position > end; }
+
+ private:
+  struct Id {
+    std::uint32_t position = 0;
+    std::uint32_t index = 0;
+    auto operator<=>(const Id&) const = default;
+  };
+  static std::optional<Id> parse(std::string_view text);
+
+  std::optional<Id> last_;  // of the client
+  Id next_;
+};
+
+}  // namespace leasehold::http
