@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <ctime>
 #include <thread>
 
 #include "worker/serve/resumable_streams.hpp"
@@ -57,6 +58,13 @@ Result<std::unique_ptr<HttpPart>> HttpPart::open(const WorkerOptions& options,
                 .has_tools = model.chat && model.chat->uses_tools(),
                 .begins_inside_thoughts = model.chat && begins_inside_thoughts(*model.chat)},
       .tokenizer = &model.tokenizer,
+      .encode_chat =
+          [prompt = model.prompt_encoder()](const wire::RequestSubmit& chat,
+                                            bool add_generation_prompt) {
+            return prompt.encode(
+                chat, std::time(nullptr),
+                add_generation_prompt ? GenerationPrompt::Added : GenerationPrompt::LeftOut);
+          },
       .stopping = worker_stopping(),
       .idle_ttl = options.http_idle_ttl,
       .result_grace = ResumableStreams::kResultGrace};

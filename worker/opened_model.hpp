@@ -35,6 +35,14 @@ struct OpenedModel {
   /// of a card and the options leave the choice to the worker. Call before the weights are loaded.
   Result<void> choose_arithmetic(const WorkerOptions& options, const Attachment& lent);
 
+  /// The model outlives it.
+  PromptEncoder prompt_encoder() const {
+    return {.tokenizer = &tokenizer,
+            .chat = &chat,
+            .max_context = config.n_context,
+            .context_bound = context_bound};
+  }
+
   /// What decides the bytes of the KV cache and of sequence records. Nothing for the memory of a
   /// device, which is not adopted.
   std::optional<std::string> kv_identity(const WorkerOptions& options,

@@ -31,10 +31,7 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
     set_thread_name("lines");
     use_batch_scheduling();
   });
-  const PromptEncoder prompt{.tokenizer = &deps.model->tokenizer,
-                             .chat = &deps.model->chat,
-                             .max_context = deps.model->config.n_context,
-                             .context_bound = deps.model->context_bound};
+  const PromptEncoder prompt = deps.model->prompt_encoder();
   leases_.emplace(LeaseService::Dependencies{
       .io = deps.io,
       .mapper = mapper_.get_executor(),

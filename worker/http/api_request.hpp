@@ -1,6 +1,7 @@
 /// Reads the bodies of `/v1/completions`, `/v1/chat/completions` and `/v1/responses`. Pure.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,6 +56,12 @@ struct ApiModel {
   bool has_tools = false;               ///< Its chat template prints tools.
   bool begins_inside_thoughts = false;  ///< Its chat template ends with "<think>".
 };
+
+/// The tokens of a chat's prompt: `messages`, `tools` and `chat_template_kwargs` of the submission.
+/// Without a generation prompt it ends with the last message. Errors: those of the worker's
+/// PromptEncoder. Any thread.
+using EncodeChat = std::function<Result<std::vector<std::int32_t>>(const wire::RequestSubmit& chat,
+                                                                   bool add_generation_prompt)>;
 
 /// Of the answer: `n` for each prompt.
 std::size_t choices_of(const ApiRequest& request);

@@ -35,6 +35,7 @@ class Server {
     TrustedProxies trusted_proxies;
     ApiModel model;
     const Tokenizer* tokenizer = nullptr;
+    EncodeChat encode_chat;
     Error stopping;  ///< The refusal of a worker that stops.
     /// How long the lease of a key is kept after its last request.
     Duration idle_ttl = std::chrono::seconds(30);

@@ -87,7 +87,7 @@ awaitable<void> serve_off_thread(Shared& shared, HttpStream& stream, std::functi
 awaitable<void> serve_tokenize(Shared& shared, const Caller&, std::string body,
                                HttpStream& stream) {
   const auto work = [body = std::move(body), deps = &shared.deps] {
-    return tokenize(body, *deps->tokenizer, deps->model);
+    return tokenize(body, *deps->tokenizer, deps->model, deps->encode_chat);
   };
   return serve_off_thread(shared, stream, work);
 }

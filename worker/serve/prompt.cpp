@@ -87,10 +87,11 @@ std::string_view name(ContextBound bound) {
 }
 
 Result<std::vector<TokenId>> PromptEncoder::encode(const wire::RequestSubmit& request,
-                                                   std::int64_t now_unix_s) const {
+                                                   std::int64_t now_unix_s,
+                                                   GenerationPrompt generation_prompt) const {
   if (request.prompt_tokens) return *request.prompt_tokens;
   if (request.messages) {
-    const std::string text = TRY(render_messages(request, now_unix_s));
+    const std::string text = TRY(render_messages(request, now_unix_s, generation_prompt));
     return tokenizer->encode(text, SpecialTokens::AsTokens);
   }
   if (request.prompt->empty())
@@ -113,7 +114,8 @@ Result<void> PromptEncoder::check_length(const std::string& text) const {
 
 /// Renders the messages with the model's chat template.
 Result<std::string> PromptEncoder::render_messages(const wire::RequestSubmit& request,
-                                                   std::int64_t now_unix_s) const {
+                                                   std::int64_t now_unix_s,
+                                                   GenerationPrompt generation_prompt) const {
   if (!*chat) return std::unexpected(chat->error());
   if (request.messages->empty())
     return fail(Errc::BadRequest, "messages is empty; send at least one");
@@ -131,6 +133,7 @@ Result<std::string> PromptEncoder::render_messages(const wire::RequestSubmit& re
   return (*chat)->render(
       {.messages = messages_value(messages),
        .tools = std::move(tools),
+       .add_generation_prompt = generation_prompt == GenerationPrompt::Added,
        .extra = std::move(extra),
        .now_unix_s = request.asked_at_unix_s.value_or(now_unix_s)},
       {.output_bytes = std::min(max_prompt_bytes(), jinja::Limits{}.output_bytes)});

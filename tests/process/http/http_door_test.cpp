@@ -75,8 +75,10 @@ TEST_CASE("http: bodies of wrong types are refused, short and long ones, and the
     const HttpReply refused = http.send(post("/v1/chat/completions", key, body));
     CHECK(refused.status == 400);
     CHECK(refused.json()["error"]["param"] == "tool_choice");
+    Json wrong = body;
+    wrong["messages"] = "Hi";
     for (const char* path : {"/tokenize", "/detokenize"})
-      CHECK(http.send(post(path, key, body)).status == 400);
+      CHECK(http.send(post(path, key, wrong)).status == 400);
   }
   CHECK(http.send(get("/v1/models", key)).status == 200);
 }

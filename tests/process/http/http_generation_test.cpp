@@ -160,6 +160,34 @@ TEST_CASE("http: a text becomes tokens and a text again") {
   CHECK(http.send(post("/tokenize", "lh-00", text)).status == 401);
 }
 
+TEST_CASE("http: the tokens of messages are the prompt of their chat") {
+  HttpSystem http;
+  http.system().admit("ann");
+  const std::string key = http.key_of("ann");
+  Json chat{{"model", http.model(key)},
+            {"messages", {{{"role", "user"}, {"content", "Hi"}}}},
+            {"return_token_strs", true}};
+  const Json prompt = http.send(post("/tokenize", key, chat)).json();
+  REQUIRE(prompt["count"] > 1);
+  CHECK(prompt["token_strs"].size() == prompt["count"]);
+  chat["add_generation_prompt"] = false;
+  const Json shorter = http.send(post("/tokenize", key, chat)).json();
+  CHECK(shorter["count"] < prompt["count"]);
+  for (std::size_t i = 0; i < shorter["tokens"].size(); ++i)
+    CHECK(prompt["tokens"][i] == shorter["tokens"][i]);
+
+  for (const auto& [field, value] : {std::pair{"max_tokens", Json(4)}, {"temperature", Json(0)}})
+    chat[field] = value;
+  const Json said = http.send(post("/v1/chat/completions", key, chat)).json();
+  CHECK(said["usage"]["prompt_tokens"] == prompt["count"]);
+  const Json body{{"model", chat["model"]},
+                  {"prompt", prompt["tokens"]},
+                  {"max_tokens", 4},
+                  {"temperature", 0}};
+  CHECK(http.send(post("/v1/completions", key, body)).json()["choices"][0]["text"] ==
+        said["choices"][0]["message"]["content"]);
+}
+
 TEST_CASE("http: a prompt beyond the context is refused with OpenAI's code") {
   HttpSystem http(std::vector<std::string>{});
   http.system().admit("ann");

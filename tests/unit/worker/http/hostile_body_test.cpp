@@ -48,9 +48,9 @@ TEST_CASE("http body: deep bodies and those of too many values are not parsed to
   for (int i = 0; i < 33'000; ++i) many += ",\"\"";
   for (const std::string& value :
        {std::string(40, '[') + std::string(40, ']'), many + "]", std::string("nothing")}) {
-    CHECK(tokenize(body_of(value), tokenizer, {}).status == 400);
+    CHECK(tokenize(body_of(value), tokenizer, {}, {}).status == 400);
     CHECK(detokenize(body_of(value), tokenizer).status == 400);
   }
-  CHECK(tokenize(body_of("1"), tokenizer, {}).status == 200);
+  CHECK(tokenize(body_of("1"), tokenizer, {}, {}).status == 200);
   CHECK(detokenize(body_of("1"), tokenizer).status == 200);
 }

@@ -1,0 +1,88 @@
+// What the messages of a body become before they are encoded, and which bodies are refused.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/tiny_tokenizer.hpp"
+#include "worker/http/tokenize_api.hpp"
+
+using namespace leasehold;
+using namespace leasehold::http;
+
+namespace {
+
+using Json = nlohmann::json;
+
+struct Encoded {
+  wire::RequestSubmit chat;
+  bool add_generation_prompt = false;
+};
+
+struct TokenizeFixture {
+  Answer ask(const Json& body) {
+    const EncodeChat encode = [this](const wire::RequestSubmit& chat, bool add_generation_prompt) {
+      encoded.push_back({chat, add_generation_prompt});
+      return result;
+    };
+    return tokenize(body.dump(), tokenizer, model, encode);
+  }
+  std::string refused_field(Json more) {
+    more.update({{"messages", {{{"role", "user"}, {"content", "Hi"}}}}});
+    const Answer answer = ask(more);
+    CHECK(answer.status == 400);
+    return Json::parse(answer.body)["error"]["param"];
+  }
+
+  Tokenizer tokenizer = testing::tiny_tokenizer();
+  ApiModel model{.name = "m", .max_context = 256, .has_tools = true};
+  Result<std::vector<std::int32_t>> result = std::vector<std::int32_t>{1, 2, 3};
+  std::vector<Encoded> encoded;
+};
+
+}  // namespace
+
+TEST_CASE("tokenize: messages are encoded with the tools and variables of their chat") {
+  TokenizeFixture fixture;
+  const Json body{{"model", "m"},
+                  {"messages",
+                   {{{"role", "system"}, {"content", "Be brief"}},
+                    {{"role", "user"}, {"content", {{{"type", "text"}, {"text", "Hi"}}}}}}},
+                  {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}},
+                  {"chat_template_kwargs", {{"enable_thinking", false}}}};
+  const Answer answer = fixture.ask(body);
+  REQUIRE(answer.status == 200);
+  CHECK(Json::parse(answer.body) ==
+        Json({{"count", 3}, {"max_model_len", 256}, {"tokens", {1, 2, 3}}}));
+  REQUIRE(fixture.encoded.size() == 1);
+  const auto& [chat, add_generation_prompt] = fixture.encoded.front();
+  CHECK(add_generation_prompt);
+  REQUIRE(chat.messages->size() == 2);
+  CHECK(chat.messages->at(0).role == "system");
+  CHECK(chat.messages->at(1).content == "Hi");
+  CHECK(Json::parse(chat.tools) == body["tools"]);
+  CHECK(Json::parse(chat.chat_template_kwargs) == body["chat_template_kwargs"]);
+
+  Json without = body;
+  without["add_generation_prompt"] = false;
+  CHECK(fixture.ask(without).status == 200);
+  CHECK_FALSE(fixture.encoded.back().add_generation_prompt);
+}
+
+TEST_CASE("tokenize: what the model's template cannot do is refused with its field") {
+  TokenizeFixture fixture;
+  CHECK(fixture.refused_field({{"prompt", "a"}}) == "prompt");
+  CHECK(fixture.refused_field({{"chat_template", "{{ messages }}"}}) == "chat_template");
+  CHECK(fixture.refused_field({{"continue_final_message", true}}) == "continue_final_message");
+  CHECK(fixture.refused_field({{"tools", 5}}) == "tools");
+  CHECK(fixture.refused_field({{"chat_template_kwargs", "x"}}) == "chat_template_kwargs");
+  fixture.model.has_tools = false;
+  CHECK(fixture.refused_field({{"tools", {Json::object()}}}) == "tools");
+  CHECK(fixture.encoded.empty());
+  for (const Json& messages : {Json::array(), Json("Hi"), Json{{{"content", "Hi"}}},
+                               Json{{{"role", "user"}, {"content", 5}}}}) {
+    const Answer answer = fixture.ask({{"messages", messages}});
+    CHECK(answer.status == 400);
+    CHECK(Json::parse(answer.body)["error"]["param"] == "messages");
+  }
+  fixture.result = fail(Errc::PromptTooLong, "the prompt has 300 tokens");
+  CHECK(fixture.refused_field({}) == "messages");
+}
