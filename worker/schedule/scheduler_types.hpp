@@ -24,7 +24,9 @@ struct SchedulerLimits {
   std::uint32_t tokens_per_block = 16;
   std::uint32_t record_blocks = 0;     ///< Blocks for the record of each sequence.
   std::uint64_t block_size_bytes = 0;  ///< Sizes the additional blocks for sampling lists.
-  std::uint32_t max_waiting_per_lease = 64;
+  /// All requests of an API key share a lease, so this bounds a whole client; a tenant's share of
+  /// `max_waiting` bounds its leases together.
+  std::uint32_t max_waiting_per_lease = 256;
   std::uint32_t max_waiting = 1024;  ///< Shared by tenants (common/fair_shares.hpp).
 };
 

@@ -74,6 +74,14 @@ TEST_CASE("scheduler: every refusal of a submit has its own code") {
   REQUIRE(refused(fixture, fixture.request(other, "w")) == Errc::QueueFull);
 }
 
+TEST_CASE("scheduler: by default 256 requests of one lease wait, and one more is refused") {
+  SchedulerFixture fixture;
+  const LeaseId lease = fixture.lease(1, 8);
+  for (int i = 0; i < 256; ++i)
+    REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r" + std::to_string(i))));
+  CHECK(refused(fixture, fixture.request(lease, "s")) == Errc::QuotaConcurrent);
+}
+
 TEST_CASE("scheduler: a tenant with many leases fills its share of the queue, not the queue") {
   SchedulerFixture fixture({.max_waiting_per_lease = 6, .max_waiting = 40});
   const TenantId greedy{"t1"};
