@@ -9,37 +9,15 @@
 
 #include "common/random.hpp"
 #include "kernels/numerics/log.hpp"
+#include "worker/text/sampling/row_scans.hpp"
 #include "worker/text/sampling/token_weights.hpp"
 
 namespace leasehold {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr std::size_t kLanes = 16;
-
-/// x - x is 0 for finite numbers and NaN otherwise. Lanes let the compiler vectorize the loop.
-bool all_finite(std::span<const float> values) {
-  float lanes[kLanes] = {};
-  std::size_t i = 0;
-  for (; i + kLanes <= values.size(); i += kLanes)
-    for (std::size_t j = 0; j < kLanes; ++j) lanes[j] += values[i + j] - values[i + j];
-  for (; i < values.size(); ++i) lanes[0] += values[i] - values[i];
-  return std::ranges::all_of(lanes, [](float lane) { return lane == 0.0f; });
-}
-
-float highest_of(std::span<const float> values) {
-  float lanes[kLanes];
-  std::ranges::fill(lanes, -kInfinity);
-  std::size_t i = 0;
-  for (; i + kLanes <= values.size(); i += kLanes)
-    for (std::size_t j = 0; j < kLanes; ++j)
-      lanes[j] = values[i + j] > lanes[j] ? values[i + j] : lanes[j];
-  for (; i < values.size(); ++i) lanes[0] = std::max(lanes[0], values[i]);
-  return std::ranges::max(lanes);
-}
-
 Result<void> check_logits(std::span<const float> logits, std::string_view source) {
-  if (all_finite(logits)) return {};
+  if (row_scans().all_finite(logits)) return {};
   const auto bad = std::ranges::find_if(logits, [](float x) { return !std::isfinite(x); });
   return fail(Errc::NumericFault, fmt::format("{} gave a logit of {} for token {}", source, *bad,
                                               bad - logits.begin()));
@@ -114,12 +92,22 @@ std::uint64_t random_below(std::uint64_t bound, const SampleInput& input) {
   return static_cast<std::uint64_t>(Wide{random} * bound >> 64);
 }
 
-/// Walks the ids in ascending order until the sum of weights exceeds the random number.
-TokenId draw_from_all(std::span<const std::uint32_t> weights, const SampleInput& input) {
+/// Walks the ids in ascending order until the sum of weights exceeds the random number: block by
+/// block, then through the block that exceeds it.
+TokenId draw_from_all(std::span<const std::uint32_t> weights, const SampleInput& input,
+                      std::vector<std::uint64_t>& block_masses) {
+  constexpr std::size_t kBlock = 1024;
   std::uint64_t total = 0;
-  for (const std::uint32_t weight : weights) total += weight;
+  block_masses.clear();
+  for (std::size_t from = 0; from < weights.size(); from += kBlock) {
+    const std::size_t n = std::min(kBlock, weights.size() - from);
+    block_masses.push_back(row_scans().above(weights.subspan(from, n), 1).mass);
+    total += block_masses.back();
+  }
   std::uint64_t left = random_below(total, input);
   std::size_t token = 0;
+  for (std::size_t block = 0; left >= block_masses[block]; ++block, token += kBlock)
+    left -= block_masses[block];
   for (; left >= weights[token]; ++token) left -= weights[token];
   return static_cast<TokenId>(token);
 }
@@ -143,7 +131,7 @@ TokenId draw(std::span<const float> logits, float highest, const SampleInput& in
   const SamplingParams& params = *input.params;
   scratch.weights.resize(logits.size());
   compute_token_weights(logits, highest, params.temperature, scratch.weights);
-  if (!truncates(params)) return draw_from_all(scratch.weights, input);
+  if (!truncates(params)) return draw_from_all(scratch.weights, input, scratch.block_masses);
   if (scratch.kept.size() != logits.size()) scratch.kept = TokenMask(logits.size());
   scratch.kept.clear();
   const std::uint64_t total =
@@ -167,7 +155,7 @@ std::vector<TokenLogprob> most_likely(std::span<const float> logits, std::size_t
 }
 
 Logprobs logprobs_of(TokenId chosen, const SampleInput& input) {
-  const float highest = highest_of(input.logits);
+  const float highest = row_scans().highest(input.logits);
   const double log_sum = log_f64(sum_exp(input.logits, highest));
   const auto logprob = [&](float logit) {
     return static_cast<float>(static_cast<double>(logit) - static_cast<double>(highest) - log_sum);
@@ -204,14 +192,14 @@ Result<SampledToken> sample_from_top(std::span<const CandidateToken> largest,
 Result<SampledToken> sample(const SampleInput& input, SamplerScratch& scratch) {
   TRY(check_logits(input.logits, "the model"));
   const std::span<const float> logits = TRY(adjusted_logits(input, scratch));
-  const float highest = highest_of(logits);
+  const float highest = row_scans().highest(logits);
   if (highest == -kInfinity) {
     return fail(Errc::BadRequest,
                 "the grammar allows no token of this model's vocabulary here; use a wider grammar");
   }
   SampledToken sampled;
   if (input.params->temperature == 0.0f) {
-    sampled.token = static_cast<TokenId>(std::ranges::find(logits, highest) - logits.begin());
+    sampled.token = static_cast<TokenId>(row_scans().find(logits, highest));
   } else {
     sampled.token = draw(logits, highest, input, scratch);
   }

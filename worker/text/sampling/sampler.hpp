@@ -64,6 +64,7 @@ struct CandidateToken {
 struct SamplerScratch {
   std::vector<float> logits;
   std::vector<std::uint32_t> weights;
+  std::vector<std::uint64_t> block_masses;
   std::vector<std::uint32_t> counts;  // zeros between draws
   std::vector<RankedToken> ranked;
   TokenMask kept;

@@ -1,8 +1,10 @@
 #include "worker/text/sampling/truncation.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
+#include "worker/text/sampling/row_scans.hpp"
 #include "worker/text/sampling/token_weights.hpp"
 
 namespace leasehold {
@@ -29,37 +31,25 @@ std::uint64_t mass_fraction(std::uint64_t mass, float fraction) {
   return std::max(std::uint64_t{1}, static_cast<std::uint64_t>(part));
 }
 
-struct CountAndMass {
-  std::uint64_t tokens = 0;
-  std::uint64_t mass = 0;
-};
-
-/// The total weight of tokens that weigh at least `threshold`.
-CountAndMass above(std::span<const std::uint32_t> weights, std::uint32_t threshold) {
-  CountAndMass found;
-  for (const std::uint32_t weight : weights) {
-    found.tokens += weight >= threshold ? 1 : 0;
-    found.mass += weight >= threshold ? weight : 0;
-  }
-  return found;
-}
-
 /// A threshold such that tokens at or above it weigh at least `enough` together; lighter tokens
 /// cannot matter. Tries steps of factor 16, which is cheaper than a histogram.
 template <class Enough>
 std::uint32_t threshold_for(std::span<const std::uint32_t> weights, Enough enough) {
   for (std::uint32_t threshold = 1u << 28; threshold > 1; threshold >>= 4)
-    if (enough(above(weights, threshold))) return threshold;
+    if (enough(row_scans().above(weights, threshold))) return threshold;
   return 1;
 }
 
 /// Tokens that weigh at least `threshold`, in ascending id; the key orders the most likely first.
 void collect_candidates(const TokenScores& scores, std::uint32_t threshold, Ranked& ranked) {
   ranked.clear();
-  for (std::size_t i = 0; i < scores.weights.size(); ++i) {
-    if (scores.weights[i] < threshold) continue;
-    ranked.push_back(
-        {-static_cast<double>(scores.logits[i]), static_cast<TokenId>(i), scores.weights[i]});
+  for (std::size_t from = 0; from < scores.weights.size(); from += 64) {
+    std::uint64_t mask = row_scans().mask_above(scores.weights, threshold, from);
+    for (; mask != 0; mask &= mask - 1) {
+      const std::size_t i = from + static_cast<std::size_t>(std::countr_zero(mask));
+      ranked.push_back(
+          {-static_cast<double>(scores.logits[i]), static_cast<TokenId>(i), scores.weights[i]});
+    }
   }
 }
 
@@ -146,7 +136,7 @@ std::uint64_t truncate_tokens(const TokenScores& scores, const SamplingParams& p
                               std::vector<RankedToken>& ranked, TokenMask& kept) {
   const bool typical = params.typical_p < 1.0f;
   const bool top_p_is_first = params.top_k == 0 && !typical && params.top_p < 1.0f;
-  const std::uint64_t whole_mass = top_p_is_first ? above(scores.weights, 1).mass : 0;
+  const std::uint64_t whole_mass = top_p_is_first ? row_scans().above(scores.weights, 1).mass : 0;
   collect_candidates(scores, threshold_of_first(scores.weights, params, whole_mass), ranked);
   if (params.top_k > 0) keep_top_k(ranked, params.top_k);
   if (typical) keep_typical(scores, params, ranked);
