@@ -15,6 +15,7 @@
 #include "tools/checks/bench/context_bench.hpp"
 #include "tools/checks/bench/engine_bench.hpp"
 #include "tools/checks/bench/http_bench.hpp"
+#include "tools/checks/bench/launch_cost.hpp"
 #include "tools/checks/bench/peer_ratios.hpp"
 #include "tools/checks/bench/poll_cost.hpp"
 #include "tools/checks/bench/recover_bench.hpp"
@@ -41,6 +42,8 @@ struct Options {
   SwapBenchConfig swap;
   RecoverConfig recover;
   std::uint64_t gate_units = 0;
+  std::uint32_t launch_threads = 2;
+  std::uint32_t launches = 10'000;
 };
 
 Result<Report> revoke(const Options& options) {
@@ -107,6 +110,18 @@ Result<Report> gate(const Options& options) {
   return Report{{{"gate_ns", gate_ns}, {"units", options.gate_units}},
                 fmt::format("gate_ns={:.2f} units={}\n", gate_ns, options.gate_units),
                 {}};
+}
+
+Result<Report> launch(const Options& options) {
+  const LaunchCost cost = TRY(measure_launch(options.launch_threads, options.launches));
+  const auto json_of = [](const Distribution& us) {
+    return nlohmann::json{{"p50", us.p50}, {"p90", us.p90}, {"p99", us.p99}};
+  };
+  const nlohmann::json json = {{"launch",
+                                {{"threads", options.launch_threads},
+                                 {"empty_us", json_of(cost.empty_us)},
+                                 {"meeting_us", json_of(cost.meeting_us)}}}};
+  return Report{json, json.dump(2) + "\n", {}};
 }
 
 void describe_revoke(CLI::App& app, Options& options) {
@@ -270,6 +285,15 @@ void describe_gate(CLI::App& app, Options& options) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
 }
 
+void describe_launch(CLI::App& app, Options& options) {
+  app.add_option("--threads", options.launch_threads, "Compute threads")
+      ->check(CLI::Range(1u, kMaxGateThreads - 1))
+      ->capture_default_str();
+  app.add_option("--launches", options.launches, "Launches of each kind")
+      ->check(CLI::Range(1, 10'000'000))
+      ->capture_default_str();
+}
+
 struct Command {
   const char* name;
   const char* limits;
@@ -294,6 +318,8 @@ constexpr Command kCommands[] = {
      recover},
     {"step", "step.", "Run decode steps alone, to count instructions", describe_step, step},
     {"gate", "gate.", "Run the gate alone, to count instructions", describe_gate, gate},
+    {"launch", "launch.", "Measure a launch of the compute threads without work", describe_launch,
+     launch},
 };
 
 }  // namespace

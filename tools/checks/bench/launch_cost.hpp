@@ -1,0 +1,21 @@
+/// What a launch of the CPU backend's thread pool costs besides its work.
+#pragma once
+
+#include <cstdint>
+
+#include "common/result.hpp"
+#include "tools/checks/bench/statistics.hpp"
+
+namespace leasehold::bench {
+
+struct LaunchCost {
+  Distribution empty_us;  ///< A launch of one empty tile per thread.
+  /// A launch of one tile of equal work per thread, less the work: the threads meet at its end.
+  Distribution meeting_us;
+};
+
+/// Wall-clock times of `launches` launches of each kind in turn, on `threads` threads of which this
+/// is one. Errors: SystemError if the system has no more threads.
+Result<LaunchCost> measure_launch(std::uint32_t threads, std::uint32_t launches);
+
+}  // namespace leasehold::bench
