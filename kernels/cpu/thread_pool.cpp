@@ -23,14 +23,16 @@ constexpr std::uint32_t launch_of(std::uint32_t word) {
 /// Spins until `done()` or until the spin budget is spent. Returns whether it is done.
 template <class Done>
 bool spin_until(Done&& done) {
-  const auto deadline = std::chrono::steady_clock::now() + kSpinTimeout;
-  do {
+  std::chrono::steady_clock::time_point deadline{};  // of a wait that outlasts the first pauses
+  for (;;) {
     for (int i = 0; i < kPausesPerClockRead; ++i) {
       if (done()) return true;
       _mm_pause();
     }
-  } while (std::chrono::steady_clock::now() < deadline);
-  return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (deadline == std::chrono::steady_clock::time_point{}) deadline = now + kSpinTimeout;
+    if (now >= deadline) return false;
+  }
 }
 
 }  // namespace

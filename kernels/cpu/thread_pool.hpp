@@ -2,7 +2,7 @@
 ///
 /// The calling thread is thread 0 and works too. A launch is over when every tile is done; it does
 /// not wait for a thread that slept through it. Idle workers spin for at most 50 µs, then sleep on
-/// a futex. A launch allocates nothing.
+/// a futex. A launch takes no lock and allocates nothing.
 ///
 ///   state_word_ = launch:24 | closed:1 | busy:7
 ///     caller   publishes a job by opening state_word_ with the next launch number;
@@ -57,11 +57,14 @@ class ThreadPool {
   std::uint32_t wait_for_launch(std::uint32_t seen) const;
   bool join(std::uint32_t launch);
 
-  Job job_;  // written by the caller while the launch is closed and no worker is busy
-  alignas(kCacheLineBytes) std::atomic<std::uint32_t> state_word_;
-  alignas(kCacheLineBytes) std::atomic<std::uint32_t> next_tile_{0};
-  std::atomic<bool> stopping_{false};
   std::vector<std::thread> workers_;
+  std::atomic<bool> stopping_{false};
+  // A worker that sees a new launch has its job with the same cache line. Threads take tiles on
+  // another line, so they do not disturb those that wait.
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> state_word_;
+  Job job_;  // written by the caller while the launch is closed and no worker is busy
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> next_tile_{0};
+  static_assert(sizeof(std::uint32_t) + alignof(Job) + sizeof(Job) <= kCacheLineBytes);
 };
 
 }  // namespace leasehold
