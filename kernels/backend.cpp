@@ -61,4 +61,12 @@ LaunchStatus Backend::project(const LaunchContext& context, const ProjectionArgs
   return {live};
 }
 
+LaunchStatus Backend::feed_forward(const LaunchContext& context, const FeedForwardArgs& args) {
+  const MatmulArgs wide[] = {args.gate, args.up};
+  const LaunchStatus gated = project(context, {.norm = args.norm, .matmuls = wide});
+  if (gated.none_live()) return gated;
+  const SwiGluArgs swiglu{args.gate.out, args.up.out, args.gate.weight.n_out};
+  return {gated.live & project(context, {.swiglu = &swiglu, .matmuls = {&args.down, 1}}).live};
+}
+
 }  // namespace leasehold

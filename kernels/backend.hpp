@@ -121,9 +121,13 @@ class Backend {
   /// Norms, rotations and the append: one launch each by default. A backend may fuse them.
   virtual LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args);
 
-  /// The norm or the gate, then the matmuls: one launch each by default. A backend may fuse them. A
-  /// row of x that the matmuls do not select is then undefined.
+  /// The norm or the gate, then the matmuls: one launch each by default. A backend may fuse them; x
+  /// is then undefined.
   virtual LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args);
+
+  /// Two projections by default. A backend may fuse them; x and the outputs of gate and up are then
+  /// undefined.
+  virtual LaunchStatus feed_forward(const LaunchContext& context, const FeedForwardArgs& args);
 
   /// Writes pieces into leased memory that the permit covers, and returns when all are written.
   virtual void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) = 0;

@@ -184,8 +184,17 @@ struct ProjectionArgs {
 
   const RmsNormArgs* norm = nullptr;   ///< Its `out` is x; null: none. One vector per row.
   const SwiGluArgs* swiglu = nullptr;  ///< Its `gate` is x; null: none. At most one of the two.
-  /// 1 … kMaxMatmuls, with the same x, n_in and select. Their outputs do not overlap x.
+  /// 1 … kMaxMatmuls, with the same x, n_in and select. Their outputs overlap neither x nor what it
+  /// is computed from.
   std::span<const MatmulArgs> matmuls;
+};
+
+/// down (+)= W_down · (silu(W_gate · x) * (W_up · x))
+struct FeedForwardArgs {
+  const RmsNormArgs* norm = nullptr;  ///< Its `out` is x; null: none.
+  MatmulArgs gate;
+  MatmulArgs up;    ///< x, n_out and `select` are those of `gate`.
+  MatmulArgs down;  ///< Its x is `gate.out`.
 };
 
 /// Chooses the experts of each row and their weights (numerics/expert_routing.hpp).

@@ -1,5 +1,6 @@
 /// Attention of the CPU backend. A step is processed in *waves* of rows whose partials fit the
-/// scratch. Each wave has one launch that computes partials and one that merges them.
+/// scratch. The unit that computes the last partial of a row and head merges them, in the written
+/// order. Rows with so many partials that a unit would take too long have a launch that merges.
 #include <algorithm>
 #include <memory>
 
@@ -14,17 +15,30 @@ struct CpuBackend::AttentionWave {
   std::uint32_t first_row;
   std::uint32_t n_rows;
   std::uint32_t n_partials;
+  std::uint32_t most_partitions;  ///< Of a row.
+
+  /// Merging the queries of a unit takes at most a quarter of its time.
+  bool merges_in_units(std::uint32_t head_dim) const {
+    return std::uint64_t{kMaxTileQueries} * most_partitions * (head_dim + kMacsPerExp) <=
+           kTileMacs / 4;
+  }
 };
 
 CpuBackend::AttentionWave CpuBackend::next_wave(const LaunchContext& context,
                                                 const AttentionArgs& args,
                                                 std::uint32_t first_row) {
-  AttentionWave wave{.first_row = first_row, .n_rows = 0, .n_partials = 0};
+  AttentionWave wave{.first_row = first_row, .n_rows = 0, .n_partials = 0, .most_partitions = 0};
   first_partial_[0] = 0;
   for (std::size_t r = first_row; r < context.rows.size(); ++r) {
-    const std::uint32_t more = args.n_heads * partition_count(context.rows[r].position + 1);
+    const std::uint32_t n_partitions = partition_count(context.rows[r].position + 1);
+    const std::uint32_t more = args.n_heads * n_partitions;
     if (wave.n_partials + more > max_partials_) break;
+    // Relaxed: the launch publishes the counts.
+    for (std::uint32_t head = 0; head < args.n_heads; ++head)
+      partitions_left_[wave.n_rows * args.n_heads + head].store(n_partitions,
+                                                                std::memory_order_relaxed);
     wave.n_partials += more;
+    wave.most_partitions = std::max(wave.most_partitions, n_partitions);
     first_partial_[++wave.n_rows] = wave.n_partials;
   }
   used_partials_ = std::max<std::size_t>(used_partials_, wave.n_partials);
@@ -118,34 +132,51 @@ LaunchStatus CpuBackend::score_wave(const LaunchContext& context, const Attentio
       tile.values[b] = block + layout.head_offset_bytes(context.layer, 1, plan.kv_head);
     }
     kernels_.attend(tile);
+    if (wave.merges_in_units(layout.head_dim)) merge_complete(context, args, wave, plan);
   };
   return launcher_.run(context, label(context, LaunchSite::AttentionScores, Touches::TenantMemory),
                        static_cast<std::uint32_t>(attention_tiles_.size()), score);
 }
 
+void CpuBackend::merge_head(const LaunchContext& context, const AttentionArgs& args,
+                            const AttentionWave& wave, std::uint32_t r, std::uint32_t head) {
+  const std::uint32_t head_dim = args.layout.head_dim;
+  const std::uint32_t n_partitions = partition_count(context.rows[r].position + 1);
+  const std::size_t first = first_partial_[r - wave.first_row] + std::size_t{head} * n_partitions;
+  kernels_.merge(partials_.data() + first * partial_floats(head_dim), n_partitions, head_dim,
+                 args.out + (std::size_t{r} * args.n_heads + head) * head_dim);
+}
+
+/// Merges the tile's queries whose other partitions are computed.
+void CpuBackend::merge_complete(const LaunchContext& context, const AttentionArgs& args,
+                                const AttentionWave& wave, const AttentionTilePlan& plan) {
+  const std::uint32_t group = args.n_heads / args.layout.n_kv_heads;
+  for (std::uint32_t i = 0; i < plan.n_queries; ++i) {
+    const std::uint32_t r = plan.first_row + (plan.first_query + i) / group;
+    const std::uint32_t head = plan.kv_head * group + (plan.first_query + i) % group;
+    // Each decrement releases its partial, and the last one acquires all of them.
+    const bool is_last = partitions_left_[(r - wave.first_row) * args.n_heads + head].fetch_sub(
+                             1, std::memory_order_acq_rel) == 1;
+    if (is_last) merge_head(context, args, wave, r, head);
+  }
+}
+
 LaunchStatus CpuBackend::merge_wave(const LaunchContext& context, const AttentionArgs& args,
                                     const AttentionWave& wave) {
-  const std::uint32_t head_dim = args.layout.head_dim;
   const std::uint32_t n_heads = args.n_heads;
-  const auto merge_head = [&](const LaunchPermit& permit, std::uint32_t in_wave,
-                              std::uint32_t head) {
-    const std::size_t r = wave.first_row + in_wave;
-    const RowRef row = context.rows[r];
-    if (!permit.is_live(row.sequence)) return;
-    const std::uint32_t n_partitions = partition_count(row.position + 1);
-    const std::size_t first = first_partial_[in_wave] + head * n_partitions;
-    kernels_.merge(partials_.data() + first * partial_floats(head_dim), n_partitions, head_dim,
-                   args.out + (r * n_heads + head) * head_dim);
-  };
   const std::uint32_t items = wave.n_rows * n_heads;
   const std::uint64_t partials_each = (wave.n_partials + items - 1) / items;
-  const std::uint32_t per_tile = items_per_tile(partials_each * (head_dim + kMacsPerExp));
+  const std::uint32_t per_tile =
+      items_per_tile(partials_each * (args.layout.head_dim + kMacsPerExp));
   return launcher_.run(context, label(context, LaunchSite::AttentionMerge),
                        tiles_for(items, per_tile),
                        [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t tile) {
                          const Span32 span = tile_span(tile, per_tile, items);
-                         for (std::uint32_t i = span.begin; i < span.end; ++i)
-                           merge_head(permit, i / n_heads, i % n_heads);
+                         for (std::uint32_t i = span.begin; i < span.end; ++i) {
+                           const std::uint32_t r = wave.first_row + i / n_heads;
+                           if (permit.is_live(context.rows[r].sequence))
+                             merge_head(context, args, wave, r, i % n_heads);
+                         }
                        });
 }
 
@@ -155,7 +186,8 @@ LaunchStatus CpuBackend::attention(const LaunchContext& context, const Attention
   for (std::uint32_t row = 0; row < context.rows.size() && live != 0;) {
     const AttentionWave wave = next_wave(context, args, row);
     live &= score_wave(context, args, wave).live;
-    if (live != 0) live &= merge_wave(context, args, wave).live;
+    if (live != 0 && !wave.merges_in_units(args.layout.head_dim))
+      live &= merge_wave(context, args, wave).live;
     row += wave.n_rows;
   }
   return {live};

@@ -43,9 +43,12 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       widened_stride_((limits.max_width + 31) / 16 * 16),
       widened_rows_(widened_stride_ * kDotOutputs * launcher_.threads()),
       rounded_(most_inputs(limits), limits.max_width),
+      own_rounded_(kOwnRows * launcher_.threads(), limits.max_width),
+      halves_left_(std::size_t{row_groups(limits.max_width)} * (limits.max_rows / 4 + 1)),
       max_partials_(partials_per_wave(limits)),
       partials_(max_partials_ * partial_floats(limits.head_dim)),
       first_partial_(limits.max_rows + 1),
+      partitions_left_(std::size_t{limits.max_rows} * limits.n_heads),
       tile_scratch_stride_(kMaxTileQueries * kPartitionPositions +
                            std::size_t{KvLayout::kBlockTokens} * limits.head_dim),
       tile_scratch_(tile_scratch_stride_ * (1 + launcher_.threads())),
@@ -160,26 +163,55 @@ LaunchStatus CpuBackend::rope(const LaunchContext& context, const RopeArgs& args
                   });
 }
 
-LaunchStatus CpuBackend::kv_append(const LaunchContext& context, const KvAppendArgs& args) {
+/// Keys and values of row r, unless its sequence is dead.
+void CpuBackend::append_row(const LaunchPermit& permit, const LaunchContext& context,
+                            const KvAppendArgs& args, std::size_t r) {
+  const RowRef row = context.rows[r];
+  if (!permit.is_live(row.sequence)) return;
   const KvLayout& layout = args.layout;
   const std::size_t row_floats = std::size_t{layout.n_kv_heads} * layout.head_dim;
-  const auto append_row = [&](const LaunchPermit& permit, std::size_t r) {
-    const RowRef row = context.rows[r];
-    if (!permit.is_live(row.sequence)) return;
-    std::byte* block =
-        permit.open(args.block_tables[row.sequence][row.position / KvLayout::kBlockTokens]);
-    const std::size_t slot_offset_bytes = std::size_t{row.position % KvLayout::kBlockTokens} *
-                                          layout.head_dim * size_bytes(layout.type);
-    for (std::uint32_t h = 0; h < layout.n_kv_heads; ++h) {
-      const std::size_t from = r * row_floats + std::size_t{h} * layout.head_dim;
-      std::byte* keys = block + layout.head_offset_bytes(context.layer, 0, h);
-      std::byte* values = block + layout.head_offset_bytes(context.layer, 1, h);
-      kernels_.store_kv(layout.type, args.k + from, keys + slot_offset_bytes, layout.head_dim);
-      kernels_.store_kv(layout.type, args.v + from, values + slot_offset_bytes, layout.head_dim);
+  std::byte* block =
+      permit.open(args.block_tables[row.sequence][row.position / KvLayout::kBlockTokens]);
+  const std::size_t slot_offset_bytes = std::size_t{row.position % KvLayout::kBlockTokens} *
+                                        layout.head_dim * size_bytes(layout.type);
+  for (std::uint32_t h = 0; h < layout.n_kv_heads; ++h) {
+    const std::size_t from = r * row_floats + std::size_t{h} * layout.head_dim;
+    std::byte* keys = block + layout.head_offset_bytes(context.layer, 0, h);
+    std::byte* values = block + layout.head_offset_bytes(context.layer, 1, h);
+    kernels_.store_kv(layout.type, args.k + from, keys + slot_offset_bytes, layout.head_dim);
+    kernels_.store_kv(layout.type, args.v + from, values + slot_offset_bytes, layout.head_dim);
+  }
+}
+
+LaunchStatus CpuBackend::kv_append(const LaunchContext& context, const KvAppendArgs& args) {
+  const std::uint64_t elements = std::uint64_t{2} * args.layout.n_kv_heads * args.layout.head_dim;
+  return each_row(context, label(context, LaunchSite::KvAppend, Touches::TenantMemory),
+                  elements * kMacsPerElement, [&](const LaunchPermit& permit, std::size_t r) {
+                    append_row(permit, context, args, r);
+                  });
+}
+
+/// Everything of a row in one unit, which the append labels.
+LaunchStatus CpuBackend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
+  const std::uint32_t head_dim = args.layout.head_dim;
+  const std::uint32_t n_kv_heads = args.layout.n_kv_heads;
+  const KvAppendArgs append{
+      .layout = args.layout, .k = args.k, .v = args.v, .block_tables = args.block_tables};
+  const auto prepare = [&](float* heads, std::uint32_t n, const float* norm, std::size_t r) {
+    for (float* head = heads + r * n * head_dim; n > 0; --n, head += head_dim) {
+      if (norm != nullptr) kernels_.rms_norm_row({head, norm, head, head_dim, args.epsilon});
+      kernels_.rope_head(head, args.cos_sin + r * args.rope_dim, args.rope_dim, args.style);
     }
   };
-  return each_row(context, label(context, LaunchSite::KvAppend, Touches::TenantMemory),
-                  2 * row_floats * kMacsPerElement, append_row);
+  const std::uint64_t elements = std::uint64_t{args.n_heads + 2 * n_kv_heads} * head_dim;
+  return each_row(
+      context, label(context, LaunchSite::KvAppend, Touches::TenantMemory),
+      elements * 2 * kMacsPerElement, [&](const LaunchPermit& permit, std::size_t r) {
+        if (!permit.is_live(context.rows[r].sequence)) return;
+        prepare(args.q, args.n_heads, args.query_norm ? permit.open(args.query_norm) : nullptr, r);
+        prepare(args.k, n_kv_heads, args.key_norm ? permit.open(args.key_norm) : nullptr, r);
+        append_row(permit, context, append, r);
+      });
 }
 
 LaunchStatus CpuBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
@@ -216,6 +248,8 @@ LaunchStatus CpuBackend::copy_blocks(const LaunchContext& context, const CopyBlo
 
 void CpuBackend::clear_workspace() {
   rounded_.clear(std::exchange(used_rounded_, 0));
+  own_rounded_.clear(std::size_t{kOwnRows} * launcher_.threads());
+  std::ranges::fill(widened_rows_, 0.0F);
   const std::size_t used = std::exchange(used_partials_, 0);
   std::fill_n(partials_.begin(), used * partial_floats(limits_.head_dim), 0.0F);
   std::fill(tile_scratch_.begin(), tile_scratch_.end(), 0.0F);

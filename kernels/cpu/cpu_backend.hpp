@@ -5,6 +5,7 @@
 /// scratch. Weights are dequantised a few rows at a time; no fp32 copy of a matrix exists.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -33,6 +34,8 @@ class CpuBackend final : public HostBackend {
   LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override;
   LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override;
   LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args) override;
+  LaunchStatus feed_forward(const LaunchContext& context, const FeedForwardArgs& args) override;
+  LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
   LaunchStatus rope(const LaunchContext& context, const RopeArgs& args) override;
   LaunchStatus kv_append(const LaunchContext& context, const KvAppendArgs& args) override;
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
@@ -44,6 +47,8 @@ class CpuBackend final : public HostBackend {
   LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) override;
   void clear_workspace() override;
   std::vector<std::uint64_t> units_run() const override { return launcher_.units_run(); }
+  /// Launches since creation. Tests count those of a layer.
+  std::uint64_t launches_run() const { return launcher_.launches_run(); }
 
  private:
   CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates, SimdPath path);
@@ -63,6 +68,9 @@ class CpuBackend final : public HostBackend {
   /// takes twice as long.
   float* tile_scratch(std::uint32_t thread);
 
+  /// Most rows that a thread rounds for itself.
+  static constexpr std::uint32_t kOwnRows = 8;
+
   struct AttentionWave;
   /// Queries [first_query, first_query + n_queries) of a kv head against a partition. Query i is
   /// head i mod (heads per kv head) of row first_row + i / (heads per kv head).
@@ -76,16 +84,19 @@ class CpuBackend final : public HostBackend {
   AttentionWave next_wave(const LaunchContext& context, const AttentionArgs& args,
                           std::uint32_t first_row);
   struct RoundingPlan;
-  template <class PartOf>
-  LaunchStatus round_rows(const LaunchContext& context, LaunchSite site, const RoundingPlan& plan,
-                          PartOf&& part_of);
-  LaunchStatus round_inputs(const LaunchContext& context, const ProjectionArgs& args,
-                            std::uint32_t n_batch);
+  struct InputRows;
+  const float* input_part(const LaunchPermit& permit, std::uint32_t thread,
+                          const RoundingPlan& plan, std::uint32_t i, Span32 columns);
+  void round_parts(const LaunchPermit& permit, std::uint32_t thread, const RoundingPlan& plan,
+                   Span32 parts, InputRows to_rows);
+  bool round_alone(const RoundingPlan& plan) const;
+  template <class Tile>
+  LaunchStatus run_rounded(const LaunchContext& context, const RoundingPlan& plan,
+                           std::uint32_t n_tiles, Tile&& tile);
   LaunchStatus project_int8(const LaunchContext& context, const ProjectionArgs& args);
-  LaunchStatus multiply_int8(const LaunchContext& context, std::span<const MatmulArgs> matmuls,
-                             std::uint32_t n_batch);
   void multiply_tile(const LaunchPermit& permit, const MatmulArgs& args, Span32 groups,
-                     Span32 batch);
+                     Span32 batch, InputRows rows);
+  void gate_block(const FeedForwardArgs& args, Span32 groups, Span32 batch);
   LaunchStatus expert_matmul_int8(const LaunchContext& context, const ExpertMatmulArgs& args,
                                   const ExpertItems& batch);
   /// The expert of a tile, by first_tile_.
@@ -98,21 +109,33 @@ class CpuBackend final : public HostBackend {
                      const AttentionWave& wave, const AttentionTilePlan& plan, AttentionTile& tile);
   LaunchStatus score_wave(const LaunchContext& context, const AttentionArgs& args,
                           const AttentionWave& wave);
+  void merge_head(const LaunchContext& context, const AttentionArgs& args,
+                  const AttentionWave& wave, std::uint32_t r, std::uint32_t head);
+  void merge_complete(const LaunchContext& context, const AttentionArgs& args,
+                      const AttentionWave& wave, const AttentionTilePlan& plan);
   LaunchStatus merge_wave(const LaunchContext& context, const AttentionArgs& args,
                           const AttentionWave& wave);
+  void append_row(const LaunchPermit& permit, const LaunchContext& context,
+                  const KvAppendArgs& args, std::size_t r);
 
   BackendLimits limits_;
   const RowKernels& kernels_;
   std::string name_;
   Launcher launcher_;
   std::size_t widened_stride_;
-  std::vector<float> widened_rows_;                 // [threads, kDotOutputs, widened_stride_]
-  RoundedRows rounded_;                             // of the running matmul
-  std::uint32_t used_rounded_ = 0;                  // rows written since the last clear_workspace
-  std::size_t max_partials_;                        // partials of one wave
-  ZeroedArray<float> partials_;                     // [max_partials_, partial_floats(head_dim)]
-  std::size_t used_partials_ = 0;                   // written since the last clear_workspace
-  std::vector<std::uint32_t> first_partial_;        // [max_rows + 1], of the running wave
+  /// [threads, kDotOutputs, widened_stride_]: weight rows, or a row of x before it is rounded
+  std::vector<float> widened_rows_;
+  RoundedRows rounded_;             // of the running matmul
+  RoundedRows own_rounded_;         // likewise, [threads, kOwnRows]
+  std::uint32_t used_rounded_ = 0;  // rows written since the last clear_workspace
+  /// Tiles of the gate and up of the running feed-forward that no unit has computed yet.
+  std::vector<std::atomic<std::uint32_t>> halves_left_;
+  std::size_t max_partials_;                  // partials of one wave
+  ZeroedArray<float> partials_;               // [max_partials_, partial_floats(head_dim)]
+  std::size_t used_partials_ = 0;             // written since the last clear_workspace
+  std::vector<std::uint32_t> first_partial_;  // [max_rows + 1], of the running wave
+  /// [max_rows, n_heads]: partitions of the running wave that no unit has computed yet
+  std::vector<std::atomic<std::uint32_t>> partitions_left_;
   std::vector<AttentionTilePlan> attention_tiles_;  // of the running wave; at most max_partials_
   std::size_t tile_scratch_stride_;
   ZeroedArray<float> tile_scratch_;  // [1 + threads, tile_scratch_stride_], see tile_scratch()

@@ -1,5 +1,5 @@
-// Matmuls in int8 arithmetic: one launch computes and rounds the rows, another multiplies groups
-// with them.
+// Matmuls in int8 arithmetic: rows are computed and rounded, in a prologue or a launch of their
+// own, then groups are multiplied with them.
 #include <algorithm>
 #include <array>
 
@@ -13,30 +13,47 @@ namespace {
 constexpr std::uint32_t kRowsAtOnce = 16;
 /// Columns of a gated row that are rounded at once: whole blocks of any size.
 constexpr std::uint32_t kGateColumns = 1024;
+/// What threads lose when they meet once more, with the cache lines that they exchange: 2 µs.
+constexpr std::uint64_t kBarrierMacs = 16'000;
 
-/// Cuts a matmul into tiles of groups and rows. Tiles of the same groups are neighbours, so that
-/// memory supplies these once, then the cache does.
+using TileRows = std::array<RoundedRow, kRowsAtOnce>;
+using GroupDots = std::array<float, kRowsAtOnce * kGroupRows>;  // [rows, kGroupRows]
+
+/// Cuts a matmul into tiles of groups and rows, as many for each thread. Tiles of the same groups
+/// are neighbours, so that memory supplies these once, then the cache does.
 struct GroupTiles {
   std::uint32_t n_groups;
   std::uint32_t n_batch;
-  std::uint32_t groups_per_tile;
+  std::uint32_t group_tiles;
   std::uint32_t batch_per_tile;
 
+  struct Costs {
+    std::uint64_t tile_macs;
+    std::uint32_t threads;
+  };
   /// Tiles of `n_groups` groups of the matrix.
   static GroupTiles plan(const WeightMatrix& weight, std::uint32_t n_groups, std::uint32_t n_batch,
-                         std::uint64_t tile_macs) {
+                         Costs costs) {
     const std::uint64_t row_macs = std::uint64_t{kGroupRows} * weight.n_in;
-    const bool fits = row_macs * kRowsAtOnce <= tile_macs;
-    const std::uint32_t batch = std::min(n_batch, fits ? kRowsAtOnce : kRowsAtOnce / 2);
-    const std::uint64_t by_macs = tile_macs / (row_macs * batch);
-    const std::uint64_t by_bytes = kTileWeightBytes / row_group_bytes(weight.type, weight.n_in);
-    const std::uint64_t groups = std::max<std::uint64_t>(std::min(by_macs, by_bytes), 1);
-    return {n_groups, n_batch, static_cast<std::uint32_t>(groups), batch};
+    const std::uint64_t bytes = row_group_bytes(weight.type, weight.n_in);
+    std::uint32_t batch = kRowsAtOnce;
+    if (row_macs * batch > costs.tile_macs) batch /= 2;
+    if (row_macs * batch > costs.tile_macs * 3 / 2) batch /= 2;
+    batch = std::min(batch, n_batch);
+    const std::uint64_t most =
+        std::min(costs.tile_macs / (row_macs * batch), kTileWeightBytes / bytes);
+    const std::uint32_t least =
+        tiles_for(n_groups, static_cast<std::uint32_t>(std::max<std::uint64_t>(most, 1)));
+    const std::uint32_t even = (least + costs.threads - 1) / costs.threads * costs.threads;
+    return {n_groups, n_batch, std::min(even, n_groups), batch};
   }
   std::uint32_t batch_tiles() const { return tiles_for(n_batch, batch_per_tile); }
-  std::uint32_t count() const { return tiles_for(n_groups, groups_per_tile) * batch_tiles(); }
+  std::uint32_t count() const { return group_tiles * batch_tiles(); }
+  /// Parts of nearly the same size.
   Span32 groups(std::uint32_t tile) const {
-    return tile_span(tile / batch_tiles(), groups_per_tile, n_groups);
+    const std::uint64_t part = tile / batch_tiles();
+    return {static_cast<std::uint32_t>(part * n_groups / group_tiles),
+            static_cast<std::uint32_t>((part + 1) * n_groups / group_tiles)};
   }
   Span32 batch(std::uint32_t tile) const {
     return tile_span(tile % batch_tiles(), batch_per_tile, n_batch);
@@ -45,82 +62,125 @@ struct GroupTiles {
 
 }  // namespace
 
-/// The rows of x, in parts of `columns` that are computed and rounded together.
+/// How the rows of x are computed and rounded, in parts of `columns`.
 struct CpuBackend::RoundingPlan {
+  const ProjectionArgs& args;
   std::uint32_t n_rows;
   std::uint32_t n_in;
   std::uint32_t block;
   std::uint32_t columns;
   std::uint64_t macs_per_element = kMacsPerElement;
+  LaunchSite site;
 
-  RoundingPlan(const WeightMatrix& weight, std::uint32_t rows)
-      : n_rows(rows),
-        n_in(weight.n_in),
-        block(group_format(weight.type).elements),
-        columns(weight.n_in) {}
+  RoundingPlan(const ProjectionArgs& projection, std::uint32_t rows)
+      : args(projection),
+        n_rows(rows),
+        n_in(first().weight.n_in),
+        block(group_format(first().weight.type).elements),
+        columns(n_in),
+        site(first().site) {
+    if (args.norm != nullptr) {
+      macs_per_element = 2 * kMacsPerElement;
+      site = args.norm->site;
+    }
+    if (args.swiglu != nullptr) {
+      macs_per_element = kMacsPerExp + kMacsPerElement;
+      site = LaunchSite::SwiGlu;
+      columns = std::min(n_in, kGateColumns);
+    }
+  }
+  const MatmulArgs& first() const { return args.matmuls.front(); }
   std::uint32_t parts_per_row() const { return tiles_for(n_in, columns); }
+  std::uint32_t n_parts() const { return n_rows * parts_per_row(); }
   std::uint32_t parts_per_tile() const { return items_per_tile(columns * macs_per_element); }
+  std::uint64_t macs() const { return std::uint64_t{n_rows} * n_in * macs_per_element; }
 };
 
-/// Rounds what `part_of(permit, row, columns)` finds or computes.
-template <class PartOf>
-LaunchStatus CpuBackend::round_rows(const LaunchContext& context, LaunchSite site,
-                                    const RoundingPlan& plan, PartOf&& part_of) {
+/// Rounded rows: those of all threads, or a thread's own.
+struct CpuBackend::InputRows {
+  RoundedRows& rows;
+  std::size_t first;
+
+  RoundedRow row(std::size_t i) const { return rows.row(first + i); }
+};
+
+/// Computes columns of row i of x, in the thread's row unless they are in memory.
+const float* CpuBackend::input_part(const LaunchPermit& permit, std::uint32_t thread,
+                                    const RoundingPlan& plan, std::uint32_t i, Span32 columns) {
+  const std::size_t at = selected_index(plan.first(), i) * std::size_t{plan.n_in} + columns.begin;
+  float* const own = widened_rows_.data() + thread * kDotOutputs * widened_stride_;
+  if (const RmsNormArgs* norm = plan.args.norm) {
+    kernels_.rms_norm_row({.x = norm->x + at,
+                           .weight = permit.open(norm->weight),
+                           .out = own,
+                           .width = plan.n_in,
+                           .epsilon = norm->epsilon});
+    return own;
+  }
+  if (const SwiGluArgs* swiglu = plan.args.swiglu) {
+    const std::uint32_t n = columns.end - columns.begin;
+    std::copy_n(swiglu->gate + at, n, own);
+    kernels_.swiglu(own, swiglu->up + at, n);
+    return own;
+  }
+  return plan.first().x + at;
+}
+
+void CpuBackend::round_parts(const LaunchPermit& permit, std::uint32_t thread,
+                             const RoundingPlan& plan, Span32 parts, InputRows to_rows) {
+  for (std::uint32_t part = parts.begin; part < parts.end; ++part) {
+    const std::uint32_t row = part / plan.parts_per_row();
+    const Span32 columns = tile_span(part % plan.parts_per_row(), plan.columns, plan.n_in);
+    const float* x = input_part(permit, thread, plan, row, columns);
+    const RoundedRowBuffer to = to_rows.rows.buffer(to_rows.first + row);
+    kernels_.round_row(x, columns.end - columns.begin, plan.block,
+                       {to.q + columns.begin, to.scale + columns.begin / plan.block,
+                        to.sums + columns.begin / kInt8Strip});
+  }
+}
+
+/// True if threads lose less time when each rounds all rows than when they wait for each other.
+bool CpuBackend::round_alone(const RoundingPlan& plan) const {
+  const std::uint64_t repeated = plan.macs() * (launcher_.threads() - 1) / launcher_.threads();
+  return plan.n_rows <= kOwnRows && plan.macs() <= kTileMacs && repeated <= kBarrierMacs;
+}
+
+/// Computes and rounds the rows of x, then calls `tile(permit, rows, index)` for each tile. Few
+/// rows are a prologue of each thread, many are a launch of their own.
+template <class Tile>
+LaunchStatus CpuBackend::run_rounded(const LaunchContext& context, const RoundingPlan& plan,
+                                     std::uint32_t n_tiles, Tile&& tile) {
+  const UnitLabel multiplies = label(context, plan.first().site);
+  if (round_alone(plan)) {
+    const auto own_rows = [&](std::uint32_t thread) {
+      return InputRows{own_rounded_, std::size_t{thread} * kOwnRows};
+    };
+    const Prologue prologue{
+        label(context, plan.site), [&](const LaunchPermit& permit, std::uint32_t thread) {
+          round_parts(permit, thread, plan, {0, plan.n_parts()}, own_rows(thread));
+        }};
+    return launcher_.run_after(prologue, context, multiplies, n_tiles,
+                               [&](const LaunchPermit& permit, std::uint32_t thread,
+                                   std::uint32_t index) { tile(permit, own_rows(thread), index); });
+  }
+  const InputRows shared{rounded_, 0};
   used_rounded_ = std::max(used_rounded_, plan.n_rows);
-  const std::uint32_t n_parts = plan.n_rows * plan.parts_per_row();
   const std::uint32_t per_tile = plan.parts_per_tile();
-  const auto round = [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t tile) {
-    const Span32 span = tile_span(tile, per_tile, n_parts);
-    for (std::uint32_t part = span.begin; part < span.end; ++part) {
-      const std::uint32_t row = part / plan.parts_per_row();
-      const Span32 columns = tile_span(part % plan.parts_per_row(), plan.columns, plan.n_in);
-      const float* x = part_of(permit, row, columns);
-      const RoundedRowBuffer to = rounded_.buffer(row);
-      kernels_.round_row(x, columns.end - columns.begin, plan.block,
-                         {to.q + columns.begin, to.scale + columns.begin / plan.block,
-                          to.sums + columns.begin / kInt8Strip});
-    }
-  };
-  return launcher_.run(context, label(context, site), tiles_for(n_parts, per_tile), round);
+  const LaunchStatus rounded = launcher_.run(
+      context, label(context, plan.site), tiles_for(plan.n_parts(), per_tile),
+      [&](const LaunchPermit& permit, std::uint32_t thread, std::uint32_t index) {
+        round_parts(permit, thread, plan, tile_span(index, per_tile, plan.n_parts()), shared);
+      });
+  if (rounded.none_live()) return rounded;
+  const LaunchStatus multiplied =
+      launcher_.run(context, multiplies, n_tiles,
+                    [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t index) {
+                      tile(permit, shared, index);
+                    });
+  return {rounded.live & multiplied.live};
 }
 
-/// Computes and rounds the rows of x.
-LaunchStatus CpuBackend::round_inputs(const LaunchContext& context, const ProjectionArgs& args,
-                                      std::uint32_t n_batch) {
-  const MatmulArgs& first = args.matmuls.front();
-  const std::uint32_t n_in = first.weight.n_in;
-  RoundingPlan plan(first.weight, n_batch);
-  if (args.norm != nullptr) {
-    plan.macs_per_element = 2 * kMacsPerElement;
-    return round_rows(context, args.norm->site, plan,
-                      [&](const LaunchPermit& permit, std::uint32_t i, Span32) {
-                        const std::size_t at = selected_index(first, i) * std::size_t{n_in};
-                        kernels_.rms_norm_row({.x = args.norm->x + at,
-                                               .weight = permit.open(args.norm->weight),
-                                               .out = args.norm->out + at,
-                                               .width = n_in,
-                                               .epsilon = args.norm->epsilon});
-                        return selected_row(first, i);
-                      });
-  }
-  if (args.swiglu != nullptr) {
-    plan.macs_per_element = kMacsPerExp + kMacsPerElement;
-    plan.columns = std::min(n_in, kGateColumns);
-    return round_rows(context, LaunchSite::SwiGlu, plan,
-                      [&](const LaunchPermit&, std::uint32_t i, Span32 columns) {
-                        const std::size_t at =
-                            selected_index(first, i) * std::size_t{n_in} + columns.begin;
-                        kernels_.swiglu(args.swiglu->gate + at, args.swiglu->up + at,
-                                        columns.end - columns.begin);
-                        return selected_row(first, i) + columns.begin;
-                      });
-  }
-  return round_rows(context, first.site, plan, [&](const LaunchPermit&, std::uint32_t i, Span32) {
-    return selected_row(first, i);
-  });
-}
-
-/// Matmuls that round x alike are two launches, with what precedes them in the first.
+/// Matmuls that round x alike share the rounded rows and a launch.
 LaunchStatus CpuBackend::project(const LaunchContext& context, const ProjectionArgs& args) {
   const WeightMatrix& first = args.matmuls.front().weight;
   const auto rounds_alike = [&](const MatmulArgs& matmul_args) {
@@ -132,40 +192,35 @@ LaunchStatus CpuBackend::project(const LaunchContext& context, const ProjectionA
   return project_int8(context, args);
 }
 
+/// All matmuls in one launch, under the first one's site.
 LaunchStatus CpuBackend::project_int8(const LaunchContext& context, const ProjectionArgs& args) {
   expect_within_limits(limits_, context, args);
   const std::uint32_t n_batch = selected_rows(context, args.matmuls.front());
   if (n_batch == 0) return {context.gates->all()};
-  const LaunchStatus rounded = round_inputs(context, args, n_batch);
-  if (rounded.none_live()) return rounded;
-  return {rounded.live & multiply_int8(context, args.matmuls, n_batch).live};
-}
-
-/// All matmuls in one launch, under the first one's site.
-LaunchStatus CpuBackend::multiply_int8(const LaunchContext& context,
-                                       std::span<const MatmulArgs> matmuls, std::uint32_t n_batch) {
   std::array<GroupTiles, ProjectionArgs::kMaxMatmuls> plans{};
   std::uint32_t n_tiles = 0;
-  for (std::size_t m = 0; m < matmuls.size(); ++m) {
-    const WeightMatrix& weight = matmuls[m].weight;
-    plans[m] = GroupTiles::plan(weight, row_groups(weight.n_out), n_batch, kernels_.int8_tile_macs);
+  for (std::size_t m = 0; m < args.matmuls.size(); ++m) {
+    const WeightMatrix& weight = args.matmuls[m].weight;
+    plans[m] = GroupTiles::plan(weight, row_groups(weight.n_out), n_batch,
+                                {kernels_.int8_tile_macs, launcher_.threads()});
     n_tiles += plans[m].count();
   }
-  const auto multiply = [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t tile) {
-    std::size_t m = 0;
-    for (; tile >= plans[m].count(); ++m) tile -= plans[m].count();
-    multiply_tile(permit, matmuls[m], plans[m].groups(tile), plans[m].batch(tile));
-  };
-  return launcher_.run(context, label(context, matmuls.front().site), n_tiles, multiply);
+  return run_rounded(context, RoundingPlan(args, n_batch), n_tiles,
+                     [&](const LaunchPermit& permit, InputRows rows, std::uint32_t tile) {
+                       std::size_t m = 0;
+                       for (; tile >= plans[m].count(); ++m) tile -= plans[m].count();
+                       multiply_tile(permit, args.matmuls[m], plans[m].groups(tile),
+                                     plans[m].batch(tile), rows);
+                     });
 }
 
 void CpuBackend::multiply_tile(const LaunchPermit& permit, const MatmulArgs& args, Span32 groups,
-                               Span32 batch) {
+                               Span32 batch, InputRows rows) {
   const std::uint32_t n_rows = batch.end - batch.begin;
-  std::array<RoundedRow, kRowsAtOnce> x{};
-  for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = rounded_.row(batch.begin + i);
+  TileRows x{};
+  for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = rows.row(batch.begin + i);
   for (std::uint32_t g = groups.begin; g < groups.end; ++g) {
-    std::array<float, kRowsAtOnce * kGroupRows> dots;
+    GroupDots dots;
     kernels_.dot_group_int8(args.weight.type, matrix_group(permit, args.weight, g),
                             args.weight.n_in, x.data(), n_rows, dots.data());
     for (std::uint32_t i = 0; i < n_rows; ++i)
@@ -173,39 +228,75 @@ void CpuBackend::multiply_tile(const LaunchPermit& permit, const MatmulArgs& arg
   }
 }
 
+/// gate = silu(gate) * up, for some rows and the columns of some groups.
+void CpuBackend::gate_block(const FeedForwardArgs& args, Span32 groups, Span32 batch) {
+  const std::size_t n_out = args.gate.weight.n_out;
+  const std::size_t first = std::size_t{groups.begin} * kGroupRows;
+  const std::size_t n = std::min(std::size_t{groups.end} * kGroupRows, n_out) - first;
+  for (std::uint32_t i = batch.begin; i < batch.end; ++i)
+    kernels_.swiglu(args.gate.out + i * n_out + first, args.up.out + i * n_out + first, n);
+}
+
+/// Gate and up of the same type are one launch. All tiles of the gate come first, because memory
+/// is faster with one matrix at a time; of a tile of each, the later one gates the products.
+LaunchStatus CpuBackend::feed_forward(const LaunchContext& context, const FeedForwardArgs& args) {
+  const auto is_plain = [](const MatmulArgs& matmul_args) {
+    return matmul_args.weight.layout == MatrixLayout::RowGroups && !matmul_args.accumulate;
+  };
+  const WeightMatrix& weight = args.gate.weight;
+  const std::uint32_t n_batch = selected_rows(context, args.gate);
+  if (!is_plain(args.gate) || !is_plain(args.up) || weight.type != args.up.weight.type ||
+      n_batch == 0)
+    return Backend::feed_forward(context, args);
+  const MatmulArgs wide[] = {args.gate, args.up};
+  const ProjectionArgs projection{.norm = args.norm, .matmuls = wide};
+  expect_within_limits(limits_, context, projection);
+  expects(weight.n_out == args.up.weight.n_out, "gate and up are equally wide");
+  const GroupTiles tiles = GroupTiles::plan(weight, row_groups(weight.n_out), n_batch,
+                                            {kernels_.int8_tile_macs, launcher_.threads()});
+  const std::uint32_t n_tiles = tiles.count();
+  expects(n_tiles <= halves_left_.size(), "a feed-forward fits the backend's limits");
+  // Relaxed: the launch publishes the counts.
+  for (std::uint32_t t = 0; t < n_tiles; ++t) halves_left_[t].store(2, std::memory_order_relaxed);
+  const auto multiply = [&](const LaunchPermit& permit, InputRows rows, std::uint32_t index) {
+    const std::uint32_t tile = index % n_tiles;
+    multiply_tile(permit, wide[index / n_tiles], tiles.groups(tile), tiles.batch(tile), rows);
+    // The first decrement releases its products, and the second acquires them.
+    if (halves_left_[tile].fetch_sub(1, std::memory_order_acq_rel) == 1)
+      gate_block(args, tiles.groups(tile), tiles.batch(tile));
+  };
+  const LaunchStatus gated =
+      run_rounded(context, RoundingPlan(projection, n_batch), 2 * n_tiles, multiply);
+  if (gated.none_live()) return gated;
+  return {gated.live & matmul(context, args.down).live};
+}
+
 /// As with floats, one matmul per expert over its own items.
 LaunchStatus CpuBackend::expert_matmul_int8(const LaunchContext& context,
                                             const ExpertMatmulArgs& args,
                                             const ExpertItems& batch) {
   const WeightMatrix& weight = args.weight;
-  const LaunchStatus rounded =
-      round_rows(context, args.site, RoundingPlan(weight, expert_inputs(args)),
-                 [&](const LaunchPermit&, std::uint32_t i, Span32) {
-                   return args.x + std::size_t{i} * weight.n_in;
-                 });
-  if (rounded.none_live()) return rounded;
-
   const std::uint32_t n_groups = args.n_out() / kGroupRows;
   const auto tiles_of = [&](std::uint32_t expert) {
     return GroupTiles::plan(weight, n_groups, batch.first[expert + 1] - batch.first[expert],
-                            kernels_.int8_tile_macs);
+                            {kernels_.int8_tile_macs, launcher_.threads()});
   };
   first_tile_[0] = 0;
   for (std::uint32_t e = 0; e < args.n_experts; ++e) {
     const bool is_used = batch.first[e + 1] > batch.first[e];
     first_tile_[e + 1] = first_tile_[e] + (is_used ? tiles_of(e).count() : 0);
   }
-  const auto multiply = [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t tile) {
+  const auto multiply = [&](const LaunchPermit& permit, InputRows rows, std::uint32_t tile) {
     const std::uint32_t expert = expert_of_tile(args.n_experts, tile);
     const GroupTiles tiles = tiles_of(expert);
     const Span32 span = tiles.batch(tile - first_tile_[expert]);
     const std::uint32_t n_rows = span.end - span.begin;
     const std::uint32_t* items = batch.items.data() + batch.first[expert] + span.begin;
-    std::array<RoundedRow, kRowsAtOnce> x{};
-    for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = rounded_.row(items[i] / args.items_per_x);
+    TileRows x{};
+    for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = rows.row(items[i] / args.items_per_x);
     const Span32 groups = tiles.groups(tile - first_tile_[expert]);
     for (std::uint32_t g = groups.begin; g < groups.end; ++g) {
-      std::array<float, kRowsAtOnce * kGroupRows> dots;
+      GroupDots dots;
       kernels_.dot_group_int8(weight.type, matrix_group(permit, weight, expert * n_groups + g),
                               weight.n_in, x.data(), n_rows, dots.data());
       for (std::uint32_t i = 0; i < n_rows; ++i)
@@ -213,9 +304,10 @@ LaunchStatus CpuBackend::expert_matmul_int8(const LaunchContext& context,
                     args.out + (std::size_t{items[i]} * n_groups + g) * kGroupRows);
     }
   };
-  const LaunchStatus multiplied =
-      launcher_.run(context, label(context, args.site), first_tile_[args.n_experts], multiply);
-  return {rounded.live & multiplied.live};
+  const MatmulArgs inputs{.site = args.site, .weight = weight, .x = args.x, .out = args.out};
+  const ProjectionArgs projection{.matmuls = {&inputs, 1}};
+  return run_rounded(context, RoundingPlan(projection, expert_inputs(args)),
+                     first_tile_[args.n_experts], multiply);
 }
 
 }  // namespace leasehold

@@ -1,6 +1,6 @@
 /// Runs tiles through gates: every tile is one unit of the thread that takes it.
 ///
-/// Threads: `run` from the engine thread only.
+/// Threads: `run` and `run_after` from the engine thread only.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,14 @@
 #include "kernels/launch_rules.hpp"
 
 namespace leasehold {
+
+/// What each thread computes for itself before its first tile of a launch, in a unit of its own:
+/// `compute(permit, thread)`. A thread without tiles computes nothing, a late one computes it late.
+template <class Compute>
+struct Prologue {
+  UnitLabel label;
+  Compute compute;
+};
 
 class Launcher {
  public:
@@ -27,19 +35,22 @@ class Launcher {
   template <class Tile>
   LaunchStatus run(const LaunchContext& context, UnitLabel label, std::uint32_t n_tiles,
                    Tile&& tile) {
-    const GateSet& gates = *context.gates;
-    for (ThreadState& thread_state : thread_states_) thread_state.live = gates.all();
-    pool_.run(n_tiles, [&](std::uint32_t thread, std::uint32_t index) {
-      ThreadState& thread_state = thread_states_[thread];
-      thread_state.live &= thread_state.gate.run(
-          gates, label, [&](const LaunchPermit& permit) { tile(permit, thread, index); });
-      return thread_state.live != 0;  // a thread without live sequences takes no more tiles
-    });
-    SequenceMask live = gates.all();
-    for (const ThreadState& thread_state : thread_states_) live &= thread_state.live;
-    return {live};
+    return launch(*context.gates, label, n_tiles, tile, [](ThreadState&, std::uint32_t) {});
   }
 
+  /// Likewise, after a prologue of each thread. What prologues read, tiles must not write.
+  template <class Compute, class Tile>
+  LaunchStatus run_after(const Prologue<Compute>& prologue, const LaunchContext& context,
+                         UnitLabel label, std::uint32_t n_tiles, Tile&& tile) {
+    const GateSet& gates = *context.gates;
+    return launch(gates, label, n_tiles, tile, [&](ThreadState& state, std::uint32_t thread) {
+      state.live &= state.gate.run(gates, prologue.label, [&](const LaunchPermit& permit) {
+        prologue.compute(permit, thread);
+      });
+    });
+  }
+
+  std::uint64_t launches_run() const { return launch_; }
   std::vector<std::uint64_t> units_run() const {
     std::vector<std::uint64_t> counts;
     for (const ThreadState& thread_state : thread_states_)
@@ -52,11 +63,36 @@ class Launcher {
   struct alignas(kCacheLineBytes) ThreadState {
     explicit ThreadState(const ThreadGate& g) : gate(g) {}
     ThreadGate gate;
-    SequenceMask live = 0;  // live in every unit that this thread ran in the current launch
+    std::uint64_t launch = 0;  // the last one in which this thread took a tile
+    SequenceMask live = 0;     // live in every unit that this thread ran in that launch
   };
+
+  /// `begin(state, thread)` precedes a thread's first tile.
+  template <class Tile, class Begin>
+  LaunchStatus launch(const GateSet& gates, UnitLabel label, std::uint32_t n_tiles, Tile& tile,
+                      Begin&& begin) {
+    ++launch_;
+    pool_.run(n_tiles, [&](std::uint32_t thread, std::uint32_t index) {
+      ThreadState& thread_state = thread_states_[thread];
+      if (thread_state.launch != launch_) {
+        thread_state.launch = launch_;
+        thread_state.live = gates.all();
+        begin(thread_state, thread);
+        if (thread_state.live == 0) return false;
+      }
+      thread_state.live &= thread_state.gate.run(
+          gates, label, [&](const LaunchPermit& permit) { tile(permit, thread, index); });
+      return thread_state.live != 0;  // a thread without live sequences takes no more tiles
+    });
+    SequenceMask live = gates.all();
+    for (const ThreadState& thread_state : thread_states_)
+      if (thread_state.launch == launch_) live &= thread_state.live;
+    return {live};
+  }
 
   std::vector<ThreadState> thread_states_;
   ThreadPool pool_;
+  std::uint64_t launch_ = 0;  // the running one; written while no worker is busy
 };
 
 }  // namespace leasehold

@@ -209,16 +209,17 @@ class Transformer::Pass {
   /// null if they are normed already.
   void feed_forward(const LayerWeights& layer, const RmsNormArgs* norm, float* out,
                     bool accumulate) {
-    const MatmulArgs wide[] = {product_of_normed(LaunchSite::FfnGate, layer.ffn_gate, s().gate),
-                               product_of_normed(LaunchSite::FfnUp, layer.ffn_up, s().up)};
-    project({.norm = norm, .matmuls = wide});
-    const SwiGluArgs swiglu{s().gate, s().up, model_.config_.n_ff};
-    const MatmulArgs down[] = {{.site = LaunchSite::FfnDown,
-                                .weight = layer.ffn_down,
-                                .x = s().gate,
-                                .out = out,
-                                .accumulate = accumulate}};
-    project({.swiglu = &swiglu, .matmuls = down});
+    launch([&](Backend& b) {
+      return b.feed_forward(
+          context_, {.norm = norm,
+                     .gate = product_of_normed(LaunchSite::FfnGate, layer.ffn_gate, s().gate),
+                     .up = product_of_normed(LaunchSite::FfnUp, layer.ffn_up, s().up),
+                     .down = {.site = LaunchSite::FfnDown,
+                              .weight = layer.ffn_down,
+                              .x = s().gate,
+                              .out = out,
+                              .accumulate = accumulate}});
+    });
   }
 
   void routed_experts(const LayerWeights& layer) {

@@ -1,8 +1,11 @@
 /// The paged cache: appends write where the layout says, attention reads only what it may.
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/numerics/f16.hpp"
+#include "kernels/reference/reference_backend.hpp"
 #include "tests/contract/backend/rig.hpp"
 
 namespace leasehold::testing {
@@ -142,6 +145,26 @@ TEST_CASE("backend: attention has the reference's bits whichever heads and rows 
     CAPTURE(threads, test_seed(), shape.n_kv_heads, shape.heads_per_kv, shape.head_dim);
     REQUIRE(first_difference(c.on(rig), c.on(reference)) == -1);
   }
+}
+
+TEST_CASE("backend: a long context is merged in a launch of its own, with the reference's bits") {
+  class MergeWatch final : public GateProbe {
+   public:
+    void unit_polled(std::uint32_t, LaunchSite site, std::uint16_t, SequenceMask) override {
+      if (site == LaunchSite::AttentionMerge) merges.fetch_add(1);
+    }
+    std::atomic<int> merges{0};
+  } watch;
+  BackendLimits limits = kLimits;
+  limits.max_context = 3000;
+  SeededRandom random(test_seed() + 1175);
+  const AttentionCase c(random, layout(1, 128, KvType::F16), 2, {3}, {2900});
+  Rig rig(0);
+  rig.backend = required(CpuBackend::create(limits, rig.table.gates(2, &watch)));
+  Rig reference(0);
+  reference.backend = std::make_unique<ReferenceBackend>(limits, reference.table.gate(0));
+  REQUIRE(first_difference(c.on(rig), c.on(reference)) == -1);
+  REQUIRE(watch.merges > 0);
 }
 
 TEST_CASE("backend: a NaN at a later position of the cache reaches no earlier row") {

@@ -304,20 +304,21 @@ TEST_CASE("backend: every unit announces what it can reach") {
   const auto gates = rig.table.step(3);
   for (const auto& [site, launch] : step.every_launch()) launch(*rig.backend, *gates);
 
-  const std::map<LaunchSite, Touches> expected{
-      {LaunchSite::WeightLoad, Touches::WeightsAndScratch},
-      {LaunchSite::Embedding, Touches::WeightsAndScratch},
-      {LaunchSite::QueryRope, Touches::WeightsAndScratch},
-      {LaunchSite::KvAppend, Touches::TenantMemory},
-      {LaunchSite::AttentionScores, Touches::TenantMemory},
-      {LaunchSite::AttentionMerge, Touches::WeightsAndScratch},
-      {LaunchSite::FfnNorm, Touches::WeightsAndScratch},
-      {LaunchSite::ExpertRouting, Touches::WeightsAndScratch},
-      {LaunchSite::ExpertUp, Touches::WeightsAndScratch},
-      {LaunchSite::ExpertSum, Touches::WeightsAndScratch},
-      {LaunchSite::FfnUp, Touches::WeightsAndScratch},
-      {LaunchSite::SwiGlu, Touches::WeightsAndScratch},
-      {LaunchSite::Commit, Touches::TenantMemory}};
+  std::map<LaunchSite, Touches> expected{{LaunchSite::WeightLoad, Touches::WeightsAndScratch},
+                                         {LaunchSite::Embedding, Touches::WeightsAndScratch},
+                                         {LaunchSite::QueryRope, Touches::WeightsAndScratch},
+                                         {LaunchSite::KvAppend, Touches::TenantMemory},
+                                         {LaunchSite::AttentionScores, Touches::TenantMemory},
+                                         {LaunchSite::AttentionMerge, Touches::WeightsAndScratch},
+                                         {LaunchSite::FfnNorm, Touches::WeightsAndScratch},
+                                         {LaunchSite::ExpertRouting, Touches::WeightsAndScratch},
+                                         {LaunchSite::ExpertUp, Touches::WeightsAndScratch},
+                                         {LaunchSite::ExpertSum, Touches::WeightsAndScratch},
+                                         {LaunchSite::FfnUp, Touches::WeightsAndScratch},
+                                         {LaunchSite::SwiGlu, Touches::WeightsAndScratch},
+                                         {LaunchSite::Commit, Touches::TenantMemory}};
+  // On the CPU backend the unit that completes a row merges it, unless its context is long.
+  if (threads != 0 && threads != kCuda) expected.erase(LaunchSite::AttentionMerge);
   REQUIRE(watch.seen == expected);
   REQUIRE(watch.right_layer);
   for (std::uint32_t t = 0; t < gates_of(threads); ++t)
