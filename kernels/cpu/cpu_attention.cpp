@@ -1,6 +1,6 @@
 /// Attention of the CPU backend. A step is processed in *waves* of rows whose partials fit the
 /// scratch. The unit that computes the last partial of a row and head merges them, in the written
-/// order. Rows with so many partials that a unit would take too long have a launch that merges.
+/// order. Rows of long contexts have a launch that merges.
 #include <algorithm>
 #include <memory>
 

@@ -96,6 +96,8 @@ class CpuBackend final : public HostBackend {
   LaunchStatus project_int8(const LaunchContext& context, const ProjectionArgs& args);
   void multiply_tile(const LaunchPermit& permit, const MatmulArgs& args, Span32 groups,
                      Span32 batch, InputRows rows);
+  LaunchStatus gate_and_up(const LaunchContext& context, const FeedForwardArgs& args,
+                           const RoundingPlan& plan);
   void gate_block(const FeedForwardArgs& args, Span32 groups, Span32 batch);
   LaunchStatus expert_matmul_int8(const LaunchContext& context, const ExpertMatmulArgs& args,
                                   const ExpertItems& batch);

@@ -19,8 +19,8 @@ constexpr std::uint64_t kBarrierMacs = 16'000;
 using TileRows = std::array<RoundedRow, kRowsAtOnce>;
 using GroupDots = std::array<float, kRowsAtOnce * kGroupRows>;  // [rows, kGroupRows]
 
-/// Cuts a matmul into tiles of groups and rows, as many for each thread. Tiles of the same groups
-/// are neighbours, so that memory supplies these once, then the cache does.
+/// Cuts a matmul into tiles of groups and rows, as many for each thread if they are few. Tiles of
+/// the same groups are neighbours, so that memory supplies these once, then the cache does.
 struct GroupTiles {
   std::uint32_t n_groups;
   std::uint32_t n_batch;
@@ -45,7 +45,8 @@ struct GroupTiles {
     const std::uint32_t least =
         tiles_for(n_groups, static_cast<std::uint32_t>(std::max<std::uint64_t>(most, 1)));
     const std::uint32_t even = (least + costs.threads - 1) / costs.threads * costs.threads;
-    return {n_groups, n_batch, std::min(even, n_groups), batch};
+    const bool are_few = least * tiles_for(n_batch, batch) < 8 * costs.threads;
+    return {n_groups, n_batch, are_few ? std::min(even, n_groups) : least, batch};
   }
   std::uint32_t batch_tiles() const { return tiles_for(n_batch, batch_per_tile); }
   std::uint32_t count() const { return group_tiles * batch_tiles(); }
@@ -237,36 +238,52 @@ void CpuBackend::gate_block(const FeedForwardArgs& args, Span32 groups, Span32 b
     kernels_.swiglu(args.gate.out + i * n_out + first, args.up.out + i * n_out + first, n);
 }
 
-/// Gate and up of the same type are one launch. All tiles of the gate come first, because memory
-/// is faster with one matrix at a time; of a tile of each, the later one gates the products.
+/// One launch. Many rows multiply a tile of each matrix in one unit, which finds the products in
+/// its cache. With few rows all tiles of the gate come first, because memory is faster with one
+/// matrix at a time; of a tile of each, the later one gates the products.
+LaunchStatus CpuBackend::gate_and_up(const LaunchContext& context, const FeedForwardArgs& args,
+                                     const RoundingPlan& plan) {
+  const bool are_together = plan.n_rows >= kRowsAtOnce;
+  const GroupTiles tiles =
+      GroupTiles::plan(args.gate.weight, row_groups(args.gate.weight.n_out), plan.n_rows,
+                       {kernels_.int8_tile_macs / (are_together ? 2 : 1), launcher_.threads()});
+  const std::uint32_t n_tiles = tiles.count();
+  if (are_together)
+    return run_rounded(
+        context, plan, n_tiles,
+        [&](const LaunchPermit& permit, InputRows rows, std::uint32_t tile) {
+          multiply_tile(permit, args.gate, tiles.groups(tile), tiles.batch(tile), rows);
+          multiply_tile(permit, args.up, tiles.groups(tile), tiles.batch(tile), rows);
+          gate_block(args, tiles.groups(tile), tiles.batch(tile));
+        });
+  expects(n_tiles <= halves_left_.size(), "a feed-forward fits the backend's limits");
+  // Relaxed: the launch publishes the counts.
+  for (std::uint32_t t = 0; t < n_tiles; ++t) halves_left_[t].store(2, std::memory_order_relaxed);
+  return run_rounded(context, plan, 2 * n_tiles,
+                     [&](const LaunchPermit& permit, InputRows rows, std::uint32_t index) {
+                       const std::uint32_t tile = index % n_tiles;
+                       multiply_tile(permit, index < n_tiles ? args.gate : args.up,
+                                     tiles.groups(tile), tiles.batch(tile), rows);
+                       // The first decrement releases its products, and the second acquires them.
+                       if (halves_left_[tile].fetch_sub(1, std::memory_order_acq_rel) == 1)
+                         gate_block(args, tiles.groups(tile), tiles.batch(tile));
+                     });
+}
+
+/// Gate and up of the same type are fused.
 LaunchStatus CpuBackend::feed_forward(const LaunchContext& context, const FeedForwardArgs& args) {
   const auto is_plain = [](const MatmulArgs& matmul_args) {
     return matmul_args.weight.layout == MatrixLayout::RowGroups && !matmul_args.accumulate;
   };
-  const WeightMatrix& weight = args.gate.weight;
   const std::uint32_t n_batch = selected_rows(context, args.gate);
-  if (!is_plain(args.gate) || !is_plain(args.up) || weight.type != args.up.weight.type ||
+  if (!is_plain(args.gate) || !is_plain(args.up) || args.gate.weight.type != args.up.weight.type ||
       n_batch == 0)
     return Backend::feed_forward(context, args);
   const MatmulArgs wide[] = {args.gate, args.up};
   const ProjectionArgs projection{.norm = args.norm, .matmuls = wide};
   expect_within_limits(limits_, context, projection);
-  expects(weight.n_out == args.up.weight.n_out, "gate and up are equally wide");
-  const GroupTiles tiles = GroupTiles::plan(weight, row_groups(weight.n_out), n_batch,
-                                            {kernels_.int8_tile_macs, launcher_.threads()});
-  const std::uint32_t n_tiles = tiles.count();
-  expects(n_tiles <= halves_left_.size(), "a feed-forward fits the backend's limits");
-  // Relaxed: the launch publishes the counts.
-  for (std::uint32_t t = 0; t < n_tiles; ++t) halves_left_[t].store(2, std::memory_order_relaxed);
-  const auto multiply = [&](const LaunchPermit& permit, InputRows rows, std::uint32_t index) {
-    const std::uint32_t tile = index % n_tiles;
-    multiply_tile(permit, wide[index / n_tiles], tiles.groups(tile), tiles.batch(tile), rows);
-    // The first decrement releases its products, and the second acquires them.
-    if (halves_left_[tile].fetch_sub(1, std::memory_order_acq_rel) == 1)
-      gate_block(args, tiles.groups(tile), tiles.batch(tile));
-  };
-  const LaunchStatus gated =
-      run_rounded(context, RoundingPlan(projection, n_batch), 2 * n_tiles, multiply);
+  expects(args.gate.weight.n_out == args.up.weight.n_out, "gate and up are equally wide");
+  const LaunchStatus gated = gate_and_up(context, args, RoundingPlan(projection, n_batch));
   if (gated.none_live()) return gated;
   return {gated.live & matmul(context, args.down).live};
 }

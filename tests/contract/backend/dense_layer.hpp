@@ -18,7 +18,7 @@ class DenseLayer {
   static constexpr std::uint32_t kWidth = kHeads * kHeadDim;
   static constexpr std::uint32_t kFfWidth = 512;
 
-  /// Sequence s has `counts[s]` rows in the step, of which the last is at `lengths[s] - 1`.
+  /// Sequence s has `counts[s]` rows in the step. The last one is at `lengths[s] - 1`.
   DenseLayer(std::uint64_t seed, const std::vector<std::uint32_t>& counts,
              const std::vector<std::uint32_t>& lengths, TensorType type = TensorType::Q8_0)
       : random_(seed),

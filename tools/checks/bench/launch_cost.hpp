@@ -14,8 +14,8 @@ struct LaunchCost {
   Distribution meeting_us;
 };
 
-/// Wall-clock times of `launches` launches of each kind in turn, on `threads` threads of which this
-/// is one. Errors: SystemError if the system has no more threads.
+/// Wall-clock times of `launches` launches of each kind in turn, on this thread and `threads` - 1
+/// others. Errors: SystemError if the system has no more threads.
 Result<LaunchCost> measure_launch(std::uint32_t threads, std::uint32_t launches);
 
 }  // namespace leasehold::bench
