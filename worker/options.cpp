@@ -23,6 +23,8 @@ namespace {
 
 // A GPU counts the rows of a step in 16 bits.
 constexpr std::uint32_t kMaxTokenBudget = 16'384;
+// Beyond it a verified step costs more than it saves.
+constexpr std::uint32_t kMaxSpeculate = 32;
 // The request pipeline holds no more, running requests included.
 constexpr std::uint32_t kMaxWaiting = 4'000;
 
@@ -142,6 +144,12 @@ void add_limit_options(CLI::App& app, SchedulerLimits& limits) {
   app.add_option("--token-budget", limits.token_budget,
                  "Tokens in one step, prompts included; at least the batch size")
       ->check(CLI::Range(1u, kMaxTokenBudget))
+      ->capture_default_str();
+  app.add_option(
+         "--speculate", limits.speculate,
+         "Tokens proposed for one sequence in a step, from what its own text repeats; texts "
+         "stay the same, and the repetitive ones come faster; 0: none")
+      ->check(CLI::Range(0u, kMaxSpeculate))
       ->capture_default_str();
   app.add_option("--max-context", limits.max_context,
                  "Tokens of one request, prompt and answer; default: the model's context")

@@ -316,10 +316,10 @@ Result<void> WorkerProgram::announce_ready() {
   const SchedulerLimits& limits = options_.limits;
   spdlog::info(
       "ready name={} address={} block_size_bytes={} blocks_per_extent={} max_batch_size={} "
-      "token_budget={} max_context={} max_waiting={} max_waiting_per_lease={}",
+      "token_budget={} speculate={} max_context={} max_waiting={} max_waiting_per_lease={}",
       options_.name, options_.listen_path, engine_->kv_block_size_bytes(), shape.blocks_per_extent,
-      limits.max_batch_size, limits.token_budget, model_.config.n_context, limits.max_waiting,
-      limits.max_waiting_per_lease);
+      limits.max_batch_size, limits.token_budget, limits.speculate, model_.config.n_context,
+      limits.max_waiting, limits.max_waiting_per_lease);
   return io_.run([this]() -> Result<void> {
     stop_ = std::make_unique<WorkerStop>(WorkerStop::Dependencies{
         &io_.context(), loop_.get(), serving_.get(), &broker_->link(), http_.get()});

@@ -23,10 +23,13 @@ RigOptions BackendUnderTest::options(KvType kv_type) const {
 #if LEASEHOLD_TEST_CUDA
   using cuda::GraphUse;
   if (is_cuda())
-    return on_card({.kv_type = kv_type},
+    return on_card({.kv_type = kv_type, .limits = {.speculate = speculate}},
                    {.graphs = threads == kCuda ? GraphUse::None : GraphUse::Gated});
 #endif
-  return {.reference = threads == 0, .threads = std::max(threads, 1u), .kv_type = kv_type};
+  return {.reference = threads == 0,
+          .threads = std::max(threads, 1u),
+          .kv_type = kv_type,
+          .limits = {.speculate = speculate}};
 }
 
 std::ostream& operator<<(std::ostream& to, const BackendUnderTest& backend) {

@@ -19,6 +19,7 @@ struct BackendUnderTest {
   static constexpr std::uint32_t kCudaGraphs = 201;
 
   std::uint32_t threads = 1;
+  std::uint32_t speculate = 0;  ///< Of SchedulerLimits.
   bool is_cuda() const { return threads >= kCuda; }
   RigOptions options(KvType kv_type = KvType::F16) const;
 };

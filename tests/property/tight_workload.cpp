@@ -15,7 +15,7 @@ RigOptions tight_options(std::uint32_t kv_blocks, const std::string& model, Gate
   static const std::size_t block = EngineRig().engine().kv_block_size_bytes();
   RigOptions options = backend.options();
   options.model_path = model;
-  options.limits = {.max_batch_size = 8, .token_budget = 40};
+  options.limits = {.max_batch_size = 8, .token_budget = 40, .speculate = backend.speculate};
   options.extent_bytes = kv_blocks * block;
   options.swap_extent_bytes = swap_blocks * block;
   options.probe = probe;
@@ -109,7 +109,8 @@ TightWorkload::TightWorkload(std::uint64_t seed, const std::string& model,
                              std::uint32_t swap_blocks)
     : random_(seed),
       lends_swap_(lends_swap),
-      rig_(TightRig::blocks(9, 3), model, lends_swap ? &clock_ : nullptr, {}, swap_blocks),
+      rig_(TightRig::blocks(9, 3), model, lends_swap ? &clock_ : nullptr,
+           {.speculate = seed % 2 == 0 ? 5u : 0u}, swap_blocks),
       expected_(std::move(expected)) {
   if (lends_swap) clock_.drive(rig_.clock());
   for (const char* tenant : {"a", "b"}) leases_[tenant] = rig_.grant(tenant);

@@ -57,7 +57,8 @@ void EngineRig::load_model() {
                                                     .clock = &clock_,
                                                     .broker_disconnected = &broker_disconnected_,
                                                     .tokenizer = tokenizer_.get(),
-                                                    .sampler = &step_sampler_});
+                                                    .sampler = &step_sampler_,
+                                                    .make_proposer = options_.make_proposer});
   engine_->bind_weights(map_weights());
   engine_->prepare_steps();
 }

@@ -55,6 +55,7 @@ struct RigOptions {
   Arithmetic arithmetic = Arithmetic::F32;
   SchedulerLimits limits = {};
   MaskLimits masks = {};
+  std::function<std::shared_ptr<Proposer>()> make_proposer = {};
   WeightsScope weights_scope = WeightsScope::Model;
   std::size_t extent_bytes = 2u << 20;
   std::size_t swap_extent_bytes = 0;  ///< 0: as `extent_bytes`.

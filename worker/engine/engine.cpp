@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "common/confined.hpp"
 #include "common/fault_point.hpp"
 #include "worker/engine/lease_time.hpp"
 #include "worker/engine/token_rules.hpp"
@@ -30,7 +29,7 @@ Completed revoked(LeaseId lease, LeaseWord word) {
 constexpr std::uint64_t kFirstPrepareGates = std::uint64_t{7} << 60;
 
 Transformer::Limits scratch_limits(const SchedulerLimits& limits) {
-  return {.max_rows = limits.token_budget, .max_logit_rows = limits.max_batch_size};
+  return {.max_rows = limits.token_budget, .max_logit_rows = limits.max_logit_rows()};
 }
 
 }  // namespace
@@ -124,6 +123,7 @@ Result<StepReport> Engine::step() {
   report_kv_changes();
   StepReport report;
   TRY(prepare_masks(report));
+  propose();
   StepPlan plan = scheduler_.plan();
   publish_running_requests();
   clear_released_records();
@@ -261,70 +261,10 @@ void Engine::end_unplaced(Sequence& sequence, const Error& error) {
 
 // ----------------------------------------------------------------------------------------- commit
 
-/// One unit per row: with a large vocabulary a row takes longer than any other unit of the step.
-void Engine::sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live) {
-  drawn_.assign(plan.parts.size(), std::nullopt);
-  last_logits_.clear();
-  for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
-    const auto logits = batch.logit_index(i);
-    if (!logits || (live >> i & 1) == 0) continue;
-    const auto draw_if_live = [&](const LaunchPermit& permit) {
-      if (!permit.is_live(i)) return;
-      Sequence& sequence = *plan.parts[i].sequence;
-      drawn_[i] = confined([&] { return draw(sequence, *logits); });
-      last_logits_[sequence.request.engine_request_id] = *logits;
-    };
-    deps_.engine_gate->run(batch.gates(), {LaunchSite::Sampling, 0, Touches::WeightsAndScratch},
-                           draw_if_live);
-  }
-}
-
 /// Stops the step before its commit when the device failed: its results are invalid.
 Result<void> Engine::check_device() const {
   if (const auto fault = deps_.backend->fault()) return std::unexpected(*fault);
   return {};
-}
-
-Result<DrawnToken> Engine::draw(Sequence& sequence, std::uint32_t logit_row) {
-  const TokenRules& rules = *sequence.rules;
-  // A rebound text may be complete already: its last token was delivered and its end was not.
-  if (const auto over = rules.over()) return DrawnToken{.is_text = false, .ends = over};
-  DrawnToken full{.is_text = false, .ends = CompletionReason::MaxTokensReached};
-  const bool is_fill = sequence.request.max_emitted_tokens == 0;  // its logits are only checked
-  if (scheduler_.is_full(sequence) && !is_fill) return full;
-  const SamplingParams& params = sequence.request.sampling;
-  const SampleInput input{.logits = {},
-                          .params = &params,
-                          .history = sequence.tokens,
-                          .position = sequence.emitted(),
-                          .allowed = rules.allowed()};
-  DrawnToken drawn;
-  drawn.sampled = TRY(sample_row(logit_row, input));
-  if (is_fill) return full;
-  drawn.ends = rules.ends_before(drawn.sampled.token);
-  drawn.is_text = !drawn.ends;
-  return drawn;
-}
-
-/// When the largest logits decide, the row stays on the device.
-Result<SampledToken> Engine::sample_row(std::uint32_t logit_row, SampleInput input) {
-  const std::uint32_t deciding = input.allowed == nullptr ? top_logits_needed(*input.params) : 0;
-  const auto top = deciding > 0 ? transformer_.top_logits(logit_row) : std::nullopt;
-  if (top && top->all_finite && top->tokens.size() >= deciding) {
-    std::vector<CandidateToken> largest;
-    for (const TokenLogit& each : top->tokens)
-      largest.push_back({static_cast<TokenId>(each.token), each.logit});
-    return sample_from_top(largest, input, sampler_scratch_);
-  }
-  input.logits = transformer_.logits(logit_row);
-  return sample(input, sampler_scratch_);
-}
-
-/// The token that the sequence record gets; an end token is not part of the text.
-std::optional<TokenId> Engine::next_token(std::uint32_t part) const {
-  const auto& drawn = drawn_[part];
-  if (!drawn || !drawn->has_value() || !(*drawn)->is_text) return std::nullopt;
-  return (*drawn)->sampled.token;
 }
 
 SequenceMask Engine::decide(const StepPlan& plan, const StepBatch& batch) {
@@ -334,8 +274,9 @@ SequenceMask Engine::decide(const StepPlan& plan, const StepBatch& batch) {
     for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
       if (!permit.is_live(i)) continue;
       Sequence& sequence = *plan.parts[i].sequence;
-      commit_record(record_pieces_, batch.record(i), config_.model.n_context,
-                    sequence.record_commit(plan.parts[i].n_rows, next_token(i)), sequence.record);
+      const RecordCommit next = sequence.record_commit(rows_kept(plan.parts[i], i), next_tokens(i));
+      commit_record(record_pieces_, batch.record(i), config_.model.n_context, next,
+                    sequence.record);
     }
     deps_.backend->write(permit, record_pieces_.pieces());
   };
@@ -350,11 +291,11 @@ void Engine::commit(const StepPlan& plan, const StepRefusals& refusals, Sequence
   for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
     if ((live >> i & 1) == 0) continue;
     const Sequence& sequence = *plan.parts[i].sequence;
-    report.summary.per_seq_kv_positions.push_back(sequence.blocks.committed() +
-                                                  plan.parts[i].n_rows);
+    const std::uint32_t n_rows = rows_kept(plan.parts[i], i);
+    report.summary.per_seq_kv_positions.push_back(sequence.blocks.committed() + n_rows);
     report.summary.per_seq_leases.push_back(sequence.request.lease);
-    if (report.sample) report.sample->add(plan.parts[i]);
-    charge_tokens(plan.parts[i], i, report.decided_at);
+    if (report.sample) report.sample->add(sequence, n_rows);
+    charge_tokens(sequence, n_rows, i, report.decided_at);
     commit_part(plan.parts[i], i);
   }
   end_refused(plan, refusals);
@@ -375,17 +316,17 @@ void Engine::scrub_scratch() {
 }
 
 void Engine::commit_part(const PlannedRows& part, std::uint32_t index) {
-  auto& drawn = drawn_[index];
-  if (!drawn) return scheduler_.commit(part, std::nullopt);
-  if (!drawn->has_value()) {
-    return scheduler_.end_sequence(
-        *part.sequence, {.reason = CompletionReason::EngineError, .error = drawn->error()});
+  auto& [tokens, error] = drawn_[index];
+  if (error) {
+    return scheduler_.end_sequence(*part.sequence,
+                                   {.reason = CompletionReason::EngineError, .error = error});
   }
-  if ((*drawn)->is_text) {
-    part.sequence->rules->accept((*drawn)->sampled.token);
-    (*drawn)->ends = part.sequence->rules->over();
+  for (DrawnToken& drawn : tokens) {
+    if (!drawn.is_text) continue;
+    part.sequence->rules->accept(drawn.sampled.token);
+    drawn.ends = part.sequence->rules->over();
   }
-  scheduler_.commit(part, std::move(**drawn));
+  scheduler_.commit(part, std::move(tokens));
 }
 
 std::span<const float> Engine::last_logits(const RequestId& engine_request_id) const {

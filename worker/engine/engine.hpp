@@ -11,6 +11,12 @@
 /// the step, or draws nothing in it, and continues in the next. MaskTurns shares the work by
 /// tenant.
 ///
+/// With `SchedulerLimits::speculate` a Proposer says which tokens may follow a text that decodes.
+/// The step computes a row for each that the scheduler has room for, and draws from one row after
+/// the other as long as the drawn token is the proposed one. So the tokens are those of single
+/// steps: a row's logits do not depend on the rows beside it, and a draw depends on the text before
+/// it. Rows behind the first other token are not committed, and later steps overwrite them.
+///
 /// Effect of a revocation, by scope of the lease:
 ///   tenant   The sequences of that lease end with Revoked. The unit that reads the revoked word
 ///            reports it through the RevocationObserver at once. Every other sequence of the step
@@ -28,6 +34,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -39,6 +46,7 @@
 #include "ipc/control/events.hpp"
 #include "ipc/segment/thread_gate.hpp"
 #include "worker/engine/mask_turns.hpp"
+#include "worker/engine/proposer.hpp"
 #include "worker/engine/running_requests.hpp"
 #include "worker/engine/step_batch.hpp"
 #include "worker/engine/step_refusals.hpp"
@@ -85,6 +93,8 @@ class Engine {
     const Tokenizer* tokenizer = nullptr;
     StepSampler* sampler = nullptr;                   ///< Null: no step is sampled.
     KvEvictionListener* eviction_listener = nullptr;  ///< Null: no index outside the worker.
+    /// For each sequence that decodes while tokens are speculated. Null: NgramProposer.
+    std::function<std::shared_ptr<Proposer>()> make_proposer = {};
   };
   Engine(const EngineConfig& config, const Dependencies& dependencies);
 
@@ -217,7 +227,8 @@ class Engine {
   Result<std::vector<LeasedCopy>> addresses_of(const Move& move) const;
   Result<void> queue(PromptRequest request);
   Result<void> check_tokens(const PromptRequest& request);
-  void charge_tokens(const PlannedRows& part, std::uint32_t index, TimePoint now);
+  void charge_tokens(const Sequence& sequence, std::uint32_t n_rows, std::uint32_t index,
+                     TimePoint now);
   void end_revoked_leases();
   void report_found_revoked(LeaseId lease);
   void end_stopped_sequences();
@@ -251,9 +262,15 @@ class Engine {
   void end_unplaced(Sequence& sequence, const Error& error);
   void sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live);
   Result<void> check_device() const;
-  Result<DrawnToken> draw(Sequence& sequence, std::uint32_t logit_row);
+  void propose();
+  void draw_tokens(const PlannedRows& part, std::uint32_t index, const StepBatch& batch);
+  Result<bool> draw_row(const PlannedRows& part, std::vector<DrawnToken>& drawn,
+                        std::uint32_t logit_row);
+  Result<DrawnToken> draw(const Sequence& sequence, std::span<const TokenId> history,
+                          std::uint32_t logit_row);
   Result<SampledToken> sample_row(std::uint32_t logit_row, SampleInput input);
-  std::optional<TokenId> next_token(std::uint32_t part) const;
+  std::span<const TokenId> next_tokens(std::uint32_t part);
+  std::uint32_t rows_kept(const PlannedRows& part, std::uint32_t index) const;
   SequenceMask decide(const StepPlan& plan, const StepBatch& batch);
   bool wants_sample(TimePoint now) const {
     return deps_.sampler != nullptr && deps_.sampler->is_due(now);
@@ -289,8 +306,14 @@ class Engine {
   TenantId last_mask_tenant_;
   std::map<TenantId, TimePoint> next_move_;  // of tenants that moved a request
   TimePoint next_any_move_;
-  std::set<LeaseId> drained_;                             // taken with `take_drained`
-  std::vector<std::optional<Result<DrawnToken>>> drawn_;  // per part of the running step
+  std::set<LeaseId> drained_;  // taken with `take_drained`
+  struct Drawn {
+    std::vector<DrawnToken> tokens;
+    std::optional<Error> error;  // of the first row; there is no token then
+  };
+  std::vector<Drawn> drawn_;          // per part of the running step
+  std::vector<TokenId> history_;      // behind the right proposals of one part
+  std::vector<TokenId> next_tokens_;  // of one part
   SamplerScratch sampler_scratch_;
   RecordPieces record_pieces_;
   std::map<RequestId, std::uint32_t> last_logits_;

@@ -16,11 +16,11 @@ Result<void> Engine::check_tokens(const PromptRequest& request) {
                                  scheduler_.prompt_tokens_pending(tenant), deps_.clock->now());
 }
 
-/// Precondition: the part is not committed yet.
-void Engine::charge_tokens(const PlannedRows& part, std::uint32_t index, TimePoint now) {
-  const std::uint32_t emitted = next_token(index) ? 1 : 0;
-  token_allowances_.charge(part.sequence->request.tenant,
-                           part.sequence->prompt_rows(part.n_rows) + emitted, now);
+/// Precondition: the part is not committed yet; `n_rows` of its rows will be.
+void Engine::charge_tokens(const Sequence& sequence, std::uint32_t n_rows, std::uint32_t index,
+                           TimePoint now) {
+  const auto emitted = static_cast<std::uint32_t>(next_tokens(index).size());
+  token_allowances_.charge(sequence.request.tenant, sequence.prompt_rows(n_rows) + emitted, now);
 }
 
 }  // namespace leasehold

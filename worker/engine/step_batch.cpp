@@ -60,15 +60,18 @@ Result<void> StepBatch::add(const PlannedRows& part, const LeaseMemory& memory,
 }
 
 void StepBatch::add_rows(const PlannedRows& part, std::uint32_t index) {
-  const std::uint32_t first = part.sequence->blocks.committed();
+  const Sequence& sequence = *part.sequence;
+  const std::uint32_t first = sequence.blocks.committed();
+  const std::uint32_t known = part.n_rows - part.n_proposed;
   for (std::uint32_t i = 0; i < part.n_rows; ++i) {
     rows_.push_back({index, first + i});
-    tokens_.push_back(part.sequence->tokens[first + i]);
+    tokens_.push_back(i < known ? sequence.tokens[first + i] : sequence.proposals[i - known]);
   }
   logit_index_.push_back(std::nullopt);
   if (!part.wants_token) return;
   logit_index_.back() = static_cast<std::uint32_t>(logit_rows_.size());
-  logit_rows_.push_back(static_cast<std::uint32_t>(rows_.size() - 1));
+  for (std::size_t row = rows_.size() - 1 - part.n_proposed; row < rows_.size(); ++row)
+    logit_rows_.push_back(static_cast<std::uint32_t>(row));
 }
 
 ForwardInput StepBatch::input() const {

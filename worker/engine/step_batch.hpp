@@ -43,7 +43,8 @@ class StepBatch {
   /// The record of sequence `index`.
   const RecordMemory& record(std::uint32_t index) const { return records_[index]; }
 
-  /// The row of logits of sequence `index`; nothing when it draws no token.
+  /// The first row of logits of sequence `index`; those of its proposals follow. Nothing when it
+  /// draws no token.
   std::optional<std::uint32_t> logit_index(std::uint32_t index) const {
     return logit_index_[index];
   }

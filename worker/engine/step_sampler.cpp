@@ -4,12 +4,12 @@
 
 namespace leasehold {
 
-void StepSample::add(const PlannedRows& part) {
-  const PromptRequest& request = part.sequence->request;
+void StepSample::add(const Sequence& sequence, std::uint32_t n_rows) {
+  const PromptRequest& request = sequence.request;
   const std::size_t given = request.prompt.size() + request.emitted.size();
   Tokens& tokens = tenants[request.tenant];
-  const bool is_decode = part.sequence->blocks.committed() >= given;
-  (is_decode ? tokens.decode : tokens.prefill) += part.n_rows;
+  const bool is_decode = sequence.blocks.committed() >= given;
+  (is_decode ? tokens.decode : tokens.prefill) += n_rows;
 }
 
 void StepSampler::set_interval(Duration interval) {

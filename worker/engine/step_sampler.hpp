@@ -18,7 +18,8 @@
 
 namespace leasehold {
 
-/// What one step computed, by tenant. Rows that were refused do not count.
+/// What one step computed, by tenant. Rows that were refused do not count, nor those of proposals
+/// that were wrong.
 struct StepSample {
   struct Tokens {
     std::uint32_t prefill = 0;
@@ -34,7 +35,7 @@ struct StepSample {
 
   /// Adds the rows of a sequence that are about to be committed. A row is decoded when it holds a
   /// token drawn under this lease; rows of the prompt and of text from earlier leases are prefill.
-  void add(const PlannedRows& part);
+  void add(const Sequence& sequence, std::uint32_t n_rows);
 };
 
 class StepSampler {

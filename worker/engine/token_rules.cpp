@@ -142,4 +142,14 @@ void TokenRules::accept(TokenId token) {
   mask_ = known == masks_.end() ? nullptr : &known->second;
 }
 
+TokenRules::Mark TokenRules::mark() const {
+  return {text_, state_, mask_};
+}
+
+void TokenRules::return_to(Mark mark) {
+  text_ = std::move(mark.text_);
+  state_ = mark.state_;
+  mask_ = mark.mask_;
+}
+
 }  // namespace leasehold

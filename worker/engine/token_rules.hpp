@@ -57,6 +57,12 @@ class TokenRules {
   /// computed with the mask, so this takes no work on the grammar.
   void accept(TokenId token);
 
+  /// Where the text ends now.
+  class Mark;
+  Mark mark() const;
+  /// Forgets what was accepted since the mark. Precondition: no `prepare` since then.
+  void return_to(Mark mark);
+
  private:
   using State = GrammarMatcher::State;
   static constexpr std::size_t kMaxMasks = 16;
@@ -86,6 +92,16 @@ class TokenRules {
   std::optional<UnfinishedMask> unfinished_;
   std::map<State, TokenMask> masks_;
   const TokenMask* mask_ = nullptr;  ///< Of `state_`, once it is known.
+};
+
+class TokenRules::Mark {
+  friend TokenRules;
+  Mark(std::optional<GeneratedText> text, State state, const TokenMask* mask)
+      : text_(std::move(text)), state_(state), mask_(mask) {}
+
+  std::optional<GeneratedText> text_;
+  State state_;
+  const TokenMask* mask_;
 };
 
 }  // namespace leasehold

@@ -151,17 +151,16 @@ void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32
   if (progress.number == 0) header = make_header(pieces, memory, commit, max_context);
   append_new(pieces, memory, max_context, commit, progress);
   const auto known = static_cast<std::uint32_t>(commit.tokens.size());
-  const bool has_next = commit.next && known < max_context;
+  const std::size_t room = max_context - std::min(known, max_context);
+  const std::span<const TokenId> next = commit.next.first(std::min(commit.next.size(), room));
   Checksum tokens_checksum = progress.tokens_checksum;
-  if (has_next) {
-    pieces.add(memory, kTokensOffset + known * sizeof(TokenId), bytes_of(*commit.next));
-    tokens_checksum.add(&*commit.next, sizeof(TokenId));
-  }
+  pieces.add(memory, kTokensOffset + known * sizeof(TokenId), std::as_bytes(next));
+  tokens_checksum.add(next.data(), next.size_bytes());
   RecordSlot slot{.checksum = 0,
                   .tokens_checksum = tokens_checksum.value,
                   .blocks_checksum = progress.blocks_checksum.value,
                   .committed = commit.committed,
-                  .tokens = known + (has_next ? 1 : 0),
+                  .tokens = known + static_cast<std::uint32_t>(next.size()),
                   .blocks = progress.blocks,
                   .unused = 0,
                   .number = ++progress.number};

@@ -93,7 +93,7 @@ struct RecordCommit {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t committed = 0;          ///< Positions in the KV cache once this commit is done.
   std::span<const TokenId> tokens;      ///< Prompt and emitted.
-  std::optional<TokenId> next;          ///< The token this commit emits.
+  std::span<const TokenId> next;        ///< The tokens this commit emits.
   std::span<const BlockId> blocks;      ///< Of the KV cache, in order of position.
   std::span<const BlockId> own_blocks;  ///< Those of RecordMemory.
 };

@@ -11,6 +11,7 @@ void EngineMetrics::publish(const Scheduler& scheduler) {
   EngineSnapshot snapshot{.running = scheduler.running_count(),
                           .waiting = scheduler.waiting_count(),
                           .prefixes = scheduler.prefix_counters(),
+                          .proposals = scheduler.proposal_counters(),
                           .tenants = tenants_.counts()};
   for (const auto& [lease, tenancy] : scheduler.tenancies()) {
     const std::uint64_t cached = tenancy.prefixes.unused();

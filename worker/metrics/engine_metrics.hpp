@@ -19,6 +19,7 @@ struct EngineSnapshot {
   std::uint64_t free_blocks = 0;
   std::uint64_t swapped_blocks = 0;
   PrefixCounters prefixes;
+  ProposalCounters proposals;
   std::vector<wire::TenantServed> tenants;
 };
 

@@ -81,6 +81,10 @@ void add_engine(Exposition& page, const WorkerIdentity& identity, const EngineSn
   page.counter({"leasehold_prefix_cross_tenant_hits_total",
                 "Blocks found of another tenant; more than 0 is a leak"},
                number(prefixes.cross_tenant_hits));
+  page.counter({"leasehold_proposed_tokens_total", "Tokens that --speculate proposed and computed"},
+               number(engine.proposals.proposed));
+  page.counter({"leasehold_accepted_tokens_total", "Proposed tokens that the sampler drew, too"},
+               number(engine.proposals.accepted));
 }
 
 void add_tenants(Exposition& page, const std::vector<wire::TenantServed>& tenants) {
@@ -145,6 +149,10 @@ void add_vllm_names(Exposition& page, const WorkerIdentity& identity,
                number((engine.prefixes.hits + engine.prefixes.misses) * block), model);
   page.counter({"vllm:prefix_cache_hits_total", "Tokens found in the prefix cache"},
                number(engine.prefixes.hits * block), model);
+  page.counter({"vllm:spec_decode_num_draft_tokens_total", "Proposed tokens"},
+               number(engine.proposals.proposed), model);
+  page.counter({"vllm:spec_decode_num_accepted_tokens_total", "Proposed tokens that were accepted"},
+               number(engine.proposals.accepted), model);
   page.counter({"vllm:num_preemptions_total", "Preempted requests"}, number(requests.preemptions()),
                model);
   page.counter({"vllm:prompt_tokens_total", "Prompt tokens"}, number(requests.prompt_tokens()),

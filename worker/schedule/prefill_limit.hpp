@@ -19,6 +19,7 @@ namespace leasehold {
 struct StepRows {
   std::uint32_t decode = 0;
   std::uint32_t prefill = 0;
+  std::uint32_t proposed = 0;  ///< Behind decode rows.
 };
 
 class PrefillLimit {

@@ -29,6 +29,7 @@ StepPlan Scheduler::plan() {
   // What a victim gave back goes to a sequence that lacked it before anything else can take it.
   if (relieve_starved()) plan = plan_rows();
   for (auto& [lease, tenancy] : tenancies_) tenancy.growth_denied.reset();
+  add_proposals(plan);
   plan_pieces();
   return plan;
 }
@@ -61,23 +62,26 @@ std::uint32_t Scheduler::add_part(Sequence& sequence, std::uint32_t n_rows, Step
   return n_rows;
 }
 
-void Scheduler::commit(const PlannedRows& part, std::optional<DrawnToken> drawn) {
+void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn) {
   expects(transfers_.empty(), "blocks are copied before rows are computed");
   Sequence& sequence = *part.sequence;
   Tenancy& tenancy = tenancy_of(sequence);
-  sequence.blocks.commit(sequence.blocks.committed() + part.n_rows);
-  sequence.blocks.cache_full({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
-  tenancy.served_tokens += part.n_rows;
-  const TenantAccount& account = *tenancy.account;
-  *account.counter += TokenCounters::cost(part.n_rows, account.quota.weight);
-  if (!drawn) return;
-  if (drawn->is_text) {
-    const TokenId token = drawn->sampled.token;
+  const std::uint32_t rows_kept = part.rows_kept(drawn.size());
+  note_proposals(part, drawn);
+  for (DrawnToken& each : drawn) {
+    if (!each.is_text) continue;
+    const TokenId token = each.sampled.token;
     tokens_.push_back({sequence.request.engine_request_id, token, sequence.emitted(),
-                       std::move(drawn->sampled.logprobs)});
+                       std::move(each.sampled.logprobs)});
     sequence.tokens.push_back(token);
   }
-  if (drawn->ends) return end_sequence(sequence, {.reason = *drawn->ends});
+  sequence.blocks.commit(sequence.blocks.committed() + rows_kept);
+  sequence.blocks.cache_full({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
+  tenancy.served_tokens += rows_kept;
+  const TenantAccount& account = *tenancy.account;
+  *account.counter += TokenCounters::cost(part.n_rows, account.quota.weight);
+  if (drawn.empty()) return;
+  if (drawn.back().ends) return end_sequence(sequence, {.reason = *drawn.back().ends});
   if (is_full(sequence)) end_sequence(sequence, {.reason = CompletionReason::MaxTokensReached});
 }
 

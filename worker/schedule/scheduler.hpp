@@ -40,6 +40,12 @@
 /// request whose prompt begins with more blocks of it than its own lease has cached reads those
 /// blocks instead, and ends when the shared lease ends. Such a victim is dropped, not swapped.
 ///
+/// Proposals: the engine may propose tokens that follow a decoding sequence. While no prompt waits
+/// for rows, those that ProposalLimit finds worth it get rows, too, and a step commits the tokens
+/// that were drawn as proposed, and one more. They take free blocks only: nothing is evicted, asked
+/// for or moved aside for them. A tenant pays for the rows of wrong proposals, because they take
+/// the time that right ones take.
+///
 /// Fairness: admissions and prefill chunks go to the tenant with the least token counter
 /// (TokenCounters), over all its leases. An admitted prompt counts as served. So of two tenants
 /// that always have work that may run, with weights v and w, the served rows divided by weight
@@ -189,16 +195,17 @@ class Scheduler {
   StepPlan plan();
   /// The duration of the planned step, for the limit of later ones. Without it prompts may fill the
   /// token budget.
-  void note_duration(Duration step) { prefill_limit_.note(step, planned_); }
+  void note_duration(Duration step);
 
   /// The copies to make before the forward pass, in this order.
   const std::vector<SwapTransfer>& transfers() const { return transfers_; }
   /// The sequence's first transfer in the list was made, in this time.
   void transfer_done(const Sequence& sequence, Duration copying);
 
-  /// Commits the rows of a sequence, and appends the drawn token if there is one. Emits Token, then
-  /// Completed when the sequence ends. Precondition: no transfer waits.
-  void commit(const PlannedRows& part, std::optional<DrawnToken> drawn);
+  /// Commits the rows of a sequence that are kept, and appends the drawn tokens: at most one, and
+  /// one for each proposal before it that was drawn. Emits Token for each, then Completed when the
+  /// sequence ends. Precondition: no transfer waits.
+  void commit(const PlannedRows& part, std::vector<DrawnToken> drawn);
   /// Ends one running or swapped sequence and frees its blocks. With `already_delivered` no
   /// Completed event is emitted, because a gate thread delivered it early.
   void end_sequence(Sequence& sequence, Completed how, bool already_delivered = false);
@@ -222,6 +229,7 @@ class Scheduler {
   std::uint64_t prompt_tokens_pending(const TenantId& tenant) const;
   /// Over all leases, also ended ones.
   PrefixCounters prefix_counters() const;
+  const ProposalCounters& proposal_counters() const { return proposal_counters_; }
   const std::map<LeaseId, Tenancy>& tenancies() const { return tenancies_; }
   const std::vector<std::unique_ptr<Sequence>>& running() const { return running_; }
   bool is_running(const Sequence* sequence) const;
@@ -250,6 +258,11 @@ class Scheduler {
   StepPlan plan_rows();
   std::vector<PlannedRows> prefill_least_served(std::uint32_t budget) const;
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
+  void add_proposals(StepPlan& plan);
+  std::vector<PlannedRows*> proposing_parts(StepPlan& plan) const;
+  std::uint32_t proposals_worth(const Sequence& sequence) const;
+  bool reserve_proposed(Sequence& sequence, std::uint32_t n_rows);
+  void note_proposals(const PlannedRows& part, const std::vector<DrawnToken>& drawn);
   bool reject_too_large(Tenancy& tenancy);
   Admission reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
   std::optional<PrefixIndex::End> adopt_end(const Sequence& sequence, Tenancy& tenancy,
@@ -336,6 +349,8 @@ class Scheduler {
   std::set<TenantId> unsettled_tenants_;  // since the last `plan`, the same
   TokenCounters counters_;
   PrefillLimit prefill_limit_;
+  ProposalLimit proposal_limit_;
+  ProposalCounters proposal_counters_;
   SwapCosts swap_costs_;
   SwapCosts spill_costs_;
   bool is_spill_measured_ = false;

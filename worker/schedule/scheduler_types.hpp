@@ -1,6 +1,7 @@
 /// What a Scheduler is given, plans, and keeps of tenants and leases.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -28,13 +29,28 @@ struct SchedulerLimits {
   /// `max_waiting` bounds its leases together.
   std::uint32_t max_waiting_per_lease = 256;
   std::uint32_t max_waiting = 1024;  ///< Shared by tenants (common/fair_shares.hpp).
+  std::uint32_t speculate = 0;       ///< Proposed tokens of a sequence in a step; 0: none.
+
+  /// Rows of a step that have logits, at most. Proposals take what the sequences leave.
+  std::uint32_t max_logit_rows() const {
+    return std::max(max_batch_size, std::min(token_budget, speculate + 1));
+  }
 };
 
 /// One sequence's part of a step.
 struct PlannedRows {
   Sequence* sequence = nullptr;
   std::uint32_t n_rows = 0;  ///< Positions committed … committed + n_rows - 1.
-  bool wants_token = false;  ///< Its last row holds its last known token.
+  bool wants_token = false;  ///< A row holds its last known token.
+  /// The rows behind it: they hold the first ones of the sequence's proposals.
+  std::uint32_t n_proposed = 0;
+
+  /// The rows that stay once `drawn` tokens were drawn: the row of each token that is known then,
+  /// except the last. The others are computed in vain.
+  std::uint32_t rows_kept(std::size_t drawn) const {
+    const auto accepted = static_cast<std::uint32_t>(drawn > 1 ? drawn - 1 : 0);
+    return n_rows - n_proposed + accepted;
+  }
 };
 
 struct StepPlan {
@@ -46,6 +62,12 @@ struct DrawnToken {
   SampledToken sampled;
   bool is_text = true;                   ///< False: the token ends the text and is not part of it.
   std::optional<CompletionReason> ends;  ///< Why the text ends here, if it does.
+};
+
+/// Tokens of proposals: computed in rows, and found right.
+struct ProposalCounters {
+  std::uint64_t proposed = 0;
+  std::uint64_t accepted = 0;
 };
 
 /// Asks the broker for more memory of one lease.

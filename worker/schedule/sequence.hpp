@@ -10,20 +10,25 @@
 #include "common/checksum.hpp"
 #include "worker/kv/block_table.hpp"
 #include "worker/kv/sequence_record.hpp"
+#include "worker/schedule/proposal_limit.hpp"
 #include "worker/schedule/request.hpp"
 
 namespace leasehold {
 
+class Proposer;
 class TokenRules;
 
 struct Sequence {
   PromptRequest request;
   std::vector<TokenId> tokens;  ///< Prompt, then everything emitted.
   BlockTable blocks;
-  std::uint32_t stop_slot = 0;        ///< Of the StopFlags; its own while it runs.
-  std::uint64_t admission = 0;        ///< Number of this admission; unique in a scheduler.
-  std::shared_ptr<TokenRules> rules;  ///< Set and used by the engine.
-  bool awaits_mask = false;           ///< Set by the engine: it cannot draw a token yet.
+  std::uint32_t stop_slot = 0;         ///< Of the StopFlags; its own while it runs.
+  std::uint64_t admission = 0;         ///< Number of this admission; unique in a scheduler.
+  std::shared_ptr<TokenRules> rules;   ///< Set and used by the engine.
+  bool awaits_mask = false;            ///< Set by the engine: it cannot draw a token yet.
+  std::shared_ptr<Proposer> proposer;  ///< Set and used by the engine.
+  std::vector<TokenId> proposals;      ///< Set by the engine: what may follow, in the next step.
+  Acceptance acceptance;               ///< Of the proposals.
   /// The lease of the published text whose blocks it reads. It ends with that lease, too.
   std::optional<LeaseId> shared_lease;
   std::vector<PrefixId> borrowed;  ///< Their entries there, referenced.
@@ -51,8 +56,8 @@ struct Sequence {
     const std::uint32_t to = std::min(known, blocks.committed() + n_rows);
     return to - std::min(from, to);
   }
-  /// The commit of `n_rows` more positions and, when there is one, of the token `next`.
-  RecordCommit record_commit(std::uint32_t n_rows, std::optional<TokenId> next) const {
+  /// The commit of `n_rows` more positions and of the tokens `next`, a view.
+  RecordCommit record_commit(std::uint32_t n_rows, std::span<const TokenId> next) const {
     return {.engine_request_id = &request.engine_request_id,
             .sampling = &request.sampling,
             .max_emitted_tokens = request.max_emitted_tokens,

@@ -190,8 +190,8 @@ class Walk {
     REQUIRE(admitted <= std::max(before, heard_));
     most_running = std::max(most_running, static_cast<int>(admitted));
     for (const PlannedRows& part : plan.parts) {
-      worker.scheduler->commit(
-          part, part.wants_token ? std::optional(DrawnToken{.sampled = {2}}) : std::nullopt);
+      worker.scheduler->commit(part,
+                               std::vector<DrawnToken>(part.wants_token ? 1 : 0, {.sampled = {2}}));
     }
     worker.scheduler->take_events();
     for (wire::TenantUsage& usage : worker.scheduler->take_usage()) {

@@ -55,8 +55,7 @@ class LoadedScheduler {
 
   void commit(const StepPlan& plan) {
     for (const PlannedRows& part : plan.parts)
-      scheduler_.commit(
-          part, part.wants_token ? std::optional(DrawnToken{.sampled = {2}}) : std::nullopt);
+      scheduler_.commit(part, std::vector<DrawnToken>(part.wants_token ? 1 : 0, {.sampled = {2}}));
     (void)scheduler_.take_events();
   }
 

@@ -51,7 +51,7 @@ struct Recorded {
     return record_block_count(kContext, block_bytes) + list_block_count(sampling(), block_bytes);
   }
 
-  void commit(std::uint32_t n_rows, std::optional<TokenId> next) {
+  void commit(std::uint32_t n_rows, const std::vector<TokenId>& next) {
     REQUIRE(table.reserve(table.committed() + n_rows, pool));
     FakeTable open;
     const auto set = open.step(1);
@@ -62,10 +62,10 @@ struct Recorded {
                       write_on_host(permit, pieces.pieces());
                     });
     table.commit(table.committed() + n_rows);
-    if (next) tokens.push_back(*next);
+    tokens.insert(tokens.end(), next.begin(), next.end());
   }
 
-  RecordCommit next_commit(std::uint32_t n_rows, std::optional<TokenId> next) const {
+  RecordCommit next_commit(std::uint32_t n_rows, std::span<const TokenId> next) const {
     return {.engine_request_id = &kRequestId,
             .sampling = &params,
             .max_emitted_tokens = 40,
@@ -102,9 +102,9 @@ struct Recorded {
 /// Three commits: the prompt, then two tokens.
 Recorded three_commits(std::size_t block_bytes = 4096) {
   Recorded recorded(block_bytes);
-  recorded.commit(3, 10);
-  recorded.commit(1, 11);
-  recorded.commit(1, 12);
+  recorded.commit(3, {10});
+  recorded.commit(1, {11});
+  recorded.commit(1, {12});
   return recorded;
 }
 
@@ -156,13 +156,16 @@ TEST_CASE("sequence record: a record names the blocks that it lies in, up to fou
 
 TEST_CASE("sequence record: a torn commit leaves the previous commit readable") {
   Recorded recorded(4096);
-  recorded.commit(3, 10);
-  recorded.commit(1, 11);
+  recorded.commit(3, {10});
+  recorded.commit(1, {11});
   const std::vector<std::byte> before = recorded.bytes();
-  recorded.commit(1, 12);
+  const auto tokens = GENERATE(std::vector<TokenId>{12}, std::vector<TokenId>{12, 13, 14});
+  recorded.commit(static_cast<std::uint32_t>(tokens.size()), tokens);
   const std::vector<std::byte> after = recorded.bytes();
   const SequenceRecord older = *read_record(before, kContext);
   const SequenceRecord newer = *read_record(after, kContext);
+  REQUIRE(newer.tokens.size() == older.tokens.size() + tokens.size());
+  REQUIRE(newer.committed == older.committed + tokens.size());
   const std::size_t slot = kSlotsOffset + 3 % 2 * 64;
   // The commit writes the arrays, then the slot byte by byte, its number last.
   for (std::size_t written = 0; written <= kNumberInSlot + 8; ++written) {
@@ -234,7 +237,7 @@ TEST_CASE("sequence record: sampling parameters out of range, or lists cut off, 
 TEST_CASE("sequence record: commits of an earlier record are invalid under a new header") {
   Recorded recorded = three_commits();
   recorded.start_over();
-  recorded.commit(3, 77);
+  recorded.commit(3, {77});
   const Result<SequenceRecord> record = read_record(recorded.bytes(), kContext);
   REQUIRE(record);
   REQUIRE(record->tokens == std::vector<TokenId>{5, 6, 7, 77});

@@ -59,7 +59,7 @@ TEST_CASE("worker metrics: a poll that no word refused moves no clock") {
   CHECK_THAT(page(requests, {}), Catch::Contains("clock=\"t_refuse\",le=\"+Inf\"} 1\n"));
 }
 
-TEST_CASE("worker metrics: blocks and prefixes are those of the snapshot") {
+TEST_CASE("worker metrics: blocks, prefixes and proposals are those of the snapshot") {
   RequestMetrics requests;
   EngineSnapshot engine{.running = 2,
                         .waiting = 3,
@@ -67,7 +67,8 @@ TEST_CASE("worker metrics: blocks and prefixes are those of the snapshot") {
                         .cached_blocks = 1,
                         .free_blocks = 5,
                         .swapped_blocks = 4,
-                        .prefixes = {.hits = 3, .misses = 1, .evictions = 9}};
+                        .prefixes = {.hits = 3, .misses = 1, .evictions = 9},
+                        .proposals = {.proposed = 20, .accepted = 15}};
   wire::TenantServed ann;
   ann.tenant = {"ann"};
   ann.tokens = 11;
@@ -78,6 +79,9 @@ TEST_CASE("worker metrics: blocks and prefixes are those of the snapshot") {
        {"leasehold_requests{state=\"running\"} 2\n", "leasehold_requests{state=\"waiting\"} 3\n",
         "leasehold_kv_blocks{state=\"held\"} 6\n", "leasehold_kv_blocks{state=\"cached\"} 1\n",
         "leasehold_kv_blocks{state=\"free\"} 5\n", "leasehold_kv_blocks{state=\"swapped\"} 4\n",
+        "leasehold_proposed_tokens_total 20\n", "leasehold_accepted_tokens_total 15\n",
+        "vllm:spec_decode_num_draft_tokens_total{model_name=\"m\"} 20\n",
+        "vllm:spec_decode_num_accepted_tokens_total{model_name=\"m\"} 15\n",
         "leasehold_prefix_queried_tokens_total 64\n", "leasehold_prefix_hit_tokens_total 48\n",
         "leasehold_prefix_evicted_blocks_total 9\n",
         "leasehold_tenant_tokens_total{tenant=\"ann\"} 11\n",

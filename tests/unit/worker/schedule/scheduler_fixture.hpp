@@ -48,7 +48,7 @@ class SchedulerFixture {
     for (const PlannedRows& part : plan.parts) rows_[part.sequence->request.tenant] += part.n_rows;
     for (const PlannedRows& part : plan.parts) {
       const bool wants = part.wants_token;
-      scheduler.commit(part, wants ? std::optional(DrawnToken{.sampled = {2}}) : std::nullopt);
+      scheduler.commit(part, std::vector<DrawnToken>(wants ? 1 : 0, {.sampled = {2}}));
     }
     return scheduler.take_events();
   }

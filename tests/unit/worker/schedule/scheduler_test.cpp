@@ -178,10 +178,9 @@ TEST_CASE("scheduler: the drawn token says whether it belongs to the text it end
   fixture.scheduler.admit(kNow);
   const StepPlan plan = fixture.scheduler.plan();
   fixture.scheduler.commit(
-      plan.parts[0],
-      DrawnToken{.sampled = {2}, .is_text = false, .ends = CompletionReason::EndOfSequence});
+      plan.parts[0], {{.sampled = {2}, .is_text = false, .ends = CompletionReason::EndOfSequence}});
   fixture.scheduler.commit(plan.parts[1],
-                           DrawnToken{.sampled = {2}, .ends = CompletionReason::StopSequence});
+                           {{.sampled = {2}, .ends = CompletionReason::StopSequence}});
   const auto events = fixture.scheduler.take_events();
   const auto ends = only<Completed>(events);
   REQUIRE(ends.size() == 2);

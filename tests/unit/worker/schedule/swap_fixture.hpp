@@ -99,7 +99,7 @@ class SwapFixture : public SchedulerFixture {
     for (const PlannedRows& part : plan.parts) {
       rows[part.sequence->request.engine_request_id.value] += part.n_rows;
       const bool wants = part.wants_token;
-      scheduler.commit(part, wants ? std::optional(DrawnToken{.sampled = {2}}) : std::nullopt);
+      scheduler.commit(part, std::vector<DrawnToken>(wants ? 1 : 0, {.sampled = {2}}));
     }
   }
 

@@ -1,0 +1,136 @@
+/// Which proposals get rows, and what a commit makes of them.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/worker/schedule/scheduler_fixture.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr TokenId kRight = 2;
+constexpr TokenId kWrong = 3;
+
+/// Sequences that decode; each proposes the token that is always drawn.
+struct Proposing : SchedulerFixture {
+  explicit Proposing(SchedulerLimits limits = {.speculate = 4}) : SchedulerFixture(limits) {}
+
+  void propose(std::vector<TokenId> proposals = std::vector<TokenId>(8, kRight)) {
+    for (const auto& sequence : scheduler.running()) sequence->proposals = proposals;
+  }
+  const StepPlan& plan_with(std::vector<TokenId> proposals = std::vector<TokenId>(8, kRight)) {
+    propose(std::move(proposals));
+    scheduler.admit(kNow);
+    plan = scheduler.plan();
+    return plan;
+  }
+  /// Draws the right token from each row up to the first proposal that is wrong.
+  std::vector<SchedulerEvent> commit() {
+    for (const PlannedRows& part : plan.parts) {
+      std::vector<DrawnToken> drawn;
+      do {
+        drawn.push_back({.sampled = {kRight}});
+      } while (drawn.size() <= part.n_proposed &&
+               part.sequence->proposals[drawn.size() - 1] == kRight);
+      scheduler.commit(part, std::move(drawn));
+    }
+    return scheduler.take_events();
+  }
+  std::vector<std::uint32_t> proposed() const {
+    std::vector<std::uint32_t> all;
+    for (const PlannedRows& part : plan.parts) all.push_back(part.n_proposed);
+    return all;
+  }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "proposals: right ones are committed with the token behind them, and wrong ones are not") {
+  Proposing fixture;
+  REQUIRE(fixture.scheduler.submit(fixture.request(fixture.lease(1, 20), "r", 4, 20)));
+  fixture.tick();
+  REQUIRE(fixture.plan_with({kRight, kRight, kWrong, kRight}).parts[0].n_rows == 5);
+  const auto tokens = only<Token>(fixture.commit());
+  REQUIRE(tokens.size() == 3);
+  for (std::uint32_t i = 0; i < 3; ++i) CHECK(tokens[i].position == i + 1);
+  const Sequence& sequence = *fixture.scheduler.running().front();
+  CHECK(sequence.tokens.size() == 4 + 4);
+  CHECK(sequence.blocks.committed() == 4 + 3);
+  CHECK(sequence.pending() == 1);
+  CHECK(fixture.scheduler.proposal_counters().proposed == 4);
+  CHECK(fixture.scheduler.proposal_counters().accepted == 2);
+}
+
+TEST_CASE("proposals: the tenant pays for all rows and is served those that stay") {
+  Proposing fixture;
+  REQUIRE(fixture.scheduler.submit(fixture.request(fixture.lease(1, 20), "r", 4, 20)));
+  fixture.tick();
+  (void)fixture.scheduler.take_served();
+  const auto& account = *fixture.scheduler.tenancies().begin()->second.account;
+  const auto before = *account.counter;
+  fixture.plan_with({kRight, kWrong, kRight, kRight});
+  fixture.commit();
+  CHECK(*account.counter - before == TokenCounters::cost(5, account.quota.weight));
+  CHECK(fixture.scheduler.take_served().at(0).tokens == 2);
+}
+
+TEST_CASE("proposals: the last token is that of the request") {
+  Proposing fixture;
+  REQUIRE(fixture.scheduler.submit(fixture.request(fixture.lease(1, 20), "r", 4, 4)));
+  fixture.tick();
+  fixture.plan_with();
+  CHECK(fixture.proposed() == std::vector<std::uint32_t>{2});
+  const auto events = fixture.commit();
+  CHECK(only<Token>(events).size() == 3);
+  REQUIRE(only<Completed>(events).size() == 1);
+  CHECK(only<Completed>(events)[0].emitted_tokens == 4);
+}
+
+TEST_CASE("proposals: none beside a prompt, and no more than the step has rows and logits") {
+  Proposing fixture({.max_batch_size = 3, .token_budget = 40, .speculate = 4});
+  const LeaseId lease = fixture.lease(1, 60);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 4, 40)));
+  fixture.tick();
+  fixture.plan_with();
+  CHECK(fixture.proposed() == std::vector<std::uint32_t>{4});  // 1 + speculate rows have logits
+  fixture.commit();
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "s", 100, 40)));
+  fixture.plan_with();
+  CHECK(fixture.proposed() == std::vector<std::uint32_t>{0, 0});
+  fixture.commit();
+  while (fixture.scheduler.running().back()->pending() > 1) fixture.tick();
+  fixture.plan_with();
+  CHECK(fixture.proposed() == std::vector<std::uint32_t>{2, 1});
+}
+
+TEST_CASE("proposals: they take free blocks only, and leave each sequence its next one") {
+  Proposing fixture({.token_budget = 40, .tokens_per_block = 4, .speculate = 8});
+  const LeaseId lease = fixture.lease(1, 5);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 4, 12)));
+  fixture.tick();  // a block is full, and the first token is drawn
+  (void)fixture.scheduler.take_growth_requests();
+  fixture.plan_with();
+  const BlockPool& pool = fixture.scheduler.tenancies().at(lease).pool;
+  // Of 5 blocks one is the record, two are needed, one is for proposals, and one stays free.
+  CHECK(fixture.proposed() == std::vector<std::uint32_t>{7});
+  CHECK(pool.free_blocks() == 1);
+  CHECK(fixture.scheduler.take_growth_requests().empty());
+  fixture.commit();
+}
+
+TEST_CASE("proposals: without room for rows of all, the tenant that was served least has them") {
+  Proposing fixture({.max_batch_size = 5, .token_budget = 40, .speculate = 4});
+  for (const std::uint32_t slot : {1u, 2u})
+    REQUIRE(fixture.scheduler.submit(
+        fixture.request(fixture.lease(slot, 20), "r" + std::to_string(slot), 4, 60)));
+  fixture.tick();
+  std::map<TenantId, std::uint32_t> rows;
+  for (int step = 0; step < 6; ++step) {
+    for (const PlannedRows& part : fixture.plan_with().parts)
+      rows[part.sequence->request.tenant] += part.n_proposed;
+    fixture.commit();
+  }
+  REQUIRE(rows.size() == 2);
+  CHECK(rows.begin()->second == rows.rbegin()->second);
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,135 @@
+// The part of Engine that draws the tokens of a step.
+#include "common/confined.hpp"
+#include "worker/engine/engine.hpp"
+#include "worker/engine/ngram_proposer.hpp"
+#include "worker/engine/token_rules.hpp"
+
+namespace leasehold {
+
+/// Before the step is planned: what may follow each text that draws a token in it. A proposer reads
+/// tokens only, no leased memory.
+void Engine::propose() {
+  const std::uint32_t most = config_.limits.speculate;
+  if (most == 0) return;
+  for (const auto& sequence : scheduler_.running()) {
+    sequence->proposals.clear();
+    if (sequence->pending() != 1 || sequence->awaits_mask) continue;
+    if (!sequence->proposer) {
+      sequence->proposer =
+          deps_.make_proposer ? deps_.make_proposer() : std::make_shared<NgramProposer>();
+    }
+    sequence->proposer->propose(sequence->tokens, most, sequence->proposals);
+    const auto is_unknown = [this](TokenId token) {
+      return token < 0 || static_cast<std::uint32_t>(token) >= config_.model.n_vocab;
+    };
+    // No row is computed for a token without an embedding, nor for what follows it.
+    sequence->proposals.erase(std::ranges::find_if(sequence->proposals, is_unknown),
+                              sequence->proposals.end());
+  }
+}
+
+void Engine::sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live) {
+  drawn_.assign(plan.parts.size(), {});
+  last_logits_.clear();
+  for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
+    if (batch.logit_index(i) && (live >> i & 1) != 0) draw_tokens(plan.parts[i], i, batch);
+  }
+}
+
+/// Row by row, until a token is not the proposal that the next row was computed for. One unit per
+/// row: with a large vocabulary a row takes longer than any other unit of the step. What follows a
+/// right proposal depends on the rules as they are behind it. They are put back afterwards, because
+/// the commit may still discard the tokens.
+void Engine::draw_tokens(const PlannedRows& part, std::uint32_t index, const StepBatch& batch) {
+  Sequence& sequence = *part.sequence;
+  std::optional<TokenRules::Mark> before;
+  if (part.n_proposed > 0) before = sequence.rules->mark();
+  const std::uint32_t first = *batch.logit_index(index);
+  bool goes_on = true;
+  for (std::uint32_t row = 0; goes_on && row <= part.n_proposed; ++row) {
+    goes_on = false;
+    const auto draw_if_live = [&](const LaunchPermit& permit) {
+      if (!permit.is_live(index)) return;
+      const auto drawn =
+          confined([&] { return draw_row(part, drawn_[index].tokens, first + row); });
+      goes_on = drawn.value_or(false);
+      // Behind the first row the step ends before the failure, and the next one meets it again.
+      if (!drawn && row == 0) drawn_[index] = {.tokens = {}, .error = drawn.error()};
+      last_logits_[sequence.request.engine_request_id] = first + row;
+    };
+    deps_.engine_gate->run(batch.gates(), {LaunchSite::Sampling, 0, Touches::WeightsAndScratch},
+                           draw_if_live);
+  }
+  if (before) sequence.rules->return_to(*std::move(before));
+}
+
+/// Appends the token of one row. True when the row behind it holds this token and may be drawn.
+Result<bool> Engine::draw_row(const PlannedRows& part, std::vector<DrawnToken>& drawn,
+                              std::uint32_t logit_row) {
+  Sequence& sequence = *part.sequence;
+  const std::size_t row = drawn.size();
+  const std::span<const TokenId> history =
+      row == 0 ? std::span<const TokenId>(sequence.tokens) : history_;
+  drawn.push_back(TRY(draw(sequence, history, logit_row)));
+  const DrawnToken& token = drawn.back();
+  const bool is_right =
+      row < part.n_proposed && token.is_text && token.sampled.token == sequence.proposals[row];
+  if (!is_right) return false;
+  if (row == 0) history_ = sequence.tokens;
+  history_.push_back(token.sampled.token);
+  sequence.rules->accept(token.sampled.token);
+  return sequence.rules->is_ready() && !sequence.rules->over();
+}
+
+/// The token that follows `history`: the sequence's tokens, and what was drawn in this step.
+Result<DrawnToken> Engine::draw(const Sequence& sequence, std::span<const TokenId> history,
+                                std::uint32_t logit_row) {
+  const TokenRules& rules = *sequence.rules;
+  // A rebound text may be complete already: its last token was delivered and its end was not.
+  if (const auto over = rules.over()) return DrawnToken{.is_text = false, .ends = over};
+  DrawnToken full{.is_text = false, .ends = CompletionReason::MaxTokensReached};
+  const bool is_fill = sequence.request.max_emitted_tokens == 0;  // its logits are only checked
+  if (scheduler_.is_full(sequence) && !is_fill) return full;
+  const SamplingParams& params = sequence.request.sampling;
+  const SampleInput input{
+      .logits = {},
+      .params = &params,
+      .history = history,
+      .position = static_cast<std::uint32_t>(history.size() - sequence.request.prompt.size()),
+      .allowed = rules.allowed()};
+  DrawnToken drawn;
+  drawn.sampled = TRY(sample_row(logit_row, input));
+  if (is_fill) return full;
+  drawn.ends = rules.ends_before(drawn.sampled.token);
+  drawn.is_text = !drawn.ends;
+  return drawn;
+}
+
+/// When the largest logits decide, the row stays on the device.
+Result<SampledToken> Engine::sample_row(std::uint32_t logit_row, SampleInput input) {
+  const std::uint32_t deciding = input.allowed == nullptr ? top_logits_needed(*input.params) : 0;
+  const auto top = deciding > 0 ? transformer_.top_logits(logit_row) : std::nullopt;
+  if (top && top->all_finite && top->tokens.size() >= deciding) {
+    std::vector<CandidateToken> largest;
+    for (const TokenLogit& each : top->tokens)
+      largest.push_back({static_cast<TokenId>(each.token), each.logit});
+    return sample_from_top(largest, input, sampler_scratch_);
+  }
+  input.logits = transformer_.logits(logit_row);
+  return sample(input, sampler_scratch_);
+}
+
+/// The tokens that the sequence record gets; an end token is not part of the text. Valid until the
+/// next call.
+std::span<const TokenId> Engine::next_tokens(std::uint32_t part) {
+  next_tokens_.clear();
+  for (const DrawnToken& drawn : drawn_[part].tokens)
+    if (drawn.is_text) next_tokens_.push_back(drawn.sampled.token);
+  return next_tokens_;
+}
+
+std::uint32_t Engine::rows_kept(const PlannedRows& part, std::uint32_t index) const {
+  return part.rows_kept(drawn_[index].tokens.size());
+}
+
+}  // namespace leasehold

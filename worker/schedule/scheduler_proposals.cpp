@@ -1,0 +1,90 @@
+// The part of Scheduler that gives rows to proposed tokens.
+#include <algorithm>
+#include <utility>
+
+#include "worker/schedule/scheduler.hpp"
+
+namespace leasehold {
+
+/// Rows behind those of decoding sequences, one at a time, first to the tenant with the least
+/// counter. Beside prompts there are none: prompt rows delay the streams already, and nothing would
+/// measure the time of proposals alone.
+void Scheduler::add_proposals(StepPlan& plan) {
+  const bool has_prompts =
+      std::ranges::any_of(running_, [](const auto& sequence) { return sequence->pending() > 1; });
+  if (limits_.speculate == 0 || has_prompts || planned_.decode == 0) return;
+  const std::vector<PlannedRows*> parts = proposing_parts(plan);
+  if (parts.empty()) return;
+  const TenantId& first = plan.parts.front().sequence->request.tenant;
+  const bool shared = std::ranges::any_of(plan.parts, [&first](const PlannedRows& part) {
+    return part.sequence->request.tenant != first;
+  });
+  const std::uint32_t most = std::min(limits_.token_budget, limits_.max_logit_rows());
+  std::uint32_t room =
+      proposal_limit_.rows(planned_.decode, shared, most - std::min(most, planned_.decode));
+  for (bool any = true; std::exchange(any, false);) {
+    for (PlannedRows* part : parts) {
+      if (room == 0 || part->n_proposed == proposals_worth(*part->sequence)) continue;
+      if (!reserve_proposed(*part->sequence, part->n_rows + 1)) continue;
+      ++part->n_rows;
+      ++part->n_proposed;
+      ++planned_.proposed;
+      --room;
+      any = true;
+    }
+  }
+}
+
+/// Those of sequences with proposals, in the order of their turns.
+std::vector<PlannedRows*> Scheduler::proposing_parts(StepPlan& plan) const {
+  std::vector<PlannedRows*> parts;
+  for (PlannedRows& part : plan.parts)
+    if (part.wants_token && !part.sequence->proposals.empty()) parts.push_back(&part);
+  std::ranges::stable_sort(parts, {}, [this](const PlannedRows* part) {
+    return *tenancies_.at(part->sequence->request.lease).account->counter;
+  });
+  return parts;
+}
+
+/// The last token that may be drawn is the last of the request and of the context.
+std::uint32_t Scheduler::proposals_worth(const Sequence& sequence) const {
+  const auto known = static_cast<std::uint32_t>(sequence.tokens.size());
+  const auto left = [](std::uint32_t limit, std::uint32_t used) {
+    return limit > used ? limit - used - 1 : 0;
+  };
+  const std::uint32_t most =
+      std::min({static_cast<std::uint32_t>(sequence.proposals.size()), limits_.speculate,
+                left(sequence.request.max_emitted_tokens, sequence.emitted()),
+                left(limits_.max_context, known)});
+  return proposal_limit_.worth(sequence.acceptance, planned_.decode, most);
+}
+
+/// Takes a block only while each running sequence of the lease could still take its next one.
+bool Scheduler::reserve_proposed(Sequence& sequence, std::uint32_t n_rows) {
+  Tenancy& tenancy = tenancy_of(sequence);
+  const std::uint32_t positions = sequence.blocks.committed() + n_rows;
+  const std::uint32_t held = blocks_held(sequence);
+  const std::uint32_t more = blocks_for(positions) - std::min(blocks_for(positions), held);
+  if (more == 0) return true;
+  const bool is_free = tenancy.pool.free_blocks() >= more + tenancy.running &&
+                       held_by(tenancy.tenant) + more <= limit_of(sequence.request);
+  return is_free && sequence.blocks.reserve(positions, tenancy.pool).has_value();
+}
+
+/// A proposal without a row says as much about the next ones.
+void Scheduler::note_proposals(const PlannedRows& part, const std::vector<DrawnToken>& drawn) {
+  const std::vector<TokenId> proposals = std::exchange(part.sequence->proposals, {});
+  proposal_counters_.proposed += part.n_proposed;
+  if (drawn.size() > 1) proposal_counters_.accepted += drawn.size() - 1;
+  const auto compared = static_cast<std::uint32_t>(std::min(proposals.size(), drawn.size()));
+  std::uint32_t right = 0;
+  while (right < compared && drawn[right].sampled.token == proposals[right]) ++right;
+  part.sequence->acceptance.note(right, right < compared);
+}
+
+void Scheduler::note_duration(Duration step) {
+  if (planned_.proposed == 0) prefill_limit_.note(step, planned_);
+  proposal_limit_.note(step, planned_);
+}
+
+}  // namespace leasehold
