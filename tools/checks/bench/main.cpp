@@ -23,6 +23,7 @@
 #include "tools/checks/bench/revoke_bench.hpp"
 #include "tools/checks/bench/run_report.hpp"
 #include "tools/checks/bench/serve_bench.hpp"
+#include "tools/checks/bench/speculate_bench.hpp"
 #include "tools/checks/bench/swap_bench.hpp"
 
 namespace {
@@ -39,6 +40,7 @@ struct Options {
   ContextBenchConfig context;
   ServeConfig serve;
   HttpBenchConfig http;
+  SpeculateBenchConfig speculate;
   SwapBenchConfig swap;
   RecoverConfig recover;
   std::uint64_t gate_units = 0;
@@ -80,6 +82,12 @@ Result<Report> serve(const Options& options) {
 
 Result<Report> http(const Options& options) {
   nlohmann::json json = TRY(measure_http(options.http));
+  std::string text = json.dump(2) + "\n";
+  return Report{std::move(json), std::move(text), {}};
+}
+
+Result<Report> speculate(const Options& options) {
+  nlohmann::json json = TRY(measure_speculation(options.speculate));
   std::string text = json.dump(2) + "\n";
   return Report{std::move(json), std::move(text), {}};
 }
@@ -230,6 +238,24 @@ void describe_http(CLI::App& app, Options& options) {
       ->capture_default_str();
 }
 
+void describe_speculate(CLI::App& app, Options& options) {
+  app.add_option("--bin-dir", options.speculate.bin_dir, "Directory of the programs")->required();
+  app.add_option("--model", options.speculate.model_path, "GGUF model")->required();
+  app.add_option("--threads", options.speculate.threads, "Compute threads")
+      ->check(CLI::Range(1u, kMaxGateThreads - 1))
+      ->capture_default_str();
+  app.add_option("--proposals", options.speculate.proposals, "The worker's --speculate")
+      ->check(CLI::Range(1, 32))
+      ->capture_default_str();
+  app.add_option("--tokens", options.speculate.tokens, "Tokens of each text in each round")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--rounds", options.speculate.rounds,
+                 "Rounds, each with and without proposals in turn")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+}
+
 void describe_swap(CLI::App& app, Options& options) {
   app.add_option("--model", options.swap.model_path, "GGUF model")->required();
   app.add_option(
@@ -312,6 +338,8 @@ constexpr Command kCommands[] = {
     {"serve", "serve.", "Measure running streams while a long prompt arrives", describe_serve,
      serve},
     {"http", "http.", "Measure what HTTP costs beside the tenants' socket", describe_http, http},
+    {"speculate", "speculate.", "Measure texts with and without proposed tokens",
+     describe_speculate, speculate},
     {"swap", "swap.", "Measure swapping a text out and in, and computing it again", describe_swap,
      swap},
     {"recover", "recover.", "Measure deaths of workers and rebinds in each mode", describe_recover,

@@ -110,6 +110,8 @@ void TenantClient::submit() {
                                .request_id = {mint_request_id()},
                                .max_emitted_tokens = config_.max_tokens,
                                .ignore_eos = true};
+  generate.sampling.temperature = config_.temperature;
+  generate.sampling.seed = requests_;
   generate.prompt_tokens = next_prompt();
   submitted_at_ = timers_.now();
   last_token_.reset();
