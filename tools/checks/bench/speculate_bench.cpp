@@ -15,34 +15,39 @@ namespace {
 constexpr Duration kSpeculateTimeout = std::chrono::minutes(10);
 constexpr const char* kSpeculateTenant = "speculate";
 constexpr std::uint32_t kSpeculateTextTokens = 200;
-constexpr std::size_t kPeriodWords = 5;
-constexpr std::size_t kPeriods = 6;
+constexpr std::int32_t kRepeatedWords = 12;
+constexpr float kMostBias = 100.0f;
+constexpr std::uint64_t kSpeculatePromptTokens = 8;
 
-struct TextKind {
-  const char* name;
-  float temperature;
-};
-constexpr TextKind kTextKinds[] = {{"repetitive", 0.0f}, {"other", 1.0f}};
+constexpr const char* kTextKinds[] = {"repetitive", "other"};
 
-/// The same words over and over; others in each request.
-std::vector<std::int32_t> repeated_words(std::uint32_t, std::uint64_t request) {
+/// A model that may choose between a few words only soon repeats itself.
+wire::Sampling sampling_of(std::string_view kind) {
+  wire::Sampling sampling;
+  if (kind == "other") sampling.temperature = 1.0f;
+  for (std::int32_t i = 0; kind == "repetitive" && i < kRepeatedWords; ++i)
+    sampling.logit_bias.by_token[TenantPool::kFirstPromptToken + i] = kMostBias;
+  return sampling;
+}
+
+/// Words that differ in each request.
+std::vector<std::int32_t> words_of(std::uint32_t, std::uint64_t request) {
   std::vector<std::int32_t> prompt;
-  for (std::size_t i = 0; i < kPeriodWords * kPeriods; ++i) {
-    const std::uint64_t word = (request * 11 + i % kPeriodWords * 17) % TenantPool::kPromptWords;
+  for (std::uint64_t i = 0; i < kSpeculatePromptTokens; ++i) {
+    const std::uint64_t word = (request * 11 + i * 17) % TenantPool::kPromptWords;
     prompt.push_back(TenantPool::kFirstPromptToken + static_cast<std::int32_t>(word));
   }
   return prompt;
 }
 
-Result<double> tokens_per_s(System& system, const SpeculateBenchConfig& config,
-                            const TextKind& kind) {
-  const std::string name = fmt::format("{}-{}", kSpeculateTenant, kind.name);
+Result<double> tokens_per_s(System& system, const SpeculateBenchConfig& config, const char* kind) {
+  const std::string name = fmt::format("{}-{}", kSpeculateTenant, kind);
   TRY(system.admit(name + "-0"));
   const TenantPool pool({.broker_socket = system.broker_socket(),
                          .max_tokens = kSpeculateTextTokens,
                          .name = name,
-                         .temperature = kind.temperature,
-                         .prompt = repeated_words});
+                         .sampling = sampling_of(kind),
+                         .prompt = words_of});
   TRY(pool.await_tokens(1, kSpeculateTimeout));
   const SystemClock clock;
   const TimePoint begin = clock.now();
@@ -67,7 +72,8 @@ Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config) {
                           .worker_options = {"--speculate", std::to_string(proposals)}});
   };
   for (std::uint32_t round = 0; round < config.rounds; ++round) {
-    for (const std::uint32_t proposals : {0u, config.proposals}) {
+    for (const bool is_first : {true, false}) {
+      const std::uint32_t proposals = is_first == (round % 2 == 0) ? 0 : config.proposals;
       const auto system = TRY(start(proposals));
       for (std::size_t i = 0; i < std::size(kTextKinds); ++i)
         (proposals == 0 ? rates[i].without : rates[i].with)
@@ -78,9 +84,9 @@ Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config) {
   for (std::size_t i = 0; i < std::size(kTextKinds); ++i) {
     for (std::size_t round = 0; round < config.rounds; ++round)
       rates[i].ratio.push_back(rates[i].with[round] / rates[i].without[round]);
-    json[kTextKinds[i].name] = {{"without_tokens_s", median_of(rates[i].without)},
-                                {"with_tokens_s", median_of(rates[i].with)},
-                                {"ratio", median_of(rates[i].ratio)}};
+    json[kTextKinds[i]] = {{"without_tokens_s", median_of(rates[i].without)},
+                           {"with_tokens_s", median_of(rates[i].with)},
+                           {"ratio", median_of(rates[i].ratio)}};
   }
   return nlohmann::json{{"speculate", std::move(json)}};
 }

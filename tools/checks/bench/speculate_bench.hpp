@@ -20,8 +20,8 @@ struct SpeculateBenchConfig {
 
 /// {"speculate": {"proposals", "threads", "repetitive": {"without_tokens_s", "with_tokens_s",
 /// "ratio"}, "other": {…}}}: medians over the rounds, of the ratio too. One tenant's requests of
-/// 200 tokens run one after the other: "repetitive" greedily behind a prompt of a few words over
-/// and over, "other" drawn with temperature 1. Errors: those of System::start and TenantPool.
+/// 200 tokens run one after the other: "repetitive" are greedy texts of a few words, "other" are
+/// drawn with temperature 1. Errors: those of System::start and TenantPool.
 Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config);
 
 }  // namespace leasehold::bench

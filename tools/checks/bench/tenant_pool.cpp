@@ -110,7 +110,7 @@ void TenantClient::submit() {
                                .request_id = {mint_request_id()},
                                .max_emitted_tokens = config_.max_tokens,
                                .ignore_eos = true};
-  generate.sampling.temperature = config_.temperature;
+  generate.sampling = config_.sampling;
   generate.sampling.seed = requests_;
   generate.prompt_tokens = next_prompt();
   submitted_at_ = timers_.now();

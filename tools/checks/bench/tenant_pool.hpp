@@ -13,6 +13,7 @@
 #include "common/clock.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
+#include "ipc/control/messages_tenant.hpp"
 
 namespace leasehold::bench {
 
@@ -22,7 +23,7 @@ struct TenantPoolConfig {
   std::uint32_t prompt_tokens = 4;  ///< Per request.
   std::uint32_t max_tokens = 100;   ///< Per request.
   std::string name = "bench";
-  float temperature = 0.0f;  ///< Above 0 each request has a seed of its own.
+  wire::Sampling sampling = {};  ///< Each request has a seed of its own.
   /// The prompt of a client's request, both counted from 0. Empty: `prompt_tokens` words, the same
   /// each time.
   std::function<std::vector<std::int32_t>(std::uint32_t client, std::uint64_t request)> prompt = {};
