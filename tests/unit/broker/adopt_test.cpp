@@ -2,69 +2,10 @@
 #include <catch2/catch.hpp>
 
 #include "broker/decide/adopt.hpp"
-#include "tests/unit/broker/world.hpp"
+#include "tests/unit/broker/keeping_world.hpp"
 
 using namespace leasehold;
 using namespace std::chrono_literals;
-
-namespace {
-
-constexpr ConnectionId kNextSocket{11};
-constexpr ConnectionId kOtherHolder{3};
-
-BrokerConfig keeping(std::uint64_t capacity_bytes = 32 * kMiB) {
-  BrokerConfig config = small_config();
-  config.adopt_grace = 10s;
-  config.capacity_bytes = capacity_bytes;
-  return config;
-}
-
-/// Worker w0 has an identity, and tenant "a" holds a lease of two extents there.
-struct KeepingWorld : World {
-  explicit KeepingWorld(const BrokerConfig& config = keeping()) : World(config) {
-    admit_tenant("a");
-    admit_tenant("b");
-    worker = attach("w0", kWorkerSocket, "same");
-    lease = acquired("a", 16);
-    extents = record(lease).extents;
-    forget_effects();
-  }
-  AttachmentId attach(const std::string& name, ConnectionId connection,
-                      const std::optional<std::string>& identity, std::uint32_t uid = 0) {
-    const CallId attached = call(connection, wire::WorkerAttach{.worker = name}, uid);
-    call(connection,
-         wire::WorkerReady{.address = "/run/" + name,
-                           .model = "model",
-                           .kv_block_size_bytes = kTestBlockBytes,
-                           .kv_identity = identity},
-         uid);
-    return std::get<WorkerDescriptors>(answers.at(attached)->descriptors).worker;
-  }
-  void lose_worker() { post(ConnectionClosed{kWorkerSocket}); }
-  void kill_worker() {
-    lose_worker();
-    post(WorkerExited{exit_of(worker)});
-  }
-  CallId replace(const std::string& tenant = "a", ConnectionId holder = kHolder) {
-    return call(holder, wire::LeaseAcquire{.tenant = {tenant}, .blocks = 8, .replaces = lease});
-  }
-  std::size_t in_state(ExtentState wanted) const {
-    return static_cast<std::size_t>(std::ranges::count_if(
-        state.extents.records(),
-        [wanted](const auto& entry) { return entry.second.state == wanted; }));
-  }
-  bool is_kept() const { return in_state(ExtentState::Retained) == 2; }
-  /// The memory objects are closed, which follows their punch.
-  bool is_scrubbed() const {
-    return std::ranges::none_of(extents, [this](ExtentId id) { return objects.contains(id); });
-  }
-
-  AttachmentId worker;
-  LeaseId lease;
-  std::vector<ExtentId> extents;
-};
-
-}  // namespace
 
 TEST_CASE("adopt: the next lease gets the extents of a dead worker's tenant, not zeroed") {
   KeepingWorld world;
@@ -88,79 +29,6 @@ TEST_CASE("adopt: the next lease gets the extents of a dead worker's tenant, not
   CHECK(world.performed<effect::PunchExtents>().empty());
   CHECK(world.journal.extents.at(world.extents[0]).lease == acquired.lease);
   CHECK_FALSE(world.journal.leases.contains(world.lease));
-}
-
-TEST_CASE("adopt: an acquire waits for the successor of its worker, and is then granted") {
-  KeepingWorld world;
-  world.kill_worker();
-
-  const CallId waiting = world.replace();
-  CHECK_FALSE(world.answers.contains(waiting));
-  world.advance(1'999ms);
-  CHECK_FALSE(world.answers.contains(waiting));
-  world.attach("w0", kNextSocket, "same");
-
-  CHECK(world.answer<wire::LeaseAcquired>(waiting).adopted_blocks == 16);
-}
-
-TEST_CASE("adopt: an acquire waits 2 s at most, and is then asked to retry soon") {
-  KeepingWorld world;
-  world.kill_worker();
-
-  const CallId waiting = world.replace();
-  world.advance(2s);
-
-  const Error& awaited = world.error_of(waiting);
-  CHECK(awaited.code == Errc::NoModelLoaded);
-  CHECK(awaited.retry_after_ms == 20);
-  const CallId again = world.replace();
-  CHECK_FALSE(world.answers.contains(again));
-  world.attach("w0", kNextSocket, "same");
-  CHECK(world.answer<wire::LeaseAcquired>(again).adopted_blocks == 16);
-}
-
-TEST_CASE("adopt: a second acquire for the same lease is refused while the first one waits") {
-  KeepingWorld world;
-  world.kill_worker();
-
-  const CallId first = world.replace();
-  CHECK(world.error_of(world.replace()).retry_after_ms == 20);
-  CHECK_FALSE(world.answers.contains(first));
-}
-
-TEST_CASE("adopt: only an acquire that can adopt waits for a successor") {
-  KeepingWorld world;
-  world.kill_worker();
-
-  wire::LeaseAcquire elsewhere{
-      .tenant = {"a"}, .blocks = 8, .worker = "w9", .replaces = world.lease};
-  CHECK(world.refusal(world.call(kHolder, elsewhere)) == Errc::UnknownWorker);
-  CHECK(world.error_of(world.replace("b", kOtherHolder)).retry_after_ms == 0);
-  world.advance(10s);  // the memory is no longer kept
-  CHECK(world.error_of(world.replace()).retry_after_ms == 0);
-}
-
-TEST_CASE("adopt: an acquire that waits is refused when the memory is no longer kept") {
-  KeepingWorld world;
-  world.kill_worker();
-  SECTION("its time is over") {
-    world.advance(9s);
-    const CallId waiting = world.replace();
-    world.advance(1s);
-    CHECK(world.refusal(waiting) == Errc::NoModelLoaded);
-    CHECK(world.error_of(waiting).retry_after_ms == 0);
-  }
-  SECTION("its holder is gone") {
-    const CallId waiting = world.replace();
-    world.post(ConnectionClosed{kHolder});
-    CHECK(world.refusal(waiting) == Errc::NoModelLoaded);
-    CHECK(world.state.waiting.empty());
-  }
-  SECTION("the broker stops") {
-    const CallId waiting = world.replace();
-    world.post(Shutdown{});
-    CHECK(world.refusal(waiting) == Errc::Draining);
-  }
 }
 
 TEST_CASE("adopt: memory is not handed on before the old worker has exited") {

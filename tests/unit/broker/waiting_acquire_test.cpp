@@ -1,0 +1,80 @@
+// Acquires that wait for a successor of their worker.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/broker/keeping_world.hpp"
+
+using namespace leasehold;
+using namespace std::chrono_literals;
+
+TEST_CASE("adopt: an acquire waits for the successor of its worker, and is then granted") {
+  KeepingWorld world;
+  world.kill_worker();
+
+  const CallId waiting = world.replace();
+  CHECK_FALSE(world.answers.contains(waiting));
+  world.advance(1'999ms);
+  CHECK_FALSE(world.answers.contains(waiting));
+  world.attach("w0", kNextSocket, "same");
+
+  CHECK(world.answer<wire::LeaseAcquired>(waiting).adopted_blocks == 16);
+}
+
+TEST_CASE("adopt: an acquire waits 2 s at most, and is then asked to retry soon") {
+  KeepingWorld world;
+  world.kill_worker();
+
+  const CallId waiting = world.replace();
+  world.advance(2s);
+
+  const Error& awaited = world.error_of(waiting);
+  CHECK(awaited.code == Errc::NoModelLoaded);
+  CHECK(awaited.retry_after_ms == 20);
+  const CallId again = world.replace();
+  CHECK_FALSE(world.answers.contains(again));
+  world.attach("w0", kNextSocket, "same");
+  CHECK(world.answer<wire::LeaseAcquired>(again).adopted_blocks == 16);
+}
+
+TEST_CASE("adopt: a second acquire for the same lease is refused while the first one waits") {
+  KeepingWorld world;
+  world.kill_worker();
+
+  const CallId first = world.replace();
+  CHECK(world.error_of(world.replace()).retry_after_ms == 20);
+  CHECK_FALSE(world.answers.contains(first));
+}
+
+TEST_CASE("adopt: only an acquire that can adopt waits for a successor") {
+  KeepingWorld world;
+  world.kill_worker();
+
+  wire::LeaseAcquire elsewhere{
+      .tenant = {"a"}, .blocks = 8, .worker = "w9", .replaces = world.lease};
+  CHECK(world.refusal(world.call(kHolder, elsewhere)) == Errc::UnknownWorker);
+  CHECK(world.error_of(world.replace("b", kOtherHolder)).retry_after_ms == 0);
+  world.advance(10s);  // the memory is no longer kept
+  CHECK(world.error_of(world.replace()).retry_after_ms == 0);
+}
+
+TEST_CASE("adopt: an acquire that waits is refused when the memory is no longer kept") {
+  KeepingWorld world;
+  world.kill_worker();
+  SECTION("its time is over") {
+    world.advance(9s);
+    const CallId waiting = world.replace();
+    world.advance(1s);
+    CHECK(world.refusal(waiting) == Errc::NoModelLoaded);
+    CHECK(world.error_of(waiting).retry_after_ms == 0);
+  }
+  SECTION("its holder is gone") {
+    const CallId waiting = world.replace();
+    world.post(ConnectionClosed{kHolder});
+    CHECK(world.refusal(waiting) == Errc::NoModelLoaded);
+    CHECK(world.state.waiting.empty());
+  }
+  SECTION("the broker stops") {
+    const CallId waiting = world.replace();
+    world.post(Shutdown{});
+    CHECK(world.refusal(waiting) == Errc::Draining);
+  }
+}
