@@ -71,6 +71,11 @@ struct WaitingAcquire {
   TimePoint until;
 };
 
+struct WaitingAcquires {
+  std::map<LeaseId, WaitingAcquire> by_lease;  ///< By the lease whose memory is kept.
+  TimePoint first_end{};                       ///< When the first wait ends; 0: none waits.
+};
+
 struct State {
   explicit State(const BrokerConfig& configuration)
       : config(configuration),
@@ -92,7 +97,7 @@ struct State {
   RequestBook requests;
   /// Leases whose memory is kept for adoption, with the end of that time: the oldest first.
   std::set<std::pair<TimePoint, LeaseId>> retained;
-  std::map<LeaseId, WaitingAcquire> waiting;  ///< By the lease whose memory is kept.
+  WaitingAcquires waiting;
   StepSamples steps;
   journal::Reserved reserved;       ///< Ids up to these are reserved in the journal.
   std::uint64_t leases_fenced = 0;  ///< Since the broker started, like the other counters below.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "broker/decide/adopt.hpp"
 #include "broker/decide/choose_worker.hpp"
@@ -96,16 +97,33 @@ CallResult decide_acquire(Decision& decision, const Caller& caller,
   if (old == nullptr) return grant_on(decision, caller, acquire, TRY(chosen));
   const TimePoint until = decision.now + kWaitForSuccessor;
   const bool waits =
-      may_wait && state.waiting.try_emplace(old->id(), caller, acquire, until).second;
+      may_wait && state.waiting.by_lease.try_emplace(old->id(), caller, acquire, until).second;
   if (!waits) return std::unexpected(no_successor(state, *old));
+  if (state.waiting.first_end == TimePoint{}) state.waiting.first_end = until;
   return std::nullopt;
 }
 
 bool still_waits(Decision& decision, const WaitingAcquire& waiting) {
   State& state = decision.state;
-  const bool may_wait = waiting.until > decision.now && !state.stopping;
-  return may_wait && find_awaited(state, waiting.caller, waiting.acquire) != nullptr &&
+  return waiting.until > decision.now && !state.stopping &&
+         find_awaited(state, waiting.caller, waiting.acquire) != nullptr &&
          is_absent(choose_for(state, waiting.caller, waiting.acquire));
+}
+
+std::vector<WaitingAcquire> take_due(Decision& decision) {
+  WaitingAcquires& waiting = decision.state.waiting;
+  std::vector<WaitingAcquire> due;
+  std::erase_if(waiting.by_lease, [&](const auto& entry) {
+    const bool is_due = !still_waits(decision, entry.second);
+    if (is_due) due.push_back(entry.second);
+    return is_due;
+  });
+  waiting.first_end = {};
+  for (const auto& [lease, each] : waiting.by_lease) {
+    const bool is_first = waiting.first_end == TimePoint{} || each.until < waiting.first_end;
+    if (is_first) waiting.first_end = each.until;
+  }
+  return due;
 }
 
 }  // namespace
@@ -115,24 +133,28 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   return decide_acquire(decision, caller, acquire, true);
 }
 
-void settle_waiting_acquires(Decision& decision) {
-  std::vector<WaitingAcquire> due;
-  std::erase_if(decision.state.waiting, [&](const auto& entry) {
-    const bool is_due = !still_waits(decision, entry.second);
-    if (is_due) due.push_back(entry.second);
-    return is_due;
-  });
-  for (const WaitingAcquire& each : due) {
-    const CallResult outcome = decide_acquire(decision, each.caller, each.acquire, false);
-    if (!outcome) decision.reply(each.caller.call, std::unexpected(outcome.error()));
+bool reassign_waiting(Decision& decision, const Caller& caller, CallId first) {
+  for (auto& [lease, waiting] : decision.state.waiting.by_lease) {
+    if (waiting.caller.call != first) continue;
+    waiting.caller = caller;
+    waiting.caller.call = first;
+    set_holder(decision, caller, decision.state.leases.at(lease));
+    return true;
   }
+  return false;
 }
 
-std::optional<TimePoint> end_of_waiting(const State& state) {
-  std::optional<TimePoint> first;
-  for (const auto& [lease, waiting] : state.waiting)
-    first = std::min(first.value_or(waiting.until), waiting.until);
-  return first;
+/// A grant may end the retention that another acquire waits for.
+void settle_waiting_acquires(Decision& decision) {
+  const TimePoint first_end = decision.state.waiting.first_end;
+  const bool is_due = first_end != TimePoint{} && first_end <= decision.now;
+  decision.waits_may_end = decision.waits_may_end || is_due;
+  while (std::exchange(decision.waits_may_end, false)) {
+    for (const WaitingAcquire& each : take_due(decision)) {
+      const CallResult outcome = decide_acquire(decision, each.caller, each.acquire, false);
+      if (!outcome) decision.reply(each.caller.call, std::unexpected(outcome.error()));
+    }
+  }
 }
 
 }  // namespace leasehold

@@ -6,17 +6,16 @@
 /// acquire; a second one is refused and may be repeated.
 #pragma once
 
-#include <optional>
-
 #include "broker/decide/decision.hpp"
 
 namespace leasehold {
 
-/// Grants or refuses acquires whose wait is over: a worker can grant them, the memory is no longer
+/// Grants or refuses acquires whose wait is over: a worker became ready, the memory is no longer
 /// kept, or their time has passed. To be called at the end of each decision.
 void settle_waiting_acquires(Decision& decision);
 
-/// When the first wait ends; nothing if no acquire waits.
-std::optional<TimePoint> end_of_waiting(const State& state);
+/// A repeated acquire on another connection of the same user makes that caller the holder of the
+/// kept lease. False if the call `first` does not wait.
+bool reassign_waiting(Decision& decision, const Caller& caller, CallId first);
 
 }  // namespace leasehold

@@ -92,6 +92,7 @@ void end_retention(Decision& decision, const std::vector<LeaseId>& leases) {
     if (!found || !is_kept(state, **found)) continue;
     LeaseRecord& record = **found;
     state.retained.erase({record.retained_until, id});
+    decision.waits_may_end = true;
     const std::vector<ExtentId> kept = kept_extents(state, record);
     for (const ExtentId extent : kept) {
       state.extents.move(extent, ExtentState::Scrubbing);

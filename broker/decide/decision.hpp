@@ -36,6 +36,8 @@ class Decision {
   const TimePoint now;
 
   Touched touched;
+  /// A worker became ready or a retention ended, so acquires may wait no longer.
+  bool waits_may_end = false;
 
   void touch(LeaseId lease) { touched.leases.push_back(lease); }
   void touch(ExtentId extent) { touched.extents.push_back(extent); }

@@ -6,6 +6,7 @@
 
 #include "broker/decide/adopt.hpp"
 #include "broker/decide/deciders.hpp"
+#include "broker/decide/grant.hpp"
 #include "broker/decide/quarantine.hpp"
 #include "broker/decide/record.hpp"
 #include "broker/decide/return_memory.hpp"
@@ -80,6 +81,15 @@ void ask_for_memory(Decision& decision, LeaseRecord& record, bool never_mapped) 
   }  // A resuming worker is asked after its redelivery; a lost one returns memory by exiting.
 }
 
+/// A lease that was revoked before its descriptors were sent: its worker knows nothing to settle or
+/// unmap.
+void fence_never_mapped(Decision& decision, std::span<const LaunchQuiet> quiet) {
+  for (const LaunchQuiet& seen : quiet) {
+    const auto found = decision.state.leases.find(seen.lease());
+    if (found) fence_if_never_mapped(decision, **found);
+  }
+}
+
 }  // namespace
 
 void fence_all(Decision& decision, std::span<const ProvenLease> leases) {
@@ -113,6 +123,7 @@ void decide_event(Decision& decision, const WordsStored& stored) {
 }
 
 void decide_event(Decision& decision, const QuietObserved& observed) {
+  fence_never_mapped(decision, observed.proofs);
   if (decision.state.config.lends_device()) return ask_to_settle(decision, observed.proofs);
   std::vector<ProvenLease> proven;
   for (const LaunchQuiet& proof : observed.proofs) {

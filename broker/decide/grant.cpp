@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "broker/decide/acquire.hpp"
 #include "broker/decide/adopt.hpp"
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/fence.hpp"
@@ -121,6 +122,7 @@ Result<Answer> reassign_holder(Decision& decision, const Caller& caller, Answer 
 }
 
 void reassign_pending_holder(Decision& decision, const Caller& caller, CallId first) {
+  if (reassign_waiting(decision, caller, first)) return;
   for (const LeaseId id : decision.state.leases.open_leases()) {
     LeaseRecord& record = decision.state.leases.at(id);
     const bool waits = !record.acquired && !record.grants.empty();

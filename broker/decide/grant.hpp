@@ -34,6 +34,8 @@ std::uint32_t charged_to_others(State& state, const TenantId& tenant, std::optio
 /// Errors: BrokerLost (retryable) while the lease's worker has not resumed after a broker restart.
 Result<void> require_worker_attached(const State& state, const LeaseRecord& record);
 
+void set_holder(Decision& decision, const Caller& caller, LeaseRecord& record);
+
 /// A repeated acquire on another connection of the same user makes that caller the holder.
 /// Errors: LeaseRevoked, LeaseFenced, StaleGeneration once the lease has ended.
 Result<Answer> reassign_holder(Decision& decision, const Caller& caller, Answer answer);

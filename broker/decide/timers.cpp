@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "broker/decide/acquire.hpp"
 #include "broker/decide/adopt.hpp"
 #include "broker/decide/core.hpp"
 #include "broker/decide/deciders.hpp"
@@ -129,7 +128,7 @@ std::optional<TimePoint> next_deadline(const State& state) {
   const LeaseIndex::ByTime& ends = state.leases.index().deadlines();
   if (!ends.empty()) consider(ends.begin()->first);
   if (!state.retained.empty()) consider(state.retained.begin()->first);
-  if (const auto end = end_of_waiting(state)) consider(*end);
+  consider(state.waiting.first_end);
   for (const auto& [id, worker] : state.workers.all()) {
     consider(worker.reattach_until);
     consider(worker.next_probe);

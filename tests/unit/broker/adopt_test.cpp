@@ -12,7 +12,7 @@ TEST_CASE("adopt: the next lease gets the extents of a dead worker's tenant, not
   world.kill_worker();
   REQUIRE(world.record(world.lease).is(LeaseState::Fenced));
   REQUIRE(world.is_kept());
-  world.attach("w0", kNextSocket, "same");
+  world.attach("w0", kSuccessorSocket, "same");
   world.workers_answer = false;
 
   const CallId call = world.replace();
@@ -35,7 +35,7 @@ TEST_CASE("adopt: memory is not handed on before the old worker has exited") {
   KeepingWorld world;
   world.lose_worker();
   REQUIRE(world.is_kept());
-  world.attach("w0", kNextSocket, "same");
+  world.attach("w0", kSuccessorSocket, "same");
 
   const auto acquired = world.answer<wire::LeaseAcquired>(world.replace());
 
@@ -49,32 +49,32 @@ TEST_CASE("adopt: another tenant, holder, user, name or identity adopts nothing"
   KeepingWorld world;
   world.kill_worker();
   SECTION("another tenant of the same connection") {
-    world.attach("w0", kNextSocket, "same");
+    world.attach("w0", kSuccessorSocket, "same");
     CHECK(world.refusal(world.replace("b")) == Errc::PermissionDenied);
     CHECK(world.is_kept());
   }
   SECTION("another connection") {
-    world.attach("w0", kNextSocket, "same");
-    CHECK(world.answer<wire::LeaseAcquired>(world.replace("a", kOtherHolder)).adopted_blocks == 0);
+    world.attach("w0", kSuccessorSocket, "same");
+    CHECK(world.answer<wire::LeaseAcquired>(world.replace("a", kSecondHolder)).adopted_blocks == 0);
     CHECK(world.is_kept());
   }
   SECTION("a worker of another name") {
-    world.attach("w1", kNextSocket, "same");
+    world.attach("w1", kSuccessorSocket, "same");
     CHECK(world.answer<wire::LeaseAcquired>(world.replace()).adopted_blocks == 0);
     CHECK(world.is_scrubbed());
   }
   SECTION("a worker of another user") {
-    world.attach("w0", kNextSocket, "same", 7);
+    world.attach("w0", kSuccessorSocket, "same", 7);
     CHECK(world.answer<wire::LeaseAcquired>(world.replace()).adopted_blocks == 0);
     CHECK(world.is_scrubbed());
   }
   SECTION("a worker of another identity") {
-    world.attach("w0", kNextSocket, "other");
+    world.attach("w0", kSuccessorSocket, "other");
     CHECK(world.answer<wire::LeaseAcquired>(world.replace()).adopted_blocks == 0);
     CHECK(world.is_scrubbed());
   }
   SECTION("a worker without an identity") {
-    world.attach("w0", kNextSocket, std::nullopt);
+    world.attach("w0", kSuccessorSocket, std::nullopt);
     CHECK(world.answer<wire::LeaseAcquired>(world.replace()).adopted_blocks == 0);
     CHECK(world.is_scrubbed());
   }
@@ -137,37 +137,37 @@ TEST_CASE("adopt: a demand that lacks room ends the retention of memory") {
   KeepingWorld world(keeping(4 * kMiB));  // two extents, both kept
   world.kill_worker();
   REQUIRE(world.is_kept());
-  world.attach("w1", kNextSocket, "same");
+  world.attach("w1", kSuccessorSocket, "same");
 
-  const CallId first = world.acquire("b", 8, kOtherHolder);
+  const CallId first = world.acquire("b", 8, kSecondHolder);
 
   REQUIRE(world.refusal(first) == Errc::PoolExhausted);
   CHECK(world.answers.at(first).error().retry_after_ms == 50);
   CHECK(world.is_scrubbed());
-  CHECK(world.answer<wire::LeaseAcquired>(world.acquire("b", 8, kOtherHolder)).blocks == 8);
+  CHECK(world.answer<wire::LeaseAcquired>(world.acquire("b", 8, kSecondHolder)).blocks == 8);
 }
 
 TEST_CASE("adopt: a replacement that lacks room ends the retention of memory") {
   KeepingWorld world(keeping(8 * kMiB));  // four extents
-  world.attach("w1", kNextSocket, "same");
+  world.attach("w1", kSuccessorSocket, "same");
   const CallId second =
-      world.call(kOtherHolder, wire::LeaseAcquire{.tenant = {"b"}, .blocks = 16, .worker = "w1"});
+      world.call(kSecondHolder, wire::LeaseAcquire{.tenant = {"b"}, .blocks = 16, .worker = "w1"});
   const LeaseId live = world.answer<wire::LeaseAcquired>(second).lease;
   world.kill_worker();
   REQUIRE(world.is_kept());
 
-  const CallId first = world.call(kOtherHolder, wire::LeaseReplace{.lease = live});
+  const CallId first = world.call(kSecondHolder, wire::LeaseReplace{.lease = live});
 
   REQUIRE(world.refusal(first) == Errc::PoolExhausted);
   CHECK(world.answers.at(first).error().retry_after_ms == 50);
   CHECK(world.is_scrubbed());
-  const CallId again = world.call(kOtherHolder, wire::LeaseReplace{.lease = live});
+  const CallId again = world.call(kSecondHolder, wire::LeaseReplace{.lease = live});
   CHECK(world.answer<wire::LeaseAcquired>(again).blocks == 16);
 }
 
 TEST_CASE("adopt: a reserve does not count kept memory, which its tenant may adopt") {
   KeepingWorld world(keeping(8 * kMiB));  // four extents
-  world.attach("w1", kNextSocket, "same");
+  world.attach("w1", kSuccessorSocket, "same");
   world.kill_worker();
   REQUIRE(world.is_kept());
 
@@ -184,14 +184,14 @@ TEST_CASE("adopt: a full lease table ends the retention of memory") {
   KeepingWorld world(config);
   world.kill_worker();
   REQUIRE(world.is_kept());
-  world.attach("w1", kNextSocket, "same");
-  world.acquired("b", 8, kOtherHolder);
+  world.attach("w1", kSuccessorSocket, "same");
+  world.acquired("b", 8, kSecondHolder);
 
   const bool publishes = GENERATE(false, true);
   const CallId first =
       publishes
           ? world.call(kOperator, wire::PrefixPublish{.worker = "w1", .text = "text", .name = "p"})
-          : world.acquire("b", 8, kOtherHolder);
+          : world.acquire("b", 8, kSecondHolder);
 
   REQUIRE(world.refusal(first) == Errc::PoolExhausted);
   CHECK(world.answers.at(first).error().retry_after_ms == 50);
@@ -217,12 +217,12 @@ TEST_CASE("adopt: a full table of workers ends retentions of workers that exited
   REQUIRE(world.state.retained.size() == kMaxWorkers);
   const wire::WorkerAttach another{.worker = "another"};
 
-  const CallId first = world.call(kNextSocket, another);
+  const CallId first = world.call(kSuccessorSocket, another);
 
   REQUIRE(world.refusal(first) == Errc::PoolExhausted);
   CHECK(world.answers.at(first).error().retry_after_ms == 50);
   CHECK(world.state.retained.size() == kMaxWorkers - 1);
-  CHECK(world.answers.at(world.call(kNextSocket, another)));
+  CHECK(world.answers.at(world.call(kSuccessorSocket, another)));
 }
 
 TEST_CASE("adopt: a holder that ends before the fence keeps no memory") {
@@ -257,7 +257,7 @@ TEST_CASE("adopt: kept memory is not charged, and what does not fit the quota is
   KeepingWorld world;
   world.kill_worker();
   world.admit_tenant("a", 8);  // half of what the old lease had
-  world.attach("w0", kNextSocket, "same");
+  world.attach("w0", kSuccessorSocket, "same");
 
   const auto acquired = world.answer<wire::LeaseAcquired>(world.replace());
 
@@ -268,11 +268,11 @@ TEST_CASE("adopt: kept memory is not charged, and what does not fit the quota is
 
 TEST_CASE("adopt: a lease that names no worker goes to one that can adopt") {
   KeepingWorld world;
-  world.attach("w1", kNextSocket, "same");
+  world.attach("w1", kSuccessorSocket, "same");
   world.kill_worker();
   const AttachmentId back = world.attach("w0", ConnectionId{12}, "same");
-  world.acquired("b", 8, kOtherHolder);  // on w1 or w0: one of them is busier then
-  world.acquired("b", 8, kOtherHolder);
+  world.acquired("b", 8, kSecondHolder);  // on w1 or w0: one of them is busier then
+  world.acquired("b", 8, kSecondHolder);
 
   const auto acquired = world.answer<wire::LeaseAcquired>(world.replace());
 
@@ -295,7 +295,7 @@ TEST_CASE("adopt: a restarted broker has no descriptor of kept memory, which is 
 TEST_CASE("adopt: an adoption that cannot be journaled leaves nothing behind") {
   KeepingWorld world;
   world.kill_worker();
-  world.attach("w0", kNextSocket, "same");
+  world.attach("w0", kSuccessorSocket, "same");
   world.disk_full = true;
 
   CHECK(world.refusal(world.replace()) == Errc::DiskFull);

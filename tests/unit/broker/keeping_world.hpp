@@ -5,8 +5,8 @@
 
 namespace leasehold {
 
-inline constexpr ConnectionId kNextSocket{11};
-inline constexpr ConnectionId kOtherHolder{3};
+inline constexpr ConnectionId kSuccessorSocket{11};
+inline constexpr ConnectionId kSecondHolder{3};
 
 inline BrokerConfig keeping(std::uint64_t capacity_bytes = 32 * kMiB) {
   BrokerConfig config = small_config();

@@ -14,7 +14,7 @@ TEST_CASE("adopt: an acquire waits for the successor of its worker, and is then 
   CHECK_FALSE(world.answers.contains(waiting));
   world.advance(1'999ms);
   CHECK_FALSE(world.answers.contains(waiting));
-  world.attach("w0", kNextSocket, "same");
+  world.attach("w0", kSuccessorSocket, "same");
 
   CHECK(world.answer<wire::LeaseAcquired>(waiting).adopted_blocks == 16);
 }
@@ -31,7 +31,7 @@ TEST_CASE("adopt: an acquire waits 2 s at most, and is then asked to retry soon"
   CHECK(awaited.retry_after_ms == 20);
   const CallId again = world.replace();
   CHECK_FALSE(world.answers.contains(again));
-  world.attach("w0", kNextSocket, "same");
+  world.attach("w0", kSuccessorSocket, "same");
   CHECK(world.answer<wire::LeaseAcquired>(again).adopted_blocks == 16);
 }
 
@@ -51,7 +51,7 @@ TEST_CASE("adopt: only an acquire that can adopt waits for a successor") {
   wire::LeaseAcquire elsewhere{
       .tenant = {"a"}, .blocks = 8, .worker = "w9", .replaces = world.lease};
   CHECK(world.refusal(world.call(kHolder, elsewhere)) == Errc::UnknownWorker);
-  CHECK(world.error_of(world.replace("b", kOtherHolder)).retry_after_ms == 0);
+  CHECK(world.error_of(world.replace("b", kSecondHolder)).retry_after_ms == 0);
   world.advance(10s);  // the memory is no longer kept
   CHECK(world.error_of(world.replace()).retry_after_ms == 0);
 }
@@ -70,11 +70,63 @@ TEST_CASE("adopt: an acquire that waits is refused when the memory is no longer 
     const CallId waiting = world.replace();
     world.post(ConnectionClosed{kHolder});
     CHECK(world.refusal(waiting) == Errc::NoModelLoaded);
-    CHECK(world.state.waiting.empty());
+    CHECK(world.state.waiting.by_lease.empty());
   }
   SECTION("the broker stops") {
     const CallId waiting = world.replace();
     world.post(Shutdown{});
     CHECK(world.refusal(waiting) == Errc::Draining);
   }
+}
+
+TEST_CASE("adopt: an acquire that waits is refused when its tenant is removed") {
+  KeepingWorld world;
+  world.kill_worker();
+  const CallId waiting = world.replace();
+
+  world.call(kOperator, wire::TenantRemove{.tenant = {"a"}});
+
+  CHECK(world.answers.contains(waiting));
+  CHECK(world.state.waiting.by_lease.empty());
+}
+
+TEST_CASE("adopt: an acquire that is repeated while it waits makes the caller the holder") {
+  KeepingWorld world;
+  world.kill_worker();
+  const wire::LeaseAcquire acquire{
+      .tenant = {"a"}, .blocks = 8, .replaces = world.lease, .request_id = {"repeated"}};
+  const CallId first = world.call(kHolder, acquire);
+
+  const CallId again = world.call(kSecondHolder, acquire);
+  world.post(ConnectionClosed{kHolder});
+  CHECK_FALSE(world.answers.contains(again));
+  world.attach("w0", kSuccessorSocket, "same");
+
+  const auto acquired = world.answer<wire::LeaseAcquired>(again);
+  CHECK(acquired.adopted_blocks == 16);
+  CHECK(world.record(acquired.lease).holder == kSecondHolder);
+  CHECK(world.answers.contains(first));
+}
+
+TEST_CASE("adopt: each of two acquires that wait is granted on its own worker") {
+  KeepingWorld world;
+  const ConnectionId other_socket{12};
+  const AttachmentId other = world.attach("w1", other_socket, "same");
+  const CallId on_other =
+      world.call(kHolder, wire::LeaseAcquire{.tenant = {"b"}, .blocks = 8, .worker = "w1"});
+  const LeaseId second = world.answer<wire::LeaseAcquired>(on_other).lease;
+  world.kill_worker();
+  world.post(ConnectionClosed{other_socket});
+  world.post(WorkerExited{exit_of(other)});
+  const CallId of_a = world.replace();
+  const CallId of_b = world.call(
+      kHolder,
+      wire::LeaseAcquire{.tenant = {"b"}, .blocks = 8, .worker = "w1", .replaces = second});
+
+  world.attach("w0", kSuccessorSocket, "same");
+
+  CHECK(world.answer<wire::LeaseAcquired>(of_a).adopted_blocks == 16);
+  CHECK_FALSE(world.answers.contains(of_b));
+  world.advance(2s);
+  CHECK(world.error_of(of_b).retry_after_ms == 20);
 }
