@@ -145,6 +145,7 @@ void ResumableStreams::attach(const RequestId& engine_request_id, Reader reader,
   if (before && before != reader.peer.lock())
     dismiss_reader(kept, Errc::RequestIdConflict, "another connection continues this stream");
   kept.reader = std::move(reader);
+  kept.last_word.reset();
   kept.was_attached = true;
   kept.next = from;
   kept.end_is_sent = false;
@@ -161,7 +162,9 @@ void ResumableStreams::detach(const RequestId& engine_request_id) {
 
 void ResumableStreams::read_under(const RequestId& engine_request_id, LeaseId lease) {
   const auto found = streams_.find(engine_request_id);
-  if (found != streams_.end()) found->second.reader.lease = lease;
+  if (found == streams_.end()) return;
+  found->second.reader.lease = lease;
+  found->second.last_word.reset();
 }
 
 void ResumableStreams::moved(const RequestId& engine_request_id, LeaseId lease) {
@@ -169,18 +172,25 @@ void ResumableStreams::moved(const RequestId& engine_request_id, LeaseId lease) 
   if (found != streams_.end()) found->second.stream.lease = lease;
 }
 
-void ResumableStreams::lease_ended(LeaseId lease) {
+void ResumableStreams::lease_ended(LeaseId lease, LeaseWord word) {
   for (auto stream = streams_.begin(); stream != streams_.end(); ++stream) {
-    const Kept& kept = stream->second;
-    if (kept.reader.lease == lease && !kept.end_is_sent && !may_read(kept)) end_reader(stream);
+    Kept& kept = stream->second;
+    if (kept.reader.lease != lease) continue;
+    kept.last_word = word;
+    if (!kept.end_is_sent && !may_read(kept)) end_reader(stream);
   }
+}
+
+/// A slot that has another lease does not say why the one before ended.
+LeaseWord ResumableStreams::word_of_reader(const Kept& kept) const {
+  return kept.last_word ? *kept.last_word : word_of_(kept.reader.lease);
 }
 
 /// A text that ends with the lease of its reader says so itself, after its last token. A lease that
 /// was released, as one that drains, was not taken from the reader.
 bool ResumableStreams::may_read(const Kept& kept) const {
   const bool ends_with_text = kept.reader.lease == kept.stream.lease && !kept.stream.is_complete;
-  const LeaseWord word = word_of_(kept.reader.lease);
+  const LeaseWord word = word_of_reader(kept);
   return ends_with_text || word.state() == LeaseState::Live ||
          word.reason() == RevokeReason::Released;
 }
@@ -188,13 +198,12 @@ bool ResumableStreams::may_read(const Kept& kept) const {
 /// The lease of the reader has ended, and the text may go on.
 void ResumableStreams::end_reader(Streams::iterator stream) {
   Kept& kept = stream->second;
-  const LeaseId lease = kept.reader.lease;
   dismiss_reader(kept, {.request = kept.stream.submitted.request,
                         .reason = std::string(name(CompletionReason::Revoked)),
                         .emitted_tokens = kept.next,
-                        .lease = lease,
+                        .lease = kept.reader.lease,
                         .scope = std::string(name(FailureScope::Tenant)),
-                        .revoke_reason = std::string(name(word_of_(lease).reason()))});
+                        .revoke_reason = std::string(name(word_of_reader(kept).reason()))});
   detach(stream->first);
 }
 

@@ -90,8 +90,9 @@ class ResumableStreams {
   void read_under(const RequestId& engine_request_id, LeaseId lease);
   /// The text has moved.
   void moved(const RequestId& engine_request_id, LeaseId lease);
-  /// The lease is fenced. Also ends what is read under it and has no token to send.
-  void lease_ended(LeaseId lease);
+  /// The lease is fenced, with this word, which its slot may have lost by now. Also ends what is
+  /// read under it and has no token to send.
+  void lease_ended(LeaseId lease, LeaseWord word);
 
   /// Forgets the streams whose time is over. A timer calls it.
   void forget_expired();
@@ -101,6 +102,7 @@ class ResumableStreams {
     Stream stream;
     std::size_t bytes = 0;
     Reader reader;
+    std::optional<LeaseWord> last_word{};  // of the reader's lease, once it is fenced
     bool was_attached = false;
     std::uint32_t next = 0;              // position for the reader
     bool end_is_sent = true;             // to the reader
@@ -110,6 +112,7 @@ class ResumableStreams {
   using Expiries = std::set<std::pair<TimePoint, RequestId>>;
 
   void send(Streams::iterator stream);
+  LeaseWord word_of_reader(const Kept& kept) const;
   bool may_read(const Kept& kept) const;
   void end_reader(Streams::iterator stream);
   bool make_room(const TenantId& tenant);

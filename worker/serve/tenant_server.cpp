@@ -45,7 +45,8 @@ void TenantServer::set_broker_disconnected(bool disconnected) {
 }
 
 void TenantServer::lease_ended(LeaseId lease) {
-  boost::asio::post(*io_, [this, lease] { resumable_.lease_ended(lease); });
+  boost::asio::post(
+      *io_, [this, lease, word = table_->word_of(lease)] { resumable_.lease_ended(lease, word); });
 }
 
 void TenantServer::drain(std::function<void()> on_drained) {

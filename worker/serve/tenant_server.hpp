@@ -49,6 +49,7 @@ class TenantServer {
   /// While the broker is disconnected every new request is refused with BrokerLost.
   void set_broker_disconnected(bool disconnected);
   /// Ends what is read under a fenced lease that was revoked; its requests end by themselves.
+  /// Call it before the slot has another lease.
   void lease_ended(LeaseId lease);
 
   /// Delivers the events of a step.

@@ -35,6 +35,12 @@ struct StreamsFixture {
   void end(const RequestId& id = kRequest) {
     streams.end(id, {.request = to_client_request_id(id), .reason = "EndOfSequence"}, true);
   }
+  void end_lease(LeaseId lease) { streams.lease_ended(lease, word_of(lease)); }
+  LeaseWord word_of(LeaseId lease) const {
+    const auto found = ended.find(lease);
+    if (found == ended.end()) return LeaseWord::make(1, LeaseState::Live);
+    return LeaseWord::make(1, LeaseState::Revoked, found->second);
+  }
   std::vector<std::uint32_t> positions() const {
     std::vector<std::uint32_t> positions;
     for (const auto& [method, payload] : peers.right_seen.notifications) {
@@ -56,13 +62,7 @@ struct StreamsFixture {
   ManualClock clock;
   std::map<LeaseId, RevokeReason> ended;
   std::vector<RequestId> abandoned;
-  ResumableStreams streams{peers.io, clock,
-                           [this](LeaseId lease) {
-                             const auto found = ended.find(lease);
-                             return found == ended.end()
-                                        ? LeaseWord::make(1, LeaseState::Live)
-                                        : LeaseWord::make(1, LeaseState::Revoked, found->second);
-                           },
+  ResumableStreams streams{peers.io, clock, [this](LeaseId lease) { return word_of(lease); },
                            [this](const RequestId& id) { abandoned.push_back(id); }};
 };
 
@@ -110,7 +110,7 @@ TEST_CASE("resumable streams: a reader whose lease has ended gets Revoked, and t
   fixture.ended[readers] = RevokeReason::Operator;
   SECTION("with the next token") {}
   SECTION("without another token") {
-    fixture.streams.lease_ended(readers);
+    fixture.end_lease(readers);
   }
   SECTION("when the text has ended and is still being read") {
     fixture.end();
@@ -141,11 +141,13 @@ TEST_CASE("resumable streams: a reader whose lease was released, as one that dra
   REQUIRE(fixture.streams.begin(kRequest, {.lease = texts, .submitted = {.request = {"r"}}}));
   fixture.streams.attach(kRequest, {fixture.peers.left, readers}, 0);
   fixture.ended[readers] = RevokeReason::Released;
-  fixture.streams.lease_ended(readers);
+  fixture.end_lease(readers);
   fixture.add(3);
+  fixture.ended[readers] = RevokeReason::None;  // the slot has another lease
+  fixture.add(2);
   fixture.end();
   run_until(fixture.peers.io, [&] { return fixture.ends() == 1; });
-  CHECK(fixture.positions() == fixture.range(0, 3));
+  CHECK(fixture.positions() == fixture.range(0, 5));
 }
 
 TEST_CASE("resumable streams: the reader of a text that ends with its lease gets every token") {
@@ -159,7 +161,7 @@ TEST_CASE("resumable streams: the reader of a text that ends with its lease gets
     fixture.streams.moved(kRequest, next);
   }
   fixture.ended[lease] = RevokeReason::Operator;
-  fixture.streams.lease_ended(lease);
+  fixture.end_lease(lease);
   fixture.add(3);
   fixture.streams.end(kRequest, {.request = {"r"}, .reason = "Revoked"}, false);
   run_until(fixture.peers.io, [&] { return fixture.ends() == 1; });
