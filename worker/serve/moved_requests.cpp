@@ -22,18 +22,20 @@ void RequestPipeline::move(const TenantConnection& connection, const control::Js
   const auto order = check_move(connection, body);
   if (!order) return respond(std::unexpected(order.error()));
   on_accepted_(connection.id, order->to);
-  resumable_->read_under(order->engine_request_id, order->to);
-  deps_.loop->post([this, order = *order, called_at = deps_.clock->now(),
+  deps_.loop->post([this, order = *order, peer = connection.peer, called_at = deps_.clock->now(),
                     respond = std::move(respond)](Engine& engine) mutable {
     const auto moved = engine.move(order.engine_request_id, order.to, called_at);
-    boost::asio::post(*deps_.io, [order, moved, respond = std::move(respond)]() mutable {
-      if (!moved) return respond(std::unexpected(moved.error()));
-      respond(control::Payload{
-          .body = wire::RequestMoved{.request = to_client_request_id(order.engine_request_id),
-                                     .lease = order.to,
-                                     .blocks = *moved}
-                      .to_json()});
-    });
+    // Before the step's events, which say where the text runs.
+    boost::asio::post(
+        *deps_.io, [this, order, peer, moved, respond = std::move(respond)]() mutable {
+          if (!moved) return respond(std::unexpected(moved.error()));
+          resumable_->read_under(order.engine_request_id, {peer, order.to});
+          respond(control::Payload{
+              .body = wire::RequestMoved{.request = to_client_request_id(order.engine_request_id),
+                                         .lease = order.to,
+                                         .blocks = *moved}
+                          .to_json()});
+        });
   });
 }
 

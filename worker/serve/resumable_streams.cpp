@@ -160,10 +160,10 @@ void ResumableStreams::detach(const RequestId& engine_request_id) {
   if (!found->second.stream.end) set_expiry(found, clock_->now() + kResultGrace);
 }
 
-void ResumableStreams::read_under(const RequestId& engine_request_id, LeaseId lease) {
+void ResumableStreams::read_under(const RequestId& engine_request_id, const Reader& reader) {
   const auto found = streams_.find(engine_request_id);
-  if (found == streams_.end()) return;
-  found->second.reader.lease = lease;
+  if (found == streams_.end() || found->second.reader.peer.lock() != reader.peer.lock()) return;
+  found->second.reader.lease = reader.lease;
   found->second.last_word.reset();
 }
 

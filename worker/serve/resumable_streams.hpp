@@ -86,8 +86,9 @@ class ResumableStreams {
   void attach(const RequestId& engine_request_id, Reader reader, std::uint32_t from);
   /// The stream loses its reader, and is kept for a while.
   void detach(const RequestId& engine_request_id);
-  /// The reader showed a token of this lease, to which it moves the text.
-  void read_under(const RequestId& engine_request_id, LeaseId lease);
+  /// The reader showed a token of this lease, to which it has moved the text. Does nothing when the
+  /// stream has another reader by now.
+  void read_under(const RequestId& engine_request_id, const Reader& reader);
   /// The text has moved.
   void moved(const RequestId& engine_request_id, LeaseId lease);
   /// The lease is fenced, with this word, which its slot may have lost by now. Also ends what is

@@ -31,6 +31,11 @@ struct ResumeFixture : ServerFixture {
     call(tenant, id, std::string(wire::RequestResume::kMethod),
          wire::RequestResume{.request_id = {id}, .after_position = after}.to_json());
   }
+  void move(TestTenant& tenant, const std::string& id, LeaseId to) {
+    call(tenant, "move " + id, std::string(wire::RequestMove::kMethod),
+         wire::RequestMove{.request_id = {id}, .token = mint_token({}, {to, {tenant.name}})}
+             .to_json());
+  }
   void parse_until_answered(TestTenant& tenant, const std::string& id) {
     run_until(io, [&] {
       parse();
@@ -255,6 +260,22 @@ TEST_CASE("resumable request: the end of a joined reader's lease ends its stream
   fixture.wait_until_seen(*again);
   fixture.start_engine();
   run_until(fixture.io, [&] { return again->has_ended(); });
+  CHECK(fixture.reason_of(*again) == "MaxTokensReached");
+  CHECK(fixture.ids_of(*again).size() == kTokens);
+}
+
+TEST_CASE("resumable request: a move that fails leaves the reader under its earlier lease") {
+  ResumeFixture fixture;
+  const auto ann = fixture.tenant(), again = fixture.tenant();
+  fixture.submit_and_resume(*ann, *again);
+  const LeaseId other = fixture.rig.grant("ann");
+  fixture.move(*again, "r", other);
+  fixture.wait_until_seen(*again);
+  fixture.rig.revoke(other);
+  fixture.server->lease_ended(other);
+  fixture.start_engine();
+  run_until(fixture.io, [&] { return again->has_ended(); });
+  CHECK(fixture.error_of(*again, "move r") == Errc::LeaseRevoked);
   CHECK(fixture.reason_of(*again) == "MaxTokensReached");
   CHECK(fixture.ids_of(*again).size() == kTokens);
 }

@@ -150,6 +150,20 @@ TEST_CASE("resumable streams: a reader whose lease was released, as one that dra
   CHECK(fixture.positions() == fixture.range(0, 5));
 }
 
+TEST_CASE("resumable streams: the lease of a move is not that of a reader that came meanwhile") {
+  const LeaseId texts{1, 1}, readers{2, 1}, next{3, 1};
+  StreamsFixture fixture;
+  PeerPairFixture others;
+  REQUIRE(fixture.streams.begin(kRequest, {.lease = texts, .submitted = {.request = {"r"}}}));
+  fixture.streams.attach(kRequest, {others.left, texts}, 0);
+  fixture.streams.attach(kRequest, {fixture.peers.left, readers}, 0);
+  fixture.streams.read_under(kRequest, {others.left, next});
+  fixture.ended[readers] = RevokeReason::Operator;
+  fixture.add(1);
+  run_until(fixture.peers.io, [&] { return fixture.ends() == 1; });
+  CHECK(fixture.positions().empty());
+}
+
 TEST_CASE("resumable streams: the reader of a text that ends with its lease gets every token") {
   const LeaseId lease{1, 1}, next{2, 1};
   StreamsFixture fixture;
@@ -157,7 +171,7 @@ TEST_CASE("resumable streams: the reader of a text that ends with its lease gets
   fixture.streams.attach(kRequest, {fixture.peers.left, lease}, 0);
   SECTION("the lease of both is revoked") {}
   SECTION("the text has moved, and the earlier lease ends") {
-    fixture.streams.read_under(kRequest, next);
+    fixture.streams.read_under(kRequest, {fixture.peers.left, next});
     fixture.streams.moved(kRequest, next);
   }
   fixture.ended[lease] = RevokeReason::Operator;
