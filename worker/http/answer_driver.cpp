@@ -76,9 +76,9 @@ client::SessionConfig AnswerDriver::config_of(wire::RequestSubmit submit) const 
   config.worker = shared_.deps.worker;
   config.api_key = caller_.key;
   config.rebind = true;
-  config.share_lease = [leases = shared_.leases,
-                        key = caller_.key_id](client::SessionLease::Handlers handlers) {
-    return leases->share(key, std::move(handlers));
+  config.share_lease = [leases = shared_.leases, key = caller_.key_id,
+                        request = submit.request_id](client::SessionLease::Handlers handlers) {
+    return leases->share(key, request, std::move(handlers));
   };
   config.request = std::move(submit);
   return config;

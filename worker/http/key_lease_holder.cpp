@@ -31,8 +31,11 @@ Error replaced_otherwise() {
 class KeyLeaseHolder::Share final : public SessionLease,
                                     public std::enable_shared_from_this<Share> {
  public:
-  Share(std::shared_ptr<KeyLeaseHolder> leases, ApiKeyId key, Handlers handlers)
-      : leases_(std::move(leases)), key_(std::move(key)), handlers_(std::move(handlers)) {}
+  Share(std::shared_ptr<KeyLeaseHolder> leases, ApiKeyId key, RequestId request, Handlers handlers)
+      : leases_(std::move(leases)),
+        key_(std::move(key)),
+        request_(std::move(request)),
+        handlers_(std::move(handlers)) {}
   /// Of a session that was dropped: calls nothing of `io`, which may end.
   ~Share() override {
     for (const auto& number : {previous_, number_})
@@ -114,6 +117,7 @@ class KeyLeaseHolder::Share final : public SessionLease,
 
   std::shared_ptr<KeyLeaseHolder> leases_;
   ApiKeyId key_;
+  RequestId request_;
   Handlers handlers_;
   std::optional<Number> number_;
   std::optional<Number> previous_;  // not left yet
@@ -131,12 +135,18 @@ std::shared_ptr<KeyLeaseHolder> KeyLeaseHolder::create(boost::asio::io_context& 
       new KeyLeaseHolder(io, timers, std::move(broker_path), idle_ttl));
 }
 
-std::shared_ptr<SessionLease> KeyLeaseHolder::share(ApiKeyId key, SessionLease::Handlers handlers) {
-  return std::make_shared<Share>(shared_from_this(), std::move(key), std::move(handlers));
+std::shared_ptr<SessionLease> KeyLeaseHolder::share(ApiKeyId key, RequestId request,
+                                                    SessionLease::Handlers handlers) {
+  return std::make_shared<Share>(shared_from_this(), std::move(key), std::move(request),
+                                 std::move(handlers));
 }
 
+/// While a request moves it may run under either lease. The key may have another one by now.
 void KeyLeaseHolder::keep(const ApiKeyId& key, const RequestId& request, Duration time) {
-  book_.keep(key, request, timers_.now() + time);
+  for (const auto& [number, held] : held_)
+    for (const auto& share : shares_of(number))
+      if (share->key_ == key && share->request_ == request)
+        book_.keep(number, request, timers_.now() + time);
 }
 
 void KeyLeaseHolder::finished(const TenantId& tenant, const RequestId& request) {

@@ -26,10 +26,11 @@ class KeyLeaseHolder : public std::enable_shared_from_this<KeyLeaseHolder> {
   static std::shared_ptr<KeyLeaseHolder> create(boost::asio::io_context& io, client::Timers& timers,
                                                 std::string broker_path, Duration idle_ttl);
 
-  /// The key's lease as one session has it.
-  std::shared_ptr<client::SessionLease> share(ApiKeyId key,
+  /// The key's lease as the session of one request has it.
+  std::shared_ptr<client::SessionLease> share(ApiKeyId key, RequestId request,
                                               client::SessionLease::Handlers handlers);
-  /// Keeps the key's lease for a request that goes on without its session, also while it drains.
+  /// Keeps the lease that a request of the key runs under, also while it drains. Call it before the
+  /// session leaves the request, which goes on.
   void keep(const ApiKeyId& key, const RequestId& request, Duration time);
   /// A client has the end of the tenant's request: no lease is kept for it.
   void finished(const TenantId& tenant, const RequestId& request);

@@ -54,13 +54,15 @@ void KeyLeases::close(Number lease) {
 
 void KeyLeases::ended(Number lease) {
   const auto found = leases_.find(lease);
-  if (found != leases_.end()) found->second.kept.clear();
+  if (found == leases_.end()) return;
+  found->second.has_ended = true;
+  found->second.kept.clear();
   close(lease);
 }
 
 void KeyLeases::reopen(Number lease) {
   Lease& closed = leases_.at(lease);
-  closed.is_closed = false;
+  closed.is_closed = closed.has_ended = false;
   const bool is_current = current_.emplace(closed.key, lease).first->second == lease;
   expects(is_current, "a key has one open lease");
 }
@@ -72,9 +74,10 @@ void KeyLeases::left(Number lease) {
   --found->second.requests;
 }
 
-void KeyLeases::keep(const ApiKeyId& key, const RequestId& request, TimePoint until) {
-  const auto current = current_.find(key);
-  if (current != current_.end()) leases_.at(current->second).kept.insert_or_assign(request, until);
+void KeyLeases::keep(Number lease, const RequestId& request, TimePoint until) {
+  const auto found = leases_.find(lease);
+  if (found == leases_.end() || found->second.has_ended) return;
+  found->second.kept.insert_or_assign(request, until);
 }
 
 void KeyLeases::finished(const TenantId& tenant, const RequestId& request) {

@@ -62,8 +62,9 @@ class KeyLeases {
   /// A closed lease was replaced in place. Precondition: its key has no other.
   void reopen(Number lease);
   void left(Number lease);
-  /// The request leaves the key's open lease and runs on until `until` at the latest.
-  void keep(const ApiKeyId& key, const RequestId& request, TimePoint until);
+  /// The request leaves the lease, which may be closed, and runs on until `until` at the latest.
+  /// Does nothing for a lease that has ended.
+  void keep(Number lease, const RequestId& request, TimePoint until);
   /// A client has the end of the tenant's request, also one with another key.
   void finished(const TenantId& tenant, const RequestId& request);
   bool is_kept(Number lease, TimePoint now) const;
@@ -88,6 +89,7 @@ class KeyLeases {
     TenantId tenant;
     bool is_granted = false;
     bool is_closed = false;
+    bool has_ended = false;
     std::uint32_t requests = 0;
     std::optional<TimePoint> idle_until{};  ///< While it has no requests; set by take_unused.
     std::map<RequestId, TimePoint> kept{};  ///< Requests without their client, until when.

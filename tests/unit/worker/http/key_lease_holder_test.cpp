@@ -39,8 +39,8 @@ struct KeysWorld : client::World {
         .broker_path = directory / "broker.sock", .tenant = {"A"}, .rebind = true};
     config.request = request;
     config.request.request_id = {id};
-    config.share_lease = [this, key](client::SessionLease::Handlers handlers) {
-      return leases->share({key}, std::move(handlers));
+    config.share_lease = [this, key, id](client::SessionLease::Handlers handlers) {
+      return leases->share({key}, {id}, std::move(handlers));
     };
     return config;
   }
@@ -224,6 +224,25 @@ TEST_CASE("key lease: a request that a draining lease refuses gets another, the 
   world.complete(world.streams.front(), "MaxTokensReached");
   world.run_until([&] { return world.calls("lease.release") == 1; });  // nothing uses it again
   world.settle();                                                      // the reply
+}
+
+TEST_CASE("key lease: a request that is left keeps the draining lease that it runs under") {
+  KeysWorld world(Duration::zero());
+  world.request.resumable = true;
+  auto& submits = world.worker.answers["request.submit"];
+  world.start_streams(1);
+  submits = {fail(Errc::Draining, "the lease drains"), submits.front()};
+  Stream& other = world.start();  // gets the key's next lease
+  world.advance_until([&] { return other.session->state() == TenantSession::State::Streaming; });
+  world.leases->keep({"k1"}, {"req-1"}, std::chrono::seconds(60));
+  world.streams.front().session->leave();
+  world.settle();
+  CHECK(world.calls("lease.release") == 0);
+  world.leases->finished({"A"}, {"req-1"});
+  world.run_until([&] { return world.calls("lease.release") == 1; });
+  CHECK(world.broker.calls("lease.release").front().at("lease").dump() ==
+        wire::LeaseRelease{.lease = {1, 1}}.to_json().at("lease").dump());
+  world.settle();  // the reply
 }
 
 TEST_CASE("key lease: a lost connection to the worker costs one request no lease of the others") {

@@ -76,9 +76,9 @@ TEST_CASE("key leases: a request within the idle time uses the lease and ends th
 TEST_CASE("key leases: a request that goes on without its session keeps the lease") {
   KeyLeases leases(Duration::zero());
   const auto lease = open(leases, kKey, kAnn, at(0));
-  leases.keep(kKey, {"long"}, at(60));
+  leases.keep(lease, {"long"}, at(60));
   leave(leases, lease, at(1));
-  leases.keep(kKey, {"short"}, at(50));
+  leases.keep(lease, {"short"}, at(50));
   CHECK(leases.next_expiry() == at(60));
   CHECK(leases.take_unused(at(59)).empty());
   CHECK(leases.take_unused(at(60)) == Numbers{lease});
@@ -88,8 +88,8 @@ TEST_CASE("key leases: a lease is kept until all its requests without clients ar
   KeyLeases leases(Duration::zero());
   const auto lease = open(leases, kKey, kAnn, at(0));
   const auto other = open(leases, kOther, kBob, at(0));
-  for (const char* request : {"one", "two"}) leases.keep(kKey, {request}, at(60));
-  leases.keep(kOther, {"one"}, at(60));
+  for (const char* request : {"one", "two"}) leases.keep(lease, {request}, at(60));
+  leases.keep(other, {"one"}, at(60));
   leave(leases, lease, at(1));
   leave(leases, other, at(1));
   leases.finished(kAnn, {"one"});
@@ -102,7 +102,7 @@ TEST_CASE("key leases: a lease is kept until all its requests without clients ar
 TEST_CASE("key leases: after its kept request is finished a lease is idle as long as any other") {
   KeyLeases leases(kIdle);
   const auto lease = open(leases, kKey, kAnn, at(0));
-  leases.keep(kKey, {"r"}, at(60));
+  leases.keep(lease, {"r"}, at(60));
   leave(leases, lease, at(1));
   CHECK(leases.next_expiry() == at(60));
   leases.finished(kAnn, {"r"});
@@ -113,7 +113,7 @@ TEST_CASE(
     "key leases: a kept lease that takes no more requests is released when its time is over") {
   KeyLeases leases(kIdle);
   const auto lease = open(leases, kKey, kAnn, at(0));
-  leases.keep(kKey, {"r"}, at(60));
+  leases.keep(lease, {"r"}, at(60));
   leave(leases, lease, at(1));
   leases.close(lease);
   CHECK(leases.take_unused(at(59)).empty());
@@ -129,6 +129,27 @@ TEST_CASE(
     leases.ended(lease);
     CHECK(leases.take_unused(at(59)) == Numbers{lease});
   }
+}
+
+TEST_CASE("key leases: a request keeps the lease that it runs under, not its key's later one") {
+  KeyLeases leases(Duration::zero());
+  const auto drained = open(leases, kKey, kAnn, at(0));
+  leases.close(drained);
+  const auto later = open(leases, kKey, kAnn, at(1));
+  leases.keep(drained, {"r"}, at(60));
+  CHECK_FALSE(leases.is_kept(later, at(2)));
+  leave(leases, drained, at(2));
+  CHECK(leases.take_unused(at(59)).empty());
+  CHECK(leases.take_unused(at(60)) == Numbers{drained});
+}
+
+TEST_CASE("key leases: a lease that has ended is kept for no request") {
+  KeyLeases leases(kIdle);
+  const auto lease = open(leases, kKey, kAnn, at(0));
+  leases.ended(lease);
+  leases.keep(lease, {"r"}, at(60));
+  leases.left(lease);
+  CHECK(leases.take_unused(at(1)) == Numbers{lease});
 }
 
 TEST_CASE("key leases: after a lease ended one request asks for another one") {
@@ -168,7 +189,7 @@ TEST_CASE("key leases: idle leases give way to a key that was refused blocks or 
   const auto bob = open(leases, {"k3"}, kBob, at(0));
   const auto kept = open(leases, {"k4"}, kAnn, at(0));
   const auto running = open(leases, {"k5"}, kAnn, at(0));
-  leases.keep({"k4"}, {"r"}, at(60));
+  leases.keep(kept, {"r"}, at(60));
   for (const auto lease : {ann, bob, kept}) leave(leases, lease, at(0));
   const auto asked = std::get<KeyLeases::Acquire>(leases.join(kOther, kAnn, at(1))).lease;
   CHECK(leases.take_idle_for(asked, {Errc::BadToken, ""}, at(1)).empty());
