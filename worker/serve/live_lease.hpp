@@ -11,9 +11,17 @@ inline bool is_live(const TableReader& table, LeaseId lease) {
   return table.word_of(lease).state() == LeaseState::Live;
 }
 
-/// Errors: LeaseRevoked, LeaseFenced.
-inline Result<void> check_live(const TableReader& table, LeaseId lease) {
+/// The lease's word, or Revoked once its deadline is over: the broker may be away then.
+inline LeaseWord word_at(const TableReader& table, LeaseId lease, TimePoint now) {
   const LeaseWord word = table.word_of(lease);
+  const TimePoint deadline = table.deadline(lease);
+  const bool is_over = deadline.boottime_ns != 0 && deadline <= now;
+  if (word.state() != LeaseState::Live || !is_over) return word;
+  return LeaseWord::make(lease.generation, LeaseState::Revoked, RevokeReason::TtlExpired);
+}
+
+/// Errors: LeaseRevoked, LeaseFenced.
+inline Result<void> check_live(LeaseId lease, LeaseWord word) {
   if (word.state() == LeaseState::Live) return {};
   if (word.state() == LeaseState::Revoked) {
     return fail(Errc::LeaseRevoked, fmt::format("lease {} was revoked ({}); acquire a new lease",
@@ -21,6 +29,9 @@ inline Result<void> check_live(const TableReader& table, LeaseId lease) {
   }
   return fail(Errc::LeaseFenced,
               fmt::format("lease {} is fenced; acquire a new lease", to_string(lease)));
+}
+inline Result<void> check_live(const TableReader& table, LeaseId lease) {
+  return check_live(lease, table.word_of(lease));
 }
 
 }  // namespace leasehold

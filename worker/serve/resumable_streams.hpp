@@ -55,7 +55,7 @@ class ResumableStreams {
   };
   /// The engine must end this request: it has no reader.
   using OnAbandoned = std::function<void(const RequestId& engine_request_id)>;
-  /// The present state of a lease.
+  /// The present state of a lease; one past its deadline is not Live.
   using WordOf = std::function<LeaseWord(LeaseId)>;
   struct Reader {
     std::weak_ptr<control::Peer> peer;

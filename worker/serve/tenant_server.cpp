@@ -14,7 +14,9 @@ TenantServer::TenantServer(const ServeDependencies& dependencies)
       token_key_(dependencies.token_key),
       resumable_(
           *dependencies.io, *dependencies.clock,
-          [this](LeaseId lease) { return table_->word_of(lease); },
+          [this, clock = dependencies.clock](LeaseId lease) {
+            return word_at(*table_, lease, clock->now());
+          },
           [this](const RequestId& unread) { pipeline_.abandon(unread); }),
       deliveries_(dependencies, unread_, resumable_,
                   [this](const RequestId& ended) { pipeline_.forget(ended); }),

@@ -264,6 +264,25 @@ TEST_CASE("resumable request: the end of a joined reader's lease ends its stream
   CHECK(fixture.ids_of(*again).size() == kTokens);
 }
 
+TEST_CASE("resumable request: a joined reader gets nothing after the deadline of its lease") {
+  ResumeFixture fixture;
+  const auto ann = fixture.tenant();
+  fixture.submit(*ann, "r");
+  fixture.wait_until_seen(*ann);
+  CHECK(fixture.parse() == 1);
+  const LeaseId other = fixture.rig.grant("ann");
+  const auto joined = fixture.tenant();
+  fixture.submit(*joined, "r", {.lease = other});
+  fixture.parse_until_answered(*joined, "r");
+  fixture.rig.set_deadline(other, fixture.rig.clock().now() + std::chrono::seconds(1));
+  fixture.rig.clock().advance(std::chrono::seconds(1));  // no broker revokes it
+  fixture.start_engine();
+  run_until(fixture.io, [&] { return joined->has_ended(); });
+  CHECK(fixture.reason_of(*joined) == "Revoked");
+  CHECK(joined->seen.notifications.back().second.body.at("revoke_reason") == "ttl_expired");
+  CHECK(fixture.tokens_of(*joined).empty());
+}
+
 TEST_CASE("resumable request: a move that fails leaves the reader under its earlier lease") {
   ResumeFixture fixture;
   const auto ann = fixture.tenant(), again = fixture.tenant();
