@@ -170,7 +170,8 @@ struct RequestCompleted : Message<RequestCompleted> {
 /// `request.resume`: continues the stream of a resumable request of the connection's tenant on this
 /// connection, also of another process, with every position behind `after_position` once. Reply:
 /// RequestSubmitted, as for the submission. Errors: UnknownRequest, also for another tenant's;
-/// BadRequest for a position that is not generated yet.
+/// BadRequest for a position that is not generated yet; LeaseRevoked, LeaseFenced when the newest
+/// lease of the connection has ended, unless the text was interrupted with it.
 struct RequestResume : Message<RequestResume> {
   static constexpr std::string_view kMethod = "request.resume";
   RequestId request_id;

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <ctime>
+#include <utility>
 
 #include "common/confined.hpp"
+#include "worker/serve/live_lease.hpp"
 #include "worker/serve/request_ids.hpp"
 #include "worker/serve/request_pipeline.hpp"
 
@@ -112,6 +114,12 @@ void RequestPipeline::resume(const TenantConnection& connection, const Json& bod
                         fmt::format("no resumable request {} of tenant {} is kept; submit it again",
                                     message->request_id.value, connection.tenant->value)));
   }
+  // A text that was interrupted with the connection's lease is read to its end.
+  const bool ended_with_lease =
+      stream->end && !stream->is_complete && stream->lease == connection.lease;
+  const LeaseWord word = word_at(*deps_.table, connection.lease, deps_.clock->now());
+  const auto live = check_live(connection.lease, word);
+  if (!ended_with_lease && !live) return respond(std::unexpected(live.error()));
   const std::uint64_t from =
       message->after_position ? std::uint64_t{*message->after_position} + 1 : 0;
   if (from > stream->tokens.size()) {
@@ -143,6 +151,13 @@ void RequestPipeline::attach(const RequestId& engine_request_id, ReaderId reader
 }
 
 // ------------------------------------------------------------------------------------------- ends
+
+void RequestPipeline::reader_ended(const RequestId& engine_request_id) {
+  const auto request = requests_.find(engine_request_id);
+  if (request == requests_.end()) return;
+  const auto from = connections_.find(std::exchange(request->second.connection, 0));
+  if (from != connections_.end()) from->second.engine_request_ids.erase(engine_request_id);
+}
 
 /// What an earlier submission generated is still there for the next one.
 void RequestPipeline::end_refused_stream(const RequestId& engine_request_id, const Error& error) {

@@ -64,6 +64,9 @@ class RequestPipeline {
   /// Forgets a request whose stream has ended.
   void forget(const RequestId& engine_request_id);
 
+  /// The request goes on without a reader, and its connection has no more to do with it.
+  void reader_ended(const RequestId& engine_request_id);
+
   /// While the broker is disconnected every new request is refused with BrokerLost.
   void set_broker_disconnected(bool disconnected) { broker_disconnected_ = disconnected; }
 

@@ -37,10 +37,11 @@ void notify(control::Peer& reader, const Message& message) {
 }  // namespace
 
 ResumableStreams::ResumableStreams(boost::asio::io_context& io, const Clock& clock, WordOf word_of,
-                                   OnAbandoned on_abandoned)
+                                   OnAbandoned on_abandoned, OnReaderEnded on_reader_ended)
     : clock_(&clock),
       word_of_(std::move(word_of)),
       on_abandoned_(std::move(on_abandoned)),
+      on_reader_ended_(std::move(on_reader_ended)),
       pause_timer_(io),
       expiry_timer_(io),
       shares_(kMaxBytes) {}
@@ -205,6 +206,8 @@ void ResumableStreams::end_reader(Streams::iterator stream) {
                         .scope = std::string(name(FailureScope::Tenant)),
                         .revoke_reason = std::string(name(word_of_reader(kept).reason()))});
   detach(stream->first);
+  // The id of a text that has ended may be that of a new submission.
+  if (!kept.stream.end) on_reader_ended_(stream->first);
 }
 
 void ResumableStreams::send(Streams::iterator stream) {

@@ -55,6 +55,8 @@ class ResumableStreams {
   };
   /// The engine must end this request: it has no reader.
   using OnAbandoned = std::function<void(const RequestId& engine_request_id)>;
+  /// The connection that read a text that goes on no longer does, because its lease has ended.
+  using OnReaderEnded = std::function<void(const RequestId& engine_request_id)>;
   /// The present state of a lease; one past its deadline is not Live.
   using WordOf = std::function<LeaseWord(LeaseId)>;
   struct Reader {
@@ -63,7 +65,7 @@ class ResumableStreams {
   };
 
   ResumableStreams(boost::asio::io_context& io, const Clock& clock, WordOf word_of,
-                   OnAbandoned on_abandoned);
+                   OnAbandoned on_abandoned, OnReaderEnded on_reader_ended);
 
   /// Begins a stream without a reader, and without an expiry: `attach` or `detach` follows.
   /// Replaces an ended one of the same id. Errors: QueueFull when the tenant's share has no room
@@ -128,6 +130,7 @@ class ResumableStreams {
   const Clock* clock_;
   WordOf word_of_;
   OnAbandoned on_abandoned_;
+  OnReaderEnded on_reader_ended_;
   boost::asio::steady_timer pause_timer_;
   boost::asio::steady_timer expiry_timer_;
   bool waits_for_readers_ = false;

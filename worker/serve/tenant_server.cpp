@@ -17,7 +17,8 @@ TenantServer::TenantServer(const ServeDependencies& dependencies)
           [this, clock = dependencies.clock](LeaseId lease) {
             return word_at(*table_, lease, clock->now());
           },
-          [this](const RequestId& unread) { pipeline_.abandon(unread); }),
+          [this](const RequestId& unread) { pipeline_.abandon(unread); },
+          [this](const RequestId& read) { pipeline_.reader_ended(read); }),
       deliveries_(dependencies, unread_, resumable_,
                   [this](const RequestId& ended) { pipeline_.forget(ended); }),
       pipeline_(dependencies, deliveries_, resumable_,

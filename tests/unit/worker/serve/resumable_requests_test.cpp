@@ -1,5 +1,6 @@
 // A tenant server keeps resumable requests beyond their connection, and generates each once.
 #include <algorithm>
+#include <utility>
 
 #include "tests/unit/worker/serve/server_fixture.hpp"
 
@@ -207,6 +208,10 @@ TEST_CASE("resumable request: after its lease was revoked the same submission ge
   run_until(fixture.io, [&] { return ann->has_ended(); });
   CHECK(fixture.reason_of(*ann) == "Revoked");
   CHECK(fixture.ids_of(*ann).size() == 3);
+  ann->answers.clear();
+  fixture.resume(*ann, "r", 2);  // the lease of both has ended, and what it has is the client's
+  fixture.parse_until_answered(*ann, "r");
+  CHECK(ann->answers.at("r").has_value());
 
   const auto again = fixture.tenant();  // a new process, which knows no token
   fixture.submit(*again, "r");
@@ -254,6 +259,8 @@ TEST_CASE("resumable request: the end of a joined reader's lease ends its stream
   run_until(fixture.io, [&] { return joined->has_ended(); });
   CHECK(fixture.reason_of(*joined) == "Revoked");
   CHECK(fixture.tokens_of(*joined).empty());
+  fixture.cancel(*joined, "r");  // which is no longer its request
+  CHECK(fixture.error_of(*joined, "cancel r") == Errc::UnknownRequest);
 
   const auto again = fixture.tenant();
   fixture.resume(*again, "r");
@@ -262,6 +269,22 @@ TEST_CASE("resumable request: the end of a joined reader's lease ends its stream
   run_until(fixture.io, [&] { return again->has_ended(); });
   CHECK(fixture.reason_of(*again) == "MaxTokensReached");
   CHECK(fixture.ids_of(*again).size() == kTokens);
+}
+
+TEST_CASE("resumable request: a connection whose lease has ended takes no stream over") {
+  ResumeFixture fixture;
+  const auto ann = fixture.tenant(), reader = fixture.tenant();
+  fixture.submit_and_resume(*ann, *reader);
+  const LeaseId texts = std::exchange(fixture.lease, fixture.rig.grant("ann"));
+  const auto late = fixture.tenant();
+  fixture.rig.revoke(fixture.lease);
+  fixture.lease = texts;
+  fixture.resume(*late, "r");
+  CHECK(fixture.error_of(*late, "r") == Errc::LeaseRevoked);
+  fixture.start_engine();
+  run_until(fixture.io, [&] { return reader->has_ended(); });
+  CHECK(fixture.reason_of(*reader) == "MaxTokensReached");
+  CHECK(fixture.ids_of(*reader).size() == kTokens);
 }
 
 TEST_CASE("resumable request: a joined reader gets nothing after the deadline of its lease") {

@@ -63,7 +63,8 @@ struct StreamsFixture {
   std::map<LeaseId, RevokeReason> ended;
   std::vector<RequestId> abandoned;
   ResumableStreams streams{peers.io, clock, [this](LeaseId lease) { return word_of(lease); },
-                           [this](const RequestId& id) { abandoned.push_back(id); }};
+                           [this](const RequestId& id) { abandoned.push_back(id); },
+                           [](const RequestId&) {}};
 };
 
 }  // namespace
