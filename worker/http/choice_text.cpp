@@ -7,8 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "common/random.hpp"
-
 namespace leasehold::http {
 namespace {
 
@@ -31,6 +29,7 @@ std::string echo_of(const wire::RequestSubmit& submit, const Tokenizer& tokenize
 ChoiceText::ChoiceText(std::uint32_t index, const ApiRequest& request,
                        const wire::RequestSubmit& submit, const Tokenizer& tokenizer)
     : index_(index),
+      request_id_(submit.request_id.value),
       tokenizer_(&tokenizer),
       is_chat_(request.api != Api::Completions),
       tool_form_(request.tool_form),
@@ -68,9 +67,12 @@ void ChoiceText::add_said(std::string_view text, ChoicePart& part) {
 }
 
 void ChoiceText::add_calls(std::vector<ToolCall> calls, ChoicePart& part) {
-  for (ToolCall& call : calls)
-    part.calls.push_back(
-        {.index = calls_++, .id = "call_" + mint_request_id(), .call = std::move(call)});
+  for (ToolCall& call : calls) {
+    const std::size_t index = calls_++;
+    part.calls.push_back({.index = index,
+                          .id = fmt::format("call_{}_{}", request_id_, index),
+                          .call = std::move(call)});
+  }
 }
 
 /// A call that was cut off stays text.

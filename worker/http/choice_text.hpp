@@ -1,5 +1,5 @@
 /// Turns the tokens of one choice into the parts of its answer: in a chat the thoughts, the calls
-/// of tools and the rest of the text. Pure, but for the ids of calls, which are random.
+/// of tools and the rest of the text. A text that is replayed has the same ids of calls. Pure.
 ///
 /// Lifetime: the tokenizer outlives it. Threads: one.
 #pragma once
@@ -35,6 +35,7 @@ class ChoiceText {
   TextLogprob text_logprob(std::int32_t token, float logprob) const;
 
   std::uint32_t index_;
+  std::string request_id_;
   const Tokenizer* tokenizer_;
   std::string echo_;  // not sent yet
   bool is_chat_;

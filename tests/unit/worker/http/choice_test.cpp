@@ -44,6 +44,19 @@ TEST_CASE("choice: calls end a chat with the reason tool_calls, and thoughts are
   CHECK(whole.finish_reason == "tool_calls");
 }
 
+TEST_CASE("choice: a replay gives each call the id that it had") {
+  ApiRequest request = chat(ToolForm::Marked);
+  request.submit.request_id = {"r"};
+  const std::string call = R"(<tool_call>{"name":"add","arguments":{}}</tool_call>)";
+  const auto whole = said(request, {call, call});
+  const auto replay = said(request, {call + call});
+  REQUIRE(whole.calls.size() == 2);
+  REQUIRE(replay.calls.size() == 2);
+  CHECK(whole.calls[0].id == "call_r_0");
+  CHECK(whole.calls[1].id == "call_r_1");
+  for (std::size_t i = 0; i < 2; ++i) CHECK(replay.calls[i].id == whole.calls[i].id);
+}
+
 TEST_CASE("choice: only the tools of the request are called") {
   ApiRequest request = chat(ToolForm::Marked);
   request.tool_names = {"add"};
