@@ -190,10 +190,7 @@ awaitable<void> AnswerDriver::end(std::uint32_t position) {
   is_answered_ = true;
   if (is_stream_) {
     ServerEvents events = writer_->end(usage_);
-    ServerEvent last = std::move(events.back());  // ends every stream, so it has no id
-    events.pop_back();
     if (ids_) ids_->number(position, events);
-    events.push_back(std::move(last));
     co_await write(std::move(events));
     co_await stream_.end_events();
   } else {

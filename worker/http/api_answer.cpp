@@ -98,12 +98,11 @@ class ChoicesWriter final : public AnswerWriter {
   ServerEvents add(ChoicePart part, UsageCount so_far) override;
   ServerEvents end(UsageCount usage) override;
   ServerEvents failed(const Error& error) override {
-    return {{.data = error_body({error})}, {.data = kDone}};
+    return {{.data = error_body({error})}, {.data = std::string(kDone)}};
   }
   std::string whole(UsageCount usage) override;
 
  private:
-  static constexpr const char* kDone = "[DONE]";
   struct Choice {
     bool began = false;  ///< Its first chunk was sent.
     ChoicePart whole;    ///< Unless the answer streams.
@@ -161,7 +160,7 @@ ServerEvents ChoicesWriter::end(UsageCount usage) {
     json["usage"] = json_of(usage);
     events.push_back({.data = line_of(json)});
   }
-  events.push_back({.data = kDone});
+  events.push_back({.data = std::string(kDone)});
   return events;
 }
 

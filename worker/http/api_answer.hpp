@@ -13,6 +13,9 @@
 
 namespace leasehold::http {
 
+/// Ends a stream of chunks.
+inline constexpr std::string_view kDone = "[DONE]";
+
 struct UsageCount {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t completion_tokens = 0;

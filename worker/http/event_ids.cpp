@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/print_error.hpp"
+#include "worker/http/api_answer.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -43,9 +44,11 @@ void EventIds::number(std::uint32_t position, ServerEvents& events) {
   if (position != next_.position) next_ = {position, 0};
   ServerEvents wanted;
   for (ServerEvent& event : events) {
-    const Id id{position, next_.index++};
-    if (last_ && id <= *last_) continue;
-    event.id = fmt::format("{}.{}", id.position, id.index);
+    if (event.data != kDone) {
+      const Id id{position, next_.index++};
+      if (last_ && id <= *last_) continue;
+      event.id = fmt::format("{}.{}", id.position, id.index);
+    }
     wanted.push_back(std::move(event));
   }
   events = std::move(wanted);

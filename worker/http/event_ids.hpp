@@ -3,7 +3,8 @@
 ///
 /// "12.1" is the second event of the token at position 12; those of the end have the number of
 /// tokens as position. A text that is replayed makes the same events of each token, so an id means
-/// the same in every replay.
+/// the same in every replay. "[DONE]", which ends every stream of chunks, has none; nor have the
+/// events that report an error.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ class EventIds {
   /// that token. Errors: BadRequest for anything else.
   static Result<EventIds> after(const std::optional<std::string>& last_event_id);
 
-  /// Gives the next events of this position their ids. Removes those that the client has.
+  /// Gives the next events of this position their ids, but for "[DONE]". Removes those that the
+  /// client has.
   void number(std::uint32_t position, ServerEvents& events);
 
   /// The client has an event of a later position than that of the end.

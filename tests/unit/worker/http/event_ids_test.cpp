@@ -43,6 +43,21 @@ TEST_CASE("event ids: a client that has any event gets all later ones, and no ot
   }
 }
 
+TEST_CASE("event ids: the last event of a response has an id, and the end of a stream has none") {
+  auto ids = EventIds::after(std::nullopt);
+  REQUIRE(ids);
+  ServerEvents events{{.data = "{}", .name = "response.completed"}, {.data = "[DONE]"}};
+  ids->number(7, events);
+  REQUIRE(events.size() == 2);
+  CHECK(events[0].id == "7.0");
+  CHECK(events[1].id.empty());
+  auto again = EventIds::after("7.0");
+  REQUIRE(again);
+  again->number(7, events);
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].data == "[DONE]");
+}
+
 TEST_CASE("event ids: a position alone is the last event of its token") {
   CHECK(sent_after("0") == Texts(kAll.begin() + 2, kAll.end()));
   CHECK(sent_after("2") == Texts(kAll.begin() + 3, kAll.end()));
