@@ -28,8 +28,8 @@ constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 // GCC 12 destroys braced temporaries of a co_await expression twice, so answers are made by calls.
 
 /// A client that comes back to a text: the worker refuses it unless the text is there.
-bool comes_back(const Head& head) {
-  return head.only("Last-Event-ID").has_value();
+bool comes_back(const Route& route, const Head& head) {
+  return route.generates && head.only("Last-Event-ID").has_value();
 }
 
 Answer health(const Shared& shared) {
@@ -142,7 +142,7 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
   const auto route = find_route(head);
   if (!route) co_return co_await refuse(route.error());
   const Answering answering(*shared_);
-  if (shared_->draining && !comes_back(head))
+  if (shared_->draining && !comes_back(**route, head))
     co_return co_await refuse(refusal(shared_->deps.stopping));
   const auto length = parser.is_done() ? 0 : parser.content_length().value_or(max_body_bytes());
   if (const auto taken = shared_->places.take_body(id_, length); !taken)

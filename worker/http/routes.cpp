@@ -102,9 +102,9 @@ awaitable<void> serve_detokenize(Shared& shared, const Caller&, std::string body
 
 constexpr Route kRoutes[] = {
     {"/v1/models", "GET", serve_models},
-    {"/v1/completions", "POST", serve_generation<Api::Completions>},
-    {"/v1/chat/completions", "POST", serve_generation<Api::Chat>},
-    {"/v1/responses", "POST", serve_generation<Api::Responses>},
+    {"/v1/completions", "POST", serve_generation<Api::Completions>, true},
+    {"/v1/chat/completions", "POST", serve_generation<Api::Chat>, true},
+    {"/v1/responses", "POST", serve_generation<Api::Responses>, true},
     {"/tokenize", "POST", serve_tokenize},
     {"/detokenize", "POST", serve_detokenize},
 };

@@ -15,6 +15,7 @@ struct Route {
   std::string_view method;
   boost::asio::awaitable<void> (*serve)(Shared& shared, const Caller& caller, std::string body,
                                         HttpStream& stream);
+  bool generates = false;  ///< A client can come back to its text.
 };
 
 /// The refusal is a 404 or 405.

@@ -134,6 +134,9 @@ TEST_CASE("http resume: a worker that drains gives the text to the client that c
   Json other = text.body;
   other["request_id"] = "other";
   CHECK(text.http.send(post("/v1/completions", text.key, other)).status == 503);
+  const Json words{{"model", other["model"]}, {"prompt", "Hi"}};
+  const std::string id = "Last-Event-ID: 1.0\r\n";  // of no text
+  CHECK(text.http.send(post("/tokenize", text.key, words, id)).status == 503);
   text.check_joined(before, text.resume(before));
 }
 

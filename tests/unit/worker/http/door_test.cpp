@@ -4,10 +4,23 @@
 
 #include "worker/http/body_pace.hpp"
 #include "worker/http/http_places.hpp"
+#include "worker/http/routes.hpp"
 
 using namespace leasehold;
 using namespace leasehold::http;
 using namespace std::chrono_literals;
+
+TEST_CASE("http routes: a client comes back to those alone that generate") {
+  const auto generates = [](const std::string& method, const std::string& path) {
+    const auto route = find_route({.method = method, .target = path, .fields = {}});
+    REQUIRE(route.has_value());
+    return (*route)->generates;
+  };
+  for (const char* path : {"/v1/completions", "/v1/chat/completions", "/v1/responses"})
+    CHECK(generates("POST", path));
+  for (const char* path : {"/tokenize", "/detokenize"}) CHECK_FALSE(generates("POST", path));
+  CHECK_FALSE(generates("GET", "/v1/models"));
+}
 
 TEST_CASE("http places: a source beyond its share loses its oldest connection, others none") {
   Places places({.stranger_places = 4, .tenant_places = 4});
