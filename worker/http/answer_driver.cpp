@@ -196,7 +196,8 @@ awaitable<void> AnswerDriver::end(std::uint32_t position) {
   } else {
     co_await stream_.send(ok(writer_->whole(usage_)));
   }
-  if (request_.submit.resumable)
+  // A client that left before the end was written may come back for it.
+  if (request_.submit.resumable && !stream_.is_gone())
     shared_.leases->finished(caller_.tenant, request_.submit.request_id);
 }
 
