@@ -363,7 +363,7 @@ void WorkerProgram::shut_down_server() {
   serving_->server().deliver(engine_->take_events());
   serving_->close(tenant_io_);
   // The ends were handed to the link before this.
-  broker_->link().await_usage_reports();
+  (void)broker_->link().await_usage_reports();
 }
 
 void WorkerProgram::watch_signals() {

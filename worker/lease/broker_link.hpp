@@ -58,11 +58,9 @@ class BrokerLink {
   void report_usage_record(wire::UsageRecord record);
   /// True while a connected broker is about to confirm records. On the I/O thread.
   bool is_reporting_usage() const;
-  /// Calls `then` on the I/O thread once that is false. A later call replaces one that waits. For
-  /// any thread.
-  void when_usage_reported(std::move_only_function<void()> then);
-  /// Waits for that, at most two seconds. Not on the I/O thread, which must run.
-  void await_usage_reports();
+  /// Waits until that is false, at most two seconds; returns whether it is. By one thread at a
+  /// time, and not by the I/O thread, which must run.
+  bool await_usage_reports();
 
   /// Sends a sampled step, and calls `on_reply` on the I/O thread also when it was not reported.
   void report_step(const wire::WorkerStep& step, std::function<void()> on_reply);

@@ -1,6 +1,7 @@
 #include "worker/lease/broker_link.hpp"
 
 #include <catch2/catch.hpp>
+#include <future>
 #include <nlohmann/json.hpp>
 
 #include "common/temporary_directory.hpp"
@@ -48,6 +49,14 @@ struct Link {
   void finish_request(const std::string& tenant = "a") {
     link->report_usage_record(
         {.tenant = {tenant}, .request = {"r"}, .lease = {1, 1}, .reason = "EndOfSequence"});
+  }
+  /// On another thread than the I/O, as a worker that stops.
+  std::future<bool> await_usage_reports() {
+    return std::async(std::launch::async, [this] { return link->await_usage_reports(); });
+  }
+  bool result_of(std::future<bool> waiting) {
+    while (waiting.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) io.poll();
+    return waiting.get();
   }
   void take(const std::string& method, const control::Json& body) {
     if (method == wire::TenantUsage::kMethod) {
@@ -128,46 +137,38 @@ TEST_CASE("broker link: usage records of a moment go together, and each is confi
   CHECK(world.usage_reports == std::vector<std::vector<std::uint64_t>>{{1}, {2, 3}});
 }
 
-TEST_CASE("broker link: a worker that stops is called back once its usage records are confirmed") {
+TEST_CASE("broker link: a worker that stops waits until its usage records are confirmed") {
   Link world;
   world.broker->start();
   world.answers = false;
-  bool is_reported = false;
   for (int i = 0; i < 2; ++i) world.finish_request();
-  world.link->when_usage_reported([&] { is_reported = true; });
+  auto waiting = world.await_usage_reports();
   for (std::size_t report = 1; report <= 2; ++report) {
     while (world.usage_reports.size() < report) world.io.run_one();
     world.io.poll();
-    CHECK_FALSE(is_reported);
+    CHECK(waiting.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready);
     world.unanswered[report - 1](control::Payload{});
   }
-  while (world.link->is_reporting_usage()) world.io.run_one();
-  CHECK(is_reported);
-
-  is_reported = false;
-  world.link->when_usage_reported([&] { is_reported = true; });  // nothing is left
-  world.io.poll();
-  CHECK(is_reported);
+  CHECK(world.result_of(std::move(waiting)));
+  CHECK(world.result_of(world.await_usage_reports()));  // nothing is left
 }
 
-TEST_CASE("broker link: a worker that stops is called back when its records cannot be confirmed") {
+TEST_CASE("broker link: a worker that stops does not wait for what cannot be confirmed") {
   Link world;
   world.broker->start();
   world.answers = false;
-  bool is_reported = false;
   world.finish_request();
-  world.link->when_usage_reported([&] { is_reported = true; });
+  auto waiting = world.await_usage_reports();
   while (world.usage_reports.empty()) world.io.run_one();
 
   SECTION("the broker's disk is full") {
     world.unanswered.front()(fail(Errc::DiskFull, "full"));
-    while (world.link->is_reporting_usage()) world.io.run_one();
   }
   SECTION("the broker is lost") {
     world.link->buffer_reports();
   }
 
-  CHECK(is_reported);
+  CHECK(world.result_of(std::move(waiting)));
 }
 
 TEST_CASE("broker link: a broker with a full disk gets the same usage records again") {
