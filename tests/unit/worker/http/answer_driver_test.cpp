@@ -1,0 +1,80 @@
+// What is left of a resumable request whose client has gone before the end of its answer.
+#include <boost/asio/co_spawn.hpp>
+#include <catch2/catch.hpp>
+
+#include "tests/support/tiny_tokenizer.hpp"
+#include "tests/unit/tools/tenant/fake_world.hpp"
+#include "worker/http/answer_driver.hpp"
+
+namespace leasehold::http {
+namespace {
+
+using boost::asio::awaitable;
+
+struct FakeClient final : HttpStream {
+  awaitable<void> send(Answer) override {
+    is_away = leaves;
+    co_return;
+  }
+  awaitable<void> begin_events() override { co_return; }
+  awaitable<void> write_event(ServerEvent) override { co_return; }
+  awaitable<void> end_events() override { co_return; }
+  void watch(std::function<void()>) override {}
+  awaitable<void> probe() override { co_return; }
+  bool is_gone() const override { return is_away; }
+
+  bool leaves = false;  // while the answer is sent
+  bool is_away = false;
+};
+
+Server::Dependencies dependencies(client::World& world, const Tokenizer& tokenizer) {
+  // The door's timers have the time of the machine.
+  const std::int64_t later = SystemClock().now().boottime_ns + 3'600'000'000'000;
+  for (const char* method : {"lease.acquire", "lease.renew", "lease.hold"})
+    for (auto& reply : world.broker.answers[method]) reply->at("deadline_boottime_ns") = later;
+  return {.io = &world.io,
+          .check_key = {},
+          .broker_socket = world.directory / "broker.sock",
+          .worker = "w",
+          .trusted_proxies = {},
+          .model = {.name = "model"},
+          .tokenizer = &tokenizer,
+          .encode_chat = {},
+          .stopping = {Errc::Draining, "the worker stops"},
+          .idle_ttl = Duration::zero()};
+}
+
+}  // namespace
+
+TEST_CASE("http answer: a lease is kept for a client that left before the end was written") {
+  client::World world;
+  const Tokenizer tokenizer = testing::tiny_tokenizer();
+  Shared shared(dependencies(world, tokenizer));
+  FakeClient reader;
+  reader.leaves = GENERATE(true, false);
+  Caller caller;
+  caller.tenant = {"A"};
+  caller.key = "k";
+  caller.key_id = {"k1"};
+  ApiRequest request;
+  request.submit = world.request;
+  request.submit.resumable = true;
+  bool is_over = false;
+  boost::asio::co_spawn(world.io, answer_request(shared, caller, request, reader),
+                        [&](const std::exception_ptr&) { is_over = true; });
+  world.run_until([&] { return world.worker.calls("request.submit").size() == 1; });
+  // An earlier client of the request has left.
+  shared.leases->keep(caller.key_id, request.submit.request_id, std::chrono::seconds(60));
+  world.worker.notify_submitter(
+      "request.completed",
+      wire::RequestCompleted{
+          .request = request.submit.request_id, .reason = "MaxTokensReached", .scope = "tenant"}
+          .to_json());
+  world.run_until([&] { return is_over; });
+  if (!reader.leaves)
+    world.run_until([&] { return world.broker.calls("lease.release").size() == 1; });
+  world.settle();
+  CHECK(world.broker.calls("lease.release").size() == (reader.leaves ? 0 : 1));
+}
+
+}  // namespace leasehold::http
