@@ -59,15 +59,17 @@ std::uint32_t Scheduler::proposals_worth(const Sequence& sequence) const {
   return proposal_limit_.worth(sequence.acceptance, planned_.decode, most);
 }
 
-/// Takes a block only while each running sequence of the lease could still take its next one.
+/// Takes a block only while each running sequence of the lease could still take its next one, and
+/// each of the tenant within its quota.
 bool Scheduler::reserve_proposed(Sequence& sequence, std::uint32_t n_rows) {
   Tenancy& tenancy = tenancy_of(sequence);
   const std::uint32_t positions = sequence.blocks.committed() + n_rows;
   const std::uint32_t held = blocks_held(sequence);
   const std::uint32_t more = blocks_for(positions) - std::min(blocks_for(positions), held);
   if (more == 0) return true;
-  const bool is_free = tenancy.pool.free_blocks() >= more + tenancy.running &&
-                       held_by(tenancy.tenant) + more <= limit_of(sequence.request);
+  const bool is_free =
+      tenancy.pool.free_blocks() >= more + tenancy.running &&
+      held_by(tenancy.tenant) + more + running_of(*tenancy.account) <= limit_of(sequence.request);
   return is_free && sequence.blocks.reserve(positions, tenancy.pool).has_value();
 }
 

@@ -117,6 +117,23 @@ TEST_CASE("proposals: they take free blocks only, and leave each sequence its ne
   fixture.commit();
 }
 
+TEST_CASE("proposals: within its quota a tenant keeps the next block of each of its sequences") {
+  Proposing fixture({.token_budget = 40, .tokens_per_block = 4, .speculate = 8});
+  const LeaseId first = fixture.lease(1, 20);
+  const LeaseId second = fixture.lease_of({"t1"}, 2, 20);
+  fixture.scheduler.set_quota({.tenant = {"t1"}, .max_concurrent = 8, .max_blocks = 8});
+  REQUIRE(fixture.scheduler.submit(fixture.request(first, "r", 4, 12)));
+  PromptRequest beside = fixture.request(second, "s", 4, 12);
+  beside.tenant = {"t1"};
+  REQUIRE(fixture.scheduler.submit(std::move(beside)));
+  fixture.tick();
+  fixture.plan_with();
+  // Each holds its record and two blocks, whose other positions are free for proposals. Of the two
+  // blocks below the quota each may need one.
+  CHECK(fixture.proposed() == std::vector<std::uint32_t>{3, 3});
+  fixture.commit();
+}
+
 TEST_CASE("proposals: without room for rows of all, the tenant that was served least has them") {
   Proposing fixture({.max_batch_size = 5, .token_budget = 40, .speculate = 4});
   for (const std::uint32_t slot : {1u, 2u})
