@@ -1,6 +1,7 @@
 /// Whatever is proposed, texts are those of single steps.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <new>
 
 #include "tests/property/chosen_requests.hpp"
 #include "tests/property/known_texts.hpp"
@@ -101,7 +102,62 @@ class Batch {
   int steps_ = 0;
 };
 
+/// Lacks memory once it has proposed a token.
+class OutOfMemory final : public Proposer {
+ public:
+  void propose(std::span<const TokenId>, std::uint32_t, std::vector<TokenId>& proposals) override {
+    proposals.push_back(7);
+    throw std::bad_alloc();
+  }
+};
+
+/// Counts its calls, and proposes nothing.
+class CountedCalls final : public Proposer {
+ public:
+  explicit CountedCalls(int& calls) : calls_(&calls) {}
+  void propose(std::span<const TokenId>, std::uint32_t, std::vector<TokenId>&) override {
+    ++*calls_;
+  }
+
+ private:
+  int* calls_;
+};
+
 }  // namespace
+
+TEST_CASE("speculation: a proposer without memory ends no text, and nothing is proposed") {
+  const auto heard = [](RigOptions options) {
+    EngineRig rig(std::move(options));
+    REQUIRE(rig.submit(rig.request("t", rig.grant("t"), "r", rig.encode(prompts()[0]), 16)));
+    rig.run();
+    CHECK(rig.engine().scheduler().proposal_counters().proposed == 0);
+    return rig.outcome("r").tokens;
+  };
+  const std::vector<TokenId> expected = heard({});
+  REQUIRE(!expected.empty());
+  CHECK(heard(speculating({}, [] { return std::make_shared<OutOfMemory>(); })) == expected);
+}
+
+TEST_CASE("speculation: nothing is proposed while a prompt is computed") {
+  int calls = 0;
+  RigOptions options = speculating({}, [&] { return std::make_shared<CountedCalls>(calls); });
+  options.limits.token_budget = 40;
+  EngineRig rig(std::move(options));
+  const LeaseId lease = rig.grant("t", 2);
+  PromptRequest first = rig.request("t", lease, "r", rig.encode(prompts()[0]), 40);
+  first.sampling.ignore_eos = true;
+  REQUIRE(rig.submit(first));
+  while (rig.outcome("r").tokens.size() < 2) REQUIRE(rig.step());
+  REQUIRE(calls > 0);
+  REQUIRE(rig.submit(rig.request("t", lease, "s", std::vector<TokenId>(120, 9), 1)));
+  const int before = calls;
+  int steps = 0;
+  for (; rig.outcome("s").completions.empty(); ++steps) REQUIRE(rig.step());
+  REQUIRE(steps > 2);
+  CHECK(calls == before);
+  REQUIRE(rig.step());
+  CHECK(calls > before);
+}
 
 TEST_CASE("speculation: tokens, log probabilities and ends are those of single steps") {
   const auto [threads, arithmetic] = GENERATE(table<std::uint32_t, Arithmetic>(

@@ -263,7 +263,8 @@ class Engine {
   void sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live);
   Result<void> check_device() const;
   void propose();
-  void draw_tokens(const PlannedRows& part, std::uint32_t index, const StepBatch& batch);
+  Result<void> propose_for(Sequence& sequence);
+  void draw_tokens(PlannedRows part, std::uint32_t index, const StepBatch& batch);
   Result<bool> draw_row(const PlannedRows& part, std::vector<DrawnToken>& drawn,
                         std::uint32_t logit_row);
   Result<DrawnToken> draw(const Sequence& sequence, std::span<const TokenId> history,

@@ -7,25 +7,32 @@
 namespace leasehold {
 
 /// Before the step is planned: what may follow each text that draws a token in it. A proposer reads
-/// tokens only, no leased memory.
+/// tokens only, no leased memory. Its memory grows with the text: without it there are no
+/// proposals.
 void Engine::propose() {
-  const std::uint32_t most = config_.limits.speculate;
-  if (most == 0) return;
+  if (config_.limits.speculate == 0) return;
+  const bool may_get_rows = !scheduler_.has_prompts();
   for (const auto& sequence : scheduler_.running()) {
     sequence->proposals.clear();
-    if (sequence->pending() != 1 || sequence->awaits_mask) continue;
-    if (!sequence->proposer) {
-      sequence->proposer =
-          deps_.make_proposer ? deps_.make_proposer() : std::make_shared<NgramProposer>();
-    }
-    sequence->proposer->propose(sequence->tokens, most, sequence->proposals);
-    const auto is_unknown = [this](TokenId token) {
-      return token < 0 || static_cast<std::uint32_t>(token) >= config_.model.n_vocab;
-    };
-    // No row is computed for a token without an embedding, nor for what follows it.
-    sequence->proposals.erase(std::ranges::find_if(sequence->proposals, is_unknown),
-                              sequence->proposals.end());
+    if (!may_get_rows || sequence->pending() != 1 || sequence->awaits_mask) continue;
+    const Result<void> proposed = confined([&] { return propose_for(*sequence); });
+    if (!proposed) sequence->proposals.clear();
   }
+}
+
+Result<void> Engine::propose_for(Sequence& sequence) {
+  if (!sequence.proposer) {
+    sequence.proposer =
+        deps_.make_proposer ? deps_.make_proposer() : std::make_shared<NgramProposer>();
+  }
+  sequence.proposer->propose(sequence.tokens, config_.limits.speculate, sequence.proposals);
+  const auto is_unknown = [this](TokenId token) {
+    return token < 0 || static_cast<std::uint32_t>(token) >= config_.model.n_vocab;
+  };
+  // No row is computed for a token without an embedding, nor for what follows it.
+  sequence.proposals.erase(std::ranges::find_if(sequence.proposals, is_unknown),
+                           sequence.proposals.end());
+  return {};
 }
 
 void Engine::sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live) {
@@ -39,11 +46,15 @@ void Engine::sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMa
 /// Row by row, until a token is not the proposal that the next row was computed for. One unit per
 /// row: with a large vocabulary a row takes longer than any other unit of the step. What follows a
 /// right proposal depends on the rules as they are behind it. They are put back afterwards, because
-/// the commit may still discard the tokens.
-void Engine::draw_tokens(const PlannedRows& part, std::uint32_t index, const StepBatch& batch) {
+/// the commit may still discard the tokens. Without memory for that only the first row is drawn.
+void Engine::draw_tokens(PlannedRows part, std::uint32_t index, const StepBatch& batch) {
   Sequence& sequence = *part.sequence;
   std::optional<TokenRules::Mark> before;
-  if (part.n_proposed > 0) before = sequence.rules->mark();
+  const auto mark = [&]() -> Result<void> {
+    before = sequence.rules->mark();
+    return {};
+  };
+  if (part.n_proposed > 0 && !confined(mark)) part.n_proposed = 0;
   const std::uint32_t first = *batch.logit_index(index);
   bool goes_on = true;
   for (std::uint32_t row = 0; goes_on && row <= part.n_proposed; ++row) {

@@ -233,6 +233,8 @@ class Scheduler {
   const std::map<LeaseId, Tenancy>& tenancies() const { return tenancies_; }
   const std::vector<std::unique_ptr<Sequence>>& running() const { return running_; }
   bool is_running(const Sequence* sequence) const;
+  /// True while a running sequence has prompt rows to compute. Then no proposal gets a row.
+  bool has_prompts() const;
 
  private:
   Result<void> check_sizes(const PromptRequest& request) const;

@@ -10,9 +10,7 @@ namespace leasehold {
 /// counter. Beside prompts there are none: prompt rows delay the streams already, and nothing would
 /// measure the time of proposals alone.
 void Scheduler::add_proposals(StepPlan& plan) {
-  const bool has_prompts =
-      std::ranges::any_of(running_, [](const auto& sequence) { return sequence->pending() > 1; });
-  if (limits_.speculate == 0 || has_prompts || planned_.decode == 0) return;
+  if (limits_.speculate == 0 || has_prompts() || planned_.decode == 0) return;
   const std::vector<PlannedRows*> parts = proposing_parts(plan);
   if (parts.empty()) return;
   const TenantId& first = plan.parts.front().sequence->request.tenant;
@@ -33,6 +31,11 @@ void Scheduler::add_proposals(StepPlan& plan) {
       any = true;
     }
   }
+}
+
+bool Scheduler::has_prompts() const {
+  return std::ranges::any_of(running_,
+                             [](const auto& sequence) { return sequence->pending() > 1; });
 }
 
 /// Those of sequences with proposals, in the order of their turns.
@@ -73,7 +76,7 @@ bool Scheduler::reserve_proposed(Sequence& sequence, std::uint32_t n_rows) {
   return is_free && sequence.blocks.reserve(positions, tenancy.pool).has_value();
 }
 
-/// A proposal without a row says as much about the next ones.
+/// Comparing the drawn token with a proposal that got no row is free.
 void Scheduler::note_proposals(const PlannedRows& part, const std::vector<DrawnToken>& drawn) {
   const std::vector<TokenId> proposals = std::exchange(part.sequence->proposals, {});
   proposal_counters_.proposed += part.n_proposed;
