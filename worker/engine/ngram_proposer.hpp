@@ -27,7 +27,7 @@ class NgramProposer final : public Proposer {
 
   std::vector<std::uint32_t>
       behind_;              // index of the token behind the last such run, by hash; 0: none
-  std::size_t n_read_ = 0;  // the runs in front of the first ones are in `behind_`
+  std::size_t n_read_ = 0;  // tokens of the text that are indexed
 };
 
 }  // namespace leasehold

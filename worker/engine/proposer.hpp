@@ -1,5 +1,5 @@
-/// Proposes tokens that may follow a text. Whatever it proposes, the text stays the same: a
-/// proposal is only worth the rows that need no step of their own when it is right.
+/// Proposes tokens that may follow a text. Whatever it proposes, the text stays the same. A right
+/// proposal saves a step; a wrong one costs a row.
 ///
 /// Each sequence has its own, so what one request says never reaches another. Threads: one.
 #pragma once

@@ -6,13 +6,6 @@ namespace leasehold {
 namespace {
 
 constexpr double kMostRows = 1 << 20;  // more than any budget
-constexpr double kNewSample = 0.125;   // its part of a moving average
-constexpr double kMostStall = 4;       // times the expected time: the machine may stall in a step
-
-void add_sample(std::optional<double>& average, double sample) {
-  const double before = average.value_or(sample);
-  average = before + kNewSample * (sample - before);
-}
 
 }  // namespace
 
@@ -33,7 +26,7 @@ void PrefillLimit::note(Duration step, StepRows rows) {
   noted_ = true;
   const auto ns = static_cast<double>(step.count());
   if (rows.prefill == 0) {
-    if (rows.decode > 0) add_sample(decode_ns_, std::min(ns, kMostStall * decode_ns_.value_or(ns)));
+    if (rows.decode > 0) decode_ns_.add_bounded(ns);
     since_measured_ = 0;
     return;
   }
@@ -50,10 +43,10 @@ void PrefillLimit::note_mixed(double ns, std::uint32_t rows) {
   if (mixed_rows_) {
     const double expected_ns =
         std::max(kDelayShare * *decode_ns_, *mixed_ns_ / *mixed_rows_ * rows);
-    ns = std::min(ns, kMostStall * expected_ns);
+    ns = std::min(ns, BoundedAverage::kMostStall * expected_ns);
   }
-  add_sample(mixed_ns_, ns);
-  add_sample(mixed_rows_, rows);
+  mixed_ns_.add(ns);
+  mixed_rows_.add(rows);
   most_rows_ = std::min(std::max(kFirstRows, 2 * rows), affordable_rows());
 }
 

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "common/clock.hpp"
+#include "worker/schedule/bounded_average.hpp"
 
 namespace leasehold {
 
@@ -46,9 +47,9 @@ class PrefillLimit {
   void note_mixed(double ns, std::uint32_t rows);
   std::uint32_t affordable_rows() const;
 
-  std::optional<double> decode_ns_;   // d
-  std::optional<double> mixed_ns_;    // of a step with both, above d
-  std::optional<double> mixed_rows_;  // prompt rows of such a step; r = mixed_ns_ / mixed_rows_
+  BoundedAverage decode_ns_;   // d
+  BoundedAverage mixed_ns_;    // of a step with both, above d
+  BoundedAverage mixed_rows_;  // prompt rows of such a step; r = mixed_ns_ / mixed_rows_
   std::uint32_t most_rows_ = kFirstRows;
   std::uint32_t since_measured_ = 0;
   bool noted_ = false;

@@ -16,16 +16,16 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "common/clock.hpp"
+#include "worker/schedule/bounded_average.hpp"
 #include "worker/schedule/prefill_limit.hpp"
 
 namespace leasehold {
 
 /// How likely a proposal for one sequence is right, by a moving average. Proposals count that were
-/// not computed, too: the token that is drawn says for nothing whether the first was right.
+/// not computed, too: comparing the drawn token with a proposal that got no row is free.
 class Acceptance {
  public:
   /// `right` proposals in a row were drawn, and then another token, if `was_wrong`.
@@ -53,13 +53,17 @@ class ProposalLimit {
 
  private:
   static constexpr std::uint32_t kFirstRows = 4;
-  static constexpr std::uint32_t kMeasureInterval = 64;  // steps with proposals between two for d
+  // Steps of B decoding sequences with proposals, between two that measure d(B).
+  static constexpr std::uint32_t kMeasureInterval = 64;
 
-  std::optional<double> decode_ns(std::uint32_t decode_rows) const;
+  struct DecodeStep {
+    BoundedAverage ns;                 // d
+    std::uint32_t since_measured = 0;  // such steps with proposals
+  };
+  DecodeStep step_of(std::uint32_t decode_rows) const;
 
-  std::vector<std::optional<double>> decode_ns_;  // d, by decode rows
-  std::optional<double> row_ns_;                  // r
-  std::uint32_t since_measured_ = 0;
+  std::vector<DecodeStep> steps_;  // by decode rows
+  BoundedAverage row_ns_;          // r
   bool noted_ = false;
 };
 

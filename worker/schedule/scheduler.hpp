@@ -202,9 +202,9 @@ class Scheduler {
   /// The sequence's first transfer in the list was made, in this time.
   void transfer_done(const Sequence& sequence, Duration copying);
 
-  /// Commits the rows of a sequence that are kept, and appends the drawn tokens: at most one, and
-  /// one for each proposal before it that was drawn. Emits Token for each, then Completed when the
-  /// sequence ends. Precondition: no transfer waits.
+  /// Commits the rows of a sequence that are kept, and appends the drawn tokens: the accepted
+  /// proposals, then at most one more. Emits Token for each, then Completed when the sequence ends.
+  /// Precondition: no transfer waits.
   void commit(const PlannedRows& part, std::vector<DrawnToken> drawn);
   /// Ends one running or swapped sequence and frees its blocks. With `already_delivered` no
   /// Completed event is emitted, because a gate thread delivered it early.

@@ -45,8 +45,8 @@ struct PlannedRows {
   /// The rows behind it: they hold the first ones of the sequence's proposals.
   std::uint32_t n_proposed = 0;
 
-  /// The rows that stay once `drawn` tokens were drawn: the row of each token that is known then,
-  /// except the last. The others are computed in vain.
+  /// The rows that stay once `drawn` tokens were drawn: all rows of known tokens, and one for each
+  /// accepted proposal. The other proposed rows are dropped.
   std::uint32_t rows_kept(std::size_t drawn) const {
     const auto accepted = static_cast<std::uint32_t>(drawn > 1 ? drawn - 1 : 0);
     return n_rows - n_proposed + accepted;

@@ -98,6 +98,27 @@ TEST_CASE("proposal limit: slow steps do not end proposals for ever") {
   CHECK(steps < 2'000);
 }
 
+TEST_CASE("proposal limit: each number of decoding sequences is measured again") {
+  ProposalLimit limit;
+  limit.note(kStep, {.decode = 2});
+  int without = 0;
+  for (int i = 0; i < 650; ++i) {
+    limit.note(kStep, {.decode = 1});
+    const std::uint32_t proposed = limit.rows(2, false, 8);
+    without += proposed == 0 ? 1 : 0;
+    limit.note(kStep + proposed * (kStep / 10), {.decode = 2, .proposed = proposed});
+  }
+  CHECK(without == 10);
+}
+
+TEST_CASE("proposal limit: a stall in the first step with proposals does not end them") {
+  Machine machine(kStep / 50);
+  machine.limit.note(kStep, {.decode = 1});
+  machine.limit.note(1000 * kStep, {.decode = 1, .proposed = 1});
+  CHECK(machine.worth(0.9) > 0);
+  CHECK(machine.worth(0.2) == 0);  // it counts, within a bound
+}
+
 TEST_CASE("proposal limit: acceptance follows what was drawn") {
   Acceptance acceptance;
   for (int i = 0; i < 10; ++i) acceptance.note(3, false);
