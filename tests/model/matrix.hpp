@@ -2,7 +2,6 @@
 #pragma once
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "tests/model/expected_bits.hpp"
 #include "tests/model/same_bits.hpp"
 #include "tests/support/test_paths.hpp"
+#include "tests/support/test_seed.hpp"
 
 namespace leasehold::testing {
 
@@ -27,12 +27,6 @@ inline std::vector<TokenId> matrix_text(std::uint32_t n) {
   return tokens;
 }
 inline constexpr std::uint32_t kMatrixTokens = 40;
-
-/// SEED from the environment, or 1.
-inline std::uint64_t test_seed() {
-  const char* text = std::getenv("SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 1;
-}
 
 inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;

@@ -45,11 +45,6 @@ Rig::Rig(std::uint32_t threads, GateProbe* probe) {
                                           static_cast<SimdPath>(threads - kForcedSimd)));
 }
 
-std::uint64_t test_seed() {
-  const char* text = std::getenv("SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 1;
-}
-
 std::vector<RowRef> plain_rows(std::uint32_t n) {
   std::vector<RowRef> rows;
   for (std::uint32_t i = 0; i < n; ++i) rows.push_back({.sequence = i, .position = 7 * i});

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "tests/support/fake_table.hpp"
 #include "tests/support/leased_memory.hpp"
 #include "tests/support/random_blocks.hpp"
+#include "tests/support/test_seed.hpp"
 
 namespace leasehold::testing {
 
@@ -68,9 +68,6 @@ struct Rig {
   FakeTable table;
   std::unique_ptr<Backend> backend;
 };
-
-/// SEED from the environment, or 1. Print it with INFO.
-std::uint64_t test_seed();
 
 /// The rows of one step: `counts[s]` rows of sequence s, the last one at position `lengths[s] - 1`.
 std::vector<RowRef> rows_of(const std::vector<std::uint32_t>& counts,

@@ -1,0 +1,15 @@
+/// The seed of a test's random numbers.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace leasehold::testing {
+
+/// SEED from the environment, or 1. Print it with INFO.
+inline std::uint64_t test_seed() {
+  const char* text = std::getenv("SEED");
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : 1;
+}
+
+}  // namespace leasehold::testing
