@@ -23,7 +23,7 @@ namespace {
 
 // A GPU counts the rows of a step in 16 bits.
 constexpr std::uint32_t kMaxTokenBudget = 16'384;
-// Beyond it a verified step costs more than it saves.
+// Bounds the rows of a step that have logits.
 constexpr std::uint32_t kMaxSpeculate = 32;
 // The request pipeline holds no more, running requests included.
 constexpr std::uint32_t kMaxWaiting = 4'000;
