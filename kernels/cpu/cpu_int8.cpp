@@ -11,9 +11,12 @@ namespace {
 
 /// Most rows of the batch in a tile.
 constexpr std::uint32_t kRowsAtOnce = 16;
+/// Rows of the batch in a tile of one group whose rows are wide.
+constexpr std::uint32_t kRowsOfWide = kRowsAtOnce / 4;
 /// Columns of a gated row that are rounded at once: whole blocks of any size.
 constexpr std::uint32_t kGateColumns = 1024;
-/// What threads lose when they meet once more, with the cache lines that they exchange: 2 µs.
+/// What threads lose when they meet once more, with the cache lines that they exchange. An
+/// assumption: 2 µs.
 constexpr std::uint64_t kBarrierMacs = 16'000;
 
 using TileRows = std::array<RoundedRow, kRowsAtOnce>;
@@ -270,14 +273,17 @@ LaunchStatus CpuBackend::gate_and_up(const LaunchContext& context, const FeedFor
                      });
 }
 
-/// Gate and up of the same type are fused.
+/// Gate and up of the same type are fused, unless the smallest tile of both is longer than a unit.
 LaunchStatus CpuBackend::feed_forward(const LaunchContext& context, const FeedForwardArgs& args) {
   const auto is_plain = [](const MatmulArgs& matmul_args) {
     return matmul_args.weight.layout == MatrixLayout::RowGroups && !matmul_args.accumulate;
   };
   const std::uint32_t n_batch = selected_rows(context, args.gate);
+  const std::uint64_t smallest =
+      std::uint64_t{2 * kRowsOfWide * kGroupRows} * args.gate.weight.n_in;
+  const bool are_wide = n_batch >= kRowsAtOnce && smallest > kernels_.int8_tile_macs;
   if (!is_plain(args.gate) || !is_plain(args.up) || args.gate.weight.type != args.up.weight.type ||
-      n_batch == 0)
+      n_batch == 0 || are_wide)
     return Backend::feed_forward(context, args);
   const MatmulArgs wide[] = {args.gate, args.up};
   const ProjectionArgs projection{.norm = args.norm, .matmuls = wide};

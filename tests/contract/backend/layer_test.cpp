@@ -131,6 +131,52 @@ TEST_CASE("layer: each thread prepares its rows once per launch, in a unit befor
   REQUIRE(tiles > prologues);  // so no tile has one of its own
 }
 
+TEST_CASE("layer: no unit multiplies both gate and up where their rows are wide") {
+  constexpr std::uint32_t kRows = 16;
+  constexpr std::uint32_t kGroups = 4;
+  constexpr std::uint32_t kOut = 32;
+  const std::uint32_t n_in = kLimits.max_width;
+  SiteWatch watch;
+  Rig rig(kForcedSimd + static_cast<std::uint32_t>(SimdPath::Scalar), &watch);
+  SeededRandom random(test_seed() + 2600);
+  const GroupedMatrix gate(random, TensorType::Q8_0, kGroups * kGroupRows, n_in);
+  const GroupedMatrix up(random, TensorType::Q8_0, kGroups * kGroupRows, n_in);
+  const GroupedMatrix down(random, TensorType::Q8_0, kOut, kGroups * kGroupRows);
+  LeasedMemory gain(n_in * sizeof(float));
+  gain.fill<float>(random_floats(random, n_in));
+  const std::vector<float> x = random_floats(random, std::size_t{kRows} * n_in);
+  std::vector<float> normed(x.size());
+  std::vector<float> wide_gate(std::size_t{kRows} * gate.rows.n_out);
+  std::vector<float> wide_up(wide_gate.size());
+  std::vector<float> out(std::size_t{kRows} * kOut);
+  const RmsNormArgs norm{.site = LaunchSite::FfnNorm,
+                         .x = x.data(),
+                         .weight = gain.at().as<const float>(),
+                         .out = normed.data(),
+                         .width = n_in,
+                         .epsilon = 1e-5F};
+  const FeedForwardArgs args{.norm = &norm,
+                             .gate = {.site = LaunchSite::FfnGate,
+                                      .weight = gate.view(),
+                                      .x = normed.data(),
+                                      .out = wide_gate.data()},
+                             .up = {.site = LaunchSite::FfnUp,
+                                    .weight = up.view(),
+                                    .x = normed.data(),
+                                    .out = wide_up.data()},
+                             .down = {.site = LaunchSite::FfnDown,
+                                      .weight = down.view(),
+                                      .x = wide_gate.data(),
+                                      .out = out.data()}};
+  run_step(rig, plain_rows(kRows), [&](Backend& backend, const LaunchContext& context) {
+    return backend.feed_forward(context, args);
+  });
+  std::ptrdiff_t units = 0;
+  for (const auto& [thread, sites] : watch.sites())
+    units += std::ranges::count(sites, LaunchSite::FfnGate);
+  REQUIRE(units == 2 * kGroups * (kRows / 4));  // the smallest tiles: a group, four rows
+}
+
 TEST_CASE("layer: once the engine's lease is revoked each thread begins at most one unit") {
   const std::uint32_t threads = GENERATE(1, 2, 3);
   const int unit = GENERATE(0, 1, 2, 4, 6, 8);
