@@ -2,6 +2,7 @@
 // own, then groups are multiplied with them.
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/cpu/tiling.hpp"
@@ -94,6 +95,18 @@ struct CpuBackend::RoundingPlan {
     }
   }
   const MatmulArgs& first() const { return args.matmuls.front(); }
+  /// True if a product begins in what the rows are computed from.
+  bool is_overwritten() const {
+    const std::size_t source_rows = first().select.empty() ? n_rows : first().select.back() + 1;
+    const auto is_part_of = [&](const float* source, const float* out) {
+      return !std::less<>()(out, source) && std::less<>()(out, source + source_rows * n_in);
+    };
+    return std::ranges::any_of(args.matmuls, [&](const MatmulArgs& matmul) {
+      if (args.norm != nullptr) return is_part_of(args.norm->x, matmul.out);
+      return is_part_of(first().x, matmul.out) ||
+             (args.swiglu != nullptr && is_part_of(args.swiglu->up, matmul.out));
+    });
+  }
   std::uint32_t parts_per_row() const { return tiles_for(n_in, columns); }
   std::uint32_t n_parts() const { return n_rows * parts_per_row(); }
   std::uint32_t parts_per_tile() const { return items_per_tile(columns * macs_per_element); }
@@ -156,6 +169,7 @@ LaunchStatus CpuBackend::run_rounded(const LaunchContext& context, const Roundin
                                      std::uint32_t n_tiles, Tile&& tile) {
   const UnitLabel multiplies = label(context, plan.first().site);
   if (round_alone(plan)) {
+    expects(!plan.is_overwritten(), "what a late prologue reads, tiles do not write");
     const auto own_rows = [&](std::uint32_t thread) {
       return InputRows{own_rounded_, std::size_t{thread} * kOwnRows};
     };

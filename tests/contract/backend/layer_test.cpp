@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/cpu_backend.hpp"
 #include "tests/contract/backend/dense_layer.hpp"
+#include "tests/support/child_process.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -129,6 +130,22 @@ TEST_CASE("layer: each thread prepares its rows once per launch, in a unit befor
     tiles += std::ranges::count(sites, LaunchSite::QueryProjection);
   }
   REQUIRE(tiles > prologues);  // so no tile has one of its own
+}
+
+TEST_CASE("layer: the CPU backend refuses a product over the rows that a late thread reads") {
+  const ChildExit end = run_in_child([] {
+    Rig rig(1);
+    SeededRandom random(test_seed() + 2700);
+    const GroupedMatrix square(random, TensorType::Q8_0, 64, 64);
+    std::vector<float> x = random_floats(random, square.rows.n_in);
+    run_step(rig, plain_rows(1), [&](Backend& backend, const LaunchContext& context) {
+      return backend.matmul(
+          context,
+          {.site = LaunchSite::FfnUp, .weight = square.view(), .x = x.data(), .out = x.data()});
+    });
+    return 0;
+  });
+  REQUIRE(end.killed_by == SIGABRT);
 }
 
 TEST_CASE("layer: no unit multiplies both gate and up where their rows are wide") {
