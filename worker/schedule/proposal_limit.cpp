@@ -15,7 +15,7 @@ void Acceptance::note(std::uint32_t right, bool was_wrong) {
   if (was_wrong) rate_ -= BoundedAverage::kNewSample * rate_;
 }
 
-/// Without a measured step of so many decode rows its average is empty.
+/// Its average is empty until a step with this number of decode rows is measured.
 ProposalLimit::DecodeStep ProposalLimit::step_of(std::uint32_t decode_rows) const {
   return decode_rows < steps_.size() ? steps_[decode_rows] : DecodeStep{};
 }
