@@ -70,14 +70,6 @@ Error no_successor(const State& state, const LeaseRecord& old) {
           .retry_after_ms = kAskForSuccessor.count()};
 }
 
-CallResult grant_on(Decision& decision, const Caller& caller, const wire::LeaseAcquire& acquire,
-                    Worker* worker) {
-  return grant_tenant_lease(decision, caller, acquire,
-                            {.worker = worker,
-                             .replaces = TRY(charged_once(decision.state, acquire)),
-                             .api_key = key_of(acquire)});
-}
-
 Result<void> check_acquire(const State& state, const Caller& caller,
                            const wire::LeaseAcquire& acquire) {
   if (state.stopping) return std::unexpected(broker_stopping());
@@ -92,9 +84,14 @@ CallResult decide_acquire(Decision& decision, const Caller& caller,
                           const wire::LeaseAcquire& acquire, bool may_wait) {
   State& state = decision.state;
   TRY(check_acquire(state, caller, acquire));
+  GrantTerms terms{.api_key = key_of(acquire)};
+  terms.replaces = TRY(charged_once(state, acquire));
   const Result<Worker*> chosen = choose_for(state, caller, acquire);
   const LeaseRecord* old = is_absent(chosen) ? find_awaited(state, caller, acquire) : nullptr;
-  if (old == nullptr) return grant_on(decision, caller, acquire, TRY(chosen));
+  if (old == nullptr) {
+    terms.worker = TRY(chosen);
+    return grant_tenant_lease(decision, caller, acquire, terms);
+  }
   const TimePoint until = decision.now + kWaitForSuccessor;
   const bool waits =
       may_wait && state.waiting.by_lease.try_emplace(old->id(), caller, acquire, until).second;

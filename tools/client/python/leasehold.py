@@ -486,7 +486,7 @@ def _with_texts(messages):
         calls = message.get("tool_calls")
         if calls is None or isinstance(calls, str):
             return message
-        return {**message, "content": message.get("content"), "tool_calls": json.dumps(calls)}
+        return {**message, "content": message.get("content") or "", "tool_calls": json.dumps(calls)}
 
     return None if messages is None else [encoded(message) for message in messages]
 

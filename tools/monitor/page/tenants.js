@@ -1,5 +1,5 @@
 // Throughput of tenants, and their shares.
-import { byId, colourOf, fillTable, legend, show } from "./dom.js";
+import { byId, colourOf, fillTable, legend, show, showPart } from "./dom.js";
 import { drawRates } from "./charts.js";
 import { count, percent, rate } from "./format.js";
 
