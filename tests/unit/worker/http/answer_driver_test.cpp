@@ -13,7 +13,7 @@ using boost::asio::awaitable;
 
 struct FakeClient final : HttpStream {
   awaitable<void> send(Answer) override {
-    is_away = leaves;
+    is_disconnected = leaves;
     co_return;
   }
   awaitable<void> begin_events() override { co_return; }
@@ -21,10 +21,10 @@ struct FakeClient final : HttpStream {
   awaitable<void> end_events() override { co_return; }
   void watch(std::function<void()>) override {}
   awaitable<void> probe() override { co_return; }
-  bool is_gone() const override { return is_away; }
+  bool is_gone() const override { return is_disconnected; }
 
   bool leaves = false;  // while the answer is sent
-  bool is_away = false;
+  bool is_disconnected = false;
 };
 
 Server::Dependencies dependencies(client::World& world, const Tokenizer& tokenizer) {
