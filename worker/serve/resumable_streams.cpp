@@ -146,7 +146,7 @@ void ResumableStreams::attach(const RequestId& engine_request_id, Reader reader,
   if (before && before != reader.peer.lock())
     dismiss_reader(kept, Errc::RequestIdConflict, "another connection continues this stream");
   kept.reader = std::move(reader);
-  kept.seen_word.reset();
+  kept.lease_word.reset();
   kept.was_attached = true;
   kept.next = from;
   kept.end_is_sent = false;
@@ -165,7 +165,7 @@ void ResumableStreams::read_under(const RequestId& engine_request_id, const Read
   const auto found = streams_.find(engine_request_id);
   if (found == streams_.end() || found->second.reader.peer.lock() != reader.peer.lock()) return;
   found->second.reader.lease = reader.lease;
-  found->second.seen_word.reset();
+  found->second.lease_word.reset();
 }
 
 void ResumableStreams::moved(const RequestId& engine_request_id, LeaseId lease) {
@@ -177,14 +177,14 @@ void ResumableStreams::lease_ended(LeaseId lease, LeaseWord word) {
   for (auto stream = streams_.begin(); stream != streams_.end(); ++stream) {
     Kept& kept = stream->second;
     if (kept.reader.lease != lease) continue;
-    kept.seen_word = word;
+    kept.lease_word = word;
     if (!kept.end_is_sent && !may_read(kept)) end_reader(stream);
   }
 }
 
 /// A slot that has another lease does not say why the one before ended.
 LeaseWord ResumableStreams::word_of_reader(const Kept& kept) const {
-  return kept.seen_word ? *kept.seen_word : word_of_(kept.reader.lease);
+  return kept.lease_word ? *kept.lease_word : word_of_(kept.reader.lease);
 }
 
 /// A text that ends with the lease of its reader says so itself, after its last token. A lease that

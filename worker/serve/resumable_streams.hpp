@@ -105,7 +105,7 @@ class ResumableStreams {
     Stream stream;
     std::size_t bytes = 0;
     Reader reader;
-    std::optional<LeaseWord> seen_word{};  // of the reader's lease, once it is fenced
+    std::optional<LeaseWord> lease_word{};  // of the reader's lease, once it is fenced
     bool was_attached = false;
     std::uint32_t next = 0;              // position for the reader
     bool end_is_sent = true;             // to the reader

@@ -192,7 +192,7 @@ def check_cut_lists(browser):
             body["total"] = len(body["items"]) + 1000
         if path == "events":
             [first] = body["items"][:1]
-            body["items"] = [dict(first, event="rebind", sequence=i + 1) for i in range(500)]
+            body["items"] = [dict(first, event="operator_action", sequence=i + 1) for i in range(500)]
             body["newest"] = 12345
         return body
 

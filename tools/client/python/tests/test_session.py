@@ -114,7 +114,7 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(json.loads(request["tools"]), tools)
         self.assertEqual(json.loads(request["chat_template_kwargs"]), {"mood": "calm"})
         self.assertEqual([messages[0], messages[2]], [request["messages"][0], request["messages"][2]])
-        self.assertIsNone(request["messages"][1]["content"])
+        self.assertEqual(request["messages"][1]["content"], "")
         self.assertEqual(json.loads(request["messages"][1]["tool_calls"]), calls)
         self.assertEqual((request["sampling"]["logprobs"], request["sampling"]["grammar"]), (True, "root ::= [a-z]*"))
 

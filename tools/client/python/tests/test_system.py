@@ -118,7 +118,7 @@ class SystemTest(unittest.TestCase):
                         {"role": "tool", "content": "7", "tool_call_id": "c1"}]
             self.assertEqual(len(list(session.generate(messages=messages, max_tokens=4, ignore_eos=True))), 4)
             with self.assertRaises(leasehold.Error) as raised:
-                session.text("x", tools=[{"type": "function"}])
+                session.text(messages=messages[:1], tools=[{"type": "function"}])
         self.assertEqual(raised.exception.code, "BadRequest")
 
     def test_errors_have_the_codes_of_the_broker(self):
