@@ -10,8 +10,8 @@
 
 namespace leasehold {
 
-/// Grants or refuses acquires whose wait is over: a worker became ready, the memory is no longer
-/// kept, or their time has passed. To be called at the end of each decision.
+/// Ends the waits of acquires: a worker became ready, the memory is not kept any more, or 2 s have
+/// passed. To be called at the end of each decision.
 void settle_waiting_acquires(Decision& decision);
 
 /// A repeated acquire on another connection of the same user makes that caller the holder of the

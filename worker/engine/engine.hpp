@@ -310,7 +310,7 @@ class Engine {
   std::set<LeaseId> drained_;  // taken with `take_drained`
   struct Drawn {
     std::vector<DrawnToken> tokens;
-    std::optional<Error> error;  // of the first row; there is no token then
+    std::optional<Error> error;  // of the first row, which then has no token
   };
   std::vector<Drawn> drawn_;          // per part of the running step
   std::vector<TokenId> history_;      // behind the right proposals of one part

@@ -13,7 +13,7 @@ class BoundedAverage {
   static constexpr double kNewSample = 0.125;  ///< Its part of the average.
   static constexpr double kMostStall = 4;      ///< Times the expected time.
 
-  /// Without a sample there is no average.
+  /// Nothing before the first sample.
   explicit operator bool() const { return average_.has_value(); }
   /// Precondition: there is an average.
   double operator*() const { return *average_; }

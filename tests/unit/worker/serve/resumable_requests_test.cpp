@@ -259,7 +259,7 @@ TEST_CASE("resumable request: the end of a joined reader's lease ends its stream
   run_until(fixture.io, [&] { return joined->has_ended(); });
   CHECK(fixture.reason_of(*joined) == "Revoked");
   CHECK(fixture.tokens_of(*joined).empty());
-  fixture.cancel(*joined, "r");  // which is no longer its request
+  fixture.cancel(*joined, "r");  // another connection reads it now
   CHECK(fixture.error_of(*joined, "cancel r") == Errc::UnknownRequest);
 
   const auto again = fixture.tenant();
