@@ -121,7 +121,8 @@ struct Worker {
 TEST_CASE("broker session: a worker resumes at a broker of its own or a newer protocol") {
   Worker worker;
   worker.become_ready();
-  worker.broker.restart_as(GENERATE(wire::kWorkerProtocol, wire::kWorkerProtocol + 1));
+  worker.broker.restart_as(
+      GENERATE(as<std::uint32_t>{}, wire::kWorkerProtocol, wire::kWorkerProtocol + 1));
   REQUIRE(eventually([&] { return worker.broker.ready == 2; }));
   REQUIRE(eventually([&] { return !worker.session->is_disconnected(); }));
   CHECK_FALSE(worker.session->is_lost());
@@ -131,7 +132,7 @@ TEST_CASE("broker session: a worker does not resume at an older broker, and says
   Worker worker;
   worker.become_ready();
   worker.broker.restart_as(
-      GENERATE(std::optional<std::uint32_t>{}, std::optional(wire::kWorkerProtocol - 1)));
+      GENERATE(as<std::optional<std::uint32_t>>{}, std::nullopt, wire::kWorkerProtocol - 1));
   REQUIRE(eventually([&] { return worker.session->is_lost(); }));
   CHECK(worker.broker.resumed == 1);
   CHECK(worker.broker.ready == 1);  // before the restart
