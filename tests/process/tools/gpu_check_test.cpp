@@ -97,10 +97,11 @@ void check_answers(const Json& answers) {
   CHECK(clocks.at("revoke").size() == 4);
   CHECK(clocks.at("revoke").at(2).at("remapped") > 0);
   for (const Json& flips : clocks.at("revoke")) CHECK(flips.at("t_quiet_us").size() == 3);
-  CHECK(answers.at(3).at("numbers").at("matmul").size() == 24);  // twelve formats, two batches
+  // Twelve formats in f16 and ten in int8, two batches.
+  CHECK(answers.at(3).at("numbers").at("matmul").size() == 44);
   for (const Json& one : answers.at(3).at("numbers").at("matmul")) CHECK(one.at("gb_per_s") > 0);
   const Json speed = answers.at(4).at("numbers");
-  CHECK(speed.at("decode").size() == 6);  // two batches, three ways
+  CHECK(speed.at("decode").size() == 8);  // two batches, three ways in f16, one in int8
   for (const Json& one : speed.at("decode")) CHECK(one.at("share_of_floor") > 0);
   for (const Json& one : speed.at("prefill")) CHECK(one.at("share_of_rate") > 0);
 }

@@ -17,6 +17,7 @@ Result<BenchCase> make_case(const Settings& settings, std::string_view shape, Mi
                 .shape = kTiny,
                 .batches = {1, 2},
                 .context = 24,
+                .is_quantised = mix != Mix::F16,
                 .repeats = {.warm = 1, .count = 3}};
   if (!settings.tiny) {
     one.shape = TRY(make_model::named_shape(shape));

@@ -25,6 +25,7 @@ struct BenchCase {
   ShapeFile file;
   std::vector<std::uint32_t> batches;
   std::uint32_t context = 512;
+  bool is_quantised = false;
   bool has_targets = false;  ///< True for the 7B shapes.
   Repeats repeats;
 
@@ -60,7 +61,7 @@ constexpr Verdict against_target(bool has_target, bool holds) {
 /// Tokens per second with and without graphs and gates, and the cost of gates.
 Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one,
                           const Rates& rates);
-/// The rate at which one matmul of each weight format reads its weights.
+/// The rate at which one matmul of each weight format and arithmetic reads its weights.
 Result<void> bench_matmul(const Settings& settings, StageReport& report, Card& card,
                           const Rates& rates);
 Result<void> bench_prefill(const Settings& settings, StageReport& report, Card& card,

@@ -96,9 +96,14 @@ Result<StepTime> time_step(const BenchCase& one, BenchModel& model, cuda::GraphU
   return StepTime{seconds, static_cast<double>(units)};
 }
 
-Result<StepTimes> time_steps(Card& card, const BenchCase& one, cuda::GraphUse graphs) {
+Result<StepTimes> time_steps(Card& card, const BenchCase& one, Arithmetic arithmetic,
+                             cuda::GraphUse graphs) {
+  LocalOptions options = one.options(one.batches.back());
+  options.arithmetic = arithmetic;
+  const auto rows =
+      arithmetic == Arithmetic::F16 ? cuda::RowArithmetic::Halves : cuda::RowArithmetic::Floats;
   const auto model =
-      TRY(BenchModel::load(card, {.graphs = graphs}, one.options(one.batches.back())));
+      TRY(BenchModel::load(card, {.rows = rows, .graphs = graphs}, std::move(options)));
   StepTimes times;
   for (const std::uint32_t batch : one.batches)
     times[batch] = TRY(time_step(one, *model, graphs, batch));
@@ -106,21 +111,23 @@ Result<StepTimes> time_steps(Card& card, const BenchCase& one, cuda::GraphUse gr
 }
 
 void report_step(StageReport& report, const BenchCase& one, const Rates& rates,
-                 cuda::GraphUse graphs, const StepTimes& times) {
+                 Arithmetic arithmetic, cuda::GraphUse graphs, const StepTimes& times) {
   for (const auto& [batch, time] : times) {
     const double seconds = time.seconds;
     const double share = floor_bytes(one, batch) / rates.copy_bytes_per_s / seconds;
     const double wanted = batch == 1 ? kShareOfFloorAlone : kShareOfFloorTogether;
-    const bool has_target =
-        one.has_targets && graphs == cuda::GraphUse::Gated && (batch == 1 || batch == 32);
+    const bool has_target = one.has_targets && arithmetic == Arithmetic::F16 &&
+                            graphs == cuda::GraphUse::Gated && (batch == 1 || batch == 32);
     report.numbers()["decode"].push_back({{"model", one.title},
+                                          {"arithmetic", name(arithmetic)},
                                           {"mode", name(graphs)},
                                           {"batch", batch},
                                           {"context", one.context},
                                           {"step_us", seconds * 1e6},
                                           {"tokens_per_s", batch / seconds},
                                           {"share_of_floor", share}});
-    report.add({.what = fmt::format("{} batch {}, {}", one.title, batch, name(graphs)),
+    report.add({.what = fmt::format("{} in {}, batch {}, {}", one.title, name(arithmetic), batch,
+                                    name(graphs)),
                 .measured = fmt::format("{:.0f} tokens/s, step {:.0f} us, {:.0f} % of the floor",
                                         batch / seconds, seconds * 1e6, share * 100),
                 .target = has_target ? fmt::format(">= {:.0f} %", wanted * 100) : std::string(),
@@ -185,9 +192,12 @@ Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one,
   using cuda::GraphUse;
   std::map<GraphUse, StepTimes> times;
   for (const GraphUse graphs : {GraphUse::Gated, GraphUse::Plain, GraphUse::None}) {
-    times[graphs] = TRY(time_steps(card, one, graphs));
-    report_step(report, one, rates, graphs, times[graphs]);
+    times[graphs] = TRY(time_steps(card, one, Arithmetic::F16, graphs));
+    report_step(report, one, rates, Arithmetic::F16, graphs, times[graphs]);
   }
+  if (one.is_quantised)
+    report_step(report, one, rates, Arithmetic::Int8, GraphUse::Gated,
+                TRY(time_steps(card, one, Arithmetic::Int8, GraphUse::Gated)));
   report_gate_cost(report, one, rates, times);
   return {};
 }

@@ -1,8 +1,10 @@
-// One matmul per weight format and batch, compared with the rate of copying: it shows which format
-// is bound by the conversion of its weights instead of by memory.
+// One matmul per weight format, arithmetic and batch, compared with the rate of copying: it shows
+// which format is bound by the conversion of its weights instead of by memory, and where int8 is as
+// fast as halves.
 #include <fmt/format.h>
 
 #include "kernels/cuda/plan/matmul_plan.hpp"
+#include "kernels/quant/group_format.hpp"
 #include "tools/checks/gpu_check/bench_cases.hpp"
 
 namespace leasehold::gpu_check {
@@ -22,14 +24,16 @@ class MatmulBench {
   }
 
   /// Seconds per launch. Each launch reads another copy of the matrix, so that no cache holds it.
-  Result<double> seconds(TensorType type, std::uint32_t batch, const Repeats& repeats) {
+  Result<double> seconds(TensorType type, Arithmetic arithmetic, std::uint32_t batch,
+                         const Repeats& repeats) {
     const device::DeviceStep step{
         .n_rows = batch, .n_sequences = 1, .n_logit_rows = 0, .longest = 1};
     TRY(card_->store(cuda::device_address(step_.data()), std::as_bytes(std::span(&step, 1))));
     const std::uint64_t copies = weights_.size_bytes() / matrix_bytes(type);
     const auto run_all = [&]() -> Result<void> {
-      for (std::uint64_t i = 0; i + 1 < copies; ++i) TRY(card_->begin(launch(type, batch, i)));
-      return card_->run(launch(type, batch, copies - 1));
+      for (std::uint64_t i = 0; i + 1 < copies; ++i)
+        TRY(card_->begin(launch(type, arithmetic, batch, i)));
+      return card_->run(launch(type, arithmetic, batch, copies - 1));
     };
     return TRY(median_seconds(repeats, run_all)) / static_cast<double>(copies);
   }
@@ -55,21 +59,26 @@ class MatmulBench {
     step_ = TRY(make(sizeof(device::DeviceStep)));
     halves_ = TRY(make(device::tile_halves(max_batch, n_in_) * sizeof(std::uint16_t)));
     scales_ = TRY(make(max_batch * sizeof(float)));
+    rounded_ = TRY(make(device::int8_rows_bytes(max_batch, n_in_)));
     out_ = TRY(make(std::size_t{max_batch} * n_out_ * sizeof(float)));
     partials_ = TRY(make(cuda::max_split_bytes(properties_)));
     counters_ = TRY(make(cuda::counter_count(properties_) * sizeof(std::uint32_t)));
     for (const cuda::DeviceBuffer* one : {&weights_, &halves_})
       TRY(card_->fill(cuda::device_address(one->data()), one->size_bytes(), kSmallHalves));
-    for (const cuda::DeviceBuffer* one : {&scales_, &counters_})
+    for (const cuda::DeviceBuffer* one : {&scales_, &rounded_, &counters_})
       TRY(card_->clear(cuda::device_address(one->data()), one->size_bytes()));
     return {};
   }
 
-  cuda::KernelLaunch launch(TensorType type, std::uint32_t batch, std::uint64_t copy) const {
+  cuda::KernelLaunch launch(TensorType type, Arithmetic arithmetic, std::uint32_t batch,
+                            std::uint64_t copy) const {
     device::KernelGate gate = card_->gate();
     gate.step = reinterpret_cast<const device::DeviceStep*>(step_.data());
     const cuda::MatmulOperands operands{.gate = gate,
                                         .type = type,
+                                        .layout = arithmetic == Arithmetic::Int8
+                                                      ? MatrixLayout::RowGroups
+                                                      : MatrixLayout::Rows,
                                         .n_out = n_out_,
                                         .n_in = n_in_,
                                         .weights = weights_.data() + copy * matrix_bytes(type),
@@ -79,6 +88,7 @@ class MatmulBench {
         .tiles = {.halves = reinterpret_cast<std::uint16_t*>(halves_.data()),
                   .scales = reinterpret_cast<float*>(scales_.data()),
                   .n_in = n_in_},
+        .rounded = device::int8_rows_at(rounded_.data(), batch, n_in_, block_shape(type).elements),
         .rows_are_prepared = true,
         .partials = reinterpret_cast<float*>(partials_.data()),
         .counters = reinterpret_cast<std::uint32_t*>(counters_.data())};
@@ -93,6 +103,7 @@ class MatmulBench {
   cuda::DeviceBuffer step_;
   cuda::DeviceBuffer halves_;
   cuda::DeviceBuffer scales_;
+  cuda::DeviceBuffer rounded_;
   cuda::DeviceBuffer out_;
   cuda::DeviceBuffer partials_;
   cuda::DeviceBuffer counters_;
@@ -108,6 +119,26 @@ std::vector<TensorType> half_types() {
   return types;
 }
 
+Result<void> time_matmul(StageReport& report, const Rates& rates, const Repeats& repeats,
+                         MatmulBench& bench, TensorType type, Arithmetic arithmetic,
+                         std::uint32_t batch) {
+  const double seconds = TRY(bench.seconds(type, arithmetic, batch, repeats));
+  const double bytes_per_s = static_cast<double>(bench.matrix_bytes(type)) / seconds;
+  const double share = bytes_per_s / rates.copy_bytes_per_s;
+  report.numbers()["matmul"].push_back({{"type", name(type)},
+                                        {"arithmetic", name(arithmetic)},
+                                        {"batch", batch},
+                                        {"us", seconds * 1e6},
+                                        {"gb_per_s", bytes_per_s / 1e9},
+                                        {"share_of_copying", share}});
+  report.measured(
+      fmt::format("matmul {} {} in {}, batch {}", name(type), bench.shape(), name(arithmetic),
+                  batch),
+      fmt::format("{:.1f} us, {:.0f} GB/s of weights, {:.0f} % of copying", seconds * 1e6,
+                  bytes_per_s / 1e9, share * 100));
+  return {};
+}
+
 }  // namespace
 
 Result<void> bench_matmul(const Settings& settings, StageReport& report, Card& card,
@@ -117,18 +148,10 @@ Result<void> bench_matmul(const Settings& settings, StageReport& report, Card& c
   const Repeats repeats = settings.tiny ? Repeats{.warm = 0, .count = 1} : Repeats{.count = 9};
   MatmulBench bench = TRY(MatmulBench::create(card, settings.tiny, batches.back()));
   for (const TensorType type : half_types()) {
-    for (const std::uint32_t batch : batches) {
-      const double seconds = TRY(bench.seconds(type, batch, repeats));
-      const double bytes_per_s = static_cast<double>(bench.matrix_bytes(type)) / seconds;
-      const double share = bytes_per_s / rates.copy_bytes_per_s;
-      report.numbers()["matmul"].push_back({{"type", name(type)},
-                                            {"batch", batch},
-                                            {"us", seconds * 1e6},
-                                            {"gb_per_s", bytes_per_s / 1e9},
-                                            {"share_of_copying", share}});
-      report.measured(fmt::format("matmul {} {} batch {}", name(type), bench.shape(), batch),
-                      fmt::format("{:.1f} us, {:.0f} GB/s of weights, {:.0f} % of copying",
-                                  seconds * 1e6, bytes_per_s / 1e9, share * 100));
+    for (const Arithmetic arithmetic : {Arithmetic::F16, Arithmetic::Int8}) {
+      if (arithmetic == Arithmetic::Int8 && !has_row_groups(type)) continue;
+      for (const std::uint32_t batch : batches)
+        TRY(time_matmul(report, rates, repeats, bench, type, arithmetic, batch));
     }
   }
   return {};
