@@ -24,6 +24,7 @@ CUmemAllocationProp properties_on(const Context& context) {
 /// only "invalid value", but the operating system sees the descriptor first.
 bool is_refusal(CUresult result) {
   switch (result) {
+    case CUDA_ERROR_NOT_SUPPORTED:  // by driver 580 for memory smaller than its mapping
     case CUDA_ERROR_INVALID_VALUE:
     case CUDA_ERROR_INVALID_HANDLE:
     case CUDA_ERROR_INVALID_DEVICE:

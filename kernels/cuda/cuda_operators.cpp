@@ -136,6 +136,9 @@ LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const Head
   });
 }
 
+/// Of one head each: limited by shared memory.
+constexpr std::uint32_t kAttentionBlocksPerSm = 4;
+
 /// Pairs of launches: score launches reach tenant memory, merges do not.
 LaunchStatus CudaBackend::attention(const LaunchContext& context, const AttentionArgs& args) {
   expect_within_limits(limits_, context, args);
@@ -150,6 +153,7 @@ LaunchStatus CudaBackend::attention(const LaunchContext& context, const Attentio
       .scratch_bytes = workspace_->attention.size_bytes(),
       .longest = mode_ == Mode::Record ? shape_.longest : step_memory_.longest(),
       .has_multi_row = mode_ != Mode::Record && step_memory_.has_multi_row(),
+      .blocks_at_once = kAttentionBlocksPerSm * device_properties_.n_sms,
       .tiles = room_for(width, next).tiles};
   return launch_all(context, label(context, LaunchSite::AttentionScores, Touches::TenantMemory),
                     label(context, LaunchSite::AttentionMerge), [&](const LaunchPermit&) {
@@ -261,7 +265,9 @@ LaunchStatus CudaBackend::find_top(const LaunchContext& context, const MatmulArg
   return launch_one(context, label(context, args.site), [&](const LaunchPermit&) {
     const PlanContext plan = plan_context(context);
     const CandidateRows found = candidate_rows(workspace_->top.data(), limits_.max_logit_rows);
-    const std::uint32_t n_rows = std::min(plan.n_rows, limits_.max_logit_rows);
+    const auto n_selected = static_cast<std::uint32_t>(args.select.size());
+    const std::uint32_t n_rows =
+        std::min(mode_ == Mode::Record ? plan.n_rows : n_selected, limits_.max_logit_rows);
     auto* const counters = reinterpret_cast<std::uint32_t*>(workspace_->counters.data());
     return plan_top_candidates(
         {.gate = plan.gate,

@@ -73,6 +73,25 @@ __device__ __forceinline__ void dots(const Stored* key, const float* queries,
   }
 }
 
+/// ordered_dot of one query with the key, computed by four neighbouring lanes: lane k adds octets
+/// k, k + 4, ... The whole warp calls it; each lane returns the result.
+template <class Stored>
+__device__ __forceinline__ float dot_of_four(const Stored* key, const float* query,
+                                             std::uint32_t n_octets) {
+  float lanes[1][8] = {};
+  add_octets(key, query, n_octets, lane_of_warp() % 4, lanes);
+#pragma unroll
+  for (int j = 0; j < 8; ++j) {
+    lanes[0][j] += __shfl_xor_sync(kAllLanes, lanes[0][j], 2);
+    lanes[0][j] += __shfl_xor_sync(kAllLanes, lanes[0][j], 1);
+  }
+#pragma unroll
+  for (int half = 4; half > 0; half /= 2)
+#pragma unroll
+    for (int j = 0; j < half; ++j) lanes[0][j] += lanes[0][j + half];
+  return lanes[0][0];
+}
+
 /// The layout of a block's shared memory. Scores are [kTile queries][256 positions].
 struct AttentionShared {
   float* queries;
@@ -108,6 +127,22 @@ __device__ __forceinline__ void score_keys(const AttentionParams& p, const Atten
 #pragma unroll
     for (int i = 0; i < kPer; ++i)
       shared.scores[(query + i) * kPartitionPositions + span.first + position] = out[i] * p.scale;
+  }
+}
+
+/// Four threads compute one key of the only query. A warp's keys are eight of tile_positions, which
+/// is a multiple of eight, so all its lanes take part.
+template <class Stored>
+__device__ __forceinline__ void score_keys_by_four(const AttentionParams& p,
+                                                   const AttentionShared& shared,
+                                                   const KvSpan& span, const std::byte* keys) {
+  const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, p.kv.type);
+  for (std::uint32_t i = threadIdx.x / 4; i < p.tile_positions; i += blockDim.x / 4) {
+    const std::uint32_t position = i < span.count ? i : 0;
+    const float dot = dot_of_four(reinterpret_cast<const Stored*>(keys + position * stride),
+                                  shared.queries, octets(p.head_dim));
+    if (i < span.count && lane_of_warp() % 4 == 0)
+      shared.scores[span.first + i] = dot * p.scale;
   }
 }
 

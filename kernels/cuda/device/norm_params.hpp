@@ -7,6 +7,8 @@
 
 namespace leasehold::device {
 
+inline constexpr std::uint32_t kMaxNormThreads = 1024;
+
 struct RmsNormParams {
   KernelGate gate;
   const float* x;       ///< [n_rows, n_vectors, width]
@@ -18,7 +20,8 @@ struct RmsNormParams {
   std::uint32_t width;
   std::uint32_t n_vectors;
   float epsilon;
-  std::uint32_t fits_shared;  ///< Not 0: a row fits the launch's shared memory.
+  std::uint32_t fits_shared;  ///< Not 0: the launch has shared memory for a row of whole quads,
+                              ///< at most four per thread.
 };
 
 }  // namespace leasehold::device

@@ -21,6 +21,7 @@ struct GroupShape {
   static constexpr std::uint32_t kNumbersAt = kFormat.numbers_at();
   static constexpr std::uint32_t kLowAt = kFormat.low_at();
   static constexpr std::uint32_t kHighAt = kFormat.high_at();
+  static constexpr std::int64_t kLargestSum = kFormat.largest_sum();
   static constexpr bool kHasMin = kFormat.has_min;
   static constexpr bool kHasSubBlocks = kFormat.has_sub_blocks();
   static constexpr std::uint32_t kSubBlock = kHasSubBlocks ? kFormat.sub_block : kElements;
@@ -29,6 +30,7 @@ struct GroupShape {
   /// for a signed byte, and their offset is subtracted from the sums.
   static constexpr bool kIsFlipped = kFormat.low_bits == 8;
   static constexpr std::int32_t kOffset = kIsFlipped ? 0 : kFormat.offset;
+  static constexpr std::uint32_t kOffsets = static_cast<std::uint32_t>(kOffset) * 0x01010101u;
   static_assert(!kIsFlipped || kFormat.offset == 128);
 };
 
@@ -61,6 +63,15 @@ struct GroupRow {
     if constexpr (kFormat.high_bits != 0)
       codes |= plane_quad<kFormat.high_bits>(Shape::kHighAt, n) << kFormat.low_bits;
     if constexpr (Shape::kIsFlipped) codes ^= 0x80808080u;
+    return static_cast<std::int32_t>(codes);
+  }
+
+  /// Elements 4n … 4n + 3 as signed bytes.
+  __device__ __forceinline__ std::int32_t signed_quad(std::uint32_t n) const {
+    auto codes = static_cast<std::uint32_t>(quad(n));
+    // With their highest bits set, no byte borrows from the next one.
+    if constexpr (Shape::kOffset != 0)
+      codes = ((codes | 0x80808080u) - Shape::kOffsets) ^ 0x80808080u;
     return static_cast<std::int32_t>(codes);
   }
 

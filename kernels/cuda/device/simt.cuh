@@ -91,6 +91,15 @@ __device__ __forceinline__ void copy_async_16(void* to_shared, const void* from)
   *reinterpret_cast<uint4*>(to_shared) = *reinterpret_cast<const uint4*>(from);
 #endif
 }
+/// Likewise 4 bytes, aligned to 4.
+__device__ __forceinline__ void copy_async_4(void* to_shared, const void* from) {
+#if __CUDA_ARCH__ >= 800
+  const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(to_shared));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+#else
+  *reinterpret_cast<std::uint32_t*>(to_shared) = *reinterpret_cast<const std::uint32_t*>(from);
+#endif
+}
 __device__ __forceinline__ void copy_async_commit() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
@@ -129,41 +138,44 @@ __device__ __forceinline__ void mma_16x8x16(float (&d)[4], const std::uint32_t (
 #endif
 }
 
-/// d += a · b: int8 [16 × 16] times [16 × 8], sums in 32 bits; the whole warp calls it. Fragments
+/// d = start + a · b: int8 [16 × 16] times [16 × 8], sums in 32 bits; the whole warp calls it. Fragments
 /// (PTX ISA, mma.m16n8k16 of s8), with g = lane / 4 and t = lane % 4: a[0] holds row g, columns
 /// 4t … 4t + 3, the first in the lowest byte; a[1] row g+8. b holds rows 4t … 4t + 3 of column g.
 /// d is as in mma_16x8x16. Cards before sm_80 multiply the upper and lower eight rows in turn.
-__device__ __forceinline__ void mma_int8_16x8x16(std::int32_t (&d)[4], const std::uint32_t (&a)[2],
-                                                 std::uint32_t b) {
+__device__ __forceinline__ void mma_int8_16x8x16(std::int32_t (&d)[4], std::int32_t start,
+                                                 const std::uint32_t (&a)[2], std::uint32_t b) {
 #if __CUDA_ARCH__ >= 800
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
-      "{%0,%1,%2,%3};"
-      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(b));
+      "{%7,%7,%7,%7};"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b), "r"(start));
 #else
   for (int half = 0; half < 2; ++half) {
-    asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
-                 : "+r"(d[2 * half]), "+r"(d[2 * half + 1])
-                 : "r"(a[half]), "r"(b));
+    asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%4,%4};"
+                 : "=r"(d[2 * half]), "=r"(d[2 * half + 1])
+                 : "r"(a[half]), "r"(b), "r"(start));
   }
 #endif
 }
 
 /// Likewise [16 × 32] times [32 × 8]: a[2], a[3] and b[1] are columns and rows 16 further on.
-__device__ __forceinline__ void mma_int8_16x8x32(std::int32_t (&d)[4], const std::uint32_t (&a)[4],
+__device__ __forceinline__ void mma_int8_16x8x32(std::int32_t (&d)[4], std::int32_t start,
+                                                 const std::uint32_t (&a)[4],
                                                  const std::uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   asm volatile(
       "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};"
-      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+      "{%10,%10,%10,%10};"
+      : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(start));
 #else
   const std::uint32_t first[2] = {a[0], a[1]};
   const std::uint32_t second[2] = {a[2], a[3]};
-  mma_int8_16x8x16(d, first, b[0]);
-  mma_int8_16x8x16(d, second, b[1]);
+  std::int32_t rest[4];
+  mma_int8_16x8x16(d, start, first, b[0]);
+  mma_int8_16x8x16(rest, 0, second, b[1]);
+  for (int i = 0; i < 4; ++i) d[i] += rest[i];
 #endif
 }
 

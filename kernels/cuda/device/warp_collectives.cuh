@@ -85,6 +85,7 @@ __device__ __forceinline__ float fold_warp(float own) {
 /// ordered_dot, computed by one warp.
 __device__ __forceinline__ float warp_dot(const float* a, const float* b, std::uint32_t n) {
   float own = 0.0F;
+#pragma unroll 8
   for (std::uint32_t i = lane_of_warp(); i < n; i += kWarp) own = fmaf(a[i], b[i], own);
   return fold_warp(own);
 }

@@ -38,8 +38,8 @@ struct Spans {
 };
 
 /// One block per tile: all keys of the partition, their weights, then all values. Copies overlap
-/// with computing. kTile queries, kPer per thread.
-template <class Stored, int kTile, int kPer>
+/// with computing. kTile queries, kPer per thread; or four threads for one query's key.
+template <class Stored, int kTile, int kPer, bool kByFour = false>
 __device__ __forceinline__ void attend(const AttentionParams& p) {
   __shared__ std::uint64_t blocks[kPartitionBlocks];
   const AttentionTile tile = tile_of_block(p);
@@ -56,7 +56,11 @@ __device__ __forceinline__ void attend(const AttentionParams& p) {
   const std::uint32_t n = spans.per_plane();
   for (std::uint32_t i = 0; i < n; ++i) {
     spans.wait_for(i);
-    score_keys<Stored, kTile, kPer>(p, shared, tile.n_queries(), spans.at(i), spans.buffer(i));
+    if constexpr (kByFour) {
+      score_keys_by_four<Stored>(p, shared, spans.at(i), spans.buffer(i));
+    } else {
+      score_keys<Stored, kTile, kPer>(p, shared, tile.n_queries(), spans.at(i), spans.buffer(i));
+    }
   }
   __syncthreads();
   softmax_weights(p, tile, shared.scores);
@@ -70,7 +74,13 @@ __device__ __forceinline__ void attend(const AttentionParams& p) {
 
 /// Grid: partitions, head tiles, rows. Variants for one query and for up to four or eight. The
 /// second variant for eight uses fewer threads, each with more work and fewer reads, for grids with
-/// enough blocks.
+/// enough blocks. The second variant for one query uses more threads, for grids with few blocks.
+LEASEHOLD_KERNEL(lh_attention_f16_q1_wide, AttentionParams, 4 * kThreadsPerQuery) {
+  attend<std::uint16_t, 1, 1, true>(p);
+}
+LEASEHOLD_KERNEL(lh_attention_f32_q1_wide, AttentionParams, 4 * kThreadsPerQuery) {
+  attend<float, 1, 1, true>(p);
+}
 LEASEHOLD_KERNEL(lh_attention_f16_q1, AttentionParams, 1 * kThreadsPerQuery) {
   attend<std::uint16_t, 1, 1>(p);
 }

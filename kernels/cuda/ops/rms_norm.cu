@@ -12,37 +12,100 @@ __device__ __forceinline__ float norm_factor(float sum_of_squares, std::uint32_t
   return 1.0F / sqrtf(sum_of_squares / static_cast<float>(width) + epsilon);
 }
 
-/// One block per row. Dynamic shared memory: [width] floats if fits_shared.
-LEASEHOLD_KERNEL(lh_rms_norm, RmsNormParams, 256) {
+__device__ __forceinline__ std::uint32_t larger(std::uint32_t a, std::uint32_t b) {
+  return a > b ? a : b;
+}
+
+/// The row in quads of which each thread holds up to kOwnQuads, so that the loads of x and of the
+/// weight are in flight at once.
+struct NormQuads {
+  static constexpr std::uint32_t kOwnQuads = 4;
+  float4 x[kOwnQuads];
+  float4 weight[kOwnQuads];
+
+  /// Loads the thread's quads and copies x to shared memory.
+  __device__ __forceinline__ void load(const RmsNormParams& p, const float* row, float* shared) {
+#pragma unroll
+    for (std::uint32_t q = 0; q < kOwnQuads; ++q) {
+      const std::uint32_t i = threadIdx.x + q * blockDim.x;
+      if (i >= p.width / 4) break;
+      x[q] = reinterpret_cast<const float4*>(row)[i];
+      weight[q] = reinterpret_cast<const float4*>(p.weight)[i];
+    }
+#pragma unroll
+    for (std::uint32_t q = 0; q < kOwnQuads; ++q) {
+      const std::uint32_t i = threadIdx.x + q * blockDim.x;
+      if (i < p.width / 4) reinterpret_cast<float4*>(shared)[i] = x[q];
+    }
+  }
+
+  /// Stores the results to `out` and to shared memory. Returns the largest magnitude as bits.
+  __device__ __forceinline__ std::uint32_t store(const RmsNormParams& p, float factor, float* out,
+                                                 float* shared) const {
+    std::uint32_t largest = 0;
+#pragma unroll
+    for (std::uint32_t q = 0; q < kOwnQuads; ++q) {
+      const std::uint32_t i = threadIdx.x + q * blockDim.x;
+      if (i >= p.width / 4) break;
+      const float4 value = {(x[q].x * factor) * weight[q].x, (x[q].y * factor) * weight[q].y,
+                            (x[q].z * factor) * weight[q].z, (x[q].w * factor) * weight[q].w};
+      reinterpret_cast<float4*>(out)[i] = value;
+      reinterpret_cast<float4*>(shared)[i] = value;
+      largest = larger(larger(largest, magnitude_bits(value.x)), magnitude_bits(value.y));
+      largest = larger(larger(largest, magnitude_bits(value.z)), magnitude_bits(value.w));
+    }
+    return largest;
+  }
+};
+
+/// The factor of a row, computed by the first warp, for every thread.
+__device__ __forceinline__ float row_factor(const RmsNormParams& p, const float* values) {
   __shared__ float factor;
+  if (warp_of_block() == 0) {
+    const float sum = warp_dot(values, values, p.width);
+    if (threadIdx.x == 0) factor = norm_factor(sum, p.width, p.epsilon);
+  }
+  __syncthreads();
+  return factor;
+}
+
+/// A row that does not fit shared memory, or whose quads are not aligned.
+__device__ __forceinline__ std::uint32_t norm_singly(const RmsNormParams& p, const float* x,
+                                                     float* out) {
+  const float factor = row_factor(p, x);
+  std::uint32_t largest = 0;
+  for (std::uint32_t i = threadIdx.x; i < p.width; i += blockDim.x) {
+    const float value = (x[i] * factor) * p.weight[i];
+    out[i] = value;
+    largest = larger(largest, magnitude_bits(value));
+  }
+  return largest;
+}
+
+/// One block per row. Dynamic shared memory: [width] floats if fits_shared.
+LEASEHOLD_KERNEL(lh_rms_norm, RmsNormParams, kMaxNormThreads) {
   __shared__ std::uint32_t scratch[32];
   const std::uint32_t row = blockIdx.x;
   const bool exists = row < row_count(p.gate);
   if (block_engine_is_stopped(p.gate) || !exists) return;
   const float* x = p.x + std::size_t{row} * p.width;
   float* out = p.out + std::size_t{row} * p.width;
-  const float* values = x;
-  if (p.fits_shared != 0) {
-    auto* copy = reinterpret_cast<float*>(dynamic_shared());
-    for (std::uint32_t i = threadIdx.x; i < p.width; i += blockDim.x) copy[i] = x[i];
-    values = copy;
-    __syncthreads();
-  }
-  if (warp_of_block() == 0) {
-    const float sum = warp_dot(values, values, p.width);
-    if (threadIdx.x == 0) factor = norm_factor(sum, p.width, p.epsilon);
-  }
-  __syncthreads();
+  const float* results = out;
   std::uint32_t largest = 0;
-  for (std::uint32_t i = threadIdx.x; i < p.width; i += blockDim.x) {
-    const float value = (values[i] * factor) * p.weight[i];
-    out[i] = value;
-    largest = largest > magnitude_bits(value) ? largest : magnitude_bits(value);
+  if (p.fits_shared != 0) {
+    auto* const shared = reinterpret_cast<float*>(dynamic_shared());
+    NormQuads own;
+    own.load(p, x, shared);
+    __syncthreads();
+    const float factor = row_factor(p, shared);
+    largest = own.store(p, factor, out, shared);
+    results = shared;
+  } else {
+    largest = norm_singly(p, x, out);
   }
-  if (p.tiles.halves != nullptr) store_tile_row(p.tiles, row, out, block_max(largest, scratch));
-  if (p.rounded.q == nullptr) return;
   __syncthreads();
-  round_whole_row(p.rounded, row, out);
+  if (p.tiles.halves != nullptr) store_tile_row(p.tiles, row, results, block_max(largest, scratch));
+  if (p.rounded.q != nullptr) round_whole_row(p.rounded, row, results);
 }
 
 /// One warp per vector: the heads of rows. Grid: vectors / 4, rows.

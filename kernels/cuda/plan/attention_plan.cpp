@@ -34,6 +34,8 @@ struct AttentionKernel {
 };
 constexpr std::uint32_t kPer = device::kThreadsPerQuery;
 constexpr AttentionKernel kOne{"lh_attention_f16_q1", "lh_attention_f32_q1", 1, kPer};
+constexpr AttentionKernel kOneWide{"lh_attention_f16_q1_wide", "lh_attention_f32_q1_wide", 1,
+                                   4 * kPer};
 constexpr AttentionKernel kFour{"lh_attention_f16_q4", "lh_attention_f32_q4", 4, 4 * kPer};
 constexpr AttentionKernel kEight{"lh_attention_f16_q8", "lh_attention_f32_q8", 8, 4 * kPer};
 constexpr AttentionKernel kEightOfRows{"lh_attention_f16_q8_rows", "lh_attention_f32_q8_rows", 8,
@@ -47,11 +49,14 @@ struct TileShape {
   AttentionKernel kernel;
 };
 
-TileShape tile_shape(const AttentionArgs& args, bool has_multi_row) {
+TileShape tile_shape(const AttentionArgs& args, const AttentionPlanInput& input,
+                     std::uint64_t n_partitions_of_rows) {
   const std::uint32_t group = args.n_heads / args.layout.n_kv_heads;
+  const bool are_few = n_partitions_of_rows * args.n_heads <= input.blocks_at_once;
+  if (!input.has_multi_row && are_few) return {1, group, 1, kOneWide};
   const std::uint32_t tiles = blocks_for(group, device::kMaxTileQueries);
   const std::uint32_t heads = blocks_for(group, tiles);
-  if (has_multi_row) return {heads, tiles, device::kMaxTileQueries / heads, kEightOfRows};
+  if (input.has_multi_row) return {heads, tiles, device::kMaxTileQueries / heads, kEightOfRows};
   return {heads, tiles, 1, heads == 1 ? kOne : heads <= 4 ? kFour : kEight};
 }
 
@@ -74,7 +79,8 @@ KernelLaunch plan_partitions(const PlanContext& context, const AttentionArgs& ar
                              const AttentionPlanInput& input,
                              const device::AttentionPartials& partials, std::uint32_t n_rows) {
   const KvLayout& layout = args.layout;
-  const TileShape tile = tile_shape(args, input.has_multi_row);
+  const TileShape tile =
+      tile_shape(args, input, std::uint64_t{partials.n_partitions} * n_rows);
   const std::uint32_t positions = tile_positions(layout, tile.kernel.queries);
   return {.kernel = layout.type == KvType::F16 ? tile.kernel.f16 : tile.kernel.f32,
           .grid = {partials.n_partitions, layout.n_kv_heads * tile.tiles_per_kv_head, n_rows},

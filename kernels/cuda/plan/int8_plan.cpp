@@ -1,6 +1,7 @@
 #include "kernels/cuda/plan/int8_plan.hpp"
 
 #include "common/expects.hpp"
+#include "kernels/cuda/device/int8_units.hpp"
 #include "kernels/cuda/device/matmul_int8_params.hpp"
 #include "kernels/cuda/device/round_rows_params.hpp"
 #include "kernels/cuda/plan/matmul_kernels.hpp"
@@ -12,28 +13,42 @@ namespace {
 
 constexpr std::uint32_t kRoundingThreads = 256;
 
+constexpr std::uint32_t kInt8Threads = 256;
 /// The rows of x that a block multiplies: dp4a for one or two, mma for more. With three rows a tile
 /// of 8 takes fewer instructions than dp4a.
-std::uint32_t columns_for(const MatmulOperands& operands) {
+constexpr std::uint32_t kColumnChoices[] = {1, 2, 8, 32, 64};
+
+/// The fewest columns that hold the results, limited by the card's shared memory.
+std::uint32_t columns_for(const MatmulOperands& operands, const DeviceProperties& card) {
+  constexpr std::uint32_t kStaticBytes = 2048;  // of the kernel: its list of columns
   const bool is_experts = operands.experts.chosen != nullptr;
   const std::uint32_t together =
       is_experts ? blocks_for(operands.n_results, operands.n_experts) : operands.n_results;
-  if (together <= 2) return together;
-  return together <= 8 ? 8 : 32;
+  std::uint32_t best = 1;
+  for (const std::uint32_t columns : kColumnChoices) {
+    const std::uint32_t shared_bytes = device::int8_shared_bytes(operands.type, columns);
+    if (shared_bytes + kStaticBytes > card.max_shared_bytes)
+      continue;  // not the end: 32 columns may take less than eight
+    best = columns;
+    if (columns >= together) break;
+  }
+  return best;
 }
 
-/// Sixteen threads or a warp for each chunk.
-constexpr std::uint32_t threads_for(std::uint32_t columns) {
-  return kInt8Chunks * (columns <= 2 ? kGroupRows : kWarpThreads);
+std::uint32_t groups_per_block(std::uint32_t columns) {
+  return columns < device::kInt8TileColumns ? 1 : device::kInt8TileGroups;
 }
 
-std::uint32_t groups_of(MatmulGroup group) {
-  std::uint32_t groups = 0;
-  for (const MatmulOperands& one : group) groups += row_groups(one.n_out);
-  return groups;
+/// The blocks in x of a launch: every matrix begins with a block of its own.
+std::uint32_t blocks_of(MatmulGroup group, std::uint32_t columns) {
+  std::uint32_t blocks = 0;
+  for (const MatmulOperands& one : group)
+    blocks += blocks_for(row_groups(one.n_out), groups_per_block(columns));
+  return blocks;
 }
 
-device::Int8MatmulParams params_of(MatmulGroup group, const MatmulScratch& scratch) {
+device::Int8MatmulParams int8_params_of(MatmulGroup group, const MatmulScratch& scratch,
+                                   std::uint32_t columns) {
   const MatmulOperands& first = group.front();
   device::Int8MatmulParams params = {.gate = first.gate,
                                      .segments = {},
@@ -49,31 +64,34 @@ device::Int8MatmulParams params_of(MatmulGroup group, const MatmulScratch& scrat
                           .out = group[i].out,
                           .bias = group[i].bias,
                           .n_out = group[i].n_out,
-                          .first_tile = groups_of(group.first(i))};
+                          .first_tile = blocks_of(group.first(i), columns)};
   return params;
 }
 
-KernelLaunch multiply_launch(MatmulGroup group, const MatmulScratch& scratch) {
+KernelLaunch multiply_launch(MatmulGroup group, const MatmulScratch& scratch,
+                             const DeviceProperties& card) {
   const MatmulOperands& first = group.front();
-  const std::uint32_t columns = columns_for(first);
+  const std::uint32_t columns = columns_for(first, card);
   const std::uint32_t grid_y =
       first.experts.chosen != nullptr ? first.n_experts : blocks_for(first.n_results, columns);
   return {.kernel = int8_kernel(first.type, columns),
-          .grid = {.x = groups_of(group), .y = grid_y},
-          .block_threads = threads_for(columns),
-          .params = KernelParams(params_of(group, scratch))};
+          .grid = {.x = blocks_of(group, columns), .y = grid_y},
+          .block_threads = kInt8Threads,
+          .shared_bytes = device::int8_shared_bytes(first.type, columns),
+          .params = KernelParams(int8_params_of(group, scratch, columns))};
 }
 
 }  // namespace
 
-std::vector<KernelLaunch> plan_int8_matmul(MatmulGroup group, const MatmulScratch& scratch) {
+std::vector<KernelLaunch> plan_int8_matmul(MatmulGroup group, const MatmulScratch& scratch,
+                                           const DeviceProperties& card) {
   const MatmulOperands& first = group.front();
   expects(scratch.rounded.n_in == first.n_in &&
               scratch.rounded.block == block_shape(first.type).elements,
           "x is rounded in the blocks of the matrix");
   std::vector<KernelLaunch> launches;
   if (!scratch.rows_are_prepared) launches.push_back(plan_round_rows(first, scratch.rounded));
-  launches.push_back(multiply_launch(group, scratch));
+  launches.push_back(multiply_launch(group, scratch, card));
   return launches;
 }
 

@@ -8,7 +8,8 @@
 namespace leasehold::cuda {
 
 /// Rounds x unless it is rounded, then multiplies the group, which joined_matmuls() allows.
-std::vector<KernelLaunch> plan_int8_matmul(MatmulGroup group, const MatmulScratch& scratch);
+std::vector<KernelLaunch> plan_int8_matmul(MatmulGroup group, const MatmulScratch& scratch,
+                                           const DeviceProperties& card);
 
 /// Plans a launch that rounds the selected rows of x. With experts: rows of x, not items.
 KernelLaunch plan_round_rows(const MatmulOperands& operands, const device::Int8Rows& rounded);

@@ -10,12 +10,12 @@
 namespace leasehold::cuda {
 namespace {
 
-constexpr std::uint32_t kInt8Columns[] = {1, 2, 8, 32};
+constexpr std::uint32_t kInt8Columns[] = {1, 2, 8, 32, 64};
 
 struct KernelNames {
   std::string few[4];   ///< Indexed by tiles: 1, 2, 4, 8.
   std::string many[2];  ///< Indexed by columns: 64, 128.
-  std::string int8[4];  ///< By the same index as kInt8Columns.
+  std::string int8[5];  ///< By the same index as kInt8Columns.
 };
 
 KernelNames make_names(std::string type) {
@@ -24,7 +24,7 @@ KernelNames make_names(std::string type) {
   for (int i = 0; i < 4; ++i) names.few[i] = "lh_matmul_few_" + type + "_" + std::to_string(1 << i);
   for (int i = 0; i < 2; ++i)
     names.many[i] = "lh_matmul_many_" + type + "_" + std::to_string(64 << i);
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 5; ++i)
     names.int8[i] = "lh_matmul_int8_" + type + "_" + std::to_string(kInt8Columns[i]);
   return names;
 }
@@ -52,7 +52,7 @@ const char* many_rows_kernel(TensorType type, std::uint32_t columns) {
 
 const char* int8_kernel(TensorType type, std::uint32_t columns) {
   const auto* const at = std::ranges::find(kInt8Columns, columns);
-  expects(at != std::end(kInt8Columns), "int8 kernels multiply 1, 2, 8 or 32 rows of x");
+  expects(at != std::end(kInt8Columns), "int8 kernels multiply 1, 2, 8, 32 or 64 rows of x");
   return names_of(type).int8[at - std::begin(kInt8Columns)].c_str();
 }
 

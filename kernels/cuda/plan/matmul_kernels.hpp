@@ -11,7 +11,7 @@ namespace leasehold::cuda {
 /// `tiles` is 1, 2, 4 or 8; `columns` is 64 or 128. `type` is not F32.
 const char* few_rows_kernel(TensorType type, std::uint32_t tiles);
 const char* many_rows_kernel(TensorType type, std::uint32_t columns);
-/// For row groups. `columns` is 1, 2, 8 or 32; `type` has row groups.
+/// For row groups. `columns` is 1, 2, 8, 32 or 64; `type` has row groups.
 const char* int8_kernel(TensorType type, std::uint32_t columns);
 
 }  // namespace leasehold::cuda

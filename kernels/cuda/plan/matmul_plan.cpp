@@ -205,7 +205,7 @@ std::vector<KernelLaunch> plan_matmul(MatmulGroup group, const MatmulScratch& sc
   expects(joined_matmuls(group) == group.size(), "one launch computes the matmuls of a group");
   const MatmulOperands& operands = group.front();
   if (operands.n_results == 0) return {};
-  if (operands.layout == MatrixLayout::RowGroups) return plan_int8_matmul(group, scratch);
+  if (operands.layout == MatrixLayout::RowGroups) return plan_int8_matmul(group, scratch, card);
   if (is_float(operands)) return {float_launch(operands)};
   expects(scratch.tiles.n_in == operands.n_in, "tiles are as wide as the matrix");
   std::vector<KernelLaunch> launches;

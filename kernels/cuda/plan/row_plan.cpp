@@ -16,7 +16,14 @@ constexpr std::uint32_t kPlainSharedBytes = 47 * 1024;  // minus the static part
 
 constexpr std::uint32_t kHeadsPerBlock = 4;
 
+/// A quad per thread, if a block has that many.
+std::uint32_t norm_threads(std::uint32_t width) {
+  const std::uint32_t warps = blocks_for(width / 4, kWarpThreads);
+  return std::min(warps * kWarpThreads, device::kMaxNormThreads);
+}
+
 }  // namespace
+
 
 KernelLaunch plan_embedding(const PlanContext& context, const EmbeddingArgs& args,
                             const std::byte* table) {
@@ -43,7 +50,7 @@ KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, 
                            const PreparedRows& prepared) {
   const std::uint32_t row_bytes = args.width * static_cast<std::uint32_t>(sizeof(float));
   const bool by_heads = args.n_vectors > 1;
-  const bool fits_shared = !by_heads && row_bytes <= kPlainSharedBytes;
+  const bool fits_shared = !by_heads && row_bytes <= kPlainSharedBytes && args.width % 4 == 0;
   expects(!by_heads || (prepared.tiles.halves == nullptr && prepared.rounded.q == nullptr),
           "prepared rows are whole rows");
   const device::RmsNormParams params{.gate = context.gate,
@@ -63,7 +70,7 @@ KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, 
             .params = KernelParams(params)};
   return {.kernel = "lh_rms_norm",
           .grid = {context.n_rows},
-          .block_threads = 256,
+          .block_threads = fits_shared ? norm_threads(args.width) : 256,
           .shared_bytes = fits_shared ? row_bytes : 0,
           .params = KernelParams(params)};
 }

@@ -148,6 +148,8 @@ CUresult CUDAAPI cuMemMap(CUdeviceptr at, std::size_t size_bytes, std::size_t of
   AddressSpace& space = AddressSpace::get();
   const std::scoped_lock lock(space.mutex);
   const auto found = space.handles.find(handle);
+  if (found != space.handles.end() && size_bytes > found->second.size_bytes)
+    return CUDA_ERROR_NOT_SUPPORTED;  // as driver 580 does
   if (found == space.handles.end() || flags != 0 || offset != 0 || !is_granular(at) ||
       size_bytes != found->second.size_bytes || !space.reserved.cover(at, size_bytes) ||
       space.mapped.overlaps(at, size_bytes))

@@ -31,12 +31,12 @@ void AsyncWork::begin(unsigned threads, bool early) {
   warpgroups_.assign((threads + kWarpgroup - 1) / kWarpgroup, {});
 }
 
-void AsyncWork::copy(unsigned thread, void* to, const void* from) {
+void AsyncWork::copy(unsigned thread, void* to, const void* from, std::size_t size_bytes) {
   threads_[thread].is_copying = true;
   if (early_) {
-    std::memcpy(to, from, 16);
+    std::memcpy(to, from, size_bytes);
   } else {
-    threads_[thread].copies.push_back({to, from});
+    threads_[thread].copies.push_back({to, from, size_bytes});
   }
 }
 
@@ -48,7 +48,8 @@ void AsyncWork::wait_copies(unsigned thread, std::size_t pending) {
   Thread& one = threads_[thread];
   const std::size_t end = end_of_waited(one.copy_groups, pending);
   for (; one.copied < end; ++one.copied)
-    std::memcpy(one.copies[one.copied].to, one.copies[one.copied].from, 16);
+    std::memcpy(one.copies[one.copied].to, one.copies[one.copied].from,
+                one.copies[one.copied].size_bytes);
   one.has_unfenced_copies |= one.is_copying;
   one.is_copying &= pending > 0;
 }

@@ -36,7 +36,7 @@ class AsyncWork {
   /// Call before each block.
   void begin(unsigned threads, bool early);
 
-  void copy(unsigned thread, void* to, const void* from);
+  void copy(unsigned thread, void* to, const void* from, std::size_t size_bytes);
   void commit_copies(unsigned thread);
   void wait_copies(unsigned thread, std::size_t pending);
   /// Makes the thread's completed copies visible to wgmma after the next barrier.
@@ -56,6 +56,7 @@ class AsyncWork {
   struct Copy {
     void* to;
     const void* from;
+    std::size_t size_bytes;
   };
   /// A group is represented by its end.
   struct Thread {

@@ -257,10 +257,23 @@ void wait_products(int pending) {
   async_work().wait_products(running_thread(), static_cast<std::size_t>(pending));
 }
 
+namespace {
+
+void copy(void* to, const void* from, std::size_t size_bytes) {
+  if ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) %
+          size_bytes !=
+      0)
+    fail_thread("an asynchronous copy needs addresses that are multiples of its size");
+  async_work().copy(running_thread(), to, from, size_bytes);
+}
+
+}  // namespace
+
 void copy_16(void* to, const void* from) {
-  if ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % 16 != 0)
-    fail_thread("copy_async_16 needs addresses that are multiples of 16");
-  async_work().copy(running_thread(), to, from);
+  copy(to, from, 16);
+}
+void copy_4(void* to, const void* from) {
+  copy(to, from, 4);
 }
 
 void commit_copies() {

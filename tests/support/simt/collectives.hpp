@@ -58,6 +58,7 @@ void wait_products(int pending);
 
 /// Both addresses are aligned to 16, as cp.async requires.
 void copy_16(void* to, const void* from);
+void copy_4(void* to, const void* from);
 void commit_copies();
 void wait_copies(int pending);
 void fence_proxy_async();

@@ -51,6 +51,9 @@ inline void store_to_host(std::uint64_t* at, std::uint64_t value) {
 inline void copy_async_16(void* to_shared, const void* from) {
   simt::copy_16(to_shared, from);
 }
+inline void copy_async_4(void* to_shared, const void* from) {
+  simt::copy_4(to_shared, from);
+}
 inline void copy_async_commit() {
   simt::commit_copies();
 }
@@ -63,11 +66,14 @@ inline void mma_16x8x16(float (&d)[4], const std::uint32_t (&a)[4], const std::u
   simt::multiply_warp({.d = d, .a = a, .b = b});
 }
 
-inline void mma_int8_16x8x16(std::int32_t (&d)[4], const std::uint32_t (&a)[2], std::uint32_t b) {
+inline void mma_int8_16x8x16(std::int32_t (&d)[4], std::int32_t start, const std::uint32_t (&a)[2],
+                             std::uint32_t b) {
+  for (std::int32_t& sum : d) sum = start;
   simt::multiply_warp_int8({.d = d, .a = a, .b = &b, .halves = 1});
 }
-inline void mma_int8_16x8x32(std::int32_t (&d)[4], const std::uint32_t (&a)[4],
+inline void mma_int8_16x8x32(std::int32_t (&d)[4], std::int32_t start, const std::uint32_t (&a)[4],
                              const std::uint32_t (&b)[2]) {
+  for (std::int32_t& sum : d) sum = start;
   simt::multiply_warp_int8({.d = d, .a = a, .b = b, .halves = 2});
 }
 

@@ -49,8 +49,9 @@ constexpr std::array<StageRow, 12> kStages{{{"machine", check_machine, 0.02},
                                             {"memcheck", run_memcheck, 0.03},
                                             {"racecheck", run_racecheck, 0.03}}};
 
-/// The program that the sanitizers run.
-constexpr StageRow kShort{"short", run_short, 0};
+/// The programs that sanitizers and profilers run; no stage of a report.
+constexpr std::array<StageRow, 2> kPrograms{
+    {{"short", run_short, 0}, {"profile", run_profile, 0}}};
 
 std::string part_path(const Settings& settings, const std::string& stage) {
   return settings.out_dir + "/" + stage + ".json";
@@ -167,6 +168,15 @@ bool has_failed_line(const Json& part) {
   });
 }
 
+/// Null if there is none of that name.
+const StageRow* find_stage(const std::string& name) {
+  const auto has_name = [&](const StageRow& row) { return row.name == name; };
+  if (const auto found = std::ranges::find_if(kStages, has_name); found != kStages.end())
+    return &*found;
+  const auto program = std::ranges::find_if(kPrograms, has_name);
+  return program == kPrograms.end() ? nullptr : &*program;
+}
+
 /// The error that prevents every other stage.
 std::optional<Errc> no_card(const Ending& ending) {
   if (!ending.exit_code) return std::nullopt;
@@ -236,13 +246,11 @@ Result<int> orchestrate(const Settings& settings, std::ostream& out) {
 }
 
 int run_stage(const Settings& settings, const std::string& stage) {
-  const auto has_name = [&](const StageRow& row) { return row.name == stage; };
-  const auto found = std::ranges::find_if(kStages, has_name);
-  if (found == kStages.end() && stage != kShort.name)
+  const StageRow* const row = find_stage(stage);
+  if (row == nullptr)
     return print_error(kProgram, {Errc::BadRequest, fmt::format("there is no stage {}", stage)});
-  const StageRow& row = found == kStages.end() ? kShort : *found;
-  StageReport report(row.name, part_path(settings, row.name));
-  const Result<void> done = row.run(settings, report);
+  StageReport report(row->name, part_path(settings, row->name));
+  const Result<void> done = row->run(settings, report);
   if (!done) {
     if (is_no_card(done.error().code)) {
       report.unknown("the stage", done.error().detail);
@@ -252,7 +260,7 @@ int run_stage(const Settings& settings, const std::string& stage) {
   }
   const Result<void> written = report.finish();
   if (!written) print_error(kProgram, written.error());
-  if (!done) return print_error(fmt::format("{}: {}", kProgram, row.name), done.error());
+  if (!done) return print_error(fmt::format("{}: {}", kProgram, row->name), done.error());
   return report.all_right() && written ? 0 : kChecksFailed;
 }
 

@@ -59,6 +59,8 @@ Result<void> check_swap(const Settings& settings, StageReport& report);
 
 /// Runs a small model with single launches and with graphs, for the sanitizers.
 Result<void> run_short(const Settings& settings, StageReport& report);
+/// Runs steps of real shapes with few layers, for a profiler such as ncu.
+Result<void> run_profile(const Settings& settings, StageReport& report);
 Result<void> run_memcheck(const Settings& settings, StageReport& report);
 Result<void> run_racecheck(const Settings& settings, StageReport& report);
 

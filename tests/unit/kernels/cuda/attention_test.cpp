@@ -1,6 +1,7 @@
 /// CUDA attention has the reference's bits, whichever queries share a block.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <string_view>
 
 #include "kernels/cuda/plan/attention_plan.hpp"
 #include "tests/unit/kernels/cuda/device_step.hpp"
@@ -58,6 +59,7 @@ struct AttentionCase {
                                  .scratch_bytes = rows * row_bytes,
                                  .longest = step.step.longest,
                                  .has_multi_row = has_multi_row,
+                                 .blocks_at_once = blocks_at_once,
                                  .tiles = tiles});
   }
   std::vector<float> of_rows() const {
@@ -69,6 +71,7 @@ struct AttentionCase {
   KvFixture kv;
   DeviceTables tables;
   std::uint32_t n_heads;
+  std::uint32_t blocks_at_once = 0;
   std::vector<float> q;
   std::vector<float> out;
   std::vector<float> scratch;
@@ -93,6 +96,11 @@ TEST_CASE("cuda: attention has the reference's bits for every shape") {
           c.step.run(c.plan(has_multi_row, 4));
           REQUIRE(first_difference(c.of_rows(), expected) == -1);
         }
+        c.blocks_at_once = 10'000;
+        const auto launches = c.plan(false, 4);
+        REQUIRE(std::string_view(launches.front().kernel).ends_with("_q1_wide"));
+        c.step.run(launches);
+        REQUIRE(first_difference(c.of_rows(), expected) == -1);
       }
 }
 

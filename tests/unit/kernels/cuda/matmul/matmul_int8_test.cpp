@@ -59,8 +59,8 @@ std::uint32_t below(SeededRandom& random, std::uint32_t n) {
   return static_cast<std::uint32_t>(random.below(n));
 }
 
-/// One or two rows, up to 8, up to 32, and more.
-constexpr std::uint32_t kRowCounts[] = {1, 2, 3, 8, 9, 32, 37};
+/// One or two rows, up to 8, up to 32, up to 64, and more.
+constexpr std::uint32_t kRowCounts[] = {1, 2, 3, 8, 9, 32, 37, 64, 70};
 
 }  // namespace
 
@@ -163,7 +163,8 @@ TEST_CASE("cuda int8 matmul: one or two rows use dp4a, more use mma; x is rounde
   CHECK(kernels(2, true) == Names{"lh_matmul_int8_q4_k_2"});
   CHECK(kernels(3, true) == Names{"lh_matmul_int8_q4_k_8"});
   CHECK(kernels(9, true) == Names{"lh_matmul_int8_q4_k_32"});
-  CHECK(kernels(100, true) == Names{"lh_matmul_int8_q4_k_32"});
+  CHECK(kernels(33, true) == Names{"lh_matmul_int8_q4_k_64"});
+  CHECK(kernels(100, true) == Names{"lh_matmul_int8_q4_k_64"});
 }
 
 TEST_CASE("cuda int8 matmul: after the engine is stopped no kernel changes anything") {

@@ -1,0 +1,138 @@
+/// Copies the blocks of a warp's chunk, and what they multiply of x, through a ring of the warp's
+/// own in shared memory. So bytes in flight use no registers.
+///
+/// Threads: one warp.
+#pragma once
+
+#include "kernels/cuda/device/int8_columns.cuh"
+
+namespace leasehold::device {
+
+/// The blocks of a chunk.
+struct ChunkBlocks {
+  std::uint32_t begin, end;
+
+  __device__ __forceinline__ ChunkBlocks(std::uint32_t n_blocks, std::uint32_t chunk) {
+    const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
+    begin = chunk * per_chunk < n_blocks ? chunk * per_chunk : n_blocks;
+    end = begin + per_chunk < n_blocks ? begin + per_chunk : n_blocks;
+  }
+};
+
+/// A block of the chunk, in shared memory.
+struct ChunkBlock {
+  const std::byte* weights;
+  const std::byte* x;   ///< Of column 0.
+  const float* scales;  ///< Of x, by column.
+  std::uint32_t index;  ///< In its row.
+};
+
+template <TensorType kType, std::uint32_t kColumns>
+struct ChunkRing {
+  using Shape = GroupShape<kType>;
+  static constexpr Int8Ring kRing = int8_chunk_ring(kType, kColumns);
+  static constexpr Int8Unit kUnit = kRing.unit;
+  static constexpr std::uint32_t kStages = kRing.stages;
+  static constexpr std::uint32_t kStageBytes = kRing.stage_bytes();
+  static constexpr std::uint32_t kScalesAt = kRing.scales_at();
+  static constexpr std::uint32_t kRingBytes = kRing.size_bytes();
+  static constexpr std::uint32_t kWeightCopies =
+      (kUnit.weight_bytes / kCopyBytes + kWarp - 1) / kWarp;
+  static constexpr std::uint32_t kXOfColumn = kUnit.x_bytes / kCopyBytes;
+  static constexpr std::uint32_t kXCopies = (kColumns * kXOfColumn + kWarp - 1) / kWarp;
+  static_assert(kUnit.blocks * kColumns <= kWarp, "a lane copies one scale");
+
+  std::byte* ring;
+  ChunkBlocks blocks;
+  const std::byte* weights_from;        ///< The lane's first copy of the chunk.
+  const std::int8_t* x_from[kXCopies];  ///< Null: nothing to copy.
+  const float* scale_from;              ///< Likewise.
+
+  __device__ __forceinline__ ChunkRing(const Int8Rows& x, const ColumnList& list,
+                                       const std::byte* group, std::uint32_t chunk)
+      : ring(dynamic_shared() + chunk * kRingBytes), blocks(blocks_of_row<kType>(x), chunk) {
+    const std::uint32_t lane = lane_of_warp();
+    weights_from = group + std::size_t{blocks.begin} * Shape::kBytes + lane * kCopyBytes;
+#pragma unroll
+    for (std::uint32_t i = 0; i < kXCopies; ++i) {
+      const std::uint32_t column = (lane + i * kWarp) / kXOfColumn;
+      const bool is_wanted = column < kColumns && column < list.count;
+      x_from[i] = is_wanted ? x.q + std::size_t{list.source[column]} * x.n_in +
+                                  blocks.begin * Shape::kElements +
+                                  (lane + i * kWarp) % kXOfColumn * kCopyBytes
+                            : nullptr;
+    }
+    const std::uint32_t column = lane % kColumns;
+    const bool is_wanted = lane < kUnit.blocks * kColumns && column < list.count;
+    scale_from = is_wanted ? x.scales + first_block_of_column<kType>(x, list, column) +
+                                 blocks.begin + lane / kColumns
+                           : nullptr;
+  }
+
+  /// Starts to copy the unit that is `first` blocks from the chunk's begin, of n blocks.
+  __device__ __forceinline__ void copy(std::uint32_t first, std::uint32_t n, std::byte* to) const {
+    const std::uint32_t lane = lane_of_warp();
+    const std::uint32_t at = lane * kCopyBytes;
+    const std::byte* const from = weights_from + std::size_t{first} * Shape::kBytes;
+#pragma unroll
+    for (std::uint32_t i = 0; i < kWeightCopies; ++i)
+      if (at + i * kWarp * kCopyBytes < n * Shape::kBytes)
+        copy_async_16(to + at + i * kWarp * kCopyBytes, from + i * kWarp * kCopyBytes);
+#pragma unroll
+    for (std::uint32_t i = 0; i < kXCopies; ++i) {
+      const std::uint32_t column = (lane + i * kWarp) / kXOfColumn;
+      const std::uint32_t in_column = (lane + i * kWarp) % kXOfColumn * kCopyBytes;
+      if (x_from[i] != nullptr && in_column < n * Shape::kElements)
+        copy_async_16(to + kUnit.weight_bytes + column * kUnit.column_stride + in_column,
+                      x_from[i] + first * Shape::kElements);
+    }
+    if (scale_from != nullptr && lane / kColumns < n)
+      copy_async_4(to + kScalesAt + lane * sizeof(float), scale_from + first);
+  }
+
+  /// Starts the unit, if there is one. Whole units take no comparisons.
+  __device__ __forceinline__ void start(std::uint32_t first, std::byte* to) const {
+    const std::uint32_t count = blocks.end - blocks.begin;
+    if (first + kUnit.blocks <= count) {
+      copy(first, kUnit.blocks, to);
+    } else if (first < count) {
+      copy(first, count - first, to);
+    }
+    copy_async_commit();
+  }
+
+  /// Calls visit(block) for each block, in ascending order.
+  template <class Visit>
+  __device__ __forceinline__ void for_each(Visit&& visit) const {
+    constexpr std::uint32_t kAhead = kStages - 1;
+    const std::uint32_t count = blocks.end - blocks.begin;
+#pragma unroll 1
+    for (std::uint32_t i = 0; i < kAhead; ++i) start(i * kUnit.blocks, ring + i * kStageBytes);
+    std::uint32_t stage = 0;
+#pragma unroll 1
+    for (std::uint32_t first = 0; first < count; first += kUnit.blocks) {
+      copy_async_wait<static_cast<int>(kStages) - 2>();
+      __syncwarp();  // the unit has arrived, and all lanes are done with the one before it
+      const std::uint32_t before = stage == 0 ? kAhead : stage - 1;
+      start(first + kAhead * kUnit.blocks, ring + before * kStageBytes);
+      const std::byte* const unit = ring + stage * kStageBytes;
+      const auto visit_block = [&](std::uint32_t i) {
+        visit(ChunkBlock{
+            unit + i * Shape::kBytes, unit + kUnit.weight_bytes + i * Shape::kElements,
+            reinterpret_cast<const float*>(unit + kScalesAt) + i * kColumns,
+            blocks.begin + first + i});
+      };
+      if (first + kUnit.blocks <= count) {
+#pragma unroll
+        for (std::uint32_t i = 0; i < kUnit.blocks; ++i) visit_block(i);
+      } else {
+#pragma unroll 1
+        for (std::uint32_t i = 0; first + i < count; ++i) visit_block(i);
+      }
+      stage = stage == kAhead ? 0 : stage + 1;
+    }
+    copy_async_wait<0>();
+  }
+};
+
+}  // namespace leasehold::device

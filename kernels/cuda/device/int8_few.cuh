@@ -1,0 +1,115 @@
+/// One or two rows of x: a warp multiplies one chunk of a group with dp4a. A row of the group has
+/// two lanes; each multiplies one half of every sub-block. Integer sums do not depend on the order.
+#pragma once
+
+#include "kernels/cuda/device/int8_chunk_ring.cuh"
+
+namespace leasehold::device {
+
+template <TensorType kType, std::uint32_t kNumber>
+struct Int8Few {
+  using Shape = GroupShape<kType>;
+  using Ring = ChunkRing<kType, kNumber>;
+  static constexpr std::uint32_t kColumns = kNumber;
+  static constexpr std::uint32_t kWords = Shape::kSubBlock / kQuad;
+  static constexpr std::uint32_t kOwnWords = kWords / 2;  ///< Of a lane: 2 or 4.
+
+  struct BlockSums {
+    std::int32_t s[kColumns];
+    std::int32_t t[kColumns];
+  };
+
+  const Int8MatmulParams& p;
+  std::uint32_t first_blocks[kColumns];  ///< Of the columns' rows.
+  std::uint32_t row;                     ///< Of the group.
+  std::uint32_t half;
+
+  __device__ __forceinline__ Int8Few(const Int8MatmulParams& p_, const ColumnList& list)
+      : p(p_), row(lane_of_warp() % kGroupRows), half(lane_of_warp() / kGroupRows) {
+    for (std::uint32_t c = 0; c < kColumns; ++c)
+      first_blocks[c] = first_block_of_column<kType>(p.x, list, c);
+  }
+
+  __device__ __forceinline__ static std::int32_t product(const std::int32_t (&w)[kOwnWords],
+                                                         const std::byte* x) {
+    std::int32_t sum = 0;
+    if constexpr (kOwnWords == 4) {
+      const uint4 words = *reinterpret_cast<const uint4*>(x);
+      sum = __dp4a(w[0], static_cast<std::int32_t>(words.x), sum);
+      sum = __dp4a(w[1], static_cast<std::int32_t>(words.y), sum);
+      sum = __dp4a(w[2], static_cast<std::int32_t>(words.z), sum);
+      sum = __dp4a(w[3], static_cast<std::int32_t>(words.w), sum);
+    } else {
+      const uint2 words = *reinterpret_cast<const uint2*>(x);
+      sum = __dp4a(w[0], static_cast<std::int32_t>(words.x), sum);
+      sum = __dp4a(w[1], static_cast<std::int32_t>(words.y), sum);
+    }
+    return sum;
+  }
+
+  __device__ __forceinline__ void add_sub_block(BlockSums& sums, const GroupRow<kType>& w,
+                                                const ChunkBlock& block, std::uint32_t sub) const {
+    std::int32_t words[kOwnWords];
+#pragma unroll
+    for (std::uint32_t i = 0; i < kOwnWords; ++i)
+      words[i] = w.signed_quad(sub * kWords + half * kOwnWords + i);
+    const std::int32_t scale = w.scale(sub);
+    const std::uint32_t own = sub * Shape::kSubBlock + half * kOwnWords * kQuad;
+#pragma unroll
+    for (std::uint32_t c = 0; c < kColumns; ++c)
+      sums.s[c] += scale * product(words, block.x + c * Ring::kUnit.column_stride + own);
+  }
+
+  /// Adds the minima of half of the sub-blocks. The only sub-block of a block belongs to both.
+  __device__ __forceinline__ void add_minima(BlockSums& sums, const GroupRow<kType>& w,
+                                             const ChunkBlock& block) const {
+    constexpr std::uint32_t kOwn = Shape::kHasSubBlocks ? Shape::kSubBlocks / 2 : 1;
+#pragma unroll
+    for (std::uint32_t i = 0; i < kOwn; ++i) {
+      const std::uint32_t sub = Shape::kHasSubBlocks ? 2 * i + half : 0;
+#pragma unroll
+      for (std::uint32_t c = 0; c < kColumns; ++c)
+        sums.t[c] -= w.min(sub) * x_sum<kType>(p.x, first_blocks[c] + block.index, sub);
+    }
+  }
+
+  __device__ __forceinline__ BlockSums sums_of(const GroupRow<kType>& w,
+                                               const ChunkBlock& block) const {
+    BlockSums sums = {};
+#pragma unroll
+    for (std::uint32_t sub = 0; sub < Shape::kSubBlocks; ++sub) add_sub_block(sums, w, block, sub);
+    if constexpr (Shape::kHasMin) add_minima(sums, w, block);
+#pragma unroll
+    for (std::uint32_t c = 0; c < kColumns; ++c) {
+      sums.s[c] += __shfl_xor_sync(kAllLanes, sums.s[c], kGroupRows);
+      if constexpr (Shape::kHasMin && Shape::kHasSubBlocks)
+        sums.t[c] += __shfl_xor_sync(kAllLanes, sums.t[c], kGroupRows);
+    }
+    return sums;
+  }
+
+  /// Stores the warp's results of a chunk in parts[column][row].
+  __device__ __forceinline__ void run(const ColumnList& list, const std::byte* group,
+                                      std::uint32_t chunk, float* parts) const {
+    float chunks[kColumns] = {};
+    const Ring ring(p.x, list, group, chunk);
+    ring.for_each([&](const ChunkBlock& block) {
+      const GroupRow<kType> w{block.weights, row};
+      const BlockSums sums = sums_of(w, block);
+      const float d = w.d();
+      const float m = Shape::kHasMin ? w.m() : 0.0F;
+#pragma unroll
+      for (std::uint32_t c = 0; c < kColumns; ++c) {
+        const float scale = block.scales[c];
+        chunks[c] = fmaf(d * scale, float_of_sum<kType>(sums.s[c]), chunks[c]);
+        if constexpr (Shape::kHasMin)
+          chunks[c] = fmaf(m * scale, float_of_sum<kType>(sums.t[c]), chunks[c]);
+      }
+    });
+    __syncthreads();  // `parts` takes the place of the rings
+    if (half != 0) return;
+    for (std::uint32_t c = 0; c < kColumns; ++c) parts[c * kGroupRows + row] = chunks[c];
+  }
+};
+
+}  // namespace leasehold::device

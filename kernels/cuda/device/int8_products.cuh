@@ -1,0 +1,216 @@
+/// A block of sixteen rows times tiles of eight columns, with mma.
+///
+/// Lane 4g + t has rows g and g + 8 of the group, and of each tile the sums of columns 2t and 2t + 1
+/// (the fragments of mma: simt.cuh). It multiplies quads 2t and 2t + 1 of each 32 elements: which
+/// elements share a step of mma does not matter to integer sums.
+#pragma once
+
+#include "kernels/cuda/device/int8_chunk_ring.cuh"
+
+namespace leasehold::device {
+
+/// A block of a group, and what it multiplies, in shared memory.
+struct ProductBlock {
+  const std::byte* weights;
+  const std::byte* x;   ///< Of column 0 of tile 0.
+  const float* scales;  ///< Of x, by column.
+  std::uint32_t index;  ///< In its row.
+};
+
+template <TensorType kType, std::uint32_t kTiles, std::uint32_t kColumnStride>
+struct Int8Products {
+  using Shape = GroupShape<kType>;
+  using Sums = float[kTiles][4];
+  static constexpr std::uint32_t kWords = Shape::kSubBlock / 8;  ///< Of rows g and g + 8.
+  static constexpr std::uint32_t kQuadsOfLane = kWords / 2;
+
+  struct Rows {
+    GroupRow<kType> upper, lower;
+  };
+
+  const Int8Rows& x;
+  std::uint32_t first_blocks[kTiles][2];  ///< Of the rows of x of columns 2t and 2t + 1.
+
+  /// `first_column`: of tile 0, in the list.
+  __device__ __forceinline__ Int8Products(const Int8Rows& x_, const ColumnList& list,
+                                          std::uint32_t first_column)
+      : x(x_) {
+#pragma unroll
+    for (std::uint32_t tile = 0; tile < kTiles; ++tile)
+      for (std::uint32_t i = 0; i < 2; ++i)
+        first_blocks[tile][i] = first_block_of_column<kType>(
+            x, list, first_column + tile * 8 + lane_of_warp() % 4 * 2 + i);
+  }
+
+  __device__ __forceinline__ static void load_words(std::uint32_t (&a)[kWords], const Rows& w,
+                                                    std::uint32_t sub) {
+    const std::uint32_t first =
+        sub * (Shape::kSubBlock / kQuad) + lane_of_warp() % 4 * kQuadsOfLane;
+#pragma unroll
+    for (std::uint32_t i = 0; i < kQuadsOfLane; ++i) {
+      a[2 * i] = static_cast<std::uint32_t>(w.upper.signed_quad(first + i));
+      a[2 * i + 1] = static_cast<std::uint32_t>(w.lower.signed_quad(first + i));
+    }
+  }
+
+  /// `own`: the lane's quads of x, in shared memory.
+  __device__ __forceinline__ static void multiply_words(std::int32_t (&products)[4],
+                                                        std::int32_t start,
+                                                        const std::uint32_t (&a)[kWords],
+                                                        const std::byte* own) {
+    if constexpr (kWords == 2) {
+      mma_int8_16x8x16(products, start, a, *reinterpret_cast<const std::uint32_t*>(own));
+    } else {
+      const uint2 words = *reinterpret_cast<const uint2*>(own);
+      const std::uint32_t b[2] = {words.x, words.y};
+      mma_int8_16x8x32(products, start, a, b);
+    }
+  }
+
+  /// The lane's quads of the block's first sub-block, in tile 0.
+  __device__ __forceinline__ static const std::byte* own_quads(const ProductBlock& block) {
+    return block.x + lane_of_warp() / 4 * kColumnStride +
+           lane_of_warp() % 4 * kQuadsOfLane * kQuad;
+  }
+
+  /// Adds a block without sub-blocks. Its minimum is that of all rows, times the sum of a column.
+  __device__ __forceinline__ void add_short(Sums& chunk, const Rows& w,
+                                            const ProductBlock& block) const {
+    std::uint32_t a[kWords];
+    load_words(a, w, 0);
+    const float d[2] = {w.upper.d(), w.lower.d()};
+    const std::byte* const own = own_quads(block);
+#pragma unroll
+    for (std::uint32_t tile = 0; tile < kTiles; ++tile) {
+      std::int32_t products[4];
+      multiply_words(products, kSumBias, a, own + tile * 8 * kColumnStride);
+      const float2 scales =
+          reinterpret_cast<const float2*>(block.scales)[tile * 4 + lane_of_warp() % 4];
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i)
+        chunk[tile][i] = fmaf(d[i / 2] * (i % 2 == 0 ? scales.x : scales.y),
+                              float_of_biased(products[i]), chunk[tile][i]);
+      if constexpr (Shape::kHasMin) add_short_minima(chunk[tile], w, block, tile, scales);
+    }
+  }
+  __device__ __forceinline__ void add_short_minima(float (&chunk)[4], const Rows& w,
+                                                   const ProductBlock& block, std::uint32_t tile,
+                                                   float2 scales) const {
+    const float m[2] = {w.upper.m(), w.lower.m()};
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const std::int32_t sum = x_sum<kType>(x, first_blocks[tile][i % 2] + block.index, 0);
+      chunk[i] = fmaf(m[i / 2] * (i % 2 == 0 ? scales.x : scales.y), float_of_sum<kType>(sum),
+                      chunk[i]);
+    }
+  }
+
+  struct BlockSums {
+    std::int32_t s[kTiles][4];
+    std::int32_t t[kTiles][4];
+  };
+
+  __device__ __forceinline__ void add_sub_block(BlockSums& sums, const Rows& w,
+                                                const ProductBlock& block,
+                                                std::uint32_t sub) const {
+    std::uint32_t a[kWords];
+    load_words(a, w, sub);
+    const std::int32_t scales[2] = {w.upper.scale(sub), w.lower.scale(sub)};
+    std::int32_t mins[2] = {};
+    if constexpr (Shape::kHasMin) {
+      mins[0] = w.upper.min(sub);
+      mins[1] = w.lower.min(sub);
+    }
+    const std::byte* const own = own_quads(block) + sub * Shape::kSubBlock;
+#pragma unroll
+    for (std::uint32_t tile = 0; tile < kTiles; ++tile) {
+      std::int32_t products[4];
+      multiply_words(products, 0, a, own + tile * 8 * kColumnStride);
+      std::int32_t x_sums[2] = {};
+      if constexpr (Shape::kHasMin)
+        for (std::uint32_t i = 0; i < 2; ++i)
+          x_sums[i] = x_sum<kType>(x, first_blocks[tile][i] + block.index, sub);
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        sums.s[tile][i] += scales[i / 2] * products[i];
+        if constexpr (Shape::kHasMin) sums.t[tile][i] -= mins[i / 2] * x_sums[i % 2];
+      }
+    }
+  }
+
+  /// Adds a block of sub-blocks.
+  __device__ __forceinline__ void add_long(Sums& chunk, const Rows& w,
+                                           const ProductBlock& block) const {
+    BlockSums sums = {};
+#pragma unroll 2
+    for (std::uint32_t sub = 0; sub < Shape::kSubBlocks; ++sub) add_sub_block(sums, w, block, sub);
+    const float d[2] = {w.upper.d(), w.lower.d()};
+    float m[2] = {};
+    if constexpr (Shape::kHasMin) {
+      m[0] = w.upper.m();
+      m[1] = w.lower.m();
+    }
+#pragma unroll
+    for (std::uint32_t tile = 0; tile < kTiles; ++tile) {
+      const float2 both =
+          reinterpret_cast<const float2*>(block.scales)[tile * 4 + lane_of_warp() % 4];
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        const float scale = i % 2 == 0 ? both.x : both.y;
+        chunk[tile][i] =
+            fmaf(d[i / 2] * scale, static_cast<float>(sums.s[tile][i]), chunk[tile][i]);
+        if constexpr (Shape::kHasMin)
+          chunk[tile][i] =
+              fmaf(m[i / 2] * scale, static_cast<float>(sums.t[tile][i]), chunk[tile][i]);
+      }
+    }
+  }
+
+  /// Adds a block of the row to its chunk.
+  __device__ __forceinline__ void add(Sums& chunk, const ProductBlock& block) const {
+    const std::uint32_t g = lane_of_warp() / 4;
+    const Rows w{{block.weights, g}, {block.weights, g + 8}};
+    if constexpr (Shape::kHasSubBlocks) {
+      add_long(chunk, w, block);
+    } else {
+      add_short(chunk, w, block);
+    }
+  }
+
+  /// The column of the lane's sum i, and its row in the group.
+  __device__ __forceinline__ static std::uint32_t column_of(std::uint32_t tile, std::uint32_t i) {
+    return tile * 8 + lane_of_warp() % 4 * 2 + i % 2;
+  }
+  __device__ __forceinline__ static std::uint32_t row_of(std::uint32_t i) {
+    return lane_of_warp() / 4 + i / 2 * 8;
+  }
+};
+
+/// Up to eight rows of x: a warp multiplies one chunk of a group.
+template <TensorType kType>
+struct Int8Eight {
+  static constexpr std::uint32_t kColumns = 8;
+  using Ring = ChunkRing<kType, kColumns>;
+  using Products = Int8Products<kType, 1, Ring::kUnit.column_stride>;
+
+  const Int8MatmulParams& p;
+  Products products;
+
+  __device__ __forceinline__ Int8Eight(const Int8MatmulParams& p_, const ColumnList& list)
+      : p(p_), products(p_.x, list, 0) {}
+
+  __device__ __forceinline__ void run(const ColumnList& list, const std::byte* group,
+                                      std::uint32_t chunk, float* parts) const {
+    typename Products::Sums sums = {};
+    const Ring ring(p.x, list, group, chunk);
+    ring.for_each([&](const ChunkBlock& block) {
+      products.add(sums, {block.weights, block.x, block.scales, block.index});
+    });
+    __syncthreads();  // `parts` takes the place of the rings
+#pragma unroll
+    for (std::uint32_t i = 0; i < 4; ++i)
+      parts[Products::column_of(0, i) * kGroupRows + Products::row_of(i)] = sums[0][i];
+  }
+};
+
+}  // namespace leasehold::device

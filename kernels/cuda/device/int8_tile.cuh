@@ -1,0 +1,178 @@
+/// Many rows of x: a block multiplies whole rows of four groups. Its eight warps are two for each
+/// group, and each has half of the columns. All weights and elements of x pass through one ring in
+/// shared memory, so a block reads each of them once.
+///
+/// The chunks of a row follow one another in a warp, which adds each in its written order.
+///
+/// Bound by: about 25 instructions for each product of mma, more for types with sub-blocks or an
+/// offset. Counted in the source.
+#pragma once
+
+#include "kernels/cuda/device/int8_products.cuh"
+
+namespace leasehold::device {
+
+template <TensorType kType, std::uint32_t kColumns_>
+struct Int8Tile {
+  using Shape = GroupShape<kType>;
+  static constexpr std::uint32_t kColumns = kColumns_;
+  static constexpr Int8Ring kRing = int8_tile_ring(kType, kColumns);
+  static constexpr Int8Unit kUnit = kRing.unit;
+  static constexpr std::uint32_t kStages = kRing.stages;
+  static constexpr std::uint32_t kStageBytes = kRing.stage_bytes();
+  static constexpr std::uint32_t kScalesAt = kRing.scales_at();
+  static constexpr std::uint32_t kGroups = kInt8TileGroups;
+  static constexpr std::uint32_t kThreads = 256;
+  static constexpr std::uint32_t kTiles = kColumns / 8 / 2;  ///< Of a warp.
+  using Products = Int8Products<kType, kTiles, kUnit.column_stride>;
+  using Sums = typename Products::Sums;
+
+  static constexpr std::uint32_t kOfGroup = kUnit.weight_bytes / kCopyBytes;
+  static constexpr std::uint32_t kOfColumn = kUnit.x_bytes / kCopyBytes;
+  static constexpr std::uint32_t kWeightCopies = (kGroups * kOfGroup + kThreads - 1) / kThreads;
+  static constexpr std::uint32_t kXCopies = (kColumns * kOfColumn + kThreads - 1) / kThreads;
+  static_assert(kUnit.blocks * kColumns <= kThreads, "a thread copies one scale");
+
+  const Int8MatmulParams& p;
+  const ColumnList& list;
+  const std::byte* weights;  ///< The matrix.
+  std::uint32_t first_group;
+  std::uint32_t n_groups;
+  std::uint32_t n_blocks;  ///< Of a row.
+
+  /// What the thread copies of the first unit; null: nothing.
+  struct Copies {
+    const std::byte* weights[kWeightCopies];
+    const std::int8_t* x[kXCopies];
+    const float* scale;
+  };
+
+  __device__ __forceinline__ Copies copies() const {
+    Copies from;
+#pragma unroll
+    for (std::uint32_t i = 0; i < kWeightCopies; ++i) {
+      const std::uint32_t group = first_group + (threadIdx.x + i * kThreads) / kOfGroup;
+      const bool is_wanted = threadIdx.x + i * kThreads < kGroups * kOfGroup && group < n_groups;
+      from.weights[i] = is_wanted ? weights + group * p.group_bytes +
+                                        (threadIdx.x + i * kThreads) % kOfGroup * kCopyBytes
+                                  : nullptr;
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < kXCopies; ++i) {
+      const std::uint32_t column = (threadIdx.x + i * kThreads) / kOfColumn;
+      const bool is_wanted = column < kColumns && column < list.count;
+      from.x[i] = is_wanted ? p.x.q + std::size_t{list.source[column]} * p.x.n_in +
+                                  (threadIdx.x + i * kThreads) % kOfColumn * kCopyBytes
+                            : nullptr;
+    }
+    const std::uint32_t column = threadIdx.x % kColumns;
+    const bool is_wanted = threadIdx.x < kUnit.blocks * kColumns && column < list.count;
+    from.scale = is_wanted ? p.x.scales + first_block_of_column<kType>(p.x, list, column) +
+                                 threadIdx.x / kColumns
+                           : nullptr;
+    return from;
+  }
+
+  /// Starts to copy the unit of n blocks that begins with block `first`.
+  __device__ __forceinline__ static void copy(const Copies& from, std::uint32_t first,
+                                              std::uint32_t n, std::byte* to) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < kWeightCopies; ++i) {
+      const std::uint32_t index = threadIdx.x + i * kThreads;
+      const std::uint32_t at = index % kOfGroup * kCopyBytes;
+      if (from.weights[i] != nullptr && at < n * Shape::kBytes)
+        copy_async_16(to + index / kOfGroup * kUnit.weight_bytes + at,
+                      from.weights[i] + std::size_t{first} * Shape::kBytes);
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < kXCopies; ++i) {
+      const std::uint32_t index = threadIdx.x + i * kThreads;
+      const std::uint32_t at = index % kOfColumn * kCopyBytes;
+      if (from.x[i] != nullptr && at < n * Shape::kElements)
+        copy_async_16(
+            to + kGroups * kUnit.weight_bytes + index / kOfColumn * kUnit.column_stride + at,
+            from.x[i] + first * Shape::kElements);
+    }
+    if (from.scale != nullptr && threadIdx.x / kColumns < n)
+      copy_async_4(to + kScalesAt + threadIdx.x * sizeof(float), from.scale + first);
+  }
+
+  /// Starts the unit, if there is one. Whole units take no comparisons.
+  __device__ __forceinline__ void start(const Copies& from, std::uint32_t first,
+                                        std::byte* to) const {
+    if (first + kUnit.blocks <= n_blocks) {
+      copy(from, first, kUnit.blocks, to);
+    } else if (first < n_blocks) {
+      copy(from, first, n_blocks - first, to);
+    }
+    copy_async_commit();
+  }
+
+  /// Adds a chunk to the row; the first one begins it.
+  __device__ __forceinline__ static void fold(Sums& total, Sums& chunk, bool is_first) {
+#pragma unroll
+    for (std::uint32_t tile = 0; tile < kTiles; ++tile)
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        total[tile][i] = is_first ? chunk[tile][i] : total[tile][i] + chunk[tile][i];
+        chunk[tile][i] = 0.0F;
+      }
+  }
+
+  __device__ __forceinline__ static std::uint32_t own_group() { return warp_of_block() % kGroups; }
+  __device__ __forceinline__ static std::uint32_t own_column() {
+    return warp_of_block() / kGroups * kTiles * 8;
+  }
+
+  __device__ __forceinline__ void multiply(Sums& total) const {
+    const Products products(p.x, list, own_column());
+    const Copies from = copies();
+    const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
+    constexpr std::uint32_t kAhead = kStages - 1;
+    std::byte* const ring = dynamic_shared();
+#pragma unroll 1
+    for (std::uint32_t i = 0; i < kAhead; ++i)
+      start(from, i * kUnit.blocks, ring + i * kStageBytes);
+    Sums chunk = {};
+    std::uint32_t stage = 0;
+    std::uint32_t in_chunk = 0;
+    bool is_first = true;
+    for (std::uint32_t first = 0; first < n_blocks; first += kUnit.blocks) {
+      copy_async_wait<static_cast<int>(kStages) - 2>();
+      __syncthreads();  // the unit has arrived, and all warps are done with the one before it
+      const std::uint32_t before = stage == 0 ? kAhead : stage - 1;
+      start(from, first + kAhead * kUnit.blocks, ring + before * kStageBytes);
+      const std::byte* const unit = ring + stage * kStageBytes;
+      const ProductBlock begin = {
+          unit + own_group() * kUnit.weight_bytes,
+          unit + kGroups * kUnit.weight_bytes + own_column() * kUnit.column_stride,
+          reinterpret_cast<const float*>(unit + kScalesAt) + own_column(), first};
+#pragma unroll(kTiles <= 2 ? 2 : 1)
+      for (std::uint32_t i = 0; i < kUnit.blocks && first + i < n_blocks; ++i) {
+        products.add(chunk, {begin.weights + i * Shape::kBytes, begin.x + i * Shape::kElements,
+                             begin.scales + i * kColumns, first + i});
+        if (++in_chunk < per_chunk) continue;
+        fold(total, chunk, is_first);
+        is_first = false;
+        in_chunk = 0;
+      }
+      stage = stage == kAhead ? 0 : stage + 1;
+    }
+    if (in_chunk > 0) fold(total, chunk, is_first);
+    copy_async_wait<0>();
+  }
+
+  __device__ __forceinline__ void run(const MatmulSegment& to) const {
+    Sums total;
+    multiply(total);
+    const std::uint32_t first_row = (first_group + own_group()) * kGroupRows;
+#pragma unroll
+    for (std::uint32_t tile = 0; tile < kTiles; ++tile)
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i)
+        store_product(to, list, own_column() + Products::column_of(tile, i),
+                      first_row + Products::row_of(i), total[tile][i], p.accumulate != 0);
+  }
+};
+
+}  // namespace leasehold::device

@@ -1,0 +1,82 @@
+/// How the int8 kernels cut rows into units for shared memory, per type, and how much of it they
+/// take. Pure; for both compilers. C++20-clean.
+///
+/// A *unit* is one or several blocks of a group of weights and the elements of x that they multiply.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/numerics/int8_order.hpp"
+#include "kernels/quant/group_format.hpp"
+
+namespace leasehold::device {
+
+struct Int8Unit {
+  std::uint32_t blocks;
+  std::uint32_t weight_bytes;
+  std::uint32_t x_bytes;  ///< Of one column.
+  /// From column to column in shared memory. An odd multiple of 32 bytes: four neighbouring columns
+  /// are in different banks.
+  std::uint32_t column_stride;
+};
+
+constexpr Int8Unit int8_unit(const GroupFormat& format, std::uint32_t blocks) {
+  const std::uint32_t x_bytes = blocks * format.elements;
+  return {.blocks = blocks,
+          .weight_bytes = blocks * format.size_bytes(),
+          .x_bytes = x_bytes,
+          .column_stride = x_bytes + 32};
+}
+
+/// A ring of units in shared memory.
+struct Int8Ring {
+  Int8Unit unit;
+  std::uint32_t stages;
+  std::uint32_t groups;   ///< Groups of weights in a stage.
+  std::uint32_t columns;  ///< Columns of x in a stage.
+
+  /// The scales of x follow the rest: [unit.blocks][columns].
+  constexpr std::uint32_t scales_at() const {
+    return groups * unit.weight_bytes + columns * unit.column_stride;
+  }
+  constexpr std::uint32_t stage_bytes() const {
+    const std::uint32_t scale_bytes = unit.blocks * columns * sizeof(float);
+    return scales_at() + (scale_bytes + 15) / 16 * 16;
+  }
+  constexpr std::uint32_t size_bytes() const { return stages * stage_bytes(); }
+};
+
+/// Of a warp that multiplies one chunk of one group.
+constexpr Int8Ring int8_chunk_ring(TensorType type, std::uint32_t columns) {
+  const GroupFormat format = group_format(type);
+  const bool is_large = format.elements > kInt8Block;
+  return {.unit = int8_unit(format, is_large ? 1 : 4),
+          .stages = is_large ? 2u : 3u,
+          .groups = 1,
+          .columns = columns};
+}
+
+/// The groups of a block that multiplies whole rows.
+inline constexpr std::uint32_t kInt8TileGroups = 4;
+
+/// Of a block that multiplies whole rows of kInt8TileGroups groups.
+constexpr Int8Ring int8_tile_ring(TensorType type, std::uint32_t columns) {
+  const GroupFormat format = group_format(type);
+  const bool is_large = format.elements > kInt8Block;
+  return {.unit = int8_unit(format, is_large ? 1 : 4),
+          .stages = is_large ? 2u : 3u,
+          .groups = kInt8TileGroups,
+          .columns = columns};
+}
+
+/// Columns from which on a block multiplies whole rows of several groups, instead of a warp one
+/// chunk of one group.
+inline constexpr std::uint32_t kInt8TileColumns = 32;
+
+/// The dynamic shared memory of the kernel for that many columns: 1, 2, 8, 32 or 64.
+constexpr std::uint32_t int8_shared_bytes(TensorType type, std::uint32_t columns) {
+  return columns < kInt8TileColumns ? kInt8Chunks * int8_chunk_ring(type, columns).size_bytes()
+                                    : int8_tile_ring(type, columns).size_bytes();
+}
+
+}  // namespace leasehold::device
