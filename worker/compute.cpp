@@ -54,10 +54,12 @@ Result<void> check_lent_device(const WorkerOptions& options, const Attachment& l
 
 }  // namespace
 
-Result<Compute> make_compute(const WorkerOptions& options, const Attachment& lent,
-                             const BackendLimits& limits, const GateDependencies& dependencies) {
+Result<Compute> make_compute(const WorkerOptions& options, Arithmetic arithmetic,
+                             const Attachment& lent, const BackendLimits& limits,
+                             const GateDependencies& dependencies) {
   TRY(check_lent_device(options, lent));
-  if (is_cuda_device(lent.device)) return make_cuda_compute(options, lent, limits, dependencies);
+  if (is_cuda_device(lent.device))
+    return make_cuda_compute(options, arithmetic, lent, limits, dependencies);
   auto backend = TRY(make_host_backend(options, limits, dependencies));
   std::string description = fmt::format("{} threads={}", backend->name(), options.threads);
   // Owns nothing: the mapper lives as long as the program.

@@ -28,15 +28,16 @@ struct Compute {
 };
 
 /// Creates the backend on the device whose memory the broker lends; the calling thread becomes its
-/// thread 0.
+/// thread 0. `arithmetic` is the model's.
 /// Errors: BadRequest when the broker lends memory of another device than `options` name; those
 /// of CpuBackend::create with `--backend cpu`; NoDevice, DeviceUnsupported, OutOfMemory of a GPU.
-Result<Compute> make_compute(const WorkerOptions& options, const Attachment& lent,
-                             const BackendLimits& limits, const GateDependencies& dependencies);
+Result<Compute> make_compute(const WorkerOptions& options, Arithmetic arithmetic,
+                             const Attachment& lent, const BackendLimits& limits,
+                             const GateDependencies& dependencies);
 
 /// Creates the backend on the lent GPU. A build without CUDA always returns DeviceUnsupported.
-Result<Compute> make_cuda_compute(const WorkerOptions& options, const Attachment& lent,
-                                  const BackendLimits& limits,
+Result<Compute> make_cuda_compute(const WorkerOptions& options, Arithmetic arithmetic,
+                                  const Attachment& lent, const BackendLimits& limits,
                                   const GateDependencies& dependencies);
 
 /// Keeps the calling thread, and those it starts, off these cores, unless there are no others.

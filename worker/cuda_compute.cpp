@@ -49,17 +49,17 @@ void warn_graphs_unavailable(const Error& reason) {
 
 }  // namespace
 
-Result<Compute> make_cuda_compute(const WorkerOptions& options, const Attachment& lent,
-                                  const BackendLimits& limits,
+Result<Compute> make_cuda_compute(const WorkerOptions& options, Arithmetic arithmetic,
+                                  const Attachment& lent, const BackendLimits& limits,
                                   const GateDependencies& dependencies) {
   const cuda::Driver* driver = TRY(cuda::load_driver());
   auto context = std::make_shared<Context>(TRY(find_cuda_device(*driver, lent)));
   TRY(check_device_ordinal(options, *context, lent));
   const std::string card = TRY(context->name());
-  const bool are_halves = options.arithmetic.value_or(Arithmetic::F16) == Arithmetic::F16;
   std::unique_ptr<Backend> backend = TRY(cuda::CudaBackend::create(
       *context, limits, make_gates(dependencies, 0, 1).front(),
-      {.rows = are_halves ? cuda::RowArithmetic::Halves : cuda::RowArithmetic::Floats,
+      {.rows = arithmetic == Arithmetic::F16 ? cuda::RowArithmetic::Halves
+                                             : cuda::RowArithmetic::Floats,
        .graphs = kGraphs.at(options.graphs),
        .segment_layers = options.graph_segment_layers,
        .max_in_flight = options.max_in_flight,

@@ -4,7 +4,7 @@
 
 namespace leasehold {
 
-Result<Compute> make_cuda_compute(const WorkerOptions&, const Attachment& lent,
+Result<Compute> make_cuda_compute(const WorkerOptions&, Arithmetic, const Attachment& lent,
                                   const BackendLimits&, const GateDependencies&) {
   return fail(Errc::DeviceUnsupported,
               fmt::format("the broker lends memory of {}, but this worker was built without CUDA; "

@@ -50,14 +50,9 @@ Result<OpenedModel> OpenedModel::open(const WorkerOptions& options) {
   return model;
 }
 
-Result<void> OpenedModel::choose_arithmetic(const WorkerOptions& options, const Attachment& lent) {
-  if (options.arithmetic || lent.device == "cpu") return {};
-  const bool lie_alike = arithmetic == Arithmetic::F32;  // rows for floats and for halves
-  arithmetic = Arithmetic::F16;
-  if (lie_alike) return {};
-  plan =
-      make_weights_plan(TRY(make_weights_layout(file, config, arithmetic)), options.weights_scope);
-  return {};
+void OpenedModel::choose_arithmetic(const WorkerOptions& options, const Attachment& lent) {
+  if (!options.arithmetic && lent.device != "cpu" && arithmetic == Arithmetic::F32)
+    arithmetic = Arithmetic::F16;
 }
 
 std::optional<std::string> OpenedModel::kv_identity(const WorkerOptions& options,

@@ -31,9 +31,9 @@ struct OpenedModel {
   /// context is shorter.
   static Result<OpenedModel> open(const WorkerOptions& options);
 
-  /// Chooses halves, and plans the weights again if that moves them, if the broker lends the memory
-  /// of a card and the options leave the choice to the worker. Call before the weights are loaded.
-  Result<void> choose_arithmetic(const WorkerOptions& options, const Attachment& lent);
+  /// Chooses halves instead of floats if the broker lends the memory of a card and the options
+  /// leave the choice to the worker. The plan stays: rows lie alike for both.
+  void choose_arithmetic(const WorkerOptions& options, const Attachment& lent);
 
   /// The model outlives it.
   PromptEncoder prompt_encoder() const {

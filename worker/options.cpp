@@ -127,8 +127,8 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
       ->capture_default_str();
   app.add_option("--arithmetic", raw.arithmetic,
                  "How matrices are multiplied; int8 rounds activations and is faster, f32 does "
-                 "not, f16 rounds all factors and needs a card; auto is f16 on a card, and int8 on "
-                 "a CPU if all quantised weights allow it")
+                 "not, f16 rounds all factors and needs a card; auto is int8 if all quantised "
+                 "weights allow it, otherwise f16 on a card and f32 on a CPU")
       ->check(CLI::IsMember({"auto", "f32", "int8", "f16"}))
       ->capture_default_str();
   app.add_option("--weights-scope", raw.weights_scope,

@@ -185,7 +185,7 @@ StepReporter::Dependencies WorkerProgram::step_reporter_dependencies() {
 
 Result<void> WorkerProgram::build_engine() {
   const Attachment& attachment = broker_->attachment();
-  TRY(model_.choose_arithmetic(options_, attachment));
+  model_.choose_arithmetic(options_, attachment);
   const GateDependencies dependencies{.worker = attachment.worker,
                                       .table = &attachment.table,
                                       .segment = &attachment.segment,
@@ -195,8 +195,9 @@ Result<void> WorkerProgram::build_engine() {
     const MachineMemory memory = TRY(machine_memory());
     TRY(check_step_memory(options_.limits, model_.config, memory.available_bytes));
   }
-  compute_ = std::make_unique<Compute>(TRY(make_compute(
-      options_, attachment, Engine::backend_limits(model_.config, options_.limits), dependencies)));
+  compute_ = std::make_unique<Compute>(
+      TRY(make_compute(options_, model_.arithmetic, attachment,
+                       Engine::backend_limits(model_.config, options_.limits), dependencies)));
   engine_gate_.emplace(make_gates(dependencies, options_.threads, 1).front());
   engine_ = std::make_unique<Engine>(
       EngineConfig{.model = model_.config, .kv_type = options_.kv_type, .limits = options_.limits},

@@ -141,8 +141,7 @@ __device__ __forceinline__ void score_keys_by_four(const AttentionParams& p,
     const std::uint32_t position = i < span.count ? i : 0;
     const float dot = dot_of_four(reinterpret_cast<const Stored*>(keys + position * stride),
                                   shared.queries, octets(p.head_dim));
-    if (i < span.count && lane_of_warp() % 4 == 0)
-      shared.scores[span.first + i] = dot * p.scale;
+    if (i < span.count && lane_of_warp() % 4 == 0) shared.scores[span.first + i] = dot * p.scale;
   }
 }
 

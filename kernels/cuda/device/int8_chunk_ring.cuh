@@ -117,10 +117,9 @@ struct ChunkRing {
       start(first + kAhead * kUnit.blocks, ring + before * kStageBytes);
       const std::byte* const unit = ring + stage * kStageBytes;
       const auto visit_block = [&](std::uint32_t i) {
-        visit(ChunkBlock{
-            unit + i * Shape::kBytes, unit + kUnit.weight_bytes + i * Shape::kElements,
-            reinterpret_cast<const float*>(unit + kScalesAt) + i * kColumns,
-            blocks.begin + first + i});
+        visit(ChunkBlock{unit + i * Shape::kBytes, unit + kUnit.weight_bytes + i * Shape::kElements,
+                         reinterpret_cast<const float*>(unit + kScalesAt) + i * kColumns,
+                         blocks.begin + first + i});
       };
       if (first + kUnit.blocks <= count) {
 #pragma unroll

@@ -29,8 +29,7 @@ __device__ __forceinline__ std::int32_t x_sum(const Int8Rows& x, std::uint32_t b
                                               std::uint32_t sub) {
   using Shape = GroupShape<kType>;
   constexpr std::uint32_t kStrips = Shape::kSubBlock / kInt8Strip;
-  const std::int16_t* const strip =
-      x.sums + b * (Shape::kElements / kInt8Strip) + sub * kStrips;
+  const std::int16_t* const strip = x.sums + b * (Shape::kElements / kInt8Strip) + sub * kStrips;
   if constexpr (kStrips == 1) return *strip;
   const std::int32_t both = *reinterpret_cast<const std::int32_t*>(strip);
   return static_cast<std::int16_t>(both) + (both >> 16);
@@ -47,8 +46,7 @@ __device__ __forceinline__ float float_of_biased(std::int32_t biased) {
 template <TensorType kType>
 __device__ __forceinline__ float float_of_sum(std::int32_t sum) {
   if constexpr (GroupShape<kType>::kHasSubBlocks) return static_cast<float>(sum);
-  static_assert(GroupShape<kType>::kHasSubBlocks ||
-                GroupShape<kType>::kLargestSum < (1 << 22));
+  static_assert(GroupShape<kType>::kHasSubBlocks || GroupShape<kType>::kLargestSum < (1 << 22));
   return float_of_biased(kSumBias + sum);
 }
 

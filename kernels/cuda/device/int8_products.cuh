@@ -1,7 +1,7 @@
 /// A block of sixteen rows times tiles of eight columns, with mma.
 ///
-/// Lane 4g + t has rows g and g + 8 of the group, and of each tile the sums of columns 2t and 2t + 1
-/// (the fragments of mma: simt.cuh). It multiplies quads 2t and 2t + 1 of each 32 elements: which
+/// Lane 4g + t has rows g and g + 8 of the group, and of each tile the sums of columns 2t and 2t +
+/// 1 (the fragments of mma: simt.cuh). It multiplies quads 2t and 2t + 1 of each 32 elements: which
 /// elements share a step of mma does not matter to integer sums.
 #pragma once
 
@@ -69,8 +69,7 @@ struct Int8Products {
 
   /// The lane's quads of the block's first sub-block, in tile 0.
   __device__ __forceinline__ static const std::byte* own_quads(const ProductBlock& block) {
-    return block.x + lane_of_warp() / 4 * kColumnStride +
-           lane_of_warp() % 4 * kQuadsOfLane * kQuad;
+    return block.x + lane_of_warp() / 4 * kColumnStride + lane_of_warp() % 4 * kQuadsOfLane * kQuad;
   }
 
   /// Adds a block without sub-blocks. Its minimum is that of all rows, times the sum of a column.
@@ -100,8 +99,8 @@ struct Int8Products {
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
       const std::int32_t sum = x_sum<kType>(x, first_blocks[tile][i % 2] + block.index, 0);
-      chunk[i] = fmaf(m[i / 2] * (i % 2 == 0 ? scales.x : scales.y), float_of_sum<kType>(sum),
-                      chunk[i]);
+      chunk[i] =
+          fmaf(m[i / 2] * (i % 2 == 0 ? scales.x : scales.y), float_of_sum<kType>(sum), chunk[i]);
     }
   }
 

@@ -1,7 +1,8 @@
 /// How the int8 kernels cut rows into units for shared memory, per type, and how much of it they
 /// take. Pure; for both compilers. C++20-clean.
 ///
-/// A *unit* is one or several blocks of a group of weights and the elements of x that they multiply.
+/// A *unit* is one or several blocks of a group of weights and the elements of x that they
+/// multiply.
 #pragma once
 
 #include <cstdint>

@@ -138,10 +138,11 @@ __device__ __forceinline__ void mma_16x8x16(float (&d)[4], const std::uint32_t (
 #endif
 }
 
-/// d = start + a · b: int8 [16 × 16] times [16 × 8], sums in 32 bits; the whole warp calls it. Fragments
-/// (PTX ISA, mma.m16n8k16 of s8), with g = lane / 4 and t = lane % 4: a[0] holds row g, columns
-/// 4t … 4t + 3, the first in the lowest byte; a[1] row g+8. b holds rows 4t … 4t + 3 of column g.
-/// d is as in mma_16x8x16. Cards before sm_80 multiply the upper and lower eight rows in turn.
+/// d = start + a · b: int8 [16 × 16] times [16 × 8], sums in 32 bits; the whole warp calls it.
+/// Fragments (PTX ISA, mma.m16n8k16 of s8), with g = lane / 4 and t = lane % 4: a[0] holds row g,
+/// columns 4t … 4t + 3, the first in the lowest byte; a[1] row g+8. b holds rows 4t … 4t + 3 of
+/// column g. d is as in mma_16x8x16. Cards before sm_80 multiply the upper and lower eight rows in
+/// turn.
 __device__ __forceinline__ void mma_int8_16x8x16(std::int32_t (&d)[4], std::int32_t start,
                                                  const std::uint32_t (&a)[2], std::uint32_t b) {
 #if __CUDA_ARCH__ >= 800

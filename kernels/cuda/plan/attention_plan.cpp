@@ -79,8 +79,7 @@ KernelLaunch plan_partitions(const PlanContext& context, const AttentionArgs& ar
                              const AttentionPlanInput& input,
                              const device::AttentionPartials& partials, std::uint32_t n_rows) {
   const KvLayout& layout = args.layout;
-  const TileShape tile =
-      tile_shape(args, input, std::uint64_t{partials.n_partitions} * n_rows);
+  const TileShape tile = tile_shape(args, input, std::uint64_t{partials.n_partitions} * n_rows);
   const std::uint32_t positions = tile_positions(layout, tile.kernel.queries);
   return {.kernel = layout.type == KvType::F16 ? tile.kernel.f16 : tile.kernel.f32,
           .grid = {partials.n_partitions, layout.n_kv_heads * tile.tiles_per_kv_head, n_rows},

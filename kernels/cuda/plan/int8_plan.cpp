@@ -48,7 +48,7 @@ std::uint32_t blocks_of(MatmulGroup group, std::uint32_t columns) {
 }
 
 device::Int8MatmulParams int8_params_of(MatmulGroup group, const MatmulScratch& scratch,
-                                   std::uint32_t columns) {
+                                        std::uint32_t columns) {
   const MatmulOperands& first = group.front();
   device::Int8MatmulParams params = {.gate = first.gate,
                                      .segments = {},

@@ -24,7 +24,6 @@ std::uint32_t norm_threads(std::uint32_t width) {
 
 }  // namespace
 
-
 KernelLaunch plan_embedding(const PlanContext& context, const EmbeddingArgs& args,
                             const std::byte* table) {
   const WeightMatrix& matrix = args.table;

@@ -48,7 +48,7 @@ TEST_CASE(
   CAPTURE(graphs);
   admit_all(system);
   CHECK(system.status().device == "cuda:0");
-  CHECK(system.view().workers().value().at(0).arithmetic == "f16");
+  CHECK(system.view().workers().value().at(0).arithmetic == "int8");
   const auto ann_alone = system.undisturbed(kAnn);
   const auto bob_alone = system.undisturbed(kBob);
   const auto cat = system.start_tenant(kCat);

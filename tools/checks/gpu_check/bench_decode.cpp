@@ -100,10 +100,8 @@ Result<StepTimes> time_steps(Card& card, const BenchCase& one, Arithmetic arithm
                              cuda::GraphUse graphs) {
   LocalOptions options = one.options(one.batches.back());
   options.arithmetic = arithmetic;
-  const auto rows =
-      arithmetic == Arithmetic::F16 ? cuda::RowArithmetic::Halves : cuda::RowArithmetic::Floats;
-  const auto model =
-      TRY(BenchModel::load(card, {.rows = rows, .graphs = graphs}, std::move(options)));
+  const auto model = TRY(
+      BenchModel::load(card, {.rows = rows_of(arithmetic), .graphs = graphs}, std::move(options)));
   StepTimes times;
   for (const std::uint32_t batch : one.batches)
     times[batch] = TRY(time_step(one, *model, graphs, batch));
@@ -202,11 +200,14 @@ Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one,
   return {};
 }
 
-Result<void> bench_prefill(const Settings& settings, StageReport& report, Card& card,
-                           const BenchCase& one, const Rates& rates) {
+namespace {
+
+Result<void> time_prefill(const Settings& settings, StageReport& report, Card& card,
+                          const BenchCase& one, const Rates& rates, Arithmetic arithmetic) {
   const std::uint32_t chunk = settings.tiny ? 8 : 512;
-  const auto model = TRY(BenchModel::load(card, {},
+  const auto model = TRY(BenchModel::load(card, {.rows = rows_of(arithmetic)},
                                           {.model_path = one.file.path,
+                                           .arithmetic = arithmetic,
                                            .max_rows = chunk,
                                            .sequences = 1,
                                            .positions = 4 * chunk + 16}));
@@ -218,16 +219,29 @@ Result<void> bench_prefill(const Settings& settings, StageReport& report, Card& 
     const double seconds = TRY(median_seconds({.warm = 1, .count = 7}, prompt));
     const double flop = 2.0 * static_cast<double>(one.file.matrix_elements) * rows;
     const double share = flop / seconds / rates.multiply_flop_per_s;
-    const bool has_target = one.has_targets;
-    report.numbers()["prefill"].push_back(
-        {{"model", one.title}, {"rows", rows}, {"seconds", seconds}, {"share_of_rate", share}});
-    report.add({.what = fmt::format("{} prefill of {} in steps of {}", one.title, rows, chunk),
+    const bool has_target = one.has_targets && arithmetic == Arithmetic::F16;
+    report.numbers()["prefill"].push_back({{"model", one.title},
+                                           {"arithmetic", name(arithmetic)},
+                                           {"rows", rows},
+                                           {"seconds", seconds},
+                                           {"share_of_rate", share}});
+    report.add({.what = fmt::format("{} in {}, prefill of {} in steps of {}", one.title,
+                                    name(arithmetic), rows, chunk),
                 .measured = fmt::format("{:.0f} tokens/s, {:.0f} % of the rate of matmuls",
                                         rows / seconds, share * 100),
                 .target = has_target ? fmt::format(">= {:.0f} %", kShareOfRate * 100) : "",
                 .verdict = against_target(has_target, share >= kShareOfRate)});
   }
   return {};
+}
+
+}  // namespace
+
+Result<void> bench_prefill(const Settings& settings, StageReport& report, Card& card,
+                           const BenchCase& one, const Rates& rates) {
+  TRY(time_prefill(settings, report, card, one, rates, Arithmetic::F16));
+  if (!one.is_quantised) return {};
+  return time_prefill(settings, report, card, one, rates, Arithmetic::Int8);
 }
 
 }  // namespace leasehold::gpu_check

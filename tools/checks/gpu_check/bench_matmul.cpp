@@ -74,16 +74,15 @@ class MatmulBench {
                             std::uint64_t copy) const {
     device::KernelGate gate = card_->gate();
     gate.step = reinterpret_cast<const device::DeviceStep*>(step_.data());
-    const cuda::MatmulOperands operands{.gate = gate,
-                                        .type = type,
-                                        .layout = arithmetic == Arithmetic::Int8
-                                                      ? MatrixLayout::RowGroups
-                                                      : MatrixLayout::Rows,
-                                        .n_out = n_out_,
-                                        .n_in = n_in_,
-                                        .weights = weights_.data() + copy * matrix_bytes(type),
-                                        .out = reinterpret_cast<float*>(out_.data()),
-                                        .n_results = batch};
+    const cuda::MatmulOperands operands{
+        .gate = gate,
+        .type = type,
+        .layout = arithmetic == Arithmetic::Int8 ? MatrixLayout::RowGroups : MatrixLayout::Rows,
+        .n_out = n_out_,
+        .n_in = n_in_,
+        .weights = weights_.data() + copy * matrix_bytes(type),
+        .out = reinterpret_cast<float*>(out_.data()),
+        .n_results = batch};
     const cuda::MatmulScratch scratch{
         .tiles = {.halves = reinterpret_cast<std::uint16_t*>(halves_.data()),
                   .scales = reinterpret_cast<float*>(scales_.data()),
@@ -131,11 +130,10 @@ Result<void> time_matmul(StageReport& report, const Rates& rates, const Repeats&
                                         {"us", seconds * 1e6},
                                         {"gb_per_s", bytes_per_s / 1e9},
                                         {"share_of_copying", share}});
-  report.measured(
-      fmt::format("matmul {} {} in {}, batch {}", name(type), bench.shape(), name(arithmetic),
-                  batch),
-      fmt::format("{:.1f} us, {:.0f} GB/s of weights, {:.0f} % of copying", seconds * 1e6,
-                  bytes_per_s / 1e9, share * 100));
+  report.measured(fmt::format("matmul {} {} in {}, batch {}", name(type), bench.shape(),
+                              name(arithmetic), batch),
+                  fmt::format("{:.1f} us, {:.0f} GB/s of weights, {:.0f} % of copying",
+                              seconds * 1e6, bytes_per_s / 1e9, share * 100));
   return {};
 }
 

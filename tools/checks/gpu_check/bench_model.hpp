@@ -33,6 +33,11 @@ class BenchModel {
   std::unique_ptr<LocalModel> model_;
 };
 
+/// As a worker computes the rows of matrices that are not quantised.
+constexpr cuda::RowArithmetic rows_of(Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::F16 ? cuda::RowArithmetic::Halves : cuda::RowArithmetic::Floats;
+}
+
 /// Repeats of a timed action: warm-up runs, then a number of runs or a duration.
 struct Repeats {
   int warm = 4;

@@ -50,8 +50,7 @@ constexpr std::array<StageRow, 12> kStages{{{"machine", check_machine, 0.02},
                                             {"racecheck", run_racecheck, 0.03}}};
 
 /// The programs that sanitizers and profilers run; no stage of a report.
-constexpr std::array<StageRow, 2> kPrograms{
-    {{"short", run_short, 0}, {"profile", run_profile, 0}}};
+constexpr std::array<StageRow, 2> kPrograms{{{"short", run_short, 0}, {"profile", run_profile, 0}}};
 
 std::string part_path(const Settings& settings, const std::string& stage) {
   return settings.out_dir + "/" + stage + ".json";

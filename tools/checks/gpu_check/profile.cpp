@@ -28,14 +28,13 @@ Result<void> run_case(const Settings& settings, Card& card, const ProfileCase& o
   make_model::ModelShape shape = TRY(make_model::named_shape(one.shape));
   shape.layers = kLayers;
   const ShapeFile file = TRY(write_shape(shape, one.mix, settings.out_dir + "/shape.gguf"));
-  const auto rows =
-      one.arithmetic == Arithmetic::F16 ? cuda::RowArithmetic::Halves : cuda::RowArithmetic::Floats;
-  const auto model = TRY(BenchModel::load(card, {.rows = rows, .graphs = cuda::GraphUse::None},
-                                          {.model_path = file.path,
-                                           .arithmetic = one.arithmetic,
-                                           .max_rows = kPrompt,
-                                           .sequences = 32,
-                                           .positions = kPrompt + 16}));
+  const auto model =
+      TRY(BenchModel::load(card, {.rows = rows_of(one.arithmetic), .graphs = cuda::GraphUse::None},
+                           {.model_path = file.path,
+                            .arithmetic = one.arithmetic,
+                            .max_rows = kPrompt,
+                            .sequences = 32,
+                            .positions = kPrompt + 16}));
   for (const std::uint32_t batch : kBatches) TRY(model->decode(batch, kPrompt));
   TRY(model->prefill(0, kPrompt));
   (void)std::remove(file.path.c_str());

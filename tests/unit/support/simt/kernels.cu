@@ -124,15 +124,16 @@ LEASEHOLD_KERNEL(lh_test_mma_int8, Int8Product, 32) {
   const std::uint32_t t = threadIdx.x % 4;
   const std::int8_t* a = p.a + g * p.depth + 4 * t;
   const std::int8_t* b = p.b + g * p.depth + 4 * t;
-  std::int32_t d[4] = {1, 2, 3, 4};
+  constexpr std::int32_t kStart = 3;
+  std::int32_t d[4];
   if (p.depth == 16) {
     const std::uint32_t words[2] = {four_bytes(a), four_bytes(a + 8 * p.depth)};
-    mma_int8_16x8x16(d, words, four_bytes(b));
+    mma_int8_16x8x16(d, kStart, words, four_bytes(b));
   } else {
     const std::uint32_t words[4] = {four_bytes(a), four_bytes(a + 8 * p.depth), four_bytes(a + 16),
                                     four_bytes(a + 8 * p.depth + 16)};
     const std::uint32_t columns[2] = {four_bytes(b), four_bytes(b + 16)};
-    mma_int8_16x8x32(d, words, columns);
+    mma_int8_16x8x32(d, kStart, words, columns);
   }
   for (std::uint32_t i = 0; i < 4; ++i) p.d[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = d[i];
 }
