@@ -23,16 +23,49 @@ __device__ __forceinline__ std::uint32_t first_block_of_column(const Int8Rows& x
   return list.source[column < list.count ? column : 0] * blocks_of_row<kType>(x);
 }
 
-/// The sum of q of a sub-block of block b, which counts the blocks of all rows.
-template <TensorType kType>
-__device__ __forceinline__ std::int32_t x_sum(const Int8Rows& x, std::uint32_t b,
-                                              std::uint32_t sub) {
-  using Shape = GroupShape<kType>;
-  constexpr std::uint32_t kStrips = Shape::kSubBlock / kInt8Strip;
-  const std::int16_t* const strip = x.sums + b * (Shape::kElements / kInt8Strip) + sub * kStrips;
-  if constexpr (kStrips == 1) return *strip;
-  const std::int32_t both = *reinterpret_cast<const std::int32_t*>(strip);
+/// The sum of q of block b, a block of 32; b counts the blocks of all rows.
+__device__ __forceinline__ std::int32_t x_sum(const Int8Rows& x, std::uint32_t b) {
+  const std::int32_t both = reinterpret_cast<const std::int32_t*>(x.sums)[b];
   return static_cast<std::int16_t>(both) + (both >> 16);
+}
+
+/// The low bytes of four integers.
+__device__ __forceinline__ std::uint32_t low_bytes(const std::int32_t (&x)[4]) {
+  const auto pair = [&](std::uint32_t i) {
+    return __byte_perm(static_cast<std::uint32_t>(x[i]), static_cast<std::uint32_t>(x[i + 1]),
+                       0x0040);
+  };
+  return __byte_perm(pair(0), pair(2), 0x5410);
+}
+
+/// Four sums as 128 · high + low, in signed bytes.
+struct SplitSums {
+  std::uint32_t high, low;
+};
+
+/// The sums of q of sub-blocks 4n … 4n + 3 of block b, which counts the blocks of all rows.
+template <TensorType kType>
+__device__ __forceinline__ SplitSums split_sums(const Int8Rows& x, std::uint32_t b,
+                                                std::uint32_t n) {
+  using Shape = GroupShape<kType>;
+  static_assert(Shape::kHasSubBlocks);
+  constexpr std::uint32_t kWords = 4 * Shape::kSubBlock / kInt8Strip / 2;  // 2 or 4
+  const std::int16_t* const strips = x.sums + b * (Shape::kElements / kInt8Strip) + n * 2 * kWords;
+  const auto words = *reinterpret_cast<const AlignedWords<kWords>*>(strips);
+  std::int32_t high[4], low[4];
+#pragma unroll
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    std::int32_t sum = 0;
+    if constexpr (kWords == 4) {
+      const auto both = static_cast<std::int32_t>(words.word[i]);
+      sum = static_cast<std::int16_t>(both) + (both >> 16);
+    } else {
+      sum = static_cast<std::int16_t>(words.word[i / 2] >> 16 * (i % 2));
+    }
+    high[i] = (sum + 64) >> 7;
+    low[i] = sum - high[i] * 128;
+  }
+  return {low_bytes(high), low_bytes(low)};
 }
 
 /// 1.5 · 2^23 as a float. The bits of this float plus a short sum are the float plus the sum,

@@ -60,16 +60,25 @@ struct Int8Few {
       sums.s[c] += scale * product(words, block.x + c * Ring::kUnit.column_stride + own);
   }
 
-  /// Adds the minima of half of the sub-blocks. The only sub-block of a block belongs to both.
+  /// Adds the minima, times the sums of x: of half of the sub-blocks, or of the only one.
   __device__ __forceinline__ void add_minima(BlockSums& sums, const GroupRow<kType>& w,
                                              const ChunkBlock& block) const {
-    constexpr std::uint32_t kOwn = Shape::kHasSubBlocks ? Shape::kSubBlocks / 2 : 1;
 #pragma unroll
-    for (std::uint32_t i = 0; i < kOwn; ++i) {
-      const std::uint32_t sub = Shape::kHasSubBlocks ? 2 * i + half : 0;
+    for (std::uint32_t c = 0; c < kColumns; ++c) {
+      const std::uint32_t b = first_blocks[c] + block.index;
+      if constexpr (!Shape::kHasSubBlocks) {
+        sums.t[c] = x_sum(p.x, b);
+      } else {
+        constexpr std::uint32_t kOwn = Shape::kSubBlocks / kQuad / 2;
 #pragma unroll
-      for (std::uint32_t c = 0; c < kColumns; ++c)
-        sums.t[c] -= w.min(sub) * x_sum<kType>(p.x, first_blocks[c] + block.index, sub);
+        for (std::uint32_t i = 0; i < kOwn; ++i) {
+          const std::uint32_t n = half * kOwn + i;
+          const SplitSums x = split_sums<kType>(p.x, b, n);
+          const auto minima = static_cast<std::int32_t>(w.minima(n));
+          sums.t[c] -= 128 * __dp4a(minima, static_cast<std::int32_t>(x.high), 0) +
+                       __dp4a(minima, static_cast<std::int32_t>(x.low), 0);
+        }
+      }
     }
   }
 

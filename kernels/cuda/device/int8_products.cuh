@@ -29,7 +29,9 @@ struct Int8Products {
   };
 
   const Int8Rows& x;
-  std::uint32_t first_blocks[kTiles][2];  ///< Of the rows of x of columns 2t and 2t + 1.
+  /// Of the rows of x, of columns 2t and 2t + 1 of each tile …
+  std::uint32_t first_blocks[kTiles][2];
+  std::uint32_t own_blocks[kTiles];  ///< … and of column g.
 
   /// `first_column`: of tile 0, in the list.
   __device__ __forceinline__ Int8Products(const Int8Rows& x_, const ColumnList& list,
@@ -40,6 +42,10 @@ struct Int8Products {
       for (std::uint32_t i = 0; i < 2; ++i)
         first_blocks[tile][i] = first_block_of_column<kType>(
             x, list, first_column + tile * 8 + lane_of_warp() % 4 * 2 + i);
+#pragma unroll
+    for (std::uint32_t tile = 0; tile < kTiles; ++tile)
+      own_blocks[tile] =
+          first_block_of_column<kType>(x, list, first_column + tile * 8 + lane_of_warp() / 4);
   }
 
   __device__ __forceinline__ static void load_words(std::uint32_t (&a)[kWords], const Rows& w,
@@ -98,42 +104,53 @@ struct Int8Products {
     const float m[2] = {w.upper.m(), w.lower.m()};
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i) {
-      const std::int32_t sum = x_sum<kType>(x, first_blocks[tile][i % 2] + block.index, 0);
+      const std::int32_t sum = x_sum(x, first_blocks[tile][i % 2] + block.index);
       chunk[i] =
           fmaf(m[i / 2] * (i % 2 == 0 ? scales.x : scales.y), float_of_sum<kType>(sum), chunk[i]);
     }
   }
 
-  struct BlockSums {
-    std::int32_t s[kTiles][4];
-    std::int32_t t[kTiles][4];
-  };
+  using BlockSums = std::int32_t[kTiles][4];
 
-  __device__ __forceinline__ void add_sub_block(BlockSums& sums, const Rows& w,
-                                                const ProductBlock& block,
-                                                std::uint32_t sub) const {
-    std::uint32_t a[kWords];
-    load_words(a, w, sub);
-    const std::int32_t scales[2] = {w.upper.scale(sub), w.lower.scale(sub)};
-    std::int32_t mins[2] = {};
-    if constexpr (Shape::kHasMin) {
-      mins[0] = w.upper.min(sub);
-      mins[1] = w.lower.min(sub);
+  /// Adds sub-blocks 4n … 4n + 3.
+  __device__ __forceinline__ static void add_sub_blocks(BlockSums& sums, const Rows& w,
+                                                        const ProductBlock& block,
+                                                        std::uint32_t n) {
+    const std::uint32_t upper = w.upper.scales(n);
+    const std::uint32_t lower = w.lower.scales(n);
+    const std::byte* const own = own_quads(block) + n * kQuad * Shape::kSubBlock;
+#pragma unroll
+    for (std::uint32_t i = 0; i < kQuad; ++i) {
+      std::uint32_t a[kWords];
+      load_words(a, w, n * kQuad + i);
+      const std::int32_t scales[2] = {GroupRow<kType>::scale_of(upper, i),
+                                      GroupRow<kType>::scale_of(lower, i)};
+#pragma unroll
+      for (std::uint32_t tile = 0; tile < kTiles; ++tile) {
+        std::int32_t products[4];
+        multiply_words(products, 0, a, own + tile * 8 * kColumnStride + i * Shape::kSubBlock);
+#pragma unroll
+        for (std::uint32_t k = 0; k < 4; ++k) sums[tile][k] += scales[k / 2] * products[k];
+      }
     }
-    const std::byte* const own = own_quads(block) + sub * Shape::kSubBlock;
+  }
+
+  /// The minima of the rows times the sums of x: a product of bytes, since the sums are split.
+  __device__ __forceinline__ void multiply_minima(BlockSums& sums, const Rows& w,
+                                                  const ProductBlock& block) const {
+    constexpr std::uint32_t kWordsOfRow = Shape::kSubBlocks / kQuad;  // 2 or 4, of four lanes
+    const std::uint32_t n = lane_of_warp() % 4;
+    const bool has_word = n < kWordsOfRow;
+    const std::uint32_t a[2] = {has_word ? w.upper.minima(n) : 0, has_word ? w.lower.minima(n) : 0};
 #pragma unroll
     for (std::uint32_t tile = 0; tile < kTiles; ++tile) {
-      std::int32_t products[4];
-      multiply_words(products, 0, a, own + tile * 8 * kColumnStride);
-      std::int32_t x_sums[2] = {};
-      if constexpr (Shape::kHasMin)
-        for (std::uint32_t i = 0; i < 2; ++i)
-          x_sums[i] = x_sum<kType>(x, first_blocks[tile][i] + block.index, sub);
+      const std::uint32_t b = own_blocks[tile] + block.index;
+      const SplitSums x_sums = has_word ? split_sums<kType>(x, b, n) : SplitSums{0, 0};
+      std::int32_t high[4];
+      mma_int8_16x8x16(high, 0, a, x_sums.high);
+      mma_int8_16x8x16(sums[tile], 0, a, x_sums.low);
 #pragma unroll
-      for (std::uint32_t i = 0; i < 4; ++i) {
-        sums.s[tile][i] += scales[i / 2] * products[i];
-        if constexpr (Shape::kHasMin) sums.t[tile][i] -= mins[i / 2] * x_sums[i % 2];
-      }
+      for (std::uint32_t i = 0; i < 4; ++i) sums[tile][i] = -(high[i] * 128 + sums[tile][i]);
     }
   }
 
@@ -141,26 +158,26 @@ struct Int8Products {
   __device__ __forceinline__ void add_long(Sums& chunk, const Rows& w,
                                            const ProductBlock& block) const {
     BlockSums sums = {};
-#pragma unroll 2
-    for (std::uint32_t sub = 0; sub < Shape::kSubBlocks; ++sub) add_sub_block(sums, w, block, sub);
-    const float d[2] = {w.upper.d(), w.lower.d()};
-    float m[2] = {};
+#pragma unroll 1
+    for (std::uint32_t n = 0; n < Shape::kSubBlocks / kQuad; ++n) add_sub_blocks(sums, w, block, n);
+    add_sums(chunk, block, {w.upper.d(), w.lower.d()}, sums);
     if constexpr (Shape::kHasMin) {
-      m[0] = w.upper.m();
-      m[1] = w.lower.m();
+      multiply_minima(sums, w, block);
+      add_sums(chunk, block, {w.upper.m(), w.lower.m()}, sums);
     }
+  }
+
+  /// Adds sums times the scales of the rows and of x.
+  __device__ __forceinline__ static void add_sums(Sums& chunk, const ProductBlock& block,
+                                                  float2 of_rows, const BlockSums& sums) {
 #pragma unroll
     for (std::uint32_t tile = 0; tile < kTiles; ++tile) {
-      const float2 both =
+      const float2 of_x =
           reinterpret_cast<const float2*>(block.scales)[tile * 4 + lane_of_warp() % 4];
 #pragma unroll
       for (std::uint32_t i = 0; i < 4; ++i) {
-        const float scale = i % 2 == 0 ? both.x : both.y;
-        chunk[tile][i] =
-            fmaf(d[i / 2] * scale, static_cast<float>(sums.s[tile][i]), chunk[tile][i]);
-        if constexpr (Shape::kHasMin)
-          chunk[tile][i] =
-              fmaf(m[i / 2] * scale, static_cast<float>(sums.t[tile][i]), chunk[tile][i]);
+        const float scale = (i < 2 ? of_rows.x : of_rows.y) * (i % 2 == 0 ? of_x.x : of_x.y);
+        chunk[tile][i] = fmaf(scale, static_cast<float>(sums[tile][i]), chunk[tile][i]);
       }
     }
   }

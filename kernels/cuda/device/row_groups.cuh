@@ -75,32 +75,43 @@ struct GroupRow {
     return static_cast<std::int32_t>(codes);
   }
 
-  /// Number n of a block of 256.
-  __device__ __forceinline__ std::int32_t number(std::uint32_t n) const {
-    std::uint32_t four = 0;
+  /// Numbers 4n … 4n + 3 of a block of 256, as bytes.
+  __device__ __forceinline__ std::uint32_t numbers(std::uint32_t n) const {
     if constexpr (kFormat.number_bits == 8) {
-      four = plane_quad<8>(Shape::kNumbersAt, n / kQuad);
+      return plane_quad<8>(Shape::kNumbersAt, n);
     } else {
       constexpr std::uint32_t kHighNumbersAt = Shape::kNumbersAt + 2 * kPlaneBytes;
-      four = plane_quad<4>(Shape::kNumbersAt, n / kQuad) | plane_quad<2>(kHighNumbersAt, n / kQuad)
-                                                               << 4;
+      return plane_quad<4>(Shape::kNumbersAt, n) | plane_quad<2>(kHighNumbersAt, n) << 4;
     }
-    return static_cast<std::int32_t>(four >> 8 * (n % kQuad) & 255);
   }
 
-  /// The integers of sub-block s that multiply its sums. A block of 32 is its only sub-block; its
-  /// minimum is added.
+  /// The integers of sub-blocks 4n … 4n + 3 that multiply their sums, from which scale_of takes
+  /// one.
+  __device__ __forceinline__ std::uint32_t scales(std::uint32_t n) const {
+    if constexpr (!Shape::kHasSubBlocks) return 1;
+    if constexpr (kType == TensorType::Q2_K) return numbers(n) & 0x0F0F0F0Fu;
+    return numbers(n);
+  }
+  __device__ __forceinline__ static std::int32_t scale_of(std::uint32_t scales, std::uint32_t i) {
+    const std::uint32_t byte = scales >> 8 * i & 255;
+    if constexpr (kType == TensorType::Q3_K) return static_cast<std::int32_t>(byte) - 32;
+    if constexpr (kType == TensorType::Q6_K) return static_cast<std::int8_t>(byte);
+    return static_cast<std::int32_t>(byte);
+  }
+  /// The minima of sub-blocks 4n … 4n + 3, as bytes: at most 63.
+  __device__ __forceinline__ std::uint32_t minima(std::uint32_t n) const {
+    if constexpr (kType == TensorType::Q2_K) return numbers(n) >> 4 & 0x0F0F0F0Fu;
+    return numbers(n + 2);
+  }
+
+  /// One of them. A block of 32 is its only sub-block; its minimum is added.
   __device__ __forceinline__ std::int32_t scale(std::uint32_t s) const {
     if constexpr (!Shape::kHasSubBlocks) return 1;
-    if constexpr (kType == TensorType::Q2_K) return number(s) & 15;
-    if constexpr (kType == TensorType::Q3_K) return number(s) - 32;
-    if constexpr (kType == TensorType::Q6_K) return static_cast<std::int8_t>(number(s));
-    return number(s);
+    return scale_of(scales(s / kQuad), s % kQuad);
   }
   __device__ __forceinline__ std::int32_t min(std::uint32_t s) const {
     if constexpr (!Shape::kHasSubBlocks) return -1;
-    if constexpr (kType == TensorType::Q2_K) return number(s) >> 4;
-    return number(s + 8);
+    return static_cast<std::int32_t>(minima(s / kQuad) >> 8 * (s % kQuad) & 255);
   }
 
   /// Element e as a float, with the bits of dequantize_group_row.
