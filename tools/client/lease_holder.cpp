@@ -29,9 +29,10 @@ RequestId fresh_request_id() {
 }  // namespace
 
 std::shared_ptr<LeaseHolder> LeaseHolder::create(boost::asio::io_context& io, Timers& timers,
-                                                 std::string broker_path, Handlers handlers) {
+                                                 std::string broker_path, Handlers handlers,
+                                                 AtSessionEnd at_end) {
   return std::shared_ptr<LeaseHolder>(
-      new LeaseHolder(io, timers, std::move(broker_path), std::move(handlers)));
+      new LeaseHolder(io, timers, std::move(broker_path), std::move(handlers), at_end));
 }
 
 Result<void> LeaseHolder::connect() {
@@ -272,6 +273,15 @@ void LeaseHolder::release_lease(LeaseId lease, control::Peer::ReplyHandler on_re
   const wire::LeaseRelease message{.lease = lease, .request_id = fresh_request_id()};
   broker_->call(std::string(wire::LeaseRelease::kMethod), {.body = message.to_json()},
                 std::move(on_reply), kCallTimeout);
+}
+
+/// A lease with a call to the broker in flight is not kept: the reply would reach the next session.
+void LeaseHolder::session_ended(Duration timeout, std::move_only_function<void()> done) {
+  handlers_ = {};
+  const bool may_keep = at_session_end_ == AtSessionEnd::KeepLive && is_live() && !is_replacing();
+  if (!may_keep) return release(timeout, std::move(done));
+  release_previous();
+  done();
 }
 
 void LeaseHolder::release(Duration timeout, std::move_only_function<void()> done) {

@@ -25,12 +25,17 @@ namespace leasehold::client {
 
 class LeaseHolder final : public SessionLease, public std::enable_shared_from_this<LeaseHolder> {
  public:
+  enum class AtSessionEnd : std::uint8_t {
+    Release,   ///< The lease serves one session.
+    KeepLive,  ///< A live lease stays for the next session.
+  };
+
   /// Does not connect yet. `broker_path` is the broker's control socket.
   static std::shared_ptr<LeaseHolder> create(boost::asio::io_context& io, Timers& timers,
-                                             std::string broker_path, Handlers handlers);
+                                             std::string broker_path, Handlers handlers,
+                                             AtSessionEnd at_end = AtSessionEnd::Release);
 
-  /// Replaces the handlers, also from within one of them.
-  void set_handlers(Handlers handlers) { handlers_ = std::move(handlers); }
+  void set_handlers(Handlers handlers) override { handlers_ = std::move(handlers); }
 
   /// Connects if necessary. A lease held before is no longer renewed, and is released after the new
   /// one is granted.
@@ -46,14 +51,22 @@ class LeaseHolder final : public SessionLease, public std::enable_shared_from_th
     if (is_lease_ended(code)) stop_renewing();
   }
 
-  /// Releases the lease and closes the connection.
-  void release(Duration timeout, std::move_only_function<void()> done) override;
+  void session_ended(Duration timeout, std::move_only_function<void()> done) override;
+
+  /// Releases the lease and closes the connection. Calls `done` once, at the latest after
+  /// `timeout`, even when the broker does not reply. Drops an acquisition in flight.
+  void release(Duration timeout, std::move_only_function<void()> done);
 
   const std::optional<wire::LeaseAcquired>& lease() const override { return lease_; }
 
  private:
-  LeaseHolder(boost::asio::io_context& io, Timers& timers, std::string path, Handlers handlers)
-      : io_(io), timers_(timers), path_(std::move(path)), handlers_(std::move(handlers)) {}
+  LeaseHolder(boost::asio::io_context& io, Timers& timers, std::string path, Handlers handlers,
+              AtSessionEnd at_end)
+      : io_(io),
+        timers_(timers),
+        path_(std::move(path)),
+        handlers_(std::move(handlers)),
+        at_session_end_(at_end) {}
   Result<void> connect();
   void disconnect();
   /// Of a lease that is over. Does nothing when none is held.
@@ -82,6 +95,7 @@ class LeaseHolder final : public SessionLease, public std::enable_shared_from_th
   Timers& timers_;
   std::string path_;
   Handlers handlers_;
+  const AtSessionEnd at_session_end_;
   std::shared_ptr<control::Peer> broker_;
   int connection_ = 0;  ///< Numbers the connections, to ignore a late end of an earlier one.
   std::optional<PendingAcquire> pending_acquire_;

@@ -40,20 +40,13 @@ TenantSession::TenantSession(boost::asio::io_context& io, Timers& timers, Sessio
       retry_counts_(config_.retry) {}
 
 std::shared_ptr<TenantSession> TenantSession::create(boost::asio::io_context& io, Timers& timers,
-                                                     SessionConfig config, Observer observer,
-                                                     std::shared_ptr<LeaseHolder> holder) {
+                                                     SessionConfig config, Observer observer) {
   const std::shared_ptr<TenantSession> self(
       new TenantSession(io, timers, std::move(config), std::move(observer)));
-  auto handlers = self->lease_handlers();
-  if (holder != nullptr) {
-    holder->set_handlers(std::move(handlers));
-    self->lent_holder_ = holder;
-    self->holder_ = std::move(holder);
-  } else if (self->config_.share_lease) {
-    self->holder_ = self->config_.share_lease(std::move(handlers));
-  } else {
-    self->holder_ = LeaseHolder::create(io, timers, self->config_.broker_path, std::move(handlers));
-  }
+  self->holder_ = std::move(self->config_.lease);
+  if (!self->holder_)
+    self->holder_ = LeaseHolder::create(io, timers, self->config_.broker_path, {});
+  self->holder_->set_handlers(self->lease_handlers());
   return self;
 }
 
@@ -344,11 +337,6 @@ void TenantSession::leave() {
   finish({.reason = std::string(kCancelled)});
 }
 
-/// Without a call to the broker in flight, whose reply would reach the next session.
-bool TenantSession::may_keep_lease() const {
-  return lent_holder_ != nullptr && holder_->is_live() && !holder_->is_replacing();
-}
-
 void TenantSession::finish(Ended ended) {
   if (is_over()) return;
   state_ = State::Releasing;
@@ -360,13 +348,7 @@ void TenantSession::finish(Ended ended) {
   replacement_timer_.reset();
   on_failover_refused_ = nullptr;
   if (stream_) stream_->close();
-  if (may_keep_lease()) {
-    holder_->release_previous();
-    lent_holder_->set_handlers({});
-    state_ = State::Done;
-    return observer_(ended);
-  }
-  holder_->release(kTimeout, [weak = weak_from_this(), ended = std::move(ended)] {
+  holder_->session_ended(kTimeout, [weak = weak_from_this(), ended = std::move(ended)] {
     const auto self = weak.lock();
     if (!self) return;
     self->state_ = State::Done;

@@ -16,8 +16,8 @@
 /// (`lease.replace`, mode failover). The broker ends the old lease and hands its memory over before
 /// it replies; the session then submits the request there, as for a rebind.
 ///
-/// A session releases its lease when it ends. With a `holder` of the caller it runs under the lease
-/// that it finds there, if that is live, and leaves a live one there for the next session.
+/// A session has a lease of its own, which it releases when it ends, or uses the one that the
+/// caller gives it (`SessionConfig::lease`). If that one is live, the session runs under it.
 ///
 /// Lifetime: shared; keep the pointer until `Ended`: a dropped session reports nothing more and
 /// leaves its connections to `io`. `io` and `timers` outlive it.
@@ -31,7 +31,6 @@
 #include <optional>
 #include <string>
 
-#include "tools/client/lease_holder.hpp"
 #include "tools/client/retry_counts.hpp"
 #include "tools/client/retry_decision.hpp"
 #include "tools/client/session_event.hpp"
@@ -55,8 +54,9 @@ struct SessionConfig {
   /// With `rebind`: move the request to a second lease before the first one ends, where possible.
   bool moves = true;
   RetryPolicy retry;
-  /// Gives the session a lease that it shares with others; null: it holds one of its own.
-  std::function<std::shared_ptr<SessionLease>(SessionLease::Handlers)> share_lease = nullptr;
+  /// Of this broker and tenant, and of no other session until `Ended`; null: the session has a
+  /// lease of its own.
+  std::shared_ptr<SessionLease> lease = nullptr;
   /// The session fills in `token` and `rebound_from`, and appends to `emitted`: tokens that an
   /// earlier process received, which are not delivered again.
   wire::RequestSubmit request;
@@ -69,11 +69,9 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   /// cancel() or leave().
   using Observer = std::function<void(const SessionEvent&)>;
 
-  /// Does not connect yet. `holder`: of this broker and tenant, and of no other session until
-  /// `Ended`; null: one of its own.
+  /// Does not connect yet.
   static std::shared_ptr<TenantSession> create(boost::asio::io_context& io, Timers& timers,
-                                               SessionConfig config, Observer observer,
-                                               std::shared_ptr<LeaseHolder> holder = nullptr);
+                                               SessionConfig config, Observer observer);
 
   /// Begins to acquire a lease. Call once.
   void start();
@@ -84,7 +82,8 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   void cancel();
 
   /// Ends the session as cancel() does, and leaves a resumable request at its worker, which keeps
-  /// its text for a while. The request needs a lease that outlives the session (`share_lease`).
+  /// its text for a while. The request needs a lease that outlives the session
+  /// (`SessionConfig::lease`).
   void leave();
 
   State state() const { return state_; }
@@ -125,7 +124,6 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   void schedule_retry(const Retry& again, const Error& error, Reported reported);
   void retry(bool fresh_lease, std::optional<LeaseId> ended);
   void finish(Ended ended);
-  bool may_keep_lease() const;
   WorkerStream::Handlers stream_handlers();
 
   boost::asio::io_context& io_;
@@ -134,7 +132,6 @@ class TenantSession : public std::enable_shared_from_this<TenantSession> {
   Observer observer_;
   State state_ = State::Idle;
   std::shared_ptr<SessionLease> holder_;
-  std::shared_ptr<LeaseHolder> lent_holder_;  ///< `holder_`, if the caller lent it.
   std::shared_ptr<WorkerStream> stream_;
   TokenLedger ledger_;
   std::optional<LeaseId> last_lease_;  ///< Granted last.

@@ -1,5 +1,5 @@
-/// The lease under which a session's request runs: one of its own (lease_holder.hpp), or one that
-/// several sessions share.
+/// The lease under which a session's request runs. A LeaseHolder serves one session, or several one
+/// after the other; the worker's HTTP server gives each session a share of its API key's lease.
 ///
 /// Threads: only the thread that runs the session. Errors: passed to the handlers.
 #pragma once
@@ -22,10 +22,13 @@ class SessionLease {
     std::function<void(const Error&)> on_lost = nullptr;
     /// The broker revoked the lease, which is no longer renewed. Not called within acquire().
     std::function<void(const wire::LeaseRevoked&)> on_revoked = nullptr;
-    /// An operator drains the lease, or replaces its worker. It is still renewed. May be null.
+    /// An operator drains the lease, or replaces its worker. It is still renewed.
     std::function<void(const wire::LeaseDraining&)> on_draining = nullptr;
   };
   virtual ~SessionLease() = default;
+
+  /// Replaces the handlers. A session does so when it is created, before it acquires.
+  virtual void set_handlers(Handlers handlers) = 0;
 
   /// Acquires a lease in place of the one that was held, if any, which the session no longer uses;
   /// calls `done` once, perhaps from within this call. At most one acquisition at a time.
@@ -53,9 +56,10 @@ class SessionLease {
   /// that is over is no longer renewed.
   virtual void note_refused(Errc code) = 0;
 
-  /// The session no longer uses the lease. Calls `done` once, at the latest after `timeout`, even
-  /// when the broker does not reply. Drops an acquisition in flight.
-  virtual void release(Duration timeout, std::move_only_function<void()> done) = 0;
+  /// The session has ended and no longer uses the lease. Drops an acquisition in flight. Calls
+  /// `done` once: if the lease is released, after the broker's reply or after `timeout`, whichever
+  /// is first; otherwise from within this call. The session ignores handlers that are called later.
+  virtual void session_ended(Duration timeout, std::move_only_function<void()> done) = 0;
 
   /// The lease granted last, live or over; nothing before the first grant.
   virtual const std::optional<wire::LeaseAcquired>& lease() const = 0;

@@ -29,7 +29,8 @@ Error busy() {
 
 SessionCore::SessionCore(client::SessionConfig config)
     : work_(boost::asio::make_work_guard(io_)), config_(std::move(config)) {
-  holder_ = client::LeaseHolder::create(io_, timers_, config_.broker_path, {});
+  holder_ = client::LeaseHolder::create(io_, timers_, config_.broker_path, {},
+                                        client::LeaseHolder::AtSessionEnd::KeepLive);
   thread_ = start_without_signals([this] { io_.run(); });
 }
 
@@ -88,10 +89,11 @@ Result<std::shared_ptr<Text>> SessionCore::begin(wire::RequestSubmit request) {
   text_ = std::make_shared<Text>(request.request_id.value);
   on_thread([&] {
     client::SessionConfig config = config_;
+    config.lease = holder_;
     config.request = std::move(request);
     session_ = client::TenantSession::create(
         io_, timers_, std::move(config),
-        [text = text_](const client::SessionEvent& event) { text->take(event); }, holder_);
+        [text = text_](const client::SessionEvent& event) { text->take(event); });
     running_ = text_;
     session_->start();
   });

@@ -6,6 +6,7 @@
 #include <future>
 #include <thread>
 
+#include "tools/client/lease_holder.hpp"
 #include "tools/client/session.hpp"
 #include "tools/client_library/text.hpp"
 

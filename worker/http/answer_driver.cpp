@@ -76,10 +76,7 @@ client::SessionConfig AnswerDriver::config_of(wire::RequestSubmit submit) const 
   config.worker = shared_.deps.worker;
   config.api_key = caller_.key;
   config.rebind = true;
-  config.share_lease = [leases = shared_.leases, key = caller_.key_id,
-                        request = submit.request_id](client::SessionLease::Handlers handlers) {
-    return leases->share(key, request, std::move(handlers));
-  };
+  config.lease = shared_.leases->share(caller_.key_id, submit.request_id);
   config.request = std::move(submit);
   return config;
 }

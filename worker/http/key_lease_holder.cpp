@@ -31,16 +31,15 @@ Error replaced_otherwise() {
 class KeyLeaseHolder::Share final : public SessionLease,
                                     public std::enable_shared_from_this<Share> {
  public:
-  Share(std::shared_ptr<KeyLeaseHolder> leases, ApiKeyId key, RequestId request, Handlers handlers)
-      : leases_(std::move(leases)),
-        key_(std::move(key)),
-        request_(std::move(request)),
-        handlers_(std::move(handlers)) {}
+  Share(std::shared_ptr<KeyLeaseHolder> leases, ApiKeyId key, RequestId request)
+      : leases_(std::move(leases)), key_(std::move(key)), request_(std::move(request)) {}
   /// Of a session that was dropped: calls nothing of `io`, which may end.
   ~Share() override {
     for (const auto& number : {previous_, number_})
       if (number) leases_->leave(*this, *number);
   }
+
+  void set_handlers(Handlers handlers) override { handlers_ = std::move(handlers); }
 
   void acquire(const wire::LeaseAcquire& wanted, AcquireHandler done) override {
     on_replaced_ = nullptr;
@@ -83,7 +82,7 @@ class KeyLeaseHolder::Share final : public SessionLease,
     if (code == Errc::Draining) leases_->close(*number_, Why::Draining);
   }
 
-  void release(Duration, std::move_only_function<void()> done) override {
+  void session_ended(Duration, std::move_only_function<void()> done) override {
     on_acquired_ = nullptr;
     on_replaced_ = nullptr;
     leave();
@@ -135,10 +134,8 @@ std::shared_ptr<KeyLeaseHolder> KeyLeaseHolder::create(boost::asio::io_context& 
       new KeyLeaseHolder(io, timers, std::move(broker_path), idle_ttl));
 }
 
-std::shared_ptr<SessionLease> KeyLeaseHolder::share(ApiKeyId key, RequestId request,
-                                                    SessionLease::Handlers handlers) {
-  return std::make_shared<Share>(shared_from_this(), std::move(key), std::move(request),
-                                 std::move(handlers));
+std::shared_ptr<SessionLease> KeyLeaseHolder::share(ApiKeyId key, RequestId request) {
+  return std::make_shared<Share>(shared_from_this(), std::move(key), std::move(request));
 }
 
 /// While a request moves it may run under either lease. The key may have another one by now.

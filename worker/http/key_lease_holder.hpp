@@ -27,8 +27,7 @@ class KeyLeaseHolder : public std::enable_shared_from_this<KeyLeaseHolder> {
                                                 std::string broker_path, Duration idle_ttl);
 
   /// The key's lease as the session of one request has it.
-  std::shared_ptr<client::SessionLease> share(ApiKeyId key, RequestId request,
-                                              client::SessionLease::Handlers handlers);
+  std::shared_ptr<client::SessionLease> share(ApiKeyId key, RequestId request);
   /// Keeps the lease that a request of the key runs under, also while it drains. Call it before the
   /// session leaves the request, which goes on.
   void keep(const ApiKeyId& key, const RequestId& request, Duration time);

@@ -128,10 +128,10 @@ std::shared_ptr<TenantSession> World::start(bool rebind) {
       .broker_path = directory / "broker.sock", .tenant = {"A"}, .rebind = rebind, .moves = moves};
   config.any_arithmetic = any_arithmetic;
   config.worker = named_worker;
+  config.lease = holder;
   config.request = request;
-  session = TenantSession::create(
-      io, timers, std::move(config), [this](const SessionEvent& event) { events.push_back(event); },
-      holder);
+  session = TenantSession::create(io, timers, std::move(config),
+                                  [this](const SessionEvent& event) { events.push_back(event); });
   session->start();
   return session;
 }

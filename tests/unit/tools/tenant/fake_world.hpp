@@ -12,6 +12,7 @@
 #include "ipc/control/messages.hpp"
 #include "ipc/control/peer.hpp"
 #include "tests/unit/tools/tenant/manual_timers.hpp"
+#include "tools/client/lease_holder.hpp"
 #include "tools/client/session.hpp"
 
 namespace leasehold::client {
@@ -90,7 +91,7 @@ struct World {
   bool any_arithmetic = false;
   bool moves = true;                        ///< SessionConfig::moves.
   std::optional<std::string> named_worker;  ///< SessionConfig::worker.
-  std::shared_ptr<LeaseHolder> holder;      ///< Of the session; null: its own.
+  std::shared_ptr<LeaseHolder> holder;      ///< SessionConfig::lease.
   std::vector<SessionEvent> events;
   std::shared_ptr<TenantSession> session;
   std::uint32_t sent = 0;  ///< Tokens the worker sent.

@@ -11,7 +11,10 @@ using namespace leasehold::client;
 namespace {
 
 struct SharedWorld : World {
-  SharedWorld() { holder = LeaseHolder::create(io, timers, directory / "broker.sock", {}); }
+  SharedWorld() {
+    holder = LeaseHolder::create(io, timers, directory / "broker.sock", {},
+                                 LeaseHolder::AtSessionEnd::KeepLive);
+  }
   /// Streams one text to its end.
   Ended text() {
     events.clear();

@@ -39,9 +39,7 @@ struct KeysWorld : client::World {
         .broker_path = directory / "broker.sock", .tenant = {"A"}, .rebind = true};
     config.request = request;
     config.request.request_id = {id};
-    config.share_lease = [this, key, id](client::SessionLease::Handlers handlers) {
-      return leases->share({key}, {id}, std::move(handlers));
-    };
+    config.lease = leases->share({key}, {id});
     return config;
   }
   Stream& start(const std::string& key = "k1") {
