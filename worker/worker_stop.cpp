@@ -51,8 +51,7 @@ void WorkerStop::poll() {
 
 void WorkerStop::check(std::size_t requests) {
   const bool is_answering = is_draining() && deps_.http != nullptr && deps_.http->is_answering();
-  const bool is_reporting = is_draining() && deps_.broker->is_reporting_usage();
-  if (requests == 0 && !is_answering && !is_reporting) return deps_.loop->stop();
+  if (requests == 0 && !is_answering) return stop_when_reported();
   if (deadline_ && Clock::now() >= *deadline_) {
     spdlog::warn("the drain timeout ends requests requests={}", requests);
     return deps_.loop->stop();
@@ -61,6 +60,21 @@ void WorkerStop::check(std::size_t requests) {
   timer_.expires_after(kPollInterval);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) poll();
+  });
+}
+
+/// Without a drain the broker is lost, and nothing confirms records.
+void WorkerStop::stop_when_reported() {
+  if (!is_draining()) return deps_.loop->stop();
+  timer_.expires_at(*deadline_);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    spdlog::warn("the drain timeout ends while usage records wait for the broker");
+    deps_.loop->stop();
+  });
+  deps_.broker->when_usage_reported([this] {
+    timer_.cancel();
+    deps_.loop->stop();
   });
 }
 

@@ -42,6 +42,7 @@ class WorkerStop {
  private:
   using Clock = std::chrono::steady_clock;
   void poll();
+  void stop_when_reported();
   void check(std::size_t requests);
   void report(std::size_t requests);
 

@@ -111,13 +111,16 @@ bool BrokerLink::is_reporting_usage() const {
   return !buffering_ && !usage_refused_ && !usage_records_.empty();
 }
 
+void BrokerLink::when_usage_reported(std::move_only_function<void()> done) {
+  when_usage_reported_ = std::move(done);
+  check_usage_reported();
+}
+
 /// The promise may be kept after the timeout.
 bool BrokerLink::await_usage_reports() {
   const auto reported = std::make_shared<std::promise<void>>();
-  boost::asio::post(*io_, [this, reported] {
-    when_usage_reported_ = [reported] { reported->set_value(); };
-    check_usage_reported();
-  });
+  boost::asio::post(
+      *io_, [this, reported] { when_usage_reported([reported] { reported->set_value(); }); });
   return reported->get_future().wait_for(kUsageReportsTimeout) == std::future_status::ready;
 }
 

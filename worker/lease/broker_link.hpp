@@ -56,10 +56,11 @@ class BrokerLink {
   /// Sends what a finished request used, and repeats it until the broker's journal has it: the
   /// broker drops what it has. What is not confirmed is lost with this process.
   void report_usage_record(wire::UsageRecord record);
-  /// True while a connected broker is about to confirm records. On the I/O thread.
-  bool is_reporting_usage() const;
-  /// Waits until that is false, at most two seconds; returns whether it is. By one thread at a
-  /// time, and not by the I/O thread, which must run.
+  /// Calls `done` once, on the I/O thread, when no connected broker is about to confirm records;
+  /// perhaps from within this call. Drops an earlier `done` that was not called yet.
+  void when_usage_reported(std::move_only_function<void()> done);
+  /// Waits for that at most two seconds; returns false after the timeout. Not for the I/O thread,
+  /// which must run.
   bool await_usage_reports();
 
   /// Sends a sampled step, and calls `on_reply` on the I/O thread also when it was not reported.
@@ -81,6 +82,7 @@ class BrokerLink {
   void send_waiting();
   void send_usage_records();
   void usage_records_answered(const Result<control::Payload>& reply);
+  bool is_reporting_usage() const;
   void check_usage_reported();
 
   boost::asio::io_context* io_;
