@@ -4,6 +4,7 @@
 #include "kernels/cuda/device/int8_units.hpp"
 #include "kernels/cuda/device/matmul_int8_params.hpp"
 #include "kernels/cuda/device/round_rows_params.hpp"
+#include "kernels/cuda/plan/matmul_group.hpp"
 #include "kernels/cuda/plan/matmul_kernels.hpp"
 #include "kernels/cuda/plan/plan_context.hpp"
 #include "kernels/quant/row_group.hpp"
@@ -21,9 +22,7 @@ constexpr std::uint32_t kColumnChoices[] = {1, 2, 8, 32, 64};
 /// The fewest columns that hold the results, limited by the card's shared memory.
 std::uint32_t columns_for(const MatmulOperands& operands, const DeviceProperties& card) {
   constexpr std::uint32_t kStaticBytes = 2048;  // of the kernel: its list of columns
-  const bool is_experts = operands.experts.chosen != nullptr;
-  const std::uint32_t together =
-      is_experts ? blocks_for(operands.n_results, operands.n_experts) : operands.n_results;
+  const std::uint32_t together = results_together(operands);
   std::uint32_t best = 1;
   for (const std::uint32_t columns : kColumnChoices) {
     const std::uint32_t shared_bytes = device::int8_shared_bytes(operands.type, columns);
@@ -35,16 +34,9 @@ std::uint32_t columns_for(const MatmulOperands& operands, const DeviceProperties
   return best;
 }
 
-std::uint32_t groups_per_block(std::uint32_t columns) {
-  return columns < device::kInt8TileColumns ? 1 : device::kInt8TileGroups;
-}
-
-/// The blocks in x of a launch: every matrix begins with a block of its own.
-std::uint32_t blocks_of(MatmulGroup group, std::uint32_t columns) {
-  std::uint32_t blocks = 0;
-  for (const MatmulOperands& one : group)
-    blocks += blocks_for(row_groups(one.n_out), groups_per_block(columns));
-  return blocks;
+/// The rows of a block: those of one group or of four.
+std::uint32_t rows_per_tile(std::uint32_t columns) {
+  return kGroupRows * (columns < device::kInt8TileColumns ? 1 : device::kInt8TileGroups);
 }
 
 device::Int8MatmulParams int8_params_of(MatmulGroup group, const MatmulScratch& scratch,
@@ -59,12 +51,7 @@ device::Int8MatmulParams int8_params_of(MatmulGroup group, const MatmulScratch& 
                                      .n_segments = static_cast<std::uint32_t>(group.size()),
                                      .accumulate = first.accumulate ? 1u : 0u,
                                      .count = first.count};
-  for (std::size_t i = 0; i < group.size(); ++i)
-    params.segments[i] = {.weights = group[i].weights,
-                          .out = group[i].out,
-                          .bias = group[i].bias,
-                          .n_out = group[i].n_out,
-                          .first_tile = blocks_of(group.first(i), columns)};
+  set_segments(params.segments, group, rows_per_tile(columns));
   return params;
 }
 
@@ -72,13 +59,12 @@ KernelLaunch multiply_launch(MatmulGroup group, const MatmulScratch& scratch,
                              const DeviceProperties& card) {
   const MatmulOperands& first = group.front();
   const std::uint32_t columns = columns_for(first, card);
-  const std::uint32_t grid_y =
-      first.experts.chosen != nullptr ? first.n_experts : blocks_for(first.n_results, columns);
-  return {.kernel = int8_kernel(first.type, columns),
-          .grid = {.x = blocks_of(group, columns), .y = grid_y},
-          .block_threads = kInt8Threads,
-          .shared_bytes = device::int8_shared_bytes(first.type, columns),
-          .params = KernelParams(int8_params_of(group, scratch, columns))};
+  return {
+      .kernel = int8_kernel(first.type, columns),
+      .grid = {.x = row_tiles(group, rows_per_tile(columns)), .y = result_tiles(first, columns)},
+      .block_threads = kInt8Threads,
+      .shared_bytes = device::int8_shared_bytes(first.type, columns),
+      .params = KernelParams(int8_params_of(group, scratch, columns))};
 }
 
 }  // namespace
@@ -96,8 +82,7 @@ std::vector<KernelLaunch> plan_int8_matmul(MatmulGroup group, const MatmulScratc
 }
 
 KernelLaunch plan_round_rows(const MatmulOperands& operands, const device::Int8Rows& rounded) {
-  const bool is_experts = operands.experts.chosen != nullptr;
-  const std::uint32_t items_per_x = is_experts ? operands.experts.items_per_x : 1;
+  const std::uint32_t items_per_x = is_experts(operands) ? operands.experts.items_per_x : 1;
   const device::RoundRowsParams params = {
       .gate = operands.gate,
       .x = operands.x,

@@ -5,6 +5,7 @@
 #include "common/expects.hpp"
 #include "kernels/cuda/device/weight_chunks.hpp"
 #include "kernels/cuda/plan/int8_plan.hpp"
+#include "kernels/cuda/plan/matmul_group.hpp"
 #include "kernels/cuda/plan/matmul_kernels.hpp"
 #include "kernels/cuda/plan/plan_context.hpp"
 
@@ -26,16 +27,6 @@ bool fits(std::uint32_t dynamic_bytes, const DeviceProperties& card) {
   return dynamic_bytes + kStaticBytes <= card.max_shared_bytes;
 }
 
-bool is_experts(const MatmulOperands& operands) {
-  return operands.experts.chosen != nullptr;
-}
-
-/// The approximate number of results per matrix.
-std::uint32_t results_together(const MatmulOperands& operands) {
-  return is_experts(operands) ? blocks_for(operands.n_results, operands.n_experts)
-                              : operands.n_results;
-}
-
 /// The fewest tiles that hold the results, limited by the card's shared memory.
 std::uint32_t tiles_for(const MatmulOperands& operands, const DeviceProperties& card) {
   const device::WeightChunk chunk = device::weight_chunk(operands.type);
@@ -47,13 +38,6 @@ std::uint32_t tiles_for(const MatmulOperands& operands, const DeviceProperties& 
     if (tiles * kTileRows >= results_together(operands)) break;
   }
   return best;
-}
-
-/// The blocks in x of a launch: every matrix begins with a tile of its own.
-std::uint32_t row_tiles(MatmulGroup group, std::uint32_t rows_per_tile) {
-  std::uint32_t tiles = 0;
-  for (const MatmulOperands& one : group) tiles += blocks_for(one.n_out, rows_per_tile);
-  return tiles;
 }
 
 /// Columns per block of the many-rows kernels: the narrow kernel if wide blocks would leave SMs
@@ -97,17 +81,8 @@ device::MatmulParams params_of(MatmulGroup group, const MatmulScratch& scratch,
                                  .n_segments = static_cast<std::uint32_t>(group.size()),
                                  .accumulate = first.accumulate ? 1u : 0u,
                                  .count = first.count};
-  for (std::size_t i = 0; i < group.size(); ++i)
-    params.segments[i] = {.weights = group[i].weights,
-                          .out = group[i].out,
-                          .bias = group[i].bias,
-                          .n_out = group[i].n_out,
-                          .first_tile = row_tiles(group.first(i), rows_per_tile)};
+  set_segments(params.segments, group, rows_per_tile);
   return params;
-}
-
-std::uint32_t grid_y(const MatmulOperands& operands, std::uint32_t columns) {
-  return is_experts(operands) ? operands.n_experts : blocks_for(operands.n_results, columns);
 }
 
 KernelLaunch few_launch(MatmulGroup group, const MatmulScratch& scratch,
@@ -115,7 +90,8 @@ KernelLaunch few_launch(MatmulGroup group, const MatmulScratch& scratch,
   const MatmulOperands& operands = group.front();
   const std::uint32_t tiles = tiles_for(operands, card);
   device::MatmulParams params = params_of(group, scratch, kFewWeightRows);
-  GridSize grid = {.x = row_tiles(group, kFewWeightRows), .y = grid_y(operands, tiles * kTileRows)};
+  GridSize grid = {.x = row_tiles(group, kFewWeightRows),
+                   .y = result_tiles(operands, tiles * kTileRows)};
   const std::uint32_t parts = scratch.partials == nullptr ? 1 : part_count(group, card);
   if (parts > 1) {
     params.partials = scratch.partials;
@@ -133,7 +109,7 @@ KernelLaunch few_launch(MatmulGroup group, const MatmulScratch& scratch,
 KernelLaunch many_launch(MatmulGroup group, const MatmulScratch& scratch, std::uint32_t columns) {
   const MatmulOperands& operands = group.front();
   return {.kernel = many_rows_kernel(operands.type, columns),
-          .grid = {.x = row_tiles(group, kManyWeightRows), .y = grid_y(operands, columns)},
+          .grid = {.x = row_tiles(group, kManyWeightRows), .y = result_tiles(operands, columns)},
           .block_threads = 256,
           .shared_bytes = device::ring_bytes(device::weight_chunk(operands.type),
                                              device::many_rows_ring(columns)),
@@ -161,7 +137,8 @@ KernelLaunch float_launch(const MatmulOperands& operands) {
   return {.kernel = is_f32         ? columns == 1 ? "lh_matmul_f32_1" : "lh_matmul_f32_8"
                     : columns == 1 ? "lh_matmul_rows_1"
                                    : "lh_matmul_rows_8",
-          .grid = {.x = blocks_for(operands.n_out, kFloatOutputs), .y = grid_y(operands, columns)},
+          .grid = {.x = blocks_for(operands.n_out, kFloatOutputs),
+                   .y = result_tiles(operands, columns)},
           .block_threads = 128,
           .params = KernelParams(params)};
 }
