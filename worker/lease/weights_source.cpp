@@ -16,7 +16,6 @@ namespace leasehold {
 namespace {
 
 constexpr Duration kTimeout = std::chrono::seconds(30);
-constexpr auto kOpenRetryInterval = std::chrono::milliseconds(100);
 constexpr int kRoomAttempts = 600;
 // Steps are numbered from 1 and loads from here, so that a gate never confuses them.
 constexpr std::uint64_t kFirstLoad = std::uint64_t{1} << 63;
@@ -33,12 +32,13 @@ Result<Weights> WeightsSource::acquire() {
   total_bytes_ = plan_->size_bytes();
   loading_.clear();
   loading_.resize(plan_->parts.size());
+  revoked_.assign(plan_->parts.size(), 0);
   while (const auto missing = first_missing_part()) {
-    const WeightsPart& part = plan_->parts[*missing];
-    Result<Weights::MappedPart> mapped = load(part);
+    TRY(check_reloads(*missing));
+    Result<Weights::MappedPart> mapped = load(plan_->parts[*missing]);
     if (mapped) {
       loading_[*missing] = *std::move(mapped);
-    } else if (!may_load_again(part, mapped.error())) {
+    } else if (!may_load_again(*missing, mapped.error())) {
       return std::unexpected(std::move(mapped).error());
     }
   }
@@ -57,10 +57,13 @@ std::optional<std::size_t> WeightsSource::first_missing_part() {
 
 /// Nothing uses a mapped part before all are bound.
 void WeightsSource::give_up_revoked_parts() {
-  for (std::optional<Weights::MappedPart>& part : loading_) {
+  for (std::size_t i = 0; i < loading_.size(); ++i) {
+    std::optional<Weights::MappedPart>& part = loading_[i];
     if (!part || is_live(part->lease)) continue;
     const LeaseId lease = id_of(part->lease);
     part.reset();
+    ++revoked_[i];
+    last_revoked_ = fmt::format("lease {} was revoked", to_string(lease));
     give_up(lease);
   }
 }
@@ -80,20 +83,35 @@ Result<Weights::MappedPart> WeightsSource::load(const WeightsPart& part) {
                               give_up_revoked_parts();
                               return open(part);
                             },
-                            [] { std::this_thread::sleep_for(kOpenRetryInterval); })));
+                            [this] { std::this_thread::sleep_for(deps_.retry_interval); })));
+}
+
+/// What revokes the leases does not stop by itself, and each load reads the part again.
+Result<void> WeightsSource::check_reloads(std::size_t part) const {
+  if (revoked_[part] <= kMaxReloads) return {};
+  return std::unexpected(
+      Error{Errc::LeaseRevoked,
+            fmt::format("the engine leases of part {} were revoked {} times before the worker was "
+                        "ready, the last one: {}; find the reason with `brokerctl timeline LEASE` "
+                        "or `brokerctl actions`, then start the worker again",
+                        plan_->parts[part].name, revoked_[part], last_revoked_),
+            FailureScope::Engine});
 }
 
 /// True when the lease was revoked meanwhile, or the broker does not have the memory of an earlier
 /// one back yet. Pauses then.
-bool WeightsSource::may_load_again(const WeightsPart& part, const Error& why) {
+bool WeightsSource::may_load_again(std::size_t part, const Error& why) {
   const bool is_revoked = is_lease_ended(why.code) || why.code == Errc::EngineLeaseFenced;
   if (is_revoked && opened_) give_up(*opened_);
   const bool awaits_room = why.code == Errc::PoolExhausted && room_attempts_left_-- > 0;
   if (!is_revoked && !awaits_room) return false;
-  if (is_revoked)
-    spdlog::warn("weights are loaded again part={} error={} reason=\"{}\"", part.name,
+  if (is_revoked) {
+    ++revoked_[part];
+    last_revoked_ = why.detail;
+    spdlog::warn("weights are loaded again part={} error={} reason=\"{}\"", plan_->parts[part].name,
                  name(why.code), why.detail);
-  std::this_thread::sleep_for(kOpenRetryInterval);
+  }
+  std::this_thread::sleep_for(deps_.retry_interval);
   return true;
 }
 

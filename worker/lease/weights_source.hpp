@@ -11,7 +11,8 @@
 /// A revoked part is restored alone; the other parts stay mapped. If the model file was replaced
 /// meanwhile, the part is read from the new file when its tensors have the same types and shapes.
 ///
-/// An engine lease that is revoked during the load is given up, and its part is opened again.
+/// An engine lease that is revoked during the load is given up, and its part is opened again, at
+/// most `kMaxReloads` times.
 ///
 /// Blocks; runs on the engine's thread between steps.
 #pragma once
@@ -29,6 +30,8 @@ namespace leasehold {
 
 class WeightsSource {
  public:
+  static constexpr std::uint32_t kMaxReloads = 8;  ///< Of one part, in one `acquire`.
+
   struct Dependencies {
     BrokerLink* broker = nullptr;
     const TableReader* table = nullptr;
@@ -36,6 +39,7 @@ class WeightsSource {
     LoadProgress progress;
     const RegionMapper* regions = &host_mapper();  ///< For the memory this broker lends.
     EarlyCalls* early_calls = nullptr;  ///< Learns what `acquire` has unmapped; may be null.
+    Duration retry_interval = std::chrono::milliseconds(100);
   };
   WeightsSource(const GgufFile& file, const ModelConfig& config, const WeightsPlan& plan,
                 Dependencies dependencies)
@@ -43,7 +47,8 @@ class WeightsSource {
 
   /// Gets all parts, each under a new engine lease. Waits while another worker fills one, and for
   /// the memory of a lease that was revoked meanwhile, at most a minute.
-  /// Errors: those of the calls above and of GgufFile::open.
+  /// Errors: those of the calls above and of GgufFile::open; LeaseRevoked, of the worker, when the
+  /// leases of one part were revoked more than `kMaxReloads` times.
   Result<Weights> acquire();
 
   struct Restored {
@@ -61,7 +66,8 @@ class WeightsSource {
   void give_up_revoked_parts();
   void give_up(LeaseId lease);
   Result<Weights::MappedPart> load(const WeightsPart& part);
-  bool may_load_again(const WeightsPart& part, const Error& why);
+  Result<void> check_reloads(std::size_t part) const;
+  bool may_load_again(std::size_t part, const Error& why);
   Result<Weights::MappedPart> map_part(const WeightsPart& part, control::Payload reply);
   Result<control::Payload> open(const WeightsPart& part);
   Result<UniqueFd> fill_and_publish(const WeightsPart& part, RegionId region, LeaseDependency lease,
@@ -81,8 +87,10 @@ class WeightsSource {
   std::uint64_t done_bytes_ = 0;  // of this call, for progress
   std::uint64_t total_bytes_ = 0;
   std::vector<std::optional<Weights::MappedPart>> loading_;  // what `acquire` has mapped, by part
-  std::optional<LeaseId> opened_;                            // by the last `map_part`
-  int room_attempts_left_ = 0;                               // since a lease was given up
+  std::vector<std::uint32_t> revoked_;  // how often the lease of each was revoked, in `acquire`
+  std::string last_revoked_;            // what is known of the last one
+  std::optional<LeaseId> opened_;       // by the last `map_part`
+  int room_attempts_left_ = 0;          // since a lease was given up
 };
 
 }  // namespace leasehold
