@@ -159,6 +159,30 @@ TEST_CASE("weights: an engine lease waits for every unit, whatever it touches") 
   CHECK(world.region_state(opened.region) == RegionState::Retained);
 }
 
+TEST_CASE("weights: a lease that ends before its region was sent is fenced without its worker") {
+  BrokerConfig config = small_config();
+  SECTION("in host memory") {}
+  SECTION("on a device, whose worker would be asked to settle") {
+    config.device = "cuda:0";
+    config.device_uuid = "GPU-1";
+  }
+  TwoWorkers world(config);
+  world.workers_answer = false;
+  world.regions_wait = true;
+  const CallId opening = world.call(kFirst, weights(1));
+  const auto created = world.performed<effect::CreateRegion>();
+  REQUIRE(created.size() == 1);
+
+  world.revoke(created[0].lease);
+
+  CHECK(world.refusal(opening) == Errc::LeaseRevoked);
+  CHECK(world.proof_of(created[0].lease) == "NeverMapped");
+  CHECK(world.settles.empty());
+  CHECK(world.unmaps.empty());
+  world.post(RegionLent{created[0].lease, std::nullopt});
+  CHECK(world.state.weights.free_bytes() == 64 * kMiB);
+}
+
 TEST_CASE("weights: parts of one file are separate regions that are revoked separately") {
   TwoWorkers world;
   wire::WeightsOpen embedding = weights(1, 4 * kMiB);

@@ -312,6 +312,7 @@ void World::perform(const effect::VerifyExtents& effect) {
 }
 
 void World::perform(const effect::CreateRegion& effect) {
+  if (regions_wait) return;
   std::optional<Error> refused;
   if (memory_fails) refused = Error{Errc::OutOfMemory, "no memory"};
   if (grant_unwritten_) refused = Error{Errc::DiskFull, "no room"};

@@ -62,6 +62,7 @@ class World {
   bool workers_answer_pings = true;  ///< Workers answer pings at once.
   std::int64_t caller_pid = 1000;    ///< Of all calls.
   bool memory_fails = false;         ///< No memory object can be created.
+  bool regions_wait = false;         ///< Regions are created when the test posts RegionLent.
   bool seal_fails = false;
   bool clear_fails = false;             ///< Device memory cannot be cleared.
   std::set<ExtentId> still_allocating;  ///< On a device: not yet allocated, cannot be cleared.
