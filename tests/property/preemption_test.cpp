@@ -55,7 +55,7 @@ TEST_CASE(
     REQUIRE(record);
     REQUIRE(record->tokens == sequence->tokens);
     REQUIRE(record->prompt_tokens == sequence->request.prompt.size());
-    REQUIRE(std::ranges::equal(record->blocks, sequence->blocks.blocks()));
+    REQUIRE(std::ranges::equal(record->blocks, sequence->blocks.blocks_of(record->committed)));
     ++records;
   }
   CHECK_FALSE(rig.outcome("younger").preemptions.empty());

@@ -125,7 +125,7 @@ TEST_CASE(
     REQUIRE(record->max_emitted_tokens == kTextTokens);
     REQUIRE(record->committed == sequence->blocks.committed());
     REQUIRE(record->tokens == sequence->tokens);
-    REQUIRE(std::ranges::equal(record->blocks, sequence->blocks.blocks()));
+    REQUIRE(std::ranges::equal(record->blocks, sequence->blocks.blocks_of(record->committed)));
   }
   REQUIRE(commits > static_cast<int>(kTextTokens));
 }

@@ -52,10 +52,18 @@ void BlockTable::start_with_published(std::span<const PrefixId> chain,
 Result<void> BlockTable::reserve(std::uint32_t n_positions, BlockPool& pool) {
   expects(!is_moved_out(state_) && state_ != KvState::Freed,
           "blocks are reserved while the sequence is in the KV pool");
-  const std::uint32_t needed = (n_positions + tokens_per_block_ - 1) / tokens_per_block_;
+  const std::uint32_t needed = blocks_for(n_positions);
   const auto held = static_cast<std::uint32_t>(blocks_.size());
   if (needed <= held) return {};
   return take_blocks(needed - held, pool, blocks_);
+}
+
+void BlockTable::trim(std::uint32_t n_positions, BlockPool& pool) {
+  expects(n_positions >= committed_, "committed positions keep their blocks");
+  while (blocks_.size() > blocks_for(n_positions)) {
+    pool.release(blocks_.back());
+    blocks_.pop_back();
+  }
 }
 
 Result<void> BlockTable::reserve_record(std::uint32_t count, BlockPool& pool) {

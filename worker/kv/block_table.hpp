@@ -1,8 +1,9 @@
 /// The blocks of one sequence, in order of position, and the blocks of its record.
 ///
-/// Blocks come from one lease's pool and go back to it all at once. The first ones may be in the
-/// lease's prefix index: other sequences may read them, and the index keeps them when this sequence
-/// ends. Positions in them are committed, so no step writes to them.
+/// Blocks come from one lease's pool. trim() gives back those beyond the text; the others go back
+/// all at once. The first ones may be in the lease's prefix index: other sequences may read them,
+/// and the index keeps them when this sequence ends. Positions in them are committed, so no step
+/// writes to them.
 ///
 /// A table may start with the blocks of a published text instead, which lie in a shared lease. It
 /// reads them, and caches none of its own blocks: the index of its lease knows chains from the
@@ -50,6 +51,10 @@ class BlockTable {
   /// Takes the blocks for positions 0 … n_positions - 1, all or none. Errors: OutOfBlocks, with the
   /// number of missing blocks.
   Result<void> reserve(std::uint32_t n_positions, BlockPool& pool);
+
+  /// Gives back the blocks behind positions 0 … n_positions - 1. Precondition: those include the
+  /// committed ones.
+  void trim(std::uint32_t n_positions, BlockPool& pool);
 
   /// Takes `count` blocks for the sequence record. Precondition: called once.
   Result<void> reserve_record(std::uint32_t count, BlockPool& pool);
@@ -104,10 +109,12 @@ class BlockTable {
 
   KvState state() const { return state_; }
   std::uint32_t committed() const { return committed_; }
-  std::uint32_t committed_blocks() const {
-    return (committed_ + tokens_per_block_ - 1) / tokens_per_block_;
-  }
+  std::uint32_t committed_blocks() const { return blocks_for(committed_); }
   std::span<const BlockId> blocks() const { return blocks_; }
+  /// The blocks of positions 0 … n_positions - 1. Precondition: they are reserved.
+  std::span<const BlockId> blocks_of(std::uint32_t n_positions) const {
+    return blocks().first(blocks_for(n_positions));
+  }
   std::span<const BlockId> record_blocks() const { return record_blocks_; }
   /// Of the swap pool, in order of position; empty unless Swapped.
   std::span<const BlockId> swapped() const { return swapped_; }
@@ -118,6 +125,9 @@ class BlockTable {
 
  private:
   void become(KvState to);
+  std::uint32_t blocks_for(std::uint32_t n_positions) const {
+    return (n_positions + tokens_per_block_ - 1) / tokens_per_block_;
+  }
   void give_back(BlockPool& pool, PrefixIndex& index);
   void release_swapped(BlockPool& swap);
   bool next_is_full() const {

@@ -16,6 +16,9 @@
 /// content. A reader takes the valid slot with the higher number. A torn slot has a wrong checksum
 /// or still its old number; then the other slot, one commit older, is valid.
 ///
+/// A record names the blocks of committed positions. Later ones may be given back
+/// (BlockTable::trim).
+///
 /// Several records may name a block: the first ones of sequences that share a cached prefix
 /// (worker/kv/prefix_index.hpp).
 ///
@@ -94,7 +97,7 @@ struct RecordCommit {
   std::uint32_t committed = 0;          ///< Positions in the KV cache once this commit is done.
   std::span<const TokenId> tokens;      ///< Prompt and emitted.
   std::span<const TokenId> next;        ///< The tokens this commit emits.
-  std::span<const BlockId> blocks;      ///< Of the KV cache, in order of position.
+  std::span<const BlockId> blocks;      ///< Of the committed positions, in order.
   std::span<const BlockId> own_blocks;  ///< Those of RecordMemory.
 };
 

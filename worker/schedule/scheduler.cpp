@@ -80,6 +80,7 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn) {
   tenancy.served_tokens += rows_kept;
   const TenantAccount& account = *tenancy.account;
   *account.counter += TokenCounters::cost(part.n_rows, account.quota.weight);
+  sequence.blocks.trim(static_cast<std::uint32_t>(sequence.tokens.size()), tenancy.pool);
   if (drawn.empty()) return;
   if (drawn.back().ends) return end_sequence(sequence, {.reason = *drawn.back().ends});
   if (is_full(sequence)) end_sequence(sequence, {.reason = CompletionReason::MaxTokensReached});

@@ -43,8 +43,8 @@
 /// Proposals: the engine may propose tokens that follow a decoding sequence. While no prompt waits
 /// for rows, those that ProposalLimit finds worth it get rows, too, and a step commits the tokens
 /// that were drawn as proposed, and one more. They take free blocks only: nothing is evicted, asked
-/// for or moved aside for them. A tenant pays for the rows of wrong proposals, because they take
-/// the time that right ones take.
+/// for or moved aside for them. After the step a sequence gives back the blocks beyond its text. A
+/// tenant pays for the rows of wrong proposals, because they take the time that right ones take.
 ///
 /// Fairness: admissions and prefill chunks go to the tenant with the least token counter
 /// (TokenCounters), over all its leases. An admitted prompt counts as served. So of two tenants

@@ -56,7 +56,8 @@ struct Sequence {
     const std::uint32_t to = std::min(known, blocks.committed() + n_rows);
     return to - std::min(from, to);
   }
-  /// The commit of `n_rows` more positions and of the tokens `next`, a view.
+  /// The commit of `n_rows` more positions and of the tokens `next`, a view. It names the blocks of
+  /// committed positions only: those of proposals may be given back.
   RecordCommit record_commit(std::uint32_t n_rows, std::span<const TokenId> next) const {
     return {.engine_request_id = &request.engine_request_id,
             .sampling = &request.sampling,
@@ -65,7 +66,7 @@ struct Sequence {
             .committed = blocks.committed() + n_rows,
             .tokens = tokens,
             .next = next,
-            .blocks = blocks.blocks(),
+            .blocks = blocks.blocks_of(blocks.committed() + n_rows),
             .own_blocks = blocks.record_blocks()};
   }
 };

@@ -117,6 +117,43 @@ TEST_CASE("proposals: they take free blocks only, and leave each sequence its ne
   fixture.commit();
 }
 
+TEST_CASE("proposals: blocks that lie beyond the text are free again after the step") {
+  Proposing fixture({.token_budget = 40, .tokens_per_block = 4, .speculate = 8});
+  const LeaseId lease = fixture.lease(1, 20);
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 4, 40)));
+  fixture.tick();
+  const BlockPool& pool = fixture.scheduler.tenancies().at(lease).pool;
+  const Sequence& sequence = *fixture.scheduler.running().front();
+
+  SECTION("no proposal was right: the sequence keeps the block of its last token") {
+    fixture.plan_with(std::vector<TokenId>(8, kWrong));
+    REQUIRE(sequence.blocks.blocks().size() == 4);  // 13 positions
+    fixture.commit();
+    CHECK(sequence.tokens.size() == 6);
+    CHECK(sequence.blocks.blocks().size() == 2);
+  }
+  SECTION("some were right: it keeps their blocks, too") {
+    fixture.plan_with({kRight, kRight, kRight, kWrong, kRight, kRight, kRight, kRight});
+    REQUIRE(sequence.blocks.blocks().size() == 4);
+    fixture.commit();
+    CHECK(sequence.tokens.size() == 9);
+    CHECK(sequence.blocks.blocks().size() == 3);
+  }
+  const auto own = sequence.blocks.blocks().size() + sequence.blocks.record_blocks().size();
+  CHECK(pool.held_blocks() == own);
+}
+
+TEST_CASE("proposals: the record of a sequence names no block that may be given back") {
+  Proposing fixture({.token_budget = 40, .tokens_per_block = 4, .speculate = 8});
+  REQUIRE(fixture.scheduler.submit(fixture.request(fixture.lease(1, 20), "r", 4, 40)));
+  fixture.tick();
+  fixture.plan_with(std::vector<TokenId>(8, kWrong));
+  const Sequence& sequence = *fixture.scheduler.running().front();
+  REQUIRE(sequence.blocks.blocks().size() == 4);
+  const TokenId drawn[] = {kRight};
+  CHECK(sequence.record_commit(1, drawn).blocks.size() == 2);  // 4 + 1 positions
+}
+
 TEST_CASE("proposals: within its quota a tenant keeps the next block of each of its sequences") {
   Proposing fixture({.token_budget = 40, .tokens_per_block = 4, .speculate = 8});
   const LeaseId first = fixture.lease(1, 20);
