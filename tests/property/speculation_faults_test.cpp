@@ -50,6 +50,14 @@ class Scene {
   void run_to(std::size_t tokens) {
     while (rig.outcome("t/r").tokens.size() < tokens) REQUIRE(rig.step());
   }
+  /// The units of the step that follows once the victim has `tokens` tokens.
+  std::vector<WatchedUnit> units_of_step_after(std::size_t tokens) {
+    run_to(tokens);
+    watch.start();
+    REQUIRE(rig.step());
+    watch.stop();
+    return watch.units();
+  }
   /// The victim's request goes on under another lease.
   void rebind(LeaseId to) {
     rig.outcome("t/r").completions.clear();
@@ -133,11 +141,7 @@ TEST_CASE("speculation: the record is the sequence after every commit") {
 TEST_CASE("speculation: a lease revoked at any unit of a step commits nothing of it") {
   constexpr std::size_t kBefore = 9;
   Scene calm(true, all_right);
-  calm.run_to(kBefore);
-  calm.watch.start();
-  REQUIRE(calm.rig.step());
-  calm.watch.stop();
-  const std::vector<WatchedUnit> units = calm.watch.units();
+  const std::vector<WatchedUnit> units = calm.units_of_step_after(kBefore);
   const std::size_t after = calm.rig.outcome("t/r").tokens.size();
   REQUIRE(units.back().site == LaunchSite::Commit);
   const auto drawing = std::ranges::count(units, LaunchSite::Sampling, &WatchedUnit::site);
@@ -165,11 +169,7 @@ TEST_CASE("speculation: a lease revoked at any unit of a step commits nothing of
 TEST_CASE("speculation: a step that the weights fail moves no sequence, and runs again") {
   constexpr std::size_t kBefore = 9;
   Scene calm(true, some_right);
-  calm.run_to(kBefore);
-  calm.watch.start();
-  REQUIRE(calm.rig.step());
-  calm.watch.stop();
-  const std::size_t n_units = calm.watch.units().size();
+  const std::size_t n_units = calm.units_of_step_after(kBefore).size();
   for (std::size_t k = n_units - std::min<std::size_t>(n_units, 12); k + 1 < n_units; ++k) {
     CAPTURE(k, n_units);
     Scene scene(true, some_right);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <memory>
 
 #include "tests/process/http/http_client.hpp"
 
@@ -24,13 +25,22 @@ struct ResumableText {
     body["request_id"] = "story";
   }
 
+  /// Sends it with a key, and reads `events` events.
+  std::unique_ptr<HttpClient> begin(const std::string& with, std::size_t events = 5) {
+    auto client = std::make_unique<HttpClient>(http.path());
+    client->write(post("/v1/completions", with, body));
+    REQUIRE(client->read_until(has_events(events)));
+    return client;
+  }
   /// Sends it, and returns what came before the client left.
   HttpReply begin_and_leave() {
-    HttpClient client(http.path());
-    client.write(post("/v1/completions", key, body));
-    REQUIRE(client.read_until(has_events(5)));
-    client.close();
-    return client.so_far();
+    const auto client = begin(key);
+    client->close();
+    return client->so_far();
+  }
+  /// Another key's client joins a text that a client has left, and reads two more events.
+  std::unique_ptr<HttpClient> join(const std::string& with, const HttpReply& before) {
+    return begin(with, before.events().size() + 2);
   }
   std::string again(const std::string& last_event_id) const {
     return post("/v1/completions", key, body, "Last-Event-ID: " + last_event_id + "\r\n");
@@ -175,22 +185,18 @@ TEST_CASE("http resume: the text goes on at the successor of a killed worker") {
 
 TEST_CASE("http resume: another body under the id is a conflict, and the text goes on") {
   ResumableText text;
-  HttpClient client(text.http.path());
-  client.write(post("/v1/completions", text.key, text.body));
-  REQUIRE(client.read_until(has_events(5)));
+  const auto client = text.begin(text.key);
   Json other = text.body;
   other["max_tokens"] = kTokens + 1;
   const HttpReply refused = text.http.send(post("/v1/completions", text.key, other));
   CHECK(refused.status == 409);
   CHECK(refused.json()["error"]["code"] == "RequestIdConflict");
-  CHECK(text_of(client.reply()) == text_of(text.whole));
+  CHECK(text_of(client->reply()) == text_of(text.whole));
 }
 
 TEST_CASE("http resume: the id of another tenant is answered like an unknown one") {
   ResumableText text;
-  HttpClient client(text.http.path());
-  client.write(post("/v1/completions", text.key, text.body));
-  REQUIRE(client.read_until(has_events(5)));
+  const auto client = text.begin(text.key);
   text.http.system().admit("bob");
   const std::string bob = text.http.key_of("bob");
   std::vector<HttpReply> answers;
@@ -202,17 +208,15 @@ TEST_CASE("http resume: the id of another tenant is answered like an unknown one
   CHECK(answers[0].status == answers[1].status);
   CHECK(answers[0].ids() == answers[1].ids());
   CHECK(text_of(answers[0]) == text_of(answers[1]));
-  CHECK(text_of(client.reply()) == text_of(text.whole));
+  CHECK(text_of(client->reply()) == text_of(text.whole));
 }
 
 TEST_CASE("http resume: a second client takes the text over, and the first one gets an error") {
   ResumableText text({"--slow-motion-us", "300"});
-  HttpClient first(text.http.path());
-  first.write(post("/v1/completions", text.key, text.body));
-  REQUIRE(first.read_until(has_events(5)));
+  const auto first = text.begin(text.key);
   const HttpReply second = text.http.send(post("/v1/completions", text.key, text.body));
   CHECK(text_of(second) == text_of(text.whole));
-  const auto events = first.reply().events();
+  const auto events = first->reply().events();
   REQUIRE(events.size() >= 2);
   CHECK(Json::parse(events.end()[-2])["error"]["code"] == "RequestIdConflict");
 }
@@ -221,11 +225,9 @@ TEST_CASE("http resume: a revoked key ends the stream that it joined, and the te
   ResumableText text({"--slow-motion-us", "300"});
   const HttpReply before = text.begin_and_leave();
   const std::string other = text.http.key_of("ann");
-  HttpClient joined(text.http.path());
-  joined.write(post("/v1/completions", other, text.body));
-  REQUIRE(joined.read_until(has_events(before.events().size() + 2)));
+  const auto joined = text.join(other, before);
   REQUIRE(text.http.revoke(other) == 0);
-  const auto events = joined.reply().events();
+  const auto events = joined->reply().events();
   REQUIRE(events.size() >= 2);
   CHECK(events.size() < kTokens);
   CHECK(events.back() == "[DONE]");
@@ -237,11 +239,9 @@ TEST_CASE("http resume: a stream that joined goes on when the key that began the
   ResumableText text({"--slow-motion-us", "300"});
   const HttpReply before = text.begin_and_leave();
   const std::string other = text.http.key_of("ann");
-  HttpClient joined(text.http.path());
-  joined.write(post("/v1/completions", other, text.body));
-  REQUIRE(joined.read_until(has_events(before.events().size() + 2)));
+  const auto joined = text.join(other, before);
   REQUIRE(text.http.revoke(text.key) == 0);
-  CHECK(text_of(joined.reply()) == text_of(text.whole));
+  CHECK(text_of(joined->reply()) == text_of(text.whole));
 }
 
 TEST_CASE("http resume: an id without an event, and several choices, are refused") {

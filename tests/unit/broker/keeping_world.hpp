@@ -49,6 +49,11 @@ struct KeepingWorld : World {
         state.extents.records(),
         [wanted](const auto& entry) { return entry.second.state == wanted; }));
   }
+  /// An acquire that waits, because no successor of the killed worker is there yet.
+  CallId wait_for_successor() {
+    kill_worker();
+    return replace();
+  }
   bool is_kept() const { return in_state(ExtentState::Retained) == 2; }
   /// The memory objects are closed, which follows their punch.
   bool is_scrubbed() const {

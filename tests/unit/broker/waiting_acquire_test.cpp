@@ -8,9 +8,7 @@ using namespace std::chrono_literals;
 
 TEST_CASE("adopt: an acquire waits for the successor of its worker, and is then granted") {
   KeepingWorld world;
-  world.kill_worker();
-
-  const CallId waiting = world.replace();
+  const CallId waiting = world.wait_for_successor();
   CHECK_FALSE(world.answers.contains(waiting));
   world.advance(1'999ms);
   CHECK_FALSE(world.answers.contains(waiting));
@@ -21,9 +19,7 @@ TEST_CASE("adopt: an acquire waits for the successor of its worker, and is then 
 
 TEST_CASE("adopt: an acquire waits 2 s at most, and is then asked to retry soon") {
   KeepingWorld world;
-  world.kill_worker();
-
-  const CallId waiting = world.replace();
+  const CallId waiting = world.wait_for_successor();
   world.advance(2s);
 
   const Error& awaited = world.error_of(waiting);
@@ -37,9 +33,7 @@ TEST_CASE("adopt: an acquire waits 2 s at most, and is then asked to retry soon"
 
 TEST_CASE("adopt: a second acquire for the same lease is refused while the first one waits") {
   KeepingWorld world;
-  world.kill_worker();
-
-  const CallId first = world.replace();
+  const CallId first = world.wait_for_successor();
   CHECK(world.error_of(world.replace()).retry_after_ms == 20);
   CHECK_FALSE(world.answers.contains(first));
 }
@@ -81,8 +75,7 @@ TEST_CASE("adopt: an acquire that waits is refused when the memory is no longer 
 
 TEST_CASE("adopt: an acquire that waits is refused when its tenant is removed") {
   KeepingWorld world;
-  world.kill_worker();
-  const CallId waiting = world.replace();
+  const CallId waiting = world.wait_for_successor();
 
   world.call(kOperator, wire::TenantRemove{.tenant = {"a"}});
 

@@ -75,6 +75,32 @@ struct KeysWorld : client::World {
     }
     worker.notify_submitter("request.completed", end.to_json());
   }
+  /// Completes the stream, and waits for the end of its session.
+  void finish(const Stream& stream) {
+    complete(stream, "MaxTokensReached");
+    await_end(stream);
+  }
+  void await_end(const Stream& stream) {
+    run_until([&stream] { return !stream.reported<client::Ended>().empty(); });
+  }
+  void await_streaming(const Stream& stream) {
+    run_until([&stream] { return stream.session->state() == TenantSession::State::Streaming; });
+  }
+  /// Waits for the release of one lease in all, and its reply.
+  void await_release() {
+    run_until([this] { return calls("lease.release") == 1; });
+    settle();
+  }
+  /// The first stream's client leaves it, and its lease is kept for a minute.
+  void leave_first() {
+    leases->keep({"k1"}, {"req-1"}, std::chrono::seconds(60));
+    streams.front().session->leave();
+  }
+  /// The worker refuses the next submission, because the lease drains.
+  void refuse_next_as_draining() {
+    auto& submits = worker.answers["request.submit"];
+    submits = {fail(Errc::Draining, "the lease drains"), submits.front()};
+  }
   /// Lets retries happen, within two seconds of the manual clock.
   void advance_until(const std::function<bool()>& holds) {
     for (int i = 0; i < 200 && !holds(); ++i) {
@@ -97,9 +123,9 @@ TEST_CASE("key lease: all requests of a key submit under one lease, a request af
   world.start_streams(3);
   CHECK(world.calls("lease.acquire") == 1);
   for (Stream& stream : world.streams) world.complete(stream, "MaxTokensReached");
-  world.run_until([&] { return !world.streams.back().reported<client::Ended>().empty(); });
+  world.await_end(world.streams.back());
   Stream& late = world.start();
-  world.run_until([&] { return late.session->state() == TenantSession::State::Streaming; });
+  world.await_streaming(late);
   CHECK(world.calls("lease.acquire") == 1);
   CHECK(world.calls("lease.release") == 0);
   CHECK(late.reported<client::Submitted>().front().lease == LeaseId{1, 1});
@@ -108,8 +134,7 @@ TEST_CASE("key lease: all requests of a key submit under one lease, a request af
 TEST_CASE("key lease: it is renewed while it is idle, and released when its time is over") {
   KeysWorld world;
   world.start_streams(1);
-  world.complete(world.streams.front(), "MaxTokensReached");
-  world.run_until([&] { return !world.streams.front().reported<client::Ended>().empty(); });
+  world.finish(world.streams.front());
   world.timers.advance(std::chrono::seconds(29));
   world.settle();
   CHECK(world.calls("lease.renew") >= 1);
@@ -118,7 +143,7 @@ TEST_CASE("key lease: it is renewed while it is idle, and released when its time
   world.run_until([&] { return world.calls("lease.release") == 1; });
   world.settle();
   Stream& late = world.start();
-  world.run_until([&] { return late.session->state() == TenantSession::State::Streaming; });
+  world.await_streaming(late);
   CHECK(world.calls("lease.acquire") == 2);
   CHECK_FALSE(world.broker.calls("lease.acquire").back().contains("replaces"));
 }
@@ -154,7 +179,7 @@ TEST_CASE("key lease: a refusal ends all requests that waited, after one call") 
   world.broker.answers["lease.acquire"] = {fail(Errc::BadToken, "the key was revoked")};
   for (int i = 0; i < 3; ++i) world.start();
   for (Stream& stream : world.streams) {
-    world.run_until([&] { return !stream.reported<client::Ended>().empty(); });
+    world.await_end(stream);
     CHECK(stream.reported<client::Ended>().front().error->code == Errc::BadToken);
   }
   CHECK(world.calls("lease.acquire") == 1);
@@ -165,12 +190,11 @@ TEST_CASE("key lease: an idle lease of the tenant gives way to another key") {
   auto& grants = world.broker.answers["lease.acquire"];
   grants.insert(grants.begin() + 1, fail(Errc::QuotaBlocks, "too many blocks"));
   world.start_streams(1);
-  world.complete(world.streams.front(), "MaxTokensReached");
-  world.run_until([&] { return !world.streams.front().reported<client::Ended>().empty(); });
+  world.finish(world.streams.front());
   Stream& other = world.start("k2");
   world.run_until([&] { return world.calls("lease.release") == 1; });
   world.timers.advance(std::chrono::milliseconds(20));
-  world.run_until([&] { return other.session->state() == TenantSession::State::Streaming; });
+  world.await_streaming(other);
   CHECK(world.calls("lease.acquire") == 3);
 }
 
@@ -180,7 +204,7 @@ TEST_CASE("key lease: blocks that no idle lease has are refused at once") {
   grants.insert(grants.begin() + 1, fail(Errc::QuotaBlocks, "too many blocks"));
   world.start_streams(1);
   Stream& other = world.start("k2");
-  world.run_until([&] { return !other.reported<client::Ended>().empty(); });
+  world.await_end(other);
   CHECK(other.reported<client::Ended>().front().error->code == Errc::QuotaBlocks);
   CHECK(world.calls("lease.release") == 0);
   CHECK(world.streams.front().session->state() == TenantSession::State::Streaming);
@@ -204,36 +228,32 @@ TEST_CASE("key lease: a lease that drains is replaced once, and released when al
         wire::LeaseRelease{.lease = {1, 1}}.to_json().at("lease").dump());
   for (const Stream& stream : world.streams) CHECK(stream.reported<client::Rebound>().size() == 1);
   Stream& late = world.start();
-  world.run_until([&] { return late.session->state() == TenantSession::State::Streaming; });
+  world.await_streaming(late);
   CHECK(late.reported<client::Submitted>().front().lease == LeaseId{1, 2});
   CHECK(world.calls("lease.acquire") == 1);
 }
 
 TEST_CASE("key lease: a request that a draining lease refuses gets another, the others go on") {
   KeysWorld world;
-  auto& submits = world.worker.answers["request.submit"];
   world.start_streams(1);
-  submits = {fail(Errc::Draining, "the lease drains"), submits.front()};
+  world.refuse_next_as_draining();
   Stream& refused = world.start();
   world.advance_until([&] { return refused.session->state() == TenantSession::State::Streaming; });
   CHECK(refused.reported<client::Submitted>().front().lease == LeaseId{1, 2});
   CHECK(world.calls("lease.release") == 0);
   CHECK(world.streams.front().session->state() == TenantSession::State::Streaming);
   world.complete(world.streams.front(), "MaxTokensReached");
-  world.run_until([&] { return world.calls("lease.release") == 1; });  // nothing uses it again
-  world.settle();                                                      // the reply
+  world.await_release();  // nothing uses it again
 }
 
 TEST_CASE("key lease: a request that is left keeps the draining lease that it runs under") {
   KeysWorld world(Duration::zero());
   world.request.resumable = true;
-  auto& submits = world.worker.answers["request.submit"];
   world.start_streams(1);
-  submits = {fail(Errc::Draining, "the lease drains"), submits.front()};
+  world.refuse_next_as_draining();
   Stream& other = world.start();  // gets the key's next lease
   world.advance_until([&] { return other.session->state() == TenantSession::State::Streaming; });
-  world.leases->keep({"k1"}, {"req-1"}, std::chrono::seconds(60));
-  world.streams.front().session->leave();
+  world.leave_first();
   world.settle();
   CHECK(world.calls("lease.release") == 0);
   world.leases->finished({"A"}, {"req-1"});
@@ -255,14 +275,13 @@ TEST_CASE("key lease: a lost connection to the worker costs one request no lease
 TEST_CASE("key lease: the revocation of an idle lease ends it, and the next request gets another") {
   KeysWorld world;
   world.start_streams(1);
-  world.complete(world.streams.front(), "MaxTokensReached");
-  world.run_until([&] { return !world.streams.front().reported<client::Ended>().empty(); });
+  world.finish(world.streams.front());
   world.broker.notify(
       "lease.revoked",
       wire::LeaseRevoked{.lease = {1, 1}, .reason = RevokeReason::Operator}.to_json());
   world.run_until([&] { return world.calls("lease.release") == 1; });
   Stream& late = world.start();
-  world.run_until([&] { return late.session->state() == TenantSession::State::Streaming; });
+  world.await_streaming(late);
   CHECK(late.reported<client::Submitted>().front().lease == LeaseId{1, 2});
 }
 
@@ -270,28 +289,24 @@ TEST_CASE("key lease: a session that leaves its request cancels nothing, and the
   KeysWorld world(Duration::zero());
   world.request.resumable = true;
   world.start_streams(1);
-  world.leases->keep({"k1"}, {"req-1"}, std::chrono::seconds(60));
-  world.streams.front().session->leave();
+  world.leave_first();
   CHECK(world.streams.front().reported<client::Ended>().size() == 1);
   world.timers.advance(std::chrono::seconds(59));
   world.settle();
   CHECK(world.worker.calls("request.cancel").empty());
   CHECK(world.calls("lease.release") == 0);
   world.timers.advance(std::chrono::seconds(1));
-  world.run_until([&] { return world.calls("lease.release") == 1; });
-  world.settle();  // the reply
+  world.await_release();
 }
 
 TEST_CASE("key lease: it is released with the end of the request that it was kept for") {
   KeysWorld world(Duration::zero());
   world.start_streams(1);
-  world.leases->keep({"k1"}, {"req-1"}, std::chrono::seconds(60));
-  world.streams.front().session->leave();
+  world.leave_first();
   world.settle();
   CHECK(world.calls("lease.release") == 0);
   world.leases->finished({"A"}, {"req-1"});
-  world.run_until([&] { return world.calls("lease.release") == 1; });
-  world.settle();  // the reply
+  world.await_release();
 }
 
 TEST_CASE("key lease: it is kept for a resumable request that is left with unread events") {
@@ -311,31 +326,27 @@ TEST_CASE("key lease: it is kept for a resumable request that is left with unrea
   if (!world.request.resumable) {
     CHECK(world.worker.calls("request.cancel").size() == 1);
     world.World::complete("Cancelled");
-    world.run_until([&] { return world.calls("lease.release") == 1; });
-    return world.settle();  // the reply
+    return world.await_release();
   }
   CHECK(world.worker.calls("request.cancel").empty());
   CHECK(world.calls("lease.release") == 0);
   world.timers.advance(std::chrono::seconds(60));
-  world.run_until([&] { return world.calls("lease.release") == 1; });
-  world.settle();  // the reply
+  world.await_release();
 }
 
 TEST_CASE("key lease: a drain leaves it to the request that it is kept for") {
   KeysWorld world(Duration::zero());
   world.start_streams(1);
-  world.leases->keep({"k1"}, {"req-1"}, std::chrono::seconds(60));
-  world.streams.front().session->leave();
+  world.leave_first();
   world.broker.notify("lease.draining", wire::LeaseDraining{.lease = {1, 1}}.to_json());
   world.settle();
   CHECK(world.calls("lease.release") == 0);
   SECTION("whose client comes back under it") {
     Stream& back = world.start();
-    world.run_until([&] { return back.session->state() == TenantSession::State::Streaming; });
+    world.await_streaming(back);
     CHECK(world.calls("lease.acquire") == 1);
     CHECK(back.reported<client::Submitted>().front().lease == LeaseId{1, 1});
-    world.complete(back, "MaxTokensReached");
-    world.run_until([&] { return !back.reported<client::Ended>().empty(); });
+    world.finish(back);
     CHECK(world.calls("lease.release") == 0);
     world.leases->finished({"A"}, {"req-1"});
   }
@@ -347,8 +358,7 @@ TEST_CASE("key lease: a drain leaves it to the request that it is kept for") {
         "lease.revoked",
         wire::LeaseRevoked{.lease = {1, 1}, .reason = RevokeReason::DrainDeadline}.to_json());
   }
-  world.run_until([&] { return world.calls("lease.release") == 1; });
-  world.settle();  // the reply
+  world.await_release();
 }
 
 }  // namespace leasehold::http

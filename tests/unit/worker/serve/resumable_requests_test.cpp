@@ -48,11 +48,28 @@ struct ResumeFixture : ServerFixture {
     REQUIRE_FALSE(tenant.answers.at(id).has_value());
     return tenant.answers.at(id).error().code;
   }
+  /// The engine does not run yet.
+  void submit_and_parse(TestTenant& tenant, const Asked& asked = {}) {
+    submit(tenant, "r", asked);
+    wait_until_seen(tenant);
+    CHECK(parse() == 1);
+  }
+  void submit_and_answer(TestTenant& tenant, const std::string& id, const Asked& asked = {}) {
+    submit(tenant, id, asked);
+    parse_until_answered(tenant, id);
+  }
+  void run_until_ended(const TestTenant& tenant) {
+    run_until(io, [&tenant] { return tenant.has_ended(); });
+  }
+  /// Another connection submits "r" under a lease of its own.
+  std::unique_ptr<TestTenant> join_under(LeaseId other) {
+    auto joined = tenant();
+    submit_and_answer(*joined, "r", {.lease = other});
+    return joined;
+  }
   /// One tenant submits "r", and another connection resumes it once it is parsed.
   void submit_and_resume(TestTenant& submitter, TestTenant& reader) {
-    submit(submitter, "r");
-    wait_until_seen(submitter);
-    CHECK(parse() == 1);
+    submit_and_parse(submitter);
     resume(reader, "r");
     wait_until_seen(reader);
   }
@@ -93,9 +110,8 @@ struct ResumeFixture : ServerFixture {
   }
   std::vector<std::int32_t> undisturbed() {
     const auto other = tenant();
-    submit(*other, "undisturbed", {.resumable = false});
-    parse_until_answered(*other, "undisturbed");
-    run_until(io, [&] { return other->has_ended(); });
+    submit_and_answer(*other, "undisturbed", {.resumable = false});
+    run_until_ended(*other);
     return ids_of(*other);
   }
 
@@ -107,14 +123,12 @@ struct ResumeFixture : ServerFixture {
 TEST_CASE("resumable request: it outlives its connection, and each later token arrives once") {
   ResumeFixture fixture;
   auto ann = fixture.tenant();
-  fixture.submit(*ann, "r");
-  fixture.wait_until_seen(*ann);
-  CHECK(fixture.parse() == 1);
+  fixture.submit_and_parse(*ann);
   fixture.hang_up(std::move(ann));  // the engine has not started yet
   fixture.start_engine();
   const auto again = fixture.tenant();
   fixture.resume(*again, "r");
-  run_until(fixture.io, [&] { return again->has_ended(); });
+  fixture.run_until_ended(*again);
   CHECK(fixture.reason_of(*again) == "MaxTokensReached");
   const auto all = fixture.ids_of(*again);
   REQUIRE(all.size() == kTokens);
@@ -123,30 +137,26 @@ TEST_CASE("resumable request: it outlives its connection, and each later token a
   // Once more, from a position in the middle of the text that has ended.
   const auto late = fixture.tenant();
   fixture.resume(*late, "r", 9);
-  run_until(fixture.io, [&] { return late->has_ended(); });
+  fixture.run_until_ended(*late);
   CHECK(fixture.ids_of(*late, 10) == std::vector(all.begin() + 10, all.end()));
 }
 
 TEST_CASE("resumable request: the same submission continues the stream and generates nothing") {
   ResumeFixture fixture;
   auto ann = fixture.tenant();
-  fixture.submit(*ann, "r");
-  fixture.wait_until_seen(*ann);
-  CHECK(fixture.parse() == 1);
+  fixture.submit_and_parse(*ann);
   const auto again = fixture.tenant();
-  fixture.submit(*again, "r");
-  fixture.parse_until_answered(*again, "r");
+  fixture.submit_and_answer(*again, "r");
   fixture.start_engine();
-  run_until(fixture.io, [&] { return again->has_ended(); });
+  fixture.run_until_ended(*again);
   const auto all = fixture.ids_of(*again);
   REQUIRE(all.size() == kTokens);
   CHECK(fixture.tokens_of(*ann).empty());
   CHECK(fixture.error_of(*ann, "r") == Errc::RequestIdConflict);  // its stream was taken over
 
   const auto late = fixture.tenant();
-  fixture.submit(*late, "r", {.emitted = std::vector(all.begin(), all.begin() + 20)});
-  fixture.parse_until_answered(*late, "r");
-  run_until(fixture.io, [&] { return late->has_ended(); });
+  fixture.submit_and_answer(*late, "r", {.emitted = std::vector(all.begin(), all.begin() + 20)});
+  fixture.run_until_ended(*late);
   CHECK(fixture.ids_of(*late, 20) == std::vector(all.begin() + 20, all.end()));
   CHECK(fixture.rig.engine().scheduler().running().empty());
 }
@@ -154,9 +164,7 @@ TEST_CASE("resumable request: the same submission continues the stream and gener
 TEST_CASE("resumable request: another body or other tokens under its id are refused") {
   ResumeFixture fixture;
   const auto ann = fixture.tenant();
-  fixture.submit(*ann, "r");
-  fixture.wait_until_seen(*ann);
-  CHECK(fixture.parse() == 1);
+  fixture.submit_and_parse(*ann);
   const auto again = fixture.tenant();
   fixture.submit(*again, "r", {.prompt = "Another time"});
   CHECK(fixture.error_of(*again, "r") == Errc::RequestIdConflict);
@@ -169,8 +177,7 @@ TEST_CASE("resumable request: a foreign and an unknown id get the same answer") 
   ResumeFixture fixture;
   fixture.start_engine();
   const auto ann = fixture.tenant(), bob = fixture.tenant("bob");
-  fixture.submit(*ann, "anns");
-  fixture.parse_until_answered(*ann, "anns");
+  fixture.submit_and_answer(*ann, "anns");
   fixture.resume(*bob, "anns");
   fixture.resume(*bob, "none");
   CHECK(fixture.error_of(*bob, "anns") == Errc::UnknownRequest);
@@ -184,9 +191,8 @@ TEST_CASE("resumable request: a position that does not exist yet is refused") {
   ResumeFixture fixture;
   fixture.start_engine();
   const auto ann = fixture.tenant();
-  fixture.submit(*ann, "r");
-  fixture.parse_until_answered(*ann, "r");
-  run_until(fixture.io, [&] { return ann->has_ended(); });
+  fixture.submit_and_answer(*ann, "r");
+  fixture.run_until_ended(*ann);
   ann->answers.clear();
   fixture.resume(*ann, "r", kTokens);
   CHECK(fixture.error_of(*ann, "r") == Errc::BadRequest);
@@ -200,12 +206,10 @@ TEST_CASE("resumable request: after its lease was revoked the same submission ge
   }();
   ResumeFixture fixture;
   auto ann = fixture.tenant();
-  fixture.submit(*ann, "r");
-  fixture.wait_until_seen(*ann);
-  CHECK(fixture.parse() == 1);
+  fixture.submit_and_parse(*ann);
   fixture.replace_lease_after(3);
   fixture.start_engine();
-  run_until(fixture.io, [&] { return ann->has_ended(); });
+  fixture.run_until_ended(*ann);
   CHECK(fixture.reason_of(*ann) == "Revoked");
   CHECK(fixture.ids_of(*ann).size() == 3);
   ann->answers.clear();
@@ -214,9 +218,8 @@ TEST_CASE("resumable request: after its lease was revoked the same submission ge
   CHECK(ann->answers.at("r").has_value());
 
   const auto again = fixture.tenant();  // a new process, which knows no token
-  fixture.submit(*again, "r");
-  fixture.parse_until_answered(*again, "r");
-  run_until(fixture.io, [&] { return again->has_ended(); });
+  fixture.submit_and_answer(*again, "r");
+  fixture.run_until_ended(*again);
   CHECK(fixture.reason_of(*again) == "MaxTokensReached");
   CHECK(fixture.ids_of(*again) == text);
 }
@@ -224,13 +227,11 @@ TEST_CASE("resumable request: after its lease was revoked the same submission ge
 TEST_CASE("resumable request: while one submission is at the parser another one gets QueueFull") {
   ResumeFixture fixture;
   const auto ann = fixture.tenant();
-  fixture.submit(*ann, "r");
-  fixture.wait_until_seen(*ann);
-  CHECK(fixture.parse() == 1);
+  fixture.submit_and_parse(*ann);
   fixture.cancel(*ann, "r");
   fixture.wait_until_seen(*ann);
   fixture.start_engine();
-  run_until(fixture.io, [&] { return ann->has_ended(); });
+  fixture.run_until_ended(*ann);
   CHECK(fixture.reason_of(*ann) == "Cancelled");  // interrupted, and kept
 
   const auto again = fixture.tenant();
@@ -247,16 +248,12 @@ TEST_CASE("resumable request: while one submission is at the parser another one 
 TEST_CASE("resumable request: the end of a joined reader's lease ends its stream, not the text") {
   ResumeFixture fixture;
   auto ann = fixture.tenant();
-  fixture.submit(*ann, "r");
-  fixture.wait_until_seen(*ann);
-  CHECK(fixture.parse() == 1);
+  fixture.submit_and_parse(*ann);
   const LeaseId other = fixture.rig.grant("ann");
-  const auto joined = fixture.tenant();
-  fixture.submit(*joined, "r", {.lease = other});
-  fixture.parse_until_answered(*joined, "r");
+  const auto joined = fixture.join_under(other);
   fixture.rig.revoke(other);
   fixture.server->lease_ended(other);  // the engine has not started, so no token comes
-  run_until(fixture.io, [&] { return joined->has_ended(); });
+  fixture.run_until_ended(*joined);
   CHECK(fixture.reason_of(*joined) == "Revoked");
   CHECK(fixture.tokens_of(*joined).empty());
   fixture.cancel(*joined, "r");  // another connection reads it now
@@ -266,7 +263,7 @@ TEST_CASE("resumable request: the end of a joined reader's lease ends its stream
   fixture.resume(*again, "r");
   fixture.wait_until_seen(*again);
   fixture.start_engine();
-  run_until(fixture.io, [&] { return again->has_ended(); });
+  fixture.run_until_ended(*again);
   CHECK(fixture.reason_of(*again) == "MaxTokensReached");
   CHECK(fixture.ids_of(*again).size() == kTokens);
 }
@@ -282,7 +279,7 @@ TEST_CASE("resumable request: a connection whose lease has ended takes no stream
   fixture.resume(*late, "r");
   CHECK(fixture.error_of(*late, "r") == Errc::LeaseRevoked);
   fixture.start_engine();
-  run_until(fixture.io, [&] { return reader->has_ended(); });
+  fixture.run_until_ended(*reader);
   CHECK(fixture.reason_of(*reader) == "MaxTokensReached");
   CHECK(fixture.ids_of(*reader).size() == kTokens);
 }
@@ -290,17 +287,13 @@ TEST_CASE("resumable request: a connection whose lease has ended takes no stream
 TEST_CASE("resumable request: a joined reader gets nothing after the deadline of its lease") {
   ResumeFixture fixture;
   const auto ann = fixture.tenant();
-  fixture.submit(*ann, "r");
-  fixture.wait_until_seen(*ann);
-  CHECK(fixture.parse() == 1);
+  fixture.submit_and_parse(*ann);
   const LeaseId other = fixture.rig.grant("ann");
-  const auto joined = fixture.tenant();
-  fixture.submit(*joined, "r", {.lease = other});
-  fixture.parse_until_answered(*joined, "r");
+  const auto joined = fixture.join_under(other);
   fixture.rig.set_deadline(other, fixture.rig.clock().now() + std::chrono::seconds(1));
   fixture.rig.clock().advance(std::chrono::seconds(1));  // no broker revokes it
   fixture.start_engine();
-  run_until(fixture.io, [&] { return joined->has_ended(); });
+  fixture.run_until_ended(*joined);
   CHECK(fixture.reason_of(*joined) == "Revoked");
   CHECK(joined->seen.notifications.back().second.body.at("revoke_reason") == "ttl_expired");
   CHECK(fixture.tokens_of(*joined).empty());
@@ -316,7 +309,7 @@ TEST_CASE("resumable request: a move that fails leaves the reader under its earl
   fixture.rig.revoke(other);
   fixture.server->lease_ended(other);
   fixture.start_engine();
-  run_until(fixture.io, [&] { return again->has_ended(); });
+  fixture.run_until_ended(*again);
   CHECK(fixture.error_of(*again, "move r") == Errc::LeaseRevoked);
   CHECK(fixture.reason_of(*again) == "MaxTokensReached");
   CHECK(fixture.ids_of(*again).size() == kTokens);
@@ -326,14 +319,13 @@ TEST_CASE("resumable request: its id without 'resumable' is another request") {
   ResumeFixture fixture;
   fixture.start_engine();
   const auto ann = fixture.tenant();
-  fixture.submit(*ann, "r");
-  fixture.parse_until_answered(*ann, "r");
-  run_until(fixture.io, [&] { return ann->has_ended(); });
+  fixture.submit_and_answer(*ann, "r");
+  fixture.run_until_ended(*ann);
 
   const auto plain = fixture.tenant();
-  fixture.submit(*plain, "r", {.prompt = "One morning the little fox", .resumable = false});
-  fixture.parse_until_answered(*plain, "r");
-  run_until(fixture.io, [&] { return plain->has_ended(); });
+  fixture.submit_and_answer(*plain, "r",
+                            {.prompt = "One morning the little fox", .resumable = false});
+  fixture.run_until_ended(*plain);
   CHECK(fixture.ids_of(*plain).size() == kTokens);
   const auto ends = std::ranges::count(plain->seen.notifications, "request.completed",
                                        [](const auto& each) { return each.first; });
@@ -345,7 +337,7 @@ TEST_CASE("resumable request: a resume before the engine has the request gets ea
   const auto ann = fixture.tenant(), again = fixture.tenant();
   fixture.submit_and_resume(*ann, *again);
   fixture.start_engine();
-  run_until(fixture.io, [&] { return again->has_ended(); });
+  fixture.run_until_ended(*again);
   CHECK(fixture.ids_of(*again).size() == kTokens);
   CHECK(fixture.error_of(*ann, "r") == Errc::RequestIdConflict);
 }
@@ -356,7 +348,7 @@ TEST_CASE("resumable request: a refusal of the engine ends the stream of a resum
   fixture.submit_and_resume(*ann, *again);
   fixture.rig.revoke(fixture.lease);
   fixture.start_engine();
-  run_until(fixture.io, [&] { return again->has_ended(); });
+  fixture.run_until_ended(*again);
   CHECK(fixture.tokens_of(*again).empty());
   CHECK(fixture.reason_of(*again) != "MaxTokensReached");
 }
@@ -364,9 +356,7 @@ TEST_CASE("resumable request: a refusal of the engine ends the stream of a resum
 TEST_CASE("resumable request: without 'resumable\' the end of the connection cancels it") {
   ResumeFixture fixture;
   auto ann = fixture.tenant();
-  fixture.submit(*ann, "r", {.resumable = false});
-  fixture.wait_until_seen(*ann);
-  CHECK(fixture.parse() == 1);
+  fixture.submit_and_parse(*ann, {.resumable = false});
   fixture.hang_up(std::move(ann));
   const auto again = fixture.tenant();
   fixture.resume(*again, "r");
