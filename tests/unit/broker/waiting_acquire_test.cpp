@@ -1,4 +1,5 @@
-// Acquires that wait for a successor of their worker.
+// The worker of a lease died, and the broker keeps its memory for a time. An acquire that replaces
+// the lease waits in the broker until a worker of the same name is ready, which adopts that memory.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/broker/keeping_world.hpp"
@@ -17,7 +18,7 @@ TEST_CASE("adopt: an acquire waits for the successor of its worker, and is then 
   CHECK(world.answer<wire::LeaseAcquired>(waiting).adopted_blocks == 16);
 }
 
-TEST_CASE("adopt: an acquire waits 2 s at most, and is then asked to retry soon") {
+TEST_CASE("adopt: an acquire waits for the successor 2 s at most, then it may retry in 20 ms") {
   KeepingWorld world;
   const CallId waiting = world.wait_for_successor();
   world.advance(2s);
@@ -46,34 +47,34 @@ TEST_CASE("adopt: only an acquire that can adopt waits for a successor") {
       .tenant = {"a"}, .blocks = 8, .worker = "w9", .replaces = world.lease};
   CHECK(world.refusal(world.call(kHolder, elsewhere)) == Errc::UnknownWorker);
   CHECK(world.error_of(world.replace("b", kSecondHolder)).retry_after_ms == 0);
-  world.advance(10s);  // the memory is no longer kept
+  world.advance(10s);  // the broker has freed the memory
   CHECK(world.error_of(world.replace()).retry_after_ms == 0);
 }
 
-TEST_CASE("adopt: an acquire that waits is refused when the memory is no longer kept") {
+TEST_CASE("adopt: a waiting acquire is refused once the lease's memory cannot be adopted") {
   KeepingWorld world;
   world.kill_worker();
-  SECTION("its time is over") {
+  SECTION("because the broker has kept it for the whole grace") {
     world.advance(9s);
     const CallId waiting = world.replace();
     world.advance(1s);
     CHECK(world.refusal(waiting) == Errc::NoModelLoaded);
     CHECK(world.error_of(waiting).retry_after_ms == 0);
   }
-  SECTION("its holder is gone") {
+  SECTION("because the holder of the lease has closed its connection") {
     const CallId waiting = world.replace();
     world.post(ConnectionClosed{kHolder});
     CHECK(world.refusal(waiting) == Errc::NoModelLoaded);
     CHECK(world.state.waiting.by_lease.empty());
   }
-  SECTION("the broker stops") {
+  SECTION("because the broker stops") {
     const CallId waiting = world.replace();
     world.post(Shutdown{});
     CHECK(world.refusal(waiting) == Errc::Draining);
   }
 }
 
-TEST_CASE("adopt: an acquire that waits is refused when its tenant is removed") {
+TEST_CASE("adopt: a waiting acquire is refused when its tenant is removed") {
   KeepingWorld world;
   const CallId waiting = world.wait_for_successor();
 
@@ -83,7 +84,8 @@ TEST_CASE("adopt: an acquire that waits is refused when its tenant is removed") 
   CHECK(world.state.waiting.by_lease.empty());
 }
 
-TEST_CASE("adopt: an acquire that is repeated while it waits makes the caller the holder") {
+TEST_CASE(
+    "adopt: a waiting acquire that is repeated on another connection makes that one the holder") {
   KeepingWorld world;
   world.kill_worker();
   const wire::LeaseAcquire acquire{
@@ -101,7 +103,7 @@ TEST_CASE("adopt: an acquire that is repeated while it waits makes the caller th
   CHECK(world.answers.contains(first));
 }
 
-TEST_CASE("adopt: each of two acquires that wait is granted on its own worker") {
+TEST_CASE("adopt: two waiting acquires are each granted once their own worker has a successor") {
   KeepingWorld world;
   const ConnectionId other_socket{12};
   const AttachmentId other = world.attach("w1", other_socket, "same");
