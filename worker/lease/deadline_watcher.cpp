@@ -1,6 +1,7 @@
 #include "worker/lease/deadline_watcher.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "common/process.hpp"
 
@@ -10,6 +11,7 @@ namespace {
 /// The longest delay until the watcher notices that a lease got a deadline or an earlier one. A
 /// change of the table wakes no thread.
 constexpr Duration kMaxSleep = std::chrono::seconds(1);
+constexpr TimePoint kEndOfTime{std::numeric_limits<std::int64_t>::max()};
 
 }  // namespace
 
@@ -19,6 +21,18 @@ LocalStop deadline_stop(const RunningRequest& running_request, LeaseTime lease, 
   if (running_request.deadline && *running_request.deadline <= now)
     return LocalStop::DeadlineExceeded;
   return LocalStop::None;
+}
+
+TimePoint next_deadline_check(const RunningRequests& running_requests, const TableReader& table,
+                              TimePoint now) {
+  TimePoint next = kEndOfTime;
+  running_requests.for_each([&](const RunningRequest& running_request) {
+    const TimePoint lease = table.deadline(running_request.lease);
+    next = std::min(next, now + kMaxSleep);
+    if (lease.boottime_ns != 0) next = std::min(next, lease);
+    if (running_request.deadline) next = std::min(next, *running_request.deadline);
+  });
+  return next;
 }
 
 Result<std::unique_ptr<DeadlineWatcher>> DeadlineWatcher::start(const Dependencies& dependencies) {
@@ -48,19 +62,9 @@ void DeadlineWatcher::watch(const std::stop_token& stop) {
           .broker_disconnected = deps_.broker_disconnected->load(std::memory_order_relaxed)};
       return deadline_stop(running_request, lease, deps_.clock->now());
     });
-    (void)alarm_.wait_until(earliest_deadline());
+    (void)alarm_.wait_until(
+        next_deadline_check(*deps_.running_requests, *deps_.table, deps_.clock->now()));
   }
-}
-
-TimePoint DeadlineWatcher::earliest_deadline() const {
-  TimePoint earliest_deadline = deps_.clock->now() + kMaxSleep;
-  deps_.running_requests->for_each([&](const RunningRequest& running_request) {
-    const TimePoint lease = deps_.table->deadline(running_request.lease);
-    if (lease.boottime_ns != 0) earliest_deadline = std::min(earliest_deadline, lease);
-    if (running_request.deadline)
-      earliest_deadline = std::min(earliest_deadline, *running_request.deadline);
-  });
-  return earliest_deadline;
 }
 
 }  // namespace leasehold

@@ -2,7 +2,8 @@
 ///
 /// Its thread sleeps until the earliest deadline on CLOCK_BOOTTIME, so a deadline that passes while
 /// the machine is suspended acts on wake-up, and no gate reads a clock. Renewals move a lease's
-/// deadline in the table, so the watcher reads it again after each sleep.
+/// deadline in the table, so the watcher reads it again after each sleep. While no request runs,
+/// the thread sleeps until one does.
 ///
 /// Lifetime: everything in Dependencies outlives it.
 #pragma once
@@ -21,6 +22,11 @@ namespace leasehold {
 /// Why the request must stop at `now`; None when it may go on.
 LocalStop deadline_stop(const RunningRequest& running_request, LeaseTime lease, TimePoint now);
 
+/// When the deadlines must be read again: at the earliest one, and at the latest after a second.
+/// The end of time while no request runs.
+TimePoint next_deadline_check(const RunningRequests& running_requests, const TableReader& table,
+                              TimePoint now);
+
 class DeadlineWatcher {
  public:
   struct Dependencies {
@@ -36,7 +42,6 @@ class DeadlineWatcher {
  private:
   DeadlineWatcher(const Dependencies& dependencies, BoottimeTimer alarm);
   void watch(const std::stop_token& stop);
-  TimePoint earliest_deadline() const;
 
   Dependencies deps_;
   BoottimeTimer alarm_;

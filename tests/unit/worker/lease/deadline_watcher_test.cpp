@@ -38,6 +38,27 @@ TEST_CASE("deadline: a lease that expires while the broker is disconnected ends 
   REQUIRE(deadline_stop(until(kNow), {kNone, true}, kNow) == LocalStop::DeadlineExceeded);
 }
 
+TEST_CASE("deadline watcher: it wakes for the earliest deadline, and for none while nothing runs") {
+  LeaseTable table = *LeaseTable::create(8);
+  const TableReader reader = *TableReader::attach(*table.reader_fd());
+  table.grant(kLease, kNow + Duration(9));
+  RunningRequests running_requests;
+  const auto next = [&] { return next_deadline_check(running_requests, reader, kNow); };
+  CHECK(next() > kNow + std::chrono::hours(24 * 365));
+
+  RunningRequests::StopSlots stop_slots;
+  stop_slots[5] = RunningRequest{
+      .engine_request_id = RequestId{"s"}, .lease = {3, 1}, .admission = 2, .deadline = {}};
+  running_requests.update(stop_slots);
+  CHECK(next() == kNow + std::chrono::seconds(1));  // a renewal may give its lease a deadline
+  stop_slots[4] = until({});
+  running_requests.update(stop_slots);
+  CHECK(next() == kNow + Duration(9));
+  stop_slots[4] = until(kNow + Duration(5));
+  running_requests.update(stop_slots);
+  CHECK(next() == kNow + Duration(5));
+}
+
 TEST_CASE("deadline watcher: it stops due requests and no others") {
   LeaseTable table = *LeaseTable::create(8);
   const TableReader reader = *TableReader::attach(*table.reader_fd());
