@@ -22,10 +22,19 @@ namespace leasehold {
 /// Which two elements of a head a rotation pairs: (2i, 2i+1), or (i, i + rope_dim/2).
 enum class RopeStyle : std::uint8_t { Interleaved, Halves };
 
-/// How keys and values are stored.
-enum class KvType : std::uint8_t { F32, F16 };
+/// How keys and values are stored (Q8_0: kernels/numerics/kv_q8.hpp). The values are part of what
+/// marks stored blocks, so they never change.
+enum class KvType : std::uint8_t { F32 = 0, F16 = 1, Q8_0 = 2 };  // NOLINT: GGUF's name
+/// Of an element. Elements of Q8_0 have scales besides.
 constexpr std::uint32_t size_bytes(KvType type) {
+  if (type == KvType::Q8_0) return 1;
   return type == KvType::F32 ? 4 : 2;
+}
+/// Elements of a head that share a scale of Q8_0.
+inline constexpr std::uint32_t kKvScaleBlock = 32;
+/// The head widths that can be stored as `type`.
+constexpr bool can_store(KvType type, std::uint32_t head_dim) {
+  return type != KvType::Q8_0 || head_dim % kKvScaleBlock == 0;
 }
 
 /// How the rows of a matrix lie in memory, which decides the arithmetic of its matmuls: rows as in
@@ -113,7 +122,9 @@ struct RopeArgs {
 /// The shape of the paged KV cache, the same for every block of a model.
 ///
 /// A block holds `kBlockTokens` consecutive positions of one sequence for all layers:
-///   [n_layers][2: K, V][n_kv_heads][kBlockTokens][head_dim] of `type`
+///   [n_layers][2: K, V][n_kv_heads] heads, each [kBlockTokens][head_dim] of `type`, and with Q8_0
+///   the scales [kBlockTokens][head_dim / kKvScaleBlock] as f16 behind them
+/// Precondition: can_store(type, head_dim).
 struct KvLayout {
   static constexpr std::uint32_t kBlockTokens = 16;
 
@@ -122,17 +133,34 @@ struct KvLayout {
   std::uint32_t head_dim = 0;
   KvType type = KvType::F16;
 
+  /// Scales of one position of one head.
+  constexpr std::uint32_t n_scales() const {
+    return type == KvType::Q8_0 ? head_dim / kKvScaleBlock : 0;
+  }
+  constexpr std::uint32_t head_size_bytes() const {
+    return kBlockTokens * (head_dim * size_bytes(type) + n_scales() * kScaleBytes);
+  }
   constexpr std::uint64_t plane_size_bytes() const {
-    return std::uint64_t{n_kv_heads} * kBlockTokens * head_dim * size_bytes(type);
+    return std::uint64_t{n_kv_heads} * head_size_bytes();
   }
   constexpr std::uint64_t block_size_bytes() const { return n_layers * 2 * plane_size_bytes(); }
-  /// The offset from the start of a block to the [kBlockTokens][head_dim] keys (plane 0) or values
-  /// (1) of one head.
+  /// The offset from the start of a block to the keys (plane 0) or values (1) of one head.
   constexpr std::uint64_t head_offset_bytes(std::uint32_t layer, std::uint32_t plane,
                                             std::uint32_t kv_head) const {
     return (std::uint64_t{layer} * 2 + plane) * plane_size_bytes() +
-           std::uint64_t{kv_head} * kBlockTokens * head_dim * size_bytes(type);
+           std::uint64_t{kv_head} * head_size_bytes();
   }
+  /// The offset from the start of a head to the [head_dim] of a position, 0 … kBlockTokens - 1.
+  constexpr std::uint32_t entry_offset_bytes(std::uint32_t slot) const {
+    return slot * head_dim * size_bytes(type);
+  }
+  /// Likewise to its [n_scales()].
+  constexpr std::uint32_t scales_offset_bytes(std::uint32_t slot) const {
+    return entry_offset_bytes(kBlockTokens) + slot * n_scales() * kScaleBytes;
+  }
+
+ private:
+  static constexpr std::uint32_t kScaleBytes = 2;
 };
 
 /// Writes k and v of every row into its sequence's block at the row's position.

@@ -3,6 +3,7 @@
 /// kernels/numerics/attention_order.hpp:
 ///
 ///   widen(from, n, to)        n elements as floats: `to`, or `from` if they are floats
+///   widen_codes(q, scales, n, to)     n elements of Q8_0, with widened scales
 ///   score_block(keys, q, head_dim, scale, scores)     16 scores
 ///   softmax(scores, n, partial)     scores become weights; those from n on are undefined before
 ///   weigh<Kv>(tile, run)      adds weighted values to the accumulators of `run`
@@ -12,6 +13,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/numerics/f16.hpp"
@@ -33,16 +35,50 @@ const Kv* value_at(const AttentionTile& tile, std::uint32_t i) {
          std::size_t{i % KvLayout::kBlockTokens} * tile.head_dim;
 }
 
+/// [head_dim / kKvScaleBlock]: the scales of that value, for Q8_0.
+inline const float* value_scales_at(const AttentionTile& tile, std::uint32_t i) {
+  return tile.scales + std::size_t{i} * (tile.head_dim / kKvScaleBlock);
+}
+
+/// Codes of Q8_0, whose scales lie apart.
+template <class Kv>
+inline constexpr bool has_scales = std::is_same_v<Kv, std::int8_t>;
+
 inline float* weights_of(const AttentionTile& tile, std::uint32_t query) {
   return tile.scores + std::size_t{query} * kPartitionPositions;
 }
 
-/// Requests a head's entries of a block from memory.
+/// Requests a head of a block from memory.
 template <class Kv>
-void prefetch_entries(const std::byte* entries, std::uint32_t head_dim) {
+void prefetch_head(const std::byte* head, std::uint32_t head_dim) {
   constexpr std::uint32_t kLineBytes = 64;
-  for (std::uint32_t at = 0; at < KvLayout::kBlockTokens * head_dim * sizeof(Kv); at += kLineBytes)
-    __builtin_prefetch(entries + at);
+  const std::uint32_t scales_bytes =
+      has_scales<Kv> ? head_dim / kKvScaleBlock * std::uint32_t{sizeof(Half)} : 0;
+  const std::uint32_t size =
+      KvLayout::kBlockTokens * (head_dim * std::uint32_t{sizeof(Kv)} + scales_bytes);
+  for (std::uint32_t at = 0; at < size; at += kLineBytes) __builtin_prefetch(head + at);
+}
+
+/// Widens the scales of a head of a block of Q8_0: [kBlockTokens, head_dim / kKvScaleBlock].
+template <class Ops>
+void widen_scales(const std::byte* head, std::uint32_t head_dim, float* to) {
+  const std::byte* scales = head + std::size_t{KvLayout::kBlockTokens} * head_dim;
+  Ops::widen(reinterpret_cast<const Half*>(scales),
+             KvLayout::kBlockTokens * head_dim / kKvScaleBlock, to);
+}
+
+/// The keys of a block as floats.
+template <class Ops, class Kv>
+const float* widen_keys(const AttentionTile& tile, const std::byte* head) {
+  const auto* stored = reinterpret_cast<const Kv*>(head);
+  const std::uint32_t n = KvLayout::kBlockTokens * tile.head_dim;
+  if constexpr (has_scales<Kv>) {
+    widen_scales<Ops>(head, tile.head_dim, tile.scales);
+    Ops::widen_codes(stored, tile.scales, n, tile.block);
+    return tile.block;
+  } else {
+    return Ops::widen(stored, n, tile.block);
+  }
 }
 
 /// Scores whole blocks. Positions after a query's own get scores too; softmax drops them.
@@ -51,10 +87,9 @@ void score_keys(const AttentionTile& tile) {
   const std::uint32_t most = tile.n_positions[tile.n_queries - 1];
   for (std::uint32_t at = 0; at < most; at += KvLayout::kBlockTokens) {
     if (at + KvLayout::kBlockTokens < most)
-      prefetch_entries<Kv>(tile.keys[at / KvLayout::kBlockTokens + 1], tile.head_dim);
-    prefetch_entries<Kv>(tile.values[at / KvLayout::kBlockTokens], tile.head_dim);
-    const auto* stored = reinterpret_cast<const Kv*>(tile.keys[at / KvLayout::kBlockTokens]);
-    const float* keys = Ops::widen(stored, KvLayout::kBlockTokens * tile.head_dim, tile.block);
+      prefetch_head<Kv>(tile.keys[at / KvLayout::kBlockTokens + 1], tile.head_dim);
+    prefetch_head<Kv>(tile.values[at / KvLayout::kBlockTokens], tile.head_dim);
+    const float* keys = widen_keys<Ops, Kv>(tile, tile.keys[at / KvLayout::kBlockTokens]);
     for (std::uint32_t query = 0; query < tile.n_queries; ++query)
       if (at < tile.n_positions[query])
         Ops::score_block(keys, tile.q[query], tile.head_dim, tile.scale,
@@ -67,6 +102,12 @@ void score_keys(const AttentionTile& tile) {
 template <class Ops, class Kv>
 void weigh_values(const AttentionTile& tile) {
   const std::uint32_t common = tile.n_positions[0];
+  if constexpr (has_scales<Kv>) {
+    const std::uint32_t most = tile.n_positions[tile.n_queries - 1];
+    for (std::uint32_t at = 0; at < most; at += KvLayout::kBlockTokens)
+      widen_scales<Ops>(tile.values[at / KvLayout::kBlockTokens], tile.head_dim,
+                        tile.scales + std::size_t{at} * (tile.head_dim / kKvScaleBlock));
+  }
   for (std::uint32_t query = 0; query < tile.n_queries; ++query)
     std::fill_n(tile.partial[query] + kPartialAcc, tile.head_dim, 0.0F);
   for (std::uint32_t first = 0; first < tile.n_queries; first += Ops::kRunQueries)
@@ -91,8 +132,14 @@ void attend_as(const AttentionTile& tile) {
 
 template <class Ops>
 void attend_with(const AttentionTile& tile) {
-  if (tile.type == KvType::F32) return attend_as<Ops, float>(tile);
-  attend_as<Ops, Half>(tile);
+  switch (tile.type) {
+    case KvType::F32:
+      return attend_as<Ops, float>(tile);
+    case KvType::F16:
+      return attend_as<Ops, Half>(tile);
+    case KvType::Q8_0:
+      return attend_as<Ops, std::int8_t>(tile);
+  }
 }
 
 }  // namespace leasehold

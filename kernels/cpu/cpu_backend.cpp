@@ -17,6 +17,16 @@ std::size_t partials_per_wave(const BackendLimits& limits) {
   return std::max(per_row, std::min(per_row * limits.max_rows, affordable));
 }
 
+/// One position of one head, whose elements and scales begin at `head`.
+void store_entry(const RowKernels& kernels, const KvLayout& layout, const float* values,
+                 std::byte* head, std::uint32_t slot) {
+  std::byte* to = head + layout.entry_offset_bytes(slot);
+  if (layout.type != KvType::Q8_0)
+    return kernels.store_kv(layout.type, values, to, layout.head_dim);
+  kernels.round_kv(values, layout.head_dim, reinterpret_cast<std::int8_t*>(to),
+                   reinterpret_cast<Half*>(head + layout.scales_offset_bytes(slot)));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendLimits& limits,
@@ -50,7 +60,8 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       first_partial_(limits.max_rows + 1),
       partitions_left_(std::size_t{limits.max_rows} * limits.n_heads),
       tile_scratch_stride_(kMaxTileQueries * kPartitionPositions +
-                           std::size_t{KvLayout::kBlockTokens} * limits.head_dim),
+                           std::size_t{KvLayout::kBlockTokens} * limits.head_dim +
+                           std::size_t{kPartitionPositions} * limits.head_dim / kKvScaleBlock),
       tile_scratch_(tile_scratch_stride_ * (1 + launcher_.threads())),
       first_tile_(limits.n_experts + 1),
       groups_(limits.n_experts, 0) {
@@ -172,14 +183,13 @@ void CpuBackend::append_row(const LaunchPermit& permit, const LaunchContext& con
   const std::size_t row_floats = std::size_t{layout.n_kv_heads} * layout.head_dim;
   std::byte* block =
       permit.open(args.block_tables[row.sequence][row.position / KvLayout::kBlockTokens]);
-  const std::size_t slot_offset_bytes = std::size_t{row.position % KvLayout::kBlockTokens} *
-                                        layout.head_dim * size_bytes(layout.type);
+  const std::uint32_t slot = row.position % KvLayout::kBlockTokens;
   for (std::uint32_t h = 0; h < layout.n_kv_heads; ++h) {
     const std::size_t from = r * row_floats + std::size_t{h} * layout.head_dim;
-    std::byte* keys = block + layout.head_offset_bytes(context.layer, 0, h);
-    std::byte* values = block + layout.head_offset_bytes(context.layer, 1, h);
-    kernels_.store_kv(layout.type, args.k + from, keys + slot_offset_bytes, layout.head_dim);
-    kernels_.store_kv(layout.type, args.v + from, values + slot_offset_bytes, layout.head_dim);
+    store_entry(kernels_, layout, args.k + from,
+                block + layout.head_offset_bytes(context.layer, 0, h), slot);
+    store_entry(kernels_, layout, args.v + from,
+                block + layout.head_offset_bytes(context.layer, 1, h), slot);
   }
 }
 

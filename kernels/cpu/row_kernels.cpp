@@ -12,6 +12,7 @@
 #include "kernels/cpu/avx512/rows.hpp"
 #include "kernels/cpu/scalar_rows.hpp"
 #include "kernels/cpu/tiling.hpp"
+#include "kernels/numerics/kv_q8.hpp"
 #include "kernels/quant/dequantize.hpp"
 
 namespace leasehold {
@@ -30,6 +31,7 @@ constexpr RowKernels kScalar{.dequantize_row = dequantize_row,
                              .add_scaled = scalar::add_scaled,
                              .rope_head = scalar::rope_head,
                              .store_kv = scalar::store_kv,
+                             .round_kv = round_kv,
                              .attend = scalar::attend,
                              .attend_tile_macs = kTileMacs,
                              .merge = merge_partials};
@@ -45,6 +47,7 @@ constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
                            .add_scaled = avx2::add_scaled,
                            .rope_head = avx2::rope_head,
                            .store_kv = avx2::store_kv,
+                           .round_kv = avx2::round_kv,
                            .attend = avx2::attend,
                            .attend_tile_macs = 150'000,
                            .merge = avx2::merge};

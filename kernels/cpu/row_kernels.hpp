@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "kernels/numerics/attention_order.hpp"
+#include "kernels/numerics/f16.hpp"
 #include "kernels/op_args.hpp"
 #include "kernels/quant/row_group.hpp"
 
@@ -65,10 +66,11 @@ struct AttentionTile {
   std::uint32_t head_dim;
   float scale;
   KvType type;
-  const std::byte* keys[kPartitionBlocks];    // each [kBlockTokens, head_dim] of `type`
+  const std::byte* keys[kPartitionBlocks];    // each a head of KvLayout
   const std::byte* values[kPartitionBlocks];  // likewise
   float* scores;                              // [kMaxTileQueries, kPartitionPositions], scratch
   float* block;                               // [kBlockTokens, head_dim], scratch
+  float* scales;  // [kPartitionPositions, head_dim / kKvScaleBlock], scratch for Q8_0
 };
 
 struct RowKernels {
@@ -93,8 +95,10 @@ struct RowKernels {
   void (*add_scaled)(float weight, const float* x, float* out, std::size_t n);
   /// Rotates one head [head_dim] by the angles of its row [rope_dim/2, 2].
   void (*rope_head)(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style);
-  /// Narrows keys or values to the block's type and stores them.
+  /// Narrows keys or values to F16, or keeps F32, and stores them.
   void (*store_kv)(KvType type, const float* values, std::byte* to, std::size_t n);
+  /// As round_kv in kernels/numerics/kv_q8.hpp.
+  void (*round_kv)(const float* values, std::size_t n, std::int8_t* q, Half* scales);
   /// Fills the tile's partials.
   void (*attend)(const AttentionTile& tile);
   /// Multiply-adds of `attend` in a unit.

@@ -7,6 +7,7 @@
 #include "kernels/cpu/dot_weights.hpp"
 #include "kernels/numerics/exp.hpp"
 #include "kernels/numerics/f16.hpp"
+#include "kernels/numerics/kv_q8.hpp"
 #include "kernels/numerics/ordered_sum.hpp"
 #include "kernels/numerics/rope.hpp"
 
@@ -20,6 +21,9 @@ struct AttentionOps {
   static const float* widen(const Half* from, std::uint32_t n, float* to) {
     for (std::uint32_t i = 0; i < n; ++i) to[i] = f32_from_f16(from[i]);
     return to;
+  }
+  static void widen_codes(const std::int8_t* q, const float* scales, std::uint32_t n, float* to) {
+    for (std::uint32_t i = 0; i < n; ++i) to[i] = kv_value(q[i], scales[i / kKvScaleBlock]);
   }
 
   static void score_block(const float* keys, const float* q, std::uint32_t head_dim, float scale,
@@ -40,7 +44,11 @@ struct AttentionOps {
     for (std::uint32_t i = run.begin; i < run.end; ++i) {
       const Kv* value = value_at<Kv>(tile, i);
       for (std::uint32_t d = 0; d < tile.head_dim; ++d) {
-        const float element = as_float(value[d]);
+        float element;
+        if constexpr (has_scales<Kv>)
+          element = kv_value(value[d], value_scales_at(tile, i)[d / kKvScaleBlock]);
+        else
+          element = as_float(value[d]);
         for (std::uint32_t query = run.first_query; query < run.first_query + run.n_queries;
              ++query) {
           float& acc = tile.partial[query][kPartialAcc + d];

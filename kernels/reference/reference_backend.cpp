@@ -8,6 +8,7 @@
 #include "kernels/numerics/attention_order.hpp"
 #include "kernels/numerics/exp.hpp"
 #include "kernels/numerics/f16.hpp"
+#include "kernels/numerics/kv_q8.hpp"
 #include "kernels/numerics/ordered_sum.hpp"
 #include "kernels/numerics/rope.hpp"
 #include "kernels/quant/dequantize.hpp"
@@ -19,9 +20,14 @@ constexpr std::uint32_t kBlockTokens = KvLayout::kBlockTokens;
 constexpr std::uint32_t kPartitionBlocks = kPartitionPositions / kBlockTokens;
 constexpr std::size_t kCopyUnitBytes = 64 * 1024;
 
-void store_kv(KvType type, const float* values, std::byte* to, std::uint32_t n) {
-  for (std::uint32_t i = 0; i < n; ++i) {
-    if (type == KvType::F32) {
+/// One position of one head, whose elements and scales begin at `head`.
+void store_entry(const KvLayout& layout, const float* values, std::byte* head, std::uint32_t slot) {
+  std::byte* to = head + layout.entry_offset_bytes(slot);
+  if (layout.type == KvType::Q8_0)
+    return round_kv(values, layout.head_dim, reinterpret_cast<std::int8_t*>(to),
+                    reinterpret_cast<Half*>(head + layout.scales_offset_bytes(slot)));
+  for (std::uint32_t i = 0; i < layout.head_dim; ++i) {
+    if (layout.type == KvType::F32) {
       std::memcpy(to + i * sizeof(float), values + i, sizeof(float));
     } else {
       const Half half = f16_from_f32(values[i]);
@@ -30,8 +36,15 @@ void store_kv(KvType type, const float* values, std::byte* to, std::uint32_t n) 
   }
 }
 
-TensorType as_tensor(KvType type) {
-  return type == KvType::F32 ? TensorType::F32 : TensorType::F16;
+void load_entry(const KvLayout& layout, const std::byte* head, std::uint32_t slot, float* out) {
+  const std::byte* from = head + layout.entry_offset_bytes(slot);
+  if (layout.type == KvType::F32)
+    return dequantize_row(TensorType::F32, from, out, layout.head_dim);
+  if (layout.type == KvType::F16)
+    return dequantize_row(TensorType::F16, from, out, layout.head_dim);
+  const auto* scales = reinterpret_cast<const Half*>(head + layout.scales_offset_bytes(slot));
+  for (std::uint32_t i = 0; i < layout.head_dim; ++i)
+    out[i] = kv_value(static_cast<std::int8_t>(from[i]), f32_from_f16(scales[i / kKvScaleBlock]));
 }
 
 }  // namespace
@@ -129,14 +142,13 @@ LaunchStatus ReferenceBackend::kv_append(const LaunchContext& context, const KvA
     if (!permit.is_live(row.sequence)) return;
     const Leased<std::byte> handle = args.block_tables[row.sequence][row.position / kBlockTokens];
     std::byte* block = permit.open(handle);
-    const std::size_t slot_offset_bytes =
-        std::size_t{row.position % kBlockTokens} * layout.head_dim * size_bytes(layout.type);
+    const std::uint32_t slot = row.position % kBlockTokens;
     for (std::uint32_t h = 0; h < layout.n_kv_heads; ++h) {
       const std::size_t from = (r * layout.n_kv_heads + h) * layout.head_dim;
-      std::byte* keys = block + layout.head_offset_bytes(context.layer, 0, h);
-      std::byte* values = block + layout.head_offset_bytes(context.layer, 1, h);
-      store_kv(layout.type, args.k + from, keys + slot_offset_bytes, layout.head_dim);
-      store_kv(layout.type, args.v + from, values + slot_offset_bytes, layout.head_dim);
+      store_entry(layout, args.k + from, block + layout.head_offset_bytes(context.layer, 0, h),
+                  slot);
+      store_entry(layout, args.v + from, block + layout.head_offset_bytes(context.layer, 1, h),
+                  slot);
     }
   };
   return each_unit(context, label(context, LaunchSite::KvAppend, Touches::TenantMemory),
@@ -149,12 +161,9 @@ void ReferenceBackend::score_partition(const float* q, const AttentionArgs& args
                                        const std::byte* const* blocks, std::uint32_t n_positions,
                                        float* partial) {
   const KvLayout& layout = args.layout;
-  const TensorType type = as_tensor(layout.type);
-  const std::size_t entry_bytes = std::size_t{layout.head_dim} * size_bytes(layout.type);
   const auto load = [&](std::uint32_t plane, std::uint32_t i) {
-    const std::byte* at = blocks[i / kBlockTokens] + plane * layout.plane_size_bytes() +
-                          i % kBlockTokens * entry_bytes;
-    dequantize_row(type, at, row_.data(), layout.head_dim);
+    load_entry(layout, blocks[i / kBlockTokens] + plane * layout.plane_size_bytes(),
+               i % kBlockTokens, row_.data());
     return row_.data();
   };
   std::array<float, kPartitionPositions> scores;

@@ -96,13 +96,17 @@ template <int kQueries, int kParts, class Kv>
   }
   for (std::uint32_t i = run.begin; i < run.end; ++i) {
     const Kv* value = value_at<Kv>(tile, i) + d;
+    __m256 scale;  // of all 32 elements
+    if constexpr (has_scales<Kv>)
+      scale = _mm256_set1_ps(value_scales_at(tile, i)[d / kKvScaleBlock]);
     __m256 weight[kQueries];
 #pragma GCC unroll 4
     for (int query = 0; query < kQueries; ++query)
       weight[query] = _mm256_set1_ps(weights[query][i]);
 #pragma GCC unroll 4
     for (int g = 0; g < kParts; ++g) {
-      const __m256 part = load8(value + g * kWidth);
+      __m256 part = load8(value + g * kWidth);
+      if constexpr (has_scales<Kv>) part = _mm256_mul_ps(part, scale);
 #pragma GCC unroll 4
       for (int query = 0; query < kQueries; ++query)
         sums[query][g] = _mm256_fmadd_ps(weight[query], part, sums[query][g]);
@@ -135,7 +139,8 @@ template <int kQueries, class Kv>
   for (; d + 4 * kWidth <= tile.head_dim; d += 4 * kWidth)
     weigh_part<kQueries, 4, Kv>(tile, run, d);
   for (; d + kWidth <= tile.head_dim; d += kWidth) weigh_part<kQueries, 1, Kv>(tile, run, d);
-  for (; d < tile.head_dim; ++d) weigh_element<Kv>(tile, run, d);
+  if constexpr (!has_scales<Kv>)
+    for (; d < tile.head_dim; ++d) weigh_element<Kv>(tile, run, d);
 }
 
 struct Ops {
@@ -147,6 +152,16 @@ struct Ops {
     for (std::uint32_t i = 0; i < n; i += kWidth)  // a block is a multiple of 16 elements
       _mm256_storeu_ps(to + i, load8(from + i));
     return to;
+  }
+  [[gnu::target("avx2,fma,f16c")]] static void widen_codes(const std::int8_t* q,
+                                                           const float* scales, std::uint32_t n,
+                                                           float* to) {
+    for (std::uint32_t i = 0; i < n; i += kKvScaleBlock) {
+      const __m256 scale = _mm256_set1_ps(scales[i / kKvScaleBlock]);
+#pragma GCC unroll 4
+      for (std::uint32_t at = i; at < i + kKvScaleBlock; at += kWidth)
+        _mm256_storeu_ps(to + at, _mm256_mul_ps(load8(q + at), scale));
+    }
   }
 
   [[gnu::target("avx2,fma,f16c")]] static void score_block(const float* keys, const float* q,

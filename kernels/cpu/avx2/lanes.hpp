@@ -35,6 +35,11 @@ struct Lanes {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(upper), 16));
 }
 
+[[gnu::target("avx2,fma,f16c")]] inline __m256 load8(const std::int8_t* from) {
+  const __m128i codes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(codes));
+}
+
 [[gnu::target("avx2,fma,f16c")]] inline Lanes zero_lanes() {
   const __m256 zero = _mm256_setzero_ps();
   return {{zero, zero, zero, zero}};

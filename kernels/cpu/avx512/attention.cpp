@@ -85,6 +85,12 @@ template <int kQueries, int kParts, class Kv>
     __m512 parts[kParts];
 #pragma GCC unroll 4
     for (int g = 0; g < kParts; ++g) parts[g] = load16(value + g * kWidth);
+    if constexpr (has_scales<Kv>) {  // 64 elements from d on, or 16 of one scale
+      const float* scales = value_scales_at(tile, i) + d / kKvScaleBlock;
+#pragma GCC unroll 4
+      for (int g = 0; g < kParts; ++g)
+        parts[g] = _mm512_mul_ps(parts[g], _mm512_set1_ps(scales[g * kWidth / kKvScaleBlock]));
+    }
 #pragma GCC unroll 4
     for (int query = 0; query < kQueries; ++query) {
       const __m512 weight = _mm512_set1_ps(weights[query][i]);
@@ -121,7 +127,8 @@ template <int kQueries, class Kv>
   for (; d + 4 * kWidth <= tile.head_dim; d += 4 * kWidth)
     weigh_part<kQueries, 4, Kv>(tile, run, d);
   for (; d + kWidth <= tile.head_dim; d += kWidth) weigh_part<kQueries, 1, Kv>(tile, run, d);
-  for (; d < tile.head_dim; ++d) weigh_element<Kv>(tile, run, d);
+  if constexpr (!has_scales<Kv>)
+    for (; d < tile.head_dim; ++d) weigh_element<Kv>(tile, run, d);
 }
 
 struct Ops {
@@ -134,6 +141,15 @@ struct Ops {
     for (std::uint32_t i = 0; i < n; i += kWidth)  // a block is a multiple of 16 elements
       _mm512_storeu_ps(to + i, load16(from + i));
     return to;
+  }
+  [[gnu::target("avx512f,avx512dq,avx2,fma")]] static void widen_codes(const std::int8_t* q,
+                                                                       const float* scales,
+                                                                       std::uint32_t n, float* to) {
+    for (std::uint32_t i = 0; i < n; i += kKvScaleBlock) {
+      const __m512 scale = _mm512_set1_ps(scales[i / kKvScaleBlock]);
+      _mm512_storeu_ps(to + i, _mm512_mul_ps(load16(q + i), scale));
+      _mm512_storeu_ps(to + i + kWidth, _mm512_mul_ps(load16(q + i + kWidth), scale));
+    }
   }
 
   [[gnu::target("avx512f,avx512dq,avx2,fma")]] static void score_block(const float* keys,

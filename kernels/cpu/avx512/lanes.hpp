@@ -38,6 +38,12 @@ struct Lanes {
       _mm512_maskz_slli_epi32(0xFFFF, _mm512_maskz_cvtepu16_epi32(0xFFFF, upper), 16));
 }
 
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline __m512 load16(
+    const std::int8_t* from) {
+  const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return _mm512_maskz_cvtepi32_ps(0xFFFF, _mm512_maskz_cvtepi8_epi32(0xFFFF, codes));
+}
+
 /// Same as fold_lanes: adds lane j + 16 to lane j, then +8, +4, +2, +1. The masks cover every lane:
 /// GCC 12 reports uninitialised values in its own unmasked extracts.
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline float fold(

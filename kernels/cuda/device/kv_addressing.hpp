@@ -19,7 +19,7 @@ struct KvAddressing {
   BlockTables tables;
   std::uint64_t keys_offset_bytes;  ///< From the start of a block to the keys of the layer.
   std::uint64_t plane_bytes;        ///< From the keys to the values.
-  std::uint32_t head_bytes;         ///< From the [16][head_dim] of one kv head to the next head's.
+  std::uint32_t head_bytes;         ///< From one kv head to the next.
   KvType type;
 
   static constexpr KvAddressing of(const KvLayout& layout, std::uint32_t layer,
@@ -27,7 +27,7 @@ struct KvAddressing {
     return {.tables = tables,
             .keys_offset_bytes = layout.head_offset_bytes(layer, 0, 0),
             .plane_bytes = layout.plane_size_bytes(),
-            .head_bytes = KvLayout::kBlockTokens * layout.head_dim * size_bytes(layout.type),
+            .head_bytes = layout.head_size_bytes(),
             .type = layout.type};
   }
 };
