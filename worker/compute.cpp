@@ -27,7 +27,8 @@ bool is_cuda_device(const std::string& device) {
   return device.starts_with("cuda:");
 }
 
-/// Errors: BadRequest when the lent device is not the requested one.
+/// Errors: BadRequest when the lent device is not the requested one; DeviceUnsupported when it
+/// cannot store keys and values as requested.
 Result<void> check_lent_device(const WorkerOptions& options, const Attachment& lent) {
   if (is_cuda_device(lent.device) && options.backend != BackendChoice::Auto) {
     return fail(
@@ -35,6 +36,12 @@ Result<void> check_lent_device(const WorkerOptions& options, const Attachment& l
         fmt::format("--backend selects a CPU backend, but the broker lends memory of {}; omit "
                     "--backend",
                     lent.device));
+  }
+  if (is_cuda_device(lent.device) && options.kv_type == KvType::Q8_0) {
+    return fail(Errc::DeviceUnsupported,
+                fmt::format("--kv-type q8_0 needs a CPU, but the broker lends memory of {}; use "
+                            "--kv-type f16",
+                            lent.device));
   }
   if (!is_cuda_device(lent.device) && options.arithmetic == Arithmetic::F16) {
     return fail(

@@ -7,6 +7,7 @@
 #include "worker/kv/record_layout.hpp"
 #include "worker/kv/sequence_record.hpp"
 #include "worker/lease/attachment.hpp"
+#include "worker/model/kv_type.hpp"
 
 namespace leasehold {
 namespace {
@@ -32,9 +33,7 @@ Result<OpenedModel> OpenedModel::open(const WorkerOptions& options) {
   ChosenPlan planned =
       TRY(choose_weights_plan(file, config, options.arithmetic, options.weights_scope));
   Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
-  TRY(check_record_block_size(KvLayout{
-      .n_layers = config.n_layers, .n_kv_heads = config.n_kv_heads, .head_dim = config.head_dim}
-                                  .block_size_bytes()));
+  TRY(check_record_block_size(TRY(kv_layout_of(config, options.kv_type)).block_size_bytes()));
   Result<ChatTemplate> chat = ChatTemplate::from_metadata(file);
   if (!chat)
     spdlog::warn("requests with messages will be refused reason=\"{}\"", chat.error().detail);
@@ -60,9 +59,8 @@ std::optional<std::string> OpenedModel::kv_identity(const WorkerOptions& options
   if (lent.device != "cpu") return std::nullopt;
   const FileIdentity& id = file.identity();
   return fmt::format("record={} kv={} arithmetic={} context={} file={}:{}:{}:{} build={}",
-                     kRecordVersion, static_cast<int>(options.kv_type),
-                     static_cast<int>(arithmetic), config.n_context, id.device, id.inode,
-                     id.size_bytes, id.mtime_ns, version());
+                     kRecordVersion, name(options.kv_type), static_cast<int>(arithmetic),
+                     config.n_context, id.device, id.inode, id.size_bytes, id.mtime_ns, version());
 }
 
 }  // namespace leasehold

@@ -27,8 +27,8 @@ struct OpenedModel {
   ContextBound context_bound = ContextBound::Model;  ///< What `config.n_context` comes from.
 
   /// Limits requests to the options' `max_context`; 0 keeps the model's context. Errors: those of
-  /// GgufFile::open, read_config, make_weights_layout and Tokenizer; BadRequest when the model's
-  /// context is shorter.
+  /// GgufFile::open, read_config, make_weights_layout, kv_layout_of and Tokenizer; BadRequest when
+  /// the model's context is shorter.
   static Result<OpenedModel> open(const WorkerOptions& options);
 
   /// Chooses halves instead of floats if the broker lends the memory of a card and the options

@@ -17,6 +17,7 @@
 #include "ipc/segment/gate_set.hpp"
 #include "ipc/segment/segment_layout.hpp"
 #include "worker/model/architecture_keys.hpp"
+#include "worker/model/kv_type.hpp"
 
 namespace leasehold {
 namespace {
@@ -39,7 +40,6 @@ std::uint32_t default_threads() {
 const std::map<std::string, BackendChoice> kBackends{{"auto", BackendChoice::Auto},
                                                      {"cpu", BackendChoice::Cpu},
                                                      {"reference", BackendChoice::Reference}};
-const std::map<std::string, KvType> kKvTypes{{"f16", KvType::F16}, {"f32", KvType::F32}};
 const std::map<std::string, std::optional<Arithmetic>> kArithmetics{{"auto", std::nullopt},
                                                                     {"f32", Arithmetic::F32},
                                                                     {"int8", Arithmetic::Int8},
@@ -122,8 +122,10 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
       ->capture_default_str();
   app.add_option("--compute-cpus", raw.compute_cpus,
                  "Cores for compute threads only, such as 1 or 2-7");
-  app.add_option("--kv-type", raw.kv_type, "Element type of the KV cache")
-      ->check(CLI::IsMember({"f16", "f32"}))
+  app.add_option("--kv-type", raw.kv_type,
+                 "Element type of the KV cache; q8_0 rounds keys and values, takes about half the "
+                 "memory of f16, and needs a CPU")
+      ->check(CLI::IsMember(kv_type_names()))
       ->capture_default_str();
   app.add_option("--arithmetic", raw.arithmetic,
                  "How matrices are multiplied; int8 rounds activations and is faster, f32 does "
@@ -231,7 +233,7 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.http_idle_ttl = std::chrono::milliseconds(raw.http_idle_ttl_ms);
   options.backend = kBackends.at(raw.backend);
   options.simd = simd_path_from_name(raw.simd);
-  options.kv_type = kKvTypes.at(raw.kv_type);
+  options.kv_type = *kv_type_from_name(raw.kv_type);
   options.arithmetic = kArithmetics.at(raw.arithmetic);
   options.weights_scope = *weights_scope_from_name(raw.weights_scope);
   TRY(check_token_budget(options.limits));

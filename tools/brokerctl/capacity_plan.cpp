@@ -12,6 +12,7 @@
 #include "worker/engine/engine_limits.hpp"
 #include "worker/kv/sequence_record.hpp"
 #include "worker/model/config.hpp"
+#include "worker/model/kv_type.hpp"
 #include "worker/model/weights_plan.hpp"
 
 namespace leasehold::brokerctl {
@@ -111,10 +112,7 @@ Result<CapacityPlan> plan_capacity(const PlanRequest& request, std::uint64_t mem
                                               request.context, config.n_context));
   }
   if (request.context > 0) config.n_context = request.context;
-  const KvLayout kv{.n_layers = config.n_layers,
-                    .n_kv_heads = config.n_kv_heads,
-                    .head_dim = config.head_dim,
-                    .type = request.kv_type == "f32" ? KvType::F32 : KvType::F16};
+  const KvLayout kv = TRY(kv_layout_of(config, *kv_type_from_name(request.kv_type)));
   const ChosenPlan weights =
       TRY(choose_weights_plan(file, config, std::nullopt, WeightsScope::Model));
   CapacityPlan plan{.context = config.n_context,

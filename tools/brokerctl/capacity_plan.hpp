@@ -41,7 +41,8 @@ struct CapacityPlan {
 void choose_capacity(CapacityPlan& plan, std::uint32_t tenants, std::uint32_t max_extents);
 
 /// Errors: those of GgufFile::open, read_config and the weights' plan; BadRequest for more tenants
-/// than extents, and for a context that the model does not have.
+/// than extents, for a context that the model does not have, and for a KV type that its heads do
+/// not fit.
 Result<CapacityPlan> plan_capacity(const PlanRequest& request, std::uint64_t memory_bytes);
 
 /// Plans with the memory of the request or of this machine, and prints. The exit code is 1 if it

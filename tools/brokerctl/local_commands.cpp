@@ -9,6 +9,7 @@
 #include "tools/brokerctl/explain_error.hpp"
 #include "tools/cli/broker_address.hpp"
 #include "worker/model/architecture_keys.hpp"
+#include "worker/model/kv_type.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -53,7 +54,7 @@ void LocalCommands::add_plan(CLI::App& app) {
                    "Tokens of one request, prompt and answer; default: the model's context")
       ->check(CLI::Range(2u, kMaxContext));
   plan->add_option("--kv-type", plan_.kv_type, "Element type of the KV cache")
-      ->check(CLI::IsMember({"f16", "f32"}))
+      ->check(CLI::IsMember(kv_type_names()))
       ->capture_default_str();
   plan->add_option("--max-extents", plan_.max_extents, "As the option of leasehold-broker")
       ->check(CLI::Range(1u, 16'384u))

@@ -18,6 +18,7 @@
 #include "kernels/reference/reference_backend.hpp"
 #include "worker/engine/worker_gates.hpp"
 #include "worker/kv/lease_memory.hpp"
+#include "worker/model/kv_type.hpp"
 #include "worker/model/transformer.hpp"
 
 namespace leasehold {
@@ -218,6 +219,9 @@ Result<std::unique_ptr<LocalModel>> LocalModel::load(LocalOptions options) {
   const GgufFile file = TRY(GgufFile::open(options.model_path));
   ModelConfig config = TRY(read_config(file));
   if (options.modify_config) options.modify_config(config);
+  TRY(kv_layout_of(config, options.kv_type));
+  if (options.placement != nullptr && options.kv_type == KvType::Q8_0)
+    return fail(Errc::DeviceUnsupported, "a card cannot store keys and values as q8_0; use f16");
   LeaseTable table = TRY(LeaseTable::create(kSlots));
   table.grant(kEngineLease, {});
   UniqueFd table_fd = TRY(table.reader_fd());

@@ -65,8 +65,8 @@ struct LocalRow {
 /// Threads: one, unless a function says otherwise; the backend has its own.
 class LocalModel {
  public:
-  /// Errors: those of reading the model; OutOfMemory; SystemError for a SIMD path that the
-  /// CPU lacks.
+  /// Errors: those of reading the model and of kv_layout_of; OutOfMemory; SystemError for a SIMD
+  /// path that the CPU lacks; DeviceUnsupported for Q8_0 keys on a card.
   static Result<std::unique_ptr<LocalModel>> load(LocalOptions options);
   ~LocalModel();
 

@@ -5,6 +5,7 @@
 
 #include "tools/checks/bench/thread_time.hpp"
 #include "tools/local_model/local_model.hpp"
+#include "worker/model/kv_type.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -33,34 +34,63 @@ Result<double> step_ms(LocalModel& model, const StepShape& shape, std::uint32_t 
   return (work_time_ns(threads) - begin_ns) / 1e6;
 }
 
-}  // namespace
+/// One KV type, and the shortest steps so far.
+struct Measured {
+  std::unique_ptr<LocalModel> model;
+  nlohmann::json step_ms;
+};
 
-Result<nlohmann::json> measure_contexts(const ContextBenchConfig& config) {
+Result<Measured> load(const ContextBenchConfig& config, const std::string& kv_type) {
+  const std::optional<KvType> type = kv_type_from_name(kv_type);
+  if (!type) return fail(Errc::BadRequest, "there is no KV type " + kv_type + "; use f16 or q8_0");
   const std::uint32_t longest =
       config.contexts.empty() ? 0 : *std::ranges::max_element(config.contexts);
-  const SimdPath simd = simd_path_from_name(config.simd).value_or(best_simd_path());
-  const auto model = TRY(LocalModel::load(
+  auto model = TRY(LocalModel::load(
       {.model_path = config.model_path,
-       .simd = simd,
+       .simd = simd_path_from_name(config.simd).value_or(best_simd_path()),
        .threads = config.threads,
+       .kv_type = *type,
        .arithmetic = config.arithmetic == "int8" ? Arithmetic::Int8 : Arithmetic::F32,
        .max_rows = kChunkRows,
        .sequences = kContextSequences,
        .positions = longest + kChunkRows}));
-  nlohmann::json shortest;
+  return Measured{.model = std::move(model), .step_ms = {}};
+}
+
+nlohmann::json ratios(const nlohmann::json& other, const nlohmann::json& first) {
+  nlohmann::json all;
+  for (const auto& [shape, contexts] : first.items())
+    for (const auto& [context, ms] : contexts.items())
+      all[shape][context] = other.at(shape).at(context).get<double>() / ms.get<double>();
+  return all;
+}
+
+}  // namespace
+
+Result<nlohmann::json> measure_contexts(const ContextBenchConfig& config) {
+  std::vector<Measured> measured;
+  measured.push_back(TRY(load(config, config.kv_type)));
+  if (!config.other_kv_type.empty()) measured.push_back(TRY(load(config, config.other_kv_type)));
   for (std::uint32_t round = 0; round < config.rounds; ++round)
     for (const StepShape& shape : kShapes)
-      for (const std::uint32_t context : config.contexts) {
-        const double ms = TRY(step_ms(*model, shape, context, config.threads));
-        nlohmann::json& best = shortest[shape.name][std::to_string(context)];
-        if (best.is_null() || ms < best.get<double>()) best = ms;
-      }
-  return nlohmann::json{{"context",
-                         {{"model", model->config().name},
-                          {"threads", config.threads},
-                          {"arithmetic", config.arithmetic},
-                          {"simd", name(simd)},
-                          {"step_ms", std::move(shortest)}}}};
+      for (const std::uint32_t context : config.contexts)
+        for (Measured& one : measured) {
+          const double ms = TRY(step_ms(*one.model, shape, context, config.threads));
+          nlohmann::json& best = one.step_ms[shape.name][std::to_string(context)];
+          if (best.is_null() || ms < best.get<double>()) best = ms;
+        }
+  const Measured& first = measured.front();
+  nlohmann::json json{{"model", first.model->config().name},
+                      {"threads", config.threads},
+                      {"arithmetic", config.arithmetic},
+                      {"simd", name(simd_path_from_name(config.simd).value_or(best_simd_path()))},
+                      {"kv_type", config.kv_type},
+                      {"step_ms", first.step_ms}};
+  if (measured.size() > 1)
+    json["other"] = {{"kv_type", config.other_kv_type},
+                     {"step_ms", measured.back().step_ms},
+                     {"ratio", ratios(measured.back().step_ms, first.step_ms)}};
+  return nlohmann::json{{"context", std::move(json)}};
 }
 
 }  // namespace leasehold::bench

@@ -25,6 +25,7 @@
 #include "tools/checks/bench/serve_bench.hpp"
 #include "tools/checks/bench/speculate_bench.hpp"
 #include "tools/checks/bench/swap_bench.hpp"
+#include "worker/model/kv_type.hpp"
 
 namespace {
 
@@ -191,6 +192,12 @@ void describe_context(CLI::App& app, Options& options) {
   app.add_option("--threads", options.context.threads, "Compute threads")
       ->check(CLI::Range(1u, kMaxGateThreads - 1))
       ->capture_default_str();
+  app.add_option("--kv-type", options.context.kv_type, "Element type of keys and values")
+      ->check(CLI::IsMember(kv_type_names()))
+      ->capture_default_str();
+  app.add_option("--other-kv-type", options.context.other_kv_type,
+                 "Element type to measure in turn with --kv-type, with ratios")
+      ->check(CLI::IsMember(kv_type_names()));
   app.add_option("--rounds", options.context.rounds,
                  "Rounds; the shortest time of each step counts")
       ->check(CLI::Range(1, 1'000))

@@ -13,6 +13,7 @@
 #include "ipc/segment/segment_layout.hpp"
 #include "tools/checks/perplexity/perplexity.hpp"
 #include "tools/cli/progress_line.hpp"
+#include "worker/model/kv_type.hpp"
 
 namespace {
 
@@ -24,13 +25,15 @@ struct Options {
   PerplexityConfig measure;
   std::string text_path;
   std::string kv_type = "f16";
+  std::string reference_kv_type = "f16";
   std::string backend = "cpu";
   std::string arithmetic = "f32";
 };
 
 Result<TextScore> measure(Options& options) {
   options.measure.text = TRY(read_text_file(options.text_path, kMaxTextBytes));
-  options.measure.kv_type = options.kv_type == "f16" ? KvType::F16 : KvType::F32;
+  options.measure.kv_type = *kv_type_from_name(options.kv_type);
+  options.measure.reference_kv_type = *kv_type_from_name(options.reference_kv_type);
   options.measure.arithmetic = options.arithmetic == "f32" ? Arithmetic::F32 : Arithmetic::Int8;
   options.measure.reference_backend = options.backend == "reference";
   cli::ProgressLine line(std::chrono::steady_clock::now(), ::isatty(STDERR_FILENO) == 1);
@@ -51,7 +54,11 @@ void declare(CLI::App& app, Options& options) {
       ->check(CLI::Range(1u, kMaxGateThreads - 1))
       ->capture_default_str();
   app.add_option("--kv-type", options.kv_type, "Format of keys and values")
-      ->check(CLI::IsMember({"f16", "f32"}))
+      ->check(CLI::IsMember(kv_type_names()))
+      ->capture_default_str();
+  app.add_option("--reference-kv-type", options.reference_kv_type,
+                 "Format of keys and values of --reference")
+      ->check(CLI::IsMember(kv_type_names()))
       ->capture_default_str();
   app.add_option("--arithmetic", options.arithmetic,
                  "Arithmetic of the model; that of --reference is f32")

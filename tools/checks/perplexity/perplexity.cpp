@@ -28,14 +28,14 @@ Result<std::uint32_t> window_of(const PerplexityConfig& config, const GgufFile& 
 }
 
 Result<Subject> load(const PerplexityConfig& config, const std::string& path, std::uint32_t window,
-                     Arithmetic arithmetic) {
+                     KvType kv_type, Arithmetic arithmetic) {
   const GgufFile file = TRY(GgufFile::open(path));
   const Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
   std::vector<TokenId> tokens = TRY(tokenizer.encode(config.text));
   return Subject{.model = TRY(LocalModel::load({.model_path = path,
                                                 .reference = config.reference_backend,
                                                 .threads = config.threads,
-                                                .kv_type = config.kv_type,
+                                                .kv_type = kv_type,
                                                 .arithmetic = arithmetic,
                                                 .max_rows = kRowsPerStep,
                                                 .positions = window})),
@@ -80,14 +80,15 @@ Result<void> score_window(Subject& subject, Subject* reference, std::span<const 
 Result<TextScore> measure_perplexity(const PerplexityConfig& config, const TokensDone& progress) {
   const GgufFile file = TRY(GgufFile::open(config.model_path));
   const std::uint32_t window = TRY(window_of(config, file));
-  Subject subject = TRY(load(config, config.model_path, window, config.arithmetic));
+  Subject subject = TRY(load(config, config.model_path, window, config.kv_type, config.arithmetic));
   const std::span<const TokenId> tokens = subject.tokens;
   if (tokens.size() < 2)
     return fail(Errc::BadRequest,
                 fmt::format("the text has {} tokens; at least 2 are needed", tokens.size()));
   std::optional<Subject> reference;
   if (!config.reference_path.empty()) {
-    reference = TRY(load(config, config.reference_path, window, Arithmetic::F32));
+    reference =
+        TRY(load(config, config.reference_path, window, config.reference_kv_type, Arithmetic::F32));
     if (reference->tokens != subject.tokens ||
         reference->model->config().n_vocab != subject.model->config().n_vocab)
       return fail(

@@ -22,6 +22,7 @@ struct PerplexityConfig {
   std::uint32_t window = 0;  ///< 0: the context of the model, at most 512.
   std::uint32_t threads = 1;
   KvType kv_type = KvType::F16;
+  KvType reference_kv_type = KvType::F16;
   Arithmetic arithmetic = Arithmetic::F32;  ///< Of the model; that of the reference is F32.
   bool reference_backend = false;
 };
