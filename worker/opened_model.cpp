@@ -7,7 +7,6 @@
 #include "worker/kv/record_layout.hpp"
 #include "worker/kv/sequence_record.hpp"
 #include "worker/lease/attachment.hpp"
-#include "worker/model/kv_type.hpp"
 
 namespace leasehold {
 namespace {

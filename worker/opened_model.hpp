@@ -6,6 +6,7 @@
 
 #include "worker/gguf/gguf.hpp"
 #include "worker/model/config.hpp"
+#include "worker/model/kv_type.hpp"
 #include "worker/model/weights_plan.hpp"
 #include "worker/options.hpp"
 #include "worker/serve/prompt.hpp"
@@ -34,6 +35,11 @@ struct OpenedModel {
   /// Chooses halves instead of floats if the broker lends the memory of a card and the options
   /// leave the choice to the worker. The plan stays: rows lie alike for both.
   void choose_arithmetic(const WorkerOptions& options, const Attachment& lent);
+
+  /// What the worker's tokens depend on.
+  std::string announced_arithmetic(const WorkerOptions& options) const {
+    return leasehold::announced_arithmetic(arithmetic, options.kv_type);
+  }
 
   /// The model outlives it.
   PromptEncoder prompt_encoder() const {

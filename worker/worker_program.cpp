@@ -259,7 +259,7 @@ Result<void> WorkerProgram::bind_weights() {
   engine_->bind_weights(TRY(weights_source_->acquire()));
   spdlog::info("weights bound model=\"{}\" parts={} size_bytes={} backend={} arithmetic={}",
                model_.config.name, model_.plan.parts.size(), model_.plan.size_bytes(),
-               compute_->description, name(model_.arithmetic));
+               compute_->description, model_.announced_arithmetic(options_));
   spdlog::info("steps prepared shapes={}", engine_->prepare_steps());
   return {};
 }
@@ -306,7 +306,7 @@ Result<void> WorkerProgram::announce_ready() {
                                          .broker_disconnected = &broker_->is_disconnected()}));
   const wire::WorkerReady ready{.address = options_.listen_path,
                                 .model = model_.config.name,
-                                .arithmetic = std::string(name(model_.arithmetic)),
+                                .arithmetic = model_.announced_arithmetic(options_),
                                 .kv_block_size_bytes = engine_->kv_block_size_bytes(),
                                 .max_extents = extents_for(descriptor_limit()),
                                 .kv_identity = model_.kv_identity(options_, broker_->attachment())};

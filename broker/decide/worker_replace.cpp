@@ -52,7 +52,8 @@ Result<void> require_same_service(const State& state, const Worker& old, const W
   if (any_arithmetic || !differs(old.arithmetic, by.arithmetic)) return {};
   return fail(Errc::BadRequest,
               fmt::format("worker {} computes in {} and worker {} in {}, so texts would change; "
-                          "start one with the same --arithmetic, or repeat with --any-arithmetic",
+                          "start one with the same --arithmetic and --kv-type, or repeat with "
+                          "--any-arithmetic",
                           old.name, old.arithmetic, by.name, by.arithmetic));
 }
 

@@ -25,7 +25,8 @@ inline constexpr Between<std::uint64_t> kPositiveBytes{1,
 inline constexpr Between<std::int32_t> kTokenIds{0, std::numeric_limits<std::int32_t>::max()};
 inline constexpr Between<std::uint32_t> kPageItems{0, 1000};
 inline constexpr MaxItems kMaxStepItems{kMaxStepSequences};
-/// Of a worker's matmuls. Empty: not known.
-inline constexpr std::string_view kArithmetics[] = {"", "f32", "int8", "f16"};
+/// Of a worker's matmuls, and of its KV cache if that rounds too. Empty: not known.
+inline constexpr std::string_view kArithmetics[] = {"",    "f32",      "int8",
+                                                    "f16", "f32+q8_0", "int8+q8_0"};
 
 }  // namespace leasehold::wire

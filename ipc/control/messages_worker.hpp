@@ -100,7 +100,9 @@ struct WorkerReady : Message<WorkerReady> {
   static constexpr std::string_view kMethod = "worker.ready";
   std::string address;  ///< Unix socket that tenants connect to.
   std::string model;
-  std::string arithmetic;  ///< "f32", "int8" or "f16"; empty or missing: not known.
+  /// What its tokens depend on: "f32", "int8" or "f16", with "+q8_0" if the KV cache is q8_0. Empty
+  /// or missing: not known.
+  std::string arithmetic;
   std::uint64_t kv_block_size_bytes = 0;
   std::uint32_t max_extents = 0;  ///< As many as it has descriptors for; 0: no limit.
   /// What must be equal for KV memory of another process to mean the same here: model, layout,

@@ -117,8 +117,25 @@ inline constexpr ExpectedBits kExpectedInt8FamilyBits[] = {
      "41d17c1280cd13e2e47c75a1deedb16c4921d11e1173a4d5a1fa54216961a030"},
 };
 
+/// With keys and values in Q8_0, by the arithmetic of matrices.
+struct ExpectedKvBits {
+  std::string_view model;
+  std::string_view f32;
+  std::string_view int8;
+};
+
+inline constexpr ExpectedKvBits kExpectedKvQ8Bits[] = {
+    {"kq-llama-q5_0", "", ""},
+    {"kq-llama-q4_k_m", "", ""},
+    {"kq-qwen2-q4_k_m", "", ""},
+    {"kq-qwen3-q4_k_m", "", ""},
+};
+
 /// For 300 tokens of the bundled model, more than one partition of attention, with keys in F16.
 inline constexpr std::string_view kExpectedLongTextDigest =
     "50a13eea3ebdd80a251a9262c3c2664a86ab9f383ffb11c72a3a94bde202d364";
+
+/// Likewise for kq-llama-q4_k_m, with keys in Q8_0.
+inline constexpr std::string_view kExpectedLongKvQ8Digest = "";
 
 }  // namespace leasehold::testing

@@ -10,6 +10,7 @@
 #include "common/hex.hpp"
 #include "common/random.hpp"
 #include "tests/support/required.hpp"
+#include "worker/model/kv_type.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -51,8 +52,8 @@ std::string describe(const Variant& variant) {
       variant.placement != nullptr ? "card"
       : variant.reference          ? "reference"
                                    : name(variant.simd),
-      variant.threads, variant.kv_type == KvType::F16 ? "f16" : "f32", name(variant.arithmetic),
-      variant.batch, variant.batch_index, kChunkings[static_cast<std::size_t>(variant.chunking)],
+      variant.threads, name(variant.kv_type), name(variant.arithmetic), variant.batch,
+      variant.batch_index, kChunkings[static_cast<std::size_t>(variant.chunking)],
       variant.scattered ? "scattered" : "in order", variant.seed);
 }
 

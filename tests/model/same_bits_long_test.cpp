@@ -17,7 +17,7 @@ std::vector<Variant> variants_of(std::uint32_t batch) {
   for (const std::uint32_t batch_index : std::set{0u, batch / 2, batch - 1})
     for (const Chunking chunking : kChunkings)
       for (const bool scattered : {false, true})
-        for (const KvType kv_type : {KvType::F16, KvType::F32})
+        for (const KvType kv_type : {KvType::F16, KvType::F32, KvType::Q8_0})
           for (const Arithmetic arithmetic : {Arithmetic::F32, Arithmetic::Int8})
             variants.push_back({.kv_type = kv_type,
                                 .arithmetic = arithmetic,

@@ -15,7 +15,8 @@ Variant random_variant(std::uint64_t seed) {
   do variant.simd = kSimdPaths[random.below(std::size(kSimdPaths))];
   while (!cpu_has(variant.simd));
   variant.threads = static_cast<std::uint32_t>(1 + random.below(3));
-  variant.kv_type = random.below(2) == 0 ? KvType::F16 : KvType::F32;
+  constexpr KvType kTypes[] = {KvType::F16, KvType::F32, KvType::Q8_0};
+  variant.kv_type = kTypes[random.below(std::size(kTypes))];
   variant.arithmetic = random.below(2) == 0 ? Arithmetic::F32 : Arithmetic::Int8;
   // Plain loops are slow, and their result for a row does not depend on the batch size.
   const bool is_slow = variant.reference || variant.simd == SimdPath::Scalar;
@@ -75,19 +76,35 @@ TEST_CASE("same bits: a family in int8 arithmetic gives the committed bits") {
   check_expected(row, model.path(), Arithmetic::Int8);
 }
 
+TEST_CASE("same bits: keys and values in q8_0 give the committed bits") {
+  const ExpectedKvBits row =
+      GENERATE(from_range(std::begin(kExpectedKvQ8Bits), std::end(kExpectedKvQ8Bits)));
+  for (const bool reference : {false, true}) {
+    const auto digest = [&](Arithmetic arithmetic) {
+      return bits_digest(compute_logits(
+          matrix_model(row.model), matrix_text(kMatrixTokens),
+          {.reference = reference, .kv_type = KvType::Q8_0, .arithmetic = arithmetic}));
+    };
+    CAPTURE(row.model, reference);
+    CHECK(digest(Arithmetic::F32) == row.f32);
+    CHECK(digest(Arithmetic::Int8) == row.int8);
+  }
+}
+
 TEST_CASE("same bits: a text longer than a partition of attention, in chunks and in batches") {
   const auto text = matrix_text(300);
-  for (const Variant& variant :
-       {Variant{.chunking = Chunking::Whole},
-        Variant{.threads = 3, .chunking = Chunking::Random, .scattered = true},
-        Variant{.threads = 2,
-                .batch = 3,
-                .batch_index = 1,
-                .chunking = Chunking::Sixteens,
-                .scattered = true}}) {
+  const auto [kv_type, expected] = GENERATE(std::pair{KvType::F16, kExpectedLongTextDigest},
+                                            std::pair{KvType::Q8_0, kExpectedLongKvQ8Digest});
+  for (Variant variant : {Variant{.chunking = Chunking::Whole},
+                          Variant{.threads = 3, .chunking = Chunking::Random, .scattered = true},
+                          Variant{.threads = 2,
+                                  .batch = 3,
+                                  .batch_index = 1,
+                                  .chunking = Chunking::Sixteens,
+                                  .scattered = true}}) {
+    variant.kv_type = kv_type;
     INFO(describe(variant));
-    CHECK(bits_digest(compute_logits(bundled_model_path(), text, variant)) ==
-          kExpectedLongTextDigest);
+    CHECK(bits_digest(compute_logits(model_for(kv_type), text, variant)) == expected);
   }
 }
 

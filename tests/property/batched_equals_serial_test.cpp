@@ -157,8 +157,8 @@ class BarePass {
 }  // namespace
 
 TEST_CASE("batched decode equals serial decode") {
-  const KvType kv_type = GENERATE(KvType::F32, KvType::F16);
-  const std::vector<Run> serial = serial_runs({.kv_type = kv_type});
+  const KvType kv_type = GENERATE(KvType::F32, KvType::F16, KvType::Q8_0);
+  const std::vector<Run> serial = serial_runs(BackendUnderTest{1}.options(kv_type));
   for (std::uint32_t i = 1; i < kSequences; ++i) {
     CAPTURE(i);
     REQUIRE_FALSE(same_bits(serial[i], serial[i - 1]));  // or the comparison would prove nothing

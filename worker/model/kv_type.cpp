@@ -38,6 +38,12 @@ const std::vector<std::string>& kv_type_names() {
   return names;
 }
 
+std::string announced_arithmetic(Arithmetic arithmetic, KvType type) {
+  const std::string_view matrices = name(arithmetic);
+  if (type != KvType::Q8_0) return std::string(matrices);
+  return fmt::format("{}+{}", matrices, name(type));
+}
+
 Result<KvLayout> kv_layout_of(const ModelConfig& config, KvType type) {
   if (!can_store(type, config.head_dim)) {
     return fail(Errc::BadRequest,

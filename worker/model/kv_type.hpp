@@ -9,6 +9,7 @@
 #include "common/result.hpp"
 #include "kernels/op_args.hpp"
 #include "worker/model/config.hpp"
+#include "worker/model/weights_layout.hpp"
 
 namespace leasehold {
 
@@ -17,6 +18,10 @@ std::string_view name(KvType type);
 std::optional<KvType> kv_type_from_name(std::string_view text);
 /// All names, the default first.
 const std::vector<std::string>& kv_type_names();
+
+/// What the tokens of a worker depend on, as it announces it: "int8", or "int8+q8_0" when its KV
+/// cache rounds too.
+std::string announced_arithmetic(Arithmetic arithmetic, KvType type);
 
 /// The layout of a model's blocks.
 /// Errors: BadRequest if its heads cannot be stored as `type`.

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/numerics/f16.hpp"
+#include "kernels/numerics/kv_q8.hpp"
 #include "kernels/reference/reference_backend.hpp"
 #include "tests/contract/backend/rig.hpp"
 
@@ -53,6 +54,18 @@ KvLayout layout(std::uint32_t n_kv_heads, std::uint32_t head_dim, KvType type) {
   return {.n_layers = 2, .n_kv_heads = n_kv_heads, .head_dim = head_dim, .type = type};
 }
 
+const std::vector<KvType> kTypes{KvType::F32, KvType::F16, KvType::Q8_0};
+
+/// The width of heads that `type` can store.
+std::uint32_t stored_width(std::uint32_t head_dim, KvType type) {
+  return can_store(type, head_dim) ? head_dim : (head_dim + 31) / 32 * 32;
+}
+
+/// A card has no Q8_0.
+bool has_type(std::uint32_t threads, KvType type) {
+  return threads != kCuda || type != KvType::Q8_0;
+}
+
 /// Grouped heads, odd widths, positions on both sides of 256 and 512.
 AttentionCase random_case(SeededRandom& random, KvType type) {
   const auto kv_heads = static_cast<std::uint32_t>(1 + random.below(3));
@@ -60,7 +73,7 @@ AttentionCase random_case(SeededRandom& random, KvType type) {
   const std::vector<std::uint32_t> lengths{static_cast<std::uint32_t>(250 + random.below(15)),
                                            static_cast<std::uint32_t>(1 + random.below(40)),
                                            static_cast<std::uint32_t>(500 + random.below(100))};
-  return AttentionCase(random, layout(kv_heads, head_dim, type),
+  return AttentionCase(random, layout(kv_heads, stored_width(head_dim, type), type),
                        static_cast<std::uint32_t>(1 + random.below(2)), {12, 1, 3}, lengths);
 }
 
@@ -91,10 +104,12 @@ std::vector<double> expected_head(const AttentionCase& c, std::size_t r, std::ui
 
 TEST_CASE("backend: attention matches doubles across blocks, extents and partitions") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
-  const KvType type = GENERATE(KvType::F32, KvType::F16);
+  const KvType type = GENERATE(from_range(kTypes));
+  if (!has_type(threads, type)) return;
   SeededRandom random(test_seed() + 1000);
   Rig rig(threads);
-  const AttentionCase c(random, layout(2, 24, type), 2, {3, 2, 1}, {257, 18, 520});
+  const AttentionCase c(random, layout(2, stored_width(24, type), type), 2, {3, 2, 1},
+                        {257, 18, 520});
   const auto out = c.on(rig);
   CAPTURE(threads, test_seed());
   for (std::size_t r = 0; r < c.rows.size(); ++r)
@@ -112,8 +127,10 @@ TEST_CASE("backend: attention has the reference's bits for every head width and 
   CAPTURE(threads, test_seed());
   Rig rig(threads);
   Rig reference(0);
-  for (int shape = 0; shape < 8; ++shape) {
-    const auto c = random_case(random, shape % 2 == 0 ? KvType::F32 : KvType::F16);
+  for (int shape = 0; shape < 12; ++shape) {
+    const KvType type = kTypes[static_cast<std::size_t>(shape) % kTypes.size()];
+    if (!has_type(threads, type)) continue;
+    const auto c = random_case(random, type);
     CAPTURE(shape, c.n_heads, c.kv.layout.head_dim);
     REQUIRE(first_difference(c.on(rig), c.on(reference)) == -1);
   }
@@ -135,12 +152,14 @@ TEST_CASE("backend: attention has the reference's bits whichever heads and rows 
                                   {1, 1, 80, {40}, {530}},
                                   {4, 2, 33, {6, 2}, {258, 20}}};
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
-  const KvType type = GENERATE(KvType::F32, KvType::F16);
+  const KvType type = GENERATE(from_range(kTypes));
+  if (!has_type(threads, type)) return;
   SeededRandom random(test_seed() + 1150);
   Rig rig(threads);
   Rig reference(0);
   for (const Shape& shape : shapes) {
-    const AttentionCase c(random, layout(shape.n_kv_heads, shape.head_dim, type),
+    const AttentionCase c(random,
+                          layout(shape.n_kv_heads, stored_width(shape.head_dim, type), type),
                           shape.heads_per_kv, shape.counts, shape.lengths);
     CAPTURE(threads, test_seed(), shape.n_kv_heads, shape.heads_per_kv, shape.head_dim);
     REQUIRE(first_difference(c.on(rig), c.on(reference)) == -1);
@@ -169,12 +188,13 @@ TEST_CASE("backend: a long context is merged in a launch of its own, with the re
 
 TEST_CASE("backend: a NaN at a later position of the cache reaches no earlier row") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
-  const KvType type = GENERATE(KvType::F32, KvType::F16);
+  const KvType type = GENERATE(from_range(kTypes));
+  if (!has_type(threads, type)) return;
   SeededRandom random(test_seed() + 1250);
   Rig rig(threads);
-  const AttentionCase c(random, layout(1, 40, type), 2, {6}, {262});
+  const AttentionCase c(random, layout(1, stored_width(40, type), type), 2, {6}, {262});
   const auto expected = c.on(rig);
-  const std::vector<float> nans(40, std::nanf(""));
+  const std::vector<float> nans(c.kv.layout.head_dim, std::nanf(""));
   const auto gates = rig.table.step(1);
   rig.backend->kv_append({.gates = gates.get(), .rows = {&c.rows.back(), 1}, .layer = kLayer},
                          {.layout = c.kv.layout,
@@ -193,9 +213,11 @@ TEST_CASE("backend: a NaN at a later position of the cache reaches no earlier ro
 
 TEST_CASE("backend: a prefill in chunks or row by row has the bits of the whole prefill") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
+  const KvType type = GENERATE(KvType::F16, KvType::Q8_0);
+  if (!has_type(threads, type)) return;
   SeededRandom random(test_seed() + 1200);
   Rig rig(threads);
-  const auto c = random_case(random, KvType::F16);
+  const auto c = random_case(random, type);
   const auto whole = c.on(rig);
   for (const std::size_t chunk : {1, 5}) {
     std::vector<float> pieces;
@@ -210,24 +232,31 @@ TEST_CASE("backend: a prefill in chunks or row by row has the bits of the whole 
 
 TEST_CASE("backend: an append writes each row's keys and values only to its own position") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
-  const KvType type = GENERATE(KvType::F32, KvType::F16);
+  const KvType type = GENERATE(from_range(kTypes));
+  if (!has_type(threads, type)) return;
+  const std::uint32_t width = stored_width(20, type);
   SeededRandom random(test_seed() + 1300);
   Rig rig(threads);
   const std::vector<std::uint32_t> lengths{40, 1, 70};
-  KvFixture kv(random, layout(3, 20, type), lengths);
+  KvFixture kv(random, layout(3, width, type), lengths);
   KvFixture untouched = [&] {
     SeededRandom again(test_seed() + 1300);
-    return KvFixture(again, layout(3, 20, type), lengths);
+    return KvFixture(again, layout(3, width, type), lengths);
   }();
   const auto rows = rows_of({18, 1, 2}, lengths);
-  const auto k = random_floats(random, rows.size() * 60);
-  const auto v = random_floats(random, rows.size() * 60);
+  const auto k = random_floats(random, rows.size() * 3 * width);
+  const auto v = random_floats(random, rows.size() * 3 * width);
   const auto gates = rig.table.step(3);
   rig.backend->kv_append(
       {.gates = gates.get(), .rows = rows, .layer = kLayer},
       {.layout = kv.layout, .k = k.data(), .v = v.data(), .block_tables = kv.block_tables()});
-  const auto stored = [&](float value) {
-    return type == KvType::F32 ? value : f32_from_f16(f16_from_f32(value));
+  const auto stored = [&](const std::vector<float>& values, std::size_t i) {
+    if (type == KvType::F32) return values[i];
+    if (type == KvType::F16) return f32_from_f16(f16_from_f32(values[i]));
+    std::int8_t q[32];
+    Half scale;
+    round_kv(values.data() + i / 32 * 32, 32, q, &scale);
+    return kv_value(q[i % 32], f32_from_f16(scale));
   };
   int wrong = 0;
   std::size_t changed = 0;
@@ -235,14 +264,14 @@ TEST_CASE("backend: an append writes each row's keys and values only to its own 
     for (std::uint32_t layer = 0; layer < 2; ++layer)
       for (std::uint32_t h = 0; h < 3; ++h)
         for (std::uint32_t p = 0; p < lengths[s]; ++p)
-          for (std::uint32_t d = 0; d < 20; ++d) {
+          for (std::uint32_t d = 0; d < width; ++d) {
             const auto row = std::ranges::find_if(
                 rows, [&](RowRef r) { return r.sequence == s && r.position == p; });
             const bool is_new = layer == kLayer && row != rows.end();
             const std::size_t from =
-                (static_cast<std::size_t>(row - rows.begin()) * 3 + h) * 20 + d;
-            const float key = is_new ? stored(k[from]) : untouched.at(s, layer, 0, h, p, d);
-            const float value = is_new ? stored(v[from]) : untouched.at(s, layer, 1, h, p, d);
+                (static_cast<std::size_t>(row - rows.begin()) * 3 + h) * width + d;
+            const float key = is_new ? stored(k, from) : untouched.at(s, layer, 0, h, p, d);
+            const float value = is_new ? stored(v, from) : untouched.at(s, layer, 1, h, p, d);
             wrong += kv.at(s, layer, 0, h, p, d) != key;
             wrong += kv.at(s, layer, 1, h, p, d) != value;
             changed += is_new ? 1 : 0;

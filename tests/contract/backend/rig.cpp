@@ -79,6 +79,23 @@ WeightMatrix Matrix::view() const {
   return {.type = type, .n_out = n_out, .n_in = n_in, .data = memory.at()};
 }
 
+namespace {
+
+/// Heads of Q8_0: codes, then scales.
+void fill_q8(SeededRandom& random, const KvLayout& layout, std::span<std::byte> bytes) {
+  const std::size_t n_codes = std::size_t{KvLayout::kBlockTokens} * layout.head_dim;
+  for (std::size_t at = 0; at < bytes.size();) {
+    for (std::size_t i = 0; i < n_codes; ++i, ++at)
+      bytes[at] = static_cast<std::byte>(static_cast<int>(random.below(255)) - 127);
+    for (std::size_t i = 0; i < n_codes / 32; ++i, at += sizeof(Half)) {
+      const Half scale = f16_from_f32(std::abs(random_floats(random, 1, 2.0F / 127)[0]));
+      std::memcpy(&bytes[at], &scale, sizeof scale);
+    }
+  }
+}
+
+}  // namespace
+
 KvFixture::KvFixture(SeededRandom& random, KvLayout layout_,
                      const std::vector<std::uint32_t>& lengths)
     : layout(layout_), sequences_(lengths.size()) {
@@ -98,6 +115,10 @@ KvFixture::KvFixture(SeededRandom& random, KvLayout layout_,
     for (const BlockLocation location : sequence.block_locations)
       sequence.table.push_back(sequence.extents[location.extent].at(location.offset_bytes));
     for (LeasedMemory& extent : sequence.extents) {
+      if (layout.type == KvType::Q8_0) {
+        fill_q8(random, layout, {extent.bytes(), kBlocksPerExtent * block_bytes});
+        continue;
+      }
       const auto values =
           random_floats(random, kBlocksPerExtent * block_bytes / size_bytes(layout.type), 2.0F);
       if (layout.type == KvType::F32) {
@@ -121,6 +142,13 @@ float KvFixture::at(std::uint32_t sequence, std::uint32_t layer, std::uint32_t p
       (((std::size_t{layer} * 2 + plane) * layout.n_kv_heads + kv_head) * 16 + position % 16) *
           layout.head_dim +
       d;
+  if (layout.type == KvType::Q8_0) {
+    const std::byte* head = block + element / (16 * layout.head_dim) * (17 * layout.head_dim);
+    const std::size_t in_head = element % (16 * layout.head_dim);
+    Half scale;
+    std::memcpy(&scale, head + 16 * layout.head_dim + in_head / 32 * sizeof scale, sizeof scale);
+    return static_cast<float>(static_cast<std::int8_t>(head[in_head])) * f32_from_f16(scale);
+  }
   if (layout.type == KvType::F32) {
     float value;
     std::memcpy(&value, block + element * sizeof value, sizeof value);

@@ -260,6 +260,10 @@ TEST_CASE("bad input: a socket in use, an invalid model and a missing broker are
              "--listen", nowhere}) == exit_code(Errc::FileCorrupt));
   CHECK(run({"leasehold-worker", "--broker", system.broker_socket(), "--model", "/none.gguf",
              "--listen", nowhere}) == exit_code(Errc::FileNotFound));
+  // The heads of the bundled model have 16 elements.
+  CHECK(run({"leasehold-worker", "--broker", system.broker_socket(), "--model",
+             bundled_model_path(), "--listen", nowhere, "--kv-type", "q8_0"}) ==
+        exit_code(Errc::BadRequest));
   CHECK(run({"leasehold-tenant", "--socket", nowhere, "--tenant", "ann", "--prompt", "x"}) ==
         exit_code(Errc::FileNotFound));
   CHECK(run({"leasehold-broker", "--capacity", "none"}) == 2);

@@ -67,6 +67,19 @@ TEST_CASE("plan: f32 doubles the KV of a token, and a longer context needs more 
         half.blocks_per_tenant);
 }
 
+TEST_CASE("plan: q8_0 takes 17 bytes where f16 takes 32, and narrow heads are refused") {
+  PlanRequest request{.model = test_data_path("models/kq-llama-q4_k_m.gguf"), .tenants = 4};
+  const CapacityPlan half = plan_capacity(request, kMemory).value();
+  request.kv_type = "q8_0";
+  const CapacityPlan rounded = plan_capacity(request, kMemory).value();
+  CHECK(rounded.kv_bytes_per_token * 32 == half.kv_bytes_per_token * 17);
+  CHECK(rounded.needed_bytes() < half.needed_bytes());
+  request.model = bundled_model_path();  // heads of 16 elements
+  const Error refused = plan_capacity(request, kMemory).error();
+  CHECK(refused.code == Errc::BadRequest);
+  CHECK(refused.detail.find("use --kv-type f16") != std::string::npos);
+}
+
 TEST_CASE("plan: what does not fit has exit code 1, and what fits says what to set") {
   PlanRequest request = request_of(4, 256);
   const std::uint64_t needed = plan_capacity(request, 0).value().needed_bytes();
