@@ -125,10 +125,14 @@ struct ExpectedKvBits {
 };
 
 inline constexpr ExpectedKvBits kExpectedKvQ8Bits[] = {
-    {"kq-llama-q5_0", "", ""},
-    {"kq-llama-q4_k_m", "", ""},
-    {"kq-qwen2-q4_k_m", "", ""},
-    {"kq-qwen3-q4_k_m", "", ""},
+    {"kq-llama-q5_0", "4dd8ba3c80c5f234ffa9206ebb43634bffd69918956682c84cfe2a4a71e32fad",
+     "8820e6714d40e55b062c21ca8e9435622e83eb0a0e28f2537b060ad183994ef6"},
+    {"kq-llama-q4_k_m", "9716872505ddf00bc027293d2663b1b4367f340b66014ae8d7d2c8f92a5f692e",
+     "8b7e74979a29c03d43e287c046824d4756c0738cb6c62d2c0486d26171dab93e"},
+    {"kq-qwen2-q4_k_m", "d0d0774cb1b3acef565244013c23d0ace7807eb8876ebe387900d3cee77453ff",
+     "cdc94f51915542a0e1d7ce9a94e24241532f27e854b4676f9f224a0c06bfa340"},
+    {"kq-qwen3-q4_k_m", "2b712eec328ee9cfc0809e241035a5e7d71397138ee8190827ba875b64b68e48",
+     "39ccafe58cd733e2ef98907730119e792c62468402c189ae8260cbf9dc97ef5e"},
 };
 
 /// For 300 tokens of the bundled model, more than one partition of attention, with keys in F16.
@@ -136,6 +140,7 @@ inline constexpr std::string_view kExpectedLongTextDigest =
     "50a13eea3ebdd80a251a9262c3c2664a86ab9f383ffb11c72a3a94bde202d364";
 
 /// Likewise for kq-llama-q4_k_m, with keys in Q8_0.
-inline constexpr std::string_view kExpectedLongKvQ8Digest = "";
+inline constexpr std::string_view kExpectedLongKvQ8Digest =
+    "8aacc6b0b39f9935e3f2868fd1262624812aefcca25a5f9e61585d53cd2b7b76";
 
 }  // namespace leasehold::testing
