@@ -35,11 +35,6 @@ const Kv* value_at(const AttentionTile& tile, std::uint32_t i) {
          std::size_t{i % KvLayout::kBlockTokens} * tile.head_dim;
 }
 
-/// [head_dim / kKvScaleBlock]: the scales of that value, for Q8_0.
-inline const float* value_scales_at(const AttentionTile& tile, std::uint32_t i) {
-  return tile.scales + std::size_t{i} * (tile.head_dim / kKvScaleBlock);
-}
-
 /// Codes of Q8_0, whose scales lie apart.
 template <class Kv>
 inline constexpr bool has_scales = std::is_same_v<Kv, std::int8_t>;
@@ -67,17 +62,17 @@ void widen_scales(const std::byte* head, std::uint32_t head_dim, float* to) {
              KvLayout::kBlockTokens * head_dim / kKvScaleBlock, to);
 }
 
-/// The keys of a block as floats.
+/// The keys or values of a block as floats.
 template <class Ops, class Kv>
-const float* widen_keys(const AttentionTile& tile, const std::byte* head) {
+const float* widen_block(const AttentionTile& tile, const std::byte* head, float* to) {
   const auto* stored = reinterpret_cast<const Kv*>(head);
   const std::uint32_t n = KvLayout::kBlockTokens * tile.head_dim;
   if constexpr (has_scales<Kv>) {
     widen_scales<Ops>(head, tile.head_dim, tile.scales);
-    Ops::widen_codes(stored, tile.scales, n, tile.block);
-    return tile.block;
+    Ops::widen_codes(stored, tile.scales, n, to);
+    return to;
   } else {
-    return Ops::widen(stored, n, tile.block);
+    return Ops::widen(stored, n, to);
   }
 }
 
@@ -89,7 +84,8 @@ void score_keys(const AttentionTile& tile) {
     if (at + KvLayout::kBlockTokens < most)
       prefetch_head<Kv>(tile.keys[at / KvLayout::kBlockTokens + 1], tile.head_dim);
     prefetch_head<Kv>(tile.values[at / KvLayout::kBlockTokens], tile.head_dim);
-    const float* keys = widen_keys<Ops, Kv>(tile, tile.keys[at / KvLayout::kBlockTokens]);
+    const float* keys =
+        widen_block<Ops, Kv>(tile, tile.keys[at / KvLayout::kBlockTokens], tile.block);
     for (std::uint32_t query = 0; query < tile.n_queries; ++query)
       if (at < tile.n_positions[query])
         Ops::score_block(keys, tile.q[query], tile.head_dim, tile.scale,
@@ -97,29 +93,42 @@ void score_keys(const AttentionTile& tile) {
   }
 }
 
-/// Queries weigh their common positions together, then each weighs the rest of its own: no query
-/// reads the value of a later position, which may be a NaN.
+/// Positions [begin, end) of the values. Queries weigh their common ones together, then each weighs
+/// the rest of its own: no query reads the value of a later position, which may be a NaN.
 template <class Ops, class Kv>
-void weigh_values(const AttentionTile& tile) {
-  const std::uint32_t common = tile.n_positions[0];
-  if constexpr (has_scales<Kv>) {
-    const std::uint32_t most = tile.n_positions[tile.n_queries - 1];
-    for (std::uint32_t at = 0; at < most; at += KvLayout::kBlockTokens)
-      widen_scales<Ops>(tile.values[at / KvLayout::kBlockTokens], tile.head_dim,
-                        tile.scales + std::size_t{at} * (tile.head_dim / kKvScaleBlock));
-  }
-  for (std::uint32_t query = 0; query < tile.n_queries; ++query)
-    std::fill_n(tile.partial[query] + kPartialAcc, tile.head_dim, 0.0F);
-  for (std::uint32_t first = 0; first < tile.n_queries; first += Ops::kRunQueries)
+void weigh_span(const AttentionTile& tile, std::uint32_t begin, std::uint32_t end) {
+  const std::uint32_t common = std::clamp(tile.n_positions[0], begin, end);
+  for (std::uint32_t first = 0; common > begin && first < tile.n_queries; first += Ops::kRunQueries)
     Ops::template weigh<Kv>(tile, {.first_query = first,
                                    .n_queries = std::min(Ops::kRunQueries, tile.n_queries - first),
-                                   .begin = 0,
+                                   .begin = begin,
                                    .end = common});
   for (std::uint32_t query = 0; query < tile.n_queries; ++query)
-    if (tile.n_positions[query] > common)
-      Ops::template weigh<Kv>(
-          tile,
-          {.first_query = query, .n_queries = 1, .begin = common, .end = tile.n_positions[query]});
+    if (const std::uint32_t own = std::min(tile.n_positions[query], end); own > common)
+      Ops::template weigh<Kv>(tile,
+                              {.first_query = query, .n_queries = 1, .begin = common, .end = own});
+}
+
+/// Blocks of Q8_0 are widened once for all queries.
+template <class Ops, class Kv>
+void weigh_values(const AttentionTile& tile) {
+  const std::uint32_t most = tile.n_positions[tile.n_queries - 1];
+  for (std::uint32_t query = 0; query < tile.n_queries; ++query)
+    std::fill_n(tile.partial[query] + kPartialAcc, tile.head_dim, 0.0F);
+  if constexpr (has_scales<Kv>) {
+    AttentionTile wide = tile;
+    for (std::uint32_t begin = 0; begin < most; begin += kWidenedPositions) {
+      const std::uint32_t end = std::min(begin + kWidenedPositions, most);
+      for (std::uint32_t at = begin; at < end; at += KvLayout::kBlockTokens) {
+        float* to = tile.block + std::size_t{at - begin} * tile.head_dim;
+        const std::byte*& values = wide.values[at / KvLayout::kBlockTokens];
+        values = reinterpret_cast<const std::byte*>(widen_block<Ops, Kv>(tile, values, to));
+      }
+      weigh_span<Ops, float>(wide, begin, end);
+    }
+  } else {
+    weigh_span<Ops, Kv>(tile, 0, most);
+  }
 }
 
 template <class Ops, class Kv>

@@ -124,7 +124,7 @@ LaunchStatus CpuBackend::score_wave(const LaunchContext& context, const Attentio
     tile.type = layout.type;
     tile.scores = tile_scratch(thread);
     tile.block = tile.scores + std::size_t{kMaxTileQueries} * kPartitionPositions;
-    tile.scales = tile.block + std::size_t{KvLayout::kBlockTokens} * layout.head_dim;
+    tile.scales = tile.block + std::size_t{kWidenedPositions} * layout.head_dim;
     const std::uint32_t most = tile.n_positions[plan.n_queries - 1];
     for (std::uint32_t b = 0; b * KvLayout::kBlockTokens < most; ++b) {
       const std::byte* block =

@@ -60,8 +60,8 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       first_partial_(limits.max_rows + 1),
       partitions_left_(std::size_t{limits.max_rows} * limits.n_heads),
       tile_scratch_stride_(kMaxTileQueries * kPartitionPositions +
-                           std::size_t{KvLayout::kBlockTokens} * limits.head_dim +
-                           std::size_t{kPartitionPositions} * limits.head_dim / kKvScaleBlock),
+                           std::size_t{kWidenedPositions} * limits.head_dim +
+                           std::size_t{KvLayout::kBlockTokens} * limits.head_dim / kKvScaleBlock),
       tile_scratch_(tile_scratch_stride_ * (1 + launcher_.threads())),
       first_tile_(limits.n_experts + 1),
       groups_(limits.n_experts, 0) {

@@ -56,6 +56,9 @@ inline constexpr std::uint32_t kPartitionBlocks = kPartitionPositions / KvLayout
 /// Maximum number of queries per attention tile.
 inline constexpr std::uint32_t kMaxTileQueries = 16;
 
+/// Positions whose values in Q8_0 are widened at a time.
+inline constexpr std::uint32_t kWidenedPositions = 4 * KvLayout::kBlockTokens;
+
 /// One partition of a sequence against queries of one kv head: each key and value is loaded once
 /// for all of them. A query is one head of one row; queries are in the order of their rows.
 struct AttentionTile {
@@ -69,8 +72,8 @@ struct AttentionTile {
   const std::byte* keys[kPartitionBlocks];    // each a head of KvLayout
   const std::byte* values[kPartitionBlocks];  // likewise
   float* scores;                              // [kMaxTileQueries, kPartitionPositions], scratch
-  float* block;                               // [kBlockTokens, head_dim], scratch
-  float* scales;  // [kPartitionPositions, head_dim / kKvScaleBlock], scratch for Q8_0
+  float* block;                               // [kWidenedPositions, head_dim], scratch
+  float* scales;  // [kBlockTokens, head_dim / kKvScaleBlock], scratch for Q8_0
 };
 
 struct RowKernels {

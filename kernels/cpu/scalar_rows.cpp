@@ -44,11 +44,7 @@ struct AttentionOps {
     for (std::uint32_t i = run.begin; i < run.end; ++i) {
       const Kv* value = value_at<Kv>(tile, i);
       for (std::uint32_t d = 0; d < tile.head_dim; ++d) {
-        float element;
-        if constexpr (has_scales<Kv>)
-          element = kv_value(value[d], value_scales_at(tile, i)[d / kKvScaleBlock]);
-        else
-          element = as_float(value[d]);
+        const float element = as_float(value[d]);
         for (std::uint32_t query = run.first_query; query < run.first_query + run.n_queries;
              ++query) {
           float& acc = tile.partial[query][kPartialAcc + d];

@@ -96,17 +96,13 @@ template <int kQueries, int kParts, class Kv>
   }
   for (std::uint32_t i = run.begin; i < run.end; ++i) {
     const Kv* value = value_at<Kv>(tile, i) + d;
-    __m256 scale;  // of all 32 elements
-    if constexpr (has_scales<Kv>)
-      scale = _mm256_set1_ps(value_scales_at(tile, i)[d / kKvScaleBlock]);
     __m256 weight[kQueries];
 #pragma GCC unroll 4
     for (int query = 0; query < kQueries; ++query)
       weight[query] = _mm256_set1_ps(weights[query][i]);
 #pragma GCC unroll 4
     for (int g = 0; g < kParts; ++g) {
-      __m256 part = load8(value + g * kWidth);
-      if constexpr (has_scales<Kv>) part = _mm256_mul_ps(part, scale);
+      const __m256 part = load8(value + g * kWidth);
 #pragma GCC unroll 4
       for (int query = 0; query < kQueries; ++query)
         sums[query][g] = _mm256_fmadd_ps(weight[query], part, sums[query][g]);
@@ -139,8 +135,7 @@ template <int kQueries, class Kv>
   for (; d + 4 * kWidth <= tile.head_dim; d += 4 * kWidth)
     weigh_part<kQueries, 4, Kv>(tile, run, d);
   for (; d + kWidth <= tile.head_dim; d += kWidth) weigh_part<kQueries, 1, Kv>(tile, run, d);
-  if constexpr (!has_scales<Kv>)
-    for (; d < tile.head_dim; ++d) weigh_element<Kv>(tile, run, d);
+  for (; d < tile.head_dim; ++d) weigh_element<Kv>(tile, run, d);
 }
 
 struct Ops {

@@ -85,12 +85,6 @@ template <int kQueries, int kParts, class Kv>
     __m512 parts[kParts];
 #pragma GCC unroll 4
     for (int g = 0; g < kParts; ++g) parts[g] = load16(value + g * kWidth);
-    if constexpr (has_scales<Kv>) {  // 64 elements from d on, or 16 of one scale
-      const float* scales = value_scales_at(tile, i) + d / kKvScaleBlock;
-#pragma GCC unroll 4
-      for (int g = 0; g < kParts; ++g)
-        parts[g] = _mm512_mul_ps(parts[g], _mm512_set1_ps(scales[g * kWidth / kKvScaleBlock]));
-    }
 #pragma GCC unroll 4
     for (int query = 0; query < kQueries; ++query) {
       const __m512 weight = _mm512_set1_ps(weights[query][i]);
@@ -127,8 +121,7 @@ template <int kQueries, class Kv>
   for (; d + 4 * kWidth <= tile.head_dim; d += 4 * kWidth)
     weigh_part<kQueries, 4, Kv>(tile, run, d);
   for (; d + kWidth <= tile.head_dim; d += kWidth) weigh_part<kQueries, 1, Kv>(tile, run, d);
-  if constexpr (!has_scales<Kv>)
-    for (; d < tile.head_dim; ++d) weigh_element<Kv>(tile, run, d);
+  for (; d < tile.head_dim; ++d) weigh_element<Kv>(tile, run, d);
 }
 
 struct Ops {
