@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -216,6 +217,39 @@ TEST_CASE("adoption: a successor with another arithmetic adopts nothing, and nev
   } else {
     CHECK(code == exit_code(Errc::UnknownWorker));
     CHECK(is_prefix(record.tokens, alone));
+    CHECK(record.failed.value_or("").contains("--any-arithmetic"));
+  }
+  CHECK(system.pool_is_fully_free());
+}
+
+TEST_CASE("adoption: a successor with another type of KV cache adopts nothing, never unnoticed") {
+  const bool is_allowed = GENERATE(false, true);
+  CAPTURE(is_allowed);
+  SystemSpec wide = kSpec;
+  wide.start_worker = false;
+  wide.model_name = "wide.gguf";  // the heads of the bundled model are too narrow for q8_0
+  System system(wide);
+  std::filesystem::copy_file(test_data_path("models/kq-llama-q4_k_m.gguf"),
+                             system.directory() / wide.model_name);
+  system.start_worker("w1");
+  system.admit(spec_of(0).tenant);
+  TenantSpec spec = spec_of(0);
+  if (is_allowed) spec.more.push_back("--any-arithmetic");
+  const auto tenant = system.start_streaming(spec, kBlock + 1);
+
+  REQUIRE(system.worker().signal(SIGKILL));
+  start_successor(system, {}, {"--kv-type", "q8_0"});
+
+  const int code = tenant->finish();
+  const demo::TenantRecord& record = tenant->record();
+  CHECK(count_of(system.worker_log(), "memory adopted") == 0);
+  if (is_allowed) {
+    CHECK(code == 0);
+    const auto rebound = std::ranges::find(record.reported, "rebound", &demo::TenantEvent::event);
+    REQUIRE(rebound != record.reported.end());
+    CHECK(rebound->other_arithmetic == "int8+q8_0");
+  } else {
+    CHECK(code == exit_code(Errc::UnknownWorker));
     CHECK(record.failed.value_or("").contains("--any-arithmetic"));
   }
   CHECK(system.pool_is_fully_free());
