@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 
 #include "common/process.hpp"
 #include "tests/support/fake_cuda/card_state.hpp"
@@ -193,6 +194,18 @@ TEST_CASE("on a CPU: a worker that requests halves fails with a hint") {
   system.start_worker("w1", {}, {"--arithmetic", "f16"});
   CHECK(exit_status_of(system.worker()) == exit_code(Errc::BadRequest));
   CHECK(system.worker_log().find("--arithmetic f16 needs a card") != std::string::npos);
+}
+
+TEST_CASE("on a card: a worker that requests keys in q8_0 fails with a hint") {
+  SystemSpec spec = on_card({"--kv-type", "q8_0"});
+  spec.start_worker = false;
+  spec.model_name = "wide.gguf";  // the heads of the bundled model are too narrow
+  System system(std::move(spec));
+  std::filesystem::copy_file(test_data_path("models/kq-llama-q4_k_m.gguf"),
+                             system.directory() / "wide.gguf");
+  system.start_worker("w1");
+  CHECK(exit_status_of(system.worker()) == exit_code(Errc::DeviceUnsupported));
+  CHECK(system.worker_log().find("use --kv-type f16") != std::string::npos);
 }
 
 TEST_CASE("on a card: a worker that requests the CPU fails with a hint") {
