@@ -32,7 +32,8 @@ Result<OpenedModel> OpenedModel::open(const WorkerOptions& options) {
   ChosenPlan planned =
       TRY(choose_weights_plan(file, config, options.arithmetic, options.weights_scope));
   Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
-  TRY(check_record_block_size(TRY(kv_layout_of(config, options.kv_type)).block_size_bytes()));
+  const KvLayout kv = TRY(kv_layout_of(config, options.kv_type));
+  TRY(check_record_block_size(kv.block_size_bytes()));
   Result<ChatTemplate> chat = ChatTemplate::from_metadata(file);
   if (!chat)
     spdlog::warn("requests with messages will be refused reason=\"{}\"", chat.error().detail);

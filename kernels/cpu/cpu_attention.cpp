@@ -117,7 +117,7 @@ LaunchStatus CpuBackend::score_wave(const LaunchContext& context, const Attentio
     const AttentionTilePlan& plan = attention_tiles_[index];
     const std::uint32_t sequence = context.rows[plan.first_row].sequence;
     if (!permit.is_live(sequence)) return;
-    AttentionTile tile;
+    AttentionTile tile{};
     place_queries(context, args, wave, plan, tile);
     tile.head_dim = layout.head_dim;
     tile.scale = args.scale;
