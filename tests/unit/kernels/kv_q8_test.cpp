@@ -53,7 +53,7 @@ TEST_CASE("kv q8_0: elements round to the nearest step of the stored scale, halv
   CHECK(whole.q.back() == 2);
   CHECK(rounded(block_of(-127.0F, -3.5F), path).q.back() == -4);
   CHECK(rounded(block_of(127.0F, 0.499F), path).q.back() == 0);
-  // 1000 / 127 is no f16: the stored scale is 7.875, and 126.98 steps of it are the largest.
+  // The f16 nearest to 1000 / 127 is 7.875, so the largest element is 126.98 steps.
   const Rounded stored = rounded(block_of(1000.0F, 500.0F), path);
   CHECK(stored.scale() == 7.875F);
   CHECK(stored.q.front() == 127);
@@ -73,8 +73,7 @@ TEST_CASE("kv q8_0: each 32 elements have a scale, and zeros are zero") {
   CHECK(out.value(40) == 0.0F);
 }
 
-TEST_CASE(
-    "kv q8_0: a scale below the normal halves limits codes, and one beyond them is no number") {
+TEST_CASE("kv q8_0: subnormal scales limit codes, and values with a scale beyond f16 are NaN") {
   const SimdPath path = GENERATE(from_range(paths()));
   CAPTURE(name(path));
   // 1.4 times the smallest half is stored as 1: 178 steps are limited to 127.
