@@ -15,9 +15,22 @@ inline constexpr std::uint32_t kProposed = 5;
 
 using Texts = std::vector<std::vector<TokenId>>;
 
-/// Proposes from texts that are known: first `right` tokens, then wrong ones.
-class KnownTexts final : public Proposer {
+/// Proposes for one text after the other.
+class TextProposer : public Proposer {
  public:
+  void retain(Running) override {}
+  void propose(std::span<const PlannedRows> parts, std::uint32_t most, const GateSet*) override {
+    for (const PlannedRows& part : parts)
+      propose(part.sequence->tokens, most, part.sequence->proposals);
+  }
+  virtual void propose(std::span<const TokenId> text, std::uint32_t most,
+                       std::vector<TokenId>& proposals) = 0;
+};
+
+/// Proposes from texts that are known: first `right` tokens, then wrong ones.
+class KnownTexts final : public TextProposer {
+ public:
+  using TextProposer::propose;
   using Right = std::function<std::size_t(std::size_t text_size)>;
   KnownTexts(const Texts& texts, Right right) : texts_(&texts), right_(std::move(right)) {}
 
@@ -40,8 +53,9 @@ class KnownTexts final : public Proposer {
 };
 
 /// Tokens that the model does not have.
-class UnknownTokens final : public Proposer {
+class UnknownTokens final : public TextProposer {
  public:
+  using TextProposer::propose;
   void propose(std::span<const TokenId> text, std::uint32_t most,
                std::vector<TokenId>& proposals) override {
     for (std::size_t i = 0; i < most; ++i)

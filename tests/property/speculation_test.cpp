@@ -103,8 +103,9 @@ class Batch {
 };
 
 /// Lacks memory once it has proposed a token.
-class OutOfMemory final : public Proposer {
+class OutOfMemory final : public TextProposer {
  public:
+  using TextProposer::propose;
   void propose(std::span<const TokenId>, std::uint32_t, std::vector<TokenId>& proposals) override {
     proposals.push_back(7);
     throw std::bad_alloc();
@@ -112,8 +113,9 @@ class OutOfMemory final : public Proposer {
 };
 
 /// Counts its calls, and proposes nothing.
-class CountedCalls final : public Proposer {
+class CountedCalls final : public TextProposer {
  public:
+  using TextProposer::propose;
   explicit CountedCalls(int& calls) : calls_(&calls) {}
   void propose(std::span<const TokenId>, std::uint32_t, std::vector<TokenId>&) override {
     ++*calls_;
@@ -192,6 +194,13 @@ TEST_CASE("speculation: tokens, log probabilities and ends are those of single s
 
   Batch ngrams(speculating(options));
   CHECK(ngrams.run() == expected);
+
+  RigOptions draft_options = speculating(options);
+  draft_options.draft_path = bundled_model_path();
+  Batch drafted(draft_options);
+  CHECK(drafted.run() == expected);
+  CHECK(drafted.proposals().accepted > 0);
+  CHECK(drafted.steps() < single.steps());
 }
 
 TEST_CASE("speculation: on a GPU the texts are those of single steps") {

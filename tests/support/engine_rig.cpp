@@ -9,6 +9,7 @@
 #include "kernels/reference/reference_backend.hpp"
 #include "tests/support/block_conservation.hpp"
 #include "tests/support/required.hpp"
+#include "tests/support/rig_draft.hpp"
 #include "tools/checks/bench/thread_time.hpp"
 #include "worker/model/weights.hpp"
 
@@ -40,6 +41,8 @@ void EngineRig::load_model() {
   plan_ = make_weights_plan(required(make_weights_layout(file, config_, options_.arithmetic)),
                             options_.weights_scope);
   tokenizer_ = std::make_unique<Tokenizer>(required(Tokenizer::from_metadata(file)));
+  if (!options_.draft_path.empty())
+    draft_ = std::make_unique<RigDraft>(options_.draft_path, options_.draft_context, options_);
   backend_ = make_backend();
   engine_gate_ =
       std::make_unique<ThreadGate>(make_gates(gate_dependencies(), kMaxGateThreads - 1, 1).front());
@@ -58,9 +61,17 @@ void EngineRig::load_model() {
                                                     .broker_disconnected = &broker_disconnected_,
                                                     .tokenizer = tokenizer_.get(),
                                                     .sampler = &step_sampler_,
-                                                    .make_proposer = options_.make_proposer});
+                                                    .proposer = make_proposer()});
   engine_->bind_weights(map_weights());
   engine_->prepare_steps();
+}
+
+std::shared_ptr<Proposer> EngineRig::make_proposer() {
+  if (options_.make_proposer) return options_.make_proposer();
+  if (!draft_) return nullptr;
+  return draft_->load(
+      {.backend = backend_.get(), .engine_gate = engine_gate_.get(), .observer = this}, reader_,
+      {next_lease(), next_lease()});
 }
 
 GateDependencies EngineRig::gate_dependencies() {
@@ -72,7 +83,8 @@ GateDependencies EngineRig::gate_dependencies() {
 }
 
 std::unique_ptr<Backend> EngineRig::make_backend() {
-  const BackendLimits limits = Engine::backend_limits(config_, options_.limits);
+  BackendLimits limits = Engine::backend_limits(config_, options_.limits);
+  if (draft_) limits = DraftProposer::backend_limits(limits, draft_->config());
   if (options_.make_backend)
     return options_.make_backend(limits, make_gates(gate_dependencies(), 0, 1).front());
   if (options_.reference)

@@ -56,12 +56,16 @@ struct RigOptions {
   SchedulerLimits limits = {};
   MaskLimits masks = {};
   std::function<std::shared_ptr<Proposer>()> make_proposer = {};
+  std::string draft_path;           ///< Proposes with this model; empty: no draft model.
+  std::uint32_t draft_context = 0;  ///< 0: the draft model's.
   WeightsScope weights_scope = WeightsScope::Model;
   std::size_t extent_bytes = 2u << 20;
   std::size_t swap_extent_bytes = 0;  ///< 0: as `extent_bytes`.
   GateProbe* probe = nullptr;
   bool one_mapping = false;  ///< Both roles use the same addresses, as a sanitizer requires.
 };
+
+class RigDraft;
 
 class EngineRig : public RevocationObserver {
  public:
@@ -89,6 +93,8 @@ class EngineRig : public RevocationObserver {
   }
   /// The lease of one part of the weights.
   LeaseId engine_lease(std::size_t part = 0) const { return engine_leases_[part]; }
+  /// The draft model, if there is one.
+  RigDraft& draft() { return *draft_; }
   const WeightsPlan& weights_plan() const { return plan_; }
   /// Fences every revoked part and restores it from the same memory under a new lease. Returns the
   /// number of parts.
@@ -143,6 +149,7 @@ class EngineRig : public RevocationObserver {
  private:
   LeaseId next_lease();
   void load_model();
+  std::shared_ptr<Proposer> make_proposer();
   GateDependencies gate_dependencies();
   std::unique_ptr<Backend> make_backend();
   void load_part(const GgufFile& file, const WeightsPart& part);
@@ -164,6 +171,7 @@ class EngineRig : public RevocationObserver {
   std::vector<MemoryObject> weights_memory_;  // [parts]
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<ThreadGate> engine_gate_;
+  std::unique_ptr<RigDraft> draft_;
   std::unique_ptr<Engine> engine_;
   // Behind the engine, whose mappings they name: memory is unregistered before it is unmapped.
   mutable std::map<std::size_t, std::shared_ptr<void>> weights_registration_;  // by part

@@ -6,6 +6,7 @@
 
 #include "common/fault_point.hpp"
 #include "worker/engine/lease_time.hpp"
+#include "worker/engine/ngram_proposer.hpp"
 #include "worker/engine/token_rules.hpp"
 #include "worker/engine/worker_gates.hpp"
 
@@ -41,7 +42,10 @@ Engine::Engine(const EngineConfig& config, const Dependencies& dependencies)
                    *dependencies.backend),
       memory_(transformer_.kv_layout().block_size_bytes()),
       seals_(seal_layout(transformer_.kv_layout())),
-      scheduler_(with_model_limits(config.limits, config.model, memory_.block_size_bytes())) {}
+      scheduler_(with_model_limits(config.limits, config.model, memory_.block_size_bytes())) {
+  if (config.limits.speculate == 0) return;
+  proposer_ = deps_.proposer ? deps_.proposer : std::make_shared<NgramProposer>();
+}
 
 BackendLimits Engine::backend_limits(const ModelConfig& model, const SchedulerLimits& limits) {
   return Transformer::backend_limits(model, scratch_limits(limits));
@@ -312,6 +316,10 @@ void Engine::end_refused(const StepPlan& plan, const StepRefusals& refusals) {
 
 void Engine::scrub_scratch() {
   transformer_.scrub();
+  if (proposer_) {
+    proposer_->scrub();
+    proposer_->retain(scheduler_.running());
+  }
   last_logits_.clear();
 }
 

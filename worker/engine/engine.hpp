@@ -93,8 +93,8 @@ class Engine {
     const Tokenizer* tokenizer = nullptr;
     StepSampler* sampler = nullptr;                   ///< Null: no step is sampled.
     KvEvictionListener* eviction_listener = nullptr;  ///< Null: no index outside the worker.
-    /// For each sequence that decodes while tokens are speculated. Null: NgramProposer.
-    std::function<std::shared_ptr<Proposer>()> make_proposer = {};
+    /// While tokens are speculated. Null: NgramProposer.
+    std::shared_ptr<Proposer> proposer = {};
   };
   Engine(const EngineConfig& config, const Dependencies& dependencies);
 
@@ -127,14 +127,16 @@ class Engine {
   std::uint64_t kv_block_size_bytes() const { return memory_.block_size_bytes(); }
   void add_lease(Tenancy tenancy) { scheduler_.add_lease(std::move(tenancy)); }
   void set_quota(const wire::TenantQuota& quota);
-  /// Unmaps a fenced lease of a tenant or of a part of the weights. Returns false when nothing of
-  /// it is mapped. Any thread may call it once weights are bound, also during a step: after the
-  /// fence no unit touches that memory. Also forgets the key of what the lease spilled, and clears
-  /// what it has in staging. `drop_lease` follows between steps.
+  /// Unmaps a fenced lease of a tenant, of a part of the weights or of the proposer. Returns false
+  /// when nothing of it is mapped. Any thread may call it once weights are bound, also during a
+  /// step: after the fence no unit touches that memory. Also forgets the key of what the lease
+  /// spilled, and clears what it has in staging. `drop_lease` follows between steps.
   bool unmap_fenced(LeaseId lease) {
     seals_.forget(lease);
     if (spill_store_ != nullptr) spill_store_->forget(lease);
-    return memory_.drop(lease) || (weights_ && weights_->unmap(lease));
+    // A draft model may share the lease of the weights.
+    const bool is_proposers = proposer_ && proposer_->unmap(lease);
+    return memory_.drop(lease) || (weights_ && weights_->unmap(lease)) || is_proposers;
   }
   /// Does nothing for an extent that is mapped already.
   void add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping,
@@ -263,7 +265,8 @@ class Engine {
   void sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live);
   Result<void> check_device() const;
   void propose();
-  Result<void> propose_for(Sequence& sequence);
+  void propose_gated(StepPlan& plan);
+  void propose_for(const StepPlan& plan, const GateSet* gates);
   void draw_tokens(PlannedRows part, std::uint32_t index, const StepBatch& batch);
   Result<bool> draw_row(const PlannedRows& part, std::vector<DrawnToken>& drawn,
                         std::uint32_t logit_row);
@@ -296,6 +299,7 @@ class Engine {
   Scheduler scheduler_;
   TokenAllowances token_allowances_;
   std::optional<Weights> weights_;
+  std::shared_ptr<Proposer> proposer_;  // null: nothing is proposed
   /// Refused with EngineLeaseFenced and not queued since. Beyond the bound, which clients reach
   /// that do not submit again, the tenant with the most gets that error twice for its oldest.
   OwnedQueue<TenantId, RequestId> refused_rebinds_{1024};
@@ -304,6 +308,7 @@ class Engine {
   std::uint64_t transfer_gates_ = 0;
   std::uint64_t record_gates_ = 0;
   std::uint64_t prepare_gates_ = 0;
+  std::uint64_t proposal_gates_ = 0;
   TenantId last_mask_tenant_;
   std::map<TenantId, TimePoint> next_move_;  // of tenants that moved a request
   TimePoint next_any_move_;

@@ -18,17 +18,6 @@ constexpr std::uint64_t kFirstRecordGates = std::uint64_t{5} << 60;
 constexpr std::size_t kHeadersPerUnit = 64;
 constexpr std::uint64_t kBytesPerUnit = 64 << 10;
 
-/// The lease's next unit or `end_revoked_leases` reports the refusal.
-class UnreportedRefusals final : public RefusalListener {
- public:
-  explicit UnreportedRefusals(RevocationObserver& observer) : observer_(&observer) {}
-  void refused(const GateRefusal&) noexcept override {}
-  void quiet_progress() noexcept override { observer_->quiet_progress(); }
-
- private:
-  RevocationObserver* observer_;
-};
-
 std::unexpected<Error> not_live(LeaseId lease) {
   return fail(Errc::LeaseRevoked,
               fmt::format("lease {} ended while its memory was adopted; acquire "

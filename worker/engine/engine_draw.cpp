@@ -1,39 +1,9 @@
 // The part of Engine that draws the tokens of a step.
 #include "common/confined.hpp"
 #include "worker/engine/engine.hpp"
-#include "worker/engine/ngram_proposer.hpp"
 #include "worker/engine/token_rules.hpp"
 
 namespace leasehold {
-
-/// Before the step is planned: what may follow each text that draws a token in it. A proposer reads
-/// tokens only, no leased memory. Its memory grows with the text: without it there are no
-/// proposals.
-void Engine::propose() {
-  if (config_.limits.speculate == 0) return;
-  const bool may_get_rows = !scheduler_.has_prompts();
-  for (const auto& sequence : scheduler_.running()) {
-    sequence->proposals.clear();
-    if (!may_get_rows || sequence->pending() != 1 || sequence->awaits_mask) continue;
-    const Result<void> proposed = confined([&] { return propose_for(*sequence); });
-    if (!proposed) sequence->proposals.clear();
-  }
-}
-
-Result<void> Engine::propose_for(Sequence& sequence) {
-  if (!sequence.proposer) {
-    sequence.proposer =
-        deps_.make_proposer ? deps_.make_proposer() : std::make_shared<NgramProposer>();
-  }
-  sequence.proposer->propose(sequence.tokens, config_.limits.speculate, sequence.proposals);
-  const auto is_unknown = [this](TokenId token) {
-    return token < 0 || static_cast<std::uint32_t>(token) >= config_.model.n_vocab;
-  };
-  // No row is computed for a token without an embedding, nor for what follows it.
-  sequence.proposals.erase(std::ranges::find_if(sequence.proposals, is_unknown),
-                           sequence.proposals.end());
-  return {};
-}
 
 void Engine::sample_all(const StepPlan& plan, const StepBatch& batch, SequenceMask live) {
   drawn_.assign(plan.parts.size(), {});

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "common/checksum.hpp"
+#include "common/confined.hpp"
 
 namespace leasehold {
 namespace {
@@ -12,8 +13,8 @@ constexpr std::size_t kFewestEntries = 256;
 
 }  // namespace
 
-void NgramProposer::propose(std::span<const TokenId> text, std::uint32_t most,
-                            std::vector<TokenId>& proposals) {
+void NgramIndex::propose(std::span<const TokenId> text, std::uint32_t most,
+                         std::vector<TokenId>& proposals) {
   if (!read(text) || text.size() < kRun) return;
   const std::span<const TokenId> run = text.last(kRun);
   const std::uint32_t from = last_behind(run);
@@ -24,7 +25,7 @@ void NgramProposer::propose(std::span<const TokenId> text, std::uint32_t most,
 }
 
 /// True once the index holds all runs with a token behind them.
-bool NgramProposer::read(std::span<const TokenId> text) {
+bool NgramIndex::read(std::span<const TokenId> text) {
   if (behind_.size() < 2 * text.size()) {
     behind_.assign(std::max(kFewestEntries, std::bit_ceil(4 * text.size())), 0);
     n_read_ = 0;
@@ -37,9 +38,30 @@ bool NgramProposer::read(std::span<const TokenId> text) {
   return n_read_ >= text.size();
 }
 
-std::uint32_t& NgramProposer::last_behind(std::span<const TokenId> run) {
+std::uint32_t& NgramIndex::last_behind(std::span<const TokenId> run) {
   const std::uint64_t hash = Checksum::of(run.data(), run.size_bytes());
   return behind_[(hash ^ hash >> 32) & (behind_.size() - 1)];
+}
+
+void NgramProposer::retain(Running running) {
+  std::array<std::uint64_t, kMaxStepSequences> admissions{};
+  for (const auto& sequence : running) admissions[sequence->stop_slot] = sequence->admission;
+  for (std::size_t i = 0; i < texts_.size(); ++i)
+    if (texts_[i].admission != 0 && texts_[i].admission != admissions[i]) texts_[i] = {};
+}
+
+void NgramProposer::propose(std::span<const PlannedRows> parts, std::uint32_t most,
+                            const GateSet*) {
+  for (const PlannedRows& part : parts) {
+    Sequence& sequence = *part.sequence;
+    Text& text = texts_[sequence.stop_slot];
+    text.admission = sequence.admission;
+    const auto proposed = confined([&]() -> Result<void> {
+      text.index.propose(sequence.tokens, most, sequence.proposals);
+      return {};
+    });
+    if (!proposed) sequence.proposals.clear();
+  }
 }
 
 }  // namespace leasehold

@@ -1,24 +1,43 @@
-/// Proposes tokens that may follow a text. Whatever it proposes, the text stays the same. A right
-/// proposal saves a step; a wrong one costs a row.
+/// Proposes tokens that may follow the texts of a step. Whatever it proposes, the texts stay the
+/// same. A right proposal saves a step; a wrong one costs a row.
 ///
-/// Each sequence has its own, so what one request says never reaches another. Threads: one.
+/// One per engine; it is given all sequences at once. What it keeps of one request never reaches
+/// another.
+///
+/// Threads: the engine's, except `unmap`.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <vector>
 
-#include "worker/text/tokenizer/tokenizer.hpp"
+#include "ipc/segment/gate_set.hpp"
+#include "worker/schedule/scheduler_types.hpp"
 
 namespace leasehold {
 
 class Proposer {
  public:
+  using Running = std::span<const std::unique_ptr<Sequence>>;
+
   virtual ~Proposer() = default;
-  /// Appends up to `most` tokens to `proposals`, which is empty. `text` is all of the request's
-  /// text, prompt and emitted; it begins with that of the last call.
-  virtual void propose(std::span<const TokenId> text, std::uint32_t most,
-                       std::vector<TokenId>& proposals) = 0;
+
+  /// Forgets the sequences that are not among these. Called before `propose`, and after sequences
+  /// were revoked or stopped.
+  virtual void retain(Running running) = 0;
+
+  /// Appends up to `most` tokens to the proposals of each sequence, which are empty. Of them
+  /// `n_proposed` are worth a row: a proposer that needs time for a token makes no more. `gates`
+  /// has the leases below and the sequences of `parts`, in that order; null without leases.
+  virtual void propose(std::span<const PlannedRows> parts, std::uint32_t most,
+                       const GateSet* gates) = 0;
+
+  /// What its units depend on. Empty: it runs no unit.
+  virtual std::span<const LeaseDependency> leases() const { return {}; }
+  /// Clears intermediate values, as Transformer::scrub.
+  virtual void scrub() {}
+  /// Unmaps what it has under this lease, which is fenced. False for another lease. Any thread.
+  virtual bool unmap(LeaseId) { return false; }
 };
 
 }  // namespace leasehold

@@ -56,6 +56,18 @@ class StepRefusals final : public RefusalListener {
   std::vector<std::optional<Completed>> completions_;
 };
 
+/// Of units beside the steps: the lease's next unit in a step, or the end of the lease before one,
+/// reports the refusal.
+class UnreportedRefusals final : public RefusalListener {
+ public:
+  explicit UnreportedRefusals(RevocationObserver& observer) : observer_(&observer) {}
+  void refused(const GateRefusal&) noexcept override {}
+  void quiet_progress() noexcept override { observer_->quiet_progress(); }
+
+ private:
+  RevocationObserver* observer_;
+};
+
 /// The end of a request that this process stopped. Precondition: `local` is not None.
 Completed stopped_by(LocalStop local, LeaseId lease);
 

@@ -193,6 +193,11 @@ class Scheduler {
   /// Preempts or ends what cannot go on, and plans the step. Pointers in the plan stay valid while
   /// their sequence runs.
   StepPlan plan();
+  /// The decoding sequences that may have proposals in the next step; `n_proposed` is how many are
+  /// worth a row, as far as it is known before the plan. Empty while a prompt is computed.
+  StepPlan plan_proposals() const;
+  /// The time that making proposals took. It is part of the cost of the next proposals with rows.
+  void note_proposing(Duration took);
   /// The duration of the planned step, for the limit of later ones. Without it prompts may fill the
   /// token budget.
   void note_duration(Duration step);
@@ -262,7 +267,9 @@ class Scheduler {
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
   void add_proposals(StepPlan& plan);
   std::vector<PlannedRows*> proposing_parts(StepPlan& plan) const;
-  std::uint32_t proposals_worth(const Sequence& sequence) const;
+  std::uint32_t rows_for_proposals(const StepPlan& plan, std::uint32_t decode_rows) const;
+  std::uint32_t proposals_worth(const Sequence& sequence, std::uint32_t decode_rows,
+                                std::uint32_t proposed) const;
   bool reserve_proposed(Sequence& sequence, std::uint32_t n_rows);
   void note_proposals(const PlannedRows& part, const std::vector<DrawnToken>& drawn);
   bool reject_too_large(Tenancy& tenancy);
@@ -353,6 +360,7 @@ class Scheduler {
   PrefillLimit prefill_limit_;
   ProposalLimit proposal_limit_;
   ProposalCounters proposal_counters_;
+  Duration uncharged_proposing_{};  // since the last step with proposals
   SwapCosts swap_costs_;
   SwapCosts spill_costs_;
   bool is_spill_measured_ = false;

@@ -87,7 +87,6 @@ void Scheduler::preempt(Sequence& victim, Errc cause, bool to_swap) {
                         .emitted_tokens = victim.emitted()});
   if (!tenancy.is_shared) ++served_[tenancy.tenant].preemptions;
   std::unique_ptr<Sequence> stopped = stop_running(victim);
-  stopped->proposer.reset();  // it holds memory, and is made again from the text
   if (to_swap) tenancy.swapped.emplace(request.engine_request_id, std::move(stopped));
   enqueue(std::move(request));
 }

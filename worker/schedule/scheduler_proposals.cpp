@@ -13,16 +13,12 @@ void Scheduler::add_proposals(StepPlan& plan) {
   if (limits_.speculate == 0 || has_prompts() || planned_.decode == 0) return;
   const std::vector<PlannedRows*> parts = proposing_parts(plan);
   if (parts.empty()) return;
-  const TenantId& first = plan.parts.front().sequence->request.tenant;
-  const bool shared = std::ranges::any_of(plan.parts, [&first](const PlannedRows& part) {
-    return part.sequence->request.tenant != first;
-  });
-  const std::uint32_t most = std::min(limits_.token_budget, limits_.max_logit_rows());
-  std::uint32_t room =
-      proposal_limit_.rows(planned_.decode, shared, most - std::min(most, planned_.decode));
+  std::uint32_t room = rows_for_proposals(plan, planned_.decode);
   for (bool any = true; std::exchange(any, false);) {
     for (PlannedRows* part : parts) {
-      if (room == 0 || part->n_proposed == proposals_worth(*part->sequence)) continue;
+      const auto proposed = static_cast<std::uint32_t>(part->sequence->proposals.size());
+      const std::uint32_t worth = proposals_worth(*part->sequence, planned_.decode, proposed);
+      if (room == 0 || part->n_proposed == worth) continue;
       if (!reserve_proposed(*part->sequence, part->n_rows + 1)) continue;
       ++part->n_rows;
       ++part->n_proposed;
@@ -31,6 +27,32 @@ void Scheduler::add_proposals(StepPlan& plan) {
       any = true;
     }
   }
+}
+
+/// All sequences are equal here. Which of them has a block is known in the plan.
+StepPlan Scheduler::plan_proposals() const {
+  StepPlan plan;
+  if (limits_.speculate == 0 || has_prompts()) return plan;
+  for (const auto& sequence : running_)
+    if (sequence->pending() == 1 && !sequence->awaits_mask)
+      plan.parts.push_back({.sequence = sequence.get()});
+  if (plan.parts.empty()) return plan;
+  const auto decode_rows = static_cast<std::uint32_t>(plan.parts.size());
+  const std::uint32_t room = rows_for_proposals(plan, decode_rows);
+  const std::uint32_t of_each = (room + decode_rows - 1) / decode_rows;
+  for (PlannedRows& part : plan.parts)
+    part.n_proposed = proposals_worth(*part.sequence, decode_rows, of_each);
+  return plan;
+}
+
+/// Rows for the proposals of all sequences in a step.
+std::uint32_t Scheduler::rows_for_proposals(const StepPlan& plan, std::uint32_t decode_rows) const {
+  const TenantId& first = plan.parts.front().sequence->request.tenant;
+  const bool shared = std::ranges::any_of(plan.parts, [&first](const PlannedRows& part) {
+    return part.sequence->request.tenant != first;
+  });
+  const std::uint32_t most = std::min(limits_.token_budget, limits_.max_logit_rows());
+  return proposal_limit_.rows(decode_rows, shared, most - std::min(most, decode_rows));
 }
 
 bool Scheduler::has_prompts() const {
@@ -49,17 +71,18 @@ std::vector<PlannedRows*> Scheduler::proposing_parts(StepPlan& plan) const {
   return parts;
 }
 
-/// The last token that may be drawn is the last of the request and of the context.
-std::uint32_t Scheduler::proposals_worth(const Sequence& sequence) const {
+/// Of `proposed` tokens. The last token that may be drawn is the last of the request and of the
+/// context.
+std::uint32_t Scheduler::proposals_worth(const Sequence& sequence, std::uint32_t decode_rows,
+                                         std::uint32_t proposed) const {
   const auto known = static_cast<std::uint32_t>(sequence.tokens.size());
   const auto left = [](std::uint32_t limit, std::uint32_t used) {
     return limit > used ? limit - used - 1 : 0;
   };
-  const std::uint32_t most =
-      std::min({static_cast<std::uint32_t>(sequence.proposals.size()), limits_.speculate,
-                left(sequence.request.max_emitted_tokens, sequence.emitted()),
-                left(limits_.max_context, known)});
-  return proposal_limit_.worth(sequence.acceptance, planned_.decode, most);
+  const std::uint32_t most = std::min(
+      {proposed, limits_.speculate, left(sequence.request.max_emitted_tokens, sequence.emitted()),
+       left(limits_.max_context, known)});
+  return proposal_limit_.worth(sequence.acceptance, decode_rows, most);
 }
 
 /// Takes a block only while each running sequence of the lease could still take its next one, and
@@ -87,8 +110,16 @@ void Scheduler::note_proposals(const PlannedRows& part, const std::vector<DrawnT
   part.sequence->acceptance.note(right, right < compared);
 }
 
+void Scheduler::note_proposing(Duration took) {
+  proposal_counters_.time += took;
+  uncharged_proposing_ += took;
+}
+
+/// A step with proposals is charged with what making them took, also in steps before it that only
+/// prepared them.
 void Scheduler::note_duration(Duration step) {
   if (planned_.proposed == 0) prefill_limit_.note(step, planned_);
+  if (planned_.proposed > 0) step += std::exchange(uncharged_proposing_, Duration::zero());
   proposal_limit_.note(step, planned_);
 }
 

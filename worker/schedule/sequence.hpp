@@ -15,20 +15,18 @@
 
 namespace leasehold {
 
-class Proposer;
 class TokenRules;
 
 struct Sequence {
   PromptRequest request;
   std::vector<TokenId> tokens;  ///< Prompt, then everything emitted.
   BlockTable blocks;
-  std::uint32_t stop_slot = 0;         ///< Of the StopFlags; its own while it runs.
-  std::uint64_t admission = 0;         ///< Number of this admission; unique in a scheduler.
-  std::shared_ptr<TokenRules> rules;   ///< Set and used by the engine.
-  bool awaits_mask = false;            ///< Set by the engine: it cannot draw a token yet.
-  std::shared_ptr<Proposer> proposer;  ///< Set and used by the engine.
-  std::vector<TokenId> proposals;      ///< Set by the engine: what may follow, in the next step.
-  Acceptance acceptance;               ///< Of the proposals.
+  std::uint32_t stop_slot = 0;        ///< Of the StopFlags; its own while it runs.
+  std::uint64_t admission = 0;        ///< Number of this admission; unique in a scheduler.
+  std::shared_ptr<TokenRules> rules;  ///< Set and used by the engine.
+  bool awaits_mask = false;           ///< Set by the engine: it cannot draw a token yet.
+  std::vector<TokenId> proposals;     ///< Set by the engine: what may follow, in the next step.
+  Acceptance acceptance;              ///< Of the proposals.
   /// The lease of the published text whose blocks it reads. It ends with that lease, too.
   std::optional<LeaseId> shared_lease;
   std::vector<PrefixId> borrowed;  ///< Their entries there, referenced.

@@ -1,0 +1,256 @@
+/// A draft model changes no text, and losing it ends nothing but its proposals.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "tests/property/known_texts.hpp"
+#include "tests/support/generated_model.hpp"
+#include "tests/support/rig_draft.hpp"
+#include "tests/support/unit_watch.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr std::uint32_t kDraftTokens = 40;
+
+RigOptions with_draft(RigOptions options, std::string draft_path, std::uint32_t context = 0) {
+  options.limits.speculate = kProposed;
+  options.limits.max_batch_size = 8;
+  options.draft_path = std::move(draft_path);
+  options.draft_context = context;
+  return options;
+}
+
+bool reads_zero(std::span<const std::byte> bytes) {
+  return std::ranges::all_of(bytes, [](std::byte each) { return each == std::byte{0}; });
+}
+
+/// A greedy request of one tenant, and a sampled one of another.
+class DraftScene {
+ public:
+  explicit DraftScene(RigOptions options) : rig(probed(std::move(options))) {
+    greedy = request("t", 20, {.ignore_eos = true});
+    sampled = request("u", 12, {.temperature = 1.0f, .seed = 7, .ignore_eos = true});
+    REQUIRE(rig.submit(greedy));
+    REQUIRE(rig.submit(sampled));
+  }
+  PromptRequest request(const std::string& tenant, std::size_t prompt,
+                        const SamplingParams& sampling) {
+    PromptRequest made =
+        rig.request(tenant, rig.grant(tenant, 2), tenant + "/r", prompt_of(prompt), kDraftTokens);
+    made.sampling = sampling;
+    return made;
+  }
+  static std::vector<TokenId> prompt_of(std::size_t size) {
+    std::vector<TokenId> prompt{1};
+    for (std::size_t i = 1; i < size; ++i)
+      prompt.push_back(static_cast<TokenId>(260 + i * 7 % 190));
+    return prompt;
+  }
+  /// Of both requests, to the end.
+  Texts run() {
+    rig.run();
+    return {rig.outcome("t/r").tokens, rig.outcome("u/r").tokens};
+  }
+  void run_to(std::size_t tokens) {
+    while (rig.outcome("t/r").tokens.size() < tokens) REQUIRE(rig.step());
+  }
+  std::uint64_t proposed() const { return rig.engine().scheduler().proposal_counters().proposed; }
+  std::uint64_t accepted() const { return rig.engine().scheduler().proposal_counters().accepted; }
+
+ private:
+  RigOptions probed(RigOptions options) {
+    options.probe = &watch;
+    return options;
+  }
+
+ public:
+  UnitWatch watch;
+  EngineRig rig;
+  PromptRequest greedy;
+  PromptRequest sampled;
+};
+
+Texts plain_texts(const RigOptions& options) {
+  DraftScene plain(options);
+  return plain.run();
+}
+
+const Texts& bundled_texts() {
+  static const Texts kTexts = plain_texts({});
+  return kTexts;
+}
+
+}  // namespace
+
+TEST_CASE("draft: with the model as its own draft every greedy proposal is right") {
+  EngineRig rig(with_draft({}, bundled_model_path()));
+  PromptRequest request =
+      rig.request("t", rig.grant("t"), "r", DraftScene::prompt_of(20), kDraftTokens);
+  REQUIRE(rig.submit(request));
+  int steps = 0;
+  for (; rig.engine().scheduler().has_work(); ++steps) REQUIRE(rig.step());
+  CHECK(rig.outcome("r").tokens == bundled_texts()[0]);
+  const ProposalCounters& counters = rig.engine().scheduler().proposal_counters();
+  CHECK(counters.accepted == counters.proposed);
+  // The first step reads the prompt and gives a token; of the others each gives all it may.
+  CHECK(steps == 1 + (kDraftTokens - 1 + kProposed) / (kProposed + 1));
+}
+
+TEST_CASE("draft: whichever model proposes, the texts are those without it") {
+  const GeneratedModel model(family_named("llama"));
+  const GeneratedModel alike(family_named("llama, linear"));
+  const GeneratedModel wider(family_named("mixtral"));
+  for (const std::uint32_t threads : {0u, 2u}) {
+    const RigOptions options{
+        .model_path = model.path(), .reference = threads == 0, .threads = std::max(threads, 1u)};
+    const Texts expected = plain_texts(options);
+    REQUIRE(expected[0].size() == kDraftTokens);
+    for (const GeneratedModel* draft : {&model, &alike, &wider}) {
+      CAPTURE(threads, draft->path());
+      DraftScene scene(with_draft(options, draft->path()));
+      CHECK(scene.run() == expected);
+      CHECK(scene.proposed() > 0);
+      if (draft != &model) CHECK(scene.accepted() < scene.proposed());
+    }
+  }
+}
+
+TEST_CASE("draft: a text beyond the draft's context goes on without proposals") {
+  constexpr std::uint32_t kContext = 36;
+  DraftScene scene(with_draft({}, bundled_model_path(), kContext));
+  std::uint64_t before = 0;
+  while (scene.rig.engine().scheduler().has_work()) {
+    const Sequence* greedy = scene.rig.sequence("t/r");
+    const Sequence* sampled = scene.rig.sequence("u/r");
+    const auto is_beyond = [](const Sequence* sequence) {
+      return sequence == nullptr || sequence->tokens.size() > kContext;
+    };
+    const bool both_beyond = is_beyond(greedy) && is_beyond(sampled) && before > 0;
+    REQUIRE(scene.rig.step());
+    if (both_beyond) REQUIRE(scene.proposed() == before);
+    before = scene.proposed();
+  }
+  CHECK(before > 0);
+  CHECK(scene.run() == bundled_texts());
+}
+
+TEST_CASE("draft: a lease of it revoked at any unit of a step ends its proposals and no text") {
+  constexpr std::size_t kBefore = 9;
+  DraftScene calm(with_draft({}, bundled_model_path()));
+  calm.run_to(kBefore);
+  calm.watch.start();
+  REQUIRE(calm.rig.step());
+  calm.watch.stop();
+  const std::size_t n_units = calm.watch.units().size();
+  for (const auto which : {RigDraft::kWeights, RigDraft::kMemory}) {
+    for (std::size_t k = 0; k < n_units; k += 17) {
+      CAPTURE(k, n_units, static_cast<int>(which));
+      DraftScene scene(with_draft({}, bundled_model_path()));
+      scene.run_to(kBefore);
+      RigDraft& draft = scene.rig.draft();
+      const LeaseId lease = draft.lease(which);
+      std::vector<std::byte> at_revocation;
+      scene.watch.start(k, [&] {
+        scene.rig.revoke(lease);
+        scene.watch.act_again(k + 1, [&] { at_revocation = draft.memory(); });
+      });
+      REQUIRE(scene.rig.step());
+      scene.watch.stop();
+      REQUIRE_FALSE(draft.proposer().is_live());
+      if (k + 1 < n_units && which == RigDraft::kMemory && !at_revocation.empty())
+        REQUIRE(draft.memory() == at_revocation);
+      REQUIRE(scene.rig.step());  // at the latest here a unit is refused
+      const std::uint64_t proposed = scene.proposed();
+      REQUIRE(draft.losses() == 1);
+      REQUIRE(draft.lost() == lease);
+      scene.rig.fence(lease);
+      REQUIRE(scene.rig.engine().unmap_fenced(lease));
+      REQUIRE_FALSE(scene.rig.engine().unmap_fenced(lease));
+      REQUIRE(scene.run() == bundled_texts());
+      REQUIRE(scene.proposed() == proposed);
+      REQUIRE(draft.losses() == 1);
+    }
+  }
+}
+
+TEST_CASE("draft: a tenant revoked in mid-draft ends at once, and the other text goes on") {
+  constexpr std::size_t kBefore = 9;
+  DraftScene calm(with_draft({}, bundled_model_path()));
+  calm.run_to(kBefore);
+  calm.watch.start();
+  REQUIRE(calm.rig.step());
+  calm.watch.stop();
+  const auto first_draw =
+      std::ranges::find(calm.watch.units(), LaunchSite::Sampling, &WatchedUnit::site);
+  const auto drafted = static_cast<std::size_t>(first_draw - calm.watch.units().begin());
+  REQUIRE(drafted > 2);
+  for (const std::size_t k : {std::size_t{0}, drafted / 2, drafted, drafted + 1}) {
+    CAPTURE(k, drafted);
+    DraftScene scene(with_draft({}, bundled_model_path()));
+    scene.run_to(kBefore);
+    scene.watch.start(k, [&] { scene.rig.revoke(scene.greedy.lease); });
+    REQUIRE(scene.rig.step());
+    scene.watch.stop();
+    REQUIRE(scene.rig.outcome("t/r").completions.size() == 1);
+    REQUIRE(scene.rig.outcome("t/r").completions[0].reason == CompletionReason::Revoked);
+    const Sequence* other = scene.rig.sequence("u/r");
+    REQUIRE(other != nullptr);
+    // Stop slots are given in order: the revoked text had the first.
+    const std::vector<std::byte> memory = scene.rig.draft().memory();
+    const std::size_t of_slot = memory.size() / scene.rig.draft().config().max_batch_size;
+    REQUIRE(other->stop_slot == 1);
+    REQUIRE(reads_zero(std::span(memory).first(of_slot)));
+    REQUIRE_FALSE(reads_zero(std::span(memory).subspan(of_slot, of_slot)));
+    REQUIRE(scene.run()[1] == bundled_texts()[1]);
+  }
+}
+
+TEST_CASE("draft: a long text is read in parts, after a rebind and a move, too") {
+  const std::size_t long_prompt = 2 * DraftProposer::kReadAtOnce + 20;
+  const auto prompt = DraftScene::prompt_of(long_prompt);
+  const auto text = [&](RigOptions options, bool disturbs) {
+    EngineRig rig(std::move(options));
+    PromptRequest request = rig.request("t", rig.grant("t", 4), "r", prompt, kDraftTokens);
+    REQUIRE(rig.submit(request));
+    const auto proposed = [&] { return rig.engine().scheduler().proposal_counters().proposed; };
+    const auto steps_without = [&] {
+      const std::uint64_t before = proposed();
+      int steps = 0;
+      while (proposed() == before && rig.engine().scheduler().has_work()) {
+        REQUIRE(rig.step());
+        ++steps;
+      }
+      return steps;
+    };
+    if (disturbs) {
+      while (rig.outcome("r").tokens.empty()) REQUIRE(rig.step());
+      CHECK(steps_without() == 3);  // the third step has proposals
+      rig.revoke(request.lease);
+      REQUIRE(rig.step());
+      rig.outcome("r").completions.clear();
+      request.rebound_from = request.lease;
+      request.emitted = rig.outcome("r").tokens;
+      request.lease = rig.grant("t", 4);
+      REQUIRE(rig.submit(request));
+      while (rig.outcome("r").tokens.size() == request.emitted.size()) REQUIRE(rig.step());
+      CHECK(steps_without() == 3);
+      // A move keeps the sequence, and so what the draft has read of it.
+      REQUIRE(rig.engine().move(RequestId{"r"}, rig.grant("t", 4), rig.clock().now()));
+      CHECK(steps_without() == 1);
+    }
+    rig.run();
+    return rig.outcome("r").tokens;
+  };
+  CHECK(text(with_draft({}, bundled_model_path()), true) == text({}, false));
+}
+
+TEST_CASE("draft: what it read of a text is cleared when the text has ended") {
+  DraftScene scene(with_draft({}, bundled_model_path()));
+  scene.run_to(20);
+  REQUIRE_FALSE(reads_zero(scene.rig.draft().memory()));
+  REQUIRE(scene.run() == bundled_texts());
+  REQUIRE(scene.rig.step());
+  CHECK(reads_zero(scene.rig.draft().memory()));
+}
+
+}  // namespace leasehold::testing

@@ -1,0 +1,252 @@
+#include "worker/engine/draft_proposer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/expects.hpp"
+
+namespace leasehold {
+namespace {
+
+// Gates tell steps apart by their number. Clearing has its own numbers, above those of weight loads
+// (weights_source.cpp).
+constexpr std::uint64_t kFirstClearGates = std::uint64_t{9} << 60;
+
+/// After a step whose proposals were all right, the last of them and the token behind it are new.
+constexpr std::size_t kUsualRows = 2;
+
+Transformer::Limits limits_of(const DraftProposer::Config& config) {
+  const auto usual = static_cast<std::uint32_t>(kUsualRows);
+  return {.max_rows = usual * config.max_batch_size + DraftProposer::kReadAtOnce,
+          .max_logit_rows = config.max_batch_size};
+}
+
+TokenId largest(std::span<const float> logits) {
+  return static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());
+}
+
+}  // namespace
+
+KvLayout DraftProposer::Config::kv_layout() const {
+  return {.n_layers = model.n_layers,
+          .n_kv_heads = model.n_kv_heads,
+          .head_dim = model.head_dim,
+          .type = kv_type};
+}
+
+std::uint32_t DraftProposer::Config::blocks_per_text() const {
+  return (model.n_context + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
+}
+
+std::uint64_t DraftProposer::Config::memory_bytes() const {
+  return std::uint64_t{max_batch_size} * blocks_per_text() * kv_layout().block_size_bytes();
+}
+
+BackendLimits DraftProposer::backend_limits(const BackendLimits& engine, const Config& config) {
+  const BackendLimits draft = Transformer::backend_limits(config.model, limits_of(config));
+  return {.max_rows = std::max(engine.max_rows, draft.max_rows),
+          .max_context = std::max(engine.max_context, draft.max_context),
+          .n_heads = std::max(engine.n_heads, draft.n_heads),
+          .head_dim = std::max(engine.head_dim, draft.head_dim),
+          .max_width = std::max(engine.max_width, draft.max_width),
+          .n_experts = std::max(engine.n_experts, draft.n_experts),
+          .n_experts_used = std::max(engine.n_experts_used, draft.n_experts_used),
+          .attention_scratch_bytes = engine.attention_scratch_bytes,
+          .max_logit_rows = std::max(engine.max_logit_rows, draft.max_logit_rows),
+          .rope_dim = std::max(engine.rope_dim, draft.rope_dim),
+          .n_vocab = std::max(engine.n_vocab, draft.n_vocab),
+          .scratch_bytes = engine.scratch_bytes + draft.scratch_bytes};
+}
+
+DraftProposer::DraftProposer(const Config& config, Dependencies dependencies)
+    : config_(config),
+      deps_(std::move(dependencies)),
+      transformer_(config.model, config.kv_type, limits_of(config), *deps_.backend),
+      zeros_(config.kv_layout().block_size_bytes()) {}
+
+void DraftProposer::bind(Weights weights, DraftMemory memory) {
+  expects(memory.mapping.size_bytes() >= config_.memory_bytes(), "every text has its positions");
+  leases_.assign(weights.leases().begin(), weights.leases().end());
+  leases_.push_back(memory.lease);
+  weights_.emplace(std::move(weights));
+  Leased<std::byte> next = memory.mapping.writable_base();
+  slots_.resize(config_.max_batch_size);
+  for (Slot& slot : slots_) {
+    for (std::uint32_t i = 0; i < config_.blocks_per_text(); ++i) {
+      slot.blocks.push_back(next);
+      next = next + static_cast<std::ptrdiff_t>(zeros_.size());
+    }
+  }
+  memory_.emplace(std::move(memory.mapping));
+  is_off_ = false;
+}
+
+bool DraftProposer::is_live() const {
+  return std::ranges::all_of(leases_,
+                             [](const LeaseDependency& each) { return leasehold::is_live(each); });
+}
+
+std::span<const LeaseDependency> DraftProposer::leases() const {
+  if (is_off_) return {};
+  return leases_;
+}
+
+bool DraftProposer::unmap(LeaseId lease) {
+  if (leases_.empty()) return false;
+  const bool is_weights = weights_->unmap(lease);
+  const std::scoped_lock lock(mutex_);
+  if (id_of(leases_.back()) != lease || !memory_) return is_weights;
+  memory_.reset();
+  return true;
+}
+
+// --------------------------------------------------------------------------------------- the slots
+
+void DraftProposer::retain(Running running) {
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = slots_[i];
+    const auto uses_it = [&](const auto& sequence) {
+      return sequence->stop_slot == i && sequence->admission == slot.admission;
+    };
+    if (slot.admission != 0 && std::ranges::none_of(running, uses_it)) clear(slot);
+  }
+}
+
+/// A unit for each block, so that none takes longer than those of a step. Without the lease the
+/// broker clears the memory.
+void DraftProposer::clear(Slot& slot) {
+  UnreportedRefusals refusals(*deps_.observer);
+  GateSet gates(kFirstClearGates + ++clears_, no_stops_, refusals);
+  gates.add_engine_lease(leases_.back());
+  gates.add_sequence({});
+  for (std::uint32_t at = 0; at < slot.written; at += KvLayout::kBlockTokens) {
+    const LeasedPiece piece{.to = slot.blocks[at / KvLayout::kBlockTokens], .bytes = zeros_};
+    deps_.engine_gate->run(
+        gates, {LaunchSite::KvAppend, 0, Touches::TenantMemory},
+        [&](const LaunchPermit& permit) { deps_.backend->write(permit, {&piece, 1}); });
+  }
+  slot.admission = 0;
+  slot.read.clear();
+  slot.written = 0;
+}
+
+// --------------------------------------------------------------------------------------- proposals
+
+void DraftProposer::propose(std::span<const PlannedRows> parts, std::uint32_t most,
+                            const GateSet* gates) {
+  if (is_off_ || gates == nullptr) return;
+  begin(parts, most);
+  while (!gates->engine_refused() && lay_out()) {
+    const LaunchStatus status = transformer_.forward(*weights_, {.gates = gates,
+                                                                 .rows = rows_,
+                                                                 .tokens = tokens_,
+                                                                 .block_tables = block_tables_,
+                                                                 .logit_rows = logit_rows_});
+    take(status.live, *gates);
+  }
+  if (gates->engine_refused()) turn_off();
+}
+
+/// The shortest rest first: what a long one leaves of the rows is not less for the others.
+void DraftProposer::begin(std::span<const PlannedRows> parts, std::uint32_t most) {
+  drafts_.clear();
+  block_tables_.assign(parts.size(), {});
+  for (std::uint32_t i = 0; i < parts.size(); ++i) {
+    Sequence& sequence = *parts[i].sequence;
+    const std::uint32_t wanted = std::min({most, parts[i].n_proposed, room_of(sequence)});
+    if (wanted == 0) continue;
+    Slot& slot = slots_[sequence.stop_slot];
+    slot.admission = sequence.admission;
+    const auto differs = std::ranges::mismatch(slot.read, sequence.tokens).in1;
+    slot.read.erase(differs, slot.read.end());
+    // The last known token is computed in any case, because its row has the logits.
+    slot.read.resize(std::min(slot.read.size(), sequence.tokens.size() - 1));
+    block_tables_[i] = slot.blocks;
+    drafts_.push_back({.sequence = &sequence, .slot = &slot, .index = i, .most = wanted});
+  }
+  std::ranges::stable_sort(drafts_, {}, &Draft::pending);
+}
+
+/// Proposals behind this text for which the draft has positions. The last one needs none.
+std::uint32_t DraftProposer::room_of(const Sequence& sequence) const {
+  const std::size_t known = sequence.tokens.size();
+  if (sequence.stop_slot >= slots_.size() || known > config_.model.n_context) return 0;
+  return config_.model.n_context - static_cast<std::uint32_t>(known) + 1;
+}
+
+std::size_t DraftProposer::Draft::pending() const {
+  return sequence->tokens.size() + sequence->proposals.size() - slot->read.size();
+}
+
+TokenId DraftProposer::Draft::token_at(std::size_t position) const {
+  const std::size_t known = sequence->tokens.size();
+  return position < known ? sequence->tokens[position] : sequence->proposals[position - known];
+}
+
+/// The rows of the next pass. False when there are none.
+bool DraftProposer::lay_out() {
+  rows_.clear();
+  tokens_.clear();
+  logit_rows_.clear();
+  std::size_t left = kReadAtOnce;
+  for (Draft& draft : drafts_) {
+    draft.n_rows = 0;
+    if (draft.is_over) continue;
+    const std::size_t pending = draft.pending();
+    const std::size_t n_rows = pending <= kUsualRows ? pending : std::min(pending, left);
+    if (pending > kUsualRows) left -= n_rows;
+    add_rows(draft, static_cast<std::uint32_t>(n_rows));
+  }
+  return !rows_.empty();
+}
+
+void DraftProposer::add_rows(Draft& draft, std::uint32_t n_rows) {
+  const auto first = static_cast<std::uint32_t>(draft.slot->read.size());
+  draft.n_rows = n_rows;
+  draft.draws = n_rows > 0 && n_rows == draft.pending();
+  for (std::uint32_t i = 0; i < n_rows; ++i) {
+    rows_.push_back({draft.index, first + i});
+    tokens_.push_back(draft.token_at(first + i));
+  }
+  if (draft.draws) logit_rows_.push_back(static_cast<std::uint32_t>(rows_.size() - 1));
+  draft.slot->written = std::max(draft.slot->written, first + n_rows);
+}
+
+/// What was computed for sequences that are still live. One that has read a part only is over until
+/// the next call.
+void DraftProposer::take(SequenceMask live, const GateSet& gates) {
+  std::uint32_t next_logits = 0;
+  for (Draft& draft : drafts_) {
+    if (draft.is_over) continue;
+    const std::uint32_t logit_row = next_logits;
+    if (draft.draws) ++next_logits;
+    draft.is_over = true;
+    if ((live >> draft.index & 1) == 0) continue;
+    for (std::uint32_t i = 0; i < draft.n_rows; ++i)
+      draft.slot->read.push_back(draft.token_at(draft.slot->read.size()));
+    if (!draft.draws || !draw(draft, logit_row, gates)) continue;
+    draft.is_over = draft.sequence->proposals.size() >= draft.most;
+  }
+}
+
+bool DraftProposer::draw(Draft& draft, std::uint32_t logit_row, const GateSet& gates) {
+  bool is_drawn = false;
+  const auto draw_if_live = [&](const LaunchPermit& permit) {
+    if (!permit.is_live(draft.index)) return;
+    draft.sequence->proposals.push_back(largest(transformer_.logits(logit_row)));
+    is_drawn = true;
+  };
+  deps_.engine_gate->run(gates, {LaunchSite::Sampling, 0, Touches::WeightsAndScratch},
+                         draw_if_live);
+  return is_drawn;
+}
+
+/// What was proposed before the refusal stays: the engine draws its own tokens.
+void DraftProposer::turn_off() {
+  is_off_ = true;
+  const auto lost = std::ranges::find_if(
+      leases_, [](const LeaseDependency& each) { return !leasehold::is_live(each); });
+  if (deps_.on_lost && lost != leases_.end()) deps_.on_lost(id_of(*lost));
+}
+
+}  // namespace leasehold

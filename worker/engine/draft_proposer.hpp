@@ -1,0 +1,126 @@
+/// Proposes what a smaller model with the same vocabulary would write, greedily.
+///
+/// Each proposed position takes one forward pass of the draft model, over all sequences of the
+/// step. Its keys and values lie in memory that it leases for itself: a fixed number of positions
+/// for each stop slot. It first reads what it has not read of a text, kReadAtOnce rows in a call;
+/// until then that text has no proposals. What it read of rejected proposals is overwritten. A text
+/// longer than its context has no proposals.
+///
+/// The positions of a stop slot hold one sequence's text, and are cleared when that sequence has
+/// ended.
+///
+/// Every unit polls the draft's own leases, apart from those of the sequences. Once one of its own
+/// is not live, the draft proposes nothing any more, and `on_lost` is called once.
+///
+/// Lifetime: everything in `Dependencies` outlives it. Threads: the engine's, except `unmap` and
+/// `is_live`.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "worker/engine/proposer.hpp"
+#include "worker/engine/step_refusals.hpp"
+#include "worker/model/transformer.hpp"
+
+namespace leasehold {
+
+/// The memory of the draft's keys and values.
+struct DraftMemory {
+  LeasedMapping mapping;  ///< Writable.
+  LeaseDependency lease;
+};
+
+class DraftProposer final : public Proposer {
+ public:
+  static constexpr std::uint32_t kReadAtOnce = 64;
+
+  struct Config {
+    ModelConfig model;  ///< `n_context` limits the texts that it reads.
+    KvType kv_type = KvType::F16;
+    std::uint32_t max_batch_size = 0;  ///< Of the engine.
+
+    KvLayout kv_layout() const;
+    std::uint32_t blocks_per_text() const;
+    std::uint64_t memory_bytes() const;  ///< Of DraftMemory.
+  };
+  struct Dependencies {
+    Backend* backend = nullptr;
+    ThreadGate* engine_gate = nullptr;
+    RevocationObserver* observer = nullptr;
+    std::function<void(LeaseId)> on_lost;  ///< On the engine's thread; may be empty.
+  };
+
+  /// What a backend must support that computes the draft beside the engine's model.
+  static BackendLimits backend_limits(const BackendLimits& engine, const Config& config);
+
+  DraftProposer(const Config& config, Dependencies dependencies);
+
+  /// Called once, before the first step. Precondition: `memory` has `memory_bytes`.
+  void bind(Weights weights, DraftMemory memory);
+
+  /// False once one of its leases is not live. Any thread, once it is bound.
+  bool is_live() const;
+
+  void retain(Running running) override;
+  void propose(std::span<const PlannedRows> parts, std::uint32_t most,
+               const GateSet* gates) override;
+  std::span<const LeaseDependency> leases() const override;
+  void scrub() override { transformer_.scrub(); }
+  bool unmap(LeaseId lease) override;
+
+ private:
+  /// The positions of a stop slot.
+  struct Slot {
+    std::uint64_t admission = 0;            // of the sequence that uses it; 0: none
+    std::vector<Leased<std::byte>> blocks;  // [blocks_per_text]
+    std::vector<TokenId> read;              // the tokens at its first positions
+    std::uint32_t written = 0;              // positions written since it was cleared
+  };
+  /// A sequence in a call.
+  struct Draft {
+    Sequence* sequence = nullptr;
+    Slot* slot = nullptr;
+    std::uint32_t index = 0;   // in the gate set
+    std::uint32_t most = 0;    // proposals
+    std::uint32_t n_rows = 0;  // in this pass
+    bool draws = false;        // a token in this pass
+    bool is_over = false;
+
+    std::size_t pending() const;
+    TokenId token_at(std::size_t position) const;
+  };
+
+  void begin(std::span<const PlannedRows> parts, std::uint32_t most);
+  std::uint32_t room_of(const Sequence& sequence) const;
+  bool lay_out();
+  void add_rows(Draft& draft, std::uint32_t n_rows);
+  void take(SequenceMask live, const GateSet& gates);
+  bool draw(Draft& draft, std::uint32_t logit_row, const GateSet& gates);
+  void turn_off();
+  void clear(Slot& slot);
+
+  Config config_;
+  Dependencies deps_;
+  Transformer transformer_;
+  std::optional<Weights> weights_;
+  std::mutex mutex_;
+  std::optional<LeasedMapping> memory_;  // guarded by mutex_
+  std::vector<LeaseDependency> leases_;  // of the weights, then of the memory
+  bool is_off_ = true;                   // until it is bound
+  std::vector<Slot> slots_;              // [max_batch_size]
+  std::vector<std::byte> zeros_;         // a block
+  StopFlags no_stops_;
+  std::uint64_t clears_ = 0;
+
+  // Of one call.
+  std::vector<Draft> drafts_;
+  std::vector<BlockTableView> block_tables_;
+  std::vector<RowRef> rows_;
+  std::vector<TokenId> tokens_;
+  std::vector<std::uint32_t> logit_rows_;
+};
+
+}  // namespace leasehold

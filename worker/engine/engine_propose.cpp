@@ -1,0 +1,58 @@
+// The part of Engine that has tokens proposed before a step is planned.
+#include "common/confined.hpp"
+#include "worker/engine/engine.hpp"
+
+namespace leasehold {
+namespace {
+
+// Gates tell steps apart by their number. Units of proposers precede their step and have their own
+// numbers, below those of masks (engine_masks.cpp).
+constexpr std::uint64_t kFirstProposalGates = std::uint64_t{3} << 60;
+
+}  // namespace
+
+/// A proposer without memory for its work proposes nothing.
+void Engine::propose() {
+  if (!proposer_) return;
+  for (const auto& sequence : scheduler_.running()) sequence->proposals.clear();
+  proposer_->retain(scheduler_.running());
+  StepPlan plan = scheduler_.plan_proposals();
+  if (plan.parts.empty()) return;
+  if (proposer_->leases().empty()) {
+    propose_for(plan, nullptr);
+  } else {
+    propose_gated(plan);
+  }
+}
+
+/// The gates are those of all sequences that proposals are made for, so a request that is revoked
+/// or stopped ends within one unit.
+void Engine::propose_gated(StepPlan& plan) {
+  const TimePoint began = deps_.clock->now();
+  publish_running_requests();
+  StepRefusals refusals(plan, *deps_.table, *deps_.clock, *deps_.observer);
+  GateSet gates(kFirstProposalGates + ++proposal_gates_, deps_.running_requests->stops(), refusals);
+  gates.add_engine_leases(proposer_->leases());
+  add_gates(plan, gates);
+  propose_for(plan, &gates);
+  end_refused(plan, refusals);
+  scheduler_.note_proposing(deps_.clock->now() - began);
+}
+
+void Engine::propose_for(const StepPlan& plan, const GateSet* gates) {
+  const auto made = confined([&]() -> Result<void> {
+    proposer_->propose(plan.parts, config_.limits.speculate, gates);
+    return {};
+  });
+  const auto is_unknown = [this](TokenId token) {
+    return token < 0 || static_cast<std::uint32_t>(token) >= config_.model.n_vocab;
+  };
+  for (const PlannedRows& part : plan.parts) {
+    std::vector<TokenId>& proposals = part.sequence->proposals;
+    if (!made) proposals.clear();
+    // No row is computed for a token without an embedding, nor for what follows it.
+    proposals.erase(std::ranges::find_if(proposals, is_unknown), proposals.end());
+  }
+}
+
+}  // namespace leasehold
