@@ -149,8 +149,8 @@ void add_limit_options(CLI::App& app, SchedulerLimits& limits) {
       ->capture_default_str();
   app.add_option(
          "--speculate", limits.speculate,
-         "Tokens proposed for one sequence in a step, from what its own text repeats; texts "
-         "stay the same, and the repetitive ones come faster; 0: none")
+         "Tokens proposed for one sequence in a step, from what its own text repeats or by "
+         "--draft-model; texts stay the same, and come faster where proposals are right; 0: none")
       ->check(CLI::Range(0u, kMaxSpeculate))
       ->capture_default_str();
   app.add_option("--max-context", limits.max_context,
@@ -164,6 +164,17 @@ void add_limit_options(CLI::App& app, SchedulerLimits& limits) {
   app.add_option("--max-waiting-per-lease", limits.max_waiting_per_lease,
                  "Requests of one lease that wait; one more is refused with QuotaConcurrent")
       ->check(CLI::Range(1u, kMaxWaiting))
+      ->capture_default_str();
+}
+
+void add_draft_options(CLI::App& app, WorkerOptions& options) {
+  app.add_option("--draft-model", options.draft_model_path,
+                 "GGUF model that makes the proposals of --speculate: a smaller one with the same "
+                 "vocabulary; on a CPU only");
+  app.add_option("--draft-context", options.draft_context,
+                 "Tokens of a text that the draft model reads; longer texts have no proposals, and "
+                 "each place of the batch takes memory for so many")
+      ->check(CLI::Range(2u, kMaxContext))
       ->capture_default_str();
 }
 
@@ -209,6 +220,12 @@ Result<void> check_token_budget(const SchedulerLimits& limits) {
                           limits.token_budget, limits.max_batch_size));
 }
 
+Result<void> check_draft(const WorkerOptions& options) {
+  if (options.draft_model_path.empty() || options.limits.speculate > 0) return {};
+  return fail(Errc::BadRequest,
+              "--draft-model proposes nothing with --speculate 0; add --speculate 4");
+}
+
 Result<void> resolve_kv_index(const RawOptions& raw, WorkerOptions& options) {
   if (raw.kv_index_url.empty()) return {};
   auto url = IndexUrl::parse(raw.kv_index_url);
@@ -237,6 +254,7 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.arithmetic = kArithmetics.at(raw.arithmetic);
   options.weights_scope = *weights_scope_from_name(raw.weights_scope);
   TRY(check_token_budget(options.limits));
+  TRY(check_draft(options));
   TRY(resolve_kv_index(raw, options));
   options.http = TRY(address_of("--http", raw.http, raw.http_any_address));
   auto proxies = http::TrustedProxies::parse(raw.http_trusted_proxies);
@@ -270,6 +288,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   add_endpoint_options(app, options, raw);
   add_compute_options(app, options, raw);
   add_limit_options(app, options.limits);
+  add_draft_options(app, options);
   add_cuda_options(app, options);
   add_observability_options(app, options, raw);
   if (const auto ended = parse_command_line(app, argc, argv)) {

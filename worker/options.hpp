@@ -26,6 +26,8 @@ struct WorkerOptions {
   std::string broker_socket;
   std::string name = "worker";
   std::string model_path;
+  std::string draft_model_path;         ///< Empty: none.
+  std::uint32_t draft_context = 2'048;  ///< Tokens of a text that the draft model reads.
   std::string listen_path;
   std::string device = "auto";  ///< "auto", "cpu", "cuda:N"
   BackendChoice backend = BackendChoice::Auto;

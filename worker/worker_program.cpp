@@ -10,6 +10,7 @@
 #include "common/service_manager.hpp"
 #include "ipc/control/socket_file.hpp"
 #include "worker/compute.hpp"
+#include "worker/draft_model.hpp"
 #include "worker/engine/engine_limits.hpp"
 #include "worker/http_part.hpp"
 #include "worker/index_sync/kv_index_sync.hpp"
@@ -24,6 +25,7 @@
 #include "worker/metrics_part.hpp"
 #include "worker/opened_model.hpp"
 #include "worker/request_log.hpp"
+#include "worker/restore_weights.hpp"
 #include "worker/revocation_reporter.hpp"
 #include "worker/serve/stopping.hpp"
 #include "worker/serving.hpp"
@@ -39,10 +41,7 @@ constexpr auto kIndexStopTimeout = std::chrono::seconds(1);
 class WorkerProgram {
  public:
   WorkerProgram(const WorkerOptions& options, ReloadOptions reload, OpenedModel model)
-      : options_(options),
-        reload_(std::move(reload)),
-        model_(std::move(model)),
-        probe_(options.slow_motion) {}
+      : options_(options), reload_(std::move(reload)), model_(std::move(model)) {}
   ~WorkerProgram();
 
   Result<void> start();
@@ -55,10 +54,10 @@ class WorkerProgram {
   Result<control::Payload> set_sampling(const control::Json& params);
   StepReporter::Dependencies step_reporter_dependencies();
   Result<void> build_engine();
+  WeightsSource::Dependencies weights_dependencies();
   EngineLoop::Hooks loop_hooks();
   std::string serving_status() const;
   Result<void> bind_weights();
-  Result<void> restore_weights(Engine& engine);
   Result<void> start_serving();
   Result<void> announce_ready();
   void shut_down_server();
@@ -71,10 +70,11 @@ class WorkerProgram {
   OpenedModel model_;
   SystemClock clock_;
   MetricsPart metrics_{clock_};
-  UnitProbe probe_;
+  UnitProbe probe_{options_.slow_motion};
   RunningRequests running_requests_;
   // Outlives everything that may hold a mapping, also the handlers that never ran.
   std::unique_ptr<Compute> compute_;
+  std::unique_ptr<DraftModel> draft_;      // null without --draft-model
   std::unique_ptr<KvIndexSync> kv_index_;  // null without --kv-index-url
   IoThread io_;
   IoThread tenant_io_;
@@ -109,6 +109,7 @@ WorkerProgram::~WorkerProgram() {
 
 Result<void> WorkerProgram::start() {
   // Cheap steps come first: a bad path fails before the weights are loaded.
+  draft_ = TRY(DraftModel::open(options_, model_));
   acceptor_.emplace(TRY(TenantServer::listen(tenant_io_.context(), options_.listen_path)));
   socket_file_.emplace(options_.listen_path);
   watch_signals();
@@ -195,32 +196,40 @@ Result<void> WorkerProgram::build_engine() {
     const MachineMemory memory = TRY(machine_memory());
     TRY(check_step_memory(options_.limits, model_.config, memory.available_bytes));
   }
+  BackendLimits limits = Engine::backend_limits(model_.config, options_.limits);
+  if (draft_) limits = TRY(draft_->backend_limits(limits, attachment));
   compute_ = std::make_unique<Compute>(
-      TRY(make_compute(options_, model_.arithmetic, attachment,
-                       Engine::backend_limits(model_.config, options_.limits), dependencies)));
+      TRY(make_compute(options_, model_.arithmetic, attachment, limits, dependencies)));
   engine_gate_.emplace(make_gates(dependencies, options_.threads, 1).front());
   engine_ = std::make_unique<Engine>(
       EngineConfig{.model = model_.config, .kv_type = options_.kv_type, .limits = options_.limits},
-      Engine::Dependencies{.backend = compute_->backend.get(),
-                           .table = &attachment.table,
-                           .running_requests = &running_requests_,
-                           .engine_gate = &*engine_gate_,
-                           .observer = &*revocation_reporter_,
-                           .clock = &clock_,
-                           .broker_disconnected = &broker_->is_disconnected(),
-                           .tokenizer = &model_.tokenizer,
-                           .sampler = &step_sampler_,
-                           .eviction_listener = kv_index_.get()});
-  weights_source_ = std::make_unique<WeightsSource>(
-      model_.file, model_.config, model_.plan,
-      WeightsSource::Dependencies{.broker = &broker_->link(),
-                                  .table = &attachment.table,
-                                  .backend = compute_->backend.get(),
-                                  .progress = load_progress_on_terminal(),
-                                  .regions = compute_->mapper.get(),
-                                  .early_calls = &early_calls_});
+      Engine::Dependencies{
+          .backend = compute_->backend.get(),
+          .table = &attachment.table,
+          .running_requests = &running_requests_,
+          .engine_gate = &*engine_gate_,
+          .observer = &*revocation_reporter_,
+          .clock = &clock_,
+          .broker_disconnected = &broker_->is_disconnected(),
+          .tokenizer = &model_.tokenizer,
+          .sampler = &step_sampler_,
+          .eviction_listener = kv_index_.get(),
+          .proposer = draft_ ? draft_->make_proposer(*compute_->backend, *engine_gate_,
+                                                     *revocation_reporter_)
+                             : nullptr});
+  weights_source_ = std::make_unique<WeightsSource>(model_.file, model_.config, model_.plan,
+                                                    weights_dependencies());
   loop_ = std::make_unique<EngineLoop>(*engine_, loop_hooks());
   return {};
+}
+
+WeightsSource::Dependencies WorkerProgram::weights_dependencies() {
+  return {.broker = &broker_->link(),
+          .table = &broker_->attachment().table,
+          .backend = compute_->backend.get(),
+          .progress = load_progress_on_terminal(),
+          .regions = compute_->mapper.get(),
+          .early_calls = &early_calls_};
 }
 
 EngineLoop::Hooks WorkerProgram::loop_hooks() {
@@ -240,11 +249,14 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
                 metrics_.engine().add_served(served);
                 for (const wire::TenantServed& each : served) broker_->link().report_served(each);
               },
-          .on_observed = [this](const Engine& e) { metrics_.engine().publish(e.scheduler()); },
+          .on_observed =
+              [this](const Engine& e) {
+                metrics_.engine().publish(e.scheduler(), DraftModel::is_live(draft_.get()));
+              },
           .on_filled = [this](auto filled) { serving_->leases().report_filled(std::move(filled)); },
           .on_weights_lost =
               [this](Engine& engine) {
-                const Result<void> restored = restore_weights(engine);
+                const Result<void> restored = restore_weights(engine, *weights_source_, *broker_);
                 restore_log_.note(restored);
                 return restored;
               }};
@@ -261,20 +273,7 @@ Result<void> WorkerProgram::bind_weights() {
                model_.config.name, model_.plan.parts.size(), model_.plan.size_bytes(),
                compute_->description, model_.announced_arithmetic(options_));
   spdlog::info("steps prepared shapes={}", engine_->prepare_steps());
-  return {};
-}
-
-Result<void> WorkerProgram::restore_weights(Engine& engine) {
-  if (broker_->is_disconnected()) {
-    return fail(Errc::BrokerLost,
-                "the weights were revoked and the broker is disconnected; retry once it is back");
-  }
-  const auto restored = TRY(weights_source_->restore(engine.weights()));
-  if (!restored) return {};
-  engine.prepare_steps();
-  spdlog::info("weights restored part={}", restored->part);
-  if (!restored->from_replaced_file) return {};
-  spdlog::warn("model file was replaced since this worker started part={}", restored->part);
+  if (draft_) TRY(draft_->load(weights_dependencies()));
   return {};
 }
 

@@ -7,11 +7,12 @@ void EngineMetrics::add_served(const std::vector<wire::TenantServed>& served) {
   for (const wire::TenantServed& each : served) tenants_.add(each, now);
 }
 
-void EngineMetrics::publish(const Scheduler& scheduler) {
+void EngineMetrics::publish(const Scheduler& scheduler, std::optional<bool> is_drafting) {
   EngineSnapshot snapshot{.running = scheduler.running_count(),
                           .waiting = scheduler.waiting_count(),
                           .prefixes = scheduler.prefix_counters(),
                           .proposals = scheduler.proposal_counters(),
+                          .is_drafting = is_drafting,
                           .tenants = tenants_.counts()};
   for (const auto& [lease, tenancy] : scheduler.tenancies()) {
     const std::uint64_t cached = tenancy.prefixes.unused();

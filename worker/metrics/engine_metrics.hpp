@@ -20,6 +20,7 @@ struct EngineSnapshot {
   std::uint64_t swapped_blocks = 0;
   PrefixCounters prefixes;
   ProposalCounters proposals;
+  std::optional<bool> is_drafting;  ///< Nothing without a draft model.
   std::vector<wire::TenantServed> tenants;
 };
 
@@ -28,7 +29,7 @@ class EngineMetrics {
   explicit EngineMetrics(const Clock& clock) : clock_(&clock) {}
 
   void add_served(const std::vector<wire::TenantServed>& served);
-  void publish(const Scheduler& scheduler);
+  void publish(const Scheduler& scheduler, std::optional<bool> is_drafting = {});
   /// Stays valid until the next call.
   const EngineSnapshot& read() { return latest_.read(); }
 

@@ -85,6 +85,12 @@ void add_engine(Exposition& page, const WorkerIdentity& identity, const EngineSn
                number(engine.proposals.proposed));
   page.counter({"leasehold_accepted_tokens_total", "Proposed tokens that the sampler drew, too"},
                number(engine.proposals.accepted));
+  if (!engine.is_drafting) return;
+  page.gauge({"leasehold_draft_model_live",
+              "1 while the draft model makes the proposals, 0 once one of its leases is lost"},
+             *engine.is_drafting ? 1 : 0);
+  page.counter({"leasehold_draft_seconds_total", "Time of the engine that the draft model took"},
+               static_cast<double>(engine.proposals.time.count()) / 1e9);
 }
 
 void add_tenants(Exposition& page, const std::vector<wire::TenantServed>& tenants) {

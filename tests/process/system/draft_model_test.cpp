@@ -1,0 +1,75 @@
+/// A worker with a draft model: its leases are its own, and losing one changes no text.
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "common/process.hpp"
+#include "tests/process/tools/program_run.hpp"
+#include "tests/support/generated_model.hpp"
+#include "tests/support/system.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+/// A worker whose draft model is a copy of its model.
+std::unique_ptr<System> system_with_draft() {
+  auto system = std::make_unique<System>(SystemSpec{.start_worker = false});
+  const std::string draft = system->directory() / "draft.gguf";
+  std::filesystem::copy_file(bundled_model_path(), draft);
+  system->start_ready_worker("w1", {}, {"--speculate", "4", "--draft-model", draft});
+  return system;
+}
+
+wire::LeaseView engine_lease_on(System& system, const std::string& part) {
+  for (const wire::LeaseView& lease : system.engine_leases())
+    if (lease.part == part) return lease;
+  FAIL("no engine lease covers " << part);
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("draft model: a lease of it revoked in mid-text ends the proposals and nothing else") {
+  const std::string part = GENERATE("draft", "draft.kv");
+  CAPTURE(part);
+  const TenantSpec spec{.tenant = "ann", .max_tokens = 100};
+  const auto alone = System::alone(spec);
+  const auto system = system_with_draft();
+  REQUIRE(system->engine_leases().size() == 3);
+  system->admit("ann");
+  const auto ann = system->start_streaming(spec, 20);
+  const LeaseId lease = engine_lease_on(*system, part).lease;
+  // Both leases of the draft have names that begin so; a lease is revoked by its id.
+  system->revoke_mid_request(lease);
+
+  CHECK(ann->finish() == 0);
+  CHECK((ann->record().tokens == alone));
+  CHECK(system->eventually_fenced(lease));
+  CHECK(engine_lease_on(*system, "model").state == LeaseState::Live);
+  CHECK(count_of(system->worker_log(), "drafting is off") == 1);
+  CHECK_THAT(system->worker_log(), Catch::Contains("lease=" + to_string(lease)));
+  CHECK((system->undisturbed(spec) == alone));
+  CHECK_FALSE(has_exited(system->worker().pidfd()));
+}
+
+TEST_CASE("draft model: another vocabulary, or nothing to propose, is refused at the start") {
+  System system({.start_worker = false});
+  const auto refused = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"--broker", system.broker_socket(),
+                                       "--model",  bundled_model_path(),
+                                       "--listen", system.directory() / "refused.sock"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    ProgramRun run("leasehold-worker", arguments);
+    const int code = run.finish([] {});
+    return std::pair(code, run.errors());
+  };
+  const GeneratedModel other(family_named("qwen2"));
+  const auto [code, error] = refused({"--speculate", "4", "--draft-model", other.path()});
+  CHECK(code == exit_code(Errc::UnsupportedModel));
+  CHECK_THAT(error, Catch::Contains(other.path()) && Catch::Contains(bundled_model_path()) &&
+                        Catch::Contains("different vocabularies"));
+  const auto [idle, idle_error] = refused({"--draft-model", bundled_model_path()});
+  CHECK(idle == 2);
+  CHECK_THAT(idle_error, Catch::Contains("--speculate"));
+}
+
+}  // namespace leasehold::testing

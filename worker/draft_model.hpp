@@ -1,0 +1,64 @@
+/// The draft model of --draft-model: its file, its leases, and the proposer that runs it.
+///
+/// The worker has two engine leases for it, on its weights (part "draft") and on the memory of its
+/// keys and values (part "draft.kv"). The second is a weights region that is never published, so
+/// the broker clears it when its lease ends. A draft model whose weights another worker has loaded
+/// shares them; so does the model itself as its own draft.
+///
+/// Lifetime: outlives the engine that uses the proposer. Threads: `is_live` on any once it is
+/// loaded; the rest on the engine's.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "worker/engine/draft_proposer.hpp"
+#include "worker/lease/broker_link.hpp"
+#include "worker/lease/weights_source.hpp"
+#include "worker/opened_model.hpp"
+
+namespace leasehold {
+
+class DraftModel {
+ public:
+  /// Opens and checks the file before the worker calls the broker. Null without --draft-model.
+  /// Errors: those of GgufFile::open, read_config and Tokenizer; UnsupportedModel when its
+  /// vocabulary is not that of `model`.
+  static Result<std::unique_ptr<DraftModel>> open(const WorkerOptions& options,
+                                                  const OpenedModel& model);
+
+  DraftModel(const DraftModel&) = delete;
+  DraftModel& operator=(const DraftModel&) = delete;
+
+  /// What a backend must support that computes both models. Errors: DeviceUnsupported for the
+  /// memory of a card.
+  Result<BackendLimits> backend_limits(const BackendLimits& engine, const Attachment& lent) const;
+  /// Called once, with a backend of these limits.
+  std::shared_ptr<Proposer> make_proposer(Backend& backend, ThreadGate& engine_gate,
+                                          RevocationObserver& observer);
+  /// Takes both leases and loads the weights. Errors: those of WeightsSource::acquire and of
+  /// `weights.open`.
+  Result<void> load(WeightsSource::Dependencies dependencies);
+
+  /// True while it proposes: both leases are live. Nothing without a draft model.
+  static std::optional<bool> is_live(const DraftModel* draft) {
+    if (draft == nullptr) return std::nullopt;
+    return draft->proposer_->is_live();
+  }
+
+ private:
+  DraftModel(GgufFile file, DraftProposer::Config config, WeightsPlan plan)
+      : file_(std::move(file)), config_(std::move(config)), plan_(std::move(plan)) {}
+  Result<DraftMemory> take_memory(const WeightsSource::Dependencies& from) const;
+
+  GgufFile file_;
+  DraftProposer::Config config_;
+  WeightsPlan plan_;
+  std::shared_ptr<DraftProposer> proposer_;
+};
+
+/// Errors: UnsupportedModel, naming both, when the sizes or the tokens differ.
+Result<void> check_same_vocabulary(const Tokenizer& draft, const std::string& draft_name,
+                                   const Tokenizer& model, const std::string& model_name);
+
+}  // namespace leasehold

@@ -1,0 +1,21 @@
+#include "worker/restore_weights.hpp"
+
+#include <spdlog/spdlog.h>
+
+namespace leasehold {
+
+Result<void> restore_weights(Engine& engine, WeightsSource& source, const BrokerSession& broker) {
+  if (broker.is_disconnected()) {
+    return fail(Errc::BrokerLost,
+                "the weights were revoked and the broker is disconnected; retry once it is back");
+  }
+  const auto restored = TRY(source.restore(engine.weights()));
+  if (!restored) return {};
+  engine.prepare_steps();
+  spdlog::info("weights restored part={}", restored->part);
+  if (!restored->from_replaced_file) return {};
+  spdlog::warn("model file was replaced since this worker started part={}", restored->part);
+  return {};
+}
+
+}  // namespace leasehold
