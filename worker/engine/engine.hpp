@@ -11,7 +11,9 @@
 /// the step, or draws nothing in it, and continues in the next. MaskTurns shares the work by
 /// tenant.
 ///
-/// With `SchedulerLimits::speculate` a Proposer says which tokens may follow a text that decodes.
+/// With `SchedulerLimits::speculate` a Proposer says which tokens may follow a text that decodes:
+/// NgramProposer from the text itself, DraftProposer with a smaller model, whose units have the
+/// gates of its own leases and of the sequences.
 /// The step computes a row for each that the scheduler has room for, and draws from one row after
 /// the other as long as the drawn token is the proposed one. So the tokens are those of single
 /// steps: a row's logits do not depend on the rows beside it, and a draw depends on the text before

@@ -254,6 +254,9 @@ void describe_speculate(CLI::App& app, Options& options) {
   app.add_option("--proposals", options.speculate.proposals, "The worker's --speculate")
       ->check(CLI::Range(1, 32))
       ->capture_default_str();
+  app.add_option(
+      "--draft-model", options.speculate.draft_model,
+      "The worker's --draft-model; without it texts are continued with what they repeat");
   app.add_option("--tokens", options.speculate.tokens, "Tokens of each text in each round")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();

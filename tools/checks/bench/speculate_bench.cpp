@@ -65,11 +65,14 @@ Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config) {
   };
   Rates rates[std::size(kTextKinds)];
   const auto start = [&config](std::uint32_t proposals) {
+    std::vector<std::string> worker_options{"--speculate", std::to_string(proposals)};
+    if (proposals > 0 && !config.draft_model.empty())
+      worker_options.insert(worker_options.end(), {"--draft-model", config.draft_model});
     return System::start({.bin_dir = config.bin_dir,
                           .model_path = config.model_path,
                           .threads = config.threads,
                           .broker_options = {},
-                          .worker_options = {"--speculate", std::to_string(proposals)}});
+                          .worker_options = std::move(worker_options)});
   };
   for (std::uint32_t round = 0; round < config.rounds; ++round) {
     for (const bool is_first : {true, false}) {
@@ -80,7 +83,9 @@ Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config) {
             .push_back(TRY(tokens_per_s(*system, config, kTextKinds[i])));
     }
   }
-  nlohmann::json json = {{"proposals", config.proposals}, {"threads", config.threads}};
+  nlohmann::json json = {{"proposals", config.proposals},
+                         {"threads", config.threads},
+                         {"draft_model", config.draft_model}};
   for (std::size_t i = 0; i < std::size(kTextKinds); ++i) {
     for (std::size_t round = 0; round < config.rounds; ++round)
       rates[i].ratio.push_back(rates[i].with[round] / rates[i].without[round]);

@@ -14,14 +14,15 @@ struct SpeculateBenchConfig {
   std::string model_path;
   std::uint32_t threads = 1;
   std::uint32_t proposals = 8;   ///< The worker's --speculate.
+  std::string draft_model;       ///< The worker's --draft-model; empty: n-grams.
   std::uint32_t tokens = 4'000;  ///< Of each text in each round.
   std::uint32_t rounds = 5;      ///< Each with and without proposals, in turn.
 };
 
-/// {"speculate": {"proposals", "threads", "repetitive": {"without_tokens_s", "with_tokens_s",
-/// "ratio"}, "other": {…}}}: medians over the rounds, of the ratio too. One tenant's requests of
-/// 200 tokens run one after the other: "repetitive" are greedy texts of a few words, "other" are
-/// drawn with temperature 1. Errors: those of System::start and TenantPool.
+/// {"speculate": {"proposals", "threads", "draft_model", "repetitive": {"without_tokens_s",
+/// "with_tokens_s", "ratio"}, "other": {…}}}: medians over the rounds, of the ratio too. One
+/// tenant's requests of 200 tokens run one after the other: "repetitive" are greedy texts of a few
+/// words, "other" are drawn with temperature 1. Errors: those of System::start and TenantPool.
 Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config);
 
 }  // namespace leasehold::bench

@@ -92,6 +92,16 @@ TEST_CASE("worker metrics: blocks, prefixes and proposals are those of the snaps
     CHECK_THAT(text, Catch::Contains(line));
 }
 
+TEST_CASE("worker metrics: a draft model has a state and its time") {
+  RequestMetrics requests;
+  CHECK_THAT(page(requests, {}), !Catch::Contains("leasehold_draft"));
+  const EngineSnapshot engine{.proposals = {.time = 1500ms}, .is_drafting = true};
+  CHECK_THAT(page(requests, engine), Catch::Contains("leasehold_draft_model_live 1\n") &&
+                                         Catch::Contains("leasehold_draft_seconds_total 1.5\n"));
+  CHECK_THAT(page(requests, {.is_drafting = false}),
+             Catch::Contains("leasehold_draft_model_live 0\n"));
+}
+
 TEST_CASE("worker metrics: refusals are counted by their code") {
   RequestMetrics requests;
   requests.refused(Errc::QuotaConcurrent);

@@ -187,4 +187,52 @@ TEST_CASE("proposals: without room for rows of all, the tenant that was served l
   CHECK(rows.begin()->second == rows.rbegin()->second);
 }
 
+TEST_CASE("proposals: before the plan it is known how many are worth making") {
+  Proposing fixture({.max_batch_size = 3, .token_budget = 40, .speculate = 4});
+  const LeaseId lease = fixture.lease(1, 60);
+  const auto worth = [&] {
+    std::vector<std::uint32_t> all;
+    for (const PlannedRows& part : fixture.scheduler.plan_proposals().parts)
+      all.push_back(part.n_proposed);
+    return all;
+  };
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "r", 4, 40)));
+  CHECK(worth().empty());  // it does not run
+  fixture.tick();
+  CHECK(worth() == std::vector<std::uint32_t>{4});
+  REQUIRE(fixture.scheduler.submit(fixture.request(lease, "s", 100, 40)));
+  fixture.tick();
+  CHECK(worth().empty());  // a prompt is computed
+  while (fixture.scheduler.running().back()->pending() > 1) fixture.tick();
+  CHECK(worth() == std::vector<std::uint32_t>{2, 2});  // room for 3, which the plan divides
+  fixture.scheduler.running().front()->awaits_mask = true;
+  CHECK(worth() == std::vector<std::uint32_t>{4});
+}
+
+TEST_CASE("proposals: the time of making them is part of their cost") {
+  constexpr Duration kStep{1'000'000};
+  const auto proposed_rows = [&](Duration of_making_one) {
+    Proposing fixture;
+    REQUIRE(fixture.scheduler.submit(fixture.request(fixture.lease(1, 40), "r", 4, 240)));
+    fixture.tick();
+    fixture.scheduler.note_duration(kStep);
+    std::uint32_t rows = 0;
+    for (int step = 0; step < 40; ++step) {
+      const StepPlan wanted = fixture.scheduler.plan_proposals();
+      const std::uint32_t n_made = wanted.parts.at(0).n_proposed;
+      if (n_made > 0) fixture.scheduler.note_proposing(n_made * of_making_one);
+      fixture.plan_with(std::vector<TokenId>(n_made, kRight));
+      rows = fixture.plan.parts.at(0).n_proposed;
+      fixture.commit();
+      fixture.scheduler.note_duration(kStep + rows * (kStep / 50));
+    }
+    CHECK((fixture.scheduler.proposal_counters().time > Duration::zero()) ==
+          (of_making_one > Duration::zero()));
+    return rows;
+  };
+  CHECK(proposed_rows(Duration::zero()) == 4);
+  CHECK(proposed_rows(kStep / 20) > 0);
+  CHECK(proposed_rows(2 * kStep) == 0);
+}
+
 }  // namespace leasehold::testing
