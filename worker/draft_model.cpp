@@ -18,7 +18,7 @@ constexpr Duration kTakeTimeout = std::chrono::seconds(30);
 constexpr const char* kWeightsPart = "draft";
 constexpr const char* kMemoryPart = "draft.kv";  // `revoke --part draft` means both
 
-/// A layout that no other region has: nobody shares the memory.
+/// A layout that no other region has, so the broker lends this memory to one worker.
 std::string unique_layout() {
   std::array<std::uint8_t, 32> bytes;
   std::random_device random;

@@ -171,9 +171,10 @@ void add_draft_options(CLI::App& app, WorkerOptions& options) {
   app.add_option("--draft-model", options.draft_model_path,
                  "GGUF model that makes the proposals of --speculate: a smaller one with the same "
                  "vocabulary; on a CPU only");
-  app.add_option("--draft-context", options.draft_context,
-                 "Tokens of a text that the draft model reads; longer texts have no proposals, and "
-                 "each place of the batch takes memory for so many")
+  app.add_option(
+         "--draft-context", options.draft_context,
+         "Tokens of a text that the draft model reads; longer texts have no proposals. Each "
+         "sequence of --max-batch-size takes memory for this number")
       ->check(CLI::Range(2u, kMaxContext))
       ->capture_default_str();
 }

@@ -136,7 +136,7 @@ void DraftProposer::propose(std::span<const PlannedRows> parts, std::uint32_t mo
                             const GateSet* gates) {
   if (is_off_ || gates == nullptr) return;
   begin(parts, most);
-  while (!gates->engine_refused() && lay_out()) {
+  while (!gates->engine_refused() && plan_pass()) {
     const LaunchStatus status = transformer_.forward(*weights_, {.gates = gates,
                                                                  .rows = rows_,
                                                                  .tokens = tokens_,
@@ -153,7 +153,7 @@ void DraftProposer::begin(std::span<const PlannedRows> parts, std::uint32_t most
   block_tables_.assign(parts.size(), {});
   for (std::uint32_t i = 0; i < parts.size(); ++i) {
     Sequence& sequence = *parts[i].sequence;
-    const std::uint32_t wanted = std::min({most, parts[i].n_proposed, room_of(sequence)});
+    const std::uint32_t wanted = std::min({most, parts[i].n_proposed, positions_left(sequence)});
     if (wanted == 0) continue;
     Slot& slot = slots_[sequence.stop_slot];
     slot.admission = sequence.admission;
@@ -168,7 +168,7 @@ void DraftProposer::begin(std::span<const PlannedRows> parts, std::uint32_t most
 }
 
 /// Proposals behind this text for which the draft has positions. The last one needs none.
-std::uint32_t DraftProposer::room_of(const Sequence& sequence) const {
+std::uint32_t DraftProposer::positions_left(const Sequence& sequence) const {
   const std::size_t known = sequence.tokens.size();
   if (sequence.stop_slot >= slots_.size() || known > config_.model.n_context) return 0;
   return config_.model.n_context - static_cast<std::uint32_t>(known) + 1;
@@ -184,7 +184,7 @@ TokenId DraftProposer::Draft::token_at(std::size_t position) const {
 }
 
 /// The rows of the next pass. False when there are none.
-bool DraftProposer::lay_out() {
+bool DraftProposer::plan_pass() {
   rows_.clear();
   tokens_.clear();
   logit_rows_.clear();

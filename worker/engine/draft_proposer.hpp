@@ -94,8 +94,8 @@ class DraftProposer final : public Proposer {
   };
 
   void begin(std::span<const PlannedRows> parts, std::uint32_t most);
-  std::uint32_t room_of(const Sequence& sequence) const;
-  bool lay_out();
+  std::uint32_t positions_left(const Sequence& sequence) const;
+  bool plan_pass();
   void add_rows(Draft& draft, std::uint32_t n_rows);
   void take(SequenceMask live, const GateSet& gates);
   bool draw(Draft& draft, std::uint32_t logit_row, const GateSet& gates);
