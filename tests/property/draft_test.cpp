@@ -115,6 +115,38 @@ TEST_CASE("draft: whichever model proposes, the texts are those without it") {
   }
 }
 
+TEST_CASE("draft: after wrong proposals it proposes what it proposes for the whole text") {
+  EngineRig rig(with_draft({}, bundled_model_path()));
+  std::uint64_t n_calls = 0;
+  const auto proposed = [&](Sequence& sequence) {
+    DraftProposer& proposer = rig.draft().proposer();
+    NullRefusalListener ignored;
+    GateSet gates(++n_calls, rig.running_requests().stops(), ignored);
+    gates.add_engine_leases(proposer.leases());
+    gates.add_sequence({});
+    const PlannedRows part{.sequence = &sequence, .n_proposed = kProposed};
+    sequence.proposals.clear();
+    proposer.propose({&part, 1}, kProposed, &gates);
+    return sequence.proposals;
+  };
+  Sequence growing(rig.request("t", {}, "r", DraftScene::prompt_of(20), kDraftTokens), 16);
+  growing.admission = 1;
+  for (std::uint64_t round = 0; round < 12; ++round) {
+    const std::vector<TokenId> proposals = proposed(growing);
+    REQUIRE(proposals.size() == kProposed);
+    Sequence whole = growing;  // read from its beginning, at another place
+    whole.stop_slot = 1;
+    whole.admission = 2 + round;
+    REQUIRE(proposed(whole) == proposals);
+    std::vector<std::unique_ptr<Sequence>> running;
+    running.push_back(std::make_unique<Sequence>(growing));
+    rig.draft().proposer().retain(running);
+    const std::size_t right = random_at(11, round) % (kProposed + 1);
+    growing.tokens.insert(growing.tokens.end(), proposals.begin(), proposals.begin() + right);
+    growing.tokens.push_back(static_cast<TokenId>(260 + random_at(12, round) % 190));
+  }
+}
+
 TEST_CASE("draft: a text beyond the draft's context goes on without proposals") {
   constexpr std::uint32_t kContext = 36;
   DraftScene scene(with_draft({}, bundled_model_path(), kContext));

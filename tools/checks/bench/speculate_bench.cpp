@@ -19,7 +19,7 @@ constexpr std::int32_t kRepeatedWords = 12;
 constexpr float kMostBias = 100.0f;
 constexpr std::uint64_t kSpeculatePromptTokens = 8;
 
-constexpr const char* kTextKinds[] = {"repetitive", "other"};
+constexpr const char* kTextKinds[] = {"repetitive", "greedy", "other"};
 
 /// A model that may choose between a few words only soon repeats itself.
 wire::Sampling sampling_of(std::string_view kind) {

@@ -20,9 +20,10 @@ struct SpeculateBenchConfig {
 };
 
 /// {"speculate": {"proposals", "threads", "draft_model", "repetitive": {"without_tokens_s",
-/// "with_tokens_s", "ratio"}, "other": {…}}}: medians over the rounds, of the ratio too. One
-/// tenant's requests of 200 tokens run one after the other: "repetitive" are greedy texts of a few
-/// words, "other" are drawn with temperature 1. Errors: those of System::start and TenantPool.
+/// "with_tokens_s", "ratio"}, "greedy": {…}, "other": {…}}}: medians over the rounds, of the ratio
+/// too. One tenant's requests of 200 tokens run one after the other: "repetitive" are greedy texts
+/// of a few words, "greedy" of all words, "other" are drawn with temperature 1. Errors: those of
+/// System::start and TenantPool.
 Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config);
 
 }  // namespace leasehold::bench
