@@ -137,13 +137,16 @@ TEST_CASE("draft: after wrong proposals it proposes what it proposes for the who
     Sequence whole = growing;  // read from its beginning, at another place
     whole.stop_slot = 1;
     whole.admission = 2 + round;
-    REQUIRE(proposed(whole) == proposals);
+    if (proposed(whole).empty()) (void)proposed(whole);  // longer than one call reads
+    REQUIRE(whole.proposals == proposals);
     std::vector<std::unique_ptr<Sequence>> running;
     running.push_back(std::make_unique<Sequence>(growing));
     rig.draft().proposer().retain(running);
     const std::size_t right = random_at(11, round) % (kProposed + 1);
     growing.tokens.insert(growing.tokens.end(), proposals.begin(), proposals.begin() + right);
-    growing.tokens.push_back(static_cast<TokenId>(260 + random_at(12, round) % 190));
+    // Steps without proposals make the text longer, too.
+    for (std::uint64_t i = 0; i <= round % 3; ++i)
+      growing.tokens.push_back(static_cast<TokenId>(260 + random_at(12 + i, round) % 190));
   }
 }
 
