@@ -111,17 +111,23 @@ Result<DraftMemory> DraftModel::take_memory(const WeightsSource::Dependencies& f
                                   .layout_version = kWeightsLayoutVersion,
                                   .size_bytes = config_.memory_bytes(),
                                   .request_id = {mint_request_id()}};
-  control::Payload reply = TRY(
-      from.broker->call(std::string(request.kMethod), {.body = request.to_json()}, kTakeTimeout));
-  const wire::WeightsOpened opened = TRY(wire::WeightsOpened::from_json(reply.body));
-  if (opened.published || reply.fds.size() != 1) {
+  auto reply =
+      from.broker->call(std::string(request.kMethod), {.body = request.to_json()}, kTakeTimeout);
+  if (!reply) {
+    return fail(reply.error().code,
+                fmt::format("memory for the draft model's keys and values, {} sequences of {} "
+                            "tokens: {}; a lower --draft-context takes less",
+                            config_.max_batch_size, config_.model.n_context, reply.error().detail));
+  }
+  const wire::WeightsOpened opened = TRY(wire::WeightsOpened::from_json(reply->body));
+  if (opened.published || reply->fds.size() != 1) {
     return fail(Errc::UntrustedSegment,
                 fmt::format("the broker answered weights.open for {} with memory that is in use",
                             kMemoryPart));
   }
   const LeaseDependency lease = TRY(from.table->dependency(opened.lease));
-  LeasedMapping mapping =
-      TRY(from.regions->map(std::move(reply.fds[0]), config_.memory_bytes(), MapAccess::ReadWrite));
+  LeasedMapping mapping = TRY(
+      from.regions->map(std::move(reply->fds[0]), config_.memory_bytes(), MapAccess::ReadWrite));
   return DraftMemory{.mapping = std::move(mapping), .lease = lease};
 }
 

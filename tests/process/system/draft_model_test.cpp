@@ -3,16 +3,19 @@
 #include <filesystem>
 
 #include "common/process.hpp"
+#include "common/temporary_directory.hpp"
 #include "tests/process/tools/program_run.hpp"
 #include "tests/support/generated_model.hpp"
 #include "tests/support/system.hpp"
+#include "tools/local_system/fd_store.hpp"
 
 namespace leasehold::testing {
 namespace {
 
 /// A worker whose draft model is a copy of its model.
-std::unique_ptr<System> system_with_draft() {
-  auto system = std::make_unique<System>(SystemSpec{.start_worker = false});
+std::unique_ptr<System> system_with_draft(SystemSpec spec = {}) {
+  spec.start_worker = false;
+  auto system = std::make_unique<System>(std::move(spec));
   const std::string draft = system->directory() / "draft.gguf";
   std::filesystem::copy_file(bundled_model_path(), draft);
   system->start_ready_worker("w1", {}, {"--speculate", "4", "--draft-model", draft});
@@ -49,6 +52,45 @@ TEST_CASE("draft model: a lease of it revoked in mid-text ends the proposals and
   CHECK_THAT(system->worker_log(), Catch::Contains("lease=" + to_string(lease)));
   CHECK((system->undisturbed(spec) == alone));
   CHECK_FALSE(has_exited(system->worker().pidfd()));
+}
+
+TEST_CASE("draft model: a model that is its own draft shares the lease of the weights") {
+  const TenantSpec spec{.tenant = "ann", .max_tokens = 100};
+  const auto alone = System::alone(spec);
+  System system({.start_worker = false});
+  system.start_ready_worker("w1", {}, {"--speculate", "4", "--draft-model", bundled_model_path()});
+  REQUIRE(system.engine_leases().size() == 2);
+  system.admit("ann");
+  const auto ann = system.start_streaming(spec, 20);
+  const LeaseId lease = engine_lease_on(system, "model").lease;
+  system.revoke_mid_request(lease);
+
+  CHECK(ann->finish() == 0);
+  CHECK((ann->record().tokens == alone));
+  CHECK(system.eventually_fenced(lease));
+  CHECK(count_of(system.worker_log(), "drafting is off") == 1);
+  CHECK(count_of(system.worker_log(), "weights restored") == 1);
+}
+
+TEST_CASE("draft model: a restart of the broker ends the proposals and no text") {
+  const TenantSpec spec{.tenant = "ann", .max_tokens = 200};
+  const auto alone = System::alone(spec);
+  const auto state = TemporaryDirectory::create("state").value();
+  FdStore store;
+  const auto system = system_with_draft(
+      {.broker_arguments = {"--state-dir", state.path(), "--reattach-grace-ms", "60000"},
+       .store = &store});
+  system->admit("ann", {"--ttl-ms", "20000"});
+  const auto ann = system->start_streaming(spec, 20);
+  const LeaseId memory = engine_lease_on(*system, "draft.kv").lease;
+  REQUIRE(system->start_broker());
+
+  CHECK(ann->finish() == 0);
+  CHECK((ann->record().tokens == alone));
+  CHECK(system->eventually_fenced(memory));
+  CHECK((system->undisturbed(spec) == alone));
+  CHECK(count_of(system->worker_log(), "drafting is off") == 1);
+  CHECK(engine_lease_on(*system, "model").state == LeaseState::Live);
 }
 
 TEST_CASE("draft model: another vocabulary, or nothing to propose, is refused at the start") {
