@@ -88,19 +88,31 @@ void LeaseService::report_usage(const std::vector<wire::TenantUsage>& usage) {
 
 Result<void> LeaseService::grant(Payload params, Responder& respond) {
   wire::LeaseGrant grant = TRY(wire::LeaseGrant::from_json(params.body));
+  const Answers answers = answers_for(grant);
   TRY(keep_extent_fds(grant, params.fds));
   ++grants_in_flight_[grant.lease];
-  boost::asio::post(deps_.mapper, [this, grant = std::move(grant), fds = std::move(params.fds),
+  boost::asio::post(deps_.mapper, [this, answers, grant = std::move(grant),
+                                   fds = std::move(params.fds),
                                    respond = std::move(respond)]() mutable {
     const bool is_swap = grant.pool == wire::MemoryPool::Swap;
     auto mapped = map_all(is_swap ? *deps_.swap_regions : *deps_.regions, grant, std::move(fds));
     fault_point(FaultSite::WorkerExtentsMapped);
-    boost::asio::post(*deps_.io, [this, grant = std::move(grant), mapped = std::move(mapped),
-                                  respond = std::move(respond)]() mutable {
-      on_mapped(std::move(grant), std::move(mapped), std::move(respond));
-    });
+    boost::asio::post(
+        *deps_.io, [this, answers, grant = std::move(grant), mapped = std::move(mapped),
+                    respond = std::move(respond)]() mutable {
+          on_mapped({std::move(grant), answers}, std::move(mapped), std::move(respond));
+        });
   });
   return {};
+}
+
+/// The engine runs its commands in order, so what the answer leads to comes after the memory: a
+/// lease's first grant need not wait for the end of the step. A growth does wait, because the step
+/// asks for growth as long as it lacks the memory.
+LeaseService::Answers LeaseService::answers_for(const wire::LeaseGrant& grant) const {
+  const bool is_first =
+      !extent_fds_.contains(grant.lease) || grants_in_flight_.contains(grant.lease);
+  return is_first && !grant.adopted_from ? Answers::OnceMapped : Answers::OnceInstalled;
 }
 
 /// Runs before mapping, so that a broker that restarts meanwhile also gets these extents back.
@@ -118,14 +130,16 @@ Result<void> LeaseService::keep_extent_fds(const wire::LeaseGrant& grant,
   return {};
 }
 
-void LeaseService::on_mapped(wire::LeaseGrant granted, Result<std::vector<LeasedMapping>> done,
+void LeaseService::on_mapped(MappedGrant of, Result<std::vector<LeasedMapping>> done,
                              Responder responder) {
   if (!done) {
-    for (const ExtentId extent : granted.extents) extent_fds_[granted.lease].erase(extent);
-    grant_installed(granted.lease);
+    for (const ExtentId extent : of.grant.extents) extent_fds_[of.grant.lease].erase(extent);
+    grant_installed(of.grant.lease);
     return responder(std::unexpected(done.error()));
   }
-  deps_.loop->post([this, grant = std::move(granted), mapped = *std::move(done),
+  Responder early;
+  if (of.answers == Answers::OnceMapped) early = std::exchange(responder, nullptr);
+  deps_.loop->post([this, grant = std::move(of.grant), mapped = *std::move(done),
                     respond = std::move(responder)](Engine& engine) mutable {
     if (!engine.scheduler().has_lease(grant.lease)) {
       engine.add_lease({.lease = grant.lease,
@@ -137,8 +151,9 @@ void LeaseService::on_mapped(wire::LeaseGrant granted, Result<std::vector<Leased
     }
     if (grant.adopted_from) log_adopted(grant, engine.adopt(grant.lease));
     boost::asio::post(*deps_.io, [this, lease = grant.lease] { grant_installed(lease); });
-    answer(std::move(respond), empty_payload());
+    if (respond) answer(std::move(respond), empty_payload());
   });
+  if (early) early(empty_payload());
 }
 
 void LeaseService::grant_installed(LeaseId lease) {

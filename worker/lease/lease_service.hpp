@@ -4,7 +4,8 @@
 ///
 /// One thread maps and prefaults, another unmaps, so that reclaiming memory does not wait for
 /// granting it. Neither happens inside a step, nor on the I/O thread, which sends the typed ends of
-/// requests. The engine takes over the result between two steps.
+/// requests. The engine takes over the result between two steps; a lease's first grant is answered
+/// before that, so that its holder's request reaches the engine at the end of the same step.
 ///
 /// The service keeps the descriptor of each extent: after a restart the broker gets the memory of a
 /// live lease only from its worker.
@@ -84,8 +85,14 @@ class LeaseService {
   Result<void> set_quota(const control::Json& body, control::Responder& respond);
   Result<void> grant(control::Payload params, control::Responder& respond);
   Result<void> keep_extent_fds(const wire::LeaseGrant& grant, const std::vector<UniqueFd>& fds);
+  enum class Answers : bool { OnceMapped, OnceInstalled };
+  Answers answers_for(const wire::LeaseGrant& grant) const;
+  struct MappedGrant {
+    wire::LeaseGrant grant;
+    Answers answers;
+  };
   /// `done`: the mappings, or why mapping failed.
-  void on_mapped(wire::LeaseGrant granted, Result<std::vector<LeasedMapping>> done,
+  void on_mapped(MappedGrant of, Result<std::vector<LeasedMapping>> done,
                  control::Responder responder);
   Result<void> quiesce(const control::Json& body, control::Responder& respond);
   Result<void> unmap(const control::Json& body, control::Responder& respond);

@@ -30,7 +30,8 @@ class Fixture {
   void call(const auto& message, std::vector<UniqueFd> fds = {}) {
     answer.reset();
     service_.on_call(std::string(message.kMethod), {message.to_json(), std::move(fds)},
-                     [this](Result<control::Payload> reply) {
+                     [this, mine = ++calls_](Result<control::Payload> reply) {
+                       if (mine != calls_) return;
                        answer = reply ? Result<void>{} : std::unexpected(reply.error());
                      });
     poll(io_);
@@ -51,14 +52,23 @@ class Fixture {
 
   /// Grants one extent.
   void grant(LeaseId lease, wire::MemoryPool pool = wire::MemoryPool::Kv) {
+    grant(lease, {ExtentId{1'000}}, pool);
+  }
+  void grant(LeaseId lease, std::vector<ExtentId> extents,
+             wire::MemoryPool pool = wire::MemoryPool::Kv,
+             std::optional<LeaseId> adopted_from = std::nullopt) {
     const wire::LeaseGrant grant{.lease = lease,
                                  .tenant = TenantId{"t"},
                                  .extent_size_bytes = 2u << 20,
-                                 .extents = {ExtentId{1'000}},
-                                 .pool = pool};
+                                 .extents = std::move(extents),
+                                 .pool = pool,
+                                 .adopted_from = adopted_from};
     std::vector<UniqueFd> fds;
-    auto object = MemoryObject::create({.name = "granted", .size_bytes = grant.extent_size_bytes});
-    fds.push_back(object->fd().duplicate().value());
+    for ([[maybe_unused]] const ExtentId extent : grant.extents) {
+      auto object =
+          MemoryObject::create({.name = "granted", .size_bytes = grant.extent_size_bytes});
+      fds.push_back(object->fd().duplicate().value());
+    }
     call(grant, std::move(fds));
   }
 
@@ -118,6 +128,7 @@ class Fixture {
     return dependencies;
   }
 
+  int calls_ = 0;
   boost::asio::io_context io_;
   boost::asio::io_context mapper_;
   EngineLoop loop_{rig.engine(),
@@ -160,7 +171,7 @@ TEST_CASE("unmap: memory not yet in the engine is unmapped before the answer") {
   const LeaseId lease = fixture.rig.grant("t", /*extents=*/0);
   fixture.grant(lease);
   fixture.run_mapper();
-  REQUIRE_FALSE(fixture.answer);  // mapped, but not in the engine yet
+  fixture.check_done();  // mapped, but not in the engine yet
   fixture.rig.fence(lease);
 
   fixture.call(wire::LeaseUnmap{.lease = lease});
@@ -186,6 +197,67 @@ TEST_CASE("unmap: an unmap does not overtake a grant that is being mapped") {
   fixture.run_engine();
   fixture.check_done();
   CHECK_FALSE(fixture.rig.engine().unmap_fenced(lease));
+}
+
+TEST_CASE(
+    "grant: the first memory of a lease is answered before the step ends, however much it is") {
+  for (const std::uint64_t count : {1u, 25u}) {
+    Fixture fixture;
+    const LeaseId lease = fixture.rig.grant("t", /*extents=*/0);
+    std::vector<ExtentId> extents;
+    for (std::uint64_t i = 0; i < count; ++i) extents.push_back(ExtentId{1'000 + i});
+    fixture.grant(lease, extents);
+    REQUIRE_FALSE(fixture.answer);  // not mapped yet
+
+    fixture.run_mapper();
+
+    fixture.check_done();
+    const Tenancy& tenancy = fixture.rig.engine().scheduler().tenancies().at(lease);
+    CHECK(tenancy.pool.total_blocks() == 0);  // the step goes on
+    fixture.run_engine();
+    CHECK(tenancy.pool.total_blocks() > 0);
+  }
+}
+
+TEST_CASE("grant: a command that follows the answer finds the memory in the engine") {
+  Fixture fixture;
+  const LeaseId lease = fixture.rig.grant("t", /*extents=*/0);
+  fixture.grant(lease);
+  fixture.run_mapper();
+  fixture.check_done();
+
+  fixture.call(wire::LeaseReclaim{.lease = lease, .count = 1});  // as the tenant's first call would
+  fixture.run_engine();
+
+  fixture.check_done();
+  CHECK(fixture.redeliveries().empty());
+}
+
+TEST_CASE("grant: a growth is answered once the engine has the memory, so no step asks twice") {
+  Fixture fixture;
+  const LeaseId lease = fixture.rig.grant("t", /*extents=*/0);
+  fixture.grant(lease);
+  fixture.run_mapper();
+  fixture.run_engine();
+  fixture.grant(lease, {ExtentId{1'001}});
+
+  fixture.run_mapper();
+
+  REQUIRE_FALSE(fixture.answer);
+  fixture.run_engine();
+  fixture.check_done();
+}
+
+TEST_CASE("grant: adopted memory is answered once the engine has read its records") {
+  Fixture fixture;
+  const LeaseId lease = fixture.rig.grant("t", /*extents=*/0);
+  fixture.grant(lease, {ExtentId{1'000}}, wire::MemoryPool::Kv, LeaseId{7, 1});
+
+  fixture.run_mapper();
+
+  REQUIRE_FALSE(fixture.answer);
+  fixture.run_engine();
+  fixture.check_done();
 }
 
 TEST_CASE(
