@@ -112,6 +112,10 @@ Result<Mapping> Mapping::map(const UniqueFd& fd, std::size_t size_bytes, MapAcce
 
 Result<void> Mapping::prefault(MapAccess access) const {
   if (access == MapAccess::ReadWrite) collapse(data_, size_bytes_);
+  return populate(access);
+}
+
+Result<void> Mapping::populate(MapAccess access) const {
   const int advice = access == MapAccess::ReadWrite ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
   if (::madvise(data_, size_bytes_, advice) != 0) {
     return fail_errno(Errc::OutOfMemory, "madvise(MADV_POPULATE)", errno);

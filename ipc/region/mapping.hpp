@@ -38,6 +38,9 @@ class Mapping {
 
   /// Makes every page present (read access is enough to populate a shared mapping).
   Result<void> prefault(MapAccess access) const;
+  /// Maps pages that the object has already; unlike `prefault`, it does not look for huge pages to
+  /// make of them. Pages that the object lacks are made, small.
+  Result<void> populate(MapAccess access) const;
 
   /// Locks the pages so that a poll never faults. Errors: SystemError where RLIMIT_MEMLOCK forbids
   /// it.

@@ -23,8 +23,10 @@ Result<Mapping> map_host_memory(UniqueFd fd, std::size_t size_bytes, MapAccess a
                 fmt::format("the received memory has {} bytes, {} were announced",
                             object.size_bytes(), size_bytes));
   }
+  const bool is_present = TRY(object.allocated_bytes()) >= size_bytes;
   Mapping mapping = TRY(Mapping::map(object.fd(), size_bytes, access));
-  TRY(mapping.prefault(access));
+  // Memory that was cleared ahead, or adopted. Each search for huge pages waits for all cores.
+  TRY(is_present ? mapping.populate(access) : mapping.prefault(access));
   return mapping;
 }
 
