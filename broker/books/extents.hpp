@@ -15,8 +15,8 @@
 ///
 ///   Quarantined ─release by an operator, verified once more─► Scrubbing ─► Free
 ///
-/// A Free extent is only capacity. Its memory object is created at the grant (a fresh memfd is
-/// zero) and closed when the extent is free again, so an `ExtentId` is never reused.
+/// A Free extent is only capacity. A grant gives it a memory object that no lease has had (a fresh
+/// memfd is zero), which is closed when the extent is free again: an `ExtentId` is never reused.
 ///
 /// Host memory of a tenant whose worker died is kept for the tenant's next lease, with its bytes
 /// (broker/decide/adopt.hpp):

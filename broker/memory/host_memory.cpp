@@ -11,6 +11,40 @@ namespace leasehold {
 
 HostMemory::HostMemory(boost::asio::io_context& io, MemoryStore& store) : io_(io), store_(store) {
   boost::asio::post(scrubber_, [] { set_thread_name("scrubber"); });
+  boost::asio::post(clearer_, [] { set_thread_name("clearer"); });
+}
+
+void HostMemory::clear_ahead(std::uint32_t count, std::size_t size_bytes) {
+  clear_count_ = count;
+  clear_size_bytes_ = size_bytes;
+  auto surplus = store_.take_surplus(count, size_bytes);
+  if (!surplus.empty()) boost::asio::post(clearer_, [surplus = std::move(surplus)] {});
+  clear_next();
+}
+
+/// One at a time, so that a grant finds those that are ready.
+void HostMemory::clear_next() {
+  if (is_clearing_ || store_.cleared_objects() >= clear_count_) return;
+  is_clearing_ = true;
+  boost::asio::post(clearer_, [this, size_bytes = clear_size_bytes_] {
+    boost::asio::post(io_, [this, object = cleared_object(size_bytes)]() mutable {
+      add_cleared(std::move(object));
+    });
+  });
+}
+
+void HostMemory::add_cleared(Result<MemoryObject> object) {
+  is_clearing_ = false;
+  if (!object) {
+    spdlog::warn("could not clear memory ahead of grants error={} detail=\"{}\"",
+                 name(object.error().code), object.error().detail);
+    clear_count_ = 0;
+    return;
+  }
+  const bool is_wanted =
+      object->size_bytes() == clear_size_bytes_ && store_.cleared_objects() < clear_count_;
+  if (is_wanted) store_.add_cleared(*std::move(object));
+  clear_next();
 }
 
 void HostMemory::lend(std::vector<ExtentId> extents, std::size_t size_bytes, OnFds on_fds) {

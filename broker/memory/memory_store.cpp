@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include "ipc/region/mapping.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -12,17 +14,20 @@ std::shared_ptr<MemoryObject> shared(MemoryObject object) {
   return std::make_shared<MemoryObject>(std::move(object));
 }
 
-Result<std::shared_ptr<MemoryObject>> new_extent(ExtentId id, std::size_t size_bytes) {
-  const std::string name = fmt::format("leasehold-extent-{}", id.value);
-  return shared(TRY(MemoryObject::create({.name = name.c_str(), .size_bytes = size_bytes})));
-}
-
 std::uint64_t allocated(const MemoryObject& object) {
   const auto bytes = object.allocated_bytes();
   return bytes ? *bytes : kUnknownBytes;
 }
 
 }  // namespace
+
+Result<MemoryObject> cleared_object(std::size_t size_bytes) {
+  MemoryObject object =
+      TRY(MemoryObject::create({.name = "leasehold-extent", .size_bytes = size_bytes}));
+  const Mapping mapping = TRY(Mapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
+  TRY(mapping.prefault(MapAccess::ReadWrite));
+  return object;
+}
 
 Result<void> punch(const HeldExtents& extents) {
   Result<void> outcome;
@@ -46,6 +51,26 @@ std::uint64_t scrub(const std::shared_ptr<MemoryObject>& region) {
   if (!region) return 0;
   (void)region->punch();  // a failure shows as bytes that are still allocated
   return allocated(*region);
+}
+
+Result<std::shared_ptr<MemoryObject>> MemoryStore::new_extent(ExtentId id, std::size_t size_bytes) {
+  if (!cleared_.empty() && cleared_.back().size_bytes() == size_bytes) {
+    auto object = shared(std::move(cleared_.back()));
+    cleared_.pop_back();
+    return object;
+  }
+  const std::string name = fmt::format("leasehold-extent-{}", id.value);
+  return shared(TRY(MemoryObject::create({.name = name.c_str(), .size_bytes = size_bytes})));
+}
+
+std::vector<MemoryObject> MemoryStore::take_surplus(std::uint32_t count, std::size_t size_bytes) {
+  std::vector<MemoryObject> surplus;
+  const bool fits = !cleared_.empty() && cleared_.back().size_bytes() == size_bytes;
+  while (cleared_.size() > (fits ? count : 0)) {
+    surplus.push_back(std::move(cleared_.back()));
+    cleared_.pop_back();
+  }
+  return surplus;
 }
 
 Result<std::vector<UniqueFd>> MemoryStore::extents_for_worker(std::span<const ExtentId> extents,

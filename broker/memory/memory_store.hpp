@@ -26,6 +26,9 @@ using HeldExtents = std::vector<HeldExtent>;
 Result<void> punch(const HeldExtents& extents);
 /// Bytes allocated in each extent. An extent that cannot be read counts as not empty.
 ExtentsVerified verify(const HeldExtents& extents);
+/// A new object whose pages are all present and zero, as huge pages where the kernel has them. It
+/// takes as long as clearing the memory. Errors: OutOfMemory, SystemError.
+Result<MemoryObject> cleared_object(std::size_t size_bytes);
 /// Punches the region and returns the bytes that are still allocated; 0 without an object.
 std::uint64_t scrub(const std::shared_ptr<MemoryObject>& region);
 
@@ -39,6 +42,13 @@ class MemoryStore {
   /// Identity of the extent's object, which is created if it is missing. Errors: OutOfMemory,
   /// SystemError.
   Result<MemoryIdentity> make_extent(ExtentId extent, std::size_t size_bytes);
+
+  /// The next extent that is created takes this object. Precondition: `cleared_object` made it, and
+  /// no other process has had its descriptor.
+  void add_cleared(MemoryObject object) { cleared_.push_back(std::move(object)); }
+  std::uint32_t cleared_objects() const { return static_cast<std::uint32_t>(cleared_.size()); }
+  /// Removes and returns cleared objects: all of another size, and those beyond `count`.
+  std::vector<MemoryObject> take_surplus(std::uint32_t count, std::size_t size_bytes);
 
   HeldExtents hold(std::span<const ExtentId> extents) const;
   /// As `hold`; from now on `adopt` refuses these extents.
@@ -67,7 +77,11 @@ class MemoryStore {
   Result<UniqueFd> region_fd(RegionId region, bool writable) const;
 
  private:
+  /// A cleared object of this size, or a new one.
+  Result<std::shared_ptr<MemoryObject>> new_extent(ExtentId id, std::size_t size_bytes);
+
   std::map<ExtentId, std::shared_ptr<MemoryObject>> extents_;
+  std::vector<MemoryObject> cleared_;  // all of one size
   std::map<ExtentId, MemoryIdentity> expected_;
   std::map<RegionId, std::shared_ptr<MemoryObject>> regions_;
 };

@@ -71,6 +71,12 @@ void add_memory_options(CLI::App& app, BrokerOptions& options) {
   add_size_option(app, "--capacity", options.capacity_bytes,
                   "KV memory to lend, for example 256MiB", {.low = 2ull << 20, .high = 1ull << 50})
       ->default_str("256MiB");
+  add_size_option(
+      app, "--clear-ahead", options.clear_ahead_bytes,
+      "Free KV memory of the host to clear before it is granted: as much as the largest "
+      "lease has, and at most this, for example 1GiB; 0 means none",
+      {.low = 2ull << 20, .high = 1ull << 50, .or_zero = true})
+      ->default_str("256MiB");
   add_size_option(app, "--swap-capacity", options.swap_capacity_bytes,
                   "Host memory to lend for swapped KV blocks, for example 1GiB; 0 means none",
                   {.low = 2ull << 20, .high = 1ull << 50, .or_zero = true})

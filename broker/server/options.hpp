@@ -21,7 +21,8 @@ struct BrokerOptions {
   std::uint64_t capacity_bytes = 256ull << 20;
   std::uint64_t swap_capacity_bytes = 0;  ///< 0: no swap.
   std::uint64_t weights_capacity_bytes = 4ull << 30;
-  std::string spill_dir;  ///< Empty: no spill files are lent.
+  std::uint64_t clear_ahead_bytes = 256ull << 20;  ///< 0: memory is cleared when it is granted.
+  std::string spill_dir;                           ///< Empty: no spill files are lent.
   std::uint64_t spill_capacity_bytes = 0;
   std::uint32_t slots = 4096;
   std::uint32_t max_engine_leases = 1024;  ///< Per worker.

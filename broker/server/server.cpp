@@ -47,6 +47,7 @@ BrokerServer::BrokerServer(asio::io_context& io, StartupState startup,
                 [this](ConnectionId id) { return connections_.find(id); }},
                [this](Event event) { loop_.post(std::move(event)); }),
       loop_(state_, clock_, effects_),
+      ahead_clearing_(io, state_, host_, options.clear_ahead_bytes),
       rates_(options.worker_uids),
       connections_(io, std::move(dependencies.acceptor), connection_handlers(), clock_,
                    BrokerDoor(rates_, options.worker_uids)),
@@ -258,6 +259,7 @@ void BrokerServer::after_events() {
   deadline_timer_->arm(next_deadline(state_));
   observe_quiet();
   connections_.bound_output();
+  ahead_clearing_.poll();
   if (table_.has_detected_tampering()) guard_table();
   wakeups_.status_changed();
   arm_wakeup();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "broker/server/ahead_clearing.hpp"
 #include "broker/server/boot_timer.hpp"
 #include "broker/server/broker_loop.hpp"
 #include "broker/server/connections.hpp"
@@ -83,6 +84,7 @@ class BrokerServer {
   Replies replies_;
   ServerEffects effects_;
   BrokerLoop loop_;
+  AheadClearing ahead_clearing_;
   RateLimits rates_;
   Connections connections_;
   HolderWatches previous_holders_;

@@ -37,6 +37,22 @@ TEST_CASE("replace: the new lease is granted while the old one lives, with the s
   CHECK(world.record(world.lease).drain_deadline == world.clock.now() + kReplaceGrace);
 }
 
+TEST_CASE("replace: the steps of a move do not grow with the memory of the lease") {
+  std::vector<std::size_t> steps;
+  for (const std::uint32_t extents : {1u, 7u}) {
+    ReplaceWorld world;
+    world.admit_tenant("b");
+    const LeaseId old = world.acquired("b", 8 * extents);
+    world.forget_effects();
+    const LeaseId fresh = world.replaced(old);
+    CHECK(world.record(fresh).extents.size() == extents);
+    CHECK(world.performed<effect::SendGrant>().size() == 1);
+    // Besides the event that each extent has, which is a line in memory.
+    steps.push_back(world.effects.size() - world.performed<effect::AppendEvent>().size());
+  }
+  CHECK(steps[0] == steps[1]);
+}
+
 TEST_CASE("replace: the old lease ends as released once no request is left under it") {
   ReplaceWorld world;
   const LeaseId fresh = world.replaced(world.lease);

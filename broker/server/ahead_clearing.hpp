@@ -1,0 +1,40 @@
+/// Has memory cleared ahead of grants, as extents_to_clear decides, a while after extents were
+/// taken or freed. It waits so that it takes no core from the grant that took them.
+///
+/// Threads: the io_context's thread. Lifetime: the arguments outlive it.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cstdint>
+
+#include "broker/books/state.hpp"
+#include "broker/memory/host_memory.hpp"
+
+namespace leasehold {
+
+class AheadClearing {
+ public:
+  AheadClearing(boost::asio::io_context& io, const State& state, HostMemory& host,
+                std::uint64_t most_bytes)
+      : state_(state), host_(host), most_bytes_(most_bytes), timer_(io) {}
+
+  /// Call it after every event: it costs two comparisons while no extent was taken or freed.
+  void poll();
+
+ private:
+  struct Seen {
+    std::uint64_t highest_id = 0;
+    std::uint32_t free_extents = 0;
+    bool operator==(const Seen&) const = default;
+  };
+
+  const State& state_;
+  HostMemory& host_;
+  std::uint64_t most_bytes_;
+  Seen seen_;
+  bool is_armed_ = false;
+  boost::asio::steady_timer timer_;
+};
+
+}  // namespace leasehold

@@ -1,0 +1,157 @@
+// Memory that is cleared ahead of grants. What a grant costs its worker is the pages that are made
+// while it maps, so the tests count those.
+#include "broker/memory/host_memory.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <boost/asio/executor_work_guard.hpp>
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "ipc/region/region_mapper.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr std::size_t kExtentBytes = std::size_t{2} << 20;
+
+struct stat status_of(const UniqueFd& fd) {
+  struct stat status{};
+  REQUIRE(::fstat(fd.get(), &status) == 0);
+  return status;
+}
+
+std::uint64_t allocated_bytes(const UniqueFd& fd) {
+  return static_cast<std::uint64_t>(status_of(fd).st_blocks) * 512;
+}
+
+std::set<ino_t> inodes(const std::vector<UniqueFd>& fds) {
+  std::set<ino_t> numbers;
+  for (const UniqueFd& fd : fds) numbers.insert(status_of(fd).st_ino);
+  return numbers;
+}
+
+bool is_zero(const UniqueFd& fd) {
+  const Mapping mapping = Mapping::map(fd, kExtentBytes, MapAccess::ReadWrite).value();
+  return std::all_of(mapping.data(), mapping.data() + kExtentBytes,
+                     [](std::byte byte) { return byte == std::byte{0}; });
+}
+
+struct Memory {
+  template <class Holds>
+  void wait_for(Holds holds) {
+    io.restart();  // stopped once it had no work
+    const auto work = boost::asio::make_work_guard(io);
+    while (!holds()) io.run_one();
+  }
+
+  void clear_ahead(std::uint32_t count, std::size_t size_bytes = kExtentBytes) {
+    host.clear_ahead(count, size_bytes);
+    wait_for([&] { return store.cleared_objects() == count; });
+  }
+
+  std::vector<UniqueFd> lend(std::vector<ExtentId> extents, std::size_t size_bytes = kExtentBytes) {
+    std::vector<UniqueFd> lent;
+    host.lend(std::move(extents), size_bytes, [&](auto fds) { lent = std::move(fds).value(); });
+    return lent;
+  }
+
+  /// Ends the extent as after a fence: punched, verified and closed.
+  void give_back(ExtentId extent) {
+    bool is_verified = false;
+    host.punch(std::vector{extent});
+    host.verify({.extents = {extent}}, [&](const ExtentsVerified& verified) {
+      is_verified = verified.entries.front().closed;
+    });
+    wait_for([&] { return is_verified; });
+  }
+
+  boost::asio::io_context io;
+  MemoryStore store;
+  HostMemory host{io, store};
+};
+
+std::vector<ExtentId> extents(std::uint64_t count) {
+  std::vector<ExtentId> ids;
+  for (std::uint64_t i = 1; i <= count; ++i) ids.push_back(ExtentId{i});
+  return ids;
+}
+
+/// Bytes that the worker makes present by mapping memory of this many extents.
+std::uint64_t bytes_made_by_mapping(Memory& memory, std::uint64_t count) {
+  std::uint64_t made = 0;
+  for (UniqueFd& fd : memory.lend(extents(count))) {
+    const std::uint64_t before = allocated_bytes(fd);
+    const UniqueFd kept = fd.duplicate().value();
+    (void)host_mapper().map(std::move(fd), kExtentBytes, MapAccess::ReadWrite).value();
+    made += allocated_bytes(kept) - before;
+  }
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("clear ahead: mapping a grant makes no page, however many extents it has") {
+  for (const std::uint32_t count : {1u, 25u}) {
+    Memory memory;
+    memory.clear_ahead(count);
+    CHECK(bytes_made_by_mapping(memory, count) == 0);
+    CHECK(memory.store.cleared_objects() == 0);
+  }
+}
+
+TEST_CASE("clear ahead: without it, mapping a grant makes every page") {
+  Memory memory;
+  CHECK(bytes_made_by_mapping(memory, 3) == 3 * kExtentBytes);
+}
+
+TEST_CASE("clear ahead: cleared memory is zero, and each extent has an object of its own") {
+  Memory memory;
+  memory.clear_ahead(2);
+  const std::vector<UniqueFd> fds = memory.lend(extents(3));  // one more than is cleared
+  CHECK(inodes(fds).size() == 3);
+  CHECK(allocated_bytes(fds[1]) == kExtentBytes);
+  CHECK(allocated_bytes(fds[2]) == 0);
+  for (const UniqueFd& fd : fds) CHECK(is_zero(fd));
+}
+
+TEST_CASE("clear ahead: memory that a lease has had is never lent again") {
+  Memory memory;
+  memory.clear_ahead(1);
+  const std::vector<UniqueFd> had = memory.lend(extents(1));
+  *Mapping::map(had[0], kExtentBytes, MapAccess::ReadWrite).value().data() = std::byte{1};
+  memory.give_back(ExtentId{1});
+  CHECK(allocated_bytes(had[0]) == 0);
+
+  memory.clear_ahead(2);
+
+  const std::vector<UniqueFd> next = memory.lend({ExtentId{2}, ExtentId{3}});
+  CHECK_FALSE(inodes(next).contains(status_of(had[0]).st_ino));
+  for (const UniqueFd& fd : next) CHECK(is_zero(fd));
+}
+
+TEST_CASE("clear ahead: the object that the journal names is the one that is lent") {
+  Memory memory;
+  memory.clear_ahead(1);
+  const MemoryIdentity named = memory.host.name_extent(ExtentId{1}, kExtentBytes).value();
+  CHECK(memory.store.cleared_objects() == 0);
+  CHECK(inodes(memory.lend(extents(1))) == std::set<ino_t>{named.inode});
+}
+
+TEST_CASE("clear ahead: what exceeds the wanted memory, or has another size, is closed") {
+  Memory memory;
+  memory.clear_ahead(3);
+  memory.clear_ahead(1);
+  CHECK(memory.store.cleared_objects() == 1);
+  CHECK(allocated_bytes(memory.lend(extents(1), 2 * kExtentBytes)[0]) == 0);
+  CHECK(memory.store.cleared_objects() == 1);  // too small for that extent
+
+  memory.clear_ahead(1, 2 * kExtentBytes);
+
+  CHECK(allocated_bytes(memory.lend({ExtentId{2}}, 2 * kExtentBytes)[0]) == 2 * kExtentBytes);
+  memory.clear_ahead(0);
+  CHECK(memory.store.cleared_objects() == 0);
+}
+
+}  // namespace leasehold::testing
