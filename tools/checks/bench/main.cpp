@@ -15,6 +15,7 @@
 #include "tools/checks/bench/context_bench.hpp"
 #include "tools/checks/bench/engine_bench.hpp"
 #include "tools/checks/bench/http_bench.hpp"
+#include "tools/checks/bench/kernels_bench.hpp"
 #include "tools/checks/bench/launch_cost.hpp"
 #include "tools/checks/bench/peer_ratios.hpp"
 #include "tools/checks/bench/poll_cost.hpp"
@@ -39,6 +40,7 @@ struct Options {
   EngineBenchConfig engine;
   PeerRatiosConfig peer;
   ContextBenchConfig context;
+  KernelsBenchConfig kernels;
   ServeConfig serve;
   HttpBenchConfig http;
   SpeculateBenchConfig speculate;
@@ -57,10 +59,13 @@ Result<Report> revoke(const Options& options) {
                 percentile_svg(clock_panels(report.clocks))};
 }
 
-Result<Report> engine(const Options& options) {
-  nlohmann::json json = TRY(measure_engine(options.engine));
+Report json_report(nlohmann::json json) {
   std::string text = json.dump(2) + "\n";
-  return Report{std::move(json), std::move(text), {}};
+  return {std::move(json), std::move(text), {}};
+}
+
+Result<Report> engine(const Options& options) {
+  return json_report(TRY(measure_engine(options.engine)));
 }
 
 Result<Report> peer(const Options& options) {
@@ -70,39 +75,33 @@ Result<Report> peer(const Options& options) {
 }
 
 Result<Report> context(const Options& options) {
-  nlohmann::json json = TRY(measure_contexts(options.context));
-  std::string text = json.dump(2) + "\n";
+  return json_report(TRY(measure_contexts(options.context)));
+}
+
+Result<Report> kernels(const Options& options) {
+  nlohmann::json json = TRY(measure_kernels(options.kernels));
+  std::string text = kernels_text(json);
   return Report{std::move(json), std::move(text), {}};
 }
 
 Result<Report> serve(const Options& options) {
-  nlohmann::json json = TRY(measure_serve(options.serve));
-  std::string text = json.dump(2) + "\n";
-  return Report{std::move(json), std::move(text), {}};
+  return json_report(TRY(measure_serve(options.serve)));
 }
 
 Result<Report> http(const Options& options) {
-  nlohmann::json json = TRY(measure_http(options.http));
-  std::string text = json.dump(2) + "\n";
-  return Report{std::move(json), std::move(text), {}};
+  return json_report(TRY(measure_http(options.http)));
 }
 
 Result<Report> speculate(const Options& options) {
-  nlohmann::json json = TRY(measure_speculation(options.speculate));
-  std::string text = json.dump(2) + "\n";
-  return Report{std::move(json), std::move(text), {}};
+  return json_report(TRY(measure_speculation(options.speculate)));
 }
 
 Result<Report> swap(const Options& options) {
-  nlohmann::json json = TRY(measure_swap(options.swap));
-  std::string text = json.dump(2) + "\n";
-  return Report{std::move(json), std::move(text), {}};
+  return json_report(TRY(measure_swap(options.swap)));
 }
 
 Result<Report> recover(const Options& options) {
-  nlohmann::json json = TRY(measure_recover(options.recover));
-  std::string text = json.dump(2) + "\n";
-  return Report{std::move(json), std::move(text), {}};
+  return json_report(TRY(measure_recover(options.recover)));
 }
 
 Result<Report> step(const Options& options) {
@@ -130,7 +129,7 @@ Result<Report> launch(const Options& options) {
                                 {{"threads", options.launch_threads},
                                  {"empty_us", json_of(cost.empty_us)},
                                  {"meeting_us", json_of(cost.meeting_us)}}}};
-  return Report{json, json.dump(2) + "\n", {}};
+  return json_report(json);
 }
 
 void describe_revoke(CLI::App& app, Options& options) {
@@ -201,6 +200,30 @@ void describe_context(CLI::App& app, Options& options) {
   app.add_option("--rounds", options.context.rounds,
                  "Rounds; the shortest time of each step counts")
       ->check(CLI::Range(1, 1'000))
+      ->capture_default_str();
+}
+
+void describe_kernels(CLI::App& app, Options& options) {
+  app.add_option("--format", options.kernels.formats,
+                 "Format of the weights, for example Q4_K; repeatable; default: every format");
+  app.add_option("--rows", options.kernels.rows, "Rows of a batch; repeatable")
+      ->check(CLI::Range(1, 4'096));
+  app.add_option("--simd", options.kernels.simd, "SIMD path; default: the widest of this CPU")
+      ->check(CLI::IsMember({"scalar", "avx2", "avx512"}));
+  app.add_option("--threads", options.kernels.threads, "Compute threads")
+      ->check(CLI::Range(1u, kMaxGateThreads - 1))
+      ->capture_default_str();
+  app.add_option("--n-out", options.kernels.n_out, "Rows of the matrix")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--n-in", options.kernels.n_in, "Elements of a row of the matrix")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  app.add_option("--memory-mib", options.kernels.memory_mib, "Memory of the copies of the matrix")
+      ->check(CLI::Range(1, 1 << 16))
+      ->capture_default_str();
+  app.add_option("--rounds", options.kernels.rounds, "Rounds; the best of each figure counts")
+      ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
 }
 
@@ -345,6 +368,8 @@ constexpr Command kCommands[] = {
      peer},
     {"context", "context.", "Measure a step at several lengths of context", describe_context,
      context},
+    {"kernels", "kernels.", "Measure matmuls as shares of what the processor can do",
+     describe_kernels, kernels},
     {"serve", "serve.", "Measure running streams while a long prompt arrives", describe_serve,
      serve},
     {"http", "http.", "Measure what HTTP costs beside the tenants' socket", describe_http, http},

@@ -1,0 +1,287 @@
+#include "tools/checks/bench/kernels_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "common/random.hpp"
+#include "ipc/region/memory_object.hpp"
+#include "ipc/region/region_mapper.hpp"
+#include "ipc/table/lease_table.hpp"
+#include "ipc/table/table_reader.hpp"
+#include "ipc/table/worker_segment.hpp"
+#include "kernels/cpu/cpu_backend.hpp"
+#include "kernels/quant/group_format.hpp"
+#include "tools/checks/bench/machine_limits.hpp"
+#include "tools/checks/bench/thread_time.hpp"
+#include "worker/engine/worker_gates.hpp"
+
+namespace leasehold::bench {
+namespace {
+
+/// Below this share of its limit, a matmul waits for something else.
+constexpr double kShareOfLimited = 0.6;
+constexpr double kGiga = 1e9;
+
+struct Timing {
+  double seconds = 0;  ///< Of a launch.
+  double unit_seconds = 0;
+};
+using Case = std::pair<TensorType, std::uint32_t>;  // the format, and rows of the batch
+
+Result<TensorType> type_from_name(const std::string& text) {
+  for (std::uint32_t i = 0; i < std::size(kTensorTypeRows); ++i) {
+    const auto type = static_cast<TensorType>(i);
+    if (kTensorTypeRows[i].block.size_bytes > 0 && name(type) == text) return type;
+  }
+  return fail(Errc::BadRequest,
+              "no tensor type is named " + text + "; use F16 or Q4_K, for example");
+}
+
+Result<std::vector<TensorType>> types_of(const KernelsBenchConfig& config) {
+  std::vector<TensorType> types;
+  for (const std::string& text : config.formats) types.push_back(TRY(type_from_name(text)));
+  for (std::uint32_t i = 0; config.formats.empty() && i < std::size(kTensorTypeRows); ++i)
+    if (kTensorTypeRows[i].block.size_bytes > 0) types.push_back(static_cast<TensorType>(i));
+  for (const TensorType type : types)
+    if (config.n_in % block_shape(type).elements != 0)
+      return fail(Errc::BadRequest, fmt::format("rows of {} elements are not whole blocks of {}; "
+                                                "use a multiple of 256",
+                                                config.n_in, name(type)));
+  return types;
+}
+
+/// Bytes whose halves are small numbers, and also those of floats.
+void fill_small(std::byte* to, std::size_t size_bytes) {
+  SeededRandom random(7);
+  std::vector<std::uint64_t> pattern(4096);
+  for (std::uint64_t& word : pattern)
+    word = (random() & 0x83FF'83FF'83FF'83FFu) | 0x2400'2400'2400'2400u;
+  const auto bytes = std::as_bytes(std::span(pattern));
+  for (std::size_t at = 0; at < size_bytes; at += bytes.size())
+    std::copy_n(bytes.begin(), std::min(bytes.size(), size_bytes - at), to + at);
+}
+
+BackendLimits limits_of(const KernelsBenchConfig& config) {
+  BackendLimits limits;
+  limits.max_rows = std::ranges::max(config.rows);
+  limits.max_context = KvLayout::kBlockTokens;
+  limits.n_heads = 1;
+  limits.head_dim = 64;
+  limits.max_width = std::max(config.n_in, config.n_out);
+  limits.attention_scratch_bytes = 1u << 20;
+  return limits;
+}
+
+constexpr LeaseId kLease{.slot = 0, .generation = 1};
+
+/// A lease that stays live, and what gates need to check it.
+struct OpenLease {
+  LeaseTable table;
+  TableReader reader;
+  WorkerSegmentReader segment;
+  WorkerSegmentWriter writer;
+
+  static Result<OpenLease> create() {
+    LeaseTable table = TRY(LeaseTable::create(1));
+    table.grant(kLease, {});
+    UniqueFd table_fd = TRY(table.reader_fd());
+    TableReader reader = TRY(TableReader::attach(std::move(table_fd)));
+    WorkerSegmentReader segment = TRY(WorkerSegmentReader::create());
+    UniqueFd segment_fd = TRY(segment.writer_fd());
+    WorkerSegmentWriter writer = TRY(WorkerSegmentWriter::attach(std::move(segment_fd)));
+    return OpenLease{std::move(table), std::move(reader), std::move(segment), std::move(writer)};
+  }
+};
+
+/// A backend whose gates are open, and leased memory that holds copies of a matrix.
+class MatmulRig {
+ public:
+  static Result<std::unique_ptr<MatmulRig>> create(const KernelsBenchConfig& config,
+                                                   SimdPath path) {
+    OpenLease lease = TRY(OpenLease::create());
+    const std::size_t size_bytes = config.memory_mib << 20;
+    MemoryObject object = TRY(MemoryObject::create({.name = "bench", .size_bytes = size_bytes}));
+    Mapping mapping =
+        TRY(map_host_memory(std::move(object).release(), size_bytes, MapAccess::ReadWrite));
+    std::unique_ptr<MatmulRig> rig(new MatmulRig(config, std::move(lease), std::move(mapping)));
+    TRY(rig->make_backend(path));
+    return rig;
+  }
+
+  std::span<const std::byte> memory() const { return memory_; }
+
+  /// The mean of as many launches as there are copies of the matrix.
+  Result<Timing> time(TensorType type, std::uint32_t rows) {
+    const std::uint64_t copies = memory_.size() / matrix_bytes(type);
+    if (copies == 0)
+      return fail(Errc::BadRequest, "the matrix is larger than the memory; use a smaller one");
+    // Many rows are bound by arithmetic: one copy is enough.
+    const std::uint64_t launches = rows > 64 ? 1 : copies;
+    const std::uint64_t units = units_run();
+    const double begin_ns = work_time_ns(config_.threads);
+    for (std::uint64_t i = 0; i < launches; ++i) TRY(launch(type, rows, i % copies));
+    const double seconds = (work_time_ns(config_.threads) - begin_ns) / kGiga;
+    const auto done = static_cast<double>(units_run() - units);
+    return Timing{seconds / static_cast<double>(launches), seconds * config_.threads / done};
+  }
+
+  std::uint64_t matrix_bytes(TensorType type) const {
+    if (!has_row_groups(type)) return config_.n_out * row_size_bytes(type, config_.n_in);
+    return row_groups(config_.n_out) * row_group_bytes(type, config_.n_in);
+  }
+
+ private:
+  MatmulRig(const KernelsBenchConfig& config, OpenLease lease, Mapping mapping)
+      : config_(config),
+        lease_(std::move(lease)),
+        memory_(mapping.data(), mapping.size_bytes()),
+        rows_(std::ranges::max(config.rows), RowRef{0, 0}),
+        x_(rows_.size() * config.n_in, 0.25F),
+        out_(rows_.size() * config.n_out) {
+    fill_small(mapping.data(), mapping.size_bytes());
+    weights_.emplace(std::move(mapping), MapAccess::ReadWrite);
+  }
+
+  Result<void> make_backend(SimdPath path) {
+    auto gates = make_gates({.worker = WorkerId{0},
+                             .table = &lease_.reader,
+                             .segment = &lease_.writer,
+                             .stops = &stops_},
+                            0, config_.threads);
+    backend_ = TRY(CpuBackend::create(limits_of(config_), std::move(gates), path));
+    return {};
+  }
+
+  Result<void> launch(TensorType type, std::uint32_t rows, std::uint64_t copy) {
+    GateSet gates(++step_, stops_, listener_);
+    gates.add_engine_lease(TRY(lease_.reader.dependency(kLease)));
+    gates.add_sequence({});
+    const WeightMatrix weight{
+        .type = type,
+        .layout = has_row_groups(type) ? MatrixLayout::RowGroups : MatrixLayout::Rows,
+        .n_out = config_.n_out,
+        .n_in = config_.n_in,
+        .data = weights_->base() + static_cast<std::ptrdiff_t>(copy * matrix_bytes(type))};
+    backend_->matmul(
+        {.gates = &gates, .rows = std::span(rows_).first(rows)},
+        {.site = LaunchSite::FfnUp, .weight = weight, .x = x_.data(), .out = out_.data()});
+    return {};
+  }
+
+  std::uint64_t units_run() const {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t units : backend_->units_run()) sum += units;
+    return sum;
+  }
+
+  KernelsBenchConfig config_;
+  OpenLease lease_;
+  StopFlags stops_ = {};
+  NullRefusalListener listener_;
+  std::optional<LeasedMapping> weights_;
+  std::span<const std::byte> memory_;  // of weights_
+  std::vector<RowRef> rows_;
+  std::vector<float> x_;
+  std::vector<float> out_;
+  std::unique_ptr<CpuBackend> backend_;
+  std::uint64_t step_ = 0;
+};
+
+/// What a matmul must do, and the rate at which registers can.
+struct Work {
+  double bytes;
+  double macs;
+  double macs_per_s;  ///< 0: unknown.
+  std::string_view arithmetic;
+};
+
+nlohmann::json figures_of(const Timing& timing, const Work& work, double bytes_per_s) {
+  const auto [bytes, macs, macs_per_s, arithmetic] = work;
+  const double memory_s = bytes_per_s > 0 ? bytes / bytes_per_s : 0;
+  const double arithmetic_s = macs_per_s > 0 ? macs / macs_per_s : 0;
+  const double share = std::max(memory_s, arithmetic_s) / timing.seconds;
+  const std::string_view limit = memory_s > arithmetic_s ? "memory" : arithmetic;
+  return {{"gb_per_s", bytes / timing.seconds / kGiga},
+          {"gmac_per_s", macs / timing.seconds / kGiga},
+          {"share_of_limit", share},
+          {"limited_by", share < kShareOfLimited ? "other instructions" : limit},
+          {"unit_us", timing.unit_seconds * 1e6}};
+}
+
+}  // namespace
+
+Result<nlohmann::json> measure_kernels(const KernelsBenchConfig& config) {
+  const SimdPath path = simd_path_from_name(config.simd).value_or(best_simd_path());
+  const std::vector<TensorType> types = TRY(types_of(config));
+  const auto rig = TRY(MatmulRig::create(config, path));
+  ThreadPool pool(config.threads);
+  MachineLimits limits;
+  std::map<Case, Timing> best;
+  for (std::uint32_t round = 0; round < config.rounds; ++round) {
+    limits = limits.max(measure_limits(pool, path, rig->memory()));
+    for (const TensorType type : types)
+      for (const std::uint32_t rows : config.rows) {
+        const Timing timing = TRY(rig->time(type, rows));
+        const auto [at, is_first] = best.try_emplace({type, rows}, timing);
+        if (!is_first && timing.seconds < at->second.seconds) at->second = timing;
+      }
+  }
+  const std::string_view byte_products_name = name(byte_products(path));
+  nlohmann::json matmul;
+  for (const auto& [each, timing] : best) {
+    const auto [type, rows] = each;
+    const bool is_int8 = has_row_groups(type);
+    const Work work{.bytes = static_cast<double>(rig->matrix_bytes(type)),
+                    .macs = static_cast<double>(config.n_out) * config.n_in * rows,
+                    .macs_per_s = is_int8 ? limits.byte_macs_per_s : limits.fma_per_s,
+                    .arithmetic = is_int8 ? byte_products_name : "fma"};
+    matmul[std::string(name(type))][std::to_string(rows)] =
+        figures_of(timing, work, limits.bytes_per_s);
+  }
+  return nlohmann::json{{"kernels",
+                         {{"simd", name(path)},
+                          {"byte_products", byte_products_name},
+                          {"threads", config.threads},
+                          {"rounds", config.rounds},
+                          {"n_out", config.n_out},
+                          {"n_in", config.n_in},
+                          {"limits",
+                           {{"gb_per_s", limits.bytes_per_s / kGiga},
+                            {"fma_gmac_per_s", limits.fma_per_s / kGiga},
+                            {"byte_gmac_per_s", limits.byte_macs_per_s / kGiga}}},
+                          {"matmul", std::move(matmul)}}}};
+}
+
+std::string kernels_text(const nlohmann::json& report) {
+  const nlohmann::json& kernels = report.at("kernels");
+  const nlohmann::json& limits = kernels.at("limits");
+  const auto number = [](const nlohmann::json& value) { return value.get<double>(); };
+  std::string text = fmt::format(
+      "Matrix {} x {}, {} threads, {}, best of {} rounds. Limits: memory {:.1f} GB/s, fma {:.0f} "
+      "GMAC/s, {} {:.0f} GMAC/s.\n\n"
+      "| format | path | rows | GB/s | GMAC/s | of the limit | limited by | unit |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- |\n",
+      kernels.at("n_out").get<std::uint32_t>(), kernels.at("n_in").get<std::uint32_t>(),
+      kernels.at("threads").get<std::uint32_t>(), kernels.at("simd").get<std::string>(),
+      kernels.at("rounds").get<std::uint32_t>(), number(limits.at("gb_per_s")),
+      number(limits.at("fma_gmac_per_s")), kernels.at("byte_products").get<std::string>(),
+      number(limits.at("byte_gmac_per_s")));
+  for (const auto& [format, by_rows] : kernels.at("matmul").items()) {
+    std::map<std::uint64_t, const nlohmann::json*> ascending;
+    for (const auto& [rows, figures] : by_rows.items()) ascending[std::stoul(rows)] = &figures;
+    for (const auto& [rows, figures] : ascending)
+      text += fmt::format(
+          "| {} | {} | {} | {:.1f} | {:.0f} | {:.0f} % | {} | {:.1f} µs |\n", format,
+          kernels.at("simd").get<std::string>(), rows, number(figures->at("gb_per_s")),
+          number(figures->at("gmac_per_s")), 100 * number(figures->at("share_of_limit")),
+          figures->at("limited_by").get<std::string>(), number(figures->at("unit_us")));
+  }
+  return text;
+}
+
+}  // namespace leasehold::bench
