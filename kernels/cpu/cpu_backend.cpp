@@ -124,11 +124,15 @@ MatmulTiles CpuBackend::dot_tiles(const WeightMatrix& weight, std::uint32_t n_ou
 }
 
 DotTile CpuBackend::open_rows(const LaunchPermit& permit, const WeightMatrix& weight, Span32 rows,
-                              std::uint32_t thread) {
+                              std::uint32_t next, std::uint32_t thread) {
   DotTile tile{.type = weight.type, .n_outputs = rows.end - rows.begin, .n = weight.n_in};
   for (std::uint32_t o = 0; o < tile.n_outputs; ++o)
     tile.weights[o] = matrix_row(permit, weight, rows.begin + o);
-  if (is_dot_type(weight.type)) return tile;
+  if (is_dot_type(weight.type)) {
+    tile.next = matrix_row(permit, weight, next);
+    tile.next_bytes = tile.n_outputs * row_size_bytes(weight.type, weight.n_in);
+    return tile;
+  }
   tile.type = TensorType::F32;
   for (std::uint32_t o = 0; o < tile.n_outputs; ++o) {
     float* widened = widened_rows_.data() + (thread * kDotOutputs + o) * widened_stride_;
@@ -136,6 +140,13 @@ DotTile CpuBackend::open_rows(const LaunchPermit& permit, const WeightMatrix& we
     tile.weights[o] = reinterpret_cast<const std::byte*>(widened);
   }
   return tile;
+}
+
+/// The row that a thread multiplies after `rows` of a tile with `outputs`. Threads take tiles in
+/// turn, so that a thread's next tile is as many further as there are threads.
+std::uint32_t CpuBackend::next_row(const MatmulTiles& tiles, Span32 outputs, Span32 rows) const {
+  if (rows.end < outputs.end) return rows.end;
+  return rows.end + (launcher_.threads() - 1) * tiles.outputs_per_tile;
 }
 
 LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
@@ -151,8 +162,8 @@ LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& 
     const Span32 outputs = tiles.outputs(tile);
     const float* bias = args.bias ? permit.open(args.bias) : nullptr;
     for (std::uint32_t first = outputs.begin; first < outputs.end; first += kDotOutputs) {
-      DotTile dots = open_rows(permit, args.weight,
-                               {first, std::min(first + kDotOutputs, outputs.end)}, thread);
+      const Span32 rows{first, std::min(first + kDotOutputs, outputs.end)};
+      DotTile dots = open_rows(permit, args.weight, rows, next_row(tiles, outputs, rows), thread);
       dot_batch(kernels_, dots, tiles.batch(tile), row_of,
                 [&](std::uint32_t o, std::uint32_t i, float dot) {
                   const std::size_t at = std::size_t{i} * args.weight.n_out + first + o;

@@ -60,9 +60,11 @@ class CpuBackend final : public HostBackend {
   MatmulTiles dot_tiles(const WeightMatrix& weight, std::uint32_t n_out,
                         std::uint32_t n_batch) const;
   /// At most kDotOutputs rows of a matrix without inputs, widened if dots do not multiply their
-  /// type. Valid while the permit is, and until the thread opens other rows.
+  /// type; rows from `next` on come next. Valid while the permit is, and until the thread opens
+  /// other rows.
   DotTile open_rows(const LaunchPermit& permit, const WeightMatrix& weight, Span32 rows,
-                    std::uint32_t thread);
+                    std::uint32_t next, std::uint32_t thread);
+  std::uint32_t next_row(const MatmulTiles& tiles, Span32 outputs, Span32 rows) const;
 
   /// Scratch of a thread's attention tile, at the start of a cache line: a load that crosses lines
   /// takes twice as long.

@@ -51,8 +51,9 @@ LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const Exper
     const Span32 outputs = tiles.outputs(tile - first_tile_[expert]);
     for (std::uint32_t first = outputs.begin; first < outputs.end; first += kDotOutputs) {
       const std::uint32_t end = std::min(first + kDotOutputs, outputs.end);
-      DotTile dots =
-          open_rows(permit, args.weight, {expert * n_out + first, expert * n_out + end}, thread);
+      const std::uint32_t first_row = expert * n_out;
+      DotTile dots = open_rows(permit, args.weight, {first_row + first, first_row + end},
+                               first_row + next_row(tiles, outputs, {first, end}), thread);
       dot_batch(
           kernels_, dots, tiles.batch(tile - first_tile_[expert]),
           [&](std::uint32_t i) { return item_row(args, items[i]); },

@@ -10,7 +10,7 @@
 namespace leasehold {
 
 /// Calls `store(o, i, weights[o] · row_of(i))` for each weight row of the tile and each i of the
-/// batch. The tile's inputs are overwritten.
+/// batch. The tile's inputs are overwritten. The first inputs request its next rows.
 template <class RowOf, class Store>
 void dot_batch(const RowKernels& kernels, DotTile& tile, Span32 batch, RowOf&& row_of,
                Store&& store) {
@@ -19,6 +19,7 @@ void dot_batch(const RowKernels& kernels, DotTile& tile, Span32 batch, RowOf&& r
     tile.n_inputs = std::min(kDotInputs, batch.end - first);
     for (std::uint32_t i = 0; i < tile.n_inputs; ++i) tile.x[i] = row_of(first + i);
     kernels.dot_tile(tile, dots);
+    tile.next_bytes = 0;
     for (std::uint32_t o = 0; o < tile.n_outputs; ++o)
       for (std::uint32_t i = 0; i < tile.n_inputs; ++i) store(o, first + i, dots[o][i]);
   }

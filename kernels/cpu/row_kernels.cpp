@@ -38,7 +38,7 @@ constexpr RowKernels kScalar{.dequantize_row = dequantize_row,
 
 constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
                            .dot_tile = avx2::dot_tile,
-                           .dot_tile_macs = 150'000,
+                           .dot_tile_macs = 300'000,
                            .round_row = avx2::round_row,
                            .dot_group_int8 = avx2::dot_group_int8,
                            .int8_tile_macs = 600'000,

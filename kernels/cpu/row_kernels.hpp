@@ -28,9 +28,11 @@ bool cpu_has(SimdPath path);
 SimdPath best_simd_path();
 
 /// Maximum numbers of weight rows and of inputs that are multiplied at once. Each path divides
-/// them by what its registers hold: AVX2 three dots, AVX-512 three weight rows by four inputs.
-inline constexpr std::uint32_t kDotOutputs = 3;
+/// them by what its registers hold: AVX2 three weight rows by four inputs, AVX-512 six by four.
+inline constexpr std::uint32_t kDotOutputs = 6;
 inline constexpr std::uint32_t kDotInputs = 12;
+/// Inputs of a batch are divided into whole groups of this many.
+inline constexpr std::uint32_t kDotInputGroup = 4;
 
 /// Weight rows against inputs of a batch.
 struct DotTile {
@@ -40,6 +42,9 @@ struct DotTile {
   const float* x[kDotInputs];             // each [n]
   std::uint32_t n_inputs;                 // 1 … kDotInputs
   std::size_t n;
+  /// What the next tile reads, to be requested from memory meanwhile; any address does no harm.
+  const std::byte* next = nullptr;
+  std::size_t next_bytes = 0;
 };
 using DotProducts = float[kDotOutputs][kDotInputs];
 

@@ -47,7 +47,7 @@ constexpr Span32 tile_span(std::uint32_t tile, std::uint32_t per_tile, std::uint
 inline constexpr std::uint64_t kCachedInputBytes = 512 * 1024;
 
 /// Cuts a matmul in f32 arithmetic into tiles of matrix rows, and of batch rows if these exceed the
-/// cache or one matrix row times all of them exceeds a tile. Tiles of the same batch rows are
+/// cache or a few matrix rows times all of them exceed a tile. Tiles of the same batch rows are
 /// neighbours: the matrix passes once for each such group of rows.
 struct MatmulTiles {
   std::uint32_t n_out;
@@ -62,11 +62,13 @@ struct MatmulTiles {
   static constexpr MatmulTiles plan(std::uint32_t n_out, std::uint32_t n_in, std::uint32_t n_batch,
                                     Costs costs) {
     const std::uint64_t width = std::max(n_in, 1u);
-    const std::uint64_t for_dots =
-        costs.tile_macs > costs.macs_per_output ? costs.tile_macs - costs.macs_per_output : 0;
+    const std::uint64_t cached = kCachedInputBytes / (width * sizeof(float));
+    // What a register tile reuses on both sides: whole groups of outputs by groups of inputs.
+    std::uint64_t group = std::min(kDotOutputs, std::max(n_out, 1u));
+    while (group > 1 && inputs_for(group, width, costs) < std::min(n_batch, kDotInputGroup))
+      group /= 2;
     const std::uint64_t batch =
-        part_of(n_batch, std::min(for_dots / width, kCachedInputBytes / (width * sizeof(float))),
-                kDotInputs);
+        part_of(n_batch, std::min(inputs_for(group, width, costs), cached), kDotInputGroup);
     const std::uint64_t outputs =
         part_of(n_out, costs.tile_macs / (width * batch + costs.macs_per_output), kDotOutputs);
     return {n_out, n_batch, static_cast<std::uint32_t>(outputs), static_cast<std::uint32_t>(batch)};
@@ -83,6 +85,12 @@ struct MatmulTiles {
   }
 
  private:
+  /// Inputs that `outputs` matrix rows meet in a tile.
+  static constexpr std::uint64_t inputs_for(std::uint64_t outputs, std::uint64_t width,
+                                            Costs costs) {
+    const std::uint64_t for_rows = outputs * costs.macs_per_output;
+    return costs.tile_macs > for_rows ? (costs.tile_macs - for_rows) / (outputs * width) : 0;
+  }
   /// At most `most` of `all`, at least one, in whole groups if it is more than one.
   static constexpr std::uint64_t part_of(std::uint32_t all, std::uint64_t most,
                                          std::uint32_t group) {

@@ -5,35 +5,116 @@
 
 #include "kernels/cpu/avx2/lanes.hpp"
 #include "kernels/cpu/dot_weights.hpp"
+#include "kernels/cpu/prefetch.hpp"
 #include "kernels/numerics/rope.hpp"
 
 namespace leasehold::avx2 {
 namespace {
 
-/// The dots of one weight row with inputs [first, first + kInputs).
-template <int kInputs, class W>
-[[gnu::target("avx2,fma,f16c")]] void dot_some(const DotTile& tile, const W* weights,
-                                               std::uint32_t first, float* out) {
-  const float* inputs[kInputs];
-  float dots[kInputs];
-  std::copy_n(tile.x + first, kInputs, inputs);
-  dot_rows<kInputs>(weights, inputs, tile.n, dots);
-  std::copy_n(dots, kInputs, out + first);
+/// Weight rows and inputs that are multiplied at once.
+constexpr std::uint32_t kOutputsAtOnce = 3;
+constexpr std::uint32_t kInputsAtOnce = 4;
+
+/// Registers of lanes that are summed at once: the 32 lanes of a dot are four. One of each of
+/// twelve dots fills the registers beside three weights and an input.
+constexpr int parts_at_once(int dots) {
+  return dots <= 3 ? 4 : dots <= 6 ? 2 : 1;
 }
 
-/// Groups of three fill the registers. Four inputs go as two pairs, because a single one would
-/// waste half the registers.
-template <class W>
-[[gnu::target("avx2,fma,f16c")]] void dot_inputs(const DotTile& tile, const W* weights,
-                                                 float* out) {
-  for (std::uint32_t done = 0; done < tile.n_inputs;) {
-    const std::uint32_t left = tile.n_inputs - done;
-    const std::uint32_t now = left == 4 ? 2 : std::min(left, 3u);
-    if (now == 3) dot_some<3>(tile, weights, done, out);
-    if (now == 2) dot_some<2>(tile, weights, done, out);
-    if (now == 1) dot_some<1>(tile, weights, done, out);
-    done += now;
+/// Elements of a row that are multiplied with the inputs before the next ones: both sides stay in
+/// the first cache while their parts pass.
+constexpr std::size_t kChunk = 1024;
+
+/// Weight rows, inputs, and the lanes of their dots.
+template <class Element, int kOutputs, int kInputs>
+struct Operands {
+  const Element* w[kOutputs];
+  const float* x[kInputs];
+  Lanes lanes[kOutputs][kInputs];
+};
+
+/// Adds elements [begin, end), whole steps of 32, to kParts registers of each dot's lanes, from
+/// part `part` on.
+template <int kParts, class Element, int kOutputs, int kInputs>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void add_products(
+    Operands<Element, kOutputs, kInputs>& to, std::size_t begin, std::size_t end,
+    std::uint32_t part, NextRows& next) {
+  __m256 sums[kParts][kOutputs][kInputs];
+#pragma GCC unroll 4
+  for (int p = 0; p < kParts; ++p)
+#pragma GCC unroll 3
+    for (int o = 0; o < kOutputs; ++o)
+#pragma GCC unroll 4
+      for (int i = 0; i < kInputs; ++i)
+        sums[p][o][i] = begin == 0 ? _mm256_setzero_ps() : to.lanes[o][i].part[part + p];
+  NextRows requests = next;
+  for (std::size_t at = begin + part * kWidth; at < end; at += kSumLanes) {
+    requests.step();
+#pragma GCC unroll 4
+    for (int p = 0; p < kParts; ++p) {
+      __m256 weights[kOutputs];
+#pragma GCC unroll 3
+      for (int o = 0; o < kOutputs; ++o) weights[o] = load8(to.w[o] + at + p * kWidth);
+#pragma GCC unroll 4
+      for (int i = 0; i < kInputs; ++i) {
+        const __m256 input = load8(to.x[i] + at + p * kWidth);
+#pragma GCC unroll 3
+        for (int o = 0; o < kOutputs; ++o)
+          sums[p][o][i] = _mm256_fmadd_ps(weights[o], input, sums[p][o][i]);
+      }
+    }
   }
+  next = requests;
+#pragma GCC unroll 4
+  for (int p = 0; p < kParts; ++p)
+#pragma GCC unroll 3
+    for (int o = 0; o < kOutputs; ++o)
+#pragma GCC unroll 4
+      for (int i = 0; i < kInputs; ++i) to.lanes[o][i].part[part + p] = sums[p][o][i];
+}
+
+/// The dots of kOutputs weight rows from `first_output` on with kInputs inputs from `first_input`
+/// on.
+template <class Element, int kOutputs, int kInputs>
+[[gnu::target("avx2,fma,f16c")]] void dot_some(const DotTile& tile, std::uint32_t first_output,
+                                               std::uint32_t first_input, NextRows& next,
+                                               DotProducts& out) {
+  constexpr int kParts = parts_at_once(kOutputs * kInputs);
+  Operands<Element, kOutputs, kInputs> to;
+  for (int o = 0; o < kOutputs; ++o) to.w[o] = weights_as<Element>(tile, first_output + o);
+  for (int i = 0; i < kInputs; ++i) to.x[i] = tile.x[first_input + i];
+  const std::size_t whole = tile.n / kSumLanes * kSumLanes;
+  std::size_t begin = 0;
+  do {
+    const std::size_t end = kParts < 4 ? std::min(begin + kChunk, whole) : whole;
+    for (std::uint32_t part = 0; part < 4; part += kParts)
+      add_products<kParts>(to, begin, end, part, next);
+    begin = end;
+  } while (begin < whole);
+  for (int o = 0; o < kOutputs; ++o)
+    for (int i = 0; i < kInputs; ++i) {
+      Lanes& lanes = to.lanes[o][i];
+      if (whole != tile.n) add_tail(lanes, to.w[o] + whole, to.x[i] + whole, tile.n - whole);
+      out[first_output + o][first_input + i] = fold(lanes);
+    }
+}
+
+template <class Element, int kOutputs>
+[[gnu::target("avx2,fma,f16c")]] void dot_outputs(const DotTile& tile, std::uint32_t first_output,
+                                                  NextRows& next, DotProducts& out) {
+  for (std::uint32_t done = 0; done < tile.n_inputs; done += kInputsAtOnce) {
+    const std::uint32_t now = std::min(kInputsAtOnce, tile.n_inputs - done);
+    if (now == 4) dot_some<Element, kOutputs, 4>(tile, first_output, done, next, out);
+    if (now == 3) dot_some<Element, kOutputs, 3>(tile, first_output, done, next, out);
+    if (now == 2) dot_some<Element, kOutputs, 2>(tile, first_output, done, next, out);
+    if (now == 1) dot_some<Element, kOutputs, 1>(tile, first_output, done, next, out);
+  }
+}
+
+/// How often the weights of a tile pass.
+std::uint32_t passes_of(const DotTile& tile) {
+  constexpr std::uint32_t kPassesOfLeft[] = {0, 1, 2, 4};
+  return tile.n_inputs / kInputsAtOnce * 4 + kPassesOfLeft[tile.n_inputs % kInputsAtOnce];
 }
 
 /// Shuffles of two registers work in halves of each: puts pairs 0 2 1 3 in order.
@@ -44,9 +125,15 @@ template <class W>
 }  // namespace
 
 void dot_tile(const DotTile& tile, DotProducts& out) {
+  // One input waits for memory, which is fastest when one row after the other passes.
+  const std::uint32_t outputs = tile.n_inputs == 1 ? 1 : kOutputsAtOnce;
+  const std::uint32_t repeats = (tile.n_outputs + outputs - 1) / outputs;
+  NextRows next(tile, passes_of(tile) * repeats, tile.n_inputs == 1);
   with_element_of(tile, [&]<class Element>(std::type_identity<Element>) {
-    for (std::uint32_t o = 0; o < tile.n_outputs; ++o)
-      dot_inputs(tile, weights_as<Element>(tile, o), out[o]);
+    std::uint32_t done = 0;
+    for (; outputs > 1 && done + outputs <= tile.n_outputs; done += outputs)
+      dot_outputs<Element, kOutputsAtOnce>(tile, done, next, out);
+    for (; done < tile.n_outputs; ++done) dot_outputs<Element, 1>(tile, done, next, out);
   });
 }
 

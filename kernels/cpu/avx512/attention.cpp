@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/cpu/attend.hpp"
+#include "kernels/cpu/avx512/fold.hpp"
 #include "kernels/cpu/avx512/lanes.hpp"
 
 namespace leasehold::avx512 {
@@ -28,21 +29,6 @@ namespace {
                                          _mm512_maskz_loadu_ps(mask, q + at), sums.part[g], mask);
   }
   return _mm512_add_ps(sums.part[0], sums.part[1]);
-}
-
-/// One step of the fold for two registers at once: each adds its selected 128-bit quarters.
-template <int kLow, int kHigh>
-[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline __m512 fold_quarters(
-    __m512 a, __m512 b) {
-  return _mm512_add_ps(_mm512_maskz_shuffle_f32x4(0xFFFF, a, b, kLow),
-                       _mm512_maskz_shuffle_f32x4(0xFFFF, a, b, kHigh));
-}
-/// Likewise within every quarter.
-template <int kLow, int kHigh>
-[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline __m512 fold_elements(
-    __m512 a, __m512 b) {
-  return _mm512_add_ps(_mm512_maskz_shuffle_ps(0xFFFF, a, b, kLow),
-                       _mm512_maskz_shuffle_ps(0xFFFF, a, b, kHigh));
 }
 
 /// Four lanes of each of the keys u, u + 4, u + 8 and u + 12, one key per quarter.

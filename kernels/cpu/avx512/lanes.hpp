@@ -44,16 +44,21 @@ struct Lanes {
   return _mm512_maskz_cvtepi32_ps(0xFFFF, _mm512_maskz_cvtepi8_epi32(0xFFFF, codes));
 }
 
-/// Same as fold_lanes: adds lane j + 16 to lane j, then +8, +4, +2, +1. The masks cover every lane:
-/// GCC 12 reports uninitialised values in its own unmasked extracts.
-[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline float fold(
-    const Lanes& lanes) {
-  const __m512 sixteen = _mm512_add_ps(lanes.part[0], lanes.part[1]);
+/// The last steps of the fold: adds lane j + 8 to lane j, then +4, +2, +1. The masks cover every
+/// lane: GCC 12 reports uninitialised values in its own unmasked extracts.
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline float fold_sixteen(
+    __m512 sixteen) {
   const __m256 eight = _mm256_add_ps(_mm512_maskz_extractf32x8_ps(0xFF, sixteen, 0),
                                      _mm512_maskz_extractf32x8_ps(0xFF, sixteen, 1));
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+/// Same as fold_lanes.
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline float fold(
+    const Lanes& lanes) {
+  return fold_sixteen(_mm512_add_ps(lanes.part[0], lanes.part[1]));
 }
 
 /// Selects the first `n` of 16 lanes; none for n <= 0.

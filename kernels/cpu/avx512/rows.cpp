@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/avx512/fold.hpp"
 #include "kernels/cpu/avx512/lanes.hpp"
 #include "kernels/cpu/dot_weights.hpp"
 #include "kernels/cpu/prefetch.hpp"
@@ -9,9 +10,15 @@
 namespace leasehold::avx512 {
 namespace {
 
-/// Inputs that three weight rows meet at once: 24 sums fill the registers, beside one weight and
-/// the inputs.
+/// Inputs that six weight rows meet at once.
 constexpr std::uint32_t kInputsAtOnce = 4;
+
+/// Registers of lanes that are summed at once: the 32 lanes of a dot are two. Six rows by four
+/// inputs take one after the other, because one of each of their 24 dots fills the registers beside
+/// a weight and the inputs. Fewer dots take both, so that weights pass once.
+constexpr int parts_at_once(int dots) {
+  return dots <= 12 ? 2 : 1;
+}
 
 /// n ≤ 16 elements, as floats.
 template <class Element>
@@ -22,75 +29,178 @@ template <class Element>
   return _mm512_loadu_ps(tail);
 }
 
-/// The sums of kOutputs weight rows from `first_output` on with kInputs inputs from `first` on. A
-/// lane without a tail element keeps its bits.
+/// Elements of a row that are multiplied with all inputs of a tile before the next ones: both sides
+/// stay in the first cache while their parts pass.
+constexpr std::size_t kChunk = 1024;
+
+/// Weight rows, inputs, and sixteen lanes of their dots.
 template <class Element, int kOutputs, int kInputs>
-[[gnu::target("avx512f,avx512dq,avx2,fma")]] void dot_some(const DotTile& tile, std::uint32_t first,
-                                                           DotProducts& out) {
-  // Few inputs wait for memory, which is twice as fast when the lines of the rows, which are
-  // neighbours, are requested in their order. Four inputs are bound by the multiplications.
-  constexpr bool kInOrder = kInputs < static_cast<int>(kInputsAtOnce);
+struct Operands {
   const Element* w[kOutputs];
   const float* x[kInputs];
-  Lanes sums[kOutputs][kInputs];
+  __m512 (*lanes)[kOutputs][kInputs];  // [2]
+};
+
+/// Adds elements [begin, end) to kParts registers of each dot's lanes, from part `part` on. A lane
+/// without a tail element keeps its bits.
+template <int kParts, class Element, int kOutputs, int kInputs>
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void add_products(
+    const Operands<Element, kOutputs, kInputs>& from, std::size_t begin, std::size_t end,
+    std::uint32_t part, NextRows& next) {
+  const Element* w[kOutputs];
+  const float* x[kInputs];
+  __m512 sums[kParts][kOutputs][kInputs];
+#pragma GCC unroll 6
+  for (int o = 0; o < kOutputs; ++o) w[o] = from.w[o] + part * kWidth;
 #pragma GCC unroll 4
-  for (int o = 0; o < kOutputs; ++o) w[o] = weights_as<Element>(tile, o);
-#pragma GCC unroll 4
-  for (int i = 0; i < kInputs; ++i) x[i] = tile.x[first + i];
-#pragma GCC unroll 4
-  for (int o = 0; o < kOutputs; ++o)
-#pragma GCC unroll 4
-    for (int i = 0; i < kInputs; ++i) sums[o][i] = {{_mm512_setzero_ps(), _mm512_setzero_ps()}};
-  std::size_t at = 0;
-  for (; at + kSumLanes <= tile.n; at += kSumLanes)
+  for (int i = 0; i < kInputs; ++i) x[i] = from.x[i] + part * kWidth;
 #pragma GCC unroll 2
-    for (std::uint32_t g = 0; g < 2; ++g) {
-      __m512 inputs[kInputs];
+  for (int p = 0; p < kParts; ++p)
+#pragma GCC unroll 6
+    for (int o = 0; o < kOutputs; ++o)
 #pragma GCC unroll 4
-      for (int i = 0; i < kInputs; ++i) inputs[i] = _mm512_loadu_ps(x[i] + at + g * kWidth);
+      for (int i = 0; i < kInputs; ++i)
+        sums[p][o][i] = begin == 0 ? _mm512_setzero_ps() : from.lanes[part + p][o][i];
+  NextRows requests = next;
+  const std::size_t whole = end / kSumLanes * kSumLanes;
+  for (std::size_t at = begin; at < whole; at += kSumLanes) {
+    requests.step();
+#pragma GCC unroll 2
+    for (int p = 0; p < kParts; ++p) {
+      __m512 values[kInputs];
 #pragma GCC unroll 4
+      for (int i = 0; i < kInputs; ++i) values[i] = _mm512_loadu_ps(x[i] + at + p * kWidth);
+#pragma GCC unroll 6
       for (int o = 0; o < kOutputs; ++o) {
-        if (g == 0) prefetch_ahead(kInOrder ? w[0] + at * kOutputs + o * kSumLanes : w[o] + at);
-        const __m512 weights = load16(w[o] + at + g * kWidth);
+        const __m512 weights = load16(w[o] + at + p * kWidth);
 #pragma GCC unroll 4
         for (int i = 0; i < kInputs; ++i)
-          sums[o][i].part[g] = _mm512_fmadd_ps(weights, inputs[i], sums[o][i].part[g]);
+          sums[p][o][i] = _mm512_fmadd_ps(weights, values[i], sums[p][o][i]);
       }
     }
-  for (std::uint32_t g = 0; g < 2 && at < tile.n; ++g, at += kWidth) {
-    const std::size_t left = std::min(tile.n - at, std::size_t{kWidth});
+  }
+  next = requests;
+#pragma GCC unroll 2
+  for (int p = 0; whole < end && p < kParts; ++p) {
+    const std::size_t first = whole + (part + p) * kWidth;
+    const std::size_t left = first < end ? std::min(end - first, std::size_t{kWidth}) : 0;
     const __mmask16 mask = first_lanes(static_cast<std::ptrdiff_t>(left));
+#pragma GCC unroll 6
     for (int o = 0; o < kOutputs; ++o) {
-      const __m512 weights = load_tail(w[o] + at, left);
+      const __m512 weights = load_tail(w[o] + whole + p * kWidth, left);
+#pragma GCC unroll 4
       for (int i = 0; i < kInputs; ++i)
-        sums[o][i].part[g] = _mm512_mask3_fmadd_ps(weights, _mm512_maskz_loadu_ps(mask, x[i] + at),
-                                                   sums[o][i].part[g], mask);
+        sums[p][o][i] = _mm512_mask3_fmadd_ps(
+            weights, _mm512_maskz_loadu_ps(mask, x[i] + whole + p * kWidth), sums[p][o][i], mask);
     }
   }
+#pragma GCC unroll 2
+  for (int p = 0; p < kParts; ++p)
+#pragma GCC unroll 6
+    for (int o = 0; o < kOutputs; ++o)
 #pragma GCC unroll 4
+      for (int i = 0; i < kInputs; ++i) from.lanes[part + p][o][i] = sums[p][o][i];
+}
+
+/// The rest of the fold, for the dots of some inputs from `first` on.
+template <int kOutputs, int kInputs>
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void fold_dots(
+    const __m512 (*lanes)[kOutputs][kInputs], float (*out)[kDotInputs], std::uint32_t first) {
+  __m512 sixteens[kOutputs * kInputs];
+#pragma GCC unroll 6
   for (int o = 0; o < kOutputs; ++o)
 #pragma GCC unroll 4
-    for (int i = 0; i < kInputs; ++i) out[o][first + i] = fold(sums[o][i]);
+    for (int i = 0; i < kInputs; ++i)
+      sixteens[o * kInputs + i] = _mm512_add_ps(lanes[0][o][i], lanes[1][o][i]);
+  if constexpr (kOutputs == 6 && kInputs == 4) {
+#pragma GCC unroll 3
+    for (int o = 0; o < kOutputs; o += 2) {
+      const __m256 eight = fold_eight(sixteens + o * kInputs);
+      _mm_storeu_ps(out[o] + first, _mm256_castps256_ps128(eight));
+      _mm_storeu_ps(out[o + 1] + first, _mm256_extractf128_ps(eight, 1));
+    }
+    return;
+  }
+#pragma GCC unroll 6
+  for (int o = 0; o < kOutputs; ++o)
+#pragma GCC unroll 4
+    for (int i = 0; i < kInputs; ++i) out[o][first + i] = fold_sixteen(sixteens[o * kInputs + i]);
+}
+
+/// A chunk of the rows of a tile with some of its inputs.
+struct Piece {
+  std::size_t begin;
+  std::size_t end;
+  std::uint32_t first_output;
+  std::uint32_t first_input;
+};
+
+/// Adds a piece to the lanes of its dots, and folds these after the last piece.
+template <class Element, int kOutputs, int kInputs>
+[[gnu::target("avx512f,avx512dq,avx2,fma")]] void dot_piece(const DotTile& tile, const Piece& piece,
+                                                            __m512* lanes, NextRows& next,
+                                                            DotProducts& out) {
+  constexpr int kParts = parts_at_once(kOutputs * kInputs);
+  Operands<Element, kOutputs, kInputs> from;
+  from.lanes = reinterpret_cast<__m512(*)[kOutputs][kInputs]>(lanes);
+#pragma GCC unroll 6
+  for (int o = 0; o < kOutputs; ++o) from.w[o] = weights_as<Element>(tile, piece.first_output + o);
+#pragma GCC unroll 4
+  for (int i = 0; i < kInputs; ++i) from.x[i] = tile.x[piece.first_input + i];
+  for (std::uint32_t part = 0; part < 2; part += kParts)
+    add_products<kParts>(from, piece.begin, piece.end, part, next);
+  if (piece.end == tile.n)
+    fold_dots<kOutputs, kInputs>(from.lanes, out + piece.first_output, piece.first_input);
 }
 
 template <class Element, int kOutputs>
-void dot_outputs(const DotTile& tile, DotProducts& out) {
-  for (std::uint32_t done = 0; done < tile.n_inputs; done += kInputsAtOnce) {
-    const std::uint32_t now = std::min(kInputsAtOnce, tile.n_inputs - done);
-    if (now == 4) dot_some<Element, kOutputs, 4>(tile, done, out);
-    if (now == 3) dot_some<Element, kOutputs, 3>(tile, done, out);
-    if (now == 2) dot_some<Element, kOutputs, 2>(tile, done, out);
-    if (now == 1) dot_some<Element, kOutputs, 1>(tile, done, out);
-  }
+[[gnu::target("avx512f,avx512dq,avx2,fma")]] void dot_outputs(const DotTile& tile,
+                                                              std::uint32_t first_output,
+                                                              NextRows& next, DotProducts& out) {
+  __m512 lanes[kDotInputs / kInputsAtOnce][2 * kOutputs * kInputsAtOnce];
+  std::size_t begin = 0;
+  do {
+    const std::size_t end =
+        tile.n_inputs > 2 ? std::min(begin + kChunk, tile.n) : tile.n;  // few inputs: in order
+    for (std::uint32_t done = 0; done < tile.n_inputs; done += kInputsAtOnce) {
+      const Piece piece{begin, end, first_output, done};
+      // Dots that are over with this chunk share room, which stays in the first cache.
+      __m512* to = lanes[end - begin == tile.n ? 0 : done / kInputsAtOnce];
+      const std::uint32_t now = std::min(kInputsAtOnce, tile.n_inputs - done);
+      if (now == 4) dot_piece<Element, kOutputs, 4>(tile, piece, to, next, out);
+      if (now == 3) dot_piece<Element, kOutputs, 3>(tile, piece, to, next, out);
+      if (now == 2) dot_piece<Element, kOutputs, 2>(tile, piece, to, next, out);
+      if (now == 1) dot_piece<Element, kOutputs, 1>(tile, piece, to, next, out);
+    }
+    begin = end;
+  } while (begin < tile.n);
+}
+
+/// Weight rows at once. One input waits for memory, which is fastest when one row after the other
+/// passes.
+std::uint32_t outputs_at_once(const DotTile& tile) {
+  if (tile.n_inputs == 1) return 1;
+  return tile.n_outputs == kDotOutputs && tile.n_inputs > 2 ? kDotOutputs : 3;
+}
+
+/// How often the weights of a tile pass.
+std::uint32_t passes_of(const DotTile& tile) {
+  const std::uint32_t left = tile.n_inputs % kInputsAtOnce;
+  return tile.n_inputs / kInputsAtOnce * 2 + (left == 3 ? 2u : left > 0 ? 1u : 0u);
 }
 
 }  // namespace
 
 void dot_tile(const DotTile& tile, DotProducts& out) {
+  const std::uint32_t outputs = outputs_at_once(tile);
+  const std::uint32_t repeats = (tile.n_outputs + outputs - 1) / outputs;
+  NextRows next(tile, passes_of(tile) * repeats, tile.n_inputs == 1);
   with_element_of(tile, [&]<class Element>(std::type_identity<Element>) {
-    if (tile.n_outputs == 3) return dot_outputs<Element, 3>(tile, out);
-    if (tile.n_outputs == 2) return dot_outputs<Element, 2>(tile, out);
-    dot_outputs<Element, 1>(tile, out);
+    if (outputs == kDotOutputs) return dot_outputs<Element, kDotOutputs>(tile, 0, next, out);
+    std::uint32_t done = 0;
+    for (; outputs == 3 && done + 3 <= tile.n_outputs; done += 3)
+      dot_outputs<Element, 3>(tile, done, next, out);
+    for (; done < tile.n_outputs; ++done) dot_outputs<Element, 1>(tile, done, next, out);
   });
 }
 

@@ -14,23 +14,22 @@ constexpr int kSums = 24;                  // hide the latency of every instruct
 constexpr std::size_t kTileBytes = 256 * 1024;
 constexpr std::size_t kStepBytes = 256;
 
-/// Hides values from the compiler, so that it neither knows nor drops them.
-template <class Register>
-[[gnu::always_inline, gnu::target("avx512f")]] inline void hide(Register& value) {
-  asm volatile("" : "+v"(value));
-}
+// Empty assembly hides each value from the compiler, so that it neither merges nor drops sums.
 
 [[gnu::target("avx512f")]] void multiply_floats_avx512() {
   __m512 factor = _mm512_set1_ps(1.0F);
   __m512 sums[kSums];
-  hide(factor);
+  asm volatile("" : "+v"(factor));
 #pragma GCC unroll 24
-  for (__m512& sum : sums) sum = factor;
+  for (__m512& sum : sums) {
+    sum = factor;
+    asm volatile("" : "+v"(sum));
+  }
   for (std::uint32_t i = 0; i < kTimes; ++i)
 #pragma GCC unroll 24
     for (__m512& sum : sums) sum = _mm512_fmadd_ps(factor, factor, sum);
 #pragma GCC unroll 24
-  for (__m512& sum : sums) hide(sum);
+  for (__m512& sum : sums) asm volatile("" : "+v"(sum));
 }
 
 [[gnu::target("avx2,fma")]] void multiply_floats_avx2() {
@@ -39,7 +38,10 @@ template <class Register>
   __m256 sums[kFew];
   asm volatile("" : "+x"(factor));
 #pragma GCC unroll 12
-  for (__m256& sum : sums) sum = factor;
+  for (__m256& sum : sums) {
+    sum = factor;
+    asm volatile("" : "+x"(sum));
+  }
   for (std::uint32_t i = 0; i < kTimes; ++i)
 #pragma GCC unroll 12
     for (__m256& sum : sums) sum = _mm256_fmadd_ps(factor, factor, sum);
@@ -52,7 +54,10 @@ template <class Register>
   __m512i sums[kSums];
   asm volatile("" : "+v"(factor));
 #pragma GCC unroll 24
-  for (__m512i& sum : sums) sum = factor;
+  for (__m512i& sum : sums) {
+    sum = factor;
+    asm volatile("" : "+v"(sum));
+  }
   for (std::uint32_t i = 0; i < kTimes; ++i)
 #pragma GCC unroll 24
     for (__m512i& sum : sums) sum = _mm512_dpbusd_epi32(sum, factor, factor);
@@ -66,7 +71,10 @@ template <class Register>
   const __m256i ones = _mm256_set1_epi16(1);
   __m256i sums[kFew];
 #pragma GCC unroll 8
-  for (__m256i& sum : sums) sum = factor;
+  for (__m256i& sum : sums) {
+    sum = factor;
+    asm volatile("" : "+x"(sum));
+  }
   for (std::uint32_t i = 0; i < kTimes; ++i)
 #pragma GCC unroll 8
     for (__m256i& sum : sums) {
