@@ -27,6 +27,20 @@ void store_entry(const RowKernels& kernels, const KvLayout& layout, const float*
                    reinterpret_cast<Half*>(head + layout.scales_offset_bytes(slot)));
 }
 
+/// Stores the products of some rows of the matrix with row i of the batch.
+void store_products(const MatmulArgs& args, const float* bias, Span32 rows, std::uint32_t i,
+                    const float* products) {
+  float* out = args.out + std::size_t{i} * args.weight.n_out + rows.begin;
+  const auto store = [&](std::uint32_t n) __attribute__((always_inline)) {
+    for (std::uint32_t o = 0; o < n; ++o)
+      store_product(args, out[o], products[o], bias ? bias + rows.begin + o : nullptr);
+  };
+  // The compiler unrolls a constant number.
+  const std::uint32_t n = rows.end - rows.begin;
+  if (n == kDotOutputs) return store(kDotOutputs);
+  store(n);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendLimits& limits,
@@ -165,9 +179,8 @@ LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& 
       const Span32 rows{first, std::min(first + kDotOutputs, outputs.end)};
       DotTile dots = open_rows(permit, args.weight, rows, next_row(tiles, outputs, rows), thread);
       dot_batch(kernels_, dots, tiles.batch(tile), row_of,
-                [&](std::uint32_t o, std::uint32_t i, float dot) {
-                  const std::size_t at = std::size_t{i} * args.weight.n_out + first + o;
-                  store_product(args, args.out[at], dot, bias ? bias + first + o : nullptr);
+                [&](std::uint32_t i, const float* products) {
+                  store_products(args, bias, rows, i, products);
                 });
     }
   };

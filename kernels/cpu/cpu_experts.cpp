@@ -57,8 +57,8 @@ LaunchStatus CpuBackend::expert_matmul(const LaunchContext& context, const Exper
       dot_batch(
           kernels_, dots, tiles.batch(tile - first_tile_[expert]),
           [&](std::uint32_t i) { return item_row(args, items[i]); },
-          [&](std::uint32_t o, std::uint32_t i, float dot) {
-            args.out[std::size_t{items[i]} * n_out + first + o] = dot;
+          [&](std::uint32_t i, const float* products) {
+            std::copy_n(products, end - first, args.out + std::size_t{items[i]} * n_out + first);
           });
     }
   };

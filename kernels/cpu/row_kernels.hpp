@@ -46,7 +46,7 @@ struct DotTile {
   const std::byte* next = nullptr;
   std::size_t next_bytes = 0;
 };
-using DotProducts = float[kDotOutputs][kDotInputs];
+using DotProducts = float[kDotInputs][kDotOutputs];
 
 struct NormRow {
   const float* x;       // [width]
@@ -84,7 +84,7 @@ struct AttentionTile {
 struct RowKernels {
   /// As in kernels/quant.
   void (*dequantize_row)(TensorType type, const std::byte* source, float* out, std::size_t n);
-  /// out[o][i] = weights[o]·x[i]
+  /// out[i][o] = weights[o]·x[i]
   void (*dot_tile)(const DotTile& tile, DotProducts& out);
   /// Multiply-adds of `dot_tile` in a unit.
   std::uint64_t dot_tile_macs;

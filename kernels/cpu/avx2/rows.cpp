@@ -95,7 +95,7 @@ template <class Element, int kOutputs, int kInputs>
     for (int i = 0; i < kInputs; ++i) {
       Lanes& lanes = to.lanes[o][i];
       if (whole != tile.n) add_tail(lanes, to.w[o] + whole, to.x[i] + whole, tile.n - whole);
-      out[first_output + o][first_input + i] = fold(lanes);
+      out[first_input + i][first_output + o] = fold(lanes);
     }
 }
 

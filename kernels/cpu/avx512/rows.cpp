@@ -102,29 +102,26 @@ template <int kParts, class Element, int kOutputs, int kInputs>
       for (int i = 0; i < kInputs; ++i) from.lanes[part + p][o][i] = sums[p][o][i];
 }
 
-/// The rest of the fold, for the dots of some inputs from `first` on.
+/// The rest of the fold, for the dots of some inputs with outputs from `first` on.
 template <int kOutputs, int kInputs>
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void fold_dots(
-    const __m512 (*lanes)[kOutputs][kInputs], float (*out)[kDotInputs], std::uint32_t first) {
-  __m512 sixteens[kOutputs * kInputs];
+    const __m512 (*lanes)[kOutputs][kInputs], std::uint32_t first, float (*out)[kDotOutputs]) {
+  if constexpr (kOutputs == kDotOutputs && kInputs == 4) {  // neighbours in `out`
+    __m512 sixteens[kOutputs * kInputs];
 #pragma GCC unroll 6
-  for (int o = 0; o < kOutputs; ++o)
+    for (int o = 0; o < kOutputs; ++o)
 #pragma GCC unroll 4
-    for (int i = 0; i < kInputs; ++i)
-      sixteens[o * kInputs + i] = _mm512_add_ps(lanes[0][o][i], lanes[1][o][i]);
-  if constexpr (kOutputs == 6 && kInputs == 4) {
+      for (int i = 0; i < kInputs; ++i)
+        sixteens[i * kOutputs + o] = _mm512_add_ps(lanes[0][o][i], lanes[1][o][i]);
 #pragma GCC unroll 3
-    for (int o = 0; o < kOutputs; o += 2) {
-      const __m256 eight = fold_eight(sixteens + o * kInputs);
-      _mm_storeu_ps(out[o] + first, _mm256_castps256_ps128(eight));
-      _mm_storeu_ps(out[o + 1] + first, _mm256_extractf128_ps(eight, 1));
-    }
+    for (int eight = 0; eight < kOutputs * kInputs; eight += 8)
+      _mm256_storeu_ps(out[0] + eight, fold_eight(sixteens + eight));
     return;
   }
 #pragma GCC unroll 6
   for (int o = 0; o < kOutputs; ++o)
 #pragma GCC unroll 4
-    for (int i = 0; i < kInputs; ++i) out[o][first + i] = fold_sixteen(sixteens[o * kInputs + i]);
+    for (int i = 0; i < kInputs; ++i) out[i][first + o] = fold({{lanes[0][o][i], lanes[1][o][i]}});
 }
 
 /// A chunk of the rows of a tile with some of its inputs.
@@ -150,7 +147,7 @@ template <class Element, int kOutputs, int kInputs>
   for (std::uint32_t part = 0; part < 2; part += kParts)
     add_products<kParts>(from, piece.begin, piece.end, part, next);
   if (piece.end == tile.n)
-    fold_dots<kOutputs, kInputs>(from.lanes, out + piece.first_output, piece.first_input);
+    fold_dots<kOutputs, kInputs>(from.lanes, piece.first_output, out + piece.first_input);
 }
 
 template <class Element, int kOutputs>

@@ -10,79 +10,69 @@ namespace leasehold::bench {
 namespace {
 
 constexpr std::uint32_t kTimes = 200'000;  // a millisecond or two
-constexpr int kSums = 24;                  // hide the latency of every instruction
+constexpr int kSums = 12;                  // hide the latency of every instruction
+constexpr int kRepeats = 4;                // hide what a loop costs
 constexpr std::size_t kTileBytes = 256 * 1024;
 constexpr std::size_t kStepBytes = 256;
 
-// Empty assembly hides each value from the compiler, so that it neither merges nor drops sums.
+// Assembly, because a compiler merges equal sums, or copies registers. The values do not matter.
 
 [[gnu::target("avx512f")]] void multiply_floats_avx512() {
-  __m512 factor = _mm512_set1_ps(1.0F);
+  const __m512 factor = _mm512_set1_ps(1.0F);
   __m512 sums[kSums];
-  asm volatile("" : "+v"(factor));
-#pragma GCC unroll 24
-  for (__m512& sum : sums) {
-    sum = factor;
-    asm volatile("" : "+v"(sum));
-  }
-  for (std::uint32_t i = 0; i < kTimes; ++i)
-#pragma GCC unroll 24
-    for (__m512& sum : sums) sum = _mm512_fmadd_ps(factor, factor, sum);
-#pragma GCC unroll 24
-  for (__m512& sum : sums) asm volatile("" : "+v"(sum));
+#pragma GCC unroll 12
+  for (__m512& sum : sums) sum = factor;
+  for (std::uint32_t i = 0; i < kTimes; i += kRepeats)
+#pragma GCC unroll 4
+    for (int repeat = 0; repeat < kRepeats; ++repeat)
+#pragma GCC unroll 12
+      for (__m512& sum : sums) asm volatile("vfmadd231ps %1, %1, %0" : "+v"(sum) : "v"(factor));
 }
 
 [[gnu::target("avx2,fma")]] void multiply_floats_avx2() {
-  constexpr int kFew = 12;  // of sixteen registers
-  __m256 factor = _mm256_set1_ps(1.0F);
-  __m256 sums[kFew];
-  asm volatile("" : "+x"(factor));
+  const __m256 factor = _mm256_set1_ps(1.0F);
+  __m256 sums[kSums];
 #pragma GCC unroll 12
-  for (__m256& sum : sums) {
-    sum = factor;
-    asm volatile("" : "+x"(sum));
-  }
-  for (std::uint32_t i = 0; i < kTimes; ++i)
+  for (__m256& sum : sums) sum = factor;
+  for (std::uint32_t i = 0; i < kTimes; i += kRepeats)
+#pragma GCC unroll 4
+    for (int repeat = 0; repeat < kRepeats; ++repeat)
 #pragma GCC unroll 12
-    for (__m256& sum : sums) sum = _mm256_fmadd_ps(factor, factor, sum);
-#pragma GCC unroll 12
-  for (__m256& sum : sums) asm volatile("" : "+x"(sum));
+      for (__m256& sum : sums) asm volatile("vfmadd231ps %1, %1, %0" : "+x"(sum) : "x"(factor));
 }
 
 [[gnu::target("avx512f,avx512vnni")]] void multiply_bytes_avx512() {
-  __m512i factor = _mm512_set1_epi8(1);
+  const __m512i factor = _mm512_set1_epi8(1);
   __m512i sums[kSums];
-  asm volatile("" : "+v"(factor));
-#pragma GCC unroll 24
-  for (__m512i& sum : sums) {
-    sum = factor;
-    asm volatile("" : "+v"(sum));
-  }
-  for (std::uint32_t i = 0; i < kTimes; ++i)
-#pragma GCC unroll 24
-    for (__m512i& sum : sums) sum = _mm512_dpbusd_epi32(sum, factor, factor);
-#pragma GCC unroll 24
-  for (__m512i& sum : sums) asm volatile("" : "+v"(sum));
+#pragma GCC unroll 12
+  for (__m512i& sum : sums) sum = factor;
+  for (std::uint32_t i = 0; i < kTimes; i += kRepeats)
+#pragma GCC unroll 4
+    for (int repeat = 0; repeat < kRepeats; ++repeat)
+#pragma GCC unroll 12
+      for (__m512i& sum : sums) asm volatile("vpdpbusd %1, %1, %0" : "+v"(sum) : "v"(factor));
 }
 
+/// Bytes to pairs, pairs to fours, then the sum: three instructions.
 [[gnu::target("avx2")]] void multiply_bytes_avx2() {
-  constexpr int kFew = 8;
-  __m256i factor = _mm256_set1_epi8(1);
+  const __m256i factor = _mm256_set1_epi8(1);
   const __m256i ones = _mm256_set1_epi16(1);
-  __m256i sums[kFew];
-#pragma GCC unroll 8
-  for (__m256i& sum : sums) {
-    sum = factor;
-    asm volatile("" : "+x"(sum));
-  }
-  for (std::uint32_t i = 0; i < kTimes; ++i)
-#pragma GCC unroll 8
-    for (__m256i& sum : sums) {
-      asm volatile("" : "+x"(factor));  // else the product is made once for all
-      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(factor, factor), ones));
-    }
-#pragma GCC unroll 8
-  for (__m256i& sum : sums) asm volatile("" : "+x"(sum));
+  __m256i sums[kSums];
+#pragma GCC unroll 12
+  for (__m256i& sum : sums) sum = factor;
+  for (std::uint32_t i = 0; i < kTimes; i += kRepeats)
+#pragma GCC unroll 4
+    for (int repeat = 0; repeat < kRepeats; ++repeat)
+#pragma GCC unroll 12
+      for (__m256i& sum : sums) {
+        __m256i fours;
+        asm volatile(
+            "vpmaddubsw %2, %2, %1\n\t"
+            "vpmaddwd %3, %1, %1\n\t"
+            "vpaddd %1, %0, %0"
+            : "+x"(sum), "=&x"(fours)
+            : "x"(factor), "x"(ones));
+      }
 }
 
 /// Reads a tile in whole registers; `ahead` bytes are requested before, unless that is 0.
@@ -100,7 +90,7 @@ constexpr std::size_t kStepBytes = 256;
   for (__m256i& sum : sums) asm volatile("" : "+x"(sum));
 }
 
-/// Work per second of `work(index)` for each index below `n`, all of which do `total` together.
+/// Work per second, if `work(index)` for every index below `n` is `total` of it.
 template <class Work>
 double rate(ThreadPool& pool, std::uint32_t n, double total, Work&& work) {
   const double begin_ns = work_time_ns(pool.threads());
@@ -114,7 +104,7 @@ double rate(ThreadPool& pool, std::uint32_t n, double total, Work&& work) {
 double read_rate(ThreadPool& pool, std::span<const std::byte> memory) {
   if (!cpu_has(SimdPath::Avx2)) return 0;
   double best = 0;
-  for (const std::size_t ahead : {0, 4096, 12288}) {
+  for (const std::size_t ahead : {0, 2048, 4096, 12288}) {
     const auto n = static_cast<std::uint32_t>(memory.size() / kTileBytes);
     best = std::max(best, rate(pool, n, static_cast<double>(n * kTileBytes), [&](std::uint32_t i) {
                       read_tile(memory.subspan(i * kTileBytes, kTileBytes), ahead);
@@ -157,11 +147,11 @@ MachineLimits measure_limits(ThreadPool& pool, SimdPath path, std::span<const st
   MachineLimits limits{.bytes_per_s = read_rate(pool, memory)};
   if (path == SimdPath::Avx512)
     limits.fma_per_s = rate_of(pool, kSums * 16, multiply_floats_avx512);
-  if (path == SimdPath::Avx2) limits.fma_per_s = rate_of(pool, 12 * 8, multiply_floats_avx2);
+  if (path == SimdPath::Avx2) limits.fma_per_s = rate_of(pool, kSums * 8, multiply_floats_avx2);
   if (byte_products(path) == ByteProducts::Vpdpbusd)
     limits.byte_macs_per_s = rate_of(pool, kSums * 64, multiply_bytes_avx512);
   if (byte_products(path) == ByteProducts::Vpmaddubsw)
-    limits.byte_macs_per_s = rate_of(pool, 8 * 32, multiply_bytes_avx2);
+    limits.byte_macs_per_s = rate_of(pool, kSums * 32, multiply_bytes_avx2);
   return limits;
 }
 
