@@ -219,75 +219,108 @@ nlohmann::json figures_of(const Timing& timing, const Work& work, double bytes_p
           {"unit_us", timing.unit_seconds * 1e6}};
 }
 
-}  // namespace
-
-Result<nlohmann::json> measure_kernels(const KernelsBenchConfig& config) {
-  const SimdPath path = simd_path_from_name(config.simd).value_or(best_simd_path());
-  const std::vector<TensorType> types = TRY(types_of(config));
-  const auto rig = TRY(MatmulRig::create(config, path));
-  ThreadPool pool(config.threads);
+/// The best of the rounds of each case, and the best limits.
+struct Measured {
   MachineLimits limits;
-  std::map<Case, Timing> best;
+  std::map<Case, Timing> timings;
+};
+
+Result<Measured> measure(const KernelsBenchConfig& config, SimdPath path, MatmulRig& rig,
+                         const std::vector<TensorType>& types) {
+  ThreadPool pool(config.threads);
+  Measured best;
   for (std::uint32_t round = 0; round < config.rounds; ++round) {
-    limits = limits.max(measure_limits(pool, path, rig->memory()));
+    best.limits = best.limits.max(measure_limits(pool, path, rig.memory()));
     for (const TensorType type : types)
       for (const std::uint32_t rows : config.rows) {
-        const Timing timing = TRY(rig->time(type, rows));
-        const auto [at, is_first] = best.try_emplace({type, rows}, timing);
+        const Timing timing = TRY(rig.time(type, rows));
+        const auto [at, is_first] = best.timings.try_emplace({type, rows}, timing);
         if (!is_first && timing.seconds < at->second.seconds) at->second = timing;
       }
   }
-  const std::string_view byte_products_name = name(byte_products(path));
+  return best;
+}
+
+Result<nlohmann::json> measure_path(const KernelsBenchConfig& config, SimdPath path,
+                                    const std::vector<TensorType>& types) {
+  const auto rig = TRY(MatmulRig::create(config, path));
+  const auto [limits, timings] = TRY(measure(config, path, *rig, types));
+  const std::string_view products = name(byte_products(path));
   nlohmann::json matmul;
-  for (const auto& [each, timing] : best) {
+  for (const auto& [each, timing] : timings) {
     const auto [type, rows] = each;
     const bool is_int8 = has_row_groups(type);
     const Work work{.bytes = static_cast<double>(rig->matrix_bytes(type)),
                     .macs = static_cast<double>(config.n_out) * config.n_in * rows,
                     .macs_per_s = is_int8 ? limits.byte_macs_per_s : limits.fma_per_s,
-                    .arithmetic = is_int8 ? byte_products_name : "fma"};
+                    .arithmetic = is_int8 ? products : "fma"};
     matmul[std::string(name(type))][std::to_string(rows)] =
         figures_of(timing, work, limits.bytes_per_s);
   }
-  return nlohmann::json{{"kernels",
-                         {{"simd", name(path)},
-                          {"byte_products", byte_products_name},
-                          {"threads", config.threads},
-                          {"rounds", config.rounds},
-                          {"n_out", config.n_out},
-                          {"n_in", config.n_in},
-                          {"limits",
-                           {{"gb_per_s", limits.bytes_per_s / kGiga},
-                            {"fma_gmac_per_s", limits.fma_per_s / kGiga},
-                            {"byte_gmac_per_s", limits.byte_macs_per_s / kGiga}}},
-                          {"matmul", std::move(matmul)}}}};
+  return nlohmann::json{{"byte_products", products},
+                        {"limits",
+                         {{"gb_per_s", limits.bytes_per_s / kGiga},
+                          {"fma_gmac_per_s", limits.fma_per_s / kGiga},
+                          {"byte_gmac_per_s", limits.byte_macs_per_s / kGiga}}},
+                        {"matmul", std::move(matmul)}};
 }
 
-std::string kernels_text(const nlohmann::json& report) {
-  const nlohmann::json& kernels = report.at("kernels");
-  const nlohmann::json& limits = kernels.at("limits");
-  const auto number = [](const nlohmann::json& value) { return value.get<double>(); };
-  std::string text = fmt::format(
-      "Matrix {} x {}, {} threads, {}, best of {} rounds. Limits: memory {:.1f} GB/s, fma {:.0f} "
-      "GMAC/s, {} {:.0f} GMAC/s.\n\n"
-      "| format | path | rows | GB/s | GMAC/s | of the limit | limited by | unit |\n"
-      "| --- | --- | --- | --- | --- | --- | --- | --- |\n",
-      kernels.at("n_out").get<std::uint32_t>(), kernels.at("n_in").get<std::uint32_t>(),
-      kernels.at("threads").get<std::uint32_t>(), kernels.at("simd").get<std::string>(),
-      kernels.at("rounds").get<std::uint32_t>(), number(limits.at("gb_per_s")),
-      number(limits.at("fma_gmac_per_s")), kernels.at("byte_products").get<std::string>(),
-      number(limits.at("byte_gmac_per_s")));
-  for (const auto& [format, by_rows] : kernels.at("matmul").items()) {
+double number(const nlohmann::json& value) {
+  return value.get<double>();
+}
+
+std::string path_text(const std::string& path, const nlohmann::json& measured) {
+  std::string text;
+  for (const auto& [format, by_rows] : measured.at("matmul").items()) {
     std::map<std::uint64_t, const nlohmann::json*> ascending;
     for (const auto& [rows, figures] : by_rows.items()) ascending[std::stoul(rows)] = &figures;
     for (const auto& [rows, figures] : ascending)
       text += fmt::format(
-          "| {} | {} | {} | {:.1f} | {:.0f} | {:.0f} % | {} | {:.1f} µs |\n", format,
-          kernels.at("simd").get<std::string>(), rows, number(figures->at("gb_per_s")),
-          number(figures->at("gmac_per_s")), 100 * number(figures->at("share_of_limit")),
-          figures->at("limited_by").get<std::string>(), number(figures->at("unit_us")));
+          "| {} | {} | {} | {:.1f} | {:.0f} | {:.0f} % | {} | {:.1f} µs |\n", format, path, rows,
+          number(figures->at("gb_per_s")), number(figures->at("gmac_per_s")),
+          100 * number(figures->at("share_of_limit")), figures->at("limited_by").get<std::string>(),
+          number(figures->at("unit_us")));
   }
   return text;
+}
+
+}  // namespace
+
+Result<nlohmann::json> measure_kernels(const KernelsBenchConfig& config) {
+  const std::vector<TensorType> types = TRY(types_of(config));
+  std::vector<SimdPath> paths;
+  if (const auto only = simd_path_from_name(config.simd)) paths.push_back(*only);
+  for (const SimdPath path : {SimdPath::Avx512, SimdPath::Avx2})
+    if (config.simd.empty() && cpu_has(path)) paths.push_back(path);
+  if (paths.empty()) paths.push_back(SimdPath::Scalar);
+  nlohmann::json kernels{{"threads", config.threads},
+                         {"rounds", config.rounds},
+                         {"n_out", config.n_out},
+                         {"n_in", config.n_in}};
+  for (const SimdPath path : paths)
+    kernels["paths"][std::string(name(path))] = TRY(measure_path(config, path, types));
+  return nlohmann::json{{"kernels", std::move(kernels)}};
+}
+
+std::string kernels_text(const nlohmann::json& report) {
+  const nlohmann::json& kernels = report.at("kernels");
+  std::string text = fmt::format(
+      "Matrix {} x {}, {} threads, best of {} rounds.\n", kernels.at("n_out").get<std::uint32_t>(),
+      kernels.at("n_in").get<std::uint32_t>(), kernels.at("threads").get<std::uint32_t>(),
+      kernels.at("rounds").get<std::uint32_t>());
+  std::string rows;
+  for (const auto& [path, measured] : kernels.at("paths").items()) {
+    const nlohmann::json& limits = measured.at("limits");
+    text += fmt::format("Limits of {}: memory {:.1f} GB/s, fma {:.0f} GMAC/s, {} {:.0f} GMAC/s.\n",
+                        path, number(limits.at("gb_per_s")), number(limits.at("fma_gmac_per_s")),
+                        measured.at("byte_products").get<std::string>(),
+                        number(limits.at("byte_gmac_per_s")));
+    rows += path_text(path, measured);
+  }
+  return text +
+         "\n| format | path | rows | GB/s | GMAC/s | of the limit | limited by | unit |\n"
+         "| --- | --- | --- | --- | --- | --- | --- | --- |\n" +
+         rows;
 }
 
 }  // namespace leasehold::bench

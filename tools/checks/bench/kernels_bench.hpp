@@ -11,7 +11,7 @@
 namespace leasehold::bench {
 
 struct KernelsBenchConfig {
-  std::string simd;  ///< A SIMD path by name; empty: the widest of this CPU.
+  std::string simd;  ///< A SIMD path by name; empty: every path of this CPU but the scalar one.
   std::uint32_t threads = 1;
   std::uint32_t rounds = 9;
   std::vector<std::string> formats;  ///< Names of tensor types; empty: all.
@@ -22,9 +22,9 @@ struct KernelsBenchConfig {
   std::uint64_t memory_mib = 128;
 };
 
-/// {"kernels": {"simd", "byte_products", "threads", "rounds", "n_out", "n_in", "limits":
+/// {"kernels": {"threads", "rounds", "n_out", "n_in", "paths": {PATH: {"byte_products", "limits":
 /// {"gb_per_s", "fma_gmac_per_s", "byte_gmac_per_s"}, "matmul": {FORMAT: {ROWS: {"gb_per_s",
-/// "gmac_per_s", "share_of_limit", "limited_by", "unit_us"}}}}}.
+/// "gmac_per_s", "share_of_limit", "limited_by", "unit_us"}}}}}}}.
 ///
 /// Every round measures the limits and each matmul once; the best of the rounds counts. A matmul's
 /// limit is the longer of the time to read its weights once and the time to multiply in registers.

@@ -208,7 +208,7 @@ void describe_kernels(CLI::App& app, Options& options) {
                  "Format of the weights, for example Q4_K; repeatable; default: every format");
   app.add_option("--rows", options.kernels.rows, "Rows of a batch; repeatable")
       ->check(CLI::Range(1, 4'096));
-  app.add_option("--simd", options.kernels.simd, "SIMD path; default: the widest of this CPU")
+  app.add_option("--simd", options.kernels.simd, "SIMD path; default: every path but scalar")
       ->check(CLI::IsMember({"scalar", "avx2", "avx512"}));
   app.add_option("--threads", options.kernels.threads, "Compute threads")
       ->check(CLI::Range(1u, kMaxGateThreads - 1))
