@@ -18,7 +18,7 @@ std::uint64_t extents_of_replacement(const State& state, const LeaseRecord& reco
 
 }  // namespace
 
-std::uint32_t extents_to_clear(const State& state, std::uint64_t most_bytes) {
+std::uint32_t extents_to_clear(const State& state, std::uint64_t limit_bytes) {
   const std::uint64_t size_bytes = state.extents.extent_size_bytes();
   if (size_bytes == 0 || state.config.is_on_device(MemoryPool::Kv)) return 0;
   std::uint64_t largest = 0;
@@ -26,7 +26,7 @@ std::uint32_t extents_to_clear(const State& state, std::uint64_t most_bytes) {
     largest = std::max(largest, extents_of_replacement(state, record));
   });
   const std::uint64_t most =
-      std::min<std::uint64_t>(state.extents.free_extents(), most_bytes / size_bytes);
+      std::min<std::uint64_t>(state.extents.free_extents(), limit_bytes / size_bytes);
   return static_cast<std::uint32_t>(std::min(largest, most));
 }
 

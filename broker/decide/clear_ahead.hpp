@@ -16,7 +16,7 @@
 namespace leasehold {
 
 /// Extents to keep cleared: as many as the largest live lease of a tenant has KV blocks for, at
-/// most all free ones, and at most `most_bytes`. 0 for a device, whose memory its agent clears.
-std::uint32_t extents_to_clear(const State& state, std::uint64_t most_bytes);
+/// most all free ones, and at most `limit_bytes`. 0 for a device, whose memory its agent clears.
+std::uint32_t extents_to_clear(const State& state, std::uint64_t limit_bytes);
 
 }  // namespace leasehold

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include "ipc/region/mapping.hpp"
+#include "ipc/region/present_memory.hpp"
 
 namespace leasehold {
 namespace {
@@ -22,11 +22,7 @@ std::uint64_t allocated(const MemoryObject& object) {
 }  // namespace
 
 Result<MemoryObject> cleared_object(std::size_t size_bytes) {
-  MemoryObject object =
-      TRY(MemoryObject::create({.name = "leasehold-extent", .size_bytes = size_bytes}));
-  const Mapping mapping = TRY(Mapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
-  TRY(mapping.prefault(MapAccess::ReadWrite));
-  return object;
+  return create_present({.name = "leasehold-extent", .size_bytes = size_bytes});
 }
 
 Result<void> punch(const HeldExtents& extents) {

@@ -14,14 +14,14 @@ constexpr auto kDelay = std::chrono::milliseconds(100);
 
 void AheadClearing::poll() {
   const Seen now{state_.extents.highest_id(), state_.extents.free_extents()};
-  if (most_bytes_ == 0 || is_armed_ || now == seen_) return;
+  if (limit_bytes_ == 0 || is_armed_ || now == seen_) return;
   is_armed_ = true;
   timer_.expires_after(kDelay);
   timer_.async_wait([this](const boost::system::error_code& error) {
     is_armed_ = false;
     if (error) return;
     seen_ = {state_.extents.highest_id(), state_.extents.free_extents()};
-    host_.clear_ahead(extents_to_clear(state_, most_bytes_), state_.extents.extent_size_bytes());
+    host_.clear_ahead(extents_to_clear(state_, limit_bytes_), state_.extents.extent_size_bytes());
   });
 }
 

@@ -16,8 +16,8 @@ namespace leasehold {
 class AheadClearing {
  public:
   AheadClearing(boost::asio::io_context& io, const State& state, HostMemory& host,
-                std::uint64_t most_bytes)
-      : state_(state), host_(host), most_bytes_(most_bytes), timer_(io) {}
+                std::uint64_t limit_bytes)
+      : state_(state), host_(host), limit_bytes_(limit_bytes), timer_(io) {}
 
   /// Call it after every event: it costs two comparisons while no extent was taken or freed.
   void poll();
@@ -31,7 +31,7 @@ class AheadClearing {
 
   const State& state_;
   HostMemory& host_;
-  std::uint64_t most_bytes_;
+  std::uint64_t limit_bytes_;
   Seen seen_;
   bool is_armed_ = false;
   boost::asio::steady_timer timer_;
