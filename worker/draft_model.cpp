@@ -10,6 +10,7 @@
 #include "common/hex.hpp"
 #include "common/random.hpp"
 #include "worker/lease/attachment.hpp"
+#include "worker/model/kv_type.hpp"
 
 namespace leasehold {
 namespace {
@@ -60,6 +61,7 @@ Result<std::unique_ptr<DraftModel>> DraftModel::open(const WorkerOptions& option
   const Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
   TRY(check_same_vocabulary(tokenizer, options.draft_model_path, model.tokenizer,
                             options.model_path));
+  TRY(kv_layout_of(config, options.kv_type));
   ChosenPlan planned =
       TRY(choose_weights_plan(file, config, options.arithmetic, WeightsScope::Model));
   planned.plan.parts.front().name = kWeightsPart;
@@ -90,9 +92,9 @@ std::shared_ptr<Proposer> DraftModel::make_proposer(Backend& backend, ThreadGate
 }
 
 Result<void> DraftModel::load(WeightsSource::Dependencies dependencies) {
-  DraftMemory memory = TRY(take_memory(dependencies));
-  WeightsSource source(file_, config_.model, plan_, std::move(dependencies));
-  proposer_->bind(TRY(source.acquire()), std::move(memory));
+  // The memory comes last: no call about its lease waits while the weights are read.
+  Weights weights = TRY(WeightsSource(file_, config_.model, plan_, dependencies).acquire());
+  proposer_->bind(std::move(weights), TRY(take_memory(dependencies)));
   spdlog::info("draft model bound model=\"{}\" size_bytes={} kv_size_bytes={} context={}",
                config_.model.name, plan_.size_bytes(), config_.memory_bytes(),
                config_.model.n_context);

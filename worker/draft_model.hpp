@@ -3,10 +3,10 @@
 /// The worker has two engine leases for it, on its weights (part "draft") and on the memory of its
 /// keys and values (part "draft.kv"). The second is a weights region that is never published, so
 /// the broker clears it when its lease ends. A draft model whose weights another worker has loaded
-/// shares them; so does the model itself as its own draft.
+/// shares them; so does the model itself as its own draft, under one lease.
 ///
-/// Lifetime: outlives the engine that uses the proposer. Threads: `is_live` on any once it is
-/// loaded; the rest on the engine's.
+/// Lifetime: outlives the engine that uses the proposer. Threads: any for `is_live`, once it
+/// is loaded; the engine's for the rest.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,8 @@ namespace leasehold {
 class DraftModel {
  public:
   /// Opens and checks the file before the worker calls the broker. Null without --draft-model.
-  /// Errors: those of GgufFile::open, read_config and Tokenizer; UnsupportedModel when its
-  /// vocabulary is not that of `model`.
+  /// Errors: those of GgufFile::open, read_config, Tokenizer and kv_layout_of; UnsupportedModel
+  /// when its vocabulary is not that of `model`.
   static Result<std::unique_ptr<DraftModel>> open(const WorkerOptions& options,
                                                   const OpenedModel& model);
 

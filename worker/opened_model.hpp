@@ -21,7 +21,7 @@ struct OpenedModel {
   GgufFile file;
   ModelConfig config;
   WeightsPlan plan;
-  Arithmetic arithmetic;  ///< Of the plan.
+  Arithmetic arithmetic;  ///< Of its matmuls; the plan suits it.
   Tokenizer tokenizer;
   Result<ChatTemplate> chat;  ///< After an error plain prompts are still served.
 

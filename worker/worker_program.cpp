@@ -56,7 +56,7 @@ class WorkerProgram {
   Result<void> build_engine();
   WeightsSource::Dependencies weights_dependencies();
   EngineLoop::Hooks loop_hooks();
-  std::string serving_status() const;
+  std::string serving_status() const { return "STATUS=Serving " + model_.config.name; }
   Result<void> bind_weights();
   Result<void> start_serving();
   Result<void> announce_ready();
@@ -201,22 +201,22 @@ Result<void> WorkerProgram::build_engine() {
   compute_ = std::make_unique<Compute>(
       TRY(make_compute(options_, model_.arithmetic, attachment, limits, dependencies)));
   engine_gate_.emplace(make_gates(dependencies, options_.threads, 1).front());
+  std::shared_ptr<Proposer> proposer;
+  if (draft_)
+    proposer = draft_->make_proposer(*compute_->backend, *engine_gate_, *revocation_reporter_);
   engine_ = std::make_unique<Engine>(
       EngineConfig{.model = model_.config, .kv_type = options_.kv_type, .limits = options_.limits},
-      Engine::Dependencies{
-          .backend = compute_->backend.get(),
-          .table = &attachment.table,
-          .running_requests = &running_requests_,
-          .engine_gate = &*engine_gate_,
-          .observer = &*revocation_reporter_,
-          .clock = &clock_,
-          .broker_disconnected = &broker_->is_disconnected(),
-          .tokenizer = &model_.tokenizer,
-          .sampler = &step_sampler_,
-          .eviction_listener = kv_index_.get(),
-          .proposer = draft_ ? draft_->make_proposer(*compute_->backend, *engine_gate_,
-                                                     *revocation_reporter_)
-                             : nullptr});
+      Engine::Dependencies{.backend = compute_->backend.get(),
+                           .table = &attachment.table,
+                           .running_requests = &running_requests_,
+                           .engine_gate = &*engine_gate_,
+                           .observer = &*revocation_reporter_,
+                           .clock = &clock_,
+                           .broker_disconnected = &broker_->is_disconnected(),
+                           .tokenizer = &model_.tokenizer,
+                           .sampler = &step_sampler_,
+                           .eviction_listener = kv_index_.get(),
+                           .proposer = std::move(proposer)});
   weights_source_ = std::make_unique<WeightsSource>(model_.file, model_.config, model_.plan,
                                                     weights_dependencies());
   loop_ = std::make_unique<EngineLoop>(*engine_, loop_hooks());
@@ -229,7 +229,8 @@ WeightsSource::Dependencies WorkerProgram::weights_dependencies() {
           .backend = compute_->backend.get(),
           .progress = load_progress_on_terminal(),
           .regions = compute_->mapper.get(),
-          .early_calls = &early_calls_};
+          .early_calls = &early_calls_,
+          .unmap_elsewhere = [this](LeaseId lease) { (void)engine_->unmap_fenced(lease); }};
 }
 
 EngineLoop::Hooks WorkerProgram::loop_hooks() {
@@ -260,10 +261,6 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
                 restore_log_.note(restored);
                 return restored;
               }};
-}
-
-std::string WorkerProgram::serving_status() const {
-  return "STATUS=Serving " + model_.config.name;
 }
 
 Result<void> WorkerProgram::bind_weights() {

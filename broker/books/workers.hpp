@@ -86,7 +86,8 @@ struct Worker {
   std::uint32_t unanswered_probes = 0;  ///< Since the last answered ping.
   TimePoint delivered_at;               ///< While resuming: the resume or the last redelivery.
   std::string model;
-  std::string arithmetic;  ///< Of its matmuls; see WorkerReady. Not journaled: it comes with ready.
+  std::string arithmetic;  ///< What its tokens depend on; see WorkerReady. Not journaled: it comes
+                           ///< with ready.
   /// What must be equal for a worker that adopts KV memory. Empty: adopts none. Not journaled.
   std::string kv_identity;
   std::string address;

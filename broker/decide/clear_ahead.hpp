@@ -1,8 +1,9 @@
 /// How much free memory the broker clears before it is granted.
 ///
-/// A text that moves to another lease waits until the new memory is mapped. Clearing takes a time
+/// A text that moves to another lease waits until the new memory is mapped. Clearing takes time
 /// for each extent, so without this the wait grows with the text. A replacement takes as many
-/// extents as the old lease, and so that many are cleared: enough for the largest lease that lives.
+/// extents as the old lease, and so that many are cleared: enough for one move of the largest lease
+/// that lives. Leases that move together share it.
 ///
 /// A cleared object is new, belongs to no extent yet, and has never left the broker. Its bytes are
 /// those of Free extents, so the memory in use stays within the capacity. Returned memory is still

@@ -8,6 +8,7 @@
 /// and several ms on a virtual machine whose host has to find it first.
 #pragma once
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
 
@@ -31,6 +32,8 @@ class HostMemory final : public LentMemory {
   /// Keeps this many objects cleared for extents created later, and closes others. Returns at once;
   /// a later call replaces an earlier one. Errors are logged, and end the work until the next call.
   void clear_ahead(std::uint32_t count, std::size_t size_bytes);
+  /// Lowers that number to at most `count`, until the next call of clear_ahead.
+  void clear_at_most(std::uint32_t count) { clear_count_ = std::min(clear_count_, count); }
   void lend(std::vector<ExtentId> extents, std::size_t size_bytes, OnFds on_fds) override;
   void punch(std::span<const ExtentId> extents) override;
   /// Calls back when all earlier punches are done.

@@ -14,7 +14,9 @@ constexpr auto kDelay = std::chrono::milliseconds(100);
 
 void AheadClearing::poll() {
   const Seen now{state_.extents.highest_id(), state_.extents.free_extents()};
-  if (limit_bytes_ == 0 || is_armed_ || now == seen_) return;
+  if (limit_bytes_ == 0 || now == seen_) return;
+  host_.clear_at_most(now.free_extents);
+  if (is_armed_) return;
   is_armed_ = true;
   timer_.expires_after(kDelay);
   timer_.async_wait([this](const boost::system::error_code& error) {

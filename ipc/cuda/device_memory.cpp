@@ -24,7 +24,6 @@ CUmemAllocationProp properties_on(const Context& context) {
 /// only "invalid value", but the operating system sees the descriptor first.
 bool is_refusal(CUresult result) {
   switch (result) {
-    case CUDA_ERROR_NOT_SUPPORTED:  // by driver 580 for memory smaller than its mapping
     case CUDA_ERROR_INVALID_VALUE:
     case CUDA_ERROR_INVALID_HANDLE:
     case CUDA_ERROR_INVALID_DEVICE:
@@ -127,10 +126,12 @@ Result<DeviceMapping> DeviceMapping::map(const DeviceMemory& memory, MapAccess a
   const Context& context = *memory.context_;
   DeviceMapping mapping(TRY(DeviceAddresses::reserve(context, memory.size_bytes())));
   const DriverTurn::Long turn(context.turn());
-  TRY(check_foreign(
-      context.driver(),
-      context.driver().cuMemMap(mapping.address(), memory.size_bytes(), 0, memory.handle_, 0),
-      fmt::format("mapping {} bytes", memory.size_bytes())));
+  const CUresult mapped =
+      context.driver().cuMemMap(mapping.address(), memory.size_bytes(), 0, memory.handle_, 0);
+  // Driver 580 answers NOT_SUPPORTED if the memory is smaller than its mapping.
+  TRY(check_foreign(context.driver(),
+                    mapped == CUDA_ERROR_NOT_SUPPORTED ? CUDA_ERROR_INVALID_VALUE : mapped,
+                    fmt::format("mapping {} bytes", memory.size_bytes())));
   mapping.mapped_ = true;
   TRY(mapping.allow(access));
   return mapping;

@@ -41,6 +41,15 @@ void store_products(const MatmulArgs& args, const float* bias, Span32 rows, std:
   store(n);
 }
 
+/// Whole cache lines, so that the aligned parts of two threads do not overlap.
+std::size_t tile_scratch_floats(std::uint32_t head_dim) {
+  constexpr std::size_t kLine = 16;
+  const std::size_t floats = kMaxTileQueries * kPartitionPositions +
+                             std::size_t{kWidenedPositions} * head_dim +
+                             std::size_t{KvLayout::kBlockTokens} * head_dim / kKvScaleBlock;
+  return (floats + kLine - 1) / kLine * kLine;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<CpuBackend>> CpuBackend::create(const BackendLimits& limits,
@@ -73,9 +82,7 @@ CpuBackend::CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gate
       partials_(max_partials_ * partial_floats(limits.head_dim)),
       first_partial_(limits.max_rows + 1),
       partitions_left_(std::size_t{limits.max_rows} * limits.n_heads),
-      tile_scratch_stride_(kMaxTileQueries * kPartitionPositions +
-                           std::size_t{kWidenedPositions} * limits.head_dim +
-                           std::size_t{KvLayout::kBlockTokens} * limits.head_dim / kKvScaleBlock),
+      tile_scratch_stride_(tile_scratch_floats(limits.head_dim)),
       tile_scratch_(tile_scratch_stride_ * (1 + launcher_.threads())),
       first_tile_(limits.n_experts + 1),
       groups_(limits.n_experts, 0) {

@@ -143,7 +143,7 @@ LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const Head
   });
 }
 
-/// Of one head each: limited by shared memory.
+/// Attention blocks of one query that an SM holds at once; shared memory limits them.
 constexpr std::uint32_t kAttentionBlocksPerSm = 4;
 
 /// Pairs of launches: score launches reach tenant memory, merges do not.

@@ -5,8 +5,8 @@
 ///   q[i]  = x[i] / d, limited to ±127, rounded half to even; 0 where d is 0 or NaN
 ///   value = float(q[i]) · d, which is exact: 7 bits times 11
 ///
-/// Elements are divided by the stored scale, so a value is at most d/2 from x. The limit matters
-/// for scales below the smallest normal f16 alone, which may be much smaller than largest |x| /
+/// Elements are divided by the stored scale, so a value is at most d/2 from x, unless the limit
+/// applies: to scales below the smallest normal f16, which may be much smaller than largest |x| /
 /// 127. Attention of the values is that of floats (kernels/numerics/attention_order.hpp). A scale
 /// beyond f16 is infinity, and its values are NaN. C++20-clean.
 #pragma once

@@ -275,7 +275,7 @@ void LeaseHolder::release_lease(LeaseId lease, control::Peer::ReplyHandler on_re
                 std::move(on_reply), kCallTimeout);
 }
 
-/// A lease with a call to the broker in flight is not kept: the reply would reach the next session.
+/// A lease that is being acquired or replaced is not kept: the reply would reach the next session.
 void LeaseHolder::session_ended(Duration timeout, std::move_only_function<void()> done) {
   handlers_ = {};
   const bool may_keep = at_session_end_ == AtSessionEnd::KeepLive && is_live() && !is_replacing();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/expects.hpp"
+#include "worker/model/kv_type.hpp"
 
 namespace leasehold {
 namespace {
@@ -28,10 +29,7 @@ TokenId largest(std::span<const float> logits) {
 }  // namespace
 
 KvLayout DraftProposer::Config::kv_layout() const {
-  return {.n_layers = model.n_layers,
-          .n_kv_heads = model.n_kv_heads,
-          .head_dim = model.head_dim,
-          .type = kv_type};
+  return leasehold::kv_layout(model, kv_type);
 }
 
 std::uint32_t DraftProposer::Config::blocks_per_text() const {

@@ -6,8 +6,8 @@
 /// until then that text has no proposals. What it read of rejected proposals is overwritten. A text
 /// longer than its context has no proposals.
 ///
-/// The positions of a stop slot hold one sequence's text, and are cleared when that sequence has
-/// ended.
+/// The positions of a stop slot hold one sequence's text. They are cleared before the next step
+/// after that sequence has ended, and at once when it is revoked or stopped or a lease ends.
 ///
 /// Every unit polls the draft's own leases, apart from those of the sequences. Once one of its own
 /// is not live, the draft proposes nothing any more, and `on_lost` is called once.

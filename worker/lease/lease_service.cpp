@@ -90,7 +90,9 @@ Result<void> LeaseService::grant(Payload params, Responder& respond) {
   wire::LeaseGrant grant = TRY(wire::LeaseGrant::from_json(params.body));
   const Answers answers = answers_for(grant);
   TRY(keep_extent_fds(grant, params.fds));
-  ++grants_in_flight_[grant.lease];
+  InFlight& in_flight =
+      grants_in_flight_.try_emplace(grant.lease, InFlight{0, answers}).first->second;
+  ++in_flight.count;
   boost::asio::post(deps_.mapper, [this, answers, grant = std::move(grant),
                                    fds = std::move(params.fds),
                                    respond = std::move(respond)]() mutable {
@@ -107,11 +109,13 @@ Result<void> LeaseService::grant(Payload params, Responder& respond) {
 }
 
 /// The engine runs its commands in order, so what the answer leads to comes after the memory: a
-/// lease's first grant need not wait for the end of the step. A growth does wait, because the step
-/// asks for growth as long as it lacks the memory.
+/// lease's first grant, of one message or several, need not wait for the end of the step. A growth
+/// does wait, because the step asks for growth as long as it lacks the memory.
 LeaseService::Answers LeaseService::answers_for(const wire::LeaseGrant& grant) const {
-  const bool is_first =
-      !extent_fds_.contains(grant.lease) || grants_in_flight_.contains(grant.lease);
+  const auto in_flight = grants_in_flight_.find(grant.lease);
+  const bool is_first = in_flight == grants_in_flight_.end()
+                            ? !extent_fds_.contains(grant.lease)
+                            : in_flight->second.answers == Answers::OnceMapped;
   return is_first && !grant.adopted_from ? Answers::OnceMapped : Answers::OnceInstalled;
 }
 
@@ -130,16 +134,17 @@ Result<void> LeaseService::keep_extent_fds(const wire::LeaseGrant& grant,
   return {};
 }
 
-void LeaseService::on_mapped(MappedGrant of, Result<std::vector<LeasedMapping>> done,
+void LeaseService::on_mapped(MappedGrant granted, Result<std::vector<LeasedMapping>> done,
                              Responder responder) {
   if (!done) {
-    for (const ExtentId extent : of.grant.extents) extent_fds_[of.grant.lease].erase(extent);
-    grant_installed(of.grant.lease);
+    for (const ExtentId extent : granted.grant.extents)
+      extent_fds_[granted.grant.lease].erase(extent);
+    grant_installed(granted.grant.lease);
     return responder(std::unexpected(done.error()));
   }
   Responder early;
-  if (of.answers == Answers::OnceMapped) early = std::exchange(responder, nullptr);
-  deps_.loop->post([this, grant = std::move(of.grant), mapped = *std::move(done),
+  if (granted.answers == Answers::OnceMapped) early = std::exchange(responder, nullptr);
+  deps_.loop->post([this, grant = std::move(granted.grant), mapped = *std::move(done),
                     respond = std::move(responder)](Engine& engine) mutable {
     if (!engine.scheduler().has_lease(grant.lease)) {
       engine.add_lease({.lease = grant.lease,
@@ -158,7 +163,7 @@ void LeaseService::on_mapped(MappedGrant of, Result<std::vector<LeasedMapping>> 
 
 void LeaseService::grant_installed(LeaseId lease) {
   const auto found = grants_in_flight_.find(lease);
-  if (--found->second == 0) grants_in_flight_.erase(found);
+  if (--found->second.count == 0) grants_in_flight_.erase(found);
   if (!grants_in_flight_.empty() || !when_installed_) return;
   std::exchange(when_installed_, nullptr)();
 }

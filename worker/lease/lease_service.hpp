@@ -92,7 +92,7 @@ class LeaseService {
     Answers answers;
   };
   /// `done`: the mappings, or why mapping failed.
-  void on_mapped(MappedGrant of, Result<std::vector<LeasedMapping>> done,
+  void on_mapped(MappedGrant granted, Result<std::vector<LeasedMapping>> done,
                  control::Responder responder);
   Result<void> quiesce(const control::Json& body, control::Responder& respond);
   Result<void> unmap(const control::Json& body, control::Responder& respond);
@@ -108,8 +108,13 @@ class LeaseService {
 
   Dependencies deps_;
   std::map<LeaseId, std::map<ExtentId, UniqueFd>> extent_fds_;  // of everything granted; I/O thread
-  std::map<LeaseId, int> grants_in_flight_;                     // not in the engine yet; I/O thread
-  std::move_only_function<void()> when_installed_;              // I/O thread
+  /// Grants of a lease that are not in the engine yet, and how the first of them is answered.
+  struct InFlight {
+    int count = 0;
+    Answers answers = Answers::OnceMapped;
+  };
+  std::map<LeaseId, InFlight> grants_in_flight_;    // I/O thread
+  std::move_only_function<void()> when_installed_;  // I/O thread
   struct Fill {
     control::Responder respond;
     std::uint32_t tokens = 0;

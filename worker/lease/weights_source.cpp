@@ -32,7 +32,7 @@ Result<Weights> WeightsSource::acquire() {
   total_bytes_ = plan_->size_bytes();
   loading_.clear();
   loading_.resize(plan_->parts.size());
-  revoked_.assign(plan_->parts.size(), 0);
+  revoked_.assign(plan_->parts.size(), {});
   while (const auto missing = first_missing_part()) {
     TRY(check_reloads(*missing));
     Result<Weights::MappedPart> mapped = load(plan_->parts[*missing]);
@@ -62,14 +62,15 @@ void WeightsSource::give_up_revoked_parts() {
     if (!part || is_live(part->lease)) continue;
     const LeaseId lease = id_of(part->lease);
     part.reset();
-    ++revoked_[i];
-    last_revoked_ = fmt::format("lease {} was revoked", to_string(lease));
+    ++revoked_[i].count;
+    revoked_[i].last = fmt::format("lease {} was revoked", to_string(lease));
     give_up(lease);
   }
 }
 
 void WeightsSource::give_up(LeaseId lease) {
   room_attempts_left_ = kRoomAttempts;
+  if (deps_.unmap_elsewhere) deps_.unmap_elsewhere(lease);
   if (deps_.early_calls != nullptr) deps_.early_calls->unmapped(lease);
 }
 
@@ -88,13 +89,13 @@ Result<Weights::MappedPart> WeightsSource::load(const WeightsPart& part) {
 
 /// What revokes the leases does not stop by itself, and each load reads the part again.
 Result<void> WeightsSource::check_reloads(std::size_t part) const {
-  if (revoked_[part] <= kMaxReloads) return {};
+  if (revoked_[part].count <= kMaxReloads) return {};
   return std::unexpected(
       Error{Errc::LeaseRevoked,
             fmt::format("the engine leases of part {} were revoked {} times before the worker was "
                         "ready, the last one: {}; find the reason with `brokerctl timeline LEASE` "
                         "or `brokerctl actions`, then start the worker again",
-                        plan_->parts[part].name, revoked_[part], last_revoked_),
+                        plan_->parts[part].name, revoked_[part].count, revoked_[part].last),
             FailureScope::Engine});
 }
 
@@ -106,8 +107,8 @@ bool WeightsSource::may_load_again(std::size_t part, const Error& why) {
   const bool awaits_room = why.code == Errc::PoolExhausted && room_attempts_left_-- > 0;
   if (!is_revoked && !awaits_room) return false;
   if (is_revoked) {
-    ++revoked_[part];
-    last_revoked_ = why.detail;
+    ++revoked_[part].count;
+    revoked_[part].last = why.detail;
     spdlog::warn("weights are loaded again part={} error={} reason=\"{}\"", plan_->parts[part].name,
                  name(why.code), why.detail);
   }

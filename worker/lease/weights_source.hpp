@@ -39,6 +39,9 @@ class WeightsSource {
     LoadProgress progress;
     const RegionMapper* regions = &host_mapper();  ///< For the memory this broker lends.
     EarlyCalls* early_calls = nullptr;  ///< Learns what `acquire` has unmapped; may be null.
+    /// Unmaps what else this process has under a revoked lease, before `early_calls` learns of it:
+    /// a draft of the same file shares the model's lease. May be null.
+    std::function<void(LeaseId)> unmap_elsewhere = {};
     Duration retry_interval = std::chrono::milliseconds(100);
   };
   WeightsSource(const GgufFile& file, const ModelConfig& config, const WeightsPlan& plan,
@@ -87,10 +90,13 @@ class WeightsSource {
   std::uint64_t done_bytes_ = 0;  // of this call, for progress
   std::uint64_t total_bytes_ = 0;
   std::vector<std::optional<Weights::MappedPart>> loading_;  // what `acquire` has mapped, by part
-  std::vector<std::uint32_t> revoked_;  // how often the lease of each was revoked, in `acquire`
-  std::string last_revoked_;            // what is known of the last one
-  std::optional<LeaseId> opened_;       // by the last `map_part`
-  int room_attempts_left_ = 0;          // since a lease was given up
+  struct Revoked {
+    std::uint32_t count = 0;
+    std::string last;  // what is known of the last one
+  };
+  std::vector<Revoked> revoked_;   // of each part, in `acquire`
+  std::optional<LeaseId> opened_;  // by the last `map_part`
+  int room_attempts_left_ = 0;     // since a lease was given up
 };
 
 }  // namespace leasehold

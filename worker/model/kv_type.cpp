@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "common/expects.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -44,6 +46,14 @@ std::string announced_arithmetic(Arithmetic arithmetic, KvType type) {
   return fmt::format("{}+{}", matrices, name(type));
 }
 
+KvLayout kv_layout(const ModelConfig& config, KvType type) {
+  expects(can_store(type, config.head_dim), "the heads can be stored as the type");
+  return {.n_layers = config.n_layers,
+          .n_kv_heads = config.n_kv_heads,
+          .head_dim = config.head_dim,
+          .type = type};
+}
+
 Result<KvLayout> kv_layout_of(const ModelConfig& config, KvType type) {
   if (!can_store(type, config.head_dim)) {
     return fail(Errc::BadRequest,
@@ -51,10 +61,7 @@ Result<KvLayout> kv_layout_of(const ModelConfig& config, KvType type) {
                             "{} have {}; use --kv-type f16",
                             name(type), kKvScaleBlock, config.name, config.head_dim));
   }
-  return KvLayout{.n_layers = config.n_layers,
-                  .n_kv_heads = config.n_kv_heads,
-                  .head_dim = config.head_dim,
-                  .type = type};
+  return kv_layout(config, type);
 }
 
 }  // namespace leasehold

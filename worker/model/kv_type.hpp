@@ -19,11 +19,13 @@ std::optional<KvType> kv_type_from_name(std::string_view text);
 /// All names, the default first.
 const std::vector<std::string>& kv_type_names();
 
-/// What the tokens of a worker depend on, as it announces it: "int8", or "int8+q8_0" when its KV
-/// cache rounds too.
+/// What the tokens of a worker depend on, as it announces it: "int8", or "int8+q8_0" for a KV cache
+/// of that type. Caches of f16 and f32 are not told apart.
 std::string announced_arithmetic(Arithmetic arithmetic, KvType type);
 
-/// The layout of a model's blocks.
+/// The layout of a model's blocks. Precondition: can_store(type, config.head_dim).
+KvLayout kv_layout(const ModelConfig& config, KvType type);
+/// Likewise, for a type that was asked for.
 /// Errors: BadRequest if its heads cannot be stored as `type`.
 Result<KvLayout> kv_layout_of(const ModelConfig& config, KvType type);
 

@@ -81,10 +81,7 @@ std::size_t Transformer::rows_of(const Scratch& scratch, const Limits& limits,
 
 Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limits, Backend& backend)
     : config_(config),
-      kv_layout_{.n_layers = config.n_layers,
-                 .n_kv_heads = config.n_kv_heads,
-                 .head_dim = config.head_dim,
-                 .type = kv_type},
+      kv_layout_(leasehold::kv_layout(config, kv_type)),
       limits_(limits),
       backend_(&backend),
       angles_(angles_of(config.rope)),

@@ -8,7 +8,8 @@
 /// so that one slow step does not end them.
 ///
 /// Proposals of one tenant delay the others' streams, who gain nothing. So a step in which several
-/// tenants decode takes only what makes it longer by kOthersShare.
+/// tenants decode takes only what makes it longer by kOthersShare. What a draft model reads is not
+/// limited; it raises the cost of a proposal.
 ///
 /// The limit never changes a text, only how many steps compute it.
 ///

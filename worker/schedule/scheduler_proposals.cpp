@@ -29,12 +29,12 @@ void Scheduler::add_proposals(StepPlan& plan) {
   }
 }
 
-/// All sequences are equal here. Which of them has a block is known in the plan.
+/// Ignores turns and free blocks, which only plan() knows.
 StepPlan Scheduler::plan_proposals() const {
   StepPlan plan;
   if (limits_.speculate == 0 || has_prompts()) return plan;
   for (const auto& sequence : running_)
-    if (sequence->pending() == 1 && !sequence->awaits_mask)
+    if (sequence->pending() == 1 && rows_ready(*sequence) == 1)
       plan.parts.push_back({.sequence = sequence.get()});
   if (plan.parts.empty()) return plan;
   const auto decode_rows = static_cast<std::uint32_t>(plan.parts.size());

@@ -33,7 +33,7 @@ template <class Element>
 /// stay in the first cache while their parts pass.
 constexpr std::size_t kChunk = 1024;
 
-/// Weight rows, inputs, and sixteen lanes of their dots.
+/// Weight rows, inputs, and the lanes of their dots in two registers each.
 template <class Element, int kOutputs, int kInputs>
 struct Operands {
   const Element* w[kOutputs];

@@ -1,8 +1,8 @@
 /// Scores of a partition's keys and their exponentials, with the reference's bits.
 ///
-/// One thread computes the product of a key and a query. It keeps the 32 lanes of ordered_dot as
-/// eight sums at a time: lane l takes octets l/8, l/8 + 4, ... of the row, and octets 4 apart add
-/// to the same eight sums.
+/// One thread computes the product of a key and a query, or four neighbouring lanes do. It keeps
+/// the 32 lanes of ordered_dot as eight sums at a time: lane l takes octets l/8, l/8 + 4, ... of
+/// the row, and octets 4 apart add to the same eight sums.
 #pragma once
 
 #include "kernels/cuda/device/attention_tile.cuh"

@@ -9,22 +9,14 @@
 namespace leasehold::device {
 
 /// The blocks of a chunk.
-struct ChunkBlocks {
+struct StagedBlocks {
   std::uint32_t begin, end;
 
-  __device__ __forceinline__ ChunkBlocks(std::uint32_t n_blocks, std::uint32_t chunk) {
+  __device__ __forceinline__ StagedBlocks(std::uint32_t n_blocks, std::uint32_t chunk) {
     const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
     begin = chunk * per_chunk < n_blocks ? chunk * per_chunk : n_blocks;
     end = begin + per_chunk < n_blocks ? begin + per_chunk : n_blocks;
   }
-};
-
-/// A block of the chunk, in shared memory.
-struct ChunkBlock {
-  const std::byte* weights;
-  const std::byte* x;   ///< Of column 0.
-  const float* scales;  ///< Of x, by column.
-  std::uint32_t index;  ///< In its row.
 };
 
 template <TensorType kType, std::uint32_t kColumns>
@@ -43,7 +35,7 @@ struct ChunkRing {
   static_assert(kUnit.blocks * kColumns <= kWarp, "a lane copies one scale");
 
   std::byte* ring;
-  ChunkBlocks blocks;
+  StagedBlocks blocks;
   const std::byte* weights_from;        ///< The lane's first copy of the chunk.
   const std::int8_t* x_from[kXCopies];  ///< Null: nothing to copy.
   const float* scale_from;              ///< Likewise.
@@ -90,7 +82,7 @@ struct ChunkRing {
       copy_async_4(to + kScalesAt + lane * sizeof(float), scale_from + first);
   }
 
-  /// Starts the unit, if there is one. Whole units take no comparisons.
+  /// Starts the unit, if there is one. The size of whole units is a constant.
   __device__ __forceinline__ void start(std::uint32_t first, std::byte* to) const {
     const std::uint32_t count = blocks.end - blocks.begin;
     if (first + kUnit.blocks <= count) {
@@ -117,9 +109,10 @@ struct ChunkRing {
       start(first + kAhead * kUnit.blocks, ring + before * kStageBytes);
       const std::byte* const unit = ring + stage * kStageBytes;
       const auto visit_block = [&](std::uint32_t i) {
-        visit(ChunkBlock{unit + i * Shape::kBytes, unit + kUnit.weight_bytes + i * Shape::kElements,
-                         reinterpret_cast<const float*>(unit + kScalesAt) + i * kColumns,
-                         blocks.begin + first + i});
+        visit(StagedBlock{unit + i * Shape::kBytes,
+                          unit + kUnit.weight_bytes + i * Shape::kElements,
+                          reinterpret_cast<const float*>(unit + kScalesAt) + i * kColumns,
+                          blocks.begin + first + i});
       };
       if (first + kUnit.blocks <= count) {
 #pragma unroll

@@ -23,6 +23,14 @@ __device__ __forceinline__ std::uint32_t first_block_of_column(const Int8Rows& x
   return list.source[column < list.count ? column : 0] * blocks_of_row<kType>(x);
 }
 
+/// A block of a group and what it multiplies, in shared memory.
+struct StagedBlock {
+  const std::byte* weights;
+  const std::byte* x;   ///< Of the first column.
+  const float* scales;  ///< Of x, by column.
+  std::uint32_t index;  ///< In its row.
+};
+
 /// The sum of q of block b, a block of 32; b counts the blocks of all rows.
 __device__ __forceinline__ std::int32_t x_sum(const Int8Rows& x, std::uint32_t b) {
   const std::int32_t both = reinterpret_cast<const std::int32_t*>(x.sums)[b];

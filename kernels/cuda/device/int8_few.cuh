@@ -48,7 +48,7 @@ struct Int8Few {
   }
 
   __device__ __forceinline__ void add_sub_block(BlockSums& sums, const GroupRow<kType>& w,
-                                                const ChunkBlock& block, std::uint32_t sub) const {
+                                                const StagedBlock& block, std::uint32_t sub) const {
     std::int32_t words[kOwnWords];
 #pragma unroll
     for (std::uint32_t i = 0; i < kOwnWords; ++i)
@@ -62,7 +62,7 @@ struct Int8Few {
 
   /// Adds the minima, times the sums of x: of half of the sub-blocks, or of the only one.
   __device__ __forceinline__ void add_minima(BlockSums& sums, const GroupRow<kType>& w,
-                                             const ChunkBlock& block) const {
+                                             const StagedBlock& block) const {
 #pragma unroll
     for (std::uint32_t c = 0; c < kColumns; ++c) {
       const std::uint32_t b = first_blocks[c] + block.index;
@@ -83,7 +83,7 @@ struct Int8Few {
   }
 
   __device__ __forceinline__ BlockSums sums_of(const GroupRow<kType>& w,
-                                               const ChunkBlock& block) const {
+                                               const StagedBlock& block) const {
     BlockSums sums = {};
 #pragma unroll
     for (std::uint32_t sub = 0; sub < Shape::kSubBlocks; ++sub) add_sub_block(sums, w, block, sub);
@@ -102,7 +102,7 @@ struct Int8Few {
                                       std::uint32_t chunk, float* parts) const {
     float chunks[kColumns] = {};
     const Ring ring(p.x, list, group, chunk);
-    ring.for_each([&](const ChunkBlock& block) {
+    ring.for_each([&](const StagedBlock& block) {
       const GroupRow<kType> w{block.weights, row};
       const BlockSums sums = sums_of(w, block);
       const float d = w.d();

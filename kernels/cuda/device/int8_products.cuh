@@ -1,7 +1,8 @@
 /// A block of sixteen rows times tiles of eight columns, with mma.
 ///
 /// Lane 4g + t has rows g and g + 8 of the group, and of each tile the sums of columns 2t and 2t +
-/// 1 (the fragments of mma: simt.cuh). It multiplies quads 2t and 2t + 1 of each 32 elements: which
+/// 1 (the fragments of mma: simt.cuh). It multiplies quads 2t and 2t + 1 of each 32 elements,
+/// or quad t of each sub-block of 16: which
 /// elements share a step of mma does not matter to integer sums.
 #pragma once
 
@@ -9,19 +10,11 @@
 
 namespace leasehold::device {
 
-/// A block of a group, and what it multiplies, in shared memory.
-struct ProductBlock {
-  const std::byte* weights;
-  const std::byte* x;   ///< Of column 0 of tile 0.
-  const float* scales;  ///< Of x, by column.
-  std::uint32_t index;  ///< In its row.
-};
-
 template <TensorType kType, std::uint32_t kTiles, std::uint32_t kColumnStride>
 struct Int8Products {
   using Shape = GroupShape<kType>;
   using Sums = float[kTiles][4];
-  static constexpr std::uint32_t kWords = Shape::kSubBlock / 8;  ///< Of rows g and g + 8.
+  static constexpr std::uint32_t kWords = Shape::kSubBlock / 8;  ///< Of both rows, of a sub-block.
   static constexpr std::uint32_t kQuadsOfLane = kWords / 2;
 
   struct Rows {
@@ -74,13 +67,14 @@ struct Int8Products {
   }
 
   /// The lane's quads of the block's first sub-block, in tile 0.
-  __device__ __forceinline__ static const std::byte* own_quads(const ProductBlock& block) {
+  __device__ __forceinline__ static const std::byte* own_quads(const StagedBlock& block) {
     return block.x + lane_of_warp() / 4 * kColumnStride + lane_of_warp() % 4 * kQuadsOfLane * kQuad;
   }
 
-  /// Adds a block without sub-blocks. Its minimum is that of all rows, times the sum of a column.
+  /// Adds a block without sub-blocks. The minimum of a row is multiplied by the sum of
+  /// a column.
   __device__ __forceinline__ void add_short(Sums& chunk, const Rows& w,
-                                            const ProductBlock& block) const {
+                                            const StagedBlock& block) const {
     std::uint32_t a[kWords];
     load_words(a, w, 0);
     const float d[2] = {w.upper.d(), w.lower.d()};
@@ -99,7 +93,7 @@ struct Int8Products {
     }
   }
   __device__ __forceinline__ void add_short_minima(float (&chunk)[4], const Rows& w,
-                                                   const ProductBlock& block, std::uint32_t tile,
+                                                   const StagedBlock& block, std::uint32_t tile,
                                                    float2 scales) const {
     const float m[2] = {w.upper.m(), w.lower.m()};
 #pragma unroll
@@ -114,8 +108,7 @@ struct Int8Products {
 
   /// Adds sub-blocks 4n … 4n + 3.
   __device__ __forceinline__ static void add_sub_blocks(BlockSums& sums, const Rows& w,
-                                                        const ProductBlock& block,
-                                                        std::uint32_t n) {
+                                                        const StagedBlock& block, std::uint32_t n) {
     const std::uint32_t upper = w.upper.scales(n);
     const std::uint32_t lower = w.lower.scales(n);
     const std::byte* const own = own_quads(block) + n * kQuad * Shape::kSubBlock;
@@ -137,7 +130,7 @@ struct Int8Products {
 
   /// The minima of the rows times the sums of x: a product of bytes, since the sums are split.
   __device__ __forceinline__ void multiply_minima(BlockSums& sums, const Rows& w,
-                                                  const ProductBlock& block) const {
+                                                  const StagedBlock& block) const {
     constexpr std::uint32_t kWordsOfRow = Shape::kSubBlocks / kQuad;  // 2 or 4, of four lanes
     const std::uint32_t n = lane_of_warp() % 4;
     const bool has_word = n < kWordsOfRow;
@@ -156,7 +149,7 @@ struct Int8Products {
 
   /// Adds a block of sub-blocks.
   __device__ __forceinline__ void add_long(Sums& chunk, const Rows& w,
-                                           const ProductBlock& block) const {
+                                           const StagedBlock& block) const {
     BlockSums sums = {};
 #pragma unroll 1
     for (std::uint32_t n = 0; n < Shape::kSubBlocks / kQuad; ++n) add_sub_blocks(sums, w, block, n);
@@ -168,7 +161,7 @@ struct Int8Products {
   }
 
   /// Adds sums times the scales of the rows and of x.
-  __device__ __forceinline__ static void add_sums(Sums& chunk, const ProductBlock& block,
+  __device__ __forceinline__ static void add_sums(Sums& chunk, const StagedBlock& block,
                                                   float2 of_rows, const BlockSums& sums) {
 #pragma unroll
     for (std::uint32_t tile = 0; tile < kTiles; ++tile) {
@@ -183,7 +176,7 @@ struct Int8Products {
   }
 
   /// Adds a block of the row to its chunk.
-  __device__ __forceinline__ void add(Sums& chunk, const ProductBlock& block) const {
+  __device__ __forceinline__ void add(Sums& chunk, const StagedBlock& block) const {
     const std::uint32_t g = lane_of_warp() / 4;
     const Rows w{{block.weights, g}, {block.weights, g + 8}};
     if constexpr (Shape::kHasSubBlocks) {
@@ -219,9 +212,7 @@ struct Int8Eight {
                                       std::uint32_t chunk, float* parts) const {
     typename Products::Sums sums = {};
     const Ring ring(p.x, list, group, chunk);
-    ring.for_each([&](const ChunkBlock& block) {
-      products.add(sums, {block.weights, block.x, block.scales, block.index});
-    });
+    ring.for_each([&](const StagedBlock& block) { products.add(sums, block); });
     __syncthreads();  // `parts` takes the place of the rings
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i)

@@ -12,7 +12,8 @@ namespace leasehold::device {
 struct Int8Rows {
   std::int8_t* q;       ///< [n_rows, n_in]; aligned to 16 bytes. Null: no rows are wanted.
   float* scales;        ///< [n_rows, n_in / block]
-  std::int16_t* sums;   ///< [n_rows, n_in / 16]: the sum of q of each strip
+  std::int16_t* sums;   ///< [n_rows, n_in / 16]: the sum of q of each strip; aligned to 4
+                        ///< bytes, with blocks of 256 to 16
   std::uint32_t n_in;   ///< Elements per row, whole blocks.
   std::uint32_t block;  ///< Elements that are rounded together: 32 or 256.
 };

@@ -97,7 +97,7 @@ struct Int8Tile {
       copy_async_4(to + kScalesAt + threadIdx.x * sizeof(float), from.scale + first);
   }
 
-  /// Starts the unit, if there is one. Whole units take no comparisons.
+  /// Starts the unit, if there is one. The size of whole units is a constant.
   __device__ __forceinline__ void start(const Copies& from, std::uint32_t first,
                                         std::byte* to) const {
     if (first + kUnit.blocks <= n_blocks) {
@@ -143,7 +143,7 @@ struct Int8Tile {
       const std::uint32_t before = stage == 0 ? kAhead : stage - 1;
       start(from, first + kAhead * kUnit.blocks, ring + before * kStageBytes);
       const std::byte* const unit = ring + stage * kStageBytes;
-      const ProductBlock begin = {
+      const StagedBlock begin = {
           unit + own_group() * kUnit.weight_bytes,
           unit + kGroups * kUnit.weight_bytes + own_column() * kUnit.column_stride,
           reinterpret_cast<const float*>(unit + kScalesAt) + own_column(), first};

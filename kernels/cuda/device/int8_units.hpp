@@ -47,14 +47,18 @@ struct Int8Ring {
   constexpr std::uint32_t size_bytes() const { return stages * stage_bytes(); }
 };
 
-/// Of a warp that multiplies one chunk of one group.
-constexpr Int8Ring int8_chunk_ring(TensorType type, std::uint32_t columns) {
+constexpr Int8Ring int8_ring(TensorType type, std::uint32_t groups, std::uint32_t columns) {
   const GroupFormat format = group_format(type);
   const bool is_large = format.elements > kInt8Block;
   return {.unit = int8_unit(format, is_large ? 1 : 4),
           .stages = is_large ? 2u : 3u,
-          .groups = 1,
+          .groups = groups,
           .columns = columns};
+}
+
+/// Of a warp that multiplies one chunk of one group.
+constexpr Int8Ring int8_chunk_ring(TensorType type, std::uint32_t columns) {
+  return int8_ring(type, 1, columns);
 }
 
 /// The groups of a block that multiplies whole rows.
@@ -62,19 +66,16 @@ inline constexpr std::uint32_t kInt8TileGroups = 4;
 
 /// Of a block that multiplies whole rows of kInt8TileGroups groups.
 constexpr Int8Ring int8_tile_ring(TensorType type, std::uint32_t columns) {
-  const GroupFormat format = group_format(type);
-  const bool is_large = format.elements > kInt8Block;
-  return {.unit = int8_unit(format, is_large ? 1 : 4),
-          .stages = is_large ? 2u : 3u,
-          .groups = kInt8TileGroups,
-          .columns = columns};
+  return int8_ring(type, kInt8TileGroups, columns);
 }
 
+/// The columns for which there are kernels.
+inline constexpr std::uint32_t kInt8Columns[] = {1, 2, 8, 32, 64};
 /// Columns from which on a block multiplies whole rows of several groups, instead of a warp one
 /// chunk of one group.
 inline constexpr std::uint32_t kInt8TileColumns = 32;
 
-/// The dynamic shared memory of the kernel for that many columns: 1, 2, 8, 32 or 64.
+/// The dynamic shared memory of the kernel for one of kInt8Columns.
 constexpr std::uint32_t int8_shared_bytes(TensorType type, std::uint32_t columns) {
   return columns < kInt8TileColumns ? kInt8Chunks * int8_chunk_ring(type, columns).size_bytes()
                                     : int8_tile_ring(type, columns).size_bytes();

@@ -27,7 +27,7 @@ struct GroupShape {
   static constexpr std::uint32_t kSubBlock = kHasSubBlocks ? kFormat.sub_block : kElements;
   static constexpr std::uint32_t kSubBlocks = kElements / kSubBlock;
   /// Codes of 8 bits become signed when their highest bit is flipped. Shorter ones are small enough
-  /// for a signed byte, and their offset is subtracted from the sums.
+  /// for a signed byte, and signed_quad subtracts their offset.
   static constexpr bool kIsFlipped = kFormat.low_bits == 8;
   static constexpr std::int32_t kOffset = kIsFlipped ? 0 : kFormat.offset;
   static constexpr std::uint32_t kOffsets = static_cast<std::uint32_t>(kOffset) * 0x01010101u;

@@ -106,7 +106,8 @@ __device__ __forceinline__ void copy_async_commit() {
 #endif
 }
 /// Waits until all but the newest `kPending` copy groups of this thread are complete. A
-/// __syncthreads must follow.
+/// __syncthreads must follow before other threads read them, or a __syncwarp before the same warp
+/// does.
 template <int kPending>
 __device__ __forceinline__ void copy_async_wait() {
 #if __CUDA_ARCH__ >= 800

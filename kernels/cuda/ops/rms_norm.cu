@@ -16,8 +16,8 @@ __device__ __forceinline__ std::uint32_t larger(std::uint32_t a, std::uint32_t b
   return a > b ? a : b;
 }
 
-/// The row in quads of which each thread holds up to kOwnQuads, so that the loads of x and of the
-/// weight are in flight at once.
+/// The row in quads. Each thread holds up to kOwnQuads, so that the loads of x and of the weight
+/// are in flight at once.
 struct NormQuads {
   static constexpr std::uint32_t kOwnQuads = 4;
   float4 x[kOwnQuads];

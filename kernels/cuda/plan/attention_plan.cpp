@@ -50,9 +50,9 @@ struct TileShape {
 };
 
 TileShape tile_shape(const AttentionArgs& args, const AttentionPlanInput& input,
-                     std::uint64_t n_partitions_of_rows) {
+                     std::uint64_t n_partitions_of_all_rows) {
   const std::uint32_t group = args.n_heads / args.layout.n_kv_heads;
-  const bool are_few = n_partitions_of_rows * args.n_heads <= input.blocks_at_once;
+  const bool are_few = n_partitions_of_all_rows * args.n_heads <= input.blocks_at_once;
   if (!input.has_multi_row && are_few) return {1, group, 1, kOneWide};
   const std::uint32_t tiles = blocks_for(group, device::kMaxTileQueries);
   const std::uint32_t heads = blocks_for(group, tiles);

@@ -15,16 +15,14 @@ namespace {
 constexpr std::uint32_t kRoundingThreads = 256;
 
 constexpr std::uint32_t kInt8Threads = 256;
-/// The rows of x that a block multiplies: dp4a for one or two, mma for more. With three rows a tile
-/// of 8 takes fewer instructions than dp4a.
-constexpr std::uint32_t kColumnChoices[] = {1, 2, 8, 32, 64};
 
-/// The fewest columns that hold the results, limited by the card's shared memory.
+/// The fewest columns that hold the results, limited by the card's shared memory: dp4a for one or
+/// two, mma for more. With three rows a tile of 8 takes fewer instructions than dp4a.
 std::uint32_t columns_for(const MatmulOperands& operands, const DeviceProperties& card) {
   constexpr std::uint32_t kStaticBytes = 2048;  // of the kernel: its list of columns
   const std::uint32_t together = results_together(operands);
   std::uint32_t best = 1;
-  for (const std::uint32_t columns : kColumnChoices) {
+  for (const std::uint32_t columns : device::kInt8Columns) {
     const std::uint32_t shared_bytes = device::int8_shared_bytes(operands.type, columns);
     if (shared_bytes + kStaticBytes > card.max_shared_bytes)
       continue;  // not the end: 32 columns may take less than eight

@@ -6,16 +6,17 @@
 #include <vector>
 
 #include "common/expects.hpp"
+#include "kernels/cuda/device/int8_units.hpp"
 
 namespace leasehold::cuda {
 namespace {
 
-constexpr std::uint32_t kInt8Columns[] = {1, 2, 8, 32, 64};
+using device::kInt8Columns;
 
 struct KernelNames {
-  std::string few[4];   ///< Indexed by tiles: 1, 2, 4, 8.
-  std::string many[2];  ///< Indexed by columns: 64, 128.
-  std::string int8[5];  ///< By the same index as kInt8Columns.
+  std::string few[4];                         ///< Indexed by tiles: 1, 2, 4, 8.
+  std::string many[2];                        ///< Indexed by columns: 64, 128.
+  std::string int8[std::size(kInt8Columns)];  ///< By the same index as kInt8Columns.
 };
 
 KernelNames make_names(std::string type) {
@@ -24,7 +25,7 @@ KernelNames make_names(std::string type) {
   for (int i = 0; i < 4; ++i) names.few[i] = "lh_matmul_few_" + type + "_" + std::to_string(1 << i);
   for (int i = 0; i < 2; ++i)
     names.many[i] = "lh_matmul_many_" + type + "_" + std::to_string(64 << i);
-  for (int i = 0; i < 5; ++i)
+  for (std::size_t i = 0; i < std::size(kInt8Columns); ++i)
     names.int8[i] = "lh_matmul_int8_" + type + "_" + std::to_string(kInt8Columns[i]);
   return names;
 }

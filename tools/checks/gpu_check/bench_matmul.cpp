@@ -63,9 +63,9 @@ class MatmulBench {
     out_ = TRY(make(std::size_t{max_batch} * n_out_ * sizeof(float)));
     partials_ = TRY(make(cuda::max_split_bytes(properties_)));
     counters_ = TRY(make(cuda::counter_count(properties_) * sizeof(std::uint32_t)));
-    for (const cuda::DeviceBuffer* one : {&weights_, &halves_})
+    for (const cuda::DeviceBuffer* one : {&weights_, &halves_, &rounded_})
       TRY(card_->fill(cuda::device_address(one->data()), one->size_bytes(), kSmallHalves));
-    for (const cuda::DeviceBuffer* one : {&scales_, &rounded_, &counters_})
+    for (const cuda::DeviceBuffer* one : {&scales_, &counters_})
       TRY(card_->clear(cuda::device_address(one->data()), one->size_bytes()));
     return {};
   }

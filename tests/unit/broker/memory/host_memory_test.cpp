@@ -139,6 +139,16 @@ TEST_CASE("clear ahead: the object that the journal names is the one that is len
   CHECK(inodes(memory.lend(extents(1))) == std::set<ino_t>{named.inode});
 }
 
+TEST_CASE("clear ahead: a lower limit ends the clearing under way") {
+  Memory memory;
+  memory.host.clear_ahead(3, kExtentBytes);
+  memory.host.clear_at_most(1);
+  memory.wait_for([&] { return memory.store.cleared_objects() == 1; });
+  while (memory.io.poll() > 0) {
+  }
+  CHECK(memory.store.cleared_objects() == 1);
+}
+
 TEST_CASE("clear ahead: what exceeds the wanted memory, or has another size, is closed") {
   Memory memory;
   memory.clear_ahead(3);

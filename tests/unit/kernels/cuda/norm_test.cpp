@@ -43,7 +43,7 @@ struct NormCase {
 
 TEST_CASE("cuda: rms_norm of rows and heads has the reference's bits, in place or not") {
   SeededRandom random(test_seed());
-  for (const std::uint32_t width : {1u, 24u, 64u, 100u, 576u, 12300u})
+  for (const std::uint32_t width : {1u, 24u, 64u, 100u, 576u, 5000u, 12032u, 12300u})
     for (const std::uint32_t n_vectors : {1u, 5u}) {
       CAPTURE(width, n_vectors, test_seed());
       NormCase c(random, width, n_vectors);
@@ -63,7 +63,7 @@ TEST_CASE("cuda: rms_norm of rows and heads has the reference's bits, in place o
 
 TEST_CASE("cuda: rms_norm also stores its output as tiles") {
   SeededRandom random(test_seed());
-  for (const std::uint32_t width : {64u, 600u, 12544u}) {
+  for (const std::uint32_t width : {64u, 600u, 5000u, 12544u}) {
     CAPTURE(width, test_seed());
     NormCase c(random, width, 1);
     const auto expected = c.expected();

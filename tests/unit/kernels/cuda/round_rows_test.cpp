@@ -136,7 +136,7 @@ TEST_CASE("cuda rounding: selected rows are rounded in the order of their result
 TEST_CASE("cuda rounding: a norm stores its output and the rounded output") {
   SeededRandom random(test_seed());
   for (const auto& [n_in, block] : std::vector<std::pair<std::uint32_t, std::uint32_t>>{
-           {64, 32}, {896, 32}, {12544, 32}, {512, 256}, {12544, 256}}) {
+           {64, 32}, {896, 32}, {5120, 32}, {12544, 32}, {512, 256}, {5120, 256}, {12544, 256}}) {
     CAPTURE(n_in, block, test_seed());
     DeviceStep step(rows_of({kRows}, {kRows}), 1, kSpare);
     const auto x = random_floats(random, std::size_t{kRows} * n_in, 3.0F);

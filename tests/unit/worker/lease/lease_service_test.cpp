@@ -248,6 +248,24 @@ TEST_CASE("grant: a growth is answered once the engine has the memory, so no ste
   fixture.check_done();
 }
 
+TEST_CASE("grant: no message of a growth is answered before the engine has the memory") {
+  Fixture fixture;
+  const LeaseId lease = fixture.rig.grant("t", /*extents=*/0);
+  fixture.grant(lease);
+  fixture.run_mapper();
+  fixture.run_engine();
+  const auto second_pool = GENERATE(wire::MemoryPool::Kv, wire::MemoryPool::Swap);
+  fixture.grant(lease, {ExtentId{1'001}});
+  fixture.grant(lease, {ExtentId{1'002}}, second_pool);
+  fixture.answer.reset();
+
+  fixture.run_mapper();
+
+  REQUIRE_FALSE(fixture.answer);
+  fixture.run_engine();
+  fixture.check_done();
+}
+
 TEST_CASE("grant: adopted memory is answered once the engine has read its records") {
   Fixture fixture;
   const LeaseId lease = fixture.rig.grant("t", /*extents=*/0);

@@ -85,6 +85,27 @@ TEST_CASE("cuda int8 matmul: every type, kernel, shape and option has the host's
     }
 }
 
+TEST_CASE(
+    "cuda int8 matmul: chunks that pass through their ring several times have the host's bits") {
+  SeededRandom random(28);
+  for (const TensorType type :
+       {TensorType::Q8_0, TensorType::Q5_1, TensorType::Q4_K, TensorType::Q6_K})
+    for (const std::uint32_t n_rows : {1u, 2u, 8u, 33u})
+      for (const std::uint64_t seed : {0u, 1u, 2u, 3u}) {  // copies arrive late or early
+        const std::uint32_t block = block_shape(type).elements;
+        // Chunks of 18 blocks are five units of a ring of three, chunks of 5 five of a ring of two.
+        const DeviceMatrix weight(random, type, 17, (block == 32 ? 141 : 37) * block);
+        const MatmulCall call = {.weight = &weight,
+                                 .is_grouped = true,
+                                 .x = random_floats(random, std::size_t{n_rows} * weight.n_in)};
+        CAPTURE(name(type), n_rows, seed);
+        simt::set_order_seed(seed);
+        const std::vector<float> out = run_matmul(call);
+        simt::set_order_seed(0);
+        REQUIRE(first_difference(out, int8_by_host(call)) == -1);
+      }
+}
+
 TEST_CASE("cuda int8 matmul: experts multiply their own items, few and many") {
   SeededRandom random(22);
   for (const TensorType type : kInt8Types)
