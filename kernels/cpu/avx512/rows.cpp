@@ -113,9 +113,10 @@ template <int kOutputs, int kInputs>
 #pragma GCC unroll 4
       for (int i = 0; i < kInputs; ++i)
         sixteens[i * kOutputs + o] = _mm512_add_ps(lanes[0][o][i], lanes[1][o][i]);
+    auto* const dots = reinterpret_cast<float*>(out);
 #pragma GCC unroll 3
     for (int eight = 0; eight < kOutputs * kInputs; eight += 8)
-      _mm256_storeu_ps(out[0] + eight, fold_eight(sixteens + eight));
+      _mm256_storeu_ps(dots + eight, fold_eight(sixteens + eight));
     return;
   }
 #pragma GCC unroll 6
