@@ -127,11 +127,15 @@ class Restorer {
     state.workers.start_above(image_.reserved.attachments);
     state.extents.start_above(image_.reserved.extents);
     state.weights.start_above(image_.reserved.regions);
-    for (std::uint32_t slot = 0; slot < state.leases.slot_count(); ++slot) {
-      const std::uint64_t used =
-          facts_.table ? (*facts_.table)[slot].word.generation() : image_.reserved.generations;
-      state.leases.start_above(slot, used);
-    }
+    for (std::uint32_t slot = 0; slot < state.leases.slot_count(); ++slot)
+      state.leases.start_above(slot, used_generation(slot));
+  }
+
+  /// A word of zero says only that the slot is unused since this table was made: an earlier table
+  /// had other generations there.
+  std::uint64_t used_generation(std::uint32_t slot) const {
+    const std::uint64_t stored = facts_.table ? (*facts_.table)[slot].word.generation() : 0;
+    return stored == 0 ? image_.reserved.generations : stored;
   }
 
   void restore(const WorkerRow& row) {

@@ -227,6 +227,15 @@ TEST_CASE("recovery: generations, attachments and extent ids are never reused") 
   }
 }
 
+TEST_CASE("recovery: a slot unused since its table was made continues above the earlier table") {
+  BeforeRestart before;
+  World stopped(before, {.table = false, .exited_workers = {exit_of(before.worker)}});
+  World crashed(stopped, {});
+  crashed.attach_worker("w1", ConnectionId{30});
+  crashed.acquired("a");  // in the slot of the first lease, which the table has
+  CHECK(crashed.acquired("a").generation > before.lease.generation);
+}
+
 TEST_CASE("recovery: after a reboot every lease is fenced and all bytes are free") {
   BeforeRestart before;
   before.begin_unit(before.worker, Touches::TenantMemory);
