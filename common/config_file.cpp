@@ -192,7 +192,11 @@ void add_config_options(CLI::App& app) {
   app.add_flag(kCheck)
       ->description("Check all options and the file, print only errors, and exit")
       ->configurable(false);
-  app.add_flag(kPrint)
+  // What a program needs before it starts does not keep it from naming its options.
+  app.add_flag_callback(kPrint,
+                        [&app] {
+                          for (CLI::Option* option : app.get_options()) option->required(false);
+                        })
       ->description("Print the effective options as a TOML file and exit")
       ->configurable(false);
 }

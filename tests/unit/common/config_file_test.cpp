@@ -136,6 +136,17 @@ TEST_CASE("config file: its own options, help and version are not keys") {
     CHECK(errors_of(std::string(key) + " = true").at(0).starts_with("1: unknown key "));
 }
 
+TEST_CASE("config file: --print-config needs no option that the program requires") {
+  for (const bool prints : {true, false}) {
+    ConfiguredProgram program;
+    program.app.get_option("--name")->required();
+    CHECK(program
+              .parse("", prints ? std::vector<std::string>{"--print-config"}
+                                : std::vector<std::string>{})
+              .has_value() != prints);
+  }
+}
+
 TEST_CASE("config file: a file that other users can write to is refused") {
   ConfiguredProgram program;
   std::ofstream(program.path) << "threads = 5\n";
