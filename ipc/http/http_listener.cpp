@@ -40,8 +40,12 @@ Result<tcp::acceptor> listen_tcp(asio::io_context& io, const Address& address) {
   const Errc code = error == asio::error::address_in_use  ? Errc::SocketInUse
                     : error == asio::error::access_denied ? Errc::PermissionDenied
                                                           : Errc::SystemError;
-  return fail(code, fmt::format("cannot listen on {} port {}: {}; choose another address",
-                                address.ip, address.port, error.message()));
+  // RestrictAddressFamilies= of a unit.
+  const char* const next = error == asio::error::address_family_not_supported
+                               ? "allow its address family in a drop-in of the unit"
+                               : "choose another address";
+  return fail(code, fmt::format("cannot listen on {} port {}: {}; {}", address.ip, address.port,
+                                error.message(), next));
 }
 
 PeerAddress peer_of(const tcp::socket& socket) {
