@@ -32,9 +32,12 @@ run_document() {
   [ -z "$record" ] || cp "/packages/$1" "/recorded-$1"
 }
 
+broker_losses() { journalctl -u leasehold-worker@demo -o cat | grep -c 'broker disconnected' || true; }
+
 # A text of a rebinding client streams while the package is upgraded.
 upgrade() {
-  local tenant worker
+  local tenant worker losses
+  losses=$(broker_losses)
   decode() { leasehold-tenant --tenant alice --prompt "Once upon a time" --max-tokens 400 --ignore-eos "$@"; }
   decode >/tmp/calm
   decode --rebind >/tmp/upgraded 2>/tmp/errors &
@@ -46,6 +49,7 @@ upgrade() {
   cmp /tmp/calm /tmp/upgraded || die "the upgrade changed the text"
   grep -q 'continuing under lease' /tmp/errors || die "the upgrade did not interrupt the text"
   wait_for has_restarted || die "an upgrade does not restart the worker"
+  [ "$(broker_losses)" = "$losses" ] || die "the upgrade stopped the broker before the worker had drained"
 }
 
 use_package() {
