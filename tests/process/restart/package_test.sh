@@ -58,8 +58,8 @@ use_package() {
   trap 'status=$?; [ $status = 0 ] || journalctl -u leasehold-broker -u "leasehold-worker@*" --no-pager -n 60' EXIT
   dpkg -i /packages/*.deb || die "the packages do not install"
   [ -e /usr/include/leasehold/client.hpp ] && ldconfig -p | grep -q libleasehold-client || die "no client library"
-  # Slow, so that texts last longer than what disturbs them.
-  printf 'slow-motion-us = 200\ndrain-timeout-ms = 200\n' >>/etc/leasehold/worker-demo.toml
+  # QUICKSTART.md makes the worker slow, so texts last longer than what disturbs them.
+  echo 'drain-timeout-ms = 200' >>/etc/leasehold/worker-demo.toml
   run_document QUICKSTART.md
   brokerctl status | grep -q 'isolation *separate-users' || die "broker and workers are not separated"
   curl -sS http://127.0.0.1:8081/metrics | grep -q '^leasehold_broker_up 1$' || die "the monitor does not see the broker"
