@@ -113,10 +113,10 @@ Finding socket(const MachineFacts& facts) {
   finding.grade = Grade::Wrong;
   finding.found = facts.socket_error;
   const bool is_unit = facts.is_installed && facts.socket.starts_with("/run/leasehold/");
-  finding.mend = !is_unit ? "leasehold-broker --socket " + facts.socket
-                 : facts.socket_exists
-                     ? "systemctl restart leasehold-broker.socket leasehold-broker"
-                     : "systemctl start leasehold-broker.socket";
+  finding.mend = !is_unit              ? "leasehold-broker --socket " + facts.socket
+                 : facts.socket_exists ? "systemctl restart leasehold-broker.socket "
+                                         "leasehold-broker || journalctl -u leasehold-broker -n 20"
+                                       : "systemctl start leasehold-broker.socket";
   return finding;
 }
 

@@ -245,7 +245,11 @@ class Runner {
     const auto found = TRY(client::parse_items<wire::LeaseView>(reply));
     const bool is_in_use = !found.empty() && found.front().lease.slot == query.slot;
     if (!is_in_use || found.front().lease.generation < query.generation) {
-      return fail(Errc::UnknownLease, fmt::format("lease {} was never granted", to_string(query)));
+      return fail(
+          Errc::UnknownLease,
+          fmt::format(
+              "lease {} is not listed: it was never granted, or ended before the broker started",
+              to_string(query)));
     }
     if (found.front().lease != query) {
       return fail(Errc::StaleGeneration,

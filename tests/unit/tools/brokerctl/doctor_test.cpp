@@ -63,7 +63,8 @@ const Fault kFaults[]{
      },
      "systemctl start leasehold-broker.socket"},
     {"socket", Grade::Wrong, [](MachineFacts& f) { f.socket_error = "refused"; },
-     "systemctl restart leasehold-broker.socket leasehold-broker"},
+     "systemctl restart leasehold-broker.socket leasehold-broker || journalctl -u leasehold-broker "
+     "-n 20"},
     {"state directory", Grade::Wrong, [](MachineFacts& f) { f.state->mode = 0755; },
      "chmod 0700 /var/lib/leasehold"},
     {"state directory", Grade::Wrong, [](MachineFacts& f) { f.state->owner = "root"; },
