@@ -61,7 +61,7 @@ use_package() {
   # QUICKSTART.md makes the worker slow, so texts last longer than what disturbs them.
   echo 'drain-timeout-ms = 200' >>/etc/leasehold/worker-demo.toml
   run_document QUICKSTART.md
-  brokerctl status | grep -q 'isolation *separate-users' || die "broker and workers are not separated"
+  brokerctl status >/tmp/status && grep -q 'isolation *separate-users' /tmp/status || die "broker and workers are not separated"
   curl -sS http://127.0.0.1:8081/metrics | grep -q '^leasehold_broker_up 1$' || die "the monitor does not see the broker"
   local key expected stream
   key=$(brokerctl keys create --tenant alice -o json | sed -n "s/.*\"api_key\": *\"\([^\"]*\)\".*/\1/p")
