@@ -57,12 +57,12 @@ use_package() {
   record=$(cat /packages/record)
   trap 'status=$?; [ $status = 0 ] || journalctl -u leasehold-broker -u "leasehold-worker@*" --no-pager -n 60' EXIT
   dpkg -i /packages/*.deb || die "the packages do not install"
-  [ -e /usr/include/leasehold/client.hpp ] && ldconfig -p | grep -q libleasehold-client || die "no client library"
+  [ -e /usr/include/leasehold/client.hpp ] && ldconfig -p | grep libleasehold-client >/dev/null || die "no client library"
   # QUICKSTART.md makes the worker slow, so texts last longer than what disturbs them.
   echo 'drain-timeout-ms = 200' >>/etc/leasehold/worker-demo.toml
   run_document QUICKSTART.md
   brokerctl status >/tmp/status && grep -q 'isolation *separate-users' /tmp/status || die "broker and workers are not separated"
-  curl -sS http://127.0.0.1:8081/metrics | grep -q '^leasehold_broker_up 1$' || die "the monitor does not see the broker"
+  curl -sS http://127.0.0.1:8081/metrics | grep '^leasehold_broker_up 1$' >/dev/null || die "the monitor does not see the broker"
   local key expected stream
   key=$(brokerctl keys create --tenant alice -o json | sed -n "s/.*\"api_key\": *\"\([^\"]*\)\".*/\1/p")
   [ -n "$key" ] || die "no key"
