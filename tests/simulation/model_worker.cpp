@@ -89,7 +89,10 @@ void Worker::open_weights() {
 
 void Worker::weights_opened(const Result<Answer>& answer) {
   call_pending_ = false;
-  if (!answer) return;  // retries later
+  if (!answer) {  // retries later, but exits when the broker found it untrusted while it started
+    kill_pending = kill_pending || (!ready_ && answer.error().code == Errc::PermissionDenied);
+    return;
+  }
   const auto& opened = std::get<wire::WeightsOpened>(answer->body);
   region_ = opened.region;
   engine_lease_ = opened.lease;

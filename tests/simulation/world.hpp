@@ -69,6 +69,7 @@ class World {
   /// Releases all quarantined memory; false when there is none.
   bool release_quarantined();
   void release_all_quarantined();
+  void end_untrusted_workers();
 
   // world_texts.cpp
   void restart_dead_processes();

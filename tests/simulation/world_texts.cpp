@@ -31,6 +31,16 @@ void World::admit_all() {
     broker().call(wire::TenantAdmit{.tenant = {std::string(tenant)}, .max_blocks = kMaxBlocks});
 }
 
+/// Does what the event worker_untrusted asks of operators. A starting worker ends by itself.
+void World::end_untrusted_workers() {
+  for (const auto& [id, worker] : broker().state.workers.all()) {
+    if (!worker.untrusted) continue;
+    for (Worker* process : workers_) {
+      if (process->attachment == id) process->kill_pending = !process->is_dead();
+    }
+  }
+}
+
 void World::finish_texts() {
   restart_dead_processes();
   admit_all();
@@ -40,6 +50,7 @@ void World::finish_texts() {
     restart_dead_processes();
     settle();
     release_all_quarantined();
+    end_untrusted_workers();
     bool are_finished = true;
     for (std::size_t tenant = 0; tenant < kTenants; ++tenant) {
       if (tenants_[tenant]->text_id() != texts[tenant]) continue;
