@@ -17,6 +17,10 @@ void Broker::met(const Transition& transition) {
   }
 }
 
+void Broker::met_lease(LeaseState from, LeaseState to) {
+  met({Kind::Lease, static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(to)});
+}
+
 void Broker::observe_workers() {
   for (const auto& [id, worker] : state.workers.all()) {
     const auto [known, fresh] = workers_.try_emplace(id, worker.state);
@@ -28,13 +32,10 @@ void Broker::observe_workers() {
 }
 
 void Broker::saw(const events::LeaseStateChanged& changed) {
-  LeaseState from = LeaseState::Live;
-  if (changed.state == LeaseState::Fenced) from = LeaseState::Revoked;
-  if (changed.state == LeaseState::Live) {
-    from = changed.lease.generation == 1 ? LeaseState::Closed : LeaseState::Fenced;
-  }
-  met({Kind::Lease, static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(changed.state)});
-  if (changed.state == LeaseState::Fenced) deps_.judge.fenced(changed.lease, changed.proof);
+  const bool fenced = changed.state == LeaseState::Fenced;
+  if (changed.state != LeaseState::Live)
+    met_lease(fenced ? LeaseState::Revoked : LeaseState::Live, changed.state);
+  if (fenced) deps_.judge.fenced(changed.lease, changed.proof);
 }
 
 void Broker::saw(const events::RegionStateChanged& changed) {
@@ -105,7 +106,9 @@ void Broker::perform(const effect::PublishGrant& effect) {
   const auto found = state.leases.find(effect.lease);
   const bool engine = found && (*found)->scope == wire::LeaseScope::Engine;
   deps_.judge.granted(effect.lease, (*found)->worker(), engine);
+  const LeaseState before = table.word(effect.lease.slot).state();
   table.grant(effect.lease, effect.deadline);
+  met_lease(before, LeaseState::Live);
   if (deps_.machine.reach(FaultSite::BrokerGrantPublished, *this)) Fiber::pause();
 }
 
@@ -229,8 +232,9 @@ void Broker::send_unmap(const effect::SendUnmap& effect) {
   Connection* const way = connection_to(effect.worker);
   if (way == nullptr || !way->is_open()) return;
   Connection& to = *way;
-  const std::uint64_t number = expect_answer(
-      to, [lease = effect.lease](Error error) -> Event { return UnmapAnswered{lease, error}; });
+  const std::uint64_t number = expect_answer(to, [lease = effect.lease](Error error) -> Event {
+    return UnmapAnswered{lease, error};
+  });
   pending_calls_[number].give_up = TimePoint{INT64_MAX};  // the ladder kills the worker
   auto* worker = dynamic_cast<Worker*>(to.ends[Connection::kClient].process);
   deps_.machine.send(to, Connection::kClient,
@@ -263,8 +267,9 @@ void Broker::perform(const effect::SendFill& effect) {
   Connection* const way = connection_to(effect.worker);
   if (way == nullptr) return;
   const LeaseId lease = effect.fill.lease;
-  const std::uint64_t number = expect_answer(
-      *way, [lease](Error error) -> Event { return FillAnswered{lease, std::unexpected(error)}; });
+  const std::uint64_t number = expect_answer(*way, [lease](Error error) -> Event {
+    return FillAnswered{lease, std::unexpected(error)};
+  });
   auto* worker = dynamic_cast<Worker*>(way->ends[Connection::kClient].process);
   deps_.machine.send(*way, Connection::kClient,
                      [worker, lease, number] { worker->on_fill(lease, number); });

@@ -215,6 +215,7 @@ class Broker : public Process {
   void observe_workers();
   void check_words() const;
   void met(const Transition& transition);
+  void met_lease(LeaseState from, LeaseState to);
   void saw(const events::LeaseStateChanged& changed);
   void saw(const events::RegionStateChanged& changed);
   void saw(const auto&) {}
