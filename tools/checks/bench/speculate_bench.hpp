@@ -20,10 +20,11 @@ struct SpeculateBenchConfig {
 };
 
 /// {"speculate": {"proposals", "threads", "draft_model", "repetitive": {"without_tokens_s",
-/// "with_tokens_s", "ratio"}, "greedy": {…}, "other": {…}}}: medians over the rounds, of the ratio
-/// too. One tenant's requests of 200 tokens run one after the other: "repetitive" are greedy texts
-/// of a few words, "greedy" of all words, "other" are drawn with temperature 1. Errors: those of
-/// System::start and TenantPool.
+/// "with_tokens_s", "ratio", "proposed", "acceptance"}, "greedy": {…}, "other": {…}}}: medians over
+/// the rounds, of the ratio too; proposed tokens and the share of them that were accepted, over all
+/// rounds. One tenant's requests of 200 tokens run one after the other: "repetitive" are greedy
+/// texts of three words, "greedy" of all words, "other" are drawn with temperature 1.
+/// Errors: those of System::start, TenantPool and fetch_metrics.
 Result<nlohmann::json> measure_speculation(const SpeculateBenchConfig& config);
 
 }  // namespace leasehold::bench
