@@ -1,27 +1,20 @@
 #include "tools/checks/bench/peer_ratios.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "common/clock.hpp"
-#include "common/temporary_directory.hpp"
 #include "tools/checks/bench/engine_figures.hpp"
 #include "tools/checks/bench/peer_output.hpp"
 #include "tools/checks/bench/thread_time.hpp"
+#include "tools/checks/peer/peer_programs.hpp"
 #include "tools/cli/table.hpp"
-#include "tools/local_system/program_starter.hpp"
 
 namespace leasehold::bench {
 namespace {
 
-constexpr Duration kLongestRun = std::chrono::minutes(10);
-constexpr int kPollMs = 100;
 constexpr std::uint32_t kPeerContext = 4096;  // divided among its sequences
 
 std::string key_of(const std::string& path) {
@@ -30,39 +23,10 @@ std::string key_of(const std::string& path) {
   return key;
 }
 
-void read_available(const UniqueFd& fd, std::string& text) {
-  std::array<char, 4096> part;
-  for (ssize_t got = 0; (got = ::read(fd.get(), part.data(), part.size())) > 0;)
-    text.append(part.data(), static_cast<std::size_t>(got));
-}
-
-/// What the program writes to stdout until it ends.
-Result<std::string> output_of(const ProgramStarter& programs, const std::string& program,
-                              std::vector<std::string> arguments) {
-  Child child = TRY(programs.start_reading(program, {.arguments = std::move(arguments)}));
-  std::string output;
-  std::optional<int> status;
-  const SystemClock clock;
-  for (const TimePoint deadline = clock.now() + kLongestRun; !status;) {
-    if (clock.now() > deadline)
-      return fail(Errc::TimedOut,
-                  fmt::format("{} runs for more than ten minutes; use a smaller model", program));
-    std::array<pollfd, 2> entries{pollfd{child.output().get(), POLLIN, 0},
-                                  pollfd{child.pidfd().get(), POLLIN, 0}};
-    ::poll(entries.data(), entries.size(), kPollMs);
-    status = child.status();
-    read_available(child.output(), output);
-  }
-  if (*status != 0)
-    return fail(Errc::ConnectionLost, fmt::format("{} ended with {}; {}", program, *status,
-                                                  programs.end_of_log(program)));
-  return output;
-}
-
 /// One file with one number of threads.
 struct Run {
   const PeerRatiosConfig& config;
-  const ProgramStarter& programs;
+  const PeerPrograms& programs;
   const std::string& model_path;
   std::uint32_t threads;
 };
@@ -75,12 +39,12 @@ struct PeerRound {
 Result<PeerRound> measure_peer(const Run& run) {
   const std::string threads = std::to_string(run.threads);
   const std::string decoded = std::to_string(run.config.decoded_tokens);
-  const std::string single = TRY(output_of(
-      run.programs, "llama-bench",
-      {"-m", run.model_path, "-t", threads, "-ngl", "0", "-p",
-       std::to_string(run.config.prompt_tokens), "-n", decoded, "-r", "1", "-o", "jsonl"}));
-  const std::string batches = TRY(output_of(
-      run.programs, "llama-batched-bench",
+  const std::string single =
+      TRY(run.programs.output_of("llama-bench", {"-m", run.model_path, "-t", threads, "-ngl", "0",
+                                                 "-p", std::to_string(run.config.prompt_tokens),
+                                                 "-n", decoded, "-r", "1", "-o", "jsonl"}));
+  const std::string batches = TRY(run.programs.output_of(
+      "llama-batched-bench",
       {"-m", run.model_path, "-t", threads, "-tb", threads, "-ngl", "0", "-c",
        std::to_string(kPeerContext), "-npp", std::to_string(kTextTokens), "-ntg", decoded, "-npl",
        fmt::format("{},{}", kSmallBatch, kLargeBatch), "--output-format", "jsonl"}));
@@ -119,14 +83,7 @@ Result<void> measure(const Run& run, nlohmann::json& report) {
   return {};
 }
 
-Result<void> check(const PeerRatiosConfig& config) {
-  for (const char* program : {"llama-bench", "llama-batched-bench"}) {
-    const std::string path = config.peer_dir + "/" + program;
-    if (::access(path.c_str(), X_OK) != 0)
-      return fail(Errc::FileNotFound,
-                  fmt::format("no program {}; build llama.cpp's {} and name its folder with --peer",
-                              path, program));
-  }
+Result<void> check_names(const PeerRatiosConfig& config) {
   std::vector<std::string> keys;
   for (const std::string& path : config.model_paths) {
     if (std::ranges::find(keys, key_of(path)) != keys.end())
@@ -140,9 +97,9 @@ Result<void> check(const PeerRatiosConfig& config) {
 }  // namespace
 
 Result<nlohmann::json> measure_peer_ratios(const PeerRatiosConfig& config) {
-  TRY(check(config));
-  const auto logs = TRY(TemporaryDirectory::create("peer"));
-  const ProgramStarter programs(config.peer_dir, logs.path());
+  const auto programs =
+      TRY(PeerPrograms::open(config.peer_dir, {"llama-bench", "llama-batched-bench"}));
+  TRY(check_names(config));
   nlohmann::json report{{"rounds", config.rounds}, {"prompt_tokens", config.prompt_tokens}};
   for (const std::string& path : config.model_paths)
     for (const std::uint32_t threads : config.threads)
