@@ -54,6 +54,28 @@ void describe_peer(CLI::App& app, Options& options) {
       ->capture_default_str();
 }
 
+void describe_peer_serve(CLI::App& app, Options& options) {
+  PeerServeConfig& config = options.peer_serve;
+  app.add_option("--bin-dir", config.bin_dir, "Directory of the programs")->required();
+  app.add_option("--peer", config.peer_dir, "Folder with llama.cpp's llama-server")->required();
+  app.add_option("--model", config.model_path, "GGUF model")->required();
+  app.add_option("--streams", config.streams,
+                 "Streams at the same time; repeatable; default: 1, 8 and 32")
+      ->check(CLI::Range(1, 63));
+  app.add_option("--prompt-tokens", config.prompt_tokens, "Tokens of each prompt")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--generated-tokens", config.generated_tokens, "Tokens that each stream generates")
+      ->check(CLI::Range(2, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--rounds", config.rounds, "Rounds, in which both servers take turns")
+      ->check(CLI::Range(1, 1'000))
+      ->capture_default_str();
+  app.add_option("--threads", config.threads,
+                 "Compute threads of both servers; default: what each chooses")
+      ->check(CLI::Range(1u, kMaxGateThreads - 1));
+}
+
 void describe_context(CLI::App& app, Options& options) {
   app.add_option("--model", options.context.model_path, "GGUF model")->required();
   app.add_option("--arithmetic", options.context.arithmetic, "How matrices are multiplied")

@@ -10,6 +10,7 @@
 #include "tools/checks/bench/http_bench.hpp"
 #include "tools/checks/bench/kernels_bench.hpp"
 #include "tools/checks/bench/peer_ratios.hpp"
+#include "tools/checks/bench/peer_serve.hpp"
 #include "tools/checks/bench/poll_cost.hpp"
 #include "tools/checks/bench/recover_bench.hpp"
 #include "tools/checks/bench/revoke_bench.hpp"
@@ -25,6 +26,7 @@ struct Options {
   std::uint32_t steps = kDecodeSteps;
   EngineBenchConfig engine;
   PeerRatiosConfig peer;
+  PeerServeConfig peer_serve;
   ContextBenchConfig context;
   KernelsBenchConfig kernels;
   ServeConfig serve;
@@ -40,6 +42,7 @@ struct Options {
 void describe_revoke(CLI::App& app, Options& options);
 void describe_engine(CLI::App& app, Options& options);
 void describe_peer(CLI::App& app, Options& options);
+void describe_peer_serve(CLI::App& app, Options& options);
 void describe_context(CLI::App& app, Options& options);
 void describe_kernels(CLI::App& app, Options& options);
 void describe_serve(CLI::App& app, Options& options);

@@ -74,19 +74,9 @@ class HttpBench {
                        .threads = cores - 1,
                        .broker_options = {},
                        .worker_options = {"--http", http_path_, "--http-idle-ttl-ms", "60000"}}));
-    TRY(system_->broker().command(wire::TenantAdmit{.tenant = kTenant,
-                                                    .max_concurrent = config_.streams,
-                                                    .max_blocks = 1u << 20,
-                                                    .ttl_ms = 3'600'000}));
-    key_ = TRY(new_key());
+    TRY(system_->admit(kTenant.value, 1, config_.streams));
+    key_ = TRY(system_->create_key(kTenant.value));
     return acquire();
-  }
-
-  Result<std::string> new_key() {
-    std::string key = mint_api_key();
-    TRY(system_->broker().command(
-        wire::KeyCreate{.tenant = kTenant, .hash = hash_of_api_key(key)}));
-    return key;
   }
 
   /// A lease of the socket's path. Releases the one before.
@@ -260,7 +250,7 @@ class HttpBench {
   }
 
   Result<double> revoke_key_us() {
-    const std::string key = TRY(new_key());
+    const std::string key = TRY(system_->create_key(kTenant.value));
     Seen seen;
     const auto stream = TRY(connect_http(seen));
     stream->send(sse_request(key, model_, kEndlessTokens));

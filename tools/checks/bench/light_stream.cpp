@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "ipc/control/peer.hpp"
+
 namespace leasehold::bench {
 namespace {
 

@@ -44,6 +44,12 @@ Result<Report> peer(const Options& options) {
   return Report{std::move(json), std::move(text), {}};
 }
 
+Result<Report> peer_serve(const Options& options) {
+  nlohmann::json json = TRY(measure_peer_serve(options.peer_serve));
+  std::string text = peer_serve_text(json);
+  return Report{std::move(json), std::move(text), {}};
+}
+
 Result<Report> context(const Options& options) {
   return json_report(TRY(measure_contexts(options.context)));
 }
@@ -115,6 +121,8 @@ constexpr Command kCommands[] = {
     {"engine", "engine.", "Measure tokens per second in each arithmetic", describe_engine, engine},
     {"peer", "peer.", "Measure tokens per second of this engine and of llama.cpp", describe_peer,
      peer},
+    {"peer-serve", "peer_serve.", "Measure completions over HTTP of this engine and of llama.cpp",
+     describe_peer_serve, peer_serve},
     {"context", "context.", "Measure a step at several lengths of context", describe_context,
      context},
     {"kernels", "kernels.", "Measure matmuls as shares of what the processor can do",

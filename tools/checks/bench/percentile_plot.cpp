@@ -54,12 +54,12 @@ std::string escaped(std::string text) {
 std::string grid(double top) {
   constexpr std::array<std::pair<double, const char*>, 6> kShares = {
       {{0, "0"}, {0.5, "50"}, {0.9, "90"}, {0.99, "99"}, {0.999, "99.9"}, {0.9999, "99.99 %"}}};
-  constexpr std::array<std::pair<double, const char*>, 6> kTimes = {{{1, "1 µs"},
-                                                                     {10, "10 µs"},
-                                                                     {100, "100 µs"},
-                                                                     {1'000, "1 ms"},
-                                                                     {10'000, "10 ms"},
-                                                                     {100'000, "100 ms"}}};
+  constexpr std::array<std::pair<double, const char*>, 6> kGridTimes = {{{1, "1 µs"},
+                                                                         {10, "10 µs"},
+                                                                         {100, "100 µs"},
+                                                                         {1'000, "1 ms"},
+                                                                         {10'000, "10 ms"},
+                                                                         {100'000, "100 ms"}}};
   std::string lines = "<g stroke=\"#ddd\">\n";
   std::string words;
   for (const auto& [share, name] : kShares) {
@@ -67,7 +67,7 @@ std::string grid(double top) {
     lines += line(x, to_y(top, kLargestUs), x, to_y(top, kSmallestUs));
     words += text_at(x, top + kPanelHeight - kBottom + 18, "middle", name);
   }
-  for (const auto& [time, name] : kTimes) {
+  for (const auto& [time, name] : kGridTimes) {
     const double y = to_y(top, time);
     lines += line(kLeft, y, kWidth - kRight, y);
     words += text_at(kLeft - 8, y + 4, "end", name);

@@ -1,18 +1,26 @@
-/// The reading side of a connection to a worker: what arrived, until it is closed or lost.
+/// The reading side of a connection to a server: what arrived, until it is closed or lost.
 ///
 /// Lifetime: shared, alive while it reads; the io_context outlives it. Threads: the one that runs
 /// the io_context.
 #pragma once
 
 #include <array>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "common/result.hpp"
-#include "ipc/control/peer.hpp"
 
 namespace leasehold::bench {
+
+/// A connected socket of any kind.
+using StreamSocket = boost::asio::generic::stream_protocol::socket;
+
+/// A connection to a port of 127.0.0.1. Errors: ConnectionRefused.
+Result<StreamSocket> connect_to_port(boost::asio::io_context& io, std::uint16_t port);
 
 class ReadStream : public std::enable_shared_from_this<ReadStream> {
  public:
@@ -24,7 +32,7 @@ class ReadStream : public std::enable_shared_from_this<ReadStream> {
   void close();
 
  protected:
-  explicit ReadStream(control::Socket socket) : socket_(std::move(socket)) {}
+  explicit ReadStream(StreamSocket socket) : socket_(std::move(socket)) {}
 
   /// Starts reading.
   void read_more();
@@ -38,7 +46,7 @@ class ReadStream : public std::enable_shared_from_this<ReadStream> {
   /// Nothing more arrives. Called once, and not after close().
   virtual void lost(Error why) = 0;
 
-  control::Socket socket_;
+  StreamSocket socket_;
   std::string unread_;
   std::array<char, 65536> chunk_{};
   bool closed_ = false;

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int kOverLimit = 1;
 constexpr std::size_t kMaxLimitsBytes = 1 << 20;
-constexpr std::string_view kLimitPrefixes[] = {"engine.",  "serve.",   "swap.",
-                                               "confine.", "recover.", "peer."};
+constexpr std::string_view kLimitPrefixes[] = {"engine.",  "serve.", "swap.",      "confine.",
+                                               "recover.", "peer.",  "peer_serve."};
 
 std::string_view prefix_of(const Limit& limit) {
   for (const std::string_view prefix : kLimitPrefixes)

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "ipc/control/peer.hpp"
 #include "tools/checks/bench/tenant_pool.hpp"
 
 namespace leasehold::bench {
@@ -14,6 +15,7 @@ namespace {
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::string_view kData = "data: ";
+constexpr std::string_view kUnfinished = R"("finish_reason":null)";
 constexpr std::size_t kPromptTokens = 4;
 
 }  // namespace
@@ -21,12 +23,19 @@ constexpr std::size_t kPromptTokens = 4;
 SseKind sse_kind_of(std::string_view data) {
   if (data.starts_with(R"({"choices":[{"finish_reason":null)")) return SseKind::Token;
   if (data.starts_with(R"({"error")")) return SseKind::Error;
+  // Other servers write the text first.
+  if (data.starts_with(R"({"choices":[{)") && data.find(kUnfinished) != std::string_view::npos)
+    return SseKind::Token;
   return data.starts_with("[DONE]") ? SseKind::Done : SseKind::Other;
 }
 
 Result<std::shared_ptr<SseStream>> SseStream::connect(boost::asio::io_context& io,
                                                       const std::string& path, Handlers handlers) {
   control::Socket socket = TRY(control::connect_to(io, path));
+  return over(std::move(socket), std::move(handlers));
+}
+
+std::shared_ptr<SseStream> SseStream::over(StreamSocket socket, Handlers handlers) {
   std::shared_ptr<SseStream> stream(new SseStream(std::move(socket), std::move(handlers)));
   stream->read_more();
   return stream;
@@ -72,10 +81,12 @@ void SseStream::use(std::string& unread) {
 void SseStream::read_chunk(std::string_view chunk) {
   while (chunk.starts_with(kData)) {
     chunk.remove_prefix(kData.size());
-    const SseKind kind = sse_kind_of(chunk);
-    if (kind == SseKind::Token) handlers_.on_token();
     const auto event_end = chunk.find("\n\n");
-    if (kind == SseKind::Error) end(fail(Errc::LeaseRevoked, std::string(chunk)));
+    const std::string_view data = chunk.substr(0, event_end);
+    const SseKind kind = sse_kind_of(data);
+    if (kind == SseKind::Token) handlers_.on_token();
+    if (kind == SseKind::Error) end(fail(Errc::LeaseRevoked, std::string(data)));
+    if (kind == SseKind::Other && handlers_.on_other) handlers_.on_other(data);
     if (event_end == std::string_view::npos) return;
     chunk.remove_prefix(event_end + 2);
   }
@@ -86,17 +97,24 @@ void SseStream::end(Result<void> how) {
   handlers_.on_end(std::move(how));
 }
 
-std::string sse_request(const std::string& key, const std::string& model,
-                        std::uint32_t max_tokens) {
-  std::vector<std::int32_t> prompt(kPromptTokens, TenantPool::kFirstPromptToken);
-  const std::string body =
-      nlohmann::json{{"model", model},   {"prompt", prompt},   {"max_tokens", max_tokens},
-                     {"temperature", 0}, {"ignore_eos", true}, {"stream", true}}
-          .dump();
+std::string sse_request(const CompletionRequest& request) {
+  nlohmann::json body{
+      {"model", request.model}, {"prompt", request.prompt}, {"max_tokens", request.max_tokens},
+      {"temperature", 0},       {"ignore_eos", true},       {"stream", true}};
+  if (request.include_usage) body["stream_options"] = {{"include_usage", true}};
+  const std::string text = body.dump();
   return fmt::format(
       "POST /v1/completions HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {}\r\n"
       "Content-Length: {}\r\n\r\n{}",
-      key, body.size(), body);
+      request.key, text.size(), text);
+}
+
+std::string sse_request(const std::string& key, const std::string& model,
+                        std::uint32_t max_tokens) {
+  return sse_request({.key = key,
+                      .model = model,
+                      .prompt = std::vector(kPromptTokens, TenantPool::kFirstPromptToken),
+                      .max_tokens = max_tokens});
 }
 
 }  // namespace leasehold::bench

@@ -1,5 +1,5 @@
-/// A client of a worker's HTTP door: one connection, on which completions are streamed one after
-/// another, read at little cost (light_stream.hpp says why).
+/// A client of an HTTP server with OpenAI's API: one connection, on which completions are streamed
+/// one after another, read at little cost (light_stream.hpp says why).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -7,14 +7,17 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/checks/bench/read_stream.hpp"
+#include "worker/text/tokenizer/token_id.hpp"
 
 namespace leasehold::bench {
 
 enum class SseKind { Token, Error, Done, Other };
 
-/// Of the data of one event: reads only its start, since the door writes keys in a fixed order.
+/// Of the data of one event. Of the door's events it reads only the start, since the door writes
+/// keys in a fixed order.
 SseKind sse_kind_of(std::string_view data);
 
 class SseStream : public ReadStream {
@@ -25,16 +28,20 @@ class SseStream : public ReadStream {
   struct Handlers {
     std::function<void()> on_token;
     std::function<void(Result<void>)> on_end;
+    /// For the data of each other event, such as that with the usage. May be empty.
+    std::function<void(std::string_view)> on_other = {};
   };
 
   /// Connects to the path of a Unix socket. Errors: those of connect_to.
   static Result<std::shared_ptr<SseStream>> connect(boost::asio::io_context& io,
                                                     const std::string& path, Handlers handlers);
+  /// The same on a connected socket.
+  static std::shared_ptr<SseStream> over(StreamSocket socket, Handlers handlers);
   /// Sends a request. Precondition: the one before has ended.
   void send(const std::string& request);
 
  private:
-  SseStream(control::Socket socket, Handlers handlers)
+  SseStream(StreamSocket socket, Handlers handlers)
       : ReadStream(std::move(socket)), handlers_(std::move(handlers)) {}
   void use(std::string& unread) override;  // whole chunks
   void lost(Error why) override;
@@ -46,7 +53,17 @@ class SseStream : public ReadStream {
   bool has_ended_ = true;
 };
 
-/// The text of a request for a completion of as many tokens, with a prompt of words.
+struct CompletionRequest {
+  std::string key;
+  std::string model;
+  std::vector<TokenId> prompt;
+  std::uint32_t max_tokens = 1;
+  bool include_usage = false;  ///< In an event at the end.
+};
+
+/// The text of a request that streams the completion. Greedy; an end token does not end it.
+std::string sse_request(const CompletionRequest& request);
+/// The same with a prompt of words.
 std::string sse_request(const std::string& key, const std::string& model, std::uint32_t max_tokens);
 
 }  // namespace leasehold::bench

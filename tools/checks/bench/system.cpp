@@ -5,6 +5,8 @@
 #include <thread>
 #include <utility>
 
+#include "ipc/control/api_key.hpp"
+
 namespace leasehold::bench {
 namespace {
 
@@ -35,7 +37,7 @@ Result<void> System::start_processes() {
 /// Only if this thread may use all cores; otherwise the caller has partitioned them already.
 void System::partition_cores() {
   const std::uint32_t cores = std::thread::hardware_concurrency();
-  if (config_.threads >= cores) return;
+  if (config_.threads == 0 || config_.threads >= cores) return;
   const auto others = CpuSet::parse(fmt::format("0-{}", cores - config_.threads - 1));
   const auto all = CpuSet::parse(fmt::format("0-{}", cores - 1));
   if (!others || !all || !CpuSet::of_this_thread().contains(*all)) return;
@@ -69,21 +71,29 @@ Result<void> System::replace_worker() {
 }
 
 Result<void> System::start(const std::string& worker) {
-  std::vector<std::string> arguments = {"--threads", std::to_string(config_.threads)};
+  std::vector<std::string> arguments;
+  if (config_.threads > 0) arguments = {"--threads", std::to_string(config_.threads)};
   if (!compute_cpus_.empty()) arguments.insert(arguments.end(), {"--compute-cpus", compute_cpus_});
   arguments.insert(arguments.end(), config_.worker_options.begin(), config_.worker_options.end());
   TRY(local_->start_worker(worker, config_.model_path, {.arguments = std::move(arguments)}));
   return local_->await_worker(worker, kBrokerStartTimeout);
 }
 
-Result<void> System::admit(const std::string& tenant, std::uint32_t weight) {
+Result<void> System::admit(const std::string& tenant, std::uint32_t weight,
+                           std::uint32_t max_concurrent) {
   return broker().command(wire::TenantAdmit{.tenant = {tenant},
-                                            .max_concurrent = 4,
+                                            .max_concurrent = max_concurrent,
                                             .max_blocks = 1u << 20,
                                             .weight = weight,
                                             .ttl_ms = 3'600'000,
                                             .rebinds_per_minute = 6'000'000,
                                             .rebind_burst = 1u << 20});
+}
+
+Result<std::string> System::create_key(const std::string& tenant) {
+  std::string key = mint_api_key();
+  TRY(broker().command(wire::KeyCreate{.tenant = {tenant}, .hash = hash_of_api_key(key)}));
+  return key;
 }
 
 Result<void> System::admit_pool(std::uint32_t clients) {

@@ -16,7 +16,8 @@ struct SystemConfig {
   std::string bin_dir;     ///< Directory of leasehold-broker and leasehold-worker.
   std::string model_path;  ///< Empty: no worker is started.
   /// Compute threads. If fewer than cores, they get the last cores to themselves, and the broker,
-  /// the worker's other threads and this thread share the rest. Otherwise the kernel decides.
+  /// the worker's other threads and this thread share the rest. Otherwise the kernel decides. 0:
+  /// the worker's default, and cores are not partitioned.
   std::uint32_t threads = 1;
   std::string capacity = "512MiB";
   std::vector<std::string> broker_options;
@@ -38,7 +39,10 @@ class System {
   pid_t worker_pid() const { return local_->worker(worker_).pid(); }
 
   BrokerView& broker() { return local_->view(); }
-  Result<void> admit(const std::string& tenant, std::uint32_t weight = 1);
+  Result<void> admit(const std::string& tenant, std::uint32_t weight = 1,
+                     std::uint32_t max_concurrent = 4);
+  /// A new API key of a tenant that was admitted.
+  Result<std::string> create_key(const std::string& tenant);
   /// Admits the tenants of a TenantPool with this many clients.
   Result<void> admit_pool(std::uint32_t clients);
   Result<void> revoke(LeaseId lease) { return broker().command(wire::LeaseRevoke{.lease = lease}); }

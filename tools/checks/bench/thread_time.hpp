@@ -1,7 +1,8 @@
 /// Clocks for work: CPU time of the calling thread, so that other threads on its core do not count,
-/// and wall-clock time.
+/// CPU time of a process, and wall-clock time.
 #pragma once
 
+#include <sys/types.h>
 #include <time.h>
 
 #include <chrono>
@@ -12,6 +13,14 @@ namespace leasehold::bench {
 inline double thread_time_ns() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+}
+
+/// Of all threads that the process has and had. 0 if there is no such process.
+inline double process_time_ns(pid_t pid) {
+  clockid_t clock{};
+  timespec time{};
+  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0;
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "common/temporary_directory.hpp"
+#include "ipc/control/peer.hpp"
 #include "tools/checks/bench/light_stream.hpp"
 #include "tools/checks/bench/sse_stream.hpp"
 

@@ -1,0 +1,50 @@
+/// llama.cpp's `llama-server` on a port of 127.0.0.1.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/child_process.hpp"
+#include "common/result.hpp"
+#include "tools/checks/peer/peer_programs.hpp"
+
+namespace leasehold::bench {
+
+inline constexpr const char* kPeerServer = "llama-server";
+
+/// A port of 127.0.0.1 that was free a moment ago. Errors: SystemError.
+Result<std::uint16_t> free_port(boost::asio::io_context& io);
+
+struct PeerServerConfig {
+  std::string model_path;
+  std::uint32_t slots = 1;         ///< Streams that it serves at the same time.
+  std::uint32_t slot_context = 1;  ///< Tokens of each, prompt and answer.
+  std::uint32_t threads = 0;       ///< 0: its default.
+};
+
+/// Lifetime: the process ends with it. Threads: one.
+class PeerServer {
+ public:
+  /// Starts it, and waits until its health endpoint answers with 200, at most two minutes. Errors:
+  /// ConnectionLost, with the end of its log, if it ends; TimedOut; those of Child::start.
+  static Result<PeerServer> start(boost::asio::io_context& io, const PeerPrograms& programs,
+                                  const PeerServerConfig& config);
+
+  std::uint16_t port() const { return port_; }
+  pid_t pid() const { return child_.pid(); }
+  /// Its program and arguments.
+  const std::string& command() const { return command_; }
+
+ private:
+  PeerServer(Child child, std::uint16_t port, std::string command)
+      : child_(std::move(child)), port_(port), command_(std::move(command)) {}
+  Result<void> await_health(boost::asio::io_context& io, const PeerPrograms& programs);
+
+  Child child_;
+  std::uint16_t port_;
+  std::string command_;
+};
+
+}  // namespace leasehold::bench
