@@ -41,8 +41,10 @@ struct ProposedTokens {
 
 Result<ProposedTokens> read_proposed(const std::string& metrics_path) {
   const std::string page = TRY(fetch_metrics(metrics_path));
-  return ProposedTokens{.proposed = TRY(metric_of(page, "leasehold_proposed_tokens_total")),
-                        .accepted = TRY(metric_of(page, "leasehold_accepted_tokens_total"))};
+  ProposedTokens counted;
+  counted.proposed = TRY(metric_of(page, "leasehold_proposed_tokens_total"));
+  counted.accepted = TRY(metric_of(page, "leasehold_accepted_tokens_total"));
+  return counted;
 }
 
 /// Of one kind of text, an entry per round.
