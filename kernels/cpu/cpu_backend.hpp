@@ -7,9 +7,11 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "common/result.hpp"
+#include "kernels/cpu/group_tiles.hpp"
 #include "kernels/cpu/launcher.hpp"
 #include "kernels/cpu/row_kernels.hpp"
 #include "kernels/cpu/tiling.hpp"
@@ -95,12 +97,18 @@ class CpuBackend final : public HostBackend {
   template <class Tile>
   LaunchStatus run_rounded(const LaunchContext& context, const RoundingPlan& plan,
                            std::uint32_t n_tiles, Tile&& tile);
+  /// A unit multiplies a tile of each of `matrices` alike ones.
+  GroupTiles group_tiles(const WeightMatrix& weight, std::uint32_t n_groups, std::uint32_t n_batch,
+                         std::uint32_t matrices = 1) const;
   LaunchStatus project_int8(const LaunchContext& context, const ProjectionArgs& args);
-  void multiply_tile(const LaunchPermit& permit, const MatmulArgs& args, Span32 groups,
+  template <class Store>
+  void each_dots(const LaunchPermit& permit, const WeightMatrix& weight, GroupSpan groups,
+                 std::span<const RoundedRow> x, Store&& store);
+  void multiply_tile(const LaunchPermit& permit, const MatmulArgs& args, GroupSpan groups,
                      Span32 batch, InputRows rows);
   LaunchStatus gate_and_up(const LaunchContext& context, const FeedForwardArgs& args,
                            const RoundingPlan& plan);
-  void gate_block(const FeedForwardArgs& args, Span32 groups, Span32 batch);
+  void gate_block(const FeedForwardArgs& args, GroupSpan groups, Span32 batch);
   LaunchStatus expert_matmul_int8(const LaunchContext& context, const ExpertMatmulArgs& args,
                                   const ExpertItems& batch);
   /// The expert of a tile, by first_tile_.

@@ -5,65 +5,19 @@
 #include <functional>
 
 #include "kernels/cpu/cpu_backend.hpp"
-#include "kernels/cpu/tiling.hpp"
 
 namespace leasehold {
 namespace {
 
-/// Most rows of the batch in a tile.
-constexpr std::uint32_t kRowsAtOnce = 16;
 /// Rows of the batch in a tile of one group whose rows are wide.
-constexpr std::uint32_t kRowsOfWide = kRowsAtOnce / 4;
+constexpr std::uint32_t kRowsOfWide = kInt8TileRows / 4;
 /// Columns of a gated row that are rounded at once: whole blocks of any size.
 constexpr std::uint32_t kGateColumns = 1024;
 /// What threads lose when they meet once more, with the cache lines that they exchange. An
 /// assumption: 2 µs.
 constexpr std::uint64_t kBarrierMacs = 16'000;
 
-using TileRows = std::array<RoundedRow, kRowsAtOnce>;
-using GroupDots = std::array<float, kRowsAtOnce * kGroupRows>;  // [rows, kGroupRows]
-
-/// Cuts a matmul into tiles of groups and rows, as many for each thread if they are few. Tiles of
-/// the same groups are neighbours, so that memory supplies these once, then the cache does.
-struct GroupTiles {
-  std::uint32_t n_groups;
-  std::uint32_t n_batch;
-  std::uint32_t group_tiles;
-  std::uint32_t batch_per_tile;
-
-  struct Costs {
-    std::uint64_t tile_macs;
-    std::uint32_t threads;
-  };
-  /// Tiles of `n_groups` groups of the matrix.
-  static GroupTiles plan(const WeightMatrix& weight, std::uint32_t n_groups, std::uint32_t n_batch,
-                         Costs costs) {
-    const std::uint64_t row_macs = std::uint64_t{kGroupRows} * weight.n_in;
-    const std::uint64_t bytes = row_group_bytes(weight.type, weight.n_in);
-    std::uint32_t batch = kRowsAtOnce;
-    if (row_macs * batch > costs.tile_macs) batch /= 2;
-    if (row_macs * batch > costs.tile_macs * 3 / 2) batch /= 2;
-    batch = std::min(batch, n_batch);
-    const std::uint64_t most =
-        std::min(costs.tile_macs / (row_macs * batch), kTileWeightBytes / bytes);
-    const std::uint32_t least =
-        tiles_for(n_groups, static_cast<std::uint32_t>(std::max<std::uint64_t>(most, 1)));
-    const std::uint32_t even = (least + costs.threads - 1) / costs.threads * costs.threads;
-    const bool are_few = least * tiles_for(n_batch, batch) < 8 * costs.threads;
-    return {n_groups, n_batch, are_few ? std::min(even, n_groups) : least, batch};
-  }
-  std::uint32_t batch_tiles() const { return tiles_for(n_batch, batch_per_tile); }
-  std::uint32_t count() const { return group_tiles * batch_tiles(); }
-  /// Parts of nearly the same size.
-  Span32 groups(std::uint32_t tile) const {
-    const std::uint64_t part = tile / batch_tiles();
-    return {static_cast<std::uint32_t>(part * n_groups / group_tiles),
-            static_cast<std::uint32_t>((part + 1) * n_groups / group_tiles)};
-  }
-  Span32 batch(std::uint32_t tile) const {
-    return tile_span(tile % batch_tiles(), batch_per_tile, n_batch);
-  }
-};
+using TileRows = std::array<RoundedRow, kInt8TileRows>;
 
 }  // namespace
 
@@ -210,6 +164,14 @@ LaunchStatus CpuBackend::project(const LaunchContext& context, const ProjectionA
   return project_int8(context, args);
 }
 
+GroupTiles CpuBackend::group_tiles(const WeightMatrix& weight, std::uint32_t n_groups,
+                                   std::uint32_t n_batch, std::uint32_t matrices) const {
+  return GroupTiles::plan(weight, n_groups, n_batch,
+                          {.tile_macs = kernels_.int8_tile_macs / matrices,
+                           .groups_at_once = kernels_.int8_groups_at_once,
+                           .threads = launcher_.threads()});
+}
+
 /// All matmuls in one launch, under the first one's site.
 LaunchStatus CpuBackend::project_int8(const LaunchContext& context, const ProjectionArgs& args) {
   expect_within_limits(limits_, context, args);
@@ -219,8 +181,7 @@ LaunchStatus CpuBackend::project_int8(const LaunchContext& context, const Projec
   std::uint32_t n_tiles = 0;
   for (std::size_t m = 0; m < args.matmuls.size(); ++m) {
     const WeightMatrix& weight = args.matmuls[m].weight;
-    plans[m] = GroupTiles::plan(weight, row_groups(weight.n_out), n_batch,
-                                {kernels_.int8_tile_macs, launcher_.threads()});
+    plans[m] = group_tiles(weight, row_groups(weight.n_out), n_batch);
     n_tiles += plans[m].count();
   }
   return run_rounded(context, RoundingPlan(args, n_batch), n_tiles,
@@ -232,22 +193,38 @@ LaunchStatus CpuBackend::project_int8(const LaunchContext& context, const Projec
                      });
 }
 
-void CpuBackend::multiply_tile(const LaunchPermit& permit, const MatmulArgs& args, Span32 groups,
+/// Calls `store(group, i, dots)` for each group, and each i of the rows of x.
+template <class Store>
+void CpuBackend::each_dots(const LaunchPermit& permit, const WeightMatrix& weight, GroupSpan groups,
+                           std::span<const RoundedRow> x, Store&& store) {
+  for (std::uint32_t first = groups.begin; first < groups.end; first += groups.at_once) {
+    GroupDots dots[kInt8TileGroups];
+    const std::uint32_t n_groups = std::min(groups.end - first, groups.at_once);
+    kernels_.dot_groups_int8({.type = weight.type,
+                              .groups = matrix_group(permit, weight, first),
+                              .n_groups = n_groups,
+                              .n_in = weight.n_in,
+                              .x = x.data(),
+                              .n_rows = static_cast<std::uint32_t>(x.size()),
+                              .out = dots});
+    for (std::uint32_t i = 0; i < x.size(); ++i)
+      for (std::uint32_t g = 0; g < n_groups; ++g) store(first + g, i, dots[g][i]);
+  }
+}
+
+void CpuBackend::multiply_tile(const LaunchPermit& permit, const MatmulArgs& args, GroupSpan groups,
                                Span32 batch, InputRows rows) {
   const std::uint32_t n_rows = batch.end - batch.begin;
   TileRows x{};
   for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = rows.row(batch.begin + i);
-  for (std::uint32_t g = groups.begin; g < groups.end; ++g) {
-    GroupDots dots;
-    kernels_.dot_group_int8(args.weight.type, matrix_group(permit, args.weight, g),
-                            args.weight.n_in, x.data(), n_rows, dots.data());
-    for (std::uint32_t i = 0; i < n_rows; ++i)
-      store_group(args, permit, g, batch.begin + i, dots.data() + i * kGroupRows);
-  }
+  each_dots(permit, args.weight, groups, {x.data(), n_rows},
+            [&](std::uint32_t g, std::uint32_t i, const float* dots) {
+              store_group(args, permit, g, batch.begin + i, dots);
+            });
 }
 
 /// gate = silu(gate) * up, for some rows and the columns of some groups.
-void CpuBackend::gate_block(const FeedForwardArgs& args, Span32 groups, Span32 batch) {
+void CpuBackend::gate_block(const FeedForwardArgs& args, GroupSpan groups, Span32 batch) {
   const std::size_t n_out = args.gate.weight.n_out;
   const std::size_t first = std::size_t{groups.begin} * kGroupRows;
   const std::size_t n = std::min(std::size_t{groups.end} * kGroupRows, n_out) - first;
@@ -260,10 +237,9 @@ void CpuBackend::gate_block(const FeedForwardArgs& args, Span32 groups, Span32 b
 /// matrix at a time; of a tile of each, the later one gates the products.
 LaunchStatus CpuBackend::gate_and_up(const LaunchContext& context, const FeedForwardArgs& args,
                                      const RoundingPlan& plan) {
-  const bool are_together = plan.n_rows >= kRowsAtOnce;
-  const GroupTiles tiles =
-      GroupTiles::plan(args.gate.weight, row_groups(args.gate.weight.n_out), plan.n_rows,
-                       {kernels_.int8_tile_macs / (are_together ? 2 : 1), launcher_.threads()});
+  const bool are_together = plan.n_rows >= kInt8TileRows;
+  const GroupTiles tiles = group_tiles(args.gate.weight, row_groups(args.gate.weight.n_out),
+                                       plan.n_rows, are_together ? 2 : 1);
   const std::uint32_t n_tiles = tiles.count();
   if (are_together)
     return run_rounded(
@@ -295,7 +271,7 @@ LaunchStatus CpuBackend::feed_forward(const LaunchContext& context, const FeedFo
   const std::uint32_t n_batch = selected_rows(context, args.gate);
   const std::uint64_t smallest =
       std::uint64_t{2 * kRowsOfWide * kGroupRows} * args.gate.weight.n_in;
-  const bool are_wide = n_batch >= kRowsAtOnce && smallest > kernels_.int8_tile_macs;
+  const bool are_wide = n_batch >= kInt8TileRows && smallest > kernels_.int8_tile_macs;
   if (!is_plain(args.gate) || !is_plain(args.up) || args.gate.weight.type != args.up.weight.type ||
       n_batch == 0 || are_wide)
     return Backend::feed_forward(context, args);
@@ -315,8 +291,7 @@ LaunchStatus CpuBackend::expert_matmul_int8(const LaunchContext& context,
   const WeightMatrix& weight = args.weight;
   const std::uint32_t n_groups = args.n_out() / kGroupRows;
   const auto tiles_of = [&](std::uint32_t expert) {
-    return GroupTiles::plan(weight, n_groups, batch.first[expert + 1] - batch.first[expert],
-                            {kernels_.int8_tile_macs, launcher_.threads()});
+    return group_tiles(weight, n_groups, batch.first[expert + 1] - batch.first[expert]);
   };
   first_tile_[0] = 0;
   for (std::uint32_t e = 0; e < args.n_experts; ++e) {
@@ -331,15 +306,13 @@ LaunchStatus CpuBackend::expert_matmul_int8(const LaunchContext& context,
     const std::uint32_t* items = batch.items.data() + batch.first[expert] + span.begin;
     TileRows x{};
     for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = rows.row(items[i] / args.items_per_x);
-    const Span32 groups = tiles.groups(tile - first_tile_[expert]);
-    for (std::uint32_t g = groups.begin; g < groups.end; ++g) {
-      GroupDots dots;
-      kernels_.dot_group_int8(weight.type, matrix_group(permit, weight, expert * n_groups + g),
-                              weight.n_in, x.data(), n_rows, dots.data());
-      for (std::uint32_t i = 0; i < n_rows; ++i)
-        std::copy_n(dots.data() + i * kGroupRows, kGroupRows,
-                    args.out + (std::size_t{items[i]} * n_groups + g) * kGroupRows);
-    }
+    const GroupSpan groups = tiles.groups(tile - first_tile_[expert]);
+    const std::uint32_t first = expert * n_groups;
+    each_dots(permit, weight, {first + groups.begin, first + groups.end, groups.at_once},
+              {x.data(), n_rows}, [&](std::uint32_t g, std::uint32_t i, const float* dots) {
+                const std::size_t at = std::size_t{items[i]} * n_groups + (g - first);
+                std::copy_n(dots, kGroupRows, args.out + at * kGroupRows);
+              });
   };
   const MatmulArgs inputs{.site = args.site, .weight = weight, .x = args.x, .out = args.out};
   const ProjectionArgs projection{.matmuls = {&inputs, 1}};

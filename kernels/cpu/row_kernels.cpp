@@ -24,8 +24,9 @@ constexpr RowKernels kScalar{.dequantize_row = dequantize_row,
                              .dot_tile = scalar::dot_tile,
                              .dot_tile_macs = kTileMacs,
                              .round_row = round_row,
-                             .dot_group_int8 = dot_group_int8,
+                             .dot_groups_int8 = scalar::dot_groups_int8,
                              .int8_tile_macs = kTileMacs,
+                             .int8_groups_at_once = 1,
                              .rms_norm_row = scalar::rms_norm_row,
                              .swiglu = scalar::swiglu,
                              .add_scaled = scalar::add_scaled,
@@ -40,8 +41,9 @@ constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
                            .dot_tile = avx2::dot_tile,
                            .dot_tile_macs = 300'000,
                            .round_row = avx2::round_row,
-                           .dot_group_int8 = avx2::dot_group_int8,
+                           .dot_groups_int8 = avx2::dot_groups_int8,
                            .int8_tile_macs = 600'000,
+                           .int8_groups_at_once = 1,
                            .rms_norm_row = avx2::rms_norm_row,
                            .swiglu = avx2::swiglu,
                            .add_scaled = avx2::add_scaled,
@@ -64,8 +66,9 @@ constexpr RowKernels kAvx512 = [] {
 
 constexpr RowKernels kAvx512Vnni = [] {
   RowKernels kernels = kAvx512;
-  kernels.dot_group_int8 = avx512::dot_group_int8;
+  kernels.dot_groups_int8 = avx512::dot_groups_int8;
   kernels.int8_tile_macs = 1'600'000;
+  kernels.int8_groups_at_once = 2;
   return kernels;
 }();
 

@@ -48,6 +48,24 @@ struct DotTile {
 };
 using DotProducts = float[kDotInputs][kDotOutputs];
 
+/// Limits of a tile in int8 arithmetic.
+inline constexpr std::uint32_t kInt8TileRows = 16;
+inline constexpr std::uint32_t kInt8TileGroups = 2;
+
+/// The dots of a group with the rows of a tile.
+using GroupDots = float[kInt8TileRows][kGroupRows];
+
+/// Neighbouring groups of weight rows against rounded rows of a batch.
+struct Int8Tile {
+  TensorType type;
+  const std::byte* groups;  // [n_groups, row_group_bytes(type, n_in)]
+  std::uint32_t n_groups;   // 1 … kInt8TileGroups
+  std::uint32_t n_in;
+  const RoundedRow* x;   // [n_rows]
+  std::uint32_t n_rows;  // 1 … kInt8TileRows
+  GroupDots* out;        // [n_groups]; rows from n_rows on are not written
+};
+
 struct NormRow {
   const float* x;       // [width]
   const float* weight;  // [width]
@@ -91,11 +109,12 @@ struct RowKernels {
   /// As round_row in kernels/numerics/int8_order.hpp.
   void (*round_row)(const float* x, std::size_t n, std::uint32_t block,
                     const RoundedRowBuffer& out);
-  /// As dot_group_int8 in kernels/quant/row_group.hpp.
-  void (*dot_group_int8)(TensorType type, const std::byte* group, std::uint32_t n_in,
-                         const RoundedRow* x, std::uint32_t n_rows, float* out);
-  /// Multiply-adds of dot_group_int8 in a unit.
+  /// Each group as dot_group_int8 in kernels/quant/row_group.hpp.
+  void (*dot_groups_int8)(const Int8Tile& tile);
+  /// Multiply-adds of dot_groups_int8 in a unit.
   std::uint64_t int8_tile_macs;
+  /// Groups of a tile that share what is loaded of its rows: 1 … kInt8TileGroups.
+  std::uint32_t int8_groups_at_once;
   void (*rms_norm_row)(const NormRow& row);
   /// gate[i] = silu(gate[i])·up[i]
   void (*swiglu)(float* gate, const float* up, std::size_t n);

@@ -169,9 +169,9 @@ template <TensorType kType, int kRows>
 
 /// Memory supplies each chunk once for all rows.
 template <TensorType kType>
-[[gnu::target("avx2,fma,f16c")]] void dot_groups(const std::byte* group, std::uint32_t n_in,
-                                                 const RoundedRow* x, std::uint32_t n_rows,
-                                                 float* out) {
+[[gnu::target("avx2,fma,f16c")]] void dot_group(const std::byte* group, std::uint32_t n_in,
+                                                const RoundedRow* x, std::uint32_t n_rows,
+                                                float* out) {
   const std::uint32_t n_blocks = n_in / group_format(kType).elements;
   const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
   for (std::uint32_t begin = 0; begin < n_blocks; begin += per_chunk) {
@@ -192,9 +192,13 @@ template <TensorType kType>
 
 }  // namespace
 
-void dot_group_int8(TensorType type, const std::byte* group, std::uint32_t n_in,
-                    const RoundedRow* x, std::uint32_t n_rows, float* out) {
-  visit_group_type(type, [&]<TensorType kType> { dot_groups<kType>(group, n_in, x, n_rows, out); });
+void dot_groups_int8(const Int8Tile& tile) {
+  const std::uint64_t group_bytes = row_group_bytes(tile.type, tile.n_in);
+  visit_group_type(tile.type, [&]<TensorType kType> {
+    for (std::uint32_t g = 0; g < tile.n_groups; ++g)
+      dot_group<kType>(tile.groups + g * group_bytes, tile.n_in, tile.x, tile.n_rows,
+                       tile.out[g][0]);
+  });
 }
 
 }  // namespace leasehold::avx2

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/row_kernels.hpp"
 #include "kernels/numerics/f16.hpp"
-#include "kernels/quant/row_group.hpp"
 
 namespace leasehold::avx2 {
 
@@ -15,7 +15,6 @@ namespace leasehold::avx2 {
 [[gnu::target("avx2,fma,f16c")]] void round_kv(const float* values, std::size_t n, std::int8_t* q,
                                                Half* scales);
 
-void dot_group_int8(TensorType type, const std::byte* group, std::uint32_t n_in,
-                    const RoundedRow* x, std::uint32_t n_rows, float* out);
+void dot_groups_int8(const Int8Tile& tile);
 
 }  // namespace leasehold::avx2

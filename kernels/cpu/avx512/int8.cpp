@@ -1,204 +1,180 @@
 #include "kernels/cpu/avx512/int8.hpp"
 
-#include <immintrin.h>
+#include <array>
+#include <utility>
 
-#include <algorithm>
-#include <cstring>
-
-#include "kernels/cpu/avx512/super_blocks.hpp"
-#include "kernels/cpu/prefetch.hpp"
-#include "kernels/cpu/tiling.hpp"
+#include "kernels/cpu/avx512/int8_blocks.hpp"
 
 namespace leasehold::avx512 {
 namespace {
 
-/// Rows whose sums of a block and of a chunk fit the registers.
-constexpr std::uint32_t kRegisterRows = 8;
+/// A pass over rows from `first` on, after passes that requested `share_bytes` of what comes next.
+using RunPass = void (*)(const Part& part, std::uint32_t first, std::size_t share_bytes);
 
-/// Two or four elements of a rounded row, for all rows of a group.
-[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512i
-broadcast_word(const void* from) {
-  std::int32_t word;
-  std::memcpy(&word, from, sizeof word);
-  return _mm512_set1_epi32(word);
-}
-
-[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512
-load_halves(const std::byte* from) {
-  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-}
-
-/// Adds the products of a strip's codes with the strip's elements of each row.
-template <TensorType kType, int kRows>
+template <int kGroups, int kRows>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-add_strip(const std::byte* block, std::uint32_t strip, const RoundedRow* x, std::size_t first,
-          __m512i (&sums)[kRows]) {
-  constexpr GroupFormat kFormat = group_format(kType);
-  prefetch_strip<kType>(block, strip);
-  __m512i codes[4];
-  load_strip<kFormat.low_bits, kFormat.high_bits>(block + kFormat.low_at(),
-                                                  block + kFormat.high_at(), strip, codes);
-#pragma GCC unroll 4
-  for (int quad = 0; quad < 4; ++quad) {
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r)
-      sums[r] = _mm512_dpbusd_epi32(sums[r], codes[quad],
-                                    broadcast_word(x[r].q + first + strip * kInt8Strip + quad * 4));
+begin_chunk(const Part& part, std::uint32_t first, FloatTile<kGroups, kRows>& chunk) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kGroups * kRows; ++i) chunk[i / kRows][i % kRows] = _mm512_setzero_ps();
+  if (part.begins_chunk) return;
+#pragma GCC unroll 16
+  for (int i = 0; i < kGroups * kRows; ++i)
+    chunk[i / kRows][i % kRows] = _mm512_load_ps(part.scratch->chunk[i / kRows][first + i % kRows]);
+}
+
+template <int kGroups, int kRows>
+[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
+end_chunk(const Part& part, std::uint32_t first, const FloatTile<kGroups, kRows>& chunk) {
+  GroupDots* to = part.ends_chunk ? part.out : part.scratch->chunk;
+  const bool adds = part.ends_chunk && !part.is_first_chunk;
+#pragma GCC unroll 16
+  for (int i = 0; i < kGroups * kRows; ++i) {
+    float* dots = to[i / kRows][first + i % kRows];
+    const __m512 sum = chunk[i / kRows][i % kRows];
+    _mm512_storeu_ps(dots, adds ? _mm512_add_ps(_mm512_loadu_ps(dots), sum) : sum);
   }
 }
 
-/// Adds a block of 32 to the chunks.
 template <TensorType kType, int kRows>
-[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-add_block(const std::byte* block, std::uint32_t b, const RoundedRow* x, __m512 (&chunk)[kRows]) {
-  constexpr GroupFormat kFormat = group_format(kType);
-  const __m512i zero = _mm512_setzero_si512();
-  __m512i sums[kRows];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r)
-    sums[r] = kFormat.offset == 0
-                  ? zero
-                  : _mm512_dpwssd_epi32(zero, broadcast_word(x[r].sums + b * 2),
-                                        _mm512_set1_epi16(static_cast<short>(-kFormat.offset)));
-#pragma GCC unroll 2
-  for (std::uint32_t strip = 0; strip < 2; ++strip)
-    add_strip<kType, kRows>(block, strip, x, std::size_t{b} * kFormat.elements, sums);
-  const __m512 scales = load_halves(block);
+[[gnu::always_inline]] inline PassRows<kRows> pass_rows(const Part& part, std::uint32_t first) {
+  constexpr std::size_t kElements = group_format(kType).elements;
+  PassRows<kRows> x;
+  x.terms = part.scratch->terms + first;
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    const __m512 scale = _mm512_mul_ps(scales, _mm512_set1_ps(x[r].scale[b]));
-    chunk[r] = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(sums[r]), chunk[r]);
-    if constexpr (kFormat.has_min) {
-      const __m512 min =
-          _mm512_mul_ps(load_halves(block + kGroupRows * 2), _mm512_set1_ps(x[r].scale[b]));
-      const __m512i sum =
-          _mm512_dpwssd_epi32(zero, broadcast_word(x[r].sums + b * 2), _mm512_set1_epi16(1));
-      chunk[r] = _mm512_fmadd_ps(min, _mm512_cvtepi32_ps(sum), chunk[r]);
+    x.q[r] = part.x[first + r].q + part.blocks.begin * kElements;
+    x.scales[r] = part.x[first + r].scale + part.blocks.begin;
+    x.sums[r] = part.x[first + r].sums + part.blocks.begin * (kElements / kInt8Strip);
+  }
+  return x;
+}
+
+/// The part times rows from `first` on.
+template <TensorType kType, Pass kPass, int kGroups, int kRows>
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] void run_pass(
+    const Part& shared, std::uint32_t first, std::size_t share_bytes) {
+  Part part = shared;  // stores of codes do not alias it
+  part.ahead_bytes += share_bytes;
+  const PassRows<kRows> x = pass_rows<kType, kRows>(part, first);
+  FloatTile<kGroups, kRows> chunk;
+  begin_chunk<kGroups, kRows>(part, first, chunk);
+  if constexpr (group_format(kType).has_sub_blocks()) {
+    add_super_block<kType, kPass, kGroups, kRows>(part, x, chunk);
+  } else {
+    for (std::size_t b = 0; b < part.blocks.end - part.blocks.begin; ++b)
+      add_block<kType, kPass, kGroups, kRows>(part, x, b, chunk);
+  }
+  end_chunk<kGroups, kRows>(part, first, chunk);
+}
+
+/// Rows of a pass: their sums of a block and of a chunk fit the registers.
+template <int kGroups>
+constexpr std::uint32_t kMostRows = kGroups == 1 ? 8 : 4;
+/// Two groups are multiplied together if their rows make passes of at least three.
+template <int kGroups>
+constexpr std::uint32_t kLeastRows = kGroups == 1 ? 1 : 3;
+constexpr std::uint32_t kRowsOfPairs = 6;
+
+template <TensorType kType, Pass kPass, int kGroups>
+constexpr auto kRunPass = []<int... kMore>(std::integer_sequence<int, kMore...>) {
+  return std::array<RunPass, sizeof...(kMore)>{
+      run_pass<kType, kPass, kGroups, kLeastRows<kGroups> + kMore>...};
+}(std::make_integer_sequence<int, kMostRows<kGroups> - kLeastRows<kGroups> + 1>());
+
+/// Passes over all rows of a tile, of nearly the same number of rows.
+class Passes {
+ public:
+  template <TensorType kType, int kGroups>
+  static Passes plan(std::uint32_t n_rows) {
+    constexpr Pass kFirst = kGroups == 1 ? Pass::Only : Pass::First;
+    constexpr Pass kLater = kGroups == 1 ? Pass::Only : Pass::Later;
+    Passes passes;
+    passes.n_ = tiles_for(n_rows, kMostRows<kGroups>);
+    for (std::uint32_t i = 0; i < passes.n_; ++i) {
+      const std::uint32_t first = i * n_rows / passes.n_;
+      const std::uint32_t size = (i + 1) * n_rows / passes.n_ - first - kLeastRows<kGroups>;
+      passes.first_[i] = first;
+      passes.run_[i] =
+          i == 0 ? kRunPass<kType, kFirst, kGroups>[size] : kRunPass<kType, kLater, kGroups>[size];
     }
+    return passes;
+  }
+  std::uint32_t count() const { return n_; }
+  /// Each pass requests a share of what comes next. Part is not copied here: members that were just
+  /// stored would be loaded several at once, which waits for the stores.
+  void run(const Part& part, std::size_t share_bytes) const {
+    for (std::uint32_t i = 0; i < n_; ++i) run_[i](part, first_[i], i * share_bytes);
+  }
+
+ private:
+  static constexpr std::uint32_t kMost = kInt8TileRows / kMostRows<kInt8TileGroups>;
+  std::uint32_t n_;
+  std::uint32_t first_[kMost];
+  RunPass run_[kMost];
+};
+
+/// The distance from a group's block to what is requested from memory while it is multiplied with
+/// another group's: within the group, or else in the one after the other.
+inline std::size_t ahead_bytes(std::size_t at, std::size_t group_bytes) {
+  return at + kPrefetchBytes < group_bytes ? kPrefetchBytes : kPrefetchBytes + group_bytes;
+}
+
+/// Places the part's blocks in each group, and prepares those of 256.
+template <TensorType kType, int kGroups>
+[[gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] void prepare(const std::byte* groups,
+                                                                          std::size_t group_bytes,
+                                                                          std::uint32_t n_rows,
+                                                                          Part& part) {
+  const std::size_t at = std::size_t{part.blocks.begin} * group_format(kType).size_bytes();
+  part.ahead_bytes = ahead_bytes(at, group_bytes);
+  for (int g = 0; g < kGroups; ++g) part.groups[g] = groups + g * group_bytes + at;
+  if constexpr (group_format(kType).has_sub_blocks()) {
+    for (int g = 0; g < kGroups; ++g)
+      prepare_factors<kType>(part.groups[g], part.scratch->factors[g]);
+    for (std::uint32_t r = 0; r < n_rows; ++r)
+      prepare_row<kType>(part.x[r], part.blocks.begin, part.scratch->terms[r]);
   }
 }
 
-/// Adds a block of 256 to the chunks.
-template <TensorType kType, int kRows>
-[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-add_super_block(const std::byte* block, std::uint32_t b, const RoundedRow* x,
-                __m512 (&chunk)[kRows]) {
-  constexpr GroupFormat kFormat = group_format(kType);
-  constexpr std::uint32_t kStrips = kFormat.sub_block / kInt8Strip;
-  const SubBlocks sub = load_sub_blocks<kType>(block);
-  __m512i products[kRows];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) products[r] = _mm512_setzero_si512();
-  for (std::uint32_t s = 0; s < kFormat.elements / kFormat.sub_block; ++s) {
-    __m512i sums[kRows];
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) sums[r] = _mm512_setzero_si512();
-#pragma GCC unroll 2
-    for (std::uint32_t strip = 0; strip < kStrips; ++strip)
-      add_strip<kType, kRows>(block, s * kStrips + strip, x, std::size_t{b} * kFormat.elements,
-                              sums);
-    const __m512i scale = number_of(sub.scales, s);
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r)
-      products[r] = _mm512_add_epi32(products[r], _mm512_mullo_epi32(sums[r], scale));
-  }
-  __m512i sums[kRows];  // of the activations, times the factors
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) sums[r] = _mm512_setzero_si512();
-  for (std::uint32_t strip = 0; strip < kFormat.elements / kInt8Strip; strip += 2) {
-    const __m512i factors = two_numbers_of(sub.factors, strip / kStrips, (strip + 1) / kStrips);
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r)
-      sums[r] = _mm512_dpwssd_epi32(sums[r], factors,
-                                    broadcast_word(x[r].sums + std::size_t{b} * 16 + strip));
-  }
-  const __m512 scales = load_halves(block);
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    const __m512 d = _mm512_set1_ps(x[r].scale[b]);
-    const __m512i offsets = _mm512_mullo_epi32(sums[r], _mm512_set1_epi32(kFormat.offset));
-    const __m512i product = _mm512_sub_epi32(products[r], offsets);
-    chunk[r] = _mm512_fmadd_ps(_mm512_mul_ps(scales, d), _mm512_cvtepi32_ps(product), chunk[r]);
-    if constexpr (kFormat.has_min) {
-      const __m512 min = _mm512_mul_ps(load_halves(block + kGroupRows * 2), d);
-      chunk[r] = _mm512_fnmadd_ps(min, _mm512_cvtepi32_ps(sums[r]), chunk[r]);
-    }
-  }
-}
-
-/// A chunk of a group times kRows rows, whose sums stay in registers.
-template <TensorType kType, int kRows>
-[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-dot_chunk_rows(const std::byte* group, Span32 blocks, const RoundedRow* x, float* out) {
-  constexpr std::size_t kBlockBytes = group_format(kType).size_bytes();
-  __m512 chunk[kRows];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) chunk[r] = _mm512_setzero_ps();
-  for (std::uint32_t b = blocks.begin; b < blocks.end; ++b) {
-    const std::byte* block = group + b * kBlockBytes;
-    if constexpr (group_format(kType).has_sub_blocks())
-      add_super_block<kType, kRows>(block, b, x, chunk);
-    else
-      add_block<kType, kRows>(block, b, x, chunk);
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    float* to = out + r * kGroupRows;
-    _mm512_storeu_ps(to,
-                     blocks.begin == 0 ? chunk[r] : _mm512_add_ps(_mm512_loadu_ps(to), chunk[r]));
-  }
-}
-
-/// 1 … kRegisterRows rows.
-template <TensorType kType>
-[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-dot_chunk(const std::byte* group, Span32 blocks, const RoundedRow* x, std::uint32_t n_rows,
-          float* out) {
-  switch (n_rows) {
-    case 1:
-      return dot_chunk_rows<kType, 1>(group, blocks, x, out);
-    case 2:
-      return dot_chunk_rows<kType, 2>(group, blocks, x, out);
-    case 3:
-      return dot_chunk_rows<kType, 3>(group, blocks, x, out);
-    case 4:
-      return dot_chunk_rows<kType, 4>(group, blocks, x, out);
-    case 5:
-      return dot_chunk_rows<kType, 5>(group, blocks, x, out);
-    case 6:
-      return dot_chunk_rows<kType, 6>(group, blocks, x, out);
-    case 7:
-      return dot_chunk_rows<kType, 7>(group, blocks, x, out);
-    default:
-      return dot_chunk_rows<kType, kRegisterRows>(group, blocks, x, out);
-  }
-}
-
-/// Memory supplies each chunk once for all rows: it stays in the first cache for the later ones,
+/// Memory supplies each part once for all rows: it stays in the first cache for the later ones,
 /// and what is requested from memory meanwhile arrives.
-template <TensorType kType>
-[[gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] void dot_groups(const std::byte* group,
-                                                                             std::uint32_t n_in,
-                                                                             const RoundedRow* x,
-                                                                             std::uint32_t n_rows,
-                                                                             float* out) {
-  const std::uint32_t n_blocks = n_in / group_format(kType).elements;
+template <TensorType kType, int kGroups>
+void dot_groups(const std::byte* groups, const Int8Tile& tile, GroupDots* out) {
+  constexpr std::uint32_t kElements = group_format(kType).elements;
+  const std::uint32_t n_blocks = tile.n_in / kElements;
   const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
-  for (std::uint32_t begin = 0; begin < n_blocks; begin += per_chunk) {
-    const Span32 blocks{begin, std::min(begin + per_chunk, n_blocks)};
-    for (std::uint32_t done = 0; done < n_rows;) {
-      const std::uint32_t now = std::min(n_rows - done, kRegisterRows);
-      dot_chunk<kType>(group, blocks, x + done, now, out + std::size_t{done} * kGroupRows);
-      done += now;
+  const std::uint32_t per_part =
+      tiles_for(per_chunk, tiles_for(per_chunk, kPartElements / kElements));
+  const std::size_t group_bytes = row_group_bytes(kType, tile.n_in);
+  const Passes passes = Passes::plan<kType, kGroups>(tile.n_rows);
+  PartScratch scratch;
+  Part part{.x = tile.x, .scratch = &scratch, .out = out};
+  part.strip_bytes = strip_bytes(kType) / passes.count();
+  for (std::uint32_t chunk = 0; chunk < n_blocks; chunk += per_chunk) {
+    const std::uint32_t chunk_end = std::min(chunk + per_chunk, n_blocks);
+    for (std::uint32_t begin = chunk; begin < chunk_end; begin = part.blocks.end) {
+      part.blocks = {begin, std::min(begin + per_part, chunk_end)};
+      part.begins_chunk = begin == chunk;
+      part.ends_chunk = part.blocks.end == chunk_end;
+      part.is_first_chunk = chunk == 0;
+      prepare<kType, kGroups>(groups, group_bytes, tile.n_rows, part);
+      passes.run(part, (part.blocks.end - begin) * (kElements / kInt8Strip) * part.strip_bytes);
     }
   }
 }
 
 }  // namespace
 
-void dot_group_int8(TensorType type, const std::byte* group, std::uint32_t n_in,
-                    const RoundedRow* x, std::uint32_t n_rows, float* out) {
-  visit_group_type(type, [&]<TensorType kType> { dot_groups<kType>(group, n_in, x, n_rows, out); });
+void dot_groups_int8(const Int8Tile& tile) {
+  const std::uint64_t group_bytes = row_group_bytes(tile.type, tile.n_in);
+  visit_group_type(tile.type, [&]<TensorType kType> {
+    std::uint32_t g = 0;
+    if (tile.n_rows >= kRowsOfPairs)
+      for (; g + 2 <= tile.n_groups; g += 2)
+        dot_groups<kType, 2>(tile.groups + g * group_bytes, tile, tile.out + g);
+    for (; g < tile.n_groups; ++g)
+      dot_groups<kType, 1>(tile.groups + g * group_bytes, tile, tile.out + g);
+  });
 }
 
 }  // namespace leasehold::avx512

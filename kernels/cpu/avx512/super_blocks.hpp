@@ -9,9 +9,7 @@ namespace leasehold::avx512 {
 /// 4·row + i of register j is number 4j + i.
 struct SubBlocks {
   __m512i scales[4];
-  /// What the sums of activations are multiplied with: the minima, or else the scales, from which
-  /// the code's offset is subtracted once per sub-block.
-  __m512i factors[4];
+  __m512i minima[4];  ///< Of types with minima.
 };
 
 template <TensorType kType>
@@ -28,25 +26,26 @@ load_sub_blocks(const std::byte* block) {
   for (int i = 0; i < 4; ++i) {
     if constexpr (kType == TensorType::Q3_K)
       sub.scales[i] = _mm512_sub_epi8(sub.scales[i], _mm512_set1_epi8(32));
-    sub.factors[i] = sub.scales[i];
     if constexpr (kType == TensorType::Q2_K) {
       const __m512i four_bits = _mm512_set1_epi8(15);
-      sub.factors[i] = _mm512_and_si512(shift_right<4>(sub.scales[i]), four_bits);
+      sub.minima[i] = _mm512_and_si512(shift_right<4>(sub.scales[i]), four_bits);
       sub.scales[i] = _mm512_and_si512(sub.scales[i], four_bits);
     }
   }
   if constexpr (kType == TensorType::Q4_K || kType == TensorType::Q5_K) {
-    sub.factors[0] = sub.scales[2];
-    sub.factors[1] = sub.scales[3];
+    sub.minima[0] = sub.scales[2];
+    sub.minima[1] = sub.scales[3];
   }
   return sub;
 }
 
-/// Number n of each row, as 32 bits.
+/// Number n of each row, as 32 bits. Here and below masks that select all lanes: GCC 12 reports
+/// uninitialised values in its own functions without one.
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512i
 number_of(const __m512i (&numbers)[4], std::uint32_t n) {
   const __m128i places = _mm_cvtsi32_si128(static_cast<int>(24 - n % 4 * 8));
-  return _mm512_srai_epi32(_mm512_sll_epi32(numbers[n / 4], places), 24);
+  const __m512i upper = _mm512_maskz_sll_epi32(0xFFFF, numbers[n / 4], places);
+  return _mm512_maskz_srai_epi32(0xFFFF, upper, 24);
 }
 
 /// Numbers n and m of each row, of the same four, as 16 bits each.
@@ -56,7 +55,7 @@ two_numbers_of(const __m512i (&numbers)[4], std::uint32_t n, std::uint32_t m) {
   const __m512i control =
       _mm512_set1_epi32(static_cast<int>(0x00800080u | (n % 4) << 8 | (m % 4) << 24));
   const __m512i base =
-      _mm512_broadcast_i32x4(_mm_setr_epi32(0, 0x04000400, 0x08000800, 0x0C000C00));
+      _mm512_maskz_broadcast_i32x4(0xFFFF, _mm_setr_epi32(0, 0x04000400, 0x08000800, 0x0C000C00));
   const __m512i spread = _mm512_shuffle_epi8(numbers[n / 4], _mm512_add_epi8(control, base));
   return _mm512_srai_epi16(spread, 8);
 }

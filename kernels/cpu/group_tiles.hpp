@@ -1,0 +1,70 @@
+/// The tiles of a matmul in int8 arithmetic.
+#pragma once
+
+#include "kernels/cpu/tiling.hpp"
+#include "kernels/op_args.hpp"
+
+namespace leasehold {
+
+/// With fewer rows of the batch, groups pass one after the other, in the order of their addresses.
+inline constexpr std::uint32_t kRowsOfSets = 9;
+
+/// Neighbouring groups; sets of `at_once` are multiplied together, the last may have fewer.
+struct GroupSpan {
+  std::uint32_t begin;
+  std::uint32_t end;
+  std::uint32_t at_once;
+};
+
+/// Cuts a matmul into tiles of groups and rows, as many for each thread if they are few. Tiles of
+/// the same groups are neighbours, so that memory supplies these once, then the cache does. A set
+/// of groups that are multiplied together is in one tile.
+struct GroupTiles {
+  std::uint32_t n_groups;
+  std::uint32_t n_batch;
+  std::uint32_t at_once;
+  std::uint32_t group_tiles;
+  std::uint32_t batch_per_tile;
+
+  struct Costs {
+    std::uint64_t tile_macs;
+    std::uint32_t groups_at_once;
+    std::uint32_t threads;
+  };
+  /// Tiles of `n_groups` groups of the matrix.
+  static GroupTiles plan(const WeightMatrix& weight, std::uint32_t n_groups, std::uint32_t n_batch,
+                         Costs costs) {
+    const std::uint64_t group_bytes = row_group_bytes(weight.type, weight.n_in);
+    const bool are_shared =
+        n_batch >= kRowsOfSets && group_bytes * costs.groups_at_once <= kTileWeightBytes;
+    const std::uint32_t at_once = are_shared ? costs.groups_at_once : 1;
+    const std::uint64_t row_macs = std::uint64_t{kGroupRows} * at_once * weight.n_in;
+    std::uint32_t batch = kInt8TileRows;
+    if (row_macs * batch > costs.tile_macs) batch /= 2;
+    if (row_macs * batch > costs.tile_macs * 3 / 2) batch /= 2;
+    batch = std::min(batch, n_batch);
+    const std::uint64_t most =
+        std::min(costs.tile_macs / (row_macs * batch), kTileWeightBytes / (group_bytes * at_once));
+    const std::uint32_t n_sets = tiles_for(n_groups, at_once);
+    const std::uint32_t least =
+        tiles_for(n_sets, static_cast<std::uint32_t>(std::max<std::uint64_t>(most, 1)));
+    const std::uint32_t even = (least + costs.threads - 1) / costs.threads * costs.threads;
+    const bool are_few = least * tiles_for(n_batch, batch) < 8 * costs.threads;
+    return {n_groups, n_batch, at_once, are_few ? std::min(even, n_sets) : least, batch};
+  }
+  std::uint32_t batch_tiles() const { return tiles_for(n_batch, batch_per_tile); }
+  std::uint32_t count() const { return group_tiles * batch_tiles(); }
+  /// Parts of nearly the same size.
+  GroupSpan groups(std::uint32_t tile) const {
+    const std::uint64_t part = tile / batch_tiles();
+    const std::uint64_t n_sets = tiles_for(n_groups, at_once);
+    const std::uint64_t end = (part + 1) * n_sets / group_tiles * at_once;
+    return {static_cast<std::uint32_t>(part * n_sets / group_tiles * at_once),
+            static_cast<std::uint32_t>(std::min<std::uint64_t>(end, n_groups)), at_once};
+  }
+  Span32 batch(std::uint32_t tile) const {
+    return tile_span(tile % batch_tiles(), batch_per_tile, n_batch);
+  }
+};
+
+}  // namespace leasehold

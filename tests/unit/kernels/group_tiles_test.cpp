@@ -1,0 +1,72 @@
+/// Tiles of int8 matmuls: each product once, in units of limited size.
+#include "kernels/cpu/group_tiles.hpp"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "common/random.hpp"
+#include "kernels/quant/row_group.hpp"
+#include "tests/support/test_seed.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+constexpr GroupTiles::Costs kCosts{.tile_macs = 1'600'000, .groups_at_once = 2, .threads = 2};
+
+WeightMatrix matrix(std::uint32_t n_groups, std::uint32_t n_in) {
+  return {.type = TensorType::Q8_0,
+          .layout = MatrixLayout::RowGroups,
+          .n_out = n_groups * kGroupRows,
+          .n_in = n_in,
+          .data = {}};
+}
+
+}  // namespace
+
+TEST_CASE("group tiles: every group meets every row of the batch once") {
+  SeededRandom random(test_seed());
+  CAPTURE(test_seed());
+  for (int shape = 0; shape < 500; ++shape) {
+    const auto n_groups = static_cast<std::uint32_t>(1 + random.below(70));
+    const auto n_in = static_cast<std::uint32_t>(1 + random.below(600)) * 32;
+    const auto n_batch = static_cast<std::uint32_t>(1 + random.below(50));
+    CAPTURE(n_groups, n_in, n_batch);
+    const GroupTiles tiles = GroupTiles::plan(matrix(n_groups, n_in), n_groups, n_batch, kCosts);
+    std::vector<int> met(std::size_t{n_groups} * n_batch);
+    for (std::uint32_t tile = 0; tile < tiles.count(); ++tile) {
+      const GroupSpan groups = tiles.groups(tile);
+      const Span32 batch = tiles.batch(tile);
+      REQUIRE(groups.begin < groups.end);
+      REQUIRE(batch.end - batch.begin <= kInt8TileRows);
+      for (std::uint32_t g = groups.begin; g < groups.end; ++g)
+        for (std::uint32_t i = batch.begin; i < batch.end; ++i) ++met[g * n_batch + i];
+    }
+    REQUIRE(met == std::vector<int>(met.size(), 1));
+  }
+}
+
+TEST_CASE("group tiles: only the last set of a matrix has fewer groups") {
+  for (const std::uint32_t n_groups : {1, 2, 5, 56, 57, 304}) {
+    for (const std::uint32_t n_in : {896, 1024, 4864}) {
+      CAPTURE(n_groups, n_in);
+      const GroupTiles tiles = GroupTiles::plan(matrix(n_groups, n_in), n_groups, 32, kCosts);
+      for (std::uint32_t tile = 0; tile < tiles.count(); ++tile) {
+        const GroupSpan groups = tiles.groups(tile);
+        REQUIRE(groups.at_once == 2);
+        REQUIRE(groups.begin % 2 == 0);
+        REQUIRE((groups.end % 2 == 0 || groups.end == n_groups));
+      }
+    }
+  }
+}
+
+TEST_CASE("group tiles: few rows, and sets too large for a unit, take one group at a time") {
+  const auto at_once = [](std::uint32_t n_in, std::uint32_t n_batch) {
+    return GroupTiles::plan(matrix(8, n_in), 8, n_batch, kCosts).at_once;
+  };
+  CHECK(at_once(1024, kRowsOfSets - 1) == 1);
+  CHECK(at_once(1024, kRowsOfSets) == 2);
+  CHECK(at_once(14336, 64) == 1);
+}
+
+}  // namespace leasehold::testing
