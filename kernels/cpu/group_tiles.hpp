@@ -6,7 +6,8 @@
 
 namespace leasehold {
 
-/// With fewer rows of the batch, groups pass one after the other, in the order of their addresses.
+/// With fewer rows of the batch, and with blocks of 32, groups pass one after the other, in the
+/// order of their addresses.
 inline constexpr std::uint32_t kRowsOfSets = 9;
 
 /// Neighbouring groups; sets of `at_once` are multiplied together, the last may have fewer.
@@ -35,8 +36,8 @@ struct GroupTiles {
   static GroupTiles plan(const WeightMatrix& weight, std::uint32_t n_groups, std::uint32_t n_batch,
                          Costs costs) {
     const std::uint64_t group_bytes = row_group_bytes(weight.type, weight.n_in);
-    const bool are_shared =
-        n_batch >= kRowsOfSets && group_bytes * costs.groups_at_once <= kTileWeightBytes;
+    const bool are_shared = group_format(weight.type).has_sub_blocks() && n_batch >= kRowsOfSets &&
+                            group_bytes * costs.groups_at_once <= kTileWeightBytes;
     const std::uint32_t at_once = are_shared ? costs.groups_at_once : 1;
     const std::uint64_t row_macs = std::uint64_t{kGroupRows} * at_once * weight.n_in;
     std::uint32_t batch = kInt8TileRows;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/cpu/avx512/int8_blocks.hpp"
+#include "kernels/cpu/avx512/int8_chunks.hpp"
 
 namespace leasehold::avx512 {
 namespace {
@@ -58,12 +59,7 @@ template <TensorType kType, Pass kPass, int kGroups, int kRows>
   const PassRows<kRows> x = pass_rows<kType, kRows>(part, first);
   FloatTile<kGroups, kRows> chunk;
   begin_chunk<kGroups, kRows>(part, first, chunk);
-  if constexpr (group_format(kType).has_sub_blocks()) {
-    add_super_block<kType, kPass, kGroups, kRows>(part, x, chunk);
-  } else {
-    for (std::size_t b = 0; b < part.blocks.end - part.blocks.begin; ++b)
-      add_block<kType, kPass, kGroups, kRows>(part, x, b, chunk);
-  }
+  add_super_block<kType, kPass, kGroups, kRows>(part, x, chunk);
   end_chunk<kGroups, kRows>(part, first, chunk);
 }
 
@@ -169,11 +165,17 @@ void dot_groups_int8(const Int8Tile& tile) {
   const std::uint64_t group_bytes = row_group_bytes(tile.type, tile.n_in);
   visit_group_type(tile.type, [&]<TensorType kType> {
     std::uint32_t g = 0;
-    if (tile.n_rows >= kRowsOfPairs)
-      for (; g + 2 <= tile.n_groups; g += 2)
-        dot_groups<kType, 2>(tile.groups + g * group_bytes, tile, tile.out + g);
-    for (; g < tile.n_groups; ++g)
-      dot_groups<kType, 1>(tile.groups + g * group_bytes, tile, tile.out + g);
+    if constexpr (group_format(kType).has_sub_blocks()) {
+      if (tile.n_rows >= kRowsOfPairs)
+        for (; g + 2 <= tile.n_groups; g += 2)
+          dot_groups<kType, 2>(tile.groups + g * group_bytes, tile, tile.out + g);
+      for (; g < tile.n_groups; ++g)
+        dot_groups<kType, 1>(tile.groups + g * group_bytes, tile, tile.out + g);
+    } else {
+      for (; g < tile.n_groups; ++g)
+        dot_group<kType>(tile.groups + g * group_bytes, tile.n_in, tile.x, tile.n_rows,
+                         tile.out[g][0]);
+    }
   });
 }
 

@@ -111,41 +111,6 @@ start_sums(__m512i start, int r, IntTile<kGroups, kRows>& sums) {
   for (int g = 0; g < kGroups; ++g) sums[g][r] = start;
 }
 
-/// `factor` · Σq of a block of 32, whose two strips' sums are at `sums`.
-[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline __m512i
-block_sum(const std::int16_t* sums, std::int32_t factor) {
-  return _mm512_madd_epi16(broadcast_word(sums), _mm512_set1_epi16(static_cast<short>(factor)));
-}
-
-/// Adds block b, of 32, to the chunks.
-template <TensorType kType, Pass kPass, int kGroups, int kRows>
-[[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void
-add_block(const Part& part, const PassRows<kRows>& x, std::size_t b,
-          FloatTile<kGroups, kRows>& chunk) {
-  constexpr GroupFormat kFormat = group_format(kType);
-  IntTile<kGroups, kRows> sums;
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r)
-    start_sums<kGroups, kRows>(block_sum(x.sums[r] + b * 2, -kFormat.offset), r, sums);
-#pragma GCC unroll 2
-  for (std::uint32_t strip = 0; strip < 2; ++strip)
-    add_strip<kType, kPass, kGroups, kRows>(part, x, b, strip, sums);
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    const __m512 d = _mm512_set1_ps(x.scales[r][b]);
-    const __m512 sum = to_floats(block_sum(x.sums[r] + b * 2, 1));  // of types with minima
-#pragma GCC unroll 2
-    for (int g = 0; g < kGroups; ++g) {
-      const std::byte* block = part.groups[g] + b * kFormat.size_bytes();
-      chunk[g][r] =
-          _mm512_fmadd_ps(_mm512_mul_ps(load_halves(block), d), to_floats(sums[g][r]), chunk[g][r]);
-      if constexpr (kFormat.has_min)
-        chunk[g][r] = _mm512_fmadd_ps(_mm512_mul_ps(load_halves(block + kGroupRows * 2), d), sum,
-                                      chunk[g][r]);
-    }
-  }
-}
-
 /// The products of a block of 256, times the scales of its sub-blocks.
 template <TensorType kType, Pass kPass, int kGroups, int kRows>
 [[gnu::always_inline, gnu::target("avx512f,avx512bw,avx512dq,avx512vnni,f16c")]] inline void

@@ -1,5 +1,5 @@
 /// A *part* of a tile: up to 256 elements of some groups, whose unpacked codes stay in the first
-/// cache while all rows of the tile pass. Its blocks belong to one chunk.
+/// cache while all rows of the tile pass: a block of 256.
 #pragma once
 
 #include <immintrin.h>

@@ -13,8 +13,9 @@ namespace {
 
 constexpr GroupTiles::Costs kCosts{.tile_macs = 1'600'000, .groups_at_once = 2, .threads = 2};
 
-WeightMatrix matrix(std::uint32_t n_groups, std::uint32_t n_in) {
-  return {.type = TensorType::Q8_0,
+WeightMatrix matrix(std::uint32_t n_groups, std::uint32_t n_in,
+                    TensorType type = TensorType::Q6_K) {
+  return {.type = type,
           .layout = MatrixLayout::RowGroups,
           .n_out = n_groups * kGroupRows,
           .n_in = n_in,
@@ -28,7 +29,7 @@ TEST_CASE("group tiles: every group meets every row of the batch once") {
   CAPTURE(test_seed());
   for (int shape = 0; shape < 500; ++shape) {
     const auto n_groups = static_cast<std::uint32_t>(1 + random.below(70));
-    const auto n_in = static_cast<std::uint32_t>(1 + random.below(600)) * 32;
+    const auto n_in = static_cast<std::uint32_t>(1 + random.below(75)) * 256;
     const auto n_batch = static_cast<std::uint32_t>(1 + random.below(50));
     CAPTURE(n_groups, n_in, n_batch);
     const GroupTiles tiles = GroupTiles::plan(matrix(n_groups, n_in), n_groups, n_batch, kCosts);
@@ -47,7 +48,7 @@ TEST_CASE("group tiles: every group meets every row of the batch once") {
 
 TEST_CASE("group tiles: only the last set of a matrix has fewer groups") {
   for (const std::uint32_t n_groups : {1, 2, 5, 56, 57, 304}) {
-    for (const std::uint32_t n_in : {896, 1024, 4864}) {
+    for (const std::uint32_t n_in : {1024, 2048, 4864}) {
       CAPTURE(n_groups, n_in);
       const GroupTiles tiles = GroupTiles::plan(matrix(n_groups, n_in), n_groups, 32, kCosts);
       for (std::uint32_t tile = 0; tile < tiles.count(); ++tile) {
@@ -60,13 +61,15 @@ TEST_CASE("group tiles: only the last set of a matrix has fewer groups") {
   }
 }
 
-TEST_CASE("group tiles: few rows, and sets too large for a unit, take one group at a time") {
+TEST_CASE(
+    "group tiles: few rows, blocks of 32, and sets too large for a unit take one group at a time") {
   const auto at_once = [](std::uint32_t n_in, std::uint32_t n_batch) {
     return GroupTiles::plan(matrix(8, n_in), 8, n_batch, kCosts).at_once;
   };
   CHECK(at_once(1024, kRowsOfSets - 1) == 1);
   CHECK(at_once(1024, kRowsOfSets) == 2);
   CHECK(at_once(14336, 64) == 1);
+  CHECK(GroupTiles::plan(matrix(8, 1024, TensorType::Q8_0), 8, 64, kCosts).at_once == 1);
 }
 
 }  // namespace leasehold::testing
