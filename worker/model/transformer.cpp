@@ -6,6 +6,7 @@
 
 #include "common/expects.hpp"
 #include "kernels/numerics/rope.hpp"
+#include "worker/model/row_range.hpp"
 
 namespace leasehold {
 namespace {
@@ -104,11 +105,18 @@ class Transformer::Pass {
 
   LaunchStatus run() {
     embed();
-    for (std::uint32_t i = 0; i < weights_.layers().size() && live_ != 0; ++i) {
+    const auto n_rows = static_cast<std::uint32_t>(input_.rows.size());
+    const std::size_t n_layers = weights_.layers().size();
+    for (std::uint32_t i = 0; i < n_layers && live_ != 0; ++i) {
       context_.layer = static_cast<std::uint16_t>(i);
-      attention_block(weights_.layers()[i]);
-      ffn_block(weights_.layers()[i]);
+      const LayerWeights& layer = weights_.layers()[i];
+      append_block(layer);
+      if (i + 1 == n_layers && model_.backend_->takes_parts_of_steps())
+        finish_rows_with_logits(layer);
+      else
+        finish_layer(layer, {0, n_rows});
     }
+    use_rows({0, n_rows});
     output_block();
     return {live_};
   }
@@ -120,6 +128,24 @@ class Transformer::Pass {
     if (live_ != 0) live_ &= one(*model_.backend_).live;
   }
 
+  /// Behind the keys and values of the last layer only rows with logits matter.
+  void finish_rows_with_logits(const LayerWeights& layer) {
+    for (std::span<const std::uint32_t> left = input_.logit_rows; !left.empty() && live_ != 0;)
+      finish_layer(layer, take_neighbours(left));
+  }
+
+  /// Changes rows [begin, end) of x from the output of the last layer to that of this one.
+  void finish_layer(const LayerWeights& layer, RowRange range) {
+    use_rows(range);
+    attention_block(layer);
+    ffn_block(layer);
+  }
+
+  void use_rows(RowRange range) {
+    first_row_ = range.begin;
+    context_.rows = input_.rows.subspan(range.begin, range.end - range.begin);
+  }
+
   void embed() {
     launch([&](Backend& b) {
       return b.embedding(context_, {weights_.token_embedding(), input_.tokens.data(), s().x});
@@ -128,7 +154,7 @@ class Transformer::Pass {
 
   RmsNormArgs norm_of(LaunchSite site, Leased<const float> weight) {
     return {.site = site,
-            .x = s().x,
+            .x = x(),
             .weight = weight,
             .out = s().normed,
             .width = model_.config_.n_embd,
@@ -148,7 +174,8 @@ class Transformer::Pass {
     return {.site = site, .weight = weight, .x = s().normed, .out = out, .bias = bias};
   }
 
-  void attention_block(const LayerWeights& layer) {
+  /// Computes queries, keys and values of all rows, and appends keys and values.
+  void append_block(const LayerWeights& layer) {
     const RmsNormArgs norm = norm_of(LaunchSite::AttentionNorm, layer.attention_norm);
     const MatmulArgs matmuls[] = {
         product_of_normed(LaunchSite::QueryProjection, layer.query, s().q, layer.query_bias),
@@ -156,11 +183,14 @@ class Transformer::Pass {
         product_of_normed(LaunchSite::ValueProjection, layer.value, s().v, layer.value_bias)};
     project({.norm = &norm, .matmuls = matmuls});
     prepare_heads(layer);
+  }
+
+  void attention_block(const LayerWeights& layer) {
     attend();
     matmul({.site = LaunchSite::AttentionOutput,
             .weight = layer.attention_output,
             .x = s().attention,
-            .out = s().x,
+            .out = x(),
             .accumulate = true,
             .bias = layer.attention_output_bias});
   }
@@ -184,19 +214,20 @@ class Transformer::Pass {
 
   void attend() {
     launch([&](Backend& b) {
-      const auto head_dim = static_cast<float>(model_.config_.head_dim);
+      const ModelConfig& config = model_.config_;
+      const std::size_t q_width = std::size_t{config.n_heads} * config.head_dim;
       return b.attention(context_, {.layout = model_.kv_layout_,
-                                    .q = s().q,
+                                    .q = s().q + first_row_ * q_width,
                                     .out = s().attention,
-                                    .n_heads = model_.config_.n_heads,
-                                    .scale = 1.0f / std::sqrt(head_dim),
+                                    .n_heads = config.n_heads,
+                                    .scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim)),
                                     .block_tables = input_.block_tables});
     });
   }
 
   void ffn_block(const LayerWeights& layer) {
     const RmsNormArgs norm = norm_of(LaunchSite::FfnNorm, layer.ffn_norm);
-    if (model_.config_.experts.n_experts == 0) return feed_forward(layer, &norm, s().x, true);
+    if (model_.config_.experts.n_experts == 0) return feed_forward(layer, &norm, x(), true);
     launch([&](Backend& b) { return b.rms_norm(context_, norm); });
     routed_experts(layer);
     if (model_.config_.n_ff > 0) shared_expert(layer);
@@ -277,7 +308,7 @@ class Transformer::Pass {
     launch([&](Backend& b) {
       return b.weighted_sum(context_, {.x = s().expert_out,
                                        .weights = weights,
-                                       .out = s().x,
+                                       .out = x(),
                                        .n_terms = n_terms,
                                        .width = model_.config_.n_embd,
                                        .is_gate = is_gate});
@@ -296,11 +327,14 @@ class Transformer::Pass {
   }
 
   Scratch& s() { return model_.scratch_; }
+  /// The first row of the residual that the operators of context_ change.
+  float* x() { return s().x + first_row_ * model_.config_.n_embd; }
 
   Transformer& model_;
   const Weights& weights_;
   const ForwardInput& input_;
   LaunchContext context_;
+  std::size_t first_row_ = 0;  // of context_.rows, in input_.rows
   SequenceMask live_;
 };
 
