@@ -4,7 +4,8 @@
 ///
 ///   widen(from, n, to)        n elements as floats: `to`, or `from` if they are floats
 ///   widen_codes(q, scales, n, to)     n elements of Q8_0, with widened scales
-///   score_block(keys, q, head_dim, scale, scores)     16 scores
+///   score_block(tile, keys, query, at)     16 scores from position `at` on, of some queries from
+///                             `query` on; returns of how many
 ///   softmax(scores, n, partial)     scores become weights; those from n on are undefined before
 ///   weigh<Kv>(tile, run)      adds weighted values to the accumulators of `run`
 ///   kRunQueries               the most queries of a run
@@ -86,10 +87,9 @@ void score_keys(const AttentionTile& tile) {
     prefetch_head<Kv>(tile.values[at / KvLayout::kBlockTokens], tile.head_dim);
     const float* keys =
         widen_block<Ops, Kv>(tile, tile.keys[at / KvLayout::kBlockTokens], tile.block);
-    for (std::uint32_t query = 0; query < tile.n_queries; ++query)
-      if (at < tile.n_positions[query])
-        Ops::score_block(keys, tile.q[query], tile.head_dim, tile.scale,
-                         weights_of(tile, query) + at);
+    std::uint32_t query = 0;
+    while (tile.n_positions[query] <= at) ++query;  // the last query has a score in every block
+    while (query < tile.n_queries) query += Ops::score_block(tile, keys, query, at);
   }
 }
 

@@ -26,10 +26,14 @@ struct AttentionOps {
     for (std::uint32_t i = 0; i < n; ++i) to[i] = kv_value(q[i], scales[i / kKvScaleBlock]);
   }
 
-  static void score_block(const float* keys, const float* q, std::uint32_t head_dim, float scale,
-                          float* scores) {
+  static std::uint32_t score_block(const AttentionTile& tile, const float* keys,
+                                   std::uint32_t query, std::uint32_t at) {
+    const std::uint32_t head_dim = tile.head_dim;
+    float* scores = weights_of(tile, query) + at;
     for (std::uint32_t i = 0; i < KvLayout::kBlockTokens; ++i)
-      scores[i] = ordered_dot(keys + std::size_t{i} * head_dim, q, head_dim) * scale;
+      scores[i] =
+          ordered_dot(keys + std::size_t{i} * head_dim, tile.q[query], head_dim) * tile.scale;
+    return 1;
   }
 
   static void softmax(float* scores, std::uint32_t n, float* partial) {

@@ -159,16 +159,20 @@ struct Ops {
     }
   }
 
-  [[gnu::target("avx2,fma,f16c")]] static void score_block(const float* keys, const float* q,
-                                                           std::uint32_t head_dim, float scale,
-                                                           float* scores) {
+  [[gnu::target("avx2,fma,f16c")]] static std::uint32_t score_block(const AttentionTile& tile,
+                                                                    const float* keys,
+                                                                    std::uint32_t query,
+                                                                    std::uint32_t at) {
+    const float* q = tile.q[query];
     for (std::uint32_t i = 0; i < KvLayout::kBlockTokens; i += kWidth) {
-      const float* eight = keys + std::size_t{i} * head_dim;
-      const __m256 dots = head_dim == 64    ? eight_dots(eight, q, 64)  // unrolled
-                          : head_dim == 128 ? eight_dots(eight, q, 128)
-                                            : eight_dots(eight, q, head_dim);
-      _mm256_storeu_ps(scores + i, _mm256_mul_ps(dots, _mm256_set1_ps(scale)));
+      const float* eight = keys + std::size_t{i} * tile.head_dim;
+      const __m256 dots = tile.head_dim == 64    ? eight_dots(eight, q, 64)  // unrolled
+                          : tile.head_dim == 128 ? eight_dots(eight, q, 128)
+                                                 : eight_dots(eight, q, tile.head_dim);
+      _mm256_storeu_ps(weights_of(tile, query) + at + i,
+                       _mm256_mul_ps(dots, _mm256_set1_ps(tile.scale)));
     }
+    return 1;
   }
 
   /// Scores are padded to whole lanes with -inf, whose exponential is exactly 0. Padding adds +0 to
