@@ -7,6 +7,7 @@
 #include "kernels/cpu/avx2/dequantize.hpp"
 #include "kernels/cpu/avx2/int8.hpp"
 #include "kernels/cpu/avx2/rows.hpp"
+#include "kernels/cpu/avx512/activations.hpp"
 #include "kernels/cpu/avx512/attention.hpp"
 #include "kernels/cpu/avx512/int8.hpp"
 #include "kernels/cpu/avx512/rows.hpp"
@@ -54,15 +55,16 @@ constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
                            .attend_tile_macs = 150'000,
                            .merge = avx2::merge};
 
-/// Dots and attention take most of a step's time. The other functions are the AVX2 ones.
+/// What takes most of a step's time. The other functions are the AVX2 ones.
 constexpr RowKernels kAvx512 = [] {
   RowKernels kernels = kAvx2;
-  kernels.dot_tile = avx512::dot_tile;
   kernels.round_row = avx512::round_row;
   kernels.swiglu = avx512::swiglu;
+  kernels.dot_tile = avx512::dot_tile;
   kernels.dot_tile_macs = 500'000;
   kernels.attend = avx512::attend;
   kernels.attend_tile_macs = 300'000;
+  kernels.merge = avx512::merge;
   return kernels;
 }();
 
