@@ -102,25 +102,31 @@ inline void store_product(const MatmulArgs& args, float& out, float dot, const f
   out = args.accumulate ? out + product : product;
 }
 
+/// Likewise for n ≤ kMost neighbouring outputs of a row.
+template <std::uint32_t kMost>
+void store_products(const MatmulArgs& args, float* out, const float* dots, const float* bias,
+                    std::uint32_t n) {
+  const auto store = [&](std::uint32_t count) __attribute__((always_inline)) {
+    float products[kMost];
+    std::copy_n(dots, count, products);
+    if (bias != nullptr)
+      for (std::uint32_t o = 0; o < count; ++o) products[o] += bias[o];
+    if (args.accumulate)
+      for (std::uint32_t o = 0; o < count; ++o) products[o] += out[o];
+    std::copy_n(products, count, out);
+  };
+  // The compiler uses whole registers for a constant number.
+  if (n == kMost) return store(kMost);
+  store(n);
+}
+
 /// Stores the products of one group with row i of out; the last group may have fewer outputs.
 inline void store_group(const MatmulArgs& args, const LaunchPermit& permit, std::uint32_t group,
                         std::uint32_t i, const float* dots) {
   const std::uint32_t first = group * kGroupRows;
-  float* out = args.out + std::size_t{i} * args.weight.n_out + first;
-  const float* bias = args.bias ? permit.open(args.bias) + first : nullptr;
-  const auto store = [&](std::uint32_t n) __attribute__((always_inline)) {
-    float products[kGroupRows];
-    std::copy_n(dots, n, products);
-    if (bias != nullptr)
-      for (std::uint32_t o = 0; o < n; ++o) products[o] += bias[o];
-    if (args.accumulate)
-      for (std::uint32_t o = 0; o < n; ++o) products[o] += out[o];
-    std::copy_n(products, n, out);
-  };
-  // The compiler uses whole registers for a constant number.
-  const std::uint32_t left = args.weight.n_out - first;
-  if (left >= kGroupRows) return store(kGroupRows);
-  store(left);
+  store_products<kGroupRows>(args, args.out + std::size_t{i} * args.weight.n_out + first, dots,
+                             args.bias ? permit.open(args.bias) + first : nullptr,
+                             std::min(args.weight.n_out - first, kGroupRows));
 }
 
 inline void expect_within_limits(const BackendLimits& limits, const LaunchContext& context) {

@@ -27,20 +27,6 @@ void store_entry(const RowKernels& kernels, const KvLayout& layout, const float*
                    reinterpret_cast<Half*>(head + layout.scales_offset_bytes(slot)));
 }
 
-/// Stores the products of some rows of the matrix with row i of the batch.
-void store_products(const MatmulArgs& args, const float* bias, Span32 rows, std::uint32_t i,
-                    const float* products) {
-  float* out = args.out + std::size_t{i} * args.weight.n_out + rows.begin;
-  const auto store = [&](std::uint32_t n) __attribute__((always_inline)) {
-    for (std::uint32_t o = 0; o < n; ++o)
-      store_product(args, out[o], products[o], bias ? bias + rows.begin + o : nullptr);
-  };
-  // The compiler unrolls a constant number.
-  const std::uint32_t n = rows.end - rows.begin;
-  if (n == kDotOutputs) return store(kDotOutputs);
-  store(n);
-}
-
 /// Whole cache lines, so that the aligned parts of two threads do not overlap.
 std::size_t tile_scratch_floats(std::uint32_t head_dim) {
   constexpr std::size_t kLine = 16;
@@ -151,7 +137,8 @@ DotTile CpuBackend::open_rows(const LaunchPermit& permit, const WeightMatrix& we
     tile.weights[o] = matrix_row(permit, weight, rows.begin + o);
   if (is_dot_type(weight.type)) {
     tile.next = matrix_row(permit, weight, next);
-    tile.next_bytes = tile.n_outputs * row_size_bytes(weight.type, weight.n_in);
+    if (next != rows.begin)
+      tile.next_bytes = tile.n_outputs * row_size_bytes(weight.type, weight.n_in);
     return tile;
   }
   tile.type = TensorType::F32;
@@ -163,11 +150,14 @@ DotTile CpuBackend::open_rows(const LaunchPermit& permit, const WeightMatrix& we
   return tile;
 }
 
-/// The row that a thread multiplies after `rows` of a tile with `outputs`. Threads take tiles in
-/// turn, so that a thread's next tile is as many further as there are threads.
-std::uint32_t CpuBackend::next_row(const MatmulTiles& tiles, Span32 outputs, Span32 rows) const {
-  if (rows.end < outputs.end) return rows.end;
-  return rows.end + (launcher_.threads() - 1) * tiles.outputs_per_tile;
+/// The row that a thread multiplies after `rows` of a tile; perhaps the same ones, with other
+/// inputs. Threads take tiles in turn, so that a thread's next tile is as many further as there are
+/// threads.
+std::uint32_t CpuBackend::next_row(const MatmulTiles& tiles, std::uint32_t tile,
+                                   Span32 rows) const {
+  if (rows.end < tiles.outputs(tile).end) return rows.end;
+  const std::uint32_t next = tile + launcher_.threads();
+  return next < tiles.count() ? tiles.outputs(next).begin : rows.end;
 }
 
 LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& args) {
@@ -184,11 +174,13 @@ LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& 
     const float* bias = args.bias ? permit.open(args.bias) : nullptr;
     for (std::uint32_t first = outputs.begin; first < outputs.end; first += kDotOutputs) {
       const Span32 rows{first, std::min(first + kDotOutputs, outputs.end)};
-      DotTile dots = open_rows(permit, args.weight, rows, next_row(tiles, outputs, rows), thread);
-      dot_batch(kernels_, dots, tiles.batch(tile), row_of,
-                [&](std::uint32_t i, const float* products) {
-                  store_products(args, bias, rows, i, products);
-                });
+      DotTile dots = open_rows(permit, args.weight, rows, next_row(tiles, tile, rows), thread);
+      dot_batch(
+          kernels_, dots, tiles.batch(tile), row_of, [&](std::uint32_t i, const float* products) {
+            store_products<kDotOutputs>(args, args.out + std::size_t{i} * args.weight.n_out + first,
+                                        products, bias != nullptr ? bias + first : nullptr,
+                                        rows.end - first);
+          });
     }
   };
   return launcher_.run(context, label(context, args.site), tiles.count(), run_tile);

@@ -66,7 +66,7 @@ class CpuBackend final : public HostBackend {
   /// other rows.
   DotTile open_rows(const LaunchPermit& permit, const WeightMatrix& weight, Span32 rows,
                     std::uint32_t next, std::uint32_t thread);
-  std::uint32_t next_row(const MatmulTiles& tiles, Span32 outputs, Span32 rows) const;
+  std::uint32_t next_row(const MatmulTiles& tiles, std::uint32_t tile, Span32 rows) const;
 
   /// Scratch of a thread's attention tile, at the start of a cache line: a load that crosses lines
   /// takes twice as long.
@@ -89,6 +89,7 @@ class CpuBackend final : public HostBackend {
                           std::uint32_t first_row);
   struct RoundingPlan;
   struct InputRows;
+  struct TileInputs;
   const float* input_part(const LaunchPermit& permit, std::uint32_t thread,
                           const RoundingPlan& plan, std::uint32_t i, Span32 columns);
   void round_parts(const LaunchPermit& permit, std::uint32_t thread, const RoundingPlan& plan,
@@ -101,11 +102,15 @@ class CpuBackend final : public HostBackend {
   GroupTiles group_tiles(const WeightMatrix& weight, std::uint32_t n_groups, std::uint32_t n_batch,
                          std::uint32_t matrices = 1) const;
   LaunchStatus project_int8(const LaunchContext& context, const ProjectionArgs& args);
+  void multiply_groups(const LaunchPermit& permit, const WeightMatrix& weight, Span32 groups,
+                       std::span<const RoundedRow> x, GroupDots* dots);
   template <class Store>
   void each_dots(const LaunchPermit& permit, const WeightMatrix& weight, GroupSpan groups,
                  std::span<const RoundedRow> x, Store&& store);
   void multiply_tile(const LaunchPermit& permit, const MatmulArgs& args, GroupSpan groups,
                      Span32 batch, InputRows rows);
+  void multiply_gated(const LaunchPermit& permit, const FeedForwardArgs& args, GroupSpan groups,
+                      Span32 batch, InputRows rows);
   LaunchStatus gate_and_up(const LaunchContext& context, const FeedForwardArgs& args,
                            const RoundingPlan& plan);
   void gate_block(const FeedForwardArgs& args, GroupSpan groups, Span32 batch);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <span>
 
 #include "kernels/cpu/cpu_backend.hpp"
 
@@ -18,6 +19,17 @@ constexpr std::uint32_t kGateColumns = 1024;
 constexpr std::uint64_t kBarrierMacs = 16'000;
 
 using TileRows = std::array<RoundedRow, kInt8TileRows>;
+
+/// Adds the bias of a group, if any, to its products with some rows.
+void add_bias(const MatmulArgs& args, const LaunchPermit& permit, std::uint32_t group,
+              std::uint32_t n_rows, GroupDots& dots) {
+  if (!args.bias) return;
+  const std::uint32_t first = group * kGroupRows;
+  const std::uint32_t n = std::min(args.weight.n_out - first, kGroupRows);
+  const float* bias = permit.open(args.bias) + first;
+  for (std::uint32_t i = 0; i < n_rows; ++i)
+    for (std::uint32_t o = 0; o < n; ++o) dots[i][o] += bias[o];
+}
 
 }  // namespace
 
@@ -73,6 +85,17 @@ struct CpuBackend::InputRows {
   std::size_t first;
 
   RoundedRow row(std::size_t i) const { return rows.row(first + i); }
+};
+
+/// The rounded rows of a tile.
+struct CpuBackend::TileInputs {
+  std::uint32_t n_rows;
+  TileRows x;  // of these the first n_rows
+
+  TileInputs(InputRows rows, Span32 batch) : n_rows(batch.end - batch.begin) {
+    for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = rows.row(batch.begin + i);
+  }
+  std::span<const RoundedRow> all() const { return std::span(x).first(n_rows); }
 };
 
 /// Computes columns of row i of x, in the thread's row unless they are in memory.
@@ -193,34 +216,61 @@ LaunchStatus CpuBackend::project_int8(const LaunchContext& context, const Projec
                      });
 }
 
+/// The products of up to kInt8TileGroups groups with rows of x.
+void CpuBackend::multiply_groups(const LaunchPermit& permit, const WeightMatrix& weight,
+                                 Span32 groups, std::span<const RoundedRow> x, GroupDots* dots) {
+  kernels_.dot_groups_int8({.type = weight.type,
+                            .groups = matrix_group(permit, weight, groups.begin),
+                            .n_groups = groups.end - groups.begin,
+                            .n_in = weight.n_in,
+                            .x = x.data(),
+                            .n_rows = static_cast<std::uint32_t>(x.size()),
+                            .out = dots});
+}
+
 /// Calls `store(group, i, dots)` for each group, and each i of the rows of x.
 template <class Store>
 void CpuBackend::each_dots(const LaunchPermit& permit, const WeightMatrix& weight, GroupSpan groups,
                            std::span<const RoundedRow> x, Store&& store) {
   for (std::uint32_t first = groups.begin; first < groups.end; first += groups.at_once) {
     GroupDots dots[kInt8TileGroups];
-    const std::uint32_t n_groups = std::min(groups.end - first, groups.at_once);
-    kernels_.dot_groups_int8({.type = weight.type,
-                              .groups = matrix_group(permit, weight, first),
-                              .n_groups = n_groups,
-                              .n_in = weight.n_in,
-                              .x = x.data(),
-                              .n_rows = static_cast<std::uint32_t>(x.size()),
-                              .out = dots});
+    const Span32 now{first, std::min(first + groups.at_once, groups.end)};
+    multiply_groups(permit, weight, now, x, dots);
     for (std::uint32_t i = 0; i < x.size(); ++i)
-      for (std::uint32_t g = 0; g < n_groups; ++g) store(first + g, i, dots[g][i]);
+      for (std::uint32_t g = now.begin; g < now.end; ++g) store(g, i, dots[g - first][i]);
   }
 }
 
 void CpuBackend::multiply_tile(const LaunchPermit& permit, const MatmulArgs& args, GroupSpan groups,
                                Span32 batch, InputRows rows) {
-  const std::uint32_t n_rows = batch.end - batch.begin;
-  TileRows x{};
-  for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = rows.row(batch.begin + i);
-  each_dots(permit, args.weight, groups, {x.data(), n_rows},
+  const TileInputs x(rows, batch);
+  each_dots(permit, args.weight, groups, x.all(),
             [&](std::uint32_t g, std::uint32_t i, const float* dots) {
               store_group(args, permit, g, batch.begin + i, dots);
             });
+}
+
+/// silu(gate) * up for a tile. Products wait in the first cache; those of up are not stored.
+void CpuBackend::multiply_gated(const LaunchPermit& permit, const FeedForwardArgs& args,
+                                GroupSpan groups, Span32 batch, InputRows rows) {
+  const TileInputs x(rows, batch);
+  const MatmulArgs gated{.site = args.gate.site, .weight = args.gate.weight, .out = args.gate.out};
+  for (std::uint32_t first = groups.begin; first < groups.end; first += groups.at_once) {
+    GroupDots gate[kInt8TileGroups];
+    GroupDots up[kInt8TileGroups];
+    const Span32 now{first, std::min(first + groups.at_once, groups.end)};
+    multiply_groups(permit, args.gate.weight, now, x.all(), gate);
+    multiply_groups(permit, args.up.weight, now, x.all(), up);
+    for (std::uint32_t g = now.begin; g < now.end; ++g) {
+      GroupDots& gated_dots = gate[g - first];
+      GroupDots& up_dots = up[g - first];
+      add_bias(args.gate, permit, g, x.n_rows, gated_dots);
+      add_bias(args.up, permit, g, x.n_rows, up_dots);
+      kernels_.swiglu(gated_dots[0], up_dots[0], std::size_t{x.n_rows} * kGroupRows);
+      for (std::uint32_t i = 0; i < x.n_rows; ++i)
+        store_group(gated, permit, g, batch.begin + i, gated_dots[i]);
+    }
+  }
 }
 
 /// gate = silu(gate) * up, for some rows and the columns of some groups.
@@ -242,13 +292,10 @@ LaunchStatus CpuBackend::gate_and_up(const LaunchContext& context, const FeedFor
                                        plan.n_rows, are_together ? 2 : 1);
   const std::uint32_t n_tiles = tiles.count();
   if (are_together)
-    return run_rounded(
-        context, plan, n_tiles,
-        [&](const LaunchPermit& permit, InputRows rows, std::uint32_t tile) {
-          multiply_tile(permit, args.gate, tiles.groups(tile), tiles.batch(tile), rows);
-          multiply_tile(permit, args.up, tiles.groups(tile), tiles.batch(tile), rows);
-          gate_block(args, tiles.groups(tile), tiles.batch(tile));
-        });
+    return run_rounded(context, plan, n_tiles,
+                       [&](const LaunchPermit& permit, InputRows rows, std::uint32_t tile) {
+                         multiply_gated(permit, args, tiles.groups(tile), tiles.batch(tile), rows);
+                       });
   expects(n_tiles <= halves_left_.size(), "a feed-forward fits the backend's limits");
   // Relaxed: the launch publishes the counts.
   for (std::uint32_t t = 0; t < n_tiles; ++t) halves_left_[t].store(2, std::memory_order_relaxed);

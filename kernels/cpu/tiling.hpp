@@ -47,13 +47,15 @@ constexpr Span32 tile_span(std::uint32_t tile, std::uint32_t per_tile, std::uint
 inline constexpr std::uint64_t kCachedInputBytes = 512 * 1024;
 
 /// Cuts a matmul in f32 arithmetic into tiles of matrix rows, and of batch rows if these exceed the
-/// cache or a few matrix rows times all of them exceed a tile. Tiles of the same batch rows are
-/// neighbours: the matrix passes once for each such group of rows.
+/// cache or a few matrix rows times all of them exceed a tile. The matrix passes once for each
+/// group of batch rows that the cache holds: for some of its rows after the other, the tiles of all
+/// batch rows of the group.
 struct MatmulTiles {
   std::uint32_t n_out;
   std::uint32_t n_batch;
   std::uint32_t outputs_per_tile;
   std::uint32_t batch_per_tile;
+  std::uint32_t batch_tiles_per_group;
 
   struct Costs {
     std::uint64_t tile_macs;
@@ -71,20 +73,34 @@ struct MatmulTiles {
         part_of(n_batch, std::min(inputs_for(group, width, costs), cached), kDotInputGroup);
     const std::uint64_t outputs =
         part_of(n_out, costs.tile_macs / (width * batch + costs.macs_per_output), kDotOutputs);
-    return {n_out, n_batch, static_cast<std::uint32_t>(outputs), static_cast<std::uint32_t>(batch)};
+    const auto per_tile = static_cast<std::uint32_t>(batch);
+    const std::uint64_t in_turn =
+        std::clamp<std::uint64_t>(cached / batch, 1, std::max(tiles_for(n_batch, per_tile), 1u));
+    return {n_out, n_batch, static_cast<std::uint32_t>(outputs), per_tile,
+            static_cast<std::uint32_t>(in_turn)};
   }
   constexpr std::uint32_t output_tiles() const { return tiles_for(n_out, outputs_per_tile); }
-  constexpr std::uint32_t count() const {
-    return output_tiles() * tiles_for(n_batch, batch_per_tile);
-  }
+  constexpr std::uint32_t batch_tiles() const { return tiles_for(n_batch, batch_per_tile); }
+  constexpr std::uint32_t count() const { return output_tiles() * batch_tiles(); }
   constexpr Span32 outputs(std::uint32_t tile) const {
-    return tile_span(tile % output_tiles(), outputs_per_tile, n_out);
+    return tile_span(place_of(tile).outputs, outputs_per_tile, n_out);
   }
   constexpr Span32 batch(std::uint32_t tile) const {
-    return tile_span(tile / output_tiles(), batch_per_tile, n_batch);
+    return tile_span(place_of(tile).batch, batch_per_tile, n_batch);
   }
 
  private:
+  struct Place {
+    std::uint32_t outputs;  // index among the output tiles
+    std::uint32_t batch;    // likewise
+  };
+  constexpr Place place_of(std::uint32_t tile) const {
+    const std::uint32_t whole_group = output_tiles() * batch_tiles_per_group;
+    const std::uint32_t first = tile / whole_group * batch_tiles_per_group;
+    const std::uint32_t in_group = tile % whole_group;
+    const std::uint32_t in_turn = std::min(batch_tiles_per_group, batch_tiles() - first);
+    return {in_group / in_turn, first + in_group % in_turn};
+  }
   /// Inputs that `outputs` matrix rows meet in a tile.
   static constexpr std::uint64_t inputs_for(std::uint64_t outputs, std::uint64_t width,
                                             Costs costs) {

@@ -73,6 +73,44 @@ template <int kParts, class Element, int kOutputs, int kInputs>
       for (int i = 0; i < kInputs; ++i) to.lanes[o][i].part[part + p] = sums[p][o][i];
 }
 
+/// + 16, then + 8.
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 fold_to_eight(
+    const Lanes& lanes) {
+  return _mm256_add_ps(_mm256_add_ps(lanes.part[0], lanes.part[2]),
+                       _mm256_add_ps(lanes.part[1], lanes.part[3]));
+}
+
+/// + 4: a dot per half.
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 fold_halves(__m256 a, __m256 b) {
+  return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+}
+
+/// Four dots, folded together: a transposition that adds at each of its steps.
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m128 fold_four(
+    const Lanes (&lanes)[4]) {
+  const __m256 even = fold_halves(fold_to_eight(lanes[0]), fold_to_eight(lanes[2]));
+  const __m256 odd = fold_halves(fold_to_eight(lanes[1]), fold_to_eight(lanes[3]));
+  // + 2 and + 1, within halves.
+  const __m256 pairs =
+      _mm256_add_ps(_mm256_shuffle_ps(even, odd, 0x44), _mm256_shuffle_ps(even, odd, 0xEE));
+  const __m256 dots =
+      _mm256_add_ps(_mm256_shuffle_ps(pairs, pairs, 0x88), _mm256_shuffle_ps(pairs, pairs, 0xDD));
+  return _mm_movelh_ps(_mm256_castps256_ps128(dots), _mm256_extractf128_ps(dots, 1));
+}
+
+/// The dots of a weight row.
+template <int kInputs>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void fold_dots(
+    const Lanes (&lanes)[kInputs], std::uint32_t output, float (*out)[kDotOutputs]) {
+  if constexpr (kInputs == 4) {
+    float dots[4];
+    _mm_storeu_ps(dots, fold_four(lanes));
+    for (int i = 0; i < 4; ++i) out[i][output] = dots[i];
+  } else {
+    for (int i = 0; i < kInputs; ++i) out[i][output] = fold(lanes[i]);
+  }
+}
+
 /// The dots of kOutputs weight rows from `first_output` on with kInputs inputs from `first_input`
 /// on.
 template <class Element, int kOutputs, int kInputs>
@@ -91,12 +129,11 @@ template <class Element, int kOutputs, int kInputs>
       add_products<kParts>(to, begin, end, part, next);
     begin = end;
   } while (begin < whole);
-  for (int o = 0; o < kOutputs; ++o)
-    for (int i = 0; i < kInputs; ++i) {
-      Lanes& lanes = to.lanes[o][i];
-      if (whole != tile.n) add_tail(lanes, to.w[o] + whole, to.x[i] + whole, tile.n - whole);
-      out[first_input + i][first_output + o] = fold(lanes);
-    }
+  for (int o = 0; o < kOutputs; ++o) {
+    for (int i = 0; whole != tile.n && i < kInputs; ++i)
+      add_tail(to.lanes[o][i], to.w[o] + whole, to.x[i] + whole, tile.n - whole);
+    fold_dots(to.lanes[o], first_output + o, out + first_input);
+  }
 }
 
 template <class Element, int kOutputs>

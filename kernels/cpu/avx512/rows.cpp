@@ -33,98 +33,6 @@ template <class Element>
 /// stay in the first cache while their parts pass.
 constexpr std::size_t kChunk = 1024;
 
-/// Weight rows, inputs, and the lanes of their dots in two registers each.
-template <class Element, int kOutputs, int kInputs>
-struct Operands {
-  const Element* w[kOutputs];
-  const float* x[kInputs];
-  __m512 (*lanes)[kOutputs][kInputs];  // [2]
-};
-
-/// Adds elements [begin, end) to kParts registers of each dot's lanes, from part `part` on. A lane
-/// without a tail element keeps its bits.
-template <int kParts, class Element, int kOutputs, int kInputs>
-[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void add_products(
-    const Operands<Element, kOutputs, kInputs>& from, std::size_t begin, std::size_t end,
-    std::uint32_t part, NextRows& next) {
-  const Element* w[kOutputs];
-  const float* x[kInputs];
-  __m512 sums[kParts][kOutputs][kInputs];
-#pragma GCC unroll 6
-  for (int o = 0; o < kOutputs; ++o) w[o] = from.w[o] + part * kWidth;
-#pragma GCC unroll 4
-  for (int i = 0; i < kInputs; ++i) x[i] = from.x[i] + part * kWidth;
-#pragma GCC unroll 2
-  for (int p = 0; p < kParts; ++p)
-#pragma GCC unroll 6
-    for (int o = 0; o < kOutputs; ++o)
-#pragma GCC unroll 4
-      for (int i = 0; i < kInputs; ++i)
-        sums[p][o][i] = begin == 0 ? _mm512_setzero_ps() : from.lanes[part + p][o][i];
-  NextRows requests = next;
-  const std::size_t whole = end / kSumLanes * kSumLanes;
-  for (std::size_t at = begin; at < whole; at += kSumLanes) {
-    requests.step();
-#pragma GCC unroll 2
-    for (int p = 0; p < kParts; ++p) {
-      __m512 values[kInputs];
-#pragma GCC unroll 4
-      for (int i = 0; i < kInputs; ++i) values[i] = _mm512_loadu_ps(x[i] + at + p * kWidth);
-#pragma GCC unroll 6
-      for (int o = 0; o < kOutputs; ++o) {
-        const __m512 weights = load16(w[o] + at + p * kWidth);
-#pragma GCC unroll 4
-        for (int i = 0; i < kInputs; ++i)
-          sums[p][o][i] = _mm512_fmadd_ps(weights, values[i], sums[p][o][i]);
-      }
-    }
-  }
-  next = requests;
-#pragma GCC unroll 2
-  for (int p = 0; whole < end && p < kParts; ++p) {
-    const std::size_t first = whole + (part + p) * kWidth;
-    const std::size_t left = first < end ? std::min(end - first, std::size_t{kWidth}) : 0;
-    const __mmask16 mask = first_lanes(static_cast<std::ptrdiff_t>(left));
-#pragma GCC unroll 6
-    for (int o = 0; o < kOutputs; ++o) {
-      const __m512 weights = load_tail(w[o] + whole + p * kWidth, left);
-#pragma GCC unroll 4
-      for (int i = 0; i < kInputs; ++i)
-        sums[p][o][i] = _mm512_mask3_fmadd_ps(
-            weights, _mm512_maskz_loadu_ps(mask, x[i] + whole + p * kWidth), sums[p][o][i], mask);
-    }
-  }
-#pragma GCC unroll 2
-  for (int p = 0; p < kParts; ++p)
-#pragma GCC unroll 6
-    for (int o = 0; o < kOutputs; ++o)
-#pragma GCC unroll 4
-      for (int i = 0; i < kInputs; ++i) from.lanes[part + p][o][i] = sums[p][o][i];
-}
-
-/// The rest of the fold, for the dots of some inputs with outputs from `first` on.
-template <int kOutputs, int kInputs>
-[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void fold_dots(
-    const __m512 (*lanes)[kOutputs][kInputs], std::uint32_t first, float (*out)[kDotOutputs]) {
-  if constexpr (kOutputs == kDotOutputs && kInputs == 4) {  // neighbours in `out`
-    __m512 sixteens[kOutputs * kInputs];
-#pragma GCC unroll 6
-    for (int o = 0; o < kOutputs; ++o)
-#pragma GCC unroll 4
-      for (int i = 0; i < kInputs; ++i)
-        sixteens[i * kOutputs + o] = _mm512_add_ps(lanes[0][o][i], lanes[1][o][i]);
-    auto* const dots = reinterpret_cast<float*>(out);
-#pragma GCC unroll 3
-    for (int eight = 0; eight < kOutputs * kInputs; eight += 8)
-      _mm256_storeu_ps(dots + eight, fold_eight(sixteens + eight));
-    return;
-  }
-#pragma GCC unroll 6
-  for (int o = 0; o < kOutputs; ++o)
-#pragma GCC unroll 4
-    for (int i = 0; i < kInputs; ++i) out[i][first + o] = fold({{lanes[0][o][i], lanes[1][o][i]}});
-}
-
 /// A chunk of the rows of a tile with some of its inputs.
 struct Piece {
   std::size_t begin;
@@ -133,22 +41,139 @@ struct Piece {
   std::uint32_t first_input;
 };
 
-/// Adds a piece to the lanes of its dots, and folds these after the last piece.
+/// The weight rows and inputs of a piece, from lane 16·part on. Dot o·kInputs + i is that of row o
+/// and input i.
+template <class Element, int kOutputs, int kInputs>
+struct Operands {
+  static constexpr int kDots = kOutputs * kInputs;
+  static constexpr int kParts = parts_at_once(kDots);
+
+  [[gnu::always_inline]] Operands(const DotTile& tile, const Piece& piece, std::uint32_t part) {
+#pragma GCC unroll 6
+    for (int o = 0; o < kOutputs; ++o)
+      w[o] = weights_as<Element>(tile, piece.first_output + o) + part * kWidth;
+#pragma GCC unroll 4
+    for (int i = 0; i < kInputs; ++i) x[i] = tile.x[piece.first_input + i] + part * kWidth;
+  }
+
+  const Element* w[kOutputs];
+  const float* x[kInputs];
+};
+
+/// Adds the whole steps of a piece to the sums: kParts registers of each dot's lanes.
+template <class Element, int kOutputs, int kInputs, int kSums>
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void add_steps(
+    const Operands<Element, kOutputs, kInputs>& from, const Piece& piece, NextRows& next,
+    __m512 (&sums)[kSums]) {
+  NextRows requests = next;
+  const std::size_t end = piece.end / kSumLanes * kSumLanes;
+  for (std::size_t at = piece.begin; at < end; at += kSumLanes) {
+    requests.step();
+#pragma GCC unroll 2
+    for (int p = 0; p < from.kParts; ++p) {
+      __m512 values[kInputs];
+#pragma GCC unroll 4
+      for (int i = 0; i < kInputs; ++i) values[i] = _mm512_loadu_ps(from.x[i] + at + p * kWidth);
+#pragma GCC unroll 6
+      for (int o = 0; o < kOutputs; ++o) {
+        const __m512 weights = load16(from.w[o] + at + p * kWidth);
+#pragma GCC unroll 4
+        for (int i = 0; i < kInputs; ++i) {
+          __m512& sum = sums[p * from.kDots + o * kInputs + i];
+          sum = _mm512_fmadd_ps(weights, values[i], sum);
+        }
+      }
+    }
+  }
+  next = requests;
+}
+
+/// Adds the elements after the last whole step, if any. A lane without one keeps its bits.
+template <class Element, int kOutputs, int kInputs, int kSums>
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void add_tail(
+    const Operands<Element, kOutputs, kInputs>& from, const Piece& piece, std::uint32_t part,
+    __m512 (&sums)[kSums]) {
+  const std::size_t whole = piece.end / kSumLanes * kSumLanes;
+  if (whole == piece.end) return;
+#pragma GCC unroll 2
+  for (int p = 0; p < from.kParts; ++p) {
+    const std::size_t first = whole + (part + p) * kWidth;
+    const std::size_t left =
+        first < piece.end ? std::min(piece.end - first, std::size_t{kWidth}) : 0;
+    const __mmask16 mask = first_lanes(static_cast<std::ptrdiff_t>(left));
+#pragma GCC unroll 6
+    for (int o = 0; o < kOutputs; ++o) {
+      const __m512 weights = load_tail(from.w[o] + whole + p * kWidth, left);
+#pragma GCC unroll 4
+      for (int i = 0; i < kInputs; ++i) {
+        __m512& sum = sums[p * from.kDots + o * kInputs + i];
+        sum = _mm512_mask3_fmadd_ps(
+            weights, _mm512_maskz_loadu_ps(mask, from.x[i] + whole + p * kWidth), sum, mask);
+      }
+    }
+  }
+}
+
+/// Null for `from` means zeros.
+template <int kSums>
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void load_sums(
+    const __m512* from, __m512 (&sums)[kSums]) {
+  if (from == nullptr) {
+#pragma GCC unroll 24
+    for (__m512& sum : sums) sum = _mm512_setzero_ps();
+    return;
+  }
+#pragma GCC unroll 24
+  for (int s = 0; s < kSums; ++s) sums[s] = from[s];
+}
+
+/// The rest of the fold, for dots whose lanes are added up to sixteen, with outputs from `first`
+/// on.
+template <int kOutputs, int kInputs>
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void fold_dots(
+    const __m512 (&dots)[kOutputs * kInputs], std::uint32_t first, float (*out)[kDotOutputs]) {
+  if constexpr (kOutputs == kDotOutputs && kInputs == 4) {  // neighbours in `out`
+    __m512 in_order[kOutputs * kInputs];
+#pragma GCC unroll 24
+    for (int d = 0; d < kOutputs * kInputs; ++d)
+      in_order[d % kInputs * kOutputs + d / kInputs] = dots[d];
+    auto* const to = reinterpret_cast<float*>(out);
+#pragma GCC unroll 3
+    for (int eight = 0; eight < kOutputs * kInputs; eight += 8)
+      _mm256_storeu_ps(to + eight, fold_eight(in_order + eight));
+    return;
+  }
+#pragma GCC unroll 24
+  for (int d = 0; d < kOutputs * kInputs; ++d)
+    out[d % kInputs][first + d / kInputs] = fold_sixteen(dots[d]);
+}
+
+/// Adds a piece to the lanes of its dots, which wait in `lanes` [2, dots] between pieces, or folds
+/// them after the last piece. Lanes of the last registers go from there into the fold.
 template <class Element, int kOutputs, int kInputs>
 [[gnu::target("avx512f,avx512dq,avx2,fma")]] void dot_piece(const DotTile& tile, const Piece& piece,
                                                             __m512* lanes, NextRows& next,
                                                             DotProducts& out) {
-  constexpr int kParts = parts_at_once(kOutputs * kInputs);
-  Operands<Element, kOutputs, kInputs> from;
-  from.lanes = reinterpret_cast<__m512(*)[kOutputs][kInputs]>(lanes);
-#pragma GCC unroll 6
-  for (int o = 0; o < kOutputs; ++o) from.w[o] = weights_as<Element>(tile, piece.first_output + o);
-#pragma GCC unroll 4
-  for (int i = 0; i < kInputs; ++i) from.x[i] = tile.x[piece.first_input + i];
-  for (std::uint32_t part = 0; part < 2; part += kParts)
-    add_products<kParts>(from, piece.begin, piece.end, part, next);
-  if (piece.end == tile.n)
-    fold_dots<kOutputs, kInputs>(from.lanes, piece.first_output, out + piece.first_input);
+  using Of = Operands<Element, kOutputs, kInputs>;
+  constexpr int kSums = Of::kParts * Of::kDots;
+  __m512 sums[kSums];
+  for (std::uint32_t part = 0;; part += Of::kParts) {
+    __m512* const kept = lanes + part * Of::kDots;
+    load_sums(piece.begin == 0 ? nullptr : kept, sums);
+    const Of from(tile, piece, part);
+    add_steps(from, piece, next, sums);
+    add_tail(from, piece, part, sums);
+    const bool is_last_part = part + Of::kParts == 2;
+    if (is_last_part && piece.end == tile.n) break;
+#pragma GCC unroll 24
+    for (int s = 0; s < kSums; ++s) kept[s] = sums[s];
+    if (is_last_part) return;
+  }
+  __m512 dots[Of::kDots];
+#pragma GCC unroll 24
+  for (int d = 0; d < Of::kDots; ++d)
+    dots[d] = _mm512_add_ps(Of::kParts == 2 ? sums[d] : lanes[d], sums[kSums - Of::kDots + d]);
+  fold_dots<kOutputs, kInputs>(dots, piece.first_output, out + piece.first_input);
 }
 
 template <class Element, int kOutputs>

@@ -35,6 +35,7 @@ class DenseLayer {
         down_(random_, type, kWidth, kFfWidth),
         gain_(kWidth * sizeof(float)),
         head_gain_(kHeadDim * sizeof(float)),
+        wide_bias_(kFfWidth * sizeof(float)),
         cos_sin_(random_floats(random_, rows.size() * kHeadDim)),
         x(random_floats(random_, rows.size() * kWidth)),
         q(rows.size() * kWidth),
@@ -46,6 +47,7 @@ class DenseLayer {
         wide_up_(wide_gate_.size()) {
     gain_.fill<float>(random_floats(random_, kWidth));
     head_gain_.fill<float>(random_floats(random_, kHeadDim));
+    wide_bias_.fill<float>(random_floats(random_, kFfWidth));
   }
 
   LaunchContext context(const GateSet& gates) const {
@@ -86,14 +88,16 @@ class DenseLayer {
   }
 
   FeedForwardArgs feed_forward(const RmsNormArgs& norm) {
-    return {.norm = &norm,
-            .gate = product(LaunchSite::FfnGate, gate_, wide_gate_),
-            .up = product(LaunchSite::FfnUp, up_, wide_up_),
-            .down = {.site = LaunchSite::FfnDown,
-                     .weight = down_.view(),
-                     .x = wide_gate_.data(),
-                     .out = x.data(),
-                     .accumulate = true}};
+    FeedForwardArgs args{.norm = &norm,
+                         .gate = product(LaunchSite::FfnGate, gate_, wide_gate_),
+                         .up = product(LaunchSite::FfnUp, up_, wide_up_),
+                         .down = {.site = LaunchSite::FfnDown,
+                                  .weight = down_.view(),
+                                  .x = wide_gate_.data(),
+                                  .out = x.data(),
+                                  .accumulate = true}};
+    if (has_wide_bias) args.gate.bias = args.up.bias = wide_bias_.at().as<const float>();
+    return args;
   }
   RmsNormArgs norm_to(LaunchSite site) {
     return {.site = site,
@@ -133,6 +137,7 @@ class DenseLayer {
   std::vector<RowRef> rows;
   KvFixture kv;
   bool has_head_norms = false;
+  bool has_wide_bias = false;  ///< Of gate and up.
   RopeStyle style = RopeStyle::Halves;
 
  private:
@@ -145,6 +150,7 @@ class DenseLayer {
   GroupedMatrix down_;
   LeasedMemory gain_;
   LeasedMemory head_gain_;
+  LeasedMemory wide_bias_;
   std::vector<float> cos_sin_;
 
  public:

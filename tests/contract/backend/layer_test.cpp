@@ -89,7 +89,7 @@ TEST_CASE("layer: every backend gives the reference's bits, for few rows and for
   const auto run = [&](std::uint32_t backend) {
     Rig rig(backend);
     DenseLayer layer(test_seed() + 2000, counts, kLengths, type);
-    layer.has_head_norms = has_head_norms;
+    layer.has_head_norms = layer.has_wide_bias = has_head_norms;
     layer.style = style;
     return run_layer(rig, layer);
   };

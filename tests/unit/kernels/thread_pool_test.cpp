@@ -5,6 +5,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <latch>
+#include <set>
 #include <vector>
 
 #include "kernels/cpu/tiling.hpp"
@@ -92,6 +93,26 @@ TEST_CASE("tiling: matmul tiles cover each output of each batch row once, within
         REQUIRE(std::ranges::count(covered, 1) == std::ssize(covered));
         REQUIRE(max_cost <= std::max<std::uint64_t>(kTileMacs, n_in));
       }
+}
+
+TEST_CASE("tiling: a matrix passes once for as many batch rows as the cache holds") {
+  constexpr std::uint32_t kOut = 600;
+  constexpr std::uint32_t kIn = 4864;
+  constexpr std::uint32_t kBatch = 64;
+  const MatmulTiles tiles =
+      MatmulTiles::plan(kOut, kIn, kBatch, {.tile_macs = 500'000, .macs_per_output = 37'000});
+  REQUIRE(tiles.batch_per_tile == 8);
+  std::uint32_t passes = 0;
+  std::set<std::uint32_t> inputs;  // of a pass
+  for (std::uint32_t t = 0; t < tiles.count(); ++t) {
+    if (tiles.outputs(t).begin == 0 && (t == 0 || tiles.outputs(t - 1).begin != 0)) {
+      ++passes;
+      inputs.clear();
+    }
+    for (std::uint32_t i = tiles.batch(t).begin; i < tiles.batch(t).end; ++i) inputs.insert(i);
+    REQUIRE(inputs.size() * kIn * sizeof(float) <= kCachedInputBytes);
+  }
+  REQUIRE(passes == 3);  // 24, 24 and 16 rows
 }
 
 }  // namespace leasehold
