@@ -122,7 +122,7 @@ template <int kQueries, int kParts, class Kv>
                                                              const WeighRun& run, std::uint32_t d) {
   __m512 sums[kQueries][kParts];
   const float* weights[kQueries];
-#pragma GCC unroll 6
+#pragma GCC unroll 4
   for (int query = 0; query < kQueries; ++query) {
     weights[query] = weights_of(tile, run.first_query + query);
 #pragma GCC unroll 4
@@ -135,7 +135,7 @@ template <int kQueries, int kParts, class Kv>
     __m512 parts[kParts];
 #pragma GCC unroll 4
     for (int g = 0; g < kParts; ++g) parts[g] = load16(value + g * kWidth);
-#pragma GCC unroll 6
+#pragma GCC unroll 4
     for (int query = 0; query < kQueries; ++query) {
       const __m512 weight = _mm512_set1_ps(weights[query][i]);
 #pragma GCC unroll 4
@@ -143,7 +143,7 @@ template <int kQueries, int kParts, class Kv>
         sums[query][g] = _mm512_fmadd_ps(weight, parts[g], sums[query][g]);
     }
   }
-#pragma GCC unroll 6
+#pragma GCC unroll 4
   for (int query = 0; query < kQueries; ++query)
 #pragma GCC unroll 4
     for (int g = 0; g < kParts; ++g)
@@ -220,7 +220,7 @@ template <int kParts>
 }
 
 struct Ops {
-  static constexpr std::uint32_t kRunQueries = 6;  // 24 sums, four values and a weight
+  static constexpr std::uint32_t kRunQueries = 4;
 
   static const float* widen(const float* from, std::uint32_t, float*) { return from; }
   [[gnu::target("avx512f,avx512dq,avx2,fma")]] static const float* widen(const Half* from,
@@ -280,8 +280,6 @@ struct Ops {
 
   template <class Kv>
   static void weigh(const AttentionTile& tile, const WeighRun& run) {
-    if (run.n_queries == 6) return weigh_queries<6, Kv>(tile, run);
-    if (run.n_queries == 5) return weigh_queries<5, Kv>(tile, run);
     if (run.n_queries == 4) return weigh_queries<4, Kv>(tile, run);
     if (run.n_queries == 3) return weigh_queries<3, Kv>(tile, run);
     if (run.n_queries == 2) return weigh_queries<2, Kv>(tile, run);
