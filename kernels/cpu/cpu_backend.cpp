@@ -168,18 +168,23 @@ LaunchStatus CpuBackend::matmul(const LaunchContext& context, const MatmulArgs& 
   const std::uint32_t n_batch = selected_rows(context, args);
   if (n_batch == 0) return {context.gates->all()};
   const MatmulTiles tiles = dot_tiles(args.weight, args.weight.n_out, n_batch);
-  const auto row_of = [&](std::uint32_t i) { return selected_row(args, i); };
   const auto run_tile = [&](const LaunchPermit& permit, std::uint32_t thread, std::uint32_t tile) {
     const Span32 outputs = tiles.outputs(tile);
     const float* bias = args.bias ? permit.open(args.bias) : nullptr;
     for (std::uint32_t first = outputs.begin; first < outputs.end; first += kDotOutputs) {
       const Span32 rows{first, std::min(first + kDotOutputs, outputs.end)};
       DotTile dots = open_rows(permit, args.weight, rows, next_row(tiles, tile, rows), thread);
+      const auto out_of = [&](std::uint32_t i) {
+        return args.out + std::size_t{i} * args.weight.n_out + first;
+      };
+      const auto row_of = [&](std::uint32_t i) {
+        __builtin_prefetch(out_of(i), 1);  // dots behind the products would wait for it
+        return selected_row(args, i);
+      };
       dot_batch(
           kernels_, dots, tiles.batch(tile), row_of, [&](std::uint32_t i, const float* products) {
-            store_products<kDotOutputs>(args, args.out + std::size_t{i} * args.weight.n_out + first,
-                                        products, bias != nullptr ? bias + first : nullptr,
-                                        rows.end - first);
+            store_products<kDotOutputs>(args, out_of(i), products,
+                                        bias != nullptr ? bias + first : nullptr, rows.end - first);
           });
     }
   };
