@@ -104,9 +104,6 @@ class CpuBackend final : public HostBackend {
   LaunchStatus project_int8(const LaunchContext& context, const ProjectionArgs& args);
   void multiply_groups(const LaunchPermit& permit, const WeightMatrix& weight, Span32 groups,
                        std::span<const RoundedRow> x, GroupDots* dots);
-  template <class Store>
-  void each_dots(const LaunchPermit& permit, const WeightMatrix& weight, GroupSpan groups,
-                 std::span<const RoundedRow> x, Store&& store);
   void multiply_tile(const LaunchPermit& permit, const MatmulArgs& args, GroupSpan groups,
                      Span32 batch, InputRows rows);
   void multiply_gated(const LaunchPermit& permit, const FeedForwardArgs& args, GroupSpan groups,

@@ -20,6 +20,13 @@ constexpr std::uint64_t kBarrierMacs = 16'000;
 
 using TileRows = std::array<RoundedRow, kInt8TileRows>;
 
+/// Requests the lines that the products of groups with some rows are stored to.
+void request_products(const MatmulArgs& args, Span32 groups, Span32 batch) {
+  for (std::uint32_t i = batch.begin; i < batch.end; ++i)
+    for (std::uint32_t g = groups.begin; g < groups.end; ++g)
+      __builtin_prefetch(args.out + std::size_t{i} * args.weight.n_out + g * kGroupRows, 1);
+}
+
 /// Adds the bias of a group, if any, to its products with some rows.
 void add_bias(const MatmulArgs& args, const LaunchPermit& permit, std::uint32_t group,
               std::uint32_t n_rows, GroupDots& dots) {
@@ -228,26 +235,17 @@ void CpuBackend::multiply_groups(const LaunchPermit& permit, const WeightMatrix&
                             .out = dots});
 }
 
-/// Calls `store(group, i, dots)` for each group, and each i of the rows of x.
-template <class Store>
-void CpuBackend::each_dots(const LaunchPermit& permit, const WeightMatrix& weight, GroupSpan groups,
-                           std::span<const RoundedRow> x, Store&& store) {
-  for (std::uint32_t first = groups.begin; first < groups.end; first += groups.at_once) {
-    GroupDots dots[kInt8TileGroups];
-    const Span32 now{first, std::min(first + groups.at_once, groups.end)};
-    multiply_groups(permit, weight, now, x, dots);
-    for (std::uint32_t i = 0; i < x.size(); ++i)
-      for (std::uint32_t g = now.begin; g < now.end; ++g) store(g, i, dots[g - first][i]);
-  }
-}
-
 void CpuBackend::multiply_tile(const LaunchPermit& permit, const MatmulArgs& args, GroupSpan groups,
                                Span32 batch, InputRows rows) {
   const TileInputs x(rows, batch);
-  each_dots(permit, args.weight, groups, x.all(),
-            [&](std::uint32_t g, std::uint32_t i, const float* dots) {
-              store_group(args, permit, g, batch.begin + i, dots);
-            });
+  groups.each_set([&](Span32 set) {
+    GroupDots dots[kInt8TileGroups];
+    request_products(args, set, batch);
+    multiply_groups(permit, args.weight, set, x.all(), dots);
+    for (std::uint32_t i = 0; i < x.n_rows; ++i)
+      for (std::uint32_t g = set.begin; g < set.end; ++g)
+        store_group(args, permit, g, batch.begin + i, dots[g - set.begin][i]);
+  });
 }
 
 /// silu(gate) * up for a tile. Products wait in the first cache; those of up are not stored.
@@ -255,22 +253,21 @@ void CpuBackend::multiply_gated(const LaunchPermit& permit, const FeedForwardArg
                                 GroupSpan groups, Span32 batch, InputRows rows) {
   const TileInputs x(rows, batch);
   const MatmulArgs gated{.site = args.gate.site, .weight = args.gate.weight, .out = args.gate.out};
-  for (std::uint32_t first = groups.begin; first < groups.end; first += groups.at_once) {
+  groups.each_set([&](Span32 set) {
     GroupDots gate[kInt8TileGroups];
     GroupDots up[kInt8TileGroups];
-    const Span32 now{first, std::min(first + groups.at_once, groups.end)};
-    multiply_groups(permit, args.gate.weight, now, x.all(), gate);
-    multiply_groups(permit, args.up.weight, now, x.all(), up);
-    for (std::uint32_t g = now.begin; g < now.end; ++g) {
-      GroupDots& gated_dots = gate[g - first];
-      GroupDots& up_dots = up[g - first];
-      add_bias(args.gate, permit, g, x.n_rows, gated_dots);
-      add_bias(args.up, permit, g, x.n_rows, up_dots);
-      kernels_.swiglu(gated_dots[0], up_dots[0], std::size_t{x.n_rows} * kGroupRows);
+    request_products(args.gate, set, batch);
+    multiply_groups(permit, args.gate.weight, set, x.all(), gate);
+    multiply_groups(permit, args.up.weight, set, x.all(), up);
+    for (std::uint32_t g = set.begin; g < set.end; ++g) {
+      GroupDots& dots = gate[g - set.begin];
+      add_bias(args.gate, permit, g, x.n_rows, dots);
+      add_bias(args.up, permit, g, x.n_rows, up[g - set.begin]);
+      kernels_.swiglu(dots[0], up[g - set.begin][0], std::size_t{x.n_rows} * kGroupRows);
       for (std::uint32_t i = 0; i < x.n_rows; ++i)
-        store_group(gated, permit, g, batch.begin + i, gated_dots[i]);
+        store_group(gated, permit, g, batch.begin + i, dots[i]);
     }
-  }
+  });
 }
 
 /// gate = silu(gate) * up, for some rows and the columns of some groups.
@@ -355,11 +352,15 @@ LaunchStatus CpuBackend::expert_matmul_int8(const LaunchContext& context,
     for (std::uint32_t i = 0; i < n_rows; ++i) x[i] = rows.row(items[i] / args.items_per_x);
     const GroupSpan groups = tiles.groups(tile - first_tile_[expert]);
     const std::uint32_t first = expert * n_groups;
-    each_dots(permit, weight, {first + groups.begin, first + groups.end, groups.at_once},
-              {x.data(), n_rows}, [&](std::uint32_t g, std::uint32_t i, const float* dots) {
-                const std::size_t at = std::size_t{items[i]} * n_groups + (g - first);
-                std::copy_n(dots, kGroupRows, args.out + at * kGroupRows);
-              });
+    groups.each_set([&](Span32 set) {
+      GroupDots dots[kInt8TileGroups];
+      multiply_groups(permit, weight, {first + set.begin, first + set.end}, {x.data(), n_rows},
+                      dots);
+      for (std::uint32_t i = 0; i < n_rows; ++i)
+        for (std::uint32_t g = set.begin; g < set.end; ++g)
+          std::copy_n(dots[g - set.begin][i], kGroupRows,
+                      args.out + (std::size_t{items[i]} * n_groups + g) * kGroupRows);
+    });
   };
   const MatmulArgs inputs{.site = args.site, .weight = weight, .x = args.x, .out = args.out};
   const ProjectionArgs projection{.matmuls = {&inputs, 1}};

@@ -1,6 +1,8 @@
 /// The tiles of a matmul in int8 arithmetic.
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/cpu/tiling.hpp"
 #include "kernels/op_args.hpp"
 
@@ -15,6 +17,13 @@ struct GroupSpan {
   std::uint32_t begin;
   std::uint32_t end;
   std::uint32_t at_once;
+
+  /// Calls `multiply(set)` for each set.
+  template <class Multiply>
+  void each_set(Multiply&& multiply) const {
+    for (std::uint32_t first = begin; first < end; first += at_once)
+      multiply(Span32{first, std::min(first + at_once, end)});
+  }
 };
 
 /// Cuts a matmul into tiles of groups and rows, as many for each thread if they are few. Tiles of
