@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -68,6 +69,34 @@ TEST_CASE("int8 order: blocks too small for a normal scale are zero, and bad one
       const Rounded out = rounded(block_of(bad, 1.0F), path);
       CHECK(std::isnan(out.scale[0]));
       CHECK(out.q[31] == 0);
+    }
+  }
+}
+
+TEST_CASE(
+    "int8 order: neighbouring blocks of any magnitude, zero and bad ones keep their own scale") {
+  constexpr float kMagnitudes[] = {1.0F,        0.0F,  0x1.fffffep-120F, 0x1p-119F, HUGE_VALF,
+                                   0x1.8p+127F, -0.0F, 0x1p-112F,        NAN,       0x1p-130F,
+                                   -0x1.2p+50F};
+  SeededRandom random(8);
+  for (int i = 0; i < 500; ++i) {
+    const std::uint32_t block = random.below(2) == 0 ? 32 : 256;
+    std::vector<float> x;
+    for (std::uint64_t left = block * (1 + random.below(11)); left > 0; left -= block) {
+      const float magnitude = kMagnitudes[random.below(std::size(kMagnitudes))];
+      const std::size_t begin = x.size();
+      for (std::uint32_t k = 0; k < block; ++k)
+        x.push_back(std::isfinite(magnitude) ? random_floats(random, 1)[0] * magnitude : 0.5F);
+      x[begin + random.below(block)] = magnitude;
+    }
+    const Rounded plain = rounded(x, SimdPath::Scalar, block);
+    for (const SimdPath path : kSimdPaths) {
+      if (!cpu_has(path)) continue;
+      const Rounded out = rounded(x, path, block);
+      CAPTURE(name(path), i, block);
+      REQUIRE(out.q == plain.q);
+      REQUIRE(std::memcmp(out.scale.data(), plain.scale.data(), plain.scale.size() * 4) == 0);
+      REQUIRE(out.sums == plain.sums);
     }
   }
 }
