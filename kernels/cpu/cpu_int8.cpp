@@ -252,7 +252,8 @@ void CpuBackend::multiply_tile(const LaunchPermit& permit, const MatmulArgs& arg
 void CpuBackend::multiply_gated(const LaunchPermit& permit, const FeedForwardArgs& args,
                                 GroupSpan groups, Span32 batch, InputRows rows) {
   const TileInputs x(rows, batch);
-  const MatmulArgs gated{.site = args.gate.site, .weight = args.gate.weight, .out = args.gate.out};
+  MatmulArgs gated = args.gate;
+  gated.bias = {};  // added before the gate
   groups.each_set([&](Span32 set) {
     GroupDots gate[kInt8TileGroups];
     GroupDots up[kInt8TileGroups];
@@ -279,8 +280,7 @@ void CpuBackend::gate_block(const FeedForwardArgs& args, GroupSpan groups, Span3
     kernels_.swiglu(args.gate.out + i * n_out + first, args.up.out + i * n_out + first, n);
 }
 
-/// One launch. Many rows multiply a tile of each matrix in one unit, which finds the products in
-/// its cache. With few rows all tiles of the gate come first, because memory is faster with one
+/// One launch. With few rows all tiles of the gate come first, because memory is faster with one
 /// matrix at a time; of a tile of each, the later one gates the products.
 LaunchStatus CpuBackend::gate_and_up(const LaunchContext& context, const FeedForwardArgs& args,
                                      const RoundingPlan& plan) {

@@ -1,4 +1,5 @@
 /// Rows of a step that want no logits.
+#include <algorithm>
 #include <map>
 #include <mutex>
 
