@@ -114,7 +114,7 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
       ->check(CLI::IsMember({"auto", "cpu", "reference"}))
       ->capture_default_str();
   app.add_option("--simd", raw.simd, "SIMD path of the cpu backend; all give the same bits")
-      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx512"}))
+      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx-vnni", "avx512"}))
       ->capture_default_str();
   app.add_option("--threads", options.threads,
                  "Compute threads; default: all cores, or one less when there are at most 4")

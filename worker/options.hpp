@@ -31,7 +31,7 @@ struct WorkerOptions {
   std::string listen_path;
   std::string device = "auto";  ///< "auto", "cpu", "cuda:N"
   BackendChoice backend = BackendChoice::Auto;
-  std::optional<SimdPath> simd;  ///< Nothing: the widest path of the CPU.
+  std::optional<SimdPath> simd;  ///< Nothing: the fastest path of the CPU.
   std::uint32_t threads = 1;
   CpuSet compute_cpus;  ///< Empty: compute threads run anywhere.
   KvType kv_type = KvType::F16;

@@ -1,4 +1,4 @@
-/// Runs tiles on a thread pool with the widest SIMD path of the CPU and the bits of the reference
+/// Runs tiles on a thread pool with the fastest SIMD path of the CPU and the bits of the reference
 /// backend.
 ///
 /// A unit is a tile of at most about 15 µs (kernels/cpu/tiling.hpp). create() allocates all

@@ -11,6 +11,7 @@
 #include "kernels/cpu/avx512/attention.hpp"
 #include "kernels/cpu/avx512/int8.hpp"
 #include "kernels/cpu/avx512/rows.hpp"
+#include "kernels/cpu/avx_vnni/int8.hpp"
 #include "kernels/cpu/scalar_rows.hpp"
 #include "kernels/cpu/tiling.hpp"
 #include "kernels/numerics/kv_q8.hpp"
@@ -19,7 +20,8 @@
 namespace leasehold {
 namespace {
 
-constexpr std::array<std::string_view, std::size(kSimdPaths)> kNames = {"scalar", "avx2", "avx512"};
+constexpr std::array<std::string_view, std::size(kSimdPaths)> kNames = {"scalar", "avx2",
+                                                                        "avx-vnni", "avx512"};
 
 constexpr RowKernels kScalar{.dequantize_row = dequantize_row,
                              .dot_tile = scalar::dot_tile,
@@ -54,6 +56,13 @@ constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
                            .attend = avx2::attend,
                            .attend_tile_macs = 150'000,
                            .merge = avx2::merge};
+
+constexpr RowKernels kAvxVnni = [] {
+  RowKernels kernels = kAvx2;
+  kernels.dot_groups_int8 = avx_vnni::dot_groups_int8;
+  kernels.int8_tile_macs = 1'200'000;
+  return kernels;
+}();
 
 /// What takes most of a step's time. The other functions are the AVX2 ones.
 constexpr RowKernels kAvx512 = [] {
@@ -99,6 +108,8 @@ bool cpu_has(SimdPath path) {
     case SimdPath::Avx2:
       return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
              __builtin_cpu_supports("f16c");
+    case SimdPath::AvxVnni:
+      return cpu_has(SimdPath::Avx2) && __builtin_cpu_supports("avxvnni");
     case SimdPath::Avx512:
       return cpu_has(SimdPath::Avx2) && __builtin_cpu_supports("avx512f") &&
              __builtin_cpu_supports("avx512dq");
@@ -107,8 +118,10 @@ bool cpu_has(SimdPath path) {
 }
 
 SimdPath best_simd_path() {
-  if (cpu_has(SimdPath::Avx512)) return SimdPath::Avx512;
-  return cpu_has(SimdPath::Avx2) ? SimdPath::Avx2 : SimdPath::Scalar;
+  SimdPath best = SimdPath::Scalar;
+  for (const SimdPath path : kSimdPaths)
+    if (cpu_has(path)) best = path;
+  return best;
 }
 
 const RowKernels& row_kernels(SimdPath path) {
@@ -117,6 +130,8 @@ const RowKernels& row_kernels(SimdPath path) {
       return kScalar;
     case SimdPath::Avx2:
       return kAvx2;
+    case SimdPath::AvxVnni:
+      return kAvxVnni;
     case SimdPath::Avx512:
       return has_vnni() ? kAvx512Vnni : kAvx512;
   }

@@ -16,19 +16,22 @@
 
 namespace leasehold {
 
-enum class SimdPath : std::uint8_t { Scalar, Avx2, Avx512 };
-inline constexpr SimdPath kSimdPaths[] = {SimdPath::Scalar, SimdPath::Avx2, SimdPath::Avx512};
+/// From the slowest to the fastest.
+enum class SimdPath : std::uint8_t { Scalar, Avx2, AvxVnni, Avx512 };
+inline constexpr SimdPath kSimdPaths[] = {SimdPath::Scalar, SimdPath::Avx2, SimdPath::AvxVnni,
+                                          SimdPath::Avx512};
 
-/// "scalar", "avx2", "avx512"
+/// "scalar", "avx2", "avx-vnni", "avx512"
 std::string_view name(SimdPath path);
 std::optional<SimdPath> simd_path_from_name(std::string_view text);
 
 bool cpu_has(SimdPath path);
-/// The widest path of this CPU.
+/// The fastest path of this CPU.
 SimdPath best_simd_path();
 
 /// Maximum numbers of weight rows and of inputs that are multiplied at once. Each path divides
-/// them by what its registers hold: AVX2 three weight rows by four inputs, AVX-512 six by four.
+/// them by what its registers hold: AVX2 and AVX-VNNI three weight rows by four inputs, AVX-512 six
+/// by four.
 inline constexpr std::uint32_t kDotOutputs = 6;
 inline constexpr std::uint32_t kDotInputs = 12;
 /// Inputs of a batch are divided into whole groups of this many.

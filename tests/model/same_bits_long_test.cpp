@@ -65,6 +65,15 @@ TEST_CASE("same bits, whole matrix: AVX2, two threads") {
 TEST_CASE("same bits, whole matrix: AVX2, three threads") {
   check_every_batch(SimdPath::Avx2, 3);
 }
+TEST_CASE("same bits, whole matrix: AVX-VNNI, one thread") {
+  check_every_batch(SimdPath::AvxVnni, 1);
+}
+TEST_CASE("same bits, whole matrix: AVX-VNNI, two threads") {
+  check_every_batch(SimdPath::AvxVnni, 2);
+}
+TEST_CASE("same bits, whole matrix: AVX-VNNI, three threads") {
+  check_every_batch(SimdPath::AvxVnni, 3);
+}
 TEST_CASE("same bits, whole matrix: AVX-512, one thread") {
   check_every_batch(SimdPath::Avx512, 1);
 }

@@ -3,7 +3,6 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/cpu/avx2/super_blocks.hpp"
 #include "kernels/cpu/prefetch.hpp"
@@ -11,23 +10,6 @@
 
 namespace leasehold::avx2 {
 namespace {
-
-constexpr std::size_t kHalfPlane = kPlaneBytes / 2;
-constexpr std::uint32_t kHalfGroup = kGroupRows / 2;
-
-/// Two or four elements of a rounded row, for all rows of a group.
-[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256i broadcast_word(
-    const void* from) {
-  std::int32_t word;
-  std::memcpy(&word, from, sizeof word);
-  return _mm256_set1_epi32(word);
-}
-
-/// The scales or minima of half a group.
-[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 load_halves(
-    const std::byte* from, std::uint32_t half) {
-  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from) + half));
-}
 
 /// Products of a strip's codes with the strip's elements of each row; pairs of them, times
 /// `factors`, are added to the sums.

@@ -1,13 +1,32 @@
-/// The codes of a group's elements in registers: sixteen elements of eight rows, half a *strip*,
-/// are four registers (kernels/quant/group_format.hpp). Pointers are to the half's first byte of a
-/// plane.
+/// What int8 dots load, for half a group. The codes of sixteen elements of eight rows, half a
+/// *strip*, are four registers (kernels/quant/group_format.hpp). Pointers to codes are to the
+/// half's first byte of a plane.
 #pragma once
 
 #include <immintrin.h>
 
+#include <cstring>
+
 #include "kernels/quant/group_format.hpp"
 
 namespace leasehold::avx2 {
+
+inline constexpr std::size_t kHalfPlane = kPlaneBytes / 2;
+inline constexpr std::uint32_t kHalfGroup = kGroupRows / 2;
+
+/// Two or four elements of a rounded row, for all rows of a group.
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256i broadcast_word(
+    const void* from) {
+  std::int32_t word;
+  std::memcpy(&word, from, sizeof word);
+  return _mm256_set1_epi32(word);
+}
+
+/// The scales or minima of half a group.
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 load_halves(
+    const std::byte* from, std::uint32_t half) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from) + half));
+}
 
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256i load_integers(
     const void* from) {
@@ -38,6 +57,17 @@ template <int kLow, int kHigh, int kQuad>
   return _mm256_or_si256(codes, _mm256_and_si256(shift_right<kQuad * kHigh - kLow>(high), mask));
 }
 
+/// `high` of codes_of: the upper bits of a strip, zero if kHigh is 0.
+template <int kHigh>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256i load_upper(
+    const std::byte* high, std::uint32_t strip) {
+  if constexpr (kHigh == 2) return load_integers(high + strip * kPlaneBytes);
+  if constexpr (kHigh == 1)  // a plane is two strips
+    return _mm256_srl_epi16(load_integers(high + strip / 2 * kPlaneBytes),
+                            _mm_cvtsi32_si128(static_cast<int>(strip % 2 * 4)));
+  return _mm256_setzero_si256();
+}
+
 /// Strip `strip` of planes of kLow and kHigh bits per element.
 template <int kLow, int kHigh>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void load_strip(const std::byte* low,
@@ -45,11 +75,7 @@ template <int kLow, int kHigh>
                                                                             std::uint32_t strip,
                                                                             __m256i (&codes)[4]) {
   low += strip * (kLow / 2) * kPlaneBytes;
-  __m256i upper = _mm256_setzero_si256();
-  if constexpr (kHigh == 2) upper = load_integers(high + strip * kPlaneBytes);
-  if constexpr (kHigh == 1)  // a plane is two strips
-    upper = _mm256_srl_epi16(load_integers(high + strip / 2 * kPlaneBytes),
-                             _mm_cvtsi32_si128(static_cast<int>(strip % 2 * 4)));
+  const __m256i upper = load_upper<kHigh>(high, strip);
   codes[0] = codes_of<kLow, kHigh, 0>(low, upper);
   codes[1] = codes_of<kLow, kHigh, 1>(low, upper);
   codes[2] = codes_of<kLow, kHigh, 2>(low, upper);

@@ -24,8 +24,10 @@ TEST_CASE("same text: by plain loops, and by every SIMD path with any number of 
   CAPTURE(arithmetic);
   const auto reference = tokens_by({"--arithmetic", arithmetic, "--backend", "reference"});
   REQUIRE(reference.size() == kAsked.max_tokens);
-  const std::pair<SimdPath, const char*> ways[] = {
-      {SimdPath::Scalar, "2"}, {SimdPath::Avx2, "1"}, {SimdPath::Avx512, "3"}};
+  const std::pair<SimdPath, const char*> ways[] = {{SimdPath::Scalar, "2"},
+                                                   {SimdPath::Avx2, "1"},
+                                                   {SimdPath::AvxVnni, "2"},
+                                                   {SimdPath::Avx512, "3"}};
   for (const auto& [path, threads] : ways) {
     if (!cpu_has(path)) continue;
     INFO(name(path));

@@ -14,7 +14,7 @@ namespace leasehold::bench {
 struct ContextBenchConfig {
   std::string model_path;
   std::string arithmetic = "int8";
-  std::string simd;  ///< A SIMD path by name; empty: the widest of this CPU.
+  std::string simd;  ///< A SIMD path by name; empty: the fastest of this CPU.
   std::uint32_t threads = 1;
   std::string kv_type = "f16";
   std::string other_kv_type;  ///< Measured in turn with `kv_type`; empty: none.

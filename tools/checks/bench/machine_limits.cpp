@@ -53,6 +53,20 @@ constexpr std::size_t kStepBytes = 256;
       for (__m512i& sum : sums) asm volatile("vpdpbusd %1, %1, %0" : "+v"(sum) : "v"(factor));
 }
 
+/// The encoding of AVX-VNNI, which needs no AVX-512.
+[[gnu::target("avx2")]] void multiply_bytes_avx_vnni() {
+  const __m256i factor = _mm256_set1_epi8(1);
+  __m256i sums[kSums];
+#pragma GCC unroll 12
+  for (__m256i& sum : sums) sum = factor;
+  for (std::uint32_t i = 0; i < kTimes; i += kRepeats)
+#pragma GCC unroll 4
+    for (int repeat = 0; repeat < kRepeats; ++repeat)
+#pragma GCC unroll 12
+      for (__m256i& sum : sums)
+        asm volatile("%{vex%} vpdpbusd %1, %1, %0" : "+x"(sum) : "x"(factor));
+}
+
 /// Bytes to pairs, pairs to fours, then the sum: three instructions.
 [[gnu::target("avx2")]] void multiply_bytes_avx2() {
   const __m256i factor = _mm256_set1_epi8(1);
@@ -133,9 +147,18 @@ std::string_view name(ByteProducts products) {
 }
 
 ByteProducts byte_products(SimdPath path) {
-  if (path == SimdPath::Scalar) return ByteProducts::None;
+  switch (path) {
+    case SimdPath::Scalar:
+      return ByteProducts::None;
+    case SimdPath::Avx2:
+      return ByteProducts::Vpmaddubsw;
+    case SimdPath::AvxVnni:
+      return ByteProducts::Vpdpbusd;
+    case SimdPath::Avx512:
+      break;
+  }
   const bool has_vnni = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni");
-  return path == SimdPath::Avx512 && has_vnni ? ByteProducts::Vpdpbusd : ByteProducts::Vpmaddubsw;
+  return has_vnni ? ByteProducts::Vpdpbusd : ByteProducts::Vpmaddubsw;
 }
 
 MachineLimits MachineLimits::max(const MachineLimits& other) const {
@@ -147,9 +170,12 @@ MachineLimits measure_limits(ThreadPool& pool, SimdPath path, std::span<const st
   MachineLimits limits{.bytes_per_s = read_rate(pool, memory)};
   if (path == SimdPath::Avx512)
     limits.fma_per_s = rate_of(pool, kSums * 16, multiply_floats_avx512);
-  if (path == SimdPath::Avx2) limits.fma_per_s = rate_of(pool, kSums * 8, multiply_floats_avx2);
+  if (path == SimdPath::Avx2 || path == SimdPath::AvxVnni)
+    limits.fma_per_s = rate_of(pool, kSums * 8, multiply_floats_avx2);
   if (byte_products(path) == ByteProducts::Vpdpbusd)
-    limits.byte_macs_per_s = rate_of(pool, kSums * 64, multiply_bytes_avx512);
+    limits.byte_macs_per_s = path == SimdPath::AvxVnni
+                                 ? rate_of(pool, kSums * 32, multiply_bytes_avx_vnni)
+                                 : rate_of(pool, kSums * 64, multiply_bytes_avx512);
   if (byte_products(path) == ByteProducts::Vpmaddubsw)
     limits.byte_macs_per_s = rate_of(pool, kSums * 32, multiply_bytes_avx2);
   return limits;

@@ -1,0 +1,31 @@
+#include "kernels/cpu/row_kernels.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace leasehold {
+
+TEST_CASE("row kernels: a path's name is the one of --simd, and no other text is") {
+  for (const SimdPath path : kSimdPaths) CHECK(simd_path_from_name(name(path)) == path);
+  for (const char* other : {"", "auto", "avx", "avxvnni", "AVX2"})
+    CHECK_FALSE(simd_path_from_name(other));
+}
+
+TEST_CASE("row kernels: a CPU uses the fastest path that it has") {
+  CHECK(cpu_has(SimdPath::Scalar));
+  CHECK(cpu_has(best_simd_path()));
+  for (const SimdPath path : kSimdPaths) {
+    if (!cpu_has(path)) WARN("this CPU has no " << name(path) << "; no test runs it");
+    if (path > best_simd_path()) CHECK_FALSE(cpu_has(path));
+  }
+}
+
+TEST_CASE("row kernels: AVX-VNNI changes nothing but the dots of bytes") {
+  const RowKernels& avx2 = row_kernels(SimdPath::Avx2);
+  const RowKernels& avx_vnni = row_kernels(SimdPath::AvxVnni);
+  CHECK(avx_vnni.dot_groups_int8 != avx2.dot_groups_int8);
+  CHECK(avx_vnni.dot_tile == avx2.dot_tile);
+  CHECK(avx_vnni.round_row == avx2.round_row);
+  CHECK(avx_vnni.attend == avx2.attend);
+}
+
+}  // namespace leasehold
