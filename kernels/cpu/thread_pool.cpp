@@ -75,7 +75,15 @@ void ThreadPool::run_job(const Job& job) {
   const auto all_idle = [&] {
     return (state_word_.load(std::memory_order_acquire) & kBusyMask) == 0;
   };
-  while (!spin_until(all_idle)) std::this_thread::yield();  // a worker lost its core during a tile
+  if (!spin_until(all_idle)) sleep_until_idle();
+}
+
+/// A worker lost its core during a tile. While the caller sleeps, the kernel can run the worker on
+/// the caller's core.
+void ThreadPool::sleep_until_idle() const {
+  std::uint32_t word = state_word_.load(std::memory_order_acquire);
+  for (; (word & kBusyMask) != 0; word = state_word_.load(std::memory_order_acquire))
+    state_word_.wait(word);
 }
 
 void ThreadPool::take_tiles(std::uint32_t thread) {
@@ -112,7 +120,9 @@ void ThreadPool::worker_loop(std::uint32_t thread) {
     if (stopping_.load(std::memory_order_relaxed)) return;
     if (!join(seen)) continue;
     take_tiles(thread);
-    state_word_.fetch_sub(1, std::memory_order_release);
+    // Only the last one to leave ends the caller's wait.
+    const std::uint32_t word = state_word_.fetch_sub(1, std::memory_order_release);
+    if ((word & kClosed) != 0 && (word & kBusyMask) == 1) state_word_.notify_all();
   }
 }
 

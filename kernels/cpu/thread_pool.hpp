@@ -1,8 +1,8 @@
 /// A fixed set of threads that share the tiles of one launch at a time.
 ///
 /// The calling thread is thread 0 and works too. A launch is over when every tile is done; it does
-/// not wait for a thread that slept through it. Idle workers spin for at most 50 µs, then sleep on
-/// a futex. A launch takes no lock and allocates nothing.
+/// not wait for a thread that slept through it. Threads that wait, the caller too, spin for at most
+/// 50 µs, then sleep on a futex. A launch takes no lock and allocates nothing.
 ///
 ///   state_word_ = launch:24 | closed:1 | busy:7
 ///     caller   publishes a job by opening state_word_ with the next launch number;
@@ -54,6 +54,7 @@ class ThreadPool {
   void run_job(const Job& job);
   void take_tiles(std::uint32_t thread);
   void worker_loop(std::uint32_t thread);
+  void sleep_until_idle() const;
   std::uint32_t wait_for_launch(std::uint32_t seen) const;
   bool join(std::uint32_t launch);
 

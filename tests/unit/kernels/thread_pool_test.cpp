@@ -1,14 +1,20 @@
 #include "kernels/cpu/thread_pool.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <latch>
 #include <set>
+#include <string>
+#include <thread>
 #include <vector>
 
+#include "common/text_file.hpp"
 #include "kernels/cpu/tiling.hpp"
+#include "tests/support/test_paths.hpp"
 
 namespace leasehold {
 
@@ -59,6 +65,32 @@ TEST_CASE("thread pool: sleeping workers wake for the next launch") {
     });
   }
   SUCCEED("three launches ended, each with both threads");
+}
+
+TEST_CASE("thread pool: a caller that waits for a worker's tile sleeps") {
+  ThreadPool pool(2);
+  std::atomic<bool> worker_has_tile{false};
+  std::latch caller_sleeps(1);
+  const std::string status = "/proc/self/task/" + std::to_string(::gettid()) + "/status";
+  bool slept = false;
+  std::thread observer([&] {
+    while (!worker_has_tile) std::this_thread::yield();
+    slept = eventually([&] {
+      return read_text_file(status, 1 << 16).value_or("").find("State:\tS") != std::string::npos;
+    });
+    caller_sleeps.count_down();
+  });
+  pool.run(2, [&](std::uint32_t thread, std::uint32_t) {
+    if (thread == 0) {
+      while (!worker_has_tile) std::this_thread::yield();
+    } else {
+      worker_has_tile = true;
+      caller_sleeps.wait();
+    }
+    return true;
+  });
+  observer.join();
+  CHECK(slept);
 }
 
 TEST_CASE("thread pool: a thread whose work returns false takes no more tiles") {
