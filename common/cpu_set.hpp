@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <cstdint>
 #include <string_view>
 
 #include "common/result.hpp"
@@ -19,7 +20,8 @@ class CpuSet {
   /// The cores on which this thread may run.
   static CpuSet of_this_thread();
 
-  bool empty() const { return CPU_COUNT(&bits_) == 0; }
+  bool empty() const { return count() == 0; }
+  std::uint32_t count() const { return static_cast<std::uint32_t>(CPU_COUNT(&bits_)); }
   bool contains(const CpuSet& others) const;
   /// True when this process may run on all of them. That can be more than where it runs now: a
   /// program that was pinned at its start may move. Source: sched_setaffinity(2).

@@ -3,19 +3,19 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <filesystem>
 #include <map>
-#include <thread>
 
 #include "common/command_line.hpp"
 #include "common/config_file.hpp"
+#include "common/cpu_quota.hpp"
 #include "common/device_name.hpp"
 #include "common/ids.hpp"
 #include "common/size_option.hpp"
 #include "common/version.hpp"
 #include "ipc/segment/gate_set.hpp"
 #include "ipc/segment/segment_layout.hpp"
+#include "kernels/cpu/default_threads.hpp"
 #include "worker/model/architecture_keys.hpp"
 #include "worker/model/kv_type.hpp"
 
@@ -28,13 +28,6 @@ constexpr std::uint32_t kMaxTokenBudget = 16'384;
 constexpr std::uint32_t kMaxSpeculate = 32;
 // The request pipeline holds no more, running requests included.
 constexpr std::uint32_t kMaxWaiting = 4'000;
-
-/// All cores; on a machine with at most four, one is left for broker and tenants, because threads
-/// that wait for a core poll late.
-std::uint32_t default_threads() {
-  const std::uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
-  return cores <= 4 ? std::max(1u, cores - 1) : std::min(cores, kMaxGateThreads - 1);
-}
 
 // Options are checked as text, so that help and errors show the text.
 const std::map<std::string, BackendChoice> kBackends{{"auto", BackendChoice::Auto},
@@ -58,6 +51,7 @@ struct RawOptions {
   std::vector<std::string> http_trusted_proxies;
   std::string metrics;
   bool http_any_address = false;
+  CLI::Option* threads = nullptr;
   std::int64_t slow_motion_us = 0;
   std::int64_t broker_timeout_ms = 0;
   std::int64_t drain_timeout_ms = 0;
@@ -116,10 +110,12 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
   app.add_option("--simd", raw.simd, "SIMD path of the cpu backend; all give the same bits")
       ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx-vnni", "avx512"}))
       ->capture_default_str();
-  app.add_option("--threads", options.threads,
-                 "Compute threads; default: all cores, or one less when there are at most 4")
-      ->check(CLI::Range(1u, kMaxGateThreads - 1))
-      ->capture_default_str();
+  raw.threads =
+      app.add_option("--threads", options.threads,
+                     "Compute threads; default: the cores of --compute-cpus or, without it, all "
+                     "cores that this process may use, less if its control group has a quota")
+          ->check(CLI::Range(1u, kMaxGateThreads - 1))
+          ->capture_default_str();
   app.add_option("--compute-cpus", raw.compute_cpus,
                  "Cores for compute threads only, such as 1 or 2-7");
   app.add_option("--kv-type", raw.kv_type,
@@ -244,6 +240,22 @@ Result<std::optional<http::Address>> address_of(const char* option, const std::s
   return *std::move(address);
 }
 
+/// Without --threads there is one thread for each of these cores.
+Result<void> resolve_compute_cpus(const RawOptions& raw, WorkerOptions& options) {
+  if (raw.compute_cpus.empty()) return {};
+  const Result<CpuSet> cpus = CpuSet::parse(raw.compute_cpus);
+  if (!cpus) return fail(cpus.error().code, "--compute-cpus: " + cpus.error().detail);
+  if (!cpus->is_usable()) {
+    return fail(Errc::BadRequest, "--compute-cpus: this process may not use all the cores " +
+                                      raw.compute_cpus + "; `lscpu` lists those that exist");
+  }
+  options.compute_cpus = *cpus;
+  if (raw.threads->count() > 0) return {};
+  options.threads = default_threads({.cores = cpus->count(), .quota = cpu_quota()});
+  raw.threads->default_str(std::to_string(options.threads));
+  return {};
+}
+
 Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.slow_motion = std::chrono::microseconds(raw.slow_motion_us);
   options.broker_timeout = std::chrono::milliseconds(raw.broker_timeout_ms);
@@ -263,22 +275,14 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
     return fail(proxies.error().code, "--http-trusted-proxy: " + proxies.error().detail);
   options.http_trusted_proxies = *std::move(proxies);
   options.metrics = TRY(address_of("--metrics", raw.metrics, raw.http_any_address));
-  if (raw.compute_cpus.empty()) return {};
-  const Result<CpuSet> cpus = CpuSet::parse(raw.compute_cpus);
-  if (!cpus) return fail(cpus.error().code, "--compute-cpus: " + cpus.error().detail);
-  if (!cpus->is_usable()) {
-    return fail(Errc::BadRequest, "--compute-cpus: this process may not use all the cores " +
-                                      raw.compute_cpus + "; `lscpu` lists those that exist");
-  }
-  options.compute_cpus = *cpus;
-  return {};
+  return resolve_compute_cpus(raw, options);
 }
 
 }  // namespace
 
 std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code) {
   WorkerOptions options;
-  options.threads = default_threads();
+  options.threads = default_threads(usable_cpu());
   RawOptions raw{.broker_timeout_ms = options.broker_timeout.count(),
                  .drain_timeout_ms = options.drain_timeout.count(),
                  .http_idle_ttl_ms = options.http_idle_ttl.count()};

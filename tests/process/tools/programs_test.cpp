@@ -5,8 +5,10 @@
 #include <cctype>
 #include <sstream>
 
+#include "common/cpu_set.hpp"
 #include "common/temporary_directory.hpp"
 #include "common/version.hpp"
+#include "kernels/cpu/default_threads.hpp"
 #include "tests/process/tools/program_run.hpp"
 #include "tests/unit/tools/tenant/fake_world.hpp"
 
@@ -102,6 +104,26 @@ TEST_CASE("programs: the printed configuration of broker and worker is one that 
     CHECK(wrong.finish(nothing) == 2);
     CHECK(wrong.errors().find("did you mean 'log-level'?") != std::string::npos);
   }
+}
+
+TEST_CASE("programs: a worker has a thread per core that it may use, or of --compute-cpus") {
+  const auto threads_with = [](std::vector<std::string> words) {
+    words.emplace_back("--print-config");
+    ProgramRun worker("leasehold-worker", words);
+    CHECK(worker.finish(nothing) == 0);
+    const auto begin = worker.output.find("\nthreads = ");
+    REQUIRE(begin != std::string::npos);
+    return std::stoi(worker.output.substr(begin + 11));
+  };
+  const CpuSet all = CpuSet::of_this_thread();
+  CHECK(threads_with({}) == static_cast<int>(default_threads(usable_cpu())));
+  int first = 0;
+  while (!all.contains(CpuSet::parse(std::to_string(first)).value())) ++first;
+  const std::string core = std::to_string(first);
+  CHECK(threads_with({"--compute-cpus", core}) == 1);
+  CHECK(threads_with({"--compute-cpus", core, "--threads", "3"}) == 3);
+  const ScopedCpuAffinity pinned(CpuSet::parse(core).value());  // the program inherits it
+  CHECK(threads_with({}) == 1);
 }
 
 TEST_CASE("programs: an invalid worker name is wrong usage") {

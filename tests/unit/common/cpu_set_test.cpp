@@ -19,6 +19,8 @@ TEST_CASE("cpu set: numbers and ranges name cores") {
   CHECK_FALSE(cpus("0-2,5").contains(cpus("3")));
   CHECK(cpus("0-2").without(cpus("0-1")).contains(cpus("2")));
   CHECK(cpus("0-2").without(cpus("0-7")).empty());
+  CHECK(cpus("0-2,5,5").count() == 4);
+  CHECK(CpuSet().count() == 0);
 }
 
 TEST_CASE("cpu set: an invalid list is rejected, and the error names the bad part") {
