@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "ipc/region/locked_mapper.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/reference/reference_backend.hpp"
 
@@ -27,22 +28,34 @@ bool is_cuda_device(const std::string& device) {
   return device.starts_with("cuda:");
 }
 
-/// Errors: BadRequest when the lent device is not the requested one; DeviceUnsupported when it
-/// cannot store keys and values as requested.
-Result<void> check_lent_device(const WorkerOptions& options, const Attachment& lent) {
-  if (is_cuda_device(lent.device) && options.backend != BackendChoice::Auto) {
+/// What needs a CPU. Errors: BadRequest; DeviceUnsupported when the card cannot store keys and
+/// values as requested.
+Result<void> check_lent_card(const WorkerOptions& options, const Attachment& lent) {
+  if (options.backend != BackendChoice::Auto) {
     return fail(
         Errc::BadRequest,
         fmt::format("--backend selects a CPU backend, but the broker lends memory of {}; omit "
                     "--backend",
                     lent.device));
   }
-  if (is_cuda_device(lent.device) && options.kv_type == KvType::Q8_0) {
+  if (options.kv_type == KvType::Q8_0) {
     return fail(Errc::DeviceUnsupported,
                 fmt::format("--kv-type q8_0 needs a CPU, but the broker lends memory of {}; use "
                             "--kv-type f16",
                             lent.device));
   }
+  if (options.mlock) {
+    return fail(Errc::BadRequest,
+                fmt::format("--mlock locks memory of this machine, but the broker lends memory of "
+                            "{}, which is never swapped out; omit --mlock",
+                            lent.device));
+  }
+  return {};
+}
+
+/// Errors: BadRequest when the lent device is not the requested one; those of check_lent_card.
+Result<void> check_lent_device(const WorkerOptions& options, const Attachment& lent) {
+  if (is_cuda_device(lent.device)) TRY(check_lent_card(options, lent));
   if (!is_cuda_device(lent.device) && options.arithmetic == Arithmetic::F16) {
     return fail(
         Errc::BadRequest,
@@ -69,10 +82,14 @@ Result<Compute> make_compute(const WorkerOptions& options, Arithmetic arithmetic
     return make_cuda_compute(options, arithmetic, lent, limits, dependencies);
   auto backend = TRY(make_host_backend(options, limits, dependencies));
   std::string description = fmt::format("{} threads={}", backend->name(), options.threads);
-  // Owns nothing: the mapper lives as long as the program.
-  std::shared_ptr<const RegionMapper> mapper(std::shared_ptr<void>(), &host_mapper());
+  // The pointers own nothing: the mappers live as long as the program.
+  const std::shared_ptr<void> nothing;
+  std::shared_ptr<const RegionMapper> mapper(nothing, &host_mapper());
+  std::shared_ptr<const RegionMapper> weights_mapper(
+      nothing, options.mlock ? &locked_mapper() : &host_mapper());
   return Compute{.context = nullptr,
                  .mapper = mapper,
+                 .weights_mapper = std::move(weights_mapper),
                  .swap_mapper = mapper,
                  .backend = std::move(backend),
                  .description = std::move(description)};

@@ -20,7 +20,8 @@ namespace leasehold {
 /// any thread may use the mappers.
 struct Compute {
   std::shared_ptr<void> context;               ///< Of a GPU; the mappers and the backend use it.
-  std::shared_ptr<const RegionMapper> mapper;  ///< Of KV memory and weights.
+  std::shared_ptr<const RegionMapper> mapper;  ///< Of KV memory.
+  std::shared_ptr<const RegionMapper> weights_mapper;
   std::shared_ptr<const RegionMapper> swap_mapper;  ///< Of swap.
   std::unique_ptr<Backend> backend;
   /// For logs: `cpu-avx512 threads=3`, `cuda-sm90 card="NVIDIA H200"`.
@@ -29,8 +30,8 @@ struct Compute {
 
 /// Creates the backend on the device whose memory the broker lends; the calling thread becomes its
 /// thread 0. `arithmetic` is the model's.
-/// Errors: BadRequest when the broker lends memory of another device than `options` name; those
-/// of CpuBackend::create with `--backend cpu`; NoDevice, DeviceUnsupported, OutOfMemory of a GPU.
+/// Errors: BadRequest when the broker lends memory of a device that `options` exclude; those of
+/// CpuBackend::create with `--backend cpu`; NoDevice, DeviceUnsupported, OutOfMemory of a GPU.
 Result<Compute> make_compute(const WorkerOptions& options, Arithmetic arithmetic,
                              const Attachment& lent, const BackendLimits& limits,
                              const GateDependencies& dependencies);

@@ -65,8 +65,10 @@ Result<Compute> make_cuda_compute(const WorkerOptions& options, Arithmetic arith
        .max_in_flight = options.max_in_flight,
        .on_graphs_unavailable = warn_graphs_unavailable}));
   std::string description = fmt::format("{} card=\"{}\"", backend->name(), card);
+  const auto mapper = std::make_shared<cuda::DeviceMapper>(*context);
   return Compute{.context = context,
-                 .mapper = std::make_shared<cuda::DeviceMapper>(*context),
+                 .mapper = mapper,
+                 .weights_mapper = mapper,
                  .swap_mapper = std::make_shared<cuda::RegisteredMapper>(*context),
                  .backend = std::move(backend),
                  .description = std::move(description)};

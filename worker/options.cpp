@@ -133,6 +133,9 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
                  "What one engine lease covers; a finer scope loses less with each lease")
       ->check(CLI::IsMember({"model", "layer", "tensor"}))
       ->capture_default_str();
+  app.add_flag("--mlock", options.mlock,
+               "Lock the weights in memory, so that they are never swapped out; needs a "
+               "RLIMIT_MEMLOCK of at least their size");
 }
 
 void add_limit_options(CLI::App& app, SchedulerLimits& limits) {

@@ -37,6 +37,7 @@ struct WorkerOptions {
   KvType kv_type = KvType::F16;
   std::optional<Arithmetic> arithmetic;  ///< Nothing: what suits the model and the device.
   WeightsScope weights_scope = WeightsScope::Model;
+  bool mlock = false;            ///< Lock the weights in memory.
   std::string graphs = "gated";  ///< "none", "plain", "gated": for decoding steps on a GPU.
   std::uint32_t graph_segment_layers = 4;
   SchedulerLimits limits;           ///< `max_context` 0: the model's.

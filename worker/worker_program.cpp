@@ -9,6 +9,7 @@
 #include "common/process.hpp"
 #include "common/service_manager.hpp"
 #include "ipc/control/socket_file.hpp"
+#include "ipc/region/locked_mapper.hpp"
 #include "worker/compute.hpp"
 #include "worker/draft_model.hpp"
 #include "worker/engine/engine_limits.hpp"
@@ -228,7 +229,7 @@ WeightsSource::Dependencies WorkerProgram::weights_dependencies() {
           .table = &broker_->attachment().table,
           .backend = compute_->backend.get(),
           .progress = load_progress_on_terminal(),
-          .regions = compute_->mapper.get(),
+          .regions = compute_->weights_mapper.get(),
           .early_calls = &early_calls_,
           .unmap_elsewhere = [this](LeaseId lease) { (void)engine_->unmap_fenced(lease); }};
 }
@@ -265,6 +266,7 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
 
 Result<void> WorkerProgram::bind_weights() {
   notify_service_manager("STATUS=Loading " + model_.config.name);
+  if (options_.mlock) TRY(check_lockable(model_.plan.size_bytes()));
   engine_->bind_weights(TRY(weights_source_->acquire()));
   spdlog::info("weights bound model=\"{}\" parts={} size_bytes={} backend={} arithmetic={}",
                model_.config.name, model_.plan.parts.size(), model_.plan.size_bytes(),

@@ -75,4 +75,23 @@ TEST_CASE(
   CHECK(resident_bytes(system.worker("w2").pid()) <= allowed);
 }
 
+TEST_CASE(
+    "resident: with --mlock the weights are locked, also after they return under a new lease") {
+  System system;
+  system.start_ready_worker("w2", {}, {"--mlock"});
+  const auto locked_kib = [&](const std::string& worker) {
+    return field(system.worker(worker).pid(), "status", "VmLck");
+  };
+  const std::uint64_t before = locked_kib("w2");
+  CHECK(before >= locked_kib("w1") + 1024);  // the bundled model has 1.1 MiB
+
+  const std::string part = system.engine_leases().front().part;
+  CHECK(system.brokerctl({"revoke", "--part", part, "--worker", "w2", "--wait"}) == 0);
+  system.admit("ann");
+  const auto tenant =
+      system.start_tenant({.tenant = "ann", .max_tokens = 6, .more = {"--worker", "w2"}});
+  CHECK(tenant->finish() == 0);
+  CHECK(locked_kib("w2") == before);
+}
+
 }  // namespace leasehold::testing
