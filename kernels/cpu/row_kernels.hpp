@@ -16,7 +16,8 @@
 
 namespace leasehold {
 
-/// From the slowest to the fastest.
+/// In the order of choice: a CPU takes the last one that it has. Where each CPU has all before it,
+/// that is the fastest.
 enum class SimdPath : std::uint8_t { Scalar, Avx2, AvxVnni, Avx512 };
 inline constexpr SimdPath kSimdPaths[] = {SimdPath::Scalar, SimdPath::Avx2, SimdPath::AvxVnni,
                                           SimdPath::Avx512};
@@ -26,7 +27,7 @@ std::string_view name(SimdPath path);
 std::optional<SimdPath> simd_path_from_name(std::string_view text);
 
 bool cpu_has(SimdPath path);
-/// The fastest path of this CPU.
+/// The last path that this CPU has.
 SimdPath best_simd_path();
 
 /// Maximum numbers of weight rows and of inputs that are multiplied at once. Each path divides
@@ -135,6 +136,8 @@ struct RowKernels {
   std::uint64_t attend_tile_macs;
   /// Merges partials[count, partial_floats(head_dim)] into out[head_dim], as merge_partials does.
   void (*merge)(const float* partials, std::uint32_t count, std::uint32_t head_dim, float* out);
+
+  bool operator==(const RowKernels&) const = default;
 };
 
 const RowKernels& row_kernels(SimdPath path);

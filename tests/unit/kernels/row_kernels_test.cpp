@@ -10,7 +10,7 @@ TEST_CASE("row kernels: a path's name is the one of --simd, and no other text is
     CHECK_FALSE(simd_path_from_name(other));
 }
 
-TEST_CASE("row kernels: a CPU uses the fastest path that it has") {
+TEST_CASE("row kernels: a CPU uses the last path that it has") {
   CHECK(cpu_has(SimdPath::Scalar));
   CHECK(cpu_has(best_simd_path()));
   for (const SimdPath path : kSimdPaths) {
@@ -21,11 +21,11 @@ TEST_CASE("row kernels: a CPU uses the fastest path that it has") {
 
 TEST_CASE("row kernels: AVX-VNNI changes nothing but the dots of bytes") {
   const RowKernels& avx2 = row_kernels(SimdPath::Avx2);
-  const RowKernels& avx_vnni = row_kernels(SimdPath::AvxVnni);
+  RowKernels avx_vnni = row_kernels(SimdPath::AvxVnni);
   CHECK(avx_vnni.dot_groups_int8 != avx2.dot_groups_int8);
-  CHECK(avx_vnni.dot_tile == avx2.dot_tile);
-  CHECK(avx_vnni.round_row == avx2.round_row);
-  CHECK(avx_vnni.attend == avx2.attend);
+  avx_vnni.dot_groups_int8 = avx2.dot_groups_int8;
+  avx_vnni.int8_tile_macs = avx2.int8_tile_macs;
+  CHECK((avx_vnni == avx2));
 }
 
 }  // namespace leasehold
