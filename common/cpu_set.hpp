@@ -17,7 +17,7 @@ class CpuSet {
 
   /// Parses "3" or "0-2,5". Errors: BadRequest.
   static Result<CpuSet> parse(std::string_view list);
-  /// The cores on which this thread may run.
+  /// The cores on which this thread may run. Empty on a machine with more ids than CPU_SETSIZE.
   static CpuSet of_this_thread();
 
   bool empty() const { return count() == 0; }

@@ -8,7 +8,6 @@
 
 #include "common/command_line.hpp"
 #include "common/config_file.hpp"
-#include "common/cpu_quota.hpp"
 #include "common/device_name.hpp"
 #include "common/ids.hpp"
 #include "common/size_option.hpp"
@@ -112,8 +111,8 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
       ->capture_default_str();
   raw.threads =
       app.add_option("--threads", options.threads,
-                     "Compute threads; default: the cores of --compute-cpus or, without it, all "
-                     "cores that this process may use, less if its control group has a quota")
+                     "Compute threads; default: one per core of --compute-cpus or of this process, "
+                     "fewer with a CPU quota (cgroup v2)")
           ->check(CLI::Range(1u, kMaxGateThreads - 1))
           ->capture_default_str();
   app.add_option("--compute-cpus", raw.compute_cpus,
@@ -254,7 +253,7 @@ Result<void> resolve_compute_cpus(const RawOptions& raw, WorkerOptions& options)
   }
   options.compute_cpus = *cpus;
   if (raw.threads->count() > 0) return {};
-  options.threads = default_threads({.cores = cpus->count(), .quota = cpu_quota()});
+  options.threads = default_threads(usable_cpu(*cpus));
   raw.threads->default_str(std::to_string(options.threads));
   return {};
 }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <thread>
 
 #include "common/cpu_quota.hpp"
-#include "common/cpu_set.hpp"
 #include "ipc/segment/segment_layout.hpp"
 
 namespace leasehold {
@@ -15,8 +15,9 @@ constexpr std::uint32_t kMaxThreads = kMaxGateThreads - 1;
 
 }  // namespace
 
-UsableCpu usable_cpu() {
-  return {.cores = CpuSet::of_this_thread().count(), .quota = cpu_quota()};
+UsableCpu usable_cpu(const CpuSet& cores) {
+  return {.cores = cores.empty() ? std::thread::hardware_concurrency() : cores.count(),
+          .quota = cpu_quota()};
 }
 
 std::uint32_t default_threads(const UsableCpu& usable) {

@@ -1,8 +1,10 @@
-/// How many threads a CPU backend has unless an option says it.
+/// How many threads a CPU backend has unless an option sets it.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+
+#include "common/cpu_set.hpp"
 
 namespace leasehold {
 
@@ -12,11 +14,13 @@ struct UsableCpu {
   std::optional<double> quota;  ///< Cores whose time its control groups allow; nothing: all.
 };
 
-/// Of this thread's cores and this process's control groups.
-UsableCpu usable_cpu();
+/// With these cores and this process's control groups. An empty set means that the kernel did not
+/// say: then all cores count that are online.
+UsableCpu usable_cpu(const CpuSet& cores = CpuSet::of_this_thread());
 
-/// One thread per core. With a quota for less than the cores one core of it is left, because the
-/// kernel stops all threads of a process that used its quota up, also those that poll. Pure.
+/// One thread per core. With a quota for less than the cores, one core of the quota stays free,
+/// because the kernel stops all threads of a process that used its quota up, also those that poll.
+/// Pure.
 std::uint32_t default_threads(const UsableCpu& usable);
 
 }  // namespace leasehold

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <thread>
 
 #include "common/cpu_set.hpp"
 
@@ -14,7 +15,6 @@ TEST_CASE("default threads: one per core, as many as have a gate") {
   CHECK(default_threads({.cores = 63}) == 63);
   CHECK(default_threads({.cores = 64}) == 63);
   CHECK(default_threads({.cores = 1024}) == 63);
-  CHECK(default_threads({.cores = 0}) == 1);
 }
 
 TEST_CASE("default threads: a quota for less than the cores leaves one of them to other threads") {
@@ -39,6 +39,10 @@ TEST_CASE("default threads: cores count on which this thread may run") {
   while (!all.contains(CpuSet::parse(std::to_string(first)).value())) ++first;
   const ScopedCpuAffinity pinned(CpuSet::parse(std::to_string(first)).value());
   CHECK(usable_cpu().cores == 1);
+}
+
+TEST_CASE("default threads: where the kernel does not say which cores, those online count") {
+  CHECK(usable_cpu(CpuSet()).cores == std::thread::hardware_concurrency());
 }
 
 }  // namespace leasehold
