@@ -120,7 +120,9 @@ Result<std::optional<WeightsSource::Restored>> WeightsSource::restore(Weights& w
   const auto revoked_part = weights.first_revoked_part();
   if (!revoked_part) return std::nullopt;
   const WeightsPart& part = plan_->parts[*revoked_part];
-  Result<Weights::MappedPart> fresh = open_again(part);
+  const LeaseId before = id_of(weights.leases()[*revoked_part]);
+  // Not earlier: while a part is filled, `lease.unmap` is answered at once only if it unmaps it.
+  Result<Weights::MappedPart> fresh = open_again(part, [&] { (void)weights.unmap(before); });
   if (!fresh) {
     fresh.error().detail.insert(0, fmt::format("part {}: ", part.name));
     return std::unexpected(std::move(fresh).error());
@@ -129,11 +131,12 @@ Result<std::optional<WeightsSource::Restored>> WeightsSource::restore(Weights& w
   return Restored{.part = part.name, .from_replaced_file = replacement_.has_value()};
 }
 
-Result<Weights::MappedPart> WeightsSource::open_again(const WeightsPart& part) {
+Result<Weights::MappedPart> WeightsSource::open_again(const WeightsPart& part,
+                                                      const std::function<void()>& before_map) {
   TRY(reopen_replaced_file(part));
   done_bytes_ = 0;
   total_bytes_ = part.layout.size_bytes;
-  return map_part(part, TRY(open(part)));
+  return map_part(part, TRY(open(part)), before_map);
 }
 
 /// A deleted file stays readable through its open descriptor.
@@ -146,8 +149,8 @@ Result<void> WeightsSource::reopen_replaced_file(const WeightsPart& part) {
   return {};
 }
 
-Result<Weights::MappedPart> WeightsSource::map_part(const WeightsPart& part,
-                                                    control::Payload reply) {
+Result<Weights::MappedPart> WeightsSource::map_part(const WeightsPart& part, control::Payload reply,
+                                                    const std::function<void()>& before_map) {
   const wire::WeightsOpened opened = TRY(wire::WeightsOpened::from_json(reply.body));
   opened_ = opened.lease;
   UniqueFd readable = TRY(only_descriptor(std::move(reply), wire::WeightsOpen::kMethod));
@@ -155,6 +158,7 @@ Result<Weights::MappedPart> WeightsSource::map_part(const WeightsPart& part,
   if (!opened.published) {
     readable = TRY(fill_and_publish(part, opened.region, lease, std::move(readable)));
   }
+  before_map();
   LeasedMapping mapping =
       TRY(deps_.regions->map(std::move(readable), part.layout.size_bytes, MapAccess::ReadOnly));
   return Weights::MappedPart{.mapping = std::move(mapping), .lease = lease};

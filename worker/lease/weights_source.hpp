@@ -17,6 +17,7 @@
 /// Blocks; runs on the engine's thread between steps.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -59,7 +60,8 @@ class WeightsSource {
     bool from_replaced_file = false;  ///< The file is not the one the worker started with.
   };
   /// Restores the first revoked part and no other, so that the caller can run commands between two
-  /// parts. Returns nothing when no part is revoked.
+  /// parts. The part is unmapped before it is mapped again, so that locked memory counts once.
+  /// Returns nothing when no part is revoked.
   /// Errors, all naming the part: WeightsLoading, EngineLeaseFenced, LeaseRevoked, which pass;
   /// MissingWeight when the replaced file does not fit; those of `acquire`.
   Result<std::optional<Restored>> restore(Weights& weights);
@@ -71,12 +73,16 @@ class WeightsSource {
   Result<Weights::MappedPart> load(const WeightsPart& part);
   Result<void> check_reloads(std::size_t part) const;
   bool may_load_again(std::size_t part, const Error& why);
-  Result<Weights::MappedPart> map_part(const WeightsPart& part, control::Payload reply);
+  /// Calls `before_map` once all bytes are there.
+  Result<Weights::MappedPart> map_part(
+      const WeightsPart& part, control::Payload reply,
+      const std::function<void()>& before_map = [] {});
   Result<control::Payload> open(const WeightsPart& part);
   Result<UniqueFd> fill_and_publish(const WeightsPart& part, RegionId region, LeaseDependency lease,
                                     UniqueFd writable);
   Result<void> fill(const WeightsPart& part, LeaseDependency lease, UniqueFd writable);
-  Result<Weights::MappedPart> open_again(const WeightsPart& part);
+  Result<Weights::MappedPart> open_again(const WeightsPart& part,
+                                         const std::function<void()>& before_map);
   Result<void> reopen_replaced_file(const WeightsPart& part);
   const GgufFile& file() const { return replacement_ ? *replacement_ : *file_; }
 

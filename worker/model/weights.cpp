@@ -194,10 +194,8 @@ Result<void> Weights::restore(std::size_t part, MappedPart fresh) {
 }
 
 bool Weights::unmap(LeaseId lease) {
-  std::unique_lock lock(mapped_->mutex);
-  const auto unmapped = mapped_->by_lease.extract(lease);
-  lock.unlock();  // unmapping takes long
-  return !unmapped.empty();
+  const std::scoped_lock lock(mapped_->mutex);
+  return mapped_->by_lease.erase(lease) == 1;
 }
 
 std::optional<std::size_t> Weights::first_revoked_part() const {

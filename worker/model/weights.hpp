@@ -74,8 +74,9 @@ class Weights {
   /// Errors: UntrustedSegment; nothing changes in that case.
   Result<void> restore(std::size_t part, MappedPart fresh);
 
-  /// Unmaps the part under this lease, which is fenced, so no unit uses it. Any thread. Returns
-  /// false if no part has this lease.
+  /// Unmaps the part under this lease; waits for another thread that unmaps one. Returns false if
+  /// no part has this lease. On the engine's thread between steps, where no unit runs; on any
+  /// thread once the lease is fenced.
   bool unmap(LeaseId lease);
 
   const WeightMatrix& token_embedding() const { return token_embedding_; }
