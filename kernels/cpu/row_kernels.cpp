@@ -60,7 +60,7 @@ constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
 constexpr RowKernels kAvxVnni = [] {
   RowKernels kernels = kAvx2;
   kernels.dot_groups_int8 = avx_vnni::dot_groups_int8;
-  kernels.int8_tile_macs = 1'200'000;
+  kernels.int8_tile_macs = 700'000;
   return kernels;
 }();
 
