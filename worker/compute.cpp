@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <vector>
+
 #include "ipc/region/locked_mapper.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/reference/reference_backend.hpp"
@@ -93,6 +95,15 @@ Result<Compute> make_compute(const WorkerOptions& options, Arithmetic arithmetic
                  .swap_mapper = mapper,
                  .backend = std::move(backend),
                  .description = std::move(description)};
+}
+
+Result<void> check_lockable(const WeightsPlan& model, const WeightsPlan* draft) {
+  std::vector<std::uint64_t> sizes_bytes;
+  for (const WeightsPlan* plan : {&model, draft}) {
+    if (plan == nullptr) continue;
+    for (const WeightsPart& part : plan->parts) sizes_bytes.push_back(part.layout.size_bytes);
+  }
+  return check_lockable(sizes_bytes);
 }
 
 Result<void> exclude_compute_cpus(const CpuSet& cpus) {

@@ -12,6 +12,7 @@
 #include "kernels/backend.hpp"
 #include "worker/engine/worker_gates.hpp"
 #include "worker/lease/attachment.hpp"
+#include "worker/model/weights_plan.hpp"
 #include "worker/options.hpp"
 
 namespace leasehold {
@@ -40,6 +41,10 @@ Result<Compute> make_compute(const WorkerOptions& options, Arithmetic arithmetic
 Result<Compute> make_cuda_compute(const WorkerOptions& options, Arithmetic arithmetic,
                                   const Attachment& lent, const BackendLimits& limits,
                                   const GateDependencies& dependencies);
+
+/// Checks, before anything is loaded, that this process may lock the weights of the model and of
+/// its draft model, which may be null. Errors: those of locked_mapper.
+Result<void> check_lockable(const WeightsPlan& model, const WeightsPlan* draft);
 
 /// Keeps the calling thread, and those it starts, off these cores, unless there are no others.
 /// Errors: SystemError when this process may not use these cores.

@@ -30,6 +30,7 @@ class DraftModel {
   DraftModel(const DraftModel&) = delete;
   DraftModel& operator=(const DraftModel&) = delete;
 
+  const WeightsPlan& plan() const { return plan_; }
   /// What a backend must support that computes both models. Errors: DeviceUnsupported for the
   /// memory of a card.
   Result<BackendLimits> backend_limits(const BackendLimits& engine, const Attachment& lent) const;

@@ -9,7 +9,6 @@
 #include "common/process.hpp"
 #include "common/service_manager.hpp"
 #include "ipc/control/socket_file.hpp"
-#include "ipc/region/locked_mapper.hpp"
 #include "worker/compute.hpp"
 #include "worker/draft_model.hpp"
 #include "worker/engine/engine_limits.hpp"
@@ -266,7 +265,7 @@ EngineLoop::Hooks WorkerProgram::loop_hooks() {
 
 Result<void> WorkerProgram::bind_weights() {
   notify_service_manager("STATUS=Loading " + model_.config.name);
-  if (options_.mlock) TRY(check_lockable(model_.plan.size_bytes()));
+  if (options_.mlock) TRY(check_lockable(model_.plan, draft_ ? &draft_->plan() : nullptr));
   engine_->bind_weights(TRY(weights_source_->acquire()));
   spdlog::info("weights bound model=\"{}\" parts={} size_bytes={} backend={} arithmetic={}",
                model_.config.name, model_.plan.parts.size(), model_.plan.size_bytes(),

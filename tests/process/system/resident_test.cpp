@@ -1,8 +1,15 @@
 /// Memory of a worker: the weights in the format of the file, shared by all workers,
 /// and little else.
-#include <catch2/catch.hpp>
-#include <fstream>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tests/process/tools/program_run.hpp"
 #include "tests/support/system.hpp"
 #include "tools/make_model/write_model.hpp"
 
@@ -39,6 +46,25 @@ make_model::ModelRequest wide_vocabulary() {
           .type = TensorType::Q4_0,
           .seed = 5,
           .parts = 3};
+}
+
+/// Runs a worker that may lock so much, also if it is root's, until it ends.
+std::pair<int, std::string> run_with_lock_limit(std::uint64_t bytes,
+                                                const std::vector<std::string>& arguments) {
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_MEMLOCK, &before) == 0);
+  const rlimit lower{.rlim_cur = bytes, .rlim_max = before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_MEMLOCK, &lower) == 0);
+  std::pair<int, std::string> ended;
+  // A thread of its own, which cannot get the privilege back.
+  std::thread([&] {
+    (void)::prctl(PR_CAPBSET_DROP, CAP_IPC_LOCK, 0, 0, 0);
+    ProgramRun run("leasehold-worker", arguments);
+    ended.first = run.finish([] {});
+    ended.second = run.errors();
+  }).join();
+  REQUIRE(::setrlimit(RLIMIT_MEMLOCK, &before) == 0);
+  return ended;
 }
 
 }  // namespace
@@ -92,6 +118,19 @@ TEST_CASE(
       system.start_tenant({.tenant = "ann", .max_tokens = 6, .more = {"--worker", "w2"}});
   CHECK(tenant->finish() == 0);
   CHECK(locked_kib("w2") == before);
+}
+
+TEST_CASE("resident: with --mlock the draft model counts before anything is loaded") {
+  System system({.start_worker = false});
+  const std::string draft = system.directory() / "draft.gguf";
+  std::filesystem::copy_file(bundled_model_path(), draft);
+  const auto [code, error] = run_with_lock_limit(  // each has 1.1 MiB
+      2 * kMiB,
+      {"--broker", system.broker_socket(), "--model", bundled_model_path(), "--listen",
+       system.directory() / "refused.sock", "--mlock", "--speculate", "4", "--draft-model", draft});
+  CHECK(code == exit_code(Errc::BadRequest));
+  CHECK_THAT(error, Catch::Contains("RLIMIT_MEMLOCK is 2097152 bytes"));
+  CHECK_THAT(error, !Catch::Contains("weights bound"));
 }
 
 }  // namespace leasehold::testing

@@ -7,9 +7,11 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ipc/region/memory_object.hpp"
 #include "tests/support/required.hpp"
@@ -94,16 +96,43 @@ TEST_CASE("locked mapper: beyond the limit it maps nothing and says what to set"
   CHECK(locked_bytes() == before);
 }
 
+TEST_CASE("locked mapper: locking makes no page present, and locks what is made present later") {
+  const MemoryObject object =
+      required(MemoryObject::create({.name = "region", .size_bytes = 4 * kMiB}));
+  const std::uint64_t before = locked_bytes();
+  const Mapping mapping = required(Mapping::map(object.fd(), 4 * kMiB, MapAccess::ReadOnly));
+  REQUIRE(lock_present_pages(mapping));
+  CHECK(locked_bytes() == before + 4 * kMiB);
+  CHECK(required(object.allocated_bytes()) == 0);
+  REQUIRE(mapping.populate(MapAccess::ReadOnly));
+  CHECK(required(object.allocated_bytes()) == 4 * kMiB);
+}
+
 TEST_CASE("locked mapper: the check answers before anything is mapped, and locks nothing") {
   const std::uint64_t before = locked_bytes();
-  CHECK(check_lockable(0));
-  CHECK(check_lockable(2 * kMiB));
+  const auto check = [](std::vector<std::uint64_t> sizes) { return check_lockable(sizes); };
+  CHECK(check({}));
+  CHECK(check({2 * kMiB}));
   const LockLimit limit(kMiB);
-  CHECK(check_lockable(kMiB / 2));
-  const auto refused = check_lockable(2 * kMiB);
+  CHECK(check({kMiB / 2}));
+  CHECK(check({kMiB / 2, kMiB / 2 - before}));
+  const auto refused = check({kMiB, kMiB});
   REQUIRE_FALSE(refused);
   check_says_what_to_set(refused.error());
+  CHECK_FALSE(check({kMiB - 4096 - before, 1, 1}));  // each part of a page counts as one
   CHECK(locked_bytes() == before);
+}
+
+TEST_CASE("locked mapper: only what the limit forbids is blamed on it") {
+  const LockLimits limits{.limit_bytes = 4 * kMiB, .locked_bytes = 3 * kMiB};
+  CHECK(lock_error(EPERM, 1, limits).code == Errc::BadRequest);
+  CHECK(lock_error(ENOMEM, kMiB + 1, limits).code == Errc::BadRequest);
+  for (const Error& other : {lock_error(ENOMEM, kMiB, limits), lock_error(EAGAIN, 2 * kMiB, limits),
+                             lock_error(ENOMEM, kMiB, {.limit_bytes = RLIM_INFINITY})}) {
+    CAPTURE(other.detail);
+    CHECK(other.code == Errc::OutOfMemory);
+    CHECK(other.detail.find("RLIMIT_MEMLOCK") == std::string::npos);
+  }
 }
 
 }  // namespace leasehold
