@@ -1,6 +1,9 @@
 #include "common/print_error.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <iostream>
@@ -12,6 +15,21 @@ namespace {
 
 bool is_control(unsigned char byte) {
   return byte < 0x20 || byte == 0x7F;
+}
+
+static_assert(kExitReaderGone == 128 + SIGPIPE);
+
+/// Checks both: the file may have an error that the stream does not show.
+bool stdout_accepts() {
+  std::cout.flush();
+  return std::cout && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+}
+
+/// True for a pipe or socket whose other end is closed. Asks the kernel: the errno of the write
+/// that failed may be lost.
+bool is_stdout_reader_gone() {
+  pollfd entry{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
+  return ::poll(&entry, 1, 0) == 1 && (entry.revents & (POLLERR | POLLHUP)) != 0;
 }
 
 }  // namespace
@@ -50,16 +68,15 @@ int print_error(std::string_view program, const Error& error) {
   return exit_code(error.code);
 }
 
-Result<void> flush_stdout() {
-  std::cout.flush();
-  // Checks both: the file may have an error that the stream does not show.
-  if (std::cout && std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};
-  return fail(Errc::DiskFull, "the answer could not be written to stdout");
+int finish_program(int exit_code, const std::function<int(const Error&)>& print) {
+  if (stdout_accepts()) return exit_code;
+  if (is_stdout_reader_gone()) return kExitReaderGone;
+  return print({Errc::DiskFull, "the answer could not be written to stdout"});
 }
 
 int finish_program(std::string_view program, int exit_code) {
-  const Result<void> flushed = flush_stdout();
-  return flushed ? exit_code : print_error(program, flushed.error());
+  return finish_program(exit_code,
+                        [program](const Error& error) { return print_error(program, error); });
 }
 
 }  // namespace leasehold

@@ -4,12 +4,16 @@
 /// fmt::print. A line that stderr does not accept is lost; the exit code still reports the error.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
 #include "common/result.hpp"
 
 namespace leasehold {
+
+/// Exit code of a program whose reader closed stdout: that of a program which SIGPIPE ends.
+inline constexpr int kExitReaderGone = 128 + 13;
 
 /// Replaces each control character but those in `kept` with a space, so that text from outside
 /// cannot control the terminal.
@@ -25,10 +29,10 @@ std::string format_error(std::string_view program, const Error& error);
 /// Prints the error to stderr. Returns the exit code.
 int print_error(std::string_view program, const Error& error);
 
-/// Flushes stdout at the end of a program. Errors: DiskFull when stdout did not accept everything.
-Result<void> flush_stdout();
-
-/// Ends main: returns `exit_code`, or prints the error of lost output and returns its code.
+/// Ends main: flushes stdout and returns `exit_code`. When stdout did not accept everything, prints
+/// DiskFull and returns its code; when its reader is gone, returns kExitReaderGone silently.
 int finish_program(std::string_view program, int exit_code);
+/// The same; `print` prints the error and returns its exit code.
+int finish_program(int exit_code, const std::function<int(const Error&)>& print);
 
 }  // namespace leasehold

@@ -115,8 +115,6 @@ int main(int argc, char** argv) {
   if (const auto done = run_verb(*arguments, code); !done) {
     return print_error(done.error(), arguments->output);
   }
-  if (const auto flushed = flush_stdout(); !flushed) {
-    return print_error(flushed.error(), arguments->output);
-  }
-  return code;
+  return finish_program(code,
+                        [&](const Error& error) { return print_error(error, arguments->output); });
 }

@@ -277,7 +277,12 @@ void separate(bool is_first, Output output, const Dependencies& dependencies) {
 
 }  // namespace
 
-Result<void> run(const Arguments& arguments, const Dependencies& dependencies) {
+Result<void> run(const Arguments& arguments, const Dependencies& given) {
+  Dependencies dependencies = given;
+  // A command that repeats or follows ends with its output.
+  dependencies.wait = [&given](Duration duration) {
+    return given.out->good() && given.wait(duration);
+  };
   if (!arguments.watch_ms) return std::visit(Runner(arguments, dependencies), arguments.verb);
   for (bool is_first = true;; is_first = false) {
     separate(is_first, arguments.output, dependencies);

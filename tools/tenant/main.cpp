@@ -2,10 +2,12 @@
 /// tools/README.md.
 #include <unistd.h>
 
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <ctime>
 #include <iostream>
+#include <memory>
 
 #include "common/fault_point.hpp"
 #include "common/process.hpp"
@@ -43,9 +45,12 @@ int run(tenant::Arguments arguments) {
   client::AsioTimers timers(io);
   int status = 1;
   boost::asio::signal_set signals(io, SIGINT, SIGTERM);
-  const auto session = client::TenantSession::create(
+  std::shared_ptr<client::TenantSession> session;
+  session = client::TenantSession::create(
       io, timers, std::move(arguments.config), [&](const client::SessionEvent& event) {
         print(event, arguments.output, timers.now());
+        // The rest of the text would be lost. The observer itself must not cancel.
+        if (!std::cout) boost::asio::post(io, [&session] { session->cancel(); });
         const auto* ended = std::get_if<client::Ended>(&event);
         if (ended == nullptr) return;
         status = ended->error ? exit_code(ended->error->code) : kExitOk;
@@ -65,6 +70,7 @@ int run(tenant::Arguments arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // without a reader it still cancels, and releases its lease
   const std::vector<std::string> words(argv + 1, argv + argc);
   auto arguments = tenant::parse_arguments(words);
   if (!arguments) return print_error(kProgram, arguments.error());

@@ -1,6 +1,7 @@
 /// Runs one of our programs to its end.
 #pragma once
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -68,6 +69,12 @@ struct ProgramRun {
       if (std::chrono::steady_clock::now() > deadline) FAIL("the program does not end: " << output);
     }
     return *status;
+  }
+
+  /// As a reader that ends before the program.
+  void close_output() {
+    const UniqueFd empty(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    ::dup2(empty.get(), child.output().get());
   }
 
   std::string errors() const {

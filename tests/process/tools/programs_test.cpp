@@ -10,6 +10,7 @@
 
 #include "common/cpu_quota.hpp"
 #include "common/cpu_set.hpp"
+#include "common/print_error.hpp"
 #include "common/temporary_directory.hpp"
 #include "common/version.hpp"
 #include "tests/process/tools/program_run.hpp"
@@ -294,6 +295,23 @@ TEST_CASE("programs: a tenant that rebinds prints one text and never its lease t
   if (json) CHECK(run.output.find(R"("event":"rebound")") != std::string::npos);
   CHECK(run.output.find("secret") == std::string::npos);
   CHECK(run.errors().find("secret") == std::string::npos);
+}
+
+TEST_CASE(
+    "programs: a tenant whose reader has ended cancels, releases the lease and says nothing") {
+  World world;
+  ProgramRun run("leasehold-tenant", tenant_arguments(world));
+  world.worker.after_answer = [&](const std::string& method, const wire::Json&) {
+    if (method == "request.cancel") world.complete("Cancelled");
+    if (method != "request.submit") return;
+    run.close_output();
+    world.emit(0, 1);
+  };
+
+  CHECK(run.finish(serving(world)) == kExitReaderGone);
+  CHECK(world.broker.calls("lease.release").size() == 1);
+  CHECK(world.worker.calls("request.cancel").size() == 1);
+  CHECK(run.errors().find("; next: ") == std::string::npos);
 }
 
 TEST_CASE("programs: SIGTERM cancels, releases the lease and exits with 0") {

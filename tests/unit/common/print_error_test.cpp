@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <cstdio>
 #include <iostream>
 
@@ -17,6 +19,15 @@ namespace {
 void fill_up(int fd) {
   const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
   ::dup2(full, fd);
+}
+
+/// As with a shell's `| true` once that has ended, for a program that ignores SIGPIPE.
+void close_reader_of(int fd) {
+  std::array<int, 2> ends{};
+  if (::pipe(ends.data()) != 0) return;
+  ::close(ends[0]);
+  ::dup2(ends[1], fd);
+  std::signal(SIGPIPE, SIG_IGN);
 }
 
 }  // namespace
@@ -100,4 +111,25 @@ TEST_CASE("print_error: output written to stdout without the stream counts too")
     return finish_program("nothing", 0);
   });
   CHECK(lost.exit_code == exit_code(Errc::DiskFull));
+}
+
+TEST_CASE("print_error: a reader of stdout that is gone ends the program silently") {
+  for (const std::size_t size : {std::size_t{1}, std::size_t{100'000}}) {
+    CAPTURE(size);
+    const auto end = testing::run_in_child([=] {
+      close_reader_of(STDOUT_FILENO);
+      std::cout << std::string(size, ' ') << std::flush;
+      return finish_program("nothing", 7);
+    });
+    CHECK(end.exit_code == kExitReaderGone);
+    CHECK(end.error_output.empty());
+  }
+}
+
+TEST_CASE("print_error: a reader that is gone does not matter to a program without output") {
+  const auto end = testing::run_in_child([] {
+    close_reader_of(STDOUT_FILENO);
+    return finish_program("nothing", 7);
+  });
+  CHECK(end.exit_code == 7);
 }

@@ -145,3 +145,17 @@ TEST_CASE("brokerctl: --watch and -o wide are parsed, and --watch repeats nothin
   CHECK(std::get<ShowTop>(parse({"top", "--once", "--interval-ms", "200"})->verb).interval_ms ==
         200);
 }
+
+TEST_CASE("brokerctl: a list that repeats ends when its output has no reader any more") {
+  FakeBroker broker;
+  broker.replies["lease.list"] = {items({lease_view({1, 1}, LeaseState::Live)})};
+  auto dependencies = broker.dependencies();
+  dependencies.wait = [&broker, waited = 0](Duration) mutable {
+    broker.out.setstate(std::ios::badbit);
+    return waited++ < 10;
+  };
+
+  REQUIRE(run({.watch_ms = 500, .verb = ListLeases{}}, dependencies));
+
+  CHECK(broker.calls.size() == 2);
+}
