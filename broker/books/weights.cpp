@@ -65,29 +65,32 @@ std::optional<std::vector<RegionId>> WeightsStore::room_for(std::uint64_t size_b
   });
   std::map<std::uint32_t, WeightsUse> held_by_user{{worker_uid, held_by(worker_uid)}};
   const WeightsUse& held = held_by_user.at(worker_uid);
-  std::uint64_t room = free_bytes_;
+  std::uint64_t left = held_bytes_;
+  const auto fits_capacity = [&] {
+    return left <= capacity_bytes_ && size_bytes <= capacity_bytes_ - left;
+  };
   const auto fits_share = [&] {
     return held.regions < share_.regions && held.size_bytes <= share_.size_bytes &&
            size_bytes <= share_.size_bytes - held.size_bytes;
   };
   std::vector<RegionId> evicted;
   for (const WeightsRegion* region : retained) {
-    if (room >= size_bytes && (fits_share() || !is_own(*region))) break;
+    if (fits_capacity() && (fits_share() || !is_own(*region))) break;
     const std::uint32_t uid = region->key.worker_uid;
     WeightsUse& of_user = held_by_user.try_emplace(uid, held_by(uid)).first->second;
     if (!is_own(*region) && of_user.size_bytes <= share_.size_bytes) continue;
     of_user = {of_user.size_bytes - region->size_bytes, of_user.regions - 1};
-    room += region->size_bytes;
+    left -= region->size_bytes;
     evicted.push_back(region->id);
   }
-  if (room < size_bytes || !fits_share()) return std::nullopt;
+  if (!fits_capacity() || !fits_share()) return std::nullopt;
   return evicted;
 }
 
 WeightsRegion& WeightsStore::add(const WeightsKey& key, std::uint64_t size_bytes,
                                  AttachmentId loader) {
-  expects(size_bytes <= free_bytes_, "a region fits the capacity that is left");
-  free_bytes_ -= size_bytes;
+  expects(size_bytes <= free_bytes(), "a region fits the capacity that is left");
+  held_bytes_ += size_bytes;
   const RegionId id{next_id_++};
   auto& region = regions_[id];
   region = WeightsRegion{.id = id, .key = key, .size_bytes = size_bytes, .loader = loader};
@@ -95,10 +98,9 @@ WeightsRegion& WeightsStore::add(const WeightsKey& key, std::uint64_t size_bytes
 }
 
 WeightsRegion& WeightsStore::restore(const WeightsRegion& region) {
-  expects(region.size_bytes <= free_bytes_, "a region fits the capacity that is left");
   const auto [it, added] = regions_.emplace(region.id, region);
   expects(added, "a region is restored once");
-  free_bytes_ -= region.size_bytes;
+  held_bytes_ += region.size_bytes;
   start_above(region.id.value);
   return it->second;
 }
@@ -112,14 +114,14 @@ void WeightsStore::retain(WeightsRegion& region) {
 void WeightsStore::remove(RegionId id) {
   const auto found = regions_.find(id);
   expects(found != regions_.end() && found->second.users == 0, "only an unused region is removed");
-  free_bytes_ += found->second.size_bytes;
+  held_bytes_ -= found->second.size_bytes;
   regions_.erase(found);
 }
 
 void WeightsStore::check_conservation() const {
-  std::uint64_t sum = free_bytes_;
+  std::uint64_t sum = 0;
   for (const auto& [id, region] : regions_) sum += region.size_bytes;
-  ensures(sum == capacity_bytes_, "bytes are conserved over free and all weights regions");
+  ensures(sum == held_bytes_, "bytes are conserved over all weights regions");
 }
 
 }  // namespace leasehold

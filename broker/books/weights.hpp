@@ -10,7 +10,10 @@
 /// Users that may run workers have equal shares of the capacity and of the regions, retained ones
 /// included: what one user loads costs no other user a region.
 ///
-/// Invariant: free bytes + the sizes of all regions = weights capacity.
+/// Invariant: free bytes + the sizes of all regions = weights capacity + over bytes. Regions
+/// restored under a lower capacity may be over it; then no region is added until enough of them are
+/// gone.
+///
 /// Threads: one.
 #pragma once
 
@@ -102,14 +105,17 @@ class WeightsStore {
   explicit WeightsStore(const WeightsLimits& limits)
       : capacity_bytes_(limits.capacity_bytes),
         share_{limits.capacity_bytes / limits.worker_users,
-               std::max(1u, limits.max_regions / limits.worker_users)},
-        free_bytes_(limits.capacity_bytes) {}
+               std::max(1u, limits.max_regions / limits.worker_users)} {}
 
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
   /// What one user may hold.
   const WeightsUse& share() const { return share_; }
   WeightsUse held_by(std::uint32_t worker_uid) const;
-  std::uint64_t free_bytes() const { return free_bytes_; }
+  std::uint64_t held_bytes() const { return held_bytes_; }
+  std::uint64_t free_bytes() const {
+    return capacity_bytes_ - std::min(capacity_bytes_, held_bytes_);
+  }
+  std::uint64_t over_bytes() const { return held_bytes_ - std::min(capacity_bytes_, held_bytes_); }
 
   WeightsRegion* find(RegionId id);
   std::uint64_t highest_id() const { return next_id_ - 1; }
@@ -126,7 +132,7 @@ class WeightsStore {
   /// Precondition: size_bytes ≤ free_bytes().
   WeightsRegion& add(const WeightsKey& key, std::uint64_t size_bytes, AttachmentId loader);
 
-  /// Restores a region of an earlier broker. Precondition: it fits.
+  /// Restores a region of an earlier broker, also one beyond the capacity.
   WeightsRegion& restore(const WeightsRegion& region);
   /// Ids up to this one are not used again.
   void start_above(std::uint64_t id) { next_id_ = std::max(next_id_, id + 1); }
@@ -141,7 +147,7 @@ class WeightsStore {
  private:
   std::uint64_t capacity_bytes_;
   WeightsUse share_;
-  std::uint64_t free_bytes_;
+  std::uint64_t held_bytes_ = 0;
   std::uint64_t next_id_ = 1;
   std::uint64_t next_order_ = 1;
   std::map<RegionId, WeightsRegion> regions_;

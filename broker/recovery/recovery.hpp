@@ -14,6 +14,7 @@
 ///   holder exited             Revoked(holder_gone)
 ///   region not kept           its engine leases are Revoked(worker_gone); its bytes stay counted
 ///                             until the last of them is closed
+///   regions over the capacity kept; no region is added until enough of them are gone
 ///
 /// Without the old table: every lease is Revoked(worker_replaced) in the new one. Its worker cannot
 /// see that and runs to the deadlines it knows, so the bytes stay counted until its process exits.
@@ -62,7 +63,8 @@ struct Recovered {
   std::vector<Effect> effects;
 };
 
-/// Errors: BadRequest if a capacity is smaller than what is still held, naming the option.
+/// Errors: BadRequest if the capacity of a pool is smaller than what is still held, naming the
+/// option.
 Result<Recovered> recover(const journal::Image& image, const Facts& facts, BrokerConfig config);
 
 /// The processes to watch: workers, and holders of live leases.

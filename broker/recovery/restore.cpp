@@ -109,14 +109,6 @@ class Restorer {
   Result<void> check_room() const {
     if (machine_restarted_) return {};
     for (const MemoryPool pool : kMemoryPools) TRY(check_room(pool));
-    std::uint64_t weights = 0;
-    for (const auto& [id, row] : image_.regions) weights += row.size_bytes;
-    if (weights > out_.state.config.weights_capacity_bytes) {
-      return fail(Errc::BadRequest,
-                  fmt::format("weights from before the restart hold {} bytes; start with at least "
-                              "this --weights-capacity",
-                              weights));
-    }
     return {};
   }
 

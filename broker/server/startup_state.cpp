@@ -110,6 +110,15 @@ void log_startup(const journal::Image& image, const Facts& facts) {
       image.boot_id == facts.boot_id);
 }
 
+void warn_of_weights_over_capacity(const WeightsStore& weights) {
+  if (weights.over_bytes() == 0) return;
+  spdlog::warn(
+      "weights from before the restart hold more than --weights-capacity; no others are loaded "
+      "until enough are gone: stop a worker, or raise weights-capacity and restart the broker "
+      "held_bytes={} weights_capacity_bytes={}",
+      weights.held_bytes(), weights.capacity_bytes());
+}
+
 }  // namespace
 
 Result<StartupState> load_startup_state(const BrokerOptions& options, const LentDevice& device,
@@ -142,6 +151,7 @@ Result<StartupState> load_startup_state(const BrokerOptions& options, const Lent
   find_exited_processes(image, facts);
   Recovered recovered = TRY(recover(image, facts, config));
   log_startup(image, facts);
+  warn_of_weights_over_capacity(recovered.state.weights);
   for (const auto& [id, record] : recovered.state.extents.records()) {
     const journal::ExtentRow& row = image.extents.at(id);
     if (row.inode != 0) memory.expect(id, {row.device, row.inode, row.size_bytes});

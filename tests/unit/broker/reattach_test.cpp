@@ -271,3 +271,27 @@ TEST_CASE("reattach: an earlier holder's exit ends only its unclaimed leases") {
     CHECK(world.is_live());
   }
 }
+
+TEST_CASE("recovery: weights over a lower capacity are kept; no others fit until they are gone") {
+  constexpr ConnectionId kOther{11};
+  World before;
+  const AttachmentId worker = before.attach_worker("w0", kWorkerSocket);
+  const wire::WeightsOpen open{.model = "m", .file_inode = 1, .size_bytes = 40 * kMiB};
+  const auto opened = before.answer<wire::WeightsOpened>(before.call(kWorkerSocket, open));
+  before.call(kWorkerSocket, wire::WeightsPublish{.region = opened.region});
+  BrokerConfig lower = small_config();
+  lower.weights_capacity_bytes = 16 * kMiB;
+
+  World after(before, {.regions = {opened.region}}, lower);
+
+  CHECK(after.record(opened.lease).is(LeaseState::Live));
+  CHECK(after.state.weights.over_bytes() == 24 * kMiB);
+  CHECK(after.state.weights.free_bytes() == 0);
+  after.attach_worker("w1", kOther);
+  const wire::WeightsOpen other{.model = "n", .file_inode = 2, .size_bytes = 8 * kMiB};
+  CHECK(after.refusal(after.call(kOther, other)) == Errc::PoolExhausted);
+  after.post(WorkerExited{exit_of(worker)});
+  after.answer<wire::WeightsOpened>(after.call(kOther, other));
+  CHECK(after.state.weights.over_bytes() == 0);
+  CHECK(after.state.weights.free_bytes() == 8 * kMiB);
+}
