@@ -30,7 +30,7 @@
 #include "worker/serve/stopping.hpp"
 #include "worker/serving.hpp"
 #include "worker/step_log.hpp"
-#include "worker/worker_stop.hpp"
+#include "worker/stop_dependencies.hpp"
 
 namespace leasehold {
 namespace {
@@ -319,8 +319,8 @@ Result<void> WorkerProgram::announce_ready() {
       limits.max_batch_size, limits.token_budget, limits.speculate, model_.config.n_context,
       limits.max_waiting, limits.max_waiting_per_lease);
   return io_.run([this]() -> Result<void> {
-    stop_ = std::make_unique<WorkerStop>(WorkerStop::Dependencies{
-        &io_.context(), loop_.get(), serving_.get(), &broker_->link(), http_.get()});
+    stop_ = std::make_unique<WorkerStop>(
+        stop_dependencies(io_.context(), *loop_, *serving_, *broker_, http_.get()));
     if (broker_->is_lost()) stop_->when_idle();
     if (reload_waits_) reload_configuration(options_, reload_, *loop_);
     notify_service_manager("READY=1\n" + serving_status());

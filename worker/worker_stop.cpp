@@ -11,30 +11,26 @@
 namespace leasehold {
 namespace {
 
-constexpr auto kPollInterval = std::chrono::milliseconds(20);
 /// From the end of the drain timeout to the exit: the last answers and the kept ids are written.
 constexpr auto kStopMargin = std::chrono::seconds(15);
 
 }  // namespace
 
 void WorkerStop::drain(std::chrono::milliseconds timeout) {
-  if (is_draining() || timeout.count() == 0) return deps_.loop->stop();
+  if (is_draining() || timeout.count() == 0) return deps_.stop_loop();
   deadline_ = Clock::now() + timeout;
   spdlog::info("draining timeout_ms={}", timeout.count());
   const auto extended = std::chrono::microseconds(timeout + kStopMargin);
   notify_service_manager(
       fmt::format("STOPPING=1\nEXTEND_TIMEOUT_USEC={}\nSTATUS=Draining", extended.count()));
   notify_broker();
-  if (deps_.http != nullptr) deps_.http->drain();
   // Only a count that the engine takes afterwards has every request that was admitted.
-  deps_.serving->server().drain([this] { boost::asio::post(*deps_.io, [this] { when_idle(); }); });
+  deps_.refuse_requests([this] { boost::asio::post(*deps_.io, [this] { when_idle(); }); });
 }
 
 /// The broker prefers the worker with the fewest leases, which a draining one soon is.
 void WorkerStop::notify_broker() {
-  if (!is_draining()) return;
-  const wire::WorkerDraining draining;
-  deps_.broker->notify(std::string(draining.kMethod), {.body = draining.to_json()});
+  if (is_draining()) deps_.notify_broker();
 }
 
 void WorkerStop::when_idle() {
@@ -42,39 +38,44 @@ void WorkerStop::when_idle() {
 }
 
 void WorkerStop::poll() {
-  deps_.loop->post([this](Engine& engine) {
-    const Scheduler& scheduler = engine.scheduler();
-    const std::size_t requests = scheduler.running_count() + scheduler.waiting_count();
+  deps_.count_requests([this](std::size_t requests) {
     boost::asio::post(*deps_.io, [this, requests] { check(requests); });
   });
 }
 
 void WorkerStop::check(std::size_t requests) {
-  const bool is_answering = is_draining() && deps_.http != nullptr && deps_.http->is_answering();
-  if (requests == 0 && !is_answering) return stop_when_reported();
+  if (requests > 0) last_polls_ = 0;
+  if (requests == 0 && !awaits_answers()) return stop_when_reported();
   if (deadline_ && Clock::now() >= *deadline_) {
     spdlog::warn("the drain timeout ends requests requests={}", requests);
-    return deps_.loop->stop();
+    return deps_.stop_loop();
   }
   report(requests);
-  timer_.expires_after(kPollInterval);
+  timer_.expires_after(deps_.poll_interval);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) poll();
   });
 }
 
-/// Without a drain the broker is lost, and nothing confirms records.
+/// Without a drain the broker is lost, and an answer gets no other lease.
+bool WorkerStop::awaits_answers() {
+  if (!is_draining() || !deps_.is_answering()) return false;
+  last_polls_ = deps_.is_broker_disconnected() ? last_polls_ + 1 : 0;
+  return last_polls_ <= kLastPolls;
+}
+
+/// Without a drain nothing confirms records.
 void WorkerStop::stop_when_reported() {
-  if (!is_draining()) return deps_.loop->stop();
+  if (!is_draining()) return deps_.stop_loop();
   timer_.expires_at(*deadline_);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
     spdlog::warn("the drain timeout ends while usage records wait for the broker");
-    deps_.loop->stop();
+    deps_.stop_loop();
   });
-  deps_.broker->when_usage_reported([this] {
+  deps_.when_usage_reported([this] {
     timer_.cancel();
-    deps_.loop->stop();
+    deps_.stop_loop();
   });
 }
 

@@ -1,20 +1,25 @@
 /// Ends a worker that serves, once its requests have ended.
 ///
-///   drain:      admit nothing new ─► wait for requests, HTTP answers, usage records ─► stop the
-///   loop when_idle:  wait for requests ─► stop the loop
+// clang-format off
+///   drain:      admit nothing new ─► wait for requests, HTTP answers, usage records ─► stop the loop
+///   when_idle:  wait for requests ─► stop the loop
+// clang-format on
+///
+/// An HTTP answer between two leases waits for the broker. While that is disconnected the drain
+/// waits one second for answers without a request, so that the last words are written.
 ///
 /// What is left when the drain timeout ends gets Draining when the loop has stopped.
 ///
-/// Threads: the I/O thread. Lifetime: everything in Dependencies outlives it.
+/// Threads: the I/O thread. Lifetime: what the functions in Dependencies use outlives it.
 #pragma once
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <optional>
-
-#include "worker/http_part.hpp"
-#include "worker/lease/broker_link.hpp"
-#include "worker/serving.hpp"
+#include <utility>
 
 namespace leasehold {
 
@@ -22,12 +27,20 @@ class WorkerStop {
  public:
   struct Dependencies {
     boost::asio::io_context* io = nullptr;
-    EngineLoop* loop = nullptr;
-    Serving* serving = nullptr;
-    BrokerLink* broker = nullptr;
-    HttpPart* http = nullptr;  ///< May be null.
+    std::function<void()> stop_loop;
+    /// Refuses new requests; then calls back, on any thread, once every request that was admitted
+    /// has reached the loop.
+    std::function<void(std::function<void()> done)> refuse_requests;
+    /// Calls back, on any thread, with the requests that the engine runs or queues.
+    std::function<void(std::function<void(std::size_t)> done)> count_requests;
+    std::function<bool()> is_answering;            ///< An HTTP request is not answered.
+    std::function<bool()> is_broker_disconnected;  ///< Lost, or not resumed yet.
+    std::function<void()> notify_broker;           ///< That this worker drains.
+    /// Calls back once, when no connected broker is about to confirm usage records.
+    std::function<void(std::function<void()> done)> when_usage_reported;
+    std::chrono::milliseconds poll_interval{20};
   };
-  explicit WorkerStop(const Dependencies& deps) : deps_(deps), timer_(*deps.io) {}
+  explicit WorkerStop(Dependencies deps) : deps_(std::move(deps)), timer_(*deps_.io) {}
 
   /// Refuses new requests, then stops the loop once the others have ended, at the latest after
   /// `timeout`. A second call stops it at once, and so does a timeout of 0.
@@ -39,17 +52,22 @@ class WorkerStop {
   /// For a worker whose broker is lost: its leases run out.
   void when_idle();
 
+  /// How often a drain asks for the end of answers that have no request and no broker.
+  static constexpr int kLastPolls = 50;
+
  private:
   using Clock = std::chrono::steady_clock;
   void poll();
-  void stop_when_reported();
   void check(std::size_t requests);
+  bool awaits_answers();
+  void stop_when_reported();
   void report(std::size_t requests);
 
   Dependencies deps_;
   boost::asio::steady_timer timer_;
   std::optional<Clock::time_point> deadline_;
   std::optional<std::size_t> reported_;  // requests
+  int last_polls_ = 0;                   // in a row without a request and a broker
   bool is_polling_ = false;
 };
 

@@ -1,0 +1,149 @@
+#include "worker/worker_stop.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace leasehold;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A worker whose state a test sets, by the number of counts that were taken.
+struct FakeWorker {
+  boost::asio::io_context io;
+  std::function<std::size_t(int count)> requests = [](int) { return std::size_t{0}; };
+  std::function<bool(int count)> is_answering = [](int) { return false; };
+  std::function<bool(int count)> is_disconnected = [](int) { return false; };
+  bool reports_usage = true;
+
+  int counts = 0;
+  int refusals = 0;
+  int notices = 0;
+  int stops = 0;
+  std::function<void()> on_reported;
+
+  WorkerStop stop{
+      {.io = &io,
+       .stop_loop = [this] { ++stops; },
+       .refuse_requests =
+           [this](const std::function<void()>& done) {
+             ++refusals;
+             done();
+           },
+       .count_requests =
+           [this](const std::function<void(std::size_t)>& done) { done(requests(++counts)); },
+       .is_answering = [this] { return is_answering(counts); },
+       .is_broker_disconnected = [this] { return is_disconnected(counts); },
+       .notify_broker = [this] { ++notices; },
+       .when_usage_reported =
+           [this](std::function<void()> done) {
+             if (reports_usage) return done();
+             on_reported = std::move(done);
+           },
+       .poll_interval = 0ms}};
+
+  /// Runs handlers that are ready, at most `handlers`.
+  void run(int handlers = 10'000) {
+    for (int i = 0; i < handlers; ++i) {
+      io.restart();
+      io.poll_one();
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("worker stop: a drain ends as soon as no request runs") {
+  FakeWorker worker;
+  worker.requests = [](int count) -> std::size_t { return count < 5 ? 2 : 0; };
+  worker.stop.drain(10min);
+  worker.run();
+  CHECK(worker.counts == 5);
+  CHECK(worker.refusals == 1);
+  CHECK(worker.notices == 1);
+  CHECK(worker.stops == 1);
+}
+
+TEST_CASE("worker stop: a drain waits for answers while the broker is connected") {
+  FakeWorker worker;
+  worker.is_answering = [](int count) { return count < 300; };
+  worker.stop.drain(10min);
+  worker.run();
+  CHECK(worker.counts == 300);
+  CHECK(worker.stops == 1);
+}
+
+TEST_CASE("worker stop: without a broker an answer that has no request ends the drain soon") {
+  FakeWorker worker;
+  worker.requests = [](int count) -> std::size_t { return count < 100 ? 1 : 0; };
+  worker.is_answering = [](int) { return true; };
+  worker.is_disconnected = [](int) { return true; };
+  worker.stop.drain(10min);
+  worker.run();
+  CHECK(worker.counts == 99 + WorkerStop::kLastPolls + 1);
+  CHECK(worker.stops == 1);
+}
+
+TEST_CASE(
+    "worker stop: a broker that returns, or a request that runs again, starts the wait anew") {
+  const bool returns = GENERATE(true, false);
+  FakeWorker worker;
+  worker.requests = [=](int count) -> std::size_t { return !returns && count == 40 ? 1 : 0; };
+  worker.is_answering = [](int) { return true; };
+  worker.is_disconnected = [=](int count) { return !returns || count != 40; };
+  worker.stop.drain(10min);
+  worker.run();
+  CHECK(worker.counts == 40 + WorkerStop::kLastPolls + 1);
+  CHECK(worker.stops == 1);
+}
+
+TEST_CASE("worker stop: a drain waits for the usage records that a broker is about to confirm") {
+  FakeWorker worker;
+  worker.reports_usage = false;
+  worker.stop.drain(10min);
+  worker.run();
+  CHECK(worker.stops == 0);
+  REQUIRE(worker.on_reported);
+  worker.on_reported();
+  worker.run();
+  CHECK(worker.stops == 1);
+}
+
+TEST_CASE("worker stop: the timeout ends requests and waiting records") {
+  FakeWorker worker;
+  const bool runs = GENERATE(true, false);
+  worker.requests = [=](int) -> std::size_t { return runs ? 1 : 0; };
+  worker.reports_usage = false;
+  worker.stop.drain(1ms);
+  worker.io.run();
+  CHECK(worker.stops == 1);
+}
+
+TEST_CASE("worker stop: a second drain and a timeout of 0 stop at once") {
+  FakeWorker worker;
+  worker.requests = [](int) -> std::size_t { return 1; };
+  SECTION("twice") {
+    worker.stop.drain(10min);
+    worker.run(20);
+    CHECK(worker.stops == 0);
+    worker.stop.drain(10min);
+  }
+  SECTION("0") {
+    worker.stop.drain(0ms);
+    CHECK(worker.refusals == 0);
+  }
+  CHECK(worker.stops == 1);
+}
+
+TEST_CASE(
+    "worker stop: a lost broker ends the worker after its requests, and nothing else is awaited") {
+  FakeWorker worker;
+  worker.requests = [](int count) -> std::size_t { return count < 5 ? 1 : 0; };
+  worker.is_answering = [](int) { return true; };
+  worker.reports_usage = false;
+  worker.stop.when_idle();
+  worker.stop.when_idle();
+  worker.run();
+  CHECK(worker.counts == 5);
+  CHECK(worker.stops == 1);
+  CHECK(worker.notices == 0);
+}
