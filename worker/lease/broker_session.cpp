@@ -20,10 +20,13 @@ Result<std::unique_ptr<BrokerSession>> BrokerSession::open(boost::asio::io_conte
                                                            Handlers handlers) {
   std::unique_ptr<BrokerSession> session(
       new BrokerSession(io, clock, std::move(config), std::move(handlers)));
-  session->link_ = TRY(BrokerLink::connect(
+  auto link = BrokerLink::connect(
       io, session->config_.broker_socket,
       {.on_call = session->handlers_.on_call,
-       .on_disconnected = [raw = session.get()](const Error& why) { raw->connection_lost(why); }}));
+       .on_disconnected = [raw = session.get()](const Error& why) { raw->connection_lost(why); }});
+  // FileNotFound ends the restarts of the worker's unit, and a broker may come.
+  if (!link && link.error().code == Errc::FileNotFound) link.error().code = Errc::BrokerLost;
+  session->link_ = TRY(std::move(link));
   session->attachment_.emplace(TRY(attach_worker(*session->link_, session->config_.worker_name)));
   return session;
 }

@@ -33,7 +33,8 @@ class BrokerSession {
     Duration timeout{};  ///< How long the session tries to reconnect.
   };
 
-  /// Connects and attaches. Errors: those of control::connect_to and attach_worker.
+  /// Connects and attaches. Errors: BrokerLost without a socket; otherwise those of
+  /// control::connect_to and attach_worker.
   static Result<std::unique_ptr<BrokerSession>> open(boost::asio::io_context& io,
                                                      const Clock& clock, Config config,
                                                      Handlers handlers);
