@@ -6,6 +6,8 @@
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "ipc/segment/segment_layout.hpp"
 #include "tools/cli/json_text.hpp"
@@ -23,6 +25,8 @@ constexpr int kLeastMajor = 5;
 constexpr int kLeastMinor = 3;
 /// The default of --slots.
 constexpr std::uint32_t kUsualSlots = 4096;
+/// The journal's log grows to this before a checkpoint; the broker's reserve comes on top.
+constexpr std::uint64_t kLeastFreeBytes = 64 << 20;
 
 std::string_view name(Grade grade) {
   switch (grade) {
@@ -120,6 +124,24 @@ Finding socket(const MachineFacts& facts) {
   return finding;
 }
 
+/// Why the owner cannot write in his own directory, and the command that mends it.
+std::optional<std::pair<std::string, std::string>> write_obstacle(
+    const std::string& path, const MachineFacts::Directory& state) {
+  if ((state.mode & 0700) != 0700) return {{"its owner cannot write there", "chmod 0700 " + path}};
+  if (state.is_read_only)
+    return {{"its file system is read-only",
+             fmt::format("mount -o remount,rw $(findmnt -n -o TARGET -T {})", path)}};
+  if (!state.foreign_file.empty())
+    return {{fmt::format("its owner cannot write {}", state.foreign_file),
+             fmt::format("chown -R {} {} && chmod -R u+rw {}", state.owner, path, path)}};
+  if (state.free_bytes >= kLeastFreeBytes && state.has_free_files) return std::nullopt;
+  return {{state.has_free_files
+               ? fmt::format("{} are free, and the journal needs {}",
+                             cli::bytes_text(state.free_bytes), cli::bytes_text(kLeastFreeBytes))
+               : "its file system takes no other file",
+           fmt::format("journalctl --vacuum-size=100M; df -h {0}; df -i {0}", path)}};
+}
+
 /// The journal and the key of all tokens are there.
 Finding state_directory(const MachineFacts& facts) {
   Finding finding{.check = "state directory", .found = facts.state_dir + " does not exist"};
@@ -137,6 +159,9 @@ Finding state_directory(const MachineFacts& facts) {
   } else if (facts.is_installed && facts.state->owner != "leasehold") {
     finding.found += "; the broker cannot write there";
     finding.mend = "chown -R leasehold:leasehold " + facts.state_dir;
+  } else if (const auto obstacle = write_obstacle(facts.state_dir, *facts.state)) {
+    finding.found += "; " + obstacle->first;
+    finding.mend = obstacle->second;
   } else {
     finding.grade = Grade::Ok;
   }

@@ -3,6 +3,7 @@
 #include <pwd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -34,13 +35,30 @@ bool exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
+/// Nothing is seen in a directory that this user cannot list.
+std::string file_not_writable_by(uid_t owner, const std::string& directory) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+    struct stat found{};
+    if (::lstat(entry.path().c_str(), &found) != 0 || !S_ISREG(found.st_mode)) continue;
+    const bool is_writable = found.st_uid == owner && (found.st_mode & S_IWUSR) != 0;
+    if (!is_writable) return entry.path();
+  }
+  return {};
+}
+
 std::optional<MachineFacts::Directory> directory_at(const std::string& path) {
   struct stat found{};
-  if (::stat(path.c_str(), &found) != 0) return std::nullopt;
+  struct statvfs disk{};
+  if (::stat(path.c_str(), &found) != 0 || ::statvfs(path.c_str(), &disk) != 0) return std::nullopt;
   const passwd* const owner = ::getpwuid(found.st_uid);
   return MachineFacts::Directory{
       .mode = found.st_mode & 07777,
-      .owner = owner == nullptr ? std::to_string(found.st_uid) : std::string(owner->pw_name)};
+      .owner = owner == nullptr ? std::to_string(found.st_uid) : std::string(owner->pw_name),
+      .free_bytes = std::uint64_t{disk.f_bavail} * disk.f_frsize,
+      .has_free_files = disk.f_files == 0 || disk.f_favail > 0,  // 0: it has no limit
+      .is_read_only = (disk.f_flag & ST_RDONLY) != 0,
+      .foreign_file = file_not_writable_by(found.st_uid, path)};
 }
 
 std::uint64_t memlock_limit() {

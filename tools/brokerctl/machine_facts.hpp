@@ -25,6 +25,10 @@ struct MachineFacts {
   struct Directory {
     mode_t mode = 0;
     std::string owner;
+    std::uint64_t free_bytes = 0;  ///< For users other than root.
+    bool has_free_files = true;    ///< The file system takes another file.
+    bool is_read_only = false;     ///< The file system.
+    std::string foreign_file;      ///< One there that its owner cannot write; empty: none is seen.
   };
   std::optional<Directory> state;  ///< Nothing: the directory does not exist.
   bool has_card_driver = false;    ///< The kernel module of NVIDIA.

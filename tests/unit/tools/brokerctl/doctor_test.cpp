@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -19,16 +21,17 @@ using namespace leasehold::brokerctl;
 namespace {
 
 MachineFacts good_machine() {
-  return {.kernel_release = "6.1.0-28-amd64",
-          .memlock_bytes = 64 << 20,
-          .is_installed = true,
-          .has_broker_user = true,
-          .has_worker_user = true,
-          .has_monitor_user = true,
-          .socket = "/run/leasehold/broker.sock",
-          .socket_exists = true,
-          .state_dir = "/var/lib/leasehold",
-          .state = MachineFacts::Directory{.mode = 0700, .owner = "leasehold"}};
+  return {
+      .kernel_release = "6.1.0-28-amd64",
+      .memlock_bytes = 64 << 20,
+      .is_installed = true,
+      .has_broker_user = true,
+      .has_worker_user = true,
+      .has_monitor_user = true,
+      .socket = "/run/leasehold/broker.sock",
+      .socket_exists = true,
+      .state_dir = "/var/lib/leasehold",
+      .state = MachineFacts::Directory{.mode = 0700, .owner = "leasehold", .free_bytes = 64 << 20}};
 }
 
 Finding finding(const MachineFacts& facts, const std::string& check) {
@@ -70,6 +73,17 @@ const Fault kFaults[]{
     {"state directory", Grade::Wrong, [](MachineFacts& f) { f.state->owner = "root"; },
      "chown -R leasehold:leasehold /var/lib/leasehold"},
     {"state directory", Grade::Wrong, [](MachineFacts& f) { f.state.reset(); }, "install -d"},
+    {"state directory", Grade::Wrong, [](MachineFacts& f) { f.state->mode = 0500; },
+     "chmod 0700 /var/lib/leasehold"},
+    {"state directory", Grade::Wrong, [](MachineFacts& f) { f.state->is_read_only = true; },
+     "mount -o remount,rw "},
+    {"state directory", Grade::Wrong,
+     [](MachineFacts& f) { f.state->foreign_file = "/x/journal.db"; },
+     "chown -R leasehold /var/lib/leasehold"},
+    {"state directory", Grade::Wrong, [](MachineFacts& f) { --f.state->free_bytes; },
+     "journalctl --vacuum-size"},
+    {"state directory", Grade::Wrong, [](MachineFacts& f) { f.state->has_free_files = false; },
+     "journalctl --vacuum-size"},
     {"card", Grade::Wrong, [](MachineFacts& f) { f.has_card_driver = true; }, "nvidia-modprobe"},
 };
 
@@ -153,4 +167,19 @@ TEST_CASE("doctor: this machine is read, and a missing socket is reported") {
   CHECK(facts.state);
   CHECK_FALSE(facts.socket_exists);
   CHECK(finding(facts, "socket").grade == Grade::Wrong);
+}
+
+TEST_CASE("doctor: the state directory's disk is read, and a file there that cannot be written") {
+  const TemporaryDirectory directory = TemporaryDirectory::create("doctor").value();
+  const std::string file = directory.path() / "journal.db";
+  const auto state = [&] {
+    return read_machine(directory.path() / "broker.sock", directory.path()).state.value();
+  };
+  std::ofstream(file) << "x";
+  CHECK(state().free_bytes > 0);
+  CHECK(state().has_free_files);
+  CHECK_FALSE(state().is_read_only);
+  CHECK(state().foreign_file.empty());
+  std::filesystem::permissions(file, std::filesystem::perms::owner_read);
+  CHECK(state().foreign_file == file);
 }
