@@ -17,6 +17,11 @@ Result<void> ApiKeys::add(const journal::ApiKeyRow& key) {
   return {};
 }
 
+std::optional<ApiKeyId> ApiKeys::take_unwritten(CallId call) {
+  const auto node = unwritten_.extract(call);
+  return node.empty() ? std::nullopt : std::optional(node.mapped());
+}
+
 void ApiKeys::revoke(const ApiKeyId& id) {
   erase(id);
   unwritten_revocations_.insert(id);

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "broker/books/ids.hpp"
 #include "broker/books/rows.hpp"
 
 namespace leasehold {
@@ -21,6 +23,10 @@ class ApiKeys {
   /// exists.
   Result<void> add(const journal::ApiKeyRow& key);
   void erase(const ApiKeyId& id) { keys_.erase(id); }
+  /// `call` adds the key and waits until that is on disk.
+  void await_write(CallId call, const ApiKeyId& id) { unwritten_.emplace(call, id); }
+  /// The key that waited for this answer of the disk; nothing for another call.
+  std::optional<ApiKeyId> take_unwritten(CallId call);
   /// True for a key whose revocation may not be on disk: it can be repeated.
   bool is_revocation_unwritten(const ApiKeyId& id) const {
     return unwritten_revocations_.contains(id);
@@ -37,6 +43,7 @@ class ApiKeys {
 
  private:
   std::map<ApiKeyId, journal::ApiKeyRow> keys_;
+  std::map<CallId, ApiKeyId> unwritten_;
   std::set<ApiKeyId> unwritten_revocations_;
 };
 

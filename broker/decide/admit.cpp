@@ -86,13 +86,16 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ten
 }
 
 /// A success must survive a broker restart. Rows that could not be written take effect all the same
-/// and are written with the next transaction.
+/// and are written with the next transaction; only a new key is given up.
 void decide_event(Decision& decision, const JournalWritten& written) {
+  const auto key = decision.state.api_keys.take_unwritten(written.call);
   if (!written.refused) {
     decision.state.tenants.removals_written();
     decision.state.api_keys.revocations_written();
     return decision.reply(written.call, written.answer);
   }
+  if (key)
+    return decision.reply(written.call, refuse_unwritten_key(decision, *key, *written.refused));
   decision.reply(
       written.call,
       fail(written.refused->code,

@@ -30,6 +30,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
   }
   const ApiKeyId id = api_key_id(create.hash);
   TRY(state.api_keys.add({.id = id, .tenant = create.tenant, .hash = create.hash}));
+  state.api_keys.await_write(caller.call, id);
   record_key_action(decision, caller, "key_create", id);
   decision.add(effect::ReplyWhenJournaled{caller.call, Answer{}});
   return std::nullopt;
@@ -40,7 +41,8 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
   State& state = decision.state;
   if (state.api_keys.find(revoke.key) == nullptr &&
       !state.api_keys.is_revocation_unwritten(revoke.key)) {
-    return fail(Errc::BadToken, fmt::format("no key {}; see `brokerctl keys`", revoke.key.value));
+    return fail(Errc::BadRequest,
+                fmt::format("no key {}; `brokerctl keys` lists all", revoke.key.value));
   }
   std::vector<LeaseId> leases = open_leases_where(state, [&](const LeaseRecord& record) {
     return record.api_key == revoke.key && record.is(LeaseState::Live);
@@ -54,6 +56,16 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
   decision.add(effect::ReplyWhenJournaled{
       caller.call, Answer{wire::LeasesTouched{.leases = std::move(leases)}}});
   return std::nullopt;
+}
+
+/// The caller gets an error and no key, so none must exist. The row goes with the next transaction.
+std::unexpected<Error> refuse_unwritten_key(Decision& decision, const ApiKeyId& id,
+                                            const Error& why) {
+  decision.state.api_keys.erase(id);
+  decision.touched.api_keys.push_back(id);
+  return fail(why.code, fmt::format("key {} was not created, because it is not on disk; make room "
+                                    "in the state directory and create another ({})",
+                                    id.value, why.detail));
 }
 
 void forget_keys_of(Decision& decision, const TenantId& tenant) {

@@ -14,6 +14,10 @@ Result<const Tenant*> tenant_of_acquire(const State& state, const Caller& caller
 /// The key that the acquire shows, verified or not; empty without one. Pure.
 ApiKeyId key_of(const wire::LeaseAcquire& acquire);
 
+/// Removes a key that could not be written, and returns the answer to its `key.create`.
+std::unexpected<Error> refuse_unwritten_key(Decision& decision, const ApiKeyId& id,
+                                            const Error& why);
+
 /// Forgets the keys of a removed tenant.
 void forget_keys_of(Decision& decision, const TenantId& tenant);
 

@@ -176,7 +176,7 @@ class Runner {
     print({{"key", id.value}, {"tenant", create.tenant.value}, {"api_key", key}},
           {.columns = {{"KEY"}, {"TENANT"}, {"API KEY, SHOWN ONCE"}},
            .rows = {{id.value, create.tenant.value, key}}});
-    return {};
+    return dependencies_.out->good() ? Result<void>{} : revoke_unseen(id);
   }
   Result<void> operator()(const wire::KeyRevoke& revoke) {
     const Json reply = TRY(dependencies_.call(wire::KeyRevoke::kMethod, revoke.to_json()));
@@ -193,6 +193,22 @@ class Runner {
   }
 
  private:
+  /// The creator does not have the key that this program could not print.
+  Result<void> revoke_unseen(const ApiKeyId& key) {
+    const wire::KeyRevoke revoke{.key = key, .request_id = {mint_request_id()}};
+    const auto revoked = dependencies_.call(wire::KeyRevoke::kMethod, revoke.to_json());
+    if (!revoked) {
+      return fail(
+          Errc::DiskFull,
+          fmt::format("key {} could not be written to stdout, and not be revoked ({}); run: "
+                      "brokerctl keys revoke {}",
+                      key.value, revoked.error().detail, key.value));
+    }
+    return fail(Errc::DiskFull,
+                fmt::format("key {} could not be written to stdout and was revoked; create another",
+                            key.value));
+  }
+
   Result<void> show_workers() {
     const Json reply = TRY(dependencies_.call("worker.list", Json::object()));
     print(reply, workers_table(TRY(client::parse_items<wire::WorkerView>(reply))));

@@ -57,7 +57,7 @@ TEST_CASE("keys: revoking a key ends its leases and no others, and refuses the k
   CHECK(reason_of(world.record(with_key).lease) == RevokeReason::PolicyChanged);
   CHECK(world.record(without).is(LeaseState::Live));
   CHECK(world.refusal(world.acquire_with(world.key)) == Errc::BadToken);
-  CHECK(world.refusal(world.revoke_key()) == Errc::BadToken);
+  CHECK(world.refusal(world.revoke_key()) == Errc::BadRequest);
 }
 
 TEST_CASE("keys: a lease that replaces one of a key ends with the key, too") {
@@ -82,10 +82,26 @@ TEST_CASE("keys: keys and the leases that depend on them survive a broker restar
   CHECK(after.journal.api_keys.empty());
 }
 
-TEST_CASE("keys: a success is on disk first") {
+TEST_CASE("keys: a key that is not on disk is not created, and its row is not written later") {
   KeyWorld world;
+  const std::string lost = mint_api_key();
   world.disk_full = true;
-  CHECK(world.refusal(world.create(mint_api_key())) == Errc::DiskFull);
+  CHECK(world.refusal(world.create(lost)) == Errc::DiskFull);
+  CHECK(world.state.api_keys.all().size() == 1);
+
+  world.disk_full = false;
+  CHECK(world.refusal(world.acquire_with(lost)) == Errc::BadToken);
+  world.answer<wire::Empty>(world.create(mint_api_key()));
+  CHECK(world.journal.api_keys.size() == 2);
+  CHECK_FALSE(world.journal.api_keys.contains(api_key_id(hash_of_api_key(lost))));
+  world.answer<wire::Empty>(world.create(lost));
+}
+
+TEST_CASE("keys: the revocation of a key that does not exist is a wrong value") {
+  KeyWorld world;
+  const CallId call = world.call(kOperator, wire::KeyRevoke{.key = {"123"}});
+  CHECK(world.refusal(call) == Errc::BadRequest);
+  CHECK(world.answers.at(call).error().detail == "no key 123; `brokerctl keys` lists all");
 }
 
 TEST_CASE("keys: a revocation that is not on disk takes effect, answers DiskFull, is repeated") {
@@ -96,7 +112,7 @@ TEST_CASE("keys: a revocation that is not on disk takes effect, answers DiskFull
 
   world.disk_full = false;
   CHECK(world.answer<wire::LeasesTouched>(world.revoke_key()).leases.empty());
-  CHECK(world.refusal(world.revoke_key()) == Errc::BadToken);
+  CHECK(world.refusal(world.revoke_key()) == Errc::BadRequest);
 }
 
 TEST_CASE("keys: a removed tenant's keys are forgotten") {

@@ -316,3 +316,20 @@ TEST_CASE("brokerctl: actions show the user, the action and the refusals") {
     CHECK(broker.out.str().find(word) != std::string::npos);
   }
 }
+
+TEST_CASE("brokerctl: a key that stdout does not accept is revoked") {
+  FakeBroker broker;
+  broker.replies["key.create"] = {wire::Empty{}.to_json()};
+  const bool is_revoked = GENERATE(true, false);
+  if (is_revoked) broker.replies["key.revoke"] = {wire::LeasesTouched{}.to_json()};
+  broker.out.setstate(std::ios::badbit);
+
+  const auto created = run_verb(broker, CreateKey{.tenant = {"bob"}});
+
+  REQUIRE_FALSE(created);
+  CHECK(created.error().code == Errc::DiskFull);
+  REQUIRE(broker.calls.size() == 2);
+  const std::string hash = broker.calls[0].second.at("hash");
+  CHECK(broker.calls[1].second.at("key") == hash.substr(0, 16));
+  CHECK(created.error().detail.contains("keys revoke") == !is_revoked);
+}
