@@ -73,12 +73,16 @@ PrintText list_codes() {
 
 }  // namespace
 
+std::vector<std::string> error_code_names() {
+  std::vector<std::string> names;
+  for (const Errc code : all_codes()) names.emplace_back(name(code));
+  return names;
+}
+
 Result<PrintText> explain_error(const std::string& word) {
   if (word.empty()) return list_codes();
   if (const auto code = find_code(word)) return describe(*code);
-  std::vector<std::string> names;
-  for (const Errc code : all_codes()) names.emplace_back(name(code));
-  const std::string near = nearest(word, names);
+  const std::string near = nearest(word, error_code_names());
   return fail(Errc::BadRequest, fmt::format("there is no error code '{}'; {}", word,
                                             near.empty() ? "`brokerctl explain` lists all"
                                                          : "did you mean '" + near + "'?"));

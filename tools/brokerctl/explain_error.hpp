@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tools/brokerctl/arguments.hpp"
 
@@ -10,5 +11,8 @@ namespace leasehold::brokerctl {
 /// `word` is the name of a code or an exit code; empty: all codes. Errors: BadRequest for another
 /// word, with the nearest name.
 Result<PrintText> explain_error(const std::string& word);
+
+/// The name of every code, in order.
+std::vector<std::string> error_code_names();
 
 }  // namespace leasehold::brokerctl

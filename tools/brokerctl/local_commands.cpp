@@ -16,6 +16,14 @@ namespace {
 
 constexpr const char* kGroup = "Without a broker";
 
+/// `explain` takes exit codes as well, so the names are not a list that CLI11 checks.
+std::vector<Command> with_error_codes(std::vector<Command> tree) {
+  for (Command& command : tree)
+    for (CommandOption& option : command.options)
+      if (command.path == "explain" && option.is_positional) option.values = error_code_names();
+  return tree;
+}
+
 std::string completion(const std::string& shell, std::span<const Command> tree) {
   if (shell == "zsh") return zsh_completion(tree);
   return shell == "fish" ? fish_completion(tree) : bash_completion(tree);
@@ -67,7 +75,8 @@ void LocalCommands::add_plan(CLI::App& app) {
 Result<std::optional<Verb>> LocalCommands::verb(const CLI::App& app,
                                                 const std::string& command) const {
   if (command == "explain") return TRY(explain_error(code_));
-  if (command == "completion") return PrintText{.text = completion(shell_, command_tree(app))};
+  if (command == "completion")
+    return PrintText{.text = completion(shell_, with_error_codes(command_tree(app)))};
   if (command == "man") return PrintText{.text = man_page(app.get_name(), command_tree(app))};
   if (command == "plan") return MakeText{[request = plan_] { return plan(request); }};
   if (command != "doctor") return std::nullopt;

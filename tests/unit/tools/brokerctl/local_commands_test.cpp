@@ -139,6 +139,17 @@ TEST_CASE("brokerctl completion: bash completes commands, verbs, options and clo
   CHECK(completed({"completion", "f"}) == std::vector<std::string>{"fish"});
 }
 
+TEST_CASE("brokerctl completion: explain offers every error code in every shell") {
+  CHECK(completed({"explain", "LeaseR"}) == std::vector<std::string>{"LeaseRevoked"});
+  std::string all;
+  for (int i = 0; i < kErrcCount; ++i) all += std::string(name(static_cast<Errc>(i))) + " ";
+  all.pop_back();
+  for (const std::string shell : {"bash", "zsh", "fish"}) {
+    CAPTURE(shell);
+    CHECK(printed({"completion", shell}).text.contains(all));
+  }
+}
+
 TEST_CASE("brokerctl completion: zsh and fish scripts have every command") {
   for (const std::string shell : {"zsh", "fish"}) {
     const std::string script = printed({"completion", shell}).text;
