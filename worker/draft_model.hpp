@@ -34,6 +34,10 @@ class DraftModel {
   /// What a backend must support that computes both models. Errors: DeviceUnsupported for the
   /// memory of a card.
   Result<BackendLimits> backend_limits(const BackendLimits& engine, const Attachment& lent) const;
+  /// Bytes of intermediate values in its largest pass; 0 without a draft model.
+  static std::uint64_t step_memory_bytes(const DraftModel* draft) {
+    return draft == nullptr ? 0 : DraftProposer::backend_limits({}, draft->config_).scratch_bytes;
+  }
   /// Called once, with a backend of these limits.
   std::shared_ptr<Proposer> make_proposer(Backend& backend, ThreadGate& engine_gate,
                                           RevocationObserver& observer);

@@ -194,7 +194,8 @@ Result<void> WorkerProgram::build_engine() {
                                       .probe = &probe_};
   if (attachment.device == "cpu") {
     const MachineMemory memory = TRY(machine_memory());
-    TRY(check_step_memory(options_.limits, model_.config, memory.available_bytes));
+    TRY(check_step_memory(options_.limits, model_.config, memory.available_bytes,
+                          DraftModel::step_memory_bytes(draft_.get())));
   }
   BackendLimits limits = Engine::backend_limits(model_.config, options_.limits);
   if (draft_) limits = TRY(draft_->backend_limits(limits, attachment));

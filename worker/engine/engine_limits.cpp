@@ -17,7 +17,9 @@ SchedulerLimits with_budget(SchedulerLimits limits, std::uint32_t token_budget) 
   return limits;
 }
 
-std::string advice(const SchedulerLimits& limits, std::uint32_t largest_budget) {
+std::string advice(const SchedulerLimits& limits, std::uint32_t largest_budget, bool has_draft) {
+  if (largest_budget == 0 && has_draft)
+    return "omit --draft-model, free memory or use a smaller model";
   if (largest_budget == 0) return "free memory or use a smaller model";
   const SchedulerLimits fits = with_budget(limits, largest_budget);
   if (fits.max_batch_size == limits.max_batch_size)
@@ -33,20 +35,23 @@ std::uint64_t step_memory_bytes(const SchedulerLimits& limits, const ModelConfig
 }
 
 Result<void> check_step_memory(const SchedulerLimits& limits, const ModelConfig& model,
-                               std::uint64_t available_bytes) {
-  const std::uint64_t needed = step_memory_bytes(limits, model);
+                               std::uint64_t available_bytes, std::uint64_t draft_bytes) {
+  const std::uint64_t needed = step_memory_bytes(limits, model) + draft_bytes;
   if (needed <= available_bytes) return {};
   const auto budgets = std::views::iota(1u, limits.token_budget);
   const auto fits = [&](std::uint32_t budget) {
-    return step_memory_bytes(with_budget(limits, budget), model) <= available_bytes;
+    return step_memory_bytes(with_budget(limits, budget), model) + draft_bytes <= available_bytes;
   };
   const auto first_too_large = std::ranges::partition_point(budgets, fits);
   const auto largest = static_cast<std::uint32_t>(first_too_large - budgets.begin());
+  const std::string of_draft =
+      draft_bytes == 0 ? ""
+                       : fmt::format(" ({} MiB of them for the draft model)", draft_bytes >> 20);
   return fail(Errc::OutOfMemory,
-              fmt::format("a step of {} tokens and {} sequences needs {} MiB, and {} MiB of memory "
-                          "is available; {}",
-                          limits.token_budget, limits.max_batch_size, needed >> 20,
-                          available_bytes >> 20, advice(limits, largest)));
+              fmt::format("a step of {} tokens and {} sequences needs {} MiB{}, and {} MiB of "
+                          "memory is available; {}",
+                          limits.token_budget, limits.max_batch_size, needed >> 20, of_draft,
+                          available_bytes >> 20, advice(limits, largest, draft_bytes > 0)));
 }
 
 }  // namespace leasehold

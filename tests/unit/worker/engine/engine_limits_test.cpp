@@ -41,4 +41,17 @@ TEST_CASE("engine limits: the error names a smaller batch where the batch alone 
              Contains("use a smaller model"));
 }
 
+TEST_CASE("engine limits: the passes of a draft model count beside the step") {
+  constexpr std::uint64_t kDraftBytes = 5 << 20;
+  const std::uint64_t step = step_memory_bytes(kLimits, model());
+  CHECK(check_step_memory(kLimits, model(), step + kDraftBytes, kDraftBytes));
+  const Result<void> checked =
+      check_step_memory(kLimits, model(), step + kDraftBytes - 1, kDraftBytes);
+  REQUIRE_FALSE(checked);
+  CHECK_THAT(checked.error().detail, Contains("(5 MiB of them for the draft model)"));
+  CHECK_THAT(checked.error().detail, Contains("use --token-budget 63 or less"));
+  CHECK_THAT(check_step_memory(kLimits, model(), 1, kDraftBytes).error().detail,
+             Contains("omit --draft-model"));
+}
+
 }  // namespace leasehold::testing
