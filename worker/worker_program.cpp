@@ -272,8 +272,10 @@ Result<void> WorkerProgram::bind_weights() {
                model_.config.name, model_.plan.parts.size(), model_.plan.size_bytes(),
                compute_->description, model_.announced_arithmetic(options_));
   spdlog::info("steps prepared shapes={}", engine_->prepare_steps());
-  if (draft_) TRY(draft_->load(weights_dependencies()));
-  return {};
+  if (!draft_) return {};
+  WeightsSource::Dependencies loading = weights_dependencies();
+  loading.poll = [this] { early_calls_.unmap_revoked(*engine_); };
+  return draft_->load(std::move(loading));
 }
 
 /// On the I/O thread: later calls find `serving_` complete or not at all.

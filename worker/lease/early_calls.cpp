@@ -35,6 +35,15 @@ void EarlyCalls::unmapped(LeaseId lease) {
   });
 }
 
+void EarlyCalls::unmap_revoked(Engine& engine) {
+  if (!engine.revoked_part()) return;
+  for (const LeaseDependency& lease : engine.weights().leases()) {
+    if (is_live(lease)) continue;
+    (void)engine.unmap_fenced(id_of(lease));
+    unmapped(id_of(lease));
+  }
+}
+
 void EarlyCalls::answer() {
   std::vector<Call> waiting;
   for (Call& call : std::exchange(waiting_, {})) {

@@ -4,7 +4,7 @@
 /// loads. They wait until the lease's memory is unmapped, which also shows that its launches are
 /// over. Other calls are refused.
 ///
-/// Threads: `unmapped` on any thread, the rest on the I/O thread.
+/// Threads: `unmapped` on any thread, `unmap_revoked` on the engine's, the rest on the I/O thread.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -23,6 +23,9 @@ class EarlyCalls {
   void on_call(const std::string& method, control::Payload params, control::Responder respond);
   /// The worker has unmapped all memory of a revoked engine lease, and will not map it again.
   void unmapped(LeaseId lease);
+  /// Unmaps the parts of the engine's weights whose leases are revoked. On the engine's thread,
+  /// which loads and runs no step.
+  void unmap_revoked(Engine& engine);
   /// Passes on the calls that still wait: the engine has their memory.
   void pass_on(LeaseService& leases);
 

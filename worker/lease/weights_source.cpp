@@ -66,6 +66,8 @@ void WeightsSource::give_up_revoked_parts() {
     revoked_[i].last = fmt::format("lease {} was revoked", to_string(lease));
     give_up(lease);
   }
+  // Last: what shares a lease with this load is unmapped here first.
+  if (deps_.poll) deps_.poll();
 }
 
 void WeightsSource::give_up(LeaseId lease) {

@@ -43,6 +43,9 @@ class WeightsSource {
     /// Unmaps what else this process has under a revoked lease, before `early_calls` learns of it:
     /// a draft of the same file shares the model's lease. May be null.
     std::function<void(LeaseId)> unmap_elsewhere = {};
+    /// Called at every piece that is read and at every retry, for what else must not wait for the
+    /// load. May be empty.
+    std::function<void()> poll = {};
     Duration retry_interval = std::chrono::milliseconds(100);
   };
   WeightsSource(const GgufFile& file, const ModelConfig& config, const WeightsPlan& plan,

@@ -70,6 +70,27 @@ TEST_CASE("early calls: a ping is answered, and a grant is refused as too early"
   CHECK((*grant)->error().code == Errc::NoModelLoaded);
 }
 
+TEST_CASE(
+    "early calls: weights that are revoked while a draft loads are unmapped, live ones stay") {
+  Fixture fixture;
+  EngineRig rig({.weights_scope = WeightsScope::Layer});
+  const LeaseId lost = rig.engine_lease(1), live = rig.engine_lease(2);
+  const auto unmap = fixture.call(wire::LeaseUnmap{.lease = lost});
+  const auto other = fixture.call(wire::LeaseUnmap{.lease = live});
+  fixture.early.unmap_revoked(rig.engine());
+  fixture.unmapped(kOther);  // runs what was posted
+  CHECK_FALSE(unmap->has_value());
+
+  rig.revoke(lost);
+  fixture.early.unmap_revoked(rig.engine());
+  fixture.unmapped(kOther);
+
+  CHECK(succeeded(unmap));
+  CHECK_FALSE(other->has_value());
+  CHECK_FALSE(rig.engine().unmap_fenced(lost));
+  CHECK(rig.engine().unmap_fenced(live));
+}
+
 TEST_CASE("early calls: what waits when the engine serves is answered by the lease service") {
   Fixture fixture;
   EngineRig rig;
