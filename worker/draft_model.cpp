@@ -8,14 +8,12 @@
 #include <random>
 
 #include "common/hex.hpp"
-#include "common/random.hpp"
 #include "worker/lease/attachment.hpp"
 #include "worker/model/kv_type.hpp"
 
 namespace leasehold {
 namespace {
 
-constexpr Duration kTakeTimeout = std::chrono::seconds(30);
 constexpr const char* kWeightsPart = "draft";
 constexpr const char* kMemoryPart = "draft.kv";  // `revoke --part draft` means both
 
@@ -102,19 +100,11 @@ Result<void> DraftModel::load(WeightsSource::Dependencies dependencies) {
 }
 
 Result<DraftMemory> DraftModel::take_memory(const WeightsSource::Dependencies& from) const {
-  const FileIdentity& identity = file_.identity();
-  const wire::WeightsOpen request{.model = config_.model.name,
-                                  .part = kMemoryPart,
-                                  .file_device = identity.device,
-                                  .file_inode = identity.inode,
-                                  .file_size_bytes = identity.size_bytes,
-                                  .file_mtime_ns = identity.mtime_ns,
-                                  .layout_digest = unique_layout(),
-                                  .layout_version = kWeightsLayoutVersion,
-                                  .size_bytes = config_.memory_bytes(),
-                                  .request_id = {mint_request_id()}};
-  auto reply =
-      from.broker->call(std::string(request.kMethod), {.body = request.to_json()}, kTakeTimeout);
+  auto reply = open_weights(*from.broker, {.model = config_.model.name,
+                                           .part = kMemoryPart,
+                                           .file = file_.identity(),
+                                           .layout_digest = unique_layout(),
+                                           .size_bytes = config_.memory_bytes()});
   if (!reply) {
     return fail(reply.error().code,
                 fmt::format("memory for the draft model's keys and values, {} sequences of {} "

@@ -28,6 +28,20 @@ Result<UniqueFd> only_descriptor(control::Payload reply, std::string_view method
 
 }  // namespace
 
+Result<control::Payload> open_weights(BrokerLink& broker, const WeightsMemory& memory) {
+  const wire::WeightsOpen request{.model = memory.model,
+                                  .part = memory.part,
+                                  .file_device = memory.file.device,
+                                  .file_inode = memory.file.inode,
+                                  .file_size_bytes = memory.file.size_bytes,
+                                  .file_mtime_ns = memory.file.mtime_ns,
+                                  .layout_digest = memory.layout_digest,
+                                  .layout_version = kWeightsLayoutVersion,
+                                  .size_bytes = memory.size_bytes,
+                                  .request_id = {mint_request_id()}};
+  return broker.call(std::string(request.kMethod), {.body = request.to_json()}, kTimeout);
+}
+
 Result<Weights> WeightsSource::acquire() {
   total_bytes_ = plan_->size_bytes();
   loading_.clear();
@@ -167,18 +181,11 @@ Result<Weights::MappedPart> WeightsSource::map_part(const WeightsPart& part, con
 }
 
 Result<control::Payload> WeightsSource::open(const WeightsPart& part) {
-  const FileIdentity& identity = file().identity();
-  const wire::WeightsOpen request{.model = config_->name,
-                                  .part = part.name,
-                                  .file_device = identity.device,
-                                  .file_inode = identity.inode,
-                                  .file_size_bytes = identity.size_bytes,
-                                  .file_mtime_ns = identity.mtime_ns,
-                                  .layout_digest = to_hex(part.layout.digest),
-                                  .layout_version = kWeightsLayoutVersion,
-                                  .size_bytes = part.layout.size_bytes,
-                                  .request_id = {mint_request_id()}};
-  return deps_.broker->call(std::string(request.kMethod), {.body = request.to_json()}, kTimeout);
+  return open_weights(*deps_.broker, {.model = config_->name,
+                                      .part = part.name,
+                                      .file = file().identity(),
+                                      .layout_digest = to_hex(part.layout.digest),
+                                      .size_bytes = part.layout.size_bytes});
 }
 
 Result<UniqueFd> WeightsSource::fill_and_publish(const WeightsPart& part, RegionId region,

@@ -29,6 +29,18 @@
 
 namespace leasehold {
 
+/// The memory of a part of a model file, as `weights.open` asks for it.
+struct WeightsMemory {
+  std::string model;
+  std::string part;
+  FileIdentity file;
+  std::string layout_digest;
+  std::uint64_t size_bytes = 0;
+};
+
+/// Takes an engine lease on it. Errors: the broker's answer, TimedOut, ConnectionLost.
+Result<control::Payload> open_weights(BrokerLink& broker, const WeightsMemory& memory);
+
 class WeightsSource {
  public:
   static constexpr std::uint32_t kMaxReloads = 8;  ///< Of one part, in one `acquire`.
