@@ -75,6 +75,29 @@ Texts plain_texts(const RigOptions& options) {
   return plain.run();
 }
 
+/// The units of the step that follows once the greedy text has `tokens`.
+std::vector<WatchedUnit> units_of_step(std::size_t tokens) {
+  DraftScene calm(with_draft({}, bundled_model_path()));
+  calm.run_to(tokens);
+  calm.watch.start();
+  REQUIRE(calm.rig.step());
+  calm.watch.stop();
+  return calm.watch.units();
+}
+
+/// What a proposer proposes for one sequence, at its place.
+std::vector<TokenId> proposed_for(EngineRig& rig, DraftProposer& proposer, Sequence& sequence) {
+  static std::uint64_t calls = 0;
+  NullRefusalListener ignored;
+  GateSet gates(++calls, rig.running_requests().stops(), ignored);
+  gates.add_engine_leases(proposer.leases());
+  gates.add_sequence({});
+  const PlannedRows part{.sequence = &sequence, .n_proposed = kProposed};
+  sequence.proposals.clear();
+  proposer.propose({&part, 1}, kProposed, &gates);
+  return sequence.proposals;
+}
+
 const Texts& bundled_texts() {
   static const Texts kTexts = plain_texts({});
   return kTexts;
@@ -117,17 +140,8 @@ TEST_CASE("draft: whichever model proposes, the texts are those without it") {
 
 TEST_CASE("draft: after wrong proposals it proposes what it proposes for the whole text") {
   EngineRig rig(with_draft({}, bundled_model_path()));
-  std::uint64_t n_calls = 0;
   const auto proposed = [&](Sequence& sequence) {
-    DraftProposer& proposer = rig.draft().proposer();
-    NullRefusalListener ignored;
-    GateSet gates(++n_calls, rig.running_requests().stops(), ignored);
-    gates.add_engine_leases(proposer.leases());
-    gates.add_sequence({});
-    const PlannedRows part{.sequence = &sequence, .n_proposed = kProposed};
-    sequence.proposals.clear();
-    proposer.propose({&part, 1}, kProposed, &gates);
-    return sequence.proposals;
+    return proposed_for(rig, rig.draft().proposer(), sequence);
   };
   Sequence growing(rig.request("t", {}, "r", DraftScene::prompt_of(20), kDraftTokens), 16);
   growing.admission = 1;
@@ -148,6 +162,45 @@ TEST_CASE("draft: after wrong proposals it proposes what it proposes for the who
     for (std::uint64_t i = 0; i <= round % 3; ++i)
       growing.tokens.push_back(static_cast<TokenId>(260 + random_at(12 + i, round) % 190));
   }
+}
+
+TEST_CASE("draft: with another type of KV cache the texts are those of that type") {
+  const RigOptions options{.kv_type = KvType::F32};
+  DraftScene scene(with_draft(options, bundled_model_path()));
+  CHECK(scene.rig.draft().config().kv_type == KvType::F32);
+  CHECK(scene.run() == plain_texts(options));
+  CHECK(scene.accepted() > 0);
+  const std::size_t of_floats = scene.rig.draft().config().memory_bytes();
+  DraftScene halves(with_draft({}, bundled_model_path()));
+  CHECK(of_floats == 2 * halves.rig.draft().config().memory_bytes());
+}
+
+TEST_CASE("draft: scaled codes as its keys and values change no text") {
+  const GeneratedModel model(family_named("qwen3"));
+  const RigOptions options{.model_path = model.path(), .kv_type = KvType::Q8_0};
+  DraftScene scene(with_draft(options, model.path()));
+  CHECK(scene.run() == plain_texts(options));
+  CHECK(scene.accepted() > 0);
+}
+
+TEST_CASE("draft: one whose lease was revoked before it was bound is off, and says so once") {
+  const RigOptions options = with_draft({}, bundled_model_path());
+  EngineRig rig(options);
+  RigDraft late(bundled_model_path(), 0, options);
+  const LeaseId weights = rig.grant("w", 0), memory = rig.grant("m", 0);
+  rig.revoke(memory);
+  const auto proposer =
+      late.load({.backend = &rig.backend(), .engine_gate = &rig.engine_gate(), .observer = &rig},
+                rig.table(), {weights, memory});
+  CHECK_FALSE(proposer->is_live());
+  Sequence sequence(rig.request("t", {}, "r", DraftScene::prompt_of(20), kDraftTokens), 16);
+  sequence.admission = 1;
+  for (int call = 0; call < 2; ++call) {
+    CHECK(proposed_for(rig, *proposer, sequence).empty());
+    CHECK(late.losses() == 1);
+    CHECK(late.lost() == memory);
+  }
+  CHECK(reads_zero(late.memory()));
 }
 
 TEST_CASE("draft: a text beyond the draft's context goes on without proposals") {
@@ -171,12 +224,7 @@ TEST_CASE("draft: a text beyond the draft's context goes on without proposals") 
 
 TEST_CASE("draft: a lease of it revoked at any unit of a step ends its proposals and no text") {
   constexpr std::size_t kBefore = 9;
-  DraftScene calm(with_draft({}, bundled_model_path()));
-  calm.run_to(kBefore);
-  calm.watch.start();
-  REQUIRE(calm.rig.step());
-  calm.watch.stop();
-  const std::size_t n_units = calm.watch.units().size();
+  const std::size_t n_units = units_of_step(kBefore).size();
   for (const auto which : {RigDraft::kWeights, RigDraft::kMemory}) {
     for (std::size_t k = 0; k < n_units; k += 17) {
       CAPTURE(k, n_units, static_cast<int>(which));
@@ -210,14 +258,9 @@ TEST_CASE("draft: a lease of it revoked at any unit of a step ends its proposals
 
 TEST_CASE("draft: a tenant revoked in mid-draft ends at once, and the other text goes on") {
   constexpr std::size_t kBefore = 9;
-  DraftScene calm(with_draft({}, bundled_model_path()));
-  calm.run_to(kBefore);
-  calm.watch.start();
-  REQUIRE(calm.rig.step());
-  calm.watch.stop();
-  const auto first_draw =
-      std::ranges::find(calm.watch.units(), LaunchSite::Sampling, &WatchedUnit::site);
-  const auto drafted = static_cast<std::size_t>(first_draw - calm.watch.units().begin());
+  const std::vector<WatchedUnit> units = units_of_step(kBefore);
+  const auto first_draw = std::ranges::find(units, LaunchSite::Sampling, &WatchedUnit::site);
+  const auto drafted = static_cast<std::size_t>(first_draw - units.begin());
   REQUIRE(drafted > 2);
   for (const std::size_t k : {std::size_t{0}, drafted / 2, drafted, drafted + 1}) {
     CAPTURE(k, drafted);

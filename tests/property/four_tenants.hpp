@@ -20,6 +20,7 @@ struct BackendUnderTest {
 
   std::uint32_t threads = 1;
   std::uint32_t speculate = 0;  ///< Of SchedulerLimits.
+  bool drafts = false;          ///< The bundled model proposes.
   bool is_cuda() const { return threads >= kCuda; }
   RigOptions options(KvType kv_type = KvType::F16) const;
 };

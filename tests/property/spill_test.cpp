@@ -45,6 +45,20 @@ TEST_CASE("spill: random requests get the tokens they get alone, whatever happen
   CHECK((workload.spills[Kind::WriteFailed] > 2) == damages);
 }
 
+TEST_CASE("spill: a draft model proposes for texts whose blocks were spilled, and changes none") {
+  SpillRig spill(40, kv_block_size());
+  TightWorkload workload(8, bundled_model_path(), tight_answers_alone(bundled_model_path()),
+                         /*lends_swap=*/true, /*swap_blocks=*/2);
+  workload.lend_spill(spill);
+  for (int i = 0; i < 6'000; ++i) workload.operate();
+  workload.finish();
+  using Kind = SpillEvent::Kind;
+  CAPTURE(workload.spills[Kind::Spilled], workload.spills[Kind::Returned], workload.proposed());
+  CHECK(workload.spills[Kind::Spilled] > 5);
+  CHECK(workload.spills[Kind::Returned] > 1);
+  CHECK(workload.proposed() > 10);
+}
+
 TEST_CASE("spill: staging behind a disk that hangs is cleared when the lease ends") {
   SpillRig spill(40, kv_block_size());
   UnitClock clock;

@@ -19,6 +19,7 @@ RigOptions tight_options(std::uint32_t kv_blocks, const std::string& model, Gate
   options.extent_bytes = kv_blocks * block;
   options.swap_extent_bytes = swap_blocks * block;
   options.probe = probe;
+  if (backend.drafts) options.draft_path = bundled_model_path();
   return options;
 }
 
@@ -110,7 +111,7 @@ TightWorkload::TightWorkload(std::uint64_t seed, const std::string& model,
     : random_(seed),
       lends_swap_(lends_swap),
       rig_(TightRig::blocks(9, 3), model, lends_swap ? &clock_ : nullptr,
-           {.speculate = seed % 2 == 0 ? 5u : 0u}, swap_blocks),
+           {.speculate = seed % 2 == 0 ? 5u : 0u, .drafts = seed % 4 == 0}, swap_blocks),
       expected_(std::move(expected)) {
   if (lends_swap) clock_.drive(rig_.clock());
   for (const char* tenant : {"a", "b"}) leases_[tenant] = rig_.grant(tenant);

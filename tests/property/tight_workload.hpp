@@ -98,7 +98,8 @@ class UnitClock final : public GateProbe {
 /// ends as with plenty of memory.
 class TightWorkload {
  public:
-  /// With `lends_swap` the broker lends swap at times, and each unit takes a microsecond.
+  /// With `lends_swap` the broker lends swap at times, and each unit takes a microsecond. Tokens
+  /// are proposed for even seeds, by a draft model for those that four divides.
   TightWorkload(std::uint64_t seed, const std::string& model, std::vector<TightAnswer> expected,
                 bool lends_swap = false, std::uint32_t swap_blocks = 0);
 
@@ -108,6 +109,8 @@ class TightWorkload {
   void operate();
   /// Also checks that every block is free or cached.
   void finish();
+
+  std::uint64_t proposed() const { return rig_.engine().scheduler().proposal_counters().proposed; }
 
   int completed = 0;
   int faults = 0;

@@ -125,6 +125,7 @@ class EngineRig : public RevocationObserver {
   Engine& engine() { return *engine_; }
   const Engine& engine() const { return *engine_; }
   Backend& backend() { return *backend_; }
+  ThreadGate& engine_gate() { return *engine_gate_; }
   ManualClock& clock() { return clock_; }
   StepSampler& step_sampler() { return step_sampler_; }
   void set_broker_disconnected(bool disconnected) { broker_disconnected_ = disconnected; }
