@@ -11,6 +11,7 @@
 #include "tests/support/required.hpp"
 #include "tests/support/rig_draft.hpp"
 #include "tools/checks/bench/thread_time.hpp"
+#include "worker/engine/gate_numbers.hpp"
 #include "worker/model/weights.hpp"
 
 namespace leasehold::testing {
@@ -103,7 +104,7 @@ void EngineRig::load_part(const GgufFile& file, const WeightsPart& part) {
       {.name = "rig-weights", .size_bytes = size_bytes, .final_seals = false})));
   engine_leases_.push_back(next_lease());
   NullRefusalListener ignored;
-  GateSet gates(~std::uint64_t{0} - engine_leases_.size(), running_requests_.stops(), ignored);
+  GateSet gates(next_gate_number(), running_requests_.stops(), ignored);
   gates.add_engine_lease(required(reader_.dependency(engine_leases_.back())));
   gates.add_sequence({});
   const LeasedMapping region =

@@ -3,11 +3,10 @@
 #include <stdexcept>
 
 #include "tests/support/required.hpp"
+#include "worker/engine/gate_numbers.hpp"
 
 namespace leasehold::testing {
 namespace {
-
-constexpr std::uint64_t kLoadGates = ~std::uint64_t{0} - (1u << 20);
 
 DraftProposer::Config config_of(const GgufFile& file, std::uint32_t context,
                                 const RigOptions& options) {
@@ -41,7 +40,7 @@ std::shared_ptr<DraftProposer> RigDraft::load(DraftProposer::Dependencies depend
   const LeaseDependency weights = required(table.dependency(leases_[kWeights]));
   const StopFlags no_stops;
   NullRefusalListener ignored;
-  GateSet gates(kLoadGates, no_stops, ignored);
+  GateSet gates(next_gate_number(), no_stops, ignored);
   gates.add_engine_lease(weights);
   gates.add_sequence({});
   const WeightsLayout& layout = plan_.parts[0].layout;

@@ -4,14 +4,11 @@
 #include <utility>
 
 #include "common/expects.hpp"
+#include "worker/engine/gate_numbers.hpp"
 #include "worker/model/kv_type.hpp"
 
 namespace leasehold {
 namespace {
-
-// Gates tell steps apart by their number. Clearing has its own numbers, above those of weight loads
-// (weights_source.cpp).
-constexpr std::uint64_t kFirstClearGates = std::uint64_t{9} << 60;
 
 /// After a step whose proposals were all right, the last of them and the token behind it are new.
 constexpr std::size_t kUsualRows = 2;
@@ -114,7 +111,7 @@ void DraftProposer::retain(Running running) {
 /// broker clears the memory.
 void DraftProposer::clear(Slot& slot) {
   UnreportedRefusals refusals(*deps_.observer);
-  GateSet gates(kFirstClearGates + ++clears_, no_stops_, refusals);
+  GateSet gates(next_gate_number(), no_stops_, refusals);
   gates.add_engine_lease(leases_.back());
   gates.add_sequence({});
   for (std::uint32_t at = 0; at < slot.written; at += KvLayout::kBlockTokens) {

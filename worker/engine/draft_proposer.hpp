@@ -113,7 +113,6 @@ class DraftProposer final : public Proposer {
   std::vector<Slot> slots_;              // [max_batch_size]
   std::vector<std::byte> zeros_;         // a block
   StopFlags no_stops_;
-  std::uint64_t clears_ = 0;
 
   // Of one call.
   std::vector<Draft> drafts_;

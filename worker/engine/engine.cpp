@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/fault_point.hpp"
+#include "worker/engine/gate_numbers.hpp"
 #include "worker/engine/lease_time.hpp"
 #include "worker/engine/ngram_proposer.hpp"
 #include "worker/engine/token_rules.hpp"
@@ -26,8 +27,6 @@ Completed revoked(LeaseId lease, LeaseWord word) {
   return {.reason = CompletionReason::Revoked,
           .revocation = RevocationInfo{.lease = lease, .reason = word.reason()}};
 }
-
-constexpr std::uint64_t kFirstPrepareGates = std::uint64_t{7} << 60;
 
 Transformer::Limits scratch_limits(const SchedulerLimits& limits) {
   return {.max_rows = limits.token_budget, .max_logit_rows = limits.max_logit_rows()};
@@ -55,7 +54,7 @@ std::size_t Engine::prepare_steps() {
   if (!weights_ || revoked_part()) return 0;
   const StopFlags no_stops;  // no request runs
   NullRefusalListener ignored;
-  GateSet gates(kFirstPrepareGates + ++prepare_gates_, no_stops, ignored);
+  GateSet gates(next_gate_number(), no_stops, ignored);
   gates.add_engine_leases(weights_->leases());
   gates.add_sequence({});
   return transformer_.prepare_steps(*weights_, gates);

@@ -306,11 +306,6 @@ class Engine {
   /// that do not submit again, the tenant with the most gets that error twice for its oldest.
   OwnedQueue<TenantId, RequestId> refused_rebinds_{1024};
   std::uint64_t step_ = 0;
-  std::uint64_t mask_gates_ = 0;
-  std::uint64_t transfer_gates_ = 0;
-  std::uint64_t record_gates_ = 0;
-  std::uint64_t prepare_gates_ = 0;
-  std::uint64_t proposal_gates_ = 0;
   TenantId last_mask_tenant_;
   std::map<TenantId, TimePoint> next_move_;  // of tenants that moved a request
   TimePoint next_any_move_;

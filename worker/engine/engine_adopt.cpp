@@ -6,14 +6,11 @@
 #include <cstring>
 
 #include "worker/engine/engine.hpp"
+#include "worker/engine/gate_numbers.hpp"
 #include "worker/kv/record_layout.hpp"
 
 namespace leasehold {
 namespace {
-
-// Gates tell steps apart by their number. This work has its own numbers, above those of masks
-// (engine_masks.cpp) and below those of transfers (engine_swap.cpp).
-constexpr std::uint64_t kFirstRecordGates = std::uint64_t{5} << 60;
 
 constexpr std::size_t kHeadersPerUnit = 64;
 constexpr std::uint64_t kBytesPerUnit = 64 << 10;
@@ -34,7 +31,7 @@ bool Engine::run_for(LeaseId lease, Unit&& unit) {
   if (!word) return false;
   const StopFlags no_stops;
   UnreportedRefusals refusals(*deps_.observer);
-  GateSet gates(kFirstRecordGates + ++record_gates_, no_stops, refusals);
+  GateSet gates(next_gate_number(), no_stops, refusals);
   gates.add_sequence(std::span(&*word, 1));
   return deps_.engine_gate->run(gates, {LaunchSite::Commit, 0, Touches::TenantMemory}, unit) != 0;
 }

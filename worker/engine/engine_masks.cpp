@@ -3,15 +3,10 @@
 
 #include "common/confined.hpp"
 #include "worker/engine/engine.hpp"
+#include "worker/engine/gate_numbers.hpp"
 #include "worker/engine/token_rules.hpp"
 
 namespace leasehold {
-namespace {
-
-// Gates tell steps apart by their number. Work on masks precedes its step and has its own numbers.
-constexpr std::uint64_t kFirstMaskGates = std::uint64_t{1} << 62;
-
-}  // namespace
 
 /// One unit per slice. The gates are those of all running sequences, so a request that is revoked
 /// or stopped ends within one slice, whichever sequence works.
@@ -22,7 +17,7 @@ Result<void> Engine::prepare_masks(StepReport& report) {
   for (const auto& sequence : scheduler_.running())
     plan.parts.push_back({.sequence = sequence.get()});
   StepRefusals refusals(plan, *deps_.table, *deps_.clock, *deps_.observer);
-  GateSet gates(kFirstMaskGates + ++mask_gates_, deps_.running_requests->stops(), refusals);
+  GateSet gates(next_gate_number(), deps_.running_requests->stops(), refusals);
   gates.add_engine_leases(weights_->leases());
   add_gates(plan, gates);
   const PartErrors errors = run_mask_turns(plan, gates, report);

@@ -5,12 +5,10 @@
 #include <optional>
 
 #include "worker/engine/engine.hpp"
+#include "worker/engine/gate_numbers.hpp"
 
 namespace leasehold {
 namespace {
-
-// Numbers above those of transfers (engine_swap.cpp), so that gates tell moves from steps.
-constexpr std::uint64_t kFirstMoveGates = std::uint64_t{7} << 61;
 
 /// Every request waits for a copy. So a tenant's next one begins this many times its duration
 /// later, and takes at most a twentieth of the time.
@@ -108,7 +106,7 @@ Result<void> Engine::copy_blocks(const Move& move) {
   std::vector<LeaseDependency> leases = TRY(dependencies_of(*move.sequence, *deps_.table));
   leases.push_back(TRY(deps_.table->dependency(move.to)));
   MoveRefusal refusal(*deps_.observer);
-  GateSet gates(kFirstMoveGates + ++transfer_gates_, deps_.running_requests->stops(), refusal);
+  GateSet gates(next_gate_number(), deps_.running_requests->stops(), refusal);
   gates.add_sequence(leases, move.sequence->stop_slot);
   const LaunchStatus status = deps_.backend->copy_blocks(
       {.gates = &gates, .rows = {}},

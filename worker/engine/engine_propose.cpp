@@ -1,15 +1,9 @@
 // The part of Engine that has tokens proposed before a step is planned.
 #include "common/confined.hpp"
 #include "worker/engine/engine.hpp"
+#include "worker/engine/gate_numbers.hpp"
 
 namespace leasehold {
-namespace {
-
-// Gates tell steps apart by their number. Units of proposers precede their step and have their own
-// numbers, below those of masks (engine_masks.cpp).
-constexpr std::uint64_t kFirstProposalGates = std::uint64_t{3} << 60;
-
-}  // namespace
 
 /// A proposer without memory for its work proposes nothing.
 void Engine::propose() {
@@ -31,7 +25,7 @@ void Engine::propose_gated(StepPlan& plan) {
   const TimePoint began = deps_.clock->now();
   publish_running_requests();
   StepRefusals refusals(plan, *deps_.table, *deps_.clock, *deps_.observer);
-  GateSet gates(kFirstProposalGates + ++proposal_gates_, deps_.running_requests->stops(), refusals);
+  GateSet gates(next_gate_number(), deps_.running_requests->stops(), refusals);
   gates.add_engine_leases(proposer_->leases());
   add_gates(plan, gates);
   propose_for(plan, &gates);

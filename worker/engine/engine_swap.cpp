@@ -5,15 +5,9 @@
 
 #include "common/checksum.hpp"
 #include "worker/engine/engine.hpp"
+#include "worker/engine/gate_numbers.hpp"
 
 namespace leasehold {
-namespace {
-
-// Gates tell steps apart by their number. Transfers precede their step and have their own numbers,
-// above those of masks (engine_masks.cpp).
-constexpr std::uint64_t kFirstTransferGates = std::uint64_t{3} << 61;
-
-}  // namespace
 
 /// Differs between blocks of different shapes, for the seals of spilled ones.
 std::uint64_t Engine::seal_layout(const KvLayout& layout) {
@@ -31,7 +25,7 @@ Result<void> Engine::make_transfers(StepPlan& plan) {
   if (scheduler_.transfers().empty()) return {};
   StepPlan beside = sequences_beside_transfers();
   StepRefusals refusals(beside, *deps_.table, *deps_.clock, *deps_.observer);
-  GateSet gates(kFirstTransferGates + ++transfer_gates_, deps_.running_requests->stops(), refusals);
+  GateSet gates(next_gate_number(), deps_.running_requests->stops(), refusals);
   gates.add_engine_leases(weights_->leases());
   add_gates(beside, gates);
   const PartErrors errors = run_transfers(beside, gates);

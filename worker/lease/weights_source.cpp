@@ -9,6 +9,7 @@
 
 #include "common/fault_point.hpp"
 #include "common/random.hpp"
+#include "worker/engine/gate_numbers.hpp"
 #include "worker/engine/worker_gates.hpp"
 #include "worker/lease/retry_while_loading.hpp"
 
@@ -17,8 +18,6 @@ namespace {
 
 constexpr Duration kTimeout = std::chrono::seconds(30);
 constexpr int kRoomAttempts = 600;
-// Steps are numbered from 1 and loads from here, so that a gate never confuses them.
-constexpr std::uint64_t kFirstLoad = std::uint64_t{1} << 63;
 
 Result<UniqueFd> only_descriptor(control::Payload reply, std::string_view method) {
   if (reply.fds.size() == 1) return std::move(reply.fds[0]);
@@ -203,7 +202,7 @@ Result<void> WeightsSource::fill(const WeightsPart& part, LeaseDependency lease,
   const LeasedMapping region =
       TRY(deps_.regions->map(std::move(writable), part.layout.size_bytes, MapAccess::ReadWrite));
   NullRefusalListener listener;  // copy_weights returns a refusal
-  GateSet gates(kFirstLoad + ++loads_, never_stopped_, listener);
+  GateSet gates(next_gate_number(), never_stopped_, listener);
   gates.add_engine_lease(lease);
   gates.add_sequence({});
   const auto progress = [this](std::uint64_t done_bytes, std::uint64_t) {

@@ -107,7 +107,6 @@ class WeightsSource {
   const WeightsPlan* plan_;
   Dependencies deps_;
   StopFlags never_stopped_;       // requests cannot stop a load
-  std::uint64_t loads_ = 0;       // numbers the gate sets of loads
   std::uint64_t done_bytes_ = 0;  // of this call, for progress
   std::uint64_t total_bytes_ = 0;
   std::vector<std::optional<Weights::MappedPart>> loading_;  // what `acquire` has mapped, by part
