@@ -108,8 +108,16 @@ Result<StepTimes> time_steps(Card& card, const BenchCase& one, Arithmetic arithm
   return times;
 }
 
-void report_step(StageReport& report, const BenchCase& one, const Rates& rates,
-                 Arithmetic arithmetic, cuda::GraphUse graphs, const StepTimes& times) {
+/// How a model decodes, and how long that takes.
+struct TimedSteps {
+  Arithmetic arithmetic = Arithmetic::F16;
+  cuda::GraphUse graphs = cuda::GraphUse::Gated;
+  StepTimes times;
+};
+
+void report_steps(StageReport& report, const BenchCase& one, const Rates& rates,
+                  const TimedSteps& timed) {
+  const auto& [arithmetic, graphs, times] = timed;
   for (const auto& [batch, time] : times) {
     const double seconds = time.seconds;
     const double share = floor_bytes(one, batch) / rates.copy_bytes_per_s / seconds;
@@ -191,20 +199,27 @@ Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one,
   std::map<GraphUse, StepTimes> times;
   for (const GraphUse graphs : {GraphUse::Gated, GraphUse::Plain, GraphUse::None}) {
     times[graphs] = TRY(time_steps(card, one, Arithmetic::F16, graphs));
-    report_step(report, one, rates, Arithmetic::F16, graphs, times[graphs]);
+    report_steps(report, one, rates, {Arithmetic::F16, graphs, times[graphs]});
   }
-  if (one.is_quantised)
-    report_step(report, one, rates, Arithmetic::Int8, GraphUse::Gated,
-                TRY(time_steps(card, one, Arithmetic::Int8, GraphUse::Gated)));
+  if (one.is_quantised) {
+    report_steps(report, one, rates,
+                 {Arithmetic::Int8, GraphUse::Gated,
+                  TRY(time_steps(card, one, Arithmetic::Int8, GraphUse::Gated))});
+  }
   report_gate_cost(report, one, rates, times);
   return {};
 }
 
 namespace {
 
-Result<void> time_prefill(const Settings& settings, StageReport& report, Card& card,
-                          const BenchCase& one, const Rates& rates, Arithmetic arithmetic) {
-  const std::uint32_t chunk = settings.tiny ? 8 : 512;
+struct PrefillCase {
+  Arithmetic arithmetic = Arithmetic::F16;
+  std::uint32_t chunk = 0;  ///< Rows of a step.
+};
+
+Result<void> time_prefill(StageReport& report, Card& card, const BenchCase& one, const Rates& rates,
+                          const PrefillCase& prefill) {
+  const auto [arithmetic, chunk] = prefill;
   const auto model = TRY(BenchModel::load(card, {.rows = rows_of(arithmetic)},
                                           {.model_path = one.file.path,
                                            .arithmetic = arithmetic,
@@ -239,9 +254,10 @@ Result<void> time_prefill(const Settings& settings, StageReport& report, Card& c
 
 Result<void> bench_prefill(const Settings& settings, StageReport& report, Card& card,
                            const BenchCase& one, const Rates& rates) {
-  TRY(time_prefill(settings, report, card, one, rates, Arithmetic::F16));
+  const std::uint32_t chunk = settings.tiny ? 8 : 512;
+  TRY(time_prefill(report, card, one, rates, {Arithmetic::F16, chunk}));
   if (!one.is_quantised) return {};
-  return time_prefill(settings, report, card, one, rates, Arithmetic::Int8);
+  return time_prefill(report, card, one, rates, {Arithmetic::Int8, chunk});
 }
 
 }  // namespace leasehold::gpu_check

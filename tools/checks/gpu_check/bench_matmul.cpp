@@ -118,9 +118,15 @@ std::vector<TensorType> half_types() {
   return types;
 }
 
-Result<void> time_matmul(StageReport& report, const Rates& rates, const Repeats& repeats,
-                         MatmulBench& bench, TensorType type, Arithmetic arithmetic,
-                         std::uint32_t batch) {
+struct MatmulCase {
+  TensorType type;
+  Arithmetic arithmetic;
+  std::uint32_t batch = 0;
+};
+
+Result<void> time_matmul(StageReport& report, const Rates& rates, MatmulBench& bench,
+                         const MatmulCase& one, const Repeats& repeats) {
+  const auto& [type, arithmetic, batch] = one;
   const double seconds = TRY(bench.seconds(type, arithmetic, batch, repeats));
   const double bytes_per_s = static_cast<double>(bench.matrix_bytes(type)) / seconds;
   const double share = bytes_per_s / rates.copy_bytes_per_s;
@@ -149,7 +155,7 @@ Result<void> bench_matmul(const Settings& settings, StageReport& report, Card& c
     for (const Arithmetic arithmetic : {Arithmetic::F16, Arithmetic::Int8}) {
       if (arithmetic == Arithmetic::Int8 && !has_row_groups(type)) continue;
       for (const std::uint32_t batch : batches)
-        TRY(time_matmul(report, rates, repeats, bench, type, arithmetic, batch));
+        TRY(time_matmul(report, rates, bench, {type, arithmetic, batch}, repeats));
     }
   }
   return {};
