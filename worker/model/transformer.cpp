@@ -87,6 +87,7 @@ Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limit
       limits_(limits),
       backend_(&backend),
       angles_(angles_of(config.rope)),
+      most_between_(most_between(backend.units_run().size())),
       cos_sin_(std::size_t{limits.max_rows} * config.rope.dim) {
   scratch_.each(config, [&]<class T>(T*& pointer, std::size_t width) {
     const std::size_t rows = rows_of(scratch_, limits, &pointer);
@@ -132,10 +133,10 @@ class Transformer::Pass {
   /// Behind the keys and values of the last layer only rows with logits matter.
   void finish_rows_with_logits(const LayerWeights& layer) {
     for (std::span<const std::uint32_t> left = input_.logit_rows; !left.empty() && live_ != 0;)
-      finish_layer(layer, take_neighbours(left));
+      finish_layer(layer, take_neighbours(left, model_.most_between_));
   }
 
-  /// Changes rows [begin, end) of x from the output of the last layer to that of this one.
+  /// Changes rows [begin, end) of x from the output of the previous layer to that of this one.
   void finish_layer(const LayerWeights& layer, RowRange range) {
     use_rows(range);
     attention_block(layer);

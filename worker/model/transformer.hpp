@@ -92,6 +92,7 @@ class Transformer {
   Limits limits_;
   Backend* backend_;
   RopeAngles angles_;
+  std::uint32_t most_between_;  // see row_range.hpp
   Scratch scratch_;
   ZeroedArray<float> cos_sin_;  // [max_rows, rope.dim / 2, 2], on the host
   Limits used_{0, 0};           // rows of the scratch written since the last scrub
