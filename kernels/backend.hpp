@@ -89,7 +89,7 @@ class Backend {
     return 0;
   }
   virtual void begin_step(const StepInput&) {}
-  /// True if the context of an operator may have a part of the step's rows.
+  /// True if launches may be given consecutive rows of the step instead of all.
   virtual bool takes_parts_of_steps() const { return false; }
   /// Waits until all launches of the step are over and returns the sequences that were still live.
   virtual LaunchStatus finish_step(const GateSet& gates) { return {gates.all()}; }

@@ -1,8 +1,8 @@
 /// The arguments of every operator of the forward pass. Plain data; nothing here owns memory.
 ///
-/// A *row* is one token position of one sequence; a step has `n_rows` of them, prefill rows and
-/// decode rows alike. Row r belongs to sequence `rows[r].sequence` (an index into the step's
-/// GateSet) at position `rows[r].position`. Rows of one sequence are consecutive and ascend by one.
+/// A *row* is one token position of one sequence, of a prompt or of decoding. A launch has `n_rows`
+/// of them. Row r belongs to sequence `rows[r].sequence` (an index into the step's GateSet) at
+/// position `rows[r].position`. Rows of one sequence are consecutive and ascend by one.
 ///
 /// Plain pointers point into the worker's own scratch. `Leased` pointers are broker-owned memory;
 /// only a permit opens them. C++20-clean.
@@ -71,10 +71,10 @@ struct StepInput {
   std::span<const float> cos_sin;  ///< [n_rows, rope_dim/2, 2] for each row's own position
 };
 
-/// The arguments common to all launches of one step.
+/// The arguments common to all operators. [n_rows] in theirs means these rows, from the first on.
 struct LaunchContext {
   const GateSet* gates = nullptr;
-  std::span<const RowRef> rows;  ///< [n_rows]
+  std::span<const RowRef> rows;  ///< [n_rows]: those of the step, or consecutive ones of them.
   std::uint16_t layer = 0;
 };
 

@@ -5,7 +5,7 @@
 ///   widen(from, n, to)        n elements as floats: `to`, or `from` if they are floats
 ///   widen_codes(q, scales, n, to)     n elements of Q8_0, with widened scales
 ///   score_block(tile, keys, query, at)     16 scores from position `at` on, of some queries from
-///                             `query` on; returns of how many
+///                             `query` on; returns the number of queries scored
 ///   softmax(scores, n, partial)     scores become weights; those from n on are undefined before
 ///   weigh<Kv>(tile, run)      adds weighted values to the accumulators of `run`
 ///   kRunQueries               the most queries of a run

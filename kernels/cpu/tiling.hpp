@@ -48,8 +48,8 @@ inline constexpr std::uint64_t kCachedInputBytes = 512 * 1024;
 
 /// Cuts a matmul in f32 arithmetic into tiles of matrix rows, and of batch rows if these exceed the
 /// cache or a few matrix rows times all of them exceed a tile. The matrix passes once for each
-/// group of batch rows that the cache holds: for some of its rows after the other, the tiles of all
-/// batch rows of the group.
+/// group of batch rows that the cache holds. The tiles of one group of outputs and all batch rows
+/// of the cached group are neighbours.
 struct MatmulTiles {
   std::uint32_t n_out;
   std::uint32_t n_batch;
