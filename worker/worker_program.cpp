@@ -274,7 +274,7 @@ Result<void> WorkerProgram::bind_weights() {
   spdlog::info("steps prepared shapes={}", engine_->prepare_steps());
   if (!draft_) return {};
   WeightsSource::Dependencies loading = weights_dependencies();
-  loading.poll = [this] { early_calls_.unmap_revoked(*engine_); };
+  loading.poll = [this](const auto& unmap) { early_calls_.unmap_revoked(*engine_, unmap); };
   return draft_->load(std::move(loading));
 }
 

@@ -35,11 +35,13 @@ void EarlyCalls::unmapped(LeaseId lease) {
   });
 }
 
-void EarlyCalls::unmap_revoked(Engine& engine) {
+void EarlyCalls::unmap_revoked(Engine& engine,
+                               const std::function<void(LeaseId)>& unmap_elsewhere) {
   if (!engine.revoked_part()) return;
   for (const LeaseDependency& lease : engine.weights().leases()) {
-    if (is_live(lease)) continue;
-    (void)engine.unmap_fenced(id_of(lease));
+    // False once it is unmapped: a load calls this at each piece that it reads.
+    if (is_live(lease) || !engine.unmap_fenced(id_of(lease))) continue;
+    unmap_elsewhere(id_of(lease));
     unmapped(id_of(lease));
   }
 }

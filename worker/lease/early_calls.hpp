@@ -8,6 +8,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,9 +24,10 @@ class EarlyCalls {
   void on_call(const std::string& method, control::Payload params, control::Responder respond);
   /// The worker has unmapped all memory of a revoked engine lease, and will not map it again.
   void unmapped(LeaseId lease);
-  /// Unmaps the parts of the engine's weights whose leases are revoked. On the engine's thread,
-  /// which loads and runs no step.
-  void unmap_revoked(Engine& engine);
+  /// Unmaps the parts of the engine's weights whose leases are revoked; before the broker learns of
+  /// one, `unmap_elsewhere` unmaps what else the worker has under its lease. On the engine's
+  /// thread, which loads and runs no step.
+  void unmap_revoked(Engine& engine, const std::function<void(LeaseId)>& unmap_elsewhere);
   /// Passes on the calls that still wait: the engine has their memory.
   void pass_on(LeaseService& leases);
 

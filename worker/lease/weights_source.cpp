@@ -68,19 +68,26 @@ std::optional<std::size_t> WeightsSource::first_missing_part() {
   return static_cast<std::size_t>(missing - loading_.begin());
 }
 
-/// Nothing uses a mapped part before all are bound.
 void WeightsSource::give_up_revoked_parts() {
-  for (std::size_t i = 0; i < loading_.size(); ++i) {
-    std::optional<Weights::MappedPart>& part = loading_[i];
+  for (const std::optional<Weights::MappedPart>& part : loading_) {
     if (!part || is_live(part->lease)) continue;
     const LeaseId lease = id_of(part->lease);
-    part.reset();
-    ++revoked_[i].count;
-    revoked_[i].last = fmt::format("lease {} was revoked", to_string(lease));
+    unmap_loading(lease);
     give_up(lease);
   }
-  // Last: what shares a lease with this load is unmapped here first.
-  if (deps_.poll) deps_.poll();
+  // The poll may be the first to read the revocation of a lease that it shares with a part here.
+  if (deps_.poll) deps_.poll([this](LeaseId lease) { unmap_loading(lease); });
+}
+
+/// Nothing uses a mapped part before all are bound.
+void WeightsSource::unmap_loading(LeaseId lease) {
+  for (std::size_t i = 0; i < loading_.size(); ++i) {
+    if (!loading_[i] || id_of(loading_[i]->lease) != lease) continue;
+    loading_[i].reset();
+    room_attempts_left_ = kRoomAttempts;
+    ++revoked_[i].count;
+    revoked_[i].last = fmt::format("lease {} was revoked", to_string(lease));
+  }
 }
 
 void WeightsSource::give_up(LeaseId lease) {

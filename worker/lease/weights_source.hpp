@@ -55,9 +55,10 @@ class WeightsSource {
     /// Unmaps what else this process has under a revoked lease, before `early_calls` learns of it:
     /// a draft of the same file shares the model's lease. May be null.
     std::function<void(LeaseId)> unmap_elsewhere = {};
-    /// Called at every piece that is read and at every retry, for what else must not wait for the
-    /// load. May be empty.
-    std::function<void()> poll = {};
+    /// Called at every piece that is read and at every retry, so that the caller can unmap other
+    /// revoked memory during a load. It calls `unmap` with a revoked lease before it announces that
+    /// the memory of the lease is unmapped. May be empty.
+    std::function<void(const std::function<void(LeaseId)>& unmap)> poll = {};
     Duration retry_interval = std::chrono::milliseconds(100);
   };
   WeightsSource(const GgufFile& file, const ModelConfig& config, const WeightsPlan& plan,
@@ -84,6 +85,7 @@ class WeightsSource {
  private:
   std::optional<std::size_t> first_missing_part();
   void give_up_revoked_parts();
+  void unmap_loading(LeaseId lease);
   void give_up(LeaseId lease);
   Result<Weights::MappedPart> load(const WeightsPart& part);
   Result<void> check_reloads(std::size_t part) const;

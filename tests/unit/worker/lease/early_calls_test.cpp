@@ -77,15 +77,23 @@ TEST_CASE(
   const LeaseId lost = rig.engine_lease(1), live = rig.engine_lease(2);
   const auto unmap = fixture.call(wire::LeaseUnmap{.lease = lost});
   const auto other = fixture.call(wire::LeaseUnmap{.lease = live});
-  fixture.early.unmap_revoked(rig.engine());
+  std::vector<LeaseId> elsewhere;
+  const auto unmap_elsewhere = [&](LeaseId lease) {
+    CHECK_FALSE(unmap->has_value());
+    elsewhere.push_back(lease);
+  };
+  fixture.early.unmap_revoked(rig.engine(), unmap_elsewhere);
   fixture.unmapped(kOther);  // runs what was posted
   CHECK_FALSE(unmap->has_value());
+  CHECK(elsewhere.empty());
 
   rig.revoke(lost);
-  fixture.early.unmap_revoked(rig.engine());
+  fixture.early.unmap_revoked(rig.engine(), unmap_elsewhere);
   fixture.unmapped(kOther);
+  fixture.early.unmap_revoked(rig.engine(), [](LeaseId) { FAIL("it is unmapped already"); });
 
   CHECK(succeeded(unmap));
+  CHECK(elsewhere == std::vector{lost});
   CHECK_FALSE(other->has_value());
   CHECK_FALSE(rig.engine().unmap_fenced(lost));
   CHECK(rig.engine().unmap_fenced(live));

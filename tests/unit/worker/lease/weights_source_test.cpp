@@ -1,8 +1,12 @@
 // Weights whose engine leases are revoked while they are loaded, against a broker of the test.
 #include "worker/lease/weights_source.hpp"
 
+#include <fmt/format.h>
+#include <sys/stat.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <map>
 
 #include "tests/support/engine_rig.hpp"
@@ -34,14 +38,28 @@ struct Loading {
   FakeWeightsBroker broker{[this](const auto&, const auto&) { return answer(); }};
 };
 
+constexpr std::size_t kSecondPart = 1;  // in the order in which memory is lent
+
 /// Lends memory for each part. Revokes the lease of the first part when the second is opened.
 class Lending {
  public:
-  Result<Weights> load(std::function<void()> poll = {}) {
+  using Poll = decltype(WeightsSource::Dependencies::poll);
+  Result<Weights> load(Poll poll = {}) {
     return broker_.load({.table = &rig_.table(),
                          .backend = &rig_.backend(),
                          .unmap_elsewhere = [this](LeaseId lease) { unmapped.push_back(lease); },
                          .poll = std::move(poll)});
+  }
+  void revoke(LeaseId lease) { rig_.revoke(lease); }
+  /// True while this process maps memory that was lent, in order.
+  bool is_mapped(std::size_t at) const {
+    struct stat found{};
+    REQUIRE(::fstat(memory_.at(at).fd().get(), &found) == 0);
+    const std::string inode = fmt::format(" {} ", found.st_ino);
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);)
+      if (line.contains(inode) && line.contains("memfd")) return true;
+    return false;
   }
   const std::string& part(std::size_t at) const { return broker_.plan().parts[at].name; }
   std::size_t parts() const { return broker_.plan().parts.size(); }
@@ -120,6 +138,28 @@ TEST_CASE("weights source: a mapped part that is revoked while another loads is 
     CHECK(lending.leases.at(lending.part(i)).size() == 1);
 }
 
+TEST_CASE(
+    "weights source: a part whose revocation the poll reads first is unmapped when the poll says "
+    "so") {
+  Lending lending;
+  int revocations = 0;
+  const auto poll = [&](const auto& unmap) {
+    if (lending.leases[lending.part(2)].empty() || revocations++ > 0) return;
+    const LeaseId lease = lending.leases[lending.part(1)].front();
+    REQUIRE(lending.is_mapped(kSecondPart));
+    lending.revoke(lease);
+    unmap(lease);
+    CHECK_FALSE(lending.is_mapped(kSecondPart));
+  };
+
+  const Result<Weights> weights = lending.load(poll);
+
+  REQUIRE(weights);
+  CHECK(revocations > 0);
+  CHECK_FALSE(weights->first_revoked_part());
+  CHECK(lending.leases[lending.part(1)].size() == 2);
+}
+
 TEST_CASE("weights source: what must not wait for a load is polled at each retry") {
   int left = 5;
   FakeWeightsBroker broker([&](const auto&, const auto&) -> std::unexpected<Error> {
@@ -127,14 +167,14 @@ TEST_CASE("weights source: what must not wait for a load is polled at each retry
     return fail(Errc::BadRequest, "no more");
   });
   int polls = 0;
-  CHECK_FALSE(broker.load({.poll = [&] { ++polls; }}));
+  CHECK_FALSE(broker.load({.poll = [&](const auto&) { ++polls; }}));
   CHECK(polls >= 6);
 }
 
 TEST_CASE("weights source: what must not wait for a load is polled while a part is filled") {
   Lending lending;
   int polls_of_fills = 0;
-  REQUIRE(lending.load([&] { ++polls_of_fills; }));
+  REQUIRE(lending.load([&](const auto&) { ++polls_of_fills; }));
   // Before each open, and at each piece of each fill.
   const auto opens = static_cast<int>(lending.parts()) + 1;
   CHECK(polls_of_fills >= 3 * opens);
