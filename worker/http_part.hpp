@@ -21,9 +21,10 @@ class HttpPart {
                                                 const Clock& clock);
   ~HttpPart() { io_.stop(); }
 
-  /// As Server::drain and Server::is_answering; any thread.
+  /// As the functions of Server; any thread.
   void drain() { server_->drain(); }
   bool is_answering() const { return server_->is_answering(); }
+  bool is_writing() const { return server_->is_writing(); }
 
   /// Cancels what runs, and waits at most a second until the clients are gone.
   void close();

@@ -22,6 +22,7 @@ WorkerStop::Dependencies stop_dependencies(boost::asio::io_context& io, EngineLo
                 });
               },
           .is_answering = [http] { return http != nullptr && http->is_answering(); },
+          .is_writing = [http] { return http != nullptr && http->is_writing(); },
           .is_broker_disconnected = [&broker] { return broker.is_disconnected().load(); },
           .notify_broker =
               [&broker] {

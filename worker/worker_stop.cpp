@@ -57,10 +57,12 @@ void WorkerStop::check(std::size_t requests) {
   });
 }
 
-/// Without a drain the broker is lost, and an answer gets no other lease.
+/// Without a drain the broker is lost, and an answer gets no other lease. One that a client reads
+/// slowly needs none.
 bool WorkerStop::awaits_answers() {
   if (!is_draining() || !deps_.is_answering()) return false;
-  last_polls_ = deps_.is_broker_disconnected() ? last_polls_ + 1 : 0;
+  const bool awaits_broker = deps_.is_broker_disconnected() && !deps_.is_writing();
+  last_polls_ = awaits_broker ? last_polls_ + 1 : 0;
   return last_polls_ <= kLastPolls;
 }
 

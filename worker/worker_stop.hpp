@@ -5,8 +5,9 @@
 ///   when_idle:  wait for requests ─► stop the loop
 // clang-format on
 ///
-/// An HTTP answer between two leases waits for the broker. While that is disconnected the drain
-/// waits one second for answers without a request, so that the last words are written.
+/// An HTTP answer between two leases waits for the broker. While that is disconnected, and no other
+/// answer is left, the drain ends after one second. An answer that a client reads slowly is written
+/// to its end.
 ///
 /// What is left when the drain timeout ends gets Draining when the loop has stopped.
 ///
@@ -34,6 +35,7 @@ class WorkerStop {
     /// Calls back, on any thread, with the requests that the engine runs or queues.
     std::function<void(std::function<void(std::size_t)> done)> count_requests;
     std::function<bool()> is_answering;            ///< An HTTP request is not answered.
+    std::function<bool()> is_writing;              ///< One of them does not wait for a lease.
     std::function<bool()> is_broker_disconnected;  ///< Lost, or not resumed yet.
     std::function<void()> notify_broker;           ///< That this worker drains.
     /// Calls back once, when no connected broker is about to confirm usage records.
@@ -52,7 +54,7 @@ class WorkerStop {
   /// For a worker whose broker is lost: its leases run out.
   void when_idle();
 
-  /// How often a drain asks for the end of answers that have no request and no broker.
+  /// How often a drain asks for the end of answers that wait for a lease, without a broker.
   static constexpr int kLastPolls = 50;
 
  private:
@@ -67,7 +69,7 @@ class WorkerStop {
   boost::asio::steady_timer timer_;
   std::optional<Clock::time_point> deadline_;
   std::optional<std::size_t> reported_;  // requests
-  int last_polls_ = 0;                   // in a row without a request and a broker
+  int last_polls_ = 0;  // in a row with nothing but waits for a lease, without a broker
   bool is_polling_ = false;
 };
 

@@ -21,6 +21,22 @@ Answer ok(std::string body) {
   return {.body = std::move(body)};
 }
 
+/// While it exists, an answer counts as one that waits for a lease.
+class AwaitingLease {
+ public:
+  AwaitingLease(Shared& shared, bool waits) : shared_(waits ? &shared : nullptr) {
+    if (shared_ != nullptr) ++shared_->awaiting_lease;
+  }
+  ~AwaitingLease() {
+    if (shared_ != nullptr) --shared_->awaiting_lease;
+  }
+  AwaitingLease(const AwaitingLease&) = delete;
+  AwaitingLease& operator=(const AwaitingLease&) = delete;
+
+ private:
+  Shared* shared_;
+};
+
 class AnswerDriver {
  public:
   AnswerDriver(Shared& shared, Caller caller, ApiRequest request, HttpStream& stream);
@@ -28,6 +44,7 @@ class AnswerDriver {
   awaitable<void> run();
 
  private:
+  awaitable<std::optional<Generations::Event>> next();
   awaitable<void> take(const Generations::Event& event);
   awaitable<void> add(ChoicePart part, std::uint32_t position);
   awaitable<void> end(std::uint32_t position);
@@ -38,6 +55,7 @@ class AnswerDriver {
   Error unknown_event(std::uint32_t last) const;
   std::optional<Error> error_of(const client::Ended& ended) const;
   std::optional<Error> note(const Generations::Event& event);
+  void note_lease(const Generations::Event& event);
   client::SessionConfig config_of(wire::RequestSubmit submit) const;
   bool goes_on() const { return !is_answered_ && !stream_.is_gone() && !shared_.closing; }
 
@@ -52,8 +70,9 @@ class AnswerDriver {
   std::shared_ptr<Generations> generations_;
   std::vector<ChoiceText> texts_;
   // By choice. No vector<bool>: std::exchange needs references to its elements.
-  std::vector<char> runs_;        // a worker has the request
-  std::vector<char> is_counted_;  // its prompt
+  std::vector<char> runs_;         // a worker has the request
+  std::vector<char> is_counted_;   // its prompt
+  std::vector<char> lacks_lease_;  // it generates nothing before it has another one
   std::size_t ended_ = 0;
   bool has_events_ = false;
   bool is_answered_ = false;
@@ -102,15 +121,22 @@ awaitable<void> AnswerDriver::run() {
   }
   runs_.resize(count);
   is_counted_.resize(count);
+  lacks_lease_.assign(count, true);
   generations_ =
       Generations::start(*shared_.deps.io, shared_.timers, std::move(configs), keep_lease());
   stream_.watch([generations = generations_] { generations->wake(); });
   while (goes_on()) {
-    const auto event = co_await generations_->next();
+    const auto event = co_await next();
     if (event) co_await take(*event);
     if (!event) co_await stream_.probe();
   }
   stop_generating();
+}
+
+awaitable<std::optional<Generations::Event>> AnswerDriver::next() {
+  const auto lacking = static_cast<std::size_t>(std::ranges::count(lacks_lease_, true));
+  const AwaitingLease waiting(shared_, lacking > 0 && lacking + ended_ == texts_.size());
+  co_return co_await generations_->next();
 }
 
 /// A resumable request goes on without its client, and its key's lease with it.
@@ -156,7 +182,20 @@ std::optional<Error> AnswerDriver::note(const Generations::Event& event) {
   return retrying->error;
 }
 
+template <class... Kinds>
+bool is_any_of(const client::SessionEvent& event) {
+  return (std::holds_alternative<Kinds>(event) || ...);
+}
+
+void AnswerDriver::note_lease(const Generations::Event& event) {
+  using namespace client;
+  if (is_any_of<Interrupted, Retrying>(event.event)) lacks_lease_[event.index] = true;
+  if (is_any_of<Submitted, Rebound, TokenArrived, Ended>(event.event))
+    lacks_lease_[event.index] = false;
+}
+
 awaitable<void> AnswerDriver::take(const Generations::Event& event) {
+  note_lease(event);
   if (const auto held_back = note(event)) co_return co_await fail_with(*held_back);
   ChoiceText& text = texts_[event.index];
   if (const auto* token = std::get_if<client::TokenArrived>(&event.event))

@@ -86,6 +86,10 @@ bool Server::is_answering() const {
   return state_->shared->answering > 0;
 }
 
+bool Server::is_writing() const {
+  return state_->shared->answering > state_->shared->awaiting_lease;
+}
+
 bool Server::is_closed() const {
   return state_->connections.empty();
 }

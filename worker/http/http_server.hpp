@@ -56,6 +56,8 @@ class Server {
   /// come back to it with Last-Event-ID. Any thread.
   void drain();
   bool is_answering() const;  ///< A request that was admitted is not answered. Any thread.
+  /// One of them does not wait for a lease: it is generated, read or written. Any thread.
+  bool is_writing() const;
   /// Accepts no more and cancels what runs.
   void close();
   bool is_closed() const;  ///< No connection is left.

@@ -24,6 +24,8 @@ struct Shared {
   bool closing = false;
   std::atomic<bool> draining = false;        ///< Set by another thread.
   std::atomic<std::uint32_t> answering = 0;  ///< Requests of routes.
+  /// Of these, the ones whose text is written as far as it goes without another lease.
+  std::atomic<std::uint32_t> awaiting_lease = 0;
 
   explicit Shared(Server::Dependencies dependencies)
       : deps(std::move(dependencies)),

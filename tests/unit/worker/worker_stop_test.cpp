@@ -12,6 +12,7 @@ struct FakeWorker {
   boost::asio::io_context io;
   std::function<std::size_t(int count)> requests = [](int) { return std::size_t{0}; };
   std::function<bool(int count)> is_answering = [](int) { return false; };
+  std::function<bool(int count)> is_writing = [](int) { return false; };
   std::function<bool(int count)> is_disconnected = [](int) { return false; };
   bool reports_usage = true;
 
@@ -32,6 +33,7 @@ struct FakeWorker {
        .count_requests =
            [this](const std::function<void(std::size_t)>& done) { done(requests(++counts)); },
        .is_answering = [this] { return is_answering(counts); },
+       .is_writing = [this] { return is_writing(counts); },
        .is_broker_disconnected = [this] { return is_disconnected(counts); },
        .notify_broker = [this] { ++notices; },
        .when_usage_reported =
@@ -72,7 +74,18 @@ TEST_CASE("worker stop: a drain waits for answers while the broker is connected"
   CHECK(worker.stops == 1);
 }
 
-TEST_CASE("worker stop: without a broker an answer that has no request ends the drain soon") {
+TEST_CASE("worker stop: without a broker an answer that is written slowly is still awaited") {
+  FakeWorker worker;
+  worker.is_answering = [](int count) { return count < 400; };
+  worker.is_writing = [](int count) { return count < 300; };
+  worker.is_disconnected = [](int) { return true; };
+  worker.stop.drain(10min);
+  worker.run();
+  CHECK(worker.counts == 299 + WorkerStop::kLastPolls + 1);
+  CHECK(worker.stops == 1);
+}
+
+TEST_CASE("worker stop: without a broker an answer that waits for a lease ends the drain soon") {
   FakeWorker worker;
   worker.requests = [](int count) -> std::size_t { return count < 100 ? 1 : 0; };
   worker.is_answering = [](int) { return true; };

@@ -1,5 +1,9 @@
 // What is left of a resumable request whose client has gone before the end of its answer.
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <catch2/catch.hpp>
 
 #include "tests/support/tiny_tokenizer.hpp"
@@ -17,13 +21,20 @@ struct FakeClient final : HttpStream {
     co_return;
   }
   awaitable<void> begin_events() override { co_return; }
-  awaitable<void> write_event(ServerEvent) override { co_return; }
+  awaitable<void> write_event(ServerEvent) override {
+    if (unread != nullptr) {
+      ++writes;
+      co_await unread->async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+    }
+  }
   awaitable<void> end_events() override { co_return; }
   void watch(std::function<void()>) override {}
   awaitable<void> probe() override { co_return; }
   bool is_gone() const override { return is_disconnected; }
 
-  bool leaves = false;  // while the answer is sent
+  bool leaves = false;                          // while the answer is sent
+  boost::asio::steady_timer* unread = nullptr;  // a write waits for its end
+  int writes = 0;
   bool is_disconnected = false;
 };
 
@@ -75,6 +86,38 @@ TEST_CASE("http answer: a lease is kept for a client that left before the end wa
     world.run_until([&] { return world.broker.calls("lease.release").size() == 1; });
   world.settle();
   CHECK(world.broker.calls("lease.release").size() == (reader.leaves ? 0 : 1));
+}
+
+TEST_CASE("http answer: it waits for a lease between two leases, and not while it is written") {
+  client::World world;
+  const Tokenizer tokenizer = testing::tiny_tokenizer();
+  Shared shared(dependencies(world, tokenizer));
+  boost::asio::steady_timer unread(world.io, boost::asio::steady_timer::time_point::max());
+  FakeClient reader;
+  reader.unread = &unread;
+  Caller caller;
+  caller.tenant = {"A"};
+  caller.key = "k";
+  caller.key_id = {"k1"};
+  ApiRequest request;
+  request.submit = world.request;
+  request.stream = true;
+  world.broker.held = "lease.acquire";
+  boost::asio::co_spawn(world.io, answer_request(shared, caller, request, reader),
+                        boost::asio::detached);
+  world.run_until([&] { return world.broker.calls("lease.acquire").size() == 1; });
+  CHECK(shared.awaiting_lease == 1);
+  world.broker.answer_held();
+  world.run_until([&] { return shared.awaiting_lease == 0; });
+
+  world.emit(0, 1);
+  world.run_until([&] { return reader.writes == 1; });
+  world.broker.held = "lease.acquire";
+  world.complete_revoked({1, 1});
+  world.settle();
+  CHECK(shared.awaiting_lease == 0);
+  unread.expires_at(boost::asio::steady_timer::time_point::min());
+  world.run_until([&] { return shared.awaiting_lease == 1; });
 }
 
 }  // namespace leasehold::http
