@@ -171,12 +171,18 @@ class Runner {
     const std::string hash = hash_of_api_key(key);
     const wire::KeyCreate message{
         .tenant = create.tenant, .hash = hash, .request_id = {mint_request_id()}};
-    TRY(dependencies_.call(wire::KeyCreate::kMethod, message.to_json()));
     const ApiKeyId id = api_key_id(hash);
+    const auto created = dependencies_.call(wire::KeyCreate::kMethod, message.to_json());
+    if (!created) {
+      const Errc code = created.error().code;
+      const bool may_exist = code == Errc::TimedOut || code == Errc::ConnectionLost;
+      return may_exist ? revoke_unseen(id, created.error()) : std::unexpected(created.error());
+    }
     print({{"key", id.value}, {"tenant", create.tenant.value}, {"api_key", key}},
           {.columns = {{"KEY"}, {"TENANT"}, {"API KEY, SHOWN ONCE"}},
            .rows = {{id.value, create.tenant.value, key}}});
-    return dependencies_.out->good() ? Result<void>{} : revoke_unseen(id);
+    if (dependencies_.out->good()) return {};
+    return revoke_unseen(id, {Errc::DiskFull, "it could not be written to stdout"});
   }
   Result<void> operator()(const wire::KeyRevoke& revoke) {
     const Json reply = TRY(dependencies_.call(wire::KeyRevoke::kMethod, revoke.to_json()));
@@ -193,20 +199,19 @@ class Runner {
   }
 
  private:
-  /// The creator does not have the key that this program could not print.
-  Result<void> revoke_unseen(const ApiKeyId& key) {
+  /// Revokes a key that this program could not print, for `why`, so that none is left that its
+  /// creator does not have. Returns an error that says what became of the key.
+  std::unexpected<Error> revoke_unseen(const ApiKeyId& key, const Error& why) {
     const wire::KeyRevoke revoke{.key = key, .request_id = {mint_request_id()}};
     const auto revoked = dependencies_.call(wire::KeyRevoke::kMethod, revoke.to_json());
-    if (!revoked) {
-      return fail(
-          Errc::DiskFull,
-          fmt::format("key {} could not be written to stdout, and not be revoked ({}); run: "
-                      "brokerctl keys revoke {}",
-                      key.value, revoked.error().detail, key.value));
-    }
-    return fail(Errc::DiskFull,
-                fmt::format("key {} could not be written to stdout and was revoked; create another",
-                            key.value));
+    const bool exists = !revoked && revoked.error().code != Errc::BadRequest;
+    if (!exists)
+      return fail(why.code, fmt::format("key {} is not valid, because {}; create another",
+                                        key.value, why.detail));
+    return fail(why.code,
+                fmt::format("key {} may be valid, but was not shown, because {}; it could not be "
+                            "revoked ({}); run: brokerctl keys revoke {}",
+                            key.value, why.detail, revoked.error().detail, key.value));
   }
 
   Result<void> show_workers() {

@@ -333,3 +333,30 @@ TEST_CASE("brokerctl: a key that stdout does not accept is revoked") {
   CHECK(broker.calls[1].second.at("key") == hash.substr(0, 16));
   CHECK(created.error().detail.contains("keys revoke") == !is_revoked);
 }
+
+TEST_CASE("brokerctl: a key whose reply is lost is revoked, or the error has the command for it") {
+  FakeBroker broker;
+  const Errc why = GENERATE(Errc::TimedOut, Errc::ConnectionLost);
+  broker.replies["key.create"] = {fail(why, "no reply")};
+  const Errc answer = GENERATE(Errc::BadRequest, Errc::ConnectionLost);
+  broker.replies["key.revoke"] = {fail(answer, "the answer to the revocation")};
+
+  const auto created = run_verb(broker, CreateKey{.tenant = {"bob"}});
+
+  REQUIRE_FALSE(created);
+  CHECK(created.error().code == why);
+  CHECK(created.error().detail.contains("no reply"));
+  REQUIRE(broker.calls.size() == 2);
+  const std::string id = std::string(broker.calls[0].second.at("hash")).substr(0, 16);
+  CHECK(broker.calls[1].second.at("key") == id);
+  CHECK(created.error().detail.contains("keys revoke " + id) == (answer != Errc::BadRequest));
+}
+
+TEST_CASE("brokerctl: a key that the broker refuses is not revoked") {
+  FakeBroker broker;
+  broker.replies["key.create"] = {fail(Errc::UnknownTenant, "no tenant bob")};
+  const auto created = run_verb(broker, CreateKey{.tenant = {"bob"}});
+  REQUIRE_FALSE(created);
+  CHECK(created.error() == Error{Errc::UnknownTenant, "no tenant bob"});
+  CHECK(broker.calls.size() == 1);
+}
