@@ -25,8 +25,10 @@ constexpr int kLeastMajor = 5;
 constexpr int kLeastMinor = 3;
 /// The default of --slots.
 constexpr std::uint32_t kUsualSlots = 4096;
-/// The journal's log grows to this before a checkpoint; the broker's reserve comes on top.
-constexpr std::uint64_t kLeastFreeBytes = 64 << 20;
+/// The journal's log grows to this before a checkpoint.
+constexpr std::uint64_t kLogBytes = 64 << 20;
+/// The journal's reserve grows by this; without it the broker grants no lease.
+constexpr std::uint64_t kReserveStepBytes = 1 << 20;
 
 std::string_view name(Grade grade) {
   switch (grade) {
@@ -124,7 +126,7 @@ Finding socket(const MachineFacts& facts) {
   return finding;
 }
 
-/// Why the owner cannot write in his own directory, and the command that mends it.
+/// Why the owner of the directory cannot write there, and the command that mends it.
 std::optional<std::pair<std::string, std::string>> write_obstacle(
     const std::string& path, const MachineFacts::Directory& state) {
   if ((state.mode & 0700) != 0700) return {{"its owner cannot write there", "chmod 0700 " + path}};
@@ -134,12 +136,12 @@ std::optional<std::pair<std::string, std::string>> write_obstacle(
   if (!state.foreign_file.empty())
     return {{fmt::format("its owner cannot write {}", state.foreign_file),
              fmt::format("chown -R {} {} && chmod -R u+rw {}", state.owner, path, path)}};
-  if (state.free_bytes >= kLeastFreeBytes && state.has_free_files) return std::nullopt;
-  return {{state.has_free_files
-               ? fmt::format("{} are free, and the journal needs {}",
-                             cli::bytes_text(state.free_bytes), cli::bytes_text(kLeastFreeBytes))
-               : "its file system takes no other file",
-           fmt::format("journalctl --vacuum-size=100M; df -h {0}; df -i {0}", path)}};
+  if (!state.has_free_files)
+    return {{"its file system takes no other file", fmt::format("df -i {}", path)}};
+  if (state.free_bytes < kReserveStepBytes)
+    return {{cli::bytes_text(state.free_bytes) + " are free, so no lease is granted",
+             fmt::format("df -h {}", path)}};
+  return std::nullopt;
 }
 
 /// The journal and the key of all tokens are there.
@@ -162,6 +164,12 @@ Finding state_directory(const MachineFacts& facts) {
   } else if (const auto obstacle = write_obstacle(facts.state_dir, *facts.state)) {
     finding.found += "; " + obstacle->first;
     finding.mend = obstacle->second;
+  } else if (facts.state->free_bytes < kLogBytes) {
+    finding.grade = Grade::Note;
+    finding.found +=
+        fmt::format("; {} are free, and the journal's log may grow to {}",
+                    cli::bytes_text(facts.state->free_bytes), cli::bytes_text(kLogBytes));
+    finding.mend = fmt::format("df -h {}", facts.state_dir);
   } else {
     finding.grade = Grade::Ok;
   }

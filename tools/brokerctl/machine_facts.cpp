@@ -35,14 +35,16 @@ bool exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-/// Nothing is seen in a directory that this user cannot list.
+/// Only what the broker writes: a copy beside it may be read-only. Nothing is seen in a directory
+/// that this user cannot search.
 std::string file_not_writable_by(uid_t owner, const std::string& directory) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+  for (const char* name : {"journal.db", "journal.db-wal", "journal.db-shm", "journal.reserve",
+                           "high_water_marks", "audit_head", "token.key"}) {
+    const std::string path = directory + '/' + name;
     struct stat found{};
-    if (::lstat(entry.path().c_str(), &found) != 0 || !S_ISREG(found.st_mode)) continue;
+    if (::lstat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) continue;
     const bool is_writable = found.st_uid == owner && (found.st_mode & S_IWUSR) != 0;
-    if (!is_writable) return entry.path();
+    if (!is_writable) return path;
   }
   return {};
 }

@@ -28,7 +28,7 @@ struct MachineFacts {
     std::uint64_t free_bytes = 0;  ///< For users other than root.
     bool has_free_files = true;    ///< The file system takes another file.
     bool is_read_only = false;     ///< The file system.
-    std::string foreign_file;      ///< One there that its owner cannot write; empty: none is seen.
+    std::string foreign_file;      ///< The broker's, that its owner cannot write; empty: none seen.
   };
   std::optional<Directory> state;  ///< Nothing: the directory does not exist.
   bool has_card_driver = false;    ///< The kernel module of NVIDIA.

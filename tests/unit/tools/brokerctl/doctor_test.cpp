@@ -80,10 +80,14 @@ const Fault kFaults[]{
     {"state directory", Grade::Wrong,
      [](MachineFacts& f) { f.state->foreign_file = "/x/journal.db"; },
      "chown -R leasehold /var/lib/leasehold"},
-    {"state directory", Grade::Wrong, [](MachineFacts& f) { --f.state->free_bytes; },
-     "journalctl --vacuum-size"},
+    {"state directory", Grade::Note, [](MachineFacts& f) { --f.state->free_bytes; },
+     "df -h /var/lib/leasehold"},
+    {"state directory", Grade::Note, [](MachineFacts& f) { f.state->free_bytes = 1 << 20; },
+     "df -h /var/lib/leasehold"},
+    {"state directory", Grade::Wrong, [](MachineFacts& f) { f.state->free_bytes = (1 << 20) - 1; },
+     "df -h /var/lib/leasehold"},
     {"state directory", Grade::Wrong, [](MachineFacts& f) { f.state->has_free_files = false; },
-     "journalctl --vacuum-size"},
+     "df -i /var/lib/leasehold"},
     {"card", Grade::Wrong, [](MachineFacts& f) { f.has_card_driver = true; }, "nvidia-modprobe"},
 };
 
@@ -171,7 +175,7 @@ TEST_CASE("doctor: this machine is read, and a missing socket is reported") {
 
 TEST_CASE("doctor: the state directory's disk is read, and a file there that cannot be written") {
   const TemporaryDirectory directory = TemporaryDirectory::create("doctor").value();
-  const std::string file = directory.path() / "journal.db";
+  const std::string file = directory.path() / "journal.db", copy = file + ".2026-11-01";
   const auto state = [&] {
     return read_machine(directory.path() / "broker.sock", directory.path()).state.value();
   };
@@ -179,6 +183,8 @@ TEST_CASE("doctor: the state directory's disk is read, and a file there that can
   CHECK(state().free_bytes > 0);
   CHECK(state().has_free_files);
   CHECK_FALSE(state().is_read_only);
+  std::ofstream(copy) << "x";
+  std::filesystem::permissions(copy, std::filesystem::perms::owner_read);
   CHECK(state().foreign_file.empty());
   std::filesystem::permissions(file, std::filesystem::perms::owner_read);
   CHECK(state().foreign_file == file);
