@@ -17,7 +17,7 @@ Result<void> ApiKeys::add(const journal::ApiKeyRow& key) {
   return {};
 }
 
-std::optional<ApiKeyId> ApiKeys::take_unwritten(CallId call) {
+std::optional<ApiKeys::Unwritten> ApiKeys::take_unwritten(CallId call) {
   const auto node = unwritten_.extract(call);
   return node.empty() ? std::nullopt : std::optional(node.mapped());
 }

@@ -23,10 +23,14 @@ class ApiKeys {
   /// exists.
   Result<void> add(const journal::ApiKeyRow& key);
   void erase(const ApiKeyId& id) { keys_.erase(id); }
+  struct Unwritten {
+    ApiKeyId id;
+    std::uint32_t creator_uid = 0;
+  };
   /// `call` adds the key and waits until that is on disk.
-  void await_write(CallId call, const ApiKeyId& id) { unwritten_.emplace(call, id); }
+  void await_write(CallId call, const Unwritten& key) { unwritten_.emplace(call, key); }
   /// The key that waited for this answer of the disk; nothing for another call.
-  std::optional<ApiKeyId> take_unwritten(CallId call);
+  std::optional<Unwritten> take_unwritten(CallId call);
   /// True for a key whose revocation may not be on disk: it can be repeated.
   bool is_revocation_unwritten(const ApiKeyId& id) const {
     return unwritten_revocations_.contains(id);
@@ -43,7 +47,7 @@ class ApiKeys {
 
  private:
   std::map<ApiKeyId, journal::ApiKeyRow> keys_;
-  std::map<CallId, ApiKeyId> unwritten_;
+  std::map<CallId, Unwritten> unwritten_;
   std::set<ApiKeyId> unwritten_revocations_;
 };
 

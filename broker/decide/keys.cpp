@@ -19,6 +19,18 @@ void record_key_action(Decision& decision, const Caller& caller, const char* act
                          {.uid = caller.uid, .action = action, .object = "key:" + key.value});
 }
 
+std::vector<LeaseId> end_leases_of(Decision& decision, const ApiKeyId& key) {
+  State& state = decision.state;
+  std::vector<LeaseId> leases = open_leases_where(state, [&](const LeaseRecord& record) {
+    return record.api_key == key && record.is(LeaseState::Live);
+  });
+  revoke_leases(decision, leases, RevokeReason::PolicyChanged);
+  end_retention(decision, retained_where(state, [&](const LeaseRecord& record) {
+                  return record.api_key == key;
+                }));
+  return leases;
+}
+
 }  // namespace
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyCreate& create) {
@@ -30,7 +42,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
   }
   const ApiKeyId id = api_key_id(create.hash);
   TRY(state.api_keys.add({.id = id, .tenant = create.tenant, .hash = create.hash}));
-  state.api_keys.await_write(caller.call, id);
+  state.api_keys.await_write(caller.call, {.id = id, .creator_uid = caller.uid});
   record_key_action(decision, caller, "key_create", id);
   decision.add(effect::ReplyWhenJournaled{caller.call, Answer{}});
   return std::nullopt;
@@ -44,13 +56,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
     return fail(Errc::BadRequest,
                 fmt::format("no key {}; `brokerctl keys` lists all", revoke.key.value));
   }
-  std::vector<LeaseId> leases = open_leases_where(state, [&](const LeaseRecord& record) {
-    return record.api_key == revoke.key && record.is(LeaseState::Live);
-  });
-  revoke_leases(decision, leases, RevokeReason::PolicyChanged);
-  end_retention(decision, retained_where(state, [&](const LeaseRecord& record) {
-                  return record.api_key == revoke.key;
-                }));
+  std::vector<LeaseId> leases = end_leases_of(decision, revoke.key);
   state.api_keys.revoke(revoke.key);
   record_key_action(decision, caller, "key_revoke", revoke.key);
   decision.add(effect::ReplyWhenJournaled{
@@ -58,14 +64,21 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
   return std::nullopt;
 }
 
-/// The caller gets an error and no key, so none must exist. The row goes with the next transaction.
-std::unexpected<Error> refuse_unwritten_key(Decision& decision, const ApiKeyId& id,
+/// The caller gets an error and no key, so none must exist. The row is removed with the next
+/// transaction, which also writes the record of the action that decided to create the key.
+std::unexpected<Error> refuse_unwritten_key(Decision& decision, const ApiKeys::Unwritten& key,
                                             const Error& why) {
-  decision.state.api_keys.erase(id);
-  decision.touched.api_keys.push_back(id);
+  end_leases_of(decision, key.id);
+  decision.state.api_keys.erase(key.id);
+  decision.touched.api_keys.push_back(key.id);
+  record_operator_action(decision, {.uid = key.creator_uid,
+                                    .action = "key_create",
+                                    .object = "key:" + key.id.value,
+                                    .reason = "not on disk",
+                                    .done = false});
   return fail(why.code, fmt::format("key {} was not created, because it is not on disk; make room "
                                     "in the state directory and create another ({})",
-                                    id.value, why.detail));
+                                    key.id.value, why.detail));
 }
 
 void forget_keys_of(Decision& decision, const TenantId& tenant) {

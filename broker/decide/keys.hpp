@@ -14,8 +14,9 @@ Result<const Tenant*> tenant_of_acquire(const State& state, const Caller& caller
 /// The key that the acquire shows, verified or not; empty without one. Pure.
 ApiKeyId key_of(const wire::LeaseAcquire& acquire);
 
-/// Removes a key that could not be written, and returns the answer to its `key.create`.
-std::unexpected<Error> refuse_unwritten_key(Decision& decision, const ApiKeyId& id,
+/// Removes a key that could not be written, revokes its leases, and records that it was not
+/// created. Returns the answer to its `key.create`.
+std::unexpected<Error> refuse_unwritten_key(Decision& decision, const ApiKeys::Unwritten& key,
                                             const Error& why);
 
 /// Forgets the keys of a removed tenant.

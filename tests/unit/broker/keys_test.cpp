@@ -88,6 +88,11 @@ TEST_CASE("keys: a key that is not on disk is not created, and its row is not wr
   world.disk_full = true;
   CHECK(world.refusal(world.create(lost)) == Errc::DiskFull);
   CHECK(world.state.api_keys.all().size() == 1);
+  const auto action = world.recorded<events::OperatorAction>().back();
+  CHECK(action.action == "key_create");
+  CHECK(action.object == "key:" + api_key_id(hash_of_api_key(lost)).value);
+  CHECK(action.reason == "not on disk");
+  CHECK_FALSE(action.done);
 
   world.disk_full = false;
   CHECK(world.refusal(world.acquire_with(lost)) == Errc::BadToken);
@@ -95,6 +100,20 @@ TEST_CASE("keys: a key that is not on disk is not created, and its row is not wr
   CHECK(world.journal.api_keys.size() == 2);
   CHECK_FALSE(world.journal.api_keys.contains(api_key_id(hash_of_api_key(lost))));
   world.answer<wire::Empty>(world.create(lost));
+}
+
+TEST_CASE("keys: the leases of a key that is not on disk end with it") {
+  KeyWorld world;
+  const LeaseId of_key = world.leased();
+  const LeaseId other = world.acquired("other");
+  const CallId create{777};
+  world.state.api_keys.await_write(create, {.id = world.id, .creator_uid = 5});
+
+  world.post(JournalWritten{.call = create, .refused = Error{Errc::DiskFull, "full"}});
+
+  CHECK(reason_of(world.record(of_key).lease) == RevokeReason::PolicyChanged);
+  CHECK(world.record(other).is(LeaseState::Live));
+  CHECK(world.recorded<events::OperatorAction>().back().uid == 5);
 }
 
 TEST_CASE("keys: the revocation of a key that does not exist is a wrong value") {
