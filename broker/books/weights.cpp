@@ -101,6 +101,7 @@ WeightsRegion& WeightsStore::restore(const WeightsRegion& region) {
   const auto [it, added] = regions_.emplace(region.id, region);
   expects(added, "a region is restored once");
   held_bytes_ += region.size_bytes;
+  limit_bytes_ = std::max(capacity_bytes_, held_bytes_);
   start_above(region.id.value);
   return it->second;
 }
@@ -115,6 +116,7 @@ void WeightsStore::remove(RegionId id) {
   const auto found = regions_.find(id);
   expects(found != regions_.end() && found->second.users == 0, "only an unused region is removed");
   held_bytes_ -= found->second.size_bytes;
+  limit_bytes_ = std::max(capacity_bytes_, held_bytes_);
   regions_.erase(found);
 }
 
@@ -122,6 +124,8 @@ void WeightsStore::check_conservation() const {
   std::uint64_t sum = 0;
   for (const auto& [id, region] : regions_) sum += region.size_bytes;
   ensures(sum == held_bytes_, "bytes are conserved over all weights regions");
+  ensures(held_bytes_ <= limit_bytes_,
+          "weights regions hold at most the capacity, or what was restored");
 }
 
 }  // namespace leasehold

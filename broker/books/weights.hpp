@@ -12,7 +12,7 @@
 ///
 /// Invariant: free bytes + the sizes of all regions = weights capacity + over bytes. Regions
 /// restored under a lower capacity may be over it; then no region is added until enough of them are
-/// gone.
+/// gone. After the restore over bytes never rise.
 ///
 /// Threads: one.
 #pragma once
@@ -105,7 +105,8 @@ class WeightsStore {
   explicit WeightsStore(const WeightsLimits& limits)
       : capacity_bytes_(limits.capacity_bytes),
         share_{limits.capacity_bytes / limits.worker_users,
-               std::max(1u, limits.max_regions / limits.worker_users)} {}
+               std::max(1u, limits.max_regions / limits.worker_users)},
+        limit_bytes_(limits.capacity_bytes) {}
 
   std::uint64_t capacity_bytes() const { return capacity_bytes_; }
   /// What one user may hold.
@@ -142,12 +143,15 @@ class WeightsStore {
   /// Frees its bytes. Precondition: no users.
   void remove(RegionId id);
 
+  /// Regions hold what is counted, at most the capacity; restored ones may be over it, by bytes
+  /// that only fall.
   void check_conservation() const;
 
  private:
   std::uint64_t capacity_bytes_;
   WeightsUse share_;
   std::uint64_t held_bytes_ = 0;
+  std::uint64_t limit_bytes_;  // of held_bytes_: the capacity, or what restored regions still hold
   std::uint64_t next_id_ = 1;
   std::uint64_t next_order_ = 1;
   std::map<RegionId, WeightsRegion> regions_;
