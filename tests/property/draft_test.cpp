@@ -6,6 +6,7 @@
 #include "tests/support/generated_model.hpp"
 #include "tests/support/rig_draft.hpp"
 #include "tests/support/unit_watch.hpp"
+#include "worker/engine/gate_numbers.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -87,9 +88,8 @@ std::vector<WatchedUnit> units_of_step(std::size_t tokens) {
 
 /// What a proposer proposes for one sequence, at its place.
 std::vector<TokenId> proposed_for(EngineRig& rig, DraftProposer& proposer, Sequence& sequence) {
-  static std::uint64_t calls = 0;
   NullRefusalListener ignored;
-  GateSet gates(++calls, rig.running_requests().stops(), ignored);
+  GateSet gates(next_gate_number(), rig.running_requests().stops(), ignored);
   gates.add_engine_leases(proposer.leases());
   gates.add_sequence({});
   const PlannedRows part{.sequence = &sequence, .n_proposed = kProposed};
