@@ -174,14 +174,12 @@ Result<control::Payload> WorkerProgram::set_sampling(const control::Json& params
 }
 
 StepReporter::Dependencies WorkerProgram::step_reporter_dependencies() {
-  return {
-      .sampler = &step_sampler_,
-      .post =
-          [this](std::function<void()> work) { boost::asio::post(io_.context(), std::move(work)); },
-      .send =
-          [this](const wire::WorkerStep& step, std::function<void()> on_reply) {
-            broker_->link().report_step(step, std::move(on_reply));
-          }};
+  return {.sampler = &step_sampler_,
+          .post = [this](auto work) { boost::asio::post(io_.context(), std::move(work)); },
+          .send =
+              [this](const wire::WorkerStep& step, std::function<void()> on_reply) {
+                broker_->link().report_step(step, std::move(on_reply));
+              }};
 }
 
 Result<void> WorkerProgram::build_engine() {
