@@ -25,7 +25,12 @@ void WorkerStop::drain(std::chrono::milliseconds timeout) {
       fmt::format("STOPPING=1\nEXTEND_TIMEOUT_USEC={}\nSTATUS=Draining", extended.count()));
   notify_broker();
   // Only a count that the engine takes afterwards has every request that was admitted.
-  deps_.refuse_requests([this] { boost::asio::post(*deps_.io, [this] { when_idle(); }); });
+  deps_.refuse_requests([this] {
+    boost::asio::post(*deps_.io, [this] {
+      are_all_in_loop_ = true;
+      when_idle();
+    });
+  });
 }
 
 /// The broker prefers the worker with the fewest leases, which a draining one soon is.
@@ -38,14 +43,15 @@ void WorkerStop::when_idle() {
 }
 
 void WorkerStop::poll() {
-  deps_.count_requests([this](std::size_t requests) {
-    boost::asio::post(*deps_.io, [this, requests] { check(requests); });
+  deps_.count_requests([this, has_all = are_all_in_loop_](std::size_t requests) {
+    boost::asio::post(*deps_.io,
+                      [this, requests, has_all] { check(requests, has_all || !is_draining()); });
   });
 }
 
-void WorkerStop::check(std::size_t requests) {
+void WorkerStop::check(std::size_t requests, bool has_all) {
   if (requests > 0) last_polls_ = 0;
-  if (requests == 0 && !awaits_answers()) return stop_when_reported();
+  if (requests == 0 && has_all && !awaits_answers()) return stop_when_reported();
   if (deadline_ && Clock::now() >= *deadline_) {
     spdlog::warn("the drain timeout ends requests requests={}", requests);
     return deps_.stop_loop();
@@ -57,8 +63,7 @@ void WorkerStop::check(std::size_t requests) {
   });
 }
 
-/// Without a drain the broker is lost, and an answer gets no other lease. One that a client reads
-/// slowly needs none.
+/// Without a drain the broker is lost, and no answer is awaited.
 bool WorkerStop::awaits_answers() {
   if (!is_draining() || !deps_.is_answering()) return false;
   const bool awaits_broker = deps_.is_broker_disconnected() && !deps_.is_writing();

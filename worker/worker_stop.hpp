@@ -6,8 +6,8 @@
 // clang-format on
 ///
 /// An HTTP answer between two leases waits for the broker. While that is disconnected, and no other
-/// answer is left, the drain ends after one second. An answer that a client reads slowly is written
-/// to its end.
+/// answer is left, the drain ends after one second. A drain writes an answer that a client reads
+/// slowly to its end.
 ///
 /// What is left when the drain timeout ends gets Draining when the loop has stopped.
 ///
@@ -60,7 +60,7 @@ class WorkerStop {
  private:
   using Clock = std::chrono::steady_clock;
   void poll();
-  void check(std::size_t requests);
+  void check(std::size_t requests, bool has_all);
   bool awaits_answers();
   void stop_when_reported();
   void report(std::size_t requests);
@@ -71,6 +71,7 @@ class WorkerStop {
   std::optional<std::size_t> reported_;  // requests
   int last_polls_ = 0;  // in a row with nothing but waits for a lease, without a broker
   bool is_polling_ = false;
+  bool are_all_in_loop_ = false;  // the requests that were admitted before the drain
 };
 
 }  // namespace leasehold

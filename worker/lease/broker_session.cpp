@@ -24,7 +24,7 @@ Result<std::unique_ptr<BrokerSession>> BrokerSession::open(boost::asio::io_conte
       io, session->config_.broker_socket,
       {.on_call = session->handlers_.on_call,
        .on_disconnected = [raw = session.get()](const Error& why) { raw->connection_lost(why); }});
-  // FileNotFound ends the restarts of the worker's unit, and a broker may come.
+  // No socket means no broker; the advice for FileNotFound is about files.
   if (!link && link.error().code == Errc::FileNotFound) link.error().code = Errc::BrokerLost;
   session->link_ = TRY(std::move(link));
   session->attachment_.emplace(TRY(attach_worker(*session->link_, session->config_.worker_name)));

@@ -23,7 +23,7 @@ class GuardedBias {
         first_(page_ - values.size() * sizeof(float)),
         memory_(2 * page_) {
     memory_.fill<float>(values, first_);
-    ::mprotect(memory_.bytes() + page_, page_, PROT_NONE);
+    REQUIRE(::mprotect(memory_.bytes() + page_, page_, PROT_NONE) == 0);
   }
   Leased<const float> at() const { return memory_.at(first_).as<const float>(); }
 

@@ -66,7 +66,7 @@ TEST_CASE("peer serve: the report has both servers' figures, their ratios and th
     const std::string command = one.at("peer_command");
     const std::string slots = std::to_string(streams);
     CHECK(command.starts_with("llama-server -m " + bundled_model_path() + " -np " + slots + " -c " +
-                              std::to_string(256 * streams) + " --port "));
+                              std::to_string(256 * streams) + " --host 127.0.0.1 --port "));
     CHECK(one.at("worker_options").get<std::string>().starts_with("--http 127.0.0.1:"));
     CHECK(one.at("worker_options").get<std::string>().find("--threads") == std::string::npos);
     for (const char* figure :

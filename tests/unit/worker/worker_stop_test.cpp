@@ -15,20 +15,22 @@ struct FakeWorker {
   std::function<bool(int count)> is_writing = [](int) { return false; };
   std::function<bool(int count)> is_disconnected = [](int) { return false; };
   bool reports_usage = true;
+  bool refuses_at_once = true;
 
   int counts = 0;
   int refusals = 0;
   int notices = 0;
   int stops = 0;
   std::function<void()> on_reported;
+  std::function<void()> on_refused;
 
   WorkerStop stop{
       {.io = &io,
        .stop_loop = [this] { ++stops; },
        .refuse_requests =
-           [this](const std::function<void()>& done) {
+           [this](std::function<void()> done) {
              ++refusals;
-             done();
+             refuses_at_once ? done() : void(on_refused = std::move(done));
            },
        .count_requests =
            [this](const std::function<void(std::size_t)>& done) { done(requests(++counts)); },
@@ -62,6 +64,21 @@ TEST_CASE("worker stop: a drain ends as soon as no request runs") {
   CHECK(worker.counts == 5);
   CHECK(worker.refusals == 1);
   CHECK(worker.notices == 1);
+  CHECK(worker.stops == 1);
+}
+
+TEST_CASE("worker stop: a drain that follows a wait counts what was admitted before it") {
+  FakeWorker worker;
+  worker.refuses_at_once = false;
+  worker.requests = [](int count) -> std::size_t { return count == 1 ? 1 : 0; };
+  worker.stop.when_idle();
+  worker.run(1);
+  worker.stop.drain(10min);
+  worker.run(100);
+  CHECK(worker.stops == 0);  // a request that was admitted may not have reached the loop
+  REQUIRE(worker.on_refused);
+  worker.on_refused();
+  worker.run();
   CHECK(worker.stops == 1);
 }
 

@@ -67,6 +67,7 @@ std::vector<std::string> arguments_of(const PeerServerConfig& config, std::uint1
       "-m",     config.model_path,
       "-np",    std::to_string(config.slots),
       "-c",     std::to_string(std::uint64_t{context} * config.slots),
+      "--host", "127.0.0.1",
       "--port", std::to_string(port)};
   if (config.threads > 0) arguments.insert(arguments.end(), {"-t", std::to_string(config.threads)});
   return arguments;
@@ -97,10 +98,11 @@ Result<PeerServer> PeerServer::start(boost::asio::io_context& io, const PeerProg
 Result<void> PeerServer::await_health(boost::asio::io_context& io, const PeerPrograms& programs) {
   const SystemClock clock;
   for (const TimePoint deadline = clock.now() + kPeerStartTimeout; clock.now() < deadline;) {
+    const bool answers = is_healthy(io, port_);  // perhaps another program that took the port
     if (const auto status = child_.status())
       return fail(Errc::ConnectionLost, fmt::format("{} ended with {}; {}", kPeerServer, *status,
                                                     programs.starter().end_of_log(kPeerServer)));
-    if (is_healthy(io, port_)) return {};
+    if (answers) return {};
     std::this_thread::sleep_for(kStartPause);
   }
   return fail(Errc::TimedOut, fmt::format("{} is not ready after two minutes; {}", kPeerServer,
