@@ -1,5 +1,7 @@
 #include "tools/checks/bench/run_report.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
@@ -15,8 +17,9 @@ namespace {
 
 constexpr int kOverLimit = 1;
 constexpr std::size_t kMaxLimitsBytes = 1 << 20;
-constexpr std::string_view kLimitPrefixes[] = {"engine.",  "serve.", "swap.",      "confine.",
-                                               "recover.", "peer.",  "peer_serve."};
+constexpr std::string_view kLimitPrefixes[] = {"engine.",  "serve.",     "swap.",
+                                               "confine.", "recover.",   "peer.",
+                                               "http.",    "speculate.", "peer_serve."};
 
 std::string_view prefix_of(const Limit& limit) {
   for (const std::string_view prefix : kLimitPrefixes)
@@ -30,7 +33,9 @@ Result<std::vector<Limit>> read_limits(const ReportOptions& options) {
   const std::string text = TRY(read_text_file(options.limits_path, kMaxLimitsBytes));
   limits = TRY(parse_limits(text));
   std::erase_if(limits, [&](const Limit& limit) { return prefix_of(limit) != options.limits; });
-  return limits;
+  if (!limits.empty()) return limits;
+  return fail(Errc::BadRequest, fmt::format("{} has no limit of {}; leave out --check",
+                                            options.limits_path, options.name));
 }
 
 }  // namespace
