@@ -55,6 +55,12 @@ Server::Dependencies dependencies(client::World& world, const Tokenizer& tokeniz
           .idle_ttl = Duration::zero()};
 }
 
+/// An answer that runs until the io_context ends, as those of a connection do.
+boost::asio::awaitable<void> answer_with(std::shared_ptr<Shared> shared, Caller caller,
+                                         ApiRequest request, HttpStream& stream) {
+  co_await answer_request(*shared, caller, request, stream);
+}
+
 }  // namespace
 
 TEST_CASE("http answer: a lease is kept for a client that left before the end was written") {
@@ -91,7 +97,7 @@ TEST_CASE("http answer: a lease is kept for a client that left before the end wa
 TEST_CASE("http answer: it waits for a lease between two leases, and not while it is written") {
   client::World world;
   const Tokenizer tokenizer = testing::tiny_tokenizer();
-  Shared shared(dependencies(world, tokenizer));
+  const auto shared = std::make_shared<Shared>(dependencies(world, tokenizer));
   boost::asio::steady_timer unread(world.io, boost::asio::steady_timer::time_point::max());
   FakeClient reader;
   reader.unread = &unread;
@@ -103,21 +109,21 @@ TEST_CASE("http answer: it waits for a lease between two leases, and not while i
   request.submit = world.request;
   request.stream = true;
   world.broker.held = "lease.acquire";
-  boost::asio::co_spawn(world.io, answer_request(shared, caller, request, reader),
+  boost::asio::co_spawn(world.io, answer_with(shared, caller, request, reader),
                         boost::asio::detached);
   world.run_until([&] { return world.broker.calls("lease.acquire").size() == 1; });
-  CHECK(shared.awaiting_lease == 1);
+  CHECK(shared->awaiting_lease == 1);
   world.broker.answer_held();
-  world.run_until([&] { return shared.awaiting_lease == 0; });
+  world.run_until([&] { return shared->awaiting_lease == 0; });
 
   world.emit(0, 1);
   world.run_until([&] { return reader.writes == 1; });
   world.broker.held = "lease.acquire";
   world.complete_revoked({1, 1});
   world.settle();
-  CHECK(shared.awaiting_lease == 0);
+  CHECK(shared->awaiting_lease == 0);
   unread.expires_at(boost::asio::steady_timer::time_point::min());
-  world.run_until([&] { return shared.awaiting_lease == 1; });
+  world.run_until([&] { return shared->awaiting_lease == 1; });
 }
 
 }  // namespace leasehold::http
