@@ -55,12 +55,6 @@ Server::Dependencies dependencies(client::World& world, const Tokenizer& tokeniz
           .idle_ttl = Duration::zero()};
 }
 
-/// An answer that runs until the io_context ends, as those of a connection do.
-boost::asio::awaitable<void> answer_with(std::shared_ptr<Shared> shared, Caller caller,
-                                         ApiRequest request, HttpStream& stream) {
-  co_await answer_request(*shared, caller, request, stream);
-}
-
 }  // namespace
 
 TEST_CASE("http answer: a lease is kept for a client that left before the end was written") {
@@ -97,7 +91,7 @@ TEST_CASE("http answer: a lease is kept for a client that left before the end wa
 TEST_CASE("http answer: it waits for a lease between two leases, and not while it is written") {
   client::World world;
   const Tokenizer tokenizer = testing::tiny_tokenizer();
-  const auto shared = std::make_shared<Shared>(dependencies(world, tokenizer));
+  Shared shared(dependencies(world, tokenizer));
   boost::asio::steady_timer unread(world.io, boost::asio::steady_timer::time_point::max());
   FakeClient reader;
   reader.unread = &unread;
@@ -109,21 +103,34 @@ TEST_CASE("http answer: it waits for a lease between two leases, and not while i
   request.submit = world.request;
   request.stream = true;
   world.broker.held = "lease.acquire";
-  boost::asio::co_spawn(world.io, answer_with(shared, caller, request, reader),
-                        boost::asio::detached);
+  bool is_over = false;
+  boost::asio::co_spawn(world.io, answer_request(shared, caller, request, reader),
+                        [&](const std::exception_ptr&) { is_over = true; });
   world.run_until([&] { return world.broker.calls("lease.acquire").size() == 1; });
-  CHECK(shared->awaiting_lease == 1);
+  CHECK(shared.awaiting_lease == 1);
   world.broker.answer_held();
-  world.run_until([&] { return shared->awaiting_lease == 0; });
+  world.run_until([&] { return shared.awaiting_lease == 0; });
 
   world.emit(0, 1);
   world.run_until([&] { return reader.writes == 1; });
   world.broker.held = "lease.acquire";
   world.complete_revoked({1, 1});
   world.settle();
-  CHECK(shared->awaiting_lease == 0);
+  CHECK(shared.awaiting_lease == 0);
   unread.expires_at(boost::asio::steady_timer::time_point::min());
-  world.run_until([&] { return shared->awaiting_lease == 1; });
+  world.run_until([&] { return shared.awaiting_lease == 1; });
+
+  world.broker.answer_held();
+  world.run_until([&] { return world.worker.calls("request.submit").size() == 2; });
+  world.emit(1, 1);
+  world.run_until([&] { return shared.awaiting_lease == 0; });
+  world.worker.notify_submitter(
+      "request.completed",
+      wire::RequestCompleted{
+          .request = request.submit.request_id, .reason = "MaxTokensReached", .scope = "tenant"}
+          .to_json());
+  world.run_until([&] { return is_over; });
+  world.settle();
 }
 
 }  // namespace leasehold::http
