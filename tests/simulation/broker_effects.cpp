@@ -232,9 +232,8 @@ void Broker::send_unmap(const effect::SendUnmap& effect) {
   Connection* const way = connection_to(effect.worker);
   if (way == nullptr || !way->is_open()) return;
   Connection& to = *way;
-  const std::uint64_t number = expect_answer(to, [lease = effect.lease](Error error) -> Event {
-    return UnmapAnswered{lease, error};
-  });
+  const std::uint64_t number = expect_answer(
+      to, [lease = effect.lease](Error error) -> Event { return UnmapAnswered{lease, error}; });
   pending_calls_[number].give_up = TimePoint{INT64_MAX};  // the ladder kills the worker
   auto* worker = dynamic_cast<Worker*>(to.ends[Connection::kClient].process);
   deps_.machine.send(to, Connection::kClient,
@@ -267,9 +266,8 @@ void Broker::perform(const effect::SendFill& effect) {
   Connection* const way = connection_to(effect.worker);
   if (way == nullptr) return;
   const LeaseId lease = effect.fill.lease;
-  const std::uint64_t number = expect_answer(*way, [lease](Error error) -> Event {
-    return FillAnswered{lease, std::unexpected(error)};
-  });
+  const std::uint64_t number = expect_answer(
+      *way, [lease](Error error) -> Event { return FillAnswered{lease, std::unexpected(error)}; });
   auto* worker = dynamic_cast<Worker*>(way->ends[Connection::kClient].process);
   deps_.machine.send(*way, Connection::kClient,
                      [worker, lease, number] { worker->on_fill(lease, number); });
