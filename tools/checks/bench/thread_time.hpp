@@ -16,7 +16,8 @@ inline double thread_time_ns() {
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
 }
 
-/// Of all threads that the process has and had. 0 if there is no such process.
+/// The sum over all threads of the process, also those that have ended. 0 if the process is
+/// unknown.
 inline double process_time_ns(pid_t pid) {
   clockid_t clock{};
   timespec time{};

@@ -131,7 +131,7 @@ TEST_CASE("peer divergence: windows that do not fit, and a peer that fails, are 
                                                 KvType::F16, Arithmetic::Int8));
     CHECK(error_of(measured).code == Errc::FileCorrupt);
   }
-  SECTION("there is no peer, or it has no version") {
+  SECTION("the peer is missing, or does not print a version") {
     measured.peer_dir = "/nowhere";
     CHECK(measure_peer_divergence(measured, {}).error().code == Errc::FileNotFound);
     peer.write_program("#!/bin/sh\nexit 0\n");
