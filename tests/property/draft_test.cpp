@@ -225,7 +225,7 @@ TEST_CASE("draft: a text beyond the draft's context goes on without proposals") 
 TEST_CASE("draft: a lease of it revoked at any unit of a step ends its proposals and no text") {
   constexpr std::size_t kBefore = 9;
   const std::size_t n_units = units_of_step(kBefore).size();
-  for (const auto which : {RigDraft::kWeights, RigDraft::kMemory}) {
+  for (const auto which : {RigDraft::OfWeights, RigDraft::OfMemory}) {
     for (std::size_t k = 0; k < n_units; k += 17) {
       CAPTURE(k, n_units, static_cast<int>(which));
       DraftScene scene(with_draft({}, bundled_model_path()));
@@ -240,7 +240,7 @@ TEST_CASE("draft: a lease of it revoked at any unit of a step ends its proposals
       REQUIRE(scene.rig.step());
       scene.watch.stop();
       REQUIRE_FALSE(draft.proposer().is_live());
-      if (k + 1 < n_units && which == RigDraft::kMemory && !at_revocation.empty())
+      if (k + 1 < n_units && which == RigDraft::OfMemory && !at_revocation.empty())
         REQUIRE(draft.memory() == at_revocation);
       REQUIRE(scene.rig.step());  // at the latest here a unit is refused
       const std::uint64_t proposed = scene.proposed();

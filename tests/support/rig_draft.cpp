@@ -37,7 +37,7 @@ std::shared_ptr<DraftProposer> RigDraft::load(DraftProposer::Dependencies depend
                                               const TableReader& table,
                                               std::array<LeaseId, 2> leases) {
   leases_ = leases;
-  const LeaseDependency weights = required(table.dependency(leases_[kWeights]));
+  const LeaseDependency weights = required(table.dependency(leases_[OfWeights]));
   const StopFlags no_stops;
   NullRefusalListener ignored;
   GateSet gates(next_gate_number(), no_stops, ignored);
@@ -64,7 +64,7 @@ std::shared_ptr<DraftProposer> RigDraft::load(DraftProposer::Dependencies depend
   proposer_->bind(required(Weights::bind(plan_, config_.model, std::move(parts))),
                   {.mapping = required(LeasedMapping::map(memory_.fd(), config_.memory_bytes(),
                                                           MapAccess::ReadWrite)),
-                   .lease = required(table.dependency(leases_[kMemory]))});
+                   .lease = required(table.dependency(leases_[OfMemory]))});
   return proposer_;
 }
 

@@ -18,7 +18,7 @@ class RigDraft {
 
   const DraftProposer::Config& config() const { return config_; }
 
-  enum Lease { kWeights, kMemory };
+  enum Lease { OfWeights, OfMemory };
   /// Reads the weights, and makes the proposer under these leases.
   std::shared_ptr<DraftProposer> load(DraftProposer::Dependencies dependencies,
                                       const TableReader& table, std::array<LeaseId, 2> leases);
